@@ -1,0 +1,167 @@
+/**
+ * The one table of reasons: why a request was refused, and why a copy of a transaction did not
+ * reach a leader. Names are part of the interface: they stand in answers, metrics, receipts and
+ * the README, and are only ever added to.
+ *
+ * JSON-RPC answers faults of the request's content with HTTP 200, as the network's own RPC does,
+ * because `@solana/kit` hides the body of every other status from its user.
+ */
+
+export interface RefusalRow {
+  /** HTTP status on the binary endpoint and on every path that is not JSON-RPC. */
+  readonly status: number;
+  /** HTTP status on the JSON-RPC endpoint. */
+  readonly rpcStatus: number;
+  /** JSON-RPC error code. */
+  readonly rpcCode: number;
+  /** Whether the same request may succeed later without a change. */
+  readonly retryable: boolean;
+  /** What a reader of the README needs to know. */
+  readonly meaning: string;
+}
+
+/** In the order in which several faults of one request are named. */
+export const REFUSALS = {
+  unauthorized: {
+    status: 401,
+    rpcStatus: 401,
+    rpcCode: -32000,
+    retryable: false,
+    meaning: "key missing, unknown or revoked",
+  },
+  rate_limited: {
+    status: 429,
+    rpcStatus: 429,
+    rpcCode: -32005,
+    retryable: true,
+    meaning: "the account's rate limit is exceeded",
+  },
+  length_required: {
+    status: 411,
+    rpcStatus: 411,
+    rpcCode: -32600,
+    retryable: false,
+    meaning: "the request carries Transfer-Encoding, or no Content-Length; connection closed",
+  },
+  too_large: {
+    status: 413,
+    rpcStatus: 413,
+    rpcCode: -32600,
+    retryable: false,
+    meaning: "body larger than 16 KiB (binary) or 128 KiB (JSON-RPC); connection closed",
+  },
+  parse_error: {
+    status: 400,
+    rpcStatus: 200,
+    rpcCode: -32700,
+    retryable: false,
+    meaning: "not JSON, or empty",
+  },
+  invalid_request: {
+    status: 400,
+    rpcStatus: 200,
+    rpcCode: -32600,
+    retryable: false,
+    meaning: "not a JSON-RPC request",
+  },
+  method_not_found: {
+    status: 400,
+    rpcStatus: 200,
+    rpcCode: -32601,
+    retryable: false,
+    meaning: "a JSON-RPC method other than sendTransaction and getHealth",
+  },
+  invalid_params: {
+    status: 400,
+    rpcStatus: 200,
+    rpcCode: -32602,
+    retryable: false,
+    meaning: "wrong params: count, type or encoding",
+  },
+  undecodable: {
+    status: 400,
+    rpcStatus: 200,
+    rpcCode: -32602,
+    retryable: false,
+    meaning: "not one whole transaction that leaders would take on",
+  },
+  tip_missing: {
+    status: 400,
+    rpcStatus: 200,
+    rpcCode: -32602,
+    retryable: false,
+    meaning: "no transfer of the minimum tip to a tip account",
+  },
+  signature_invalid: {
+    status: 400,
+    rpcStatus: 200,
+    rpcCode: -32003,
+    retryable: false,
+    meaning: "a signature does not verify",
+  },
+  no_leader: {
+    status: 503,
+    rpcStatus: 503,
+    rpcCode: -32603,
+    retryable: true,
+    meaning: "no leader can be reached now",
+  },
+  overloaded: {
+    status: 503,
+    rpcStatus: 503,
+    rpcCode: -32603,
+    retryable: true,
+    meaning: "overloaded or draining",
+  },
+  internal: {
+    status: 500,
+    rpcStatus: 500,
+    rpcCode: -32603,
+    retryable: true,
+    meaning: "internal error; the request may be retried",
+  },
+  not_found: {
+    status: 404,
+    rpcStatus: 404,
+    rpcCode: -32601,
+    retryable: false,
+    meaning: "no such path, or no such transaction for this key",
+  },
+  method_not_allowed: {
+    status: 405,
+    rpcStatus: 405,
+    rpcCode: -32600,
+    retryable: false,
+    meaning: "the path exists, but not for this HTTP method",
+  },
+} as const satisfies Record<string, RefusalRow>;
+
+export type RefusalReason = keyof typeof REFUSALS;
+
+/** Why one leader's copy of an accepted transaction was not delivered. */
+export const COPY_REASONS = {
+  queue_full: "that leader's queue was full",
+  expired: "the copy waited longer than it could be of use",
+  leader_saturated: "the leader granted no stream in time",
+  not_connected: "no connection to that leader was ready",
+  connection_lost: "the connection ended before the leader acknowledged the copy",
+  stream_stopped: "the leader's stack refused the stream",
+  too_many_in_flight: "more copies await this leader's acknowledgement than are tracked",
+  shutting_down: "this edge is stopping",
+} as const satisfies Record<string, string>;
+
+export type CopyReason = keyof typeof COPY_REASONS;
+
+/** A refusal as it is told to a client: the reason, a sentence, and the figures in the sentence. */
+export interface Refusal {
+  readonly reason: RefusalReason;
+  /** What was found and what was needed, in one sentence without a full stop. */
+  readonly sentence: string;
+  /** The figures of the sentence by name, for programs. */
+  readonly data: Readonly<Record<string, string | number>>;
+}
+
+/** A fault in what the operator set up; ends the command with exit code 1. */
+export class SetupError extends Error {
+  override readonly name = "SetupError";
+}

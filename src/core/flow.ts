@@ -1,0 +1,113 @@
+/**
+ * The records that pass between the stages of an edge. Read this file first.
+ *
+ *   ingress ─Packet─▶ decode ─Verdict─▶ route ─Plan─▶ send ─Outcome─▶ observe
+ *
+ * Each record is built in one place, with all fields present and in one order, so that the hot
+ * path stays monomorphic. Byte arrays are views, never copies, unless a field says otherwise.
+ */
+
+import type { CopyReason, Refusal } from "./errors.ts";
+import type { FaultCode } from "./faults.ts";
+
+/** One submitted transaction on its way through the edge. */
+export interface Packet {
+  /** Counts up from 1 within this process. */
+  readonly id: number;
+  /**
+   * The serialized transaction. The view is lent: it holds only until the function that was given
+   * the packet returns, and who keeps it longer copies it.
+   */
+  readonly bytes: Uint8Array;
+  /** The account whose key sent it. */
+  readonly account: string;
+  /** `Clock.nowNs` when the request's body was complete. */
+  readonly receivedNs: number;
+  /** The sender's `maxRetries`; null when not given. */
+  readonly maxRetries: number | null;
+}
+
+/** A transaction that leaders would take on, with the offsets that later stages need. */
+export interface Accepted {
+  readonly kind: "accepted";
+  /** -1 legacy, 0 or 1 for the versioned forms. */
+  readonly version: -1 | 0 | 1;
+  /** Where the first signature starts; it names the transaction on the network. */
+  readonly signatureOffset: number;
+  readonly signatureCount: number;
+  /** Where the signed bytes start, and how many they are. */
+  readonly messageOffset: number;
+  readonly messageSize: number;
+  /** Where the static account keys start; key i is the signer of signature i. */
+  readonly keysOffset: number;
+  /** Where the recent blockhash or durable nonce starts. */
+  readonly blockhashOffset: number;
+  /** Whether the blockhash is a durable nonce, which does not age. */
+  readonly durableNonce: boolean;
+  /** The largest single tip found, in lamports. */
+  readonly tipLamports: number;
+  /** What the sender offers above the base fee, in lamports, as far as the bytes tell. */
+  readonly priorityFeeLamports: number;
+}
+
+/** A transaction that is refused: which fault, and the two figures of its sentence. */
+export interface Refused {
+  readonly kind: "refused";
+  readonly fault: FaultCode;
+  /** What was found; the fault says what it counts. */
+  readonly found: number;
+  /** What was needed; the fault says what it counts. */
+  readonly needed: number;
+}
+
+export type Verdict = Accepted | Refused;
+
+/** What the client is told. */
+export type Answer =
+  | { readonly kind: "accepted"; readonly signature: string }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** One leader to send to or to keep warm. */
+export interface Target {
+  /** The leader's identity, base58. */
+  readonly identity: string;
+  /** Where it takes QUIC transactions: "ip:port" or "[ipv6]:port". */
+  readonly address: string;
+  /** First slot, from now on, of this leader's window. */
+  readonly slot: number;
+}
+
+/** Which leaders matter now. Replaced as a whole when a slot, the schedule or a contact changes. */
+export interface Plan {
+  /** The slot that this plan was made for. */
+  readonly slot: number;
+  /** Where each transaction goes now, the current leader first. No address twice. */
+  readonly send: readonly Target[];
+  /** Connections to hold open, by next turn, those of `send` included. No address twice. */
+  readonly warm: readonly Target[];
+}
+
+/**
+ * What became of one leader's copy.
+ *
+ *   (queued) ─▶ sent ─▶ acked | failed
+ *       └─────▶ dropped
+ *
+ * `sent`: the bytes were written to a live connection. `acked`: the leader's QUIC stack has them
+ * all. `failed`: sent, but the connection ended or the stream was refused first. `dropped`: never
+ * put on the wire. Every copy ends as acked, failed or dropped, exactly once.
+ */
+export interface Outcome {
+  readonly packetId: number;
+  readonly identity: string;
+  readonly address: string;
+  /** The slot this copy was aimed at. */
+  readonly slot: number;
+  readonly kind: "sent" | "acked" | "failed" | "dropped";
+  /** null for `sent` and `acked`. */
+  readonly reason: CopyReason | null;
+  /** `Clock.nowNs` when it happened. */
+  readonly atNs: number;
+  /** The connection's smoothed round trip at that time, in microseconds; 0 when not known. */
+  readonly rttUs: number;
+}

@@ -1,0 +1,12 @@
+import { defineConfig } from "vitest/config";
+
+// The whole suite but for the one against a real Agave server, which needs cargo.
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/agave/**"],
+    pool: "forks",
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+  },
+});
