@@ -1,0 +1,31 @@
+# An edge of Touchdown on Node 22. The configuration and the keys come in as a volume:
+#
+#   docker build -t touchdown .
+#   docker run --init --network host -v /etc/touchdown:/etc/touchdown:ro touchdown
+#
+# `--init` gives the container a first process that passes signals on. The host's network is what
+# production uses: QUIC leaves from the host's own address, without a NAT table in between.
+
+FROM node:22-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm install --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY src src
+RUN npm run build && npm prune --omit=dev
+
+FROM node:22-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY LICENSE README.md ./
+USER node
+# What clients reach, and the operator's own listener.
+EXPOSE 8080/tcp 9090/tcp
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+  CMD ["node", "dist/main.js", "ready", "--config", "/etc/touchdown/touchdown.toml", "--timeout", "3s"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["node", "dist/main.js"]
+CMD ["edge", "--config", "/etc/touchdown/touchdown.toml"]

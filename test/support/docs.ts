@@ -1,0 +1,60 @@
+/**
+ * The parts of the README that are made from code: each stands between
+ * `<!-- generated: NAME -->` and `<!-- end -->`. `npm run docs` writes them, a test compares them.
+ */
+
+import { describeKeysMarkdown } from "../../src/config/describe.ts";
+import { COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
+import { METRICS } from "../../src/observe/metric-table.ts";
+
+const BLOCKS: Readonly<Record<string, () => string>> = {
+  config: describeKeysMarkdown,
+  refusals,
+  "copy reasons": copyReasons,
+  metrics,
+};
+
+/** The names of all blocks; each must stand in the README once. */
+export const BLOCK_NAMES: readonly string[] = Object.keys(BLOCKS);
+
+const FENCE = /<!-- generated: (.+?) -->\n[\s\S]*?<!-- end -->/g;
+
+/** The document with every block made anew. An unknown name is an error. */
+export function withGeneratedBlocks(document: string): string {
+  return document.replace(FENCE, (_, name: string) => {
+    const make = BLOCKS[name];
+    if (make === undefined) throw new Error(`there is no generated block ${name}`);
+    return `<!-- generated: ${name} -->\n${make()}\n<!-- end -->`;
+  });
+}
+
+/** The names of the blocks that a document holds. */
+export function blocksOf(document: string): readonly string[] {
+  return [...document.matchAll(FENCE)].map((match) => match[1] ?? "");
+}
+
+function refusals(): string {
+  const rows = Object.entries(REFUSALS).map(
+    ([name, row]) =>
+      `| \`${name}\` | ${row.status} | ${row.rpcStatus} | ${row.rpcCode} ` +
+      `| ${row.retryable ? "yes" : "no"} | ${row.meaning} |`,
+  );
+  return [
+    "| reason | HTTP | JSON-RPC: HTTP | JSON-RPC: code | retry | when |",
+    "|---|---|---|---|---|---|",
+    ...rows,
+  ].join("\n");
+}
+
+function copyReasons(): string {
+  const rows = Object.entries(COPY_REASONS).map(([name, when]) => `| \`${name}\` | ${when} |`);
+  return ["| reason | when |", "|---|---|", ...rows].join("\n");
+}
+
+function metrics(): string {
+  const rows = METRICS.map(({ name, kind, labels, help }) => {
+    const list = labels.length === 0 ? "–" : labels.map((label) => `\`${label}\``).join(", ");
+    return `| \`${name}\` | ${kind} | ${list} | ${help.replace(/\.$/, "")} |`;
+  });
+  return ["| metric | kind | labels | meaning |", "|---|---|---|---|", ...rows].join("\n");
+}

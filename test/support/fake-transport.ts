@@ -1,0 +1,132 @@
+/**
+ * A transport without a network: each connection does what the test says, when it says it.
+ */
+
+import type {
+  Connection,
+  ConnectionEvents,
+  Ending,
+  Fate,
+  Transport,
+} from "../../src/send/transport.ts";
+import { ACKED, BLOCKED, CLOSED, FLYING, STOPPED, TOO_LARGE } from "../../src/send/transport.ts";
+
+export class FakeConnection implements Connection {
+  established = false;
+  admitted = false;
+  rttUs = 0;
+  /** Streams that may still be opened. */
+  credit = 0;
+  /** Largest stream that the other side takes. */
+  streamBytesMax = 4096;
+  pings = 0;
+  closed = false;
+  readonly sent: Uint8Array[] = [];
+  readonly address: string;
+  readonly #events: ConnectionEvents;
+  readonly #fates = new Map<number, Fate>();
+  /** What the next `send` answers instead, ending the connection first. */
+  endOnSend: Ending | null = null;
+
+  constructor(address: string, events: ConnectionEvents) {
+    this.address = address;
+    this.#events = events;
+  }
+
+  send(bytes: Uint8Array): number {
+    if (this.endOnSend !== null) this.end(this.endOnSend);
+    if (this.closed) return CLOSED;
+    if (bytes.length > this.streamBytesMax) return TOO_LARGE;
+    if (this.credit === 0) return BLOCKED;
+    this.credit -= 1;
+    this.sent.push(Uint8Array.from(bytes));
+    return this.sent.length - 1;
+  }
+
+  fate(stream: number): Fate {
+    return this.#fates.get(stream) ?? FLYING;
+  }
+
+  ping(): void {
+    this.pings += 1;
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+
+  /** The handshake is done. */
+  establish(): void {
+    this.established = true;
+    this.#events.progress();
+  }
+
+  /** The handshake is done and streams are granted. */
+  admit(credit = 1_000): void {
+    this.established = true;
+    this.admitted = true;
+    this.grant(credit);
+  }
+
+  grant(credit: number): void {
+    this.credit += credit;
+    this.#events.progress();
+  }
+
+  /** The other side acknowledged the transaction that was sent as number `stream`. */
+  ack(stream: number): void {
+    this.#fates.set(stream, ACKED);
+    this.#events.progress();
+  }
+
+  stop(stream: number): void {
+    this.#fates.set(stream, STOPPED);
+    this.#events.progress();
+  }
+
+  end(ending: Ending): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.#events.ended(ending);
+  }
+}
+
+export interface FakeTransport extends Transport {
+  /** Every connection that was ever begun, oldest first. */
+  readonly made: FakeConnection[];
+  /** The newest connection to an address; throws when there was none. */
+  to(address: string): FakeConnection;
+  /** While true, `connect` answers null. */
+  failing: boolean;
+  readonly running: boolean;
+}
+
+export function createFakeTransport(): FakeTransport {
+  const made: FakeConnection[] = [];
+  let running = false;
+  return {
+    made,
+    failing: false,
+    counters: {},
+    get running() {
+      return running;
+    },
+    to(address) {
+      const connection = made.findLast((it) => it.address === address);
+      if (connection === undefined) throw new Error(`no connection to ${address} was begun`);
+      return connection;
+    },
+    async start() {
+      running = true;
+    },
+    async stop() {
+      running = false;
+    },
+    connect(address, events) {
+      if (this.failing) return null;
+      const connection = new FakeConnection(address, events);
+      made.push(connection);
+      return connection;
+    },
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * Decode workers without threads: the test says when one comes up, how much it answers and when it
+ * dies. They speak through the same shared memory as the real ones.
+ */
+
+import {
+  openChannel,
+  READY,
+  REQUEST_HEAD_BYTES,
+  STOP,
+  wake,
+  writeVerdict,
+} from "../../src/decode/channel.ts";
+import type { WorkerTask } from "../../src/decode/decode.worker.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import type { WorkerPool } from "../../src/decode/pool.ts";
+
+export interface FakeWorker {
+  comeUp(): void;
+  /** Answers up to `count` requests; returns how many there were. */
+  work(count?: number): number;
+  die(error?: Error): void;
+  /** Answers everything and returns, when it was told to stop. */
+  finish(): void;
+  readonly toldToStop: boolean;
+}
+
+export interface FakeWorkers extends WorkerPool {
+  /** Every worker that was ever started, in this order. */
+  readonly started: readonly FakeWorker[];
+}
+
+export function createFakeWorkers(): FakeWorkers {
+  const started: FakeWorker[] = [];
+  const rejects: ((error: Error) => void)[] = [];
+  return {
+    started,
+    threads: [],
+    run: (task) =>
+      new Promise<void>((resolve, reject) => {
+        started.push(createFakeWorker(task, resolve, reject));
+        rejects.push(reject);
+      }),
+    async close() {
+      for (const reject of rejects) reject(new Error("closed"));
+    },
+  };
+}
+
+function createFakeWorker(
+  task: WorkerTask,
+  resolve: () => void,
+  reject: (error: Error) => void,
+): FakeWorker {
+  const bell = new Int32Array(task.bell);
+  const channel = openChannel(task.channel, task.slots);
+  const decoder = createDecoder(task.decoder);
+  const work = (count = Number.POSITIVE_INFINITY): number => {
+    let done = 0;
+    for (; done < count; done += 1) {
+      const request = channel.requests.peek();
+      if (request === -1) break;
+      const start = request + REQUEST_HEAD_BYTES;
+      const bytes = channel.bytes.slice(start, start + (channel.numbers[request / 8] ?? 0));
+      writeVerdict(channel.numbers, channel.replies.claim(), decoder.decode(bytes));
+      channel.requests.release();
+      channel.replies.publish();
+      channel.figures[0] = decoder.counters.verified;
+    }
+    wake(bell, 0);
+    return done;
+  };
+  return {
+    comeUp() {
+      Atomics.store(channel.words, READY, 1);
+      wake(bell, 0);
+    },
+    work,
+    die: (error = new Error("killed by the test")) => reject(error),
+    finish() {
+      work();
+      resolve();
+    },
+    get toldToStop() {
+      return Atomics.load(channel.words, STOP) === 1;
+    },
+  };
+}

@@ -1,0 +1,30 @@
+/** Packets of tipped, signed transactions for the stages behind ingress, and what they need. */
+
+import type { Packet } from "../../src/core/flow.ts";
+import type { DecoderOptions } from "../../src/decode/decoder.ts";
+import { buildTransaction, memo, newKeypair } from "./transactions.ts";
+
+const TIP = newKeypair(11);
+
+/** What a decoder is made with so that it accepts `newPacket`'s transactions. */
+export const DECODER: DecoderOptions = {
+  tipAccounts: [TIP.publicKey],
+  lamportsMin: 1000,
+  verify: true,
+  keyCacheSize: 64,
+};
+
+/** The packet with this id; its transaction differs from every other id's. */
+export function newPacket(id: number, lamports = 1000): Packet {
+  const { bytes } = buildTransaction({
+    payer: newKeypair(20 + (id % 4)),
+    tips: [{ to: TIP.publicKey, lamports }],
+    extraInstructions: [memo(`transaction ${id}`)],
+  });
+  return packetOf(id, bytes);
+}
+
+/** The packet with this id and these bytes. */
+export function packetOf(id: number, bytes: Uint8Array): Packet {
+  return { id, bytes, account: "acme", receivedNs: 1000 + id, maxRetries: null };
+}

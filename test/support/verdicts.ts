@@ -1,0 +1,61 @@
+/** One decoder with one tip account, and its verdicts as words that read well in an assertion. */
+
+import { FAULT, type FaultName } from "../../src/core/faults.ts";
+import type { Accepted, Verdict } from "../../src/core/flow.ts";
+import { createTransactionDecoder } from "../../src/decode/transaction.ts";
+import {
+  type BuiltTransaction,
+  buildTransaction,
+  newKeypair,
+  type RawTransaction,
+  serializeTransaction,
+  type TransactionSpec,
+} from "./transactions.ts";
+
+export const LAMPORTS_MIN = 1_000_000;
+export const tipAccount = newKeypair(9);
+/** Named to the decoder too, so that the list has more than one. */
+export const otherTipAccount = newKeypair(10);
+
+export const decoder = createTransactionDecoder({
+  tipAccounts: [otherTipAccount.publicKey, tipAccount.publicKey],
+  lamportsMin: LAMPORTS_MIN,
+});
+
+const NAMES = new Map(Object.entries(FAULT).map(([name, code]) => [code, name]));
+
+/** "accepted", or the name of the fault. */
+export function verdictOf(bytes: Uint8Array): "accepted" | FaultName {
+  return nameOf(decoder.decode(bytes));
+}
+
+export function nameOf(verdict: Verdict): "accepted" | FaultName {
+  if (verdict.kind === "accepted") return "accepted";
+  // The map is made of FAULT's own entries.
+  return NAMES.get(verdict.fault) as FaultName;
+}
+
+/** The record of bytes that must be accepted. */
+export function accepted(bytes: Uint8Array): Accepted {
+  const verdict = decoder.decode(bytes);
+  if (verdict.kind !== "accepted") throw new Error(`refused: ${nameOf(verdict)}`);
+  return verdict;
+}
+
+/** A transaction with a tip of the minimum, unless the spec has tips of its own. */
+export function tipped(spec: TransactionSpec = {}): BuiltTransaction {
+  return buildTransaction({
+    tips: [{ to: tipAccount.publicKey, lamports: LAMPORTS_MIN }],
+    sign: false,
+    ...spec,
+  });
+}
+
+/** The verdict on a tipped transaction with some of its fields changed. Unsigned. */
+export function verdictWith(
+  version: -1 | 0 | 1,
+  change: (parts: RawTransaction) => Partial<RawTransaction>,
+): "accepted" | FaultName {
+  const { parts } = tipped({ version });
+  return verdictOf(serializeTransaction({ ...parts, ...change(parts) }, []).bytes);
+}

@@ -1,0 +1,11 @@
+// A decode worker that ends its thread when it sees its first transaction.
+import { openChannel, READY, wake } from "../../dist/decode/channel.js";
+
+export function serve(task) {
+  const channel = openChannel(task.channel, task.slots);
+  Atomics.store(channel.words, READY, 1);
+  wake(new Int32Array(task.bell), 0);
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  while (channel.requests.depth === 0) Atomics.wait(pause, 0, 0, 1);
+  process.exit(3);
+}

@@ -1,0 +1,339 @@
+/**
+ * The rules of the house, run over the tree. A complaint names the place and the remedy; the
+ * second half plants a breach of each rule to see that the rule bites.
+ */
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { COPY_REASONS, REFUSALS } from "../src/core/errors.ts";
+import { BLOCK_NAMES, blocksOf, withGeneratedBlocks } from "./support/docs.ts";
+import {
+  blankOut,
+  functionsOf,
+  listFiles,
+  ROOT,
+  readSource,
+  type Source,
+  sourceOf,
+} from "./support/source-tree.ts";
+import {
+  bannedCode,
+  cycles,
+  FILE_RULES,
+  holdsNoCode,
+  importDirection,
+  oneHeading,
+  orphans,
+  packageUsers,
+  sizes,
+} from "./support/tidy-rules.ts";
+
+/** Files of `src` that hold code and have no mirror test, each with the reason. */
+const WITHOUT_TEST: Readonly<Record<string, string>> = {
+  "src/main.ts": "three lines; run as a process by the tests of the whole path",
+  "src/cli/commands.ts": "a list, walked by test/cli/run.test.ts",
+  "src/decode/decode.worker.ts": "runs in a thread; tested through test/decode/pool.test.ts",
+};
+
+/** Packages that a second file may import, with the reason. */
+const SECOND_OWNERS: Readonly<Record<string, readonly string[]>> = {};
+
+const src = listFiles("src", ".ts").map(readSource);
+const tests = listFiles("test", ".ts").map(readSource);
+const bench = listFiles("bench", ".ts").map(readSource);
+const top = listFiles(".", ".config.ts").map(readSource);
+const all = [...src, ...tests, ...bench, ...top];
+const documents = listFiles(".", ".md").map(readSource);
+const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+const manifest: unknown = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+
+describe("the tree", () => {
+  it.each(Object.entries(FILE_RULES))("%s", (_, rule) => {
+    expect(all.flatMap((source) => rule(source))).toEqual([]);
+  });
+
+  it("has no import cycle", () => {
+    expect(cycles(src)).toEqual([]);
+  });
+
+  it("imports only files that exist", () => {
+    const missing = all.flatMap(({ path, imports }) =>
+      imports
+        .filter(({ file }) => file !== null && !exists(file))
+        .map(({ specifier, line }) => `${path}:${line} imports ${specifier}, which does not exist`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it("has no file that nothing uses", () => {
+    const entries = all
+      .map(({ path }) => path)
+      .filter((path) => /\.(test|bench|config)\.ts$/.test(path));
+    const programs = ["bench/micro/main.ts", "bench/load/main.ts", "test/support/write-docs.ts"];
+    expect(orphans(src, ["src/main.ts"])).toEqual([]);
+    expect(orphans([...tests, ...bench], [...entries, ...programs])).toEqual([]);
+  });
+
+  it("has a test at the same path for every source file with code in it", () => {
+    const missing = src
+      .filter((source) => !holdsNoCode(source))
+      .map(({ path }) => ({ path, test: path.replace(/^src\/(.*)\.ts$/, "test/$1.test.ts") }))
+      .filter(
+        ({ path, test }) => !Object.hasOwn(WITHOUT_TEST, path) && !existsSync(join(ROOT, test)),
+      )
+      .map(({ path, test }) => `${path} has no ${test}: write it, or say here why not`);
+    expect(missing).toEqual([]);
+  });
+
+  it("names no file as untested that has a test or is gone", () => {
+    const stale = Object.keys(WITHOUT_TEST).filter(
+      (path) =>
+        !existsSync(join(ROOT, path)) ||
+        existsSync(join(ROOT, path.replace(/^src\/(.*)\.ts$/, "test/$1.test.ts"))),
+    );
+    expect(stale).toEqual([]);
+  });
+
+  it("has a source file for every micro bench", () => {
+    const lost = bench
+      .map(({ path }) => path)
+      .filter((path) => path.startsWith("bench/micro/") && path.endsWith(".bench.ts"))
+      .filter(
+        (path) => !existsSync(join(ROOT, path.replace(/^bench\/micro\/(.*)\.bench/, "src/$1"))),
+      )
+      .map((path) => `${path} mirrors no file of src: move it to its file's path`);
+    expect(lost).toEqual([]);
+  });
+});
+
+describe("packages", () => {
+  const dependencies = namesIn("dependencies");
+  const users = packageUsers(src);
+  const rows = new Map(
+    [...readme.matchAll(/^\| `([^`]+)` \| `(src\/[^`]+)` \| (.+) \|$/gm)].map(
+      ([, name = "", owner = "", why = ""]) => [name, { owner, why }],
+    ),
+  );
+
+  it("are imported by src only when they are installed with it", () => {
+    const foreign = [...users.keys()].filter((name) => !dependencies.includes(name));
+    expect(foreign, "move these to dependencies, or do without").toEqual([]);
+  });
+
+  it("have one sentence and one owner in the README", () => {
+    expect([...rows.keys()].sort()).toEqual([...dependencies].sort());
+  });
+
+  it.each(dependencies)("%s is imported by its owner alone", (name) => {
+    const owners = [rows.get(name)?.owner, ...(SECOND_OWNERS[name] ?? [])];
+    expect(users.get(name) ?? [], "import the owner's file instead").toEqual(owners);
+  });
+
+  it("are pinned exactly", () => {
+    const loose = [...versionsIn("dependencies"), ...versionsIn("devDependencies")].filter(
+      ([, version]) => !/^(?:npm:@?[\w./-]+@)?\d+\.\d+\.\d+$/.test(version),
+    );
+    expect(loose).toEqual([]);
+  });
+});
+
+describe("documents", () => {
+  it("have one title each", () => {
+    expect(documents.flatMap((source) => oneHeading(source))).toEqual([]);
+  });
+
+  it("name no machine's paths and leave nothing behind", () => {
+    const rule = FILE_RULES["nothing is left behind"];
+    expect(documents.flatMap((source) => rule?.(source) ?? [])).toEqual([]);
+  });
+
+  it("hold every generated block of the README as the code has it (npm run docs)", () => {
+    expect([...blocksOf(readme)].sort()).toEqual([...BLOCK_NAMES].sort());
+    expect(withGeneratedBlocks(readme)).toBe(readme);
+  });
+
+  it("link only to files that exist", () => {
+    const broken = documents.flatMap(({ path, text }) =>
+      [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+        .map((match) => join(path, "..", match[1] ?? ""))
+        .filter((target) => !existsSync(join(ROOT, target)))
+        .map((target) => `${path} links to ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+});
+
+describe("reasons", () => {
+  it("are unique over both tables, in snake case", () => {
+    const names = [...Object.keys(REFUSALS), ...Object.keys(COPY_REASONS)];
+    expect(new Set(names).size).toBe(names.length);
+    expect(names.filter((name) => !/^[a-z]+(_[a-z]+)*$/.test(name))).toEqual([]);
+  });
+});
+
+describe("the Dockerfile", () => {
+  const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap((match) =>
+    (match[1] ?? "").split(" "),
+  );
+
+  it("copies only what exists or an earlier stage has built", () => {
+    expect(copied).toContain("src");
+    expect(copied.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  it("is given by .dockerignore what it copies", () => {
+    const ignore = readFileSync(join(ROOT, ".dockerignore"), "utf8").split("\n");
+    const given = ignore.filter((line) => line.startsWith("!")).map((line) => line.slice(1));
+    expect(copied.filter((path) => !given.includes(path))).toEqual([]);
+  });
+
+  it("runs without root, on the major version of Node that production has", () => {
+    expect(dockerfile).toMatch(/^USER node$/m);
+    const images = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map((match) => match[1] ?? "");
+    expect(images.filter((image) => !image.startsWith("node:22-"))).toEqual([]);
+  });
+});
+
+describe("the rules bite", () => {
+  const complaints = (path: string, text: string): readonly string[] =>
+    Object.values(FILE_RULES).flatMap((rule) => rule(sourceOf(path, `/** Header. */\n${text}`)));
+
+  it.each([
+    ["a stage that imports another", 'import { x } from "../send/peer.ts";'],
+    ["a stage that imports the configuration", 'import type { C } from "../config/config.ts";'],
+    ["a late import of the wrong way", 'const a = await import("../../src/cli/run.ts");'],
+    ["the wall clock", "const at = Date.now();"],
+    ["a timer", "setTimeout(() => {}, 1);"],
+    ["the environment", "const home = process.env.HOME;"],
+    ["the console", 'console.log("x");'],
+    ["a queue that shifts", "const first = list.shift();"],
+    ["an enum", "enum Colour { Red }"],
+    ["any", "function f(a: any): void {}"],
+    ["any in a generic", "const list: Array<any> = [];"],
+    ["a default export", "export default 1;"],
+    ["a barrel", 'export { x } from "./x.ts";'],
+    ["a swallowed fault", "try { f(); } catch {}"],
+    ["a mark of unfinished work", `// ${"TO" + "DO"}: later`],
+    ["a path of one machine", `// see ${"/wo" + "rk/x"}`],
+    ["a long line", `const a = "${"x".repeat(100)}";`],
+    ["a long function", `function f() {\n${"  f();\n".repeat(70)}}\n`],
+    ["a long method", `const a = {\n  f(\n    a,\n  ) {\n${"    f();\n".repeat(70)}  },\n};\n`],
+    ["a long arrow", `const f = () => {\n${"  f();\n".repeat(70)}};\n`],
+    ["a long file", "\n".repeat(401)],
+  ])("on %s", (_, text) => {
+    expect(complaints("src/decode/x.ts", text)).toHaveLength(1);
+  });
+
+  it.each([
+    ["a word in a string", 'const text = "Date.now and console";'],
+    ["a word in a comment", "// not process.env, not setTimeout( and not any\n/* Date.now() */"],
+    ["a word in a regular expression", "const form = /console|setTimeout/;"],
+    ["a catch that says why", "try { f(); } catch {\n  // Gone already.\n}"],
+    ["a name that contains one", "const company = anything.shifted; const enumerable = 1;"],
+    ["a function at the limit", `function f() {\n${"  f();\n".repeat(68)}}\n`],
+    ["a line at the limit", `const a = "${"x".repeat(87)}";`],
+    ["an import of core", 'import { x } from "../core/ring.ts";'],
+  ])("and let %s pass", (_, text) => {
+    expect(complaints("src/decode/x.ts", text)).toEqual([]);
+  });
+
+  it("each where it belongs only", () => {
+    const clock = sourceOf("src/core/clock.ts", "const at = Date.now();");
+    expect(bannedCode(clock)).toEqual([]);
+    expect(importDirection(sourceOf("src/edge.ts", 'import "./send/peer.ts";'))).toEqual([]);
+    expect(sizes(sourceOf("test/a.test.ts", `it(() => {\n${"  f();\n".repeat(80)}});\n`))).toEqual(
+      [],
+    );
+  });
+
+  it("on a file without a header", () => {
+    expect(
+      FILE_RULES["each file says what it is"]?.(sourceOf("src/a/b.ts", "const a = 1;")),
+    ).toEqual([expect.stringContaining("no header")]);
+  });
+
+  it("on a cycle, on an orphan, and on two owners", () => {
+    const a = sourceOf("src/core/a.ts", 'import "./b.ts";\nimport "pino";');
+    const b = sourceOf("src/core/b.ts", 'import "./a.ts";\nimport "@scope/x/deep.js";');
+    const c = sourceOf("src/core/c.ts", 'import "pino";');
+    expect(cycles([a, b, c])).toEqual([
+      expect.stringContaining("src/core/a.ts → src/core/b.ts → src/core/a.ts"),
+    ]);
+    expect(orphans([a, b, c], ["src/core/a.ts"])).toEqual([
+      expect.stringContaining("src/core/c.ts"),
+    ]);
+    expect(packageUsers([a, b, c])).toEqual(
+      new Map([
+        ["pino", ["src/core/a.ts", "src/core/c.ts"]],
+        ["@scope/x", ["src/core/b.ts"]],
+      ]),
+    );
+  });
+
+  it("knows a file of types and constants from one with code", () => {
+    const types =
+      "export interface A {\n  f(): void;\n  g: () => void;\n}\nexport type B = () => void;";
+    const constants = "export const MAX = 16 * 1024;\nexport const LIST = [1, 2] as const;";
+    expect([types, constants].map((text) => holdsNoCode(sourceOf("src/core/x.ts", text)))).toEqual([
+      true,
+      true,
+    ]);
+    const code = ["export function f() {}", "export const f = () => 1;", "export class A {}"];
+    expect(code.filter((text) => holdsNoCode(sourceOf("src/core/x.ts", text)))).toEqual([]);
+  });
+
+  it("on a document with two titles or none, code blocks aside", () => {
+    expect(oneHeading(sourceOf("a.md", "# A\n```\n# comment\n```\n"))).toEqual([]);
+    expect(oneHeading(sourceOf("a.md", "# A\n# B\n"))).toHaveLength(1);
+    expect(oneHeading(sourceOf("a.md", "## A\n"))).toHaveLength(1);
+  });
+
+  it("counts a worker's file, named by URL, as an import", () => {
+    const pool: Source = sourceOf(
+      "src/decode/pool.ts",
+      'const file = new URL("./decode.worker.js", import.meta.url);',
+    );
+    expect(pool.imports).toMatchObject([{ file: "src/decode/decode.worker.ts" }]);
+  });
+
+  it("keeps lines and columns when it blanks", () => {
+    const text = 'a("x // y"); // c\nb(`t\n$n`) / 2 / c; /* d\n */ e(/[/"]+/g);';
+    const blanked = blankOut(text);
+    expect(blanked).toHaveLength(text.length);
+    expect(blanked.split("\n")).toHaveLength(text.split("\n").length);
+    expect(blanked.replace(/\s+/g, " ")).toBe('a(" "); b(` `) / 2 / c; e(/ /g);');
+  });
+
+  it("measures functions from their first line to their last", () => {
+    const text =
+      "export function f(\n  a: number,\n): number {\n  return a;\n}\n\nfunction g() {\n}\n";
+    expect(functionsOf(sourceOf("src/core/x.ts", text))).toEqual([
+      { line: 1, lineCount: 5, ownLineCount: 5 },
+      { line: 7, lineCount: 2, ownLineCount: 2 },
+    ]);
+  });
+
+  it("does not charge a factory for the functions that it makes", () => {
+    const inner = "  function g() {\n    h();\n  }\n";
+    const text = `export function createF() {\n${inner}${inner}  return { g };\n}\n`;
+    const [outer] = functionsOf(sourceOf("src/core/x.ts", text));
+    expect(outer).toEqual({ line: 1, lineCount: 9, ownLineCount: 3 });
+  });
+});
+
+/** A plain JavaScript file counts as well: a worker that no compiler touches. */
+function exists(file: string): boolean {
+  return [file, file.replace(/\.ts$/, ".js")].some((path) => existsSync(join(ROOT, path)));
+}
+
+function namesIn(field: string): readonly string[] {
+  return versionsIn(field).map(([name]) => name);
+}
+
+function versionsIn(field: string): readonly (readonly [string, string])[] {
+  if (typeof manifest !== "object" || manifest === null || !(field in manifest)) return [];
+  // package.json's maps of versions are texts to texts; npm itself refuses anything else.
+  return Object.entries((manifest as Record<string, Record<string, string>>)[field] ?? {});
+}
