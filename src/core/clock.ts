@@ -40,3 +40,9 @@ export const systemClock: Clock = {
     return { cancel: () => clearInterval(handle) };
   },
 };
+
+/** Keeps the process alive until cancelled: the clock's own timers do not. */
+export function holdProcess(): Timer {
+  const handle = setInterval(() => {}, 2 ** 31 - 1);
+  return { cancel: () => clearInterval(handle) };
+}

@@ -7,38 +7,222 @@
  */
 
 import type { Refusal, RefusalReason } from "./errors.ts";
-import type { Refused } from "./flow.ts";
+import type { FaultCode, Refused } from "./flow.ts";
 
-interface FaultRow {
-  readonly name: string;
+/** What was found and needed, in words. */
+type Sentence = (found: number, needed: number) => string;
+
+interface FaultRow<Name extends string> {
+  readonly name: Name;
   readonly reason: RefusalReason;
-  /** What was found and needed, in words. */
-  readonly sentence: (found: number, needed: number) => string;
+  readonly sentence: Sentence;
 }
 
-const undecodable = (
-  name: string,
-  sentence: (found: number, needed: number) => string,
-): FaultRow => ({
-  name,
-  reason: "undecodable",
-  sentence: (found, needed) => `transaction could not be decoded: ${sentence(found, needed)}`,
-});
+function row<const Name extends string>(
+  reason: RefusalReason,
+  name: Name,
+  sentence: Sentence,
+): FaultRow<Name> {
+  return { name, reason, sentence };
+}
+
+const undecodable = <const Name extends string>(name: Name, sentence: Sentence) =>
+  row("undecodable", name, (found, needed) => {
+    return `transaction could not be decoded: ${sentence(found, needed)}`;
+  });
+
+const hex = (value: number): string => `0x${value.toString(16).padStart(2, "0")}`;
+
+const RAW_NEEDED = "the raw bytes of one serialized, signed transaction are needed";
+const HEAP_SIZES = "32768 to 262144 bytes in steps of 1024";
 
 /** The decoder's vocabulary; `FAULT.x` is the index of the row named x. */
 const ROWS = [
   undecodable("empty", () => "the body is empty, one serialized transaction is needed"),
-];
 
-export type FaultCode = number;
+  // What a developer sent in place of a transaction.
+  undecodable(
+    "text_json",
+    () => `JSON text was found, ${RAW_NEEDED} (JSON-RPC goes to /api/v1/sendTransaction)`,
+  ),
+  undecodable("text_base64", () => `base64 text was found, ${RAW_NEEDED}: decode it first`),
+  undecodable("text_base58", () => `base58 text was found, ${RAW_NEEDED}: decode it first`),
+  undecodable("text_hex", () => `hexadecimal text was found, ${RAW_NEEDED}: decode it first`),
+  undecodable("text_other", () => `text was found, ${RAW_NEEDED}`),
+  undecodable("message_only", () => {
+    return "a message without signatures was found, the signed transaction around it is needed";
+  }),
+
+  // The outline. Found and needed are sizes in bytes, or counts.
+  undecodable("too_long", (found, needed) => {
+    return `it has ${found} bytes, a transaction of its version has at most ${needed}`;
+  }),
+  undecodable("truncated", (found, needed) => {
+    return `it ends after ${found} bytes where its lengths call for at least ${needed}`;
+  }),
+  undecodable("trailing_bytes", (found, needed) => {
+    return `it has ${found} bytes where the transaction ends after ${needed}`;
+  }),
+  undecodable("version_unknown", (found) => {
+    if (found === 0) return "it starts with 0x80 like a version 0 message, signatures belong there";
+    return `it starts as version ${found}, only legacy, 0 and 1 exist`;
+  }),
+  undecodable("version_misplaced", () => {
+    return "a version 1 message stands behind signatures, its signatures are needed at the end";
+  }),
+  undecodable("length_malformed", (found) => {
+    return `the length at byte ${found} is not a compact-u16 in its shortest form, below 16384`;
+  }),
+
+  // Signatures, header and keys.
+  undecodable("signatures_none", () => {
+    return "it carries no signature, at least the fee payer's is needed: sign it first";
+  }),
+  undecodable("signatures_too_many", (found, needed) => {
+    return `it claims ${found} signatures, at most ${needed} fit`;
+  }),
+  undecodable("signature_count", (found, needed) => {
+    return `it carries ${found} signatures where its header requires ${needed}`;
+  }),
+  undecodable("payer_readonly", (found, needed) => {
+    return `${found} of ${needed} signers are readonly, the fee payer must be writable`;
+  }),
+  undecodable("keys_none", () => "it names no account key, at least the fee payer's is needed"),
+  undecodable("keys_too_many", (found, needed) => {
+    return `it names ${found} account keys, at most ${needed} are allowed`;
+  }),
+  undecodable("keys_too_few", (found, needed) => {
+    return `it names ${found} account keys where its header counts ${needed}`;
+  }),
+  undecodable("key_duplicate", (found, needed) => {
+    return `account key ${found} is the same as account key ${needed}, each may stand once`;
+  }),
+
+  // Instructions.
+  undecodable("instructions_too_many", (found, needed) => {
+    return `it has ${found} instructions, at most ${needed} are allowed`;
+  }),
+  undecodable("program_is_payer", (found) => {
+    return `instruction ${found} calls the fee payer, a program is needed`;
+  }),
+  undecodable("program_index", (found, needed) => {
+    return `an instruction calls account ${found} where only ${needed} keys are in the message`;
+  }),
+  undecodable("account_index", (found, needed) => {
+    return `an instruction names account ${found} where only ${needed} accounts exist`;
+  }),
+  undecodable("accounts_too_many", (found, needed) => {
+    return `an instruction names ${found} accounts, at most ${needed} are allowed`;
+  }),
+
+  // Address lookup tables (version 0).
+  undecodable("tables_too_many", (found, needed) => {
+    return `it names ${found} address lookup tables, at most ${needed} fit`;
+  }),
+  undecodable("table_unused", (found) => {
+    return `address lookup table ${found} looks up no account, at least one is needed`;
+  }),
+  undecodable("lookups_too_many", (found, needed) => {
+    return `it has ${found} accounts with those of its lookup tables, at most ${needed} can be`;
+  }),
+
+  // Settings: the configuration of version 1, ComputeBudget instructions elsewhere.
+  undecodable("config_mask", (found, needed) => {
+    return `its configuration mask is ${hex(found)}, only the bits of ${hex(needed)} are known`;
+  }),
+  undecodable("config_fee", (found) => {
+    return `its configuration mask is ${hex(found)}: bits 0 and 1 go together for the priority fee`;
+  }),
+  undecodable("heap_size", (found) => {
+    return `a heap of ${found} bytes is requested, ${HEAP_SIZES} are allowed`;
+  }),
+  undecodable("compute_budget_malformed", (found) => {
+    return `instruction ${found} is not a ComputeBudget instruction that the network knows`;
+  }),
+  undecodable("compute_budget_duplicate", (found, needed) => {
+    return `instruction ${found} repeats ComputeBudget instruction kind ${needed}, allowed once`;
+  }),
+  undecodable("loaded_accounts_size", (found, needed) => {
+    return `a limit of ${found} loaded account bytes is set, at least ${needed} is needed`;
+  }),
+
+  // The tip. Found and needed are lamports.
+  row("tip_missing", "tip_absent", (_, needed) => {
+    return `no System Program transfer to a tip account was found, ${tip(needed)}`;
+  }),
+  row("tip_missing", "tip_too_low", (found, needed) => {
+    return `a tip of ${found} lamports was found where ${needed} is the minimum`;
+  }),
+  row("tip_missing", "tip_account_readonly", (found, needed) => {
+    return `a tip of ${found} lamports is for a readonly account, ${tip(needed)} to a writable one`;
+  }),
+  row("tip_missing", "tip_source_unfit", (found, needed) => {
+    return `a tip of ${found} lamports comes from no writable signer, ${tip(needed)} from one`;
+  }),
+  row("tip_missing", "tip_in_table", (found, needed) => {
+    const unseen = `a transfer of ${found} lamports goes to an account from a lookup table`;
+    return `${unseen}, where no tip is seen: ${tip(needed)} to a static account`;
+  }),
+
+  // Signatures. Found is the index of the signature, needed is how many there are.
+  row("signature_invalid", "signature_missing", (found, needed) => {
+    return `${which(found, needed)} is all zeros: account key ${found} did not sign`;
+  }),
+  row("signature_invalid", "signature_wrong", (found, needed) => {
+    return `${which(found, needed)} does not verify for account key ${found} over this message`;
+  }),
+  row("signature_invalid", "signature_malformed", (found, needed) => {
+    return `${which(found, needed)} is not a canonical Ed25519 signature`;
+  }),
+  row("signature_invalid", "signer_key_malformed", (found, needed) => {
+    return `${which(found, needed)} cannot be verified: account key ${found} is not sound`;
+  }),
+
+  // What befalls a sound transaction on its way to the verdict.
+  row("internal", "worker_died", () => {
+    return "the transaction could not be checked because of an internal error, send it again";
+  }),
+  row("overloaded", "ring_full", () => {
+    return "more transactions wait to be checked than this edge holds, send it again";
+  }),
+] as const;
+
+function tip(lamportsMin: number): string {
+  return `a transfer of at least ${lamportsMin} lamports is needed`;
+}
+
+function which(index: number, count: number): string {
+  return `signature ${index + 1} of ${count}`;
+}
+
+export type FaultName = (typeof ROWS)[number]["name"];
+
+/** The index of each row by its name. */
+// fromEntries forgets the names; the rows it is made of carry exactly these.
+export const FAULT = Object.fromEntries(ROWS.map((each, code) => [each.name, code])) as {
+  readonly [Name in FaultName]: FaultCode;
+};
+
+/** How many faults there are; every code is below. */
+export const FAULT_COUNT = ROWS.length;
+
+/** The reason under which a fault is answered and counted. */
+export function reasonOf(fault: FaultCode): RefusalReason {
+  return rowOf(fault).reason;
+}
+
+function rowOf(fault: FaultCode): FaultRow<FaultName> {
+  const found = ROWS[fault];
+  if (found === undefined) throw new RangeError(`no fault has the code ${fault}`);
+  return found;
+}
 
 /** The refusal that a client is told for a verdict. */
 export function refusalOf(refused: Refused): Refusal {
-  const row = ROWS[refused.fault];
-  if (row === undefined) throw new RangeError(`no fault has the code ${refused.fault}`);
+  const found = rowOf(refused.fault);
   return {
-    reason: row.reason,
-    sentence: row.sentence(refused.found, refused.needed),
-    data: { fault: row.name, found: refused.found, needed: refused.needed },
+    reason: found.reason,
+    sentence: found.sentence(refused.found, refused.needed),
+    data: { fault: found.name, found: refused.found, needed: refused.needed },
   };
 }

@@ -8,7 +8,6 @@
  */
 
 import type { CopyReason, Refusal } from "./errors.ts";
-import type { FaultCode } from "./faults.ts";
 
 /** One submitted transaction on its way through the edge. */
 export interface Packet {
@@ -49,6 +48,9 @@ export interface Accepted {
   /** What the sender offers above the base fee, in lamports, as far as the bytes tell. */
   readonly priorityFeeLamports: number;
 }
+
+/** The index of a fault's row in faults.ts. */
+export type FaultCode = number;
 
 /** A transaction that is refused: which fault, and the two figures of its sentence. */
 export interface Refused {

@@ -13,3 +13,192 @@ export const RAW_BODY_BYTES_MAX = 16 * 1024;
 export const RPC_BODY_BYTES_MAX = 128 * 1024;
 /** Most calls in one JSON-RPC batch. */
 export const RPC_BATCH_CALLS_MAX = 16;
+
+// observe/
+
+/** Levels of nested objects that the log follows. */
+export const LOG_DEPTH_MAX = 6;
+/** Entries of one object or array that the log shows. */
+export const LOG_ENTRIES_MAX = 64;
+/** Characters of one text that the log shows. */
+export const LOG_TEXT_CHARS_MAX = 8192;
+
+// config/
+
+/** Largest configuration file, in bytes. */
+export const CONFIG_FILE_BYTES_MAX = 1024 * 1024;
+/** Copies that one receipt shows; later ones are counted only. */
+export const RECEIPT_COPIES_MAX = 64;
+/** Copies that there is room for, for each receipt; when it runs out, the oldest receipts go. */
+export const RECEIPT_COPIES_MEAN = 4;
+/** Accounts that can see one receipt: the first that sent the transaction. */
+export const RECEIPT_OWNERS_MAX = 4;
+/** Packets whose outcomes can still find their receipt; a power of two. */
+export const RECEIPT_PACKETS_MAX = 131_072;
+/** Receipts let go in one round of the sweep. */
+export const RECEIPT_SWEEP_MAX = 4096;
+/** How long a request to the admin listener may take to arrive, in milliseconds. */
+export const ADMIN_REQUEST_TIMEOUT_MS = 10_000;
+/** Connections to the admin listener at a time. */
+export const ADMIN_CONNECTIONS_MAX = 64;
+/** Headers of a request to the admin listener, in bytes. */
+export const ADMIN_HEADERS_BYTES_MAX = 8192;
+
+// send
+/** Connections to leaders at once; Anza's own client caches 64 (`tpu-client-next`, 2026-11). */
+export const PEER_CONNECTIONS_MAX = 64;
+/** Addresses whose pacing is remembered after they left the plan. */
+export const PEERS_REMEMBERED_MAX = 1024;
+/** Copies of one connection whose acknowledgement is awaited. */
+export const COPIES_IN_FLIGHT_MAX = 1024;
+/** Copies that wait for one leader. Anza's own client queues 128 (`tpu-client-next`, 2026-11). */
+export const COPIES_QUEUED_MAX = 128;
+/** Bytes that may wait in one UDP socket's queue before datagrams are dropped. */
+export const SOCKET_QUEUE_BYTES_MAX = 1024 * 1024;
+/** Asked of the kernel for each UDP socket, in bytes; it may grant less (`doctor` tells). */
+export const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+/** Datagrams that one connection sends in one go; a flush that has more is a fault. */
+export const FLUSH_DATAGRAMS_MAX = 256;
+/** UDP payload of the QUIC handshake's datagrams. RFC 9000 section 14.1, 2026-11. */
+export const INITIAL_DATAGRAM_BYTES = 1200;
+
+// sandbox: the simulated leader
+/** Connections from one address. Agave `streamer/src/quic.rs`, 4.3, 2026-11. */
+export const LEADER_CONNECTIONS_PER_ADDRESS_MAX = 8;
+/** Connections of one simulated leader; above it new ones are ignored. */
+export const LEADER_CONNECTIONS_MAX = 256;
+/** Streams that a connection may have open. Agave `swqos.rs`, unstaked, 4.3, 2026-11. */
+export const LEADER_STREAMS_MAX = 128;
+
+// decode: what leaders take on. Agave crate `agave-transaction-view` 4.2.2 unless a line says more.
+
+/** Most signatures of a transaction, 2026-11. */
+export const SIGNATURES_MAX = 12;
+/** Most static account keys of a legacy or v0 transaction (38 fill a packet), 2026-11. */
+export const LEGACY_KEYS_MAX = 38;
+/** Most account keys of a v1 transaction; also the most accounts one may lock, 2026-11. */
+export const V1_KEYS_MAX = 64;
+/** Most top-level instructions. SIMD-0160, 2026-11. */
+export const INSTRUCTIONS_MAX = 64;
+/** Most accounts of one instruction. SIMD-0406, 2026-11. */
+export const INSTRUCTION_ACCOUNTS_MAX = 255;
+/** Most address lookup tables that fit into a packet, 2026-11. */
+export const LOOKUP_TABLES_MAX = 31;
+/** Most accounts, static and looked up: an index is one byte, 2026-11. */
+export const ACCOUNTS_MAX = 256;
+/** Least and most heap that may be requested, in steps of 1024. `execution_budget.rs`, 2026-11. */
+export const HEAP_BYTES_MIN = 32 * 1024;
+export const HEAP_BYTES_MAX = 256 * 1024;
+/** Most compute units of a transaction. `execution_budget.rs`, 2026-11. */
+export const COMPUTE_UNITS_MAX = 1_400_000;
+/** How much of a refused body is read to tell text from a damaged transaction. */
+export const HINT_SAMPLE_BYTES_MAX = 256;
+
+// cli/
+
+/** Longest wait for work in hand when a service stops, in milliseconds. */
+export const STOP_MS_MAX = 30_000;
+/** Longest wait for one answer of `/readyz`, in milliseconds. */
+export const READY_PROBE_MS_MAX = 2_000;
+/** Wait between two questions of `ready`, in milliseconds. */
+export const READY_POLL_MS = 200;
+/** Longest wait of `send` for its answer, in milliseconds. */
+export const SEND_ANSWER_MS_MAX = 15_000;
+/** Most that a command reads from standard input or as one small file, in bytes. */
+export const COMMAND_INPUT_BYTES_MAX = 64 * 1024;
+
+// route/
+
+/** Slot events whose majority gives the current slot. Agave 4.3 `recent_leader_slots.rs`, 2026-11. */
+export const SLOT_EVENTS_KEPT = 48;
+/** Slots beyond the expected one that are still believed. Same source. */
+export const SLOT_SKIP_DISTANCE = 48;
+/** Slots that may pass by the wall clock alone before the current slot counts as unknown. */
+export const SLOT_COAST_MAX = 240;
+/** Shortest and longest slot time that is believed, in milliseconds. */
+export const SLOT_TIME_MS_MIN = 100;
+export const SLOT_TIME_MS_MAX = 1000;
+/** Epochs held: the one before, this one, the next. */
+export const EPOCHS_MAX = 3;
+/** Largest epoch that is taken in, in slots. Mainnet has 432,000; 2026-11. */
+export const EPOCH_SLOTS_MAX = 1_000_000;
+/** Contacts held. The largest cluster gossips about 5,000; 2026-11. */
+export const CONTACTS_MAX = 32_768;
+/** Slots that the planner looks ahead for leaders to keep warm. */
+export const PLAN_SLOTS_AHEAD_MAX = 256;
+/**
+ * Slots that a leader may be ahead of its turn and still keep what it is sent. Agave clears what
+ * comes 20 slots early (`banking_stage/decision_maker.rs`, 4.3, 2026-11).
+ */
+export const SEND_SLOTS_AHEAD_MAX = 19;
+
+// decode
+/** Transactions that wait for one worker thread; a power of two. About 25 ms of its work. */
+export const DECODE_RING_SLOTS = 256;
+/** Public keys that each thread keeps ready to verify with; about 10 MB when full. */
+export const DECODE_KEYS_MAX = 4096;
+/** The wait before a worker thread that died is replaced; doubled each time up to the longest. */
+export const WORKER_RESTART_MS_MIN = 100;
+export const WORKER_RESTART_MS_MAX = 30_000;
+/** How long a worker thread lives before its earlier deaths are forgotten. */
+export const WORKER_SETTLED_MS = 60_000;
+/** The longest wait for worker threads to come up, and to finish when they are stopped. */
+export const WORKERS_START_MS_MAX = 15_000;
+export const WORKERS_STOP_MS_MAX = 5_000;
+/** The most memory that one worker thread's heap may take, in megabytes. */
+export const WORKER_HEAP_MB_MAX = 128;
+
+// ingress/
+/** Shortest and longest key that a client may hold, in characters. */
+export const TOKEN_CHARS_MIN = 16;
+export const TOKEN_CHARS_MAX = 128;
+/** Accounts whose limit is remembered; above it the one that came first starts anew. */
+export const LIMITED_ACCOUNTS_MAX = 262_144;
+/** Largest body of a JSON-RPC call without a key: room for getHealth, not for a transaction. */
+export const KEYLESS_BODY_BYTES_MAX = 256;
+/** Largest body of a JSON-RPC call on `/`, which takes no key. */
+export const OPEN_BODY_BYTES_MAX = 16 * 1024;
+/** Body that is read and thrown away, so that a refused client can keep its connection. */
+export const UNREAD_BODY_BYTES_MAX = RPC_BODY_BYTES_MAX;
+/** Connections that are open at once; above it a new one is closed. */
+export const HTTP_CONNECTIONS_MAX = 20_000;
+/** Characters of a refusal's sentence that the status line repeats. */
+export const STATUS_SENTENCE_CHARS_MAX = 240;
+/** How many accepted transactions are remembered to tell a repetition. */
+export const SEEN_TRANSACTIONS_MAX = 65_536;
+/** Bytes of accepted transactions that are remembered, allocated once. */
+export const SEEN_BYTES_MAX = 32 * 1024 * 1024;
+/** How long a leader drops identical packets. Agave `core/src/sigverify_stage.rs`, 2026-11. */
+export const SEEN_KEEP_MS = 2_000;
+
+// accounts/
+/** Largest keys file, in bytes: about a million keys. */
+export const KEYS_FILE_BYTES_MAX = 256 * 1024 * 1024;
+/** Longest name of an account, a plan or a key's label, in characters. */
+export const ACCOUNT_NAME_CHARS_MAX = 64;
+/** Highest rate of a plan, in requests a second, and its highest burst. */
+export const PLAN_RATE_MAX = 1_000_000;
+export const PLAN_BURST_MAX = 1_000_000;
+/** Problems of a keys file that one message names; the rest is counted. */
+export const KEYS_FILE_PROBLEMS_MAX = 50;
+
+// sandbox/cluster
+
+/** Transactions that simulated leaders hold for their next turn. */
+export const SANDBOX_HELD_MAX = 10_000;
+/** Landed transactions whose status the simulated cluster remembers. */
+export const SANDBOX_STATUSES_MAX = 100_000;
+/** Largest request to the simulated RPC, in bytes. Agave `MAX_REQUEST_BODY_SIZE`, 2026-11. */
+export const SANDBOX_RPC_BODY_BYTES_MAX = 50 * 1024;
+/** Subscriptions of one WebSocket of the simulated cluster. */
+export const SANDBOX_SUBSCRIPTIONS_MAX = 4096;
+/** Bytes that wait for a slow WebSocket before it is closed. */
+export const SANDBOX_SOCKET_BYTES_MAX = 4 * 1024 * 1024;
+
+// chain
+
+/** Largest answer of the RPC node that is read. A leader schedule has 3 MB on mainnet; 2026-11. */
+export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Landings that the sandbox tells of on its terminal. */
+export const SANDBOX_LANDINGS_SHOWN_MAX = 100;

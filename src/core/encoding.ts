@@ -1,0 +1,187 @@
+// Hot path: encodeBase58 runs once a transaction and allocates only the string it answers.
+/**
+ * Bytes as text and back: base58 as Solana writes keys and signatures, base64 and hex.
+ *
+ * Decoders are strict: they answer null for what is not exactly the text that an encoder would have
+ * written. That matters for base64, where Node's own decoder skips what it does not know, takes
+ * both alphabets and ignores padding, so that a damaged transaction would pass as another one.
+ */
+
+const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+const LETTERS = Uint8Array.from(ALPHABET, (letter) => letter.charCodeAt(0));
+
+/** The digit of each ASCII code, 255 where it is none. */
+const DIGITS = new Uint8Array(128).fill(255);
+for (const [digit, code] of LETTERS.entries()) DIGITS[code] = digit;
+
+/** Five digits of base 58 make one limb. */
+const LIMB_DIGITS = 5;
+const LIMB_BASE = 58 ** LIMB_DIGITS;
+
+/** The most 16-bit words that the fast encoder takes: a signature's. */
+const WORDS_MAX = 32;
+const LIMBS_MAX = 18;
+
+/**
+ * What one unit of word w (counted from the end) adds to limb l (counted from the end), at
+ * `w * LIMBS_MAX + l`. A word is below 2^16 and a limb below 2^30, so the sum over all 32 words
+ * stays below 2^51 and is exact as a double: carries wait until the very end.
+ */
+const WEIGHTS = new Float64Array(WORDS_MAX * LIMBS_MAX);
+/** How many limbs word w reaches. */
+const REACH = new Uint8Array(WORDS_MAX);
+for (let w = 0; w < WORDS_MAX; w += 1) {
+  let weight = 1n << BigInt(16 * w);
+  for (let l = 0; weight > 0n; l += 1) {
+    WEIGHTS[w * LIMBS_MAX + l] = Number(weight % BigInt(LIMB_BASE));
+    weight /= BigInt(LIMB_BASE);
+    REACH[w] = l + 1;
+  }
+}
+
+const sums = new Float64Array(LIMBS_MAX);
+const text = Buffer.alloc(LIMBS_MAX * LIMB_DIGITS);
+
+/** Base58 of the 32-byte key at `offset`. */
+export function encodeKey(bytes: Uint8Array, offset = 0): string {
+  return encodeWords(bytes, offset, 16, 9);
+}
+
+/** Base58 of the 64-byte signature at `offset`. */
+export function encodeSignature(bytes: Uint8Array, offset = 0): string {
+  return encodeWords(bytes, offset, 32, LIMBS_MAX);
+}
+
+function encodeWords(bytes: Uint8Array, offset: number, words: number, limbs: number): string {
+  if (offset < 0 || offset + 2 * words > bytes.length) {
+    throw new RangeError(`${2 * words} bytes at ${offset} are outside of ${bytes.length}`);
+  }
+  sums.fill(0);
+  for (let w = 0; w < words; w += 1) {
+    const at = offset + 2 * (words - 1 - w);
+    const word = ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
+    const row = w * LIMBS_MAX;
+    const reach = REACH[w] ?? 0;
+    for (let l = 0; l < reach; l += 1) {
+      sums[l] = (sums[l] ?? 0) + word * (WEIGHTS[row + l] ?? 0);
+    }
+  }
+  let carry = 0;
+  let end = text.length;
+  for (let l = 0; l < limbs; l += 1) {
+    const sum = (sums[l] ?? 0) + carry;
+    carry = Math.floor(sum / LIMB_BASE);
+    let limb = sum - carry * LIMB_BASE;
+    for (let d = 0; d < LIMB_DIGITS; d += 1) {
+      const rest = (limb / 58) | 0;
+      end -= 1;
+      text[end] = limb - rest * 58;
+      limb = rest;
+    }
+  }
+  return write(end, leadingZeros(bytes, offset, offset + 2 * words));
+}
+
+/** The digits from `start` on as letters, with one "1" for each leading zero byte. */
+function write(start: number, zeros: number): string {
+  let first = start;
+  while (first < text.length && text[first] === 0) first += 1;
+  // A byte holds more than one digit, so there are always as many zero digits as zero bytes.
+  first -= zeros;
+  for (let i = first; i < text.length; i += 1) text[i] = LETTERS[text[i] ?? 0] ?? 0;
+  return text.toString("latin1", first);
+}
+
+function leadingZeros(bytes: Uint8Array, start: number, end: number): number {
+  let zeros = 0;
+  while (start + zeros < end && bytes[start + zeros] === 0) zeros += 1;
+  return zeros;
+}
+
+/** Base58 of any bytes; quadratic, so for short ones or where time does not matter. */
+export function encodeBase58(bytes: Uint8Array): string {
+  const zeros = leadingZeros(bytes, 0, bytes.length);
+  let value = zeros === bytes.length ? 0n : BigInt(`0x${encodeHex(bytes)}`);
+  let digits = "";
+  for (; value > 0n; value /= 58n) digits = ALPHABET.charAt(Number(value % 58n)) + digits;
+  return "1".repeat(zeros) + digits;
+}
+
+/** Nine digits are the most that stay exact as a double. */
+const LEAF_DIGITS = 9;
+
+/**
+ * The bytes of a base58 text, null where it is none or holds more than `sizeMax` bytes. The work
+ * grows with the text, so a longer text than `sizeMax` bytes can need is refused unread.
+ */
+export function decodeBase58(encoded: string, sizeMax: number): Uint8Array | null {
+  if (encoded.length > base58LengthMax(sizeMax)) return null;
+  const digits = new Uint8Array(encoded.length);
+  for (let i = 0; i < encoded.length; i += 1) {
+    const digit = DIGITS[encoded.charCodeAt(i)] ?? 255;
+    if (digit === 255) return null;
+    digits[i] = digit;
+  }
+  const zeros = leadingZeros(digits, 0, digits.length);
+  const value = join(digits);
+  const hex = value === 0n ? "" : value.toString(16);
+  const evenHex = hex.length % 2 === 0 ? hex : `0${hex}`;
+  const size = zeros + evenHex.length / 2;
+  if (size > sizeMax) return null;
+  const bytes = Buffer.alloc(size);
+  bytes.write(evenHex, zeros, "hex");
+  return bytes;
+}
+
+/** How long the base58 text of `size` bytes can be. */
+export function base58LengthMax(size: number): number {
+  // log(256) / log(58) is a little below 1.3658.
+  return Math.ceil(size * 1.3658);
+}
+
+/** The number that the digits write, by joining ever larger pieces: far below quadratic. */
+function join(digits: Uint8Array): bigint {
+  let pieces: bigint[] = [];
+  for (let end = digits.length; end > 0; end -= LEAF_DIGITS) {
+    let leaf = 0;
+    for (let i = Math.max(0, end - LEAF_DIGITS); i < end; i += 1)
+      leaf = leaf * 58 + (digits[i] ?? 0);
+    pieces.push(BigInt(leaf));
+  }
+  for (let base = 58n ** BigInt(LEAF_DIGITS); pieces.length > 1; base *= base) {
+    const halves: bigint[] = [];
+    for (let i = 0; i < pieces.length; i += 2) {
+      halves.push((pieces[i] ?? 0n) + (pieces[i + 1] ?? 0n) * base);
+    }
+    pieces = halves;
+  }
+  return pieces[0] ?? 0n;
+}
+
+/** The bytes of a padded base64 text of the standard alphabet; null where it is anything else. */
+export function decodeBase64(encoded: string): Uint8Array | null {
+  if (encoded.length % 4 !== 0) return null;
+  const bytes = Buffer.from(encoded, "base64");
+  // Writing it again is the check: whatever the decoder skipped or guessed comes out differently.
+  return bytes.toString("base64") === encoded ? bytes : null;
+}
+
+export function encodeBase64(bytes: Uint8Array): string {
+  return asBuffer(bytes).toString("base64");
+}
+
+/** The bytes of a hex text in either case; null where it is none. */
+export function decodeHex(encoded: string): Uint8Array | null {
+  if (encoded.length % 2 !== 0) return null;
+  const bytes = Buffer.from(encoded, "hex");
+  return bytes.length * 2 === encoded.length ? bytes : null;
+}
+
+/** Lower case. */
+export function encodeHex(bytes: Uint8Array): string {
+  return asBuffer(bytes).toString("hex");
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

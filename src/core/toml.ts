@@ -1,0 +1,49 @@
+/**
+ * TOML text to plain values and back: the only door to the parser. Nothing here throws for bad
+ * input; a fault is told with its line and column. The parser's own message quotes the line that
+ * it stumbled over, and that line may hold a key or a password, so it is cut off here.
+ */
+
+import { parse, stringify, TomlError } from "smol-toml";
+
+/** One TOML table: strings, finite or infinite numbers, booleans, dates, arrays, tables. */
+export type TomlTable = Readonly<Record<string, unknown>>;
+
+export type ParsedToml =
+  | { readonly kind: "ok"; readonly value: TomlTable }
+  | {
+      readonly kind: "error";
+      /** One sentence that names the line and column and quotes nothing of the text. */
+      readonly message: string;
+      /** Both count from 1. */
+      readonly line: number;
+      readonly column: number;
+    };
+
+/** Parses one document. Integers that a double cannot hold and `__proto__` keys are faults. */
+export function parseToml(text: string): ParsedToml {
+  try {
+    return {
+      kind: "ok",
+      value: parse(text, { unsafeKeyBehaviour: "throw", maxDepth: TOML_DEPTH_MAX }),
+    };
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const [summary = "invalid document"] = error.message.split("\n", 1);
+    const what = summary.replace("Invalid TOML document: ", "");
+    return {
+      kind: "error",
+      message: `not valid TOML: ${what} at line ${error.line}, column ${error.column}`,
+      line: error.line,
+      column: error.column,
+    };
+  }
+}
+
+/** Writes a table as TOML text that `parseToml` reads back to equal values. */
+export function formatToml(value: TomlTable): string {
+  return stringify(value);
+}
+
+/** Nested inline tables and arrays; nothing of ours is deeper than two. */
+const TOML_DEPTH_MAX = 16;

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { holdProcess, systemClock } from "../../src/core/clock.ts";
+
+describe("the system's clock", () => {
+  it("never goes backwards and counts nanoseconds", () => {
+    let last = systemClock.nowNs();
+    for (let count = 0; count < 10_000; count += 1) {
+      const now = systemClock.nowNs();
+      expect(now).toBeGreaterThanOrEqual(last);
+      last = now;
+    }
+    expect(Number.isInteger(last)).toBe(true);
+  });
+
+  it("tells the time of day in milliseconds", () => {
+    const before = Date.now();
+    const now = systemClock.unixMs();
+    expect(now).toBeGreaterThanOrEqual(before);
+    expect(now).toBeLessThanOrEqual(Date.now());
+  });
+
+  it("fires once after a delay, not before", async () => {
+    const startNs = systemClock.nowNs();
+    await new Promise<void>((resolve) => {
+      systemClock.after(5, resolve);
+    });
+    // Node's timers count whole milliseconds and may be up to one early.
+    expect(systemClock.nowNs() - startNs).toBeGreaterThanOrEqual(4_000_000);
+  });
+
+  it("fires again and again until it is cancelled", async () => {
+    let count = 0;
+    await new Promise<void>((resolve) => {
+      const timer = systemClock.every(1, () => {
+        count += 1;
+        if (count < 3) return;
+        timer.cancel();
+        resolve();
+      });
+    });
+    expect(count).toBe(3);
+  });
+
+  it("does not fire what was cancelled", async () => {
+    let fired = false;
+    const timer = systemClock.after(1, () => {
+      fired = true;
+    });
+    timer.cancel();
+    timer.cancel();
+    await new Promise<void>((resolve) => {
+      systemClock.after(5, resolve);
+    });
+    expect(fired).toBe(false);
+  });
+});
+
+describe("holdProcess", () => {
+  it("can be let go, twice without harm", () => {
+    const hold = holdProcess();
+    hold.cancel();
+    hold.cancel();
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { COPY_REASONS, REFUSALS, SetupError } from "../../src/core/errors.ts";
+
+/** What clients were promised: HTTP status, HTTP status and code over JSON-RPC. */
+const PROMISED: Readonly<Record<string, readonly [number, number, number]>> = {
+  unauthorized: [401, 401, -32000],
+  rate_limited: [429, 429, -32005],
+  too_large: [413, 413, -32600],
+  parse_error: [400, 200, -32700],
+  invalid_request: [400, 200, -32600],
+  method_not_found: [400, 200, -32601],
+  invalid_params: [400, 200, -32602],
+  undecodable: [400, 200, -32602],
+  tip_missing: [400, 200, -32602],
+  signature_invalid: [400, 200, -32003],
+  no_leader: [503, 503, -32603],
+  overloaded: [503, 503, -32603],
+  internal: [500, 500, -32603],
+};
+
+describe("the table of refusals", () => {
+  it("keeps every promised status and code", () => {
+    const kept = Object.entries(REFUSALS)
+      .filter(([name]) => Object.hasOwn(PROMISED, name))
+      .map(([name, row]) => [name, [row.status, row.rpcStatus, row.rpcCode]]);
+    expect(Object.fromEntries(kept)).toEqual(PROMISED);
+  });
+
+  it("stands in the order in which one of several faults is named", () => {
+    const order = Object.keys(REFUSALS).filter((name) => Object.hasOwn(PROMISED, name));
+    expect(order).toEqual(Object.keys(PROMISED));
+  });
+
+  it("calls retryable what may succeed later without a change, and nothing else", () => {
+    const retryable = Object.entries(REFUSALS).filter(([, row]) => row.retryable);
+    expect(retryable.map(([name]) => name)).toEqual([
+      "rate_limited",
+      "no_leader",
+      "overloaded",
+      "internal",
+    ]);
+  });
+
+  it("uses a status of 200 for faults of the content over JSON-RPC alone", () => {
+    for (const row of Object.values(REFUSALS)) {
+      expect(row.status).toBeGreaterThanOrEqual(400);
+      if (row.rpcStatus !== row.status) expect([row.status, row.rpcStatus]).toEqual([400, 200]);
+    }
+  });
+});
+
+describe("reasons of copies", () => {
+  it("say in words when they apply", () => {
+    for (const when of Object.values(COPY_REASONS)) expect(when).toMatch(/^[a-z].*[^.]$/);
+  });
+});
+
+describe("SetupError", () => {
+  it("is an Error with its own name and cause", () => {
+    const cause = new Error("why");
+    const error = new SetupError("what", { cause });
+    expect([error.name, error.message, error.cause]).toEqual(["SetupError", "what", cause]);
+    expect(error).toBeInstanceOf(Error);
+  });
+});

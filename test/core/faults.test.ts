@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { REFUSALS } from "../../src/core/errors.ts";
+import { FAULT, FAULT_COUNT, reasonOf, refusalOf } from "../../src/core/faults.ts";
+
+/** The order that workers, the native engine and receipts rely on; only ever added to. */
+const ORDER = [
+  "empty",
+  "text_json",
+  "text_base64",
+  "text_base58",
+  "text_hex",
+  "text_other",
+  "message_only",
+  "too_long",
+  "truncated",
+  "trailing_bytes",
+  "version_unknown",
+  "version_misplaced",
+  "length_malformed",
+  "signatures_none",
+  "signatures_too_many",
+  "signature_count",
+  "payer_readonly",
+  "keys_none",
+  "keys_too_many",
+  "keys_too_few",
+  "key_duplicate",
+  "instructions_too_many",
+  "program_is_payer",
+  "program_index",
+  "account_index",
+  "accounts_too_many",
+  "tables_too_many",
+  "table_unused",
+  "lookups_too_many",
+  "config_mask",
+  "config_fee",
+  "heap_size",
+  "compute_budget_malformed",
+  "compute_budget_duplicate",
+  "loaded_accounts_size",
+  "tip_absent",
+  "tip_too_low",
+  "tip_account_readonly",
+  "tip_source_unfit",
+  "tip_in_table",
+  "signature_missing",
+  "signature_wrong",
+  "signature_malformed",
+  "signer_key_malformed",
+  "worker_died",
+  "ring_full",
+];
+
+const CODES = [...Array(FAULT_COUNT).keys()];
+const refused = (fault: number, found = 3, needed = 7) =>
+  refusalOf({ kind: "refused", fault, found, needed });
+
+describe("the table of faults", () => {
+  it("keeps each fault at its place", () => {
+    expect(Object.keys(FAULT).slice(0, ORDER.length)).toEqual(ORDER);
+    expect(Object.values(FAULT)).toEqual(CODES);
+  });
+
+  it("tells every fault under a reason of the interface, in one sentence", () => {
+    for (const code of CODES) {
+      const { reason, sentence, data } = refused(code);
+      expect(Object.keys(REFUSALS)).toContain(reason);
+      expect(reason).toBe(reasonOf(code));
+      expect(sentence).toMatch(/^[a-z].*[^.]$/);
+      expect(sentence).not.toMatch(/undefined|NaN|\$\{/);
+      expect(data).toEqual({ fault: Object.keys(FAULT)[code], found: 3, needed: 7 });
+    }
+  });
+
+  it("starts what cannot be decoded with the words of the interface", () => {
+    for (const code of CODES.filter((each) => reasonOf(each) === "undecodable")) {
+      expect(refused(code).sentence).toMatch(/^transaction could not be decoded: /);
+    }
+  });
+
+  it("says no sentence twice", () => {
+    expect(new Set(CODES.map((code) => refused(code).sentence)).size).toBe(FAULT_COUNT);
+  });
+
+  it("throws for a code that no fault has", () => {
+    for (const code of [-1, FAULT_COUNT, 0.5, Number.NaN]) {
+      expect(() => refused(code)).toThrow(RangeError);
+    }
+  });
+
+  it("writes both figures of a low tip", () => {
+    expect(refused(FAULT.tip_too_low, 400_000, 1_000_000)).toEqual({
+      reason: "tip_missing",
+      sentence: "a tip of 400000 lamports was found where 1000000 is the minimum",
+      data: { fault: "tip_too_low", found: 400_000, needed: 1_000_000 },
+    });
+  });
+});

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { formatToml, parseToml } from "../../src/core/toml.ts";
+
+describe("parseToml", () => {
+  it("reads tables, arrays of tables and every scalar", () => {
+    const parsed = parseToml('a = "x"\n[b]\nc = 1\nd = true\ne = [1, 2]\n[[k]]\nt = "y"\n');
+    expect(parsed.kind === "ok" && JSON.parse(JSON.stringify(parsed.value))).toEqual({
+      a: "x",
+      b: { c: 1, d: true, e: [1, 2] },
+      k: [{ t: "y" }],
+    });
+  });
+
+  it("names line and column of a fault", () => {
+    expect(parseToml("a = 1\nb = \n")).toEqual({
+      kind: "error",
+      message: "not valid TOML: invalid value at line 2, column 5",
+      line: 2,
+      column: 5,
+    });
+  });
+
+  it("quotes nothing of the text, which may be a secret", () => {
+    const parsed = parseToml('token = "td_secret_secret" oops\n');
+    expect(parsed.kind).toBe("error");
+    expect(JSON.stringify(parsed)).not.toContain("secret");
+  });
+
+  it("refuses keys that would reach an object's prototype", () => {
+    expect(parseToml("__proto__ = 1").kind).toBe("error");
+    expect(parseToml("[constructor]\nprototype = 1").kind).toBe("error");
+  });
+
+  it("refuses an integer that a double cannot hold, and takes the largest that it can", () => {
+    expect(parseToml("a = 9007199254740993").kind).toBe("error");
+    expect(parseToml("a = 9007199254740991").kind).toBe("ok");
+  });
+
+  it("refuses a document nested beyond its bound instead of exhausting the stack", () => {
+    expect(parseToml(`a = ${"[".repeat(100_000)}`).kind).toBe("error");
+    expect(parseToml(`a = ${"[".repeat(40)}${"]".repeat(40)}`).kind).toBe("error");
+  });
+});
+
+describe("formatToml", () => {
+  it("writes what parseToml reads back", () => {
+    const value = { s: 'quote " and \u007f\n', n: 1_000_000, list: ["a", "b"], t: { b: false } };
+    const parsed = parseToml(formatToml(value));
+    expect(parsed.kind === "ok" && JSON.parse(JSON.stringify(parsed.value))).toEqual(value);
+  });
+});
