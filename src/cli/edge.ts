@@ -1,0 +1,42 @@
+/**
+ * `edge`: one edge of one region, until a signal ends it. Loads the configuration, refuses what
+ * this version cannot do, and hands over to `src/edge.ts`, which is imported late so that the
+ * other commands start without its libraries.
+ */
+
+import { unavailable } from "../config/available.ts";
+import { loadConfig } from "../config/load.ts";
+import { SetupError } from "../core/errors.ts";
+import { type Command, noPositionals, requiredText } from "./command.ts";
+import { untilStopped } from "./signals.ts";
+
+export const edgeCommand: Command = {
+  name: "edge",
+  summary: "runs one edge of one region: HTTP in, QUIC out",
+  usage: ["edge --config FILE"],
+  options: { config: { type: "string" } },
+  detail: `
+SIGTERM or SIGINT drains: /readyz turns 503, new work is refused after http.drain_grace,
+work in hand is finished, exit 0. A second one stops at once. SIGHUP reads the keys file
+again; a broken one is reported and the old keys stay.
+
+\`touchdown check --help\` lists the keys of the configuration.
+`,
+  async run(given, positionals, io) {
+    noPositionals(positionals);
+    const file = requiredText(given, "config");
+    const config = loadConfig(file);
+    const missing = unavailable(config);
+    if (missing.length > 0) throw new SetupError([`${file}:`, ...missing].join("\n  "));
+    const { startEdge } = await import("../edge.ts");
+    const edge = await startEdge(config);
+    // Standard output is the log, one JSON object a line; a port chosen at start is told beside it.
+    io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);
+    return await untilStopped({
+      io,
+      service: edge,
+      graceMs: config.http.drainGraceMs,
+      reload: () => edge.reloadKeys(),
+    });
+  },
+};

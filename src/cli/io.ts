@@ -1,0 +1,46 @@
+/**
+ * The real world of a command: this process's streams, signals and clock, and the small files that
+ * commands read.
+ */
+
+import { readFile, stat } from "node:fs/promises";
+import { systemClock } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import { COMMAND_INPUT_BYTES_MAX } from "../core/limits.ts";
+import type { Io } from "./command.ts";
+
+export const processIo: Io = {
+  out: (line) => void process.stdout.write(`${line}\n`),
+  err: (line) => void process.stderr.write(`${line}\n`),
+  async readStdin() {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of process.stdin) {
+      const bytes = Buffer.from(chunk);
+      size += bytes.length;
+      if (size > COMMAND_INPUT_BYTES_MAX) {
+        throw new SetupError(`standard input holds more than ${COMMAND_INPUT_BYTES_MAX} bytes`);
+      }
+      chunks.push(bytes);
+    }
+    return Buffer.concat(chunks);
+  },
+  clock: systemClock,
+  signals: process,
+};
+
+/** The bytes of a file or of standard input; a SetupError where that fails or is too much. */
+export async function readInput(file: string, io: Pick<Io, "readStdin">): Promise<Uint8Array> {
+  if (file === "-") return await io.readStdin();
+  try {
+    const { size } = await stat(file);
+    if (size > COMMAND_INPUT_BYTES_MAX) {
+      throw new SetupError(`${file} is ${size} bytes, at most ${COMMAND_INPUT_BYTES_MAX} are read`);
+    }
+    return await readFile(file);
+  } catch (error) {
+    if (error instanceof SetupError) throw error;
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    throw new SetupError(`${file} cannot be read (${code})`, { cause: error });
+  }
+}

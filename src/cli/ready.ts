@@ -1,0 +1,96 @@
+/**
+ * `ready`: waits until the edge of a configuration serves. Made for container health checks and
+ * for scripts that start an edge and then use it.
+ */
+
+import { parseDuration } from "../config/durations.ts";
+import { formatListen, type ListenAddress } from "../config/kinds.ts";
+import { loadConfig } from "../config/load.ts";
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import { READY_POLL_MS, READY_PROBE_MS_MAX } from "../core/limits.ts";
+import { type Command, noPositionals, optionalText, requiredText, UsageError } from "./command.ts";
+
+export const readyCommand: Command = {
+  name: "ready",
+  summary: "exits with 0 once the edge of that configuration serves, with 1 when the time is up",
+  usage: ["ready --config FILE [--timeout 30s]"],
+  options: { config: { type: "string" }, timeout: { type: "string" } },
+  detail: `
+Asks /readyz of admin.listen until it answers 200. Prints the last reason when it does not.
+
+  --timeout TIME   how long to wait, 30s when not given
+`,
+  async run(given, positionals, io) {
+    noPositionals(positionals);
+    const timeoutText = optionalText(given, "timeout") ?? "30s";
+    const timeoutMs = parseDuration(timeoutText);
+    if (timeoutMs === null) throw new UsageError('--timeout must be a duration, like "30s"');
+    const url = readyUrl(loadConfig(requiredText(given, "config")).admin.listen);
+    const reason = await waitUntilReady(url, timeoutMs, io.clock);
+    if (reason === null) {
+      io.out("ready");
+      return 0;
+    }
+    io.err(`not ready within ${timeoutText}: ${reason}`);
+    return 1;
+  },
+};
+
+/** Where to ask; an address that means "all" is asked on loopback. */
+export function readyUrl(admin: ListenAddress): string {
+  if (admin.port === 0) {
+    throw new SetupError("admin.listen has port 0, so its port is not known here; give it one");
+  }
+  const loopback: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
+  const host = loopback[admin.host] ?? admin.host;
+  return `http://${formatListen({ host, port: admin.port })}/readyz`;
+}
+
+/** Polls until the answer is 200; null then, otherwise the last reason why not. */
+async function waitUntilReady(
+  url: string,
+  timeoutMs: number,
+  clock: Clock,
+): Promise<string | null> {
+  const deadlineNs = clock.nowNs() + timeoutMs * NS_PER_MS;
+  for (;;) {
+    const leftMs = (deadlineNs - clock.nowNs()) / NS_PER_MS;
+    const reason = await probe(url, Math.max(1, Math.min(leftMs, READY_PROBE_MS_MAX)), clock);
+    if (reason === null) return null;
+    if (clock.nowNs() + READY_POLL_MS * NS_PER_MS >= deadlineNs) return reason;
+    await pause(clock, READY_POLL_MS);
+  }
+}
+
+/** One question; null for a 200, otherwise why it is not. */
+async function probe(url: string, timeoutMs: number, clock: Clock): Promise<string | null> {
+  const abort = new AbortController();
+  const timer = clock.after(timeoutMs, () => abort.abort());
+  try {
+    const response = await fetch(url, { signal: abort.signal });
+    const body = (await response.text()).trim().slice(0, REASON_CHARACTERS_MAX);
+    return response.status === 200 ? null : `${url} answers ${response.status} ${body}`.trimEnd();
+  } catch (error) {
+    return `${url} cannot be reached (${reasonOf(error)})`;
+  } finally {
+    timer.cancel();
+  }
+}
+
+/** fetch says "fetch failed" and keeps the reason in the cause. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (cause instanceof Error && "code" in cause) return String(cause.code);
+  return error.name === "AbortError" ? "no answer in time" : error.message;
+}
+
+function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve);
+  });
+}
+
+/** Longest part of an answer that is repeated. */
+const REASON_CHARACTERS_MAX = 500;

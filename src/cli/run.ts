@@ -1,0 +1,107 @@
+/**
+ * Picks a command, parses its options and turns what happens into words and an exit code. Answers
+ * go to standard output; everything that went wrong goes to standard error.
+ */
+
+import { parseArgs } from "node:util";
+import { SetupError } from "../core/errors.ts";
+import { type Command, type ExitCode, type Io, UsageError } from "./command.ts";
+import { COMMANDS, LATER_COMMANDS } from "./commands.ts";
+
+/** Runs `touchdown ARGS`; never rejects. */
+export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
+  const [name, ...rest] = args;
+  if (name === undefined) {
+    io.err(overview());
+    return 2;
+  }
+  if (name === "--help" || name === "-h" || name === "help") {
+    io.out(overview());
+    return 0;
+  }
+  if (LATER_COMMANDS.includes(name)) {
+    io.err(`touchdown ${name}: not available in this version`);
+    return 1;
+  }
+  const command = COMMANDS.find((candidate) => candidate.name === name);
+  if (command === undefined) {
+    io.err(`touchdown: there is no command ${JSON.stringify(name)}\n\n${overview()}`);
+    return 2;
+  }
+  return await runCommand(command, rest, io);
+}
+
+async function runCommand(command: Command, args: string[], io: Io): Promise<ExitCode> {
+  try {
+    const { values, positionals } = parse(command, args);
+    if (values["help"] === true) {
+      io.out(helpOf(command));
+      return 0;
+    }
+    return await command.run(values, positionals, io);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      io.err(`touchdown ${command.name}: ${error.message}\n\n${usageOf(command)}`);
+      return 2;
+    }
+    if (error instanceof SetupError) {
+      io.err(`touchdown ${command.name}: ${error.message}`);
+      return 1;
+    }
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    io.err(`touchdown ${command.name}: this is a bug in touchdown\n${stack}`);
+    return 1;
+  }
+}
+
+interface ParsedLine {
+  readonly values: Record<string, string | boolean>;
+  readonly positionals: readonly string[];
+}
+
+function parse(command: Command, args: string[]): ParsedLine {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      options: { ...command.options, help: { type: "boolean", short: "h" } },
+      allowPositionals: true,
+    });
+    const given: Record<string, string | boolean> = {};
+    for (const [name, value] of Object.entries(values)) {
+      if (typeof value === "string" || typeof value === "boolean") given[name] = value;
+    }
+    return { values: given, positionals };
+  } catch (error) {
+    // parseArgs throws TypeErrors alone; its sentence names the option, the rest is advice.
+    if (!(error instanceof TypeError)) throw error;
+    const [sentence = "wrong options"] = error.message.split(". ", 1);
+    throw new UsageError(sentence);
+  }
+}
+
+function usageOf(command: Command): string {
+  const lines = command.usage.map((form) => `  touchdown ${form}`);
+  return ["Usage:", ...lines].join("\n");
+}
+
+function helpOf(command: Command): string {
+  const title = `touchdown ${command.name}: ${command.summary}`;
+  return [title, "", usageOf(command), "", command.detail.replace(/^\n/, "")].join("\n").trimEnd();
+}
+
+function overview(): string {
+  const width = Math.max(...COMMANDS.map(({ name }) => name.length));
+  const rows = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+  return [
+    "touchdown: lands signed transactions of the Solana network",
+    "",
+    "Usage:",
+    "  touchdown COMMAND [OPTIONS]",
+    "  touchdown COMMAND --help",
+    "",
+    "Commands:",
+    ...rows,
+    "",
+    "Exit codes: 0 done, 1 the answer is no, 2 wrong usage.",
+  ].join("\n");
+}

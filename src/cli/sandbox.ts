@@ -1,0 +1,41 @@
+/**
+ * `sandbox`: a whole service on one machine, on loopback, until a signal ends it. `npm start` is
+ * this. It says on standard output what it started and a line that submits a transaction.
+ */
+
+import { type Command, noPositionals, optionalText, UsageError } from "./command.ts";
+import { untilStopped } from "./signals.ts";
+
+export const sandboxCommand: Command = {
+  name: "sandbox",
+  summary: "runs an edge and a simulated cluster on this machine; `npm start` is this",
+  usage: ["sandbox [--port PORT]"],
+  options: { port: { type: "string" } },
+  detail: `
+Prints every address, a working key and a curl line that succeeds as pasted. Everything
+listens on loopback only, and nothing is kept when it stops.
+
+  --port PORT   where the edge listens, 0 for any free port
+`,
+  async run(given, positionals, io) {
+    noPositionals(positionals);
+    const port = portOf(optionalText(given, "port"));
+    const { startSandbox } = await import("../sandbox/sandbox.ts");
+    const tell = (line: string): void => io.out(line);
+    const sandbox = await startSandbox(port === null ? { tell } : { port, tell });
+    for (const line of sandbox.lines) io.out(line);
+    return await untilStopped({
+      io,
+      service: { drain: () => {}, stop: () => sandbox.stop() },
+      graceMs: 0,
+      reload: null,
+    });
+  },
+};
+
+function portOf(text: string | null): number | null {
+  if (text === null) return null;
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= 65_535) return port;
+  throw new UsageError(`--port must be a number from 0 to 65535, is ${JSON.stringify(text)}`);
+}

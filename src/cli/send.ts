@@ -1,0 +1,165 @@
+/**
+ * `send`: submits one transaction to an edge and prints its signature. The file may hold the raw
+ * bytes or their base64 or base58; which of them is found out from the content. The key is never
+ * printed, and it can come from a file so that it stays out of the list of processes.
+ */
+
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
+import { decodeBase58, decodeBase64 } from "../core/encoding.ts";
+import { SetupError } from "../core/errors.ts";
+import { SEND_ANSWER_MS_MAX, SIGNATURES_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import {
+  type Command,
+  type Given,
+  type Io,
+  noPositionals,
+  optionalText,
+  requiredText,
+  UsageError,
+} from "./command.ts";
+import { readInput } from "./io.ts";
+
+export const sendCommand: Command = {
+  name: "send",
+  summary: "sends one signed transaction and prints its signature",
+  usage: ["send FILE|- --url URL --key KEY", "send FILE|- --url URL --key-file FILE"],
+  options: { url: { type: "string" }, key: { type: "string" }, "key-file": { type: "string" } },
+  detail: `
+FILE holds the transaction as raw bytes, base64 or base58; - reads standard input.
+
+  --url URL         the edge, like http://127.0.0.1:8080
+  --key KEY         the API key
+  --key-file FILE   a file that holds the API key alone, - for standard input
+
+A refusal is printed as its reason and a sentence on standard error, exit code 1.
+`,
+  async run(given, positionals, io) {
+    const [file, ...surplus] = positionals;
+    if (file === undefined) throw new UsageError("the transaction's file is missing");
+    noPositionals(surplus);
+    const endpoint = endpointOf(requiredText(given, "url"));
+    if (file === "-" && given["key-file"] === "-") {
+      throw new UsageError("standard input cannot be both the transaction and the key");
+    }
+    const key = await keyOf(given, io);
+    const bytes = transactionBytes(await readInput(file, io));
+    const answer = await post(endpoint, key, bytes, io.clock);
+    if (answer.kind === "accepted") {
+      io.out(answer.signature);
+      return 0;
+    }
+    io.err(answer.sentence);
+    return 1;
+  },
+};
+
+function endpointOf(text: string): string {
+  const url = URL.canParse(text) ? new URL("/api/v1/sendRawTransaction", text) : null;
+  if (url?.protocol === "http:" || url?.protocol === "https:") return url.href;
+  throw new UsageError("--url must start with http:// or https://");
+}
+
+async function keyOf(given: Given, io: Io): Promise<string> {
+  const key = optionalText(given, "key");
+  const file = optionalText(given, "key-file");
+  if ((key === null) === (file === null)) {
+    throw new UsageError("exactly one of --key and --key-file is needed");
+  }
+  const text =
+    key ??
+    Buffer.from(await readInput(file ?? "", io))
+      .toString("latin1")
+      .trim();
+  // Anything else could not be the value of a header.
+  if (!/^[\x21-\x7e]{1,128}$/.test(text)) {
+    throw new UsageError("the key must be 1 to 128 visible ASCII characters");
+  }
+  return text;
+}
+
+/** The serialized transaction in whichever of the three forms the input has. */
+export function transactionBytes(input: Uint8Array): Uint8Array {
+  const text = Buffer.from(input).toString("latin1").trim();
+  // A transaction begins with its count of signatures or its version, neither of which is a
+  // printable character, so printable input is always an encoding.
+  if (text === "") throw new SetupError("there is no transaction: the input is empty");
+  if (!/^[\x20-\x7e\s]+$/.test(text)) return input;
+  const packed = text.replace(/\s+/g, "");
+  const readings = [decodeBase64(packed), decodeBase58(packed, V1_TRANSACTION_BYTES_MAX)].filter(
+    (bytes) => bytes !== null,
+  );
+  // A text of letters and digits may be both; only one of them begins like a transaction.
+  const best = readings.find(beginsLikeTransaction) ?? readings[0];
+  if (best === undefined) {
+    throw new SetupError("the input is neither raw bytes nor base64 nor base58");
+  }
+  return best;
+}
+
+/** Whether the count of signatures stands twice, before them and in the message's header. */
+function beginsLikeTransaction(bytes: Uint8Array): boolean {
+  const [first = 0, second = 0] = bytes;
+  if (first === 0x81) return second >= 1 && second <= SIGNATURES_MAX;
+  if (first < 1 || first > SIGNATURES_MAX) return false;
+  const message = 1 + 64 * first;
+  const header = bytes[message] === 0x80 ? message + 1 : message;
+  return bytes[header] === first;
+}
+
+type Answer =
+  | { readonly kind: "accepted"; readonly signature: string }
+  | { readonly kind: "refused"; readonly sentence: string };
+
+async function post(
+  endpoint: string,
+  key: string,
+  bytes: Uint8Array,
+  clock: Clock,
+): Promise<Answer> {
+  const abort = new AbortController();
+  const startNs = clock.nowNs();
+  const timer = clock.after(SEND_ANSWER_MS_MAX, () => abort.abort());
+  try {
+    const response = await fetch(endpoint, {
+      method: "POST",
+      headers: { "api-x-token": key, "content-type": "application/octet-stream" },
+      body: Uint8Array.from(bytes),
+      signal: abort.signal,
+      redirect: "error",
+    });
+    return answerOf(response.status, await response.text());
+  } catch (error) {
+    if (!abort.signal.aborted) throw new SetupError(`${endpoint} cannot be reached: ${why(error)}`);
+    const waitedMs = Math.round((clock.nowNs() - startNs) / NS_PER_MS);
+    throw new SetupError(`${endpoint} did not answer within ${waitedMs} ms`);
+  } finally {
+    timer.cancel();
+  }
+}
+
+function answerOf(status: number, text: string): Answer {
+  const body = parseObject(text);
+  if (status === 200 && typeof body["signature"] === "string") {
+    return { kind: "accepted", signature: body["signature"] };
+  }
+  const reason = typeof body["reason"] === "string" ? body["reason"] : `HTTP ${status}`;
+  const error = typeof body["error"] === "string" ? body["error"] : text.trim().slice(0, 500);
+  return { kind: "refused", sentence: `${reason}: ${error}` };
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : {};
+  } catch {
+    // Not JSON, so not an edge's answer; the caller shows the text instead.
+    return {};
+  }
+}
+
+/** fetch says "fetch failed" and keeps the reason in the cause. */
+function why(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  return cause instanceof Error && "code" in cause ? String(cause.code) : error.message;
+}

@@ -1,0 +1,91 @@
+/**
+ * From the process's signals to the life of a running service:
+ *
+ *   running ─SIGTERM, SIGINT─▶ draining ─grace over─▶ stopping ─work finished─▶ exit 0
+ *      │                          └──────second signal──┴──▶ exit 1 at once
+ *      └─SIGHUP: the keys are read again, at any time before the end
+ *
+ * While draining, `/readyz` already says 503 and work is still taken, so that a load balancer can
+ * turn away first. Stopping is bounded: when work in hand does not end in time, the exit code is 1.
+ */
+
+import type { Clock, Timer } from "../core/clock.ts";
+import { STOP_MS_MAX } from "../core/limits.ts";
+import type { ExitCode, Io, Signal } from "./command.ts";
+
+/** The part of a running service that signals act on. */
+export interface Stoppable {
+  /** Turns `/readyz` to 503; work is still taken. */
+  drain(): void;
+  /** Refuses new work, finishes what is in hand, closes everything. */
+  stop(): Promise<unknown>;
+}
+
+export interface SignalOptions {
+  readonly io: Pick<Io, "err" | "signals"> & { readonly clock: Clock };
+  readonly service: Stoppable;
+  /** How long work is still taken after the first signal. */
+  readonly graceMs: number;
+  /** On SIGHUP; null leaves that signal to its default. May reject, which is reported. */
+  readonly reload: (() => unknown) | null;
+}
+
+/** Resolves with the exit code once the service has stopped, or must not be waited for. */
+export function untilStopped(options: SignalOptions): Promise<ExitCode> {
+  const { io, service, graceMs } = options;
+  return new Promise((resolve) => {
+    let timer: Timer | null = null;
+    let state: "running" | "draining" | "ended" = "running";
+
+    const end = (code: ExitCode): void => {
+      if (state === "ended") return;
+      state = "ended";
+      timer?.cancel();
+      for (const [signal, act] of handlers) io.signals.off(signal, act);
+      resolve(code);
+    };
+    const stop = (): void => {
+      timer = io.clock.after(STOP_MS_MAX, () => {
+        io.err(`work in hand did not end within ${STOP_MS_MAX} ms, stopping without it`);
+        end(1);
+      });
+      service.stop().then(
+        () => end(0),
+        (error: unknown) => {
+          io.err(`stopping failed: ${sentenceOf(error)}`);
+          end(1);
+        },
+      );
+    };
+    const onStop = (): void => {
+      if (state === "draining") {
+        io.err("second signal: stopping at once");
+        end(1);
+        return;
+      }
+      state = "draining";
+      service.drain();
+      if (graceMs === 0) stop();
+      else timer = io.clock.after(graceMs, stop);
+    };
+    const handlers: (readonly [Signal, () => void])[] = [
+      ["SIGTERM", onStop],
+      ["SIGINT", onStop],
+    ];
+    const { reload } = options;
+    if (reload !== null) handlers.push(["SIGHUP", () => void reloadSafely(reload, io)]);
+    for (const [signal, act] of handlers) io.signals.on(signal, act);
+  });
+}
+
+async function reloadSafely(reload: () => unknown, io: Pick<Io, "err">): Promise<void> {
+  try {
+    await reload();
+  } catch (error) {
+    io.err(`the keys were not read again, the old ones stay: ${sentenceOf(error)}`);
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

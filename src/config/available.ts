@@ -1,0 +1,27 @@
+/**
+ * What a configuration may ask for and this version cannot do. The keys are valid, so that a file
+ * need not change with the version, but an edge refuses to start instead of leaving something out
+ * in silence.
+ */
+
+import type { Config } from "./config.ts";
+
+/** One sentence, with its key, for each thing that an edge of this version cannot do. */
+export function unavailable(config: Config): readonly string[] {
+  const sentences: string[] = [];
+  if (config.quic.listen !== null) {
+    sentences.push("quic.listen: QUIC submission is not available in this version");
+  }
+  if (config.accounts.databaseUrl !== null) {
+    sentences.push(
+      "accounts.database_url: the accounts database is not available in this version, " +
+        "use accounts.keys_file",
+    );
+  }
+  if (config.send.engine === "native") {
+    sentences.push(
+      "send.engine: the native engine is not available in this version, use auto or portable",
+    );
+  }
+  return sentences;
+}

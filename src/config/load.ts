@@ -1,0 +1,79 @@
+/**
+ * Reads the configuration file and the environment; the only reader of `process.env`. What comes
+ * back is either a whole, frozen configuration or every problem at once. Nothing here throws for
+ * what an operator wrote, except `loadConfig`, which wraps all problems into one SetupError.
+ */
+
+import { readFileSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { SetupError } from "../core/errors.ts";
+import { CONFIG_FILE_BYTES_MAX } from "../core/limits.ts";
+import { parseToml } from "../core/toml.ts";
+import type { Config } from "./config.ts";
+import { type Problem, type Resolved, resolveConfig, type Source } from "./resolve.ts";
+
+type Environment = Source["environment"];
+
+/** Reads a file and the overrides of the environment. */
+export function readConfig(file: string, environment: Environment = process.env): Resolved {
+  const directory = dirname(resolve(file));
+  const read = readTable(file);
+  const resolved = resolveConfig({ file: read.table, directory, environment });
+  if (read.problem === null || resolved.kind === "ok") return resolved;
+  return { kind: "problems", problems: [read.problem, ...resolved.problems] };
+}
+
+/** As `readConfig`, with the problems thrown as one SetupError that names them all. */
+export function loadConfig(file: string, environment: Environment = process.env): Config {
+  const resolved = readConfig(file, environment);
+  if (resolved.kind === "problems") {
+    throw new SetupError(describeProblems(file, resolved.problems));
+  }
+  return resolved.config;
+}
+
+/**
+ * A configuration from values in the place of a file, for the sandbox and for tests: the shape is
+ * that of the file (`{ http: { listen: "127.0.0.1:0" } }`), relative paths start from
+ * `directory`. Throws one SetupError with every problem.
+ */
+export function configFromValues(
+  values: Readonly<Record<string, unknown>>,
+  directory: string,
+  environment: Environment = process.env,
+): Config {
+  const resolved = resolveConfig({ file: values, directory, environment });
+  if (resolved.kind === "problems") {
+    throw new SetupError(describeProblems("configuration", resolved.problems));
+  }
+  return resolved.config;
+}
+
+/** All problems as one message, a line each. */
+export function describeProblems(title: string, problems: readonly Problem[]): string {
+  const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
+  const lines = problems.map(({ key, message }) => `  ${key}: ${message}`);
+  return [`${title}: ${count}`, ...lines].join("\n");
+}
+
+interface ReadTable {
+  readonly table: Source["file"];
+  readonly problem: Problem | null;
+}
+
+function readTable(file: string): ReadTable {
+  const failed = (message: string): ReadTable => ({ table: null, problem: { key: file, message } });
+  let text: string;
+  try {
+    const { size } = statSync(file);
+    if (size > CONFIG_FILE_BYTES_MAX) {
+      return failed(`is ${size} bytes, at most ${CONFIG_FILE_BYTES_MAX} are read`);
+    }
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    return failed(`cannot be read (${code})`);
+  }
+  const parsed = parseToml(text);
+  return parsed.kind === "ok" ? { table: parsed.value, problem: null } : failed(parsed.message);
+}

@@ -1,0 +1,186 @@
+/**
+ * From a parsed file and an environment to a configuration, or to every problem at once. Pure:
+ * `load.ts` does the reading. A key given twice, in the file and in the environment, takes the
+ * environment's value; the file's is still checked, so that removing the variable later cannot
+ * bring a surprise.
+ */
+
+import { assemble, type Config } from "./config.ts";
+import type { Raw } from "./kinds.ts";
+import type { Key, KeyPath, ValueOf } from "./table.ts";
+import { ENVIRONMENT_PREFIX, environmentName, isKeyPath, KEY_PATHS, KEYS } from "./table.ts";
+
+/** One thing that is wrong, with its key path, or the environment variable where that has it. */
+export interface Problem {
+  readonly key: string;
+  readonly message: string;
+}
+
+export type Resolved =
+  | { readonly kind: "ok"; readonly config: Config; readonly shown: ShownValues }
+  | { readonly kind: "problems"; readonly problems: readonly Problem[] };
+
+/** Every key's effective value as it may be printed; null where it is absent. */
+export type ShownValues = ReadonlyMap<KeyPath, Raw | null>;
+
+export interface Source {
+  /** The parsed file; null when it could not be parsed, which its reader reports. */
+  readonly file: Readonly<Record<string, unknown>> | null;
+  /** What relative paths start from. */
+  readonly directory: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Reads all keys; `problems` is never empty when returned. */
+export function resolveConfig({ file, directory, environment }: Source): Resolved {
+  const problems: Problem[] = [];
+  const given = new Map<KeyPath, unknown>();
+  const values = new Map<KeyPath, unknown>();
+  const shown = new Map<KeyPath, Raw | null>();
+
+  const readOne = (path: KeyPath, raw: unknown, source: string): void => {
+    // The union of all keys' types cannot be called with one key's value; `values` keeps them
+    // unknown until `assemble` asks for each by its path.
+    const key = KEYS[path] as Key<unknown>;
+    const reading = key.kind.read(raw, directory);
+    if (reading.kind === "problem") {
+      problems.push({ key: source, message: reading.message });
+      return;
+    }
+    values.set(path, reading.value);
+    shown.set(path, key.kind.show(reading.value));
+  };
+
+  if (file !== null) {
+    collect(file, "", given, problems);
+    for (const [path, raw] of given) readOne(path, raw, path);
+  }
+  for (const [path, raw, variable] of overrides(environment, problems)) {
+    given.set(path, raw);
+    readOne(path, raw, `${variable} (${path})`);
+  }
+  for (const path of KEY_PATHS) {
+    if (given.has(path)) continue;
+    const { fallback, absent } = KEYS[path];
+    if (fallback !== null) {
+      readOne(path, fallback, path);
+    } else if (absent === "none") {
+      values.set(path, null);
+      shown.set(path, null);
+    } else if (file !== null) {
+      problems.push({ key: path, message: "must be given" });
+    }
+  }
+  if (file !== null) checkTogether(given, values, problems);
+  if (file === null || problems.length > 0) return { kind: "problems", problems };
+  // Each value was read by its own key's kind, so it has that key's type.
+  const config = assemble(<P extends KeyPath>(path: P) => values.get(path) as ValueOf<P>);
+  return { kind: "ok", config, shown };
+}
+
+/** Walks the file's tables and sorts what it finds into keys of ours and problems. */
+function collect(
+  table: Readonly<Record<string, unknown>>,
+  prefix: string,
+  given: Map<KeyPath, unknown>,
+  problems: Problem[],
+): void {
+  for (const [name, value] of Object.entries(table)) {
+    const path = prefix + name;
+    if (isKeyPath(path)) {
+      given.set(path, value);
+    } else if (isTable(value) && isSection(path)) {
+      collect(value, `${path}.`, given, problems);
+    } else if (isSection(path)) {
+      problems.push({ key: path, message: `must be a table, written [${path}]` });
+    } else {
+      problems.push({ key: path, message: unknownMessage("key", path, KNOWN) });
+    }
+  }
+}
+
+function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  const object = typeof value === "object" && value !== null;
+  return object && !Array.isArray(value) && !(value instanceof Date);
+}
+
+function isSection(path: string): boolean {
+  return SECTIONS.includes(path);
+}
+
+/** Variables with our prefix; one that names no key is a problem. */
+function overrides(
+  environment: Source["environment"],
+  problems: Problem[],
+): (readonly [KeyPath, unknown, string])[] {
+  const paths = new Map(KEY_PATHS.map((path) => [environmentName(path), path]));
+  const found: (readonly [KeyPath, unknown, string])[] = [];
+  for (const [variable, text] of Object.entries(environment).sort()) {
+    if (text === undefined || !variable.startsWith(ENVIRONMENT_PREFIX)) continue;
+    const path = paths.get(variable);
+    if (path === undefined) {
+      const message = unknownMessage("environment variable", variable, [...paths.keys()]);
+      problems.push({ key: variable, message });
+    } else {
+      found.push([path, KEYS[path].kind.fromText(text), variable]);
+    }
+  }
+  return found;
+}
+
+/** Rules over more than one key. A key that is already a problem by itself is left out. */
+function checkTogether(
+  given: ReadonlyMap<KeyPath, unknown>,
+  values: ReadonlyMap<KeyPath, unknown>,
+  problems: Problem[],
+): void {
+  const sources = ["accounts.keys_file", "accounts.database_url"] as const;
+  const count = sources.filter((path) => given.has(path)).length;
+  if (count !== 1) {
+    const found = count === 0 ? "none is" : "both are";
+    const message = `exactly one of ${sources.join(" and ")} must be given, ${found}`;
+    problems.push({ key: "accounts", message });
+  }
+  // Both were read by the address kind, or are missing after a problem of their own.
+  const http = values.get("http.listen") as ValueOf<"http.listen"> | undefined;
+  const admin = values.get("admin.listen") as ValueOf<"admin.listen"> | undefined;
+  if (http === undefined || admin === undefined || http.port === 0) return;
+  if (http.port === admin.port && http.host === admin.host) {
+    problems.push({ key: "admin.listen", message: "must differ from http.listen" });
+  }
+}
+
+function unknownMessage(what: string, found: string, known: readonly string[]): string {
+  const near = known
+    .map((candidate) => ({ candidate, distance: editDistance(found, candidate) }))
+    .sort((a, b) => a.distance - b.distance)[0];
+  const close = near !== undefined && near.distance <= 3 && near.distance < found.length / 3;
+  return close ? `unknown ${what}; did you mean ${near.candidate}?` : `unknown ${what}`;
+}
+
+/** Levenshtein distance; both texts are cut to a length at which this cannot take long. */
+function editDistance(left: string, right: string): number {
+  const a = left.slice(0, 64);
+  const b = right.slice(0, 64);
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column += 1) {
+      const change = a[row - 1] === b[column - 1] ? 0 : 1;
+      current.push(
+        Math.min(
+          (previous[column] ?? 0) + 1,
+          (current[column - 1] ?? 0) + 1,
+          (previous[column - 1] ?? 0) + change,
+        ),
+      );
+    }
+    previous = current;
+  }
+  return previous[b.length] ?? 0;
+}
+
+const SECTIONS: readonly string[] = [
+  ...new Set(KEY_PATHS.flatMap((path) => (path.includes(".") ? path.split(".", 1) : []))),
+];
+const KNOWN: readonly string[] = [...KEY_PATHS, ...SECTIONS];

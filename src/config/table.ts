@@ -1,0 +1,190 @@
+/**
+ * The one table of configuration keys: kind, default, bounds and one sentence each. Types, error
+ * messages, `check`, the `--help` of commands and the README's table all come from here. A path
+ * is `section.key`; its environment variable is `TOUCHDOWN_SECTION_KEY`.
+ */
+
+import { COPIES_QUEUED_MAX, HTTP_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
+import {
+  accounts,
+  boolean,
+  choice,
+  duration,
+  integer,
+  integerOrAuto,
+  type Kind,
+  type ListenAddress,
+  listen,
+  name,
+  path,
+  type Raw,
+  url,
+} from "./kinds.ts";
+
+export interface Key<T> {
+  readonly kind: Kind<T>;
+  /** As it would stand in the file; null for none. */
+  readonly fallback: Raw | null;
+  /** What it means that the key is absent and has no default. */
+  readonly absent: "refused" | "none" | null;
+  /** One sentence, without a full stop. */
+  readonly sentence: string;
+}
+
+/** A key with a default. */
+function key<T>(kind: Kind<T>, fallback: Raw, sentence: string): Key<T> {
+  return { kind, fallback, absent: null, sentence };
+}
+
+/** A key that may be left out; its value is then null. */
+function optional<T>(kind: Kind<T>, sentence: string): Key<T | null> {
+  const kindOrNull: Kind<T | null> = {
+    ...kind,
+    show: (value) => (value === null ? "" : kind.show(value)),
+  };
+  return { kind: kindOrNull, fallback: null, absent: "none", sentence };
+}
+
+/** A key that must be given. */
+function required<T>(kind: Kind<T>, sentence: string): Key<T> {
+  return { kind, fallback: null, absent: "refused", sentence };
+}
+
+const LAMPORTS_MAX = 1_000_000_000_000;
+
+export const KEYS = {
+  region: key(name(), "local", "Name of this edge's region, as it stands in metrics and answers"),
+
+  "http.listen": key(listen(), "127.0.0.1:8080", "Where clients submit transactions"),
+  "http.drain_grace": key(
+    duration("0s", "10m"),
+    "5s",
+    "How long, after a signal to stop, work is still taken while `/readyz` answers 503",
+  ),
+  "http.request_deadline": key(
+    duration("10ms", "60s"),
+    "5s",
+    "How long an answer may take once the request's body is complete",
+  ),
+  "http.connections": key(
+    integer(1, 1_000_000),
+    HTTP_CONNECTIONS_MAX,
+    "Connections of clients at a time, at most; above it a new one is closed",
+  ),
+
+  "admin.listen": key(
+    listen(),
+    "127.0.0.1:9090",
+    "Where `/metrics`, `/livez` and `/readyz` are served; never public",
+  ),
+
+  "quic.listen": optional<ListenAddress>(
+    listen(true),
+    "Where transactions are taken over QUIC; absent: not at all",
+  ),
+
+  "cluster.rpc_url": key(
+    url(["http", "https"]),
+    "http://127.0.0.1:8899",
+    "RPC of the cluster, for the leader schedule and the leaders' addresses",
+  ),
+  "cluster.ws_url": key(
+    url(["ws", "wss"]),
+    "ws://127.0.0.1:8900",
+    "WebSocket of the cluster, for slots and landings",
+  ),
+
+  "identity.keypair": optional<string>(
+    path(),
+    "The identity that leaders see, as `solana-keygen` writes it; absent: a fresh one, unstaked",
+  ),
+
+  "tip.accounts": required(accounts(64), "Accounts of which one must be paid the tip"),
+  "tip.lamports_min": key(integer(1, LAMPORTS_MAX), 1_000_000, "The least tip, in lamports"),
+
+  "accounts.keys_file": optional<string>(path(), "The file of plans and keys"),
+  "accounts.database_url": optional<string>(
+    url(["postgres", "postgresql"]),
+    "The database of accounts, instead of a keys file",
+  ),
+
+  "decode.inline": key(
+    choice(["auto", "never", "always"]),
+    "auto",
+    "Whether the HTTP thread checks transactions itself: when nothing waits, never, or always",
+  ),
+  "decode.workers": key(
+    integerOrAuto(0, 64),
+    "auto",
+    "Threads that check transactions; auto: one less than there are processors",
+  ),
+  "decode.verify": key(boolean(), true, "Whether signatures are verified before sending"),
+
+  "send.engine": key(
+    choice(["auto", "native", "portable"]),
+    "auto",
+    "Which QUIC engine sends; auto: the native one where it is built",
+  ),
+  "send.leaders": key(
+    integer(1, 16),
+    2,
+    "How many leaders, the current one first, a transaction is fanned out to",
+  ),
+  "send.warm_windows": key(
+    integer(1, 64),
+    4,
+    "How many leader windows ahead connections are opened",
+  ),
+  "send.connections": key(
+    integer(1, 4096),
+    PEER_CONNECTIONS_MAX,
+    "Connections to leaders at a time, at most",
+  ),
+  "send.queue_per_peer": key(
+    integer(1, 65_536),
+    COPIES_QUEUED_MAX,
+    "Copies that wait for one leader, at most; above it that leader's copy is dropped",
+  ),
+  "send.copy_ttl": key(
+    duration("10ms", "60s"),
+    "800ms",
+    "How long a copy waits for its leader before it is dropped as expired",
+  ),
+  "send.bind": key(listen(true), "0.0.0.0:0", "The local UDP address that transactions leave from"),
+
+  "receipts.keep": key(
+    duration("10s", "1h"),
+    "5m",
+    "How long the receipt of a transaction can be asked for",
+  ),
+  "receipts.count_max": key(
+    integer(100, 10_000_000),
+    100_000,
+    "Receipts held at a time; above it the oldest goes first",
+  ),
+
+  "log.level": key(
+    choice(["debug", "info", "warn", "error", "silent"]),
+    "info",
+    "The least level of the lines that are logged, as JSON, to standard output",
+  ),
+} as const;
+
+export type KeyPath = keyof typeof KEYS;
+
+/** The type of a key's value. */
+export type ValueOf<P extends KeyPath> = (typeof KEYS)[P] extends Key<infer T> ? T : never;
+
+/** All paths in the order of the table. */
+export const KEY_PATHS: readonly KeyPath[] = Object.keys(KEYS).filter(isKeyPath);
+
+export function isKeyPath(text: string): text is KeyPath {
+  return Object.hasOwn(KEYS, text);
+}
+
+/** `http.drain_grace` is overridden by `TOUCHDOWN_HTTP_DRAIN_GRACE`. */
+export function environmentName(keyPath: string): string {
+  return ENVIRONMENT_PREFIX + keyPath.replaceAll(".", "_").toUpperCase();
+}
+
+export const ENVIRONMENT_PREFIX = "TOUCHDOWN_";

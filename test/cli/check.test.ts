@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { run } from "../../src/cli/run.ts";
+import { createFakeIo } from "../support/fake-io.ts";
+
+const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+
+let directory = "";
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "touchdown-check-"));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+async function check(text: string) {
+  const file = join(directory, "touchdown.toml");
+  writeFileSync(file, text);
+  const io = createFakeIo();
+  const code = await run(["check", "--config", file], io);
+  return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
+}
+
+describe("check", () => {
+  it("prints the effective configuration, exit code 0", async () => {
+    const { code, out, err } = await check(
+      `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`,
+    );
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toContain('drain_grace = "5s"');
+    expect(out).toContain(TIP);
+    expect(out).toContain(JSON.stringify(join(directory, "keys.toml")));
+  });
+
+  it("prints every problem at once, exit code 1, and nothing to standard output", async () => {
+    const { code, out, err } = await check('region = 1\n[send]\nleaders = "two"\nx = 1\n');
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    for (const key of ["region", "send.leaders", "send.x", "tip.accounts", "accounts"]) {
+      expect(err).toContain(`  ${key}: `);
+    }
+  });
+
+  it("tells what is valid but not part of this version", async () => {
+    const { code, out, err } = await check(
+      `[tip]\naccounts = ["${TIP}"]\n[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n` +
+        '[quic]\nlisten = "127.0.0.1:0"\n[send]\nengine = "native"\n',
+    );
+    expect(code).toBe(0);
+    expect(err.split("\n")).toHaveLength(3);
+    for (const key of ["quic.listen", "accounts.database_url", "send.engine"]) {
+      expect(err).toContain(`${key}: `);
+    }
+    expect(out + err).not.toContain("s3cret");
+  });
+});

@@ -1,0 +1,89 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { run } from "../../src/cli/run.ts";
+import { createFakeIo } from "../support/fake-io.ts";
+
+let directory = "";
+let file = "";
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "touchdown-keys-"));
+  file = join(directory, "keys.toml");
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+async function keys(...args: string[]) {
+  const io = createFakeIo();
+  const code = await run(["keys", ...args], io);
+  return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
+}
+
+describe("keys", () => {
+  it("creates, lists and revokes a key, which stands nowhere but in the first answer", async () => {
+    const made = await keys("create", "--file", file, "--account", "acme", "--label", "bot 7");
+    expect(made.code).toBe(0);
+    expect(made.out).toMatch(/^td_[a-z0-9]+_\w+$/);
+    expect(readFileSync(file, "utf8")).not.toContain(made.out);
+
+    const digits = tokenSha256(made.out).toString("hex").slice(0, 16);
+    const listed = await keys("list", "--file", file);
+    expect(listed.out.split("\n")[1]).toBe(`${digits}  acme     Beta  bot 7`);
+    expect(listed.out + listed.err + made.err).not.toContain(made.out);
+
+    const revoked = await keys("revoke", digits, "--file", file);
+    expect(revoked).toMatchObject({ code: 0, out: `revoked ${digits}  acme  Beta  bot 7` });
+    expect((await keys("list", "--file", file)).out.split("\n")).toHaveLength(1);
+  });
+
+  it("revokes by the key itself", async () => {
+    const { out: token } = await keys("create", "--file", file, "--account", "acme");
+    expect((await keys("revoke", token, "--file", file)).code).toBe(0);
+  });
+
+  it("finds the file through a configuration", async () => {
+    const config = join(directory, "touchdown.toml");
+    const tip = '[tip]\naccounts = ["96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5"]\n';
+    writeFileSync(config, `${tip}[accounts]\nkeys_file = "keys.toml"\n`);
+    expect((await keys("create", "--config", config, "--account", "acme")).code).toBe(0);
+    expect((await keys("list", "--file", file)).out).toContain("acme");
+
+    writeFileSync(config, `${tip}[accounts]\ndatabase_url = "postgres://db/x"\n`);
+    const { code, err } = await keys("list", "--config", config);
+    expect(code).toBe(1);
+    expect(err).toContain("not available in this version");
+  });
+
+  it.each([
+    ["a plan that the file lacks", ["create", "--account", "acme", "--plan", "Gold"]],
+    ["an account that is no name", ["create", "--account", "\n"]],
+    ["a key that is not there", ["revoke", "0123456789abcdef"]],
+  ])("exits with 1 on %s", async (_, args) => {
+    await keys("create", "--file", file, "--account", "first");
+    const before = readFileSync(file, "utf8");
+    const { code, out, err } = await keys(...args, "--file", file);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).not.toContain("bug");
+    expect(readFileSync(file, "utf8")).toBe(before);
+  });
+
+  it("exits with 1 on a list of a file that is not there", async () => {
+    expect((await keys("list", "--file", file)).code).toBe(1);
+  });
+
+  it.each([
+    ["no action", ["--file", "x"]],
+    ["another action", ["rotate", "--file", "x"]],
+    ["no file", ["list"]],
+    ["two files", ["list", "--file", "x", "--config", "y"]],
+    ["no account", ["create", "--file", "x"]],
+    ["no key to revoke", ["revoke", "--file", "x"]],
+    ["an option that does not belong", ["list", "--file", "x", "--account", "a"]],
+    ["one word too many", ["list", "x", "--file", "x"]],
+  ])("exits with 2 on %s", async (_, args) => {
+    expect((await keys(...args)).code).toBe(2);
+  });
+});

@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readyUrl } from "../../src/cli/ready.ts";
+import { run } from "../../src/cli/run.ts";
+import { createFakeIo } from "../support/fake-io.ts";
+
+const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+
+let directory = "";
+let server: Server | null = null;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "touchdown-ready-"));
+});
+afterEach(() => {
+  server?.close();
+  server?.closeAllConnections();
+  server = null;
+  rmSync(directory, { recursive: true });
+});
+
+/** An admin listener that answers with these statuses in turn, the last one for ever. */
+async function admin(...statuses: number[]): Promise<number> {
+  let index = 0;
+  server = createServer((request, response) => {
+    const status = request.url === "/readyz" ? statuses[Math.min(index, statuses.length - 1)] : 404;
+    index += 1;
+    response.writeHead(status ?? 500).end(status === 200 ? "ready" : '{"reason":"no leader yet"}');
+  });
+  const listening = server;
+  await new Promise<void>((resolve) => listening.listen(0, "127.0.0.1", resolve));
+  const address = listening.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+async function ready(port: number, timeout: string) {
+  const file = join(directory, "touchdown.toml");
+  const least = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "k"\n`;
+  writeFileSync(file, `[admin]\nlisten = "127.0.0.1:${port}"\n${least}`);
+  const io = createFakeIo();
+  const code = await run(["ready", "--config", file, "--timeout", timeout], io);
+  return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
+}
+
+describe("ready", () => {
+  it("exits with 0 once the edge serves", async () => {
+    expect(await ready(await admin(503, 200), "20s")).toEqual({ code: 0, out: "ready", err: "" });
+  });
+
+  it("exits with 1 and the edge's own reason when the time is up", async () => {
+    const { code, out, err } = await ready(await admin(503), "300ms");
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain("no leader yet");
+  });
+
+  it("says that nothing listens", async () => {
+    const port = await admin(200);
+    server?.close();
+    const { code, err } = await ready(port, "300ms");
+    expect(code).toBe(1);
+    expect(err).toContain("ECONNREFUSED");
+  });
+
+  it("cannot ask a port that is chosen at start", async () => {
+    const { code, err } = await ready(0, "1ms");
+    expect(code).toBe(1);
+    expect(err).toContain("port 0");
+  });
+
+  it("asks on loopback where the edge listens on all addresses", () => {
+    expect(readyUrl({ host: "0.0.0.0", port: 1 })).toBe("http://127.0.0.1:1/readyz");
+    expect(readyUrl({ host: "::", port: 1 })).toBe("http://[::1]:1/readyz");
+    expect(readyUrl({ host: "10.0.0.1", port: 1 })).toBe("http://10.0.0.1:1/readyz");
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import { run } from "../../src/cli/run.ts";
+import { createFakeIo } from "../support/fake-io.ts";
+
+async function ran(...args: string[]) {
+  const io = createFakeIo();
+  const code = await run(args, io);
+  return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
+}
+
+const NAMES = COMMANDS.map(({ name }) => name);
+
+describe("touchdown", () => {
+  it("lists its commands and exits with 2 when none is named", async () => {
+    const { code, out, err } = await ran();
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    for (const name of NAMES) expect(err).toContain(`  ${name} `);
+  });
+
+  it.each(["--help", "-h", "help"])("lists its commands on %s", async (word) => {
+    const { code, out } = await ran(word);
+    expect(code).toBe(0);
+    for (const name of NAMES) expect(out).toContain(`  ${name} `);
+  });
+
+  it("names a command that does not exist, exit code 2", async () => {
+    const { code, err } = await ran("fly");
+    expect(code).toBe(2);
+    expect(err).toContain('there is no command "fly"');
+  });
+
+  it.each(["control", "doctor"])(
+    "says that %s is not there yet, and does not list it",
+    async (name) => {
+      const { code, err } = await ran(name, "--config", "x");
+      expect({ code, err }).toEqual({
+        code: 1,
+        err: `touchdown ${name}: not available in this version`,
+      });
+      expect((await ran("--help")).out).not.toContain(name);
+    },
+  );
+});
+
+describe.each(NAMES)("%s", (name) => {
+  it("has a --help that fits a screen", async () => {
+    const { code, out } = await ran(name, "--help");
+    expect(code).toBe(0);
+    const lines = out.split("\n");
+    expect(lines.length).toBeLessThanOrEqual(50);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
+    expect(out).toContain(`touchdown ${name}`);
+    expect(out).not.toMatch(/^--/m);
+  });
+
+  it("refuses an option that it does not have, with its usage and exit code 2", async () => {
+    const { code, out, err } = await ran(name, "--no-such-option");
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain("--no-such-option");
+    expect(err).toContain(`Usage:\n  touchdown ${name}`);
+  });
+});
+
+describe("wrong usage", () => {
+  it.each([
+    ["a missing option", ["check"]],
+    ["an option without its value", ["check", "--config"]],
+    ["an empty value", ["check", "--config="]],
+    ["one word too many", ["check", "--config", "x", "y"]],
+    ["a missing configuration", ["edge"]],
+    ["a timeout without a unit", ["ready", "--config", "x", "--timeout", "30"]],
+    ["a port that is none", ["sandbox", "--port", "65536"]],
+    ["a missing file", ["send", "--url", "http://a", "--key", "k"]],
+    ["two files", ["send", "a", "b", "--url", "http://a", "--key", "k"]],
+    ["a URL of another scheme", ["send", "a", "--url", "ftp://a", "--key", "k"]],
+    ["no key", ["send", "a", "--url", "http://a"]],
+    ["two keys", ["send", "a", "--url", "http://a", "--key", "k", "--key-file", "f"]],
+    ["a key that no header can carry", ["send", "a", "--url", "http://a", "--key", "k\n"]],
+    ["standard input for two", ["send", "-", "--url", "http://a", "--key-file", "-"]],
+  ])("%s exits with 2", async (_, args) => {
+    const { code, out } = await ran(...args);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+  });
+
+  it("never repeats a key", async () => {
+    const { err } = await ran("send", "a", "--url", "http://a", "--key", "s3cret\n");
+    expect(err).not.toContain("s3cret");
+  });
+});

@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { untilStopped } from "../../src/cli/signals.ts";
+import { STOP_MS_MAX } from "../../src/core/limits.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createFakeIo } from "../support/fake-io.ts";
+
+function createDeferred() {
+  let resolve = (): void => {};
+  let reject: (error: Error) => void = () => {};
+  const promise = new Promise<void>((onDone, onError) => {
+    resolve = onDone;
+    reject = onError;
+  });
+  return { promise, resolve: () => resolve(), reject: (error: Error) => reject(error) };
+}
+
+/** A service whose `stop` ends when the test says so. */
+function setUp(graceMs: number, reload: (() => unknown) | null = null) {
+  const clock = createFakeClock();
+  const io = createFakeIo(clock);
+  const steps: string[] = [];
+  const stopped = createDeferred();
+  const service = {
+    drain: () => void steps.push("drain"),
+    stop: () => {
+      steps.push("stop");
+      return stopped.promise;
+    },
+  };
+  const code = untilStopped({ io, service, graceMs, reload });
+  return { clock, io, steps, stopped, code };
+}
+
+describe("a signal to stop", () => {
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "%s drains, and stops when the grace is over",
+    async (signal) => {
+      const { clock, io, steps, stopped, code } = setUp(5_000);
+      io.emit(signal);
+      clock.advance(4_999);
+      expect(steps).toEqual(["drain"]);
+      clock.advance(1);
+      expect(steps).toEqual(["drain", "stop"]);
+      stopped.resolve();
+      expect(await code).toBe(0);
+      expect(clock.pending).toBe(0);
+    },
+  );
+
+  it("stops at once without a grace", async () => {
+    const { io, steps, stopped, code } = setUp(0);
+    io.emit("SIGINT");
+    expect(steps).toEqual(["drain", "stop"]);
+    stopped.resolve();
+    expect(await code).toBe(0);
+  });
+
+  it("ends at once when it comes a second time, during the grace", async () => {
+    const { clock, io, steps, code } = setUp(5_000);
+    io.emit("SIGTERM");
+    io.emit("SIGINT");
+    expect(await code).toBe(1);
+    clock.advance(10_000);
+    expect(steps).toEqual(["drain"]);
+  });
+
+  it("ends at once when it comes a second time, while work in hand is finished", async () => {
+    const { io, code } = setUp(0);
+    io.emit("SIGTERM");
+    io.emit("SIGTERM");
+    expect(await code).toBe(1);
+  });
+
+  it("does not wait for ever for work in hand", async () => {
+    const { clock, io, code } = setUp(0);
+    io.emit("SIGTERM");
+    clock.advance(STOP_MS_MAX);
+    expect(await code).toBe(1);
+    expect(io.errLines.join()).toContain("did not end");
+  });
+
+  it("reports a stop that fails", async () => {
+    const { io, stopped, code } = setUp(0);
+    io.emit("SIGTERM");
+    stopped.reject(new Error("the socket is gone"));
+    expect(await code).toBe(1);
+    expect(io.errLines.join()).toContain("the socket is gone");
+  });
+
+  it("leaves no handler behind", async () => {
+    const { io, stopped, code } = setUp(0, () => {});
+    expect(io.listeners("SIGTERM") + io.listeners("SIGINT") + io.listeners("SIGHUP")).toBe(3);
+    io.emit("SIGTERM");
+    stopped.resolve();
+    await code;
+    expect(io.listeners("SIGTERM") + io.listeners("SIGINT") + io.listeners("SIGHUP")).toBe(0);
+  });
+});
+
+describe("SIGHUP", () => {
+  it("reads the keys again, each time, and while draining too", () => {
+    let count = 0;
+    const { io } = setUp(5_000, () => {
+      count += 1;
+    });
+    io.emit("SIGHUP");
+    io.emit("SIGHUP");
+    io.emit("SIGTERM");
+    io.emit("SIGHUP");
+    expect(count).toBe(3);
+  });
+
+  it("reports keys that cannot be read, thrown or rejected, and goes on", async () => {
+    for (const reload of [
+      () => {
+        throw new Error("line 3");
+      },
+      async () => Promise.reject(new Error("line 3")),
+    ]) {
+      const { io, stopped, code } = setUp(0, reload);
+      io.emit("SIGHUP");
+      io.emit("SIGTERM");
+      stopped.resolve();
+      expect(await code).toBe(0);
+      await expect.poll(() => io.errLines.join()).toMatch(/old ones stay: line 3/);
+    }
+  });
+
+  it("is left alone where there is nothing to read", () => {
+    expect(setUp(0).io.listeners("SIGHUP")).toBe(0);
+  });
+});

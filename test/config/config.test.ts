@@ -1,0 +1,39 @@
+import { describe, expect, it } from "vitest";
+import { assemble } from "../../src/config/config.ts";
+import type { KeyPath } from "../../src/config/table.ts";
+import { KEY_PATHS } from "../../src/config/table.ts";
+
+/** Every key's value is its own path, so that one in the wrong place shows. */
+function marked(asked: string[] = []) {
+  // The values are marks, not what the keys hold; only their places matter here.
+  return assemble((path: KeyPath) => {
+    asked.push(path);
+    return path as never;
+  });
+}
+
+describe("the configuration's record", () => {
+  it("holds every key of the table once", () => {
+    const asked: string[] = [];
+    marked(asked);
+    expect(asked.sort()).toEqual([...KEY_PATHS].sort());
+  });
+
+  it("has each key in its section, under its name", () => {
+    const places = Object.entries(marked()).flatMap(([section, value]) =>
+      typeof value === "object" && value !== null
+        ? Object.entries(value).map(([name, path]) => [`${section}.${name}`, String(path)] as const)
+        : [[section, String(value)] as const],
+    );
+    for (const [place, path] of places) {
+      const inSnakeCase = place.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      expect(inSnakeCase.replace(/_ms$/, "")).toBe(path);
+    }
+  });
+
+  it("is frozen at every depth", () => {
+    const record = marked();
+    expect(Object.isFrozen(record)).toBe(true);
+    expect(Object.isFrozen(record.http)).toBe(true);
+  });
+});

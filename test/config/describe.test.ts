@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import {
+  describeEffective,
+  describeKeys,
+  describeKeysMarkdown,
+} from "../../src/config/describe.ts";
+import { resolveConfig } from "../../src/config/resolve.ts";
+import { KEY_PATHS } from "../../src/config/table.ts";
+import { parseToml } from "../../src/core/toml.ts";
+
+const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+
+function effective(accounts: object): string {
+  const file = {
+    tip: { accounts: [TIP] },
+    accounts,
+    cluster: { rpc_url: "https://node.example/s3cret" },
+  };
+  const resolved = resolveConfig({ file, directory: "/etc/td", environment: {} });
+  if (resolved.kind === "problems") throw new Error(JSON.stringify(resolved.problems));
+  return describeEffective(resolved.shown);
+}
+
+describe("the effective configuration", () => {
+  it("is TOML that configures the same again", () => {
+    const parsed = parseToml(effective({ keys_file: "keys.toml" }));
+    const file = parsed.kind === "ok" ? parsed.value : null;
+    const again = resolveConfig({ file, directory: "/elsewhere", environment: {} });
+    expect(again.kind === "ok" && again.config).toMatchObject({
+      accounts: { keysFile: "/etc/td/keys.toml" },
+      send: { copyTtlMs: 800, bind: { host: "0.0.0.0", port: 0 } },
+      tip: { accounts: [TIP] },
+    });
+  });
+
+  it("hides passwords and the keys of hosted nodes", () => {
+    const text = effective({ database_url: "postgres://td:s3cret@db/touchdown" });
+    expect(text).toContain('database_url = "postgres://hidden@db/hidden"');
+    expect(text).not.toContain("s3cret");
+  });
+
+  it("tells which keys are absent", () => {
+    expect(effective({ keys_file: "k" })).toContain("# quic.listen is not set");
+  });
+});
+
+describe("the table in words", () => {
+  it("has one line a key", () => {
+    expect(describeKeys().split("\n")).toHaveLength(KEY_PATHS.length);
+    expect(describeKeysMarkdown().split("\n")).toHaveLength(KEY_PATHS.length + 2);
+  });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, it } from "vitest";
+import type { Config } from "../../src/config/config.ts";
+import { type Problem, resolveConfig } from "../../src/config/resolve.ts";
+import { KEY_PATHS } from "../../src/config/table.ts";
+
+const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+const LEAST = { tip: { accounts: [TIP] }, accounts: { keys_file: "keys.toml" } };
+
+type File = Readonly<Record<string, unknown>>;
+type Environment = Readonly<Record<string, string>>;
+
+function config(file: File, environment: Environment = {}): Config {
+  const resolved = resolveConfig({ file, directory: "/etc/td", environment });
+  if (resolved.kind === "problems") throw new Error(JSON.stringify(resolved.problems));
+  return resolved.config;
+}
+
+function problems(file: File | null, environment: Environment = {}): readonly Problem[] {
+  const resolved = resolveConfig({ file, directory: "/etc/td", environment });
+  return resolved.kind === "problems" ? resolved.problems : [];
+}
+
+const keys = (list: readonly Problem[]): readonly string[] => list.map(({ key }) => key);
+
+describe("a configuration", () => {
+  it("needs a tip account and a source of keys; all else has a default", () => {
+    expect(config(LEAST)).toMatchObject({
+      region: "local",
+      http: { listen: { host: "127.0.0.1", port: 8080 }, drainGraceMs: 5_000 },
+      quic: { listen: null },
+      identity: { keypair: null },
+      accounts: { keysFile: "/etc/td/keys.toml", databaseUrl: null },
+      decode: { inline: "auto", workers: null, verify: true },
+      send: { engine: "auto", leaders: 2 },
+    });
+    expect(keys(problems({}))).toEqual(["tip.accounts", "accounts"]);
+  });
+
+  it("is frozen at every depth", () => {
+    const whole = config(LEAST);
+    expect(Object.isFrozen(whole)).toBe(true);
+    expect(Object.isFrozen(whole.http.listen)).toBe(true);
+    expect(Object.isFrozen(whole.tip.accounts)).toBe(true);
+  });
+
+  it("shows every key of the table, so that none is forgotten when it is printed", () => {
+    const resolved = resolveConfig({ file: LEAST, directory: "/etc/td", environment: {} });
+    expect(resolved.kind === "ok" && [...resolved.shown.keys()].sort()).toEqual(
+      [...KEY_PATHS].sort(),
+    );
+  });
+});
+
+describe("problems", () => {
+  it("are told all at once, each with its key", () => {
+    const file = {
+      regoin: "x",
+      http: { listen: 8080, drain_grace: "5", nonsense: true },
+      admin: "here",
+      tip: { accounts: [], lamports_min: 0 },
+      accounts: { keys_file: "a", database_url: "postgres://db/x" },
+      send: { leaders: 17, engine: "fast" },
+      extra: { table: { deep: 1 } },
+    };
+    expect([...keys(problems(file, { TOUCHDOWN_NOPE: "1" }))].sort()).toEqual(
+      [
+        "regoin",
+        "http.listen",
+        "http.drain_grace",
+        "http.nonsense",
+        "admin",
+        "tip.accounts",
+        "tip.lamports_min",
+        "accounts",
+        "send.leaders",
+        "send.engine",
+        "extra",
+        "TOUCHDOWN_NOPE",
+      ].sort(),
+    );
+  });
+
+  it("suggest the key that was probably meant", () => {
+    const [first] = problems({ ...LEAST, http: { listne: "127.0.0.1:1" } });
+    expect(first?.message).toBe("unknown key; did you mean http.listen?");
+    const [section] = problems({ ...LEAST, clutser: { rpc_url: "http://a" } });
+    expect(section?.message).toBe("unknown key; did you mean cluster?");
+    const [other] = problems({ ...LEAST, http: { wholly_different_thing: 1 } });
+    expect(other?.message).toBe("unknown key");
+  });
+
+  it("name an unknown section below a known one by its whole path", () => {
+    expect(keys(problems({ ...LEAST, http: { tls: { cert: "x" } } }))).toEqual(["http.tls"]);
+  });
+
+  it("refuse arrays and dates where a table belongs", () => {
+    expect(keys(problems({ ...LEAST, http: [] }))).toEqual(["http"]);
+    expect(keys(problems({ ...LEAST, http: new Date(0) }))).toEqual(["http"]);
+  });
+
+  it("refuse the same address for clients and for the operator, but port 0 twice is fine", () => {
+    const listen = (port: number): File => ({
+      ...LEAST,
+      http: { listen: `127.0.0.1:${port}` },
+      admin: { listen: `127.0.0.1:${port}` },
+    });
+    expect(keys(problems(listen(7000)))).toEqual(["admin.listen"]);
+    expect(problems(listen(0))).toEqual([]);
+  });
+
+  it("do not claim that keys are missing when the file could not be read", () => {
+    expect(keys(problems(null, { TOUCHDOWN_X: "" }))).toEqual(["TOUCHDOWN_X"]);
+  });
+
+  it("never quote the database's password", () => {
+    const file = { ...LEAST, accounts: { database_url: "mysql://u:s3cret@h" } };
+    expect(JSON.stringify(problems(file))).not.toContain("s3cret");
+  });
+});
+
+describe("the environment", () => {
+  it("overrides each kind of key", () => {
+    const overridden = config(LEAST, {
+      TOUCHDOWN_REGION: "fra",
+      TOUCHDOWN_HTTP_LISTEN: "[::1]:0",
+      TOUCHDOWN_HTTP_DRAIN_GRACE: "250ms",
+      TOUCHDOWN_SEND_LEADERS: "3",
+      TOUCHDOWN_DECODE_VERIFY: "false",
+      TOUCHDOWN_DECODE_WORKERS: "2",
+      TOUCHDOWN_TIP_ACCOUNTS: `${TIP},11111111111111111111111111111111`,
+      TOUCHDOWN_IDENTITY_KEYPAIR: "id.json",
+      PATH: "/bin",
+    });
+    expect(overridden).toMatchObject({
+      region: "fra",
+      http: { listen: { host: "::1", port: 0 }, drainGraceMs: 250 },
+      send: { leaders: 3 },
+      decode: { verify: false, workers: 2 },
+      tip: { accounts: [TIP, "11111111111111111111111111111111"] },
+      identity: { keypair: "/etc/td/id.json" },
+    });
+  });
+
+  it("has a variable for every key", () => {
+    const names = KEY_PATHS.map((path) => `TOUCHDOWN_${path.replace(".", "_").toUpperCase()}`);
+    expect(new Set(names).size).toBe(KEY_PATHS.length);
+    const unknown = problems(LEAST, Object.fromEntries(names.map((name) => [name, "\n"]))).filter(
+      ({ message }) => message.startsWith("unknown"),
+    );
+    expect(unknown).toEqual([]);
+  });
+
+  it("is refused where it names no key, is empty, or is of the wrong type", () => {
+    const environment = {
+      TOUCHDOWN_HTTP_LISTN: "127.0.0.1:1",
+      TOUCHDOWN_REGION: "",
+      TOUCHDOWN_SEND_LEADERS: "two",
+    };
+    expect(problems(LEAST, environment)).toEqual([
+      {
+        key: "TOUCHDOWN_HTTP_LISTN",
+        message: "unknown environment variable; did you mean TOUCHDOWN_HTTP_LISTEN?",
+      },
+      {
+        key: "TOUCHDOWN_REGION (region)",
+        message: 'must be 1 to 32 letters, digits, "-", "_" or ".", is ""',
+      },
+      {
+        key: "TOUCHDOWN_SEND_LEADERS (send.leaders)",
+        message: 'must be an integer from 1 to 16, is "two"',
+      },
+    ]);
+  });
+
+  it("can give the key that the file must otherwise hold", () => {
+    const environment = { TOUCHDOWN_TIP_ACCOUNTS: TIP, TOUCHDOWN_ACCOUNTS_KEYS_FILE: "k" };
+    expect(config({}, environment).tip.accounts).toEqual([TIP]);
+  });
+
+  it("does not hide a mistake in the file", () => {
+    const file = { ...LEAST, region: 1 };
+    expect(keys(problems(file, { TOUCHDOWN_REGION: "ok" }))).toEqual(["region"]);
+  });
+});

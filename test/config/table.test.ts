@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { environmentName, KEY_PATHS, KEYS } from "../../src/config/table.ts";
+
+describe("the table of keys", () => {
+  it.each(KEY_PATHS)("%s: its default is a value that the key takes", (path) => {
+    const { kind, fallback, absent } = KEYS[path];
+    if (fallback === null) expect(absent).not.toBeNull();
+    else expect(kind.read(fallback, "/").kind).toBe("ok");
+  });
+
+  it.each(KEY_PATHS)("%s: its default is written back as it stands", (path) => {
+    const key = KEYS[path];
+    if (key.fallback === null) return;
+    const reading = key.kind.read(key.fallback, "/");
+    // Each kind shows what it read itself; the union of all kinds cannot say so.
+    const show = key.kind.show as (value: unknown) => unknown;
+    expect(reading.kind === "ok" && show(reading.value)).toBe(key.fallback);
+  });
+
+  it.each(KEY_PATHS)("%s: is section and key in small letters", (path) => {
+    expect(path).toMatch(/^[a-z]+(\.[a-z_]+)?$/);
+  });
+
+  it.each(KEY_PATHS)("%s: has one sentence without a full stop", (path) => {
+    expect(KEYS[path].sentence).toMatch(/^[A-Z].*[^.]$/);
+  });
+
+  it("maps no two keys to one environment variable", () => {
+    expect(new Set(KEY_PATHS.map(environmentName)).size).toBe(KEY_PATHS.length);
+  });
+});
