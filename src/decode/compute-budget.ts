@@ -1,0 +1,139 @@
+// Hot path: called for each instruction.
+/**
+ * Compute budget: which settings a transaction makes, and what it offers above the base fee.
+ *
+ * Leaders drop a legacy or v0 transaction with a malformed or repeated ComputeBudget instruction;
+ * in v1 the settings are in the message's configuration and such instructions are ignored. The
+ * fee is exact where the bytes tell the compute unit limit; without one it rests on the network's
+ * default for each instruction, which counts the Vote program as built in although a feature gate
+ * may change that.
+ */
+
+import { decodeBase58 } from "../core/encoding.ts";
+import { FAULT } from "../core/faults.ts";
+import { COMPUTE_UNITS_MAX, HEAP_BYTES_MAX, HEAP_BYTES_MIN } from "../core/limits.ts";
+import { byteAt, fail, type Scan, sameKey, u32At } from "./scan.ts";
+
+/** What a program is to the decoder. */
+export const PROGRAM_OTHER = 0;
+export const PROGRAM_BUILTIN = 1;
+export const PROGRAM_SYSTEM = 2;
+export const PROGRAM_COMPUTE_BUDGET = 3;
+
+/** Built-in programs by cost. Agave `builtins-default-costs/src/lib.rs`, 2026-11. */
+const BUILTINS: readonly (readonly [string, number])[] = [
+  ["11111111111111111111111111111111", PROGRAM_SYSTEM],
+  ["ComputeBudget111111111111111111111111111111", PROGRAM_COMPUTE_BUDGET],
+  ["Vote111111111111111111111111111111111111111", PROGRAM_BUILTIN],
+  ["BPFLoader1111111111111111111111111111111111", PROGRAM_BUILTIN],
+  ["BPFLoader2111111111111111111111111111111111", PROGRAM_BUILTIN],
+  ["BPFLoaderUpgradeab1e11111111111111111111111", PROGRAM_BUILTIN],
+  ["LoaderV411111111111111111111111111111111111", PROGRAM_BUILTIN],
+  ["KeccakSecp256k11111111111111111111111111111", PROGRAM_BUILTIN],
+  ["Ed25519SigVerify111111111111111111111111111", PROGRAM_BUILTIN],
+];
+
+const keys = new Uint8Array(BUILTINS.length * 32);
+const words = new Uint32Array(BUILTINS.length);
+const kinds = new Uint8Array(BUILTINS.length);
+for (const [i, [address, kind]] of BUILTINS.entries()) {
+  const key = decodeBase58(address, 32);
+  if (key === null) throw new RangeError(`${address} is no address`);
+  keys.set(key, i * 32);
+  words[i] = u32At(key, 0);
+  kinds[i] = kind;
+}
+
+/** What the program whose key stands at `at` is. */
+export function programKind(bytes: Uint8Array, at: number): number {
+  const word = u32At(bytes, at);
+  for (let i = 0; i < words.length; i += 1) {
+    if (words[i] === word && sameKey(bytes, at, keys, i * 32)) return kinds[i] ?? PROGRAM_OTHER;
+  }
+  return PROGRAM_OTHER;
+}
+
+/** ComputeBudget instruction tags. Crate `solana-compute-budget-interface` 3.0.0, 2026-11. */
+const REQUEST_HEAP_FRAME = 1;
+const SET_UNIT_LIMIT = 2;
+const SET_UNIT_PRICE = 3;
+const SET_LOADED_BYTES = 4;
+
+/** Notes one ComputeBudget instruction; bytes behind its value are ignored, as leaders do. */
+export function noteComputeBudget(
+  scan: Scan,
+  index: number,
+  dataOffset: number,
+  dataSize: number,
+): boolean {
+  const bytes = scan.bytes;
+  const kind = dataSize === 0 ? 0 : byteAt(bytes, dataOffset);
+  if (kind < REQUEST_HEAP_FRAME || kind > SET_LOADED_BYTES) {
+    return fail(scan, FAULT.compute_budget_malformed, index, 0);
+  }
+  if (dataSize < (kind === SET_UNIT_PRICE ? 9 : 5)) {
+    return fail(scan, FAULT.compute_budget_malformed, index, 0);
+  }
+  if (isSet(scan, kind)) return fail(scan, FAULT.compute_budget_duplicate, index, kind);
+  const at = dataOffset + 1;
+  if (kind === SET_UNIT_PRICE) notePrice(scan, at);
+  else if (kind === SET_UNIT_LIMIT) scan.unitLimit = u32At(bytes, at);
+  else if (kind === REQUEST_HEAP_FRAME) scan.heapBytes = u32At(bytes, at);
+  else scan.loadedBytes = u32At(bytes, at);
+  return true;
+}
+
+function isSet(scan: Scan, kind: number): boolean {
+  if (kind === SET_UNIT_PRICE) return scan.unitLamports !== -1;
+  if (kind === SET_UNIT_LIMIT) return scan.unitLimit !== -1;
+  if (kind === REQUEST_HEAP_FRAME) return scan.heapBytes !== -1;
+  return scan.loadedBytes !== -1;
+}
+
+const MICRO = 1_000_000;
+/** 2^32 micro-lamports are so many lamports, and so many micro-lamports above. */
+const WORD_LAMPORTS = 4_294;
+const WORD_MICRO_LAMPORTS = 967_296;
+
+/** Splits the 64-bit price by words, so that no step leaves the range where doubles are exact. */
+function notePrice(scan: Scan, at: number): void {
+  const high = u32At(scan.bytes, at + 4);
+  const micro = high * WORD_MICRO_LAMPORTS + u32At(scan.bytes, at);
+  const carried = Math.floor(micro / MICRO);
+  scan.unitLamports = high * WORD_LAMPORTS + carried;
+  scan.unitMicroLamports = micro - carried * MICRO;
+}
+
+/** Whether the heap asked for is one that leaders grant. */
+export function judgeHeap(scan: Scan): boolean {
+  const heap = scan.heapBytes;
+  if (heap === -1) return true;
+  if (heap >= HEAP_BYTES_MIN && heap <= HEAP_BYTES_MAX && heap % 1024 === 0) return true;
+  return fail(scan, FAULT.heap_size, heap, HEAP_BYTES_MIN);
+}
+
+/** The settings of ComputeBudget instructions together, once all have been read. */
+export function judgeComputeBudget(scan: Scan): boolean {
+  if (!judgeHeap(scan)) return false;
+  if (scan.loadedBytes === 0) return fail(scan, FAULT.loaded_accounts_size, 0, 1);
+  return true;
+}
+
+/** Compute units for each instruction where no limit is set. `execution_budget.rs`, 2026-11. */
+const UNITS_BUILTIN = 3_000;
+const UNITS_OTHER = 200_000;
+
+/**
+ * ceil(price * limit / 10^6) of a legacy or v0 transaction, in lamports; a fee above 2^53 - 1
+ * counts as that.
+ */
+export function computeBudgetFee(scan: Scan): number {
+  if (scan.unitLamports === -1) return 0;
+  const asked =
+    scan.unitLimit === -1
+      ? scan.builtinCalls * UNITS_BUILTIN + scan.otherCalls * UNITS_OTHER
+      : scan.unitLimit;
+  const limit = Math.min(asked, COMPUTE_UNITS_MAX);
+  const fee = scan.unitLamports * limit + Math.ceil((scan.unitMicroLamports * limit) / MICRO);
+  return Math.min(fee, Number.MAX_SAFE_INTEGER);
+}

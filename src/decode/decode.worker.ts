@@ -1,0 +1,80 @@
+// Hot path: the transaction is decoded where it lies in shared memory.
+/**
+ * A worker thread: takes transactions from its request ring, decodes them, and puts the verdicts
+ * into its reply ring, until it is told to stop. It ends only when its requests are all answered.
+ *
+ * It blocks the thread while there is nothing to do, so the thread has no event loop: no timer
+ * fires here, and a message cannot reach it. The main thread addresses this file as it is built.
+ */
+
+import { FAULT } from "../core/faults.ts";
+import type { Refused } from "../core/flow.ts";
+import {
+  ASLEEP,
+  type Channel,
+  openChannel,
+  READY,
+  REQUEST_HEAD_BYTES,
+  STOP,
+  wake,
+  writeVerdict,
+} from "./channel.ts";
+import { createDecoder, type Decoder, type DecoderOptions } from "./decoder.ts";
+
+/** What a worker thread is given when it starts. */
+export interface WorkerTask {
+  /** The word that wakes the main thread; shared by all workers. */
+  readonly bell: SharedArrayBuffer;
+  /** This worker's channel, and the slots of its rings. */
+  readonly channel: SharedArrayBuffer;
+  readonly slots: number;
+  readonly decoder: DecoderOptions;
+}
+
+/** Serves one channel. Returns when told to stop; that it does not return is its normal state. */
+export function serve(task: WorkerTask): void {
+  const bell = new Int32Array(task.bell);
+  const channel = openChannel(task.channel, task.slots);
+  const decoder = createDecoder(task.decoder);
+  Atomics.store(channel.words, READY, 1);
+  wake(bell, 0);
+  for (;;) {
+    drain(channel, decoder, bell);
+    if (Atomics.load(channel.words, STOP) === 1 && channel.requests.depth === 0) return;
+    Atomics.store(channel.words, ASLEEP, 1);
+    const rest = channel.requests.depth > 0 || Atomics.load(channel.words, STOP) === 1;
+    if (rest) Atomics.store(channel.words, ASLEEP, 0);
+    else Atomics.wait(channel.words, ASLEEP, 1);
+  }
+}
+
+function drain(channel: Channel, decoder: Decoder, bell: Int32Array<SharedArrayBuffer>): void {
+  const { requests, replies, bytes, numbers } = channel;
+  for (let request = requests.peek(); request !== -1; request = requests.peek()) {
+    const start = request + REQUEST_HEAD_BYTES;
+    const size = numbers[request / 8] ?? 0;
+    // The main thread never has more in hand than the reply ring has slots, so one is free.
+    const reply = replies.claim();
+    try {
+      writeVerdict(numbers, reply, decoder.decode(bytes.subarray(start, start + size)));
+    } catch {
+      // The decoder promises not to throw. If it does, the sender is told, and the others are not
+      // made to pay for it with the life of the thread.
+      writeVerdict(numbers, reply, FAILED);
+    }
+    requests.release();
+    showFigures(channel, decoder);
+    replies.publish();
+    wake(bell, 0);
+  }
+}
+
+const FAILED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };
+
+function showFigures({ figures }: Channel, { counters }: Decoder): void {
+  figures[0] = counters.verified;
+  figures[1] = counters.invalid;
+  figures[2] = counters.keysFound;
+  figures[3] = counters.keysMade;
+  figures[4] = counters.keysEvicted;
+}

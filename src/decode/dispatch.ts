@@ -1,0 +1,179 @@
+// Hot path: inline adds a few comparisons; a worker costs what crew.ts and lane.ts say.
+/**
+ * Decides on which thread a transaction is decoded, and sees to it that each is answered once.
+ *
+ *     accept ─┬─ nothing else waits, first of its turn ─▶ here and now
+ *             └─ otherwise ─▶ the worker with the least in hand ─ring─▶ … ─ring─▶ done
+ *
+ * Waking a thread costs as much as half a verification, so a lone transaction stays on the calling
+ * thread; of a burst the first does too, and the rest is spread over the workers. When a ring is
+ * full the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand is
+ * answered `worker_died` (internal) and another takes its place. A turn is one round of the event
+ * loop: it ends with setImmediate, after all sockets that were readable have been served.
+ */
+
+import type { Clock } from "../core/clock.ts";
+import { FAULT } from "../core/faults.ts";
+import type { Packet, Refused, Verdict } from "../core/flow.ts";
+import { DECODE_RING_SLOTS, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { Crew } from "./crew.ts";
+import type { Decoder, DecoderOptions } from "./decoder.ts";
+import type { DecodeDone } from "./lane.ts";
+import type { WorkerPool } from "./pool.ts";
+import type { VerifierCounters } from "./verify.ts";
+
+export interface DispatchDeps {
+  readonly clock: Clock;
+  /** For what is decoded on the calling thread. */
+  readonly decoder: Pick<Decoder, "decode">;
+  readonly workers: WorkerPool;
+  readonly log: Log;
+}
+
+export interface DispatchOptions {
+  /**
+   * auto: as the header says. never: by workers only, and refused while none lives. always: on
+   * the calling thread only.
+   */
+  readonly inline: "auto" | "never" | "always";
+  /** Worker threads; 0 is the same as `always`. */
+  readonly workers: number;
+  /** What each worker's decoder is made with. */
+  readonly decoder: DecoderOptions;
+  /** Slots of each worker's rings, a power of two; DECODE_RING_SLOTS when not given. */
+  readonly ringSlots?: number;
+}
+
+export interface DispatchCounters {
+  /** Decoded on the calling thread. */
+  readonly inline: number;
+  /** Handed to a worker. */
+  readonly handed: number;
+  /** Refused because the rings were full, no worker lived, or the stage had stopped. */
+  readonly full: number;
+  /** Answered `worker_died` because the decoder threw on the calling thread. */
+  readonly failed: number;
+  /** Answered `worker_died` because a worker died with them in hand. */
+  readonly lost: number;
+  /** Deaths of worker threads; each is followed by a restart, unless the stage stops. */
+  readonly deaths: number;
+}
+
+export interface Dispatch {
+  /**
+   * Takes a packet, and calls `done` exactly once: during the call, or later on this thread. The
+   * packet that `done` sees has the same fields; its bytes are lent until `done` returns.
+   */
+  accept(packet: Packet, done: DecodeDone): void;
+  readonly counters: DispatchCounters;
+  /** The workers' signature counters together; those of `deps.decoder` are its own. */
+  readonly verifierCounters: VerifierCounters;
+  /** Transactions that workers have in hand. */
+  readonly depth: number;
+  /** Worker threads that live and take transactions. */
+  readonly workersUp: number;
+  /** Resolves when all workers are up; a SetupError when one cannot start, and none is left. */
+  start(): Promise<void>;
+  /** Takes nothing more, answers everything in hand, ends the threads. */
+  stop(): Promise<void>;
+}
+
+const FAILED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };
+
+/** The stage between ingress and route. It decodes inline until `start` has been called. */
+export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Dispatch {
+  const slots = options.ringSlots ?? DECODE_RING_SLOTS;
+  const workers = options.inline === "always" ? 0 : options.workers;
+  const auto = options.inline === "auto";
+  const crew = new Crew(deps, { workers, slots, decoder: options.decoder });
+  const own = { inline: 0, handed: 0, full: 0, failed: 0 };
+  let stopped = false;
+  let turnTaken = false;
+  const endTurn = (): void => {
+    turnTaken = false;
+  };
+
+  function decodeHere(packet: Packet, done: DecodeDone): void {
+    own.inline += 1;
+    if (!turnTaken && workers > 0) {
+      turnTaken = true;
+      setImmediate(endTurn);
+    }
+    let verdict: Verdict = FAILED;
+    try {
+      verdict = deps.decoder.decode(packet.bytes);
+    } catch (error) {
+      // The decoder promises not to throw; if it does, one sender is told and the rest go on.
+      own.failed += 1;
+      deps.log.error({ error: String(error) }, "the decoder threw");
+    }
+    done(packet, verdict);
+  }
+
+  function refuse(packet: Packet, done: DecodeDone): void {
+    own.full += 1;
+    const needed = slots * workers;
+    done(packet, { kind: "refused", fault: FAULT.ring_full, found: crew.depth, needed });
+  }
+
+  function share(packet: Packet, done: DecodeDone): void {
+    const lane = crew.leastBusy();
+    const mayStay = auto && (lane === null || !turnTaken);
+    if (mayStay && crew.depth === 0) decodeHere(packet, done);
+    else if (lane?.offer(packet, done)) own.handed += 1;
+    else if (mayStay) decodeHere(packet, done);
+    else refuse(packet, done);
+  }
+
+  function accept(packet: Packet, done: DecodeDone): void {
+    // What is longer than any transaction is refused by its length: no work to share.
+    const noShare = workers === 0 || packet.bytes.length > V1_TRANSACTION_BYTES_MAX;
+    if (stopped) refuse(packet, done);
+    else if (noShare) decodeHere(packet, done);
+    else share(packet, done);
+  }
+
+  return {
+    accept,
+    counters: dispatchCounters(own, crew),
+    verifierCounters: crew.verifierCounters,
+    get depth() {
+      return crew.depth;
+    },
+    get workersUp() {
+      return crew.up;
+    },
+    start: () => crew.start(),
+    stop() {
+      stopped = true;
+      return crew.stop();
+    },
+  };
+}
+
+type OwnCounters = Omit<DispatchCounters, "lost" | "deaths">;
+
+/** The stage's own counts and the crew's, as one record that is always up to date. */
+function dispatchCounters(own: OwnCounters, crew: Crew): DispatchCounters {
+  return {
+    get inline() {
+      return own.inline;
+    },
+    get handed() {
+      return own.handed;
+    },
+    get full() {
+      return own.full;
+    },
+    get failed() {
+      return own.failed;
+    },
+    get lost() {
+      return crew.lost;
+    },
+    get deaths() {
+      return crew.deaths;
+    },
+  };
+}

@@ -1,0 +1,201 @@
+// Hot path: an offer copies the bytes twice and makes one packet and one view.
+/**
+ * One worker thread as the main thread sees it: what it has in hand, and whether it lives.
+ *
+ *     down ─run─▶ starting ─ready─▶ up ─┬─ told to stop, in hand answered ─▶ stopped
+ *      ▲                                │
+ *      └── wait, doubled each time ◀────┴─ died: in hand answered `worker_died`
+ *
+ * The worker answers in the order it was asked, so what is in hand is a queue in a fixed array,
+ * each place with room for the transaction's bytes: they outlive the caller's view and are what
+ * the answer's packet shows. Never more is in hand than the rings have slots, so an offer either
+ * fits or is turned down, and a reply always has a place. A new thread gets new memory, because
+ * the old may have been left in the middle of anything.
+ */
+
+import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import { FAULT } from "../core/faults.ts";
+import type { Packet, Refused, Verdict } from "../core/flow.ts";
+import {
+  V1_TRANSACTION_BYTES_MAX,
+  WORKER_RESTART_MS_MAX,
+  WORKER_RESTART_MS_MIN,
+  WORKER_SETTLED_MS,
+} from "../core/limits.ts";
+import {
+  ASLEEP,
+  type Channel,
+  channelMemory,
+  FIGURE_COUNT,
+  openChannel,
+  READY,
+  REQUEST_HEAD_BYTES,
+  readVerdict,
+  STOP,
+  wake,
+} from "./channel.ts";
+import type { DecoderOptions } from "./decoder.ts";
+import type { WorkerPool } from "./pool.ts";
+
+/** Told once for each packet. `packet.bytes` are lent until it returns. */
+export type DecodeDone = (packet: Packet, verdict: Verdict) => void;
+
+export interface LaneDeps {
+  readonly clock: Clock;
+  readonly workers: Pick<WorkerPool, "run">;
+  /** The thread is up. */
+  readonly onReady: () => void;
+  /** The thread died; another starts after `restartMs`. */
+  readonly onDeath: (error: unknown, restartMs: number) => void;
+}
+
+export interface LaneOptions {
+  readonly bell: SharedArrayBuffer;
+  readonly slots: number;
+  readonly decoder: DecoderOptions;
+}
+
+const DIED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };
+
+interface Waiting {
+  readonly packet: Packet;
+  readonly done: DecodeDone;
+}
+
+export class Lane {
+  readonly #deps: LaneDeps;
+  readonly #options: LaneOptions;
+  /** Places for what is in hand, and for each the bytes. */
+  readonly #waiting: (Waiting | null)[];
+  readonly #copies: Uint8Array;
+  #channel: Channel;
+  #oldest = 0;
+  #inHand = 0;
+  #lost = 0;
+  #up = false;
+  #stopping = false;
+  #startedNs = 0;
+  #deathsLately = 0;
+  #restart: Timer | null = null;
+  #life: Promise<void> = Promise.resolve();
+  /** The figures of threads that are gone. */
+  readonly #figuresPast = new Float64Array(FIGURE_COUNT);
+
+  /** A lane whose thread is down until `start`. */
+  constructor(deps: LaneDeps, options: LaneOptions) {
+    this.#deps = deps;
+    this.#options = options;
+    this.#waiting = new Array(options.slots).fill(null);
+    this.#copies = new Uint8Array(options.slots * V1_TRANSACTION_BYTES_MAX);
+    this.#channel = openChannel(channelMemory(options.slots), options.slots);
+  }
+
+  /** Whether the thread lives and takes transactions. */
+  get up(): boolean {
+    return this.#up;
+  }
+
+  /** Transactions given to the thread and not answered. */
+  get inHand(): number {
+    return this.#inHand;
+  }
+
+  /** Transactions that were answered `worker_died`. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** One of the decoder's counters over all threads that this lane had; see `Channel.figures`. */
+  figure(index: number): number {
+    return (this.#figuresPast[index] ?? 0) + (this.#channel.figures[index] ?? 0);
+  }
+
+  /** Hands a transaction over. False, and nothing happened, when the thread is down or full. */
+  offer(packet: Packet, done: DecodeDone): boolean {
+    const { slots } = this.#options;
+    if (!this.#up || this.#inHand === slots) return false;
+    const channel = this.#channel;
+    const request = channel.requests.claim();
+    if (request === -1) return false;
+    const place = (this.#oldest + this.#inHand) % slots;
+    const size = packet.bytes.length;
+    const start = place * V1_TRANSACTION_BYTES_MAX;
+    const bytes = this.#copies.subarray(start, start + size);
+    bytes.set(packet.bytes);
+    const { id, account, receivedNs, maxRetries } = packet;
+    this.#waiting[place] = { packet: { id, bytes, account, receivedNs, maxRetries }, done };
+    this.#inHand += 1;
+    channel.numbers[request / 8] = size;
+    channel.bytes.set(bytes, request + REQUEST_HEAD_BYTES);
+    channel.requests.publish();
+    wake(channel.words, ASLEEP);
+    return true;
+  }
+
+  /** Tells the answers that have arrived, and sees whether the thread came up. */
+  drain(): void {
+    if (!this.#up && !this.#stopping && Atomics.load(this.#channel.words, READY) === 1) {
+      this.#up = true;
+      this.#deps.onReady();
+    }
+    const { replies, numbers } = this.#channel;
+    for (let reply = replies.peek(); reply !== -1; reply = replies.peek()) {
+      const verdict = readVerdict(numbers, reply);
+      replies.release();
+      this.#answer(verdict);
+    }
+  }
+
+  start(): void {
+    const { bell, slots, decoder } = this.#options;
+    this.#restart = null;
+    this.#startedNs = this.#deps.clock.nowNs();
+    for (let i = 0; i < FIGURE_COUNT; i += 1) this.#figuresPast[i] = this.figure(i);
+    const memory = channelMemory(slots);
+    this.#channel = openChannel(memory, slots);
+    this.#life = this.#deps.workers.run({ bell, channel: memory, slots, decoder }).then(
+      () => this.#ended(new Error("the task returned without being told to")),
+      (error: unknown) => this.#ended(error),
+    );
+  }
+
+  /** Lets the thread finish what it has in hand, and resolves when it ended. Takes nothing more. */
+  stop(): Promise<void> {
+    this.#stopping = true;
+    this.#up = false;
+    this.#restart?.cancel();
+    Atomics.store(this.#channel.words, STOP, 1);
+    wake(this.#channel.words, ASLEEP);
+    return this.#life;
+  }
+
+  /** Tells the oldest one's answer. Its place is free only after that: its bytes are lent. */
+  #answer(verdict: Verdict): void {
+    const entry = this.#waiting[this.#oldest];
+    try {
+      if (entry) entry.done(entry.packet, verdict);
+    } finally {
+      this.#waiting[this.#oldest] = null;
+      this.#oldest = (this.#oldest + 1) % this.#options.slots;
+      this.#inHand -= 1;
+    }
+  }
+
+  /** The thread is gone. What came back before counts; the rest gets the fault. */
+  #ended(error: unknown): void {
+    this.drain();
+    this.#up = false;
+    this.#lost += this.#inHand;
+    while (this.#inHand > 0) this.#answer(DIED);
+    if (this.#stopping) return;
+    const livedMs = (this.#deps.clock.nowNs() - this.#startedNs) / NS_PER_MS;
+    if (livedMs > WORKER_SETTLED_MS) this.#deathsLately = 0;
+    const restartMs = Math.min(
+      WORKER_RESTART_MS_MIN * 2 ** this.#deathsLately,
+      WORKER_RESTART_MS_MAX,
+    );
+    this.#deathsLately += 1;
+    this.#restart = this.#deps.clock.after(restartMs, () => this.start());
+    this.#deps.onDeath(error, restartMs);
+  }
+}

@@ -1,0 +1,157 @@
+// Hot path: one `Scan` a decoder, used again for each transaction.
+/**
+ * The notes that the decoder takes while it reads a transaction once from front to back.
+ *
+ * The steps of the parse share this record instead of returning records of their own: numbers in
+ * fixed fields cost nothing to write and nothing to collect. A step answers whether to go on; one
+ * that answers false has left its fault here. `reset` is the only place that builds the shape.
+ */
+
+import type { FaultCode } from "../core/flow.ts";
+
+export interface Scan {
+  bytes: Uint8Array;
+  size: number;
+  version: -1 | 0 | 1;
+  signatureOffset: number;
+  signatureCount: number;
+  messageOffset: number;
+  /** One past the last signed byte. */
+  messageEnd: number;
+  readonlySigners: number;
+  readonlyOthers: number;
+  keysOffset: number;
+  keyCount: number;
+  blockhashOffset: number;
+  /** Static keys and, in v0, the accounts from lookup tables. */
+  accountCount: number;
+  /** The highest account index of any instruction; -1 for none. */
+  accountIndexMax: number;
+  durableNonce: boolean;
+
+  /** The largest transfer that counts as a tip whatever its size, in lamports; -1 for none. */
+  tipLamports: number;
+  /** A transfer that misses being a tip: the fault that says why, -1 for none, and its lamports. */
+  tipMiss: FaultCode;
+  tipMissLamports: number;
+
+  /** What ComputeBudget instructions or the v1 configuration set; -1 where nothing did. */
+  unitLimit: number;
+  /** The price of a compute unit: whole lamports, -1 for none, and the micro-lamports above. */
+  unitLamports: number;
+  unitMicroLamports: number;
+  heapBytes: number;
+  loadedBytes: number;
+  /** Instructions by the compute units that each is given when nothing sets a limit. */
+  builtinCalls: number;
+  otherCalls: number;
+  /** The v1 configuration's priority fee, in lamports. */
+  feeLamports: number;
+
+  fault: FaultCode;
+  found: number;
+  needed: number;
+}
+
+const NOTHING = new Uint8Array(0);
+
+export function createScan(): Scan {
+  return {
+    bytes: NOTHING,
+    size: 0,
+    version: -1,
+    signatureOffset: 0,
+    signatureCount: 0,
+    messageOffset: 0,
+    messageEnd: 0,
+    readonlySigners: 0,
+    readonlyOthers: 0,
+    keysOffset: 0,
+    keyCount: 0,
+    blockhashOffset: 0,
+    accountCount: 0,
+    accountIndexMax: -1,
+    durableNonce: false,
+    tipLamports: -1,
+    tipMiss: -1,
+    tipMissLamports: 0,
+    unitLimit: -1,
+    unitLamports: -1,
+    unitMicroLamports: 0,
+    heapBytes: -1,
+    loadedBytes: -1,
+    builtinCalls: 0,
+    otherCalls: 0,
+    feeLamports: 0,
+    fault: -1,
+    found: 0,
+    needed: 0,
+  };
+}
+
+/** Makes the scan ready for these bytes. Offsets are left: each is written before it is read. */
+export function begin(scan: Scan, bytes: Uint8Array): void {
+  scan.bytes = bytes;
+  scan.size = bytes.length;
+  scan.accountIndexMax = -1;
+  scan.durableNonce = false;
+  scan.tipLamports = -1;
+  scan.tipMiss = -1;
+  scan.tipMissLamports = 0;
+  scan.unitLimit = -1;
+  scan.unitLamports = -1;
+  scan.unitMicroLamports = 0;
+  scan.heapBytes = -1;
+  scan.loadedBytes = -1;
+  scan.builtinCalls = 0;
+  scan.otherCalls = 0;
+  scan.feeLamports = 0;
+  scan.fault = -1;
+}
+
+/** Lets go of the bytes, which are only lent. */
+export function finish(scan: Scan): void {
+  scan.bytes = NOTHING;
+}
+
+/** Leaves the fault and answers false, so that a step can `return fail(…)`. */
+export function fail(scan: Scan, fault: FaultCode, found: number, needed: number): false {
+  scan.fault = fault;
+  scan.found = found;
+  scan.needed = needed;
+  return false;
+}
+
+/** The byte at `at`, which the caller has checked to be inside. */
+export function byteAt(bytes: Uint8Array, at: number): number {
+  return bytes[at] ?? 0;
+}
+
+/** The unsigned 32-bit number at `at`, little-endian. */
+export function u32At(bytes: Uint8Array, at: number): number {
+  return (
+    (byteAt(bytes, at) |
+      (byteAt(bytes, at + 1) << 8) |
+      (byteAt(bytes, at + 2) << 16) |
+      (byteAt(bytes, at + 3) << 24)) >>>
+    0
+  );
+}
+
+/** The unsigned 64-bit number at `at`; above 2^53 - 1 it is that. */
+export function u64At(bytes: Uint8Array, at: number): number {
+  const high = u32At(bytes, at + 4);
+  return high < 0x200000 ? high * 0x100000000 + u32At(bytes, at) : Number.MAX_SAFE_INTEGER;
+}
+
+/** Whether the 32 bytes at `a` of one array are those at `b` of the other. */
+export function sameKey(left: Uint8Array, a: number, right: Uint8Array, b: number): boolean {
+  for (let i = 0; i < 32; i += 1) if (left[a + i] !== right[b + i]) return false;
+  return true;
+}
+
+/** A static account that the message marks writable. */
+export function isWritable(scan: Scan, index: number): boolean {
+  if (index < scan.signatureCount) return index < scan.signatureCount - scan.readonlySigners;
+  return index < scan.keyCount - scan.readonlyOthers;
+}

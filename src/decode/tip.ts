@@ -1,0 +1,81 @@
+// Hot path: called for each System Program instruction.
+/**
+ * The tip: one System Program Transfer from a writable signer to a writable static account that is
+ * a tip account. Its lamports count by themselves; sums of several do not.
+ *
+ * A transfer that comes close is remembered with what it lacks, because "no tip" alone leaves a
+ * developer who did tip with nothing to look for.
+ */
+
+import { FAULT } from "../core/faults.ts";
+import { byteAt, fail, isWritable, type Scan, sameKey, u32At, u64At } from "./scan.ts";
+
+/** A few 32-byte keys, to be asked whether one of them stands at an offset. */
+export interface TipAccounts {
+  /** The keys one after the other. */
+  readonly keys: Uint8Array;
+  /** The first four bytes of each, which tell almost all other keys apart. */
+  readonly words: Uint32Array;
+}
+
+/** Throws for a key that is not 32 bytes long: that is the operator's configuration. */
+export function createTipAccounts(accounts: readonly Uint8Array[]): TipAccounts {
+  const keys = new Uint8Array(accounts.length * 32);
+  for (const [i, account] of accounts.entries()) {
+    if (account.length !== 32) throw new RangeError(`a tip account has ${account.length} bytes`);
+    keys.set(account, i * 32);
+  }
+  return { keys, words: Uint32Array.from(accounts, (account) => u32At(account, 0)) };
+}
+
+function isTipAccount(tips: TipAccounts, bytes: Uint8Array, at: number): boolean {
+  const word = u32At(bytes, at);
+  for (let i = 0; i < tips.words.length; i += 1) {
+    if (tips.words[i] === word && sameKey(bytes, at, tips.keys, i * 32)) return true;
+  }
+  return false;
+}
+
+/** System Program instruction 2. `system-interface/src/instruction.rs`, 2026-11. */
+const TRANSFER = 2;
+/** u32 index, u64 lamports; the program ignores what follows. */
+const TRANSFER_BYTES = 12;
+
+/** Notes the tip, if the System Program instruction is one or comes close. */
+export function noteTip(
+  scan: Scan,
+  tips: TipAccounts,
+  accountsOffset: number,
+  accountCount: number,
+  dataOffset: number,
+  dataSize: number,
+): void {
+  const bytes = scan.bytes;
+  if (dataSize < TRANSFER_BYTES || accountCount < 2) return;
+  if (u32At(bytes, dataOffset) !== TRANSFER) return;
+  const from = byteAt(bytes, accountsOffset);
+  const to = byteAt(bytes, accountsOffset + 1);
+  const lamports = u64At(bytes, dataOffset + 4);
+  if (to >= scan.keyCount) {
+    if (scan.tipMiss === -1) noteMiss(scan, FAULT.tip_in_table, lamports);
+    return;
+  }
+  if (!isTipAccount(tips, bytes, scan.keysOffset + to * 32)) return;
+  if (!isWritable(scan, to)) noteMiss(scan, FAULT.tip_account_readonly, lamports);
+  else if (from >= scan.signatureCount || !isWritable(scan, from)) {
+    noteMiss(scan, FAULT.tip_source_unfit, lamports);
+  } else if (lamports > scan.tipLamports) scan.tipLamports = lamports;
+}
+
+function noteMiss(scan: Scan, fault: number, lamports: number): void {
+  scan.tipMiss = fault;
+  scan.tipMissLamports = lamports;
+}
+
+/** Whether the largest tip reaches the minimum; otherwise the fault that helps most. */
+export function judgeTip(scan: Scan, lamportsMin: number): boolean {
+  if (scan.tipLamports >= lamportsMin) return true;
+  if (scan.tipLamports >= 0) return fail(scan, FAULT.tip_too_low, scan.tipLamports, lamportsMin);
+  if (scan.tipMiss !== -1) return fail(scan, scan.tipMiss, scan.tipMissLamports, lamportsMin);
+  return fail(scan, FAULT.tip_absent, 0, lamportsMin);
+}

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { FAULT } from "../../src/core/faults.ts";
+import { WORKERS_STOP_MS_MAX } from "../../src/core/limits.ts";
+import { died, ids, newStage, nextTurn, startedStage, until } from "../support/decode-stage.ts";
+import { newPacket } from "../support/packets.ts";
+
+describe("a crew", () => {
+  it("fails to start when a worker dies before it is up", async () => {
+    const { dispatch, workers } = newStage();
+    const started = dispatch.start();
+    workers.started[0]?.comeUp();
+    workers.started[1]?.die(new Error("no such file"));
+    await nextTurn();
+    workers.started[0]?.finish();
+    await expect(started).rejects.toMatchObject({
+      name: "SetupError",
+      cause: { message: "no such file" },
+    });
+  });
+
+  it("answers everything in hand before it stops, and refuses what comes then", async () => {
+    const { accept, answers, workers, dispatch, clock } = await startedStage();
+    for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
+    const stopped = dispatch.stop();
+    accept(newPacket(6));
+    expect(answers.at(-1)).toMatchObject({ id: 6, fault: FAULT.ring_full });
+    expect(workers.started.every((worker) => worker.toldToStop)).toBe(true);
+    for (const worker of workers.started) worker.finish();
+    await stopped;
+    expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(answers.filter((answer) => answer.kind === "accepted")).toHaveLength(5);
+    expect(clock.pending).toBe(0);
+    expect(await dispatch.stop()).toBe(undefined);
+  });
+
+  it("gives up on a worker that does not finish in time", async () => {
+    const { accept, answers, dispatch, clock } = await startedStage({ inline: "never" });
+    for (let id = 1; id <= 3; id += 1) accept(newPacket(id));
+    const stopped = dispatch.stop();
+    clock.advance(WORKERS_STOP_MS_MAX);
+    await stopped;
+    expect(answers.map((answer) => answer.fault)).toEqual(died(3));
+    expect(dispatch.counters).toMatchObject({ lost: 3, deaths: 0 });
+  });
+
+  it("stops while a worker waits to be replaced", async () => {
+    const { clock, workers, dispatch } = await startedStage({ workers: 1 });
+    workers.started[0]?.die();
+    await until(() => dispatch.counters.deaths === 1);
+    await dispatch.stop();
+    clock.advance(60_000);
+    expect(workers.started).toHaveLength(1);
+  });
+
+  it("hears a worker that answers while the others' answers are being told", async () => {
+    const { dispatch, workers } = await startedStage({ inline: "never" });
+    const seen: number[] = [];
+    for (const id of [1, 2, 3, 4]) {
+      dispatch.accept(newPacket(id), (packet) => {
+        seen.push(packet.id);
+        // The first lane has been looked at in this round, and rings again now.
+        if (packet.id === 2) workers.started[0]?.work();
+      });
+    }
+    workers.started[1]?.work();
+    await until(() => seen.length === 4);
+    expect(seen).toEqual([2, 4, 1, 3]);
+  });
+});

@@ -1,0 +1,98 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { FAULT } from "../../src/core/faults.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import { DECODER, newPacket } from "../support/packets.ts";
+import {
+  buildTransaction,
+  newKeypair,
+  serializeTransaction,
+  transfer,
+} from "../support/transactions.ts";
+
+const decoder = createDecoder(DECODER);
+const payer = newKeypair(31);
+const second = newKeypair(32);
+const tipAccount = DECODER.tipAccounts[0] ?? new Uint8Array(32);
+const twoSigners = (version: -1 | 0 | 1, lamports = 1000) =>
+  buildTransaction({
+    version,
+    payer,
+    tips: [{ to: tipAccount, lamports }],
+    instructions: [transfer(second.publicKey, payer.publicKey, 1)],
+    signers: [second],
+  });
+
+describe("the decoder", () => {
+  for (const version of [-1, 0, 1] as const) {
+    it(`accepts a signed, tipped transaction of version ${version}`, () => {
+      const { bytes, signatureBytes } = twoSigners(version);
+      const verdict = decoder.decode(bytes);
+      if (verdict.kind === "refused") throw new Error(`refused with fault ${verdict.fault}`);
+      expect(verdict).toMatchObject({ version, signatureCount: 2, tipLamports: 1000 });
+      const at = verdict.signatureOffset;
+      expect(Buffer.from(bytes.subarray(at, at + 64)).equals(signatureBytes)).toBe(true);
+    });
+
+    it(`names the signature of version ${version} that does not verify`, () => {
+      const { bytes } = twoSigners(version);
+      const verdict = decoder.decode(bytes);
+      if (verdict.kind === "refused") throw new Error("the whole one is accepted");
+      for (const index of [0, 1]) {
+        const spoiled = bytes.slice();
+        const at = verdict.signatureOffset + 64 * index + 8;
+        spoiled[at] = (spoiled[at] ?? 0) ^ 1;
+        expect(decoder.decode(spoiled)).toEqual({
+          kind: "refused",
+          fault: FAULT.signature_wrong,
+          found: index,
+          needed: 2,
+        });
+      }
+    });
+  }
+
+  it("names a signature that is missing", () => {
+    const { parts } = twoSigners(-1);
+    expect(decoder.decode(serializeTransaction(parts, [payer]).bytes)).toEqual({
+      kind: "refused",
+      fault: FAULT.signature_missing,
+      found: 1,
+      needed: 2,
+    });
+  });
+
+  it("leaves the signatures to the leaders when it is told to", () => {
+    const { parts } = twoSigners(-1);
+    const trusting = createDecoder({ ...DECODER, verify: false });
+    expect(trusting.decode(serializeTransaction(parts, []).bytes).kind).toBe("accepted");
+    expect(trusting.decode(new Uint8Array(3)).kind).toBe("refused");
+  });
+
+  it("names a missing tip before a bad signature", () => {
+    const { parts } = twoSigners(-1, 999);
+    const verdict = decoder.decode(serializeTransaction(parts, []).bytes);
+    expect(verdict).toMatchObject({ fault: FAULT.tip_too_low });
+  });
+
+  it("accepts no transaction in which a signed bit was changed", () => {
+    const { bytes } = newPacket(1);
+    fc.assert(
+      fc.property(fc.nat({ max: bytes.length * 8 - 1 }), (bit) => {
+        const changed = bytes.slice();
+        changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+        expect(decoder.decode(changed).kind).toBe("refused");
+      }),
+    );
+  });
+
+  it("throws for no input, in shared memory too", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 1400 }), (bytes) => {
+        const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+        shared.set(bytes);
+        expect(decoder.decode(shared)).toEqual(decoder.decode(bytes));
+      }),
+    );
+  });
+});

@@ -1,0 +1,192 @@
+import { describe, expect, it } from "vitest";
+import { FAULT } from "../../src/core/faults.ts";
+import type { Packet, Verdict } from "../../src/core/flow.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import { createDispatch } from "../../src/decode/dispatch.ts";
+import { ids, newStage, nextTurn, startedStage, until } from "../support/decode-stage.ts";
+import { DECODER, newPacket, packetOf } from "../support/packets.ts";
+
+describe("dispatch, inline auto", () => {
+  it("decodes a lone transaction during the call", async () => {
+    const { accept, answers, dispatch } = await startedStage();
+    for (let id = 1; id <= 3; id += 1) {
+      accept(newPacket(id));
+      expect(ids(answers)).toHaveLength(id);
+      await nextTurn();
+    }
+    expect(answers.every((answer) => answer.kind === "accepted")).toBe(true);
+    expect(dispatch.counters).toMatchObject({ inline: 3, handed: 0 });
+  });
+
+  it("keeps the first of a burst and spreads the rest evenly", async () => {
+    const { accept, answers, dispatch, workers } = await startedStage();
+    for (let id = 1; id <= 7; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1]);
+    expect(dispatch.depth).toBe(6);
+    expect(workers.started.map((worker) => worker.work())).toEqual([3, 3]);
+    await until(() => answers.length === 7);
+    expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect(dispatch.counters).toMatchObject({ inline: 1, handed: 6, full: 0 });
+    expect(dispatch.depth).toBe(0);
+    expect(dispatch.verifierCounters.verified).toBe(6);
+  });
+
+  it("does not decode inline while workers have something in hand", async () => {
+    const { accept, answers, workers } = await startedStage();
+    accept(newPacket(1));
+    accept(newPacket(2));
+    await nextTurn();
+    accept(newPacket(3));
+    expect(ids(answers)).toEqual([1]);
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 3);
+    accept(newPacket(4));
+    expect(ids(answers)).toContain(4);
+  });
+
+  it("takes one more inline when every ring is full, and refuses what comes then", async () => {
+    const { accept, answers, dispatch, workers } = await startedStage();
+    for (let id = 1; id <= 10; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1, 10]);
+    expect(answers[1]?.fault).toBe(FAULT.ring_full);
+    await nextTurn();
+    accept(newPacket(11));
+    accept(newPacket(12));
+    expect(answers[2]).toMatchObject({ id: 11, kind: "accepted" });
+    expect(answers[3]).toMatchObject({ id: 12, fault: FAULT.ring_full });
+    expect(dispatch.counters).toMatchObject({ inline: 2, handed: 8, full: 2 });
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 12);
+  });
+
+  it("decodes inline while no worker lives", async () => {
+    const { accept, answers, workers } = await startedStage({ workers: 1 });
+    workers.started[0]?.die();
+    await nextTurn();
+    for (let id = 1; id <= 3; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1, 2, 3]);
+  });
+
+  it("decodes inline before it was started", () => {
+    const { accept, answers } = newStage();
+    accept(newPacket(1));
+    accept(newPacket(2));
+    expect(answers.map((answer) => answer.kind)).toEqual(["accepted", "accepted"]);
+  });
+});
+
+describe("dispatch, the other modes", () => {
+  it("hands everything to workers with never", async () => {
+    const { accept, answers, workers, dispatch } = await startedStage({ inline: "never" });
+    accept(newPacket(1));
+    expect(answers).toEqual([]);
+    workers.started[0]?.work();
+    await until(() => answers.length === 1);
+    expect(dispatch.counters).toMatchObject({ inline: 0, handed: 1 });
+  });
+
+  it("refuses with never while no worker lives", async () => {
+    const { accept, answers, workers } = await startedStage({ inline: "never", workers: 1 });
+    workers.started[0]?.die();
+    await nextTurn();
+    accept(newPacket(1));
+    expect(answers[0]?.fault).toBe(FAULT.ring_full);
+  });
+
+  for (const options of [{ inline: "always" }, { inline: "never", workers: 0 }] as const) {
+    it(`starts no worker with ${JSON.stringify(options)}`, async () => {
+      const { accept, answers, workers, dispatch } = newStage(options);
+      await dispatch.start();
+      for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
+      expect(ids(answers)).toEqual([1, 2, 3, 4, 5]);
+      expect(workers.started).toHaveLength(0);
+      await dispatch.stop();
+    });
+  }
+});
+
+describe("dispatch gives every transaction its own answer", () => {
+  it("whatever becomes of the caller's bytes", async () => {
+    const { accept, answers, workers } = await startedStage({ inline: "never" });
+    const packets = [1, 2, 3, 4].map((id) => newPacket(id));
+    for (const packet of packets) {
+      const lent = packet.bytes.slice();
+      accept({ ...packet, bytes: lent });
+      lent.fill(0xee);
+    }
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 4);
+    for (const answer of answers) {
+      expect(answer.kind).toBe("accepted");
+      const sent = packets.find((packet) => packet.id === answer.id);
+      expect(answer.bytes.equals(sent?.bytes ?? new Uint8Array(0))).toBe(true);
+    }
+  });
+
+  it("with its verdict and its own fields", async () => {
+    const { dispatch, workers } = await startedStage({ inline: "never", workers: 1 });
+    const decoder = createDecoder(DECODER);
+    const spoiled = newPacket(3).bytes.slice();
+    spoiled[spoiled.length - 1] = (spoiled[spoiled.length - 1] ?? 0) ^ 1;
+    const packets = [
+      newPacket(1),
+      newPacket(2, 999),
+      packetOf(3, spoiled),
+      packetOf(4, new Uint8Array(0)),
+    ];
+    const seen: [Packet, Verdict][] = [];
+    for (const packet of packets) {
+      dispatch.accept({ ...packet, maxRetries: packet.id }, (answered, verdict) => {
+        seen.push([{ ...answered, bytes: answered.bytes.slice() }, verdict]);
+      });
+    }
+    workers.started[0]?.work();
+    await until(() => seen.length === 4);
+    for (const [i, packet] of packets.entries()) {
+      expect(seen[i]?.[0]).toEqual({ ...packet, maxRetries: packet.id });
+      expect(seen[i]?.[1]).toEqual(decoder.decode(packet.bytes));
+    }
+  });
+
+  it("for bodies of the largest size and above it", async () => {
+    const { accept, answers, workers, dispatch } = await startedStage({ inline: "never" });
+    for (const size of [4095, 4096]) accept(packetOf(size, new Uint8Array(size).fill(0x81)));
+    expect(dispatch.counters).toMatchObject({ inline: 0, handed: 2 });
+    for (const size of [4097, 16_384]) accept(packetOf(size, new Uint8Array(size).fill(0x81)));
+    expect(ids(answers)).toEqual([4097, 16_384]);
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 4);
+    expect(answers.every((answer) => answer.kind === "refused")).toBe(true);
+  });
+
+  it("when a callback hands in the next one", async () => {
+    const { dispatch, workers } = await startedStage({ inline: "never", workers: 1 });
+    const seen: string[] = [];
+    const next = (packet: Packet): void => {
+      const bytes = Buffer.from(packet.bytes);
+      if (packet.id < 40) dispatch.accept(newPacket(packet.id + 4), next);
+      expect(Buffer.from(packet.bytes).equals(bytes)).toBe(true);
+      seen.push(String(packet.id));
+    };
+    for (let id = 1; id <= 4; id += 1) dispatch.accept(newPacket(id), next);
+    await until(() => {
+      workers.started[0]?.work();
+      return seen.length >= 20 && dispatch.depth === 0;
+    });
+    expect(new Set(seen).size).toBe(seen.length);
+  });
+
+  it("when the decoder of this thread throws", () => {
+    const { clock, workers, answers, done, log } = newStage();
+    const decoder = {
+      decode(): Verdict {
+        throw new Error("a bug");
+      },
+    };
+    const deps = { clock, workers, decoder, log };
+    const dispatch = createDispatch(deps, { inline: "always", workers: 0, decoder: DECODER });
+    dispatch.accept(newPacket(1), done);
+    expect(answers[0]?.fault).toBe(FAULT.worker_died);
+    expect(dispatch.counters.failed).toBe(1);
+  });
+});

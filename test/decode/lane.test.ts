@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { FAULT } from "../../src/core/faults.ts";
+import { WORKER_RESTART_MS_MAX } from "../../src/core/limits.ts";
+import { died, ids, startedStage, until } from "../support/decode-stage.ts";
+import { newPacket } from "../support/packets.ts";
+
+describe("a lane, when its thread dies", () => {
+  it("tells what came back before, and the fault for the rest", async () => {
+    const { accept, answers, workers, dispatch } = await startedStage({ inline: "never" });
+    for (let id = 1; id <= 8; id += 1) accept(newPacket(id));
+    workers.started[0]?.work(1);
+    workers.started[0]?.die();
+    await until(() => answers.length === 4);
+    expect(answers.map((answer) => answer.fault)).toEqual([null, ...died(3)]);
+    expect(dispatch.counters).toMatchObject({ deaths: 1, lost: 3 });
+    workers.started[1]?.work();
+    await until(() => answers.length === 8);
+    expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  it("starts another after a wait that doubles, up to its bound", async () => {
+    const { clock, workers, dispatch } = await startedStage({ workers: 1 });
+    let waitMs = 100;
+    for (let death = 1; death <= 12; death += 1) {
+      workers.started.at(-1)?.die();
+      await until(() => dispatch.counters.deaths === death);
+      clock.advance(waitMs - 1);
+      expect(workers.started).toHaveLength(death);
+      clock.advance(1);
+      expect(workers.started).toHaveLength(death + 1);
+      waitMs = Math.min(waitMs * 2, WORKER_RESTART_MS_MAX);
+    }
+  });
+
+  it("hands transactions to the new one once it is up, and forgets deaths long past", async () => {
+    const { accept, answers, clock, workers, dispatch } = await startedStage({
+      inline: "never",
+      workers: 1,
+    });
+    workers.started[0]?.die();
+    await until(() => dispatch.workersUp === 0);
+    clock.advance(100);
+    accept(newPacket(1));
+    expect(answers[0]?.fault).toBe(FAULT.ring_full);
+    workers.started[1]?.comeUp();
+    await until(() => dispatch.workersUp === 1);
+    accept(newPacket(2));
+    workers.started[1]?.work();
+    await until(() => answers.length === 2);
+    expect(answers[1]?.kind).toBe("accepted");
+    clock.advance(61_000);
+    workers.started[1]?.die();
+    await until(() => dispatch.counters.deaths === 2);
+    clock.advance(100);
+    expect(workers.started).toHaveLength(3);
+  });
+});

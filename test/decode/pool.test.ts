@@ -1,0 +1,155 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/core/clock.ts";
+import { FAULT } from "../../src/core/faults.ts";
+import type { Packet, Verdict } from "../../src/core/flow.ts";
+import type { Log } from "../../src/core/log.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import { createDispatch, type DispatchOptions } from "../../src/decode/dispatch.ts";
+import { createWorkerPool } from "../../src/decode/pool.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { DECODER, newPacket, packetOf } from "../support/packets.ts";
+
+const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
+const support = (name: string): string =>
+  fileURLToPath(new URL(`../support/${name}`, import.meta.url));
+
+/** The stage on real threads, with one promise for each packet's verdict. */
+function newStage(options: Partial<DispatchOptions> & { entry?: string; clock?: Clock } = {}) {
+  const threads = options.workers ?? 2;
+  const pool = createWorkerPool(options.entry);
+  const dispatch = createDispatch(
+    {
+      clock: options.clock ?? systemClock,
+      decoder: createDecoder(DECODER),
+      workers: pool,
+      log: SILENT,
+    },
+    { inline: "never", workers: threads, decoder: DECODER, ringSlots: 64, ...options },
+  );
+  const answered = new Map<number, number>();
+  const accept = (packet: Packet): Promise<Verdict> =>
+    new Promise((resolve) => {
+      dispatch.accept(packet, ({ id }, verdict) => {
+        answered.set(id, (answered.get(id) ?? 0) + 1);
+        resolve(verdict);
+      });
+    });
+  return { pool, dispatch, accept, answered };
+}
+
+/** Resolves when the condition holds, looking once a turn, for ten seconds at most. */
+async function until(condition: () => boolean): Promise<void> {
+  const endNs = systemClock.nowNs() + 10e9;
+  while (!condition()) {
+    if (systemClock.nowNs() > endNs) throw new Error("the condition did not come to hold");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const faultOf = (verdict: Verdict): number | null =>
+  verdict.kind === "refused" ? verdict.fault : null;
+
+describe("worker threads", () => {
+  it("give each of many transactions its verdict, once", async () => {
+    const { dispatch, accept, answered } = newStage({ inline: "auto", ringSlots: 16 });
+    await dispatch.start();
+    const good = Array.from({ length: 8 }, (_, i) => newPacket(i).bytes);
+    const decoder = createDecoder(DECODER);
+    let id = 0;
+    for (let burst = 0; burst < 60; burst += 1) {
+      const verdicts = Array.from({ length: burst % 25 }, (_, i) => {
+        const bytes = (good[(burst + i) % good.length] ?? new Uint8Array(0)).slice();
+        // Every third is spoiled, each in another place.
+        if (i % 3 === 0) bytes.set([burst], (burst * 7 + i) % bytes.length);
+        id += 1;
+        const expected = decoder.decode(bytes);
+        return accept({ ...newPacket(1), id, bytes }).then((verdict) => [verdict, expected]);
+      });
+      for (const [verdict, expected] of await Promise.all(verdicts)) {
+        expect(verdict).toEqual(expected);
+      }
+    }
+    expect([...answered.values()].every((times) => times === 1)).toBe(true);
+    expect(answered.size).toBe(id);
+    expect(dispatch.counters.handed).toBeGreaterThan(0);
+    expect(dispatch.counters.inline).toBeGreaterThan(0);
+    expect(dispatch.counters).toMatchObject({ full: 0, lost: 0, deaths: 0 });
+    expect(dispatch.verifierCounters.verified).toBeGreaterThan(0);
+    await dispatch.stop();
+  });
+
+  it("answer what they have in hand when they are stopped, and end", async () => {
+    const { dispatch, accept, pool } = newStage();
+    await dispatch.start();
+    const verdicts = Array.from({ length: 100 }, (_, id) => accept(newPacket(id)));
+    expect(pool.threads).toHaveLength(2);
+    await dispatch.stop();
+    for (const verdict of await Promise.all(verdicts)) expect(verdict.kind).toBe("accepted");
+    expect(pool.threads).toHaveLength(0);
+  });
+
+  it("are replaced when they are killed in the middle of a batch", async () => {
+    const { dispatch, accept, pool, answered } = newStage({ workers: 1, ringSlots: 1024 });
+    const { bytes } = newPacket(1);
+    await dispatch.start();
+    const verdicts = Array.from({ length: 1024 }, (_, id) => accept(packetOf(id, bytes)));
+    await verdicts[0];
+    await pool.threads[0]?.terminate();
+    const faults = (await Promise.all(verdicts)).map(faultOf);
+    const cut = faults.indexOf(FAULT.worker_died);
+    expect(cut).toBeGreaterThan(0);
+    expect(faults.slice(0, cut).every((fault) => fault === null)).toBe(true);
+    expect(faults.slice(cut).every((fault) => fault === FAULT.worker_died)).toBe(true);
+    await until(() => dispatch.workersUp === 1);
+    expect((await accept(newPacket(2000))).kind).toBe("accepted");
+    expect(dispatch.counters).toMatchObject({ deaths: 1, lost: 1024 - cut });
+    expect([...answered.values()].every((times) => times === 1)).toBe(true);
+    await dispatch.stop();
+  });
+
+  for (const entry of ["worker-exits.mjs", "worker-throws.mjs"]) {
+    it(`leave nobody waiting when their code dies: ${entry}`, async () => {
+      const { dispatch, accept } = newStage({ entry: support(entry), clock: createFakeClock() });
+      await dispatch.start();
+      const verdicts = Array.from({ length: 10 }, (_, id) => accept(newPacket(id)));
+      for (const verdict of await Promise.all(verdicts)) {
+        expect(faultOf(verdict)).toBe(FAULT.worker_died);
+      }
+      expect(dispatch.counters).toMatchObject({ deaths: 2, lost: 10 });
+      expect(faultOf(await accept(newPacket(11)))).toBe(FAULT.ring_full);
+      await dispatch.stop();
+    });
+  }
+
+  it("fail the start when they die before they took up their task", async () => {
+    const { dispatch, pool } = newStage({ workers: 1 });
+    const started = dispatch.start();
+    const [thread] = pool.threads;
+    const [failure] = await Promise.allSettled([started, thread?.terminate()]);
+    expect(failure).toMatchObject({ status: "rejected", reason: { name: "SetupError" } });
+    expect(pool.threads).toHaveLength(0);
+  });
+
+  it("that cannot be loaded fail the start", async () => {
+    for (const entry of ["worker-broken.mjs", "no-such-worker.mjs"]) {
+      const { dispatch, pool } = newStage({ entry: support(entry) });
+      await expect(dispatch.start()).rejects.toThrow("could not be started");
+      expect(pool.threads).toHaveLength(0);
+    }
+  });
+
+  it("let the process exit once they are stopped, and not while they work", async () => {
+    const child = spawn(process.execPath, [support("dispatch-exit.mjs")], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let text = "";
+    child.stdout.on("data", (chunk) => {
+      text += chunk;
+    });
+    const [code] = await once(child, "close");
+    expect([code, text]).toEqual([0, "refused refused stopped\n"]);
+  });
+});
