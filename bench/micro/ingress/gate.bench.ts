@@ -1,0 +1,58 @@
+/** What admission costs a request: headers, key and limit. */
+
+import assert from "node:assert/strict";
+import { Bench } from "tinybench";
+import { createKeyTable } from "../../../src/accounts/key-table.ts";
+import { tokenSha256 } from "../../../src/accounts/keys-file.ts";
+import { readFraming } from "../../../src/ingress/framing.ts";
+import { createGate } from "../../../src/ingress/gate.ts";
+
+export async function build(): Promise<Bench> {
+  const plan = { name: "Wide", ratePerSecond: 1_000_000, burst: 1_000_000 };
+  const tokens = Array.from({ length: 100_000 }, (_, i) => `td_bench_${i}`.padEnd(42, "x"));
+  const keys = createKeyTable(
+    tokens.map((token, i) => ({
+      sha256: tokenSha256(token),
+      account: `account-${i % 1_000}`,
+      plan,
+      label: null,
+    })),
+  );
+  const gate = createGate({ keys, looksMistyped: () => false });
+  const token = tokens[77_777] ?? "";
+  const owner = gate.find(token);
+  assert.equal(owner?.account, "account-777");
+  assert.equal(gate.find(`${token}x`), null);
+
+  const headers = [
+    ["host", "edge.example"],
+    ["content-type", "application/octet-stream"],
+    ["api-x-token", token],
+    ["user-agent", "bench"],
+    ["accept", "*/*"],
+    ["content-length", "300"],
+  ] as const;
+  const source = {
+    forEach(visit: (key: string, value: string) => void): void {
+      for (const [key, value] of headers) visit(key, value);
+    },
+  };
+  assert.deepEqual({ ...readFraming(source) }, { token, bodySize: 300, fault: null });
+
+  let nowNs = 1_000_000_000;
+  const bench = new Bench({ name: "ingress: admission" });
+  bench.add("read the headers (JavaScript's part)", () => {
+    readFraming(source);
+  });
+  bench.add("find a key among 100,000", () => {
+    gate.find(token);
+  });
+  bench.add("refuse an unknown key", () => {
+    gate.find("nobody has this key at all");
+  });
+  bench.add("charge the limit", () => {
+    nowNs += 1_000;
+    if (owner !== null) gate.charge(owner, nowNs);
+  });
+  return bench;
+}

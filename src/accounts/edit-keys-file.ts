@@ -1,0 +1,202 @@
+/**
+ * Changes to `keys.toml`: a new key is appended, a revoked one is cut out, and everything else in
+ * the file, comments included, stays as its author wrote it. Only the SHA-256 of a new key is
+ * written; the key itself exists in the answer alone.
+ *
+ * Before anything is written, the new text is read back and must hold exactly the keys expected.
+ * The write goes to a file beside it, which is made first and renamed over it at the end: readers
+ * see the old or the new file, and a second change meanwhile is refused instead of lost.
+ */
+
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { SetupError } from "../core/errors.ts";
+import { formatToml } from "../core/toml.ts";
+import { generateToken } from "./key-format.ts";
+import type { KeyRow } from "./key-table.ts";
+import {
+  type KeysFile,
+  keyHeaderLines,
+  parseKeysFile,
+  readKeysText,
+  tokenSha256,
+} from "./keys-file.ts";
+
+export interface NewKey {
+  readonly account: string;
+  readonly plan: string;
+  readonly label?: string;
+  /** The word behind `td_`; "live" when not given. */
+  readonly environment?: string;
+}
+
+/**
+ * Adds a key to the file, which is made with plan Beta when there is none. The answer is the only
+ * place where the key ever stands. A `SetupError` says why the file cannot take it.
+ */
+export function createKey(path: string, key: NewKey): { readonly token: string } {
+  const token = generateToken(key.environment ?? "live");
+  changeFile(path, (text) => withKey(text, path, key, token));
+  return { token };
+}
+
+function withKey(text: string, path: string, key: NewKey, token: string): string {
+  const before = parseKeysFile(text, path);
+  const block = formatToml({
+    keys: [
+      {
+        token_sha256: tokenSha256(token).toString("hex"),
+        account: key.account,
+        plan: key.plan,
+        ...(key.label === undefined ? {} : { label: key.label }),
+      },
+    ],
+  });
+  const gap = text === "" || text.endsWith("\n\n") ? "" : text.endsWith("\n") ? "\n" : "\n\n";
+  const next = `${text}${gap}${block.trimEnd()}\n`;
+  const after = parseKeysFile(next, `${path} with the new key`);
+  if (after.keys.length !== before.keys.length + 1) {
+    throw new SetupError(`${path}: the new key would not be read back, add it by hand`);
+  }
+  return next;
+}
+
+/** Keys of the file by account, without anything that could be used as a key. */
+export function listKeys(path: string): readonly KeyRow[] {
+  return parseKeysFile(readKeysText(path), path).keys;
+}
+
+/**
+ * Takes a key out of the file. `which` is the key itself or the first 8 to 64 hexadecimal digits
+ * of its SHA-256; the answer is the row that was there. A `SetupError` says that none or several
+ * match, or that the file is written in a way that cannot be cut safely.
+ */
+export function revokeKey(path: string, which: string): KeyRow {
+  if (!existsSync(path)) throw new SetupError(`${path}: there is no such keys file`);
+  let revoked: KeyRow | null = null;
+  changeFile(path, (text) => {
+    const cut = withoutKey(text, path, which);
+    revoked = cut.row;
+    return cut.text;
+  });
+  if (revoked === null) throw new Error("a change was written that was never made");
+  return revoked;
+}
+
+function withoutKey(
+  text: string,
+  path: string,
+  which: string,
+): { readonly row: KeyRow; readonly text: string } {
+  const before = parseKeysFile(text, path);
+  const index = indexOfKey(before, which, path);
+  const row = before.keys[index];
+  const left = before.keys.filter((_, at) => at !== index);
+  const starts = keyHeaderLines(text);
+  // A line inside a text may look like a header: so the real one stands here or further down.
+  const decoys = Math.max(0, starts.length - before.keys.length);
+  for (const start of starts.slice(index, index + decoys + 1)) {
+    const next = withoutBlock(text, start);
+    if (row !== undefined && holds(next, left, before.plans.size)) return { row, text: next };
+  }
+  throw new SetupError(`${path}: keys[${index}] cannot be cut out safely, remove it by hand`);
+}
+
+/** Whether a text reads back as exactly these keys and that many plans. */
+function holds(text: string, keys: readonly KeyRow[], planCount: number): boolean {
+  try {
+    const file = parseKeysFile(text, "");
+    return file.plans.size === planCount && sameKeys(file.keys, keys);
+  } catch (error) {
+    if (error instanceof SetupError) return false;
+    throw error;
+  }
+}
+
+function indexOfKey(file: KeysFile, which: string, path: string): number {
+  const digest = tokenSha256(which).toString("hex");
+  const exact = file.keys.findIndex((key) => key.sha256.toString("hex") === digest);
+  if (exact >= 0) return exact;
+  if (!DIGEST_PREFIX.test(which)) {
+    throw new SetupError(`${path}: no key is this one, and it is no start of a SHA-256 either`);
+  }
+  const prefix = which.toLowerCase();
+  const found: number[] = [];
+  for (const [index, key] of file.keys.entries()) {
+    if (key.sha256.toString("hex").startsWith(prefix)) found.push(index);
+  }
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  throw new SetupError(`${path}: ${found.length} keys have a SHA-256 that starts with ${prefix}`);
+}
+
+/** The text without the block that starts on this line; comments above the next block stay. */
+function withoutBlock(text: string, start: number): string {
+  const lines = text.split("\n");
+  let end = start;
+  while (end < lines.length && !ANY_HEADER.test(lines[end] ?? "")) end += 1;
+  while (end > start && COMMENT_OR_BLANK.test(lines[end - 1] ?? "")) end -= 1;
+  return [...lines.slice(0, start - 1), ...lines.slice(end)].join("\n");
+}
+
+function sameKeys(found: readonly KeyRow[], expected: readonly KeyRow[]): boolean {
+  if (found.length !== expected.length) return false;
+  return found.every((key, index) => {
+    const other = expected[index];
+    return (
+      other !== undefined &&
+      key.sha256.equals(other.sha256) &&
+      key.account === other.account &&
+      key.plan.name === other.plan.name &&
+      key.label === other.label
+    );
+  });
+}
+
+/** Puts what `edit` makes of the file's text in its place; readable by the owner alone. */
+function changeFile(path: string, edit: (text: string) => string): void {
+  const target = existsSync(path) ? realpathSync(path) : path;
+  const beside = `${target}.new`;
+  let handle: number;
+  try {
+    handle = openSync(beside, "wx", MODE_OWNER_ONLY);
+  } catch (cause) {
+    throw failure(`${beside} cannot be made (is another change under way?)`, cause);
+  }
+  try {
+    try {
+      writeFileSync(handle, edit(existsSync(target) ? readKeysText(target) : NEW_FILE));
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(beside, target);
+  } catch (cause) {
+    rmSync(beside, { force: true });
+    throw cause instanceof SetupError ? cause : failure(`${path} cannot be written`, cause);
+  }
+}
+
+function failure(what: string, cause: unknown): SetupError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new SetupError(`${what}: ${why}`, { cause });
+}
+
+const NEW_FILE = `# Plans and keys of an edge. Who holds a key may send for its account.
+
+[plans.Beta]
+rate_per_second = 50
+burst = 100
+`;
+const MODE_OWNER_ONLY = 0o600;
+const DIGEST_PREFIX = /^[0-9a-fA-F]{8,64}$/;
+const ANY_HEADER = /^\s*\[/;
+const COMMENT_OR_BLANK = /^\s*(?:#.*)?$/;

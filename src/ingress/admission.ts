@@ -1,0 +1,126 @@
+/**
+ * What is decided by the headers alone, in this order: framing, draining, key, limit, size. Only
+ * then is the body read, so nobody makes this process hold or parse bytes that it refuses anyway.
+ *
+ * The one exception: getHealth needs no key and shares its path with sendTransaction. A body too
+ * small for any transaction is therefore read before a missing key is held against it.
+ *
+ * Hot path: no allocation of its own for a request that is let in.
+ */
+
+import type { Clock } from "../core/clock.ts";
+import type { Refusal } from "../core/errors.ts";
+import {
+  KEYLESS_BODY_BYTES_MAX,
+  OPEN_BODY_BYTES_MAX,
+  RAW_BODY_BYTES_MAX,
+  RPC_BODY_BYTES_MAX,
+  UNREAD_BODY_BYTES_MAX,
+} from "../core/limits.ts";
+import type { Desk } from "./desk.ts";
+import type { BodyTaker, Exchange } from "./exchange.ts";
+import { type HeaderSource, LENGTH_MISSING, readFraming } from "./framing.ts";
+import { type Gate, type KeyOwner, limitRefusal, retryAfterSeconds } from "./gate.ts";
+import { createRawTaker } from "./raw.ts";
+import { NO_EXTRAS } from "./reply.ts";
+import { createRpcTaker } from "./rpc.ts";
+import type { Submit } from "./submit.ts";
+
+export interface AdmissionDeps {
+  readonly clock: Clock;
+  readonly gate: Gate;
+  readonly submit: Submit;
+  readonly desk: Desk;
+}
+
+/** One entrance for each route that takes a body. */
+export interface Admission {
+  raw(exchange: Exchange, headers: HeaderSource): void;
+  rpc(exchange: Exchange, headers: HeaderSource): void;
+  /** JSON-RPC on `/`: nothing there needs a key. */
+  open(exchange: Exchange, headers: HeaderSource): void;
+}
+
+export function createAdmission(deps: AdmissionDeps): Admission {
+  const { clock, gate, desk } = deps;
+  const rawTaker = createRawTaker(deps);
+  const rpcTaker = createRpcTaker(deps, true);
+  const openTaker = createRpcTaker(deps, false);
+
+  /** `keylessMax` is the largest body that is read without a key; -1 for none at all. */
+  function admit(
+    exchange: Exchange,
+    headers: HeaderSource,
+    sizeMax: number,
+    keylessMax: number,
+    taker: BodyTaker,
+  ): void {
+    const { token, bodySize, fault } = readFraming(headers);
+    if (fault !== null) exchange.cut(fault);
+    else if (bodySize < 0) exchange.cut(LENGTH_MISSING);
+    else if (desk.draining) exchange.refuse(DRAINING);
+    else {
+      const owner = gate.find(token);
+      if (owner !== null) admitOwner(exchange, owner, bodySize, sizeMax, taker);
+      else if (bodySize <= keylessMax) {
+        exchange.token = token;
+        exchange.receive(bodySize, taker);
+      } else if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(gate.refusalOf(token));
+      else exchange.refuse(gate.refusalOf(token));
+    }
+  }
+
+  function admitOwner(
+    exchange: Exchange,
+    owner: KeyOwner,
+    bodySize: number,
+    sizeMax: number,
+    taker: BodyTaker,
+  ): void {
+    const wait = gate.charge(owner, clock.nowNs());
+    if (wait > 0) refuseLimited(exchange, owner, wait, bodySize);
+    else if (bodySize > sizeMax) exchange.cut(tooLarge(bodySize, sizeMax));
+    else {
+      exchange.owner = owner;
+      exchange.receive(bodySize, taker);
+    }
+  }
+
+  return {
+    raw(exchange, headers) {
+      admit(exchange, headers, RAW_BODY_BYTES_MAX, -1, rawTaker);
+    },
+    rpc(exchange, headers) {
+      admit(exchange, headers, RPC_BODY_BYTES_MAX, KEYLESS_BODY_BYTES_MAX, rpcTaker);
+    },
+    open(exchange, headers) {
+      const { bodySize, fault } = readFraming(headers);
+      if (fault !== null) exchange.cut(fault);
+      else if (bodySize < 0) exchange.cut(LENGTH_MISSING);
+      else if (bodySize > OPEN_BODY_BYTES_MAX) {
+        exchange.cut(tooLarge(bodySize, OPEN_BODY_BYTES_MAX));
+      } else exchange.receive(bodySize, openTaker);
+    },
+  };
+}
+
+function refuseLimited(exchange: Exchange, owner: KeyOwner, wait: number, bodySize: number): void {
+  const refusal = limitRefusal(owner.plan, wait);
+  const extras = { ...NO_EXTRAS, retryAfterSeconds: retryAfterSeconds(wait), plan: owner.plan };
+  if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(refusal, extras);
+  else exchange.refuse(refusal, extras);
+}
+
+export function tooLarge(found: number, needed: number): Refusal {
+  return {
+    reason: "too_large",
+    sentence: `the body has ${found} bytes, at most ${needed} are taken here`,
+    data: { found, needed },
+  };
+}
+
+const DRAINING: Refusal = {
+  reason: "overloaded",
+  sentence: "this edge is draining and takes no new work; connect anew to reach another one",
+  data: {},
+};

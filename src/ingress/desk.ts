@@ -1,0 +1,188 @@
+/**
+ * What all exchanges share: counters, the log, and one deadline for those that wait.
+ *
+ * uWebSockets.js has no timeout once a body is complete, so a stage that never answers would hold
+ * its client for ever. Everyone waits equally long, so those that wait form a queue by time, and
+ * one timer looks at its head: no timer for each request.
+ */
+
+import type { Clock, Timer } from "../core/clock.ts";
+import { NS_PER_MS } from "../core/clock.ts";
+import { REFUSALS, type Refusal, type RefusalReason } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+
+/** Takes nanoseconds from receipt to answer. */
+export interface LatencySink {
+  record(ns: number): void;
+}
+
+/** One that waits for a stage: an exchange, as far as the desk knows it. */
+export interface Waiter {
+  /** `Clock.nowNs` when the waiting began. */
+  readonly receivedNs: number;
+  /** Whether it stands in the queue, and between whom. The desk's own. */
+  waiting: boolean;
+  previous: Waiter | null;
+  next: Waiter | null;
+  /** Answers with this refusal what has no answer yet. */
+  giveUp(refusal: Refusal): void;
+  fail(error: unknown): void;
+}
+
+export interface DeskDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Null when nobody measures. */
+  readonly latency: LatencySink | null;
+}
+
+export interface DeskOptions {
+  /** How long a complete request may wait for its answer. */
+  readonly requestDeadlineMs: number;
+}
+
+export interface DeskCounters {
+  /** Connections that are open now. */
+  connections: number;
+  /** Connections closed at once, because there were too many. */
+  connectionsRefused: number;
+  /** Requests that came in. */
+  requests: number;
+  /** Requests that have no answer yet. */
+  requestsOpen: number;
+  /** Transactions accepted. */
+  accepted: number;
+  /** Requests whose client left before the answer. */
+  aborted: number;
+  /** Requests answered by the deadline instead of a stage. */
+  expired: number;
+  /** Connections closed for their framing or an oversize body. */
+  cut: number;
+  /** Errors thrown while a request was handled. */
+  thrown: number;
+}
+
+export class Desk {
+  /** Whether new work is refused. */
+  draining = false;
+  readonly counters: DeskCounters = {
+    connections: 0,
+    connectionsRefused: 0,
+    requests: 0,
+    requestsOpen: 0,
+    accepted: 0,
+    aborted: 0,
+    expired: 0,
+    cut: 0,
+    thrown: 0,
+  };
+  /** Refusals by reason; of a batch, those of its calls. */
+  readonly refusals: Record<RefusalReason, number>;
+  readonly #deps: DeskDeps;
+  readonly #deadlineNs: number;
+  readonly #tickMs: number;
+  #timer: Timer | null = null;
+  #first: Waiter | null = null;
+  #last: Waiter | null = null;
+  #onIdle: (() => void) | null = null;
+
+  constructor(deps: DeskDeps, options: DeskOptions) {
+    this.#deps = deps;
+    this.#deadlineNs = options.requestDeadlineMs * NS_PER_MS;
+    this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, options.requestDeadlineMs / 10));
+    const zeros = Object.keys(REFUSALS).map((reason) => [reason, 0]);
+    // The keys are those of the table, which `Object.keys` answers as plain strings.
+    this.refusals = Object.fromEntries(zeros) as Record<RefusalReason, number>;
+  }
+
+  start(): void {
+    this.#timer = this.#deps.clock.every(this.#tickMs, () => this.#expire());
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  /** Calls `act` once nobody waits for an answer any more. */
+  whenIdle(act: () => void): void {
+    this.#onIdle = act;
+    this.#tellIdle();
+  }
+
+  opened(): void {
+    this.counters.requests += 1;
+    this.counters.requestsOpen += 1;
+  }
+
+  /** Puts one whose body is complete at the end of the queue. */
+  wait(waiter: Waiter): void {
+    waiter.waiting = true;
+    waiter.previous = this.#last;
+    if (this.#last === null) this.#first = waiter;
+    else this.#last.next = waiter;
+    this.#last = waiter;
+  }
+
+  finished(waiter: Waiter): void {
+    this.counters.requestsOpen -= 1;
+    if (waiter.waiting) this.#unlink(waiter);
+    if (this.#onIdle !== null) this.#tellIdle();
+  }
+
+  /** A stage answered a request that was complete at `receivedNs`. */
+  settled(receivedNs: number): void {
+    this.#deps.latency?.record(this.#deps.clock.nowNs() - receivedNs);
+  }
+
+  failed(error: unknown): void {
+    this.counters.thrown += 1;
+    this.#deps.log.error({ err: error }, "a request could not be handled");
+  }
+
+  #unlink(waiter: Waiter): void {
+    waiter.waiting = false;
+    if (waiter.previous === null) this.#first = waiter.next;
+    else waiter.previous.next = waiter.next;
+    if (waiter.next === null) this.#last = waiter.previous;
+    else waiter.next.previous = waiter.previous;
+    waiter.previous = null;
+    waiter.next = null;
+  }
+
+  #expire(): void {
+    const nowNs = this.#deps.clock.nowNs();
+    for (let head = this.#first; head !== null; head = this.#first) {
+      if (nowNs - head.receivedNs < this.#deadlineNs) return;
+      this.#unlink(head);
+      this.counters.expired += 1;
+      this.#giveUp(head);
+    }
+  }
+
+  #giveUp(waiter: Waiter): void {
+    const deadlineMs = this.#deadlineNs / NS_PER_MS;
+    const refusal: Refusal = {
+      reason: "overloaded",
+      sentence:
+        `no answer within ${deadlineMs} ms; the transaction may have been sent, ` +
+        "and sending the same one again does no harm",
+      data: { deadlineMs },
+    };
+    try {
+      waiter.giveUp(refusal);
+    } catch (error) {
+      waiter.fail(error);
+    }
+  }
+
+  #tellIdle(): void {
+    if (this.counters.requestsOpen > 0 || this.#onIdle === null) return;
+    const act = this.#onIdle;
+    this.#onIdle = null;
+    act();
+  }
+}
+
+const TICK_MS_MIN = 5;
+const TICK_MS_MAX = 50;

@@ -1,0 +1,248 @@
+/**
+ * One request and its one answer. An exchange is open until it is answered or the client is gone;
+ * whatever comes after that is ignored, so stages may answer late without a thought.
+ *
+ *   open ─▶ (body) ─▶ (waiting for a stage) ─▶ answered
+ *     └────────┴───────────────┴─▶ aborted by the client
+ *
+ * uWebSockets.js goes on to the next request in the same TCP segment even after it was told to
+ * close, and its response object cannot be told to flush. `cut` gets around that: an answer larger
+ * than the library's 16 KiB cork buffer is written to the socket at once, and then the socket is
+ * closed before the parser can go on. The surplus is blanks, which JSON ignores.
+ *
+ * Hot path: `receive`, `settle` and `send` run once a request.
+ */
+
+import { REFUSALS, type Refusal } from "../core/errors.ts";
+import type { Answer } from "../core/flow.ts";
+import type { Desk, Waiter } from "./desk.ts";
+import type { KeyOwner } from "./gate.ts";
+import {
+  HEADERS_JSON,
+  NO_EXTRAS,
+  PREFLIGHT_HEADERS,
+  type RefusalHeaders,
+  rawAccepted,
+  rawRefused,
+  refusalHeaders,
+  refusalStatus,
+  rpcRefused,
+  rpcResult,
+  STATUS_NO_CONTENT,
+  STATUS_OK,
+} from "./reply.ts";
+
+/** What is used of uWebSockets.js's response. Any call after the end or an abort throws. */
+export interface Wire {
+  onAborted(handler: () => void): unknown;
+  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
+  cork(act: () => void): unknown;
+  writeStatus(status: string): unknown;
+  writeHeader(key: string, value: string): unknown;
+  end(body: string, closeConnection: boolean): unknown;
+  endWithoutBody(): unknown;
+  close(): unknown;
+}
+
+/** How refusals are shaped. */
+export type Shape = "raw" | "rpc";
+
+/** Takes a whole body; it lends the bytes until it returns. */
+export interface BodyTaker {
+  take(exchange: Exchange, bytes: Uint8Array): void;
+}
+
+/** Several answers in one. */
+export interface Gathering {
+  /** Answers what has no answer yet with this refusal. */
+  giveUp(refusal: Refusal): void;
+}
+
+export class Exchange implements Waiter {
+  /** Whether an answer is still wanted. */
+  open = true;
+  /** Whose key it is, null before that is known and where none is needed. */
+  owner: KeyOwner | null = null;
+  /** The key as it was sent, kept only where the body decides whether one was needed. */
+  token = "";
+  /** The JSON-RPC id as JSON text. */
+  id = "null";
+  /** `Clock.nowNs` when the body was complete, 0 before. */
+  receivedNs = 0;
+  /** A batch's answers, null for a single call. */
+  gathering: Gathering | null = null;
+  /** Neighbours in the desk's list of those that wait. */
+  previous: Waiter | null = null;
+  next: Waiter | null = null;
+  waiting = false;
+  readonly #wire: Wire;
+  readonly #desk: Desk;
+  readonly #shape: Shape;
+  #headOnly = false;
+  #assembled: Uint8Array | null = null;
+  #filled = 0;
+
+  /** The response's abort handler is attached before anything else can fail. */
+  constructor(wire: Wire, desk: Desk, shape: Shape) {
+    wire.onAborted(() => this.#abort());
+    this.#wire = wire;
+    this.#desk = desk;
+    this.#shape = shape;
+    desk.opened();
+  }
+
+  /** Answers a HEAD request: the same headers, no body. */
+  withoutBody(): void {
+    this.#headOnly = true;
+  }
+
+  /**
+   * Collects the body of `size` bytes for `taker`. A body that comes in one piece is handed on as
+   * a view of the network buffer; one in several pieces is copied together first, because each
+   * piece is gone when its callback returns.
+   */
+  receive(size: number, taker: BodyTaker): void {
+    this.#wire.onData((chunk, isLast) => {
+      if (!this.open) return;
+      try {
+        this.#takeChunk(chunk, isLast, size, taker);
+      } catch (error) {
+        this.fail(error);
+      }
+    });
+  }
+
+  #takeChunk(chunk: ArrayBuffer, isLast: boolean, size: number, taker: BodyTaker): void {
+    if (isLast && this.#assembled === null) {
+      taker.take(this, new Uint8Array(chunk));
+      return;
+    }
+    this.#assembled ??= new Uint8Array(size);
+    this.#assembled.set(new Uint8Array(chunk), this.#filled);
+    this.#filled += chunk.byteLength;
+    if (isLast) taker.take(this, this.#assembled.subarray(0, this.#filled));
+  }
+
+  /** Answers a submission. */
+  settle(answer: Answer): void {
+    if (!this.open) return;
+    this.#desk.settled(this.receivedNs);
+    if (answer.kind === "refused") {
+      this.refuse(answer.refusal);
+      return;
+    }
+    this.#desk.counters.accepted += 1;
+    const { signature } = answer;
+    const body = this.#shape === "raw" ? rawAccepted(signature) : rpcResult(this.id, signature);
+    this.send(STATUS_OK, HEADERS_JSON, body);
+  }
+
+  /** The deadline has passed. */
+  giveUp(refusal: Refusal): void {
+    if (this.gathering !== null) this.gathering.giveUp(refusal);
+    else this.refuse(refusal);
+  }
+
+  /** Answers with a refusal and keeps the connection. */
+  refuse(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
+    if (!this.open) return;
+    this.#desk.refusals[refusal.reason] += 1;
+    const row = REFUSALS[refusal.reason];
+    const status = this.#shape === "raw" ? row.status : row.rpcStatus;
+    const statusLine = status === 200 ? STATUS_OK : refusalStatus(status, refusal);
+    this.send(statusLine, refusalHeaders(refusal, extras), this.#refusalBody(refusal));
+  }
+
+  #refusalBody(refusal: Refusal): string {
+    return this.#shape === "raw" ? rawRefused(refusal) : rpcRefused(this.id, refusal);
+  }
+
+  /** Answers with a refusal and closes the connection; nothing behind it is read any more. */
+  cut(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
+    if (!this.open) return;
+    this.#finish();
+    this.#desk.refusals[refusal.reason] += 1;
+    this.#desk.counters.cut += 1;
+    const body = this.#refusalBody(refusal) + CORK_OVERFLOW;
+    // The line break that ends the last header becomes the body's end: two more bytes.
+    const size = Buffer.byteLength(body) + 2;
+    const headers = refusalHeaders(refusal, extras);
+    const status = refusalStatus(REFUSALS[refusal.reason].status, refusal);
+    const wire = this.#wire;
+    wire.cork(() => {
+      wire.writeStatus(status);
+      wire.writeHeader(
+        "content-type",
+        `${headers}\r\nconnection: close\r\ncontent-length: ${size}\r\n\r\n${body}`,
+      );
+    });
+    wire.close();
+  }
+
+  /** Answers with `body`. `headers` begins with the value of content-type, see reply.ts. */
+  send(status: string, headers: string, body: string): void {
+    if (!this.open) return;
+    this.#finish();
+    const wire = this.#wire;
+    const close = this.#desk.draining;
+    if (this.#headOnly) {
+      wire.cork(() => {
+        wire.writeStatus(status);
+        wire.writeHeader("content-type", headers);
+        wire.writeHeader("content-length", String(Buffer.byteLength(body)));
+        wire.endWithoutBody();
+      });
+      return;
+    }
+    wire.cork(() => {
+      wire.writeStatus(status);
+      wire.writeHeader("content-type", headers);
+      wire.end(body, close);
+    });
+  }
+
+  /** Answers a preflight. */
+  permit(): void {
+    if (!this.open) return;
+    this.#finish();
+    const wire = this.#wire;
+    wire.cork(() => {
+      wire.writeStatus(STATUS_NO_CONTENT);
+      for (const [key, value] of PREFLIGHT_HEADERS) wire.writeHeader(key, value);
+      wire.endWithoutBody();
+    });
+  }
+
+  /** Something of ours threw: the client is told so, the log is told what. */
+  fail(error: unknown): void {
+    this.#desk.failed(error);
+    try {
+      this.refuse(INTERNAL);
+    } catch (second) {
+      // The answer itself cannot be written; the client sees the connection end.
+      this.#desk.failed(second);
+    }
+  }
+
+  #abort(): void {
+    if (!this.open) return;
+    this.#desk.counters.aborted += 1;
+    this.#finish();
+  }
+
+  #finish(): void {
+    this.open = false;
+    this.token = "";
+    this.#assembled = null;
+    this.#desk.finished(this);
+  }
+}
+
+const INTERNAL: Refusal = {
+  reason: "internal",
+  sentence: "internal error; the request may be retried",
+  data: {},
+};
+
+/** The size of the cork buffer. uWebSockets `LoopData::CORK_BUFFER_SIZE`, 2026-11. */
+const CORK_OVERFLOW = " ".repeat(16 * 1024);

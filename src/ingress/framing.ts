@@ -1,0 +1,86 @@
+/**
+ * Reads what matters of a request's headers, in one pass, and judges its framing.
+ *
+ * uWebSockets.js takes the first of several Content-Length headers, an empty one for 0, and an
+ * empty Transfer-Encoding for none; a proxy in front may read each of them differently, and then
+ * the two disagree on where a request ends. So every header is looked at: only one plain
+ * Content-Length and no Transfer-Encoding whatever gets past.
+ *
+ * Hot path: one record for the whole process, filled anew for each request.
+ */
+
+import type { Refusal } from "../core/errors.ts";
+
+/** The part of a request that is read here. */
+export interface HeaderSource {
+  forEach(visit: (key: string, value: string) => void): void;
+}
+
+export interface Framing {
+  /** The key that was sent, "" for none. */
+  token: string;
+  /** The body's size in bytes, -1 when no Content-Length was sent. */
+  bodySize: number;
+  /** What is wrong with the framing, null for nothing. The connection cannot be used again. */
+  fault: Refusal | null;
+}
+
+/** Filled by `readFraming`; holds until the next request. */
+const framing: Framing = { token: "", bodySize: -1, fault: null };
+let lengthText: string | null = null;
+
+/** Reads the headers. The answer is one shared record, to be used up before the next call. */
+export function readFraming(source: HeaderSource): Readonly<Framing> {
+  framing.token = "";
+  framing.bodySize = -1;
+  framing.fault = null;
+  lengthText = null;
+  source.forEach(visit);
+  return framing;
+}
+
+/** Names arrive in lower case, values without blanks around them. */
+function visit(key: string, value: string): void {
+  switch (key) {
+    case "api-x-token":
+      if (framing.token === "") framing.token = value;
+      return;
+    case "content-length":
+      if (lengthText === null) takeLength(value);
+      else if (lengthText !== value) framing.fault ??= LENGTHS_DIFFER;
+      return;
+    case "transfer-encoding":
+      framing.fault = TRANSFER_ENCODING;
+      return;
+  }
+}
+
+function takeLength(value: string): void {
+  lengthText = value;
+  if (PLAIN_LENGTH.test(value)) framing.bodySize = Number(value);
+  else framing.fault ??= LENGTH_MALFORMED;
+}
+
+/** The same bound as the parser underneath has. */
+const PLAIN_LENGTH = /^[0-9]{1,9}$/;
+
+const TRANSFER_ENCODING: Refusal = {
+  reason: "length_required",
+  sentence: "the request carries Transfer-Encoding, a body with Content-Length is needed",
+  data: {},
+};
+const LENGTHS_DIFFER: Refusal = {
+  reason: "invalid_request",
+  sentence: "the request carries two Content-Length headers that differ, one is needed",
+  data: {},
+};
+const LENGTH_MALFORMED: Refusal = {
+  reason: "invalid_request",
+  sentence: "the request's Content-Length is no number of bytes, plain decimal digits are needed",
+  data: {},
+};
+export const LENGTH_MISSING: Refusal = {
+  reason: "length_required",
+  sentence: "the request carries no Content-Length, the size of the body is needed",
+  data: {},
+};

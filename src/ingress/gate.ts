@@ -1,0 +1,176 @@
+/**
+ * Who may come in, and how often: keys and limits, before a byte of the body is read.
+ *
+ * A key is looked up by its SHA-256; the table compares in constant time. Each account has one
+ * limit, shared by its keys and by every endpoint. The state of a limit is one number, outlives a
+ * reload of the keys, and is forgotten once it says nothing, so idle accounts cost no memory.
+ *
+ * Hot path: one hash and two look-ups for each request; no closures, no promises.
+ */
+
+import { hash } from "node:crypto";
+import { NS_PER_MS, NS_PER_S } from "../core/clock.ts";
+import type { Refusal } from "../core/errors.ts";
+import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
+import { charged, intervalNs, waitNs } from "./gcra.ts";
+
+/** What an account may do. */
+export interface RatePlan {
+  readonly name: string;
+  /** Requests a second in the long run; above 0, may be below 1. */
+  readonly ratePerSecond: number;
+  /** Requests that are let through at once; at least 1. */
+  readonly burst: number;
+}
+
+/** Whose key it is. */
+export interface KeyOwner {
+  readonly account: string;
+  readonly plan: RatePlan;
+}
+
+/** Where the keys are, by the SHA-256 of the key. */
+export interface KeyLookup {
+  lookup(sha256: Buffer): KeyOwner | null;
+}
+
+export interface GateDeps {
+  readonly keys: KeyLookup;
+  /** Whether an unknown key looks like one of ours with a typing error. */
+  readonly looksMistyped: (token: string) => boolean;
+}
+
+export interface GateOptions {
+  /** Accounts whose limit is remembered. */
+  readonly accountsMax?: number;
+}
+
+export interface Gate {
+  /** The owner of the key, null when it is missing, unknown or revoked. Costs nothing. */
+  find(token: string): KeyOwner | null;
+  /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */
+  charge(owner: KeyOwner, nowNs: number): number;
+  /** Why `find` answered null, for the client. The key itself is never repeated. */
+  refusalOf(token: string): Refusal;
+  readonly counters: GateCounters;
+}
+
+export interface GateCounters {
+  /** Requests without a key. */
+  keysMissing: number;
+  /** Requests with a key that nobody has. */
+  keysUnknown: number;
+  /** Requests let through. */
+  admitted: number;
+  /** Requests refused by a limit. */
+  limited: number;
+  /** Accounts whose limit is remembered now. */
+  accountsTracked: number;
+  /** Limits forgotten before their time, for want of room. */
+  accountsEvicted: number;
+}
+
+/** One account's limit. */
+interface LimitState {
+  /** When the bucket is full again, by `Clock.nowNs`. */
+  fullNs: number;
+}
+
+export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
+  const accountsMax = options.accountsMax ?? LIMITED_ACCOUNTS_MAX;
+  const states = new Map<string, LimitState>();
+  const counters: GateCounters = {
+    keysMissing: 0,
+    keysUnknown: 0,
+    admitted: 0,
+    limited: 0,
+    accountsTracked: 0,
+    accountsEvicted: 0,
+  };
+  let sweepAt = Math.min(SWEEP_FIRST_AT, accountsMax);
+
+  /** Forgets limits that say nothing any more; its cost is spread by letting the map double. */
+  function sweep(nowNs: number): void {
+    for (const [account, state] of states) {
+      if (state.fullNs <= nowNs) states.delete(account);
+    }
+    if (states.size >= accountsMax) {
+      for (const account of states.keys()) {
+        states.delete(account);
+        counters.accountsEvicted += 1;
+        break;
+      }
+    }
+    sweepAt = Math.min(Math.max(SWEEP_FIRST_AT, states.size * 2), accountsMax);
+  }
+
+  function stateOf(account: string, nowNs: number): LimitState {
+    const known = states.get(account);
+    if (known !== undefined) return known;
+    if (states.size >= sweepAt) sweep(nowNs);
+    const state: LimitState = { fullNs: 0 };
+    states.set(account, state);
+    counters.accountsTracked = states.size;
+    return state;
+  }
+
+  return {
+    counters,
+    find(token) {
+      if (token.length < TOKEN_CHARS_MIN || token.length > TOKEN_CHARS_MAX) return null;
+      return deps.keys.lookup(hash("sha256", token, "buffer"));
+    },
+    charge(owner, nowNs) {
+      const { plan } = owner;
+      const interval = intervalNs(plan.ratePerSecond);
+      const state = stateOf(owner.account, nowNs);
+      const wait = waitNs(state.fullNs, nowNs, interval, plan.burst);
+      if (wait > 0) {
+        counters.limited += 1;
+        return wait;
+      }
+      state.fullNs = charged(state.fullNs, nowNs, interval);
+      counters.admitted += 1;
+      return 0;
+    },
+    refusalOf(token) {
+      if (token === "") {
+        counters.keysMissing += 1;
+        return unauthorized("the header api-x-token is missing, the key of an account is needed");
+      }
+      counters.keysUnknown += 1;
+      return deps.looksMistyped(token)
+        ? unauthorized("the key in api-x-token has a typing error: its checksum does not match")
+        : unauthorized("the key in api-x-token is unknown or revoked");
+    },
+  };
+}
+
+/** What a client is told whose account's limit is used up for `wait` nanoseconds. */
+export function limitRefusal(plan: RatePlan, wait: number): Refusal {
+  const retryAfterMs = Math.ceil(wait / NS_PER_MS);
+  return {
+    reason: "rate_limited",
+    sentence:
+      `the rate limit of plan ${plan.name} is ${plan.ratePerSecond} requests a second ` +
+      `with a burst of ${plan.burst}; the next one is let through in ${retryAfterMs} ms`,
+    data: {
+      plan: plan.name,
+      ratePerSecond: plan.ratePerSecond,
+      burst: plan.burst,
+      retryAfterMs,
+    },
+  };
+}
+
+/** Whole seconds to wait, at least one: what `Retry-After` can say. */
+export function retryAfterSeconds(wait: number): number {
+  return Math.max(1, Math.ceil(wait / NS_PER_S));
+}
+
+function unauthorized(sentence: string): Refusal {
+  return { reason: "unauthorized", sentence, data: {} };
+}
+
+/** Below this many accounts nothing is ever forgotten. */
+const SWEEP_FIRST_AT = 1024;

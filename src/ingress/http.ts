@@ -1,0 +1,173 @@
+/**
+ * The public HTTP server: routes, admission and the life of the listening socket. The only user of
+ * uWebSockets.js, whose traps shape it:
+ *
+ * - A throw out of a handler ends the process, so each runs inside one wrapper that answers 500.
+ * - Framing is judged on every route before anything else (framing.ts), and a connection whose
+ *   framing cannot be trusted is cut together with all that was sent behind (exchange.ts).
+ * - A second request while the first still waits makes the library close the connection without
+ *   an answer to either; pipelining works only as far as answers are immediate.
+ * - An idle connection, or a body that stops arriving, is closed by the library after 10 s.
+ * - Addresses from a PROXY preamble are never asked for: anyone can send one.
+ *
+ * Hot path: one exchange a request, nothing else is made here.
+ */
+
+import * as uws from "uWebSockets.js";
+import type { Clock } from "../core/clock.ts";
+import { type RefusalReason, SetupError } from "../core/errors.ts";
+import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { createAdmission, tooLarge } from "./admission.ts";
+import { Desk, type DeskCounters, type LatencySink } from "./desk.ts";
+import { Exchange, type Shape } from "./exchange.ts";
+import { readFraming } from "./framing.ts";
+import type { Gate } from "./gate.ts";
+import { createPages, type PagesDeps, type PagesOptions, RAW_PATH, RPC_PATH } from "./pages.ts";
+import type { Submit } from "./submit.ts";
+
+export interface IngressDeps extends PagesDeps {
+  readonly clock: Clock;
+  readonly gate: Gate;
+  readonly submit: Submit;
+  readonly log: Log;
+  /** From a body complete to its answer, of submissions; null when nobody measures. */
+  readonly latency: LatencySink | null;
+}
+
+export interface HttpOptions extends PagesOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** How long a complete request may wait for its answer. */
+  readonly requestDeadlineMs: number;
+  /** Connections open at once. */
+  readonly connectionsMax?: number;
+}
+
+export interface HttpServer {
+  /** Listens; a port that is taken, by another edge too, is a `SetupError`. */
+  start(): Promise<{ readonly port: number }>;
+  /** From now on new work is refused with 503 and its connection closed. */
+  drain(): void;
+  /** Stops listening, waits for the requests in hand, then closes every connection. */
+  stop(): Promise<void>;
+  readonly counters: Readonly<DeskCounters>;
+  readonly refusals: Readonly<Record<RefusalReason, number>>;
+}
+
+export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpServer {
+  const desk = new Desk(deps, options);
+  const { clock, gate, submit } = deps;
+  const app = uws.App();
+  const pages = createPages(deps, options);
+  const admission = createAdmission({ clock, gate, submit, desk });
+  const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
+  let listening: uws.us_listen_socket | null = null;
+
+  function serveRest(exchange: Exchange, request: uws.HttpRequest): void {
+    const { token, bodySize, fault } = readFraming(request);
+    if (fault !== null) {
+      exchange.cut(fault);
+      return;
+    }
+    if (bodySize > UNREAD_BODY_BYTES_MAX) {
+      exchange.cut(tooLarge(bodySize, UNREAD_BODY_BYTES_MAX));
+      return;
+    }
+    pages.serve(exchange, request.getCaseSensitiveMethod(), request.getUrl(), token);
+  }
+
+  function handler(shape: Shape, act: (exchange: Exchange, request: uws.HttpRequest) => void) {
+    return (response: uws.HttpResponse, request: uws.HttpRequest): void => {
+      const exchange = new Exchange(response, desk, shape);
+      try {
+        act(exchange, request);
+      } catch (error) {
+        exchange.fail(error);
+      }
+    };
+  }
+
+  function countConnection(response: uws.HttpResponse, change: number): void {
+    desk.counters.connections += change;
+    if (change < 0 || desk.counters.connections <= connectionsMax) return;
+    desk.counters.connectionsRefused += 1;
+    // Closing calls back in here and counts the connection out again.
+    response.close();
+  }
+
+  undeclared._cfg("silent");
+  asPublished(app).filter(countConnection);
+  app.post(RAW_PATH, handler("raw", admission.raw));
+  app.post(RPC_PATH, handler("rpc", admission.rpc));
+  app.post("/", handler("rpc", admission.open));
+  app.any("/*", handler("raw", serveRest));
+
+  return {
+    counters: desk.counters,
+    refusals: desk.refusals,
+    async start() {
+      const socket = listen(app, options);
+      listening = socket;
+      desk.start();
+      return { port: uws.us_socket_local_port(socket) };
+    },
+    drain() {
+      desk.draining = true;
+    },
+    async stop() {
+      desk.draining = true;
+      if (listening !== null) uws.us_listen_socket_close(listening);
+      listening = null;
+      await new Promise<void>((resolve) => desk.whenIdle(resolve));
+      // The last answer may still lie in the cork buffer of the callback that wrote it.
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      app.close();
+      desk.stop();
+    },
+  };
+}
+
+function listen(app: uws.TemplatedApp, options: HttpOptions): uws.us_listen_socket {
+  const { host, port } = options;
+  let socket: uws.us_listen_socket | false = false;
+  asPublished(app).listen(host, port, undeclared.LIBUS_LISTEN_EXCLUSIVE_PORT, (answer) => {
+    socket = answer;
+  });
+  if (socket === false) {
+    throw new SetupError(
+      `http.listen: cannot listen on ${host}:${port}; either the port is taken, ` +
+        "perhaps by another edge, or the address is not one of this machine",
+    );
+  }
+  return socket;
+}
+
+/** What an app can do that its declaration lacks or tells wrongly. */
+interface PublishedApp {
+  listen(
+    host: string,
+    port: number,
+    options: number,
+    done: (socket: uws.us_listen_socket | false) => void,
+  ): void;
+  /** Called with 1 for each new connection and with -1 for each that ends. */
+  filter(count: (response: uws.HttpResponse, change: number) => void): void;
+}
+
+function asPublished(app: uws.TemplatedApp): PublishedApp {
+  // The declaration is behind the library here; the tests go through each of the two.
+  return app as unknown as PublishedApp;
+}
+
+/** What the library exports without declaring it. */
+interface Undeclared {
+  /** "silent" leaves the library's name out of answers. */
+  _cfg(setting: string): void;
+  /** Without it, a second edge on the same port silently gets half of the connections. */
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number;
+}
+
+// The names are exported by the library's module; only its declaration is behind.
+const undeclared = uws as unknown as Undeclared;

@@ -1,0 +1,183 @@
+/**
+ * JSON-RPC requests as values that cannot be wrong: what was called, with which bytes, under
+ * which id; or the refusal that the call gets. Pure: limits, sending and answering are elsewhere.
+ *
+ * Faults are named in a fixed order: parse_error, invalid_request, method_not_found,
+ * invalid_params. Unknown config keys are ignored, because `@solana/web3.js` and `@solana/kit`
+ * send several that mean nothing to a sender.
+ */
+
+import { base58LengthMax, decodeBase58, decodeBase64 } from "../core/encoding.ts";
+import type { Refusal } from "../core/errors.ts";
+import { RPC_BATCH_CALLS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { idText } from "./json-id.ts";
+
+export type RpcBody =
+  | { readonly kind: "refused"; readonly refusal: Refusal }
+  | { readonly kind: "single"; readonly text: string; readonly call: unknown }
+  | { readonly kind: "batch"; readonly text: string; readonly calls: readonly unknown[] };
+
+export type RpcCall =
+  | {
+      readonly kind: "send";
+      /** The id as JSON text. */
+      readonly id: string;
+      readonly bytes: Uint8Array;
+      readonly maxRetries: number | null;
+    }
+  | { readonly kind: "health"; readonly id: string }
+  | { readonly kind: "refused"; readonly id: string; readonly refusal: Refusal };
+
+/** Parses a whole body. */
+export function parseBody(bytes: Uint8Array): RpcBody {
+  if (bytes.length === 0) return refusedBody("parse_error", "the body is empty, JSON is needed");
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's message quotes the body, which may be anything; its size says enough.
+    return refusedBody("parse_error", `the body of ${bytes.length} bytes is not JSON`);
+  }
+  if (!Array.isArray(value)) return { kind: "single", text, call: value };
+  if (value.length === 0 || value.length > RPC_BATCH_CALLS_MAX) {
+    return refusedBody(
+      "invalid_request",
+      `the batch has ${value.length} calls, 1 to ${RPC_BATCH_CALLS_MAX} are needed`,
+      { found: value.length, needed: RPC_BATCH_CALLS_MAX },
+    );
+  }
+  return { kind: "batch", text, calls: value };
+}
+
+/** The id of any call, as far as it has one that can be echoed; JSON text. */
+export function callId(call: unknown, text: string, index: number): string {
+  return (isRecord(call) ? idText(call, text, index) : null) ?? "null";
+}
+
+/**
+ * Reads one call. `index` is its place in the batch, -1 for a single call; `sends` says whether
+ * sendTransaction is served on this path.
+ */
+export function readCall(call: unknown, text: string, index: number, sends: boolean): RpcCall {
+  if (!isRecord(call)) {
+    const sentence = `the request is ${describe(call)}, a JSON-RPC object is needed`;
+    return refused("null", "invalid_request", sentence);
+  }
+  const id = idText(call, text, index);
+  if (id === null) {
+    const found = Object.hasOwn(call, "id") ? describe(call["id"]) : "missing";
+    const sentence = `id is ${found}, a string, a number or null is needed`;
+    return refused("null", "invalid_request", sentence);
+  }
+  if (call["jsonrpc"] !== "2.0") {
+    const sentence = `jsonrpc is ${quote(call["jsonrpc"])}, the string "2.0" is needed`;
+    return refused(id, "invalid_request", sentence);
+  }
+  const method = call["method"];
+  if (typeof method !== "string") {
+    const sentence = `method is ${describe(method)}, a string is needed`;
+    return refused(id, "invalid_request", sentence);
+  }
+  if (method === "sendTransaction" && sends) return readSend(id, call["params"]);
+  if (method === "getHealth") return { kind: "health", id };
+  const where = sends
+    ? "sendTransaction and getHealth are served here"
+    : "getHealth is served here, sendTransaction at /api/v1/sendTransaction";
+  const sentence = `there is no method ${quote(method)} on this path: ${where}`;
+  return refused(id, "method_not_found", sentence);
+}
+
+function readSend(id: string, params: unknown): RpcCall {
+  if (!Array.isArray(params)) return badParams(id, "params", describe(params), PARAMS_NEEDED);
+  if (params.length < 1 || params.length > 2) {
+    return badParams(id, "params", `an array of ${params.length}`, PARAMS_NEEDED);
+  }
+  const encoded: unknown = params[0];
+  if (typeof encoded !== "string") {
+    return badParams(id, "params[0]", describe(encoded), "the transaction as a string");
+  }
+  // Clients write null where they mean that nothing is given.
+  const config: unknown = params[1] ?? {};
+  if (!isRecord(config)) return badParams(id, "params[1]", describe(config), "an object");
+  const encoding = config["encoding"] ?? "base64";
+  if (encoding !== "base64" && encoding !== "base58") {
+    return badParams(id, "encoding", quote(encoding), 'one of "base64" and "base58"');
+  }
+  const maxRetries = config["maxRetries"] ?? null;
+  if (maxRetries !== null && !isCount(maxRetries)) {
+    return badParams(id, "maxRetries", quote(maxRetries), "a whole number from 0 on, or null");
+  }
+  const bytes = encoding === "base64" ? decodeBase64(encoded) : null;
+  if (bytes !== null) return { kind: "send", id, bytes, maxRetries };
+  if (encoding === "base64") return badParams(id, "params[0]", BASE64_FOUND, BASE64_NEEDED);
+  return readBase58(id, encoded, maxRetries);
+}
+
+function readBase58(id: string, encoded: string, maxRetries: number | null): RpcCall {
+  const lengthMax = base58LengthMax(V1_TRANSACTION_BYTES_MAX);
+  if (encoded.length > lengthMax) {
+    const refusal: Refusal = {
+      reason: "undecodable",
+      sentence:
+        `transaction could not be decoded: its base58 text has ${encoded.length} characters, ` +
+        `a transaction of the most bytes has ${lengthMax}`,
+      data: { found: encoded.length, needed: lengthMax },
+    };
+    return { kind: "refused", id, refusal };
+  }
+  // The largest text may hold a few bytes more than a transaction: the decoder says how many.
+  const bytes = decodeBase58(encoded, lengthMax);
+  if (bytes !== null) return { kind: "send", id, bytes, maxRetries };
+  return badParams(id, "params[0]", "a text that is not base58", "the transaction in base58");
+}
+
+function badParams(id: string, place: string, found: string, needed: string): RpcCall {
+  const sentence = `${place} is ${found}, needed is ${needed}`;
+  return refused(id, "invalid_params", sentence, { param: place, found, needed });
+}
+
+function refused(
+  id: string,
+  reason: Refusal["reason"],
+  sentence: string,
+  data: Refusal["data"] = {},
+): RpcCall {
+  return { kind: "refused", id, refusal: { reason, sentence, data } };
+}
+
+function refusedBody(
+  reason: Refusal["reason"],
+  sentence: string,
+  data: Refusal["data"] = {},
+): RpcBody {
+  return { kind: "refused", refusal: { reason, sentence, data } };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+/** A value's kind, in words. */
+function describe(value: unknown): string {
+  if (value === undefined) return "missing";
+  if (value === null) return "null";
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
+
+/** A short value as it was written, a longer one by its kind. */
+function quote(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, QUOTE_CHARS_MAX));
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  return describe(value);
+}
+
+const PARAMS_NEEDED = "[transaction] or [transaction, config]";
+const BASE64_FOUND = "a text that is not base64";
+const BASE64_NEEDED = 'the transaction in padded base64, or {"encoding":"base58"} for base58';
+const QUOTE_CHARS_MAX = 64;

@@ -1,0 +1,27 @@
+/**
+ * The binary endpoint: the body is the transaction, nothing else.
+ *
+ * Hot path: the bytes go on as the view that came in; one closure a request, for the answer.
+ */
+
+import type { Clock } from "../core/clock.ts";
+import type { Desk } from "./desk.ts";
+import type { BodyTaker, Exchange } from "./exchange.ts";
+import type { Submit } from "./submit.ts";
+
+export function createRawTaker(deps: {
+  readonly clock: Clock;
+  readonly submit: Submit;
+  readonly desk: Desk;
+}): BodyTaker {
+  const { clock, submit, desk } = deps;
+  return {
+    take(exchange: Exchange, bytes: Uint8Array): void {
+      const receivedNs = clock.nowNs();
+      exchange.receivedNs = receivedNs;
+      const account = exchange.owner?.account ?? "";
+      submit({ bytes, account, receivedNs, maxRetries: null }, (answer) => exchange.settle(answer));
+      if (exchange.open) desk.wait(exchange);
+    },
+  };
+}

@@ -1,0 +1,123 @@
+/**
+ * How answers are written: status lines, headers and JSON bodies, by concatenation of constant
+ * pieces. Every answer that a browser may see allows any origin, errors too, because a browser
+ * hides the reason otherwise. A refusal's sentence also stands in the status line: `@solana/kit`
+ * shows its user nothing else of an answer that is not 200.
+ *
+ * Header blocks here begin in the middle: they are the value of `content-type` and, behind it,
+ * further header lines. One call across the native edge then writes them all.
+ */
+
+import { REFUSALS, type Refusal } from "../core/errors.ts";
+import { STATUS_SENTENCE_CHARS_MAX } from "../core/limits.ts";
+import type { RatePlan } from "./gate.ts";
+
+export const STATUS_OK = "200 OK";
+export const STATUS_NO_CONTENT = "204 No Content";
+
+/** Any origin; and how long an idle connection lives, minus one second for the way. */
+const COMMON_LINES = "access-control-allow-origin: *\r\nkeep-alive: timeout=9";
+
+/** Headers of a success: as few as possible. */
+export const HEADERS_JSON = `application/json\r\n${COMMON_LINES}`;
+export const HEADERS_TEXT = `text/plain\r\n${COMMON_LINES}\r\ncache-control: no-store`;
+
+/** Headers of everything else that is JSON. */
+const HEADERS_REFUSAL =
+  `${HEADERS_JSON}\r\ncache-control: no-store` +
+  "\r\naccess-control-expose-headers: retry-after, ratelimit, ratelimit-policy";
+export const HEADERS_DOCUMENT = `${HEADERS_JSON}\r\ncache-control: no-store`;
+
+/** What a preflight is told, as lines of their own; browsers may keep it for a day. */
+export const PREFLIGHT_HEADERS: readonly (readonly [string, string])[] = [
+  ["access-control-allow-origin", "*"],
+  ["access-control-allow-methods", "GET, HEAD, POST, OPTIONS"],
+  ["access-control-allow-headers", "content-type, solana-client, api-x-token, *"],
+  ["access-control-max-age", "86400"],
+];
+
+/** What the headers of one refusal say beyond its reason. */
+export interface RefusalHeaders {
+  /** Whole seconds for `Retry-After`; null for the reason's own default. */
+  readonly retryAfterSeconds: number | null;
+  /** The plan whose limit was exceeded; null for another reason. */
+  readonly plan: RatePlan | null;
+  /** The value of `Allow`; null for none. */
+  readonly allow: string | null;
+}
+
+export const NO_EXTRAS: RefusalHeaders = { retryAfterSeconds: null, plan: null, allow: null };
+
+export function refusalHeaders(refusal: Refusal, extras: RefusalHeaders): string {
+  let headers = HEADERS_REFUSAL;
+  const { status } = REFUSALS[refusal.reason];
+  const seconds = extras.retryAfterSeconds ?? (status === 503 ? 1 : null);
+  if (seconds !== null) headers += `\r\nretry-after: ${seconds}`;
+  if (extras.plan !== null) headers += rateLimitLines(extras.plan, seconds ?? 1);
+  if (extras.allow !== null) headers += `\r\nallow: ${extras.allow}`;
+  if (status === 401) headers += '\r\nwww-authenticate: ApiKey header="api-x-token"';
+  return headers;
+}
+
+/** The fields of draft-ietf-httpapi-ratelimit-headers-11, 2026-05. */
+function rateLimitLines(plan: RatePlan, seconds: number): string {
+  // Quotas are whole numbers there, so a rate below one a second is told over a longer window.
+  const slow = plan.ratePerSecond < 1;
+  const quota = slow ? 1 : Math.floor(plan.ratePerSecond);
+  const window = slow ? Math.ceil(1 / plan.ratePerSecond) : 1;
+  const name = `"${plan.name.replace(/[^\x20-\x7e]|["\\]/g, "_")}"`;
+  return (
+    `\r\nratelimit-policy: ${name};q=${quota};w=${window}` +
+    `\r\nratelimit: ${name};r=0;t=${seconds}`
+  );
+}
+
+/** The status line's rest: code, title and the refusal's sentence. */
+export function refusalStatus(status: number, refusal: Refusal): string {
+  const sentence = refusal.sentence.slice(0, STATUS_SENTENCE_CHARS_MAX);
+  return `${status} ${TITLES[status] ?? "Refused"}: ${sentence.replace(/[^\x20-\x7e]/g, "?")}`;
+}
+
+/** The binary endpoint's answer to an accepted transaction. */
+export function rawAccepted(signature: string): string {
+  return `{"success":true,"signature":"${signature}"}`;
+}
+
+/** The binary endpoint's refusal; also that of every path which is not JSON-RPC. */
+export function rawRefused(refusal: Refusal): string {
+  const sentence = JSON.stringify(refusal.sentence);
+  return `{"success":false,"error":${sentence},"reason":"${refusal.reason}"}`;
+}
+
+/** A JSON-RPC result that is a plain string; `id` is JSON text. */
+export function rpcResult(id: string, result: string): string {
+  return `{"jsonrpc":"2.0","result":"${result}","id":${id}}`;
+}
+
+/** A JSON-RPC error; `id` is JSON text. */
+export function rpcRefused(id: string, refusal: Refusal): string {
+  const row = REFUSALS[refusal.reason];
+  const message = JSON.stringify(refusal.sentence);
+  const data = JSON.stringify({
+    ...refusal.data,
+    reason: refusal.reason,
+    retryable: row.retryable,
+  });
+  return (
+    `{"jsonrpc":"2.0","error":{"code":${row.rpcCode},"message":${message},` +
+    `"data":${data}},"id":${id}}`
+  );
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  200: "OK",
+  400: "Bad Request",
+  401: "Unauthorized",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  411: "Length Required",
+  413: "Content Too Large",
+  429: "Too Many Requests",
+  500: "Internal Server Error",
+  503: "Service Unavailable",
+};

@@ -1,0 +1,17 @@
+/** What ingress asks of the rest of the edge: take these bytes, answer once. */
+
+import type { Answer } from "../core/flow.ts";
+
+export interface Submission {
+  /** The serialized transaction; lent until `Submit` returns. */
+  readonly bytes: Uint8Array;
+  /** The account whose key sent it. */
+  readonly account: string;
+  /** `Clock.nowNs` when the request's body was complete. */
+  readonly receivedNs: number;
+  /** The sender's `maxRetries`; null when not given. */
+  readonly maxRetries: number | null;
+}
+
+/** `done` is called exactly once, before `Submit` returns or later. */
+export type Submit = (submission: Submission, done: (answer: Answer) => void) => void;

@@ -1,0 +1,140 @@
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { createKey, listKeys, revokeKey } from "../../src/accounts/edit-keys-file.ts";
+import { looksMistyped } from "../../src/accounts/key-format.ts";
+import { loadKeysFile, tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { SetupError } from "../../src/core/errors.ts";
+
+let path = "";
+beforeEach(() => {
+  path = join(mkdtempSync(join(tmpdir(), "keys-")), "keys.toml");
+});
+
+const HAND_WRITTEN = `# our keys
+[plans.Beta]   # the free one
+rate_per_second = 50
+burst = 100
+
+# the desk in Frankfurt
+[[keys]]
+token = "0123456789abcdef"
+account = "acme"
+plan = "Beta"
+
+# the desk in Tokyo
+[[ keys ]]
+token = "fedcba9876543210"
+account = "edo"
+plan = "Beta"
+label = """
+[[keys]] is not a header here
+"""
+
+[plans.Gold]
+rate_per_second = 500
+burst = 1000`;
+
+describe("createKey", () => {
+  it("makes the file with plan Beta, readable by the owner alone, without the key itself", () => {
+    const { token } = createKey(path, { account: "acme", plan: "Beta" });
+    expect(looksMistyped(token)).toBe(false);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readFileSync(path, "utf8")).not.toContain(token);
+    const { keys, plans } = loadKeysFile(path);
+    expect(keys).toMatchObject([{ account: "acme", label: null }]);
+    expect(keys[0]?.sha256.equals(tokenSha256(token))).toBe(true);
+    expect(plans.get("Beta")).toEqual({ name: "Beta", ratePerSecond: 50, burst: 100 });
+  });
+
+  it("appends and leaves every character that was there", () => {
+    writeFileSync(path, HAND_WRITTEN);
+    createKey(path, { account: "bot", plan: "Gold", label: 'says "hi"\n', environment: "test" });
+    createKey(path, { account: "bot", plan: "Beta" });
+    expect(readFileSync(path, "utf8").startsWith(HAND_WRITTEN)).toBe(true);
+    expect(listKeys(path).map((key) => [key.account, key.plan.name, key.label])).toMatchObject([
+      ["acme", "Beta", null],
+      ["edo", "Beta", "[[keys]] is not a header here\n"],
+      ["bot", "Gold", 'says "hi"\n'],
+      ["bot", "Beta", null],
+    ]);
+  });
+
+  it("writes nothing for an unknown plan, a bad account or into a broken file", () => {
+    writeFileSync(path, HAND_WRITTEN);
+    expect(() => createKey(path, { account: "a", plan: "Iron" })).toThrow(/plans\.Iron/);
+    expect(() => createKey(path, { account: "", plan: "Beta" })).toThrow(SetupError);
+    expect(readFileSync(path, "utf8")).toBe(HAND_WRITTEN);
+    writeFileSync(path, "keys = 1");
+    expect(() => createKey(path, { account: "a", plan: "Beta" })).toThrow(SetupError);
+    expect(existsSync(`${path}.new`)).toBe(false);
+  });
+
+  it("refuses a file whose keys are written as one array", () => {
+    writeFileSync(path, "keys = []\n[plans.Beta]\nrate_per_second = 1\nburst = 1\n");
+    expect(() => createKey(path, { account: "a", plan: "Beta" })).toThrow(SetupError);
+  });
+
+  it("refuses a second change at the same time instead of losing one", () => {
+    writeFileSync(path, HAND_WRITTEN);
+    writeFileSync(`${path}.new`, "");
+    expect(() => createKey(path, { account: "a", plan: "Beta" })).toThrow(/another change/);
+    expect(existsSync(`${path}.new`)).toBe(true);
+  });
+
+  it("follows a symbolic link instead of replacing it", () => {
+    const link = `${path}.link`;
+    writeFileSync(path, HAND_WRITTEN);
+    symlinkSync(path, link);
+    createKey(link, { account: "a", plan: "Beta" });
+    expect(listKeys(path)).toHaveLength(3);
+  });
+});
+
+describe("revokeKey", () => {
+  it("cuts one key out, by the key itself or the start of its SHA-256, and nothing else", () => {
+    writeFileSync(path, HAND_WRITTEN);
+    const gone = revokeKey(path, "0123456789abcdef");
+    expect(gone.account).toBe("acme");
+    expect(listKeys(path).map((key) => key.account)).toEqual(["edo"]);
+    expect(readFileSync(path, "utf8")).toContain("# the desk in Tokyo");
+    const { token } = createKey(path, { account: "bot", plan: "Gold" });
+    revokeKey(path, tokenSha256(token).toString("hex").slice(0, 12));
+    expect(listKeys(path).map((key) => key.account)).toEqual(["edo"]);
+    expect(loadKeysFile(path).plans.size).toBe(2);
+  });
+
+  it("gives up rather than cut a text that it cannot follow", () => {
+    const dotted = `[plans]
+Beta = { rate_per_second = 1, burst = 1 }
+[[keys]]
+token = "0123456789abcdef"
+account = "acme"
+plan = "Beta"
+label = """
+[ this is not a table
+"""
+`;
+    for (const text of [HAND_WRITTEN, dotted]) {
+      writeFileSync(path, text);
+      const which = text === dotted ? "0123456789abcdef" : "fedcba9876543210";
+      expect(() => revokeKey(path, which)).toThrow(/by hand/);
+      expect(readFileSync(path, "utf8")).toBe(text);
+    }
+  });
+
+  it("says when no key or more than one is meant", () => {
+    writeFileSync(path, HAND_WRITTEN);
+    expect(() => revokeKey(path, "not-a-key-at-all")).toThrow(/no key is this one/);
+    expect(() => revokeKey(path, "00000000")).toThrow(/0 keys/);
+    expect(() => revokeKey(`${path}.x`, "00000000")).toThrow(/no such keys file/);
+  });
+});

@@ -1,0 +1,139 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { loadKeysFile, parseKeysFile, tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { SetupError } from "../../src/core/errors.ts";
+
+const PLAN = "[plans.Beta]\nrate_per_second = 50\nburst = 100\n";
+const key = (lines: string) => `\n[[keys]]\n${lines}\n`;
+const GOOD = key('token = "0123456789abcdef"\naccount = "acme"\nplan = "Beta"');
+
+function problems(text: string): string {
+  try {
+    parseKeysFile(text, "keys.toml");
+  } catch (error) {
+    expect(error).toBeInstanceOf(SetupError);
+    return error instanceof Error ? error.message : "";
+  }
+  throw new Error("the text was taken");
+}
+
+describe("a keys file", () => {
+  it("gives plans and keys", () => {
+    const hex = tokenSha256("another token of acme").toString("hex").toUpperCase();
+    const text = `${PLAN}${GOOD}${key(
+      `token_sha256 = "${hex}"\naccount = "acme"\nplan = "Beta"\nlabel = "bot 7"`,
+    )}`;
+    const { plans, keys } = parseKeysFile(text, "keys.toml");
+    const beta = { name: "Beta", ratePerSecond: 50, burst: 100 };
+    expect(plans.get("Beta")).toEqual(beta);
+    expect(keys).toEqual([
+      { sha256: tokenSha256("0123456789abcdef"), account: "acme", plan: beta, label: null },
+      { sha256: tokenSha256("another token of acme"), account: "acme", plan: beta, label: "bot 7" },
+    ]);
+  });
+
+  it("may be empty", () => {
+    expect(parseKeysFile("", "keys.toml").keys).toEqual([]);
+  });
+
+  it("takes tokens of 16 to 128 visible characters", () => {
+    const file = (token: string) => PLAN + GOOD.replace("0123456789abcdef", token);
+    for (const token of ["!".repeat(16), "~".repeat(128)]) {
+      expect(parseKeysFile(file(token), "keys.toml").keys).toHaveLength(1);
+    }
+    for (const token of ["x".repeat(15), "x".repeat(129), "0123456789 abcdef", "ä".repeat(16)]) {
+      expect(problems(file(token))).toMatch(/keys\[0\] \(line 5\)\.token: .*16 to 128 visible/);
+    }
+  });
+
+  it("names everything that is wrong at once, with its place", () => {
+    const message = problems(`
+colour = "red"
+[plans.Beta]
+rate_per_second = "50"
+burst = 0.5
+speed = 1
+[plans.Fast]
+rate_per_second = 0
+[[keys]]
+token = "0123456789abcdef"
+account = "acme"
+plan = "Gold"
+[[keys]]
+token = "0123456789abcdef"
+token_sha256 = "00"
+account = ""
+plan = "Beta"
+[[keys]]
+token_sha256 = "00"
+account = "a\\u0000"
+plan = 7
+label = 9
+note = "x"
+[[keys]]
+account = "acme"
+plan = "Beta"
+`);
+    for (const place of [
+      "colour: unknown key",
+      "plans.Beta.rate_per_second: a string where",
+      "plans.Beta.burst: 0.5 where",
+      "plans.Beta.speed: unknown key",
+      "plans.Fast.rate_per_second: 0 where",
+      "plans.Fast.burst: nothing where",
+      "keys[0] (line 9).plan: there is no [plans.Gold]",
+      "keys[1] (line 13): one of token and token_sha256 is needed, both",
+      'keys[1] (line 13).account: "" where',
+      "keys[2] (line 18).token_sha256: 64 hexadecimal",
+      "keys[2] (line 18).account:",
+      "keys[2] (line 18).plan: a number where",
+      "keys[2] (line 18).label: a number where",
+      "keys[2] (line 18).note: unknown key",
+      "keys[3] (line 24): one of token and token_sha256 is needed, neither",
+    ]) {
+      expect(message).toContain(place);
+    }
+    expect(message).toContain("15 problem(s)");
+  });
+
+  it("refuses the same token twice, in either form, and says where the first is", () => {
+    const sha256 = tokenSha256("0123456789abcdef").toString("hex");
+    const again = key(`token_sha256 = "${sha256}"\naccount = "other"\nplan = "Beta"`);
+    const message = problems(PLAN + GOOD + again);
+    expect(message).toContain("keys[1] (line 10): the same token as keys[0] (line 5)");
+  });
+
+  it("never repeats a token in a message", () => {
+    const secret = "canary-0123456789";
+    const texts = [
+      `${PLAN}${key(`token = "${secret}" oops`)}`,
+      `${PLAN}${key(`token = "${secret}"\naccount = 1\nplan = "Beta"`)}`,
+      `${PLAN}${key(`token = ["${secret}"]\naccount = "a"\nplan = "Beta"`)}`,
+      `${PLAN}${key(`token = "${secret} ${"x".repeat(200)}"\naccount = "a"\nplan = "Beta"`)}`,
+      `keys = "${secret}"`,
+    ];
+    for (const text of texts) expect(problems(text)).not.toContain(secret);
+  });
+
+  it("tells shapes that are not tables", () => {
+    expect(problems("plans = 1")).toContain("plans: a number");
+    expect(problems("keys = 1")).toContain("keys: a number");
+    expect(problems("keys = [1]")).toContain("keys[0]: a number");
+    expect(problems("plans.Beta = 2020-01-01")).toContain("plans.Beta: a date");
+  });
+
+  it("bounds its message", () => {
+    const many = Array.from({ length: 80 }, () => key("x = 1")).join("");
+    expect(problems(many).split("\n").length).toBeLessThan(60);
+  });
+
+  it("says which file cannot be read", () => {
+    expect(() => loadKeysFile("/nowhere/keys.toml")).toThrow(/nowhere\/keys\.toml/);
+    expect(() => loadKeysFile("/nowhere/keys.toml")).toThrow(SetupError);
+    const path = join(mkdtempSync(join(tmpdir(), "keys-")), "keys.toml");
+    writeFileSync(path, PLAN + GOOD);
+    expect(loadKeysFile(path).keys).toHaveLength(1);
+  });
+});

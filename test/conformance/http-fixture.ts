@@ -1,0 +1,210 @@
+/**
+ * An HTTP server of ours on loopback with a stage behind it that does what a test says, and a
+ * client that speaks through a plain socket, so that tests decide about every byte and segment.
+ */
+
+import { createHash } from "node:crypto";
+import { connect, type Socket } from "node:net";
+import { type Clock, systemClock } from "../../src/core/clock.ts";
+import type { Refusal } from "../../src/core/errors.ts";
+import { createGate, type KeyOwner, type RatePlan } from "../../src/ingress/gate.ts";
+import { createHttpServer, type HttpServer } from "../../src/ingress/http.ts";
+import type { Submission, Submit } from "../../src/ingress/submit.ts";
+
+export const KEY = "td_test_conformance_key";
+export const SLOW_KEY = "td_test_key_of_a_slow_plan";
+/** The look-up of this one throws, as a bug would. */
+export const BROKEN_KEY = "td_test_key_that_breaks";
+export const SIGNATURE = "5".repeat(88);
+export const RAW = "/api/v1/sendRawTransaction";
+export const RPC = "/api/v1/sendTransaction";
+
+export interface Fixture {
+  readonly server: HttpServer;
+  readonly port: number;
+  readonly url: string;
+  /** Copies of what reached the stage behind. */
+  readonly submitted: Submission[];
+  /** Errors that the log was told. */
+  readonly errors: object[];
+  /** What the stage behind does; accepts at once unless a test says otherwise. */
+  submit: Submit;
+  stop(): Promise<void>;
+}
+
+export interface FixtureOptions {
+  readonly clock?: Clock;
+  readonly connectionsMax?: number;
+  readonly plan?: RatePlan;
+}
+
+export const accept: Submit = (_, done) => done({ kind: "accepted", signature: SIGNATURE });
+
+export function refuse(refusal: Refusal): Submit {
+  return (_, done) => done({ kind: "refused", refusal });
+}
+
+export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
+  const clock = options.clock ?? systemClock;
+  const wide: RatePlan = { name: "Wide", ratePerSecond: 1_000_000, burst: 1_000_000 };
+  const owners = new Map<string, KeyOwner>([
+    [digest(KEY), { account: "acme", plan: options.plan ?? wide }],
+    [digest(SLOW_KEY), { account: "slow", plan: { name: "Slow", ratePerSecond: 0.001, burst: 2 } }],
+  ]);
+  const submitted: Submission[] = [];
+  const errors: object[] = [];
+  const log = { info: () => {}, warn: () => {}, error: (fields: object) => errors.push(fields) };
+  const server = createHttpServer(
+    {
+      clock,
+      gate: createGate({
+        keys: {
+          lookup(sha256) {
+            const id = sha256.toString("hex");
+            if (id === digest(BROKEN_KEY)) throw new Error("a bug in the look-up");
+            return owners.get(id) ?? null;
+          },
+        },
+        looksMistyped: (token) => token.startsWith("td_"),
+      }),
+      submit(submission, done) {
+        submitted.push({ ...submission, bytes: submission.bytes.slice() });
+        fixture.submit(submission, done);
+      },
+      receipts: {
+        find: (signature, account) =>
+          signature === SIGNATURE && account === "acme" ? { signature, status: "landed" } : null,
+      },
+      tip: { accounts: ["Tip1111", "Tip2222"], lamportsMin: 1_000_000 },
+      log,
+      latency: null,
+    },
+    {
+      host: "127.0.0.1",
+      port: 0,
+      requestDeadlineMs: 1_000,
+      version: "1.2.3",
+      region: "test",
+      connectionsMax: options.connectionsMax ?? 1_000,
+    },
+  );
+  const { port } = await server.start();
+  const url = `http://127.0.0.1:${port}`;
+  const stop = (): Promise<void> => server.stop();
+  const fixture: Fixture = { server, port, url, submitted, errors, submit: accept, stop };
+  return fixture;
+}
+
+function digest(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}
+
+/** One answer as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly reason: string;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+}
+
+export interface RawClient {
+  /** Writes exactly these bytes. */
+  write(data: string | Uint8Array): void;
+  /** The next whole answer; rejects when the connection ends first or nothing comes in 5 s. */
+  answer(): Promise<RawAnswer>;
+  /** Waits until the server has ended the connection; answers what came and was not read. */
+  ended(): Promise<string>;
+  close(): void;
+}
+
+const WAIT_MS = 5_000;
+
+export async function connectRaw(port: number): Promise<RawClient> {
+  const socket: Socket = connect(port, "127.0.0.1");
+  socket.setNoDelay(true);
+  let buffered = "";
+  let isEnded = false;
+  let wake: (() => void) | null = null;
+  const tell = (): void => {
+    wake?.();
+    wake = null;
+  };
+  socket.on("data", (data) => {
+    buffered += data.toString("latin1");
+    tell();
+  });
+  // A reset is one of the ways in which a server ends a connection.
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    isEnded = true;
+    tell();
+  });
+  await new Promise<void>((resolve) => socket.once("connect", resolve));
+
+  async function until<T>(read: () => T | null): Promise<T> {
+    const deadline = AbortSignal.timeout(WAIT_MS);
+    for (;;) {
+      const value = read();
+      if (value !== null) return value;
+      if (deadline.aborted) throw new Error(`nothing came in time; buffered: ${buffered}`);
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        deadline.addEventListener("abort", () => resolve(), { once: true });
+      });
+    }
+  }
+
+  function takeAnswer(): RawAnswer | null {
+    const headEnd = buffered.indexOf("\r\n\r\n");
+    if (headEnd < 0) {
+      if (isEnded) throw new Error(`the connection ended; buffered: ${buffered}`);
+      return null;
+    }
+    const [statusLine = "", ...lines] = buffered.slice(0, headEnd).split("\r\n");
+    const headers = new Map<string, string>();
+    for (const line of lines) {
+      const colon = line.indexOf(":");
+      headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim());
+    }
+    const size = Number(headers.get("content-length") ?? 0);
+    if (buffered.length < headEnd + 4 + size) return null;
+    const body = Buffer.from(buffered.slice(headEnd + 4, headEnd + 4 + size), "latin1").toString();
+    buffered = buffered.slice(headEnd + 4 + size);
+    const [, status = "", reason = ""] = /^HTTP\/1\.1 (\d+) (.*)$/.exec(statusLine) ?? [];
+    return { status: Number(status), reason, headers, body };
+  }
+
+  return {
+    write: (data) => void socket.write(data),
+    answer: () => until(takeAnswer),
+    ended: () => until(() => (isEnded ? buffered : null)),
+    close: () => void socket.destroy(),
+  };
+}
+
+/** A POST as bytes; `headers` come before Content-Length, which is added. */
+export function post(path: string, body: string | Uint8Array, headers: readonly string[]): Buffer {
+  const bytes = Buffer.from(body);
+  const lines = [`POST ${path} HTTP/1.1`, "Host: x", ...headers, `Content-Length: ${bytes.length}`];
+  return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), bytes]);
+}
+
+export const WITH_KEY = `api-x-token: ${KEY}`;
+
+/** Sends one request on a connection of its own. */
+export async function once(port: number, data: string | Uint8Array): Promise<RawAnswer> {
+  const client = await connectRaw(port);
+  client.write(data);
+  try {
+    return await client.answer();
+  } finally {
+    client.close();
+  }
+}
+
+/** A JSON-RPC call of sendTransaction around these bytes. */
+export function sendCall(bytes: Uint8Array, config: object | null = null): string {
+  const encoded = Buffer.from(bytes).toString("base64");
+  const params = config === null ? [encoded] : [encoded, config];
+  return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
+}

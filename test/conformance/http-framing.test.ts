@@ -1,0 +1,338 @@
+import { createHash } from "node:crypto";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Submit } from "../../src/ingress/submit.ts";
+import {
+  accept,
+  connectRaw,
+  type Fixture,
+  once,
+  post,
+  RAW,
+  type RawClient,
+  RPC,
+  SIGNATURE,
+  sendCall,
+  startFixture,
+  WITH_KEY,
+} from "./http-fixture.ts";
+
+const BYTES = Uint8Array.from({ length: 300 }, (_, i) => i % 251);
+const CHUNKED = "5\r\nhello\r\n0\r\n\r\n";
+const FOLLOW_UP = post(RAW, BYTES, [WITH_KEY]).toString("latin1");
+
+let edge: Fixture;
+let client: RawClient;
+beforeAll(async () => {
+  edge = await startFixture();
+});
+afterAll(() => edge.stop());
+beforeEach(async () => {
+  edge.submit = accept;
+  edge.submitted.length = 0;
+  client = await connectRaw(edge.port);
+});
+afterEach(() => client.close());
+
+const sha = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+const head = (...lines: string[]) => `${lines.join("\r\n")}\r\n\r\n`;
+
+/** Polls until `check` holds; the work of a server is seen only from its effects. */
+async function eventually(check: () => boolean): Promise<void> {
+  const deadline = AbortSignal.timeout(5_000);
+  while (!check()) {
+    if (deadline.aborted) throw new Error("it never came true");
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+describe("Transfer-Encoding", () => {
+  const values = ["chunked", "Chunked", "xchunked", "gzip, chunked", "identity", ""];
+  const paths = [RAW, RPC, "/", "/ping", "/api/v1/tip", "/nowhere"];
+
+  for (const value of values) {
+    it(`is refused with 411 as "${value}", and what follows it is not run`, async () => {
+      client.write(
+        Buffer.from(
+          head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, `Transfer-Encoding: ${value}`) +
+            CHUNKED +
+            FOLLOW_UP,
+          "latin1",
+        ),
+      );
+      const answer = await client.answer();
+      expect(answer.status).toBe(411);
+      expect(answer.headers.get("connection")).toBe("close");
+      expect(JSON.parse(answer.body)).toMatchObject({ success: false, reason: "length_required" });
+      expect(await client.ended()).toBe("");
+      expect(edge.submitted).toHaveLength(0);
+    });
+  }
+
+  for (const path of paths) {
+    it(`is refused on ${path}, whatever the method, with or without a body behind it`, async () => {
+      const methods = ["POST", "GET", "OPTIONS", "PUT"];
+      for (const method of methods) {
+        const other = await connectRaw(edge.port);
+        other.write(head(`${method} ${path} HTTP/1.1`, "Host: x", "Transfer-Encoding: chunked"));
+        expect((await other.answer()).status).toBe(411);
+        expect(await other.ended()).toBe("");
+      }
+    });
+  }
+
+  it("keeps JSON-RPC's shape on its endpoint", async () => {
+    client.write(head(`POST ${RPC} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked"));
+    const { error, id } = JSON.parse((await client.answer()).body);
+    expect({ code: error.code, reason: error.data.reason, id }).toEqual({
+      code: -32600,
+      reason: "length_required",
+      id: null,
+    });
+  });
+
+  it("hides behind no Content-Length and no second header", async () => {
+    const tricks = [
+      ["Transfer-Encoding:", "Content-Length: 5"],
+      ["Transfer-Encoding:", "Transfer-Encoding: chunked"],
+      ["Content-Length: 5", "Transfer-Encoding: chunked"],
+      ["Transfer-Encoding: chunked", "Content-Length: 5"],
+      ["Transfer-Encoding : chunked"],
+      ["X: y\r\n Transfer-Encoding: chunked"],
+    ];
+    for (const trick of tricks) {
+      const other = await connectRaw(edge.port);
+      const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, ...trick);
+      other.write(Buffer.from(`${start}hello${FOLLOW_UP}`, "latin1"));
+      const text = await other.ended();
+      expect(text).toMatch(/^HTTP\/1\.1 4(00|11) /);
+      expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    }
+    expect(edge.submitted).toHaveLength(0);
+  });
+
+  it("is refused behind good requests in the same segment, which are answered", async () => {
+    const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked");
+    client.write(Buffer.from(FOLLOW_UP + FOLLOW_UP + start + CHUNKED + FOLLOW_UP, "latin1"));
+    expect((await client.answer()).status).toBe(200);
+    expect((await client.answer()).status).toBe(200);
+    expect((await client.answer()).status).toBe(411);
+    expect(await client.ended()).toBe("");
+    expect(edge.submitted).toHaveLength(2);
+  });
+
+  it("does not touch other connections that speak at the same time", async () => {
+    const others = await Promise.all(Array.from({ length: 20 }, () => connectRaw(edge.port)));
+    const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked");
+    client.write(start + CHUNKED);
+    for (const other of others) other.write(Buffer.from(FOLLOW_UP, "latin1"));
+    expect((await client.answer()).status).toBe(411);
+    for (const other of others) {
+      expect((await other.answer()).status).toBe(200);
+      other.close();
+    }
+  });
+});
+
+describe("Content-Length", () => {
+  const faults: readonly (readonly [string, readonly string[]])[] = [
+    ["two that differ", ["Content-Length: 5", "Content-Length: 6"]],
+    ["two that differ in writing", ["Content-Length: 5", "Content-Length: 05"]],
+    ["an empty one", ["Content-Length:"]],
+    ["a sign", ["Content-Length: +5"]],
+    ["a negative one", ["Content-Length: -5"]],
+    ["hexadecimal", ["Content-Length: 0x5"]],
+    ["a list", ["Content-Length: 5, 5"]],
+    ["one beyond all bounds", ["Content-Length: 99999999999999999999"]],
+    ["one empty and one good", ["Content-Length:", "Content-Length: 5"]],
+  ];
+  for (const [name, lines] of faults) {
+    it(`is refused with 400 and the connection ended: ${name}`, async () => {
+      const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, ...lines);
+      client.write(Buffer.from(`${start}hello${FOLLOW_UP}`, "latin1"));
+      const answer = await client.answer();
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.body)).toMatchObject({ reason: "invalid_request" });
+      expect(await client.ended()).toBe("");
+      expect(edge.submitted).toHaveLength(0);
+    });
+  }
+
+  it("may be repeated with the same value", async () => {
+    const lines = ["Content-Length: 5", "Content-Length: 5"];
+    client.write(`${head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, ...lines)}hello`);
+    expect((await client.answer()).status).toBe(200);
+  });
+
+  it("is needed: without it a submission is answered 411", async () => {
+    client.write(Buffer.from(head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY) + FOLLOW_UP));
+    expect((await client.answer()).status).toBe(411);
+    expect(await client.ended()).toBe("");
+    expect(edge.submitted).toHaveLength(0);
+  });
+
+  it("above the cap ends the connection, and what follows the body is not run", async () => {
+    const big = post(RAW, Buffer.alloc(17_000), [WITH_KEY]).toString("latin1");
+    client.write(Buffer.from(big + FOLLOW_UP, "latin1"));
+    expect((await client.answer()).status).toBe(413);
+    expect(await client.ended()).toBe("");
+    expect(edge.submitted).toHaveLength(0);
+  });
+});
+
+describe("a body in several segments", () => {
+  it("is put together unchanged, in any cutting", async () => {
+    const whole = post(RAW, BYTES, [WITH_KEY]);
+    for (const cuts of [[80], [whole.length - 300], [whole.length - 1], [20, 150, 151, 400]]) {
+      const before = edge.submitted.length;
+      let from = 0;
+      for (const cut of [...cuts, whole.length]) {
+        client.write(whole.subarray(from, cut));
+        from = cut;
+        // Each piece is on its way before the next one, so that they do not share a segment.
+        for (let i = 0; i < 20; i += 1) await new Promise<void>((next) => setImmediate(next));
+      }
+      expect((await client.answer()).status).toBe(200);
+      expect(sha(edge.submitted[before]?.bytes ?? new Uint8Array())).toBe(sha(BYTES));
+    }
+  });
+
+  it("holds for every single byte on its own", async () => {
+    for (const byte of post(RPC, sendCall(BYTES), [WITH_KEY])) {
+      client.write(Uint8Array.of(byte));
+      await new Promise<void>((next) => setImmediate(next));
+    }
+    expect((await client.answer()).status).toBe(200);
+    expect(sha(edge.submitted[0]?.bytes ?? new Uint8Array())).toBe(sha(BYTES));
+  });
+
+  it("survives bytes that are kept beyond the loan and read after it", async () => {
+    const kept: Uint8Array[] = [];
+    edge.submit = (submission, done) => {
+      kept.push(submission.bytes);
+      accept(submission, done);
+    };
+    const whole = post(RAW, BYTES, [WITH_KEY]);
+    client.write(whole);
+    await client.answer();
+    client.write(whole.subarray(0, whole.length - 10));
+    await eventually(() => edge.server.counters.requestsOpen > 0);
+    client.write(whole.subarray(whole.length - 10));
+    await client.answer();
+    // The view of a body in one piece has been taken back; the assembled one is our own memory.
+    expect(kept.map((bytes) => bytes.length)).toEqual([0, 300]);
+  });
+});
+
+describe("a client that leaves", () => {
+  it("in the middle of the body does no harm", async () => {
+    const whole = post(RAW, BYTES, [WITH_KEY]);
+    const before = edge.server.counters.aborted;
+    client.write(whole.subarray(0, whole.length - 10));
+    await eventually(() => edge.server.counters.requestsOpen > 0);
+    client.close();
+    await eventually(() => edge.server.counters.aborted === before + 1);
+    expect(edge.submitted).toHaveLength(0);
+    expect((await once(edge.port, whole)).status).toBe(200);
+  });
+
+  it("while its answer is out does no harm when the answer comes", async () => {
+    let late: Parameters<Submit>[1] | null = null;
+    edge.submit = (_, done) => {
+      late = done;
+    };
+    for (const request of [post(RAW, BYTES, [WITH_KEY]), post(RPC, sendCall(BYTES), [WITH_KEY])]) {
+      const before = edge.server.counters.aborted;
+      const other = await connectRaw(edge.port);
+      late = null;
+      other.write(request);
+      await eventually(() => late !== null);
+      other.close();
+      await eventually(() => edge.server.counters.aborted === before + 1);
+      (late as Parameters<Submit>[1] | null)?.({ kind: "accepted", signature: SIGNATURE });
+    }
+    expect(edge.server.counters.requestsOpen).toBe(0);
+    expect(edge.errors).toHaveLength(0);
+  });
+
+  it("may be answered twice by mistake, and the second answer is dropped", async () => {
+    edge.submit = (submission, done) => {
+      accept(submission, done);
+      accept(submission, done);
+    };
+    client.write(post(RAW, BYTES, [WITH_KEY]));
+    expect((await client.answer()).status).toBe(200);
+    client.write(post(RAW, BYTES, [WITH_KEY]));
+    expect((await client.answer()).status).toBe(200);
+    expect(edge.errors).toHaveLength(0);
+  });
+});
+
+describe("several requests on one connection", () => {
+  it("are served one after the other", async () => {
+    for (let i = 0; i < 5; i += 1) {
+      client.write(post(RAW, BYTES, [WITH_KEY]));
+      expect((await client.answer()).status).toBe(200);
+    }
+  });
+
+  it("are served when they come in one segment and are answered at once", async () => {
+    client.write(Buffer.from(FOLLOW_UP.repeat(5), "latin1"));
+    for (let i = 0; i < 5; i += 1) expect((await client.answer()).status).toBe(200);
+    expect(edge.submitted).toHaveLength(5);
+  });
+
+  it("end the connection when the second comes while the first still waits", async () => {
+    const waiting: Parameters<Submit>[1][] = [];
+    edge.submit = (_, done) => void waiting.push(done);
+    client.write(Buffer.from(FOLLOW_UP.repeat(2), "latin1"));
+    expect(await client.ended()).toBe("");
+    expect(waiting).toHaveLength(1);
+    waiting[0]?.({ kind: "accepted", signature: SIGNATURE });
+    edge.submit = accept;
+    expect((await once(edge.port, post(RAW, BYTES, [WITH_KEY]))).status).toBe(200);
+    expect(edge.server.counters.requestsOpen).toBe(0);
+  });
+});
+
+describe("a PROXY preamble", () => {
+  it("of version 1 is no HTTP", async () => {
+    client.write(`PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n${FOLLOW_UP}`);
+    expect(await client.ended()).toMatch(/^HTTP\/1\.1 (400|505)/);
+    expect(edge.submitted).toHaveLength(0);
+  });
+
+  it("of version 2 gives nobody another address or account", async () => {
+    const preamble = Buffer.from([
+      ...[0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a],
+      ...[0x21, 0x11, 0x00, 0x0c, 10, 0, 0, 1, 10, 0, 0, 2, 0, 1, 0, 2],
+    ]);
+    client.write(Buffer.concat([preamble, post(RAW, BYTES, [])]));
+    expect((await client.answer()).status).toBe(401);
+  });
+});
+
+describe("what is no request of HTTP 1.1", () => {
+  const rows: readonly (readonly [string, string])[] = [
+    ["HTTP 1.0", "GET /ping HTTP/1.0\r\nHost: x\r\n\r\n"],
+    ["no Host", "GET /ping HTTP/1.1\r\n\r\n"],
+    ["two Hosts", "GET /ping HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"],
+    ["a TLS hello", "\u0016\u0003\u0001\u0000\u0005hello"],
+    ["the HTTP 2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["headers beyond 4 KiB", `GET /ping HTTP/1.1\r\nHost: x\r\nX: ${"a".repeat(9_000)}\r\n\r\n`],
+  ];
+  for (const [name, text] of rows) {
+    it(`is refused and its connection ended: ${name}`, async () => {
+      client.write(Buffer.from(text, "latin1"));
+      expect(await client.ended()).toMatch(/^HTTP\/1\.1 (400|431|505) /);
+      expect((await once(edge.port, post(RAW, BYTES, [WITH_KEY]))).status).toBe(200);
+    });
+  }
+});
+
+it("asks for a body that the client holds back with Expect", async () => {
+  const lines = ["Host: x", WITH_KEY, "Expect: 100-continue", "Content-Length: 300"];
+  client.write(head(`POST ${RAW} HTTP/1.1`, ...lines));
+  expect((await client.answer()).status).toBe(100);
+  client.write(BYTES);
+  expect((await client.answer()).status).toBe(200);
+});

@@ -1,0 +1,377 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Refusal } from "../../src/core/errors.ts";
+import {
+  accept,
+  BROKEN_KEY,
+  connectRaw,
+  type Fixture,
+  KEY,
+  once,
+  post,
+  RAW,
+  type RawAnswer,
+  RPC,
+  refuse,
+  SIGNATURE,
+  SLOW_KEY,
+  sendCall,
+  startFixture,
+  WITH_KEY,
+} from "./http-fixture.ts";
+
+const BYTES = Uint8Array.from({ length: 300 }, (_, i) => i % 251);
+
+let edge: Fixture;
+beforeAll(async () => {
+  edge = await startFixture();
+});
+afterAll(() => edge.stop());
+beforeEach(() => {
+  edge.submit = accept;
+  edge.submitted.length = 0;
+});
+
+const sendRaw = (body: string | Uint8Array = BYTES, headers: readonly string[] = [WITH_KEY]) =>
+  once(edge.port, post(RAW, body, headers));
+const sendRpc = (body: string | Uint8Array = sendCall(BYTES), headers = [WITH_KEY]) =>
+  once(edge.port, post(RPC, body, headers));
+
+function expectRaw(answer: RawAnswer, status: number, reason: string): string {
+  const body = JSON.parse(answer.body);
+  expect({ status: answer.status, reason: body.reason }).toEqual({ status, reason });
+  expect(Object.keys(body)).toEqual(["success", "error", "reason"]);
+  expect(body.success).toBe(false);
+  expectJsonWithCors(answer);
+  return body.error;
+}
+
+function expectRpc(answer: RawAnswer, status: number, code: number, reason: string, id: unknown) {
+  const body = JSON.parse(answer.body);
+  expect({ status: answer.status, code: body.error.code, id: body.id }).toEqual({
+    status,
+    code,
+    id,
+  });
+  expect(body.jsonrpc).toBe("2.0");
+  expect(body.error.data.reason).toBe(reason);
+  expect(typeof body.error.data.retryable).toBe("boolean");
+  expect(typeof body.error.message).toBe("string");
+  expectJsonWithCors(answer);
+  return body.error;
+}
+
+function expectJsonWithCors(answer: RawAnswer): void {
+  expect(answer.headers.get("content-type")).toBe("application/json");
+  expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+  if (answer.status === 200) return;
+  expect(answer.headers.get("access-control-expose-headers")).toContain("retry-after");
+}
+
+describe("an accepted transaction", () => {
+  it("answers the binary endpoint with success and signature, and nothing else", async () => {
+    const answer = await sendRaw();
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.body)).toEqual({ success: true, signature: SIGNATURE });
+    expectJsonWithCors(answer);
+    const [submission] = edge.submitted;
+    expect(submission).toMatchObject({ account: "acme", maxRetries: null });
+    expect(Buffer.from(submission?.bytes ?? [])).toEqual(Buffer.from(BYTES));
+  });
+
+  it("answers JSON-RPC with the signature as the result", async () => {
+    const answer = await sendRpc();
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.body)).toEqual({ jsonrpc: "2.0", result: SIGNATURE, id: 1 });
+    expect(Buffer.from(edge.submitted[0]?.bytes ?? [])).toEqual(Buffer.from(BYTES));
+  });
+
+  it("may be answered later", async () => {
+    edge.submit = (_, done) => void setImmediate(() => done({ kind: "accepted", signature: "s" }));
+    expect(JSON.parse((await sendRaw()).body)).toEqual({ success: true, signature: "s" });
+    expect(JSON.parse((await sendRpc()).body).result).toBe("s");
+  });
+
+  it("does not need a content type", async () => {
+    const answer = await sendRaw(BYTES, [WITH_KEY, "Content-Type: text/plain"]);
+    expect(answer.status).toBe(200);
+    const rpc = await sendRpc(sendCall(BYTES), [WITH_KEY, "Content-Type: text/plain"]);
+    expect(rpc.status).toBe(200);
+  });
+
+  it("keeps the library's name out of the answer", async () => {
+    expect([...(await sendRaw()).headers.keys()]).not.toContain("uwebsockets");
+  });
+});
+
+describe("unauthorized", () => {
+  it("is 401 on the binary endpoint, for a missing, an unknown and a mistyped key", async () => {
+    expect(expectRaw(await sendRaw(BYTES, []), 401, "unauthorized")).toMatch(/missing/);
+    const unknown = await sendRaw(BYTES, ["api-x-token: nobody-has-this-key"]);
+    expect(expectRaw(unknown, 401, "unauthorized")).toMatch(/unknown or revoked/);
+    const mistyped = await sendRaw(BYTES, ["api-x-token: td_live_nobody-has-this"]);
+    expect(expectRaw(mistyped, 401, "unauthorized")).toMatch(/typing error/);
+    expect(edge.submitted).toHaveLength(0);
+  });
+
+  it("is 401 with code -32000 and no id on the JSON-RPC endpoint", async () => {
+    const error = expectRpc(await sendRpc(sendCall(BYTES), []), 401, -32000, "unauthorized", null);
+    expect(error.data.retryable).toBe(false);
+  });
+
+  it("is answered before the body is read", async () => {
+    for (const path of [RAW, RPC]) {
+      const client = await connectRaw(edge.port);
+      client.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 400\r\n\r\n`);
+      expect((await client.answer()).status).toBe(401);
+      client.close();
+    }
+  });
+
+  it("leaves the connection usable", async () => {
+    const client = await connectRaw(edge.port);
+    client.write(post(RAW, BYTES, []));
+    expect((await client.answer()).status).toBe(401);
+    client.write(post(RAW, BYTES, [WITH_KEY]));
+    expect((await client.answer()).status).toBe(200);
+    client.close();
+  });
+
+  it("is named before a body that is too large", async () => {
+    expectRaw(await sendRaw(Buffer.alloc(17_000), []), 401, "unauthorized");
+  });
+
+  it("is not avoided by a small body that is not getHealth", async () => {
+    for (const body of ["", "not json", '{"method":"sendTransaction"}', "[]"]) {
+      expectRpc(await sendRpc(body, []), 401, -32000, "unauthorized", null);
+    }
+  });
+});
+
+describe("rate_limited", () => {
+  it("is 429 with Retry-After and the RateLimit fields, one limit for both endpoints", async () => {
+    const limited = await startFixture();
+    const key = [`api-x-token: ${SLOW_KEY}`];
+    expect((await once(limited.port, post(RAW, BYTES, key))).status).toBe(200);
+    expect((await once(limited.port, post(RPC, sendCall(BYTES), key))).status).toBe(200);
+
+    const raw = await once(limited.port, post(RAW, BYTES, key));
+    expectRaw(raw, 429, "rate_limited");
+    expect(Number(raw.headers.get("retry-after"))).toBeGreaterThanOrEqual(999);
+    expect(raw.headers.get("ratelimit-policy")).toBe('"Slow";q=1;w=1000');
+    expect(raw.headers.get("ratelimit")).toMatch(/^"Slow";r=0;t=\d+$/);
+
+    const rpc = await once(limited.port, post(RPC, sendCall(BYTES), key));
+    const error = expectRpc(rpc, 429, -32005, "rate_limited", null);
+    expect(error.data).toMatchObject({ plan: "Slow", ratePerSecond: 0.001, burst: 2 });
+    expect(error.data.retryable).toBe(true);
+    expect(Number.isInteger(Number(rpc.headers.get("retry-after")))).toBe(true);
+    expect(limited.submitted).toHaveLength(2);
+    await limited.stop();
+  });
+
+  it("charges a request whose content is refused, and one that is too large", async () => {
+    const limited = await startFixture();
+    const key = [`api-x-token: ${SLOW_KEY}`];
+    expect((await once(limited.port, post(RAW, Buffer.alloc(17_000), key))).status).toBe(413);
+    expect((await once(limited.port, post(RPC, "not json", key))).status).toBe(200);
+    expect((await once(limited.port, post(RAW, BYTES, key))).status).toBe(429);
+    await limited.stop();
+  });
+
+  it("is answered before the body is read and is named before its size", async () => {
+    const limited = await startFixture();
+    const key = [`api-x-token: ${SLOW_KEY}`];
+    for (let i = 0; i < 2; i += 1) await once(limited.port, post(RAW, BYTES, key));
+    const client = await connectRaw(limited.port);
+    client.write(`POST ${RAW} HTTP/1.1\r\nHost: x\r\n${key}\r\nContent-Length: 90000\r\n\r\n`);
+    expect((await client.answer()).status).toBe(429);
+    client.close();
+    await limited.stop();
+  });
+});
+
+describe("too_large", () => {
+  it("is 413 above 16 KiB on the binary endpoint, and the connection ends", async () => {
+    expect((await sendRaw(Buffer.alloc(16_384))).status).toBe(200);
+    const client = await connectRaw(edge.port);
+    client.write(post(RAW, Buffer.alloc(16_385), [WITH_KEY]));
+    const answer = await client.answer();
+    expect(expectRaw(answer, 413, "too_large")).toContain("16385");
+    expect(answer.headers.get("connection")).toBe("close");
+    await client.ended();
+  });
+
+  it("is 413 with code -32600 above 128 KiB on the JSON-RPC endpoint", async () => {
+    const pad = (size: number) => sendCall(BYTES).padEnd(size, " ");
+    expect((await sendRpc(pad(131_072))).status).toBe(200);
+    const client = await connectRaw(edge.port);
+    client.write(post(RPC, pad(131_073), [WITH_KEY]));
+    const answer = await client.answer();
+    const error = expectRpc(answer, 413, -32600, "too_large", null);
+    expect(error.data).toMatchObject({ found: 131_073, needed: 131_072 });
+    expect(answer.headers.get("connection")).toBe("close");
+    await client.ended();
+  });
+
+  it("is answered as soon as the size is declared", async () => {
+    const client = await connectRaw(edge.port);
+    client.write(`POST ${RAW} HTTP/1.1\r\nHost: x\r\n${WITH_KEY}\r\nContent-Length: 20000\r\n\r\n`);
+    expect((await client.answer()).status).toBe(413);
+    await client.ended();
+  });
+});
+
+describe("refusals by the stages behind", () => {
+  const rows = [
+    ["undecodable", 400, 200, -32602, false],
+    ["tip_missing", 400, 200, -32602, false],
+    ["signature_invalid", 400, 200, -32003, false],
+    ["no_leader", 503, 503, -32603, true],
+    ["overloaded", 503, 503, -32603, true],
+    ["internal", 500, 500, -32603, true],
+  ] as const;
+
+  for (const [reason, rawStatus, rpcStatus, code, retryable] of rows) {
+    it(`answers ${reason} as the table says, with the figures`, async () => {
+      const refusal: Refusal = {
+        reason,
+        sentence: "a tip of 400000 lamports where 1000000 is the minimum",
+        data: { found: 400_000, needed: 1_000_000 },
+      };
+      edge.submit = refuse(refusal);
+      const raw = await sendRaw();
+      expect(expectRaw(raw, rawStatus, reason)).toBe(refusal.sentence);
+      const rpc = await sendRpc();
+      const error = expectRpc(rpc, rpcStatus, code, reason, 1);
+      expect(error.message).toBe(refusal.sentence);
+      expect(error.data).toEqual({ reason, retryable, found: 400_000, needed: 1_000_000 });
+      const retryAfter = rawStatus === 503 ? "1" : undefined;
+      expect(raw.headers.get("retry-after")).toBe(retryAfter);
+      expect(rpc.headers.get("retry-after")).toBe(retryAfter);
+    });
+  }
+
+  it("repeats the sentence in the status line, where kit shows it to its user", async () => {
+    edge.submit = refuse({ reason: "no_leader", sentence: "kein Führer\r\nX: y", data: {} });
+    const answer = await sendRpc();
+    expect(answer.reason).toBe("Service Unavailable: kein F?hrer??X: y");
+    expect(answer.headers.has("x")).toBe(false);
+  });
+
+  it("answers 500 when the stage behind throws, and goes on serving", async () => {
+    edge.submit = () => {
+      throw new Error("a bug");
+    };
+    expectRaw(await sendRaw(), 500, "internal");
+    expectRpc(await sendRpc(), 500, -32603, "internal", 1);
+    expect(edge.errors.splice(0)).toHaveLength(2);
+    edge.submit = accept;
+    expect((await sendRaw()).status).toBe(200);
+  });
+});
+
+describe("a throw before the body is read", () => {
+  it("is answered 500 on every route that looks a key up, and the process goes on", async () => {
+    const broken = [`api-x-token: ${BROKEN_KEY}`];
+    expectRaw(await sendRaw(BYTES, broken), 500, "internal");
+    expectRpc(await sendRpc(sendCall(BYTES), broken), 500, -32603, "internal", null);
+    const path = `/api/v1/transactions/${SIGNATURE}`;
+    const get = `GET ${path} HTTP/1.1\r\nHost: x\r\n${broken}\r\n\r\n`;
+    expectRaw(await once(edge.port, get), 500, "internal");
+    expect(edge.errors.splice(0)).toHaveLength(3);
+    expect((await sendRaw()).status).toBe(200);
+  });
+});
+
+describe("faults of a JSON-RPC request", () => {
+  it("names parse_error for what is not JSON, or empty", async () => {
+    for (const body of ["", "{", "[1,", "\u0000", '{"jsonrpc":"2.0"}x', "[".repeat(100_000)]) {
+      expectRpc(await sendRpc(body), 200, -32700, "parse_error", null);
+    }
+  });
+
+  it("names invalid_request for what is not JSON-RPC", async () => {
+    const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AA=="] };
+    const { id: _id, ...withoutId } = call;
+    const rows: [unknown, unknown][] = [
+      [1, null],
+      ["x", null],
+      [null, null],
+      [true, null],
+      [{}, null],
+      [withoutId, null],
+      [{ ...call, id: true }, null],
+      [{ ...call, id: {} }, null],
+      [{ ...call, id: [1] }, null],
+      [{ ...call, jsonrpc: "1.0" }, 1],
+      [{ ...call, jsonrpc: 2 }, 1],
+      [{ id: "a", method: "sendTransaction" }, "a"],
+      [{ ...call, method: 7 }, 1],
+      [{ jsonrpc: "2.0", id: 1 }, 1],
+    ];
+    for (const [body, id] of rows) {
+      expectRpc(await sendRpc(JSON.stringify(body)), 200, -32600, "invalid_request", id);
+    }
+  });
+
+  it("names method_not_found for any other method", async () => {
+    for (const method of ["getBalance", "sendtransaction", "", "__proto__", "toString"]) {
+      const body = JSON.stringify({ jsonrpc: "2.0", id: "m", method });
+      expectRpc(await sendRpc(body), 200, -32601, "method_not_found", "m");
+    }
+  });
+
+  it("names invalid_params with what was found and what is needed", async () => {
+    const rows: [unknown, string][] = [
+      [undefined, "params"],
+      [null, "params"],
+      [{}, "params"],
+      ["AA==", "params"],
+      [[], "params"],
+      [["AA==", {}, 1], "params"],
+      [[1], "params[0]"],
+      [[null], "params[0]"],
+      [[["AA=="]], "params[0]"],
+      [["AA=="].concat(["x"]), "params[1]"],
+      [["AA==", []], "params[1]"],
+      [["AA==", { encoding: "hex" }], "encoding"],
+      [["AA==", { encoding: 1 }], "encoding"],
+      [["AA==", { encoding: "base64+zstd" }], "encoding"],
+      [["AA==", { maxRetries: -1 }], "maxRetries"],
+      [["AA==", { maxRetries: 1.5 }], "maxRetries"],
+      [["AA==", { maxRetries: "3" }], "maxRetries"],
+      [["AA"], "params[0]"],
+      [["A==="], "params[0]"],
+      [["AB=="], "params[0]"],
+      [["AAAA\n"], "params[0]"],
+      [["_-AA"], "params[0]"],
+      [["0OIl", { encoding: "base58" }], "params[0]"],
+    ];
+    for (const [params, param] of rows) {
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
+      const error = expectRpc(await sendRpc(body), 200, -32602, "invalid_params", 1);
+      expect(error.data.param).toBe(param);
+      expect(error.message).toContain(error.data.found);
+      expect(error.message).toContain(error.data.needed);
+    }
+    expect(edge.submitted).toHaveLength(0);
+  });
+
+  it("refuses base58 longer than any transaction without decoding it", async () => {
+    const params = ["z".repeat(6_000), { encoding: "base58" }];
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
+    const error = expectRpc(await sendRpc(body), 200, -32602, "undecodable", 1);
+    expect(error.message).toMatch(/^transaction could not be decoded/);
+  });
+
+  it("hands an empty transaction on to the decoder", async () => {
+    await sendRpc(sendCall(new Uint8Array()));
+    await sendRaw(new Uint8Array());
+    expect(edge.submitted.map((submission) => submission.bytes.length)).toEqual([0, 0]);
+  });
+});
+
+it("takes the key case-insensitively by name and exactly by value", async () => {
+  expect((await sendRaw(BYTES, [`API-X-Token:   ${KEY}  `])).status).toBe(200);
+  expect((await sendRaw(BYTES, [`api-x-token: ${KEY.toUpperCase()}`])).status).toBe(401);
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import { createAdmission } from "../../src/ingress/admission.ts";
+import { Exchange } from "../../src/ingress/exchange.ts";
+import type { Gate } from "../../src/ingress/gate.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { deskOn, fakeWire } from "./fake-wire.ts";
+
+type Door = "raw" | "rpc" | "open";
+
+/** Sends headers through one entrance; answers the status, null when the body is read. */
+function enter(
+  door: Door,
+  headers: Readonly<Record<string, string>>,
+  options: { readonly draining?: boolean; readonly waitNs?: number } = {},
+): string | null {
+  const clock = createFakeClock();
+  const desk = deskOn(clock);
+  desk.draining = options.draining ?? false;
+  const plan = { name: "P", ratePerSecond: 1, burst: 1 };
+  const gate: Gate = {
+    find: (token) => (token === "good" ? { account: "a", plan } : null),
+    charge: () => options.waitNs ?? 0,
+    refusalOf: () => ({ reason: "unauthorized", sentence: "no", data: {} }),
+    counters: {
+      keysMissing: 0,
+      keysUnknown: 0,
+      admitted: 0,
+      limited: 0,
+      accountsTracked: 0,
+      accountsEvicted: 0,
+    },
+  };
+  const submit = (): void => {
+    throw new Error("nothing is submitted before the body is here");
+  };
+  const wire = fakeWire();
+  const exchange = new Exchange(wire, desk, door === "raw" ? "raw" : "rpc");
+  createAdmission({ clock, gate, submit, desk })[door](exchange, {
+    forEach(visit) {
+      for (const [key, value] of Object.entries(headers)) visit(key, value);
+    },
+  });
+  if (wire.calls.includes("onData")) return null;
+  return wire.calls.find((call) => call.startsWith("status"))?.slice(7, 10) ?? "none";
+}
+
+const size = (bytes: number) => ({ "content-length": String(bytes) });
+const key = { "api-x-token": "good" };
+
+describe("admission", () => {
+  it("reads the body of a request with a good key, up to the bound of its endpoint", () => {
+    for (const [door, max] of [
+      ["raw", 16_384],
+      ["rpc", 131_072],
+      ["open", 16_384],
+    ] as const) {
+      expect(enter(door, { ...key, ...size(0) })).toBeNull();
+      expect(enter(door, { ...key, ...size(max) })).toBeNull();
+      expect(enter(door, { ...key, ...size(max + 1) })).toBe("413");
+    }
+  });
+
+  it("reads a body without a key only where it may be getHealth, and is small", () => {
+    expect(enter("raw", size(1))).toBe("401");
+    expect(enter("rpc", size(256))).toBeNull();
+    expect(enter("rpc", size(257))).toBe("401");
+    expect(enter("open", size(257))).toBeNull();
+  });
+
+  it("names the first of several faults: framing, draining, key, limit, size", () => {
+    const limited = { waitNs: 1 };
+    const all = { ...key, ...size(200_000) };
+    expect(enter("raw", all)).toBe("413");
+    expect(enter("raw", all, limited)).toBe("429");
+    expect(enter("raw", size(200_000), limited)).toBe("401");
+    expect(enter("raw", size(200_000), { ...limited, draining: true })).toBe("503");
+    expect(enter("raw", key, { ...limited, draining: true })).toBe("411");
+    expect(enter("raw", { ...all, "transfer-encoding": "chunked" })).toBe("411");
+  });
+
+  it("answers getHealth on / while draining", () => {
+    expect(enter("open", size(60), { draining: true })).toBeNull();
+  });
+});

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { Exchange } from "../../src/ingress/exchange.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { deskOn, fakeWire } from "./fake-wire.ts";
+
+describe("an exchange", () => {
+  it("attaches its abort handler before anything else", () => {
+    const wire = fakeWire();
+    new Exchange(wire, deskOn(createFakeClock()), "raw");
+    expect(wire.calls).toEqual(["onAborted"]);
+  });
+
+  it("does not touch the response after an abort or an answer", () => {
+    const desk = deskOn(createFakeClock());
+    for (const over of ["abort", "answer"]) {
+      const wire = fakeWire();
+      const exchange = new Exchange(wire, desk, "raw");
+      if (over === "abort") wire.abort();
+      else exchange.settle({ kind: "accepted", signature: "s" });
+      const before = wire.calls.length;
+      exchange.settle({ kind: "accepted", signature: "s" });
+      exchange.refuse({ reason: "internal", sentence: "s", data: {} });
+      exchange.cut({ reason: "too_large", sentence: "s", data: {} });
+      exchange.send("200 OK", "x", "y");
+      exchange.permit();
+      expect(wire.calls).toHaveLength(before);
+    }
+    expect(desk.counters).toMatchObject({ requests: 2, requestsOpen: 0, aborted: 1 });
+  });
+
+  it("hands one chunk on without a copy and puts several together", () => {
+    const desk = deskOn(createFakeClock());
+    const taken: number[][] = [];
+    const views: Uint8Array[] = [];
+    const taker = {
+      take(_: Exchange, bytes: Uint8Array) {
+        taken.push([...bytes]);
+        views.push(bytes);
+      },
+    };
+    const single = fakeWire();
+    new Exchange(single, desk, "raw").receive(3, taker);
+    single.chunk(Uint8Array.of(1, 2, 3), true);
+    const several = fakeWire();
+    new Exchange(several, desk, "raw").receive(4, taker);
+    several.chunk(Uint8Array.of(1, 2), false);
+    several.chunk(Uint8Array.of(), false);
+    several.chunk(Uint8Array.of(3), false);
+    several.chunk(Uint8Array.of(4), true);
+    expect(taken).toEqual([
+      [1, 2, 3],
+      [1, 2, 3, 4],
+    ]);
+    expect(views.map((view) => view.length)).toEqual([0, 4]);
+  });
+
+  it("answers 500 when more comes than was announced", () => {
+    const errors: object[] = [];
+    const desk = deskOn(createFakeClock(), errors);
+    const wire = fakeWire();
+    new Exchange(wire, desk, "raw").receive(2, { take: () => {} });
+    wire.chunk(Uint8Array.of(1, 2), false);
+    wire.chunk(Uint8Array.of(3), true);
+    expect(wire.calls.some((call) => call.startsWith("status 500"))).toBe(true);
+    expect(errors).toHaveLength(1);
+  });
+
+  it("does not let a response that throws take the process down", () => {
+    const errors: object[] = [];
+    const desk = deskOn(createFakeClock(), errors);
+    const wire = {
+      ...fakeWire(),
+      cork: () => {
+        throw new Error("gone");
+      },
+    };
+    const exchange = new Exchange(wire, desk, "raw");
+    exchange.fail(new Error("a bug"));
+    expect(errors).toHaveLength(2);
+  });
+});

@@ -1,0 +1,69 @@
+/** A response that, like the real one, throws once it has ended, and takes chunks back. */
+
+import { Desk, type LatencySink } from "../../src/ingress/desk.ts";
+import type { Wire } from "../../src/ingress/exchange.ts";
+import type { FakeClock } from "../support/fake-clock.ts";
+
+export interface FakeWire extends Wire {
+  readonly calls: string[];
+  abort(): void;
+  chunk(bytes: Uint8Array, isLast: boolean): void;
+}
+
+export function fakeWire(): FakeWire {
+  const calls: string[] = [];
+  let onAborted = (): void => {};
+  let onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => {};
+  let isOver = false;
+  const use = (name: string): void => {
+    if (isOver) throw new Error(`${name} after the end`);
+    calls.push(name);
+  };
+  return {
+    calls,
+    onAborted(handler) {
+      use("onAborted");
+      onAborted = handler;
+    },
+    onData(handler) {
+      use("onData");
+      onData = handler;
+    },
+    cork(act) {
+      use("cork");
+      act();
+    },
+    writeStatus: (status) => use(`status ${status}`),
+    writeHeader: (key, value) => use(`${key}: ${value.slice(0, 40)}`),
+    end(body, close) {
+      use(`end ${body}${close ? " and close" : ""}`);
+      isOver = true;
+    },
+    endWithoutBody() {
+      use("end");
+      isOver = true;
+    },
+    close() {
+      use("close");
+      isOver = true;
+    },
+    abort() {
+      isOver = true;
+      onAborted();
+    },
+    chunk(bytes, isLast) {
+      const chunk = bytes.slice().buffer;
+      onData(chunk, isLast);
+      structuredClone(chunk, { transfer: [chunk] });
+    },
+  };
+}
+
+export function deskOn(
+  clock: FakeClock,
+  errors: object[] = [],
+  latency: LatencySink | null = null,
+): Desk {
+  const log = { info: () => {}, warn: () => {}, error: (fields: object) => errors.push(fields) };
+  return new Desk({ clock, log, latency }, { requestDeadlineMs: 100 });
+}

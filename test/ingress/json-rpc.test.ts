@@ -1,0 +1,57 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { callId, parseBody, readCall } from "../../src/ingress/json-rpc.ts";
+
+const bytes = (text: string) => Buffer.from(text);
+
+describe("parseBody", () => {
+  it("tells one call from a batch", () => {
+    expect(parseBody(bytes('{"a":1}'))).toMatchObject({ kind: "single", call: { a: 1 } });
+    expect(parseBody(bytes("[1,2]"))).toMatchObject({ kind: "batch", calls: [1, 2] });
+  });
+
+  it("never throws, and never repeats the body in a refusal", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (body) => {
+        const parsed = parseBody(body);
+        if (parsed.kind === "refused") expect(parsed.refusal.sentence.length).toBeLessThan(100);
+      }),
+    );
+  });
+});
+
+describe("readCall", () => {
+  it("never throws, whatever JSON it is given", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.jsonValue(), fc.jsonValue(), (value, params, config) => {
+        const calls = [
+          value,
+          { jsonrpc: "2.0", id: 1, method: "sendTransaction", params },
+          { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA", config] },
+          { jsonrpc: "2.0", id: value, method: "sendTransaction", params: [params, config] },
+        ];
+        for (const call of calls) {
+          const text = JSON.stringify(call);
+          const read = readCall(JSON.parse(text), text, -1, true);
+          expect(() => JSON.parse(read.id)).not.toThrow();
+          expect(() => JSON.parse(callId(call, text, -1))).not.toThrow();
+        }
+      }),
+    );
+  });
+
+  it("serves sendTransaction only where it is served", () => {
+    const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
+    expect(readCall(call, "", -1, true)).toMatchObject({ kind: "send", maxRetries: null });
+    expect(readCall(call, "", -1, false)).toMatchObject({
+      kind: "refused",
+      refusal: { reason: "method_not_found" },
+    });
+  });
+
+  it("hints at base58 where base64 was expected", () => {
+    const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["StV1DL6CwTryKyV"] };
+    const read = readCall(call, "", -1, true);
+    expect(read.kind === "refused" && read.refusal.sentence).toContain('"encoding":"base58"');
+  });
+});

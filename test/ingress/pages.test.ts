@@ -1,0 +1,64 @@
+import { expect, it } from "vitest";
+import { Exchange } from "../../src/ingress/exchange.ts";
+import { createGate } from "../../src/ingress/gate.ts";
+import { createPages } from "../../src/ingress/pages.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { deskOn, fakeWire } from "./fake-wire.ts";
+
+const SIGNATURE = "5".repeat(88);
+const owner = { account: "acme", plan: { name: "P", ratePerSecond: 1, burst: 1 } };
+const gate = createGate({ keys: { lookup: () => owner }, looksMistyped: () => false });
+
+function serve(method: string, path: string, token = "") {
+  const asked: string[] = [];
+  const pages = createPages(
+    {
+      gate,
+      receipts: {
+        find(signature, account) {
+          asked.push(`${account} ${signature}`);
+          return { signature };
+        },
+      },
+      tip: { accounts: ["Tip"], lamportsMin: 7 },
+    },
+    { version: "1", region: "here" },
+  );
+  const wire = fakeWire();
+  pages.serve(new Exchange(wire, deskOn(createFakeClock()), "raw"), method, path, token);
+  const status = wire.calls.find((call) => call.startsWith("status"))?.slice(7, 10);
+  return { status, asked, calls: wire.calls };
+}
+
+it("asks for a receipt in the name of the key's account, and charges nothing", () => {
+  const before = gate.counters.admitted;
+  const { status, asked } = serve("GET", `/api/v1/transactions/${SIGNATURE}`, "x".repeat(20));
+  expect({ status, asked }).toEqual({ status: "200", asked: [`acme ${SIGNATURE}`] });
+  expect(gate.counters.admitted).toBe(before);
+});
+
+it("asks for no receipt without a key or with what is no signature", () => {
+  expect(serve("GET", `/api/v1/transactions/${SIGNATURE}`)).toMatchObject({
+    status: "401",
+    asked: [],
+  });
+  expect(serve("GET", "/api/v1/transactions/0", "x".repeat(20))).toMatchObject({
+    status: "400",
+    asked: [],
+  });
+});
+
+it("bounds what it repeats of a path and a method", () => {
+  for (const [method, path] of [
+    ["GET", `/${"x".repeat(3_000)}`],
+    ["M".repeat(3_000), "/ping"],
+  ] as const) {
+    for (const call of serve(method, path).calls) expect(call.length).toBeLessThan(400);
+  }
+});
+
+it("sends no body with HEAD", () => {
+  for (const path of ["/", "/ping", "/api/v1/tip", "/nowhere"]) {
+    expect(serve("HEAD", path).calls.at(-1)).toBe("end");
+  }
+});

@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { REFUSALS, type Refusal, type RefusalReason } from "../../src/core/errors.ts";
+import {
+  NO_EXTRAS,
+  rawRefused,
+  refusalHeaders,
+  refusalStatus,
+  rpcRefused,
+} from "../../src/ingress/reply.ts";
+
+const refusal = (reason: RefusalReason, sentence = "s"): Refusal => ({
+  reason,
+  sentence,
+  data: { found: 1 },
+});
+
+describe("refusals", () => {
+  it("are JSON for every reason, whatever the sentence holds", () => {
+    const sentence = 'a "quote", a \\ and \u0000 \u2028 😀';
+    // The keys of the table are its reasons.
+    for (const reason of Object.keys(REFUSALS) as RefusalReason[]) {
+      expect(JSON.parse(rawRefused(refusal(reason, sentence)))).toEqual({
+        success: false,
+        error: sentence,
+        reason,
+      });
+      expect(JSON.parse(rpcRefused("7", refusal(reason, sentence)))).toEqual({
+        jsonrpc: "2.0",
+        error: {
+          code: REFUSALS[reason].rpcCode,
+          message: sentence,
+          data: { reason, retryable: REFUSALS[reason].retryable, found: 1 },
+        },
+        id: 7,
+      });
+    }
+  });
+
+  it("never let a figure take the place of the reason", () => {
+    const hostile: Refusal = { reason: "internal", sentence: "s", data: { reason: "x" } };
+    expect(JSON.parse(rpcRefused("1", hostile)).error.data.reason).toBe("internal");
+  });
+
+  it("have a title for every status", () => {
+    for (const row of Object.values(REFUSALS)) {
+      expect(refusalStatus(row.status, refusal("internal"))).not.toContain("Refused");
+    }
+  });
+
+  it("put nothing into the status line that ends it, and not all of a long sentence", () => {
+    const line = refusalStatus(400, refusal("internal", `a\r\nb\tü${"x".repeat(1_000)}`));
+    expect(line).toMatch(/^400 Bad Request: a\?\?b\?\?x+$/);
+    expect(line.length).toBeLessThan(300);
+  });
+
+  it("say when to come back with 503 and not with 400", () => {
+    expect(refusalHeaders(refusal("no_leader"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
+    expect(refusalHeaders(refusal("tip_missing"), NO_EXTRAS)).not.toContain("retry-after: ");
+  });
+
+  it("describe the plan's limit in the fields of the draft", () => {
+    const headers = (name: string, ratePerSecond: number) =>
+      refusalHeaders(refusal("rate_limited"), {
+        retryAfterSeconds: 3,
+        plan: { name, ratePerSecond, burst: 9 },
+        allow: null,
+      });
+    expect(headers("Beta", 50)).toContain('\r\nratelimit-policy: "Beta";q=50;w=1\r\n');
+    expect(headers("Beta", 50)).toContain('\r\nratelimit: "Beta";r=0;t=3');
+    expect(headers("Slow", 0.3)).toContain('ratelimit-policy: "Slow";q=1;w=4');
+    expect(headers('a"\r\nb', 1)).toContain('ratelimit-policy: "a___b";q=1;w=1');
+  });
+});

@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { Exchange } from "../../src/ingress/exchange.ts";
+import { createGate } from "../../src/ingress/gate.ts";
+import { createRpcTaker } from "../../src/ingress/rpc.ts";
+import type { Submit } from "../../src/ingress/submit.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { deskOn, fakeWire } from "./fake-wire.ts";
+
+const SEND = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
+const plan = { name: "P", ratePerSecond: 1, burst: 100 };
+
+function take(body: unknown, submit: Submit, hasKey = true) {
+  const clock = createFakeClock();
+  const desk = deskOn(clock);
+  const gate = createGate({ keys: { lookup: () => null }, looksMistyped: () => false });
+  const wire = fakeWire();
+  const exchange = new Exchange(wire, desk, "rpc");
+  if (hasKey) exchange.owner = { account: "acme", plan };
+  const taker = createRpcTaker({ clock, gate, submit, desk }, true);
+  taker.take(exchange, Buffer.from(JSON.stringify(body)));
+  const answer = wire.calls.find((call) => call.startsWith("end "))?.slice(4) ?? null;
+  return { answer, exchange, gate, desk, wire };
+}
+
+const accept: Submit = (_, done) => done({ kind: "accepted", signature: "s" });
+
+describe("a single call", () => {
+  it("is answered at once, or waits", () => {
+    expect(take(SEND, accept).answer).toBe('{"jsonrpc":"2.0","result":"s","id":1}');
+    const waiting = take(SEND, () => {});
+    expect(waiting.answer).toBeNull();
+    expect(waiting.exchange.waiting).toBe(true);
+  });
+
+  it("costs nothing beyond what the request has paid", () => {
+    expect(take(SEND, accept).gate.counters.admitted).toBe(0);
+  });
+});
+
+describe("a batch", () => {
+  it("charges every call but the first", () => {
+    expect(take([SEND, SEND, SEND], accept).gate.counters.admitted).toBe(2);
+  });
+
+  it("counts each of its calls", () => {
+    const { desk } = take([SEND, SEND, 7], accept);
+    expect(desk.counters.accepted).toBe(2);
+    expect(desk.refusals.invalid_request).toBe(1);
+  });
+
+  it("drops an answer that comes twice", () => {
+    const twice: Submit = (submission, done) => {
+      accept(submission, done);
+      accept(submission, done);
+    };
+    const { answer, desk } = take([SEND, SEND], twice);
+    expect(JSON.parse(answer ?? "")).toHaveLength(2);
+    expect(desk.counters.accepted).toBe(2);
+  });
+
+  it("is forgotten when its client leaves", () => {
+    const waiting: Parameters<Submit>[1][] = [];
+    const { wire, desk } = take([SEND, SEND], (_, done) => void waiting.push(done));
+    wire.abort();
+    for (const done of waiting) done({ kind: "accepted", signature: "s" });
+    expect(desk.counters).toMatchObject({ accepted: 0, aborted: 1, requestsOpen: 0 });
+  });
+});
+
+it("lets getHealth alone pass without a key", () => {
+  const health = { jsonrpc: "2.0", id: 1, method: "getHealth" };
+  expect(take(health, accept, false).answer).toContain('"ok"');
+  expect(take([health, health], accept, false).answer).toContain('"ok"');
+  for (const body of [SEND, [health, SEND], [], "x", {}]) {
+    expect(take(body, accept, false).answer).toContain('"unauthorized"');
+  }
+});
