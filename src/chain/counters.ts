@@ -1,0 +1,37 @@
+/** What the chain stage counts; each feed increments only its own fields. */
+
+export interface ChainCounters {
+  /** Slot events from the WebSocket. */
+  slotEvents: number;
+  /** Answers to asking for the slot. */
+  slotPolls: number;
+  slotPollFailures: number;
+  /** WebSocket connections that were opened. */
+  socketsOpened: number;
+  /** WebSocket connections that ended or could not be opened. */
+  socketsClosed: number;
+  /** Subscriptions that the node refused. */
+  subscriptionsRefused: number;
+  /** Connections given up because they stayed silent. */
+  socketsSilent: number;
+  scheduleFetches: number;
+  scheduleFailures: number;
+  contactFetches: number;
+  contactFailures: number;
+}
+
+export function createChainCounters(): ChainCounters {
+  return {
+    slotEvents: 0,
+    slotPolls: 0,
+    slotPollFailures: 0,
+    socketsOpened: 0,
+    socketsClosed: 0,
+    subscriptionsRefused: 0,
+    socketsSilent: 0,
+    scheduleFetches: 0,
+    scheduleFailures: 0,
+    contactFetches: 0,
+    contactFailures: 0,
+  };
+}

@@ -1,0 +1,269 @@
+/**
+ * The cluster's RPC node, through @solana/web3.js; the only file that knows that library.
+ *
+ * Small answers come by its public methods. Three things go around them, each for a reason that was
+ * measured or seen in version 1.99.0. The leader schedule and the list of nodes are read without
+ * the library's validation, which holds the thread for 480 ms and 55 ms at mainnet's size where
+ * parsing takes 5 ms and 3 ms; and its `getLeaderSchedule` takes no slot, so it cannot ask for the
+ * next epoch. And subscriptions use the library's WebSocket client without its subscription
+ * manager, which asks again in a tight loop when a subscription is refused, throws into a promise
+ * that nobody holds when a node sends an update of a kind that it does not know (which ends the
+ * process), reconnects for ever and keeps the process alive.
+ */
+
+import { Connection, type EpochSchedule } from "@solana/web3.js";
+import type { Clock } from "../core/clock.ts";
+import { RPC_ANSWER_BYTES_MAX } from "../core/limits.ts";
+import type { Contact, SlotEventKind } from "./target.ts";
+
+export interface RpcOptions {
+  readonly rpcUrl: string;
+  readonly wsUrl: string;
+  /** A request without a whole answer in this time has failed. */
+  readonly timeoutMs: number;
+}
+
+/** An epoch's place among the slots. */
+export interface EpochSpan {
+  readonly epoch: number;
+  readonly firstSlot: number;
+  readonly slots: number;
+}
+
+export interface EpochPair {
+  /** The slot in progress. */
+  readonly slot: number;
+  readonly current: EpochSpan;
+  readonly next: EpochSpan;
+}
+
+/** Which events a node is asked to send. */
+export type FeedName = "slotsUpdates" | "slot";
+
+export interface FeedEvents {
+  opened(): void;
+  event(feed: FeedName, kind: SlotEventKind, slot: number): void;
+  /** Once, whether it was ever open or not; not after `end`. */
+  closed(): void;
+}
+
+/** One WebSocket connection; it does not come back by itself. */
+export interface FeedSocket {
+  /** True when the node will send these events, false when it refuses to. */
+  subscribe(feed: FeedName): Promise<boolean>;
+  end(): void;
+}
+
+export interface Rpc {
+  /** The slot that the node processes. */
+  slot(): Promise<number>;
+  epochs(): Promise<EpochPair>;
+  /** The leaders of the epoch that a slot lies in; null when the node does not know them yet. */
+  leaders(slot: number): Promise<ReadonlyMap<string, readonly number[]> | null>;
+  contacts(): Promise<readonly Contact[]>;
+  openFeed(events: FeedEvents): FeedSocket;
+  /** Ends requests in hand; they fail. */
+  close(): void;
+}
+
+/** A client; nothing is connected before the first request. */
+export function createRpc(clock: Clock, options: RpcOptions): Rpc {
+  const inHand = new Set<AbortController>();
+  const connection = new Connection(options.rpcUrl, {
+    commitment: "processed",
+    wsEndpoint: options.wsUrl,
+    httpAgent: false,
+    disableRetryOnRateLimit: true,
+    fetch: boundedFetch(clock, options.timeoutMs, inHand),
+  });
+  let epochSchedule: EpochSchedule | null = null;
+
+  return {
+    slot: () => connection.getSlot("processed"),
+    async epochs() {
+      epochSchedule ??= await connection.getEpochSchedule();
+      const info = await connection.getEpochInfo("processed");
+      const { epoch, absoluteSlot: slot, slotIndex, slotsInEpoch: slots } = info;
+      const firstSlot = slot - slotIndex;
+      const nextSlots = epochSchedule.getSlotsInEpoch(epoch + 1);
+      return {
+        slot,
+        current: { epoch, firstSlot, slots },
+        next: { epoch: epoch + 1, firstSlot: firstSlot + slots, slots: nextSlots },
+      };
+    },
+    leaders: async (slot) => readLeaders(await call(connection, "getLeaderSchedule", [slot])),
+    contacts: async () => readContacts(await call(connection, "getClusterNodes", [])),
+    openFeed: (events) => openFeed(options, events),
+    close() {
+      for (const request of inHand) request.abort();
+    },
+  };
+}
+
+/** What this file uses of the library besides its declared interface. */
+interface Internals {
+  readonly _rpcRequest: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  readonly _rpcWebSocket: SocketClient;
+}
+
+interface SocketClient {
+  dataPack: { encode(value: unknown): string; decode(text: string): unknown };
+  readonly socket: { terminate(): void } | undefined;
+  connect(): void;
+  call(method: string, params: readonly unknown[]): Promise<unknown>;
+  on(event: string, listener: (value: unknown) => void): void;
+  removeAllListeners(): void;
+  setAutoReconnect(reconnect: boolean): void;
+}
+
+function internalsOf(connection: Connection): Internals {
+  // These fields exist but are not declared; the version is pinned, and a test fails without them.
+  return connection as unknown as Internals;
+}
+
+/** The result of a call, not validated; throws when the node answers with an error. */
+async function call(
+  connection: Connection,
+  method: string,
+  params: readonly unknown[],
+): Promise<unknown> {
+  const answer = await internalsOf(connection)._rpcRequest(method, params);
+  if (!isRecord(answer)) throw new Error(`${method}: the answer is no JSON-RPC`);
+  if ("result" in answer) return answer["result"];
+  const { error } = answer;
+  throw new Error(`${method}: ${isRecord(error) ? String(error["message"]) : "no result"}`);
+}
+
+/** Fetch with a deadline for the whole body and a bound for its size. */
+function boundedFetch(clock: Clock, timeoutMs: number, inHand: Set<AbortController>): typeof fetch {
+  return async (input, init) => {
+    const request = new AbortController();
+    inHand.add(request);
+    const late = new Error(`no answer in ${timeoutMs} ms`);
+    const timer = clock.after(timeoutMs, () => request.abort(late));
+    try {
+      const response = await fetch(input, { ...init, signal: request.signal });
+      const body = await readBody(response);
+      return new Response(body, { status: response.status, statusText: response.statusText });
+    } catch (cause) {
+      // The library never calls back for what is not an Error.
+      throw cause instanceof Error ? cause : new Error(String(cause));
+    } finally {
+      timer.cancel();
+      inHand.delete(request);
+    }
+  };
+}
+
+async function readBody(response: Response): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > RPC_ANSWER_BYTES_MAX) throw new Error(`an answer above ${RPC_ANSWER_BYTES_MAX} B`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function readLeaders(result: unknown): ReadonlyMap<string, readonly number[]> | null {
+  if (result === null) return null;
+  if (!isRecord(result)) throw new Error("getLeaderSchedule: the result is no map");
+  const leaders = new Map<string, readonly number[]>();
+  for (const [identity, indexes] of Object.entries(result)) {
+    if (!Array.isArray(indexes)) throw new Error("getLeaderSchedule: no list of slots");
+    // Single indexes are checked where the schedule is built from them.
+    leaders.set(identity, indexes as readonly number[]);
+  }
+  return leaders;
+}
+
+function readContacts(result: unknown): readonly Contact[] {
+  if (!Array.isArray(result)) throw new Error("getClusterNodes: the result is no list");
+  const contacts: Contact[] = [];
+  for (const node of result as readonly unknown[]) {
+    if (!isRecord(node)) continue;
+    const identity = node["pubkey"];
+    const address = node["tpuQuic"];
+    if (typeof identity !== "string") continue;
+    contacts.push({ identity, address: typeof address === "string" ? address : null });
+  }
+  return contacts;
+}
+
+const SUBSCRIBE = { slotsUpdates: "slotsUpdatesSubscribe", slot: "slotSubscribe" } as const;
+
+function openFeed({ rpcUrl, wsUrl }: RpcOptions, events: FeedEvents): FeedSocket {
+  const connection = new Connection(rpcUrl, { wsEndpoint: wsUrl, httpAgent: false });
+  const client = internalsOf(connection)._rpcWebSocket;
+  let ended = false;
+
+  function end(): void {
+    ended = true;
+    client.removeAllListeners();
+    // A polite close waits half a minute for a peer that is gone, and keeps the process alive.
+    client.socket?.terminate();
+  }
+  function close(): void {
+    if (ended) return;
+    end();
+    events.closed();
+  }
+
+  client.removeAllListeners();
+  client.setAutoReconnect(false);
+  client.dataPack = { encode: (value) => JSON.stringify(value), decode: decodeMessage };
+  client.on("open", () => events.opened());
+  // A connection that could not be opened tells only of its error.
+  client.on("error", close);
+  client.on("close", close);
+  client.on("slotsUpdatesNotification", (params) => {
+    const update = resultIn(params);
+    const kind = UPDATE_KINDS.get(update["type"]);
+    if (kind !== undefined) events.event("slotsUpdates", kind, Number(update["slot"]));
+  });
+  client.on("slotNotification", (params) => {
+    events.event("slot", "start", Number(resultIn(params)["slot"]));
+  });
+  client.connect();
+
+  return {
+    async subscribe(feed) {
+      try {
+        await client.call(SUBSCRIBE[feed], []);
+        return true;
+      } catch {
+        // Refused, or the connection ended, of which `closed` tells.
+        return false;
+      }
+    },
+    end,
+  };
+}
+
+/** What the updates of a node say about a slot; other kinds say nothing that is needed here. */
+const UPDATE_KINDS: ReadonlyMap<unknown, SlotEventKind> = new Map([
+  ["firstShredReceived", "start"],
+  ["createdBank", "start"],
+  ["completed", "end"],
+  ["frozen", "end"],
+]);
+
+/** Only what the client can take: it reads fields of whatever it is given, null included. */
+function decodeMessage(text: string): unknown {
+  const message: unknown = JSON.parse(text);
+  if (!isRecord(message)) throw new Error("a message that is no JSON-RPC");
+  const { id, method, params, result, error } = message;
+  if (typeof method === "string") return { method, params };
+  return error === undefined ? { id, result } : { id, error };
+}
+
+function resultIn(params: unknown): Readonly<Record<string, unknown>> {
+  const result = isRecord(params) ? params["result"] : null;
+  return isRecord(result) ? result : {};
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

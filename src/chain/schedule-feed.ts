@@ -1,0 +1,74 @@
+/**
+ * Keeps the leader schedules of this epoch and the next.
+ *
+ * A schedule is fixed one epoch ahead, so each is fetched once, early: at the boundary nothing has
+ * to be asked. A node may not know the next one yet, or be away; then it is asked again until it is
+ * had. What it answers for an epoch in progress must be there, or it is a failure.
+ */
+
+import type { Clock } from "../core/clock.ts";
+import { EPOCHS_MAX, SLOT_TIME_MS_MIN } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { BackOffOptions } from "./back-off.ts";
+import type { ChainCounters } from "./counters.ts";
+import { createRefresh, type Refresh } from "./refresh.ts";
+import type { EpochSpan, Rpc } from "./rpc.ts";
+import type { ChainTarget } from "./target.ts";
+
+export interface ScheduleFeedDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly rpc: Pick<Rpc, "epochs" | "leaders">;
+  readonly target: Pick<ChainTarget, "setEpoch">;
+  readonly counters: ChainCounters;
+  readonly backOff: BackOffOptions;
+}
+
+export interface ScheduleFeedOptions {
+  /** Shortest and longest time between two looks at the epoch, in milliseconds. */
+  readonly checkMsMin: number;
+  readonly checkMsMax: number;
+  /** How soon a next schedule that is not known yet is asked for again, in milliseconds. */
+  readonly nextRetryMs: number;
+}
+
+export function createScheduleFeed(deps: ScheduleFeedDeps, options: ScheduleFeedOptions): Refresh {
+  const { clock, log, rpc, target, counters, backOff } = deps;
+  /** Epochs that were handed on, oldest first, at most EPOCHS_MAX. */
+  let had: readonly EpochSpan[] = [];
+
+  async function take(span: EpochSpan): Promise<boolean> {
+    if (had.some((each) => sameSpan(each, span))) return true;
+    const leaders = await rpc.leaders(span.firstSlot);
+    if (leaders === null) return false;
+    target.setEpoch({ ...span, leaders });
+    had = [...had.filter((each) => each.epoch !== span.epoch), span].slice(-EPOCHS_MAX);
+    log.info({ epoch: span.epoch, leaders: leaders.size }, "leader schedule read");
+    return true;
+  }
+
+  return createRefresh({
+    clock,
+    backOff,
+    async act() {
+      counters.scheduleFetches += 1;
+      const { slot, current, next } = await rpc.epochs();
+      if (!(await take(current))) {
+        throw new Error(`the node has no leader schedule for epoch ${current.epoch}`);
+      }
+      if (!(await take(next))) return options.nextRetryMs;
+      // The shortest slots that there can be, so as not to sleep through a whole epoch.
+      const remainingMs = (next.firstSlot - slot) * SLOT_TIME_MS_MIN;
+      return Math.min(options.checkMsMax, Math.max(options.checkMsMin, remainingMs));
+    },
+    onFailure(error, failures) {
+      counters.scheduleFailures += 1;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (failures === 1) log.warn({ reason }, "the leader schedule could not be read");
+    },
+  });
+}
+
+function sameSpan(a: EpochSpan, b: EpochSpan): boolean {
+  return a.epoch === b.epoch && a.firstSlot === b.firstSlot && a.slots === b.slots;
+}

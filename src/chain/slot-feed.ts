@@ -1,0 +1,260 @@
+/**
+ * Slot events from the best source that delivers.
+ *
+ *   slotsUpdates ──refused or silent──▶ + slot ──refused or silent──▶ + polling
+ *
+ * Many providers refuse slot updates, and some accept the subscription and never send anything, so
+ * what counts is what arrives: each source stays, and the next one is added while nothing does. A
+ * connection that is silent for long is given up and opened anew, with back-off. Polling stops as
+ * soon as events come again.
+ */
+
+import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import type { Log } from "../core/log.ts";
+import { type BackOff, type BackOffOptions, createBackOff } from "./back-off.ts";
+import type { ChainCounters } from "./counters.ts";
+import type { FeedName, FeedSocket, Rpc } from "./rpc.ts";
+import type { ChainTarget, SlotEventKind } from "./target.ts";
+
+export interface SlotFeedDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly rpc: Pick<Rpc, "slot" | "openFeed">;
+  readonly target: Pick<ChainTarget, "slotEvent">;
+  readonly counters: ChainCounters;
+  readonly backOff: BackOffOptions;
+}
+
+export interface SlotFeedOptions {
+  /** Without an event for so long, the next source is added; above the time of four slots. */
+  readonly silenceMs: number;
+  /** Without an event for so long, the connection is opened anew. */
+  readonly reconnectMs: number;
+  /** Time between two polls. */
+  readonly pollMs: number;
+}
+
+export interface SlotFeedStatus {
+  /** Where events come from now; `none` when they do not. */
+  readonly source: FeedName | "polling" | "none";
+  /** Whether the WebSocket is open. */
+  readonly connected: boolean;
+  /** Time since the last event of any source in milliseconds; null before the first. */
+  readonly eventAgeMs: number | null;
+}
+
+export interface SlotFeed {
+  start(): void;
+  stop(): void;
+  status(): SlotFeedStatus;
+}
+
+export function createSlotFeed(deps: SlotFeedDeps, options: SlotFeedOptions): SlotFeed {
+  return new Feed(deps, options);
+}
+
+/** A connection, and what it was asked for. */
+interface Session {
+  readonly socket: FeedSocket;
+  readonly asked: Set<FeedName>;
+  open: boolean;
+  /** When it last gave a sign of life: opened, or an event. */
+  aliveNs: number;
+}
+
+class Feed implements SlotFeed {
+  readonly #deps: SlotFeedDeps;
+  readonly #options: SlotFeedOptions;
+  readonly #reconnects: BackOff;
+  readonly #pollWaits: BackOff;
+  readonly #toldRefusals = new Set<FeedName>();
+  #running = false;
+  #session: Session | null = null;
+  #timers: Timer[] = [];
+  #pollTimer: Timer | null = null;
+  #polling = false;
+  #pollInHand = false;
+  #source: SlotFeedStatus["source"] = "none";
+  #eventNs: number | null = null;
+  /** When an event last came over the WebSocket. */
+  #feedNs: number;
+
+  constructor(deps: SlotFeedDeps, options: SlotFeedOptions) {
+    this.#deps = deps;
+    this.#options = options;
+    this.#reconnects = createBackOff(deps.backOff);
+    this.#pollWaits = createBackOff({ ...deps.backOff, firstMs: options.pollMs });
+    this.#feedNs = deps.clock.nowNs();
+  }
+
+  start(): void {
+    if (this.#running) return;
+    this.#running = true;
+    const { clock } = this.#deps;
+    this.#feedNs = clock.nowNs();
+    this.#timers = [clock.every(this.#options.silenceMs / 4, () => this.#watch())];
+    // The first slot is asked for at once; a connection takes longer to say something.
+    this.#poll();
+    this.#connect();
+  }
+
+  stop(): void {
+    this.#running = false;
+    for (const timer of this.#timers) timer.cancel();
+    this.#timers = [];
+    this.#pollTimer?.cancel();
+    this.#pollTimer = null;
+    this.#polling = false;
+    this.#session?.socket.end();
+    this.#session = null;
+  }
+
+  status(): SlotFeedStatus {
+    const { clock } = this.#deps;
+    const eventAgeMs = this.#eventNs === null ? null : this.#since(this.#eventNs, clock.nowNs());
+    const live = eventAgeMs !== null && eventAgeMs <= this.#options.silenceMs;
+    return {
+      source: live ? this.#source : "none",
+      connected: this.#session?.open ?? false,
+      eventAgeMs,
+    };
+  }
+
+  #connect(): void {
+    const { clock, rpc } = this.#deps;
+    const session: Session = {
+      socket: rpc.openFeed({
+        opened: () => this.#opened(session),
+        event: (feed, kind, slot) => this.#event(session, feed, kind, slot),
+        closed: () => this.#closed(session),
+      }),
+      asked: new Set(),
+      open: false,
+      aliveNs: clock.nowNs(),
+    };
+    this.#session = session;
+  }
+
+  #opened(session: Session): void {
+    if (session !== this.#session) return;
+    this.#deps.counters.socketsOpened += 1;
+    session.open = true;
+    session.aliveNs = this.#deps.clock.nowNs();
+    this.#ask(session, "slotsUpdates");
+  }
+
+  #closed(session: Session): void {
+    if (session !== this.#session) return;
+    this.#session = null;
+    const { clock, counters, log } = this.#deps;
+    counters.socketsClosed += 1;
+    if (session.open) log.warn({}, "the slot feed's connection ended");
+    if (this.#running) this.#reconnectLater(clock);
+  }
+
+  #reconnectLater(clock: Clock): void {
+    const timer = clock.after(this.#reconnects.next(), () => {
+      this.#timers = this.#timers.filter((each) => each !== timer);
+      if (this.#running && this.#session === null) this.#connect();
+    });
+    this.#timers.push(timer);
+  }
+
+  #ask(session: Session, feed: FeedName): void {
+    session.asked.add(feed);
+    void session.socket.subscribe(feed).then((accepted) => {
+      if (accepted || session !== this.#session) return;
+      this.#deps.counters.subscriptionsRefused += 1;
+      this.#tellRefusal(feed);
+      if (feed === "slotsUpdates" && !session.asked.has("slot")) this.#ask(session, "slot");
+      else this.#startPolling();
+    });
+  }
+
+  /** Says once what is asked again with every connection. */
+  #tellRefusal(feed: FeedName): void {
+    if (this.#toldRefusals.has(feed)) return;
+    this.#toldRefusals.add(feed);
+    this.#deps.log.info({ feed }, "the node refuses a subscription");
+  }
+
+  #event(session: Session, feed: FeedName, kind: SlotEventKind, slot: number): void {
+    if (session !== this.#session) return;
+    const nowNs = this.#deps.clock.nowNs();
+    session.aliveNs = nowNs;
+    this.#feedNs = nowNs;
+    this.#reconnects.reset();
+    this.#deps.counters.slotEvents += 1;
+    this.#stopPolling();
+    this.#took(feed, kind, slot, nowNs);
+  }
+
+  #took(source: SlotFeedStatus["source"], kind: SlotEventKind, slot: number, nowNs: number): void {
+    this.#source = source;
+    this.#eventNs = nowNs;
+    this.#deps.target.slotEvent(kind, slot);
+  }
+
+  /** Adds sources while nothing arrives, and gives up a connection that stays silent. */
+  #watch(): void {
+    const { silenceMs, reconnectMs } = this.#options;
+    const nowNs = this.#deps.clock.nowNs();
+    if (this.#since(this.#feedNs, nowNs) > silenceMs) this.#startPolling();
+    const session = this.#session;
+    if (session === null) return;
+    const quietMs = this.#since(session.aliveNs, nowNs);
+    if (quietMs > silenceMs && session.open && !session.asked.has("slot")) {
+      this.#ask(session, "slot");
+    }
+    // A node that refuses both has nothing to say: it is asked again just as rarely.
+    if (quietMs <= reconnectMs) return;
+    this.#deps.counters.socketsSilent += 1;
+    session.socket.end();
+    this.#closed(session);
+  }
+
+  #startPolling(): void {
+    if (this.#polling || !this.#running) return;
+    this.#polling = true;
+    this.#poll();
+  }
+
+  #stopPolling(): void {
+    this.#polling = false;
+    this.#pollTimer?.cancel();
+    this.#pollTimer = null;
+  }
+
+  #poll(): void {
+    if (this.#pollInHand) return;
+    this.#pollInHand = true;
+    void this.#pollOnce().then((waitMs) => {
+      this.#pollInHand = false;
+      // The first slot is asked for until it is known, whatever else there is.
+      const wanted = this.#polling || this.#eventNs === null;
+      if (!wanted || !this.#running) return;
+      this.#pollTimer?.cancel();
+      this.#pollTimer = this.#deps.clock.after(waitMs, () => this.#poll());
+    });
+  }
+
+  async #pollOnce(): Promise<number> {
+    const { clock, rpc, counters } = this.#deps;
+    try {
+      const slot = await rpc.slot();
+      if (!this.#running) return 0;
+      counters.slotPolls += 1;
+      this.#pollWaits.reset();
+      this.#took("polling", "polled", slot, clock.nowNs());
+      return this.#options.pollMs;
+    } catch {
+      // Counted, and seen in the age of the last event; the next poll comes later.
+      if (this.#running) counters.slotPollFailures += 1;
+      return this.#pollWaits.next();
+    }
+  }
+
+  #since(thenNs: number, nowNs: number): number {
+    return (nowNs - thenNs) / NS_PER_MS;
+  }
+}

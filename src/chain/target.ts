@@ -1,0 +1,30 @@
+/**
+ * What the chain stage feeds: the vocabulary of leaders, as this folder needs it.
+ *
+ * The router fits this shape; `edge.ts` is where the compiler checks it.
+ */
+
+/** `start` and `end` of a slot as seen by the node, or the slot in progress when it was asked. */
+export type SlotEventKind = "start" | "end" | "polled";
+
+/** The leaders of one epoch. */
+export interface EpochLeaders {
+  readonly epoch: number;
+  readonly firstSlot: number;
+  readonly slots: number;
+  /** Identity in base58, and its slots counted from the epoch's first. */
+  readonly leaders: ReadonlyMap<string, readonly number[]>;
+}
+
+/** A node of the cluster. */
+export interface Contact {
+  readonly identity: string;
+  /** Where it takes QUIC transactions; null when it does not say. */
+  readonly address: string | null;
+}
+
+export interface ChainTarget {
+  slotEvent(kind: SlotEventKind, slot: number): void;
+  setEpoch(epoch: EpochLeaders): void;
+  setContacts(contacts: readonly Contact[]): void;
+}

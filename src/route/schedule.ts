@@ -1,0 +1,125 @@
+/**
+ * Who leads which slot, for the epoch before, this one and the next.
+ *
+ * An epoch of 432,000 slots is one array of small integers that name an identity, under a megabyte,
+ * so a look-up is two array reads. Windows are four slots long by protocol, but one leader may own
+ * several that touch; they count as one window here, across the end of an epoch too.
+ */
+
+import { EPOCH_SLOTS_MAX, EPOCHS_MAX } from "../core/limits.ts";
+import { createRouteCounters, type RouteCounters } from "./counters.ts";
+
+/** One epoch as `getLeaderSchedule` tells it. */
+export interface EpochLeaders {
+  readonly epoch: number;
+  /** The epoch's first slot. */
+  readonly firstSlot: number;
+  /** How many slots the epoch has. */
+  readonly slots: number;
+  /** Identity in base58, and its slots counted from the epoch's first. */
+  readonly leaders: ReadonlyMap<string, readonly number[]>;
+}
+
+/** Slots that touch and have one leader; both ends belong to it. */
+export interface Window {
+  readonly identity: string;
+  readonly firstSlot: number;
+  readonly lastSlot: number;
+}
+
+export interface Schedule {
+  /** Takes in an epoch, in place of one with the same number; false when it makes no sense. */
+  setEpoch(epoch: EpochLeaders): boolean;
+  /** The leader's identity; null where the schedule is not known. */
+  leaderAt(slot: number): string | null;
+  /** The window around a slot, at most `WINDOW_SLOTS_MAX` in each direction; null as above. */
+  windowAt(slot: number): Window | null;
+  covers(slot: number): boolean;
+  /** Numbers of the epochs held, ascending. */
+  readonly epochs: readonly number[];
+}
+
+interface HeldEpoch {
+  readonly epoch: number;
+  readonly firstSlot: number;
+  readonly slots: number;
+  /** 1-based places in `identities`; 0 for a slot without a leader. */
+  readonly places: Uint16Array | Uint32Array;
+  readonly identities: readonly string[];
+}
+
+/** A cluster of one leader has one endless window: who asks for it sees this much of it. */
+export const WINDOW_SLOTS_MAX = 64;
+
+export function createSchedule(counters: RouteCounters = createRouteCounters()): Schedule {
+  /** Ascending by epoch, at most EPOCHS_MAX. */
+  let held: readonly HeldEpoch[] = [];
+
+  function leaderAt(slot: number): string | null {
+    for (const epoch of held) {
+      const index = slot - epoch.firstSlot;
+      if (index < 0 || index >= epoch.slots) continue;
+      const place = epoch.places[index] ?? 0;
+      return place === 0 ? null : (epoch.identities[place - 1] ?? null);
+    }
+    return null;
+  }
+
+  return {
+    setEpoch(epoch) {
+      const built = build(epoch, counters);
+      if (built === null) {
+        counters.epochsRefused += 1;
+        return false;
+      }
+      counters.epochsSet += 1;
+      held = [...held.filter((each) => each.epoch !== built.epoch), built]
+        .sort((a, b) => a.epoch - b.epoch)
+        .slice(-EPOCHS_MAX);
+      return true;
+    },
+    leaderAt,
+    windowAt(slot) {
+      const identity = leaderAt(slot);
+      if (identity === null) return null;
+      let firstSlot = slot;
+      while (slot - firstSlot < WINDOW_SLOTS_MAX && leaderAt(firstSlot - 1) === identity) {
+        firstSlot -= 1;
+      }
+      let lastSlot = slot;
+      while (lastSlot - slot < WINDOW_SLOTS_MAX && leaderAt(lastSlot + 1) === identity) {
+        lastSlot += 1;
+      }
+      return { identity, firstSlot, lastSlot };
+    },
+    covers: (slot) => leaderAt(slot) !== null,
+    get epochs() {
+      return held.map((each) => each.epoch);
+    },
+  };
+}
+
+function build(source: EpochLeaders, counters: RouteCounters): HeldEpoch | null {
+  const { epoch, firstSlot, slots, leaders } = source;
+  if (!isCount(epoch) || !isCount(firstSlot) || !isCount(slots)) return null;
+  if (slots === 0 || slots > EPOCH_SLOTS_MAX || leaders.size > slots) return null;
+  const places = leaders.size < 0xffff ? new Uint16Array(slots) : new Uint32Array(slots);
+  const identities: string[] = [];
+  let filled = 0;
+  for (const [identity, indexes] of leaders) {
+    identities.push(identity);
+    for (const index of indexes) {
+      if (!isCount(index) || index >= slots) {
+        counters.scheduleIndexesInvalid += 1;
+        continue;
+      }
+      places[index] = identities.length;
+      filled += 1;
+    }
+  }
+  return filled === 0 ? null : { epoch, firstSlot, slots, places, identities };
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}

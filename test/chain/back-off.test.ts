@@ -1,0 +1,31 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createBackOff } from "../../src/chain/back-off.ts";
+
+describe("the back-off", () => {
+  it("doubles up to its bound and begins anew after a success", () => {
+    const backOff = createBackOff({ firstMs: 500, maxMs: 3000, random: () => 1 });
+    expect([1, 2, 3, 4, 5].map(() => backOff.next())).toEqual([500, 1000, 2000, 3000, 3000]);
+    backOff.reset();
+    expect(backOff.next()).toBe(500);
+  });
+
+  it("keeps at least half of each wait, whatever the dice say", () => {
+    fc.assert(
+      fc.property(fc.array(fc.double({ min: 0, max: 0.999, noNaN: true })), (dice) => {
+        let index = 0;
+        const backOff = createBackOff({
+          firstMs: 100,
+          maxMs: 1600,
+          random: () => dice[index++] ?? 0,
+        });
+        dice.forEach((_, step) => {
+          const full = Math.min(1600, 100 * 2 ** step);
+          const waitMs = backOff.next();
+          expect(waitMs).toBeGreaterThanOrEqual(full / 2);
+          expect(waitMs).toBeLessThanOrEqual(full);
+        });
+      }),
+    );
+  });
+});

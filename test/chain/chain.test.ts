@@ -1,0 +1,260 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { WebSocketServer } from "ws";
+import { type Chain, type ChainOptions, createChain } from "../../src/chain/chain.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createRouter, type Router } from "../../src/route/router.ts";
+import {
+  type ClusterOptions,
+  type ClusterUrls,
+  createSimulatedCluster,
+} from "../../src/sandbox/cluster.ts";
+import { createBlindLedger } from "../../src/sandbox/ledger.ts";
+import { newKeypair } from "../support/transactions.ts";
+
+const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const WAIT = { timeout: 10_000, interval: 20 };
+const LEADERS = [0, 1, 2, 3, 4].map((index) => ({
+  identity: newKeypair(index + 1).address,
+  address: `127.0.0.1:${9000 + index}`,
+}));
+
+const endings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+async function startCluster(options: Partial<ClusterOptions> = {}) {
+  const cluster = await createSimulatedCluster({
+    clock: systemClock,
+    leaders: LEADERS,
+    slotMs: 100,
+    skipShare: 0,
+    epochSlots: 432,
+    ledger: createBlindLedger(),
+    ...options,
+  });
+  endings.push(() => cluster.stop());
+  const urls = await cluster.start();
+  return { cluster, urls };
+}
+
+function startChain(
+  urls: ClusterUrls,
+  options: Partial<ChainOptions> = {},
+): { chain: Chain; router: Router } {
+  const router = createRouter(
+    { clock: systemClock, onPlan: () => undefined },
+    { leaders: 2, warmWindows: 4 },
+  );
+  const chain = createChain(
+    { clock: systemClock, log: SILENT_LOG, router },
+    {
+      ...urls,
+      silenceMs: 600,
+      reconnectMs: 3000,
+      pollMs: 100,
+      retryMsFirst: 50,
+      retryMsMax: 400,
+      epochCheckMsMin: 200,
+      ...options,
+    },
+  );
+  router.start();
+  chain.start();
+  endings.push(() => {
+    chain.stop();
+    router.stop();
+  });
+  return { chain, router };
+}
+
+describe("the chain", () => {
+  it("gives the router slots, this and the next schedule, and contacts", async () => {
+    const { cluster, urls } = await startCluster();
+    const { chain, router } = startChain(urls);
+    await vi.waitFor(() => {
+      expect(chain.status().slots.source).toBe("slotsUpdates");
+      expect(router.status()).toMatchObject({ epochs: [2, 3], contacts: 5, targets: 2 });
+    }, WAIT);
+    const status = chain.status();
+    expect(status.slots.connected).toBe(true);
+    expect(status.schedule.failures + status.contacts.failures).toBe(0);
+    const plan = router.plan;
+    for (const target of plan?.warm ?? []) {
+      expect(cluster.leaderAt(target.slot)).toBe(target.identity);
+      expect(LEADERS).toContainEqual({ identity: target.identity, address: target.address });
+    }
+    await vi.waitFor(() => {
+      expect(Math.abs((router.currentSlot() ?? 0) - cluster.currentSlot())).toBeLessThanOrEqual(1);
+      expect(Math.abs(router.status().slotTimeMs - 100)).toBeLessThan(30);
+    }, WAIT);
+  });
+
+  it("survives a restart of the RPC node, and shows how stale it is meanwhile", async () => {
+    const { cluster, urls } = await startCluster();
+    const { chain, router } = startChain(urls);
+    await vi.waitFor(() => expect(chain.status().slots.source).toBe("slotsUpdates"), WAIT);
+    await vi.waitFor(() => expect(router.plan?.send.length).toBe(2), WAIT);
+    await cluster.stopRpc();
+    await vi.waitFor(() => {
+      const { source, connected, eventAgeMs } = chain.status().slots;
+      expect({ source, connected }).toEqual({ source: "none", connected: false });
+      expect(eventAgeMs).toBeGreaterThan(600);
+      expect(chain.counters.slotPollFailures).toBeGreaterThan(0);
+    }, WAIT);
+    expect(router.status().slotAgeMs).toBeGreaterThan(600);
+    // The slots that pass meanwhile are led by the clock.
+    expect(router.plan?.send.length).toBe(2);
+    expect(await cluster.startRpc()).toEqual(urls);
+    await vi.waitFor(() => expect(chain.status().slots.source).toBe("slotsUpdates"), WAIT);
+    expect(chain.counters.socketsOpened).toBeGreaterThanOrEqual(2);
+    await vi.waitFor(() => {
+      expect(Math.abs((router.currentSlot() ?? 0) - cluster.currentSlot())).toBeLessThanOrEqual(2);
+    }, WAIT);
+  });
+
+  it("starts before the node does", async () => {
+    const { cluster, urls } = await startCluster();
+    await cluster.stopRpc();
+    const { chain, router } = startChain(urls);
+    await vi.waitFor(() => expect(chain.status().schedule.failures).toBeGreaterThan(1), WAIT);
+    expect(router.plan).toBeNull();
+    await cluster.startRpc();
+    await vi.waitFor(() => {
+      expect(chain.status().slots.source).toBe("slotsUpdates");
+      expect(router.plan?.send.length).toBe(2);
+    }, WAIT);
+  });
+
+  it.each([
+    ["refuses slot updates", { slotsUpdates: "unsupported" }, "slot"],
+    ["is silent with slot updates", { slotsUpdates: "silent" }, "slot"],
+    ["refuses both feeds", { slotsUpdates: "unsupported", slots: "unsupported" }, "polling"],
+    ["is silent with both feeds", { slotsUpdates: "silent", slots: "silent" }, "polling"],
+  ] as const)("follows a node that %s", async (_, vices, source) => {
+    const { cluster, urls } = await startCluster();
+    cluster.behave(vices);
+    const { chain, router } = startChain(urls);
+    await vi.waitFor(() => {
+      expect(chain.status().slots.source).toBe(source);
+      expect(chain.counters.slotEvents + chain.counters.slotPolls).toBeGreaterThan(8);
+      expect(Math.abs((router.currentSlot() ?? 0) - cluster.currentSlot())).toBeLessThanOrEqual(2);
+    }, WAIT);
+  });
+
+  it("is not led astray by shreds of a far future", async () => {
+    const { cluster, urls } = await startCluster();
+    cluster.behave({ bogusSlotsAhead: 1_000_000 });
+    const { router } = startChain(urls);
+    await vi.waitFor(() => {
+      expect(router.counters.slotEventsFarAhead).toBeGreaterThan(3);
+    }, WAIT);
+    await vi.waitFor(() => {
+      expect(Math.abs((router.currentSlot() ?? 0) - cluster.currentSlot())).toBeLessThanOrEqual(2);
+    }, WAIT);
+  });
+
+  it("goes over the end of an epoch without a gap", async () => {
+    const { urls } = await startCluster({ epochSlots: 24 });
+    const { router } = startChain(urls);
+    await vi.waitFor(() => expect(router.plan?.send.length).toBe(2), WAIT);
+    const gaps: number[] = [];
+    await vi.waitFor(() => {
+      if (!router.status().scheduleCovers) gaps.push(router.status().slot ?? 0);
+      expect(router.status().epochs).toEqual([3, 4, 5]);
+    }, WAIT);
+    expect(gaps).toEqual([]);
+  });
+
+  it("is not harmed by a node that sends nonsense", async () => {
+    const server = createServer((_request, response) => response.end('{"result":7}'));
+    const sockets = new WebSocketServer({ server });
+    const heard: string[] = [];
+    sockets.on("connection", (socket) => {
+      socket.on("message", (data) => {
+        heard.push(String(data));
+        const { id } = JSON.parse(String(data)) as { id: number };
+        const update = (result: unknown) =>
+          JSON.stringify({ method: "slotsUpdatesNotification", params: { result } });
+        socket.send(JSON.stringify({ jsonrpc: "2.0", id, result: 1 }));
+        for (const nonsense of [
+          "null",
+          "7",
+          "[]",
+          "{",
+          '{"notification":"slotNotification"}',
+          '{"method":"slotNotification"}',
+          '{"method":"slotsUpdatesNotification","params":null}',
+          update(null),
+          update({ type: "constructor", slot: 4 }),
+          update({ type: "somethingNew", slot: 5 }),
+          update({ type: "firstShredReceived", slot: "x" }),
+          update({ type: "firstShredReceived" }),
+          update({ type: "firstShredReceived", slot: 42 }),
+        ]) {
+          socket.send(nonsense);
+        }
+      });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    endings.push(() => {
+      for (const socket of sockets.clients) socket.terminate();
+      server.close();
+      server.closeAllConnections();
+    });
+    const { port } = server.address() as AddressInfo;
+    const at = `127.0.0.1:${port}`;
+    const { chain, router } = startChain({ rpcUrl: `http://${at}`, wsUrl: `ws://${at}` });
+    await vi.waitFor(() => expect(router.counters.slotEvents).toBeGreaterThan(0), WAIT);
+    expect(router.currentSlot()).toBeGreaterThanOrEqual(42);
+    expect(router.counters).toMatchObject({ slotEvents: 1, slotEventsInvalid: 3 });
+    await vi.waitFor(() => expect(chain.status().contacts.failures).toBeGreaterThan(1), WAIT);
+    expect(heard.length).toBeGreaterThan(0);
+  });
+
+  it("gives up an answer that does not come in time", async () => {
+    const server = createServer(() => undefined);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    endings.push(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const { port } = server.address() as AddressInfo;
+    const at = `127.0.0.1:${port}`;
+    const urls = { rpcUrl: `http://${at}`, wsUrl: `ws://${at}` };
+    const { chain } = startChain(urls, { timeoutMs: 100 });
+    await vi.waitFor(() => expect(chain.status().contacts.failures).toBeGreaterThan(1), WAIT);
+    expect(chain.counters.slotPollFailures).toBeGreaterThan(0);
+  });
+
+  it.each(["while it runs", "while the node is away"])(
+    "lets the process end after stop, %s",
+    async (when) => {
+      const { cluster, urls } = await startCluster();
+      if (when === "while the node is away") await cluster.stopRpc();
+      const script = fileURLToPath(new URL("./chain-exit.fixture.ts", import.meta.url));
+      const child = spawn(
+        process.execPath,
+        ["--import", "tsx", script, urls.rpcUrl, urls.wsUrl, when],
+        { stdio: ["ignore", "pipe", "pipe"] },
+      );
+      endings.push(() => child.kill("SIGKILL"));
+      let said = "";
+      child.stdout.on("data", (chunk) => {
+        said += String(chunk);
+      });
+      child.stderr.on("data", (chunk) => {
+        said += String(chunk);
+      });
+      const [code] = (await once(child, "exit")) as [number | null];
+      expect({ code, said }).toEqual({ code: 0, said: "stopped\n" });
+    },
+  );
+});

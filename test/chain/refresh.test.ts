@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { createRefresh } from "../../src/chain/refresh.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+/** Lets the promises that are settled already run their course. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+}
+
+function setUp(outcomes: (number | Error)[]) {
+  const clock = createFakeClock();
+  const failures: number[] = [];
+  let calls = 0;
+  const refresh = createRefresh({
+    clock,
+    backOff: { firstMs: 100, maxMs: 400, random: () => 1 },
+    async act() {
+      const outcome = outcomes[calls] ?? 1000;
+      calls += 1;
+      if (outcome instanceof Error) throw outcome;
+      return outcome;
+    },
+    onFailure: (_error, count) => failures.push(count),
+  });
+  return { clock, refresh, failures, calls: () => calls };
+}
+
+describe("a refresh", () => {
+  it("does its thing at once and then when the last success said", async () => {
+    const { clock, refresh, calls } = setUp([700, 300]);
+    expect(refresh.status()).toEqual({ ageMs: null, failures: 0 });
+    refresh.start();
+    await settle();
+    expect(calls()).toBe(1);
+    clock.advance(699);
+    await settle();
+    expect(calls()).toBe(1);
+    expect(refresh.status()).toEqual({ ageMs: 699, failures: 0 });
+    clock.advance(1);
+    await settle();
+    expect(calls()).toBe(2);
+    refresh.stop();
+  });
+
+  it("backs off while it fails, keeps the age of the last success, and recovers", async () => {
+    const fault = new Error("away");
+    const { clock, refresh, failures, calls } = setUp([50, fault, fault, fault, fault, 900]);
+    refresh.start();
+    for (const waitMs of [50, 100, 200, 400, 400]) {
+      await settle();
+      clock.advance(waitMs);
+    }
+    expect(refresh.status()).toEqual({ ageMs: 1150, failures: 4 });
+    await settle();
+    expect(failures).toEqual([1, 2, 3, 4]);
+    expect(calls()).toBe(6);
+    expect(refresh.status()).toEqual({ ageMs: 0, failures: 0 });
+    refresh.stop();
+  });
+
+  it("leaves nothing behind when it is stopped, even in the middle of a try", async () => {
+    const { clock, refresh, failures, calls } = setUp([new Error("away")]);
+    refresh.start();
+    refresh.stop();
+    await settle();
+    expect(clock.pending).toBe(0);
+    expect(failures).toEqual([]);
+    expect(calls()).toBe(1);
+  });
+});

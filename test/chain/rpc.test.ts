@@ -1,0 +1,237 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { WebSocketServer } from "ws";
+import { createRpc, type FeedEvents, type Rpc } from "../../src/chain/rpc.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { RPC_ANSWER_BYTES_MAX } from "../../src/core/limits.ts";
+
+const WAIT = { timeout: 10_000, interval: 10 };
+const endings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+interface Call {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** A node that answers each method with what is set for it. */
+async function setUp(results: Record<string, unknown> = {}, timeoutMs = 2000) {
+  const calls: Call[] = [];
+  let raw: ((response: ServerResponse) => void) | null = null;
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += String(chunk);
+    const { id, method, params } = JSON.parse(body) as Call & { id: string };
+    calls.push({ method, params });
+    if (raw !== null) return raw(response);
+    const result = results[method];
+    const answer =
+      result instanceof Error ? { error: { code: 1, message: result.message } } : { result };
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  endings.push(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  const options = { rpcUrl: `http://127.0.0.1:${port}`, wsUrl: `ws://127.0.0.1:${port}` };
+  const rpc: Rpc = createRpc(systemClock, { ...options, timeoutMs });
+  endings.push(() => rpc.close());
+  const answerWith = (act: (response: ServerResponse) => void) => {
+    raw = act;
+  };
+  return { server, rpc, calls, answerWith };
+}
+
+describe("the RPC client", () => {
+  it("asks for the processed slot", async () => {
+    const { rpc, calls } = await setUp({ getSlot: 42 });
+    expect(await rpc.slot()).toBe(42);
+    expect(calls).toEqual([{ method: "getSlot", params: [{ commitment: "processed" }] }]);
+  });
+
+  it("places this epoch and the next, also where epochs still grow", async () => {
+    const { rpc } = await setUp({
+      getEpochSchedule: {
+        slotsPerEpoch: 8192,
+        leaderScheduleSlotOffset: 8192,
+        warmup: true,
+        firstNormalEpoch: 8,
+        firstNormalSlot: 8160,
+      },
+      getEpochInfo: { absoluteSlot: 40, blockHeight: 1, epoch: 1, slotIndex: 8, slotsInEpoch: 64 },
+    });
+    expect(await rpc.epochs()).toEqual({
+      slot: 40,
+      current: { epoch: 1, firstSlot: 32, slots: 64 },
+      next: { epoch: 2, firstSlot: 96, slots: 128 },
+    });
+  });
+
+  it("asks for the leaders of the epoch of a slot, and takes null for not known yet", async () => {
+    const results: Record<string, unknown> = { getLeaderSchedule: { A: [0, 1], B: [2] } };
+    const { rpc, calls } = await setUp(results);
+    expect(await rpc.leaders(96)).toEqual(
+      new Map([
+        ["A", [0, 1]],
+        ["B", [2]],
+      ]),
+    );
+    expect(calls).toEqual([{ method: "getLeaderSchedule", params: [96] }]);
+    results["getLeaderSchedule"] = null;
+    expect(await rpc.leaders(96)).toBeNull();
+    results["getLeaderSchedule"] = { A: 7 };
+    await expect(rpc.leaders(96)).rejects.toThrow(/no list/);
+  });
+
+  it("reads the QUIC addresses of nodes whose other addresses are null or missing", async () => {
+    const { rpc } = await setUp({
+      getClusterNodes: [
+        { pubkey: "A", gossip: null, tpu: null, tpuQuic: "10.0.0.1:8009", version: null },
+        { pubkey: "B", tpuQuic: null },
+        { pubkey: "C" },
+        { tpuQuic: "10.0.0.4:8009" },
+        null,
+      ],
+    });
+    expect(await rpc.contacts()).toEqual([
+      { identity: "A", address: "10.0.0.1:8009" },
+      { identity: "B", address: null },
+      { identity: "C", address: null },
+    ]);
+  });
+
+  it("fails with the node's own words", async () => {
+    const { rpc } = await setUp({ getClusterNodes: new Error("node is behind") });
+    await expect(rpc.contacts()).rejects.toThrow("getClusterNodes: node is behind");
+  });
+
+  it("fails at once where the node limits it, without tries of its own", async () => {
+    const { rpc, calls, answerWith } = await setUp();
+    answerWith((response) => response.writeHead(429).end("slow down"));
+    await expect(rpc.slot()).rejects.toThrow(/429/);
+    expect(calls).toHaveLength(1);
+  });
+
+  it("does not read an answer without end", async () => {
+    const { rpc, answerWith } = await setUp();
+    answerWith((response) => {
+      const chunk = Buffer.alloc(1024 * 1024, " ");
+      const more = (): void => {
+        while (!response.destroyed && response.write(chunk));
+        if (!response.destroyed) response.once("drain", more);
+      };
+      more();
+    });
+    await expect(rpc.contacts()).rejects.toThrow(String(RPC_ANSWER_BYTES_MAX));
+  });
+
+  it("says how long it has waited for an answer that does not come", async () => {
+    const { rpc, answerWith } = await setUp({}, 50);
+    answerWith((response) => response.write("{"));
+    await expect(rpc.contacts()).rejects.toThrow("no answer in 50 ms");
+  });
+
+  it("ends requests in hand when it is closed", async () => {
+    const { rpc, answerWith } = await setUp();
+    let arrived = false;
+    answerWith(() => {
+      arrived = true;
+    });
+    const failing = expect(rpc.slot()).rejects.toThrow();
+    await vi.waitFor(() => expect(arrived).toBe(true), WAIT);
+    rpc.close();
+    await failing;
+  });
+});
+
+describe("a feed of the RPC client", () => {
+  async function openFeed(answer: (method: string) => object) {
+    const { server, rpc } = await setUp();
+    const sockets = new WebSocketServer({ server });
+    const asked: string[] = [];
+    sockets.on("connection", (socket) => {
+      socket.on("message", (data) => {
+        const { id, method } = JSON.parse(String(data)) as { id: number; method: string };
+        asked.push(method);
+        socket.send(JSON.stringify({ jsonrpc: "2.0", id, ...answer(method) }));
+      });
+    });
+    endings.push(() => {
+      for (const socket of sockets.clients) socket.terminate();
+    });
+    const seen: string[] = [];
+    const events: FeedEvents = {
+      opened: () => void seen.push("opened"),
+      event: (feed, kind, slot) => void seen.push(`${feed} ${kind} ${slot}`),
+      closed: () => void seen.push("closed"),
+    };
+    const feed = rpc.openFeed(events);
+    endings.push(() => feed.end());
+    await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
+    const say = (method: string, result: unknown) => {
+      for (const socket of sockets.clients) {
+        socket.send(
+          JSON.stringify({ jsonrpc: "2.0", method, params: { result, subscription: 1 } }),
+        );
+      }
+    };
+    return { feed, seen, asked, sockets, say };
+  }
+
+  it("tells refused subscriptions from accepted ones, and asks once", async () => {
+    const { feed, asked } = await openFeed((method) =>
+      method === "slotSubscribe" ? { result: 1 } : { error: { code: -32601, message: "no" } },
+    );
+    expect(await feed.subscribe("slotsUpdates")).toBe(false);
+    expect(await feed.subscribe("slot")).toBe(true);
+    expect(asked).toEqual(["slotsUpdatesSubscribe", "slotSubscribe"]);
+  });
+
+  it("maps what a node says to starts and ends", async () => {
+    const { seen, say } = await openFeed(() => ({ result: 1 }));
+    for (const type of ["firstShredReceived", "createdBank", "completed", "frozen", "root", "x"]) {
+      say("slotsUpdatesNotification", { type, slot: 7, timestamp: 1 });
+    }
+    say("slotNotification", { slot: 8, parent: 7, root: 1 });
+    await vi.waitFor(() => expect(seen.at(-1)).toBe("slot start 8"), WAIT);
+    expect(seen.slice(1)).toEqual([
+      "slotsUpdates start 7",
+      "slotsUpdates start 7",
+      "slotsUpdates end 7",
+      "slotsUpdates end 7",
+      "slot start 8",
+    ]);
+  });
+
+  it("tells once that the connection ended, and does not come back by itself", async () => {
+    const { seen, sockets } = await openFeed(() => ({ result: 1 }));
+    for (const socket of sockets.clients) socket.terminate();
+    await vi.waitFor(() => expect(seen).toEqual(["opened", "closed"]), WAIT);
+    await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
+  });
+
+  it("says nothing after its end", async () => {
+    const { feed, seen, sockets } = await openFeed(() => ({ result: 1 }));
+    feed.end();
+    await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
+    expect(seen).toEqual(["opened"]);
+  });
+
+  it("tells of a connection that could not be opened", async () => {
+    const { server, rpc } = await setUp();
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+    const seen: string[] = [];
+    const events = { opened: () => seen.push("opened"), closed: () => seen.push("closed") };
+    rpc.openFeed({ ...events, event: () => undefined });
+    await vi.waitFor(() => expect(seen).toEqual(["closed"]), WAIT);
+  });
+});

@@ -1,0 +1,216 @@
+import { describe, expect, it } from "vitest";
+import { createChainCounters } from "../../src/chain/counters.ts";
+import type { FeedEvents, FeedName } from "../../src/chain/rpc.ts";
+import { createSlotFeed } from "../../src/chain/slot-feed.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+}
+
+/** A feed on a node that does as it is told. */
+function setUp(refused: readonly FeedName[] = []) {
+  const clock = createFakeClock();
+  const counters = createChainCounters();
+  const taken: string[] = [];
+  const sessions: { events: FeedEvents; asked: FeedName[]; ended: boolean }[] = [];
+  const node = { slot: 100 as number | null };
+  const feed = createSlotFeed(
+    {
+      clock,
+      counters,
+      log: SILENT_LOG,
+      backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
+      target: { slotEvent: (kind, slot) => void taken.push(`${kind} ${slot}`) },
+      rpc: {
+        async slot() {
+          if (node.slot === null) throw new Error("away");
+          return node.slot;
+        },
+        openFeed(events) {
+          const session = { events, asked: [] as FeedName[], ended: false };
+          sessions.push(session);
+          return {
+            async subscribe(name) {
+              session.asked.push(name);
+              return !refused.includes(name);
+            },
+            end: () => {
+              session.ended = true;
+            },
+          };
+        },
+      },
+    },
+    { silenceMs: 2000, reconnectMs: 20_000, pollMs: 400 },
+  );
+  const session = () => {
+    const last = sessions.at(-1);
+    if (last === undefined) throw new Error("no connection was opened");
+    return last;
+  };
+  const advance = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += 100) {
+      clock.advance(100);
+      await settle();
+    }
+  };
+  return { clock, counters, taken, sessions, node, feed, session, advance };
+}
+
+describe("the slot feed", () => {
+  it("asks for the first slot at once, and only once while events come", async () => {
+    const { feed, taken, session, advance } = setUp();
+    feed.start();
+    await settle();
+    expect(taken).toEqual(["polled 100"]);
+    session().events.opened();
+    for (let slot = 101; slot < 130; slot += 1) {
+      session().events.event("slotsUpdates", "start", slot);
+      await advance(300);
+    }
+    expect(taken.filter((each) => each.startsWith("polled"))).toHaveLength(1);
+    expect(session().asked).toEqual(["slotsUpdates"]);
+    expect(feed.status()).toEqual({ source: "slotsUpdates", connected: true, eventAgeMs: 300 });
+    feed.stop();
+  });
+
+  it("asks for the first slot until it has it", async () => {
+    const { feed, taken, node, advance, counters } = setUp();
+    node.slot = null;
+    feed.start();
+    await advance(1500);
+    expect(taken).toEqual([]);
+    expect(counters.slotPollFailures).toBeGreaterThan(1);
+    node.slot = 7;
+    await advance(2000);
+    expect(taken[0]).toBe("polled 7");
+    feed.stop();
+  });
+
+  it("takes slot notifications where updates are refused", async () => {
+    const { feed, session, counters } = setUp(["slotsUpdates"]);
+    feed.start();
+    session().events.opened();
+    await settle();
+    expect(session().asked).toEqual(["slotsUpdates", "slot"]);
+    session().events.event("slot", "start", 101);
+    expect(feed.status().source).toBe("slot");
+    expect(counters.subscriptionsRefused).toBe(1);
+    feed.stop();
+  });
+
+  it("polls at once where both are refused", async () => {
+    const { feed, session, advance, taken } = setUp(["slotsUpdates", "slot"]);
+    feed.start();
+    session().events.opened();
+    await advance(1700);
+    expect(taken.length).toBeGreaterThanOrEqual(4);
+    expect(feed.status()).toMatchObject({ source: "polling", connected: true });
+    feed.stop();
+  });
+
+  it("adds slot notifications and polling when updates stay silent", async () => {
+    const { feed, session, advance, taken, counters } = setUp();
+    feed.start();
+    session().events.opened();
+    await advance(2600);
+    expect(session().asked).toEqual(["slotsUpdates", "slot"]);
+    expect(feed.status().source).toBe("polling");
+    session().events.event("slot", "start", 109);
+    await settle();
+    const polls = counters.slotPolls;
+    for (let slot = 110; slot < 120; slot += 1) {
+      session().events.event("slot", "start", slot);
+      await advance(300);
+    }
+    expect(counters.slotPolls).toBe(polls);
+    expect(taken.at(-1)).toBe("start 119");
+    feed.stop();
+  });
+
+  it("opens a silent connection anew, with back-off", async () => {
+    const { feed, session, sessions, advance, counters } = setUp();
+    feed.start();
+    session().events.opened();
+    await advance(20_600);
+    expect(sessions[0]?.ended).toBe(true);
+    expect(sessions).toHaveLength(1);
+    await advance(500);
+    expect(sessions).toHaveLength(2);
+    expect(counters.socketsSilent).toBe(1);
+    feed.stop();
+  });
+
+  it("gives up a connection that never opens", async () => {
+    const { feed, sessions, advance } = setUp();
+    feed.start();
+    await advance(22_000);
+    expect(sessions[0]?.ended).toBe(true);
+    expect(sessions).toHaveLength(2);
+    feed.stop();
+  });
+
+  it("comes back later each time, and soon again after an event", async () => {
+    const { feed, session, sessions, advance } = setUp();
+    feed.start();
+    session().events.opened();
+    session().events.event("slotsUpdates", "start", 101);
+    for (const waitMs of [500, 1000, 2000, 4000, 8000, 8000]) {
+      const before = sessions.length;
+      session().events.closed();
+      await advance(waitMs - 100);
+      expect(sessions).toHaveLength(before);
+      await advance(100);
+      expect(sessions).toHaveLength(before + 1);
+    }
+    session().events.opened();
+    session().events.event("slotsUpdates", "start", 300);
+    session().events.closed();
+    const before = sessions.length;
+    await advance(500);
+    expect(sessions).toHaveLength(before + 1);
+    feed.stop();
+  });
+
+  it("ignores what an old connection still says", async () => {
+    const { feed, session, advance, taken } = setUp();
+    feed.start();
+    await settle();
+    const old = session();
+    old.events.opened();
+    old.events.closed();
+    await advance(500);
+    old.events.event("slotsUpdates", "start", 999);
+    old.events.closed();
+    expect(taken).not.toContain("start 999");
+    feed.stop();
+  });
+
+  it("tells that nothing comes while the node is away", async () => {
+    const { feed, session, node, advance } = setUp();
+    feed.start();
+    session().events.opened();
+    session().events.event("slotsUpdates", "start", 101);
+    node.slot = null;
+    session().events.closed();
+    await advance(10_000);
+    const status = feed.status();
+    expect(status).toMatchObject({ source: "none", connected: false });
+    expect(status.eventAgeMs).toBeGreaterThanOrEqual(9_900);
+    feed.stop();
+  });
+
+  it("leaves no timer and no connection behind when stopped", async () => {
+    const { feed, clock, session, advance } = setUp(["slotsUpdates", "slot"]);
+    feed.start();
+    session().events.opened();
+    await advance(3000);
+    feed.stop();
+    await settle();
+    expect(session().ended).toBe(true);
+    expect(clock.pending).toBe(0);
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { CONTACTS_MAX } from "../../src/core/limits.ts";
+import { createContacts } from "../../src/route/contacts.ts";
+import { createRouteCounters } from "../../src/route/counters.ts";
+
+describe("the contacts", () => {
+  it("give the address of an identity and are replaced as a whole", () => {
+    const contacts = createContacts();
+    contacts.replace([{ identity: "A", address: "10.0.0.1:8009" }]);
+    expect(contacts.address("A")).toBe("10.0.0.1:8009");
+    contacts.replace([{ identity: "B", address: "[2001:db8::1]:8009" }]);
+    expect(contacts.address("A")).toBeNull();
+    expect(contacts.address("B")).toBe("[2001:db8::1]:8009");
+    expect(contacts.size).toBe(1);
+  });
+
+  it("leave out nodes without an address, which is not counted as a fault", () => {
+    const counters = createRouteCounters();
+    const contacts = createContacts(counters);
+    contacts.replace([{ identity: "A", address: null }]);
+    expect(contacts.address("A")).toBeNull();
+    expect(counters.contactsInvalid).toBe(0);
+  });
+
+  it.each([
+    "",
+    ":8009",
+    "10.0.0.1",
+    "10.0.0.1:",
+    "10.0.0.1:0",
+    "10.0.0.1:08009",
+    "10.0.0.1:65536",
+    "10.0.0.1:80a",
+    "10.0.0.256:8009",
+    "0.0.0.0:8009",
+    "[::]:8009",
+    "::1:8009",
+    "[::1:8009",
+    "[fe80::1%eth0]:8009",
+    "leader.example:8009",
+  ])("skip and count %j", (address) => {
+    const counters = createRouteCounters();
+    const contacts = createContacts(counters);
+    contacts.replace([
+      { identity: "A", address },
+      { identity: "B", address: "10.0.0.2:65535" },
+    ]);
+    expect(contacts.size).toBe(1);
+    expect(contacts.address("B")).toBe("10.0.0.2:65535");
+    expect(counters.contactsInvalid).toBe(1);
+  });
+
+  it("are bounded", () => {
+    const counters = createRouteCounters();
+    const contacts = createContacts(counters);
+    contacts.replace(
+      Array.from({ length: CONTACTS_MAX + 2 }, (_, index) => ({
+        identity: `id${index}`,
+        address: "10.0.0.1:8009",
+      })),
+    );
+    expect(contacts.size).toBe(CONTACTS_MAX);
+    expect(counters.contactsOverflow).toBe(2);
+  });
+});

@@ -1,0 +1,115 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { SEND_SLOTS_AHEAD_MAX } from "../../src/core/limits.ts";
+import { makePlan, samePlan } from "../../src/route/planner.ts";
+
+/** A schedule from slot 0 on, four slots a letter, and addresses for the letters given. */
+function setUp(order: string, addresses: Record<string, string>) {
+  return {
+    schedule: { leaderAt: (slot: number) => order[Math.floor(slot / 4)] ?? null },
+    contacts: { address: (identity: string) => addresses[identity] ?? null },
+  };
+}
+
+const ALL = Object.fromEntries([..."ABCDEFGH"].map((id, i) => [id, `10.0.0.${i + 1}:8009`]));
+
+function identities(targets: readonly { identity: string }[]): string {
+  return targets.map((target) => target.identity).join("");
+}
+
+describe("a plan", () => {
+  it("sends to the current leader and the next ones, and warms those after", () => {
+    const plan = makePlan({ slot: 5, leaders: 2, warmWindows: 4, ...setUp("ABCDEF", ALL) });
+    expect(plan.slot).toBe(5);
+    expect(plan.send).toEqual([
+      { identity: "B", address: "10.0.0.2:8009", slot: 5 },
+      { identity: "C", address: "10.0.0.3:8009", slot: 8 },
+    ]);
+    expect(identities(plan.warm)).toBe("BCDE");
+  });
+
+  it("moves on in the first slot of the next window, not before", () => {
+    const at = (slot: number) =>
+      identities(makePlan({ slot, leaders: 2, warmWindows: 2, ...setUp("ABC", ALL) }).send);
+    expect(at(3)).toBe("AB");
+    expect(at(4)).toBe("BC");
+  });
+
+  it("counts windows of one leader that touch, or come again, once", () => {
+    const plan = makePlan({ slot: 0, leaders: 3, warmWindows: 3, ...setUp("AABABC", ALL) });
+    expect(plan.send.map((target) => target.slot)).toEqual([0, 8]);
+    expect(identities(plan.warm)).toBe("ABC");
+  });
+
+  it("passes over leaders without an address", () => {
+    const { A, C, D } = ALL as Record<"A" | "C" | "D", string>;
+    const plan = makePlan({ slot: 0, leaders: 2, warmWindows: 3, ...setUp("ABCD", { A, C, D }) });
+    expect(identities(plan.send)).toBe("AC");
+    expect(identities(plan.warm)).toBe("ACD");
+  });
+
+  it("merges leaders behind one address and takes the next for the other place", () => {
+    const shared = { ...ALL, B: "10.0.0.1:8009" };
+    const plan = makePlan({ slot: 0, leaders: 2, warmWindows: 2, ...setUp("ABC", shared) });
+    expect(identities(plan.send)).toBe("AC");
+  });
+
+  it("does not send to a leader whose turn is too far away to keep what it gets", () => {
+    const { A, F } = ALL as Record<"A" | "F", string>;
+    const options = { leaders: 2, warmWindows: 2, ...setUp("ABCDEF", { A, F }) };
+    expect(identities(makePlan({ slot: 0, ...options }).send)).toBe("A");
+    expect(identities(makePlan({ slot: 0, ...options }).warm)).toBe("AF");
+    expect(identities(makePlan({ slot: 20 - SEND_SLOTS_AHEAD_MAX, ...options }).send)).toBe("AF");
+  });
+
+  it("is empty where nothing is known, and ends where the schedule ends", () => {
+    expect(makePlan({ slot: 99, leaders: 2, warmWindows: 6, ...setUp("AB", ALL) })).toEqual({
+      slot: 99,
+      send: [],
+      warm: [],
+    });
+    expect(makePlan({ slot: 0, leaders: 2, warmWindows: 6, ...setUp("AB", {}) }).send).toEqual([]);
+    const last = makePlan({ slot: 4, leaders: 2, warmWindows: 6, ...setUp("AB", ALL) });
+    expect(identities(last.send)).toBe("B");
+  });
+
+  it("warms at least those it sends to", () => {
+    const plan = makePlan({ slot: 0, leaders: 3, warmWindows: 1, ...setUp("ABCD", ALL) });
+    expect(identities(plan.send)).toBe("ABC");
+    expect(identities(plan.warm)).toBe("ABC");
+  });
+
+  it("names no address twice, sends to a head of what it warms, and is deterministic", () => {
+    const order = fc.string({ unit: fc.constantFrom(..."ABCDEFGH"), maxLength: 80 });
+    const table = fc.dictionary(
+      fc.constantFrom(..."ABCDEFGH"),
+      fc.constantFrom("10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"),
+    );
+    fc.assert(
+      fc.property(order, table, fc.nat(300), fc.integer({ min: 1, max: 6 }), (o, t, slot, n) => {
+        const input = { slot, leaders: n, warmWindows: 6, ...setUp(o, t) };
+        const plan = makePlan(input);
+        const addresses = plan.warm.map((target) => target.address);
+        expect(new Set(addresses).size).toBe(addresses.length);
+        expect(plan.warm.slice(0, plan.send.length)).toEqual(plan.send);
+        expect(plan.send.length).toBeLessThanOrEqual(n);
+        for (const target of plan.warm) {
+          expect(input.schedule.leaderAt(target.slot)).toBe(target.identity);
+          expect(t[target.identity]).toBe(target.address);
+        }
+        expect(samePlan(plan, makePlan(input))).toBe(true);
+      }),
+    );
+  });
+});
+
+describe("two plans", () => {
+  it("are the same only with the same slot and the same targets", () => {
+    const make = (slot: number, addresses = ALL) =>
+      makePlan({ slot, leaders: 2, warmWindows: 3, ...setUp("ABCD", addresses) });
+    expect(samePlan(make(0), make(0))).toBe(true);
+    expect(samePlan(make(0), make(1))).toBe(false);
+    expect(samePlan(make(0), make(0, { ...ALL, C: "10.9.9.9:1" }))).toBe(false);
+    expect(samePlan(make(0), make(0, { A: "10.0.0.1:8009" }))).toBe(false);
+  });
+});

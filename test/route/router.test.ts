@@ -1,0 +1,144 @@
+import { describe, expect, it } from "vitest";
+import type { Plan } from "../../src/core/flow.ts";
+import { createRouter } from "../../src/route/router.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+function setUp() {
+  const clock = createFakeClock();
+  const plans: (Plan | null)[] = [];
+  const router = createRouter(
+    { clock, onPlan: (plan) => plans.push(plan) },
+    { leaders: 2, warmWindows: 3 },
+  );
+  return { clock, plans, router };
+}
+
+function epochOf(epoch: number, firstSlot: number, order: string) {
+  const leaders = new Map<string, number[]>();
+  [...order].forEach((identity, window) => {
+    const indexes = leaders.get(identity) ?? [];
+    for (let slot = 0; slot < 4; slot += 1) indexes.push(window * 4 + slot);
+    leaders.set(identity, indexes);
+  });
+  return { epoch, firstSlot, slots: order.length * 4, leaders };
+}
+
+const CONTACTS = [..."ABCDEF"].map((identity, index) => ({
+  identity,
+  address: `10.0.0.${index + 1}:8009`,
+}));
+
+const sendOf = (plan: Plan | null | undefined): string =>
+  plan?.send.map((target) => target.identity).join("") ?? "none";
+
+describe("the router", () => {
+  it("has no plan until the slot is known, whatever comes first", () => {
+    const { router, plans } = setUp();
+    router.start();
+    router.setEpoch(epochOf(1, 100, "ABC"));
+    router.setContacts(CONTACTS);
+    expect(router.plan).toBeNull();
+    expect(router.currentSlot()).toBeNull();
+    router.slotEvent("polled", 100);
+    expect(sendOf(router.plan)).toBe("AB");
+    expect(plans).toEqual([router.plan]);
+    router.stop();
+  });
+
+  it("publishes a plan for each slot, also for those that pass without an event", () => {
+    const { clock, router, plans } = setUp();
+    router.start();
+    router.setEpoch(epochOf(1, 100, "ABCDEF"));
+    router.setContacts(CONTACTS);
+    router.slotEvent("polled", 100);
+    clock.advance(1010);
+    expect(router.currentSlot()).toBe(104);
+    expect(plans.map((plan) => plan?.slot)).toEqual([100, 101, 102, 103, 104]);
+    expect(sendOf(router.plan)).toBe("BC");
+    router.stop();
+  });
+
+  it("does not publish again what has not changed", () => {
+    const { router, plans } = setUp();
+    router.setEpoch(epochOf(1, 100, "ABCDEF"));
+    router.setContacts(CONTACTS);
+    router.slotEvent("start", 100);
+    router.slotEvent("start", 100);
+    router.setContacts([...CONTACTS]);
+    router.setContacts(CONTACTS.filter((contact) => contact.identity !== "F"));
+    expect(plans).toHaveLength(1);
+    router.setContacts(CONTACTS.filter((contact) => contact.identity !== "B"));
+    expect(plans).toHaveLength(2);
+    expect(sendOf(router.plan)).toBe("AC");
+  });
+
+  it("goes over the end of an epoch into the next one", () => {
+    const { clock, router } = setUp();
+    router.start();
+    router.setContacts(CONTACTS);
+    router.setEpoch(epochOf(1, 100, "AB"));
+    router.slotEvent("start", 104);
+    expect(sendOf(router.plan)).toBe("B");
+    router.setEpoch(epochOf(2, 108, "CD"));
+    expect(sendOf(router.plan)).toBe("BC");
+    clock.advance(1001);
+    expect(sendOf(router.plan)).toBe("CD");
+    clock.advance(2000);
+    expect(router.status()).toMatchObject({ slot: 116, scheduleCovers: false, targets: 0 });
+    expect(router.plan?.send).toEqual([]);
+    router.stop();
+  });
+
+  it("ends the plan when the feed is silent too long, until the next event", () => {
+    const { clock, router, plans } = setUp();
+    router.start();
+    router.setContacts(CONTACTS);
+    router.setEpoch(epochOf(1, 0, "ABCDEF".repeat(50)));
+    router.slotEvent("start", 0);
+    clock.advance(61_000);
+    expect(router.plan).toBeNull();
+    expect(plans.at(-1)).toBeNull();
+    expect(clock.pending).toBe(0);
+    router.slotEvent("start", 250);
+    expect(router.plan?.slot).toBe(250);
+    router.stop();
+  });
+
+  it("tells its state", () => {
+    const { clock, router } = setUp();
+    expect(router.status()).toEqual({
+      slot: null,
+      slotTimeMs: 250,
+      slotAgeMs: null,
+      scheduleCovers: false,
+      epochs: [],
+      contacts: 0,
+      targets: 0,
+    });
+    router.setContacts(CONTACTS);
+    router.setEpoch(epochOf(1, 0, "ABC"));
+    router.slotEvent("start", 0);
+    clock.advance(120);
+    expect(router.status()).toEqual({
+      slot: 0,
+      slotTimeMs: 250,
+      slotAgeMs: 120,
+      scheduleCovers: true,
+      epochs: [1],
+      contacts: 6,
+      targets: 2,
+    });
+    expect(router.counters).toMatchObject({ slotEvents: 1, epochsSet: 1, plansPublished: 1 });
+  });
+
+  it("leaves no timer behind when stopped", () => {
+    const { clock, router } = setUp();
+    router.start();
+    router.slotEvent("start", 0);
+    expect(clock.pending).toBe(1);
+    router.stop();
+    expect(clock.pending).toBe(0);
+    router.slotEvent("start", 1);
+    expect(clock.pending).toBe(0);
+  });
+});

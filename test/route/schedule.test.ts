@@ -1,0 +1,113 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createRouteCounters } from "../../src/route/counters.ts";
+import { createSchedule, WINDOW_SLOTS_MAX } from "../../src/route/schedule.ts";
+
+/** An epoch whose windows are led by the letters of `order`, four slots each. */
+function epochOf(epoch: number, firstSlot: number, order: string) {
+  const leaders = new Map<string, number[]>();
+  [...order].forEach((identity, window) => {
+    const indexes = leaders.get(identity) ?? [];
+    for (let slot = 0; slot < 4; slot += 1) indexes.push(window * 4 + slot);
+    leaders.set(identity, indexes);
+  });
+  return { epoch, firstSlot, slots: order.length * 4, leaders };
+}
+
+describe("the schedule", () => {
+  it("names the leader of each slot and nobody outside its epochs", () => {
+    const schedule = createSchedule();
+    schedule.setEpoch(epochOf(7, 700, "ABC"));
+    expect(schedule.leaderAt(699)).toBeNull();
+    expect(schedule.leaderAt(700)).toBe("A");
+    expect(schedule.leaderAt(703)).toBe("A");
+    expect(schedule.leaderAt(704)).toBe("B");
+    expect(schedule.leaderAt(711)).toBe("C");
+    expect(schedule.leaderAt(712)).toBeNull();
+    expect(schedule.covers(711)).toBe(true);
+    expect(schedule.covers(712)).toBe(false);
+  });
+
+  it("joins the windows of one leader that touch, across the end of an epoch too", () => {
+    const schedule = createSchedule();
+    schedule.setEpoch(epochOf(7, 700, "ABB"));
+    schedule.setEpoch(epochOf(8, 712, "BCA"));
+    expect(schedule.windowAt(701)).toEqual({ identity: "A", firstSlot: 700, lastSlot: 703 });
+    expect(schedule.windowAt(709)).toEqual({ identity: "B", firstSlot: 704, lastSlot: 715 });
+    expect(schedule.windowAt(716)).toEqual({ identity: "C", firstSlot: 716, lastSlot: 719 });
+    expect(schedule.windowAt(724)).toBeNull();
+  });
+
+  it("bounds the window of a cluster with a single leader", () => {
+    const schedule = createSchedule();
+    schedule.setEpoch(epochOf(1, 0, "A".repeat(200)));
+    const window = schedule.windowAt(400);
+    expect(window?.firstSlot).toBe(400 - WINDOW_SLOTS_MAX);
+    expect(window?.lastSlot).toBe(400 + WINDOW_SLOTS_MAX);
+  });
+
+  it("keeps the newest three epochs", () => {
+    const schedule = createSchedule();
+    for (const epoch of [3, 1, 2, 4]) schedule.setEpoch(epochOf(epoch, epoch * 12, "ABC"));
+    expect(schedule.epochs).toEqual([2, 3, 4]);
+    expect(schedule.leaderAt(12)).toBeNull();
+    expect(schedule.leaderAt(24)).toBe("A");
+  });
+
+  it("replaces an epoch that it has", () => {
+    const schedule = createSchedule();
+    schedule.setEpoch(epochOf(1, 0, "AB"));
+    schedule.setEpoch(epochOf(1, 0, "CD"));
+    expect(schedule.epochs).toEqual([1]);
+    expect(schedule.leaderAt(0)).toBe("C");
+  });
+
+  it("refuses epochs that make no sense and skips indexes outside the epoch", () => {
+    const counters = createRouteCounters();
+    const schedule = createSchedule(counters);
+    const good = epochOf(1, 0, "AB");
+    for (const bad of [
+      { ...good, slots: 0 },
+      { ...good, slots: 1_000_001 },
+      { ...good, slots: 1.5 },
+      { ...good, epoch: -1 },
+      { ...good, firstSlot: Number.NaN },
+      { ...good, leaders: new Map() },
+    ]) {
+      expect(schedule.setEpoch(bad)).toBe(false);
+    }
+    expect(counters.epochsRefused).toBe(6);
+    schedule.setEpoch({ ...good, leaders: new Map([["A", [0, -1, 8, 0.5, 7]]]) });
+    expect(counters.scheduleIndexesInvalid).toBe(3);
+    expect(schedule.leaderAt(7)).toBe("A");
+    expect(schedule.leaderAt(3)).toBeNull();
+  });
+
+  it("holds an epoch of mainnet's size with any order of leaders", () => {
+    const order = fc.array(fc.integer({ min: 0, max: 999 }), { minLength: 20, maxLength: 20 });
+    fc.assert(
+      fc.property(order, (leaders) => {
+        const map = new Map<string, number[]>();
+        leaders.forEach((leader, window) => {
+          const indexes = map.get(`id${leader}`) ?? [];
+          indexes.push(window * 4, window * 4 + 1, window * 4 + 2, window * 4 + 3);
+          map.set(`id${leader}`, indexes);
+        });
+        const schedule = createSchedule();
+        schedule.setEpoch({ epoch: 9, firstSlot: 432_000 * 9, slots: 432_000, leaders: map });
+        leaders.forEach((leader, window) => {
+          expect(schedule.leaderAt(432_000 * 9 + window * 4 + 2)).toBe(`id${leader}`);
+        });
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it("takes more leaders than fit into sixteen bits", () => {
+    const leaders = new Map<string, number[]>();
+    for (let index = 0; index < 70_000; index += 1) leaders.set(`id${index}`, [index]);
+    const schedule = createSchedule();
+    expect(schedule.setEpoch({ epoch: 0, firstSlot: 0, slots: 70_000, leaders })).toBe(true);
+    expect(schedule.leaderAt(69_999)).toBe("id69999");
+  });
+});

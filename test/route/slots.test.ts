@@ -1,0 +1,278 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createRouteCounters } from "../../src/route/counters.ts";
+import { createSlotClock } from "../../src/route/slots.ts";
+
+const MS = 1_000_000;
+
+function setUp() {
+  const counters = createRouteCounters();
+  return { counters, slots: createSlotClock({}, counters) };
+}
+
+/** Starts of `count` slots from `first`, `slotMs` apart, beginning at `fromMs`; the time after. */
+function feed(
+  slots: ReturnType<typeof createSlotClock>,
+  first: number,
+  count: number,
+  slotMs: number,
+  fromMs = 0,
+): number {
+  for (let index = 0; index < count; index += 1) {
+    slots.observe("start", first + index, (fromMs + index * slotMs) * MS);
+  }
+  return fromMs + count * slotMs;
+}
+
+describe("the current slot", () => {
+  it("is unknown before the first event", () => {
+    const { slots } = setUp();
+    expect(slots.current(5 * MS)).toBeNull();
+    expect(slots.nextSlotNs(5 * MS)).toBeNull();
+    expect(slots.lastEventNs).toBeNull();
+  });
+
+  it("begins with the polled slot", () => {
+    const { slots } = setUp();
+    slots.observe("polled", 1000, 0);
+    expect(slots.current(0)).toBe(1000);
+  });
+
+  it("follows starts, and an end means the next slot", () => {
+    const { slots } = setUp();
+    slots.observe("start", 1000, 0);
+    slots.observe("start", 1001, 250 * MS);
+    expect(slots.current(250 * MS)).toBe(1001);
+    slots.observe("end", 1001, 400 * MS);
+    expect(slots.current(400 * MS)).toBe(1002);
+  });
+
+  it("ignores what is no slot number", () => {
+    const { slots, counters } = setUp();
+    for (const bad of [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 60]) {
+      slots.observe("start", bad, 0);
+    }
+    expect(slots.current(0)).toBeNull();
+    expect(counters.slotEventsInvalid).toBe(5);
+  });
+
+  it("never goes back for events of a fork or late ones", () => {
+    const { slots } = setUp();
+    const afterMs = feed(slots, 1000, 20, 250);
+    expect(slots.current((afterMs - 250) * MS)).toBe(1019);
+    slots.observe("start", 1011, (afterMs - 240) * MS);
+    slots.observe("end", 1012, (afterMs - 230) * MS);
+    expect(slots.current((afterMs - 230) * MS)).toBe(1019);
+  });
+
+  it("passes over skipped slots by the clock, without an event", () => {
+    const { slots, counters } = setUp();
+    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    expect(slots.current((lastMs + 249) * MS)).toBe(1019);
+    expect(slots.current((lastMs + 250) * MS)).toBe(1020);
+    expect(slots.current((lastMs + 1000) * MS)).toBe(1023);
+    expect(counters.slotsCoasted).toBe(4);
+    slots.observe("start", 1024, (lastMs + 1250) * MS);
+    expect(slots.current((lastMs + 1250) * MS)).toBe(1024);
+  });
+
+  it("does not go back when an event says less than the clock did", () => {
+    const { slots } = setUp();
+    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    expect(slots.current((lastMs + 260) * MS)).toBe(1020);
+    slots.observe("end", 1018, (lastMs + 270) * MS);
+    expect(slots.current((lastMs + 270) * MS)).toBe(1020);
+  });
+
+  it("does not go back when a start comes that the clock has overtaken", () => {
+    const { slots } = setUp();
+    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    expect(slots.current((lastMs + 800) * MS)).toBe(1022);
+    slots.observe("start", 1020, (lastMs + 810) * MS);
+    expect(slots.current((lastMs + 810) * MS)).toBe(1022);
+  });
+
+  it("believes 48 slots beyond the expected one, and not 49", () => {
+    for (const [slot, believed] of [
+      [100 + 24 + 48, true],
+      [100 + 24 + 49, false],
+    ] as const) {
+      const { slots } = setUp();
+      for (let count = 0; count < 47; count += 1) slots.observe("start", 100, 0);
+      slots.observe("start", slot, MS);
+      expect(slots.current(MS)).toBe(believed ? slot : 100);
+    }
+  });
+
+  it("is not moved by far-future slots, however often they are repeated by a minority", () => {
+    const { slots, counters } = setUp();
+    let nowMs = feed(slots, 1000, 48, 250);
+    for (let index = 0; index < 40; index += 1) {
+      slots.observe("start", 1048 + index, nowMs * MS);
+      slots.observe("end", 1048 + index, (nowMs + 200) * MS);
+      slots.observe("start", 9_000_000 + index, (nowMs + 201) * MS);
+      expect(slots.current((nowMs + 201) * MS)).toBe(1049 + index);
+      nowMs += 250;
+    }
+    expect(counters.slotEventsFarAhead).toBeGreaterThanOrEqual(40);
+  });
+
+  it("is not moved by a liar that speaks right after the first poll", () => {
+    const { slots } = setUp();
+    slots.observe("polled", 1000, 0);
+    for (let index = 0; index < 10; index += 1) {
+      slots.observe("start", 500_000 + index, (index + 1) * MS);
+    }
+    expect(slots.current(11 * MS)).toBe(1000);
+    slots.observe("start", 1001, 12 * MS);
+    expect(slots.current(12 * MS)).toBe(1001);
+    expect(slots.slotTimeMs).toBe(250);
+  });
+
+  it("believes a jump once a full history of events agrees on it", () => {
+    const { slots } = setUp();
+    slots.observe("polled", 1000, 0);
+    feed(slots, 5000, 60, 250, 1);
+    expect(slots.current(60 * 250 * MS)).toBeGreaterThanOrEqual(5059);
+  });
+
+  it("becomes unknown when the feed is silent for too long, and returns with it", () => {
+    const { slots } = setUp();
+    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    expect(slots.current((lastMs + 240 * 250) * MS)).toBe(1259);
+    expect(slots.current((lastMs + 241 * 250) * MS)).toBeNull();
+    expect(slots.nextSlotNs((lastMs + 241 * 250) * MS)).toBeNull();
+    slots.observe("start", 1300, (lastMs + 300 * 250) * MS);
+    expect(slots.current((lastMs + 300 * 250) * MS)).toBe(1300);
+  });
+
+  it("steps back after a long silence to where the cluster really is", () => {
+    const { slots, counters } = setUp();
+    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    expect(slots.current((lastMs + 25_000) * MS)).toBe(1119);
+    slots.observe("start", 1090, (lastMs + 25_001) * MS);
+    expect(slots.current((lastMs + 25_001) * MS)).toBe(1090);
+    expect(counters.slotRewinds).toBe(1);
+  });
+
+  it("does not follow a stuck node that repeats one slot", () => {
+    const { slots } = setUp();
+    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    for (let ms = 400; ms <= 61_000; ms += 400) {
+      slots.observe("polled", 1019, (lastMs + ms) * MS);
+    }
+    expect(slots.current((lastMs + 61_000) * MS)).toBeNull();
+  });
+
+  it("follows a cluster that was started anew from an older slot", () => {
+    const { slots, counters } = setUp();
+    const afterMs = feed(slots, 100_000, 60, 250);
+    feed(slots, 500, 60, 250, afterMs);
+    expect(slots.current((afterMs + 59 * 250) * MS)).toBe(559);
+    expect(counters.slotRewinds).toBe(1);
+  });
+
+  it("recovers after a majority of lies", () => {
+    const { slots } = setUp();
+    const afterMs = feed(slots, 1000, 48, 250);
+    feed(slots, 7_000_000, 40, 1, afterMs);
+    expect(slots.current((afterMs + 40) * MS)).toBeGreaterThan(6_000_000);
+    feed(slots, 1048, 60, 250, afterMs + 41);
+    expect(slots.current((afterMs + 41 + 59 * 250) * MS)).toBe(1107);
+  });
+
+  it("says when the next slot is due", () => {
+    const { slots } = setUp();
+    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    expect(slots.nextSlotNs((lastMs + 10) * MS)).toBe((lastMs + 250) * MS);
+    expect(slots.nextSlotNs((lastMs + 600) * MS)).toBe((lastMs + 750) * MS);
+  });
+});
+
+describe("the slot time", () => {
+  it("is the default until it is measured", () => {
+    const { slots } = setUp();
+    expect(slots.slotTimeMs).toBe(250);
+    feed(slots, 1000, 4, 400);
+    expect(slots.slotTimeMs).toBe(250);
+    feed(slots, 1004, 1, 400, 1600);
+    expect(slots.slotTimeMs).toBeCloseTo(400);
+  });
+
+  it("is measured over skipped slots too", () => {
+    const { slots } = setUp();
+    for (let slot = 0; slot < 60; slot += 3) slots.observe("start", slot, slot * 200 * MS);
+    expect(slots.slotTimeMs).toBeCloseTo(200);
+  });
+
+  it("is a median, so single late starts do not move it", () => {
+    const { slots } = setUp();
+    for (let slot = 0; slot < 40; slot += 1) {
+      slots.observe("start", slot, (slot * 250 + (slot % 5 === 0 ? 90 : 0)) * MS);
+    }
+    expect(slots.slotTimeMs).toBeCloseTo(250);
+  });
+
+  it("stays within 100 and 1000 ms", () => {
+    const fast = setUp().slots;
+    feed(fast, 0, 20, 5);
+    expect(fast.slotTimeMs).toBe(100);
+    const slow = setUp().slots;
+    feed(slow, 0, 20, 5000);
+    expect(slow.slotTimeMs).toBe(1000);
+  });
+
+  it("is measured by polling alone, over long spans", () => {
+    const { slots } = setUp();
+    for (let ms = 0; ms < 100_000; ms += 400) {
+      slots.observe("polled", Math.floor(ms / 300), ms * MS);
+    }
+    expect(slots.slotTimeMs).toBeGreaterThan(285);
+    expect(slots.slotTimeMs).toBeLessThan(315);
+  });
+});
+
+describe("any sequence of events", () => {
+  it("never throws, and never goes back while events come often", () => {
+    const event = fc.record({
+      kind: fc.constantFrom("start" as const, "end" as const, "polled" as const),
+      slot: fc.oneof(fc.integer({ min: 0, max: 3000 }), fc.double(), fc.maxSafeInteger()),
+      gapMs: fc.integer({ min: 0, max: 200 }),
+    });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 60 }), (events) => {
+        const { slots } = setUp();
+        let nowMs = 0;
+        let before = -1;
+        for (const each of events) {
+          nowMs += each.gapMs;
+          slots.observe(each.kind, each.slot, nowMs * MS);
+          const current = slots.current(nowMs * MS);
+          if (current === null) continue;
+          expect(current).toBeGreaterThanOrEqual(before);
+          before = current;
+        }
+      }),
+    );
+  });
+
+  it("stays within two slots of an honest feed with jitter, skips and a liar in five", () => {
+    const jitter = fc.array(fc.integer({ min: 0, max: 120 }), { minLength: 200, maxLength: 200 });
+    const noise = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 200, maxLength: 200 });
+    fc.assert(
+      fc.property(jitter, noise, (late, dice) => {
+        const { slots } = setUp();
+        slots.observe("polled", 10_000, 0);
+        for (let index = 0; index < 200; index += 1) {
+          const atNs = (index * 300 + (late[index] ?? 0)) * MS;
+          const die = dice[index] ?? 0;
+          if (die < 2) slots.observe("start", 10_000 + index + 1_000_000, atNs);
+          if (die !== 9) slots.observe("start", 10_000 + index, atNs);
+          const distance = (slots.current(atNs) ?? 0) - (10_000 + index);
+          expect(Math.abs(distance)).toBeLessThanOrEqual(2);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
