@@ -1,0 +1,43 @@
+/**
+ * Leaders' addresses as text, and back. Pure. Only literal addresses: what gossip tells is never
+ * a name, and a lookup would put somebody's resolver into the path of a transaction.
+ */
+
+import { isIPv4, isIPv6, SocketAddress as NodeSocketAddress } from "node:net";
+
+export interface SocketAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly family: 4 | 6;
+}
+
+/** Parses "ip:port" or "[ipv6]:port"; null when it is neither. */
+export function parseAddress(text: string): SocketAddress | null {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})$/.exec(text);
+  if (match === null) return null;
+  const [, six, four, digits] = match;
+  const port = Number(digits);
+  if (port < 1 || port > 65535) return null;
+  if (six !== undefined && isIPv6(six)) {
+    // In the one form in which the system tells where a datagram came from.
+    const { address } = new NodeSocketAddress({ address: six, family: "ipv6" });
+    return { host: address, port, family: 6 };
+  }
+  if (four !== undefined && isIPv4(four)) return { host: four, port, family: 4 };
+  return null;
+}
+
+/** The inverse of `parseAddress`. */
+export function formatAddress(host: string, port: number): string {
+  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/**
+ * The server name to ask for, "{ip}.{port}.sol" as Anza's clients do, so that tokens and sessions
+ * are kept for each server. Colons may not stand in a name: an IPv6 address has dashes instead,
+ * between letters, as a label may not begin or end with a dash.
+ */
+export function serverNameOf(address: SocketAddress): string {
+  const host = address.family === 6 ? `x${address.host.replaceAll(":", "-")}x` : address.host;
+  return `${host}.${address.port}.sol`;
+}

@@ -1,0 +1,118 @@
+/**
+ * The client certificate that leaders demand, and the reading of one. Pure.
+ *
+ * A leader takes the Ed25519 key of the only certificate in the chain as the sender's identity
+ * and checks nothing else of it: no issuer, no dates, no purpose. So the certificate is the
+ * smallest ordinary one: self-signed X.509 v3 with the same fields as Agave's own clients show
+ * (`tls-utils/src/tls_certificates.rs`, 4.3, 2026-11), except that its signature is a true one.
+ */
+
+import { sign, X509Certificate } from "node:crypto";
+import { type Identity, pkcs8Of, privateKeyOf } from "./identity.ts";
+import type { TlsIdentity } from "./quiche.ts";
+
+/** Object identifiers in DER content bytes. */
+const OID_ED25519 = [0x2b, 0x65, 0x70];
+const OID_COMMON_NAME = [0x55, 0x04, 0x03];
+const OID_SUBJECT_ALT_NAME = [0x55, 0x1d, 0x11];
+const OID_BASIC_CONSTRAINTS = [0x55, 0x1d, 0x13];
+
+/** DER tags of ITU-T X.690. */
+const TAG = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  oid: 0x06,
+  utf8: 0x0c,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  sequence: 0x30,
+  set: 0x31,
+  explicitVersion: 0xa0,
+  explicitExtensions: 0xa3,
+  dnsName: 0x82,
+};
+
+/** One DER element. Contents here stay below 65536 bytes. */
+function der(tag: number, ...parts: readonly (Uint8Array | readonly number[])[]): Uint8Array {
+  const content = Buffer.concat(parts.map((part) => Uint8Array.from(part)));
+  const size = content.length;
+  if (size < 0x80) return Buffer.concat([Uint8Array.of(tag, size), content]);
+  if (size < 0x100) return Buffer.concat([Uint8Array.of(tag, 0x81, size), content]);
+  return Buffer.concat([Uint8Array.of(tag, 0x82, size >> 8, size & 0xff), content]);
+}
+
+const text = (tag: number, value: string): Uint8Array => der(tag, Buffer.from(value, "latin1"));
+
+function extension(oid: readonly number[], value: Uint8Array): Uint8Array {
+  const critical = der(TAG.boolean, [0xff]);
+  return der(TAG.sequence, der(TAG.oid, oid), critical, der(TAG.octetString, value));
+}
+
+/** The certificate of an identity, as DER. */
+export function certificateOf(identity: Identity): Uint8Array {
+  const ed25519 = der(TAG.sequence, der(TAG.oid, OID_ED25519));
+  const commonName = der(
+    TAG.sequence,
+    der(TAG.oid, OID_COMMON_NAME),
+    text(TAG.utf8, "Solana node"),
+  );
+  const tbs = der(
+    TAG.sequence,
+    der(TAG.explicitVersion, der(TAG.integer, [2])),
+    der(TAG.integer, [1, 1, 1, 1, 1, 1, 1, 1]),
+    ed25519,
+    der(TAG.sequence, der(TAG.set, commonName)),
+    der(
+      TAG.sequence,
+      text(TAG.utcTime, "700101000000Z"),
+      text(TAG.generalizedTime, "40960101000000Z"),
+    ),
+    der(TAG.sequence),
+    der(TAG.sequence, ed25519, der(TAG.bitString, [0], identity.publicKey)),
+    der(
+      TAG.explicitExtensions,
+      der(
+        TAG.sequence,
+        extension(OID_SUBJECT_ALT_NAME, der(TAG.sequence, text(TAG.dnsName, "localhost"))),
+        extension(OID_BASIC_CONSTRAINTS, der(TAG.sequence)),
+      ),
+    ),
+  );
+  const signature = sign(null, tbs, privateKeyOf(identity.seed));
+  return der(TAG.sequence, tbs, ed25519, der(TAG.bitString, [0], signature));
+}
+
+function pem(label: string, bytes: Uint8Array): string {
+  const lines =
+    Buffer.from(bytes)
+      .toString("base64")
+      .match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
+}
+
+/** Certificate and key of an identity, as PEM for the TLS library. */
+export function tlsIdentityOf(identity: Identity): TlsIdentity {
+  return {
+    certificate: pem("CERTIFICATE", certificateOf(identity)),
+    key: pem("PRIVATE KEY", pkcs8Of(identity.seed)),
+  };
+}
+
+/**
+ * The identity that a peer's chain shows: its 32-byte Ed25519 key, or null when the chain is not
+ * exactly one certificate with such a key, which leaders take for an unstaked peer.
+ */
+export function peerKeyOf(chain: readonly Uint8Array[] | null): Uint8Array | null {
+  const [leaf] = chain ?? [];
+  if (leaf === undefined || chain?.length !== 1) return null;
+  try {
+    const key = new X509Certificate(leaf).publicKey;
+    if (key.asymmetricKeyType !== "ed25519") return null;
+    return Uint8Array.from(key.export({ format: "der", type: "spki" }).subarray(-32));
+  } catch {
+    // The bytes come from the peer: what cannot be read is nobody's key.
+    return null;
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * One connection of a peer, with the copies that it carries. Hot path: `send`, `settle`.
+ */
+
+import { type FlyingCopy, InFlight } from "./rings.ts";
+import { ACKED, CLOSED, type Connection, FLYING } from "./transport.ts";
+
+export class Link {
+  /** null until the transport has answered. */
+  connection: Connection | null = null;
+  readonly attemptNs: number;
+  /** Since when it takes copies; 0: not yet. */
+  liveNs = 0;
+  /** Since when it takes none any more; 0: it does. */
+  retiredNs = 0;
+  /** Ended or closed; nothing more is heard of it. */
+  over = false;
+  readonly inFlight: InFlight;
+  #spokeNs: number;
+
+  constructor(attemptNs: number, inFlightMax: number) {
+    this.attemptNs = attemptNs;
+    this.#spokeNs = attemptNs;
+    this.inFlight = new InFlight(inFlightMax);
+  }
+
+  /** As `Connection.send`. */
+  send(bytes: Uint8Array, nowNs: number): number {
+    if (this.connection === null || this.over) return CLOSED;
+    const stream = this.connection.send(bytes);
+    if (stream >= 0) this.#spokeNs = nowNs;
+    return stream;
+  }
+
+  /** Pings when the connection said nothing for `periodNs`. */
+  keepAlive(nowNs: number, periodNs: number): void {
+    if (this.connection?.established !== true || nowNs - this.#spokeNs < periodNs) return;
+    this.#spokeNs = nowNs;
+    this.connection.ping();
+  }
+
+  /** Takes what is done from the head of those in flight, oldest first. */
+  settle(done: (copy: FlyingCopy, acked: boolean) => void): void {
+    const connection = this.connection;
+    if (connection === null) return;
+    for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
+      const fate = connection.fate(row.stream);
+      if (fate === FLYING) return;
+      done(row, fate === ACKED);
+      this.inFlight.drop();
+    }
+  }
+
+  /** Takes all that is in flight. */
+  failAll(failed: (copy: FlyingCopy) => void): void {
+    for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
+      failed(row);
+      this.inFlight.drop();
+    }
+  }
+}

@@ -1,0 +1,266 @@
+/**
+ * One QUIC connection to a leader, on the quiche binding. Hot path: `send`, `receive`, `#flush`.
+ *
+ * A transaction is written only when all of it fits into what the leader's credit and the
+ * congestion window leave, and goes out at once, so it never shares a datagram with another and is
+ * never left half written. quiche opens a stream when its priority is set, which tells its
+ * capacity before the first byte; such a stream shows on the wire only with its bytes, so no empty
+ * stream is ever seen. The binding throws for what went wrong: then the connection ends.
+ */
+
+import { COPIES_IN_FLIGHT_MAX, FLUSH_DATAGRAMS_MAX } from "../core/limits.ts";
+import type { SocketAddress } from "./address.ts";
+import type { DatagramSocket } from "./datagram.ts";
+import type { QuicheConnection, QuicheRecvInfo } from "./quiche.ts";
+import {
+  ACKED,
+  BLOCKED,
+  CLOSED,
+  type Connection,
+  type ConnectionEvents,
+  type Ending,
+  type Fate,
+  FLYING,
+  STOPPED,
+  TOO_LARGE,
+} from "./transport.ts";
+
+/** The first unidirectional stream of a client, and the step to the next. RFC 9000 section 2.1. */
+const FIRST_STREAM = 2;
+const STREAM_STEP = 4;
+/** quiche's default urgency; all streams have the same, so that they go in order. */
+const URGENCY = 127;
+/** Headers and tag of a datagram with one stream frame, at most: 1+20+4 + 1+8+2 + 16 bytes. */
+const DATAGRAM_OVERHEAD_BYTES = 52;
+const NO_REASON = new Uint8Array(0);
+/** RFC 9000 section 20.1: what the leader is told when this side cannot go on. */
+const INTERNAL_ERROR = 0x01;
+const LOCAL_FAULT: Ending = { kind: "local", code: 0 };
+
+export interface QuicConnectionHooks {
+  /** The connection's timers may have moved. */
+  touched(): void;
+  /** The connection is over: forget it. */
+  gone(connection: QuicConnection): void;
+}
+
+export class QuicConnection implements Connection {
+  established = false;
+  admitted = false;
+  rttUs = 0;
+  /** The first four bytes of our connection id, by which datagrams find the connection. */
+  readonly id: number;
+  readonly address: SocketAddress;
+  readonly #quiche: QuicheConnection;
+  readonly #socket: DatagramSocket;
+  readonly #events: ConnectionEvents;
+  readonly #hooks: QuicConnectionHooks;
+  readonly #receiveInfo: QuicheRecvInfo;
+  readonly #stopped = new Set<number>();
+  #nextStream = FIRST_STREAM;
+  #nextStreamOpen = false;
+  #streamBytesMax = 0;
+  /** Overhead sent since quiche last counted the congestion window. */
+  #overheadBytes = 0;
+  #over = false;
+
+  constructor(
+    id: number,
+    quiche: QuicheConnection,
+    address: SocketAddress,
+    socket: DatagramSocket,
+    events: ConnectionEvents,
+    hooks: QuicConnectionHooks,
+  ) {
+    this.id = id;
+    this.address = address;
+    this.#quiche = quiche;
+    this.#socket = socket;
+    this.#events = events;
+    this.#hooks = hooks;
+    this.#receiveInfo = {
+      from: { host: address.host, port: address.port },
+      to: { host: socket.host, port: socket.port },
+    };
+  }
+
+  /** Sends the first datagram of the handshake. */
+  open(): void {
+    this.#flush();
+  }
+
+  send(bytes: Uint8Array): number {
+    if (this.#over || !this.established) return CLOSED;
+    const size = bytes.length;
+    if (size > this.#streamBytesMax) return TOO_LARGE;
+    const quiche = this.#quiche;
+    const stream = this.#nextStream;
+    try {
+      if (!this.#nextStreamOpen) {
+        if (quiche.peerStreamsLeftUni() <= 0) return BLOCKED;
+        quiche.streamPriority(stream, URGENCY, false);
+        this.#nextStreamOpen = true;
+      }
+      // The answer is bounded by the stream's own window, which overhead does not count against.
+      const needed = size + this.#overheadBytes + DATAGRAM_OVERHEAD_BYTES;
+      const room = quiche.streamCapacity(stream);
+      if (room < needed && room < this.#streamBytesMax) return BLOCKED;
+      if (quiche.streamSend(stream, bytes, true) !== size) {
+        this.#end(LOCAL_FAULT);
+        return CLOSED;
+      }
+    } catch {
+      // The binding names no cause by code; whatever it was, this connection cannot go on.
+      this.#end(LOCAL_FAULT);
+      return CLOSED;
+    }
+    this.#nextStream = stream + STREAM_STEP;
+    this.#nextStreamOpen = false;
+    this.#overheadBytes += DATAGRAM_OVERHEAD_BYTES;
+    this.#flush();
+    return this.#over ? CLOSED : stream;
+  }
+
+  fate(stream: number): Fate {
+    if (this.#stopped.delete(stream)) return STOPPED;
+    if (this.#over) return FLYING;
+    return this.#quiche.streamFinished(stream) ? ACKED : FLYING;
+  }
+
+  ping(): void {
+    if (this.#over) return;
+    try {
+      this.#quiche.sendAckEliciting();
+    } catch {
+      // There is no path left.
+      this.#end(LOCAL_FAULT);
+      return;
+    }
+    this.#flush();
+    this.#measure();
+  }
+
+  close(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#farewell(true, 0);
+    this.#hooks.gone(this);
+  }
+
+  /** One datagram of this connection; its bytes are decrypted in place. */
+  receive(bytes: Uint8Array): void {
+    if (this.#over) return;
+    let ending: Ending | null = null;
+    try {
+      ending = this.#take(bytes);
+    } catch {
+      // The leader broke the protocol; quiche has its answer ready, which the farewell sends.
+      ending = LOCAL_FAULT;
+    }
+    if (ending !== null) {
+      this.#end(ending);
+      return;
+    }
+    this.#flush();
+    if (!this.#over) this.#events.progress();
+  }
+
+  /** Fires the timers that are due; answers in how many milliseconds the next one is. */
+  sweep(): number {
+    if (this.#over) return -1;
+    const dueMs = this.#quiche.timeout() ?? -1;
+    if (dueMs !== 0) {
+      if (this.#noteStopped()) this.#events.progress();
+      return dueMs;
+    }
+    this.#quiche.onTimeout();
+    if (this.#quiche.isClosed()) {
+      this.#end({ kind: "silence", code: 0 });
+      return -1;
+    }
+    this.#flush();
+    return this.#over ? -1 : (this.#quiche.timeout() ?? -1);
+  }
+
+  #take(bytes: Uint8Array): Ending | null {
+    const quiche = this.#quiche;
+    quiche.recv(bytes, this.#receiveInfo);
+    this.#overheadBytes = 0;
+    if (quiche.isDraining()) return this.#endingByPeer();
+    if (!this.established && quiche.isEstablished()) this.#establish();
+    if (this.established && !this.admitted) this.admitted = quiche.peerStreamsLeftUni() > 0;
+    return null;
+  }
+
+  #establish(): void {
+    this.established = true;
+    this.#streamBytesMax = this.#quiche.stats().peerInitialMaxStreamDataUni;
+    this.#measure();
+  }
+
+  /** The binding tells the round trip in whole milliseconds only. */
+  #measure(): void {
+    const [path] = this.#quiche.pathStats();
+    this.rttUs = (path?.rtt ?? 0) * 1000;
+  }
+
+  /** A stream that the leader refused shows as writable although it was ended. */
+  #noteStopped(): boolean {
+    if (this.#over || !this.established) return false;
+    let found = false;
+    for (const stream of this.#quiche.writable()) {
+      if (stream >= this.#nextStream || this.#stopped.size >= COPIES_IN_FLIGHT_MAX) continue;
+      this.#stopped.add(stream);
+      found = true;
+    }
+    return found;
+  }
+
+  #flush(): void {
+    try {
+      this.#writeAll();
+    } catch {
+      // quiche could not make a packet: its state is not to be trusted any more.
+      this.#end(LOCAL_FAULT);
+      return;
+    }
+    this.#hooks.touched();
+  }
+
+  #writeAll(): void {
+    const socket = this.#socket;
+    const { host, port } = this.address;
+    for (let count = 0; count < FLUSH_DATAGRAMS_MAX; count += 1) {
+      const written = this.#quiche.send(socket.scratch);
+      if (written === null) return;
+      socket.flush(written[0], host, port);
+    }
+  }
+
+  #farewell(app: boolean, code: number): void {
+    try {
+      this.#quiche.close(app, code, NO_REASON);
+    } catch {
+      // It was closing already, with a code of quiche's own.
+    }
+    try {
+      this.#writeAll();
+    } catch {
+      // The leader will learn of it by its idle timeout.
+    }
+  }
+
+  #endingByPeer(): Ending {
+    const error = this.#quiche.peerError();
+    if (error === null) return { kind: "silence", code: 0 };
+    return { kind: error.isApp ? "app" : "transport", code: error.errorCode };
+  }
+
+  #end(ending: Ending): void {
+    if (this.#over) return;
+    this.#over = true;
+    if (ending.kind === "local") this.#farewell(false, INTERNAL_ERROR);
+    this.#hooks.gone(this);
+    this.#events.ended(ending);
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * The only door to @matrixai/quic: its binding to quiche 0.18, without the library around it.
+ *
+ * The library's stream objects cost milliseconds at p99, so the sender and the simulated leader
+ * drive the binding itself over their own UDP sockets. Every call of the binding may throw; who
+ * calls it catches. The quiche inside is of 2023 and lacks later fixes, which is why connections
+ * are bounded and recycled.
+ */
+
+import quiche from "@matrixai/quic/native/quiche.js";
+import type { Config, Connection, Header, Host, RecvInfo } from "@matrixai/quic/native/types.js";
+
+export type {
+  Config as QuicheConfig,
+  Connection as QuicheConnection,
+  Header as QuicheHeader,
+  Host as QuicheHost,
+  RecvInfo as QuicheRecvInfo,
+};
+export { quiche };
+
+/** ALPN of a leader's transaction port. Agave `ALPN_TPU_PROTOCOL_ID`, 4.3, 2026-11. */
+const ALPN = "solana-tpu";
+
+/**
+ * Signature algorithms of both sides' certificates, as BoringSSL names them. Validators present
+ * Ed25519, which BoringSSL does not offer unless told; the others are for relays.
+ */
+const SIGNATURE_ALGORITHMS = "ed25519:ecdsa_secp256r1_sha256:rsa_pss_rsae_sha256";
+
+export interface TlsIdentity {
+  /** PEM of the certificate. */
+  readonly certificate: string;
+  /** PEM of its private key, PKCS#8. */
+  readonly key: string;
+}
+
+/**
+ * A configuration with our certificate and ALPN set. With `demandCertificate` the other side must
+ * present a certificate. In neither case is a chain or a name verified: validators sign their own
+ * certificates, and the key in one need not be the leader's identity (Firedancer draws a random
+ * one, relays use their own), so there is nothing to verify against. That the other side holds
+ * the key of the certificate it shows is always checked by TLS 1.3 itself.
+ *
+ * @throws Error when the PEM texts cannot be read
+ */
+export function quicheConfig(tls: TlsIdentity, demandCertificate: boolean): Config {
+  const text = new TextEncoder();
+  const config = quiche.Config.withBoringSslCtx(
+    demandCertificate,
+    demandCertificate,
+    null,
+    [text.encode(tls.key)],
+    [text.encode(tls.certificate)],
+    SIGNATURE_ALGORITHMS,
+  );
+  config.setApplicationProtos([ALPN]);
+  config.grease(false);
+  config.enablePacing(false);
+  config.setDisableActiveMigration(true);
+  return config;
+}

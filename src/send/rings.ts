@@ -1,0 +1,101 @@
+/**
+ * The two queues of a connection, as rings of fixed size. Hot path: every function here.
+ *
+ * `InFlight` holds copies whose acknowledgement is awaited, in the order of sending; at its bound
+ * the caller ends the oldest. `Waiting` holds copies that wait for credit, with bytes of their
+ * own, because a packet's bytes are lent; at its bound it takes nothing. Rows are plain records
+ * kept in place, so that the hot path allocates nothing but the copied bytes.
+ */
+
+import type { Target } from "../core/flow.ts";
+
+export interface FlyingCopy {
+  packetId: number;
+  /** The leader that it went to, and the slot that it was aimed at. */
+  target: Target;
+  stream: number;
+}
+
+export interface WaitingCopy {
+  packetId: number;
+  target: Target;
+  bytes: Uint8Array;
+  sinceNs: number;
+}
+
+const NOBODY: Target = { identity: "", address: "", slot: 0 };
+const NO_BYTES = new Uint8Array(0);
+
+/** A first-in first-out ring of rows that are made once and written over. */
+class Ring<Row> {
+  readonly capacity: number;
+  readonly #rows: Row[];
+  #head = 0;
+  size = 0;
+
+  constructor(capacity: number, blank: () => Row) {
+    this.capacity = capacity;
+    this.#rows = Array.from({ length: capacity }, blank);
+  }
+
+  /** The oldest row, or null; it stays valid until the next `drop`. */
+  oldest(): Row | null {
+    return this.size === 0 ? null : (this.#rows[this.#head] ?? null);
+  }
+
+  /** The row behind the newest, to be written over, or null when the ring is full. */
+  next(): Row | null {
+    if (this.size === this.capacity) return null;
+    const index = (this.#head + this.size) % this.capacity;
+    this.size += 1;
+    return this.#rows[index] ?? null;
+  }
+
+  /** Forgets the oldest row. */
+  drop(): void {
+    if (this.size === 0) return;
+    this.#head = (this.#head + 1) % this.capacity;
+    this.size -= 1;
+  }
+}
+
+export class InFlight extends Ring<FlyingCopy> {
+  constructor(capacity: number) {
+    super(capacity, () => ({ packetId: 0, target: NOBODY, stream: 0 }));
+  }
+
+  /** False when the ring is full. */
+  push(packetId: number, target: Target, stream: number): boolean {
+    const row = this.next();
+    if (row === null) return false;
+    row.packetId = packetId;
+    row.target = target;
+    row.stream = stream;
+    return true;
+  }
+}
+
+export class Waiting extends Ring<WaitingCopy> {
+  constructor(capacity: number) {
+    super(capacity, () => ({ packetId: 0, target: NOBODY, bytes: NO_BYTES, sinceNs: 0 }));
+  }
+
+  /** Copies the bytes. False when the ring is full. */
+  push(packetId: number, target: Target, bytes: Uint8Array, sinceNs: number): boolean {
+    const row = this.next();
+    if (row === null) return false;
+    row.packetId = packetId;
+    row.target = target;
+    // A copy in memory of its own: the lent view may be over memory that is written again.
+    row.bytes = new Uint8Array(bytes);
+    row.sinceNs = sinceNs;
+    return true;
+  }
+
+  override drop(): void {
+    const row = this.oldest();
+    // The row stays; its bytes need not.
+    if (row !== null) row.bytes = NO_BYTES;
+    super.drop();
+  }
+}

@@ -1,0 +1,220 @@
+/**
+ * Puts transactions on the wire: one copy for each leader of the plan. Hot path: `accept`.
+ *
+ * A packet is first offered to the live connections; only when one of them took it may others keep
+ * a copy for later, so an answer of 0 means that nothing of the packet will ever be sent. Every
+ * copy is told of through `onOutcome`, in part while `accept` runs: perhaps `sent`, and then
+ * exactly one of acked, failed and dropped. A packet that no connection took has no copies.
+ */
+
+import type { Clock, Timer } from "../core/clock.ts";
+import { NS_PER_MS } from "../core/clock.ts";
+import type { CopyReason } from "../core/errors.ts";
+import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
+import { COPIES_QUEUED_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { Offer, PeerState } from "./peer.ts";
+import { Peers, type PeersOptions } from "./peers.ts";
+import { newSendCounters, type SendCounters } from "./send-counters.ts";
+import type { Transport } from "./transport.ts";
+
+export interface SenderDeps {
+  readonly clock: Clock;
+  readonly transport: Transport;
+  /** Called while `accept` runs, too. Must not throw, nor call the sender. */
+  readonly onOutcome: (outcome: Outcome) => void;
+  readonly log: Log;
+}
+
+export interface SenderOptions extends PeersOptions {
+  /** How long `stop` waits for copies in flight. */
+  readonly stopMs: number;
+}
+
+/** Times are those of Anza's `tpu-client-next` where it has them (2026-11). */
+export const SENDER_DEFAULTS: SenderOptions = {
+  queuePerPeer: COPIES_QUEUED_MAX,
+  copyTtlMs: 800,
+  reconnectMs: 8_000,
+  reconnectMsMax: 64_000,
+  handshakeMs: 3_000,
+  keepAliveMs: 1_000,
+  lifetimeMs: 15 * 60_000,
+  lingerMs: 2_000,
+  leaveGraceMs: 2_000,
+  connectionsMax: PEER_CONNECTIONS_MAX,
+  stopMs: 500,
+  random: Math.random,
+};
+
+/** What can be told of one peer. */
+export interface PeerView {
+  readonly identity: string;
+  readonly address: string;
+  readonly state: PeerState;
+  readonly rttUs: number;
+  readonly queued: number;
+  readonly inFlight: number;
+  /** Connections in a row that ended soon. */
+  readonly failures: number;
+  /** Whether the plan still names it. */
+  readonly wanted: boolean;
+}
+
+export interface Sender {
+  /**
+   * Sends a packet to the leaders of the plan. Answers how many live connections took it, now or
+   * as soon as they have credit; 0: nothing of it is sent or kept. Never throws.
+   */
+  accept(packet: Packet): number;
+  /** Replaces the plan; connections are made and closed accordingly. */
+  usePlan(plan: Plan): void;
+  /** Connections that take transactions. */
+  readonly warmCount: number;
+  /** Those of them that the plan sends to now. */
+  readonly sendableCount: number;
+  readonly counters: Readonly<SendCounters>;
+  /** The engine's own counters. */
+  readonly transportCounters: Readonly<Record<string, number>>;
+  peers(): readonly PeerView[];
+  /** @throws Error when the transport cannot start */
+  start(): Promise<void>;
+  /** Takes nothing more, waits a moment for acknowledgements, then ends every copy. */
+  stop(): Promise<void>;
+}
+
+/** Between two looks at what time brings. */
+const TICK_MS = 50;
+const STOP_POLL_MS = 10;
+
+export function createSender(deps: SenderDeps, options: Partial<SenderOptions> = {}): Sender {
+  const { clock, transport, onOutcome, log } = deps;
+  const settings: SenderOptions = { ...SENDER_DEFAULTS, ...options };
+  const counters = newSendCounters();
+  const peers = new Peers({ clock, transport, counters, report }, settings);
+  /** What each leader of the plan answered to the packet at hand. */
+  let offers: Offer[] = [];
+  let running = false;
+  let ticker: Timer | null = null;
+
+  function report(
+    packetId: number,
+    target: Target,
+    kind: Outcome["kind"],
+    reason: CopyReason | null,
+    rttUs: number,
+  ): void {
+    if (kind === "sent") counters.copiesSent += 1;
+    else if (kind === "acked") counters.copiesAcked += 1;
+    else if (kind === "failed") counters.copiesFailed += 1;
+    else counters.copiesDropped += 1;
+    if (reason !== null) counters.reasons[reason] += 1;
+    onOutcome({
+      packetId,
+      identity: target.identity,
+      address: target.address,
+      slot: target.slot,
+      kind,
+      reason,
+      atNs: clock.nowNs(),
+      rttUs,
+    });
+  }
+
+  /** The leaders that did not take the packet: those still connecting may keep a copy. */
+  function placeRest(packet: Packet, nowNs: number): void {
+    const { routes } = peers;
+    for (let index = 0; index < routes.length; index += 1) {
+      const route = routes[index];
+      let offer = offers[index] ?? "taken";
+      if (route === undefined || offer === "taken") continue;
+      if (offer === "not_connected") offer = route.peer.awaitLive(packet, route.target, nowNs);
+      if (offer !== "taken") report(packet.id, route.target, "dropped", offer, 0);
+    }
+  }
+
+  function accept(packet: Packet): number {
+    if (!running) return 0;
+    const nowNs = clock.nowNs();
+    const { routes } = peers;
+    let taken = 0;
+    for (let index = 0; index < routes.length; index += 1) {
+      const route = routes[index];
+      if (route === undefined) continue;
+      const offer = route.peer.offer(packet, route.target, nowNs);
+      offers[index] = offer;
+      if (offer === "taken") taken += 1;
+    }
+    if (taken === 0) {
+      counters.packetsRefused += 1;
+      return 0;
+    }
+    counters.packetsTaken += 1;
+    counters.copies += routes.length;
+    if (taken < routes.length) placeRest(packet, nowNs);
+    return taken;
+  }
+
+  function tick(): void {
+    peers.tick(clock.nowNs());
+  }
+
+  const isQuiet = (): boolean =>
+    peers.all().every((peer) => peer.inFlight === 0 && peer.queued === 0);
+
+  /** Resolves when nothing is queued or in flight, or the time is up. */
+  function quiet(): Promise<void> {
+    const untilNs = clock.nowNs() + settings.stopMs * NS_PER_MS;
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (isQuiet() || clock.nowNs() >= untilNs) resolve();
+        else clock.after(STOP_POLL_MS, look);
+      };
+      look();
+    });
+  }
+
+  return {
+    accept,
+    usePlan(plan) {
+      const nowNs = clock.nowNs();
+      peers.use(plan, nowNs);
+      offers = peers.routes.map(() => "taken");
+      if (running) peers.connect(nowNs);
+    },
+    get warmCount() {
+      return peers.all().filter((peer) => peer.live).length;
+    },
+    get sendableCount() {
+      return peers.routes.filter((route) => route.peer.live).length;
+    },
+    counters,
+    transportCounters: transport.counters,
+    peers: () =>
+      peers.all().map((peer) => ({
+        identity: peer.identity,
+        address: peer.address,
+        state: peer.state,
+        rttUs: peer.rttUs,
+        queued: peer.queued,
+        inFlight: peer.inFlight,
+        failures: peer.failures,
+        wanted: peer.leftNs === 0,
+      })),
+    async start() {
+      await transport.start();
+      running = true;
+      ticker = clock.every(TICK_MS, tick);
+      peers.connect(clock.nowNs());
+    },
+    async stop() {
+      if (!running) return;
+      running = false;
+      await quiet();
+      ticker?.cancel();
+      peers.shutDown();
+      await transport.stop();
+      log.info({ copies: counters.copies, acked: counters.copiesAcked }, "sender stopped");
+    },
+  };
+}

@@ -1,0 +1,186 @@
+/**
+ * The portable engine: QUIC to leaders on the quiche binding, over one UDP socket for each address
+ * family. Datagrams find their connection by the first bytes of the connection id that we chose.
+ *
+ * A transaction fits into one datagram up to `datagramBytesMax` less about 40 bytes. quiche 0.18
+ * does not probe the path, so the size is fixed for all leaders: 1350 passes every ordinary path
+ * (Ethernet leaves 1472, Agave takes 1472, Firedancer 1472) and holds the largest legacy
+ * transaction of 1232 bytes. Where a tunnel leaves less, the kernel learns of it and fragments, or
+ * the operator lowers the size, and then large transactions take two datagrams. A v1 transaction
+ * of up to 4096 bytes takes four, one after the other.
+ *
+ * What the binding cannot do: limit the key exchange to X25519 (BoringSSL offers that share first,
+ * so leaders never ask again) or the ciphers to AES-128 (leaders choose), widen the initial
+ * congestion window of 10 datagrams, batch datagrams into one system call, resume with 0-RTT.
+ */
+
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../core/clock.ts";
+import { INITIAL_DATAGRAM_BYTES } from "../core/limits.ts";
+import { parseAddress, type SocketAddress, serverNameOf } from "./address.ts";
+import { tlsIdentityOf } from "./certificate.ts";
+import {
+  type DatagramCounters,
+  type DatagramSocket,
+  newDatagramCounters,
+  openDatagramSocket,
+} from "./datagram.ts";
+import type { Identity } from "./identity.ts";
+import { QuicConnection, type QuicConnectionHooks } from "./quic-connection.ts";
+import { type QuicheConfig, quiche, quicheConfig } from "./quiche.ts";
+import { createSweeper } from "./sweep.ts";
+import type { Connection, ConnectionEvents, Transport } from "./transport.ts";
+
+export interface QuicTransportDeps {
+  readonly clock: Clock;
+  readonly identity: Identity;
+}
+
+export interface QuicTransportOptions {
+  /** Local addresses; null: that family is not used. */
+  readonly bindIpv4: string | null;
+  readonly bindIpv6: string | null;
+  /** Largest UDP payload sent, 1200 to 1452 bytes. */
+  readonly datagramBytesMax: number;
+  /** Silence after which a connection is over; the lesser of both sides' counts. */
+  readonly idleTimeoutMs: number;
+}
+
+export const QUIC_TRANSPORT_DEFAULTS: QuicTransportOptions = {
+  bindIpv4: "0.0.0.0",
+  bindIpv6: "::",
+  datagramBytesMax: 1350,
+  idleTimeoutMs: 10_000,
+};
+
+export interface QuicTransportCounters extends DatagramCounters {
+  /** Datagrams of no connection of ours: late, forged, or not QUIC. */
+  datagramsUnmatched: number;
+  /** The binding threw when a connection was begun. */
+  connectErrors: number;
+}
+
+/** Length of our connection ids; the first four bytes are the key of the connection. */
+const CONNECTION_ID_BYTES = 16;
+const LONG_HEADER_BIT = 0x80;
+/** Where the destination id starts: RFC 9000 sections 17.2 and 17.3. */
+const LONG_HEADER_ID_OFFSET = 6;
+const SHORT_HEADER_ID_OFFSET = 1;
+
+/** The key of the connection that a datagram is for; -1 when it is too short to have one. */
+export function connectionKeyOf(bytes: Uint8Array): number {
+  const isLong = ((bytes[0] ?? 0) & LONG_HEADER_BIT) !== 0;
+  const at = isLong ? LONG_HEADER_ID_OFFSET : SHORT_HEADER_ID_OFFSET;
+  if (bytes.length < at + 4) return -1;
+  return keyAt(bytes, at);
+}
+
+function keyAt(bytes: Uint8Array, at: number): number {
+  const high = ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
+  const low = ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0);
+  return high * 0x10000 + low;
+}
+
+function clientConfig(identity: Identity, options: QuicTransportOptions): QuicheConfig {
+  const config = quicheConfig(tlsIdentityOf(identity), false);
+  config.setMaxIdleTimeout(options.idleTimeoutMs);
+  config.setMaxSendUdpPayloadSize(options.datagramBytesMax);
+  config.setMaxRecvUdpPayloadSize(1472);
+  // Leaders send us nothing but acknowledgements: no stream of theirs has a place.
+  config.setInitialMaxData(0);
+  config.setInitialMaxStreamsBidi(0);
+  config.setInitialMaxStreamsUni(0);
+  return config;
+}
+
+/** @throws Error when the identity makes no certificate, or the sizes are out of range */
+export function createQuicTransport(
+  deps: QuicTransportDeps,
+  options: QuicTransportOptions,
+): Transport & { readonly counters: Readonly<QuicTransportCounters> } {
+  if (options.datagramBytesMax < INITIAL_DATAGRAM_BYTES || options.datagramBytesMax > 1452) {
+    throw new RangeError("datagramBytesMax is not from 1200 to 1452");
+  }
+  const counters: QuicTransportCounters & Record<string, number> = {
+    ...newDatagramCounters(),
+    datagramsUnmatched: 0,
+    connectErrors: 0,
+  };
+  const config = clientConfig(deps.identity, options);
+  const connections = new Map<number, QuicConnection>();
+  const sockets: { 4: DatagramSocket | null; 6: DatagramSocket | null } = { 4: null, 6: null };
+  const sweeper = createSweeper(deps.clock, sweep);
+  const hooks: QuicConnectionHooks = {
+    touched: () => sweeper.touch(),
+    gone: (connection) => void connections.delete(connection.id),
+  };
+
+  function sweep(): number {
+    let nextMs = -1;
+    for (const connection of connections.values()) {
+      const dueMs = connection.sweep();
+      if (dueMs >= 0 && (nextMs < 0 || dueMs < nextMs)) nextMs = dueMs;
+    }
+    return nextMs;
+  }
+
+  function receive(bytes: Uint8Array, host: string, port: number): void {
+    const connection = connections.get(connectionKeyOf(bytes));
+    const from = connection?.address;
+    if (connection === undefined || from?.port !== port || from.host !== host) {
+      counters.datagramsUnmatched += 1;
+      return;
+    }
+    connection.receive(bytes);
+  }
+
+  function begin(address: SocketAddress, socket: DatagramSocket, events: ConnectionEvents) {
+    let id: Uint8Array;
+    do id = randomBytes(CONNECTION_ID_BYTES);
+    while (connections.has(keyAt(id, 0)));
+    const { host, port } = address;
+    const local = { host: socket.host, port: socket.port };
+    const name = serverNameOf(address);
+    const raw = quiche.Connection.connect(name, id, local, { host, port }, config);
+    const connection = new QuicConnection(keyAt(id, 0), raw, address, socket, events, hooks);
+    connections.set(connection.id, connection);
+    connection.open();
+    return connection;
+  }
+
+  return {
+    counters,
+    async start() {
+      if (options.bindIpv4 !== null) {
+        sockets[4] = await openDatagramSocket(options.bindIpv4, 0, receive, counters);
+      }
+      if (options.bindIpv6 === null) return;
+      try {
+        sockets[6] = await openDatagramSocket(options.bindIpv6, 0, receive, counters);
+      } catch (error) {
+        // Many hosts have no IPv6; leaders there are then out of reach, not the edge broken.
+        if (sockets[4] === null) throw error;
+      }
+    },
+    async stop() {
+      for (const connection of [...connections.values()]) connection.close();
+      sweeper.stop();
+      sockets[4]?.close();
+      sockets[6]?.close();
+      sockets[4] = null;
+      sockets[6] = null;
+    },
+    connect(text: string, events: ConnectionEvents): Connection | null {
+      const address = parseAddress(text);
+      const socket = address === null ? null : sockets[address.family];
+      if (address === null || socket === null) return null;
+      try {
+        return begin(address, socket, events);
+      } catch {
+        // The binding refuses the name or the address: no attempt was made.
+        counters.connectErrors += 1;
+        return null;
+      }
+    },
+  };
+}

@@ -1,0 +1,69 @@
+/**
+ * What the sender needs of an engine: connections that take whole transactions. The portable
+ * engine is `transport-quic.ts`; tests have one without a network.
+ *
+ * Nothing here throws. A connection tells of itself through `ConnectionEvents`; after `ended` it
+ * is dead, stays silent and takes nothing.
+ */
+
+/** Why a connection ended. */
+export interface Ending {
+  /**
+   * `app`: the leader closed with an application code (Agave's are 1, 2, 4, 5). `transport`: it
+   * closed with a QUIC or TLS code. `silence`: the handshake or the idle time ran out. `local`:
+   * this side gave up, because of a fault of the leader's packets or of the engine.
+   */
+  readonly kind: "app" | "transport" | "silence" | "local";
+  /** The code for `app` and `transport`, otherwise 0. */
+  readonly code: number;
+}
+
+/** Answers of `Connection.send` that are not a stream. */
+export const BLOCKED = -1;
+export const CLOSED = -2;
+export const TOO_LARGE = -3;
+
+/** What became of a stream. */
+export const FLYING = 0;
+export const ACKED = 1;
+export const STOPPED = 2;
+export type Fate = typeof FLYING | typeof ACKED | typeof STOPPED;
+
+export interface Connection {
+  /** The handshake is done. */
+  readonly established: boolean;
+  /** The leader has granted a stream at least once. */
+  readonly admitted: boolean;
+  /** Smoothed round trip in microseconds; 0 when not known. */
+  readonly rttUs: number;
+  /**
+   * Opens a stream, writes all of `bytes`, ends it and puts it on the wire. Answers the stream's
+   * number, or BLOCKED (no stream or window granted now: nothing was written), CLOSED, or
+   * TOO_LARGE (this leader would never take so many bytes on one stream).
+   */
+  send(bytes: Uint8Array): number;
+  /** What became of a stream that `send` answered; once ACKED or STOPPED was told, forgotten. */
+  fate(stream: number): Fate;
+  /** Makes the other side answer, and so keeps the connection from going idle. */
+  ping(): void;
+  /** Closes with application code 0. No event follows. */
+  close(): void;
+}
+
+export interface ConnectionEvents {
+  /** Something arrived: the handshake, credit or acknowledgements may have moved on. */
+  progress(): void;
+  /** The connection is dead. Told at most once, perhaps within a call of `send` or `ping`. */
+  ended(ending: Ending): void;
+}
+
+export interface Transport {
+  /** Plain numbers for the metrics. */
+  readonly counters: Readonly<Record<string, number>>;
+  /** @throws Error when no socket can be bound */
+  start(): Promise<void>;
+  /** Closes every connection and socket. */
+  stop(): Promise<void>;
+  /** Begins a connection; null when it cannot even begin (no such address, no socket). */
+  connect(address: string, events: ConnectionEvents): Connection | null;
+}

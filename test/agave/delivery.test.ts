@@ -1,0 +1,106 @@
+import { getBase58Decoder } from "@solana/kit";
+import { afterEach, describe, expect, it } from "vitest";
+import { freshIdentity } from "../../src/send/identity.ts";
+import {
+  type AgaveLeaders,
+  payload,
+  type Rig,
+  startLeaders,
+  startSender,
+  until,
+} from "./harness.ts";
+
+const open: { leaders: AgaveLeaders | null; rig: Rig | null } = { leaders: null, rig: null };
+
+afterEach(async () => {
+  await open.rig?.sender.stop();
+  open.leaders?.close();
+  open.rig = null;
+  open.leaders = null;
+});
+
+async function begin(count: number, options: readonly string[] = [], identity = freshIdentity()) {
+  const leaders = await startLeaders(count, options);
+  open.leaders = leaders;
+  const rig = await startSender(leaders.addresses, {}, identity);
+  open.rig = rig;
+  await until("all connections are live", () => rig.sender.warmCount === count);
+  return { leaders, rig };
+}
+
+describe("the sender at Agave's own server", () => {
+  it("delivers transactions of every size unchanged and learns of each", async () => {
+    const { leaders, rig } = await begin(1);
+    const sizes = [1, 134, 300, 1170, 1232, 1233, 2048, 4095, 4096];
+    const sent = sizes.map((size, index) => payload(size, index));
+    for (const bytes of sent) expect(rig.send(bytes)).toBe(1);
+    await until("all are received", () => leaders.received.length === sizes.length);
+    await until("all are acknowledged", () => rig.count("acked") === sizes.length);
+    for (const bytes of sent) {
+      expect(leaders.received.some((it) => it.bytes.equals(bytes))).toBe(true);
+    }
+    expect(rig.count("failed") + rig.count("dropped")).toBe(0);
+  });
+
+  it("drops what no stream of this leader could carry and keeps the connection", async () => {
+    const { leaders, rig } = await begin(1);
+    expect(rig.send(payload(4097, 1))).toBe(0);
+    expect(rig.send(payload(200, 2))).toBe(1);
+    await until("the next one is received", () => leaders.received.length === 1);
+    expect(rig.sender.counters.connectionsEnded).toBe(0);
+  });
+
+  it("is taken as unstaked without stake, which the server does not even look a key up for", async () => {
+    const { leaders, rig } = await begin(1);
+    rig.send(payload(200, 1));
+    await until("it is received", () => leaders.received.length === 1);
+    expect(leaders.received[0]).toMatchObject({ peer: null, staked: false });
+  });
+
+  it("shows its identity in the certificate", async () => {
+    const leaders = await startLeaders(1, ["--kind", "raw"]);
+    open.leaders = leaders;
+    await leaders.command("admit 0 128");
+    const rig = await startSender(leaders.addresses);
+    open.rig = rig;
+    await until("the connection is live", () => rig.sender.warmCount === 1);
+    rig.send(payload(200, 1));
+    await until("it is received", () => leaders.received.length === 1);
+    expect(leaders.received[0]?.peer).toBe(getBase58Decoder().decode(rig.identity.publicKey));
+  });
+
+  it("is seen as staked when its identity has stake", async () => {
+    const identity = freshIdentity();
+    const pubkey = getBase58Decoder().decode(identity.publicKey);
+    const { leaders, rig } = await begin(1, ["--stake", `${pubkey}=1000000000000`], identity);
+    rig.send(payload(200, 1));
+    await until("it is received", () => leaders.received.length === 1);
+    expect(leaders.received[0]).toMatchObject({ peer: pubkey, staked: true });
+  });
+
+  it("delivers to four leaders, each its own copy", async () => {
+    const { leaders, rig } = await begin(4);
+    for (let seed = 0; seed < 50; seed += 1) expect(rig.send(payload(300, seed))).toBe(4);
+    await until("all are received", () => leaders.received.length === 200);
+    await until("all are acknowledged", () => rig.count("acked") === 200);
+    for (let leader = 0; leader < 4; leader += 1) {
+      const seeds = leaders.received
+        .filter((it) => it.leader === leader)
+        .map((it) => it.bytes.readUInt32LE(0));
+      expect(new Set(seeds).size).toBe(50);
+    }
+  });
+
+  it("loses nothing when it sends faster than an unstaked peer is read", async () => {
+    const { leaders, rig } = await begin(1);
+    // 128 streams at once and 20 in 100 ms after that: what is beyond waits for credit.
+    let taken = 0;
+    for (let seed = 0; seed < 200; seed += 1) taken += rig.send(payload(250, seed));
+    expect(taken).toBeGreaterThan(128);
+    const ended = () => rig.count("acked") + rig.count("failed") + rig.count("dropped");
+    await until("every copy has ended", () => ended() === taken);
+    await until("all that were sent arrived", () => leaders.received.length === rig.count("sent"));
+    expect(rig.count("failed")).toBe(0);
+    expect(rig.sender.counters.connectionsEnded).toBe(0);
+  });
+});

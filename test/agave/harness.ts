@@ -1,0 +1,152 @@
+/**
+ * Agave leaders as a child process, and a sender with a record of its outcomes, for the suite
+ * against the real server.
+ */
+
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { systemClock } from "../../src/core/clock.ts";
+import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
+import { freshIdentity, type Identity } from "../../src/send/identity.ts";
+import { createSender, type Sender, type SenderOptions } from "../../src/send/sender.ts";
+import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic.ts";
+import { leaderProgram } from "./build.ts";
+
+export interface ReceivedTransaction {
+  readonly leader: number;
+  readonly bytes: Buffer;
+  /** Base58 key of the certificate that the server saw. */
+  readonly peer: string | null;
+  readonly staked: boolean;
+}
+
+interface LeaderEvent {
+  readonly event: string;
+  readonly leader: number;
+  readonly address: string;
+  readonly bytes: string;
+  readonly peer: string | null;
+  readonly staked: boolean;
+  readonly command: string;
+}
+
+export interface AgaveLeaders {
+  readonly addresses: readonly string[];
+  readonly received: readonly ReceivedTransaction[];
+  /** Sends a command and waits until the program says that it is carried out. */
+  command(words: string): Promise<void>;
+  close(): void;
+}
+
+/** Waits until `condition` holds; fails after `deadlineMs` naming what was waited for. */
+export async function until(
+  what: string,
+  condition: () => boolean,
+  deadlineMs = 20_000,
+): Promise<void> {
+  const endNs = systemClock.nowNs() + deadlineMs * 1e6;
+  while (!condition()) {
+    if (systemClock.nowNs() > endNs) throw new Error(`waited in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export async function startLeaders(count: number, options: readonly string[] = []) {
+  const child: ChildProcessWithoutNullStreams = spawn(
+    leaderProgram(),
+    ["--leaders", String(count), "--per-minute", "1000", ...options],
+    { stdio: ["pipe", "pipe", "pipe"] },
+  );
+  let complaint = "";
+  child.stderr.on("data", (data: Buffer) => {
+    complaint += data.toString();
+  });
+  const addresses: string[] = [];
+  const received: ReceivedTransaction[] = [];
+  const answers: string[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    // The program is ours and says nothing else.
+    const event = JSON.parse(line) as LeaderEvent;
+    if (event.event === "transaction") {
+      const bytes = Buffer.from(event.bytes, "base64");
+      received.push({ leader: event.leader, bytes, peer: event.peer, staked: event.staked });
+    } else if (event.event === "listening") addresses[event.leader] = event.address;
+    if (event.event !== "transaction" && event.event !== "connected") answers.push(line);
+  });
+  await until(`leaders listen; they said: ${complaint}`, () => answers.length === count);
+  const leaders: AgaveLeaders = {
+    addresses,
+    received,
+    async command(words) {
+      const before = answers.length;
+      child.stdin.write(`${words}\n`);
+      await until(`an answer to ${words}; ${complaint}`, () => answers.length > before);
+      const answer = answers[before] ?? "";
+      if (answer.includes('"unknown"')) throw new Error(`the leader does not know: ${words}`);
+    },
+    close: () => void child.kill(),
+  };
+  return leaders;
+}
+
+export interface Rig {
+  readonly sender: Sender;
+  readonly outcomes: readonly Outcome[];
+  readonly identity: Identity;
+  /** Sends one transaction; answers how many connections took it. */
+  send(bytes: Uint8Array): number;
+  count(kind: Outcome["kind"], address?: string): number;
+}
+
+const log = { info() {}, warn() {}, error() {} };
+
+/** A started sender with the plan of these addresses; reconnects fast unless told otherwise. */
+export async function startSender(
+  addresses: readonly string[],
+  options: Partial<SenderOptions> = {},
+  identity: Identity = freshIdentity(),
+): Promise<Rig> {
+  const outcomes: Outcome[] = [];
+  const transport = createQuicTransport(
+    { clock: systemClock, identity },
+    { ...QUIC_TRANSPORT_DEFAULTS, bindIpv4: "127.0.0.1", bindIpv6: null },
+  );
+  const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
+  const sender = createSender(
+    { clock: systemClock, transport, onOutcome, log },
+    { reconnectMs: 200, reconnectMsMax: 400, handshakeMs: 1_000, ...options },
+  );
+  await sender.start();
+  sender.usePlan(planOf(addresses));
+  let id = 0;
+  return {
+    sender,
+    outcomes,
+    identity,
+    send(bytes) {
+      id += 1;
+      const receivedNs = systemClock.nowNs();
+      return sender.accept({ id, bytes, account: "test", receivedNs, maxRetries: null });
+    },
+    count: (kind, address) =>
+      outcomes.filter((it) => it.kind === kind && (address === undefined || it.address === address))
+        .length,
+  };
+}
+
+export function planOf(addresses: readonly string[]): Plan {
+  const targets: Target[] = addresses.map((address, index) => ({
+    identity: `leader-${index}`,
+    address,
+    slot: 100 + 4 * index,
+  }));
+  return { slot: 100, send: targets, warm: targets };
+}
+
+/** `size` bytes that differ for each seed. */
+export function payload(size: number, seed: number): Buffer {
+  const bytes = Buffer.alloc(size);
+  for (let index = 0; index < size; index += 1) bytes[index] = (index * 31 + seed * 17) & 0xff;
+  if (size >= 4) bytes.writeUInt32LE(seed, 0);
+  return bytes;
+}

@@ -1,0 +1,151 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { SenderOptions } from "../../src/send/sender.ts";
+import {
+  type AgaveLeaders,
+  payload,
+  type Rig,
+  startLeaders,
+  startSender,
+  until,
+} from "./harness.ts";
+
+const open: { leaders: AgaveLeaders | null; rigs: Rig[] } = { leaders: null, rigs: [] };
+
+afterEach(async () => {
+  for (const rig of open.rigs) await rig.sender.stop();
+  open.leaders?.close();
+  open.rigs = [];
+  open.leaders = null;
+});
+
+async function leadersOf(count: number, options: readonly string[] = []): Promise<AgaveLeaders> {
+  open.leaders = await startLeaders(count, options);
+  return open.leaders;
+}
+
+async function senderTo(leaders: AgaveLeaders, options: Partial<SenderOptions> = {}): Promise<Rig> {
+  const rig = await startSender(leaders.addresses, options);
+  open.rigs.push(rig);
+  return rig;
+}
+
+async function delivers(leaders: AgaveLeaders, rig: Rig, seed: number): Promise<void> {
+  await until("a connection is live", () => rig.sender.sendableCount > 0);
+  expect(rig.send(payload(300, seed))).toBeGreaterThan(0);
+  await until("the transaction arrives", () =>
+    leaders.received.some((it) => it.bytes.readUInt32LE(0) === seed),
+  );
+}
+
+describe("the sender when a real leader fails it", () => {
+  it("comes back after the leader restarts on the same port", async () => {
+    const leaders = await leadersOf(1);
+    const rig = await senderTo(leaders);
+    await delivers(leaders, rig, 1);
+    await leaders.command("stop 0");
+    await until("the connection is given up", () => rig.sender.warmCount === 0);
+    expect(rig.send(payload(300, 2))).toBe(0);
+    await leaders.command("start 0");
+    await delivers(leaders, rig, 3);
+  });
+
+  it("goes on with the other leaders while one is down", async () => {
+    const leaders = await leadersOf(4);
+    const rig = await senderTo(leaders);
+    await until("all are live", () => rig.sender.warmCount === 4);
+    await leaders.command("stop 2");
+    await until("one is gone", () => rig.sender.warmCount === 3);
+    expect(rig.send(payload(300, 1))).toBe(3);
+    await until("three arrive", () => leaders.received.length === 3);
+    await leaders.command("start 2");
+    await until("all are live again", () => rig.sender.warmCount === 4);
+  });
+
+  it("comes back after it was evicted by another client (code 1)", async () => {
+    const leaders = await leadersOf(1, ["--unstaked-max", "1"]);
+    const first = await senderTo(leaders);
+    await delivers(leaders, first, 1);
+    const second = await senderTo(leaders);
+    await until("the first is evicted", () => first.sender.counters.endedDropped > 0);
+    await delivers(leaders, second, 2);
+    await second.sender.stop();
+    await delivers(leaders, first, 3);
+  });
+
+  it("is told no on a port for staked peers only (code 2), and asks no more often than paced", async () => {
+    const leaders = await leadersOf(1, ["--unstaked-max", "0"]);
+    const rig = await senderTo(leaders, { reconnectMs: 300, reconnectMsMax: 2_400 });
+    await until("it was told no twice", () => rig.sender.counters.endedDisallowed >= 2);
+    expect(rig.send(payload(300, 1))).toBe(0);
+    expect(rig.sender.counters.connectionsAttempted).toBeLessThanOrEqual(4);
+    expect(rig.sender.peers()[0]?.failures).toBeGreaterThanOrEqual(2);
+  });
+
+  it("gets its place when a connection of its address goes (code 4)", async () => {
+    const leaders = await leadersOf(1, ["--per-peer-max", "1"]);
+    const first = await senderTo(leaders);
+    await delivers(leaders, first, 1);
+    const second = await senderTo(leaders);
+    await until("the second is one too many", () => second.sender.counters.endedTooMany > 0);
+    await delivers(leaders, first, 2);
+    await first.sender.stop();
+    await delivers(leaders, second, 3);
+  });
+
+  it.each([0, 1, 2, 3, 4, 5, 99])("comes back after a close with code %i", async (code) => {
+    const leaders = await leadersOf(1, ["--kind", "raw"]);
+    await leaders.command("admit 0 128");
+    const rig = await senderTo(leaders);
+    await delivers(leaders, rig, 1);
+    await leaders.command(`close 0 ${code} because`);
+    await until("the end is noticed", () => rig.sender.counters.connectionsEnded === 1);
+    await delivers(leaders, rig, 2);
+    const { counters } = rig.sender;
+    expect(counters.copies).toBe(
+      counters.copiesAcked + counters.copiesFailed + counters.copiesDropped + inFlight(rig),
+    );
+  });
+
+  it("takes nothing from a leader that never admits, and sends as soon as it does", async () => {
+    const leaders = await leadersOf(1, ["--kind", "raw"]);
+    const rig = await senderTo(leaders);
+    await until("the handshake is done", () => rig.sender.peers()[0]?.state === "waiting");
+    expect(rig.sender.warmCount).toBe(0);
+    expect(rig.send(payload(300, 1))).toBe(0);
+    await leaders.command("admit 0 128");
+    await delivers(leaders, rig, 2);
+    expect(leaders.received.length).toBe(1);
+  });
+
+  it("sends to the leader that admits and lets the other's copies expire", async () => {
+    const leaders = await leadersOf(2, ["--kind", "raw"]);
+    const rig = await senderTo(leaders, { copyTtlMs: 200 });
+    await leaders.command("admit 0 128");
+    await until("one admits", () => rig.sender.warmCount === 1);
+    await until("the other is waiting", () =>
+      rig.sender.peers().some((peer) => peer.state === "waiting"),
+    );
+    expect(rig.send(payload(300, 1))).toBe(1);
+    await until("both copies end", () => rig.count("acked") === 1 && rig.count("dropped") === 1);
+    expect(rig.outcomes.find((it) => it.kind === "dropped")?.reason).toBe("leader_saturated");
+  });
+
+  it("outlives refusal and silence", async () => {
+    const leaders = await leadersOf(1, ["--kind", "raw"]);
+    await leaders.command("admit 0 128");
+    await leaders.command("refuse 0 on");
+    const rig = await senderTo(leaders, { handshakeMs: 400 });
+    await until("it was refused", () => rig.sender.counters.endedTransport > 0);
+    await leaders.command("refuse 0 off");
+    await delivers(leaders, rig, 1);
+    await leaders.command("ignore 0 on");
+    await leaders.command("close 0 0 bye");
+    await until("nobody answers", () => rig.sender.counters.handshakeTimeouts > 0);
+    await leaders.command("ignore 0 off");
+    await delivers(leaders, rig, 2);
+  });
+});
+
+function inFlight(rig: Rig): number {
+  return rig.sender.peers().reduce((sum, peer) => sum + peer.inFlight + peer.queued, 0);
+}

@@ -1,0 +1,37 @@
+import { describe, expect, it } from "vitest";
+import { formatAddress, parseAddress, serverNameOf } from "../../src/send/address.ts";
+
+describe("a leader's address", () => {
+  it.each([
+    ["127.0.0.1:8009", "127.0.0.1", 8009, 4],
+    ["[::1]:1", "::1", 1, 6],
+    ["[2001:0DB8::0001]:65535", "2001:db8::1", 65535, 6],
+  ] as const)("is read from %s", (text, host, port, family) => {
+    expect(parseAddress(text)).toEqual({ host, port, family });
+  });
+
+  it.each([
+    "",
+    "127.0.0.1",
+    "127.0.0.1:0",
+    "127.0.0.1:65536",
+    "1.2.3:80",
+    "256.1.1.1:80",
+    "::1:80",
+    "[127.0.0.1]:80",
+    "localhost:80",
+    "127.0.0.1:80 ",
+  ])("is not read from %j", (text) => {
+    expect(parseAddress(text)).toBeNull();
+  });
+
+  it("is written as it is read", () => {
+    expect(formatAddress("10.0.0.1", 5)).toBe("10.0.0.1:5");
+    expect(formatAddress("::1", 5)).toBe("[::1]:5");
+  });
+
+  it("gives a server name that is a name", () => {
+    expect(serverNameOf({ host: "10.0.0.1", port: 5, family: 4 })).toBe("10.0.0.1.5.sol");
+    expect(serverNameOf({ host: "::1", port: 5, family: 6 })).toBe("x--1x.5.sol");
+  });
+});

@@ -1,0 +1,88 @@
+/** A simulated leader and a transport on loopback, for tests about bytes on the wire. */
+
+import { systemClock } from "../../src/core/clock.ts";
+import {
+  createSimulatedLeader,
+  type LeaderBehaviour,
+  type SimulatedLeader,
+} from "../../src/sandbox/leader.ts";
+import { freshIdentity, type Identity } from "../../src/send/identity.ts";
+import type { Connection, Ending, Transport } from "../../src/send/transport.ts";
+import {
+  createQuicTransport,
+  QUIC_TRANSPORT_DEFAULTS,
+  type QuicTransportOptions,
+} from "../../src/send/transport-quic.ts";
+
+export interface Received {
+  readonly bytes: Buffer;
+  readonly peerPubkey: Uint8Array | null;
+}
+
+export interface TestLeader {
+  readonly leader: SimulatedLeader;
+  readonly address: string;
+  readonly received: readonly Received[];
+}
+
+/** Waits until `condition` holds; fails after 10 s naming what was waited for. */
+export async function until(what: string, condition: () => boolean): Promise<void> {
+  const endNs = systemClock.nowNs() + 10e9;
+  while (!condition()) {
+    if (systemClock.nowNs() > endNs) throw new Error(`waited in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+export async function startLeader(
+  behaviour: Partial<LeaderBehaviour> = {},
+  host = "127.0.0.1",
+): Promise<TestLeader> {
+  const leader = createSimulatedLeader({
+    clock: systemClock,
+    identity: freshIdentity(),
+    host,
+    behaviour,
+  });
+  const received: Received[] = [];
+  leader.onTransaction((bytes, { peerPubkey }) => {
+    received.push({ bytes: Buffer.from(bytes), peerPubkey });
+  });
+  const { address } = await leader.start();
+  return { leader, address, received };
+}
+
+export async function startTransport(
+  identity: Identity = freshIdentity(),
+  options: Partial<QuicTransportOptions> = {},
+): Promise<Transport> {
+  const transport = createQuicTransport(
+    { clock: systemClock, identity },
+    { ...QUIC_TRANSPORT_DEFAULTS, bindIpv4: "127.0.0.1", bindIpv6: null, ...options },
+  );
+  await transport.start();
+  return transport;
+}
+
+export interface TestConnection {
+  readonly connection: Connection;
+  /** Why it ended; null while it has not. */
+  readonly ending: () => Ending | null;
+}
+
+export function connectTo(transport: Transport, address: string): TestConnection {
+  let ending: Ending | null = null;
+  const connection = transport.connect(address, {
+    progress() {},
+    ended: (it) => {
+      ending = it;
+    },
+  });
+  if (connection === null) throw new Error("the connection did not begin");
+  return { connection, ending: () => ending };
+}
+
+/** `size` bytes that differ for each seed. */
+export function payload(size: number, seed = 1): Uint8Array {
+  return Uint8Array.from({ length: size }, (_, index) => (index * 31 + seed * 17) & 0xff);
+}

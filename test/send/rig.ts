@@ -1,0 +1,50 @@
+/** A sender on a fake clock and a fake transport, with a record of its outcomes. */
+
+import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
+import { createSender, type SenderOptions } from "../../src/send/sender.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createFakeTransport } from "../support/fake-transport.ts";
+
+export function targetOf(address: string): Target {
+  return { identity: `id-of-${address}`, address, slot: 7 };
+}
+
+/** Sends to `send`, keeps `warm` open as well. */
+export function planOf(send: readonly string[], warm: readonly string[] = []): Plan {
+  return { slot: 7, send: send.map(targetOf), warm: [...send, ...warm].map(targetOf) };
+}
+
+export async function startRig(plan: Plan, options: Partial<SenderOptions> = {}) {
+  const clock = createFakeClock();
+  const transport = createFakeTransport();
+  const outcomes: Outcome[] = [];
+  const log = { info() {}, warn() {}, error() {} };
+  const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
+  const sender = createSender(
+    { clock, transport, onOutcome, log },
+    { random: () => 0, ...options },
+  );
+  sender.usePlan(plan);
+  await sender.start();
+  let id = 0;
+  return {
+    clock,
+    transport,
+    outcomes,
+    sender,
+    /** Answers how many connections took it; the packet's id counts up from 1. */
+    send(bytes: Uint8Array = Uint8Array.of(1, 2, 3)): number {
+      id += 1;
+      const receivedNs = clock.nowNs();
+      return sender.accept({ id, bytes, account: "test", receivedNs, maxRetries: null });
+    },
+    /** "kind" or "kind:reason" of each outcome of a packet, in order. */
+    story(packetId: number, address?: string): string[] {
+      return outcomes
+        .filter((it) => it.packetId === packetId)
+        .filter((it) => address === undefined || it.address === address)
+        .map((it) => (it.reason === null ? it.kind : `${it.kind}:${it.reason}`));
+    },
+    stateOf: (address: string) => sender.peers().find((it) => it.address === address)?.state,
+  };
+}

@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import { InFlight, Waiting } from "../../src/send/rings.ts";
+
+const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };
+
+describe("a ring of copies in flight", () => {
+  it("gives them back in order over many rounds and refuses one more than it holds", () => {
+    const ring = new InFlight(3);
+    for (let round = 0; round < 10; round += 1) {
+      for (let index = 0; index < 3; index += 1) {
+        expect(ring.push(round * 10 + index, target, index)).toBe(true);
+      }
+      expect(ring.push(99, target, 9)).toBe(false);
+      for (let index = 0; index < 3; index += 1) {
+        expect(ring.oldest()).toMatchObject({ packetId: round * 10 + index, stream: index });
+        ring.drop();
+      }
+      expect(ring.oldest()).toBeNull();
+      ring.drop();
+      expect(ring.size).toBe(0);
+    }
+  });
+});
+
+describe("a ring of waiting copies", () => {
+  it("keeps bytes of its own and lets go of them", () => {
+    const ring = new Waiting(2);
+    const lent = Uint8Array.of(1, 2);
+    ring.push(1, target, lent, 5);
+    lent.fill(0);
+    const row = ring.oldest();
+    expect(row?.bytes).toEqual(Uint8Array.of(1, 2));
+    ring.drop();
+    expect(row?.bytes.length).toBe(0);
+  });
+});

@@ -1,0 +1,276 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { NS_PER_MS } from "../../src/core/clock.ts";
+import { planOf, startRig } from "./rig.ts";
+
+const A = "10.0.0.1:8009";
+const B = "10.0.0.2:8009";
+const C = "10.0.0.3:8009";
+const RESET = { kind: "transport", code: 0 } as const;
+
+describe("accept", () => {
+  it("sends one copy to each live leader of the plan and tells of each", async () => {
+    const rig = await startRig(planOf([A, B], [C]));
+    for (const address of [A, B, C]) rig.transport.to(address).admit();
+    expect(rig.send(Uint8Array.of(9, 8))).toBe(2);
+    expect(rig.transport.to(A).sent).toEqual([Uint8Array.of(9, 8)]);
+    expect(rig.transport.to(C).sent).toEqual([]);
+    expect(rig.story(1)).toEqual(["sent", "sent"]);
+    expect(rig.outcomes[0]).toEqual({
+      packetId: 1,
+      identity: `id-of-${A}`,
+      address: A,
+      slot: 7,
+      kind: "sent",
+      reason: null,
+      atNs: rig.clock.nowNs(),
+      rttUs: 0,
+    });
+  });
+
+  it("takes nothing and keeps nothing when no connection is live", async () => {
+    const rig = await startRig(planOf([A, B]));
+    expect(rig.send()).toBe(0);
+    rig.transport.to(A).establish();
+    expect(rig.send()).toBe(0);
+    rig.transport.to(A).admit();
+    rig.clock.advance(10_000);
+    expect(rig.transport.to(A).sent).toEqual([]);
+    expect(rig.outcomes).toEqual([]);
+    expect(rig.sender.counters).toMatchObject({ packetsRefused: 2, copies: 0 });
+  });
+
+  it("keeps a copy for a leader that is still connecting once another took it", async () => {
+    const rig = await startRig(planOf([A, B]));
+    rig.transport.to(A).admit();
+    const lent = Uint8Array.of(5, 6);
+    expect(rig.send(lent)).toBe(1);
+    lent.fill(0);
+    rig.transport.to(B).admit();
+    expect(rig.transport.to(B).sent).toEqual([Uint8Array.of(5, 6)]);
+  });
+
+  it("drops the copy of a leader that is not even connecting", async () => {
+    const rig = await startRig(planOf([A, B]));
+    rig.transport.to(A).admit();
+    rig.transport.to(B).end(RESET);
+    expect(rig.send()).toBe(1);
+    expect(rig.story(1, B)).toEqual(["dropped:not_connected"]);
+  });
+
+  it("counts a live leader out of credit as taken and sends when credit comes", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit(1);
+    expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, 1]);
+    expect(rig.transport.to(A).sent.length).toBe(1);
+    rig.transport.to(A).grant(1);
+    expect(rig.story(2)).toEqual(["sent"]);
+    expect(rig.story(3)).toEqual([]);
+  });
+
+  it("answers 0 when the only leader's queue is full", async () => {
+    const rig = await startRig(planOf([A]), { queuePerPeer: 2 });
+    rig.transport.to(A).admit(0);
+    expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, 0]);
+    expect(rig.story(3)).toEqual([]);
+  });
+
+  it("drops the copy of a full queue when another leader took the packet", async () => {
+    const rig = await startRig(planOf([A, B]), { queuePerPeer: 1 });
+    rig.transport.to(A).admit(0);
+    rig.transport.to(B).admit();
+    expect([rig.send(), rig.send()]).toEqual([2, 1]);
+    expect(rig.story(2, A)).toEqual(["dropped:queue_full"]);
+    expect(rig.story(2, B)).toEqual(["sent"]);
+  });
+
+  it("drops copies that outlived their use: saturated when connected, expired when not", async () => {
+    const rig = await startRig(planOf([A, B, C]), { copyTtlMs: 500 });
+    rig.transport.to(A).admit(0);
+    rig.transport.to(B).establish();
+    rig.send();
+    rig.clock.advance(400);
+    expect(rig.outcomes).toEqual([]);
+    rig.clock.advance(150);
+    expect(rig.story(1, A)).toEqual(["dropped:leader_saturated"]);
+    expect(rig.story(1, B)).toEqual(["dropped:leader_saturated"]);
+    expect(rig.story(1, C)).toEqual(["dropped:expired"]);
+  });
+
+  it("never sends a copy that expired, even when credit comes before the next look", async () => {
+    const rig = await startRig(planOf([A]), { copyTtlMs: 70 });
+    rig.transport.to(A).admit(0);
+    rig.clock.advance(1);
+    rig.send();
+    rig.clock.advance(72);
+    rig.transport.to(A).grant(5);
+    expect(rig.story(1)).toEqual(["dropped:leader_saturated"]);
+    expect(rig.transport.to(A).sent).toEqual([]);
+  });
+
+  it("drops a transaction that is larger than the leader's streams", async () => {
+    const rig = await startRig(planOf([A, B]));
+    rig.transport.to(A).admit();
+    rig.transport.to(B).admit();
+    rig.transport.to(B).streamBytesMax = 1232;
+    expect(rig.send(new Uint8Array(1233))).toBe(1);
+    expect(rig.story(1, B)).toEqual(["dropped:too_large"]);
+  });
+
+  it("does not count a leader whose connection ends while it sends", async () => {
+    const rig = await startRig(planOf([A, B]));
+    rig.transport.to(A).admit();
+    rig.transport.to(B).admit();
+    rig.transport.to(A).endOnSend = { kind: "local", code: 0 };
+    expect(rig.send()).toBe(1);
+    expect(rig.story(1, A)).toEqual(["dropped:not_connected"]);
+  });
+
+  it("takes nothing before start and after stop", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit();
+    await rig.sender.stop();
+    expect(rig.send()).toBe(0);
+    expect(rig.transport.running).toBe(false);
+  });
+});
+
+describe("what becomes of a copy", () => {
+  it("is acked when the leader has it, in the order of sending", async () => {
+    const rig = await startRig(planOf([A]));
+    const a = rig.transport.to(A);
+    a.admit();
+    rig.send();
+    rig.send();
+    a.ack(1);
+    expect(rig.story(2)).toEqual(["sent"]);
+    a.ack(0);
+    expect(rig.story(1)).toEqual(["sent", "acked"]);
+    expect(rig.story(2)).toEqual(["sent", "acked"]);
+  });
+
+  it("fails when the leader's stack refused the stream", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit();
+    rig.send();
+    rig.transport.to(A).stop(0);
+    expect(rig.story(1)).toEqual(["sent", "failed:stream_stopped"]);
+  });
+
+  it("fails when the connection ends first, and what waits is dropped", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit(1);
+    rig.send();
+    rig.send();
+    rig.transport.to(A).end(RESET);
+    expect(rig.story(1)).toEqual(["sent", "failed:connection_lost"]);
+    expect(rig.story(2)).toEqual(["dropped:not_connected"]);
+  });
+
+  it("waits over a reconnect that is allowed at once", async () => {
+    const rig = await startRig(planOf([A]), { reconnectMs: 0, copyTtlMs: 500 });
+    rig.transport.to(A).admit(0);
+    rig.send();
+    rig.transport.to(A).end({ kind: "silence", code: 0 });
+    rig.clock.advance(50);
+    rig.transport.to(A).admit();
+    expect(rig.story(1)).toEqual(["sent"]);
+  });
+
+  it("ends the oldest when more await acknowledgement than are tracked", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit(2_000);
+    for (let count = 0; count < 1025; count += 1) rig.send();
+    expect(rig.story(1)).toEqual(["sent", "failed:too_many_in_flight"]);
+    expect(rig.story(2)).toEqual(["sent"]);
+    expect(rig.sender.peers()[0]?.inFlight).toBe(1024);
+  });
+
+  it("ends at stop at the latest", async () => {
+    const rig = await startRig(planOf([A]), { stopMs: 100 });
+    rig.transport.to(A).admit(1);
+    rig.send();
+    rig.send();
+    const stopped = rig.sender.stop();
+    rig.clock.advance(150);
+    await stopped;
+    expect(rig.story(1)).toEqual(["sent", "failed:shutting_down"]);
+    expect(rig.story(2)).toEqual(["dropped:shutting_down"]);
+  });
+
+  it("is waited for at stop", async () => {
+    const rig = await startRig(planOf([A]), { stopMs: 100 });
+    rig.transport.to(A).admit();
+    rig.send();
+    const stopped = rig.sender.stop();
+    rig.clock.advance(20);
+    rig.transport.to(A).ack(0);
+    rig.clock.advance(20);
+    await stopped;
+    expect(rig.story(1)).toEqual(["sent", "acked"]);
+  });
+});
+
+describe("the law of conservation", () => {
+  type Step = { readonly what: string; readonly which: number };
+  const step = fc.record({
+    what: fc.constantFrom("send", "send", "send", "admit", "grant", "ack", "stop", "end", "wait"),
+    which: fc.nat({ max: 2 }),
+  });
+
+  function play(rig: Awaited<ReturnType<typeof startRig>>, { what, which }: Step): void {
+    if (what === "send") rig.send();
+    if (what === "wait") rig.clock.advance(60 * (which + 1));
+    const connection = rig.transport.to([A, B, C][which] ?? A);
+    if (connection.closed) return;
+    if (what === "admit") connection.admit(which);
+    if (what === "grant" && connection.admitted) connection.grant(1);
+    if (what === "ack") connection.ack(connection.sent.length - 1);
+    if (what === "stop") connection.stop(connection.sent.length - 1);
+    if (what === "end") connection.end({ kind: "app", code: which });
+  }
+
+  it("holds for any history: each copy ends exactly once, sent at most once before", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+        const rig = await startRig(planOf([A, B, C]), { reconnectMs: 100, queuePerPeer: 3 });
+        for (const it of steps) play(rig, it);
+        const { counters } = rig.sender;
+        const open = rig.sender.peers().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
+        const { copiesAcked, copiesFailed, copiesDropped } = counters;
+        expect(copiesAcked + copiesFailed + copiesDropped + open).toBe(counters.copies);
+        const stopped = rig.sender.stop();
+        rig.clock.advance(1_000);
+        await stopped;
+        const ended = counters.copiesAcked + counters.copiesFailed + counters.copiesDropped;
+        expect(ended).toBe(counters.copies);
+        expect(counters.copiesSent).toBe(counters.copiesAcked + counters.copiesFailed);
+        const reasons = Object.values(counters.reasons).reduce((sum, it) => sum + it, 0);
+        expect(reasons).toBe(counters.copiesFailed + counters.copiesDropped);
+        const ends = rig.outcomes.filter((it) => it.kind !== "sent");
+        expect(new Set(ends.map((it) => `${it.packetId} ${it.address}`)).size).toBe(ends.length);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+describe("counts", () => {
+  it("tells live connections, and those of them that are sent to now", async () => {
+    const rig = await startRig(planOf([A], [B, C]));
+    rig.transport.to(A).admit();
+    rig.transport.to(B).admit();
+    rig.transport.to(C).establish();
+    expect([rig.sender.warmCount, rig.sender.sendableCount]).toEqual([2, 1]);
+    expect(["live", "live", "waiting"]).toEqual([A, B, C].map(rig.stateOf));
+  });
+
+  it("stamps outcomes with the clock", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit();
+    const beforeNs = rig.clock.nowNs();
+    rig.clock.advance(3);
+    rig.send();
+    expect(rig.outcomes[0]?.atNs).toBe(beforeNs + 3 * NS_PER_MS);
+  });
+});

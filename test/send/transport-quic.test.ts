@@ -1,0 +1,241 @@
+import { createSocket, type Socket } from "node:dgram";
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
+import { ACKED, BLOCKED, CLOSED, TOO_LARGE, type Transport } from "../../src/send/transport.ts";
+import {
+  connectionKeyOf,
+  createQuicTransport,
+  QUIC_TRANSPORT_DEFAULTS,
+} from "../../src/send/transport-quic.ts";
+import {
+  connectTo,
+  payload,
+  startLeader,
+  startTransport,
+  type TestLeader,
+  until,
+} from "./loopback.ts";
+
+const open: { leaders: TestLeader[]; transports: Transport[]; sockets: Socket[] } = {
+  leaders: [],
+  transports: [],
+  sockets: [],
+};
+
+afterEach(async () => {
+  for (const transport of open.transports) await transport.stop();
+  for (const { leader } of open.leaders) await leader.stop();
+  for (const socket of open.sockets) socket.close();
+  open.transports = [];
+  open.leaders = [];
+  open.sockets = [];
+});
+
+async function leaderWith(behaviour: Partial<LeaderBehaviour> = {}, host = "127.0.0.1") {
+  const leader = await startLeader(behaviour, host);
+  open.leaders.push(leader);
+  return leader;
+}
+
+async function transportWith(...args: Parameters<typeof startTransport>): Promise<Transport> {
+  const transport = await startTransport(...args);
+  open.transports.push(transport);
+  return transport;
+}
+
+async function admitted(behaviour: Partial<LeaderBehaviour> = {}) {
+  const leader = await leaderWith(behaviour);
+  const identity = freshIdentity();
+  const transport = await transportWith(identity);
+  const link = connectTo(transport, leader.address);
+  await until("admission", () => link.connection.admitted);
+  return { leader, transport, identity, ...link };
+}
+
+describe("a connection to a leader", () => {
+  it.each([1, 134, 1232, 1233, 4095, 4096])("carries %i bytes unchanged", async (size) => {
+    const { leader, connection } = await admitted();
+    const stream = connection.send(payload(size));
+    expect(stream).toBeGreaterThanOrEqual(0);
+    await until("arrival", () => leader.received.length === 1);
+    expect(Uint8Array.from(leader.received[0]?.bytes ?? [])).toEqual(payload(size));
+    await until("acknowledgement", () => connection.fate(stream) === ACKED);
+  });
+
+  it("shows the identity's key", async () => {
+    const { leader, connection, identity } = await admitted();
+    connection.send(payload(200));
+    await until("arrival", () => leader.received.length === 1);
+    expect(leader.received[0]?.peerPubkey).toEqual(identity.publicKey);
+  });
+
+  it("puts the largest legacy transaction into one datagram, at once", async () => {
+    const { transport, connection } = await admitted();
+    await until("quiet", () => connection.established);
+    const before = transport.counters["datagramsOut"] ?? 0;
+    connection.send(payload(1232));
+    expect((transport.counters["datagramsOut"] ?? 0) - before).toBe(1);
+  });
+
+  it("needs two datagrams for it where the operator lowered their size", async () => {
+    const leader = await leaderWith();
+    const transport = await transportWith(freshIdentity(), { datagramBytesMax: 1200 });
+    const { connection } = connectTo(transport, leader.address);
+    await until("admission", () => connection.admitted);
+    const before = transport.counters["datagramsOut"] ?? 0;
+    connection.send(payload(1232));
+    expect((transport.counters["datagramsOut"] ?? 0) - before).toBe(2);
+    await until("arrival", () => leader.received.length === 1);
+  });
+
+  it("tells what can never fit, and lives on", async () => {
+    const { connection, leader } = await admitted();
+    expect(connection.send(payload(4097))).toBe(TOO_LARGE);
+    connection.send(payload(100));
+    await until("arrival", () => leader.received.length === 1);
+  });
+
+  it("is blocked when the granted streams are used up, and not when they are renewed", async () => {
+    const { connection, leader } = await admitted({ reading: "stalled" });
+    let sent = 0;
+    for (let turn = 0; turn < 300 && sent < 128; turn += 1) {
+      if (connection.send(payload(50)) >= 0) sent += 1;
+      else await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(sent).toBe(128);
+    expect(connection.send(payload(50))).toBe(BLOCKED);
+    leader.leader.setBehaviour({ reading: "all" });
+    await until("credit", () => connection.send(payload(50)) >= 0);
+    await until("arrival", () => leader.received.length === 129);
+  });
+
+  it("never leaves a transaction half written when the window is short", async () => {
+    const { connection, leader, ending } = await admitted();
+    const sizes: number[] = [];
+    for (let turn = 0; sizes.length < 200 && turn < 100_000; turn += 1) {
+      const size = 1 + ((turn * 977) % 4096);
+      if (connection.send(payload(size, turn)) >= 0) sizes.push(size);
+      else await new Promise((resolve) => setImmediate(resolve));
+    }
+    await until("arrival", () => leader.received.length === 200);
+    const sorted = (list: number[]): number[] => list.sort((left, right) => left - right);
+    expect(sorted(leader.received.map((it) => it.bytes.length))).toEqual(sorted(sizes));
+    expect(ending()).toBeNull();
+  });
+
+  it("comes through a server that demands a token first", async () => {
+    const { leader, connection } = await admitted({ retry: true });
+    connection.send(payload(100));
+    await until("arrival", () => leader.received.length === 1);
+    expect(leader.leader.counters.retries).toBe(1);
+  });
+
+  it("works over IPv6", async () => {
+    const leader = await leaderWith({}, "::1");
+    const transport = await transportWith(freshIdentity(), { bindIpv4: null, bindIpv6: "::1" });
+    const { connection } = connectTo(transport, leader.address);
+    await until("admission", () => connection.admitted);
+    connection.send(payload(100));
+    await until("arrival", () => leader.received.length === 1);
+  });
+});
+
+describe("the end of a connection", () => {
+  it.each([0, 1, 2, 4, 5])("is told with the leader's code %i", async (code) => {
+    const { leader, connection, ending } = await admitted();
+    leader.leader.closeAll(code, "because");
+    await until("the end", () => ending() !== null);
+    expect(ending()).toEqual({ kind: "app", code });
+    expect(connection.send(payload(10))).toBe(CLOSED);
+  });
+
+  it("is told as a transport code when the leader refuses", async () => {
+    const leader = await leaderWith({ admission: "refuse" });
+    const { ending } = connectTo(await transportWith(), leader.address);
+    await until("the end", () => ending() !== null);
+    expect(ending()).toEqual({ kind: "transport", code: 2 });
+  });
+
+  it("is told as silence when nobody answers for the idle time", async () => {
+    const leader = await leaderWith({ admission: "silent" });
+    const transport = await transportWith(freshIdentity(), { idleTimeoutMs: 300 });
+    const { ending } = connectTo(transport, leader.address);
+    await until("the end", () => ending() !== null);
+    expect(ending()).toEqual({ kind: "silence", code: 0 });
+  });
+
+  it("is kept away by pings", async () => {
+    const leader = await leaderWith();
+    const transport = await transportWith(freshIdentity(), { idleTimeoutMs: 300 });
+    const { connection, ending } = connectTo(transport, leader.address);
+    await until("admission", () => connection.admitted);
+    const endNs = systemClock.nowNs() + 900e6;
+    await until("three idle times", () => {
+      connection.ping();
+      return systemClock.nowNs() > endNs;
+    });
+    expect(ending()).toBeNull();
+  });
+
+  it("is not told when it is ours, and the leader hears of it", async () => {
+    const { leader, connection, ending } = await admitted();
+    connection.close();
+    await until("the leader hears", () => leader.leader.connectionCount === 0);
+    expect(ending()).toBeNull();
+    expect(connection.send(payload(10))).toBe(CLOSED);
+    connection.ping();
+    connection.close();
+  });
+});
+
+describe("the transport", () => {
+  it("begins no connection to what is not an address or has no socket", async () => {
+    const transport = await transportWith();
+    const events = { progress() {}, ended() {} };
+    expect(transport.connect("example.org:80", events)).toBeNull();
+    expect(transport.connect("[::1]:80", events)).toBeNull();
+  });
+
+  it("ignores datagrams of no connection, whatever they hold", async () => {
+    const { transport, connection, leader } = await admitted();
+    const stranger = createSocket("udp4");
+    open.sockets.push(stranger);
+    const port = Number(transport.counters["port"] ?? 0);
+    expect(port).toBe(0);
+    const before = transport.counters["datagramsUnmatched"] ?? 0;
+    await sprayFrom(stranger, leader);
+    connection.send(payload(100));
+    await until("arrival", () => leader.received.length === 1);
+    expect(transport.counters["datagramsUnmatched"]).toBe(before);
+  });
+
+  it("reads the key of a connection from both forms of header", () => {
+    expect(connectionKeyOf(Uint8Array.of(0x40, 1, 2, 3, 4, 9))).toBe(0x01020304);
+    const long = Uint8Array.of(0xc0, 0, 0, 0, 1, 16, 0xff, 2, 3, 4, 9);
+    expect(connectionKeyOf(long)).toBe(0xff020304);
+    expect(connectionKeyOf(Uint8Array.of(0x40, 1, 2))).toBe(-1);
+    expect(connectionKeyOf(new Uint8Array(0))).toBe(-1);
+  });
+
+  it("refuses a datagram size outside what QUIC and leaders allow", () => {
+    for (const datagramBytesMax of [1199, 1453]) {
+      const make = () =>
+        createQuicTransport(
+          { clock: systemClock, identity: freshIdentity() },
+          { ...QUIC_TRANSPORT_DEFAULTS, datagramBytesMax },
+        );
+      expect(make).toThrow(RangeError);
+    }
+  });
+});
+
+/** Sends datagrams that are not QUIC, or half of it, to the leader. */
+async function sprayFrom(socket: Socket, { address }: TestLeader): Promise<void> {
+  const port = Number(address.split(":")[1]);
+  for (let size = 0; size < 64; size += 1) {
+    const bytes = payload(size, size);
+    await new Promise((resolve) => socket.send(bytes, port, "127.0.0.1", resolve));
+  }
+}
