@@ -1,0 +1,108 @@
+/**
+ * The processes of a run: started by this one, watched, and stopped by it, whatever happens.
+ * Their CPU time and memory are read from /proc, so figures exist on Linux alone.
+ */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { systemClock } from "../../src/core/clock.ts";
+
+export interface Child {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  /** The end of what it wrote, for the report of a failure. */
+  output(): string;
+  /** Ends it: politely, then not. */
+  stop(): Promise<void>;
+}
+
+const OUTPUT_CHARS_MAX = 4000;
+const STOP_MS = 10_000;
+/** Clock ticks a second in /proc; 100 on every Linux that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** Starts a Node process; its output is kept, not shown. */
+export function startChild(args: readonly string[], withIpc = false): Child {
+  const child = spawn(process.execPath, [...args], {
+    stdio: withIpc ? ["ignore", "pipe", "pipe", "ipc"] : ["ignore", "pipe", "pipe"],
+    serialization: "advanced",
+  });
+  let output = "";
+  const hold = (chunk: Buffer): void => {
+    output = (output + chunk.toString()).slice(-OUTPUT_CHARS_MAX);
+  };
+  child.stdout?.on("data", hold);
+  child.stderr?.on("data", hold);
+  const pid = child.pid;
+  if (pid === undefined) throw new Error(`could not start ${args[0]}`);
+  return {
+    process: child,
+    pid,
+    output: () => output,
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const over = once(child, "exit");
+      child.kill("SIGTERM");
+      const last = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+      await over;
+      clearTimeout(last);
+    },
+  };
+}
+
+/** Waits until the URL answers 200; an Error with the child's output when it does not in time. */
+export async function untilReady(child: Child, url: string, timeoutMs: number): Promise<void> {
+  const deadlineNs = systemClock.nowNs() + timeoutMs * 1e6;
+  let last = "no answer";
+  while (systemClock.nowNs() < deadlineNs) {
+    if (child.process.exitCode !== null) break;
+    try {
+      const answer = await fetch(url);
+      last = await answer.text();
+      if (answer.status === 200) return;
+    } catch {
+      // Not listening yet.
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`not ready: ${last}\n${child.output()}`);
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (typeof address !== "object" || address === null) throw new Error("no port");
+  return address.port;
+}
+
+/** CPU time that the process has used, all threads, in microseconds; null where unknown. */
+export function cpuUs(pid: number): number | null {
+  const text = readProc(`/proc/${pid}/stat`);
+  if (text === null) return null;
+  // The second field is a name in parentheses that may hold spaces; fields 14 and 15 are the times.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  const ticks = Number(fields[11]) + Number(fields[12]);
+  return (ticks * 1e6) / TICKS_PER_SECOND;
+}
+
+/** Resident memory in megabytes; null where unknown. */
+export function rssMb(pid: number): number | null {
+  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(`/proc/${pid}/status`) ?? "")?.[1];
+  return kilobytes === undefined ? null : Number(kilobytes) / 1000;
+}
+
+function readProc(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    // Not Linux, or the process is gone.
+    return null;
+  }
+}

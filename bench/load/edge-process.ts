@@ -1,0 +1,150 @@
+/**
+ * The edge under load and the cluster behind it, as processes of their own, with a configuration
+ * made for the run: one key without a limit that matters, receipts for every transaction.
+ */
+
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Child, freePort, startChild, untilReady } from "./children.ts";
+import type { LeaderMessage } from "./leader-process.ts";
+import type { LoadOptions } from "./options.ts";
+
+export interface Scene {
+  readonly url: string;
+  readonly key: string;
+  /** The edge's process; null for one that ran already. */
+  readonly edgePid: number | null;
+  /** First arrivals at a leader by transaction; null without leaders. */
+  arrivals(): Promise<Float64Array | null>;
+  stop(): Promise<void>;
+}
+
+const READY_MS = 60_000;
+const ANSWER_MS = 30_000;
+
+/** Starts a cluster for `count` transactions and an edge that knows it. */
+export async function startScene(
+  options: LoadOptions,
+  count: number,
+  tipAccount: string,
+): Promise<Scene> {
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-load-"));
+  const children: Child[] = [];
+  const stop = async (): Promise<void> => {
+    // The edge first: it would complain of a cluster that is gone.
+    for (const child of children.toReversed()) await child.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const script = fileURLToPath(new URL("./leader-process.ts", import.meta.url));
+    const args = ["--import", "tsx", script, String(options.leaders), String(count)];
+    const leaders = startChild(args, true);
+    children.push(leaders);
+    const cluster = await heard(leaders, "ready");
+    const [httpPort, adminPort] = [await freePort(), await freePort()];
+    const key = `td_${randomBytes(18).toString("base64url")}`;
+    writeFileSync(join(folder, "keys.toml"), keysFile(key));
+    const config = join(folder, "edge.toml");
+    writeFileSync(config, edgeConfig(options, count, tipAccount, cluster, httpPort, adminPort));
+    const edge = startChild(["dist/main.js", "edge", "--config", config]);
+    children.push(edge);
+    await untilReady(edge, `http://127.0.0.1:${adminPort}/readyz`, READY_MS);
+    return {
+      url: `http://127.0.0.1:${httpPort}`,
+      key,
+      edgePid: edge.pid,
+      arrivals: async () => {
+        leaders.process.send("collect");
+        return (await heard(leaders, "arrivals")).arrivedNs;
+      },
+      stop,
+    };
+  } catch (cause) {
+    await stop();
+    throw cause;
+  }
+}
+
+/** An edge that runs already, of which nothing but its answers is known. */
+export function foreignScene(url: string, key: string): Scene {
+  return {
+    url,
+    key,
+    edgePid: null,
+    arrivals: async () => null,
+    stop: async () => undefined,
+  };
+}
+
+function keysFile(key: string): string {
+  return [
+    "[plans.Load]",
+    "rate_per_second = 1000000",
+    "burst = 1000000",
+    "",
+    "[[keys]]",
+    `token = "${key}"`,
+    'account = "load"',
+    'plan = "Load"',
+    "",
+  ].join("\n");
+}
+
+function edgeConfig(
+  options: LoadOptions,
+  count: number,
+  tipAccount: string,
+  cluster: { readonly rpcUrl: string; readonly wsUrl: string },
+  httpPort: number,
+  adminPort: number,
+): string {
+  const text = JSON.stringify;
+  return [
+    'region = "load"',
+    "[http]",
+    `listen = ${text(`127.0.0.1:${httpPort}`)}`,
+    'drain_grace = "0s"',
+    "[admin]",
+    `listen = ${text(`127.0.0.1:${adminPort}`)}`,
+    "[cluster]",
+    `rpc_url = ${text(cluster.rpcUrl)}`,
+    `ws_url = ${text(cluster.wsUrl)}`,
+    "[tip]",
+    `accounts = [${text(tipAccount)}]`,
+    "[accounts]",
+    'keys_file = "keys.toml"',
+    "[decode]",
+    `inline = ${text(options.inline)}`,
+    "[send]",
+    `leaders = ${options.fanOut}`,
+    "[receipts]",
+    'keep = "1h"',
+    `count_max = ${Math.max(count, 100)}`,
+    "",
+  ].join("\n");
+}
+
+type Heard<Kind> = Extract<LeaderMessage, { readonly kind: Kind }>;
+
+/** The next message of that kind; an Error when the child ends or says nothing in time. */
+async function heard<Kind extends LeaderMessage["kind"]>(
+  child: Child,
+  kind: Kind,
+): Promise<Heard<Kind>> {
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  const exit = once(child.process, "exit", { signal }).then(() => {
+    throw new Error(`the leaders' process ended\n${child.output()}`);
+  });
+  const message = once(child.process, "message", { signal }).then(([value]) => value);
+  // Whichever comes second is of no interest.
+  exit.catch(() => undefined);
+  message.catch(() => undefined);
+  // Both ends of the channel are in this folder, and the type says what they send.
+  const told = (await Promise.race([message, exit])) as LeaderMessage;
+  if (told.kind !== kind) throw new Error(`the leaders' process told ${told.kind}, not ${kind}`);
+  return told as Heard<Kind>;
+}

@@ -1,0 +1,100 @@
+/**
+ * One keep-alive HTTP connection with one request in flight, on a raw socket: a fraction of the CPU
+ * of an HTTP client, on a machine that the generator shares with what it measures.
+ *
+ * It understands what an edge answers and no more: a status line, headers with Content-Length, a
+ * body. A connection that is lost reports so for the request in flight and opens itself again.
+ */
+
+import { connect, type Socket } from "node:net";
+
+export interface HttpAnswer {
+  /** 0 when the connection was lost before an answer came. */
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+export interface HttpConnection {
+  readonly idle: boolean;
+  /** Sends one whole request; the connection must be idle. */
+  send(request: Buffer): void;
+  close(): void;
+}
+
+const HEAD_END = "\r\n\r\n";
+const LENGTH = /\r\ncontent-length: *(\d+)/i;
+const EMPTY = Buffer.alloc(0);
+/** An edge's answers are short; more than this is no answer of an edge. */
+const ANSWER_BYTES_MAX = 1024 * 1024;
+
+/**
+ * `answered` is called once for each request, and `opened` whenever the connection is ready again
+ * without having answered.
+ */
+export function openConnection(
+  host: string,
+  port: number,
+  answered: (answer: HttpAnswer) => void,
+  opened: () => void,
+): HttpConnection {
+  let socket: Socket;
+  let state: "opening" | "idle" | "busy" | "closed" = "opening";
+  let held: Buffer = EMPTY;
+
+  function open(): void {
+    state = "opening";
+    held = EMPTY;
+    socket = connect(port, host, () => {
+      state = "idle";
+      opened();
+    });
+    socket.setNoDelay(true);
+    socket.on("data", receive);
+    // What went wrong does not matter: "close" follows, and the request counts as lost.
+    socket.on("error", () => undefined);
+    socket.on("close", lost);
+  }
+
+  function lost(): void {
+    if (state === "closed") return;
+    const wasBusy = state === "busy";
+    const wasOpening = state === "opening";
+    state = "opening";
+    if (wasBusy) answered({ status: 0, body: EMPTY });
+    // A refused attempt waits, so that a dead edge is not hammered.
+    setTimeout(() => state !== "closed" && open(), wasOpening ? 100 : 0);
+  }
+
+  function receive(chunk: Buffer): void {
+    held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    const headEnd = held.indexOf(HEAD_END, 0, "latin1");
+    if (headEnd < 0 || state !== "busy") {
+      if (held.length > ANSWER_BYTES_MAX) socket.destroy();
+      return;
+    }
+    const head = held.toString("latin1", 0, headEnd);
+    const size = Number(LENGTH.exec(head)?.[1] ?? 0);
+    const start = headEnd + HEAD_END.length;
+    if (size > ANSWER_BYTES_MAX) socket.destroy();
+    if (held.length < start + size) return;
+    const body = held.subarray(start, start + size);
+    held = EMPTY;
+    state = "idle";
+    answered({ status: Number(head.slice(9, 12)), body });
+  }
+
+  open();
+  return {
+    get idle() {
+      return state === "idle";
+    },
+    send(request) {
+      state = "busy";
+      socket.write(request);
+    },
+    close() {
+      state = "closed";
+      socket.destroy();
+    },
+  };
+}

@@ -1,0 +1,70 @@
+/**
+ * The other end of a run, a process of its own: a simulated cluster whose leaders note when each
+ * numbered transaction arrived first. Nothing is executed here, as that is no part of the path.
+ *
+ * It tells its parent where it listens, answers "collect" with the arrivals, and ends with its
+ * parent. Stamps come from the machine's monotonic clock, which all processes share.
+ */
+
+import { systemClock } from "../../src/core/clock.ts";
+import { encodeKey } from "../../src/core/encoding.ts";
+import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
+import { createSimulatedLeader } from "../../src/sandbox/leader.ts";
+import { createBlindLedger } from "../../src/sandbox/ledger.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
+import { numberOf } from "./transactions.ts";
+
+/** What the parent is told. */
+export type LeaderMessage =
+  | { readonly kind: "ready"; readonly rpcUrl: string; readonly wsUrl: string }
+  | {
+      readonly kind: "arrivals";
+      /** First arrival by transaction, NaN for none. */
+      readonly arrivedNs: Float64Array;
+      /** All that arrived, each copy. */
+      readonly copies: number;
+    };
+
+/** A mainnet slot's length; skips are left out, so that runs are alike. */
+const SLOT_MS = 400;
+
+const [leaderCount = 4, transactionCount = 0] = process.argv.slice(2).map(Number);
+const arrivedNs = new Float64Array(transactionCount).fill(Number.NaN);
+let copies = 0;
+
+function note(bytes: Uint8Array, atNs: number): void {
+  copies += 1;
+  const number = numberOf(bytes);
+  if (Number.isNaN(arrivedNs[number])) arrivedNs[number] = atNs;
+}
+
+function tell(message: LeaderMessage): void {
+  process.send?.(message);
+}
+
+async function startLeaders(): Promise<readonly { identity: string; address: string }[]> {
+  const started = Array.from({ length: leaderCount }, async () => {
+    const identity = freshIdentity();
+    const leader = createSimulatedLeader({ clock: systemClock, identity });
+    leader.onTransaction((bytes, { atNs }) => note(bytes, atNs));
+    const { address } = await leader.start();
+    return { identity: encodeKey(identity.publicKey), address };
+  });
+  return Promise.all(started);
+}
+
+const cluster = await createSimulatedCluster({
+  clock: systemClock,
+  leaders: await startLeaders(),
+  slotMs: SLOT_MS,
+  skipShare: 0,
+  ledger: createBlindLedger(),
+});
+const urls = await cluster.start();
+
+process.on("message", () => tell({ kind: "arrivals", arrivedNs, copies }));
+process.on("disconnect", () => process.exit(0));
+process.on("SIGTERM", () => process.exit(0));
+// The clocks of the simulation keep no process alive.
+setInterval(() => undefined, 60_000);
+tell({ kind: "ready", ...urls });

@@ -1,0 +1,123 @@
+/**
+ * `npm run load`: an open-loop load on one edge, from signed transactions to the simulated leaders.
+ *
+ * The generator is this process; the edge and the leaders are processes of their own on the same
+ * machine, so that on few cores all three compete, which the figures include. One line is appended
+ * to the results and the table's row is printed. Everything it starts, it stops.
+ */
+
+import { parseArgs } from "node:util";
+import { newKeypair } from "../../test/support/transactions.ts";
+import { cpuUs, rssMb } from "./children.ts";
+import { foreignScene, type Scene, startScene } from "./edge-process.ts";
+import { generate } from "./generator.ts";
+import { type LoadOptions, readOptions, USAGE } from "./options.ts";
+import { wireTimes } from "./receipts.ts";
+import { keep, type LoadResult, summarize } from "./results.ts";
+import { drawMachine, drawTable } from "./table.ts";
+import { requestOf, signTransactions } from "./transactions.ts";
+
+const TIP_LAMPORTS = 1_000_000;
+/** How long copies may take to arrive after the last answer. */
+const SETTLE_MS = 500;
+
+async function run(options: LoadOptions): Promise<LoadResult> {
+  const first = options.rate * options.warmup;
+  const count = first + options.rate * options.seconds;
+  const tipAccount = options.url === null ? newKeypair().address : await tipAccountOf(options.url);
+  const scene =
+    options.url === null || options.key === null
+      ? await startScene(options, count, tipAccount)
+      : foreignScene(options.url, options.key);
+  const interrupted = (): void => {
+    // Nothing that was started may outlive the run, nor its folder.
+    const exit = (): never => process.exit(130);
+    scene.stop().then(exit, exit);
+  };
+  process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
+  try {
+    return await loadScene(scene, options, first, count, tipAccount);
+  } finally {
+    process.off("SIGINT", interrupted).off("SIGTERM", interrupted);
+    await scene.stop();
+  }
+}
+
+async function loadScene(
+  scene: Scene,
+  options: LoadOptions,
+  first: number,
+  count: number,
+  tipAccount: string,
+): Promise<LoadResult> {
+  const url = new URL(scene.url);
+  console.error(`signing ${count} transactions`);
+  const requests = signTransactions(count, options.payers, tipAccount, TIP_LAMPORTS).map(
+    (bytes, id) => requestOf(bytes, options.endpoint, url.host, scene.key, id),
+  );
+  console.error(`${options.rate} a second for ${options.warmup} + ${options.seconds} s`);
+  const { edgePid } = scene;
+  const usedUs = (): number | null => (edgePid === null ? null : cpuUs(edgePid));
+  let cpuBefore = usedUs();
+  const shots = await generate(requests, {
+    host: url.hostname,
+    port: Number(url.port === "" ? 80 : url.port),
+    ratePerSecond: options.rate,
+    connections: options.connections,
+    markAt: first,
+    mark: () => {
+      cpuBefore = usedUs();
+    },
+  });
+  const cpuAfter = usedUs();
+  const edgeRssMb = edgePid === null ? null : rssMb(edgePid);
+  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  const arrivedNs = await scene.arrivals();
+  const wireUs = await wireTimes(scene.url, scene.key, shots.signatures, first);
+  const edgeCpuUs = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore;
+  return summarize(shots, first, options, { arrivedNs, wireUs, edgeCpuUs, edgeRssMb });
+}
+
+/** A tip account of an edge that runs already. */
+async function tipAccountOf(url: string): Promise<string> {
+  const answer = await fetch(`${url}/api/v1/tip`);
+  const body: unknown = await answer.json();
+  const accounts =
+    typeof body === "object" && body !== null && "accounts" in body ? body.accounts : null;
+  const account: unknown = Array.isArray(accounts) ? accounts[0] : null;
+  if (typeof account !== "string") throw new Error(`${url}/api/v1/tip names no tip account`);
+  return account;
+}
+
+function report(result: LoadResult): void {
+  const { late_us: late, errors, machine } = result;
+  console.log(drawTable(JSON.stringify(result)));
+  console.log(`\n${drawMachine(result)}`);
+  console.log(`Accepted ${result.accepted} of ${result.sent}; errors ${JSON.stringify(errors)}.`);
+  if (machine.load_before > machine.cores / 2) {
+    console.log(`The machine was busy (load ${machine.load_before}): these figures say little.`);
+  }
+  if (late !== null) {
+    console.log(`The generator was late by ${late.p50} us at p50, ${late.p99} us at p99.`);
+  }
+}
+
+const args = process.argv.slice(2);
+const { values } = parseArgs({
+  args,
+  options: { help: { type: "boolean", short: "h" } },
+  strict: false,
+});
+if (values["help"] === true) {
+  console.log(USAGE);
+} else {
+  try {
+    const options = readOptions(args);
+    const result = await run(options);
+    if (options.results !== null) keep(result, options.results);
+    report(result);
+  } catch (cause) {
+    console.error(cause instanceof Error ? cause.message : cause);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * The load generator's command line, with its bounds; what is out of them is refused by name.
+ */
+
+import { parseArgs } from "node:util";
+
+export interface LoadOptions {
+  /** Transactions a second, at a fixed interval. */
+  readonly rate: number;
+  /** How long is measured, and how long the load runs before that. */
+  readonly seconds: number;
+  readonly warmup: number;
+  /** Keep-alive connections to the edge; each has one request in flight at a time. */
+  readonly connections: number;
+  readonly endpoint: "raw" | "json";
+  /** Different payers, in turn: senders sign with few keys, and an edge may remember them. */
+  readonly payers: number;
+  /** Where each transaction is decoded; see `[decode] inline`. */
+  readonly inline: "auto" | "never" | "always";
+  /** `[send] leaders` of the edge, and how many leaders the simulated cluster has. */
+  readonly fanOut: number;
+  readonly leaders: number;
+  /** An edge that runs already; null starts one, with a simulated cluster. */
+  readonly url: string | null;
+  readonly key: string | null;
+  /** Appends the result to this file; null only prints. */
+  readonly results: string | null;
+}
+
+export const USAGE = `usage: npm run load -- [options]
+
+  --rate N          transactions a second (1000)
+  --seconds N       measured time (10)
+  --warmup N        load before that, not measured (2)
+  --connections N   HTTP connections (16)
+  --endpoint KIND   raw or json (raw)
+  --payers N        different signers (16)
+  --inline WHEN     auto, never or always (auto)
+  --fan-out N       leaders that a transaction goes to (2)
+  --leaders N       simulated leaders (4)
+  --url URL --key KEY   load an edge that runs already, without a cluster
+  --results FILE    where the result line goes (bench/results/load.ndjson); "none" for nowhere`;
+
+/** Most transactions of one run; they are signed before it and held in memory. */
+const TRANSACTIONS_MAX = 500_000;
+
+/** The options of a command line, or an Error that names what is wrong. */
+export function readOptions(args: readonly string[]): LoadOptions {
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      rate: text,
+      seconds: text,
+      warmup: text,
+      connections: text,
+      endpoint: text,
+      payers: text,
+      inline: text,
+      "fan-out": text,
+      leaders: text,
+      url: text,
+      key: text,
+      results: text,
+    },
+  });
+  const url = values.url ?? null;
+  const key = values.key ?? null;
+  if ((url === null) !== (key === null)) throw new Error("--url and --key go together");
+  const results = values.results ?? "bench/results/load.ndjson";
+  const options: LoadOptions = {
+    rate: whole("--rate", values.rate, 1000, 1, 100_000),
+    seconds: whole("--seconds", values.seconds, 10, 1, 600),
+    warmup: whole("--warmup", values.warmup, 2, 0, 60),
+    connections: whole("--connections", values.connections, 16, 1, 1024),
+    endpoint: oneOf("--endpoint", values.endpoint, ["raw", "json"]),
+    payers: whole("--payers", values.payers, 16, 1, 10_000),
+    inline: oneOf("--inline", values.inline, ["auto", "never", "always"]),
+    fanOut: whole("--fan-out", values["fan-out"], 2, 1, 16),
+    leaders: whole("--leaders", values.leaders, 4, 1, 16),
+    url,
+    key,
+    results: results === "none" ? null : results,
+  };
+  const count = options.rate * (options.seconds + options.warmup);
+  if (count > TRANSACTIONS_MAX) {
+    throw new Error(`${count} transactions are more than ${TRANSACTIONS_MAX}`);
+  }
+  return options;
+}
+
+function whole(
+  name: string,
+  text: string | undefined,
+  otherwise: number,
+  least: number,
+  most: number,
+): number {
+  if (text === undefined) return otherwise;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < least || value > most || text.trim() === "") {
+    throw new Error(`${name} is ${text}, needed is a whole number from ${least} to ${most}`);
+  }
+  return value;
+}
+
+/** The first of `known` when nothing is given. */
+function oneOf<Word extends string>(
+  name: string,
+  text: string | undefined,
+  known: readonly [Word, ...Word[]],
+): Word {
+  if (text === undefined) return known[0];
+  const word = known.find((candidate) => candidate === text);
+  if (word === undefined) throw new Error(`${name} is ${text}, needed is one of ${known}`);
+  return word;
+}

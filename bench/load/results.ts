@@ -1,0 +1,187 @@
+/**
+ * The result of a run as one line of JSON: what ran where, what was asked for, what came of it.
+ * All latencies are in microseconds. Nothing of the warm-up is in them.
+ */
+
+import { execFileSync } from "node:child_process";
+import { appendFileSync, mkdirSync } from "node:fs";
+import { cpus, loadavg, release, totalmem } from "node:os";
+import { dirname } from "node:path";
+import { build } from "hdr-histogram-js";
+import type { Shots } from "./generator.ts";
+import type { LoadOptions } from "./options.ts";
+
+const LOAD_BEFORE = round(loadavg()[0] ?? 0);
+
+export interface Quantiles {
+  readonly count: number;
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
+
+export interface LoadResult {
+  readonly at: string;
+  readonly machine: {
+    readonly cpu: string;
+    readonly cores: number;
+    readonly memory_gb: number;
+    readonly kernel: string;
+    /** Processes that wanted a core in the minute before the run; above 0 others disturbed it. */
+    readonly load_before: number;
+  };
+  readonly node: string;
+  readonly commit: string | null;
+  readonly options: LoadOptions;
+  /** Answers a second over the measured time; what the edge held of the rate that was offered. */
+  readonly rate_held: number;
+  readonly sent: number;
+  readonly accepted: number;
+  /** Accepted, but never at a leader; null where there was no leader to ask. */
+  readonly lost: number | null;
+  /** Requests that were not accepted, by reason. */
+  readonly errors: Readonly<Record<string, number>>;
+  /** From due to written: how far the generator itself was late. */
+  readonly late_us: Quantiles | null;
+  /** From due to the answer. */
+  readonly answer_us: Quantiles | null;
+  /** From due to the first arrival at a leader. */
+  readonly leader_us: Quantiles | null;
+  /** From the request's last byte at the edge to the first copy on the wire, by the edge. */
+  readonly wire_us: Quantiles | null;
+  /** CPU time of the whole edge process for each accepted transaction. */
+  readonly edge_cpu_us: number | null;
+  readonly edge_rss_mb: number | null;
+}
+
+/** What was seen of the edge's process and of the leaders. */
+export interface Seen {
+  /** First arrival at a leader by transaction, NaN for none; null without leaders. */
+  readonly arrivedNs: Float64Array | null;
+  /** Receipt to wire by transaction in microseconds, NaN for none. */
+  readonly wireUs: Float64Array | null;
+  readonly edgeCpuUs: number | null;
+  readonly edgeRssMb: number | null;
+}
+
+/** Sums up the requests from `first` on. */
+export function summarize(
+  shots: Shots,
+  first: number,
+  options: LoadOptions,
+  seen: Seen,
+): LoadResult {
+  const { dueNs, sentNs, answeredNs, faults } = shots;
+  const indexes = Array.from({ length: dueNs.length - first }, (_, offset) => first + offset);
+  const accepted = indexes.filter((index) => faults[index] === "");
+  const since = (endNs: Float64Array) => (index: number) =>
+    ((endNs[index] ?? Number.NaN) - (dueNs[index] ?? Number.NaN)) / 1000;
+  const { arrivedNs, wireUs } = seen;
+  const lost = accepted.filter((index) => Number.isNaN(arrivedNs?.[index] ?? Number.NaN)).length;
+  return {
+    at: new Date().toISOString(),
+    machine: machine(),
+    node: process.version,
+    commit: commit(),
+    // The key is a secret of somebody's edge.
+    options: { ...options, key: null },
+    rate_held: round(heldRate(indexes, dueNs, answeredNs)),
+    sent: indexes.filter((index) => !Number.isNaN(sentNs[index])).length,
+    accepted: accepted.length,
+    lost: arrivedNs === null ? null : lost,
+    errors: countFaults(indexes, faults),
+    late_us: quantiles(indexes.map(since(sentNs))),
+    answer_us: quantiles(accepted.map(since(answeredNs))),
+    leader_us: arrivedNs === null ? null : quantiles(accepted.map(since(arrivedNs))),
+    wire_us: wireUs === null ? null : quantiles(accepted.map((index) => wireUs[index] ?? NaN)),
+    edge_cpu_us: seen.edgeCpuUs === null ? null : round(seen.edgeCpuUs / accepted.length),
+    edge_rss_mb: seen.edgeRssMb === null ? null : round(seen.edgeRssMb),
+  };
+}
+
+/** Quantiles of what is not NaN, to three digits; null for nothing. */
+export function quantiles(valuesUs: readonly number[]): Quantiles | null {
+  // In tenths of a microsecond, as whole numbers are what the histogram keeps.
+  const histogram = build({ highestTrackableValue: 6e9, numberOfSignificantValueDigits: 3 });
+  for (const value of valuesUs) {
+    if (!Number.isNaN(value)) histogram.recordValue(Math.max(0, Math.round(value * 10)));
+  }
+  if (histogram.totalCount === 0) return null;
+  const at = (percentile: number): number => histogram.getValueAtPercentile(percentile) / 10;
+  return {
+    count: histogram.totalCount,
+    p50: at(50),
+    p90: at(90),
+    p99: at(99),
+    p999: at(99.9),
+    max: histogram.maxValue / 10,
+  };
+}
+
+/** Appends the result to a file of one JSON object a line. */
+export function keep(result: LoadResult, file: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  appendFileSync(file, `${JSON.stringify(result)}\n`);
+}
+
+function heldRate(
+  indexes: readonly number[],
+  dueNs: Float64Array,
+  answeredNs: Float64Array,
+): number {
+  let lastNs = 0;
+  let answers = 0;
+  for (const index of indexes) {
+    const atNs = answeredNs[index] ?? Number.NaN;
+    if (Number.isNaN(atNs)) continue;
+    answers += 1;
+    if (atNs > lastNs) lastNs = atNs;
+  }
+  const firstNs = dueNs[indexes[0] ?? 0] ?? 0;
+  // The schedule's own length is the least: a rate above the one offered was not held.
+  const periodNs = (dueNs[1] ?? 0) - (dueNs[0] ?? 0);
+  const lengthNs = Math.max(lastNs - firstNs, indexes.length * periodNs);
+  return lengthNs > 0 ? (answers * 1e9) / lengthNs : 0;
+}
+
+function countFaults(
+  indexes: readonly number[],
+  faults: readonly (string | null)[],
+): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const index of indexes) {
+    const fault = faults[index] ?? (faults[index] === null ? "no_answer" : "");
+    if (fault !== "") counts[fault] = (counts[fault] ?? 0) + 1;
+  }
+  return counts;
+}
+
+function machine(): LoadResult["machine"] {
+  const [first] = cpus();
+  return {
+    cpu: first?.model ?? "unknown",
+    cores: cpus().length,
+    memory_gb: round(totalmem() / 1e9),
+    kernel: release(),
+    load_before: LOAD_BEFORE,
+  };
+}
+
+/** The commit that is checked out, marked where files differ from it; null outside of git. */
+function commit(): string | null {
+  try {
+    const git = (...args: string[]): string =>
+      execFileSync("git", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+    const changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "native");
+    return git("rev-parse", "--short=12", "HEAD") + (changed === "" ? "" : "+changes");
+  } catch {
+    // Without git, or outside of a checkout, a result has no commit.
+    return null;
+  }
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

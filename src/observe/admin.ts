@@ -1,0 +1,170 @@
+/**
+ * The admin listener: `/metrics` for Prometheus, `/livez` and `/readyz` for whatever starts and
+ * watches the process. It has no authentication and belongs on a private address.
+ *
+ * `/livez` answers as long as the event loop turns; `/readyz` answers 503 and names the failing
+ * checks until all pass. Bodies carry a token that scripts can rely on: `"status":"live"`,
+ * `"status":"ready"` or `"status":"not ready"`. Node's own server is enough here: requests are few,
+ * and a second process on the same port is refused by it.
+ */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { REFUSALS, SetupError } from "../core/errors.ts";
+import {
+  ADMIN_CONNECTIONS_MAX,
+  ADMIN_HEADERS_BYTES_MAX,
+  ADMIN_REQUEST_TIMEOUT_MS,
+} from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+
+export interface Check {
+  readonly name: string;
+  readonly ok: boolean;
+  /** What was found, in a few words. */
+  readonly detail: string;
+}
+
+export interface Readiness {
+  readonly ok: boolean;
+  readonly checks: readonly Check[];
+}
+
+export interface AdminDeps {
+  readonly log: Log;
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  readonly readiness: () => Readiness;
+  /** What `/leaders` shows: the plan and the connections, for an operator's eyes. */
+  readonly leaders?: () => object;
+}
+
+export interface AdminOptions {
+  readonly host: string;
+  /** 0 for any free one. */
+  readonly port: number;
+}
+
+export interface Admin {
+  /** Requests answered, by status. */
+  readonly counters: { answered: number; refused: number; failed: number };
+  /** Starts to listen; a SetupError says why it cannot. */
+  start(): Promise<{ readonly port: number }>;
+  /** Stops listening and ends open connections. */
+  stop(): Promise<void>;
+}
+
+interface Page {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+type Route = () => Page | Promise<Page>;
+
+export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
+  const counters = { answered: 0, refused: 0, failed: 0 };
+  const routes = routesOf(deps);
+  const server = createServer(
+    {
+      requestTimeout: ADMIN_REQUEST_TIMEOUT_MS,
+      headersTimeout: ADMIN_REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: ADMIN_REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: ADMIN_REQUEST_TIMEOUT_MS / 4,
+      maxHeaderSize: ADMIN_HEADERS_BYTES_MAX,
+    },
+    (request, response) => {
+      handle(routes, request, response, counters).catch((cause: unknown) => {
+        counters.failed += 1;
+        deps.log.error({ cause, path: request.url }, "the admin listener could not answer");
+        if (response.headersSent) response.destroy();
+        else send(response, json(500, { status: "error", reason: "internal" }), false);
+      });
+    },
+  );
+  server.maxConnections = ADMIN_CONNECTIONS_MAX;
+  return {
+    counters,
+    start: () => listen(server, options),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function routesOf({ metrics, readiness, leaders }: AdminDeps): ReadonlyMap<string, Route> {
+  const routes = new Map<string, Route>();
+  routes.set("/", () => json(200, { service: "touchdown admin", paths: [...routes.keys()] }));
+  routes.set("/livez", () => json(200, { status: "live" }));
+  routes.set("/readyz", () => readyPage(readiness()));
+  routes.set("/metrics", async () => ({
+    status: 200,
+    contentType: metrics.contentType,
+    body: await metrics.text(),
+  }));
+  if (leaders !== undefined) routes.set("/leaders", () => json(200, leaders()));
+  return routes;
+}
+
+function readyPage({ ok, checks }: Readiness): Page {
+  if (ok) return json(200, { status: "ready", checks });
+  const failing = checks.filter((check) => !check.ok);
+  return json(503, { status: "not ready", failing, checks });
+}
+
+async function handle(
+  routes: ReadonlyMap<string, Route>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  counters: Admin["counters"],
+): Promise<void> {
+  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+  const route = routes.get(path);
+  const method = request.method ?? "";
+  // None of these takes a body; what comes is not kept.
+  request.resume();
+  if (route === undefined) {
+    counters.refused += 1;
+    send(response, refusal("not_found", `no such path: the admin paths are ${[...routes.keys()]}`));
+  } else if (method !== "GET" && method !== "HEAD") {
+    counters.refused += 1;
+    response.setHeader("Allow", "GET, HEAD");
+    send(response, refusal("method_not_allowed", `${path} takes GET and HEAD`));
+  } else {
+    send(response, await route(), method === "HEAD");
+    counters.answered += 1;
+  }
+}
+
+function refusal(reason: "not_found" | "method_not_allowed", error: string): Page {
+  return json(REFUSALS[reason].status, { status: "error", reason, error });
+}
+
+function json(status: number, value: object): Page {
+  return { status, contentType: "application/json", body: `${JSON.stringify(value)}\n` };
+}
+
+function send(response: ServerResponse, page: Page, head = false): void {
+  response.writeHead(page.status, {
+    "Content-Type": page.contentType,
+    "Content-Length": Buffer.byteLength(page.body),
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+  });
+  response.end(head ? undefined : page.body);
+}
+
+function listen(server: Server, { host, port }: AdminOptions): Promise<{ readonly port: number }> {
+  return new Promise((resolve, reject) => {
+    const refuse = (cause: Error): void => {
+      const where = `the admin listener cannot use ${host}:${port}`;
+      reject(new SetupError(`${where}: ${cause.message}`, { cause }));
+    };
+    server.once("error", refuse);
+    server.listen({ host, port, exclusive: true }, () => {
+      server.off("error", refuse);
+      const address = server.address();
+      resolve({ port: typeof address === "object" && address !== null ? address.port : port });
+    });
+  });
+}

@@ -1,0 +1,229 @@
+/**
+ * Every metric of an edge, one row each; `/metrics` and the README's table are made from it.
+ *
+ * Names are part of the interface: added to, never changed. Each label has few values, all from
+ * the code or from the operator's configuration: never an account, an address or a signature.
+ * Metrics of the process itself (`process_…`, `nodejs_…`) are prom-client's and not listed here.
+ */
+
+export interface MetricRow {
+  readonly name: `touchdown_${string}`;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
+export const METRICS = [
+  // The edge as a whole
+  {
+    name: "touchdown_build_info",
+    kind: "gauge",
+    labels: ["version", "engine", "region"],
+    help: "Always 1; the labels say what runs.",
+  },
+  {
+    name: "touchdown_ready",
+    kind: "gauge",
+    labels: [],
+    help: "1 while /readyz answers 200, else 0.",
+  },
+  // Ingress
+  {
+    name: "touchdown_requests_total",
+    kind: "counter",
+    labels: ["outcome"],
+    help: "Submissions answered, by accepted or the refusal's reason; a batch counts each call.",
+  },
+  {
+    name: "touchdown_requests_in_flight",
+    kind: "gauge",
+    labels: [],
+    help: "Submissions received and not answered yet.",
+  },
+  {
+    name: "touchdown_answer_seconds",
+    kind: "histogram",
+    labels: [],
+    help: "From a request's last byte to its answer, accepted transactions only.",
+  },
+  {
+    name: "touchdown_seen_hits_total",
+    kind: "counter",
+    labels: [],
+    help: "Submissions of a transaction already in flight, answered without sending again.",
+  },
+  {
+    name: "touchdown_keys",
+    kind: "gauge",
+    labels: [],
+    help: "API keys that are known now.",
+  },
+  {
+    name: "touchdown_keys_loads_total",
+    kind: "counter",
+    labels: ["result"],
+    help: "Loads of the keys, by ok or failed; after a failed one the old keys stay.",
+  },
+  // Decode
+  {
+    name: "touchdown_verdicts_total",
+    kind: "counter",
+    labels: ["verdict"],
+    help: "Transactions decoded, by accepted or the fault that was found.",
+  },
+  {
+    name: "touchdown_decoded_total",
+    kind: "counter",
+    labels: ["path"],
+    help: "Transactions decoded, by where: inline on the HTTP thread or on a worker.",
+  },
+  {
+    name: "touchdown_decode_seconds",
+    kind: "histogram",
+    labels: [],
+    help: "From a request's last byte to the verdict, accepted transactions only.",
+  },
+  {
+    name: "touchdown_decode_ring_depth",
+    kind: "gauge",
+    labels: [],
+    help: "Transactions that wait for a worker or are with one.",
+  },
+  {
+    name: "touchdown_decode_ring_full_total",
+    kind: "counter",
+    labels: [],
+    help: "Transactions refused as overloaded because the ring to the workers was full.",
+  },
+  {
+    name: "touchdown_decode_workers",
+    kind: "gauge",
+    labels: [],
+    help: "Worker threads alive.",
+  },
+  {
+    name: "touchdown_decode_worker_restarts_total",
+    kind: "counter",
+    labels: [],
+    help: "Worker threads replaced after one died.",
+  },
+  {
+    name: "touchdown_verify_cache_lookups_total",
+    kind: "counter",
+    labels: ["result"],
+    help: "Lookups of a signer's prepared public key, by hit or miss.",
+  },
+  // Chain and route
+  {
+    name: "touchdown_slot",
+    kind: "gauge",
+    labels: [],
+    help: "The estimated current slot; 0 until one is known.",
+  },
+  {
+    name: "touchdown_slot_age_seconds",
+    kind: "gauge",
+    labels: [],
+    help: "Since the cluster last told of a new slot; NaN until it did.",
+  },
+  {
+    name: "touchdown_slot_seconds",
+    kind: "gauge",
+    labels: [],
+    help: "The measured duration of a slot.",
+  },
+  {
+    name: "touchdown_schedule_covers",
+    kind: "gauge",
+    labels: [],
+    help: "1 while the leader of the current slot is known, else 0.",
+  },
+  {
+    name: "touchdown_contacts",
+    kind: "gauge",
+    labels: [],
+    help: "Leaders whose QUIC address is known.",
+  },
+  {
+    name: "touchdown_contacts_age_seconds",
+    kind: "gauge",
+    labels: [],
+    help: "Since the contacts were last loaded; NaN until they were.",
+  },
+  {
+    name: "touchdown_feed_failures_total",
+    kind: "counter",
+    labels: ["feed"],
+    help: "Times a feed from the cluster failed or was lost; it is tried again.",
+  },
+  // Send
+  {
+    name: "touchdown_copies_total",
+    kind: "counter",
+    labels: ["outcome"],
+    help: "Copies for leaders, by sent and then by its end: acked, failed or dropped.",
+  },
+  {
+    name: "touchdown_copies_lost_total",
+    kind: "counter",
+    labels: ["reason"],
+    help: "Copies that failed or were dropped, by the reason.",
+  },
+  {
+    name: "touchdown_peers",
+    kind: "gauge",
+    labels: ["state"],
+    help: "Leaders with a connection or an attempt at one, by its state.",
+  },
+  {
+    name: "touchdown_connections_warm",
+    kind: "gauge",
+    labels: [],
+    help: "Live connections to leaders.",
+  },
+  {
+    name: "touchdown_connections_sendable",
+    kind: "gauge",
+    labels: [],
+    help: "Live connections to the leaders that a transaction would go to now.",
+  },
+  {
+    name: "touchdown_handshakes_total",
+    kind: "counter",
+    labels: ["result"],
+    help: "Connection attempts ended, by ok or failed.",
+  },
+  {
+    name: "touchdown_wire_seconds",
+    kind: "histogram",
+    labels: [],
+    help: "From a request's last byte until the first copy was written to a leader's connection.",
+  },
+  {
+    name: "touchdown_ack_seconds",
+    kind: "histogram",
+    labels: [],
+    help: "From a copy's being written until the leader acknowledged all of it.",
+  },
+  // Observe
+  {
+    name: "touchdown_receipts",
+    kind: "gauge",
+    labels: [],
+    help: "Receipts kept.",
+  },
+  {
+    name: "touchdown_receipts_evicted_total",
+    kind: "counter",
+    labels: ["reason"],
+    help: "Receipts let go, by age (kept as long as promised) or room (too many).",
+  },
+  {
+    name: "touchdown_receipts_untracked_total",
+    kind: "counter",
+    labels: [],
+    help: "Outcomes that belong to no receipt that is kept.",
+  },
+] as const satisfies readonly MetricRow[];
+
+export type MetricName = (typeof METRICS)[number]["name"];

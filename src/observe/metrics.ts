@@ -1,0 +1,133 @@
+/**
+ * The metrics page: reads the stages' plain counters when it is scraped, and only then.
+ *
+ * Nothing on the hot path knows of it. prom-client's own metric types keep values of their own, so
+ * the registry is given objects that answer `get()` from the sources instead. A row of the table
+ * without a source, and a source without a row, is an error at once, for the compiler and at run
+ * time; a source that breaks its row's promise (a label too few, a counter that is not a number)
+ * fails the scrape rather than writing something false.
+ */
+
+import { strict as assert } from "node:assert";
+import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
+import { NS_PER_S } from "../core/clock.ts";
+import { METRICS, type MetricName, type MetricRow } from "./metric-table.ts";
+
+/** A histogram of durations as a stage keeps it; `src/core/histogram.ts` is one. */
+export interface HistogramSource {
+  /** Upper bounds in nanoseconds, inclusive, ascending. */
+  readonly boundsNs: ArrayLike<number>;
+  /** Observations by bound, not accumulated; the last one counts what is above every bound. */
+  readonly counts: ArrayLike<number>;
+  readonly sumNs: number;
+}
+
+export interface Sample<Label extends string = string> {
+  readonly labels: Readonly<Record<Label, string>>;
+  readonly value: number;
+}
+
+type Row<Name extends MetricName> = Extract<(typeof METRICS)[number], { readonly name: Name }>;
+
+type Source<Name extends MetricName> = Row<Name>["kind"] extends "histogram"
+  ? () => HistogramSource
+  : [Row<Name>["labels"][number]] extends [never]
+    ? () => number
+    : () => readonly Sample<Row<Name>["labels"][number]>[];
+
+/** One function for each row of the table, called at each scrape. */
+export type MetricSources = { readonly [Name in MetricName]: Source<Name> };
+
+export interface Metrics {
+  readonly contentType: string;
+  /** The page in Prometheus text format 0.0.4. */
+  text(): Promise<string>;
+}
+
+interface Value {
+  readonly metricName?: string;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+}
+
+/** `process` adds prom-client's metrics of the process and its event loop, once a process. */
+export function createMetrics(
+  sources: MetricSources,
+  options: { readonly process: boolean } = { process: true },
+): Metrics {
+  const registry = new Registry();
+  const rows = new Set<string>(METRICS.map((row) => row.name));
+  for (const name of Object.keys(sources)) {
+    assert(rows.has(name), `the source ${name} has no row in the metric table`);
+  }
+  for (const row of METRICS) {
+    const source = sources[row.name];
+    assert(typeof source === "function", `the metric ${row.name} has no source`);
+    registry.registerMetric(metricOf(row, source));
+  }
+  if (options.process) collectProcess(registry);
+  return { contentType: registry.contentType, text: () => registry.metrics() };
+}
+
+/** Samples of a row with one label, from a record of counters such as a stage keeps. */
+export function samplesBy<Label extends string>(
+  label: Label,
+  counters: Readonly<Record<string, number>>,
+): readonly Sample<Label>[] {
+  return Object.entries(counters).map(([name, value]) => ({
+    // A computed key widens to string; it is the label just given.
+    labels: { [label]: name } as Record<Label, string>,
+    value,
+  }));
+}
+
+function metricOf(row: MetricRow, source: () => unknown): Metric {
+  const metric = {
+    name: row.name,
+    help: row.help,
+    type: row.kind,
+    get: async () => ({ ...metric, values: valuesOf(row, source()) }),
+  };
+  // The registry asks a metric for its name and `get()` alone; its declared type is the union of
+  // prom-client's classes. A test parses what comes out.
+  return metric as unknown as Metric;
+}
+
+function valuesOf(row: MetricRow, read: unknown): readonly Value[] {
+  // The source's type was checked against the row by the compiler, through `MetricSources`.
+  if (row.kind === "histogram") return histogramValues(row, read as HistogramSource);
+  const samples: readonly Sample[] =
+    typeof read === "number" ? [{ labels: {}, value: read }] : (read as readonly Sample[]);
+  for (const { labels, value } of samples) {
+    const named = Object.keys(labels);
+    const fits = named.length === row.labels.length && named.every((l) => row.labels.includes(l));
+    assert(fits, `${row.name} has the labels ${row.labels}, its source gave ${named}`);
+    assert(typeof value === "number", `${row.name} is not a number`);
+    assert(row.kind === "gauge" || value >= 0, `the counter ${row.name} is ${value}`);
+  }
+  return samples;
+}
+
+function histogramValues(row: MetricRow, histogram: HistogramSource): readonly Value[] {
+  const { boundsNs, counts, sumNs } = histogram;
+  assert(counts.length === boundsNs.length + 1, `${row.name} needs one count more than bounds`);
+  const values: Value[] = [];
+  let count = 0;
+  for (let index = 0; index < counts.length; index += 1) {
+    count += counts[index] ?? 0;
+    const bound = boundsNs[index];
+    const le = bound === undefined ? "+Inf" : String(bound / NS_PER_S);
+    values.push({ metricName: `${row.name}_bucket`, labels: { le }, value: count });
+  }
+  values.push({ metricName: `${row.name}_sum`, labels: {}, value: sumNs / NS_PER_S });
+  values.push({ metricName: `${row.name}_count`, labels: {}, value: count });
+  return values;
+}
+
+function collectProcess(registry: Registry): void {
+  collectDefaultMetrics({ register: registry });
+  // Gauges named like counters, which Prometheus refuses to lint.
+  for (const name of ["handles", "requests", "resources"]) {
+    registry.removeSingleMetric(`nodejs_active_${name}_total`);
+  }
+}

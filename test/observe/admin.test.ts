@@ -1,0 +1,157 @@
+import { connect } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { SetupError } from "../../src/core/errors.ts";
+import { ADMIN_HEADERS_BYTES_MAX } from "../../src/core/limits.ts";
+import { type Admin, type AdminDeps, createAdmin } from "../../src/observe/admin.ts";
+
+const HOST = "127.0.0.1";
+const running: Admin[] = [];
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((admin) => admin.stop()));
+});
+
+async function setup(given: Partial<AdminDeps> = {}, port = 0) {
+  const errors: object[] = [];
+  const note = (fields: object) => void errors.push(fields);
+  const admin = createAdmin(
+    {
+      log: { info: note, warn: note, error: note },
+      metrics: { contentType: "text/plain; version=0.0.4", text: async () => "up 1\n" },
+      readiness: () => ({ ok: true, checks: [] }),
+      ...given,
+    },
+    { host: HOST, port },
+  );
+  const started = await admin.start();
+  running.push(admin);
+  const url = `http://${HOST}:${started.port}`;
+  return { admin, errors, port: started.port, get: (path: string) => fetch(url + path), url };
+}
+
+/** Writes bytes to the port and answers all that comes back until the connection ends. */
+function talk(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = "";
+    const socket = connect(port, HOST, () => socket.write(text));
+    socket.on("data", (chunk) => {
+      answer += chunk.toString();
+    });
+    socket.on("close", () => resolve(answer));
+    socket.on("error", reject);
+  });
+}
+
+describe("the admin listener", () => {
+  it("answers /livez while the process lives", async () => {
+    const { get } = await setup({ readiness: () => ({ ok: false, checks: [] }) });
+    const answer = await get("/livez");
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toEqual({ status: "live" });
+  });
+
+  it("answers /readyz with 503 and the failing checks, then 200", async () => {
+    let warm = 0;
+    const readiness = () => {
+      const known = { name: "leaders", ok: true, detail: "12 known" };
+      const check = { name: "connections", ok: warm > 0, detail: `${warm} warm` };
+      return { ok: check.ok, checks: [known, check] };
+    };
+    const { get } = await setup({ readiness });
+    const before = await get("/readyz");
+    expect(before.status).toBe(503);
+    expect(await before.json()).toMatchObject({
+      status: "not ready",
+      failing: [{ name: "connections", ok: false, detail: "0 warm" }],
+    });
+    warm = 1;
+    const after = await get("/readyz");
+    expect(after.status).toBe(200);
+    expect(await after.json()).toMatchObject({
+      status: "ready",
+      checks: [{}, { detail: "1 warm" }],
+    });
+  });
+
+  it("answers /metrics as text with its content type", async () => {
+    const { get } = await setup();
+    const answer = await get("/metrics");
+    expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4");
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+    expect(await answer.text()).toBe("up 1\n");
+  });
+
+  it("answers HEAD like GET, without a body", async () => {
+    const { port } = await setup();
+    const ask = `HEAD /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+    const answer = await talk(port, ask);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer).toContain("Content-Length: 5\r\n");
+    expect(answer.endsWith("\r\n\r\n")).toBe(true);
+  });
+
+  it("ignores a query string", async () => {
+    const { get } = await setup();
+    expect((await get("/livez?verbose=1")).status).toBe(200);
+  });
+
+  it("shows the leaders where it is given them", async () => {
+    const { get } = await setup({ leaders: () => ({ slot: 7, send: [] }) });
+    expect(await (await get("/leaders")).json()).toEqual({ slot: 7, send: [] });
+    expect(await (await get("/")).json()).toMatchObject({
+      paths: ["/", "/livez", "/readyz", "/metrics", "/leaders"],
+    });
+  });
+
+  it("answers 404 to other paths and 405 to other methods, in JSON", async () => {
+    const { admin, get, url } = await setup();
+    const lost = await get("/leaders");
+    expect(lost.status).toBe(404);
+    expect(await lost.json()).toMatchObject({ reason: "not_found" });
+    const wrong = await fetch(`${url}/metrics`, { method: "POST", body: "x".repeat(100_000) });
+    expect(wrong.status).toBe(405);
+    expect(wrong.headers.get("allow")).toBe("GET, HEAD");
+    expect(await wrong.json()).toMatchObject({ reason: "method_not_allowed" });
+    expect(admin.counters).toMatchObject({ answered: 0, refused: 2 });
+  });
+
+  it("answers 500 and logs when a page cannot be made, and goes on", async () => {
+    const broken = {
+      contentType: "text/plain",
+      text: () => Promise.reject(new Error("no source")),
+    };
+    const readiness = (): never => {
+      throw new Error("no checks");
+    };
+    const { admin, errors, get } = await setup({ metrics: broken, readiness });
+    expect((await get("/metrics")).status).toBe(500);
+    expect((await get("/readyz")).status).toBe(500);
+    expect((await get("/livez")).status).toBe(200);
+    expect(errors).toHaveLength(2);
+    expect(admin.counters).toMatchObject({ failed: 2, answered: 1 });
+  });
+
+  it("refuses headers above its bound and closes the connection", async () => {
+    const { port } = await setup();
+    const long = "x".repeat(ADMIN_HEADERS_BYTES_MAX);
+    expect(await talk(port, `GET / HTTP/1.1\r\nX-Long: ${long}\r\n\r\n`)).toMatch(
+      /^HTTP\/1\.1 431 /,
+    );
+  });
+
+  it("refuses a port that is taken, and says which", async () => {
+    const { port } = await setup();
+    const second = setup({}, port);
+    await expect(second).rejects.toBeInstanceOf(SetupError);
+    await expect(second).rejects.toThrow(`127.0.0.1:${port}`);
+  });
+
+  it("stops although a client keeps its connection open", async () => {
+    const { admin, port } = await setup();
+    const ended = talk(port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+    await expect.poll(() => admin.counters.answered).toBe(1);
+    await admin.stop();
+    expect(await ended).toContain("live");
+    await expect(talk(port, "")).rejects.toThrow(/ECONNREFUSED/);
+  });
+});

@@ -1,0 +1,138 @@
+import { describe, expect, it } from "vitest";
+import { COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
+import { METRICS, type MetricRow } from "../../src/observe/metric-table.ts";
+import { createMetrics, type MetricSources, samplesBy } from "../../src/observe/metrics.ts";
+import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
+
+const histogram = { boundsNs: [10_000, 100_000], counts: [3, 0, 2], sumNs: 2_500_000 };
+
+/** A source for every row, with the values given in place of zero. */
+function sources(given: Partial<MetricSources> = {}): MetricSources {
+  const all: Record<string, () => unknown> = {};
+  for (const row of METRICS as readonly MetricRow[]) {
+    if (row.kind === "histogram") all[row.name] = () => histogram;
+    else all[row.name] = row.labels.length === 0 ? () => 0 : () => [];
+  }
+  // Built from the table by its own rule, which is the rule of the type.
+  return { ...all, ...given } as unknown as MetricSources;
+}
+
+const page = async (given: Partial<MetricSources> = {}) =>
+  parsePrometheus(await createMetrics(sources(given), { process: false }).text());
+
+describe("the metric table", () => {
+  const rows: readonly MetricRow[] = METRICS;
+
+  it("names each metric once, in base units, counters and only counters with _total", () => {
+    expect(new Set(rows.map((row) => row.name)).size).toBe(rows.length);
+    for (const row of rows) {
+      expect(row.name).toMatch(/^touchdown_[a-z_]+$/);
+      expect(row.name).not.toMatch(/_(ms|us|ns|millis|micros|kb|mb|count|sum|bucket)$/);
+      expect(row.name.endsWith("_total")).toBe(row.kind === "counter");
+      if (row.kind === "histogram") expect(row.name).toMatch(/_(seconds|bytes)$/);
+      expect(row.help).toMatch(/\.$/);
+    }
+  });
+
+  it("has no label whose values are without bound", () => {
+    const known = ["version", "engine", "region", "outcome", "reason", "result"];
+    known.push("verdict", "path", "feed", "state");
+    for (const row of rows) for (const label of row.labels) expect(known).toContain(label);
+  });
+});
+
+describe("the metrics page", () => {
+  it("shows every row with its kind and help, and nothing else", async () => {
+    const families = await page();
+    expect([...families.keys()]).toEqual(METRICS.map((row) => row.name));
+    for (const row of METRICS) {
+      expect(families.get(row.name)).toMatchObject({ kind: row.kind, help: row.help });
+    }
+  });
+
+  it("reads the sources at each scrape, not before", async () => {
+    let slot = 7;
+    const metrics = createMetrics(sources({ touchdown_slot: () => slot }), { process: false });
+    expect(seriesValue(parsePrometheus(await metrics.text()), "touchdown_slot")).toBe(7);
+    slot = 8;
+    expect(seriesValue(parsePrometheus(await metrics.text()), "touchdown_slot")).toBe(8);
+  });
+
+  it("shows labelled counters one series each", async () => {
+    const outcomes = {
+      accepted: 4,
+      ...Object.fromEntries(Object.keys(REFUSALS).map((r) => [r, 1])),
+    };
+    const losses = Object.fromEntries(Object.keys(COPY_REASONS).map((reason) => [reason, 2]));
+    const families = await page({
+      touchdown_requests_total: () => samplesBy("outcome", outcomes),
+      touchdown_copies_lost_total: () => samplesBy("reason", losses),
+    });
+    expect(seriesValue(families, "touchdown_requests_total", { outcome: "accepted" })).toBe(4);
+    expect(families.get("touchdown_requests_total")?.samples).toHaveLength(
+      Object.keys(REFUSALS).length + 1,
+    );
+    const full = { reason: "queue_full" };
+    expect(seriesValue(families, "touchdown_copies_lost_total", full)).toBe(2);
+  });
+
+  it("writes a histogram of nanoseconds as accumulated buckets in seconds", async () => {
+    const text = await createMetrics(sources(), { process: false }).text();
+    expect(text).toContain(
+      [
+        "# TYPE touchdown_wire_seconds histogram",
+        'touchdown_wire_seconds_bucket{le="0.00001"} 3',
+        'touchdown_wire_seconds_bucket{le="0.0001"} 3',
+        'touchdown_wire_seconds_bucket{le="+Inf"} 5',
+        "touchdown_wire_seconds_sum 0.0025",
+        "touchdown_wire_seconds_count 5",
+      ].join("\n"),
+    );
+    parsePrometheus(text);
+  });
+
+  it("escapes what a label's value may hold", async () => {
+    const region = 'a "quoted\\ region"\nwith a break';
+    const labels = { version: "1", engine: "portable", region };
+    const families = await page({ touchdown_build_info: () => [{ labels, value: 1 }] });
+    expect(seriesValue(families, "touchdown_build_info", labels)).toBe(1);
+  });
+
+  it("shows an unknown age as NaN", async () => {
+    const families = await page({ touchdown_slot_age_seconds: () => Number.NaN });
+    expect(seriesValue(families, "touchdown_slot_age_seconds")).toBeNaN();
+  });
+
+  it("adds the process and its event loop, with no gauge named like a counter", async () => {
+    const families = parsePrometheus(await createMetrics(sources()).text());
+    expect(seriesValue(families, "process_resident_memory_bytes")).toBeGreaterThan(0);
+    expect(families.has("nodejs_eventloop_lag_p99_seconds")).toBe(true);
+    for (const { name, kind } of families.values()) {
+      expect(name.endsWith("_total"), name).toBe(kind === "counter");
+    }
+  });
+
+  it("is refused when a row has no source", () => {
+    const { touchdown_slot: _left, ...rest } = sources();
+    // The compiler refuses it as well, hence the detour.
+    expect(() => createMetrics(rest as unknown as MetricSources)).toThrow(/touchdown_slot/);
+  });
+
+  it("is refused when a source has no row", () => {
+    const more = { ...sources(), touchdown_other: () => 1 };
+    expect(() => createMetrics(more)).toThrow(/touchdown_other/);
+  });
+
+  it.each([
+    ["labels that the row does not have", { touchdown_peers: () => [{ labels: {}, value: 1 }] }],
+    ["a negative counter", { touchdown_seen_hits_total: () => -1 }],
+    ["what is not a number", { touchdown_decoded_total: () => [{ labels: { path: "x" } }] }],
+    [
+      "counts that do not fit the bounds",
+      { touchdown_ack_seconds: () => ({ ...histogram, counts: [1] }) },
+    ],
+  ])("fails the scrape on %s", async (_name, given) => {
+    const broken = { ...sources(), ...given } as unknown as MetricSources;
+    await expect(createMetrics(broken, { process: false }).text()).rejects.toThrow(/touchdown_/);
+  });
+});

@@ -1,0 +1,352 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { encodeSignature } from "../../src/core/encoding.ts";
+import type { Accepted, Outcome, Packet } from "../../src/core/flow.ts";
+import {
+  RECEIPT_COPIES_MAX,
+  RECEIPT_OWNERS_MAX,
+  RECEIPT_PACKETS_MAX,
+} from "../../src/core/limits.ts";
+import { createReceipts } from "../../src/observe/receipts.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const US = 1_000;
+
+const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: 0,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: 100,
+  keysOffset: 69,
+  blockhashOffset: 120,
+  durableNonce: false,
+  tipLamports: 1_000_000,
+  priorityFeeLamports: 2_500,
+};
+
+/** A transaction's bytes with a signature of its own, and that signature's name. */
+function transaction(number: number): { bytes: Uint8Array; signature: string } {
+  const bytes = new Uint8Array(165);
+  new DataView(bytes.buffer).setUint32(1, number);
+  bytes[64] = number & 0xff;
+  return { bytes, signature: encodeSignature(bytes, 1) };
+}
+
+function setup({ entriesMax = 8, keepMs = 1000 } = {}) {
+  const clock = createFakeClock();
+  const startNs = clock.nowNs();
+  const receipts = createReceipts({ clock }, { keepMs, entriesMax });
+  let id = 0;
+  /** Submits transaction `number` now, decoded 30 us later; answers the packet's id. */
+  const submit = (number: number, account = "acme"): number => {
+    id += 1;
+    const { bytes } = transaction(number);
+    const receivedNs = clock.nowNs();
+    const packet: Packet = { id, bytes, account, receivedNs, maxRetries: null };
+    receipts.open(packet, ACCEPTED, receivedNs + 30 * US);
+    bytes.fill(0xee);
+    return id;
+  };
+  const outcome = (packetId: number, kind: Outcome["kind"], more: Partial<Outcome> = {}): void =>
+    receipts.record({
+      packetId,
+      identity: "LeaderA",
+      address: "127.0.0.1:8009",
+      slot: 400,
+      kind,
+      reason: null,
+      atNs: startNs,
+      rttUs: 0,
+      ...more,
+    });
+  const find = (number: number, account = "acme") =>
+    receipts.find(transaction(number).signature, account);
+  return { clock, startNs, receipts, submit, outcome, find };
+}
+
+describe("a receipt", () => {
+  it("follows a transaction from acceptance to acknowledgement", () => {
+    const { clock, startNs, receipts, submit, outcome, find } = setup();
+    const id = submit(1);
+    expect(find(1)).toEqual({
+      signature: transaction(1).signature,
+      state: "accepted",
+      received_at: new Date(clock.unixMs()).toISOString(),
+      submissions: 1,
+      version: 0,
+      tip_lamports: 1_000_000,
+      priority_fee_lamports: 2_500,
+      timings: { decoded_us: 30, first_sent_us: null, first_acked_us: null },
+      leaders: [],
+      leaders_left_out: 0,
+      landing: "unknown",
+    });
+    outcome(id, "sent", { atNs: startNs + 80 * US, rttUs: 900 });
+    expect(find(1)).toMatchObject({ state: "sent", timings: { first_sent_us: 80 } });
+    outcome(id, "acked", { atNs: startNs + 1_080.5 * US, rttUs: 1_000 });
+    expect(find(1)).toMatchObject({
+      state: "acknowledged",
+      timings: { decoded_us: 30, first_sent_us: 80, first_acked_us: 1_080.5 },
+      leaders: [
+        {
+          identity: "LeaderA",
+          address: "127.0.0.1:8009",
+          slot: 400,
+          state: "acked",
+          reason: null,
+          sent_us: 80,
+          acked_us: 1_080.5,
+          ended_us: null,
+          rtt_us: 1_000,
+        },
+      ],
+    });
+    const { decode, wire, ack } = receipts.durations;
+    expect([decode.count, wire.count, ack.count]).toEqual([1, 1, 1]);
+    expect([decode.sumNs, wire.sumNs, ack.sumNs]).toEqual([30 * US, 80 * US, 1_000.5 * US]);
+  });
+
+  it("tells each leader's copy and why one was not delivered", () => {
+    const { startNs, receipts, submit, outcome, find } = setup();
+    const id = submit(1);
+    outcome(id, "sent", { atNs: startNs + 50 * US });
+    outcome(id, "sent", { identity: "LeaderB", slot: 404, atNs: startNs + 60 * US });
+    const dropped = { identity: "LeaderC", slot: 408, reason: "queue_full" } as const;
+    outcome(id, "dropped", { ...dropped, atNs: startNs + 70 * US });
+    const lost = { reason: "connection_lost", atNs: startNs + 90 * US } as const;
+    outcome(id, "failed", { identity: "LeaderB", slot: 404, ...lost });
+    const receipt = find(1);
+    expect(receipt?.state).toBe("sent");
+    expect(receipt?.leaders).toMatchObject([
+      { identity: "LeaderA", state: "sent", reason: null, sent_us: 50, ended_us: null },
+      {
+        identity: "LeaderB",
+        state: "failed",
+        reason: "connection_lost",
+        sent_us: 60,
+        ended_us: 90,
+      },
+      { identity: "LeaderC", state: "dropped", reason: "queue_full", sent_us: null, ended_us: 70 },
+    ]);
+    expect(receipts.durations.wire).toMatchObject({ count: 1, sumNs: 50 * US });
+    expect(receipts.durations.ack.count).toBe(0);
+  });
+
+  it("is failed once every copy ended without an acknowledgement", () => {
+    const { submit, outcome, find } = setup();
+    const id = submit(1);
+    outcome(id, "sent");
+    outcome(id, "dropped", { identity: "LeaderB", reason: "not_connected" });
+    expect(find(1)?.state).toBe("sent");
+    outcome(id, "failed", { reason: "stream_stopped" });
+    expect(find(1)?.state).toBe("failed");
+  });
+
+  it("is shown to the accounts that sent the transaction and to nobody else", () => {
+    const { submit, find } = setup();
+    submit(1, "acme");
+    expect(find(1, "acme")).not.toBeNull();
+    expect(find(1, "other")).toBeNull();
+    expect(find(1, "")).toBeNull();
+    submit(1, "other");
+    expect(find(1, "acme")?.submissions).toBe(2);
+    expect(find(1, "other")).toEqual(find(1, "acme"));
+    expect(find(2, "acme")).toBeNull();
+  });
+
+  it("is shown to a bounded number of accounts, the first ones", () => {
+    const { submit, find } = setup();
+    for (let n = 0; n <= RECEIPT_OWNERS_MAX; n += 1) submit(1, `account-${n}`);
+    expect(find(1, `account-${RECEIPT_OWNERS_MAX - 1}`)).not.toBeNull();
+    expect(find(1, `account-${RECEIPT_OWNERS_MAX}`)).toBeNull();
+  });
+
+  it("is joined by a later submission, whose outcomes are its own", () => {
+    const { clock, startNs, submit, outcome, find, receipts } = setup();
+    const first = submit(1);
+    outcome(first, "sent", { atNs: startNs + 40 * US });
+    clock.advance(500);
+    const second = submit(1);
+    const laterNs = clock.nowNs();
+    outcome(second, "sent", { atNs: laterNs + 60 * US });
+    outcome(second, "acked", { atNs: laterNs + 160 * US });
+    const receipt = find(1);
+    expect(receipt).toMatchObject({ submissions: 2, timings: { first_sent_us: 40 } });
+    expect(receipt?.leaders.map((copy) => copy.state)).toEqual(["sent", "acked"]);
+    expect(receipt?.leaders[1]?.sent_us).toBe(500_060);
+    expect(receipts.durations.wire).toMatchObject({ count: 2, sumNs: 100 * US });
+    expect(receipts.durations.ack).toMatchObject({ count: 1, sumNs: 100 * US });
+    expect(receipts.counters).toMatchObject({ opened: 1, joined: 1 });
+    expect(receipts.count()).toBe(1);
+  });
+
+  it("is shared by a repetition in flight, which sends nothing", () => {
+    const { submit, find, receipts } = setup();
+    submit(1, "acme");
+    receipts.share(transaction(1).bytes, 1, "other");
+    receipts.share(transaction(2).bytes, 1, "other");
+    expect(find(1, "other")).toMatchObject({ submissions: 2, leaders: [] });
+    expect(find(2, "other")).toBeNull();
+    expect(receipts.count()).toBe(1);
+  });
+
+  it("is taken back when no leader could be sent the transaction", () => {
+    const { submit, outcome, find, receipts } = setup();
+    const kept = submit(1);
+    const lost = submit(2);
+    outcome(lost, "dropped", { reason: "not_connected" });
+    receipts.abandon(lost);
+    expect(find(2)).toBeNull();
+    expect(receipts.count()).toBe(1);
+    const next = submit(3);
+    outcome(lost, "sent");
+    outcome(next, "sent", { identity: "LeaderB" });
+    expect(find(3)?.leaders).toMatchObject([{ identity: "LeaderB" }]);
+    expect(find(1)).not.toBeNull();
+    receipts.abandon(kept);
+    expect(find(1)).not.toBeNull();
+    expect(receipts.counters).toMatchObject({ abandoned: 1, untracked: 1 });
+  });
+
+  it("stays when only a later submission found no leader", () => {
+    const { submit, find, receipts } = setup();
+    submit(1);
+    receipts.abandon(submit(1));
+    expect(find(1)?.submissions).toBe(2);
+  });
+
+  it("keeps its bound of copies and counts the rest", () => {
+    const { submit, outcome, find, receipts } = setup({ entriesMax: 100 });
+    const id = submit(1);
+    for (let n = 0; n < RECEIPT_COPIES_MAX + 3; n += 1) outcome(id, "sent", { identity: `L${n}` });
+    outcome(id, "acked", { identity: `L${RECEIPT_COPIES_MAX + 1}` });
+    const receipt = find(1);
+    expect(receipt?.leaders).toHaveLength(RECEIPT_COPIES_MAX);
+    expect(receipt?.leaders_left_out).toBe(3);
+    expect(receipts.counters.untracked).toBe(0);
+  });
+
+  it.each(["", "0OIl", "1".repeat(63), "1".repeat(65), "z".repeat(10_000)])(
+    "is not found for what is no signature: %j",
+    (text) => {
+      const { submit, receipts } = setup();
+      submit(1);
+      expect(receipts.find(text, "acme")).toBeNull();
+    },
+  );
+});
+
+describe("the receipts that are kept", () => {
+  it("are let go when their time is over", () => {
+    const { clock, submit, find, receipts } = setup();
+    submit(1);
+    clock.advance(600);
+    submit(2);
+    clock.advance(400);
+    expect(find(1)).not.toBeNull();
+    clock.advance(0.001);
+    expect(find(1)).toBeNull();
+    receipts.sweep();
+    expect(receipts.count()).toBe(1);
+    expect(receipts.counters.evictedAge).toBe(1);
+    expect(find(2)).not.toBeNull();
+  });
+
+  it("are swept on a timer between start and stop", () => {
+    const { clock, submit, receipts } = setup();
+    submit(1);
+    receipts.start();
+    clock.advance(3000);
+    expect(receipts.count()).toBe(0);
+    receipts.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("go oldest first when there is no more room", () => {
+    const { submit, find, receipts } = setup({ entriesMax: 3 });
+    for (const number of [1, 2, 3, 4]) submit(number);
+    expect([1, 2, 3, 4].map((number) => find(number) !== null)).toEqual([false, true, true, true]);
+    expect(receipts.counters).toMatchObject({ evictedRoom: 1, evictedAge: 0, opened: 4 });
+  });
+
+  it("start anew for a transaction whose receipt's time was over", () => {
+    const { clock, submit, find } = setup({ entriesMax: 100 });
+    for (let number = 1; number <= 50; number += 1) submit(number);
+    clock.advance(2000);
+    submit(50);
+    expect(find(50)).toMatchObject({
+      submissions: 1,
+      received_at: new Date(clock.unixMs()).toISOString(),
+    });
+    expect(find(49)).toBeNull();
+  });
+
+  it("make room for copies by letting the oldest receipts go", () => {
+    const { submit, outcome, find, receipts } = setup({ entriesMax: 4 });
+    const [first, second] = [submit(1), submit(2)];
+    for (let n = 0; n < 10; n += 1) outcome(first, "sent", { identity: `L${n}` });
+    for (let n = 0; n < 6; n += 1) outcome(second, "sent", { identity: `L${n}` });
+    expect(find(1)?.leaders).toHaveLength(10);
+    outcome(second, "sent", { identity: "one more" });
+    expect(find(1)).toBeNull();
+    expect(find(2)?.leaders).toHaveLength(7);
+    expect(receipts.counters.evictedRoom).toBe(1);
+  });
+
+  it("never let a receipt go for its own copies", () => {
+    const { submit, outcome, find } = setup({ entriesMax: 2 });
+    const id = submit(1);
+    for (let n = 0; n < 12; n += 1) outcome(id, "sent", { identity: `L${n}` });
+    expect(find(1)).toMatchObject({ leaders_left_out: 4 });
+  });
+
+  it("count outcomes that belong to none of them", () => {
+    const { submit, outcome, receipts } = setup({ entriesMax: 1 });
+    outcome(0, "sent");
+    outcome(99, "sent");
+    const gone = submit(1);
+    const kept = submit(2);
+    outcome(gone, "sent");
+    outcome(kept, "acked");
+    outcome(kept + RECEIPT_PACKETS_MAX, "sent");
+    expect(receipts.counters.untracked).toBe(5);
+  });
+
+  it("hold what a plain map would hold, over any order of events", () => {
+    const event = fc.record({
+      number: fc.integer({ min: 1, max: 12 }),
+      copies: fc.integer({ min: 0, max: 3 }),
+      waitMs: fc.constantFrom(0, 0, 0, 400),
+    });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 60 }), (events) => {
+        const { clock, submit, outcome, find, receipts } = setup({ entriesMax: 5 });
+        const model = new Map<number, { atMs: number; copies: number }>();
+        for (const { number, copies, waitMs } of events) {
+          clock.advance(waitMs);
+          const nowMs = clock.unixMs();
+          for (const [key, { atMs }] of model) if (nowMs - atMs > 1000) model.delete(key);
+          receipts.sweep();
+          const known = model.get(number);
+          if (known === undefined && model.size === 5) model.delete(model.keys().next().value ?? 0);
+          const entry = known ?? { atMs: nowMs, copies: 0 };
+          model.set(number, entry);
+          const id = submit(number);
+          // Three for each of five receipts stay within the room for copies.
+          const room = Math.max(0, 3 - entry.copies);
+          for (let n = 0; n < Math.min(copies, room); n += 1) {
+            outcome(id, "sent", { identity: `L${n}` });
+            entry.copies += 1;
+          }
+        }
+        expect(receipts.count()).toBe(model.size);
+        for (let number = 1; number <= 12; number += 1) {
+          expect(find(number)?.leaders.length).toBe(model.get(number)?.copies);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
