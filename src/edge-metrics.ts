@@ -1,0 +1,159 @@
+/**
+ * Where each metric of the table is read from: the stages' own plain counters, at each scrape.
+ * A row of the table that is missing here does not compile.
+ */
+
+import type { Chain } from "./chain/chain.ts";
+import { FAULT } from "./core/faults.ts";
+import type { Histogram } from "./core/histogram.ts";
+import type { Dispatch } from "./decode/dispatch.ts";
+import type { VerifierCounters } from "./decode/verify.ts";
+import type { HttpServer } from "./ingress/http.ts";
+import type { Seen } from "./ingress/seen.ts";
+import type { Readiness } from "./observe/admin.ts";
+import { type MetricSources, samplesBy } from "./observe/metrics.ts";
+import type { Receipts } from "./observe/receipts.ts";
+import type { Pipeline } from "./pipeline.ts";
+import type { Router } from "./route/router.ts";
+import type { Sender } from "./send/sender.ts";
+
+interface KeySource {
+  readonly table: { readonly counters: { readonly keys: number } };
+  readonly loads: { readonly ok: number; readonly failed: number };
+}
+
+export interface EdgeParts {
+  readonly build: { readonly version: string; readonly engine: string; readonly region: string };
+  readonly http: HttpServer;
+  readonly answers: Histogram;
+  readonly seen: Seen;
+  readonly keys: KeySource;
+  readonly pipeline: Pipeline;
+  readonly dispatch: Dispatch;
+  readonly inlineVerifier: VerifierCounters;
+  readonly router: Router;
+  readonly chain: Chain;
+  readonly sender: Sender;
+  readonly receipts: Receipts;
+  readonly readiness: () => Readiness;
+}
+
+export function metricSources(parts: EdgeParts): MetricSources {
+  return {
+    ...ingressSources(parts),
+    ...decodeSources(parts),
+    ...leaderSources(parts),
+    ...sendSources(parts),
+    ...receiptSources(parts),
+  };
+}
+
+function ingressSources({ build, http, answers, seen, keys, readiness }: EdgeParts) {
+  return {
+    touchdown_build_info: () => [{ labels: build, value: 1 }],
+    touchdown_ready: () => (readiness().ok ? 1 : 0),
+    touchdown_requests_total: () => [
+      { labels: { outcome: "accepted" }, value: http.counters.accepted },
+      ...samplesBy("outcome", http.refusals),
+    ],
+    touchdown_requests_in_flight: () => http.counters.requestsOpen,
+    touchdown_answer_seconds: () => answers,
+    touchdown_seen_hits_total: () => seen.counters.hits,
+    touchdown_keys: () => keys.table.counters.keys,
+    touchdown_keys_loads_total: () => samplesBy("result", keys.loads),
+  } satisfies Partial<MetricSources>;
+}
+
+function decodeSources({ pipeline, dispatch, inlineVerifier }: EdgeParts) {
+  return {
+    touchdown_verdicts_total: () => [
+      { labels: { verdict: "accepted" }, value: pipeline.verdicts.accepted },
+      ...Object.entries(FAULT).map(([verdict, code]) => ({
+        labels: { verdict },
+        value: pipeline.verdicts.faults[code] ?? 0,
+      })),
+    ],
+    touchdown_decoded_total: () => [
+      { labels: { path: "inline" }, value: dispatch.counters.inline },
+      { labels: { path: "worker" }, value: dispatch.counters.handed },
+    ],
+    touchdown_decode_ring_depth: () => dispatch.depth,
+    touchdown_decode_ring_full_total: () => dispatch.counters.full,
+    touchdown_decode_workers: () => dispatch.workersUp,
+    touchdown_decode_worker_restarts_total: () => dispatch.counters.deaths,
+    touchdown_verify_cache_lookups_total: () => {
+      const workers = dispatch.verifierCounters;
+      return [
+        { labels: { result: "hit" }, value: inlineVerifier.keysFound + workers.keysFound },
+        { labels: { result: "miss" }, value: inlineVerifier.keysMade + workers.keysMade },
+      ];
+    },
+  } satisfies Partial<MetricSources>;
+}
+
+function leaderSources({ router, chain }: EdgeParts) {
+  return {
+    touchdown_slot: () => router.currentSlot() ?? 0,
+    touchdown_slot_age_seconds: () => seconds(router.status().slotAgeMs),
+    touchdown_slot_seconds: () => seconds(router.status().slotTimeMs),
+    touchdown_schedule_covers: () => (router.status().scheduleCovers ? 1 : 0),
+    touchdown_contacts: () => router.status().contacts,
+    touchdown_contacts_age_seconds: () => seconds(chain.status().contacts.ageMs),
+    touchdown_feed_failures_total: () => {
+      const { socketsClosed, slotPollFailures, scheduleFailures, contactFailures } = chain.counters;
+      return samplesBy("feed", {
+        slots: socketsClosed + slotPollFailures,
+        schedule: scheduleFailures,
+        contacts: contactFailures,
+      });
+    },
+  } satisfies Partial<MetricSources>;
+}
+
+function sendSources({ sender, receipts }: EdgeParts) {
+  return {
+    touchdown_copies_total: () => {
+      const { copiesSent, copiesAcked, copiesFailed, copiesDropped } = sender.counters;
+      return samplesBy("outcome", {
+        sent: copiesSent,
+        acked: copiesAcked,
+        failed: copiesFailed,
+        dropped: copiesDropped,
+      });
+    },
+    touchdown_copies_lost_total: () => samplesBy("reason", sender.counters.reasons),
+    touchdown_peers: () => {
+      const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };
+      for (const { state } of sender.peers()) states[state] += 1;
+      return samplesBy("state", states);
+    },
+    touchdown_connections_warm: () => sender.warmCount,
+    touchdown_connections_sendable: () => sender.sendableCount,
+    touchdown_handshakes_total: () => {
+      const { connectionsAttempted, connectionsAdmitted } = sender.counters;
+      return samplesBy("result", {
+        ok: connectionsAdmitted,
+        failed: Math.max(0, connectionsAttempted - connectionsAdmitted),
+      });
+    },
+    touchdown_wire_seconds: () => receipts.durations.wire,
+    touchdown_ack_seconds: () => receipts.durations.ack,
+  } satisfies Partial<MetricSources>;
+}
+
+function receiptSources({ receipts }: EdgeParts) {
+  return {
+    touchdown_decode_seconds: () => receipts.durations.decode,
+    touchdown_receipts: () => receipts.count(),
+    touchdown_receipts_evicted_total: () => [
+      { labels: { reason: "age" }, value: receipts.counters.evictedAge },
+      { labels: { reason: "room" }, value: receipts.counters.evictedRoom },
+    ],
+    touchdown_receipts_untracked_total: () => receipts.counters.untracked,
+  } satisfies Partial<MetricSources>;
+}
+
+/** NaN where nothing is known, as Prometheus has it. */
+function seconds(ms: number | null): number {
+  return ms === null ? Number.NaN : ms / 1000;
+}

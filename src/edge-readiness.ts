@@ -1,0 +1,46 @@
+/**
+ * Whether this edge can take transactions: it knows the slot and its leader, has an address for
+ * somebody, holds a live connection, and is not draining.
+ */
+
+import type { Check, Readiness } from "./observe/admin.ts";
+import type { Router } from "./route/router.ts";
+import type { Sender } from "./send/sender.ts";
+
+export interface ReadinessDeps {
+  readonly router: Pick<Router, "status">;
+  readonly sender: Pick<Sender, "warmCount">;
+}
+
+/** A slot feed that has been silent for longer counts as stale, in milliseconds. */
+const SLOT_AGE_MS_MAX = 5_000;
+
+export function createReadiness({ router, sender }: ReadinessDeps) {
+  let draining = false;
+
+  function check(): Readiness {
+    const { slot, slotAgeMs, scheduleCovers, contacts } = router.status();
+    const fresh = slotAgeMs !== null && slotAgeMs <= SLOT_AGE_MS_MAX;
+    const age = slotAgeMs === null ? "no event yet" : `last event ${Math.round(slotAgeMs)} ms ago`;
+    const checks: readonly Check[] = [
+      { name: "serving", ok: !draining, detail: draining ? "draining" : "taking work" },
+      { name: "slot", ok: slot !== null && fresh, detail: `slot ${slot ?? "unknown"}, ${age}` },
+      {
+        name: "schedule",
+        ok: scheduleCovers,
+        detail: scheduleCovers ? "the current leader is known" : "the current leader is unknown",
+      },
+      { name: "contacts", ok: contacts > 0, detail: `${contacts} leaders with an address` },
+      { name: "warm", ok: sender.warmCount > 0, detail: `${sender.warmCount} live connections` },
+    ];
+    return { ok: checks.every(({ ok }) => ok), checks };
+  }
+
+  return {
+    check,
+    /** From now on not ready. */
+    drain(): void {
+      draining = true;
+    },
+  };
+}

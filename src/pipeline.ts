@@ -1,0 +1,107 @@
+/**
+ * The path of one transaction through an edge, joined: submission, seen, decode, send, answer.
+ * The stages know nothing of each other; this file is the only one that knows their order.
+ *
+ * Hot path: one closure for each transaction, because its answer may come from a worker later; a
+ * lone transaction runs through all of this before `submit` returns.
+ */
+
+import type { Clock } from "./core/clock.ts";
+import { encodeSignature } from "./core/encoding.ts";
+import type { Refusal } from "./core/errors.ts";
+import { FAULT_COUNT, refusalOf } from "./core/faults.ts";
+import type { Accepted, Answer, Packet } from "./core/flow.ts";
+import type { Dispatch } from "./decode/dispatch.ts";
+import { peekSignatureOffset } from "./decode/transaction.ts";
+import type { Seen } from "./ingress/seen.ts";
+import type { Submission, Submit } from "./ingress/submit.ts";
+import type { Receipts } from "./observe/receipts.ts";
+import type { Sender } from "./send/sender.ts";
+
+export interface PipelineDeps {
+  readonly clock: Clock;
+  readonly seen: Pick<Seen, "query" | "insert">;
+  readonly dispatch: Pick<Dispatch, "accept">;
+  readonly sender: Pick<Sender, "accept">;
+  readonly receipts: Pick<Receipts, "open" | "share" | "abandon">;
+}
+
+export interface Pipeline {
+  readonly submit: Submit;
+  /** Transactions with an accepting verdict. */
+  readonly verdicts: PipelineVerdicts;
+}
+
+export interface PipelineVerdicts {
+  accepted: number;
+  /** By fault code. */
+  readonly faults: number[];
+}
+
+type Done = (answer: Answer) => void;
+
+export function createPipeline(deps: PipelineDeps): Pipeline {
+  const { clock, seen, dispatch, sender, receipts } = deps;
+  const verdicts: PipelineVerdicts = {
+    accepted: 0,
+    faults: new Array<number>(FAULT_COUNT).fill(0),
+  };
+  let lastId = 0;
+
+  /** The signature when these very bytes were passed on a moment ago, else null. */
+  function inFlight(bytes: Uint8Array, offset: number, account: string): string | null {
+    const signature = seen.query(bytes, offset, clock.nowNs());
+    if (signature !== null) receipts.share(bytes, offset, account);
+    return signature;
+  }
+
+  function passOn(packet: Packet, accepted: Accepted, done: Done): void {
+    const { bytes, account } = packet;
+    const offset = accepted.signatureOffset;
+    // The same transaction may have come in twice while a worker had the first.
+    const known = inFlight(bytes, offset, account);
+    if (known !== null) {
+      done({ kind: "accepted", signature: known });
+      return;
+    }
+    const nowNs = clock.nowNs();
+    receipts.open(packet, accepted, nowNs);
+    if (sender.accept(packet) === 0) {
+      receipts.abandon(packet.id);
+      done(NO_LEADER);
+      return;
+    }
+    const signature = encodeSignature(bytes, offset);
+    seen.insert(bytes, offset, signature, nowNs);
+    done({ kind: "accepted", signature });
+  }
+
+  function submit(submission: Submission, done: Done): void {
+    const { bytes, account, receivedNs, maxRetries } = submission;
+    const offset = peekSignatureOffset(bytes);
+    const known = offset < 0 ? null : inFlight(bytes, offset, account);
+    if (known !== null) {
+      done({ kind: "accepted", signature: known });
+      return;
+    }
+    lastId += 1;
+    dispatch.accept({ id: lastId, bytes, account, receivedNs, maxRetries }, (packet, verdict) => {
+      if (verdict.kind === "accepted") {
+        verdicts.accepted += 1;
+        passOn(packet, verdict, done);
+      } else {
+        verdicts.faults[verdict.fault] = (verdicts.faults[verdict.fault] ?? 0) + 1;
+        done({ kind: "refused", refusal: refusalOf(verdict) });
+      }
+    });
+  }
+
+  return { submit, verdicts };
+}
+
+const NO_LEADER_REFUSAL: Refusal = {
+  reason: "no_leader",
+  sentence: "no leader can be reached now: no connection to the current or next leaders is live",
+  data: {},
+};
+const NO_LEADER: Answer = { kind: "refused", refusal: NO_LEADER_REFUSAL };

@@ -1,0 +1,263 @@
+/**
+ * The methods of the simulated cluster's JSON-RPC, in the shapes of the real one.
+ *
+ * It answers what a client needs to follow leaders, build a transaction and see it land, and
+ * nothing else: `sendTransaction` is a method that does not exist here, so that whatever lands came
+ * through an edge. Shapes are those of Agave 4.3 (`rpc/src/rpc.rs`, checked 2026-11).
+ */
+
+import { decodeBase58, decodeBase64, encodeBase64 } from "../core/encoding.ts";
+import type { Bank, Block, Commitment, Landed } from "./cluster-bank.ts";
+import type { Calendar } from "./cluster-slots.ts";
+import type { Ledger } from "./ledger.ts";
+
+export interface ClusterLeader {
+  /** Base58. */
+  readonly identity: string;
+  /** Where it takes QUIC transactions, "ip:port". */
+  readonly address: string;
+}
+
+export interface RpcContext {
+  readonly calendar: Calendar;
+  readonly bank: Bank;
+  readonly ledger: Ledger;
+  readonly leaders: readonly ClusterLeader[];
+  readonly unixMs: () => number;
+}
+
+/** A JSON-RPC error that a method answers. */
+export class RpcFault extends Error {
+  override readonly name = "RpcFault";
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+type Params = readonly unknown[];
+type Method = (context: RpcContext, params: Params) => unknown;
+
+const VERSION = { "solana-core": "4.3.0", "feature-set": 3_718_597_879 };
+const GENESIS_HASH = "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY";
+const SLOT_LEADERS_MAX = 5000;
+const STATUSES_MAX = 256;
+const LAMPORTS_PER_SIGNATURE = 5000;
+/** Bytes that an account weighs besides its data, and lamports for two years of one byte. */
+const RENT_OVERHEAD_BYTES = 128;
+const RENT_LAMPORTS_PER_BYTE = 6960;
+
+const METHODS: Readonly<Record<string, Method>> = {
+  getHealth: () => "ok",
+  getVersion: () => VERSION,
+  getGenesisHash: () => GENESIS_HASH,
+  getIdentity: ({ leaders }) => ({ identity: leaders[0]?.identity }),
+  getSlot: (context, params) => blockOf(context, params[0]).slot,
+  getBlockHeight: (context, params) => blockOf(context, params[0]).height,
+  getEpochInfo,
+  getEpochSchedule: ({ calendar }) => ({
+    slotsPerEpoch: calendar.epochSlots,
+    leaderScheduleSlotOffset: calendar.epochSlots,
+    warmup: false,
+    firstNormalEpoch: 0,
+    firstNormalSlot: 0,
+  }),
+  getLeaderSchedule,
+  getSlotLeader: (context, params) => context.calendar.leaderAt(blockOf(context, params[0]).slot),
+  getSlotLeaders,
+  getClusterNodes: ({ leaders }) => leaders.map(clusterNode),
+  getVoteAccounts,
+  getLatestBlockhash(context, params) {
+    const block = blockOf(context, params[0]);
+    const lastValidBlockHeight = context.bank.lastValidHeight(block.height);
+    return withContext(context, { blockhash: block.blockhash, lastValidBlockHeight });
+  },
+  isBlockhashValid: (context, params) =>
+    withContext(context, context.bank.isBlockhashValid(text(params, 0))),
+  getSignatureStatuses,
+  getBalance: (context, params) => withContext(context, context.ledger.balance(key(params, 0))),
+  getAccountInfo,
+  getMinimumBalanceForRentExemption: (_context, params) =>
+    (RENT_OVERHEAD_BYTES + count(params, 0)) * RENT_LAMPORTS_PER_BYTE,
+  getFeeForMessage,
+  requestAirdrop: ({ bank }, params) => bank.airdrop(key(params, 0), BigInt(count(params, 1))),
+};
+
+/** Answers one call; throws an `RpcFault` for what the real RPC answers with an error. */
+export function callMethod(context: RpcContext, method: string, params: Params): unknown {
+  const found = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
+  if (found === undefined) throw new RpcFault(-32601, "Method not found");
+  return found(context, params);
+}
+
+function getEpochInfo(context: RpcContext, params: Params): unknown {
+  const { calendar } = context;
+  const block = blockOf(context, params[0]);
+  return {
+    absoluteSlot: block.slot,
+    blockHeight: block.height,
+    epoch: calendar.epochOf(block.slot),
+    slotIndex: block.slot % calendar.epochSlots,
+    slotsInEpoch: calendar.epochSlots,
+    transactionCount: context.bank.counters.landed,
+  };
+}
+
+/** Params are `[slot | null | config, config]`; null for an epoch that is not known yet. */
+function getLeaderSchedule(context: RpcContext, params: Params): unknown {
+  const { calendar, bank } = context;
+  const [first, second] = params;
+  const asked = typeof first === "number" ? first : bank.slot;
+  const epoch = calendar.epochOf(asked);
+  if (epoch > calendar.epochOf(bank.slot) + 1 || asked < 0) return null;
+  const leaders = calendar.leadersOf(epoch);
+  const config = isRecord(first) ? first : second;
+  const identity = isRecord(config) ? config["identity"] : undefined;
+  if (typeof identity !== "string") return leaders;
+  const own = leaders[identity];
+  return own === undefined ? {} : { [identity]: own };
+}
+
+function getSlotLeaders({ calendar, bank }: RpcContext, params: Params): unknown {
+  const start = count(params, 0);
+  const limit = count(params, 1);
+  if (limit > SLOT_LEADERS_MAX) {
+    throw new RpcFault(-32602, `Invalid limit; max ${SLOT_LEADERS_MAX}`);
+  }
+  const epoch = calendar.epochOf(start + limit - 1);
+  if (epoch > calendar.epochOf(bank.slot) + 1) {
+    const message = `Invalid slot range: leader schedule for epoch ${epoch} is unavailable`;
+    throw new RpcFault(-32602, message);
+  }
+  return Array.from({ length: limit }, (_, index) => calendar.leaderAt(start + index));
+}
+
+/** As Agave 4 tells it: `tpu` and `tpuForwards` are always null. */
+function clusterNode({ identity, address }: ClusterLeader): unknown {
+  return {
+    pubkey: identity,
+    gossip: null,
+    tvu: null,
+    tpu: null,
+    tpuQuic: address,
+    tpuForwards: null,
+    tpuForwardsQuic: null,
+    tpuVote: null,
+    serveRepair: null,
+    rpc: null,
+    pubsub: null,
+    version: VERSION["solana-core"],
+    clientId: "Agave",
+    featureSet: VERSION["feature-set"],
+    shredVersion: 1,
+  };
+}
+
+function getVoteAccounts({ leaders, bank }: RpcContext): unknown {
+  const current = leaders.map(({ identity }) => ({
+    votePubkey: identity,
+    nodePubkey: identity,
+    activatedStake: 1_000_000_000,
+    epochVoteAccount: true,
+    epochCredits: [],
+    commission: 0,
+    lastVote: bank.block("processed").slot,
+    rootSlot: bank.block("finalized").slot,
+  }));
+  return { current, delinquent: [] };
+}
+
+function getSignatureStatuses(context: RpcContext, params: Params): unknown {
+  const [signatures] = params;
+  if (!Array.isArray(signatures)) throw new RpcFault(-32602, "Invalid params: expected an array");
+  if (signatures.length > STATUSES_MAX) {
+    throw new RpcFault(-32602, `Too many inputs provided; max ${STATUSES_MAX}`);
+  }
+  const { bank } = context;
+  return withContext(
+    context,
+    signatures.map((signature: unknown) => {
+      const landed = typeof signature === "string" ? bank.statusOf(signature) : null;
+      return landed === null ? null : signatureStatus(bank, landed);
+    }),
+  );
+}
+
+function signatureStatus(bank: Bank, landed: Landed): unknown {
+  const { slot, height, err } = landed;
+  const confirmationStatus = bank.commitmentOf(landed);
+  const depth = bank.block("processed").height - height;
+  return {
+    slot,
+    confirmations: confirmationStatus === "finalized" ? null : depth,
+    err,
+    status: err === null ? { Ok: null } : { Err: err },
+    confirmationStatus,
+  };
+}
+
+function getAccountInfo(context: RpcContext, params: Params): unknown {
+  const account = context.ledger.account(key(params, 0));
+  if (account === null) return withContext(context, null);
+  const { lamports, owner, data, executable } = account;
+  return withContext(context, {
+    lamports,
+    owner,
+    data: [encodeBase64(data), "base64"],
+    executable,
+    rentEpoch: 18_446_744_073_709_551_615n,
+    space: data.length,
+  });
+}
+
+/** The base fee alone: the count of signers is the first byte after a version byte. */
+function getFeeForMessage(context: RpcContext, params: Params): unknown {
+  const message = decodeBase64(text(params, 0));
+  if (message === null || message.length < 4) throw new RpcFault(-32602, "invalid base64 encoding");
+  const versioned = ((message[0] ?? 0) & 0x80) !== 0;
+  const signers = message[versioned ? 1 : 0] ?? 0;
+  return withContext(context, signers * LAMPORTS_PER_SIGNATURE);
+}
+
+/** The block that a commitment in a config names; finalized where none is named, as in Agave. */
+function blockOf({ bank }: RpcContext, config: unknown): Block {
+  return bank.block(commitmentIn(config) ?? "finalized");
+}
+
+/** The commitment of a config, if any; throws for one that does not exist. */
+export function commitmentIn(config: unknown): Commitment | null {
+  const commitment = isRecord(config) ? config["commitment"] : undefined;
+  if (commitment === undefined || commitment === null) return null;
+  if (commitment === "processed" || commitment === "confirmed" || commitment === "finalized") {
+    return commitment;
+  }
+  throw new RpcFault(-32602, `Invalid params: unknown variant \`${String(commitment)}\`.`);
+}
+
+function withContext({ bank }: RpcContext, value: unknown): unknown {
+  const { slot } = bank.block("processed");
+  return { context: { apiVersion: VERSION["solana-core"], slot }, value };
+}
+
+function text(params: Params, index: number): string {
+  const value = params[index];
+  if (typeof value !== "string") throw new RpcFault(-32602, "Invalid params: expected a string.");
+  return value;
+}
+
+function key(params: Params, index: number): string {
+  const value = text(params, index);
+  if (decodeBase58(value, 32)?.length !== 32) throw new RpcFault(-32602, "Invalid param: Invalid");
+  return value;
+}
+
+function count(params: Params, index: number): number {
+  const value = params[index];
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
+  throw new RpcFault(-32602, "Invalid params: expected u64.");
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

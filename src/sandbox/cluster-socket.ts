@@ -1,0 +1,226 @@
+/**
+ * The simulated cluster's WebSocket: slots, slot updates and signatures, in the real one's shapes.
+ *
+ * It can be told to behave badly in the ways that real providers do: to know no slot updates, to
+ * take subscriptions and stay silent, or to pass on shreds of a far future.
+ */
+
+import type { Server } from "node:http";
+import { type WebSocket, WebSocketServer } from "ws";
+import { SANDBOX_SOCKET_BYTES_MAX, SANDBOX_SUBSCRIPTIONS_MAX } from "../core/limits.ts";
+import type { Bank, Block, Commitment, Landed } from "./cluster-bank.ts";
+import { errorOf, toJson } from "./cluster-http.ts";
+import { commitmentIn, RpcFault } from "./cluster-rpc.ts";
+
+/** How a feed behaves: as it should, refused with -32601, or taken and then silent. */
+export type FeedManner = "works" | "unsupported" | "silent";
+
+export interface Vices {
+  readonly slotsUpdates: FeedManner;
+  readonly slots: FeedManner;
+  /** Slots beyond the real one that every fifth slot's first shred claims; 0 for none. */
+  readonly bogusSlotsAhead: number;
+}
+
+export const NO_VICES: Vices = { slotsUpdates: "works", slots: "works", bogusSlotsAhead: 0 };
+
+export interface ClusterSocket {
+  /** A block was begun. */
+  begun(block: Block): void;
+  /** A block is complete. */
+  frozen(block: Block): void;
+  landed(landed: Landed): void;
+  /** Ends every connection without a close frame, as a process that dies does. */
+  drop(): void;
+  readonly subscriptions: number;
+}
+
+export interface SocketDeps {
+  readonly bank: Bank;
+  readonly unixMs: () => number;
+  readonly vices: () => Vices;
+}
+
+interface Subscription {
+  readonly id: number;
+  readonly socket: WebSocket;
+  readonly feed: "slotsUpdates" | "slot" | "signature";
+  readonly signature: string;
+  readonly commitment: Commitment;
+}
+
+const BOGUS_EVERY_SLOTS = 5;
+
+/** Takes WebSocket connections on an HTTP server. */
+export function attachSocket(server: Server, deps: SocketDeps): ClusterSocket {
+  return new Feeds(server, deps);
+}
+
+class Feeds implements ClusterSocket {
+  readonly #deps: SocketDeps;
+  readonly #server: WebSocketServer;
+  readonly #subscriptions = new Map<number, Subscription>();
+  #lastId = 0;
+
+  constructor(server: Server, deps: SocketDeps) {
+    this.#deps = deps;
+    this.#server = new WebSocketServer({ server, maxPayload: 64 * 1024 });
+    this.#server.on("connection", (socket) => this.#connected(socket));
+    // The HTTP server below reports its own faults to whoever started it.
+    this.#server.on("error", () => undefined);
+  }
+
+  get subscriptions(): number {
+    return this.#subscriptions.size;
+  }
+
+  begun(block: Block): void {
+    const { slot, parent } = block;
+    const { bogusSlotsAhead } = this.#deps.vices();
+    if (bogusSlotsAhead > 0 && slot % BOGUS_EVERY_SLOTS === 0) {
+      this.#update({ type: "firstShredReceived", slot: slot + bogusSlotsAhead });
+    }
+    this.#update({ type: "firstShredReceived", slot });
+    this.#update({ type: "createdBank", slot, parent });
+    if (this.#deps.vices().slots === "works") {
+      const root = this.#deps.bank.block("finalized").slot;
+      this.#publish("slot", "slotNotification", { slot, parent, root });
+    }
+    this.#settleSignatures();
+  }
+
+  frozen({ slot }: Block): void {
+    const { bank } = this.#deps;
+    const stats = {
+      numTransactionEntries: 1,
+      numSuccessfulTransactions: 0,
+      numFailedTransactions: 0,
+      maxTransactionsPerEntry: 1,
+    };
+    this.#update({ type: "completed", slot });
+    this.#update({ type: "frozen", slot, stats });
+    this.#update({ type: "optimisticConfirmation", slot: bank.block("confirmed").slot });
+    this.#update({ type: "root", slot: bank.block("finalized").slot });
+  }
+
+  landed({ signature }: Landed): void {
+    this.#settleSignatures(signature);
+  }
+
+  drop(): void {
+    for (const socket of this.#server.clients) socket.terminate();
+    this.#server.close();
+    this.#subscriptions.clear();
+  }
+
+  #connected(socket: WebSocket): void {
+    socket.on("message", (data) => this.#message(socket, String(data)));
+    socket.on("close", () => this.#forget(socket));
+    // A reset connection also closes, which is all that matters here.
+    socket.on("error", () => undefined);
+  }
+
+  #forget(socket: WebSocket): void {
+    for (const each of this.#subscriptions.values()) {
+      if (each.socket === socket) this.#subscriptions.delete(each.id);
+    }
+  }
+
+  #message(socket: WebSocket, text: string): void {
+    let call: unknown;
+    try {
+      call = JSON.parse(text);
+    } catch {
+      // Told to the client in the shape of every other error.
+      send(socket, errorOf(null, -32700, "Parse error"));
+      return;
+    }
+    if (typeof call !== "object" || call === null) return;
+    // Without an id it is a notification, such as the ping of web3.js: nothing is answered.
+    if (!("id" in call) || !("method" in call)) return;
+    const params = "params" in call && Array.isArray(call.params) ? call.params : [];
+    try {
+      const result = this.#call(socket, String(call.method), params);
+      send(socket, { jsonrpc: "2.0", result, id: call.id });
+      this.#settleSignatures();
+    } catch (error) {
+      if (!(error instanceof RpcFault)) throw error;
+      send(socket, errorOf(call.id, error.code, error.message));
+    }
+  }
+
+  #call(socket: WebSocket, method: string, params: readonly unknown[]): unknown {
+    const { slotsUpdates, slots } = this.#deps.vices();
+    switch (method) {
+      case "slotsUpdatesSubscribe":
+        if (slotsUpdates === "unsupported") break;
+        return this.#subscribe(socket, "slotsUpdates");
+      case "slotSubscribe":
+        if (slots === "unsupported") break;
+        return this.#subscribe(socket, "slot");
+      case "signatureSubscribe": {
+        const [signature, config] = params;
+        if (typeof signature !== "string") throw new RpcFault(-32602, "Invalid params");
+        const commitment = commitmentIn(config) ?? "finalized";
+        return this.#subscribe(socket, "signature", signature, commitment);
+      }
+      case "slotsUpdatesUnsubscribe":
+      case "slotUnsubscribe":
+      case "signatureUnsubscribe":
+        if (this.#subscriptions.delete(Number(params[0]))) return true;
+        throw new RpcFault(-32602, "Invalid subscription id.");
+    }
+    throw new RpcFault(-32601, "Method not found");
+  }
+
+  #subscribe(
+    socket: WebSocket,
+    feed: Subscription["feed"],
+    signature = "",
+    commitment: Commitment = "processed",
+  ): number {
+    let own = 0;
+    for (const each of this.#subscriptions.values()) if (each.socket === socket) own += 1;
+    if (own >= SANDBOX_SUBSCRIPTIONS_MAX) throw new RpcFault(-32603, "Too many subscriptions");
+    this.#lastId += 1;
+    const id = this.#lastId;
+    this.#subscriptions.set(id, { id, socket, feed, signature, commitment });
+    return id;
+  }
+
+  #update(update: object): void {
+    if (this.#deps.vices().slotsUpdates !== "works") return;
+    const timestamp = this.#deps.unixMs();
+    this.#publish("slotsUpdates", "slotsUpdatesNotification", { ...update, timestamp });
+  }
+
+  #publish(feed: Subscription["feed"], method: string, result: unknown): void {
+    for (const each of this.#subscriptions.values()) {
+      if (each.feed === feed) notify(each, method, result);
+    }
+  }
+
+  /** Tells whose signature has reached the commitment asked for, and ends the subscription. */
+  #settleSignatures(only: string | null = null): void {
+    const { bank } = this.#deps;
+    const rank = { processed: 0, confirmed: 1, finalized: 2 } as const;
+    for (const each of this.#subscriptions.values()) {
+      if (each.feed !== "signature" || (only !== null && each.signature !== only)) continue;
+      const landed = bank.statusOf(each.signature);
+      if (landed === null || rank[bank.commitmentOf(landed)] < rank[each.commitment]) continue;
+      const context = { slot: bank.block("processed").slot };
+      const result = { context, value: { err: landed.err } };
+      notify(each, "signatureNotification", result);
+      this.#subscriptions.delete(each.id);
+    }
+  }
+}
+
+function notify({ socket, id }: Subscription, method: string, result: unknown): void {
+  send(socket, { jsonrpc: "2.0", method, params: { result, subscription: id } });
+}
+
+function send(socket: WebSocket, message: unknown): void {
+  if (socket.bufferedAmount > SANDBOX_SOCKET_BYTES_MAX) socket.terminate();
+  else socket.send(toJson(message));
+}

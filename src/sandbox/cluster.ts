@@ -1,0 +1,234 @@
+/**
+ * A cluster on one machine: a slot clock, a chain, and the RPC and WebSocket that tell of both.
+ *
+ * Leaders are somebody else's: they hand over what they receive with `receive`, and the cluster
+ * decides whether it lands. The chain goes on while the RPC is stopped, so a restart of the RPC
+ * looks from outside as it does on a real network. What it can be told to do wrong is in `Vices`.
+ */
+
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import { type BankCounters, type Block, createBank, type Landed } from "./cluster-bank.ts";
+import { createRpcServer } from "./cluster-http.ts";
+import type { ClusterLeader, RpcContext } from "./cluster-rpc.ts";
+import { createCalendar } from "./cluster-slots.ts";
+import { attachSocket, type ClusterSocket, NO_VICES, type Vices } from "./cluster-socket.ts";
+import { createLedger, type Ledger } from "./ledger.ts";
+
+export interface ClusterOptions {
+  readonly clock: Clock;
+  /** The address to listen on, a loopback one. */
+  readonly host: string;
+  /** 0 for any free port, which is then kept over restarts. */
+  readonly rpcPort: number;
+  readonly wsPort: number;
+  /** Read whenever nodes are asked for, so an address may be a getter. At least one. */
+  readonly leaders: readonly ClusterLeader[];
+  readonly slotMs: number;
+  /** Share of slots without a block, 0 to 1. */
+  readonly skipShare: number;
+  /** Slots of an epoch, a multiple of four; short ones make epochs change within minutes. */
+  readonly epochSlots: number;
+  readonly seed: number;
+  /** Blocks after which a blockhash is too old. */
+  readonly blockhashAgeMax: number;
+  /** LiteSVM where not given. */
+  readonly ledger: Ledger | null;
+  readonly onLanded: ((landed: Landed) => void) | null;
+}
+
+export interface ClusterUrls {
+  readonly rpcUrl: string;
+  readonly wsUrl: string;
+}
+
+export interface SimulatedCluster {
+  /** Starts the slot clock and the RPC. */
+  start(): Promise<ClusterUrls>;
+  /** Ends both; nothing is left open. */
+  stop(): Promise<void>;
+  /** The RPC's process dies; slots go on. */
+  stopRpc(): Promise<void>;
+  /** The RPC is back, on the same ports. */
+  startRpc(): Promise<ClusterUrls>;
+  /** The slot in progress, skipped or not. */
+  currentSlot(): number;
+  leaderAt(slot: number): string;
+  /** A leader got these bytes; what becomes of them is in `statusOf` and the counters. */
+  receive(identity: string, bytes: Uint8Array): void;
+  /** Null for what has not landed. */
+  statusOf(signature: string): Landed | null;
+  airdrop(address: string, lamports: bigint): void;
+  balance(address: string): bigint;
+  /** The newest block's blockhash, base58. */
+  latestBlockhash(): string;
+  /** Replaces what the WebSocket does wrong. */
+  behave(vices: Partial<Vices>): void;
+  /** Whether what lands is executed; false where LiteSVM cannot be loaded. */
+  readonly executes: boolean;
+  readonly counters: BankCounters;
+}
+
+const DEFAULTS = {
+  host: "127.0.0.1",
+  rpcPort: 0,
+  wsPort: 0,
+  slotMs: 250,
+  skipShare: 0.05,
+  epochSlots: 432,
+  seed: 1,
+  // Agave's `MAX_PROCESSING_AGE`, 2026-11.
+  blockhashAgeMax: 150,
+  ledger: null,
+  onLanded: null,
+} as const;
+
+/** A cluster that is not started; the first slot begins with this call. */
+export async function createSimulatedCluster(
+  options: Partial<ClusterOptions> & Pick<ClusterOptions, "clock" | "leaders">,
+): Promise<SimulatedCluster> {
+  const { ledger, ...rest } = { ...DEFAULTS, ...options };
+  return new Cluster({ ...rest, ledger: ledger ?? (await createLedger()) });
+}
+
+class Cluster implements SimulatedCluster {
+  readonly #options: ClusterOptions;
+  readonly #context: RpcContext;
+  #ports: { readonly rpc: number; readonly ws: number };
+  #vices: Vices = NO_VICES;
+  #socket: ClusterSocket | null = null;
+  #servers: readonly Server[] = [];
+  #timer: Timer | null = null;
+  #begun: Block | null = null;
+
+  constructor(options: ClusterOptions & { readonly ledger: Ledger }) {
+    const { clock, leaders, ledger } = options;
+    this.#options = options;
+    this.#ports = { rpc: options.rpcPort, ws: options.wsPort };
+    const identities = leaders.map((leader) => leader.identity);
+    const calendar = createCalendar(clock, { ...options, identities });
+    const onLanded = (landed: Landed): void => {
+      this.#socket?.landed(landed);
+      options.onLanded?.(landed);
+    };
+    const { blockhashAgeMax } = options;
+    const bank = createBank({ calendar, ledger, onLanded, blockhashAgeMax });
+    this.#context = { calendar, bank, ledger, leaders, unixMs: () => Math.floor(clock.unixMs()) };
+  }
+
+  get counters(): BankCounters {
+    return this.#context.bank.counters;
+  }
+
+  get executes(): boolean {
+    return this.#context.ledger.executes;
+  }
+
+  async start(): Promise<ClusterUrls> {
+    this.#tick();
+    return await this.startRpc();
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = null;
+    await this.stopRpc();
+  }
+
+  async startRpc(): Promise<ClusterUrls> {
+    const { host, clock } = this.#options;
+    const { bank } = this.#context;
+    const rpc = createRpcServer(this.#context);
+    const ws = createRpcServer(this.#context);
+    const unixMs = (): number => Math.floor(clock.unixMs());
+    this.#socket = attachSocket(ws, { bank, unixMs, vices: () => this.#vices });
+    this.#servers = [rpc, ws];
+    const ports = { rpc: await listen(rpc, host, this.#ports.rpc), ws: 0 };
+    this.#ports = { ...ports, ws: await listen(ws, host, this.#ports.ws) };
+    const at = host.includes(":") ? `[${host}]` : host;
+    return {
+      rpcUrl: `http://${at}:${this.#ports.rpc}`,
+      wsUrl: `ws://${at}:${this.#ports.ws}`,
+    };
+  }
+
+  async stopRpc(): Promise<void> {
+    this.#socket?.drop();
+    this.#socket = null;
+    const servers = this.#servers;
+    this.#servers = [];
+    await Promise.all(servers.map(close));
+  }
+
+  currentSlot(): number {
+    return this.#context.calendar.slotAt(this.#options.clock.nowNs());
+  }
+
+  leaderAt(slot: number): string {
+    return this.#context.calendar.leaderAt(slot);
+  }
+
+  receive(identity: string, bytes: Uint8Array): void {
+    // A late timer must not let the old slot's leader have what comes in the new slot.
+    this.#catchUp();
+    this.#context.bank.receive(identity, bytes);
+  }
+
+  statusOf(signature: string): Landed | null {
+    return this.#context.bank.statusOf(signature);
+  }
+
+  airdrop(address: string, lamports: bigint): void {
+    this.#context.bank.airdrop(address, lamports);
+  }
+
+  balance(address: string): bigint {
+    return this.#context.ledger.balance(address);
+  }
+
+  latestBlockhash(): string {
+    return this.#context.bank.block("processed").blockhash;
+  }
+
+  behave(vices: Partial<Vices>): void {
+    this.#vices = { ...NO_VICES, ...vices };
+  }
+
+  #tick(): void {
+    this.#catchUp();
+    const { clock } = this.#options;
+    const nextNs = this.#context.calendar.startNs(this.#context.bank.slot + 1);
+    const waitMs = Math.max(1, Math.ceil((nextNs - clock.nowNs()) / NS_PER_MS));
+    this.#timer = clock.after(waitMs, () => this.#tick());
+  }
+
+  /** Enters every slot up to the one in progress, each in its turn. */
+  #catchUp(): void {
+    const { bank } = this.#context;
+    const now = this.currentSlot();
+    while (bank.slot < now) {
+      if (this.#begun !== null) this.#socket?.frozen(this.#begun);
+      this.#begun = bank.enter(bank.slot + 1);
+      if (this.#begun !== null) this.#socket?.begun(this.#begun);
+    }
+  }
+}
+
+function listen(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port }, () => {
+      server.off("error", reject);
+      // A TCP server's address is never a path.
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,161 @@
+/**
+ * One client's connection at a simulated leader: reads streams, tells whole transactions, and
+ * closes on a stream that Agave would not take. A connection that the binding faults is over.
+ */
+
+import { FLUSH_DATAGRAMS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { peerKeyOf } from "../send/certificate.ts";
+import type { DatagramSocket } from "../send/datagram.ts";
+import type { QuicheConnection, QuicheHost, QuicheRecvInfo } from "../send/quiche.ts";
+
+export interface LeaderEvents {
+  established(connection: LeaderConnection): void;
+  transaction(bytes: Uint8Array, peerPubkey: Uint8Array | null): void;
+  invalidStream(): void;
+  /** Whether streams are left unread for now. */
+  stalled(): boolean;
+}
+
+const INVALID_STREAM = 5;
+const CONNECTION_REFUSED = 0x02;
+
+export class LeaderConnection {
+  established = false;
+  over = false;
+  readonly remote: QuicheHost;
+  /** Under which the leader files this connection. */
+  readonly keys: string[] = [];
+  readonly #quiche: QuicheConnection;
+  readonly #socket: DatagramSocket;
+  readonly #events: LeaderEvents;
+  readonly #receiveInfo: QuicheRecvInfo;
+  /** What came so far of streams that are not ended. */
+  readonly #partial = new Map<number, Buffer>();
+  readonly #chunk = Buffer.allocUnsafeSlow(V1_TRANSACTION_BYTES_MAX + 1);
+  #refuse = false;
+  #peerPubkey: Uint8Array | null = null;
+
+  constructor(
+    quiche: QuicheConnection,
+    remote: QuicheHost,
+    socket: DatagramSocket,
+    events: LeaderEvents,
+  ) {
+    this.#quiche = quiche;
+    this.remote = remote;
+    this.#socket = socket;
+    this.#events = events;
+    this.#receiveInfo = { from: remote, to: { host: socket.host, port: socket.port } };
+  }
+
+  /** The first datagram will be answered with CONNECTION_REFUSED. */
+  refuseAfterFirst(): void {
+    this.#refuse = true;
+  }
+
+  /** One datagram of this connection; its bytes are decrypted in place. */
+  receive(bytes: Uint8Array): void {
+    if (this.over) return;
+    try {
+      this.#quiche.recv(bytes, this.#receiveInfo);
+    } catch {
+      // The client broke the protocol or showed no certificate; quiche has its answer ready.
+      this.#flush();
+      this.over = true;
+      return;
+    }
+    if (this.#refuse) {
+      this.#close(false, CONNECTION_REFUSED, "");
+      return;
+    }
+    if (this.#quiche.isDraining() || this.#quiche.isClosed()) {
+      this.over = true;
+      return;
+    }
+    if (!this.established && this.#quiche.isEstablished()) {
+      this.established = true;
+      this.#peerPubkey = peerKeyOf(this.#quiche.peerCertChain());
+      this.#events.established(this);
+    }
+    this.read();
+  }
+
+  /** Reads every stream that has something, unless the leader is stalled. */
+  read(): void {
+    if (this.over) return;
+    try {
+      if (this.established && !this.#events.stalled()) {
+        for (const stream of this.#quiche.readable()) this.#readStream(stream);
+      }
+    } catch {
+      // The binding faults a stream: the connection is of no more use.
+      this.over = true;
+    }
+    this.#flush();
+  }
+
+  close(code: number, reason: string): void {
+    this.#close(true, code, reason);
+  }
+
+  /** Fires due timers; answers in how many milliseconds the next is, -1 for none. */
+  sweep(): number {
+    if (this.over) return -1;
+    const dueMs = this.#quiche.timeout() ?? -1;
+    if (dueMs !== 0) return dueMs;
+    this.#quiche.onTimeout();
+    if (this.#quiche.isClosed()) {
+      this.over = true;
+      return -1;
+    }
+    this.#flush();
+    return this.#quiche.timeout() ?? -1;
+  }
+
+  #readStream(stream: number): void {
+    while (!this.over) {
+      const read = this.#quiche.streamRecv(stream, this.#chunk);
+      if (read === null) return;
+      const [size, ended] = read;
+      const piece = this.#chunk.subarray(0, size);
+      const before = this.#partial.get(stream);
+      const whole = before === undefined ? Buffer.from(piece) : Buffer.concat([before, piece]);
+      if (whole.length > V1_TRANSACTION_BYTES_MAX || (ended && whole.length === 0)) {
+        this.#events.invalidStream();
+        this.close(INVALID_STREAM, "invalid_stream");
+        return;
+      }
+      if (ended) {
+        this.#partial.delete(stream);
+        this.#events.transaction(whole, this.#peerPubkey);
+        return;
+      }
+      this.#partial.set(stream, whole);
+    }
+  }
+
+  #close(app: boolean, code: number, reason: string): void {
+    if (this.over) return;
+    this.over = true;
+    try {
+      this.#quiche.close(app, code, Buffer.from(reason));
+    } catch {
+      // Closing already.
+    }
+    this.#flush();
+  }
+
+  #flush(): void {
+    const socket = this.#socket;
+    try {
+      for (let count = 0; count < FLUSH_DATAGRAMS_MAX; count += 1) {
+        const written = this.#quiche.send(socket.scratch);
+        if (written === null) return;
+        socket.flush(written[0], this.remote.host, this.remote.port);
+      }
+    } catch {
+      // No packet can be made any more; the client's idle timeout tells it.
+      this.over = true;
+    }
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * The virtual machine's errors in the words of the network's RPC.
+ *
+ * litesvm tells an error without fields as its place in the network's own enumeration, so the names
+ * here stand in that order and never move. An error either lands, paid for and with an `err` in its
+ * status, or keeps the transaction out of every block; leaders never say which of those it was.
+ */
+
+/** `TransactionError` of the crate solana-transaction-error, in its order; checked 2026-11. */
+const TRANSACTION_ERRORS = [
+  "AccountInUse",
+  "AccountLoadedTwice",
+  "AccountNotFound",
+  "ProgramAccountNotFound",
+  "InsufficientFundsForFee",
+  "InvalidAccountForFee",
+  "AlreadyProcessed",
+  "BlockhashNotFound",
+  "CallChainTooDeep",
+  "MissingSignatureForFee",
+  "InvalidAccountIndex",
+  "SignatureFailure",
+  "InvalidProgramForExecution",
+  "SanitizeFailure",
+  "ClusterMaintenance",
+  "AccountBorrowOutstanding",
+  "WouldExceedMaxBlockCostLimit",
+  "UnsupportedVersion",
+  "InvalidWritableAccount",
+  "WouldExceedMaxAccountCostLimit",
+  "WouldExceedAccountDataBlockLimit",
+  "TooManyAccountLocks",
+  "AddressLookupTableNotFound",
+  "InvalidAddressLookupTableOwner",
+  "InvalidAddressLookupTableData",
+  "InvalidAddressLookupTableIndex",
+  "InvalidRentPayingAccount",
+  "WouldExceedMaxVoteCostLimit",
+  "WouldExceedAccountDataTotalLimit",
+  "MaxLoadedAccountsDataSizeExceeded",
+  "ResanitizationNeeded",
+  "InvalidLoadedAccountsDataSizeLimit",
+  "UnbalancedTransaction",
+  "ProgramCacheHitMaxLimit",
+  "CommitCancelled",
+] as const;
+
+/** `InstructionError` of the crate solana-instruction-error, fieldless ones; checked 2026-11. */
+const INSTRUCTION_ERRORS = [
+  "GenericError",
+  "InvalidArgument",
+  "InvalidInstructionData",
+  "InvalidAccountData",
+  "AccountDataTooSmall",
+  "InsufficientFunds",
+  "IncorrectProgramId",
+  "MissingRequiredSignature",
+  "AccountAlreadyInitialized",
+  "UninitializedAccount",
+  "UnbalancedInstruction",
+  "ModifiedProgramId",
+  "ExternalAccountLamportSpend",
+  "ExternalAccountDataModified",
+  "ReadonlyLamportChange",
+  "ReadonlyDataModified",
+  "DuplicateAccountIndex",
+  "ExecutableModified",
+  "RentEpochModified",
+  "NotEnoughAccountKeys",
+  "AccountDataSizeChanged",
+  "AccountNotExecutable",
+  "AccountBorrowFailed",
+  "AccountBorrowOutstanding",
+  "DuplicateAccountOutOfSync",
+  "InvalidError",
+  "ExecutableDataModified",
+  "ExecutableLamportChange",
+  "ExecutableAccountNotRentExempt",
+  "UnsupportedProgramId",
+  "CallDepth",
+  "MissingAccount",
+  "ReentrancyNotAllowed",
+  "MaxSeedLengthExceeded",
+  "InvalidSeeds",
+  "InvalidRealloc",
+  "ComputationalBudgetExceeded",
+  "PrivilegeEscalation",
+  "ProgramEnvironmentSetupFailure",
+  "ProgramFailedToComplete",
+  "ProgramFailedToCompile",
+  "Immutable",
+  "IncorrectAuthority",
+  "AccountNotRentExempt",
+  "InvalidAccountOwner",
+  "ArithmeticOverflow",
+  "UnsupportedSysvar",
+  "IllegalOwner",
+  "MaxAccountsDataAllocationsExceeded",
+  "MaxAccountsExceeded",
+  "MaxInstructionTraceLengthExceeded",
+  "BuiltinProgramsMustConsumeComputeUnits",
+  "BorshIoError",
+] as const;
+
+/** Errors without fields whose transaction is in the block for its fee (SIMD-0082, 2026-11). */
+const FEE_ONLY: ReadonlySet<string> = new Set([
+  "ProgramAccountNotFound",
+  "InvalidProgramForExecution",
+  "MaxLoadedAccountsDataSizeExceeded",
+]);
+
+/** `err` as JSON-RPC shows it: a name, or one name with its fields. */
+export type RpcError = string | Readonly<Record<string, unknown>>;
+
+export interface LedgerError {
+  readonly err: RpcError;
+  /** Whether the transaction is in the block with this error. */
+  readonly lands: boolean;
+}
+
+/** What the virtual machine gives: an index, or an object whose fields tell the kind. */
+type RawError =
+  | number
+  | { readonly index: number; err(): number | object }
+  | { readonly index: number }
+  | { readonly accountIndex: number };
+
+/** An error of the virtual machine in the RPC's words. */
+export function ledgerError(raw: RawError): LedgerError {
+  if (typeof raw === "number") {
+    const name = TRANSACTION_ERRORS[raw] ?? "SanitizeFailure";
+    return { err: name, lands: FEE_ONLY.has(name) };
+  }
+  if ("err" in raw) {
+    return { err: { InstructionError: [raw.index, instructionError(raw.err())] }, lands: true };
+  }
+  if ("accountIndex" in raw) {
+    const fields = { account_index: raw.accountIndex };
+    return { err: { InsufficientFundsForRent: fields }, lands: true };
+  }
+  return { err: { DuplicateInstruction: raw.index }, lands: false };
+}
+
+function instructionError(raw: number | object): RpcError {
+  if (typeof raw === "number") return INSTRUCTION_ERRORS[raw] ?? "GenericError";
+  if ("code" in raw) return { Custom: raw.code };
+  return "BorshIoError";
+}

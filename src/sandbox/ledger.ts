@@ -1,0 +1,127 @@
+/**
+ * The accounts of the simulated cluster: executes the transactions that land, on LiteSVM.
+ *
+ * Signatures are verified and instructions run by the real virtual machine; the age of blockhashes
+ * is the cluster's business, which owns the slots. Where LiteSVM's binary cannot be loaded, as on
+ * a platform that it does not ship for, transactions land without being executed, `executes` is
+ * false, and balances are those of airdrops alone. Durable nonces are not simulated.
+ */
+
+import {
+  type Address,
+  getCompiledTransactionMessageDecoder,
+  getTransactionDecoder,
+  lamports,
+  type Transaction,
+} from "@solana/kit";
+import type { LiteSVM } from "litesvm";
+import { encodeKey, encodeSignature } from "../core/encoding.ts";
+import { type LedgerError, ledgerError } from "./ledger-errors.ts";
+
+/** A transaction as the cluster sees it before execution. */
+export interface Decoded {
+  /** The first signature, base58. */
+  readonly signature: string;
+  /** The recent blockhash, base58. */
+  readonly blockhash: string;
+  readonly transaction: Transaction;
+}
+
+export interface Account {
+  readonly lamports: bigint;
+  readonly owner: string;
+  readonly data: Uint8Array;
+  readonly executable: boolean;
+}
+
+export interface Ledger {
+  /** Whether transactions are executed; false where LiteSVM cannot be loaded. */
+  readonly executes: boolean;
+  /** Null for bytes that are no transaction. */
+  decode(bytes: Uint8Array): Decoded | null;
+  /** Runs a transaction; null when it succeeded. */
+  execute(decoded: Decoded): LedgerError | null;
+  /** Gives an account lamports. */
+  airdrop(address: string, amount: bigint): void;
+  /** Lamports of an account, 0 for one that does not exist. */
+  balance(address: string): bigint;
+  account(address: string): Account | null;
+}
+
+const SYSTEM_PROGRAM = encodeKey(new Uint8Array(32));
+
+/** A ledger without accounts, on LiteSVM where it loads. */
+export async function createLedger(): Promise<Ledger> {
+  const machine = await loadMachine();
+  return machine === null ? createBlindLedger() : createExecutingLedger(machine);
+}
+
+async function loadMachine(): Promise<LiteSVM | null> {
+  try {
+    const { LiteSVM: Machine } = await import("litesvm");
+    // Duplicates are told by the cluster's own statuses, so the machine keeps no history.
+    return new Machine().withSigverify(true).withBlockhashCheck(false).withTransactionHistory(0n);
+  } catch {
+    // No binary for this platform: the caller sees it in `executes`.
+    return null;
+  }
+}
+
+function createExecutingLedger(machine: LiteSVM): Ledger {
+  // The cluster hands in addresses that it decoded or checked itself.
+  const addressOf = (address: string): Address => address as Address;
+  return {
+    executes: true,
+    decode,
+    execute({ transaction }) {
+      const result = machine.sendTransaction(transaction);
+      return "err" in result ? ledgerError(result.err()) : null;
+    },
+    airdrop: (address, amount) => void machine.airdrop(addressOf(address), lamports(amount)),
+    balance: (address) => machine.getBalance(addressOf(address)) ?? 0n,
+    account(address) {
+      const found = machine.getAccount(addressOf(address));
+      if (!found.exists) return null;
+      return {
+        lamports: found.lamports,
+        owner: found.programAddress,
+        data: found.data,
+        executable: found.executable,
+      };
+    },
+  };
+}
+
+/** Lands everything that decodes; for platforms without LiteSVM. */
+export function createBlindLedger(): Ledger {
+  const balances = new Map<string, bigint>();
+  const balance = (address: string): bigint => balances.get(address) ?? 0n;
+  return {
+    executes: false,
+    decode,
+    execute: () => null,
+    airdrop: (address, amount) => void balances.set(address, balance(address) + amount),
+    balance,
+    account(address) {
+      const found = balances.get(address);
+      if (found === undefined) return null;
+      const data = new Uint8Array(0);
+      return { lamports: found, owner: SYSTEM_PROGRAM, data, executable: false };
+    },
+  };
+}
+
+function decode(bytes: Uint8Array): Decoded | null {
+  try {
+    // A copy: the bytes are lent, and kit's decoder keeps views of what it is given.
+    const transaction = getTransactionDecoder().decode(new Uint8Array(bytes));
+    const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
+    const first = Object.values(transaction.signatures)[0];
+    const blockhash = "lifetimeToken" in message ? message.lifetimeToken : undefined;
+    if (first === null || first === undefined || blockhash === undefined) return null;
+    return { signature: encodeSignature(first), blockhash, transaction };
+  } catch {
+    // kit throws for whatever it cannot decode; a leader drops such bytes without a word.
+    return null;
+  }
+}

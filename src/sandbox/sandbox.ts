@@ -1,0 +1,247 @@
+/**
+ * Everything on one machine, on loopback: a simulated cluster whose leaders speak real QUIC, and a
+ * real edge in front of it, made from the same parts as in production. Nothing is kept: identities,
+ * the key and the payer are drawn afresh at each start.
+ *
+ * The surprise: blockhashes stay valid for about an hour here instead of the network's 150 blocks,
+ * so that the line which is printed still lands when it is pasted after a coffee.
+ */
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { generateToken } from "../accounts/key-format.ts";
+import { configFromValues } from "../config/load.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
+import { decodeBase58, encodeBase64, encodeKey } from "../core/encoding.ts";
+import { SetupError } from "../core/errors.ts";
+import { SANDBOX_LANDINGS_SHOWN_MAX } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { type Edge, startEdge } from "../edge.ts";
+import { createLog } from "../observe/log.ts";
+import { freshIdentity, type Identity } from "../send/identity.ts";
+import { createSimulatedCluster, type SimulatedCluster } from "./cluster.ts";
+import { createSimulatedLeader, type SimulatedLeader } from "./leader.ts";
+import { signedTransfer } from "./transfer.ts";
+
+export interface SandboxOptions {
+  /** Where the edge listens; 0 for any free port. Not given: 8080, or any when that is taken. */
+  readonly port?: number;
+  /** Leaders of the simulated cluster. */
+  readonly leaderCount?: number;
+  /** Keys of the edge's configuration in the shape of the file, over the sandbox's own. */
+  readonly edge?: Readonly<Record<string, object | string>>;
+  readonly log?: Log;
+  /** Told in a line what happens: landings, a bounded number of them. */
+  readonly tell?: (line: string) => void;
+}
+
+export interface Sandbox {
+  readonly edge: Edge;
+  readonly cluster: SimulatedCluster;
+  readonly leaders: readonly SimulatedLeader[];
+  /** "http://host:port" of the edge. */
+  readonly url: string;
+  readonly adminUrl: string;
+  /** A key of the account `sandbox`. */
+  readonly key: string;
+  /** Base58. */
+  readonly tipAccount: string;
+  /** Funded with 1,000 SOL. */
+  readonly payer: Identity;
+  /** A new tipped transfer by the payer, signed; each call a different one. */
+  transaction(): Uint8Array;
+  /** What a user needs to see: addresses, the key, a line to paste. */
+  readonly lines: readonly string[];
+  stop(): Promise<void>;
+}
+
+const HOST = "127.0.0.1";
+const PORT = 8080;
+const LEADER_COUNT = 4;
+const LAMPORTS_PER_SOL = 1_000_000_000n;
+const TIP_LAMPORTS = 1_000_000n;
+const READY_MS = 20_000;
+const READY_POLL_MS = 20;
+/** About an hour of 250 ms slots. */
+const BLOCKHASH_AGE_MAX = 14_400;
+
+/** Starts it all and resolves once the edge is ready. @throws SetupError when it cannot be */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const clock = systemClock;
+  const log = options.log ?? createLog({ level: "warn", destination: 2 });
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-sandbox-"));
+  const undo: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
+  const stop = async (): Promise<void> => {
+    for (const act of undo.splice(0).toReversed()) await act();
+  };
+  try {
+    const network = await startNetwork(clock, options, undo);
+    const key = generateToken("sandbox");
+    const tip = freshIdentity();
+    const tipAccount = encodeKey(tip.publicKey);
+    writeFileSync(join(folder, "keys.toml"), keysFile(key), { mode: 0o600 });
+    const edge = await startOnPort(options.port, (port) =>
+      startEdge(edgeConfig(folder, network.urls, tipAccount, port, options.edge ?? {}), {
+        clock,
+        log,
+      }),
+    );
+    undo.push(() => edge.stop());
+    await untilReady(clock, edge);
+
+    const { cluster } = network;
+    const payer = freshIdentity();
+    cluster.airdrop(encodeKey(payer.publicKey), 1_000n * LAMPORTS_PER_SOL);
+    cluster.airdrop(tipAccount, LAMPORTS_PER_SOL);
+    let made = 0n;
+    const transaction = (): Uint8Array => {
+      const blockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array(32);
+      // A lamport more each time: another transaction, though the blockhash may be the same.
+      const lamports = TIP_LAMPORTS + made;
+      made += 1n;
+      return signedTransfer({ payer, to: tip.publicKey, lamports, blockhash });
+    };
+    const url = `http://${edge.httpAddress}`;
+    const adminUrl = `http://${edge.adminAddress}`;
+    const facts = { url, adminUrl, key, tipAccount, ...network.urls };
+    const lines = describe(facts, network.addresses, transaction());
+    const { leaders } = network;
+    const found = { edge, cluster, leaders, url, adminUrl, key, tipAccount, payer };
+    return { ...found, transaction, lines, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startNetwork(clock: Clock, options: SandboxOptions, undo: (() => unknown)[]) {
+  const leaders: SimulatedLeader[] = [];
+  const contacts: { readonly identity: string; readonly address: string }[] = [];
+  for (let index = 0; index < (options.leaderCount ?? LEADER_COUNT); index += 1) {
+    const identity = freshIdentity();
+    const leader = createSimulatedLeader({ clock, identity, host: HOST });
+    const { address } = await leader.start();
+    undo.push(() => leader.stop());
+    leaders.push(leader);
+    contacts.push({ identity: encodeKey(identity.publicKey), address });
+  }
+  let shown = 0;
+  const cluster = await createSimulatedCluster({
+    clock,
+    leaders: contacts,
+    blockhashAgeMax: BLOCKHASH_AGE_MAX,
+    onLanded(landed) {
+      if (landed.leader === null || shown >= SANDBOX_LANDINGS_SHOWN_MAX) return;
+      shown += 1;
+      const result = landed.err === null ? "landed" : `failed (${JSON.stringify(landed.err)})`;
+      options.tell?.(`${landed.signature} ${result} in slot ${landed.slot}`);
+      if (shown === SANDBOX_LANDINGS_SHOWN_MAX) options.tell?.("further landings are not shown");
+    },
+  });
+  const urls = await cluster.start();
+  undo.push(() => cluster.stop());
+  for (const [index, leader] of leaders.entries()) {
+    const identity = contacts[index]?.identity ?? "";
+    leader.onTransaction((bytes) => cluster.receive(identity, bytes));
+  }
+  return { leaders, cluster, urls, addresses: contacts.map(({ address }) => address) };
+}
+
+function edgeConfig(
+  folder: string,
+  urls: { readonly rpcUrl: string; readonly wsUrl: string },
+  tipAccount: string,
+  port: number,
+  over: Readonly<Record<string, object | string>>,
+) {
+  const own = {
+    region: "sandbox",
+    http: { listen: `${HOST}:${port}` },
+    admin: { listen: `${HOST}:0` },
+    cluster: { rpc_url: urls.rpcUrl, ws_url: urls.wsUrl },
+    tip: { accounts: [tipAccount] },
+    accounts: { keys_file: "keys.toml" },
+    send: { bind: `${HOST}:0` },
+  };
+  const sections: Record<string, unknown> = { ...own };
+  for (const [name, value] of Object.entries(over)) {
+    const before = sections[name];
+    const merge = typeof before === "object" && typeof value === "object";
+    sections[name] = merge ? { ...before, ...value } : value;
+  }
+  return configFromValues(sections, folder);
+}
+
+function keysFile(key: string): string {
+  const plan = "[plans.Beta]\nrate_per_second = 50\nburst = 100\n";
+  return `${plan}\n[[keys]]\ntoken = "${key}"\naccount = "sandbox"\nplan = "Beta"\n`;
+}
+
+/** On the given port; when none is given on the usual one, or any when that is taken. */
+async function startOnPort(
+  port: number | undefined,
+  start: (port: number) => Promise<Edge>,
+): Promise<Edge> {
+  if (port !== undefined) return await start(port);
+  try {
+    return await start(PORT);
+  } catch (error) {
+    if (error instanceof SetupError) return await start(0);
+    throw error;
+  }
+}
+
+async function untilReady(clock: Clock, edge: Edge): Promise<void> {
+  const untilMs = clock.unixMs() + READY_MS;
+  while (!edge.readiness().ok) {
+    if (clock.unixMs() > untilMs) {
+      const failing = edge.readiness().checks.filter(({ ok }) => !ok);
+      const why = failing.map(({ name, detail }) => `${name}: ${detail}`).join("; ");
+      throw new SetupError(`the edge did not become ready in ${READY_MS} ms: ${why}`);
+    }
+    await new Promise<void>((resolve) => void clock.after(READY_POLL_MS, resolve));
+  }
+}
+
+interface Facts {
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly rpcUrl: string;
+  readonly wsUrl: string;
+  readonly key: string;
+  readonly tipAccount: string;
+}
+
+function describe(
+  facts: Facts,
+  leaders: readonly string[],
+  transaction: Uint8Array,
+): readonly string[] {
+  const call = {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "sendTransaction",
+    params: [encodeBase64(transaction)],
+  };
+  return [
+    "Touchdown sandbox",
+    `  edge         ${facts.url}`,
+    `  admin        ${facts.adminUrl}  (/metrics /readyz /livez /leaders)`,
+    `  cluster RPC  ${facts.rpcUrl}  ${facts.wsUrl}`,
+    `  leaders      ${leaders.join("  ")}`,
+    `  API key      ${facts.key}`,
+    `  tip account  ${facts.tipAccount}`,
+    "",
+    "Send a signed, tipped transaction (valid for about an hour):",
+    "",
+    `curl -s ${facts.url}/api/v1/sendTransaction -H 'content-type: application/json' \\`,
+    `  -H 'api-x-token: ${facts.key}' \\`,
+    `  -d '${JSON.stringify(call)}'`,
+    "",
+    "What became of it, with the signature that was answered:",
+    "",
+    `curl -s ${facts.url}/api/v1/transactions/SIGNATURE -H 'api-x-token: ${facts.key}'`,
+    "",
+  ];
+}

@@ -1,0 +1,98 @@
+/** Simulated clusters for tests: one whose time moves by hand, and one that runs on loopback. */
+
+import { randomBytes } from "node:crypto";
+import { Connection } from "@solana/web3.js";
+import { systemClock } from "../../src/core/clock.ts";
+import {
+  type ClusterOptions,
+  createSimulatedCluster,
+  type SimulatedCluster,
+} from "../../src/sandbox/cluster.ts";
+import type { Landed } from "../../src/sandbox/cluster-bank.ts";
+import { fromBase58 } from "../support/base58.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { type BuiltTransaction, buildTransaction, newKeypair } from "../support/transactions.ts";
+
+export const SLOT_MS = 250;
+export const LEADERS = [0, 1, 2, 3].map((index) => ({
+  identity: newKeypair(index + 1).address,
+  address: `127.0.0.1:${9000 + index}`,
+}));
+
+const endings: (() => unknown)[] = [];
+
+/** Registers what is to be done after the test, in reverse order. */
+export function atEnd(end: () => unknown): void {
+  endings.push(end);
+}
+
+/** For `afterEach`. */
+export async function endAll(): Promise<void> {
+  for (const end of endings.splice(0).reverse()) await end();
+}
+
+/** A cluster of four leaders that skips nothing, on a clock that is moved by hand. */
+export async function setUpByHand(options: Partial<ClusterOptions> = {}) {
+  const clock = createFakeClock();
+  const landed: Landed[] = [];
+  const cluster = await createSimulatedCluster({
+    clock,
+    leaders: LEADERS,
+    slotMs: SLOT_MS,
+    skipShare: 0,
+    epochSlots: 64,
+    onLanded: (each) => landed.push(each),
+    ...options,
+  });
+  atEnd(() => cluster.stop());
+  await cluster.start();
+  const payer = newKeypair();
+  cluster.airdrop(payer.address, 10_000_000_000n);
+  landed.length = 0;
+  const transfer = (): BuiltTransaction =>
+    buildTransaction({
+      payer,
+      tips: [{ to: randomBytes(32), lamports: 1_000_000 }],
+      blockhash: fromBase58(cluster.latestBlockhash()),
+    });
+  return { clock, cluster, landed, transfer, payer };
+}
+
+/** The leader of the window that is so many after the current one. */
+export function leaderOfWindow(cluster: SimulatedCluster, windowsAhead: number): string {
+  return cluster.leaderAt((Math.floor(cluster.currentSlot() / 4) + windowsAhead) * 4);
+}
+
+/** A cluster that runs, with slots of 50 ms. */
+export async function setUpRunning(options: Partial<ClusterOptions> = {}) {
+  const cluster = await createSimulatedCluster({
+    clock: systemClock,
+    leaders: LEADERS,
+    slotMs: 50,
+    skipShare: 0,
+    epochSlots: 432,
+    ...options,
+  });
+  atEnd(() => cluster.stop());
+  const { rpcUrl, wsUrl } = await cluster.start();
+  const web3 = new Connection(rpcUrl, { wsEndpoint: wsUrl, commitment: "processed" });
+  const post = async (body: unknown) => {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const response = await fetch(rpcUrl, { method: "POST", body: text });
+    return { status: response.status, text: await response.text() };
+  };
+  return { cluster, rpcUrl, wsUrl, web3, post };
+}
+
+/** Hands a funded transfer to the current leader. */
+export function land(
+  cluster: SimulatedCluster,
+  blockhash: string,
+  payer = newKeypair(),
+): BuiltTransaction {
+  cluster.airdrop(payer.address, 1_000_000_000n);
+  const tips = [{ to: newKeypair().publicKey, lamports: 1_000_000 }];
+  const built = buildTransaction({ payer, tips, blockhash: fromBase58(blockhash) });
+  cluster.receive(cluster.leaderAt(cluster.currentSlot()), built.bytes);
+  return built;
+}

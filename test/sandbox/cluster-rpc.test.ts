@@ -1,0 +1,135 @@
+import {
+  address,
+  createSolanaRpc,
+  createSolanaRpcSubscriptions,
+  lamports,
+  signature as signatureOf,
+} from "@solana/kit";
+import { PublicKey } from "@solana/web3.js";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { buildTransaction, newKeypair } from "../support/transactions.ts";
+import { atEnd, endAll, LEADERS, land, setUpRunning } from "./cluster-fixture.ts";
+
+const WAIT = { timeout: 10_000, interval: 20 };
+afterEach(endAll);
+
+describe("web3.js on the simulated cluster", () => {
+  it("reads slots, epochs, leaders and nodes", async () => {
+    const { cluster, web3 } = await setUpRunning();
+    const slot = await web3.getSlot("processed");
+    expect(Math.abs(slot - cluster.currentSlot())).toBeLessThanOrEqual(1);
+    expect(await web3.getBlockHeight("processed")).toBeGreaterThanOrEqual(slot);
+    const info = await web3.getEpochInfo("processed");
+    expect(info).toMatchObject({ epoch: 2, slotsInEpoch: 432 });
+    expect(info.absoluteSlot - info.slotIndex).toBe(864);
+    const schedule = await web3.getEpochSchedule();
+    expect(schedule.getFirstSlotInEpoch(3)).toBe(1296);
+    const leaders = await web3.getLeaderSchedule();
+    expect(Object.keys(leaders).sort()).toEqual(LEADERS.map((each) => each.identity).sort());
+    for (const [identity, indexes] of Object.entries(leaders)) {
+      expect(cluster.leaderAt(864 + (indexes[5] ?? 0))).toBe(identity);
+    }
+    const next = await web3.getSlotLeaders(slot, 10);
+    expect(next.map(String)).toEqual(
+      Array.from({ length: 10 }, (_, index) => cluster.leaderAt(slot + index)),
+    );
+    expect(LEADERS.map((each) => each.identity)).toContain(await web3.getSlotLeader("processed"));
+    const nodes = await web3.getClusterNodes();
+    expect(nodes[1]).toMatchObject({
+      pubkey: LEADERS[1]?.identity,
+      tpu: null,
+      tpuQuic: LEADERS[1]?.address,
+    });
+    expect((await web3.getVoteAccounts()).current).toHaveLength(LEADERS.length);
+    expect((await web3.getVersion())["solana-core"]).toMatch(/^4\./);
+    expect(await web3.getGenesisHash()).toHaveLength(44);
+  });
+
+  it("funds an account, sees it, and confirms a transaction over the WebSocket", async () => {
+    const { cluster, web3 } = await setUpRunning();
+    const payer = newKeypair();
+    const owner = new PublicKey(payer.address);
+    const airdrop = await web3.requestAirdrop(owner, 5_000_000_000);
+    expect((await web3.getSignatureStatus(airdrop)).value?.err).toBeNull();
+    expect(await web3.getBalance(owner)).toBe(5_000_000_000);
+    expect((await web3.getAccountInfo(owner))?.lamports).toBe(5_000_000_000);
+    expect(await web3.getAccountInfo(new PublicKey(newKeypair().address))).toBeNull();
+    const { blockhash, lastValidBlockHeight } = await web3.getLatestBlockhash();
+    expect(lastValidBlockHeight - (await web3.getBlockHeight())).toBeGreaterThan(140);
+    expect((await web3.isBlockhashValid(blockhash)).value).toBe(true);
+    const { signature } = land(cluster, blockhash, payer);
+    const strategy = { signature, blockhash, lastValidBlockHeight };
+    const confirmed = await web3.confirmTransaction(strategy, "confirmed");
+    expect(confirmed.value.err).toBeNull();
+    const { value } = await web3.getSignatureStatuses([signature, airdrop]);
+    expect(value[0]).toMatchObject({ err: null, slot: cluster.statusOf(signature)?.slot });
+    expect(value[1]?.err).toBeNull();
+    expect(await web3.getMinimumBalanceForRentExemption(0)).toBe(890_880);
+  });
+
+  it("is told of slots by both subscriptions", async () => {
+    const { web3 } = await setUpRunning();
+    const slots: number[] = [];
+    const updates: string[] = [];
+    const one = web3.onSlotChange(({ slot }) => void slots.push(slot));
+    const two = web3.onSlotUpdate(({ type }) => void updates.push(type));
+    const kinds = ["firstShredReceived", "createdBank", "completed", "frozen", "root"];
+    await vi.waitFor(() => {
+      expect(slots.length).toBeGreaterThan(4);
+      expect(new Set(updates)).toEqual(new Set([...kinds, "optimisticConfirmation"]));
+    }, WAIT);
+    expect(slots).toEqual([...slots].sort((a, b) => a - b));
+    await web3.removeSlotChangeListener(one);
+    await web3.removeSlotUpdateListener(two);
+  });
+});
+
+describe("kit on the simulated cluster", () => {
+  it("reads what it needs to send a transaction and to see it land", async () => {
+    const { cluster, rpcUrl } = await setUpRunning();
+    const kit = createSolanaRpc(rpcUrl);
+    const payer = newKeypair();
+    expect(await kit.getHealth().send()).toBe("ok");
+    await kit.requestAirdrop(address(payer.address), lamports(2_000_000_000n)).send();
+    const balance = await kit.getBalance(address(payer.address)).send();
+    expect(balance.value).toBe(2_000_000_000n);
+    const info = await kit.getAccountInfo(address(payer.address), { encoding: "base64" }).send();
+    expect(info.value?.lamports).toBe(2_000_000_000n);
+    const { value } = await kit.getLatestBlockhash({ commitment: "processed" }).send();
+    const { signature } = land(cluster, value.blockhash, payer);
+    const statuses = await kit.getSignatureStatuses([signatureOf(signature)]).send();
+    expect(statuses.value[0]).toMatchObject({ err: null, status: { Ok: null } });
+    const leaders = await kit.getLeaderSchedule(1296n).send();
+    expect(Object.keys(leaders ?? {})).toHaveLength(LEADERS.length);
+    expect(await kit.getLeaderSchedule(99_999n).send()).toBeNull();
+    const nodes = await kit.getClusterNodes().send();
+    expect(nodes.map((node) => node.pubkey)).toEqual(LEADERS.map((each) => each.identity));
+    expect((await kit.getEpochInfo({ commitment: "processed" }).send()).epoch).toBe(2n);
+    const fee = await kit
+      .getFeeForMessage(
+        Buffer.from(
+          buildTransaction({ payer, tips: [{ to: payer.publicKey, lamports: 1 }] }).message,
+        ).toString("base64") as Parameters<typeof kit.getFeeForMessage>[0],
+      )
+      .send();
+    expect(fee.value).toBe(5000n);
+  });
+
+  it("is told of slots", async () => {
+    const { wsUrl } = await setUpRunning();
+    const subscriptions = createSolanaRpcSubscriptions(wsUrl);
+    const abort = new AbortController();
+    atEnd(() => abort.abort());
+    const notifications = await subscriptions
+      .slotNotifications()
+      .subscribe({ abortSignal: abort.signal });
+    let before = 0n;
+    let count = 0;
+    for await (const { slot } of notifications) {
+      expect(slot).toBeGreaterThan(before);
+      before = slot;
+      count += 1;
+      if (count === 3) break;
+    }
+  });
+});

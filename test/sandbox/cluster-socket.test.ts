@@ -1,0 +1,88 @@
+import { once } from "node:events";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { WebSocket } from "ws";
+import { atEnd, endAll, land, setUpRunning } from "./cluster-fixture.ts";
+
+const WAIT = { timeout: 10_000, interval: 20 };
+afterEach(endAll);
+
+interface Message {
+  readonly id?: unknown;
+  readonly result?: unknown;
+  readonly error?: { readonly code: number };
+  readonly method?: string;
+  readonly params?: { readonly result: Record<string, unknown> };
+}
+
+/** A client that says these texts, and what it hears. */
+async function listen(wsUrl: string, ...texts: string[]) {
+  const socket = new WebSocket(wsUrl);
+  atEnd(() => socket.terminate());
+  await once(socket, "open");
+  const heard: Message[] = [];
+  // The shape of everything that the server sends.
+  socket.on("message", (data) => heard.push(JSON.parse(String(data)) as Message));
+  for (const text of texts) socket.send(text);
+  return { socket, heard };
+}
+
+const call = (method: string, ...params: unknown[]): string =>
+  JSON.stringify({ jsonrpc: "2.0", id: method, method, params });
+
+describe("the simulated WebSocket", () => {
+  it("survives what is no JSON-RPC, answers no notification, and ends subscriptions", async () => {
+    const { wsUrl } = await setUpRunning();
+    const { heard } = await listen(
+      wsUrl,
+      "{",
+      "null",
+      '{"jsonrpc":"2.0","method":"ping"}',
+      '{"jsonrpc":"2.0","id":1,"method":"nothing"}',
+      '{"jsonrpc":"2.0","id":2,"method":"slotSubscribe"}',
+      '{"jsonrpc":"2.0","id":3,"method":"slotUnsubscribe","params":[1]}',
+      '{"jsonrpc":"2.0","id":4,"method":"slotUnsubscribe","params":[1]}',
+    );
+    const answers = () => heard.filter((message) => message.id !== undefined);
+    await vi.waitFor(() => expect(answers().at(-1)?.id).toBe(4), WAIT);
+    expect(answers().map(({ id, error, result }) => [id, error?.code ?? result])).toEqual([
+      [null, -32700],
+      [1, -32601],
+      [2, 1],
+      [3, true],
+      [4, -32602],
+    ]);
+  });
+
+  it("tells once that a signature has reached the commitment asked for", async () => {
+    const { cluster, wsUrl } = await setUpRunning();
+    const { signature } = land(cluster, cluster.latestBlockhash());
+    const ask = (commitment: string) => call("signatureSubscribe", signature, { commitment });
+    const { heard } = await listen(wsUrl, ask("processed"), ask("confirmed"));
+    const notes = () => heard.filter(({ method }) => method === "signatureNotification");
+    await vi.waitFor(() => expect(notes()).toHaveLength(2), WAIT);
+    expect(notes().map(({ params }) => params?.result["value"])).toEqual([
+      { err: null },
+      { err: null },
+    ]);
+    const slot = cluster.currentSlot();
+    await vi.waitFor(() => expect(cluster.currentSlot()).toBeGreaterThan(slot + 3), WAIT);
+    expect(notes()).toHaveLength(2);
+  });
+
+  it("refuses feeds, keeps them silent, or lies, as it is told", async () => {
+    const { cluster, wsUrl } = await setUpRunning();
+    const ask = [call("slotsUpdatesSubscribe"), call("slotSubscribe")];
+    cluster.behave({ slotsUpdates: "unsupported", slots: "silent" });
+    const refused = await listen(wsUrl, ...ask);
+    const slot = cluster.currentSlot();
+    await vi.waitFor(() => expect(cluster.currentSlot()).toBeGreaterThan(slot + 3), WAIT);
+    expect(refused.heard.map(({ error, result }) => error?.code ?? result)).toEqual([-32601, 1]);
+    cluster.behave({ bogusSlotsAhead: 5000 });
+    const lied = await listen(wsUrl, ...ask);
+    const far = () =>
+      lied.heard.some(
+        ({ params }) => Number(params?.result["slot"]) > cluster.currentSlot() + 4000,
+      );
+    await vi.waitFor(() => expect(far()).toBe(true), WAIT);
+  });
+});

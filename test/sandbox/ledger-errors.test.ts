@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { ledgerError } from "../../src/sandbox/ledger-errors.ts";
+
+describe("an error of the virtual machine", () => {
+  it("has the name that its place in the network's enumeration gives it", () => {
+    expect(ledgerError(6)).toEqual({ err: "AlreadyProcessed", lands: false });
+    expect(ledgerError(34)).toEqual({ err: "CommitCancelled", lands: false });
+    expect(ledgerError(3)).toEqual({ err: "ProgramAccountNotFound", lands: true });
+    expect(ledgerError(999)).toEqual({ err: "SanitizeFailure", lands: false });
+  });
+
+  it("keeps the fields of those that have some", () => {
+    expect(ledgerError({ index: 2, err: () => 52 }).err).toEqual({
+      InstructionError: [2, "BorshIoError"],
+    });
+    expect(ledgerError({ index: 2, err: () => 5 }).err).toEqual({
+      InstructionError: [2, "InsufficientFunds"],
+    });
+    expect(ledgerError({ index: 1, err: () => ({ code: 6001 }) }).err).toEqual({
+      InstructionError: [1, { Custom: 6001 }],
+    });
+    expect(ledgerError({ index: 3 })).toEqual({ err: { DuplicateInstruction: 3 }, lands: false });
+    expect(ledgerError({ accountIndex: 1 })).toEqual({
+      err: { InsufficientFundsForRent: { account_index: 1 } },
+      lands: true,
+    });
+  });
+});
