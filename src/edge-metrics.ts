@@ -130,10 +130,10 @@ function sendSources({ sender, receipts }: EdgeParts) {
     touchdown_connections_warm: () => sender.warmCount,
     touchdown_connections_sendable: () => sender.sendableCount,
     touchdown_handshakes_total: () => {
-      const { connectionsAttempted, connectionsAdmitted } = sender.counters;
+      const { connectionsAdmitted, connectionsNotAdmitted, connectionsFailed } = sender.counters;
       return samplesBy("result", {
         ok: connectionsAdmitted,
-        failed: Math.max(0, connectionsAttempted - connectionsAdmitted),
+        failed: connectionsNotAdmitted + connectionsFailed,
       });
     },
     touchdown_wire_seconds: () => receipts.durations.wire,

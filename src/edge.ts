@@ -13,7 +13,6 @@ import { availableParallelism } from "node:os";
 import { looksMistyped } from "./accounts/key-format.ts";
 import { createKeyTable, type KeyTable } from "./accounts/key-table.ts";
 import { loadKeysFile } from "./accounts/keys-file.ts";
-import { createChain } from "./chain/chain.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
@@ -24,21 +23,20 @@ import { DECODE_KEYS_MAX } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { createDecoder, type DecoderOptions } from "./decode/decoder.ts";
 import { createDispatch } from "./decode/dispatch.ts";
+import { createNativeDecoder } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
+import { buildLeaderSide } from "./edge-leaders.ts";
 import { metricSources } from "./edge-metrics.ts";
 import { createReadiness } from "./edge-readiness.ts";
 import { createGate } from "./ingress/gate.ts";
-import { createHttpServer } from "./ingress/http.ts";
+import { createHttpServer, type HttpOptions } from "./ingress/http.ts";
 import { createSeen } from "./ingress/seen.ts";
+import { chooseEngine, type EngineChoice } from "./native/choose.ts";
 import { createAdmin, type Readiness } from "./observe/admin.ts";
 import { createLog } from "./observe/log.ts";
 import { createMetrics } from "./observe/metrics.ts";
-import { createReceipts } from "./observe/receipts.ts";
 import { createPipeline } from "./pipeline.ts";
-import { createRouter } from "./route/router.ts";
 import { freshIdentity, type Identity, identityOfJson } from "./send/identity.ts";
-import { createSender } from "./send/sender.ts";
-import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "./send/transport-quic.ts";
 import { VERSION } from "./version.ts";
 
 export interface EdgeDeps {
@@ -56,7 +54,7 @@ export interface Edge {
   readiness(): Readiness;
   /** Turns `/readyz` to 503; work is still taken. */
   drain(): void;
-  /** Refuses new work, finishes what is in hand, ends every copy, closes everything. */
+  /** Refuses new work, finishes what is in hand, ends every copy, closes everything; once. */
   stop(): Promise<void>;
   /** Reads the keys file again; a SetupError says what is wrong with it, and the old keys stay. */
   reloadKeys(): void;
@@ -70,18 +68,25 @@ export interface Edge {
  */
 export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Edge> {
   const stages = buildEdge(config, deps);
-  const started: (() => unknown)[] = [];
+  const { log, bottomUp } = stages;
+  const started: Step[] = [];
   try {
-    for (const stage of stages.bottomUp) {
-      await stage.start();
-      started.push(() => stage.stop());
+    for (const step of bottomUp) {
+      await step.start();
+      started.push(step);
     }
   } catch (error) {
-    for (const stop of started.toReversed()) await stop();
+    for (const failure of await stopAll(started)) log.error({ err: failure }, "a stage failed");
     throw error;
   }
-  const { log } = stages;
   log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");
+  let stopped: Promise<void> | null = null;
+  async function stop(): Promise<void> {
+    stages.refuse();
+    const failures = await stopAll(bottomUp);
+    if (failures.length > 0) throw failures[0];
+    log.info({}, "edge stopped");
+  }
   return {
     httpAddress: stages.httpAddress(),
     adminAddress: stages.adminAddress(),
@@ -89,12 +94,24 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
     readiness: stages.readiness,
     drain: stages.drain,
     reloadKeys: stages.reloadKeys,
-    async stop() {
-      stages.refuse();
-      for (const stage of stages.bottomUp.toReversed()) await stage.stop();
-      log.info({}, "edge stopped");
+    stop() {
+      stopped ??= stop();
+      return stopped;
     },
   };
+}
+
+/** Stops them all, the last one first; one that fails keeps no other from being stopped. */
+async function stopAll(steps: readonly Step[]): Promise<readonly unknown[]> {
+  const failures: unknown[] = [];
+  for (const step of steps.toReversed()) {
+    try {
+      await step.stop();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  return failures;
 }
 
 /** One step of starting and its reverse. */
@@ -118,18 +135,13 @@ interface Stages {
 function buildEdge(config: Config, deps: EdgeDeps): Stages {
   const clock = deps.clock ?? systemClock;
   const log = deps.log ?? createLog({ level: config.log.level });
-  const keys = openKeys(config);
+  const keys = openKeys(config, log);
   const identity = readIdentity(config);
-  const leaders = buildLeaderSide(config, { clock, log, identity });
+  const engine = chooseEngine(config.send.engine, log);
+  const leaders = buildLeaderSide(config, { clock, log, identity, engine });
   const { receipts, router, chain, sender } = leaders;
 
-  const decoderOptions = decoderOptionsOf(config);
-  const decoder = createDecoder(decoderOptions);
-  const workerCount = config.decode.workers ?? Math.max(1, availableParallelism() - 1);
-  const dispatch = createDispatch(
-    { clock, decoder, log, workers: createWorkerPool() },
-    { inline: config.decode.inline, workers: workerCount, decoder: decoderOptions },
-  );
+  const { decoder, dispatch } = buildDecode(config, { clock, log, engine });
   const seen = createSeen();
   const pipeline = createPipeline({ clock, seen, dispatch, sender, receipts });
 
@@ -138,17 +150,10 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
   const { tip, region } = config;
   const http = createHttpServer(
     { clock, log, gate, submit: pipeline.submit, receipts, tip, latency: answers },
-    {
-      host: config.http.listen.host,
-      port: config.http.listen.port,
-      requestDeadlineMs: config.http.requestDeadlineMs,
-      connectionsMax: config.http.connections,
-      version: VERSION,
-      region,
-    },
+    httpOptionsOf(config),
   );
   const readiness = createReadiness({ router, sender });
-  const build = { version: VERSION, engine: "portable", region };
+  const build = { version: VERSION, engine: engine.name, region };
   const metrics = createMetrics(
     metricSources({
       ...leaders,
@@ -179,7 +184,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
     identity,
     bottomUp: [
       receipts,
-      sender,
+      sendingStep(sender, config.send.bind),
       router,
       chain,
       dispatch,
@@ -195,6 +200,35 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
       http.drain();
     },
     reloadKeys: keys.reload,
+  };
+}
+
+interface Base {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly engine: EngineChoice;
+}
+
+function buildDecode(config: Config, { clock, log, engine }: Base) {
+  const options = decoderOptionsOf(config);
+  const { native } = engine;
+  const decoder = native === null ? createDecoder(options) : createNativeDecoder(native, options);
+  const workers = config.decode.workers ?? Math.max(1, availableParallelism() - 1);
+  const dispatch = createDispatch(
+    { clock, decoder, log, workers: createWorkerPool() },
+    { inline: config.decode.inline, workers, decoder: options },
+  );
+  return { decoder, dispatch };
+}
+
+function httpOptionsOf({ http, region }: Config): HttpOptions {
+  return {
+    host: http.listen.host,
+    port: http.listen.port,
+    requestDeadlineMs: http.requestDeadlineMs,
+    connectionsMax: http.connections,
+    version: VERSION,
+    region,
   };
 }
 
@@ -215,38 +249,22 @@ function listener(
   };
 }
 
-/** Everything between the cluster and the wire. */
-function buildLeaderSide(
-  config: Config,
-  base: { readonly clock: Clock; readonly log: Log; readonly identity: Identity },
-) {
-  const { clock, log, identity } = base;
-  const receipts = createReceipts(
-    { clock },
-    { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
-  );
-  const transport = createQuicTransport(
-    { clock, identity },
-    { ...QUIC_TRANSPORT_DEFAULTS, ...bindOf(config.send.bind) },
-  );
-  const sender = createSender(
-    { clock, transport, log, onOutcome: (outcome) => receipts.record(outcome) },
-    {
-      queuePerPeer: config.send.queuePerPeer,
-      copyTtlMs: config.send.copyTtlMs,
-      connectionsMax: config.send.connections,
+/** The sender, whose start fails where its address is not one of this machine. */
+function sendingStep(sender: Step, bind: ListenAddress): Step {
+  return {
+    async start() {
+      try {
+        await sender.start();
+      } catch (cause) {
+        const why = cause instanceof Error ? cause.message : String(cause);
+        throw new SetupError(`send.bind: cannot send from ${formatListen(bind)}: ${why}`, {
+          cause,
+        });
+      }
     },
-  );
-  const router = createRouter(
-    { clock, onPlan: (plan) => sender.usePlan(plan ?? NO_PLAN) },
-    { leaders: config.send.leaders, warmWindows: config.send.warmWindows },
-  );
-  const chain = createChain({ clock, log, router }, config.cluster);
-  return { receipts, sender, router, chain };
+    stop: () => sender.stop(),
+  };
 }
-
-/** Without a current slot nobody is sent to. */
-const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
 
 interface Keys {
   readonly table: KeyTable;
@@ -254,7 +272,7 @@ interface Keys {
   reload(): void;
 }
 
-function openKeys(config: Config): Keys {
+function openKeys(config: Config, log: Log): Keys {
   const path = config.accounts.keysFile;
   if (path === null) throw new SetupError("accounts.keys_file is needed by this version");
   const table = createKeyTable(loadKeysFile(path).keys);
@@ -263,11 +281,14 @@ function openKeys(config: Config): Keys {
     table,
     loads,
     reload() {
-      loads.failed += 1;
-      const { keys } = loadKeysFile(path);
-      table.replace(keys);
-      loads.failed -= 1;
+      try {
+        table.replace(loadKeysFile(path).keys);
+      } catch (error) {
+        loads.failed += 1;
+        throw error;
+      }
       loads.ok += 1;
+      log.info({ keys: table.counters.keys }, "keys read again");
     },
   };
 }
@@ -275,13 +296,13 @@ function openKeys(config: Config): Keys {
 function readIdentity(config: Config): Identity {
   const path = config.identity.keypair;
   if (path === null) return freshIdentity();
-  let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    return identityOfJson(readFileSync(path, "utf8"));
   } catch (cause) {
-    throw new SetupError(`identity.keypair: ${path} cannot be read`, { cause });
+    // What the file holds is in no message of either kind.
+    const why = cause instanceof SetupError ? cause.message : "it cannot be read";
+    throw new SetupError(`identity.keypair: ${path}: ${why}`, { cause });
   }
-  return identityOfJson(text);
 }
 
 function decoderOptionsOf(config: Config): DecoderOptions {
@@ -297,11 +318,6 @@ function keyBytes(account: string): Uint8Array {
   const bytes = decodeBase58(account, 32);
   if (bytes?.length !== 32) throw new SetupError(`tip.accounts: ${account} is no account`);
   return bytes;
-}
-
-/** An address of one family leaves the other to its default. */
-function bindOf({ host }: ListenAddress): { bindIpv4: string } | { bindIpv6: string } {
-  return host.includes(":") ? { bindIpv6: host } : { bindIpv4: host };
 }
 
 function addressOf(listen: ListenAddress, port: number): string {

@@ -3,11 +3,11 @@
  * All latencies are in microseconds. Nothing of the warm-up is in them.
  */
 
-import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdirSync } from "node:fs";
-import { cpus, loadavg, release, totalmem } from "node:os";
+import { loadavg } from "node:os";
 import { dirname } from "node:path";
 import { build } from "hdr-histogram-js";
+import { commit, type Machine, machine } from "../machine.ts";
 import type { Shots } from "./generator.ts";
 import type { LoadOptions } from "./options.ts";
 
@@ -24,11 +24,7 @@ export interface Quantiles {
 
 export interface LoadResult {
   readonly at: string;
-  readonly machine: {
-    readonly cpu: string;
-    readonly cores: number;
-    readonly memory_gb: number;
-    readonly kernel: string;
+  readonly machine: Machine & {
     /** Processes that wanted a core in the minute before the run; above 0 others disturbed it. */
     readonly load_before: number;
   };
@@ -82,7 +78,7 @@ export function summarize(
   const lost = accepted.filter((index) => Number.isNaN(arrivedNs?.[index] ?? Number.NaN)).length;
   return {
     at: new Date().toISOString(),
-    machine: machine(),
+    machine: { ...machine(), load_before: LOAD_BEFORE },
     node: process.version,
     commit: commit(),
     // The key is a secret of somebody's edge.
@@ -156,30 +152,6 @@ function countFaults(
     if (fault !== "") counts[fault] = (counts[fault] ?? 0) + 1;
   }
   return counts;
-}
-
-function machine(): LoadResult["machine"] {
-  const [first] = cpus();
-  return {
-    cpu: first?.model ?? "unknown",
-    cores: cpus().length,
-    memory_gb: round(totalmem() / 1e9),
-    kernel: release(),
-    load_before: LOAD_BEFORE,
-  };
-}
-
-/** The commit that is checked out, marked where files differ from it; null outside of git. */
-function commit(): string | null {
-  try {
-    const git = (...args: string[]): string =>
-      execFileSync("git", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
-    const changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "native");
-    return git("rev-parse", "--short=12", "HEAD") + (changed === "" ? "" : "+changes");
-  } catch {
-    // Without git, or outside of a checkout, a result has no commit.
-    return null;
-  }
 }
 
 function round(value: number): number {

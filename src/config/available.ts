@@ -18,10 +18,5 @@ export function unavailable(config: Config): readonly string[] {
         "use accounts.keys_file",
     );
   }
-  if (config.send.engine === "native") {
-    sentences.push(
-      "send.engine: the native engine is not available in this version, use auto or portable",
-    );
-  }
   return sentences;
 }

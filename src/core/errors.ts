@@ -148,7 +148,7 @@ export const COPY_REASONS = {
   stream_stopped: "the leader's stack refused the stream",
   too_many_in_flight: "more copies await this leader's acknowledgement than are tracked",
   shutting_down: "this edge is stopping",
-  too_large: "larger than this leader takes on one stream",
+  stream_too_large: "larger than this leader takes on one stream",
 } as const satisfies Record<string, string>;
 
 export type CopyReason = keyof typeof COPY_REASONS;

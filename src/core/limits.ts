@@ -109,7 +109,9 @@ export const COMMAND_INPUT_BYTES_MAX = 64 * 1024;
 
 // route/
 
-/** Slot events whose majority gives the current slot. Agave 4.3 `recent_leader_slots.rs`, 2026-11. */
+/**
+ * Slot events whose majority gives the current slot. Agave `recent_leader_slots.rs`, 4.3, 2026-11.
+ */
 export const SLOT_EVENTS_KEPT = 48;
 /** Slots beyond the expected one that are still believed. Same source. */
 export const SLOT_SKIP_DISTANCE = 48;
@@ -202,3 +204,12 @@ export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Landings that the sandbox tells of on its terminal. */
 export const SANDBOX_LANDINGS_SHOWN_MAX = 100;
+
+// send/transport-native.ts
+
+/** Copies of one leader that the native engine tracks until they are acknowledged. */
+export const NATIVE_COPIES_IN_FLIGHT_MAX = 4096;
+/** Records that the native engine keeps for JavaScript; above it the oldest is lost and counted. */
+export const NATIVE_RECORDS_MAX = 65_536;
+/** Records taken from the native engine in one call. */
+export const NATIVE_RECORDS_A_DRAIN = 512;

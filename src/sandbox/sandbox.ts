@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generateToken } from "../accounts/key-format.ts";
 import { configFromValues } from "../config/load.ts";
-import { type Clock, systemClock } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, systemClock } from "../core/clock.ts";
 import { decodeBase58, encodeBase64, encodeKey } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
 import { SANDBOX_LANDINGS_SHOWN_MAX } from "../core/limits.ts";
@@ -193,9 +193,9 @@ async function startOnPort(
 }
 
 async function untilReady(clock: Clock, edge: Edge): Promise<void> {
-  const untilMs = clock.unixMs() + READY_MS;
+  const untilNs = clock.nowNs() + READY_MS * NS_PER_MS;
   while (!edge.readiness().ok) {
-    if (clock.unixMs() > untilMs) {
+    if (clock.nowNs() > untilNs) {
       const failing = edge.readiness().checks.filter(({ ok }) => !ok);
       const why = failing.map(({ name, detail }) => `${name}: ${detail}`).join("; ");
       throw new SetupError(`the edge did not become ready in ${READY_MS} ms: ${why}`);

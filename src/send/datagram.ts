@@ -117,9 +117,13 @@ export async function openDatagramSocket(
     family === 6 ? { type: "udp6", ipv6Only: true, lookup } : { type: "udp4", lookup },
   );
   await new Promise<void>((resolve, reject) => {
-    socket.once("error", reject);
+    const fail = (error: Error): void => {
+      socket.close();
+      reject(error);
+    };
+    socket.once("error", fail);
     socket.bind({ address: host, port, exclusive: true }, () => {
-      socket.off("error", reject);
+      socket.off("error", fail);
       resolve();
     });
   });

@@ -3,7 +3,7 @@
  */
 
 import { type FlyingCopy, InFlight } from "./rings.ts";
-import { ACKED, CLOSED, type Connection, FLYING } from "./transport.ts";
+import { CLOSED, type Connection, DROPPED, type Fate, FLYING, WAITING } from "./transport.ts";
 
 export class Link {
   /** null until the transport has answered. */
@@ -39,14 +39,27 @@ export class Link {
     this.connection.ping();
   }
 
-  /** Takes what is done from the head of those in flight, oldest first. */
-  settle(done: (copy: FlyingCopy, acked: boolean) => void): void {
+  /** Whether a copy that `send` took is not on the wire yet. */
+  waits(stream: number): boolean {
+    return this.connection?.fate(stream) === WAITING;
+  }
+
+  /**
+   * Takes what is done from the head of those in flight, oldest first. A copy that had to wait is
+   * told of once it is on the wire.
+   */
+  settle(onWire: (copy: FlyingCopy) => void, done: (copy: FlyingCopy, fate: Fate) => void): void {
     const connection = this.connection;
     if (connection === null) return;
     for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
       const fate = connection.fate(row.stream);
+      if (fate === WAITING) return;
+      if (!row.sent && fate < DROPPED) {
+        row.sent = true;
+        onWire(row);
+      }
       if (fate === FLYING) return;
-      done(row, fate === ACKED);
+      done(row, fate);
       this.inFlight.drop();
     }
   }

@@ -15,14 +15,27 @@
  */
 
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
-import type { CopyReason } from "../core/errors.ts";
+import { COPY_REASONS, type CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Target } from "../core/flow.ts";
 import { COPIES_IN_FLIGHT_MAX } from "../core/limits.ts";
 import { Link } from "./link.ts";
 import { Pace, type PaceOptions } from "./pace.ts";
 import { type FlyingCopy, Waiting, type WaitingCopy } from "./rings.ts";
 import type { SendCounters } from "./send-counters.ts";
-import { BLOCKED, CLOSED, type Ending, TOO_LARGE, type Transport } from "./transport.ts";
+import {
+  ACKED,
+  BLOCKED,
+  CLOSED,
+  DROPPED,
+  type Ending,
+  type Fate,
+  STOPPED,
+  TOO_LARGE,
+  type Transport,
+} from "./transport.ts";
+
+/** As the engines number them. The keys of a literal are its own names. */
+const DROP_REASONS = Object.keys(COPY_REASONS) as readonly CopyReason[];
 
 export interface PeerOptions extends PaceOptions {
   readonly queuePerPeer: number;
@@ -54,7 +67,7 @@ export interface PeerDeps {
 export type PeerState = "idle" | "connecting" | "waiting" | "live";
 
 /** Answers of `offer`: taken, or the reason why not. */
-export type Offer = "taken" | "queue_full" | "too_large" | "not_connected";
+export type Offer = "taken" | "queue_full" | "stream_too_large" | "not_connected";
 
 export class Peer {
   readonly address: string;
@@ -67,7 +80,8 @@ export class Peer {
   readonly #pace: Pace;
   readonly #waiting: Waiting;
   // Made once, so that settling a connection's copies makes no closure.
-  readonly #settled: (copy: FlyingCopy, acked: boolean) => void;
+  readonly #onWire: (copy: FlyingCopy) => void;
+  readonly #settled: (copy: FlyingCopy, fate: Fate) => void;
   readonly #lost: (copy: FlyingCopy) => void;
   #link: Link | null = null;
   /** The second connection while the first is being replaced. */
@@ -83,12 +97,16 @@ export class Peer {
     this.#pace = new Pace(options);
     this.#waiting = new Waiting(options.queuePerPeer);
     const { report } = deps;
-    this.#settled = (copy, acked) => {
-      if (acked) report(copy.packetId, copy.target, "acked", null, this.rttUs);
-      else report(copy.packetId, copy.target, "failed", "stream_stopped", this.rttUs);
+    this.#onWire = (copy) => report(copy.packetId, copy.target, "sent", null, this.rttUs);
+    this.#settled = (copy, fate) => {
+      const { packetId, target } = copy;
+      if (fate === ACKED) report(packetId, target, "acked", null, this.rttUs);
+      else if (fate === STOPPED) report(packetId, target, "failed", "stream_stopped", this.rttUs);
+      else report(packetId, target, "dropped", DROP_REASONS[fate - DROPPED] ?? "expired", 0);
     };
     this.#lost = (copy) => {
-      report(copy.packetId, copy.target, "failed", "connection_lost", 0);
+      if (copy.sent) report(copy.packetId, copy.target, "failed", "connection_lost", 0);
+      else report(copy.packetId, copy.target, "dropped", "not_connected", 0);
     };
   }
 
@@ -162,7 +180,7 @@ export class Peer {
         return "taken";
       }
       if (stream === CLOSED) return "not_connected";
-      if (stream === TOO_LARGE) return "too_large";
+      if (stream === TOO_LARGE) return "stream_too_large";
     }
     return this.#keep(packet, target, nowNs) ? "taken" : "queue_full";
   }
@@ -206,7 +224,8 @@ export class Peer {
   shutDown(): void {
     const { report } = this.#deps;
     const failed = (copy: FlyingCopy): void => {
-      report(copy.packetId, copy.target, "failed", "shutting_down", 0);
+      const kind = copy.sent ? "failed" : "dropped";
+      report(copy.packetId, copy.target, kind, "shutting_down", 0);
     };
     this.#closeAll(failed, "shutting_down");
   }
@@ -243,7 +262,7 @@ export class Peer {
       this.#deps.counters.connectionsAdmitted += 1;
       if (link === this.#successor) this.#succeed(link);
     }
-    link.settle(this.#settled);
+    link.settle(this.#onWire, this.#settled);
     if (link === this.#link && link.liveNs !== 0) this.#drain(link);
   }
 
@@ -261,6 +280,7 @@ export class Peer {
     const nowNs = this.#deps.clock.nowNs();
     link.over = true;
     this.#countEnding(ending);
+    if (link.liveNs === 0) this.#deps.counters.connectionsNotAdmitted += 1;
     if (link !== this.#retiring) this.#pace.ended(ending, link.liveNs, nowNs);
     link.failAll(this.#lost);
     if (link === this.#retiring) this.#retiring = null;
@@ -286,13 +306,14 @@ export class Peer {
   }
 
   #sent(link: Link, packetId: number, target: Target, stream: number): void {
-    if (!link.inFlight.push(packetId, target, stream)) {
+    const onWire = !link.waits(stream);
+    if (!link.inFlight.push(packetId, target, stream, onWire)) {
       const oldest = link.inFlight.oldest();
       if (oldest !== null) this.#end(oldest, "failed", "too_many_in_flight");
       link.inFlight.drop();
-      link.inFlight.push(packetId, target, stream);
+      link.inFlight.push(packetId, target, stream, onWire);
     }
-    this.#deps.report(packetId, target, "sent", null, link.connection?.rttUs ?? 0);
+    if (onWire) this.#deps.report(packetId, target, "sent", null, link.connection?.rttUs ?? 0);
   }
 
   #keep(packet: Packet, target: Target, nowNs: number): boolean {
@@ -308,7 +329,7 @@ export class Peer {
     for (let row = this.#waiting.oldest(); row !== null; row = this.#waiting.oldest()) {
       const stream = link.send(row.bytes, nowNs);
       if (stream === BLOCKED || stream === CLOSED) return;
-      if (stream === TOO_LARGE) this.#end(row, "dropped", "too_large");
+      if (stream === TOO_LARGE) this.#end(row, "dropped", "stream_too_large");
       else this.#sent(link, row.packetId, row.target, stream);
       this.#waiting.drop();
     }

@@ -14,6 +14,8 @@ export interface FlyingCopy {
   /** The leader that it went to, and the slot that it was aimed at. */
   target: Target;
   stream: number;
+  /** Whether it was on the wire yet. */
+  sent: boolean;
 }
 
 export interface WaitingCopy {
@@ -61,16 +63,17 @@ class Ring<Row> {
 
 export class InFlight extends Ring<FlyingCopy> {
   constructor(capacity: number) {
-    super(capacity, () => ({ packetId: 0, target: NOBODY, stream: 0 }));
+    super(capacity, () => ({ packetId: 0, target: NOBODY, stream: 0, sent: false }));
   }
 
   /** False when the ring is full. */
-  push(packetId: number, target: Target, stream: number): boolean {
+  push(packetId: number, target: Target, stream: number, sent: boolean): boolean {
     const row = this.next();
     if (row === null) return false;
     row.packetId = packetId;
     row.target = target;
     row.stream = stream;
+    row.sent = sent;
     return true;
   }
 }

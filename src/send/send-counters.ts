@@ -21,6 +21,8 @@ export interface SendCounters {
   /** Could not even be begun: a bad address, or no socket for its family. */
   connectionsFailed: number;
   connectionsAdmitted: number;
+  /** Begun, and ended by the leader, a fault or the time before they were admitted. */
+  connectionsNotAdmitted: number;
   connectionsRecycled: number;
   /** Wanted by the plan but above the bound on connections. */
   connectionsOverLimit: number;
@@ -51,6 +53,7 @@ export function newSendCounters(): SendCounters {
     connectionsAttempted: 0,
     connectionsFailed: 0,
     connectionsAdmitted: 0,
+    connectionsNotAdmitted: 0,
     connectionsRecycled: 0,
     connectionsOverLimit: 0,
     connectionsEnded: 0,

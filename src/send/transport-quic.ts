@@ -40,15 +40,22 @@ export interface QuicTransportOptions {
   /** Local addresses; null: that family is not used. */
   readonly bindIpv4: string | null;
   readonly bindIpv6: string | null;
+  /** Local ports; 0: any free one. */
+  readonly portIpv4: number;
+  readonly portIpv6: number;
   /** Largest UDP payload sent, 1200 to 1452 bytes. */
   readonly datagramBytesMax: number;
   /** Silence after which a connection is over; the lesser of both sides' counts. */
   readonly idleTimeoutMs: number;
 }
 
+const ANY_IPV6 = "::";
+
 export const QUIC_TRANSPORT_DEFAULTS: QuicTransportOptions = {
   bindIpv4: "0.0.0.0",
-  bindIpv6: "::",
+  bindIpv6: ANY_IPV6,
+  portIpv4: 0,
+  portIpv6: 0,
   datagramBytesMax: 1350,
   idleTimeoutMs: 10_000,
 };
@@ -151,15 +158,20 @@ export function createQuicTransport(
   return {
     counters,
     async start() {
-      if (options.bindIpv4 !== null) {
-        sockets[4] = await openDatagramSocket(options.bindIpv4, 0, receive, counters);
+      const { bindIpv4, bindIpv6, portIpv4, portIpv6 } = options;
+      if (bindIpv4 !== null) {
+        sockets[4] = await openDatagramSocket(bindIpv4, portIpv4, receive, counters);
       }
-      if (options.bindIpv6 === null) return;
+      if (bindIpv6 === null) return;
       try {
-        sockets[6] = await openDatagramSocket(options.bindIpv6, 0, receive, counters);
+        sockets[6] = await openDatagramSocket(bindIpv6, portIpv6, receive, counters);
       } catch (error) {
-        // Many hosts have no IPv6; leaders there are then out of reach, not the edge broken.
-        if (sockets[4] === null) throw error;
+        // Many hosts have no IPv6; leaders there are then out of reach, not the edge broken. An
+        // address that was asked for by name is another matter.
+        if (sockets[4] !== null && bindIpv6 === ANY_IPV6 && portIpv6 === 0) return;
+        sockets[4]?.close();
+        sockets[4] = null;
+        throw error;
       }
     },
     async stop() {

@@ -23,11 +23,17 @@ export const BLOCKED = -1;
 export const CLOSED = -2;
 export const TOO_LARGE = -3;
 
-/** What became of a stream. */
+/**
+ * What became of a stream. An engine that sends on `send` knows FLYING, ACKED and STOPPED; one that
+ * may leave the copy to another thread also WAITING, and from DROPPED on that it never went on the
+ * wire: DROPPED + i, where i is the place of the reason in COPY_REASONS.
+ */
 export const FLYING = 0;
 export const ACKED = 1;
 export const STOPPED = 2;
-export type Fate = typeof FLYING | typeof ACKED | typeof STOPPED;
+export const WAITING = 3;
+export const DROPPED = 16;
+export type Fate = number;
 
 export interface Connection {
   /** The handshake is done. */
@@ -37,12 +43,13 @@ export interface Connection {
   /** Smoothed round trip in microseconds; 0 when not known. */
   readonly rttUs: number;
   /**
-   * Opens a stream, writes all of `bytes`, ends it and puts it on the wire. Answers the stream's
-   * number, or BLOCKED (no stream or window granted now: nothing was written), CLOSED, or
-   * TOO_LARGE (this leader would never take so many bytes on one stream).
+   * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or has it next in line
+   * for that (WAITING). Answers the stream's number, or BLOCKED (no stream or window granted now:
+   * nothing was written), CLOSED, or TOO_LARGE (this leader would never take so many bytes on one
+   * stream).
    */
   send(bytes: Uint8Array): number;
-  /** What became of a stream that `send` answered; once ACKED or STOPPED was told, forgotten. */
+  /** What became of a stream that `send` answered; once its end was told, forgotten. */
   fate(stream: number): Fate;
   /** Makes the other side answer, and so keeps the connection from going idle. */
   ping(): void;

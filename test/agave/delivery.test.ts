@@ -1,14 +1,8 @@
 import { getBase58Decoder } from "@solana/kit";
 import { afterEach, describe, expect, it } from "vitest";
 import { freshIdentity } from "../../src/send/identity.ts";
-import {
-  type AgaveLeaders,
-  payload,
-  type Rig,
-  startLeaders,
-  startSender,
-  until,
-} from "./harness.ts";
+import { until } from "../support/wait.ts";
+import { type AgaveLeaders, payload, type Rig, startLeaders, startSender } from "./harness.ts";
 
 const open: { leaders: AgaveLeaders | null; rig: Rig | null } = { leaders: null, rig: null };
 
@@ -50,7 +44,7 @@ describe("the sender at Agave's own server", () => {
     expect(rig.sender.counters.connectionsEnded).toBe(0);
   });
 
-  it("is taken as unstaked without stake, which the server does not even look a key up for", async () => {
+  it("is taken as unstaked without stake, for which the server looks up no key", async () => {
     const { leaders, rig } = await begin(1);
     rig.send(payload(200, 1));
     await until("it is received", () => leaders.received.length === 1);

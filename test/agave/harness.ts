@@ -10,6 +10,7 @@ import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import { createSender, type Sender, type SenderOptions } from "../../src/send/sender.ts";
 import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic.ts";
+import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
 
 export interface ReceivedTransaction {
@@ -36,19 +37,6 @@ export interface AgaveLeaders {
   /** Sends a command and waits until the program says that it is carried out. */
   command(words: string): Promise<void>;
   close(): void;
-}
-
-/** Waits until `condition` holds; fails after `deadlineMs` naming what was waited for. */
-export async function until(
-  what: string,
-  condition: () => boolean,
-  deadlineMs = 20_000,
-): Promise<void> {
-  const endNs = systemClock.nowNs() + deadlineMs * 1e6;
-  while (!condition()) {
-    if (systemClock.nowNs() > endNs) throw new Error(`waited in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 export async function startLeaders(count: number, options: readonly string[] = []) {

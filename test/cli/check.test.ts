@@ -45,11 +45,11 @@ describe("check", () => {
   it("tells what is valid but not part of this version", async () => {
     const { code, out, err } = await check(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n` +
-        '[quic]\nlisten = "127.0.0.1:0"\n[send]\nengine = "native"\n',
+        '[quic]\nlisten = "127.0.0.1:0"\n',
     );
     expect(code).toBe(0);
-    expect(err.split("\n")).toHaveLength(3);
-    for (const key of ["quic.listen", "accounts.database_url", "send.engine"]) {
+    expect(err.split("\n")).toHaveLength(2);
+    for (const key of ["quic.listen", "accounts.database_url"]) {
       expect(err).toContain(`${key}: `);
     }
     expect(out + err).not.toContain("s3cret");

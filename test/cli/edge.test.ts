@@ -35,12 +35,11 @@ describe("edge, before anything is started", () => {
   it("refuses what this version cannot do instead of leaving it out", async () => {
     const { code, err } = await edge(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n` +
-        '[quic]\nlisten = "127.0.0.1:0"\n[send]\nengine = "native"\n',
+        '[quic]\nlisten = "127.0.0.1:0"\n',
     );
     expect(code).toBe(1);
     expect(err).toContain("QUIC submission is not available in this version");
     expect(err).toContain("the accounts database is not available in this version");
-    expect(err).toContain("the native engine is not available in this version");
     expect(err).not.toContain("s3cret");
   });
 });

@@ -17,13 +17,11 @@ describe("what this version cannot do", () => {
       tip: LEAST.tip,
       accounts: { database_url: "postgres://u:s3cret@db/x" },
       quic: { listen: "127.0.0.1:0" },
-      send: { engine: "native" },
     };
     const sentences = unavailable(configFromValues(values, "/", {}));
     expect(sentences.map((sentence) => sentence.split(":")[0])).toEqual([
       "quic.listen",
       "accounts.database_url",
-      "send.engine",
     ]);
     expect(sentences.join()).not.toContain("s3cret");
   });

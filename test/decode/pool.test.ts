@@ -11,6 +11,7 @@ import { createDispatch, type DispatchOptions } from "../../src/decode/dispatch.
 import { createWorkerPool } from "../../src/decode/pool.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { DECODER, newPacket, packetOf } from "../support/packets.ts";
+import { until } from "../support/wait.ts";
 
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 const support = (name: string): string =>
@@ -38,15 +39,6 @@ function newStage(options: Partial<DispatchOptions> & { entry?: string; clock?: 
       });
     });
   return { pool, dispatch, accept, answered };
-}
-
-/** Resolves when the condition holds, looking once a turn, for ten seconds at most. */
-async function until(condition: () => boolean): Promise<void> {
-  const endNs = systemClock.nowNs() + 10e9;
-  while (!condition()) {
-    if (systemClock.nowNs() > endNs) throw new Error("the condition did not come to hold");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 const faultOf = (verdict: Verdict): number | null =>
@@ -103,7 +95,7 @@ describe("worker threads", () => {
     expect(cut).toBeGreaterThan(0);
     expect(faults.slice(0, cut).every((fault) => fault === null)).toBe(true);
     expect(faults.slice(cut).every((fault) => fault === FAULT.worker_died)).toBe(true);
-    await until(() => dispatch.workersUp === 1);
+    await until("the worker is up again", () => dispatch.workersUp === 1);
     expect((await accept(newPacket(2000))).kind).toBe("accepted");
     expect(dispatch.counters).toMatchObject({ deaths: 1, lost: 1024 - cut });
     expect([...answered.values()].every((times) => times === 1)).toBe(true);

@@ -3,6 +3,7 @@ import { createAdmission } from "../../src/ingress/admission.ts";
 import { Exchange } from "../../src/ingress/exchange.ts";
 import type { Gate } from "../../src/ingress/gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { stub } from "../support/stub.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
 type Door = "raw" | "rpc" | "open";
@@ -17,19 +18,11 @@ function enter(
   const desk = deskOn(clock);
   desk.draining = options.draining ?? false;
   const plan = { name: "P", ratePerSecond: 1, burst: 1 };
-  const gate: Gate = {
+  const gate = stub<Gate>({
     find: (token) => (token === "good" ? { account: "a", plan } : null),
     charge: () => options.waitNs ?? 0,
     refusalOf: () => ({ reason: "unauthorized", sentence: "no", data: {} }),
-    counters: {
-      keysMissing: 0,
-      keysUnknown: 0,
-      admitted: 0,
-      limited: 0,
-      accountsTracked: 0,
-      accountsEvicted: 0,
-    },
-  };
+  });
   const submit = (): void => {
     throw new Error("nothing is submitted before the body is here");
   };

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { SetupError } from "../../src/core/errors.ts";
+import type { Gate } from "../../src/ingress/gate.ts";
 import { createHttpServer } from "../../src/ingress/http.ts";
 import type { Submit } from "../../src/ingress/submit.ts";
 import {
@@ -14,6 +15,7 @@ import {
   startFixture,
   WITH_KEY,
 } from "../conformance/http-fixture.ts";
+import { stub } from "../support/stub.ts";
 
 const BYTES = new Uint8Array(300);
 const REQUEST = post(RAW, BYTES, [WITH_KEY]);
@@ -22,19 +24,7 @@ function serverOn(host: string, port: number) {
   return createHttpServer(
     {
       clock: systemClock,
-      gate: {
-        find: () => null,
-        charge: () => 0,
-        refusalOf: () => ({ reason: "unauthorized", sentence: "no", data: {} }),
-        counters: {
-          keysMissing: 0,
-          keysUnknown: 0,
-          admitted: 0,
-          limited: 0,
-          accountsTracked: 0,
-          accountsEvicted: 0,
-        },
-      },
+      gate: stub<Gate>({}),
       submit: accept,
       receipts: { find: () => null },
       tip: { accounts: [], lamportsMin: 1 },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Plan } from "../../src/core/flow.ts";
 import { createRouter } from "../../src/route/router.ts";
+import { epochOf } from "../support/epochs.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 function setUp() {
@@ -11,16 +12,6 @@ function setUp() {
     { leaders: 2, warmWindows: 3 },
   );
   return { clock, plans, router };
-}
-
-function epochOf(epoch: number, firstSlot: number, order: string) {
-  const leaders = new Map<string, number[]>();
-  [...order].forEach((identity, window) => {
-    const indexes = leaders.get(identity) ?? [];
-    for (let slot = 0; slot < 4; slot += 1) indexes.push(window * 4 + slot);
-    leaders.set(identity, indexes);
-  });
-  return { epoch, firstSlot, slots: order.length * 4, leaders };
 }
 
 const CONTACTS = [..."ABCDEF"].map((identity, index) => ({

@@ -2,17 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import { createSchedule, WINDOW_SLOTS_MAX } from "../../src/route/schedule.ts";
-
-/** An epoch whose windows are led by the letters of `order`, four slots each. */
-function epochOf(epoch: number, firstSlot: number, order: string) {
-  const leaders = new Map<string, number[]>();
-  [...order].forEach((identity, window) => {
-    const indexes = leaders.get(identity) ?? [];
-    for (let slot = 0; slot < 4; slot += 1) indexes.push(window * 4 + slot);
-    leaders.set(identity, indexes);
-  });
-  return { epoch, firstSlot, slots: order.length * 4, leaders };
-}
+import { epochOf } from "../support/epochs.ts";
 
 describe("the schedule", () => {
   it("names the leader of each slot and nobody outside its epochs", () => {

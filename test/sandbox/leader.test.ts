@@ -12,8 +12,8 @@ import {
   startLeader,
   startTransport,
   type TestLeader,
-  until,
 } from "../send/loopback.ts";
+import { everyMoment, until } from "../support/wait.ts";
 
 const open: { leaders: TestLeader[]; transports: Transport[]; closers: (() => void)[] } = {
   leaders: [],
@@ -64,9 +64,9 @@ async function rawClient(address: string, certificate = true): Promise<QuicheCon
     }
     flush();
   });
-  const pump = setInterval(flush, 2);
+  const stopPump = everyMoment(flush);
   open.closers.push(() => {
-    clearInterval(pump);
+    stopPump();
     socket.close();
   });
   flush();

@@ -25,15 +25,6 @@ export interface TestLeader {
   readonly received: readonly Received[];
 }
 
-/** Waits until `condition` holds; fails after 10 s naming what was waited for. */
-export async function until(what: string, condition: () => boolean): Promise<void> {
-  const endNs = systemClock.nowNs() + 10e9;
-  while (!condition()) {
-    if (systemClock.nowNs() > endNs) throw new Error(`waited in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
-
 export async function startLeader(
   behaviour: Partial<LeaderBehaviour> = {},
   host = "127.0.0.1",

@@ -16,7 +16,7 @@ describe("connections follow the plan", () => {
     expect(addressesOf(rig)).toEqual([A, B, C]);
   });
 
-  it("are closed after a grace when they left it, and kept when they come back in time", async () => {
+  it("are closed after a grace when they left it, kept when they come back in time", async () => {
     const rig = await startRig(planOf([A, B]), { leaveGraceMs: 1_000 });
     const [a, b] = [rig.transport.to(A), rig.transport.to(B)];
     a.admit();

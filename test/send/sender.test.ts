@@ -84,7 +84,7 @@ describe("accept", () => {
     expect(rig.story(2, B)).toEqual(["sent"]);
   });
 
-  it("drops copies that outlived their use: saturated when connected, expired when not", async () => {
+  it("drops copies that waited too long: saturated when connected, expired when not", async () => {
     const rig = await startRig(planOf([A, B, C]), { copyTtlMs: 500 });
     rig.transport.to(A).admit(0);
     rig.transport.to(B).establish();
@@ -114,7 +114,7 @@ describe("accept", () => {
     rig.transport.to(B).admit();
     rig.transport.to(B).streamBytesMax = 1232;
     expect(rig.send(new Uint8Array(1233))).toBe(1);
-    expect(rig.story(1, B)).toEqual(["dropped:too_large"]);
+    expect(rig.story(1, B)).toEqual(["dropped:stream_too_large"]);
   });
 
   it("does not count a leader whose connection ends while it sends", async () => {

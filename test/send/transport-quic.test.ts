@@ -9,14 +9,8 @@ import {
   createQuicTransport,
   QUIC_TRANSPORT_DEFAULTS,
 } from "../../src/send/transport-quic.ts";
-import {
-  connectTo,
-  payload,
-  startLeader,
-  startTransport,
-  type TestLeader,
-  until,
-} from "./loopback.ts";
+import { until } from "../support/wait.ts";
+import { connectTo, payload, startLeader, startTransport, type TestLeader } from "./loopback.ts";
 
 const open: { leaders: TestLeader[]; transports: Transport[]; sockets: Socket[] } = {
   leaders: [],

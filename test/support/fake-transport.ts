@@ -9,7 +9,16 @@ import type {
   Fate,
   Transport,
 } from "../../src/send/transport.ts";
-import { ACKED, BLOCKED, CLOSED, FLYING, STOPPED, TOO_LARGE } from "../../src/send/transport.ts";
+import {
+  ACKED,
+  BLOCKED,
+  CLOSED,
+  DROPPED,
+  FLYING,
+  STOPPED,
+  TOO_LARGE,
+  WAITING,
+} from "../../src/send/transport.ts";
 
 export class FakeConnection implements Connection {
   established = false;
@@ -76,6 +85,23 @@ export class FakeConnection implements Connection {
   /** The other side acknowledged the transaction that was sent as number `stream`. */
   ack(stream: number): void {
     this.#fates.set(stream, ACKED);
+    this.#events.progress();
+  }
+
+  /** A later `send` that is answered `stream` has to wait; call it before that. */
+  delay(stream: number): void {
+    this.#fates.set(stream, WAITING);
+  }
+
+  /** What had to wait is on the wire. */
+  fly(stream: number): void {
+    this.#fates.set(stream, FLYING);
+    this.#events.progress();
+  }
+
+  /** What had to wait is given up; `reason` is its place in COPY_REASONS. */
+  refuse(stream: number, reason: number): void {
+    this.#fates.set(stream, DROPPED + reason);
     this.#events.progress();
   }
 

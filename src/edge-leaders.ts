@@ -1,0 +1,83 @@
+/**
+ * The part of an edge between the cluster and the wire: what the chain says makes the plan, the
+ * plan makes connections, and what becomes of each copy goes to the receipts.
+ */
+
+import { createChain } from "./chain/chain.ts";
+import type { Config } from "./config/config.ts";
+import { formatListen, type ListenAddress } from "./config/kinds.ts";
+import type { Clock } from "./core/clock.ts";
+import type { Log } from "./core/log.ts";
+import type { EngineChoice } from "./native/choose.ts";
+import { createReceipts } from "./observe/receipts.ts";
+import { createRouter } from "./route/router.ts";
+import type { Identity } from "./send/identity.ts";
+import { createSender, SENDER_DEFAULTS } from "./send/sender.ts";
+import type { Transport } from "./send/transport.ts";
+import { createNativeTransport } from "./send/transport-native.ts";
+import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "./send/transport-quic.ts";
+
+export interface LeaderSideDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly identity: Identity;
+  readonly engine: EngineChoice;
+}
+
+export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
+  const { clock, log } = deps;
+  const { send } = config;
+  const receipts = createReceipts(
+    { clock },
+    { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
+  );
+  const sender = createSender(
+    {
+      clock,
+      log,
+      transport: transportOf(config, deps),
+      onOutcome: (outcome) => receipts.record(outcome),
+    },
+    {
+      queuePerPeer: send.queuePerPeer,
+      copyTtlMs: send.copyTtlMs,
+      connectionsMax: send.connections,
+    },
+  );
+  const router = createRouter(
+    { clock, onPlan: (plan) => sender.usePlan(plan ?? NO_PLAN) },
+    { leaders: send.leaders, warmWindows: send.warmWindows },
+  );
+  const chain = createChain({ clock, log, router }, config.cluster);
+  return { receipts, sender, router, chain };
+}
+
+/** Without a current slot nobody is sent to. */
+const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
+
+function transportOf({ send }: Config, deps: LeaderSideDeps): Transport {
+  const { clock, identity, log, engine } = deps;
+  const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
+  if (engine.name === "portable") {
+    const options = { ...QUIC_TRANSPORT_DEFAULTS, ...bindOf(send.bind) };
+    return createQuicTransport({ clock, identity }, options);
+  }
+  const { keepAliveMs, handshakeMs } = SENDER_DEFAULTS;
+  return createNativeTransport(
+    { native: engine.native, identity, log },
+    {
+      binds: [formatListen(send.bind)],
+      idleTimeoutMs,
+      keepAliveMs,
+      admissionTimeoutMs: handshakeMs + idleTimeoutMs,
+      queuePerPeer: send.queuePerPeer,
+      copyTtlMs: send.copyTtlMs,
+    },
+  );
+}
+
+/** An address of one family leaves the other to its default. */
+function bindOf({ host, port }: ListenAddress) {
+  if (host.includes(":")) return { bindIpv6: host, portIpv6: port };
+  return { bindIpv4: host, portIpv4: port };
+}

@@ -1,0 +1,104 @@
+/**
+ * What the native engine exports, with the names and the order of native/src/bindings.rs.
+ *
+ * Bytes, handles and numbers cross; no promise, and no string for each transaction. What goes
+ * wrong is a code below 0. Arrays are lent for the call. The engine is one in the process: a handle
+ * that one thread was given is good on every other.
+ */
+
+/** What an engine is started with; every field is present. */
+export interface NativeEngineOptions {
+  /** Local addresses to send from, "ip:port" each, port 0 for any. */
+  readonly binds: string[];
+  /** The identity's 32-byte Ed25519 seed. */
+  readonly seed: Uint8Array;
+  /** Most copies that wait for one leader. */
+  readonly queueMax: number;
+  /** Most copies of one leader that await its acknowledgement. */
+  readonly inFlightMax: number;
+  /** Most outcomes that wait to be drained. */
+  readonly outcomesMax: number;
+  /** A leader that grants no stream for so long after `peerOpen` is given up. */
+  readonly admissionTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly keepAliveMs: number;
+  /** Packets that a leader need not acknowledge at once; 0 leaves its own habit. */
+  readonly ackEvery: number;
+  readonly ackDelayMs: number;
+  /** How long the I/O thread looks for datagrams before it sleeps; 0: not at all. */
+  readonly busyPollUs: number;
+}
+
+/** The sender's part of the addon. */
+export interface NativeSending {
+  /** Starts the one engine of this process; `wake` is called once for each batch of outcomes. */
+  engineStart(options: NativeEngineOptions, wake: () => void): number;
+  /** Closes all connections, each once its copies are acknowledged; blocks for as long. */
+  engineStop(lingerMs: number): number;
+  /** Writes sends, peers, outcomes lost, inbox drops, send errors, panics; answers how many. */
+  engineCounters(out: Float64Array): number;
+  /** Connections opened from now on carry this identity. */
+  identitySet(seed: Uint8Array): number;
+  /** Connects to "ip:port" or "[ipv6]:port". Answers a handle above 0, or a code below 0. */
+  peerOpen(address: string): number;
+  peerClose(peer: number, lingerMs: number): number;
+  /** Writes state, rtt_us, queued, in flight, mtu, window, lost and sent packets. */
+  peerFigures(peer: number, out: Float64Array): number;
+  /**
+   * Sends to up to 16 leaders, a handle and a tag each. Bit i of the answer: copy i is on the wire;
+   * bit 16 + i: it was taken and waits. Each copy ends in a record.
+   */
+  txSend(copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number): number;
+  /** Moves records of RECORD_NUMBERS numbers into `out`; answers how many records. */
+  outcomesDrain(out: Float64Array): number;
+}
+
+/** Numbers of a record: kind, tx, peer, tag, reason, at_ns, rtt_us, detail. */
+export const RECORD_NUMBERS = 8;
+
+/** The whole addon. */
+export type NativeEngine = NativeSending & NativeDecoding;
+
+/** The decoder's and verifier's part of the addon. */
+export interface NativeDecoding {
+  /**
+   * Makes a decoder that any thread may use: tip accounts of 32 bytes each, the least tip in
+   * lamports, whether signatures are verified, and how many keys may have a table of 48 kB (0 to
+   * 1024). Answers a handle above 0, or DECODER_OPTIONS, DECODER_FULL or PANIC.
+   */
+  decoderCreate(
+    tipAccounts: Uint8Array,
+    lamportsMin: number,
+    verify: boolean,
+    keysMax: number,
+  ): number;
+  /** Forgets a decoder. Answers OK or NO_DECODER. */
+  decoderClose(decoder: number): number;
+  /** Writes DECODER_COUNTERS numbers: verified, invalid, keys found, made, evicted, declined. */
+  decoderCounters(decoder: number, out: Float64Array): number;
+  /**
+   * Judges a transaction and writes VERDICT_NUMBERS numbers from `out[at]` on. Refused: 0, fault,
+   * found, needed. Accepted: 1, version, signature offset and count, message offset and size, keys
+   * offset, blockhash offset, durable nonce, tip and priority fee in lamports. Answers 1 or 0, or
+   * NO_DECODER, NO_ROOM or PANIC. Both arrays may lie in shared memory.
+   */
+  decode(decoder: number, bytes: Uint8Array, out: Float64Array, at: number): number;
+  /**
+   * Judges many transactions in one buffer; `spans` is offset, size and the place in `out` for
+   * each. Stops at the first that lies outside. Answers how many were judged, or NO_DECODER.
+   */
+  decodeBatch(decoder: number, bytes: Uint8Array, spans: Uint32Array, out: Float64Array): number;
+}
+
+/** Numbers of a verdict, and of a decoder's counters. */
+export const VERDICT_NUMBERS = 11;
+export const DECODER_COUNTERS = 6;
+
+/** Answers of every call. */
+export const OK = 0;
+export const PANIC = -2;
+/** Answers of the decoder's calls. */
+export const DECODER_OPTIONS = -40;
+export const DECODER_FULL = -41;
+export const NO_DECODER = -42;
+export const NO_ROOM = -43;

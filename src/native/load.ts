@@ -1,0 +1,57 @@
+/**
+ * Finds the native engine, which `npm run build:native` puts at native/touchdown.node.
+ *
+ * That it is not there is no error here: whoever asked for it by name makes it one. A file that is
+ * there but is not an engine of this version is told with its cause.
+ */
+
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import type { NativeEngine } from "./contract.ts";
+
+/** The addon, or why there is none. */
+export type NativeLoad =
+  | { readonly kind: "loaded"; readonly native: NativeEngine }
+  | { readonly kind: "absent"; readonly path: string }
+  | { readonly kind: "broken"; readonly path: string; readonly cause: unknown };
+
+/** The same distance from `src/native` and from `dist/native`. */
+const ADDON = fileURLToPath(new URL("../../native/touchdown.node", import.meta.url));
+
+/** Every function that the contract names. */
+const NAMES: readonly (keyof NativeEngine)[] = [
+  "engineStart",
+  "engineStop",
+  "engineCounters",
+  "identitySet",
+  "peerOpen",
+  "peerClose",
+  "peerFigures",
+  "txSend",
+  "outcomesDrain",
+  "decoderCreate",
+  "decoderClose",
+  "decoderCounters",
+  "decode",
+  "decodeBatch",
+];
+
+/** Loads the addon into this thread; the engine inside is the process's one. */
+export function loadNative(path: string = ADDON): NativeLoad {
+  if (!existsSync(path)) return { kind: "absent", path };
+  try {
+    const native: unknown = createRequire(import.meta.url)(path);
+    const missing = NAMES.filter((name) => !hasFunction(native, name));
+    if (missing.length > 0) throw new TypeError(`it exports no ${missing.join(", ")}`);
+    // Every function of the contract was looked for; test/native compares their shapes.
+    return { kind: "loaded", native: native as NativeEngine };
+  } catch (cause) {
+    return { kind: "broken", path, cause };
+  }
+}
+
+function hasFunction(holder: unknown, name: string): boolean {
+  if (typeof holder !== "object" || holder === null) return false;
+  return typeof Reflect.get(holder, name) === "function";
+}

@@ -1,0 +1,258 @@
+/**
+ * The native engine as a transport: Rust sends on the calling thread, an I/O thread of its own
+ * receives, and what happened comes back in batches of records, one wake a batch.
+ *
+ * The surprise: a connection's work is done by whichever thread holds its baton, so a copy may be
+ * left to the I/O thread, or wait in the engine's queue for credit. `send` says which by the
+ * stream's fate, WAITING until the record of it comes. Keeping connections alive is the engine's
+ * own work: `ping` has nothing to do.
+ *
+ * Hot path: `send` is one call into Rust and one entry in a map.
+ */
+
+import {
+  NATIVE_COPIES_IN_FLIGHT_MAX,
+  NATIVE_RECORDS_A_DRAIN,
+  NATIVE_RECORDS_MAX,
+  V1_TRANSACTION_BYTES_MAX,
+} from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import { type NativeSending, RECORD_NUMBERS } from "../native/contract.ts";
+import type { Identity } from "./identity.ts";
+import {
+  ACKED,
+  BLOCKED,
+  CLOSED,
+  type Connection,
+  type ConnectionEvents,
+  DROPPED,
+  type Ending,
+  type Fate,
+  FLYING,
+  STOPPED,
+  TOO_LARGE,
+  type Transport,
+  WAITING,
+} from "./transport.ts";
+
+export interface NativeTransportOptions {
+  /** Local "ip:port" addresses to send from, port 0 for any. */
+  readonly binds: readonly string[];
+  /** Silence after which a connection is over. */
+  readonly idleTimeoutMs: number;
+  readonly keepAliveMs: number;
+  /** A leader that grants no stream for so long is given up. */
+  readonly admissionTimeoutMs: number;
+  /** Copies that wait for one leader's credit, at most, and how long. */
+  readonly queuePerPeer: number;
+  readonly copyTtlMs: number;
+}
+
+export interface NativeTransportDeps {
+  readonly native: NativeSending;
+  readonly identity: Identity;
+  readonly log: Log;
+}
+
+/** What the first number of a record says: `native/src/outcomes.rs`. */
+const SENT = 1;
+const COPY_ACKED = 2;
+const COPY_FAILED = 3;
+const COPY_DROPPED = 4;
+const CONNECTED = 5;
+const ADMITTED = 6;
+const CLOSED_RECORD = 7;
+
+/** Who ended a connection: `EndCause` of `native/src/outcomes.rs`. */
+const END_KINDS: readonly Ending["kind"][] = [
+  "local",
+  "local",
+  "app",
+  "transport",
+  "local",
+  "silence",
+  "transport",
+  "transport",
+  "silence",
+  "local",
+];
+
+/** `Reason::StreamStopped` there. */
+const STREAM_STOPPED = 6;
+/** `txSend`'s answer for one copy that is on the wire. */
+const ON_WIRE = 1;
+/** How long the engine waits for goodbyes when it stops. */
+const STOP_LINGER_MS = 100;
+/** Leaders of Agave acknowledge at once when asked to; others keep their own habit. */
+const ACK_EVERY = 10;
+const ACK_DELAY_MS = 25;
+
+class NativeConnection implements Connection {
+  established = false;
+  admitted = false;
+  rttUs = 0;
+  over = false;
+  /** Whether `progress` is due once the batch of records is through. */
+  touched = false;
+  readonly #native: NativeSending;
+  readonly #peer: number;
+  readonly #events: ConnectionEvents;
+  readonly #fates = new Map<number, Fate>();
+  readonly #copy: Uint32Array;
+  readonly #ttlMs: number;
+  #streams = 0;
+
+  constructor(native: NativeSending, peer: number, ttlMs: number, events: ConnectionEvents) {
+    this.#native = native;
+    this.#peer = peer;
+    this.#ttlMs = ttlMs;
+    this.#events = events;
+    this.#copy = Uint32Array.of(peer, 0);
+  }
+
+  send(bytes: Uint8Array): number {
+    if (this.over) return CLOSED;
+    if (bytes.length === 0 || bytes.length > V1_TRANSACTION_BYTES_MAX) return TOO_LARGE;
+    if (!this.admitted) return BLOCKED;
+    // The tag names the stream in the records.
+    this.#streams = (this.#streams + 1) >>> 0;
+    const stream = this.#streams;
+    this.#copy[1] = stream;
+    const mask = this.#native.txSend(this.#copy, bytes, stream, this.#ttlMs);
+    if (mask === 0) return BLOCKED;
+    this.#fates.set(stream, mask === ON_WIRE ? FLYING : WAITING);
+    return stream;
+  }
+
+  fate(stream: number): Fate {
+    const fate = this.#fates.get(stream) ?? STOPPED;
+    if (fate !== FLYING && fate !== WAITING) this.#fates.delete(stream);
+    return fate;
+  }
+
+  ping(): void {
+    // The engine's own timer keeps connections alive.
+  }
+
+  close(): void {
+    if (this.over) return;
+    this.over = true;
+    this.#native.peerClose(this.#peer, 0);
+  }
+
+  /** News of a copy; one that was refused at once is not among the fates. */
+  settle(stream: number, fate: Fate): void {
+    if (this.#fates.has(stream)) this.#fates.set(stream, fate);
+  }
+
+  progress(): void {
+    this.touched = false;
+    if (!this.over) this.#events.progress();
+  }
+
+  end(cause: number, code: number): void {
+    if (this.over) return;
+    this.over = true;
+    const kind = END_KINDS[cause] ?? "local";
+    this.#events.ended({ kind, code: kind === "app" || kind === "transport" ? code : 0 });
+  }
+}
+
+export interface NativeTransportCounters {
+  recordsDrained: number;
+  wakes: number;
+  connectErrors: number;
+}
+
+/** @throws Error from `start` when the engine refuses its options or no socket can be bound */
+export function createNativeTransport(
+  deps: NativeTransportDeps,
+  options: NativeTransportOptions,
+): Transport {
+  const { native, identity, log } = deps;
+  const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0 };
+  const connections = new Map<number, NativeConnection>();
+  const records = new Float64Array(NATIVE_RECORDS_A_DRAIN * RECORD_NUMBERS);
+  const touched: NativeConnection[] = [];
+  let running = false;
+
+  function take(at: number): void {
+    const kind = records[at] ?? 0;
+    const peer = records[at + 2] ?? 0;
+    const connection = connections.get(peer);
+    if (connection === undefined) return;
+    const rttUs = records[at + 6] ?? 0;
+    if (rttUs > 0) connection.rttUs = rttUs;
+    const stream = records[at + 3] ?? 0;
+    const reason = records[at + 4] ?? 0;
+    if (kind === CLOSED_RECORD) {
+      connections.delete(peer);
+      // What ended before the connection did is told first.
+      connection.progress();
+      connection.end(reason, records[at + 7] ?? 0);
+      return;
+    }
+    if (!connection.touched) touched.push(connection);
+    connection.touched = true;
+    if (kind === SENT) connection.settle(stream, FLYING);
+    else if (kind === COPY_ACKED) connection.settle(stream, ACKED);
+    // Any other failure is the connection's end, whose record follows.
+    else if (kind === COPY_FAILED && reason === STREAM_STOPPED) connection.settle(stream, STOPPED);
+    else if (kind === COPY_DROPPED) connection.settle(stream, DROPPED + Math.max(0, reason - 1));
+    else if (kind === CONNECTED) connection.established = true;
+    else if (kind === ADMITTED) connection.admitted = true;
+  }
+
+  function drain(): void {
+    counters.wakes += 1;
+    for (let full = true; full; ) {
+      const count = native.outcomesDrain(records);
+      counters.recordsDrained += count;
+      for (let index = 0; index < count; index += 1) take(index * RECORD_NUMBERS);
+      full = count === NATIVE_RECORDS_A_DRAIN;
+    }
+    for (const connection of touched) connection.progress();
+    touched.length = 0;
+  }
+
+  return {
+    counters,
+    async start() {
+      const code = native.engineStart(
+        {
+          binds: [...options.binds],
+          seed: identity.seed,
+          queueMax: options.queuePerPeer,
+          inFlightMax: NATIVE_COPIES_IN_FLIGHT_MAX,
+          outcomesMax: NATIVE_RECORDS_MAX,
+          admissionTimeoutMs: options.admissionTimeoutMs,
+          idleTimeoutMs: options.idleTimeoutMs,
+          keepAliveMs: options.keepAliveMs,
+          ackEvery: ACK_EVERY,
+          ackDelayMs: ACK_DELAY_MS,
+          busyPollUs: 0,
+        },
+        drain,
+      );
+      if (code !== 0) throw new Error(`the native engine does not start: code ${code}`);
+      running = true;
+    },
+    async stop() {
+      if (!running) return;
+      running = false;
+      native.engineStop(STOP_LINGER_MS);
+      connections.clear();
+      log.info({ ...counters }, "native engine stopped");
+    },
+    connect(address, events) {
+      const peer = native.peerOpen(address);
+      if (peer <= 0) {
+        counters.connectErrors += 1;
+        return null;
+      }
+      const connection = new NativeConnection(native, peer, options.copyTtlMs, events);
+      connections.set(peer, connection);
+      return connection;
+    },
+  };
+}

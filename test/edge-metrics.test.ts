@@ -1,0 +1,210 @@
+import { describe, expect, it } from "vitest";
+import type { Chain } from "../src/chain/chain.ts";
+import { createChainCounters } from "../src/chain/counters.ts";
+import { COPY_REASONS, REFUSALS } from "../src/core/errors.ts";
+import { FAULT, FAULT_COUNT } from "../src/core/faults.ts";
+import { createHistogram, type Histogram } from "../src/core/histogram.ts";
+import type { Dispatch } from "../src/decode/dispatch.ts";
+import { type EdgeParts, metricSources } from "../src/edge-metrics.ts";
+import type { HttpServer } from "../src/ingress/http.ts";
+import type { Seen } from "../src/ingress/seen.ts";
+import { createMetrics } from "../src/observe/metrics.ts";
+import type { Receipts } from "../src/observe/receipts.ts";
+import type { Pipeline } from "../src/pipeline.ts";
+import type { Router, RouterStatus } from "../src/route/router.ts";
+import type { PeerState } from "../src/send/peer.ts";
+import { newSendCounters } from "../src/send/send-counters.ts";
+import type { PeerView, Sender } from "../src/send/sender.ts";
+import { parsePrometheus, seriesValue } from "./support/prometheus.ts";
+import { stub } from "./support/stub.ts";
+
+/** A histogram that took `count` durations. */
+function histogramOf(count: number): Histogram {
+  const histogram = createHistogram();
+  for (let each = 0; each < count; each += 1) histogram.record(1_000);
+  return histogram;
+}
+
+/** Each key with a number of its own, from `first` on. */
+function numbered<Name extends string>(names: readonly Name[], first: number) {
+  // The names are the caller's.
+  return Object.fromEntries(names.map((name, index) => [name, first + index])) as Record<
+    Name,
+    number
+  >;
+}
+
+// The keys of a literal are its own names.
+const REFUSAL_NAMES = Object.keys(REFUSALS) as (keyof typeof REFUSALS)[];
+const COPY_NAMES = Object.keys(COPY_REASONS) as (keyof typeof COPY_REASONS)[];
+
+const STATUS: RouterStatus = {
+  slot: 300,
+  slotTimeMs: 391,
+  slotAgeMs: 250,
+  scheduleCovers: true,
+  epochs: [2],
+  contacts: 305,
+  targets: 2,
+};
+
+const peer = (state: PeerState): PeerView =>
+  stub<PeerView>({ state, identity: "id", address: "10.0.0.1:1" });
+
+const verifier = (keysFound: number, keysMade: number) =>
+  stub<EdgeParts["inlineVerifier"]>({ keysFound, keysMade });
+
+/** Every counter that a metric reads holds a number that no other one holds. */
+const PARTS: EdgeParts = {
+  build: { version: "1.2.3", engine: "portable", region: "local" },
+  http: stub<HttpServer>({
+    counters: stub<HttpServer["counters"]>({ accepted: 101, requestsOpen: 102 }),
+    refusals: numbered(REFUSAL_NAMES, 400),
+  }),
+  answers: histogramOf(3),
+  seen: stub<Seen>({ counters: { hits: 103, entries: 0, evicted: 0 } }),
+  keys: { table: { counters: { keys: 104 } }, loads: { ok: 105, failed: 106 } },
+  pipeline: stub<Pipeline>({
+    verdicts: { accepted: 107, faults: Array.from({ length: FAULT_COUNT }, (_, i) => 500 + i) },
+  }),
+  dispatch: stub<Dispatch>({
+    counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
+    depth: 117,
+    workersUp: 118,
+    verifierCounters: verifier(1_000, 2_000),
+  }),
+  inlineVerifier: verifier(20, 30),
+  router: stub<Router>({ currentSlot: () => 301, status: () => STATUS }),
+  chain: stub<Chain>({
+    status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: 60_500, failures: 0 } }),
+    counters: {
+      ...createChainCounters(),
+      socketsClosed: 3,
+      slotPollFailures: 4,
+      scheduleFailures: 131,
+      contactFailures: 132,
+    },
+  }),
+  sender: stub<Sender>({
+    counters: {
+      ...newSendCounters(),
+      copiesSent: 141,
+      copiesAcked: 142,
+      copiesFailed: 143,
+      copiesDropped: 144,
+      connectionsAttempted: 170,
+      connectionsAdmitted: 150,
+      connectionsNotAdmitted: 6,
+      connectionsFailed: 4,
+      reasons: numbered(COPY_NAMES, 600),
+    },
+    peers: () => [peer("live"), peer("waiting"), peer("live"), peer("idle"), peer("live")],
+    warmCount: 145,
+    sendableCount: 146,
+  }),
+  receipts: stub<Receipts>({
+    durations: { decode: histogramOf(4), wire: histogramOf(5), ack: histogramOf(6) },
+    count: () => 161,
+    counters: {
+      opened: 0,
+      joined: 0,
+      evictedAge: 162,
+      evictedRoom: 163,
+      abandoned: 0,
+      untracked: 164,
+    },
+  }),
+  readiness: () => ({ ok: true, checks: [] }),
+};
+
+async function pageOf(parts: Partial<EdgeParts> = {}) {
+  const metrics = createMetrics(metricSources({ ...PARTS, ...parts }), { process: false });
+  return parsePrometheus(await metrics.text());
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+describe("an edge's metrics", () => {
+  it.each<readonly [string, Labels, number]>([
+    ["build_info", PARTS.build, 1],
+    ["ready", {}, 1],
+    ["requests_total", { outcome: "accepted" }, 101],
+    ["requests_in_flight", {}, 102],
+    ["answer_seconds_count", {}, 3],
+    ["seen_hits_total", {}, 103],
+    ["keys", {}, 104],
+    ["keys_loads_total", { result: "ok" }, 105],
+    ["keys_loads_total", { result: "failed" }, 106],
+    ["verdicts_total", { verdict: "accepted" }, 107],
+    ["decoded_total", { path: "inline" }, 111],
+    ["decoded_total", { path: "worker" }, 112],
+    ["decode_ring_full_total", {}, 113],
+    ["decode_worker_restarts_total", {}, 116],
+    ["decode_ring_depth", {}, 117],
+    ["decode_workers", {}, 118],
+    ["verify_cache_lookups_total", { result: "hit" }, 1_020],
+    ["verify_cache_lookups_total", { result: "miss" }, 2_030],
+    ["slot", {}, 301],
+    ["slot_age_seconds", {}, 0.25],
+    ["slot_seconds", {}, 0.391],
+    ["schedule_covers", {}, 1],
+    ["contacts", {}, 305],
+    ["contacts_age_seconds", {}, 60.5],
+    ["feed_failures_total", { feed: "slots" }, 7],
+    ["feed_failures_total", { feed: "schedule" }, 131],
+    ["feed_failures_total", { feed: "contacts" }, 132],
+    ["copies_total", { outcome: "sent" }, 141],
+    ["copies_total", { outcome: "acked" }, 142],
+    ["copies_total", { outcome: "failed" }, 143],
+    ["copies_total", { outcome: "dropped" }, 144],
+    ["connections_warm", {}, 145],
+    ["connections_sendable", {}, 146],
+    ["handshakes_total", { result: "ok" }, 150],
+    ["handshakes_total", { result: "failed" }, 10],
+    ["peers", { state: "live" }, 3],
+    ["peers", { state: "waiting" }, 1],
+    ["peers", { state: "idle" }, 1],
+    ["peers", { state: "connecting" }, 0],
+    ["decode_seconds_count", {}, 4],
+    ["wire_seconds_count", {}, 5],
+    ["ack_seconds_count", {}, 6],
+    ["receipts", {}, 161],
+    ["receipts_evicted_total", { reason: "age" }, 162],
+    ["receipts_evicted_total", { reason: "room" }, 163],
+    ["receipts_untracked_total", {}, 164],
+  ])("show in touchdown_%s %j what its stage counts: %d", async (name, labels, value) => {
+    expect(seriesValue(await pageOf(), `touchdown_${name}`, labels)).toBe(value);
+  });
+
+  it("name every refusal, every fault and every reason of a lost copy", async () => {
+    const page = await pageOf();
+    const values = (metric: string, label: string, names: readonly string[]): number[] =>
+      names.map((name) => seriesValue(page, `touchdown_${metric}`, { [label]: name }));
+    const counted = (first: number, count: number): number[] =>
+      Array.from({ length: count }, (_, index) => first + index);
+    expect(values("requests_total", "outcome", REFUSAL_NAMES)).toEqual(
+      counted(400, REFUSAL_NAMES.length),
+    );
+    expect(values("verdicts_total", "verdict", Object.keys(FAULT))).toEqual(
+      counted(500, FAULT_COUNT),
+    );
+    expect(values("copies_lost_total", "reason", COPY_NAMES)).toEqual(
+      counted(600, COPY_NAMES.length),
+    );
+  });
+
+  it("are nothing rather than wrong before the cluster was heard of", async () => {
+    const unknown = { ...STATUS, slot: null, slotAgeMs: null, scheduleCovers: false };
+    const page = await pageOf({
+      router: stub<Router>({ currentSlot: () => null, status: () => unknown }),
+      chain: stub<Chain>({
+        status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: null, failures: 0 } }),
+        counters: createChainCounters(),
+      }),
+      readiness: () => ({ ok: false, checks: [] }),
+    });
+    const names = ["slot", "slot_age_seconds", "schedule_covers", "contacts_age_seconds", "ready"];
+    const values = names.map((name) => seriesValue(page, `touchdown_${name}`));
+    expect(values).toEqual([0, Number.NaN, 0, Number.NaN, 0]);
+  });
+});

@@ -1,0 +1,12 @@
+/** The addon, or null where `npm run build:native` was not run; a broken one is an error. */
+
+import type { NativeDecoding } from "../../src/native/contract.ts";
+import { loadNative } from "../../src/native/load.ts";
+
+function load(): NativeDecoding | null {
+  const found = loadNative();
+  if (found.kind === "broken") throw found.cause;
+  return found.kind === "loaded" ? found.native : null;
+}
+
+export const native = load();

@@ -1,0 +1,181 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { COPY_REASONS, type CopyReason } from "../../src/core/errors.ts";
+import {
+  RECEIPT_COPIES_MAX,
+  RECEIPT_COPIES_MEAN,
+  RECEIPT_OWNERS_MAX,
+  RECEIPT_PACKETS_MAX,
+} from "../../src/core/limits.ts";
+import { NONE, ReceiptStore, reasonNumber, reasonOf } from "../../src/observe/receipt-store.ts";
+
+/** 64 bytes that name transaction `number`; all share their first eight, and so one bucket. */
+function signature(number: number): Uint8Array {
+  const bytes = new Uint8Array(64).fill(7);
+  new DataView(bytes.buffer).setUint32(60, number);
+  return bytes;
+}
+
+/** Opens a receipt with one submission by packet `number`. */
+function open(store: ReceiptStore, number: number): number {
+  const row = store.open(signature(number), 0);
+  store.rows.submissions[row] = 1;
+  store.bindPacket(number, 0, row);
+  return row;
+}
+
+/** The copies of a row in the order of its list. */
+function copiesOf(store: ReceiptStore, row: number): number[] {
+  const found: number[] = [];
+  let copy = store.rows.firstCopy[row] ?? NONE;
+  for (; copy !== NONE; copy = store.copies.next[copy] ?? NONE) found.push(copy);
+  return found;
+}
+
+describe("a reason's number", () => {
+  it("stands for that reason alone, and 0 for none", () => {
+    // The keys of a literal are its own names.
+    const reasons = Object.keys(COPY_REASONS) as CopyReason[];
+    const numbers = reasons.map((reason) => reasonNumber(reason));
+    expect(numbers.map(reasonOf)).toEqual(reasons);
+    expect(numbers).not.toContain(0);
+    expect([reasonNumber(null), reasonOf(0), reasonOf(255)]).toEqual([0, null, null]);
+  });
+});
+
+describe("the store's rows", () => {
+  it("are found by all 64 bytes, wherever these start", () => {
+    const store = new ReceiptStore(8);
+    const rows = [1, 2, 3].map((number) => open(store, number));
+    expect([1, 2, 3].map((number) => store.find(signature(number), 0))).toEqual(rows);
+    expect(store.find(signature(4), 0)).toBe(NONE);
+    const shifted = new Uint8Array(70);
+    shifted.set(signature(2), 5);
+    expect(store.find(shifted, 5)).toBe(rows[1]);
+    expect(store.find(shifted, 4)).toBe(NONE);
+  });
+
+  it("begin blank although another receipt had the place", () => {
+    const store = new ReceiptStore(1);
+    const row = open(store, 1);
+    store.rows.owners.set(row * RECEIPT_OWNERS_MAX + 1, "acme");
+    store.rows.copiesLeftOut[row] = 5;
+    store.addCopy(row);
+    store.evict();
+    expect(store.open(signature(2), 0)).toBe(row);
+    const { owners, submissions, copyCount, copiesLeftOut } = store.rows;
+    expect(owners.at(row * RECEIPT_OWNERS_MAX + 1)).toBe("");
+    expect([submissions[row], copyCount[row], copiesLeftOut[row]]).toEqual([0, 0, 0]);
+    expect(copiesOf(store, row)).toEqual([]);
+  });
+
+  it("tell when they are full, and are let go oldest first", () => {
+    const store = new ReceiptStore(2);
+    const first = open(store, 1);
+    expect(store.isFull).toBe(false);
+    open(store, 2);
+    expect([store.isFull, store.count, store.oldestRow]).toEqual([true, 2, first]);
+    store.evict();
+    expect([store.isFull, store.count]).toEqual([false, 1]);
+    expect(store.find(signature(1), 0)).toBe(NONE);
+    expect(store.find(signature(2), 0)).toBe(store.oldestRow);
+  });
+
+  it("hold what a plain list would hold, over any order of opening and letting go", () => {
+    const step = fc.constantFrom("open", "open", "evict", "take back");
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const store = new ReceiptStore(5);
+        const kept: number[] = [];
+        let number = 0;
+        for (const each of steps) {
+          if (each === "open" && !store.isFull) {
+            number += 1;
+            kept.push(number);
+            open(store, number);
+          } else if (each === "evict" && kept.length > 0) {
+            kept.splice(0, 1);
+            store.evict();
+          } else if (each === "take back" && kept.length > 0) {
+            expect(store.takeBack(kept.pop() ?? 0)).toBe(true);
+          }
+        }
+        expect(store.count).toBe(kept.length);
+        for (let each = 1; each <= number; each += 1) {
+          expect(store.find(signature(each), 0) !== NONE).toBe(kept.includes(each));
+        }
+      }),
+    );
+  });
+});
+
+describe("the store's copies", () => {
+  it("stand in their row in the order of adding, and return when it is let go", () => {
+    const store = new ReceiptStore(2);
+    const [first, second] = [open(store, 1), open(store, 2)];
+    const added = [first, second, first, second, first].map((row) => store.addCopy(row));
+    expect(copiesOf(store, first)).toEqual([added[0], added[2], added[4]]);
+    expect(copiesOf(store, second)).toEqual([added[1], added[3]]);
+    const free = 2 * RECEIPT_COPIES_MEAN - added.length;
+    for (let count = 0; count < free; count += 1) expect(store.addCopy(second)).not.toBe(NONE);
+    expect(store.isFullOfCopies).toBe(true);
+    expect(store.addCopy(second)).toBe(NONE);
+    expect(store.rows.copiesLeftOut[second]).toBe(1);
+    store.evict();
+    expect(store.isFullOfCopies).toBe(false);
+    const again = [1, 2, 3].map(() => store.addCopy(second));
+    expect(again.sort()).toEqual([added[0], added[2], added[4]].sort());
+    expect(store.isFullOfCopies).toBe(true);
+  });
+
+  it("are bounded for each row, whatever room there is", () => {
+    const store = new ReceiptStore(100);
+    const row = open(store, 1);
+    for (let count = 0; count < RECEIPT_COPIES_MAX; count += 1) {
+      expect(store.addCopy(row)).not.toBe(NONE);
+    }
+    expect(store.addCopy(row)).toBe(NONE);
+    expect([store.rows.copyCount[row], store.rows.copiesLeftOut[row]]).toEqual([
+      RECEIPT_COPIES_MAX,
+      1,
+    ]);
+    expect(store.isFullOfCopies).toBe(false);
+  });
+});
+
+describe("a packet", () => {
+  it("leads to its receipt until that is let go", () => {
+    const store = new ReceiptStore(3);
+    // Enough turns that rows are used again.
+    for (let number = 1; number <= 10; number += 1) {
+      if (store.isFull) store.evict();
+      const row = open(store, number);
+      expect(store.rowOfPlace(store.placeOfPacket(number))).toBe(row);
+    }
+    const known = [6, 7, 8, 9, 10].map((number) => store.placeOfPacket(number) !== NONE);
+    expect(known).toEqual([false, false, true, true, true]);
+  });
+
+  it("is forgotten when a later one takes its place", () => {
+    const store = new ReceiptStore(3);
+    const row = open(store, 1);
+    expect(store.placeOfPacket(1 + RECEIPT_PACKETS_MAX)).toBe(NONE);
+    store.bindPacket(1 + RECEIPT_PACKETS_MAX, 0, row);
+    expect(store.placeOfPacket(1)).toBe(NONE);
+    expect(store.rowOfPlace(store.placeOfPacket(1 + RECEIPT_PACKETS_MAX))).toBe(row);
+  });
+
+  it("takes back its receipt only while that is the newest and its alone", () => {
+    const store = new ReceiptStore(3);
+    open(store, 1);
+    const row = open(store, 2);
+    expect([store.takeBack(1), store.takeBack(99)]).toEqual([false, false]);
+    store.rows.submissions[row] = 2;
+    expect(store.takeBack(2)).toBe(false);
+    store.rows.submissions[row] = 1;
+    expect([store.takeBack(2), store.takeBack(2)]).toEqual([true, false]);
+    expect([store.count, store.find(signature(2), 0)]).toEqual([1, NONE]);
+    expect(open(store, 3)).toBe(row);
+    expect(store.placeOfPacket(2)).toBe(NONE);
+  });
+});

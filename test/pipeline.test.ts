@@ -1,0 +1,296 @@
+import { describe, expect, it } from "vitest";
+import { NS_PER_MS } from "../src/core/clock.ts";
+import { encodeSignature } from "../src/core/encoding.ts";
+import { FAULT } from "../src/core/faults.ts";
+import type { Answer, Packet, Verdict } from "../src/core/flow.ts";
+import { createDecoder } from "../src/decode/decoder.ts";
+import type { DecodeDone } from "../src/decode/lane.ts";
+import { createSeen } from "../src/ingress/seen.ts";
+import { createReceipts } from "../src/observe/receipts.ts";
+import { createPipeline } from "../src/pipeline.ts";
+import { createFakeClock } from "./support/fake-clock.ts";
+import { DECODER, newPacket } from "./support/packets.ts";
+
+interface Pending {
+  readonly packet: Packet;
+  readonly done: DecodeDone;
+}
+
+/** Real seen, receipts and decoder, with a decode stage that can wait and a sender to script. */
+function newRig() {
+  const clock = createFakeClock();
+  const seen = createSeen();
+  const receipts = createReceipts({ clock }, { keepMs: 60_000, entriesMax: 100 });
+  const decoder = createDecoder(DECODER);
+  const rig = {
+    clock,
+    seen,
+    receipts,
+    /** Calls in their order, by stage. */
+    calls: [] as string[],
+    /** What `sender.accept` answers. */
+    taken: 1,
+    sent: [] as Packet[],
+    /** Whether verdicts wait, as those of a worker do. */
+    holds: false,
+    pending: [] as Pending[],
+    answers: [] as Answer[],
+  };
+  const note = (call: string): void => void rig.calls.push(call);
+  const pipeline = createPipeline({
+    clock,
+    seen: {
+      query(bytes, offset, nowNs) {
+        note("seen.query");
+        return seen.query(bytes, offset, nowNs);
+      },
+      insert(bytes, offset, signature, nowNs) {
+        note("seen.insert");
+        seen.insert(bytes, offset, signature, nowNs);
+      },
+    },
+    dispatch: {
+      accept(packet, done) {
+        note("decode");
+        if (rig.holds) rig.pending.push({ packet: kept(packet), done });
+        else done(packet, decoder.decode(packet.bytes));
+      },
+    },
+    sender: {
+      accept(packet) {
+        note("send");
+        if (rig.taken > 0) rig.sent.push(kept(packet));
+        return rig.taken;
+      },
+    },
+    receipts: {
+      open(packet, accepted, decodedNs) {
+        note("receipt.open");
+        receipts.open(packet, accepted, decodedNs);
+      },
+      share(bytes, offset, account) {
+        note("receipt.share");
+        receipts.share(bytes, offset, account);
+      },
+      abandon(packetId) {
+        note("receipt.abandon");
+        receipts.abandon(packetId);
+      },
+    },
+  });
+  const submit = (bytes: Uint8Array, account = "acme", maxRetries: number | null = null): void =>
+    pipeline.submit({ bytes, account, receivedNs: clock.nowNs(), maxRetries }, (answer) => {
+      note("answer");
+      rig.answers.push(answer);
+    });
+  /** Gives the verdict on what waits, oldest first. */
+  const decide = (verdict?: Verdict): void => {
+    for (const { packet, done } of rig.pending.splice(0)) {
+      done(packet, verdict ?? decoder.decode(packet.bytes));
+    }
+  };
+  return { ...rig, rig, pipeline, submit, decide };
+}
+
+/** The views are lent, so whoever keeps one copies it. */
+function kept(packet: Packet): Packet {
+  return { ...packet, bytes: packet.bytes.slice() };
+}
+
+const bytesOf = (id: number, lamports = 1000): Uint8Array => newPacket(id, lamports).bytes;
+const signatureOf = (bytes: Uint8Array): string => encodeSignature(bytes, 1);
+
+describe("the order", () => {
+  it("of a new transaction: asked, decoded, noted, sent, remembered, answered", () => {
+    const { rig, submit } = newRig();
+    submit(bytesOf(1));
+    expect(rig.calls).toEqual([
+      "seen.query",
+      "decode",
+      "seen.query",
+      "receipt.open",
+      "send",
+      "seen.insert",
+      "answer",
+    ]);
+    expect(rig.answers).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
+  });
+
+  it("is over before submit returns when nothing waits", () => {
+    const { rig, submit } = newRig();
+    submit(bytesOf(1));
+    expect(rig.answers).toHaveLength(1);
+    expect(rig.sent[0]?.bytes).toEqual(bytesOf(1));
+  });
+
+  it("of a repetition: only asked and shared", () => {
+    const { rig, submit } = newRig();
+    submit(bytesOf(1));
+    rig.calls.length = 0;
+    submit(bytesOf(1));
+    expect(rig.calls).toEqual(["seen.query", "receipt.share", "answer"]);
+    expect(rig.answers[1]).toEqual(rig.answers[0]);
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it("of a refused one: neither noted nor sent nor remembered", () => {
+    const { rig, submit, receipts, seen } = newRig();
+    submit(bytesOf(1, 999));
+    expect(rig.calls).toEqual(["seen.query", "decode", "answer"]);
+    expect(rig.answers).toMatchObject([{ kind: "refused", refusal: { reason: "tip_missing" } }]);
+    expect(receipts.count()).toBe(0);
+    expect(seen.counters.entries).toBe(0);
+  });
+
+  it("hands on what the sender said, with ids that count up", () => {
+    const { rig, submit, clock } = newRig();
+    submit(bytesOf(1), "acme", 3);
+    clock.advance(5);
+    submit(bytesOf(2), "other");
+    expect(rig.sent).toMatchObject([
+      { id: 1, account: "acme", maxRetries: 3, receivedNs: clock.nowNs() - 5 * NS_PER_MS },
+      { id: 2, account: "other", maxRetries: null, receivedNs: clock.nowNs() },
+    ]);
+  });
+
+  it("takes any bytes at all, and asks the decoder about those without a signature", () => {
+    const { rig, submit } = newRig();
+    const bodies = [new Uint8Array(0), Uint8Array.of(1), Buffer.from("{}"), Buffer.alloc(5000, 1)];
+    for (const body of bodies) submit(body);
+    expect(rig.answers.map((answer) => answer.kind)).toEqual(bodies.map(() => "refused"));
+    expect(rig.sent).toEqual([]);
+  });
+});
+
+describe("no leader", () => {
+  it("is answered as such, and leaves no receipt and no memory", () => {
+    const { rig, submit, receipts } = newRig();
+    rig.taken = 0;
+    submit(bytesOf(1));
+    expect(rig.calls.slice(-4)).toEqual(["receipt.open", "send", "receipt.abandon", "answer"]);
+    expect(rig.answers).toMatchObject([{ kind: "refused", refusal: { reason: "no_leader" } }]);
+    expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
+  });
+
+  it("does not stand in the way of the next try", () => {
+    const { rig, submit, receipts } = newRig();
+    rig.taken = 0;
+    submit(bytesOf(1));
+    rig.taken = 2;
+    submit(bytesOf(1));
+    expect(rig.answers[1]).toEqual({ kind: "accepted", signature: signatureOf(bytesOf(1)) });
+    expect(rig.sent.map(({ id }) => id)).toEqual([2]);
+    expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 1 });
+  });
+
+  it("leaves the receipt of an earlier time, when there were leaders", () => {
+    const { rig, submit, receipts, clock } = newRig();
+    submit(bytesOf(1));
+    // Longer than repetitions are remembered.
+    clock.advance(10_000);
+    rig.taken = 0;
+    submit(bytesOf(1));
+    expect(rig.answers[1]).toMatchObject({ refusal: { reason: "no_leader" } });
+    expect(receipts.find(signatureOf(bytesOf(1)), "acme")).not.toBeNull();
+  });
+});
+
+describe("a repetition", () => {
+  it("by another account shares the receipt, and only once it was accepted", () => {
+    const { submit, receipts } = newRig();
+    const signature = signatureOf(bytesOf(1));
+    submit(bytesOf(1), "acme");
+    expect(receipts.find(signature, "other")).toBeNull();
+    submit(bytesOf(1), "other");
+    expect(receipts.find(signature, "other")).toMatchObject({ submissions: 2 });
+  });
+
+  it("with other bytes behind the same signature is no repetition", () => {
+    const { rig, submit } = newRig();
+    submit(bytesOf(1));
+    const forged = Uint8Array.from(bytesOf(1));
+    forged[forged.length - 1] = (forged[forged.length - 1] ?? 0) ^ 1;
+    submit(forged, "other");
+    expect(rig.answers[1]).toMatchObject({ refusal: { reason: "signature_invalid" } });
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it("is sent again once leaders have forgotten the first", () => {
+    const { rig, submit, clock, receipts } = newRig();
+    submit(bytesOf(1));
+    clock.advance(1_999);
+    submit(bytesOf(1));
+    expect(rig.sent).toHaveLength(1);
+    clock.advance(2);
+    submit(bytesOf(1));
+    expect(rig.sent).toHaveLength(2);
+    expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 3 });
+  });
+
+  it("of what a worker still has is sent once, and both are answered", () => {
+    const { rig, submit, decide, pipeline, receipts } = newRig();
+    rig.holds = true;
+    submit(bytesOf(1), "acme");
+    submit(bytesOf(1), "other");
+    expect(rig.answers).toEqual([]);
+    decide();
+    const signature = signatureOf(bytesOf(1));
+    const accepted = { kind: "accepted", signature };
+    expect(rig.answers).toEqual([accepted, accepted]);
+    expect(rig.sent.map(({ id }) => id)).toEqual([1]);
+    expect(receipts.find(signature, "other")).toMatchObject({ submissions: 2 });
+    expect(pipeline.verdicts.accepted).toBe(2);
+  });
+
+  it("of what a worker still has gets its own try when the first found no leader", () => {
+    const { rig, submit, decide } = newRig();
+    rig.holds = true;
+    submit(bytesOf(1));
+    submit(bytesOf(1));
+    const [first, second] = rig.pending.splice(0);
+    if (first === undefined || second === undefined) throw new Error("both should wait");
+    rig.taken = 0;
+    rig.pending.push(first);
+    decide();
+    rig.taken = 1;
+    rig.pending.push(second);
+    decide();
+    expect(rig.answers.map(({ kind }) => kind)).toEqual(["refused", "accepted"]);
+    expect(rig.sent.map(({ id }) => id)).toEqual([2]);
+  });
+});
+
+describe("verdicts", () => {
+  it("are counted by fault, each once", () => {
+    const { submit, pipeline } = newRig();
+    submit(bytesOf(1));
+    submit(bytesOf(1));
+    submit(bytesOf(2, 999));
+    submit(new Uint8Array(0));
+    submit(bytesOf(3).subarray(0, 100));
+    const forged = Uint8Array.from(bytesOf(4));
+    forged[3] = (forged[3] ?? 0) ^ 1;
+    submit(forged);
+    const { accepted, faults } = pipeline.verdicts;
+    expect(accepted).toBe(1);
+    expect(faults.reduce((sum, count) => sum + count, 0)).toBe(4);
+    expect(faults[FAULT.empty]).toBe(1);
+    expect(faults[FAULT.truncated]).toBe(1);
+    expect(faults[FAULT.signature_wrong]).toBe(1);
+  });
+
+  it("of a stage that is full or dead become overloaded and internal", () => {
+    const { rig, submit, decide, pipeline } = newRig();
+    rig.holds = true;
+    submit(bytesOf(1));
+    decide({ kind: "refused", fault: FAULT.ring_full, found: 4, needed: 4 });
+    submit(bytesOf(1));
+    decide({ kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 });
+    expect(rig.answers).toMatchObject([
+      { refusal: { reason: "overloaded" } },
+      { refusal: { reason: "internal" } },
+    ]);
+    expect(pipeline.verdicts.faults[FAULT.ring_full]).toBe(1);
+    expect(rig.sent).toEqual([]);
+  });
+});

@@ -1,0 +1,155 @@
+import { describe, expect, it } from "vitest";
+import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import { LeaderConnection } from "../../src/sandbox/leader-connection.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
+import {
+  anonymousConfig,
+  CLIENT,
+  clientConfig,
+  endOf,
+  exchange,
+  memorySocket,
+  newClient,
+  newServer,
+} from "../support/quic-memory.ts";
+
+const FIRST = 2;
+const SECOND = 6;
+
+/** A leader's connection and a bare client, joined by hand; `meet` carries what both have. */
+function setup(config = clientConfig()) {
+  const { socket, take } = memorySocket();
+  const seen = { established: 0, invalid: 0, stalled: false };
+  const received: { bytes: string; peer: Uint8Array | null }[] = [];
+  const connection = new LeaderConnection(newServer(), CLIENT, socket, {
+    established: () => {
+      seen.established += 1;
+    },
+    transaction: (bytes, peer) => {
+      received.push({ bytes: Buffer.from(bytes).toString(), peer });
+    },
+    invalidStream: () => {
+      seen.invalid += 1;
+    },
+    stalled: () => seen.stalled,
+  });
+  const client = newClient(config);
+  const wire = endOf(client, CLIENT);
+  const leader = { take, receive: (bytes: Uint8Array) => connection.receive(bytes) };
+  const meet = (): void => exchange(wire, leader);
+  const write = (stream: number, text: string, ended: boolean): void => {
+    const bytes = Buffer.from(text);
+    expect(client.streamSend(stream, bytes, ended)).toBe(bytes.length);
+    meet();
+  };
+  return { connection, client, wire, meet, write, seen, received };
+}
+
+function established() {
+  const rig = setup();
+  rig.meet();
+  expect(rig.connection.established).toBe(true);
+  return rig;
+}
+
+describe("a leader's connection", () => {
+  it("tells of its handshake once, and hands on transactions with the client's key", () => {
+    const identity = freshIdentity();
+    const { meet, write, seen, received } = setup(clientConfig(identity));
+    expect(seen.established).toBe(0);
+    meet();
+    write(FIRST, "one", true);
+    write(SECOND, "two", true);
+    expect(seen.established).toBe(1);
+    expect(received).toEqual([
+      { bytes: "one", peer: identity.publicKey },
+      { bytes: "two", peer: identity.publicKey },
+    ]);
+  });
+
+  it("joins the pieces of a stream, and keeps streams apart", () => {
+    const { write, received } = established();
+    write(FIRST, "on", false);
+    write(SECOND, "t", false);
+    write(SECOND, "wo", true);
+    expect(received.map(({ bytes }) => bytes)).toEqual(["two"]);
+    write(FIRST, "e", true);
+    expect(received.map(({ bytes }) => bytes)).toEqual(["two", "one"]);
+  });
+
+  it("takes the largest transaction, and closes with code 5 above it", () => {
+    const { client, write, meet, seen, received, connection } = established();
+    write(FIRST, "x".repeat(V1_TRANSACTION_BYTES_MAX), true);
+    expect(received[0]?.bytes).toHaveLength(V1_TRANSACTION_BYTES_MAX);
+    client.streamSend(SECOND, Buffer.alloc(V1_TRANSACTION_BYTES_MAX), false);
+    meet();
+    expect(connection.over).toBe(false);
+    client.streamSend(SECOND, Buffer.alloc(1), true);
+    meet();
+    expect(client.peerError()).toMatchObject({ isApp: true, errorCode: 5 });
+    expect([seen.invalid, connection.over, received.length]).toEqual([1, true, 1]);
+  });
+
+  it("closes with code 5 on a stream without a byte", () => {
+    const { client, write, seen, received } = established();
+    write(FIRST, "", true);
+    expect(client.peerError()).toMatchObject({ isApp: true, errorCode: 5 });
+    expect([seen.invalid, received]).toEqual([1, []]);
+  });
+
+  it("leaves streams unread while the leader is stalled", () => {
+    const { connection, meet, write, seen, received } = established();
+    seen.stalled = true;
+    write(FIRST, "one", true);
+    connection.read();
+    expect(received).toEqual([]);
+    seen.stalled = false;
+    connection.read();
+    meet();
+    expect(received.map(({ bytes }) => bytes)).toEqual(["one"]);
+  });
+
+  it("closes with the code and the words it is given, and reads nothing after", () => {
+    const { connection, client, wire, meet, seen, received } = established();
+    client.streamSend(FIRST, Buffer.from("late"), true);
+    const late = wire.take();
+    connection.close(4, "too_many");
+    connection.close(1, "again");
+    for (const datagram of late) connection.receive(datagram);
+    connection.read();
+    meet();
+    expect(client.peerError()).toMatchObject({ isApp: true, errorCode: 4 });
+    expect(Buffer.from(client.peerError()?.reason ?? []).toString()).toBe("too_many");
+    expect([connection.over, connection.sweep(), received]).toEqual([true, -1, []]);
+    expect(seen.invalid).toBe(0);
+  });
+
+  it("refuses its client's first datagram when told to", () => {
+    const { connection, client, wire, meet, seen } = setup();
+    connection.refuseAfterFirst();
+    for (const datagram of wire.take()) connection.receive(datagram);
+    expect([connection.over, connection.sweep()]).toEqual([true, -1]);
+    meet();
+    expect([client.isEstablished(), seen.established]).toEqual([false, 0]);
+  });
+
+  it("is over when its client closes, and when that shows no certificate", () => {
+    const { connection, client, meet } = established();
+    expect(connection.sweep()).toBeGreaterThanOrEqual(0);
+    client.close(true, 0, new Uint8Array(0));
+    meet();
+    expect([connection.over, connection.sweep()]).toEqual([true, -1]);
+
+    const nobody = setup(anonymousConfig());
+    nobody.meet();
+    expect([nobody.connection.over, nobody.seen.established]).toEqual([true, 0]);
+  });
+
+  it("bears datagrams that are not QUIC", () => {
+    const { connection, meet, write, received } = established();
+    for (let size = 1; size < 64; size += 1) connection.receive(new Uint8Array(size).fill(size));
+    meet();
+    if (!connection.over) write(FIRST, "one", true);
+    expect([connection.over, received.length]).toEqual([false, 1]);
+  });
+});

@@ -1,0 +1,148 @@
+import { readdirSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { afterEach, describe, expect, it } from "vitest";
+import { encodeKey, encodeSignature } from "../../src/core/encoding.ts";
+import { SetupError } from "../../src/core/errors.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { ENGINE, SILENT } from "../support/flow.ts";
+import { until } from "../support/wait.ts";
+
+const BASE = { port: 0, log: SILENT, edge: { send: { engine: ENGINE } } };
+
+const running: Sandbox[] = [];
+afterEach(async () => {
+  for (const sandbox of running.splice(0)) await sandbox.stop();
+});
+
+async function start(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { edge, ...rest } = options;
+  const sandbox = await startSandbox({ ...BASE, ...rest, edge: { ...BASE.edge, ...edge } });
+  running.push(sandbox);
+  return sandbox;
+}
+
+async function send(sandbox: Sandbox, bytes: Uint8Array): Promise<Response> {
+  return await fetch(`${sandbox.url}/api/v1/sendRawTransaction`, {
+    method: "POST",
+    headers: { "api-x-token": sandbox.key },
+    body: Uint8Array.from(bytes),
+  });
+}
+
+const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith("touchdown-sandbox-"));
+
+describe("the sandbox", () => {
+  it("is ready once it has started", async () => {
+    const sandbox = await start();
+    expect(sandbox.edge.readiness().ok).toBe(true);
+    expect((await fetch(`${sandbox.adminUrl}/readyz`)).status).toBe(200);
+    expect(sandbox.leaders).toHaveLength(4);
+  });
+
+  it("lands and executes the transaction that it offers", async () => {
+    const told: string[] = [];
+    const sandbox = await start({ tell: (line) => told.push(line) });
+    const before = sandbox.cluster.balance(sandbox.tipAccount);
+    const bytes = sandbox.transaction();
+    const signature = encodeSignature(bytes, 1);
+    expect(await (await send(sandbox, bytes)).json()).toEqual({ success: true, signature });
+    await until("its landing", () => sandbox.cluster.statusOf(signature) !== null);
+    expect(sandbox.cluster.statusOf(signature)).toMatchObject({ signature, err: null });
+    if (sandbox.cluster.executes) {
+      expect(sandbox.cluster.balance(sandbox.tipAccount) - before).toBe(1_000_001n);
+    }
+    expect(told).toEqual([expect.stringMatching(new RegExp(`^${signature} landed in slot \\d+$`))]);
+  });
+
+  it("offers another transaction each time, and all of them land", async () => {
+    const sandbox = await start();
+    const all = Array.from({ length: 5 }, () => sandbox.transaction());
+    const signatures = all.map((bytes) => encodeSignature(bytes, 1));
+    expect(new Set(signatures).size).toBe(5);
+    for (const bytes of all) expect((await send(sandbox, bytes)).status).toBe(200);
+    await until("their landings", () =>
+      signatures.every((signature) => sandbox.cluster.statusOf(signature)?.err === null),
+    );
+  });
+
+  it("tells every address, the key and the tip account, and the key nowhere else", async () => {
+    const sandbox = await start();
+    const text = sandbox.lines.join("\n");
+    const { url, adminUrl, key, tipAccount } = sandbox;
+    for (const fact of [url, adminUrl, key, tipAccount]) expect(text).toContain(fact);
+    expect(text).toMatch(/cluster RPC +http:\/\/127\.0\.0\.1:\d+ +ws:\/\/127\.0\.0\.1:\d+/);
+    expect(text).toMatch(/leaders +(127\.0\.0\.1:\d+ *){4}/);
+    for (const path of ["/metrics", "/leaders", "/readyz"]) {
+      expect(await (await fetch(adminUrl + path)).text()).not.toContain(key);
+    }
+  });
+
+  it("draws keys, payer and tip account afresh", async () => {
+    const [one, other] = [await start(), await start()];
+    expect(one.key).not.toBe(other.key);
+    expect(one.tipAccount).not.toBe(other.tipAccount);
+    expect(encodeKey(one.payer.publicKey)).not.toBe(encodeKey(other.payer.publicKey));
+    expect((await send(one, one.transaction())).status).toBe(200);
+    const elsewhere = await fetch(`${other.url}/api/v1/sendRawTransaction`, {
+      method: "POST",
+      headers: { "api-x-token": one.key },
+      body: "x",
+    });
+    expect(elsewhere.status).toBe(401);
+  });
+
+  it("takes keys of the edge's configuration over its own", async () => {
+    const sandbox = await start({
+      leaderCount: 1,
+      edge: { region: "elsewhere", tip: { lamports_min: 5_000_000 } },
+    });
+    expect(sandbox.leaders).toHaveLength(1);
+    const about = await (await fetch(sandbox.url)).json();
+    expect(about).toMatchObject({ region: "elsewhere" });
+    const tip = await (await fetch(`${sandbox.url}/api/v1/tip`)).json();
+    expect(tip).toEqual({ accounts: [sandbox.tipAccount], lamportsMin: 5_000_000 });
+  });
+
+  it("refuses a wrong key of the configuration and leaves nothing behind", async () => {
+    const before = folders();
+    const starting = startSandbox({ ...BASE, edge: { http: { listne: "x" } } });
+    await expect(starting).rejects.toThrow(/http\.listne/);
+    await expect(starting).rejects.toBeInstanceOf(SetupError);
+    expect(folders().filter((name) => !before.includes(name))).toEqual([]);
+  });
+
+  it("refuses a port that was asked for and is taken", async () => {
+    const first = await start();
+    const port = Number(new URL(first.url).port);
+    const starting = startSandbox({ ...BASE, port });
+    await expect(starting).rejects.toThrow(`127.0.0.1:${port}`);
+    expect((await send(first, first.transaction())).status).toBe(200);
+  });
+
+  it("moves to a free port when none was asked for and the usual one is taken", async () => {
+    const usual = createServer();
+    // Where something else has the port already, that will do as well.
+    await new Promise<void>((resolve) => {
+      usual.once("error", () => resolve());
+      usual.listen(8080, "127.0.0.1", resolve);
+    });
+    const sandbox = await startSandbox({ log: SILENT, edge: BASE.edge });
+    running.push(sandbox);
+    expect(sandbox.url).not.toBe("http://127.0.0.1:8080");
+    expect((await send(sandbox, sandbox.transaction())).status).toBe(200);
+    await new Promise((resolve) => usual.close(resolve));
+  });
+
+  it("ends everything when it is stopped, once or twice", async () => {
+    const before = folders();
+    const sandbox = await startSandbox(BASE);
+    expect(folders().length).toBeGreaterThan(0);
+    await sandbox.stop();
+    await sandbox.stop();
+    await expect(fetch(sandbox.url)).rejects.toThrow();
+    await expect(fetch(`${sandbox.adminUrl}/livez`)).rejects.toThrow();
+    for (const leader of sandbox.leaders) expect(leader.connectionCount).toBe(0);
+    expect(folders().filter((name) => !before.includes(name))).toEqual([]);
+  });
+});

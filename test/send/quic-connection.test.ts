@@ -1,0 +1,287 @@
+import { describe, expect, it } from "vitest";
+import { QuicConnection } from "../../src/send/quic-connection.ts";
+import { type QuicheConnection, quiche } from "../../src/send/quiche.ts";
+import {
+  ACKED,
+  BLOCKED,
+  CLOSED,
+  type Ending,
+  FLYING,
+  STOPPED,
+  TOO_LARGE,
+} from "../../src/send/transport.ts";
+import {
+  CLIENT,
+  clientConfig,
+  endOf,
+  exchange,
+  LEADER,
+  memorySocket,
+  newClient,
+  newServer,
+} from "../support/quic-memory.ts";
+import { stub } from "../support/stub.ts";
+
+const ADDRESS = { family: 4, ...LEADER } as const;
+const BYTES = Buffer.from("a transaction");
+
+/** A connection over this quiche connection, with a record of what it told. */
+function connectionOver(raw: QuicheConnection) {
+  const { socket, take } = memorySocket(CLIENT);
+  const told = { progress: 0, touched: 0, gone: 0 };
+  const endings: Ending[] = [];
+  const connection = new QuicConnection(
+    7,
+    raw,
+    ADDRESS,
+    socket,
+    {
+      progress: () => {
+        told.progress += 1;
+      },
+      ended: (ending) => void endings.push(ending),
+    },
+    {
+      touched: () => {
+        told.touched += 1;
+      },
+      gone: () => {
+        told.gone += 1;
+      },
+    },
+  );
+  return { connection, take, told, endings };
+}
+
+/** A connection and a leader's bare side that are joined by hand. */
+function setup({ streams = 128, streamBytes = 4096 } = {}) {
+  const rig = connectionOver(newClient(clientConfig()));
+  const { connection, take } = rig;
+  const server = newServer(streams, streamBytes);
+  const wire = endOf(server, LEADER);
+  const own = { take, receive: (bytes: Uint8Array) => connection.receive(bytes) };
+  const meet = (): void => exchange(own, wire);
+  return { ...rig, server, wire, meet };
+}
+
+function established(options: Parameters<typeof setup>[0] = {}) {
+  const rig = setup(options);
+  rig.connection.open();
+  rig.meet();
+  expect([rig.connection.established, rig.connection.admitted]).toEqual([true, true]);
+  return rig;
+}
+
+/** Reads a stream of the leader's side to its end: its bytes, and whether it did end. */
+function readAll(server: QuicheConnection, stream: number): { bytes: string; ended: boolean } {
+  const chunk = new Uint8Array(8192);
+  const [size, ended] = server.streamRecv(stream, chunk) ?? [0, false];
+  return { bytes: Buffer.from(chunk.subarray(0, size)).toString(), ended };
+}
+
+const broken = (): never => {
+  throw new Error("the binding's fault");
+};
+
+/** A connection past its handshake over a binding that the test decides about. */
+function stubbed(changes: Partial<QuicheConnection>) {
+  const closes: (readonly [boolean, number])[] = [];
+  const raw = stub<QuicheConnection>({
+    recv: (bytes) => bytes.length,
+    isDraining: () => false,
+    isEstablished: () => true,
+    stats: () => stub<ReturnType<QuicheConnection["stats"]>>({ peerInitialMaxStreamDataUni: 100 }),
+    pathStats: () => [],
+    peerStreamsLeftUni: () => 1,
+    streamPriority: () => {},
+    streamCapacity: () => 1_000,
+    streamSend: (_stream, bytes) => bytes.length,
+    sendAckEliciting: () => {},
+    send: () => null,
+    close: (app, code) => void closes.push([app, code]),
+  });
+  const rig = connectionOver(raw);
+  rig.connection.receive(BYTES);
+  expect(rig.connection.admitted).toBe(true);
+  Object.assign(raw, changes);
+  return { ...rig, closes };
+}
+
+describe("a connection's handshake", () => {
+  it("begins with the first datagram when it is opened, and takes nothing before its end", () => {
+    const { connection, take, meet, told } = setup();
+    expect(take()).toEqual([]);
+    connection.open();
+    expect(connection.send(BYTES)).toBe(CLOSED);
+    expect([connection.established, connection.admitted]).toEqual([false, false]);
+    meet();
+    expect([connection.established, connection.admitted]).toEqual([true, true]);
+    expect(told.progress).toBeGreaterThan(0);
+    expect(told.touched).toBeGreaterThan(0);
+  });
+
+  it("admits to nothing where the leader grants no stream", () => {
+    const { connection, meet } = setup({ streams: 0 });
+    connection.open();
+    meet();
+    expect([connection.established, connection.admitted]).toEqual([true, false]);
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+  });
+});
+
+describe("a connection's send", () => {
+  it("puts each transaction on a stream of its own, ended, in one datagram of its own", () => {
+    const { connection, server, take, wire } = established();
+    const streams = [connection.send(BYTES), connection.send(BYTES), connection.send(BYTES)];
+    expect(streams).toEqual([2, 6, 10]);
+    const datagrams = take();
+    expect(datagrams).toHaveLength(3);
+    for (const datagram of datagrams) wire.receive(datagram);
+    for (const stream of streams) {
+      expect(readAll(server, stream)).toEqual({ bytes: "a transaction", ended: true });
+    }
+  });
+
+  it("takes what fits a stream of this leader, and refuses one byte more for good", () => {
+    const { connection, server, meet } = established({ streamBytes: 100 });
+    expect(connection.send(new Uint8Array(101))).toBe(TOO_LARGE);
+    const stream = connection.send(new Uint8Array(100));
+    meet();
+    expect([stream, readAll(server, stream).ended]).toEqual([2, true]);
+  });
+
+  it("is blocked without a granted stream, writes nothing then, and goes on when renewed", () => {
+    const { connection, server, take, meet, told } = established({ streams: 2 });
+    expect([connection.send(BYTES), connection.send(BYTES)]).toEqual([2, 6]);
+    meet();
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+    expect(take()).toEqual([]);
+    const before = told.progress;
+    for (const stream of [2, 6]) readAll(server, stream);
+    meet();
+    expect(told.progress).toBeGreaterThan(before);
+    expect(connection.send(BYTES)).toBe(10);
+  });
+
+  it("is blocked before it would leave a transaction half written", () => {
+    const { connection, server, meet } = established();
+    const sent: number[] = [];
+    // The leader is silent, so the congestion window fills.
+    let answer = connection.send(new Uint8Array(1232));
+    for (; answer >= 0; answer = connection.send(new Uint8Array(1232))) sent.push(answer);
+    expect(answer).toBe(BLOCKED);
+    expect(sent.length).toBeGreaterThan(5);
+    expect(sent.length).toBeLessThan(128);
+    meet();
+    expect(sent.map((stream) => readAll(server, stream).ended)).toEqual(sent.map(() => true));
+    expect(connection.send(BYTES)).toBeGreaterThan(0);
+  });
+});
+
+describe("a connection's room", () => {
+  it("is what quiche tells less what datagrams add, which it counts with the next one in", () => {
+    const { connection } = stubbed({ streamCapacity: () => 99 });
+    const half = new Uint8Array(40);
+    expect(connection.send(new Uint8Array(48))).toBe(BLOCKED);
+    expect([connection.send(half), connection.send(half)]).toEqual([2, BLOCKED]);
+    connection.receive(BYTES);
+    expect(connection.send(half)).toBe(6);
+  });
+
+  it("is enough when it is all that a stream may hold", () => {
+    const { connection } = stubbed({ streamCapacity: () => 100 });
+    expect([1, 2, 3].map(() => connection.send(new Uint8Array(100)))).toEqual([2, 6, 10]);
+  });
+});
+
+describe("a stream's fate", () => {
+  it("is open until the leader acknowledged all of it", () => {
+    const { connection, meet } = established();
+    const stream = connection.send(BYTES);
+    expect(connection.fate(stream)).toBe(FLYING);
+    meet();
+    expect(connection.fate(stream)).toBe(ACKED);
+  });
+
+  it("is told once as stopped when the leader refused it", () => {
+    const { connection, server, take, wire, told } = established();
+    // Two datagrams, of which one comes in: a stream that is whole is past being refused.
+    const stream = connection.send(new Uint8Array(2_000));
+    const [first = BYTES, ...others] = take();
+    expect(others).toHaveLength(1);
+    wire.receive(first);
+    for (const datagram of wire.take()) connection.receive(datagram);
+    expect(connection.fate(stream)).toBe(FLYING);
+    server.streamShutdown(stream, quiche.Shutdown.Read, 9);
+    for (const datagram of wire.take()) connection.receive(datagram);
+    const before = told.progress;
+    connection.sweep();
+    expect(told.progress).toBe(before + 1);
+    expect(connection.fate(stream)).toBe(STOPPED);
+    expect(connection.fate(stream)).not.toBe(STOPPED);
+  });
+});
+
+describe("a connection's end", () => {
+  it.each([
+    [true, "app", 2],
+    [false, "transport", 2],
+  ] as const)("by the leader (application: %s) is told once with its code", (isApp, kind, code) => {
+    const { connection, server, meet, told, endings } = established();
+    const stream = connection.send(BYTES);
+    server.close(isApp, code, new Uint8Array(0));
+    meet();
+    expect(endings).toEqual([{ kind, code }]);
+    connection.ping();
+    connection.close();
+    expect([connection.send(BYTES), connection.fate(stream)]).toEqual([CLOSED, FLYING]);
+    expect([connection.sweep(), endings.length, told.gone]).toEqual([-1, 1, 1]);
+  });
+
+  it("is not told when it is ours; the leader hears of code 0", () => {
+    const { connection, server, meet, told, endings } = established();
+    connection.close();
+    connection.close();
+    meet();
+    expect(server.peerError()).toMatchObject({ isApp: true, errorCode: 0 });
+    expect([endings, told.gone]).toEqual([[], 1]);
+  });
+});
+
+describe("a ping", () => {
+  it("makes the leader answer", () => {
+    const { connection, take, wire } = established();
+    connection.ping();
+    const datagrams = take();
+    expect(datagrams.length).toBeGreaterThan(0);
+    for (const datagram of datagrams) wire.receive(datagram);
+    expect(wire.take().length).toBeGreaterThan(0);
+  });
+});
+
+describe("a fault of the binding", () => {
+  it.each<readonly [string, Partial<QuicheConnection>]>([
+    ["opening a stream", { streamPriority: broken }],
+    ["asking for its room", { streamCapacity: broken }],
+    ["writing to it", { streamSend: broken }],
+    ["writing less than there was room for", { streamSend: () => 1 }],
+    ["making a datagram", { send: broken }],
+  ])("when %s ends the connection as a local one, and the leader is told", (_, fault) => {
+    const { connection, closes, endings, told } = stubbed(fault);
+    expect(connection.send(BYTES)).toBe(CLOSED);
+    expect(endings).toEqual([{ kind: "local", code: 0 }]);
+    // RFC 9000 section 20.1: INTERNAL_ERROR.
+    expect([closes, told.gone]).toEqual([[[false, 1]], 1]);
+  });
+
+  it("when reading a datagram or pinging does so too, and nothing is thrown", () => {
+    const reading = stubbed({ recv: broken, streamFinished: broken });
+    reading.connection.receive(BYTES);
+    const pinging = stubbed({ sendAckEliciting: broken, close: broken });
+    pinging.connection.ping();
+    for (const { endings } of [reading, pinging]) {
+      expect(endings).toEqual([{ kind: "local", code: 0 }]);
+    }
+    expect(reading.connection.fate(2)).toBe(FLYING);
+  });
+});

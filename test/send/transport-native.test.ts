@@ -1,0 +1,243 @@
+import { describe, expect, it } from "vitest";
+import type { NativeSending } from "../../src/native/contract.ts";
+import { identityOfSeed } from "../../src/send/identity.ts";
+import {
+  ACKED,
+  BLOCKED,
+  CLOSED,
+  DROPPED,
+  type Ending,
+  FLYING,
+  STOPPED,
+  TOO_LARGE,
+  WAITING,
+} from "../../src/send/transport.ts";
+import { createNativeTransport } from "../../src/send/transport-native.ts";
+
+const BYTES = Uint8Array.of(1, 2, 3);
+const PEER = 7;
+
+/** Kinds of records, as `native/src/outcomes.rs` numbers them. */
+const KIND = { sent: 1, acked: 2, failed: 3, dropped: 4, connected: 5, admitted: 6, closed: 7 };
+
+interface News {
+  readonly kind: keyof typeof KIND;
+  readonly tag?: number;
+  readonly reason?: number;
+  readonly rttUs?: number;
+  readonly detail?: number;
+  readonly peer?: number;
+}
+
+/** An addon that records what it is asked, answers as told, and tells what the test says. */
+class FakeNative implements NativeSending {
+  startAnswer = 0;
+  openAnswer = PEER;
+  sendAnswer = 1;
+  readonly sent: { readonly copies: number[]; readonly bytes: Uint8Array; ttlMs: number }[] = [];
+  readonly closed: number[] = [];
+  stops = 0;
+  #records: News[] = [];
+  #wake: () => void = () => {};
+
+  engineStart(_: unknown, wake: () => void): number {
+    this.#wake = wake;
+    return this.startAnswer;
+  }
+  engineStop(): number {
+    this.stops += 1;
+    return 0;
+  }
+  engineCounters(): number {
+    return 0;
+  }
+  identitySet(): number {
+    return 0;
+  }
+  peerOpen(): number {
+    return this.openAnswer;
+  }
+  peerClose(peer: number): number {
+    this.closed.push(peer);
+    return 0;
+  }
+  peerFigures(): number {
+    return 0;
+  }
+  txSend(copies: Uint32Array, bytes: Uint8Array, _: number, ttlMs: number): number {
+    this.sent.push({ copies: [...copies], bytes: Uint8Array.from(bytes), ttlMs });
+    return this.sendAnswer;
+  }
+  outcomesDrain(out: Float64Array): number {
+    const batch = this.#records.splice(0, Math.floor(out.length / 8));
+    for (const [index, news] of batch.entries()) {
+      const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = news;
+      out.set([KIND[kind], tag, peer, tag, reason, 5, rttUs, detail], index * 8);
+    }
+    return batch.length;
+  }
+
+  tell(...news: News[]): void {
+    this.#records.push(...news);
+    this.#wake();
+  }
+}
+
+async function scene() {
+  const native = new FakeNative();
+  const transport = createNativeTransport(
+    {
+      native,
+      identity: identityOfSeed(new Uint8Array(32).fill(5)),
+      log: { info() {}, warn() {}, error() {} },
+    },
+    {
+      binds: ["127.0.0.1:0"],
+      idleTimeoutMs: 10_000,
+      keepAliveMs: 1_000,
+      admissionTimeoutMs: 5_000,
+      queuePerPeer: 16,
+      copyTtlMs: 800,
+    },
+  );
+  await transport.start();
+  const told: (Ending | "progress")[] = [];
+  const connection = transport.connect("127.0.0.1:8009", {
+    progress: () => told.push("progress"),
+    ended: (ending) => told.push(ending),
+  });
+  if (connection === null) throw new Error("no connection");
+  return { native, transport, connection, told };
+}
+
+async function admitted() {
+  const parts = await scene();
+  parts.native.tell({ kind: "connected" }, { kind: "admitted", rttUs: 900 });
+  parts.told.length = 0;
+  return parts;
+}
+
+describe("a connection of the native engine", () => {
+  it("takes nothing before the leader has granted a stream", async () => {
+    const { native, connection, told } = await scene();
+    expect([connection.established, connection.send(BYTES)]).toEqual([false, BLOCKED]);
+    native.tell({ kind: "connected" });
+    expect([connection.established, connection.admitted]).toEqual([true, false]);
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+    native.tell({ kind: "admitted", rttUs: 900 });
+    expect([connection.admitted, connection.rttUs]).toEqual([true, 900]);
+    expect(told).toEqual(["progress", "progress"]);
+    expect(native.sent).toHaveLength(0);
+  });
+
+  it("hands a copy to its peer with a tag of its own and the time it may wait", async () => {
+    const { native, connection } = await admitted();
+    const streams = [connection.send(BYTES), connection.send(BYTES)];
+    expect(new Set(streams).size).toBe(2);
+    expect(native.sent.map(({ copies }) => copies)).toEqual(streams.map((tag) => [PEER, tag]));
+    expect(native.sent[0]).toMatchObject({ bytes: BYTES, ttlMs: 800 });
+  });
+
+  it("refuses by itself what no leader takes", async () => {
+    const { native, connection } = await admitted();
+    expect(connection.send(new Uint8Array(0))).toBe(TOO_LARGE);
+    expect(connection.send(new Uint8Array(4097))).toBe(TOO_LARGE);
+    expect(connection.send(new Uint8Array(4096))).toBeGreaterThan(0);
+    expect(native.sent).toHaveLength(1);
+  });
+
+  it("is blocked when the engine takes nothing", async () => {
+    const { native, connection } = await admitted();
+    native.sendAnswer = 0;
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+  });
+});
+
+describe("a copy's fate with the native engine", () => {
+  it("is told once it is acknowledged or refused by the leader, then forgotten", async () => {
+    const { native, connection, told } = await admitted();
+    const [first, second] = [connection.send(BYTES), connection.send(BYTES)];
+    expect([connection.fate(first), connection.fate(second)]).toEqual([FLYING, FLYING]);
+    native.tell({ kind: "acked", tag: first }, { kind: "failed", tag: second, reason: 6 });
+    expect(told).toEqual(["progress"]);
+    expect([connection.fate(first), connection.fate(second)]).toEqual([ACKED, STOPPED]);
+    expect(connection.fate(first)).toBe(STOPPED);
+  });
+
+  it("is to wait until the engine says that it is on the wire", async () => {
+    const { native, connection, told } = await admitted();
+    native.sendAnswer = 1 << 16;
+    const stream = connection.send(BYTES);
+    expect(connection.fate(stream)).toBe(WAITING);
+    native.tell({ kind: "sent", tag: stream });
+    expect([connection.fate(stream), told]).toEqual([FLYING, ["progress"]]);
+  });
+
+  it("is to be dropped with the engine's reason when it waited in vain", async () => {
+    const { native, connection } = await admitted();
+    native.sendAnswer = 1 << 16;
+    const stream = connection.send(BYTES);
+    native.tell({ kind: "dropped", tag: stream, reason: 3 });
+    expect(connection.fate(stream)).toBe(DROPPED + 2);
+  });
+
+  it("stays open when the connection is what failed, for its end to settle", async () => {
+    const { native, connection } = await admitted();
+    const stream = connection.send(BYTES);
+    native.tell({ kind: "failed", tag: stream, reason: 5 });
+    expect(connection.fate(stream)).toBe(FLYING);
+  });
+});
+
+describe("the end of a native connection", () => {
+  it.each([
+    ["the leader's code", 2, 4, { kind: "app", code: 4 }],
+    ["a transport code", 3, 2, { kind: "transport", code: 2 }],
+    ["silence", 5, 0, { kind: "silence", code: 0 }],
+    ["a handshake that took too long", 8, 0, { kind: "silence", code: 0 }],
+    ["our own bug", 9, 0, { kind: "local", code: 0 }],
+  ])("is told as %s, after the news before it", async (_, reason, detail, ending) => {
+    const { native, connection, told } = await admitted();
+    const stream = connection.send(BYTES);
+    native.tell({ kind: "acked", tag: stream }, { kind: "closed", reason, detail });
+    expect(told).toEqual(["progress", ending]);
+    expect(connection.send(BYTES)).toBe(CLOSED);
+    native.tell({ kind: "closed", reason, detail });
+    expect(told).toHaveLength(2);
+  });
+
+  it("is silent when this side closed it", async () => {
+    const { native, connection, told } = await admitted();
+    connection.close();
+    connection.close();
+    native.tell({ kind: "closed", reason: 1 });
+    expect([native.closed, told]).toEqual([[PEER], []]);
+  });
+});
+
+describe("the native transport", () => {
+  it("drains batches larger than one call takes, and ignores peers it does not know", async () => {
+    const { native, transport, connection } = await admitted();
+    const strangers = Array.from({ length: 1_000 }, () => ({ kind: "acked", peer: 99 }) as const);
+    const stream = connection.send(BYTES);
+    native.tell(...strangers, { kind: "acked", tag: stream });
+    expect(connection.fate(stream)).toBe(ACKED);
+    expect(transport.counters["recordsDrained"]).toBe(1_003);
+  });
+
+  it("says with a null that an address is none, and counts it", async () => {
+    const { native, transport } = await scene();
+    native.openAnswer = -20;
+    expect(transport.connect("nowhere", { progress() {}, ended() {} })).toBeNull();
+    expect(transport.counters["connectErrors"]).toBe(1);
+  });
+
+  it("refuses to start when the engine does, and stops once", async () => {
+    const { native, transport } = await scene();
+    await transport.stop();
+    await transport.stop();
+    expect(native.stops).toBe(1);
+    native.startAnswer = -12;
+    await expect(transport.start()).rejects.toThrow("-12");
+  });
+});

@@ -1,0 +1,200 @@
+/**
+ * An edge as the process that an operator runs, and a simulated cluster in this process for it to
+ * send to. All that it prints is kept.
+ */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/core/clock.ts";
+import { encodeKey } from "../../src/core/encoding.ts";
+import { createSimulatedCluster, type SimulatedCluster } from "../../src/sandbox/cluster.ts";
+import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
+import { ENGINE, keysToml, untilAnswer, WIDE_KEY } from "./flow.ts";
+import { type Family, parsePrometheus } from "./prometheus.ts";
+import { type BuiltTransaction, buildTransaction, memo, newKeypair } from "./transactions.ts";
+import { until } from "./wait.ts";
+
+export const MAIN = join(import.meta.dirname, "../../dist/main.js");
+
+export interface Network {
+  readonly cluster: SimulatedCluster;
+  readonly leaders: readonly SimulatedLeader[];
+  readonly rpcUrl: string;
+  readonly wsUrl: string;
+  /** Base58. */
+  readonly tipAccount: string;
+  copiesOf(bytes: Uint8Array): number;
+  /** A tipped transaction, another one at each call. */
+  tipped(): BuiltTransaction;
+  stop(): Promise<void>;
+}
+
+/** A cluster whose leaders listen, with the RPC up unless told otherwise. */
+export async function startNetwork(leaderCount = 2): Promise<Network> {
+  const clock = systemClock;
+  const received: Buffer[] = [];
+  const leaders: SimulatedLeader[] = [];
+  const contacts: { readonly identity: string; readonly address: string }[] = [];
+  for (let index = 0; index < leaderCount; index += 1) {
+    const identity = freshIdentity();
+    const leader = createSimulatedLeader({ clock, identity });
+    const { address } = await leader.start();
+    leader.onTransaction((bytes) => received.push(Buffer.from(bytes)));
+    leaders.push(leader);
+    contacts.push({ identity: encodeKey(identity.publicKey), address });
+  }
+  const cluster = await createSimulatedCluster({ clock, leaders: contacts });
+  const urls = await cluster.start();
+  const tipAccount = newKeypair().address;
+  let made = 0;
+  return {
+    cluster,
+    leaders,
+    ...urls,
+    tipAccount,
+    copiesOf: (bytes) => received.filter((it) => it.equals(bytes)).length,
+    tipped() {
+      made += 1;
+      return buildTransaction({
+        payer: newKeypair(22),
+        tips: [{ to: tipAccount, lamports: 1_000_000 }],
+        extraInstructions: [memo(`process ${made}`)],
+      });
+    },
+    async stop() {
+      await cluster.stop();
+      for (const leader of leaders) await leader.stop();
+    },
+  };
+}
+
+export interface EdgeProcess {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly port: number;
+  readonly adminUrl: string;
+  readonly keysFile: string;
+  /** Everything printed so far, on both streams. */
+  output(): string;
+  /** The exit code, null while it runs. */
+  readonly exitCode: number | null;
+  /** Resolves with the exit code. */
+  readonly exited: Promise<number | null>;
+  /** The status of `/readyz`, with its text. */
+  readyz(): Promise<{ readonly status: number; readonly text: string }>;
+  metrics(): Promise<ReadonlyMap<string, Family>>;
+  post(bytes: Uint8Array, key?: string): Promise<number>;
+  /** Ends it, if it still runs, and removes its files. */
+  remove(): Promise<void>;
+}
+
+export interface EdgeProcessOptions {
+  /** Lines of the configuration after those that every edge here has. */
+  readonly more?: string;
+  /** Lines of the section `[http]`. */
+  readonly http?: string;
+  readonly httpPort?: number;
+  readonly keys?: string;
+}
+
+/** The configuration of an edge of this network; files are in the same folder. */
+function configToml(network: Network, options: EdgeProcessOptions): string {
+  return `
+region = "test"
+[http]
+listen = "127.0.0.1:${options.httpPort ?? 0}"
+${options.http ?? ""}
+[admin]
+listen = "127.0.0.1:0"
+[cluster]
+rpc_url = "${network.rpcUrl}"
+ws_url = "${network.wsUrl}"
+[tip]
+accounts = ["${network.tipAccount}"]
+[accounts]
+keys_file = "keys.toml"
+[send]
+bind = "127.0.0.1:0"
+engine = "${ENGINE}"
+${options.more ?? ""}
+`;
+}
+
+/** The process alone, without waiting for anything but its start. */
+export function spawnEdge(network: Network, options: EdgeProcessOptions = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-process-"));
+  const file = join(folder, "edge.toml");
+  const keysFile = join(folder, "keys.toml");
+  writeFileSync(file, configToml(network, options));
+  writeFileSync(keysFile, options.keys ?? keysToml());
+  const child = spawn(process.execPath, [MAIN, "edge", "--config", file], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  const keep = (data: Buffer): void => {
+    output += data.toString();
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+  const exited = new Promise<number | null>((resolve) => {
+    child.once("close", (code) => resolve(code));
+  });
+  return { child, folder, keysFile, exited, output: () => output };
+}
+
+/** Starts an edge of this network and waits until it listens. */
+export async function startEdgeProcess(
+  network: Network,
+  options: EdgeProcessOptions = {},
+): Promise<EdgeProcess> {
+  const { child, folder, keysFile, exited, output } = spawnEdge(network, options);
+  const listening = () => /HTTP on (\S+), admin on (\S+)/.exec(output());
+  await until("the edge to listen", () => listening() !== null || child.exitCode !== null);
+  const [, http, admin] = listening() ?? [];
+  if (http === undefined) throw new Error(`the edge did not start: ${output()}`);
+  const url = `http://${http}`;
+  const adminUrl = `http://${admin}`;
+  return {
+    child,
+    url,
+    port: Number(new URL(url).port),
+    adminUrl,
+    keysFile,
+    output,
+    get exitCode() {
+      return child.exitCode;
+    },
+    exited,
+    async readyz() {
+      const response = await fetch(`${adminUrl}/readyz`);
+      return { status: response.status, text: await response.text() };
+    },
+    metrics: async () => parsePrometheus(await (await fetch(`${adminUrl}/metrics`)).text()),
+    async post(bytes, key = WIDE_KEY) {
+      const response = await fetch(`${url}/api/v1/sendRawTransaction`, {
+        method: "POST",
+        headers: { "api-x-token": key },
+        body: Uint8Array.from(bytes),
+      });
+      await response.arrayBuffer();
+      return response.status;
+    },
+    async remove() {
+      if (child.exitCode === null) child.kill("SIGKILL");
+      await exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Waits until the edge is ready. */
+export async function untilReady(edge: EdgeProcess): Promise<void> {
+  await untilAnswer(
+    "the edge to be ready",
+    () => edge.readyz(),
+    ({ status }) => status === 200,
+  );
+}

@@ -1,0 +1,205 @@
+/**
+ * A whole edge with simulated leaders on loopback, with keys of its own and a record of what the
+ * leaders received, for the tests of the whole path.
+ */
+
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/core/clock.ts";
+import type { Log } from "../../src/core/log.ts";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { type Family, parsePrometheus, seriesValue } from "./prometheus.ts";
+import { type BuiltTransaction, buildTransaction, memo, newKeypair } from "./transactions.ts";
+
+export const RAW_PATH = "/api/v1/sendRawTransaction";
+export const RPC_PATH = "/api/v1/sendTransaction";
+
+/**
+ * The engine that edges in these tests send with. Several live in this process at a time, which
+ * the portable one allows; `TEST_ENGINE=native npx vitest run test/flow/process.test.ts` takes the
+ * other where each edge has a process of its own.
+ */
+export const ENGINE = process.env["TEST_ENGINE"] ?? "portable";
+
+export const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** A key without a limit that matters. */
+export const WIDE_KEY = "flow-test-key-wide";
+/** The same of another account. */
+export const OTHER_KEY = "flow-test-key-other";
+
+/** A key that lets one request through and then none for a quarter of an hour. */
+export function slowKey(number: number): string {
+  return `flow-test-key-slow-${number}`;
+}
+const SLOW_KEYS = 16;
+/** A key that lets one request through every quarter of a second. */
+export const BRISK_KEY = "flow-test-key-brisk";
+
+/** The text of a keys file with the keys above. */
+export function keysToml(): string {
+  const keys = [
+    keyToml(WIDE_KEY, "acme", "Wide"),
+    keyToml(OTHER_KEY, "other", "Wide"),
+    keyToml(BRISK_KEY, "brisk", "Brisk"),
+    ...Array.from({ length: SLOW_KEYS }, (_, i) => keyToml(slowKey(i), `slow-${i}`, "Slow")),
+  ];
+  const wide = "[plans.Wide]\nrate_per_second = 1_000_000\nburst = 1_000_000\n";
+  const slow = "[plans.Slow]\nrate_per_second = 0.001\nburst = 1\n";
+  const brisk = "[plans.Brisk]\nrate_per_second = 4\nburst = 1\n";
+  return [wide, slow, brisk, ...keys].join("\n");
+}
+
+/** One key as it stands in a keys file. */
+export function keyToml(token: string, account: string, plan: string): string {
+  return `[[keys]]\ntoken = "${token}"\naccount = "${account}"\nplan = "${plan}"\n`;
+}
+
+export interface Received {
+  /** The leader's place in the sandbox. */
+  readonly leader: number;
+  readonly bytes: Buffer;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly statusText: string;
+  readonly retryAfter: string | null;
+  readonly json: Readonly<Record<string, unknown>>;
+}
+
+export interface Flow {
+  readonly sandbox: Sandbox;
+  readonly url: string;
+  /** What the leaders received, in order. */
+  readonly received: Received[];
+  /** How many copies of exactly these bytes the leaders received. */
+  copiesOf(bytes: Uint8Array): number;
+  /** A tipped transaction, another one at each call. */
+  tipped(spec?: Parameters<typeof buildTransaction>[0]): BuiltTransaction;
+  postRaw(bytes: Uint8Array, key?: string): Promise<Answer>;
+  postRpc(params: unknown, key?: string): Promise<Answer>;
+  receipt(signature: string, key?: string): Promise<Answer>;
+  metrics(): Promise<ReadonlyMap<string, Family>>;
+  stop(): Promise<void>;
+}
+
+/** Starts it; `edge` are sections of the configuration over those of the sandbox. */
+export async function startFlow(
+  options: { readonly leaderCount?: number; readonly edge?: Record<string, object> } = {},
+): Promise<Flow> {
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-flow-"));
+  const keysFile = join(folder, "keys.toml");
+  writeFileSync(keysFile, keysToml());
+  const sandbox = await startSandbox({
+    port: 0,
+    log: SILENT,
+    leaderCount: options.leaderCount ?? 4,
+    edge: {
+      ...options.edge,
+      send: { engine: ENGINE, ...options.edge?.["send"] },
+      accounts: { keys_file: keysFile },
+    },
+  });
+  const received: Received[] = [];
+  for (const [leader, { onTransaction }] of bound(sandbox.leaders)) {
+    onTransaction((bytes) => received.push({ leader, bytes: Buffer.from(bytes) }));
+  }
+  const { url, adminUrl } = sandbox;
+  const metrics = async () => parsePrometheus(await (await fetch(`${adminUrl}/metrics`)).text());
+  await untilAnswer("every leader's connection", metrics, (families) => {
+    return seriesValue(families, "touchdown_connections_warm") === sandbox.leaders.length;
+  });
+  let made = 0;
+  return {
+    sandbox,
+    url,
+    received,
+    copiesOf: (bytes) => received.filter((it) => it.bytes.equals(bytes)).length,
+    tipped(spec = {}) {
+      made += 1;
+      return buildTransaction({
+        payer: newKeypair(21),
+        tips: [{ to: sandbox.tipAccount, lamports: 1_000_000 }],
+        extraInstructions: [memo(`${process.pid} ${made}`)],
+        ...spec,
+      });
+    },
+    postRaw: (bytes, key = WIDE_KEY) =>
+      answerOf(
+        fetch(url + RAW_PATH, {
+          method: "POST",
+          headers: { "api-x-token": key },
+          body: Uint8Array.from(bytes),
+        }),
+      ),
+    postRpc: (params, key = WIDE_KEY) =>
+      answerOf(
+        fetch(url + RPC_PATH, {
+          method: "POST",
+          headers: { "api-x-token": key },
+          body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params }),
+        }),
+      ),
+    receipt: (signature, key = WIDE_KEY) =>
+      answerOf(
+        fetch(`${url}/api/v1/transactions/${signature}`, { headers: { "api-x-token": key } }),
+      ),
+    metrics,
+    async stop() {
+      await sandbox.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function bound(leaders: Sandbox["leaders"]) {
+  return leaders.map((leader, index) => {
+    const onTransaction = leader.onTransaction.bind(leader);
+    return [index, { onTransaction }] as const;
+  });
+}
+
+async function answerOf(pending: Promise<Response>): Promise<Answer> {
+  const response = await pending;
+  const { status, statusText } = response;
+  const retryAfter = response.headers.get("retry-after");
+  return { status, statusText, retryAfter, json: JSON.parse(await response.text()) };
+}
+
+/** Asks again and again until the answer satisfies; fails after `deadlineMs` with the last one. */
+export async function untilAnswer<T>(
+  what: string,
+  ask: () => Promise<T>,
+  satisfies: (answer: T) => boolean,
+  deadlineMs = 15_000,
+): Promise<T> {
+  const endNs = systemClock.nowNs() + deadlineMs * 1e6;
+  for (;;) {
+    const answer = await ask();
+    if (satisfies(answer)) return answer;
+    if (systemClock.nowNs() > endNs) {
+      throw new Error(`waited in vain: ${what}; last: ${JSON.stringify(answer)}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+export interface Finished {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a program to its end; never rejects for its exit code. */
+export function runProgram(file: string, args: readonly string[], input = ""): Promise<Finished> {
+  return new Promise((resolve) => {
+    const child = execFile(file, [...args], { timeout: 20_000 }, (error, out, err) => {
+      const code = error === null ? 0 : typeof error.code === "number" ? error.code : 255;
+      resolve({ code, out, err });
+    });
+    child.stdin?.end(input);
+  });
+}

@@ -1,0 +1,13 @@
+/** A stand-in for a large interface of which one test reads a few fields. */
+
+/** An object with the fields given; reading any other one throws, naming it. */
+export function stub<Whole extends object>(known: Partial<Whole>): Whole {
+  const answer = new Proxy(known, {
+    get(target, field, receiver) {
+      if (Reflect.has(target, field)) return Reflect.get(target, field, receiver);
+      throw new Error(`this test gives no ${String(field)}`);
+    },
+  });
+  // What is missing throws instead of passing for a value.
+  return answer as Whole;
+}
