@@ -16,13 +16,17 @@ function cargo(args, stdout) {
   return spawnSync("cargo", args, { cwd: native, encoding: "utf8", stdio: [0, stdout, 2] });
 }
 
+function say(what) {
+  process.stdout.write(`native engine: ${what}\n`);
+}
+
 function libraryOf(platform) {
   if (platform === "darwin") return "libtouchdown_native.dylib";
   return platform === "win32" ? "touchdown_native.dll" : "libtouchdown_native.so";
 }
 
 if (cargo(["--version"], "ignore").error !== undefined) {
-  console.log("native engine: not built, because there is no cargo; the portable engine remains");
+  say("not built, because there is no cargo; the portable engine remains");
 } else {
   if (cargo(["build", "--release", "--locked"], 1).status !== 0) process.exit(1);
   const found = cargo(["metadata", "--format-version=1", "--no-deps", "--locked"], "pipe");
@@ -32,5 +36,5 @@ if (cargo(["--version"], "ignore").error !== undefined) {
   const target = join(native, "touchdown.node");
   copyFileSync(join(release, libraryOf(process.platform)), `${target}.new`);
   renameSync(`${target}.new`, target);
-  console.log("native engine: built");
+  say("built");
 }

@@ -102,6 +102,8 @@ export function rpcRefused(id: string, refusal: Refusal): string {
     ...refusal.data,
     reason: refusal.reason,
     retryable: row.retryable,
+    // `@solana/kit` puts words of its own for -32003 in place of the message.
+    sentence: refusal.sentence,
   });
   return (
     `{"jsonrpc":"2.0","error":{"code":${row.rpcCode},"message":${message},` +

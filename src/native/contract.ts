@@ -63,7 +63,7 @@ export type NativeEngine = NativeSending & NativeDecoding;
 export interface NativeDecoding {
   /**
    * Makes a decoder that any thread may use: tip accounts of 32 bytes each, the least tip in
-   * lamports, whether signatures are verified, and how many keys may have a table of 48 kB (0 to
+   * lamports, whether signatures are verified, and how many keys may have a table of 52 kB (0 to
    * 1024). Answers a handle above 0, or DECODER_OPTIONS, DECODER_FULL or PANIC.
    */
   decoderCreate(

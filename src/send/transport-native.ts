@@ -77,6 +77,14 @@ const END_KINDS: readonly Ending["kind"][] = [
   "local",
 ];
 
+/** Answers of `engineStart`: `native/src/bindings.rs`. */
+const START_FAULTS: Readonly<Record<number, string>> = {
+  [-10]: "the native engine runs in this process already, and there is one a process",
+  [-11]: "the native engine refuses its options",
+  [-12]: "the native engine cannot bind its socket",
+  [-13]: "the native engine makes no certificate of this identity",
+  [-14]: "the native engine cannot start its thread",
+};
 /** `Reason::StreamStopped` there. */
 const STREAM_STOPPED = 6;
 /** `txSend`'s answer for one copy that is on the wire. */
@@ -234,7 +242,7 @@ export function createNativeTransport(
         },
         drain,
       );
-      if (code !== 0) throw new Error(`the native engine does not start: code ${code}`);
+      if (code !== 0) throw new Error(START_FAULTS[code] ?? `the native engine answers ${code}`);
       running = true;
     },
     async stop() {

@@ -7,8 +7,16 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
+import { chooseEngine } from "../../src/native/choose.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
-import { createSender, type Sender, type SenderOptions } from "../../src/send/sender.ts";
+import {
+  createSender,
+  SENDER_DEFAULTS,
+  type Sender,
+  type SenderOptions,
+} from "../../src/send/sender.ts";
+import type { Transport } from "../../src/send/transport.ts";
+import { createNativeTransport } from "../../src/send/transport-native.ts";
 import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic.ts";
 import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
@@ -88,6 +96,41 @@ export interface Rig {
 
 const log = { info() {}, warn() {}, error() {} };
 
+/** Whether a sender has the process's one native engine. */
+let nativeTaken = false;
+
+/**
+ * The engine that TEST_ENGINE names, the portable one without it. A second sender beside the first
+ * stands for another client, and has the portable one always.
+ */
+function transportOf(identity: Identity): Transport {
+  const isNative = process.env["TEST_ENGINE"] === "native" && !nativeTaken;
+  const engine = chooseEngine(isNative ? "native" : "portable", log);
+  if (engine.native === null) {
+    const options = { ...QUIC_TRANSPORT_DEFAULTS, bindIpv4: "127.0.0.1", bindIpv6: null };
+    return createQuicTransport({ clock: systemClock, identity }, options);
+  }
+  nativeTaken = true;
+  const transport = createNativeTransport(
+    { native: engine.native, identity, log },
+    {
+      binds: ["127.0.0.1:0"],
+      idleTimeoutMs: 10_000,
+      keepAliveMs: 1_000,
+      admissionTimeoutMs: 11_000,
+      queuePerPeer: SENDER_DEFAULTS.queuePerPeer,
+      copyTtlMs: SENDER_DEFAULTS.copyTtlMs,
+    },
+  );
+  return {
+    ...transport,
+    async stop() {
+      await transport.stop();
+      nativeTaken = false;
+    },
+  };
+}
+
 /** A started sender with the plan of these addresses; reconnects fast unless told otherwise. */
 export async function startSender(
   addresses: readonly string[],
@@ -95,10 +138,7 @@ export async function startSender(
   identity: Identity = freshIdentity(),
 ): Promise<Rig> {
   const outcomes: Outcome[] = [];
-  const transport = createQuicTransport(
-    { clock: systemClock, identity },
-    { ...QUIC_TRANSPORT_DEFAULTS, bindIpv4: "127.0.0.1", bindIpv6: null },
-  );
+  const transport = transportOf(identity);
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
   const sender = createSender(
     { clock: systemClock, transport, onOutcome, log },

@@ -244,7 +244,9 @@ describe("refusals by the stages behind", () => {
       const rpc = await sendRpc();
       const error = expectRpc(rpc, rpcStatus, code, reason, 1);
       expect(error.message).toBe(refusal.sentence);
-      expect(error.data).toEqual({ reason, retryable, found: 400_000, needed: 1_000_000 });
+      const sentence = "a tip of 400000 lamports where 1000000 is the minimum";
+      const figures = { found: 400_000, needed: 1_000_000 };
+      expect(error.data).toEqual({ reason, retryable, sentence, ...figures });
       const retryAfter = rawStatus === 503 ? "1" : undefined;
       expect(raw.headers.get("retry-after")).toBe(retryAfter);
       expect(rpc.headers.get("retry-after")).toBe(retryAfter);

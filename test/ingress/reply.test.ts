@@ -29,7 +29,7 @@ describe("refusals", () => {
         error: {
           code: REFUSALS[reason].rpcCode,
           message: sentence,
-          data: { reason, retryable: REFUSALS[reason].retryable, found: 1 },
+          data: { reason, retryable: REFUSALS[reason].retryable, sentence, found: 1 },
         },
         id: 7,
       });

@@ -1,0 +1,372 @@
+/**
+ * What is accepted arrives as it was sent, what is refused never does, and every copy is accounted
+ * for: over real sockets on both sides, with simulated leaders.
+ */
+
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LEGACY_TRANSACTION_BYTES_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import { type Answer, type Flow, OTHER_KEY, startFlow, untilAnswer } from "../support/flow.ts";
+import { type Family, seriesValue } from "../support/prometheus.ts";
+import { type BuiltTransaction, memo, newKeypair } from "../support/transactions.ts";
+import { until } from "../support/wait.ts";
+
+const VERSIONS = [-1, 0, 1] as const;
+const sizeMax = (version: -1 | 0 | 1): number =>
+  version === 1 ? V1_TRANSACTION_BYTES_MAX : LEGACY_TRANSACTION_BYTES_MAX;
+
+/** The copies of a receipt, as far as they matter here. */
+interface Copy {
+  readonly state: string;
+  readonly reason: string | null;
+}
+
+function copiesIn(receipt: Answer): readonly Copy[] {
+  expect(receipt.status).toBe(200);
+  // The receipt's own shape is tested where it is made.
+  return receipt.json["leaders"] as readonly Copy[];
+}
+
+const copies = (families: ReadonlyMap<string, Family>, outcome: string): number =>
+  seriesValue(families, "touchdown_copies_total", { outcome });
+
+/** A transaction of exactly `size` bytes, or as near below as its lengths allow. */
+function ofSize(flow: Flow, version: -1 | 0 | 1, size: number): BuiltTransaction {
+  let fill = size;
+  for (;;) {
+    const filler = new Uint8Array(Math.max(0, fill)).fill(0x61);
+    const built = flow.tipped({ version, instructions: [memo(filler)] });
+    if (built.bytes.length <= size) return built;
+    fill -= built.bytes.length - size;
+  }
+}
+
+describe("bytes", () => {
+  let flow: Flow;
+  beforeAll(async () => {
+    flow = await startFlow();
+  });
+  afterAll(() => flow?.stop());
+
+  async function arrives(built: BuiltTransaction, answer: Promise<Answer>): Promise<void> {
+    const { status, json } = await answer;
+    expect({ status, signature: json["signature"] ?? json["result"] }).toEqual({
+      status: 200,
+      signature: built.signature,
+    });
+    await until(`${built.bytes.length} bytes at a leader`, () => flow.copiesOf(built.bytes) > 0);
+  }
+
+  for (const version of VERSIONS) {
+    it(`arrive unaltered at the largest size of version ${version}, no byte more`, async () => {
+      const largest = ofSize(flow, version, sizeMax(version));
+      expect(largest.bytes.length).toBe(sizeMax(version));
+      await arrives(largest, flow.postRaw(largest.bytes));
+
+      const above = ofSize(flow, version, sizeMax(version) + 1);
+      expect(above.bytes.length).toBe(sizeMax(version) + 1);
+      expect((await flow.postRaw(above.bytes)).json).toMatchObject({ reason: "undecodable" });
+      expect(flow.copiesOf(above.bytes)).toBe(0);
+    });
+  }
+
+  it("arrive unaltered whatever their form, on both endpoints, in both encodings", async () => {
+    const spec = fc.record({
+      version: fc.constantFrom(...VERSIONS),
+      lamports: fc.integer({ min: 1_000_000, max: 2 ** 40 }),
+      signers: fc.integer({ min: 0, max: 3 }),
+      memos: fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 3 }),
+      way: fc.constantFrom("raw", "base64", "base58"),
+    });
+    await fc.assert(
+      fc.asyncProperty(spec, async ({ version, lamports, signers, memos, way }) => {
+        const payers = Array.from({ length: signers }, (_, index) => newKeypair(30 + index));
+        const to = flow.sandbox.tipAccount;
+        const tips = [{ to, lamports }, ...payers.map((from) => ({ to, lamports: 1, from }))];
+        const unique = memo(String(flow.received.length) + process.hrtime.bigint());
+        const extraInstructions = [...memos.map(memo), unique];
+        const built = flow.tipped({ version, tips, extraInstructions });
+        fc.pre(built.bytes.length <= sizeMax(version));
+        if (way === "raw") await arrives(built, flow.postRaw(built.bytes));
+        else if (way === "base64") await arrives(built, flow.postRpc([built.base64]));
+        else await arrives(built, flow.postRpc([built.base58, { encoding: "base58" }]));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it("that were refused never arrive, whichever way they were damaged", async () => {
+    const before = await flow.metrics();
+    const sentBefore = flow.received.length;
+    const damage = fc.record({
+      version: fc.constantFrom(...VERSIONS),
+      kind: fc.constantFrom("flip", "cut", "extend", "untipped", "unsigned"),
+      place: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      bit: fc.integer({ min: 0, max: 7 }),
+    });
+    const damaged: Buffer[] = [];
+    await fc.assert(
+      fc.asyncProperty(damage, async ({ version, kind, place, bit }) => {
+        const good = flow.tipped({
+          version,
+          ...(kind === "untipped" ? { tips: [] } : {}),
+          sign: kind !== "unsigned",
+        });
+        let bytes = Buffer.from(good.bytes);
+        const at = Math.floor(place * bytes.length);
+        if (kind === "flip") bytes[at] = (bytes[at] ?? 0) ^ (1 << bit);
+        else if (kind === "cut") bytes = bytes.subarray(0, at);
+        else if (kind === "extend") bytes = Buffer.concat([bytes, bytes.subarray(0, 1 + at)]);
+        damaged.push(bytes);
+        const { status, json } = await flow.postRaw(bytes);
+        expect({ status, json }).toMatchObject({
+          status: 400,
+          json: {
+            success: false,
+            reason: expect.stringMatching(/^(undecodable|tip_missing|signature_invalid)$/),
+          },
+        });
+      }),
+      { numRuns: 200 },
+    );
+    // What comes last arrives; whatever had been sent before would be there by then.
+    const last = flow.tipped();
+    await arrives(last, flow.postRaw(last.bytes));
+    expect(damaged.filter((bytes) => flow.copiesOf(bytes) > 0)).toEqual([]);
+    const after = await flow.metrics();
+    const sent = copies(after, "sent") - copies(before, "sent");
+    await until("its copies", () => flow.received.length - sentBefore === sent);
+    expect(sent).toBeLessThanOrEqual(2);
+  });
+});
+
+describe("a repetition", () => {
+  let flow: Flow;
+  beforeAll(async () => {
+    flow = await startFlow({ edge: { send: { leaders: 1 } } });
+  });
+  afterAll(() => flow?.stop());
+
+  it("answers with the same signature and is delivered once, whichever way it comes", async () => {
+    const { bytes, base64, base58, signature } = flow.tipped();
+    const answers = [
+      await flow.postRaw(bytes),
+      await flow.postRaw(bytes),
+      await flow.postRpc([base64]),
+      await flow.postRpc([base58, { encoding: "base58" }]),
+      ...(await Promise.all(Array.from({ length: 20 }, () => flow.postRaw(bytes)))),
+    ];
+    for (const { status, json } of answers) {
+      expect(status).toBe(200);
+      expect(json["signature"] ?? json["result"]).toBe(signature);
+    }
+    const receipt = await untilAnswer(
+      "its acknowledgement",
+      () => flow.receipt(signature),
+      ({ json }) => json["state"] === "acknowledged",
+    );
+    expect(receipt.json["submissions"]).toBe(answers.length);
+    expect(copiesIn(receipt)).toHaveLength(1);
+    expect(flow.copiesOf(bytes)).toBe(1);
+  });
+
+  it("is delivered once even when many connections send it at the same moment", async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const { bytes, signature } = flow.tipped();
+      const answers = await Promise.all(Array.from({ length: 16 }, () => flow.postRaw(bytes)));
+      expect(new Set(answers.map(({ json }) => json["signature"]))).toEqual(new Set([signature]));
+      expect(copiesIn(await flow.receipt(signature))).toHaveLength(1);
+    }
+  });
+});
+
+describe("a receipt", () => {
+  let flow: Flow;
+  beforeAll(async () => {
+    flow = await startFlow();
+  });
+  afterAll(() => flow?.stop());
+
+  it("is there for the account that sent the transaction, and for no other", async () => {
+    const { bytes, signature } = flow.tipped();
+    await flow.postRaw(bytes);
+    expect(await flow.receipt(signature)).toMatchObject({ status: 200, json: { signature } });
+    const others = await flow.receipt(signature, OTHER_KEY);
+    expect(others).toMatchObject({ status: 404, json: { reason: "not_found" } });
+    const nobodys = await flow.receipt(flow.tipped().signature);
+    expect(others.json["error"]).toBe(nobodys.json["error"]);
+    expect(await flow.receipt(signature, "a-key-that-nobody-has")).toMatchObject({ status: 401 });
+  });
+
+  it("is shared by another account once that account has sent the same transaction", async () => {
+    const { bytes, signature } = flow.tipped();
+    await flow.postRaw(bytes);
+    await flow.postRaw(bytes, OTHER_KEY);
+    for (const answer of [await flow.receipt(signature), await flow.receipt(signature, OTHER_KEY)])
+      expect(answer).toMatchObject({ status: 200, json: { submissions: 2 } });
+  });
+
+  it("is not made for what was refused", async () => {
+    const { bytes, signature } = flow.tipped({ tips: [] });
+    await flow.postRaw(bytes);
+    expect(await flow.receipt(signature)).toMatchObject({ status: 404 });
+  });
+});
+
+describe.each(["auto", "never", "always"])("[decode] inline = %s", (inline) => {
+  let flow: Flow;
+  beforeAll(async () => {
+    flow = await startFlow({ edge: { decode: { inline, workers: 2 } } });
+  });
+  afterAll(() => flow?.stop());
+
+  it("answers and delivers a burst, good and bad, and decodes where it says", async () => {
+    const good = Array.from({ length: 150 }, () => flow.tipped());
+    const bad = Array.from({ length: 50 }, () => flow.tipped({ tips: [] }));
+    const forged = Array.from({ length: 20 }, () => flow.tipped({ sign: false }));
+    const answers = (list: readonly BuiltTransaction[]) =>
+      Promise.all(list.map(({ bytes }) => flow.postRaw(bytes)));
+    const [accepted, untipped, unsigned] = await Promise.all([
+      answers(good),
+      answers(bad),
+      answers(forged),
+    ]);
+    expect(accepted.map(({ json }) => json["signature"])).toEqual(good.map((it) => it.signature));
+    for (const answer of untipped) expect(answer.json["reason"]).toBe("tip_missing");
+    for (const answer of unsigned) expect(answer.json["reason"]).toBe("signature_invalid");
+    await until("all of them at leaders", () => good.every((it) => flow.copiesOf(it.bytes) > 0));
+
+    const metrics = await flow.metrics();
+    const path = (name: string) => seriesValue(metrics, "touchdown_decoded_total", { path: name });
+    expect(path("inline") + path("worker")).toBe(220);
+    if (inline === "never") expect(path("inline")).toBe(0);
+    if (inline === "always") expect(path("worker")).toBe(0);
+    const verdict = (name: string) =>
+      seriesValue(metrics, "touchdown_verdicts_total", { verdict: name });
+    expect(verdict("accepted")).toBe(150);
+  });
+});
+
+describe("conservation", () => {
+  it("ends every copy of every accepted transaction, while leaders stall and leave", async () => {
+    const flow = await startFlow({ edge: { send: { copy_ttl: "200ms" } } });
+    try {
+      const sent: BuiltTransaction[] = [];
+      const answers: Answer[] = [];
+      const worker = async (): Promise<void> => {
+        for (let count = 0; count < 100; count += 1) {
+          const built = flow.tipped();
+          sent.push(built);
+          answers.push(await flow.postRaw(built.bytes));
+          if (sent.length === 200) flow.sandbox.leaders[0]?.setBehaviour({ reading: "stalled" });
+          if (sent.length === 400) flow.sandbox.leaders[1]?.closeAll(2, "disallowed");
+          if (sent.length === 600) await flow.sandbox.leaders[2]?.stop();
+        }
+      };
+      await Promise.all(Array.from({ length: 8 }, worker));
+      const accepted = answers.filter(({ status }) => status === 200);
+      const refused = answers.filter(({ status }) => status !== 200);
+      for (const { json } of refused) expect(json["reason"]).toBe("no_leader");
+      expect(accepted.length + refused.length).toBe(800);
+      expect(accepted.length).toBeGreaterThan(200);
+
+      const ended = (all: readonly Copy[]) =>
+        all.every(({ state }) => ["acked", "failed", "dropped"].includes(state));
+      let total = 0;
+      for (const { json } of accepted) {
+        const receipt = await untilAnswer(
+          "every copy of it to end",
+          () => flow.receipt(String(json["signature"])),
+          (answer) => ended(copiesIn(answer)),
+        );
+        const list = copiesIn(receipt);
+        expect(list.length).toBeGreaterThan(0);
+        for (const { state, reason } of list) expect(reason === null).toBe(state === "acked");
+        total += list.length;
+      }
+      const metrics = await flow.metrics();
+      const [acked, failed, dropped] = ["acked", "failed", "dropped"].map((outcome) =>
+        copies(metrics, outcome),
+      );
+      expect((acked ?? 0) + (failed ?? 0) + (dropped ?? 0)).toBe(total);
+      expect(copies(metrics, "sent")).toBe((acked ?? 0) + (failed ?? 0));
+      const verdict = seriesValue(metrics, "touchdown_verdicts_total", { verdict: "accepted" });
+      expect(verdict).toBe(800);
+    } finally {
+      await flow.stop();
+    }
+  });
+
+  it("answers everything when it stops in the middle of a load, and keeps its word", async () => {
+    for (const inline of ["auto", "never"]) {
+      const flow = await startFlow({ edge: { decode: { inline, workers: 2 } } });
+      const accepted: Buffer[] = [];
+      const others = new Map<string, number>();
+      let stopping: Promise<void> | null = null;
+      const worker = async (): Promise<void> => {
+        for (;;) {
+          const { bytes } = flow.tipped();
+          const answer = await flow.postRaw(bytes).catch((error: unknown) => error);
+          if (answer instanceof Error) {
+            // The port is closed; nothing was taken from this client.
+            others.set("connection", (others.get("connection") ?? 0) + 1);
+            return;
+          }
+          // `postRaw` answers nothing else.
+          const { status, json } = answer as Answer;
+          if (status !== 200) {
+            const reason = String(json["reason"]);
+            others.set(reason, (others.get(reason) ?? 0) + 1);
+            if (stopping !== null) return;
+          } else accepted.push(Buffer.from(bytes));
+          if (accepted.length >= 150) stopping ??= flow.stop();
+        }
+      };
+      await Promise.all(Array.from({ length: 32 }, worker));
+      await stopping;
+      expect([...others.keys()].filter((it) => !["connection", "overloaded"].includes(it))).toEqual(
+        [],
+      );
+      const missing = accepted.filter((bytes) => flow.copiesOf(bytes) === 0);
+      expect(missing.length).toBe(0);
+    }
+  });
+});
+
+describe("without a live leader", () => {
+  it("refuses with no_leader and sends nothing, and recovers when leaders return", async () => {
+    const flow = await startFlow({ leaderCount: 2 });
+    try {
+      for (const leader of flow.sandbox.leaders) await leader.stop();
+      const readiness = () => flow.sandbox.edge.readiness();
+      await until("not being ready", () => !readiness().ok);
+      const lost = Array.from({ length: 10 }, () => flow.tipped());
+      for (const { bytes, base64, signature } of lost) {
+        expect(await flow.postRaw(bytes)).toMatchObject({
+          status: 503,
+          retryAfter: "1",
+          json: { success: false, reason: "no_leader" },
+        });
+        expect(await flow.postRpc([base64])).toMatchObject({
+          status: 503,
+          json: { error: { code: -32603, data: { reason: "no_leader", retryable: true } } },
+        });
+        expect(await flow.receipt(signature)).toMatchObject({ status: 404 });
+      }
+      for (const leader of flow.sandbox.leaders) await leader.start();
+      await until("being ready again", () => readiness().ok, 18_000);
+
+      const { bytes } = flow.tipped();
+      const good = await untilAnswer(
+        "being accepted",
+        () => flow.postRaw(bytes),
+        ({ status }) => status === 200,
+      );
+      expect(good.json["success"]).toBe(true);
+      await until("its arrival", () => flow.copiesOf(bytes) > 0);
+      expect(lost.filter((it) => flow.copiesOf(it.bytes) > 0)).toEqual([]);
+    } finally {
+      await flow.stop();
+    }
+  }, 40_000);
+});

@@ -1,0 +1,327 @@
+/**
+ * The life of an edge as an operator sees it: the process, its signals, its port, its files and
+ * its output.
+ */
+
+import { rmSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { connectRaw, post } from "../conformance/http-fixture.ts";
+import {
+  type EdgeProcess,
+  type EdgeProcessOptions,
+  type Network,
+  spawnEdge,
+  startEdgeProcess,
+  startNetwork,
+  untilReady,
+} from "../support/edge-process.ts";
+import { keysToml, keyToml, RAW_PATH, untilAnswer, WIDE_KEY } from "../support/flow.ts";
+import { type Family, seriesValue } from "../support/prometheus.ts";
+import { until } from "../support/wait.ts";
+
+let network: Network;
+beforeAll(async () => {
+  network = await startNetwork(2);
+});
+afterAll(() => network?.stop());
+
+const running: EdgeProcess[] = [];
+afterEach(async () => {
+  for (const edge of running.splice(0)) await edge.remove();
+});
+
+/** Starts an edge that the test need not end. */
+async function start(options: EdgeProcessOptions = {}, of = network): Promise<EdgeProcess> {
+  const edge = await startEdgeProcess(of, options);
+  running.push(edge);
+  return edge;
+}
+
+const notReady = ({ status }: { readonly status: number }): boolean => status === 503;
+
+/** A POST of these bytes as it goes over the wire. */
+const submission = (bytes: Uint8Array): Buffer =>
+  post(RAW_PATH, bytes, [`api-x-token: ${WIDE_KEY}`]);
+
+/** POSTs on one connection that is kept: what a client with a pool sees while an edge drains. */
+function keptClient(edge: EdgeProcess) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  return {
+    post: (bytes: Uint8Array): Promise<{ status: number; body: string }> =>
+      new Promise((resolve, reject) => {
+        const sent = request(
+          edge.url + RAW_PATH,
+          { agent, method: "POST", headers: { "api-x-token": WIDE_KEY } },
+          (response) => {
+            let body = "";
+            response.on("data", (chunk: Buffer) => {
+              body += chunk.toString();
+            });
+            response.on("end", () => resolve({ status: response.statusCode ?? 0, body }));
+          },
+        );
+        sent.on("error", reject);
+        sent.end(bytes);
+      }),
+    close: () => agent.destroy(),
+  };
+}
+
+describe("starting", () => {
+  it("is not ready before leaders are known, says why, and is ready once they are", async () => {
+    const own = await startNetwork(2);
+    try {
+      await own.cluster.stopRpc();
+      const edge = await start({}, own);
+      const early = await edge.readyz();
+      expect(early.status).toBe(503);
+      expect(early.text).toContain('"status":"not ready"');
+      expect(JSON.parse(early.text).failing.map(({ name }: { name: string }) => name)).toEqual([
+        "slot",
+        "schedule",
+        "contacts",
+        "warm",
+      ]);
+      const { bytes } = own.tipped();
+      expect(await edge.post(bytes)).toBe(503);
+
+      await own.cluster.startRpc();
+      await untilReady(edge);
+      expect(await edge.post(bytes)).toBe(200);
+      await until("the bytes at a leader", () => own.copiesOf(bytes) > 0);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it("on a taken port ends with 1 and a sentence, and steals no connection", async () => {
+    const edge = await start();
+    await untilReady(edge);
+    const second = spawnEdge(network, { httpPort: edge.port });
+    const statuses: number[] = [];
+    const load = async (): Promise<void> => {
+      while (second.child.exitCode === null) {
+        statuses.push(await edge.post(network.tipped().bytes));
+      }
+    };
+    await Promise.all([load(), load()]);
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain(
+      `touchdown edge: http.listen: cannot listen on 127.0.0.1:${edge.port}`,
+    );
+    expect(second.output()).toContain("the port is taken");
+    expect(second.output()).not.toContain("this is a bug");
+    rmSync(second.folder, { recursive: true });
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(statuses.length).toBeGreaterThan(2);
+  });
+
+  it("with a broken keys file ends with 1 and names the problem without the key", async () => {
+    const keys = '[[keys]]\ntoken = "a-secret-token-in-a-broken-file"\nplan = "None"\n';
+    const { exited, output, folder } = spawnEdge(network, { keys });
+    expect(await exited).toBe(1);
+    expect(output()).toContain("keys.toml");
+    expect(output()).not.toContain("a-secret-token");
+    rmSync(folder, { recursive: true });
+  });
+});
+
+describe("SIGHUP", () => {
+  const NEW_KEY = "a-key-that-comes-with-reload";
+
+  it("reads the keys again; a broken file is reported and the old keys stay", async () => {
+    const edge = await start();
+    await untilReady(edge);
+    const answer = (key: string) => () => edge.post(network.tipped().bytes, key);
+    expect(await answer(WIDE_KEY)()).toBe(200);
+    expect(await answer(NEW_KEY)()).toBe(401);
+
+    const plan = "[plans.Wide]\nrate_per_second = 1000\nburst = 1000\n";
+    writeFileSync(edge.keysFile, plan + keyToml(NEW_KEY, "newcomer", "Wide"));
+    edge.child.kill("SIGHUP");
+    await untilAnswer("the new key", answer(NEW_KEY), (status) => status === 200);
+    expect(await answer(WIDE_KEY)()).toBe(401);
+
+    writeFileSync(edge.keysFile, `${plan}[[keys]]\ntoken = "${WIDE_KEY}"\n`);
+    edge.child.kill("SIGHUP");
+    await until("the complaint", () => edge.output().includes("the old ones stay"));
+    expect(edge.output()).not.toContain(WIDE_KEY);
+    expect(await answer(NEW_KEY)()).toBe(200);
+    expect(await answer(WIDE_KEY)()).toBe(401);
+    const loads = (families: ReadonlyMap<string, Family>, result: string) =>
+      seriesValue(families, "touchdown_keys_loads_total", { result });
+    const metrics = await edge.metrics();
+    expect(loads(metrics, "ok")).toBe(2);
+    expect(loads(metrics, "failed")).toBe(1);
+
+    writeFileSync(edge.keysFile, keysToml());
+    edge.child.kill("SIGHUP");
+    await untilAnswer("the mended file", answer(WIDE_KEY), (status) => status === 200);
+    expect(edge.exitCode).toBeNull();
+  });
+});
+
+describe("SIGTERM", () => {
+  it("turns readiness off, takes work through the grace, finishes it, exits with 0", async () => {
+    const edge = await start({ http: 'drain_grace = "700ms"' });
+    await untilReady(edge);
+    const client = keptClient(edge);
+    expect((await client.post(network.tipped().bytes)).status).toBe(200);
+    // Half a request, whose other half comes after the grace.
+    const slow = await connectRaw(edge.port);
+    const built = network.tipped();
+    const whole = submission(built.bytes);
+    slow.write(whole.subarray(0, whole.length - 20));
+    const open = async () => seriesValue(await edge.metrics(), "touchdown_requests_in_flight");
+    await untilAnswer("half a request", open, (count) => count === 1);
+
+    edge.child.kill("SIGTERM");
+    const drained = await untilAnswer("not being ready", () => edge.readyz(), notReady);
+    expect(drained.text).toContain("draining");
+    const during = network.tipped();
+    expect((await client.post(during.bytes)).status).toBe(200);
+
+    const refused = await untilAnswer(
+      "new work to be refused",
+      () => client.post(network.tipped().bytes).catch((error: unknown) => error),
+      (answer) => answer instanceof Error || notReady(answer as { status: number }),
+    );
+    expect(refused).toMatchObject({
+      status: 503,
+      body: expect.stringMatching(/"reason":"overloaded"/),
+    });
+    expect(edge.exitCode).toBeNull();
+    slow.write(whole.subarray(whole.length - 20));
+    const late = await slow.answer();
+    expect(late.status).toBe(200);
+    expect(late.body).toContain(built.signature);
+    expect(await edge.exited).toBe(0);
+    client.close();
+    slow.close();
+    for (const { bytes } of [built, during]) expect(network.copiesOf(bytes)).toBeGreaterThan(0);
+    await expect(edge.post(network.tipped().bytes)).rejects.toThrow();
+  });
+
+  it("without a grace and without work ends at once with 0", async () => {
+    const edge = await start({ http: 'drain_grace = "0s"' });
+    edge.child.kill("SIGTERM");
+    expect(await edge.exited).toBe(0);
+  });
+
+  it("ends with 0 when nobody is left to send to", async () => {
+    const own = await startNetwork(1);
+    const edge = await start({ http: 'drain_grace = "0s"' }, own);
+    await untilReady(edge);
+    await own.stop();
+    edge.child.kill("SIGINT");
+    expect(await edge.exited).toBe(0);
+  });
+
+  it("a second time stops at once, whatever is in hand", async () => {
+    const edge = await start({ http: 'drain_grace = "10m"' });
+    const slow = await connectRaw(edge.port);
+    slow.write(submission(network.tipped().bytes).subarray(0, 150));
+    edge.child.kill("SIGTERM");
+    await untilAnswer(
+      "draining",
+      () => edge.readyz(),
+      ({ text }) => text.includes("draining"),
+    );
+    edge.child.kill("SIGTERM");
+    expect(await edge.exited).toBe(1);
+    expect(edge.output()).toContain("stopping at once");
+    slow.close();
+  });
+
+  it("answers all that it took from many clients before it exits", async () => {
+    const edge = await start({ http: 'drain_grace = "100ms"', more: '[decode]\ninline = "never"' });
+    await untilReady(edge);
+    const accepted: Uint8Array[] = [];
+    const reasons = new Set<string>();
+    const load = async (): Promise<void> => {
+      const client = keptClient(edge);
+      for (;;) {
+        const { bytes } = network.tipped();
+        const answer = await client.post(bytes).catch(() => null);
+        if (answer === null) break;
+        if (answer.status === 200) accepted.push(bytes);
+        else reasons.add(JSON.parse(answer.body).reason);
+        if (accepted.length === 200) edge.child.kill("SIGTERM");
+      }
+      client.close();
+    };
+    await Promise.all(Array.from({ length: 8 }, load));
+    expect(await edge.exited).toBe(0);
+    expect([...reasons].filter((reason) => reason !== "overloaded")).toEqual([]);
+    expect(accepted.filter((bytes) => network.copiesOf(bytes) === 0)).toEqual([]);
+  });
+});
+
+describe("an RPC node that goes away", () => {
+  it("shows in readiness and metrics, while transactions still go out, and heals", async () => {
+    const own = await startNetwork(2);
+    try {
+      const edge = await start({}, own);
+      await untilReady(edge);
+      await own.cluster.stopRpc();
+      const stale = await untilAnswer("not being ready", () => edge.readyz(), notReady);
+      const { failing } = JSON.parse(stale.text);
+      expect(failing).toEqual([
+        { name: "slot", ok: false, detail: expect.stringMatching(/last event \d+ ms ago/) },
+      ]);
+      const metrics = await edge.metrics();
+      expect(seriesValue(metrics, "touchdown_ready")).toBe(0);
+      expect(seriesValue(metrics, "touchdown_slot_age_seconds")).toBeGreaterThan(4.9);
+      const failures = seriesValue(metrics, "touchdown_feed_failures_total", { feed: "slots" });
+      expect(failures).toBeGreaterThan(0);
+      // The schedule is still known and slots are estimated: an edge does not stop for this.
+      const { bytes } = own.tipped();
+      expect(await edge.post(bytes)).toBe(200);
+      await until("the bytes at a leader", () => own.copiesOf(bytes) > 0);
+
+      await own.cluster.startRpc();
+      await untilReady(edge);
+    } finally {
+      await own.stop();
+    }
+  }, 40_000);
+});
+
+describe("keys", () => {
+  it("are in no line of the output and on no page, whatever is done with them", async () => {
+    const canary = "canary-key-0123456789-canary";
+    const secrets = [canary, `${canary}-unknown`];
+    const edge = await start({
+      keys: `${keysToml()}${keyToml(canary, "canary", "Slow")}`,
+      more: '[log]\nlevel = "debug"',
+      http: 'drain_grace = "100ms"',
+    });
+    await untilReady(edge);
+    const pages: string[] = [];
+    const ask = async (url: string, init: RequestInit = {}): Promise<void> => {
+      const response = await fetch(url, init);
+      pages.push(JSON.stringify([...response.headers]) + (await response.text()));
+    };
+    for (const secret of secrets) {
+      const headers = { "api-x-token": secret };
+      const body = Uint8Array.from(network.tipped().bytes);
+      const rpc = `${edge.url}/api/v1/sendTransaction`;
+      await ask(edge.url + RAW_PATH, { method: "POST", headers, body });
+      await ask(edge.url + RAW_PATH, { method: "POST", headers, body: secret });
+      await ask(rpc, { method: "POST", headers, body: `{"id":"x","method":"${secret}"` });
+      await ask(`${edge.url}/nowhere`, { headers });
+      await ask(`${edge.url}/api/v1/transactions/x`, { headers });
+      await ask(`${edge.adminUrl}/readyz`, { headers });
+      await ask(`${edge.adminUrl}/leaders`, { headers });
+    }
+    writeFileSync(edge.keysFile, `[[keys]]\ntoken = "${canary}\naccount = 7\n`);
+    edge.child.kill("SIGHUP");
+    await until("the complaint", () => edge.output().includes("the old ones stay"));
+    await ask(`${edge.adminUrl}/metrics`);
+    edge.child.kill("SIGTERM");
+    expect(await edge.exited).toBe(0);
+    expect(edge.output()).toContain("edge started");
+    for (const text of [edge.output(), ...pages]) expect(text).not.toContain("canary-key");
+  });
+});
