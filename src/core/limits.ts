@@ -137,6 +137,11 @@ export const SEND_SLOTS_AHEAD_MAX = 19;
 // decode
 /** Transactions that wait for one worker thread; a power of two. About 25 ms of its work. */
 export const DECODE_RING_SLOTS = 256;
+/** Transactions in a worker's hand from which on it counts as behind. */
+export const DECODE_BEHIND = 8;
+/** Transactions of one turn that the calling thread decodes itself, and while workers are behind. */
+export const DECODE_HERE_AT_LEAST = 3;
+export const DECODE_HERE_A_TURN = 6;
 /** Public keys that each thread keeps ready to verify with; about 10 MB when full. */
 export const DECODE_KEYS_MAX = 4096;
 /** The wait before a worker thread that died is replaced; doubled each time up to the longest. */

@@ -2,12 +2,14 @@
 /**
  * Decides on which thread a transaction is decoded, and sees to it that each is answered once.
  *
- *     accept ─┬─ nothing else waits, first of its turn ─▶ here and now
+ *     accept ─┬─ first few of its turn, some more while every worker is behind ─▶ here and now
  *             └─ otherwise ─▶ the worker with the least in hand ─ring─▶ … ─ring─▶ done
  *
- * Waking a thread costs as much as half a verification, so a lone transaction stays on the calling
- * thread; of a burst the first does too, and the rest is spread over the workers. When a ring is
- * full the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand is
+ * Waking a thread costs as much as half a verification, and far more where processors are busy, so
+ * the first few of a turn stay on the calling thread, and the rest of a burst is spread over the
+ * workers. A worker that the machine gives no time delays only what it has: a new turn begins here
+ * whatever waits there, and once every ring is some way behind this thread takes more. When a ring is full
+ * the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand is
  * answered `worker_died` (internal) and another takes its place. A turn is one round of the event
  * loop: it ends with setImmediate, after all sockets that were readable have been served.
  */
@@ -15,7 +17,13 @@
 import type { Clock } from "../core/clock.ts";
 import { FAULT } from "../core/faults.ts";
 import type { Packet, Refused, Verdict } from "../core/flow.ts";
-import { DECODE_RING_SLOTS, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import {
+  DECODE_BEHIND,
+  DECODE_HERE_A_TURN,
+  DECODE_HERE_AT_LEAST,
+  DECODE_RING_SLOTS,
+  V1_TRANSACTION_BYTES_MAX,
+} from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { Crew } from "./crew.ts";
 import type { Decoder, DecoderOptions } from "./decoder.ts";
@@ -89,17 +97,16 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   const crew = new Crew(deps, { workers, slots, decoder: options.decoder });
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };
   let stopped = false;
-  let turnTaken = false;
+  /** Decoded here since this turn of the event loop began. */
+  let hereInTurn = 0;
   const endTurn = (): void => {
-    turnTaken = false;
+    hereInTurn = 0;
   };
 
   function decodeHere(packet: Packet, done: DecodeDone): void {
     own.inline += 1;
-    if (!turnTaken && workers > 0) {
-      turnTaken = true;
-      setImmediate(endTurn);
-    }
+    if (hereInTurn === 0 && workers > 0) setImmediate(endTurn);
+    hereInTurn += 1;
     let verdict: Verdict = FAILED;
     try {
       verdict = deps.decoder.decode(packet.bytes);
@@ -119,10 +126,10 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
 
   function share(packet: Packet, done: DecodeDone): void {
     const lane = crew.leastBusy();
-    const mayStay = auto && (lane === null || !turnTaken);
-    if (mayStay && crew.depth === 0) decodeHere(packet, done);
+    const isBehind = lane === null || lane.inHand >= DECODE_BEHIND;
+    const share = isBehind ? DECODE_HERE_A_TURN : DECODE_HERE_AT_LEAST;
+    if (auto && (lane === null || hereInTurn < share)) decodeHere(packet, done);
     else if (lane?.offer(packet, done)) own.handed += 1;
-    else if (mayStay) decodeHere(packet, done);
     else refuse(packet, done);
   }
 

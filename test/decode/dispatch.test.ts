@@ -18,45 +18,51 @@ describe("dispatch, inline auto", () => {
     expect(dispatch.counters).toMatchObject({ inline: 3, handed: 0 });
   });
 
-  it("keeps the first of a burst and spreads the rest evenly", async () => {
+  it("keeps the first few of a burst and spreads the rest evenly", async () => {
     const { accept, answers, dispatch, workers } = await startedStage();
-    for (let id = 1; id <= 7; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1]);
+    for (let id = 1; id <= 9; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1, 2, 3]);
     expect(dispatch.depth).toBe(6);
     expect(workers.started.map((worker) => worker.work())).toEqual([3, 3]);
-    await until(() => answers.length === 7);
-    expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    expect(dispatch.counters).toMatchObject({ inline: 1, handed: 6, full: 0 });
+    await until(() => answers.length === 9);
+    expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(dispatch.counters).toMatchObject({ inline: 3, handed: 6, full: 0 });
     expect(dispatch.depth).toBe(0);
     expect(dispatch.verifierCounters.verified).toBe(6);
   });
 
-  it("does not decode inline while workers have something in hand", async () => {
+  it("begins every turn inline, though a worker that gets no time has something in hand", async () => {
     const { accept, answers, workers } = await startedStage();
-    accept(newPacket(1));
-    accept(newPacket(2));
+    for (let id = 1; id <= 4; id += 1) accept(newPacket(id));
     await nextTurn();
-    accept(newPacket(3));
-    expect(ids(answers)).toEqual([1]);
+    accept(newPacket(5));
+    expect(ids(answers)).toEqual([1, 2, 3, 5]);
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 3);
-    accept(newPacket(4));
-    expect(ids(answers)).toContain(4);
+    await until(() => answers.length === 5);
   });
 
-  it("takes one more inline when every ring is full, and refuses what comes then", async () => {
-    const { accept, answers, dispatch, workers } = await startedStage();
-    for (let id = 1; id <= 10; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1, 10]);
-    expect(answers[1]?.fault).toBe(FAULT.ring_full);
-    await nextTurn();
-    accept(newPacket(11));
-    accept(newPacket(12));
-    expect(answers[2]).toMatchObject({ id: 11, kind: "accepted" });
-    expect(answers[3]).toMatchObject({ id: 12, fault: FAULT.ring_full });
-    expect(dispatch.counters).toMatchObject({ inline: 2, handed: 8, full: 2 });
+  it("takes its share of a burst once every worker is behind", async () => {
+    const { accept, answers, dispatch, workers } = await startedStage({ ringSlots: 16 });
+    for (let id = 1; id <= 25; id += 1) accept(newPacket(id));
+    // Three at first, eight for each of two workers, then three more here, and the rings again.
+    expect(ids(answers)).toEqual([1, 2, 3, 20, 21, 22]);
+    expect(dispatch.counters).toMatchObject({ inline: 6, handed: 19, full: 0 });
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 12);
+    await until(() => answers.length === 25);
+  });
+
+  it("takes a few more inline when every ring is full, and refuses what comes then", async () => {
+    const { accept, answers, dispatch, workers } = await startedStage();
+    for (let id = 1; id <= 12; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1, 2, 3, 12]);
+    expect(answers[3]?.fault).toBe(FAULT.ring_full);
+    await nextTurn();
+    for (let id = 13; id <= 16; id += 1) accept(newPacket(id));
+    expect(answers[4]).toMatchObject({ id: 13, kind: "accepted" });
+    expect(answers[7]).toMatchObject({ id: 16, fault: FAULT.ring_full });
+    expect(dispatch.counters).toMatchObject({ inline: 6, handed: 8, full: 2 });
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 16);
   });
 
   it("decodes inline while no worker lives", async () => {
