@@ -1,0 +1,222 @@
+//! Which way of verifying a signature is quickest, and which shape of table.
+//!
+//! Every way's answer is asserted on a good and a bad signature, then timed: the median, least and
+//! most of 15 rounds, in microseconds a signature, on one thread. Excluded: parsing, and making
+//! tables (a row of its own). `cargo bench --bench verify`; with `--features aws-lc` that library
+//! is measured too, which takes a C compiler a minute to build.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use curve25519_dalek::constants::ED25519_BASEPOINT_TABLE;
+use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsBasepointTable};
+use curve25519_dalek::traits::{BasepointTable, VartimePrecomputedMultiscalarMul};
+use curve25519_dalek::{EdwardsPoint, Scalar, edwards::VartimeEdwardsPrecomputation};
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use ring::digest::{Context, SHA512};
+use touchdown_native::comb::Comb;
+use touchdown_native::curve::{BASE, Point, inverses};
+use touchdown_native::tx::Accepted;
+use touchdown_native::verify::Verifier;
+
+/// A transaction's usual message.
+const MESSAGE_BYTES: usize = 300;
+const ROUNDS: usize = 15;
+
+struct Case {
+    key: [u8; 32],
+    signature: [u8; 64],
+}
+
+fn main() {
+    let message = [5; MESSAGE_BYTES];
+    let cases: Vec<Case> = (0..512_u32).map(|seed| case(seed, &message)).collect();
+    println!("{:44} {:>8} {:>8} {:>8}", "us a signature", "median", "least", "most");
+    libraries(&cases, &message);
+    public_tables(&cases[..1], &message);
+    for keys in [1, 64, 512] {
+        println!("-- tables of {keys} keys in turn");
+        let some = &cases[..keys];
+        comb::<4, 2, 6>(some, &message);
+        comb::<5, 2, 6>(some, &message);
+        comb::<5, 2, 7>(some, &message);
+        comb::<5, 2, 8>(some, &message);
+        comb::<6, 2, 6>(some, &message);
+        comb::<6, 4, 6>(some, &message);
+        comb::<5, 1, 6>(some, &message);
+        comb::<6, 1, 8>(some, &message);
+    }
+    println!("-- the verifier, with counters and look-ups");
+    for count in [1, 2, 4, 12] {
+        verifier(&cases[..count], &message, true);
+    }
+    verifier(&cases[..1], &message, false);
+    ever_new_keys(&cases, &message);
+}
+
+fn case(seed: u32, message: &[u8]) -> Case {
+    let mut secret = [1; 32];
+    secret[..4].copy_from_slice(&seed.to_le_bytes());
+    let secret = SigningKey::from_bytes(&secret);
+    Case { key: secret.verifying_key().to_bytes(), signature: secret.sign(message).to_bytes() }
+}
+
+/// Times `run`, which works off `count` signatures a call.
+fn time(name: &str, count: usize, mut run: impl FnMut()) {
+    let calls = (1000 / count).max(1);
+    (0..calls).for_each(|_| run());
+    let mut rounds: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            (0..calls).for_each(|_| run());
+            start.elapsed().as_secs_f64() * 1e6 / (calls * count) as f64
+        })
+        .collect();
+    rounds.sort_by(f64::total_cmp);
+    let (least, most) = (rounds[0], rounds[ROUNDS - 1]);
+    println!("{name:44} {:8.2} {least:8.2} {most:8.2}", rounds[ROUNDS / 2]);
+}
+
+/// Asserts what a way answers, and times it over all cases in turn.
+fn way(name: &str, cases: &[Case], is_good: impl Fn(usize, &Case) -> bool) {
+    let mut bad = Case { key: cases[0].key, signature: cases[0].signature };
+    bad.signature[40] ^= 1;
+    assert!(is_good(0, &cases[0]) && !is_good(0, &bad), "{name} answers wrongly");
+    let mut next = 0;
+    time(name, 1, || {
+        assert!(is_good(next, black_box(&cases[next])));
+        next = (next + 1) % cases.len();
+    });
+}
+
+fn libraries(cases: &[Case], message: &[u8]) {
+    way("dalek verify_strict", cases, |_, case| {
+        let key = VerifyingKey::from_bytes(&case.key).unwrap();
+        key.verify_strict(message, &Signature::from_bytes(&case.signature)).is_ok()
+    });
+    way("ring", cases, |_, case| {
+        let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &case.key);
+        key.verify(message, &case.signature).is_ok()
+    });
+    #[cfg(feature = "aws-lc")]
+    way("aws-lc", cases, |_, case| {
+        use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+        UnparsedPublicKey::new(&ED25519, &case.key).verify(message, &case.signature).is_ok()
+    });
+}
+
+/// What dalek's public pieces offer for a known key.
+fn public_tables(cases: &[Case], message: &[u8]) {
+    let negated = -CompressedEdwardsY(cases[0].key).decompress().unwrap();
+    let table = EdwardsBasepointTable::create(&negated);
+    way("dalek EdwardsBasepointTable of the key", cases, |_, case| {
+        let (k, s) = (challenge(case, message), scalar(case));
+        let point: EdwardsPoint = table.mul_base(&k) + ED25519_BASEPOINT_TABLE * &s;
+        point.compress().as_bytes() == &case.signature[..32]
+    });
+    time("  making that table", 1, || {
+        black_box(EdwardsBasepointTable::create(black_box(&negated)));
+    });
+    let base = ED25519_BASEPOINT_TABLE.basepoint();
+    let tables = VartimeEdwardsPrecomputation::new([negated, base]);
+    way("dalek VartimeEdwardsPrecomputation", cases, |_, case| {
+        let point = tables.vartime_multiscalar_mul([challenge(case, message), scalar(case)]);
+        point.compress().as_bytes() == &case.signature[..32]
+    });
+}
+
+fn comb<const WIDTH: usize, const STRIDE: usize, const BASE_WIDTH: usize>(
+    cases: &[Case],
+    message: &[u8],
+) {
+    let point = |key| Point::decompress(key).unwrap();
+    let base = Comb::<BASE_WIDTH, 1>::new(&point(&BASE));
+    let tables: Vec<_> =
+        cases.iter().map(|case| Comb::<WIDTH, STRIDE>::new(&point(&case.key).negated())).collect();
+    let sizes = (Comb::<WIDTH, STRIDE>::size() / 1024, Comb::<BASE_WIDTH, 1>::size() / 1024);
+    let name = format!(
+        "comb {WIDTH} bits by {STRIDE} ({} kB), base {BASE_WIDTH} ({} kB)",
+        sizes.0, sizes.1
+    );
+    way(&name, cases, |index, case| {
+        let k = Comb::<WIDTH, STRIDE>::digits(&challenge(case, message).to_bytes());
+        let s = Comb::<BASE_WIDTH, 1>::digits(&case.signature[32..].try_into().unwrap());
+        tables[index].touch(&k);
+        base.touch(&s);
+        let point = base.times(&s, tables[index].times(&k, Point::NEUTRAL));
+        point.compress(&inverses(&[point])[0])[..] == case.signature[..32]
+    });
+    if cases.len() == 1 {
+        let negated = point(&cases[0].key).negated();
+        time("  making the key's table", 1, || {
+            black_box(Comb::<WIDTH, STRIDE>::new(black_box(&negated)));
+        });
+    }
+}
+
+fn verifier(cases: &[Case], message: &[u8], tabled: bool) {
+    let verifier = Verifier::new(if tabled { 256 } else { 0 });
+    for case in cases {
+        verifier.tables().make(&case.key);
+    }
+    let (bytes, accepted) = lay(cases, message);
+    let count = cases.len();
+    let kind = if tabled { "with tables" } else { "without a table" };
+    time(&format!("{count} signatures of one transaction, {kind}"), count, || {
+        assert!(verifier.verify(black_box(&bytes), &accepted).is_ok());
+    });
+}
+
+/// What a flood of keys costs that are seen once each, or twice each, beside no cache at all.
+fn ever_new_keys(cases: &[Case], message: &[u8]) {
+    let laid: Vec<_> = cases.iter().map(|case| lay(std::slice::from_ref(case), message)).collect();
+    for (name, keys, sights) in [
+        ("512 keys once each, no cache", 0, 1),
+        ("512 keys once each, cache of 64", 64, 1),
+        ("512 keys twice each, no cache", 0, 2),
+        ("512 keys twice each, cache of 64", 64, 2),
+    ] {
+        time(name, cases.len() * sights, || {
+            let verifier = Verifier::new(keys);
+            for (bytes, accepted) in &laid {
+                for _ in 0..sights {
+                    assert!(verifier.verify(bytes, accepted).is_ok());
+                }
+            }
+        });
+    }
+}
+
+/// Signatures, then keys, then the message.
+fn lay(cases: &[Case], message: &[u8]) -> (Vec<u8>, Accepted) {
+    let mut bytes: Vec<u8> = cases.iter().flat_map(|case| case.signature).collect();
+    bytes.extend(cases.iter().flat_map(|case| case.key));
+    bytes.extend(message);
+    let count = cases.len();
+    let accepted = Accepted {
+        version: -1,
+        signature_offset: 0,
+        signature_count: count,
+        message_offset: 96 * count,
+        message_size: message.len(),
+        keys_offset: 64 * count,
+        blockhash_offset: 0,
+        durable_nonce: false,
+        tip_lamports: 0,
+        priority_fee_lamports: 0,
+    };
+    (bytes, accepted)
+}
+
+fn challenge(case: &Case, message: &[u8]) -> Scalar {
+    let mut hash = Context::new(&SHA512);
+    hash.update(&case.signature[..32]);
+    hash.update(&case.key);
+    hash.update(message);
+    Scalar::from_bytes_mod_order_wide(hash.finish().as_ref().try_into().unwrap())
+}
+
+fn scalar(case: &Case) -> Scalar {
+    Scalar::from_bytes_mod_order(case.signature[32..].try_into().unwrap())
+}

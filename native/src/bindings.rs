@@ -1,0 +1,332 @@
+//! Every item that Node sees, and nothing else.
+//!
+//! Bytes, handles and numbers cross, in one call a batch; no promise and, past `peer_open`, no
+//! string. What can go wrong is a code (below); an argument of another type than declared is the
+//! caller's bug and throws. Panics stay here: the call answers `PANIC`.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+use napi_derive::napi;
+use parking_lot::RwLock;
+
+use crate::decoder::{Decoder, Decoders, numbers};
+use crate::engine::{Engine, OpenError, Options, StartError};
+use crate::tls::Transport;
+
+/// What an engine is started with; every field is present.
+#[napi(object)]
+pub struct EngineOptions {
+    /// Local addresses to send from, "ip:port" each, port 0 for any.
+    pub binds: Vec<String>,
+    /// The identity's 32-byte Ed25519 seed.
+    pub seed: Uint8Array,
+    /// Most copies that wait for one leader.
+    pub queue_max: u32,
+    /// Most copies of one leader that await its acknowledgement.
+    pub in_flight_max: u32,
+    /// Most outcomes that wait to be drained.
+    pub outcomes_max: u32,
+    /// A leader that grants no stream for so long after `peer_open` is given up.
+    pub admission_timeout_ms: u32,
+    /// Silence after which a connection is given up.
+    pub idle_timeout_ms: u32,
+    /// Pause after which a ping keeps an idle connection alive.
+    pub keep_alive_ms: u32,
+    /// Packets that a leader need not acknowledge at once; 0 leaves its own habit.
+    pub ack_every: u32,
+    /// The longest that a leader shall wait with an acknowledgement.
+    pub ack_delay_ms: u32,
+    /// How long the I/O thread looks for datagrams before it sleeps; 0: not at all.
+    pub busy_poll_us: u32,
+}
+
+/// Starts the one engine of this process. `wake` is called without arguments, on the thread that
+/// called this, once for each batch of outcomes. Returns OK or a START code.
+#[napi]
+pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
+    guarded(PANIC, || {
+        let mut engine = ENGINE.write();
+        if engine.as_ref().is_some_and(|engine| !engine.is_stopped()) {
+            return START_TWICE;
+        }
+        let Some(options) = parse_options(&options) else {
+            return START_OPTIONS;
+        };
+        let builder = wake.build_threadsafe_function::<()>().weak::<true>().max_queue_size::<2>();
+        let Ok(wake) = builder.build() else {
+            return START_OPTIONS;
+        };
+        let waker = Box::new(move || {
+            // A full queue means that a call is under way already; a closed one that Node leaves.
+            let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        });
+        match Engine::start(options, waker) {
+            Ok(started) => {
+                *engine = Some(started);
+                OK
+            }
+            Err(StartError::Options) => START_OPTIONS,
+            Err(StartError::Socket) => START_SOCKET,
+            Err(StartError::Identity) => START_IDENTITY,
+            Err(StartError::Thread) => START_THREAD,
+        }
+    })
+}
+
+/// Closes all connections, each once its copies are acknowledged, after `linger_ms` at the
+/// latest; blocks for as long, and up to 250 ms more for goodbyes. What happened until then can
+/// still be drained. Returns OK or NOT_STARTED.
+#[napi]
+pub fn engine_stop(linger_ms: u32) -> i32 {
+    with_engine(NOT_STARTED, |engine| {
+        engine.stop(milliseconds(linger_ms));
+        OK
+    })
+}
+
+/// Writes the counters sends, peers, outcomes_lost, inbox_drops, send_errors, panics and returns
+/// how many were written.
+#[napi]
+pub fn engine_counters(mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(0, |engine| {
+        let counters = engine.counters();
+        let mut written = 0;
+        for (slot, counter) in writable(&mut out).iter_mut().zip(counters) {
+            *slot = counter as f64;
+            written += 1;
+        }
+        written
+    })
+}
+
+/// Connections opened from now on carry this identity. Returns OK, NOT_STARTED or START_IDENTITY.
+#[napi]
+pub fn identity_set(seed: &[u8]) -> i32 {
+    with_engine(NOT_STARTED, |engine| match <&[u8; 32]>::try_from(seed) {
+        Ok(seed) if engine.identity_set(seed) => OK,
+        _ => START_IDENTITY,
+    })
+}
+
+/// Connects to "ip:port" or "[ipv6]:port". Returns the connection's handle, above 0, or
+/// NOT_STARTED or an OPEN code, below 0.
+#[napi]
+pub fn peer_open(address: String) -> i64 {
+    with_engine(i64::from(NOT_STARTED), |engine| {
+        let Ok(address) = address.parse::<SocketAddr>() else {
+            return i64::from(OPEN_ADDRESS);
+        };
+        match engine.peer_open(address) {
+            Ok(peer) => i64::from(peer),
+            Err(OpenError::Address) => i64::from(OPEN_ADDRESS),
+            Err(OpenError::Family) => i64::from(OPEN_FAMILY),
+            Err(OpenError::Full) => i64::from(OPEN_FULL),
+            Err(OpenError::Stopping) => i64::from(NOT_STARTED),
+        }
+    })
+}
+
+/// Closes a connection once its copies are acknowledged, after `linger_ms` at the latest.
+/// Returns OK, NOT_STARTED or NO_PEER.
+#[napi]
+pub fn peer_close(peer: u32, linger_ms: u32) -> i32 {
+    with_engine(NOT_STARTED, |engine| match engine.peer_close(peer, milliseconds(linger_ms)) {
+        true => OK,
+        false => NO_PEER,
+    })
+}
+
+/// Writes a connection's state (1 connecting, 2 connected, 3 admitted, 4 closing, 5 closed),
+/// rtt_us, queued, in_flight, mtu, congestion window, lost and sent packets, and returns how many
+/// were written; 0 when the connection is gone.
+#[napi]
+pub fn peer_figures(peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(0, |engine| {
+        let Some(peer) = engine.peer(peer) else {
+            return 0;
+        };
+        let mut written = 0;
+        for (slot, figure) in writable(&mut out).iter_mut().zip(peer.figures()) {
+            *slot = figure as f64;
+            written += 1;
+        }
+        written
+    })
+}
+
+/// Sends a transaction to up to 16 leaders on this thread. `copies` is a handle and a tag for
+/// each; the tag comes back in the copy's records. Bit i of the answer: copy i is on the wire;
+/// bit 16 + i: it was taken and waits for its turn, for credit or for its connection. `tx` differs
+/// from call to call. Every copy ends
+/// in a record `acked`, `failed` or `dropped`, unless the engine is not started or the
+/// transaction is empty or above 4096 bytes: then the answer is 0 and there is none.
+#[napi]
+pub fn tx_send(copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
+    with_engine(0, |engine| {
+        let mask = engine.send(copies, bytes, tx as u64, ttl_ms);
+        u32::from(mask.wire) | u32::from((mask.live | mask.waiting) & !mask.wire) << 16
+    })
+}
+
+/// Moves records into `out`, 8 numbers each, and returns how many: kind (1 sent, 2 acked,
+/// 3 failed, 4 dropped, 5 connected, 6 admitted, 7 closed), tx, peer, tag, reason, at_ns, rtt_us,
+/// detail. Call until it fills the buffer no more.
+#[napi]
+pub fn outcomes_drain(mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(0, |engine| {
+        u32::try_from(engine.outcomes_drain(writable(&mut out))).unwrap_or(u32::MAX)
+    })
+}
+
+/// Makes a decoder that any thread may use. `tip_accounts` are 32 bytes each; `keys_max` is how
+/// many keys may have tables of 52 kB each, at most 1024. Returns its handle, above 0, or a
+/// DECODER code, below 0.
+#[napi]
+pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys_max: u32) -> i32 {
+    guarded(PANIC, || {
+        let Some(decoder) = Decoder::new(tip_accounts, lamports_min, verify, keys_max as usize)
+        else {
+            return DECODER_OPTIONS;
+        };
+        let handle = DECODERS.insert(decoder);
+        handle.and_then(|handle| i32::try_from(handle).ok()).unwrap_or(DECODER_FULL)
+    })
+}
+
+/// Forgets a decoder; calls under way end as usual. Returns OK or NO_DECODER.
+#[napi]
+pub fn decoder_close(decoder: u32) -> i32 {
+    guarded(PANIC, || if DECODERS.remove(decoder) { OK } else { NO_DECODER })
+}
+
+/// Writes the counters verified, invalid, keys found, made, evicted, declined and returns how many
+/// were written.
+#[napi]
+pub fn decoder_counters(decoder: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    guarded(0, || {
+        let Some(decoder) = DECODERS.find(decoder) else {
+            return 0;
+        };
+        let mut written = 0;
+        for (slot, counter) in writable(&mut out).iter_mut().zip(decoder.counters()) {
+            *slot = counter as f64;
+            written += 1;
+        }
+        written
+    })
+}
+
+/// Judges a transaction and writes the verdict from `out[at]` on. Refused: 0, fault, found,
+/// needed. Accepted: 1, version, signature offset and count, message offset and size, keys offset,
+/// blockhash offset, durable nonce, tip and priority fee in lamports. Eleven numbers either way.
+/// Returns 1 or 0 like the first number, or NO_DECODER, NO_ROOM or PANIC.
+#[napi]
+pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u32) -> i32 {
+    guarded(PANIC, || {
+        let Some(decoder) = DECODERS.find(decoder) else {
+            return NO_DECODER;
+        };
+        let rest = writable(&mut out).get_mut(at as usize..);
+        let Some(slot) = rest.and_then(|rest| rest.first_chunk_mut()) else {
+            return NO_ROOM;
+        };
+        let verdict = decoder.decode(bytes);
+        *slot = numbers(&verdict);
+        i32::from(verdict.is_ok())
+    })
+}
+
+/// Judges many transactions that lie in one buffer. `spans` is offset, size and the place of the
+/// verdict in `out` for each. Stops at the first span that lies outside. Returns how many were
+/// judged, or NO_DECODER or PANIC.
+#[napi]
+pub fn decode_batch(
+    decoder: u32,
+    bytes: &[u8],
+    spans: &[u32],
+    mut out: Float64ArraySlice<'_>,
+) -> i32 {
+    guarded(PANIC, || {
+        let Some(decoder) = DECODERS.find(decoder) else {
+            return NO_DECODER;
+        };
+        let out = writable(&mut out);
+        let mut judged = 0;
+        for [offset, size, at] in spans.as_chunks().0 {
+            let rest = bytes.get(*offset as usize..);
+            let transaction = rest.and_then(|rest| rest.get(..*size as usize));
+            let slot = out.get_mut(*at as usize..).and_then(|rest| rest.first_chunk_mut());
+            let (Some(transaction), Some(slot)) = (transaction, slot) else {
+                break;
+            };
+            *slot = numbers(&decoder.decode(transaction));
+            judged += 1;
+        }
+        judged
+    })
+}
+
+fn parse_options(given: &EngineOptions) -> Option<Options> {
+    let binds = given.binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;
+    Some(Options {
+        binds,
+        seed: <[u8; 32]>::try_from(given.seed.as_ref()).ok()?,
+        queue_max: given.queue_max as usize,
+        in_flight_max: given.in_flight_max as usize,
+        outcomes_max: given.outcomes_max as usize,
+        admission_timeout: milliseconds(given.admission_timeout_ms),
+        busy_poll: Duration::from_micros(u64::from(given.busy_poll_us)),
+        transport: Transport {
+            idle_timeout: milliseconds(given.idle_timeout_ms),
+            keep_alive: milliseconds(given.keep_alive_ms),
+            ack_every: (given.ack_every > 0).then_some(given.ack_every),
+            ack_delay: milliseconds(given.ack_delay_ms),
+        },
+    })
+}
+
+fn writable<'a>(out: &'a mut Float64ArraySlice<'_>) -> &'a mut [f64] {
+    // SAFETY: the call holds JavaScript's thread, so nobody else of it writes to the array, and
+    // what another thread does to a shared one changes numbers, not the program.
+    unsafe { out.as_mut() }
+}
+
+fn milliseconds(count: u32) -> Duration {
+    Duration::from_millis(u64::from(count))
+}
+
+fn with_engine<T: Copy>(otherwise: T, act: impl FnOnce(&Arc<Engine>) -> T) -> T {
+    guarded(otherwise, || {
+        let engine = ENGINE.read().clone();
+        engine.as_ref().map_or(otherwise, act)
+    })
+}
+
+fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or(otherwise)
+}
+
+static ENGINE: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
+static DECODERS: Decoders = Decoders::new();
+
+const OK: i32 = 0;
+const NOT_STARTED: i32 = -1;
+const PANIC: i32 = -2;
+const START_TWICE: i32 = -10;
+const START_OPTIONS: i32 = -11;
+const START_SOCKET: i32 = -12;
+const START_IDENTITY: i32 = -13;
+const START_THREAD: i32 = -14;
+const OPEN_ADDRESS: i32 = -20;
+const OPEN_FAMILY: i32 = -21;
+const OPEN_FULL: i32 = -22;
+const NO_PEER: i32 = -30;
+const DECODER_OPTIONS: i32 = -40;
+const DECODER_FULL: i32 = -41;
+const NO_DECODER: i32 = -42;
+const NO_ROOM: i32 = -43;

@@ -1,0 +1,54 @@
+//! Touchdown's native engine.
+//!
+//! Everything here is sans-Node except `bindings`, which holds every exported item and nothing
+//! else. A transaction is sent on the thread that asks for it, under its connection's baton
+//! (`baton`, `peer`); one I/O thread receives, acknowledges and runs timers (`endpoint`); what
+//! became of each copy comes back through one bounded ring (`outcomes`).
+
+#![deny(
+    unsafe_code,
+    unused_must_use,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::dbg_macro,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+#![warn(missing_docs, clippy::all)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
+
+#[cfg(feature = "addon")]
+// The macro around the exports writes unsafe code, and so does a view into JavaScript's memory.
+#[allow(unsafe_code)]
+pub mod bindings;
+pub mod certificate;
+pub mod clock;
+pub mod comb;
+pub mod compute_budget;
+pub mod connection;
+pub mod copies;
+pub mod curve;
+pub mod decoder;
+pub mod encoding;
+pub mod endpoint;
+pub mod engine;
+pub mod faults;
+pub mod field;
+pub mod flights;
+pub mod key_tables;
+pub mod legacy;
+pub mod limits;
+pub mod message;
+pub mod outbox;
+pub mod outcomes;
+pub mod peer;
+pub mod scan;
+pub mod signal;
+pub mod table;
+pub mod tip;
+pub mod tls;
+pub mod tx;
+pub mod v1;
+pub mod verify;

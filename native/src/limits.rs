@@ -1,0 +1,53 @@
+//! Every fixed bound of the engine. What an operator may change is in `engine::Options`; what
+//! the network dictates carries its source and the date it was checked.
+
+use std::time::Duration;
+
+/// Largest transaction that is sent, in bytes: a v1 transaction. SIMD-0296, 2026-11.
+pub const TRANSACTION_BYTES_MAX: usize = 4096;
+/// Most copies that one call sends; a bit of the answer stands for each.
+pub const COPIES_MAX: usize = 16;
+/// Most connections open at once, those that still say goodbye included.
+pub const PEERS_MAX: usize = 4096;
+/// Most local addresses to send from.
+pub const SOCKETS_MAX: usize = 16;
+/// Most datagrams that wait for one connection's baton; more are dropped like lost packets.
+pub const INBOX_DATAGRAMS_MAX: usize = 1024;
+/// Most datagrams of one connection that are handled in one turn.
+pub const DATAGRAMS_A_TURN: usize = 32;
+/// Turns that a sending thread takes before it hands the baton to the I/O thread.
+pub const TURNS_OF_CALLER: usize = 2;
+/// Turns that the I/O thread takes before it looks after other connections.
+pub const TURNS_OF_IO: usize = 4;
+/// Most receive calls on one socket before timers and other sockets get their turn.
+pub const RECEIVES_A_TURN: usize = 8;
+/// Buffers of one receive call.
+pub const RECEIVE_BUFFERS: usize = 8;
+/// Size of a receive buffer: the largest datagram train that the kernel joins.
+pub const RECEIVE_BUFFER_BYTES: usize = 65_535;
+/// Most segments of one segmented send; the kernel takes 64.
+pub const SEGMENTS_MAX: usize = 16;
+/// Wait before a datagram is offered again to a socket whose buffer was full, in nanoseconds.
+pub const STALL_RETRY_NS: u64 = 500_000;
+/// Timers further off than this are in no hurry, in nanoseconds.
+pub const IDLE_AFTER_NS: u64 = 150_000_000;
+/// Timers in no hurry fall on multiples of this, in nanoseconds.
+pub const IDLE_GRID_NS: u64 = 40_000_000;
+/// Events about connections that wait to be drained; each connection makes at most three.
+pub const PEER_EVENTS_MAX: usize = 16_384;
+/// Most that a timer may be late so that others share its waking, in nanoseconds.
+pub const TIMER_SLACK_NS_MAX: u64 = 4_000_000;
+/// Longest that the I/O thread sleeps, in nanoseconds.
+pub const SLEEP_NS_MAX: u64 = 1_000_000_000;
+/// Most a stopping engine waits for its connections' goodbyes, in nanoseconds.
+pub const GOODBYE_NS_MAX: u64 = 250_000_000;
+/// Receive and send buffer asked of the kernel for each socket, in bytes.
+pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+/// Most that an operator may ask for as a leader's queue or copies in flight.
+pub const QUEUE_MAX: usize = 65_536;
+/// Most outcomes that an operator may ask to be kept.
+pub const OUTCOMES_MAX: usize = 1 << 20;
+/// Shortest timeout that makes sense.
+pub const TIMEOUT_MIN: Duration = Duration::from_millis(10);
+/// Longest that the I/O thread may look for datagrams before it sleeps.
+pub const BUSY_POLL_MAX: Duration = Duration::from_millis(10);

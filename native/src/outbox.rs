@@ -1,0 +1,145 @@
+//! Hot path: datagrams on their way to the socket.
+//!
+//! Datagrams of equal size to one address leave in one system call where the kernel segments;
+//! a lone datagram, the usual case, is never copied. A socket whose buffer is full gets the train
+//! back from its connection later (`Train`); every other error is a lost packet, which QUIC mends.
+
+use std::mem;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{io, net::IpAddr};
+
+use quinn_proto::Transmit;
+use quinn_udp::{EcnCodepoint, UdpSocketState};
+
+use crate::limits::SEGMENTS_MAX;
+
+/// One bound UDP socket.
+pub struct Socket {
+    pub(crate) index: usize,
+    pub(crate) udp: UdpSocket,
+    pub(crate) state: UdpSocketState,
+    /// Datagrams that the kernel refused, other than for a full buffer.
+    pub(crate) send_errors: AtomicU64,
+}
+
+/// Datagrams of equal size, the last may be shorter, to one address.
+pub struct Train {
+    bytes: Vec<u8>,
+    segment: usize,
+    count: usize,
+    destination: SocketAddr,
+    source: Option<IpAddr>,
+    ecn: Option<quinn_proto::EcnCodepoint>,
+}
+
+/// What a thread gathers while it holds a connection's baton.
+#[derive(Default)]
+pub struct Outbox {
+    /// Where quinn-proto writes the next datagram.
+    pub(crate) scratch: Vec<u8>,
+    spare: Vec<u8>,
+    train: Option<Train>,
+}
+
+impl Outbox {
+    /// Takes the datagram in `scratch`. Gives back a train that the socket could not take.
+    pub(crate) fn push(&mut self, transmit: &Transmit, socket: &Socket) -> Option<Train> {
+        if let Some(train) = &mut self.train
+            && train.append(&self.scratch, transmit)
+        {
+            self.scratch.clear();
+            return None;
+        }
+        let stalled = self.flush(socket);
+        let bytes = mem::replace(&mut self.scratch, mem::take(&mut self.spare));
+        self.scratch.clear();
+        self.train = Some(Train {
+            segment: bytes.len(),
+            bytes,
+            count: 1,
+            destination: transmit.destination,
+            source: transmit.src_ip,
+            ecn: transmit.ecn,
+        });
+        stalled
+    }
+
+    /// Sends what was gathered. Gives the train back when the socket's buffer is full.
+    pub(crate) fn flush(&mut self, socket: &Socket) -> Option<Train> {
+        let train = self.train.take()?;
+        if !socket.send(&train) {
+            return Some(train);
+        }
+        self.recycle(train);
+        None
+    }
+
+    /// Takes a sent train's memory back.
+    pub(crate) fn recycle(&mut self, train: Train) {
+        if self.spare.capacity() < train.bytes.capacity() {
+            self.spare = train.bytes;
+        }
+    }
+
+    /// Forgets what was gathered; for after a panic.
+    pub(crate) fn clear(&mut self) {
+        self.train = None;
+        self.scratch.clear();
+    }
+}
+
+impl Train {
+    fn append(&mut self, datagram: &[u8], transmit: &Transmit) -> bool {
+        // A shorter datagram ends a train, and then its size is no multiple of the segment.
+        let open = self.bytes.len() == self.segment * self.count && self.count < SEGMENTS_MAX;
+        let fits = datagram.len() <= self.segment
+            && self.destination == transmit.destination
+            && self.source == transmit.src_ip
+            && self.ecn == transmit.ecn;
+        if !open || !fits {
+            return false;
+        }
+        self.bytes.extend_from_slice(datagram);
+        self.count += 1;
+        true
+    }
+}
+
+impl Socket {
+    /// Sends a train; false when the socket's buffer is full and the train should come again.
+    pub(crate) fn send(&self, train: &Train) -> bool {
+        let segments_max = self.state.max_gso_segments().max(1);
+        if train.count <= segments_max {
+            return self.send_bytes(train, &train.bytes, train.count > 1);
+        }
+        // No segmentation here: one call each. A full buffer in the middle loses the rest.
+        let mut all = true;
+        for datagram in train.bytes.chunks(train.segment.max(1)) {
+            all &= self.send_bytes(train, datagram, false);
+        }
+        if !all {
+            self.send_errors.fetch_add(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    fn send_bytes(&self, train: &Train, contents: &[u8], segmented: bool) -> bool {
+        let transmit = quinn_udp::Transmit {
+            destination: train.destination,
+            ecn: train.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8)),
+            contents,
+            segment_size: segmented.then_some(train.segment),
+            src_ip: train.source,
+        };
+        match self.state.try_send((&self.udp).into(), &transmit) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            Err(_) => {
+                // A probe larger than the link ends here too; quinn-proto takes it as lost.
+                self.send_errors.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+        }
+    }
+}

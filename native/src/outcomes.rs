@@ -1,0 +1,249 @@
+//! What happened, on its way to JavaScript.
+//!
+//! Two bounded rings of fixed-size records: one for copies of transactions, one for connections.
+//! Any thread writes, one reads. A full ring of outcomes loses the oldest and counts the loss.
+//! The reader is woken once a batch: the first record after a drain flips the flag and calls the
+//! waker, and the flag is cleared *before* draining, so that a wake may be spurious, never lost.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crossbeam_queue::ArrayQueue;
+
+use crate::limits::PEER_EVENTS_MAX;
+
+/// Numbers in one record.
+pub const RECORD_FIELDS: usize = 8;
+
+/// What a record tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A copy is on the wire.
+    Sent = 1,
+    /// The leader's QUIC stack has all of a copy; `detail` is the time since `Sent` in ns.
+    Acked = 2,
+    /// A copy was sent, but the connection ended or the stream was refused first.
+    Failed = 3,
+    /// A copy never went on the wire.
+    Dropped = 4,
+    /// The handshake with a leader is complete.
+    Connected = 5,
+    /// The leader granted the first stream.
+    Admitted = 6,
+    /// The connection is over; `reason` is an `EndCause`, `detail` its code.
+    Closed = 7,
+}
+
+/// Why a copy failed or was dropped: one more than its index in the table `COPY_REASONS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reason {
+    /// Nothing is wrong.
+    None = 0,
+    /// The leader's queue was full.
+    QueueFull = 1,
+    /// The copy waited longer than it could be of use.
+    Expired = 2,
+    /// The leader granted no stream in time.
+    LeaderSaturated = 3,
+    /// No connection to the leader was ready.
+    NotConnected = 4,
+    /// The connection ended before the leader acknowledged the copy.
+    ConnectionLost = 5,
+    /// The leader's stack refused the stream.
+    StreamStopped = 6,
+    /// More copies await acknowledgement than are tracked.
+    TooManyInFlight = 7,
+    /// The engine is stopping.
+    ShuttingDown = 8,
+}
+
+/// Who ended a connection, and how `detail` is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EndCause {
+    /// This side closed it.
+    Local = 1,
+    /// The leader's application closed it; `detail` is its code.
+    Application = 2,
+    /// The leader's transport closed it; `detail` is its code.
+    Transport = 3,
+    /// The leader broke the protocol; `detail` is the transport code told to it.
+    Protocol = 4,
+    /// Nothing was heard for the idle timeout.
+    TimedOut = 5,
+    /// The leader no longer knows the connection.
+    Reset = 6,
+    /// The leader speaks no common version of QUIC.
+    Version = 7,
+    /// The handshake, or the first stream's grant after it, took too long.
+    HandshakeTimeout = 8,
+    /// The connection could not be started, or a bug ended it.
+    Internal = 9,
+}
+
+/// One record; as numbers in the order of its fields.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Record {
+    /// What it tells.
+    pub kind: Kind,
+    /// The transaction's number as given to `send`; 0 for events of connections.
+    pub tx: u64,
+    /// The connection's handle.
+    pub peer: u32,
+    /// The copy's tag as given to `send`.
+    pub tag: u32,
+    /// A `Reason`, or an `EndCause` for `Closed`.
+    pub reason: u8,
+    /// When it happened, CLOCK_MONOTONIC ns.
+    pub at_ns: u64,
+    /// The connection's smoothed round trip in microseconds; 0 when not known.
+    pub rtt_us: u32,
+    /// See the kinds.
+    pub detail: u64,
+}
+
+impl Record {
+    /// The record as it lies in JavaScript's buffer; exact up to 2^53.
+    #[must_use]
+    pub fn fields(&self) -> [f64; RECORD_FIELDS] {
+        [
+            f64::from(self.kind as u8),
+            self.tx as f64,
+            f64::from(self.peer),
+            f64::from(self.tag),
+            f64::from(self.reason),
+            self.at_ns as f64,
+            f64::from(self.rtt_us),
+            self.detail as f64,
+        ]
+    }
+}
+
+/// Called when there is something to drain; from any thread.
+pub type Waker = Box<dyn Fn() + Send + Sync>;
+
+/// The rings and the flag.
+pub struct Outcomes {
+    copies: ArrayQueue<Record>,
+    peers: ArrayQueue<Record>,
+    woken: AtomicBool,
+    lost: AtomicU64,
+    waker: Waker,
+}
+
+impl Outcomes {
+    /// Rings for `capacity` outcomes.
+    #[must_use]
+    pub fn new(capacity: usize, waker: Waker) -> Self {
+        Self {
+            copies: ArrayQueue::new(capacity.max(1)),
+            peers: ArrayQueue::new(PEER_EVENTS_MAX),
+            woken: AtomicBool::new(false),
+            lost: AtomicU64::new(0),
+            waker,
+        }
+    }
+
+    /// Appends a record; the oldest of its ring gives way when there is no room.
+    pub fn push(&self, record: Record) {
+        let ring = match record.kind {
+            Kind::Sent | Kind::Acked | Kind::Failed | Kind::Dropped => &self.copies,
+            Kind::Connected | Kind::Admitted | Kind::Closed => &self.peers,
+        };
+        if ring.force_push(record).is_some() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Wakes the reader when there is something to read and it does not know yet.
+    pub fn wake(&self) {
+        if self.is_empty() || self.woken.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        (self.waker)();
+    }
+
+    /// Moves records out, events of connections first, and returns how many.
+    pub fn drain(&self, out: &mut [f64]) -> usize {
+        self.woken.store(false, Ordering::SeqCst);
+        let mut count = 0;
+        for slot in out.chunks_exact_mut(RECORD_FIELDS) {
+            let Some(record) = self.peers.pop().or_else(|| self.copies.pop()) else {
+                break;
+            };
+            slot.copy_from_slice(&record.fields());
+            count += 1;
+        }
+        count
+    }
+
+    /// Whether both rings are empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.copies.is_empty() && self.peers.is_empty()
+    }
+
+    /// Records that gave way to newer ones.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Outcomes, RECORD_FIELDS, Record};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn record(tx: u64) -> Record {
+        Record { kind: Kind::Sent, tx, peer: 1, tag: 2, reason: 0, at_ns: 3, rtt_us: 4, detail: 5 }
+    }
+
+    fn outcomes(capacity: usize) -> (Outcomes, Arc<AtomicUsize>) {
+        let wakes = Arc::new(AtomicUsize::new(0));
+        let counted = wakes.clone();
+        let waker = Box::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        (Outcomes::new(capacity, waker), wakes)
+    }
+
+    #[test]
+    fn a_full_ring_loses_the_oldest_and_counts_it() {
+        let (outcomes, _) = outcomes(2);
+        for tx in 1..=3 {
+            outcomes.push(record(tx));
+        }
+        let mut out = [0.0; 3 * RECORD_FIELDS];
+        assert_eq!(outcomes.drain(&mut out), 2);
+        assert_eq!(out.get(1), Some(&2.0));
+        assert_eq!(outcomes.lost(), 1);
+    }
+
+    #[test]
+    fn one_wake_a_batch_and_none_for_nothing() {
+        let (outcomes, wakes) = outcomes(8);
+        outcomes.wake();
+        assert_eq!(wakes.load(Ordering::Relaxed), 0);
+        outcomes.push(record(1));
+        outcomes.wake();
+        outcomes.push(record(2));
+        outcomes.wake();
+        assert_eq!(wakes.load(Ordering::Relaxed), 1);
+        let mut out = [0.0; 8 * RECORD_FIELDS];
+        assert_eq!(outcomes.drain(&mut out), 2);
+        outcomes.push(record(3));
+        outcomes.wake();
+        assert_eq!(wakes.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_buffer_that_holds_no_record_takes_none() {
+        let (outcomes, _) = outcomes(8);
+        outcomes.push(record(1));
+        assert_eq!(outcomes.drain(&mut [0.0; RECORD_FIELDS - 1]), 0);
+        assert!(!outcomes.is_empty());
+    }
+}

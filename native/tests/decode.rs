@@ -1,0 +1,139 @@
+//! The decoder over its corpus and over bytes that nobody meant as a transaction.
+//!
+//! Each file of `fuzz/corpus/decode` is a transaction; its name starts with the fault that it must
+//! be refused for, or with `accepted`. The comparison with the portable decoder is in
+//! `test/native/differential.test.ts`, on the other side of the edge.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use touchdown_native::decoder::{Decoder, Decoders, VERDICT_NUMBERS, numbers};
+use touchdown_native::faults::{Fault, NAMES};
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+/// The public key of the seed 9, 9, … that the corpus tips.
+const TIP_ACCOUNT: [u8; 32] = [
+    0xfd, 0x17, 0x24, 0x38, 0x5a, 0xa0, 0xc7, 0x5b, 0x64, 0xfb, 0x78, 0xcd, 0x60, 0x2f, 0xa1, 0xd9,
+    0x91, 0xfd, 0xeb, 0xf7, 0x6b, 0x13, 0xc5, 0x8e, 0xd7, 0x02, 0xea, 0xc8, 0x35, 0xe9, 0xf6, 0x18,
+];
+
+fn decoder() -> Decoder {
+    Decoder::new(&TIP_ACCOUNT, 1_000_000.0, true, 16).unwrap()
+}
+
+/// The corpus with the names of its files.
+fn corpus() -> Vec<(String, Vec<u8>)> {
+    let files = fs::read_dir(format!("{HERE}/fuzz/corpus/decode")).unwrap();
+    let files = files.map(|file| file.unwrap());
+    files
+        .map(|file| (file.file_name().into_string().unwrap(), fs::read(file.path()).unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_faults_are_those_of_the_table_in_its_order() {
+    let table = fs::read_to_string(format!("{HERE}/../src/core/faults.ts")).unwrap();
+    let rows = table.split_once("const ROWS = [").unwrap().1.split_once("] as const").unwrap().0;
+    let mut names = Vec::new();
+    for call in rows
+        .split("\n  ")
+        .filter(|line| line.starts_with("undecodable(") || line.starts_with("row("))
+    {
+        let place = if call.starts_with("row(") { 3 } else { 1 };
+        names.push(call.split('"').nth(place).unwrap_or_default());
+    }
+    // A call that is broken over lines names its fault on the next one.
+    let quoted: Vec<_> = rows.split('"').skip(1).step_by(2).collect();
+    let known: Vec<_> = quoted.iter().copied().filter(|word| NAMES.contains(word)).collect();
+    assert_eq!(known, NAMES);
+    assert_eq!(names.len(), NAMES.len());
+}
+
+#[test]
+fn the_corpus_is_judged_as_its_names_say() {
+    let decoder = decoder();
+    let mut seen = BTreeSet::new();
+    for (name, bytes) in corpus() {
+        // What a fuzzer has added is named by its hash.
+        let Some((expected, _)) = name.split_once('.') else {
+            continue;
+        };
+        let verdict = decoder.decode(&bytes);
+        let found = verdict.map_or_else(|refused| NAMES[refused.fault as usize], |_| "accepted");
+        assert_eq!(found, expected, "{name}");
+        seen.insert(found);
+    }
+    assert!(seen.len() > 35, "the corpus shows only {seen:?}");
+}
+
+/// Every prefix of every file, every byte of it set to a few values, and two bytes at once.
+#[test]
+fn no_bytes_make_it_panic_or_point_outside() {
+    let decoder = Decoder::new(&TIP_ACCOUNT, 0.0, false, 0).unwrap();
+    let mut accepted = 0;
+    let mut judge = |bytes: &[u8]| {
+        if let Ok(found) = decoder.decode(bytes) {
+            assert!(found.message_offset + found.message_size <= bytes.len());
+            assert!(found.signature_offset + 64 * found.signature_count <= bytes.len());
+            assert!(found.keys_offset + 32 * found.signature_count <= bytes.len());
+            assert!(found.blockhash_offset + 32 <= bytes.len());
+            accepted += 1;
+        }
+    };
+    for (_, bytes) in corpus() {
+        for end in 0..bytes.len() {
+            judge(&bytes[..end]);
+        }
+        for at in 0..bytes.len() {
+            for value in [0, 1, 2, 0x7f, 0x80, 0x81, 0xff, bytes[at] ^ 1, bytes[at].wrapping_add(1)]
+            {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                judge(&changed);
+                let other = (at * 7 + 3) % bytes.len();
+                changed[other] = value;
+                judge(&changed);
+            }
+        }
+        judge(&[bytes.as_slice(), &[0; 5000]].concat());
+    }
+    assert!(accepted > 1000, "{accepted} accepted");
+}
+
+#[test]
+fn options_that_make_no_sense_make_no_decoder() {
+    let make = |accounts: &[u8], lamports| Decoder::new(accounts, lamports, false, 0).is_some();
+    assert!(make(&[0; 64], 1.0) && make(&[], 0.0) && make(&[], 9_007_199_254_740_991.0));
+    assert!(!make(&[0; 63], 1.0) && !make(&[0; 32 * 1025], 1.0));
+    for lamports in [-1.0, 0.5, f64::NAN, f64::INFINITY, 9_007_199_254_740_992.0] {
+        assert!(!make(&[], lamports), "{lamports}");
+    }
+}
+
+#[test]
+fn handles_name_decoders_until_they_are_removed() {
+    let decoders = Decoders::new();
+    assert!(decoders.find(0).is_none() && decoders.find(1).is_none());
+    let first = decoders.insert(decoder()).unwrap();
+    let second = decoders.insert(decoder()).unwrap();
+    assert!(decoders.find(first).is_some() && decoders.find(second).is_some() && first != second);
+    assert!(decoders.remove(first) && !decoders.remove(first) && !decoders.remove(0));
+    assert!(decoders.find(first).is_none() && decoders.find(second).is_some());
+    assert_eq!(decoders.insert(decoder()), Some(first));
+    let more = (0..100).take_while(|_| {
+        let plain = Decoder::new(&[], 0.0, false, 0).unwrap();
+        decoders.insert(plain).is_some()
+    });
+    assert_eq!(more.count(), 62);
+    assert!(decoders.find(u32::MAX).is_none());
+}
+
+#[test]
+fn a_refusal_is_told_as_its_code_and_figures() {
+    let told = numbers(&decoder().decode(&[]));
+    let mut expected = [0.0; VERDICT_NUMBERS];
+    expected[1] = f64::from(Fault::empty as u8);
+    expected[3] = 1.0;
+    assert_eq!(told, expected);
+}

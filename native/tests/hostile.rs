@@ -1,0 +1,157 @@
+//! A path and leaders that mean harm: they may cost their own connection, nothing else.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use support::{ACKED, Leader, Manners, Sender, ended, options};
+
+/// A relay between engine and leader that treats every n-th datagram badly.
+struct Relay {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    fn start(leader: SocketAddr, harm: fn(&mut Vec<u8>, usize) -> Vec<Vec<u8>>) -> Self {
+        let (front, back) =
+            (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let address = front.local_addr().unwrap();
+        for socket in [&front, &back] {
+            socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let (mut buffer, mut client, mut count) = ([0; 2048], None, 0);
+            while !stopped.load(Ordering::Relaxed) {
+                if let Ok((size, from)) = front.recv_from(&mut buffer) {
+                    client = Some(from);
+                    count += 1;
+                    for datagram in harm(&mut buffer[..size].to_vec(), count) {
+                        let _ = back.send_to(&datagram, leader);
+                    }
+                }
+                if let (Ok((size, _)), Some(client)) = (back.recv_from(&mut buffer), client) {
+                    count += 1;
+                    for datagram in harm(&mut buffer[..size].to_vec(), count) {
+                        let _ = front.send_to(&datagram, client);
+                    }
+                }
+            }
+        });
+        Self { address, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn delivers_all_through(harm: fn(&mut Vec<u8>, usize) -> Vec<Vec<u8>>) {
+    let leader = Leader::start(Manners::default());
+    let relay = Relay::start(leader.address, harm);
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(relay.address);
+    for tx in 0..100 {
+        sender.engine.send(&[peer, 0], &[tx as u8; 700], tx, 15_000);
+    }
+    sender.until("ended", |seen| ended(seen) == 100);
+    sender.assert_conserved(0..100);
+    assert_eq!(sender.count(ACKED), 100);
+    assert_eq!(leader.received_count(), 100);
+    assert_eq!(sender.engine.counters()[5], 0, "panics");
+}
+
+#[test]
+fn replayed_datagrams_change_nothing() {
+    delivers_all_through(|datagram, _| vec![datagram.clone(), datagram.clone(), datagram.clone()]);
+}
+
+#[test]
+fn lost_datagrams_are_sent_again() {
+    delivers_all_through(|datagram, count| match count % 7 {
+        3 => vec![],
+        _ => vec![datagram.clone()],
+    });
+}
+
+#[test]
+fn truncated_and_mangled_datagrams_are_survived() {
+    delivers_all_through(|datagram, count| {
+        let whole = datagram.clone();
+        if datagram[0] & 0x80 != 0 {
+            // Until keys are agreed on, who sits on the path can end a connection (RFC 9000, 21.1).
+            return vec![whole];
+        }
+        let place = (count * 31) % datagram.len();
+        datagram[place] ^= 1 << (count % 8);
+        let cut = whole[..whole.len() * (count % 5) / 5].to_vec();
+        vec![datagram.clone(), cut, whole]
+    });
+}
+
+#[test]
+fn a_flood_of_grants_and_closes_costs_only_its_own_connection() {
+    let (bad, good) = (Leader::start(Manners::default()), Leader::start(Manners::default()));
+    let mut sender = Sender::start(options());
+    let bad_peer = sender.open_admitted(bad.address);
+    let good_peer = sender.open_admitted(good.address);
+    let flooded = bad.connections.lock()[0].clone();
+    let flood = std::thread::spawn(move || {
+        for count in 0..2000u32 {
+            flooded.set_max_concurrent_uni_streams(quinn::VarInt::from_u32(128 + count * 64));
+            if count % 100 == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        flooded.close(quinn::VarInt::from_u32(u32::MAX), &[0xff; 900]);
+    });
+    for tx in 0..200 {
+        sender.engine.send(&[bad_peer, 0, good_peer, 1], &[9; 900], tx, 15_000);
+    }
+    flood.join().unwrap();
+    assert_eq!(sender.closed(bad_peer).detail, u64::from(u32::MAX));
+    sender.until("ended", |seen| ended(seen) == 400);
+    let acked = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == 1).count();
+    assert_eq!(acked, 200);
+    assert_eq!(good.received_count(), 200);
+}
+
+#[test]
+fn connections_come_and_go_by_the_hundred_and_leave_nothing() {
+    let leader = Leader::start(Manners { grant: 8, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let mut tx = 0;
+    for _ in 0..10 {
+        let peers: Vec<u32> = (0..20).map(|_| sender.open(leader.address)).collect();
+        for (index, peer) in peers.iter().enumerate() {
+            tx += 1;
+            sender.engine.send(&[*peer, 0], &[1; 600], tx, 10_000);
+            // Some are closed before they are up, some later, and each at once or in peace.
+            if index % 2 == 0 {
+                let linger = Duration::from_millis(if index % 4 == 0 { 0 } else { 5_000 });
+                sender.engine.peer_close(*peer, linger);
+            }
+        }
+        sender.until("ended", |seen| ended(seen) == tx as usize);
+        for peer in peers {
+            sender.engine.peer_close(peer, Duration::ZERO);
+        }
+    }
+    sender.assert_conserved(1..=tx);
+    let engine = sender.engine.clone();
+    sender.until("forgotten", |_| engine.counters()[1] == 0);
+}

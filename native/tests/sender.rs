@@ -1,0 +1,318 @@
+//! The sender against leaders of every kind, over loopback.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod support;
+
+use std::net::UdpSocket;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, Leader, Manners, SENT, Sender};
+use support::{ended, options};
+use touchdown_native::engine::{OpenError, Options};
+use touchdown_native::outcomes::{EndCause, Reason};
+use touchdown_native::tls::public_key;
+
+#[test]
+fn delivers_each_transaction_whole_and_acknowledged() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    let sizes = [1, 200, 1100, 1232, 1233, 4096];
+    for (index, size) in sizes.into_iter().enumerate() {
+        let mask = sender.engine.send(&[peer, 40], &vec![index as u8; size], index as u64, 5_000);
+        assert_eq!((mask.live, mask.waiting), (1, 0));
+    }
+    sender.until("acked", |seen| ended(seen) == sizes.len());
+    assert_eq!(sender.count(ACKED), sizes.len());
+    assert!(sender.seen.iter().filter(|one| one.kind == ACKED).all(|one| one.tag == 40));
+    sender.assert_conserved(0..sizes.len() as u64);
+    let mut received: Vec<usize> = leader.received.lock().iter().map(Vec::len).collect();
+    received.sort_unstable();
+    assert_eq!(received, sizes);
+    assert_eq!(leader.clients.lock()[0], public_key(&[5; 32]).unwrap());
+}
+
+#[test]
+fn refuses_what_no_leader_takes_without_an_outcome() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    for bytes in [&[][..], &[0; 4097][..]] {
+        let mask = sender.engine.send(&[peer, 0], bytes, 1, 1_000);
+        assert_eq!((mask.live, mask.waiting), (0, 0));
+    }
+    sender.drain_now();
+    assert_eq!(ended(&sender.seen), 0);
+}
+
+#[test]
+fn sends_to_many_leaders_at_once_and_names_each() {
+    let leaders: Vec<Leader> = (0..4).map(|_| Leader::start(Manners::default())).collect();
+    let mut sender = Sender::start(options());
+    let mut copies = Vec::new();
+    for (tag, leader) in leaders.iter().enumerate() {
+        copies.extend([sender.open_admitted(leader.address), tag as u32]);
+    }
+    copies.extend([0xdead_beef, 9]);
+    let mask = sender.engine.send(&copies, b"to everyone", 7, 5_000);
+    assert_eq!((mask.live, mask.waiting), (0b1111, 0));
+    sender.until("ended", |seen| ended(seen) == 5);
+    assert_eq!(sender.count(ACKED), 4);
+    let dropped = sender.seen.iter().find(|one| one.kind == DROPPED).unwrap();
+    assert_eq!((dropped.tag, dropped.reason), (9, Reason::NotConnected as u8));
+}
+
+#[test]
+fn waits_for_the_handshake_and_then_sends() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open(leader.address);
+    let mask = sender.engine.send(&[peer, 0], b"early", 1, 5_000);
+    assert_eq!((mask.live, mask.waiting), (0, 1));
+    sender.until("acked", |seen| ended(seen) == 1);
+    sender.assert_conserved([1]);
+    assert_eq!(sender.count(ACKED), 1);
+}
+
+#[test]
+fn connects_through_address_validation() {
+    let leader = Leader::start(Manners { retry: true, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    sender.engine.send(&[peer, 0], b"after retry", 1, 5_000);
+    sender.until("acked", |seen| ended(seen) == 1);
+    assert_eq!(sender.count(ACKED), 1);
+}
+
+#[test]
+fn a_leader_that_grants_nothing_saturates_and_is_given_up() {
+    let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
+    let patience = Duration::from_millis(700);
+    let mut sender = Sender::start(Options { admission_timeout: patience, ..options() });
+    let peer = sender.open(leader.address);
+    sender.until("connected", |seen| seen.iter().any(|one| one.kind == CONNECTED));
+    sender.engine.send(&[peer, 0], b"no credit", 1, 50);
+    sender.until("dropped", |seen| ended(seen) == 1);
+    let dropped = *sender.seen.last().unwrap();
+    assert_eq!((dropped.kind, dropped.reason), (DROPPED, Reason::LeaderSaturated as u8));
+    sender.engine.send(&[peer, 0], b"outlives the patience", 2, 60_000);
+    assert_eq!(sender.closed(peer).reason, EndCause::HandshakeTimeout as u8);
+    sender.until("ended", |seen| ended(seen) == 2);
+    sender.assert_conserved([1, 2]);
+    assert_eq!(sender.count(ADMITTED), 0);
+}
+
+#[test]
+fn credit_that_dribbles_is_used_as_it_comes_in_order() {
+    let leader = Leader::start(Manners { grant: 2, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    for tx in 0..300u64 {
+        sender.engine.send(&[peer, 0], &tx.to_le_bytes(), tx, 10_000);
+    }
+    sender.until("ended", |seen| ended(seen) == 300);
+    assert_eq!(sender.count(ACKED), 300);
+    sender.assert_conserved(0..300);
+    let sent: Vec<u64> =
+        sender.seen.iter().filter(|one| one.kind == SENT).map(|one| one.tx).collect();
+    assert!(sent.is_sorted());
+    assert_eq!(leader.received_count(), 300);
+}
+
+#[test]
+fn a_full_queue_drops_that_copy_at_once() {
+    let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
+    let mut sender = Sender::start(Options { queue_max: 3, ..options() });
+    let peer = sender.open(leader.address);
+    let masks: Vec<u16> =
+        (0..5).map(|tx| sender.engine.send(&[peer, 0], b"x", tx, 60_000).waiting).collect();
+    assert_eq!(masks, [1, 1, 1, 0, 0]);
+    sender.until("dropped", |seen| ended(seen) == 2);
+    assert!(sender.seen.iter().all(|one| one.kind != DROPPED || one.reason == 1));
+    sender.engine.stop(Duration::ZERO);
+    sender.drain_now();
+    sender.assert_conserved(0..5);
+    let stopped = Reason::ShuttingDown as u8;
+    assert_eq!(sender.seen.iter().filter(|one| one.reason == stopped).count(), 3);
+}
+
+#[test]
+fn close_codes_of_the_leader_come_back() {
+    for code in [0, 1, 2, 4, 5] {
+        let leader = Leader::start(Manners { close_code: Some(code), ..Manners::default() });
+        let mut sender = Sender::start(options());
+        let peer = sender.open(leader.address);
+        let closed = sender.closed(peer);
+        assert_eq!(closed.reason, EndCause::Application as u8);
+        assert_eq!(closed.detail, u64::from(code));
+        let mask = sender.engine.send(&[peer, 0], b"too late", 1, 1_000);
+        assert_eq!((mask.live, mask.waiting), (0, 0));
+    }
+}
+
+#[test]
+fn a_refused_stream_fails_its_copy_alone() {
+    let leader =
+        Leader::start(Manners { stop_streams: true, stream_window: 600, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    for tx in 0..20 {
+        sender.engine.send(&[peer, 0], &[1; 3000], tx, 5_000);
+    }
+    sender.until("ended", |seen| ended(seen) == 20);
+    sender.assert_conserved(0..20);
+    // A leader that acknowledged all before it refused has the bytes.
+    assert!(sender.count(FAILED) > 0);
+    assert_eq!(sender.count(DROPPED), 0);
+}
+
+#[test]
+fn a_silent_address_times_out() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let patience = Duration::from_millis(300);
+    let mut sender = Sender::start(Options { admission_timeout: patience, ..options() });
+    let peer = sender.open(silent.local_addr().unwrap());
+    sender.engine.send(&[peer, 0], b"into the void", 1, 100);
+    sender.until("dropped", |seen| ended(seen) == 1);
+    assert_eq!(sender.seen[0].reason, Reason::NotConnected as u8);
+    assert_eq!(sender.closed(peer).reason, EndCause::HandshakeTimeout as u8);
+}
+
+#[test]
+fn a_leader_that_crashed_loses_what_was_in_flight_and_can_be_reached_again() {
+    let leader = Leader::start(Manners::default());
+    let mut quick = options();
+    quick.transport.idle_timeout = Duration::from_millis(600);
+    quick.transport.keep_alive = Duration::from_millis(200);
+    let mut sender = Sender::start(quick);
+    let peer = sender.open_admitted(leader.address);
+    let address = leader.crash();
+    sender.engine.send(&[peer, 0], b"nobody there", 1, 60_000);
+    let closed = sender.closed(peer);
+    assert_eq!(closed.reason, EndCause::TimedOut as u8);
+    sender.until("failed", |seen| ended(seen) == 1);
+    assert_eq!(sender.count(FAILED), 1);
+
+    let again = Leader::start_at(address, Manners::default());
+    let peer = sender.open_admitted(again.address);
+    sender.engine.send(&[peer, 0], b"welcome back", 2, 5_000);
+    sender.until("acked", |seen| ended(seen) == 2);
+    sender.assert_conserved([1, 2]);
+}
+
+#[test]
+fn a_small_window_takes_a_large_transaction_piece_by_piece() {
+    let leader = Leader::start(Manners { stream_window: 600, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    for tx in 0..5 {
+        sender.engine.send(&[peer, 0], &[tx as u8; 2000], tx, 10_000);
+    }
+    sender.until("ended", |seen| ended(seen) == 5);
+    assert_eq!(sender.count(ACKED), 5);
+    sender.assert_conserved(0..5);
+}
+
+#[test]
+fn a_new_identity_serves_new_connections_while_old_ones_finish() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let old = sender.open_admitted(leader.address);
+    for tx in 0..50 {
+        sender.engine.send(&[old, 0], &[1; 900], tx, 10_000);
+    }
+    assert!(sender.engine.identity_set(&[6; 32]));
+    let new = sender.open_admitted(leader.address);
+    for tx in 50..100 {
+        sender.engine.send(&[old, 0], &[1; 900], tx, 10_000);
+    }
+    assert!(sender.engine.peer_close(old, Duration::from_secs(10)));
+    sender.engine.send(&[new, 0], &[1; 900], 100, 10_000);
+    sender.until("ended", |seen| ended(seen) == 101);
+    assert_eq!(sender.count(ACKED), 101);
+    assert_eq!(sender.closed(old).reason, EndCause::Local as u8);
+    let keys = [public_key(&[5; 32]).unwrap(), public_key(&[6; 32]).unwrap()];
+    assert_eq!(*leader.clients.lock(), keys);
+}
+
+#[test]
+fn threads_share_a_connection_and_nothing_is_lost_or_told_twice() {
+    let leader = Leader::start(Manners { grant: 64, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    let threads: Vec<_> = (0..4u64)
+        .map(|thread| {
+            let engine = sender.engine.clone();
+            std::thread::spawn(move || {
+                for number in 0..500u64 {
+                    let tx = thread * 500 + number;
+                    engine.send(&[peer, 0], &vec![3; 100 + (tx % 900) as usize], tx, 20_000);
+                    if number % 50 == 0 {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    sender.until("ended", |seen| ended(seen) == 2000);
+    sender.assert_conserved(0..2000);
+    let dropped = sender.count(DROPPED);
+    assert_eq!(sender.count(ACKED) + dropped, 2000);
+    assert_eq!(leader.received_count(), 2000 - dropped);
+    assert!(sender.wakes.load(Ordering::SeqCst) <= sender.seen.len());
+}
+
+#[test]
+fn garbage_and_replays_change_nothing() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    let target = sender.engine.local_addresses()[0];
+    let attacker = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut state = 0x1234_5678_9abc_def0_u64;
+    for round in 0..3000usize {
+        let bytes: Vec<u8> = (0..round % 1300)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        let _ = attacker.send_to(&bytes, target);
+    }
+    sender.engine.send(&[peer, 0], b"still fine", 1, 5_000);
+    sender.until("acked", |seen| ended(seen) == 1);
+    assert_eq!(sender.count(ACKED), 1);
+    assert_eq!(sender.engine.counters()[5], 0);
+}
+
+#[test]
+fn every_call_answers_after_stop() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    sender.engine.send(&[peer, 0], b"last words", 1, 5_000);
+    sender.engine.stop(Duration::from_secs(5));
+    sender.engine.stop(Duration::from_secs(5));
+    assert_eq!(sender.engine.peer_open(leader.address), Err(OpenError::Stopping));
+    assert!(!sender.engine.peer_close(peer, Duration::ZERO));
+    let mask = sender.engine.send(&[peer, 0], b"late", 2, 5_000);
+    assert_eq!((mask.live, mask.waiting), (0, 0));
+    sender.drain_now();
+    sender.assert_conserved([1, 2]);
+    assert_eq!(sender.count(ACKED), 1);
+    assert_eq!(sender.engine.counters()[1], 0);
+}
+
+#[test]
+fn addresses_that_no_leader_has_are_refused() {
+    let sender = Sender::start(options());
+    let open = |text: &str| sender.engine.peer_open(text.parse().unwrap());
+    assert_eq!(open("127.0.0.1:0"), Err(OpenError::Address));
+    assert_eq!(open("0.0.0.0:9"), Err(OpenError::Address));
+    assert_eq!(open("[::1]:9"), Err(OpenError::Family));
+}

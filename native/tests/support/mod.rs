@@ -1,0 +1,340 @@
+//! A leader made of quinn, and an engine whose outcomes are collected.
+
+#![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime, VarInt};
+use rustls::DigitallySignedStruct;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::ring::default_provider;
+use rustls::crypto::verify_tls13_signature;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DistinguishedName, Error, SignatureScheme};
+use tokio::runtime::Runtime;
+
+use touchdown_native::certificate::{certificate_der, private_key_der};
+use touchdown_native::engine::{Engine, Options};
+use touchdown_native::outcomes::RECORD_FIELDS;
+use touchdown_native::tls::{ALPN_TPU, public_key};
+
+/// How a leader treats its clients.
+#[derive(Clone, Copy)]
+pub struct Manners {
+    /// Streams granted once the handshake is done; none are before.
+    pub grant: u32,
+    /// Validates addresses with a Retry packet first.
+    pub retry: bool,
+    /// Closes each connection with this code once it is up.
+    pub close_code: Option<u32>,
+    /// Refuses each stream with STOP_SENDING.
+    pub stop_streams: bool,
+    /// Size of a stream's window.
+    pub stream_window: u32,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        let (grant, retry, close_code, stop_streams) = (128, false, None, false);
+        Self { grant, retry, close_code, stop_streams, stream_window: 4096 }
+    }
+}
+
+pub struct Leader {
+    pub address: SocketAddr,
+    pub received: Arc<Mutex<Vec<Vec<u8>>>>,
+    pub clients: Arc<Mutex<Vec<[u8; 32]>>>,
+    pub connections: Arc<Mutex<Vec<Connection>>>,
+    pub grant: Arc<AtomicU32>,
+    endpoint: Endpoint,
+    runtime: Option<Runtime>,
+}
+
+impl Leader {
+    pub fn start(manners: Manners) -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap(), manners)
+    }
+
+    pub fn start_at(address: SocketAddr, manners: Manners) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.unwrap();
+        let socket = UdpSocket::bind(address).unwrap();
+        let address = socket.local_addr().unwrap();
+        let endpoint = {
+            let _entered = runtime.enter();
+            let config = Some(server_config(manners));
+            let tokio = Arc::new(TokioRuntime);
+            Endpoint::new(EndpointConfig::default(), config, socket, tokio).unwrap()
+        };
+        let mut leader = Self {
+            address,
+            received: Arc::default(),
+            clients: Arc::default(),
+            connections: Arc::default(),
+            grant: Arc::new(AtomicU32::new(manners.grant)),
+            endpoint: endpoint.clone(),
+            runtime: None,
+        };
+        let parts = (
+            leader.received.clone(),
+            leader.clients.clone(),
+            leader.connections.clone(),
+            leader.grant.clone(),
+        );
+        runtime.spawn(async move {
+            while let Some(incoming) = endpoint.accept().await {
+                let parts = parts.clone();
+                tokio::spawn(async move {
+                    let _ = serve(incoming, manners, parts).await;
+                });
+            }
+        });
+        leader.runtime = Some(runtime);
+        leader
+    }
+
+    /// Goes away without a word, like a crash.
+    pub fn crash(mut self) -> SocketAddr {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_millis(50));
+        }
+        self.address
+    }
+
+    pub fn received_count(&self) -> usize {
+        self.received.lock().len()
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            self.endpoint.close(VarInt::from_u32(1), b"dropped");
+            runtime.shutdown_background();
+        }
+    }
+}
+
+type Parts = (
+    Arc<Mutex<Vec<Vec<u8>>>>,
+    Arc<Mutex<Vec<[u8; 32]>>>,
+    Arc<Mutex<Vec<Connection>>>,
+    Arc<AtomicU32>,
+);
+
+async fn serve(incoming: Incoming, manners: Manners, parts: Parts) -> Option<()> {
+    let (received, clients, connections, grant) = parts;
+    if manners.retry && !incoming.remote_address_validated() {
+        incoming.retry().ok()?;
+        return Some(());
+    }
+    let connection = incoming.await.ok()?;
+    let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    clients.lock().push(*chain.first()?.get(100..)?.first_chunk()?);
+    connections.lock().push(connection.clone());
+    if let Some(code) = manners.close_code {
+        connection.close(VarInt::from_u32(code), b"because");
+        return Some(());
+    }
+    connection.set_max_concurrent_uni_streams(VarInt::from_u32(grant.load(Ordering::Relaxed)));
+    loop {
+        let mut stream = connection.accept_uni().await.ok()?;
+        if manners.stop_streams {
+            let _ = stream.stop(VarInt::from_u32(7));
+            continue;
+        }
+        if let Ok(bytes) = stream.read_to_end(4096).await {
+            received.lock().push(bytes);
+        }
+    }
+}
+
+fn server_config(manners: Manners) -> ServerConfig {
+    let seed = [0x77; 32];
+    let key = PrivatePkcs8KeyDer::from(private_key_der(&seed));
+    let certificate = CertificateDer::from(certificate_der(&public_key(&seed).unwrap()));
+    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_client_cert_verifier(Arc::new(AnyClient))
+        .with_single_cert(vec![certificate], key.into())
+        .unwrap();
+    tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
+    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()));
+    let transport = Arc::get_mut(&mut config.transport).unwrap();
+    transport
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .stream_receive_window(VarInt::from_u32(manners.stream_window));
+    config
+}
+
+/// Any certificate will do, as long as its key signed the handshake.
+#[derive(Debug)]
+struct AnyClient;
+
+impl ClientCertVerifier for AnyClient {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(Error::General("no TLS 1.2".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = default_provider().signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, &algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+}
+
+/// One outcome or event, as JavaScript reads it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    pub kind: u8,
+    pub tx: u64,
+    pub peer: u32,
+    pub tag: u32,
+    pub reason: u8,
+    pub detail: u64,
+}
+
+pub struct Sender {
+    pub engine: Arc<Engine>,
+    pub seen: Vec<Seen>,
+    pub wakes: Arc<AtomicUsize>,
+    woken: Arc<AtomicBool>,
+}
+
+impl Sender {
+    pub fn start(options: Options) -> Self {
+        let (wakes, woken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (counted, flag) = (wakes.clone(), woken.clone());
+        let waker = Box::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            flag.store(true, Ordering::SeqCst);
+        });
+        let engine = Engine::start(options, waker).unwrap();
+        Self { engine, seen: Vec::new(), wakes, woken }
+    }
+
+    /// Drains, but only when woken: a lost wake shows as a test that never ends well.
+    pub fn drain(&mut self) {
+        if !self.woken.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        self.drain_now();
+    }
+
+    pub fn drain_now(&mut self) {
+        let mut buffer = [0.0; 64 * RECORD_FIELDS];
+        loop {
+            let count = self.engine.outcomes_drain(&mut buffer);
+            for fields in buffer.chunks_exact(RECORD_FIELDS).take(count) {
+                self.seen.push(Seen {
+                    kind: fields[0] as u8,
+                    tx: fields[1] as u64,
+                    peer: fields[2] as u32,
+                    tag: fields[3] as u32,
+                    reason: fields[4] as u8,
+                    detail: fields[7] as u64,
+                });
+            }
+            if count < 64 {
+                return;
+            }
+        }
+    }
+
+    /// Drains until `is_so`, with a deadline that only a failing test meets.
+    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&[Seen]) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            self.drain();
+            if is_so(&self.seen) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "not {what}: {:?}", self.seen.iter().rev().take(8));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub fn open(&mut self, address: SocketAddr) -> u32 {
+        self.engine.peer_open(address).unwrap()
+    }
+
+    pub fn open_admitted(&mut self, address: SocketAddr) -> u32 {
+        let peer = self.open(address);
+        self.until("admitted", |seen| {
+            seen.iter().any(|one| one.kind == ADMITTED && one.peer == peer)
+        });
+        peer
+    }
+
+    pub fn count(&self, kind: u8) -> usize {
+        self.seen.iter().filter(|one| one.kind == kind).count()
+    }
+
+    pub fn closed(&mut self, peer: u32) -> Seen {
+        let is_end = |one: &&Seen| one.kind == CLOSED && one.peer == peer;
+        self.until("closed", |seen| seen.iter().any(|one| is_end(&one)));
+        *self.seen.iter().find(is_end).unwrap()
+    }
+
+    /// Every copy ends exactly once, after at most one `sent`, which an ack or failure needs.
+    pub fn assert_conserved(&self, txs: impl IntoIterator<Item = u64>) {
+        for tx in txs {
+            let of = |kind| self.seen.iter().filter(|one| one.tx == tx && one.kind == kind).count();
+            let (sent, acked, failed, dropped) = (of(SENT), of(ACKED), of(FAILED), of(DROPPED));
+            let told = (tx, sent, acked, failed, dropped);
+            assert_eq!(acked + failed + dropped, 1, "tx, sent, acked, failed, dropped: {told:?}");
+            assert_eq!(sent, acked + failed, "tx, sent, acked, failed, dropped: {told:?}");
+        }
+    }
+}
+
+pub fn options() -> Options {
+    Options { binds: vec!["127.0.0.1:0".parse().unwrap()], seed: [5; 32], ..Options::default() }
+}
+
+pub fn ended(seen: &[Seen]) -> usize {
+    seen.iter().filter(|one| [ACKED, FAILED, DROPPED].contains(&one.kind)).count()
+}
+
+pub const SENT: u8 = 1;
+pub const ACKED: u8 = 2;
+pub const FAILED: u8 = 3;
+pub const DROPPED: u8 = 4;
+pub const CONNECTED: u8 = 5;
+pub const ADMITTED: u8 = 6;
+pub const CLOSED: u8 = 7;
