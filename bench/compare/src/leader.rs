@@ -1,0 +1,92 @@
+//! The leader: Agave's own TPU streamer, and a thread that takes transactions out of it.
+//!
+//! Speaks lines: prints its address first; `reset` forgets, `report` prints for each sender the
+//! count and the one-way quantiles in nanoseconds, and the CPU time used since the reset.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, BufRead};
+use std::net::UdpSocket;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, RwLock};
+
+use solana_keypair::Keypair;
+use solana_pubkey::Pubkey;
+use solana_streamer::nonblocking::swqos::SwQosConfig;
+use solana_streamer::quic::{spawn_stake_weighted_qos_server, QuicStreamerConfig};
+use solana_streamer::streamer::StakedNodes;
+use tokio_util::sync::CancellationToken;
+use touchdown_native::clock::monotonic_ns;
+
+use crate::sender::{cpu_us, read_stamp};
+
+pub fn run(public_keys: &[&str]) -> Result<(), Box<dyn Error>> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let address = socket.local_addr()?;
+    // Half of all stake: the unstaked's 200 a second would measure the throttle.
+    let mut stakes = HashMap::from([(Pubkey::new_unique(), STAKE)]);
+    for key in public_keys {
+        stakes.insert(key.parse()?, STAKE);
+    }
+    let nodes = Arc::new(RwLock::new(StakedNodes::new(Arc::new(stakes), HashMap::new())));
+    let (packet_sender, packets) = crossbeam_channel::bounded(50_000);
+    let config = QuicStreamerConfig {
+        max_connections_per_ipaddr_per_min: 1_000,
+        num_threads: NonZeroUsize::new(2).ok_or("two is not zero")?,
+        stream_receive_window_size: 4096,
+        max_stream_data_bytes: 4096,
+        ..QuicStreamerConfig::default()
+    };
+    let _server = spawn_stake_weighted_qos_server(
+        "solQuicTpu",
+        "quic_streamer_tpu",
+        [socket.into()],
+        &Keypair::new(),
+        packet_sender,
+        nodes,
+        config,
+        SwQosConfig::default(),
+        CancellationToken::new(),
+    )?;
+
+    let seen = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
+    let taken = seen.clone();
+    std::thread::spawn(move || {
+        for batch in packets {
+            let now_ns = monotonic_ns();
+            for packet in batch.iter() {
+                let Some((sender, stamp_ns)) = packet.data(..).and_then(read_stamp) else {
+                    continue;
+                };
+                if let Ok(mut seen) = taken.lock() {
+                    seen[sender & 1].push(now_ns.saturating_sub(stamp_ns));
+                }
+            }
+        }
+    });
+
+    println!("{address}");
+    let mut cpu_before = cpu_us();
+    for line in io::stdin().lock().lines() {
+        let mut seen = seen.lock().map_err(|_| "the taking thread failed")?;
+        if line? == "report" {
+            let [first, second] = &mut *seen;
+            println!("{} {} {}", quantiles(first), quantiles(second), cpu_us() - cpu_before);
+        }
+        *seen = [Vec::new(), Vec::new()];
+        cpu_before = cpu_us();
+    }
+    std::process::exit(0);
+}
+
+/// Count, p50, p99 and p99.9.
+fn quantiles(latencies: &mut [u64]) -> String {
+    latencies.sort_unstable();
+    let at = |per_mille: usize| {
+        let place = latencies.len() * per_mille / 1000;
+        latencies.get(place.min(latencies.len().saturating_sub(1))).copied().unwrap_or(0)
+    };
+    format!("{} {} {} {}", latencies.len(), at(500), at(990), at(999))
+}
+
+const STAKE: u64 = 1_000_000_000_000;
