@@ -19,7 +19,7 @@ import { type Clock, systemClock } from "./core/clock.ts";
 import { decodeBase58 } from "./core/encoding.ts";
 import { SetupError } from "./core/errors.ts";
 import { createHistogram } from "./core/histogram.ts";
-import { DECODE_KEYS_MAX } from "./core/limits.ts";
+import { DECODE_KEYS_MAX, NATIVE_KEYS_MAX } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { createDecoder, type DecoderOptions } from "./decode/decoder.ts";
 import { createDispatch } from "./decode/dispatch.ts";
@@ -141,7 +141,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
   const leaders = buildLeaderSide(config, { clock, log, identity, engine });
   const { receipts, router, chain, sender } = leaders;
 
-  const { decoder, dispatch } = buildDecode(config, { clock, log, engine });
+  const { decoder, decoderStep, dispatch } = buildDecode(config, { clock, log, engine });
   const seen = createSeen();
   const pipeline = createPipeline({ clock, seen, dispatch, sender, receipts });
 
@@ -187,6 +187,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
       sendingStep(sender, config.send.bind),
       router,
       chain,
+      decoderStep,
       dispatch,
       listener(admin, ports, "admin"),
       listener(http, ports, "http"),
@@ -211,14 +212,25 @@ interface Base {
 
 function buildDecode(config: Config, { clock, log, engine }: Base) {
   const options = decoderOptionsOf(config);
-  const { native } = engine;
-  const decoder = native === null ? createDecoder(options) : createNativeDecoder(native, options);
+  const { decoder, forWorkers, close } = decodersOf(options, engine);
   const workers = config.decode.workers ?? Math.max(1, availableParallelism() - 1);
   const dispatch = createDispatch(
     { clock, decoder, log, workers: createWorkerPool() },
-    { inline: config.decode.inline, workers, decoder: options },
+    { inline: config.decode.inline, workers, decoder: forWorkers },
   );
-  return { decoder, dispatch };
+  // Workers use the native decoder to their end, so it is closed after them.
+  const decoderStep: Step = { start() {}, stop: close };
+  return { decoder, decoderStep, dispatch };
+}
+
+/** The decoder of this thread, and what the workers make theirs of. */
+function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
+  if (native === null) {
+    return { decoder: createDecoder(options), forWorkers: options, close() {} };
+  }
+  const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
+  const forWorkers = { nativeHandle: decoder.handle };
+  return { decoder, forWorkers, close: () => decoder.close() };
 }
 
 function httpOptionsOf({ http, region }: Config): HttpOptions {

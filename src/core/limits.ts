@@ -139,7 +139,9 @@ export const SEND_SLOTS_AHEAD_MAX = 19;
 export const DECODE_RING_SLOTS = 256;
 /** Transactions in a worker's hand from which on it counts as behind. */
 export const DECODE_BEHIND = 8;
-/** Transactions of one turn that the calling thread decodes itself, and while workers are behind. */
+/** Signers for whom the native engine keeps a table of about 52 kB each, for all threads. */
+export const NATIVE_KEYS_MAX = 512;
+/** Transactions of a turn that the calling thread decodes itself, and while workers are behind. */
 export const DECODE_HERE_AT_LEAST = 3;
 export const DECODE_HERE_A_TURN = 6;
 /** Public keys that each thread keeps ready to verify with; about 10 MB when full. */

@@ -13,7 +13,7 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import type { DecoderOptions } from "./decoder.ts";
+import type { WorkerDecoder } from "./decoder.ts";
 import { Lane } from "./lane.ts";
 import type { WorkerPool } from "./pool.ts";
 import type { VerifierCounters } from "./verify.ts";
@@ -27,7 +27,7 @@ export interface CrewDeps {
 export interface CrewOptions {
   readonly workers: number;
   readonly slots: number;
-  readonly decoder: DecoderOptions;
+  readonly decoder: WorkerDecoder;
 }
 
 export class Crew {

@@ -9,6 +9,7 @@
 
 import { FAULT } from "../core/faults.ts";
 import type { Refused } from "../core/flow.ts";
+import { loadNative } from "../native/load.ts";
 import {
   ASLEEP,
   type Channel,
@@ -19,7 +20,8 @@ import {
   wake,
   writeVerdict,
 } from "./channel.ts";
-import { createDecoder, type Decoder, type DecoderOptions } from "./decoder.ts";
+import { createDecoder, type Decoder, type WorkerDecoder } from "./decoder.ts";
+import { nativeDecoder } from "./native-decoder.ts";
 
 /** What a worker thread is given when it starts. */
 export interface WorkerTask {
@@ -28,14 +30,14 @@ export interface WorkerTask {
   /** This worker's channel, and the slots of its rings. */
   readonly channel: SharedArrayBuffer;
   readonly slots: number;
-  readonly decoder: DecoderOptions;
+  readonly decoder: WorkerDecoder;
 }
 
 /** Serves one channel. Returns when told to stop; that it does not return is its normal state. */
 export function serve(task: WorkerTask): void {
   const bell = new Int32Array(task.bell);
   const channel = openChannel(task.channel, task.slots);
-  const decoder = createDecoder(task.decoder);
+  const decoder = decoderOf(task.decoder);
   Atomics.store(channel.words, READY, 1);
   wake(bell, 0);
   for (;;) {
@@ -69,6 +71,16 @@ function drain(channel: Channel, decoder: Decoder, bell: Int32Array<SharedArrayB
   }
 }
 
+function decoderOf(decoder: WorkerDecoder): Decoder {
+  if (!("nativeHandle" in decoder)) return createDecoder(decoder);
+  const loaded = loadNative();
+  if (loaded.kind !== "loaded") throw new Error(`no native engine in this thread: ${loaded.kind}`);
+  // Its figures are the process's, and read where the decoder was made.
+  const { decode } = nativeDecoder(loaded.native, decoder.nativeHandle);
+  return { decode, counters: NO_FIGURES };
+}
+
+const NO_FIGURES = { verified: 0, invalid: 0, keysFound: 0, keysMade: 0, keysEvicted: 0 };
 const FAILED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };
 
 function showFigures({ figures }: Channel, { counters }: Decoder): void {

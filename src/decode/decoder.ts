@@ -23,6 +23,9 @@ export interface DecoderOptions {
   readonly keyCacheSize: number;
 }
 
+/** What a worker decodes with: a decoder of its own, or one of the native engine by its handle. */
+export type WorkerDecoder = DecoderOptions | { readonly nativeHandle: number };
+
 export interface Decoder {
   /** What is to be said of these bytes. They are read during the call only. */
   decode(bytes: Uint8Array): Verdict;

@@ -26,7 +26,7 @@ import {
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { Crew } from "./crew.ts";
-import type { Decoder, DecoderOptions } from "./decoder.ts";
+import type { Decoder, WorkerDecoder } from "./decoder.ts";
 import type { DecodeDone } from "./lane.ts";
 import type { WorkerPool } from "./pool.ts";
 import type { VerifierCounters } from "./verify.ts";
@@ -48,7 +48,7 @@ export interface DispatchOptions {
   /** Worker threads; 0 is the same as `always`. */
   readonly workers: number;
   /** What each worker's decoder is made with. */
-  readonly decoder: DecoderOptions;
+  readonly decoder: WorkerDecoder;
   /** Slots of each worker's rings, a power of two; DECODE_RING_SLOTS when not given. */
   readonly ringSlots?: number;
 }

@@ -34,7 +34,7 @@ import {
   STOP,
   wake,
 } from "./channel.ts";
-import type { DecoderOptions } from "./decoder.ts";
+import type { WorkerDecoder } from "./decoder.ts";
 import type { WorkerPool } from "./pool.ts";
 
 /** Told once for each packet. `packet.bytes` are lent until it returns. */
@@ -52,7 +52,7 @@ export interface LaneDeps {
 export interface LaneOptions {
   readonly bell: SharedArrayBuffer;
   readonly slots: number;
-  readonly decoder: DecoderOptions;
+  readonly decoder: WorkerDecoder;
 }
 
 const DIED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };

@@ -7,7 +7,7 @@
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import type { NativeEngine } from "./contract.ts";
 
 /** The addon, or why there is none. */
@@ -17,7 +17,7 @@ export type NativeLoad =
   | { readonly kind: "broken"; readonly path: string; readonly cause: unknown };
 
 /** The same distance from `src/native` and from `dist/native`. */
-const ADDON = fileURLToPath(new URL("../../native/touchdown.node", import.meta.url));
+const ADDON = join(import.meta.dirname, "../../native/touchdown.node");
 
 /** Every function that the contract names. */
 const NAMES: readonly (keyof NativeEngine)[] = [

@@ -1,0 +1,80 @@
+import { spawnSync } from "node:child_process";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeAll, describe, expect, it } from "vitest";
+import { reasonOf } from "../../src/core/faults.ts";
+import type { Verdict } from "../../src/core/flow.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
+import { native } from "../native/addon.ts";
+import { createDice } from "../support/dice.ts";
+import { generated, mutated } from "../support/generated.ts";
+import { tipAccount } from "../support/verdicts.ts";
+import { leaderProgram } from "./build.ts";
+
+const crate = fileURLToPath(new URL("./parser", import.meta.url));
+const release = dirname(leaderProgram());
+
+beforeAll(() => {
+  const build = spawnSync("cargo", ["build", "--release", "--locked"], {
+    cwd: crate,
+    env: { ...process.env, CARGO_TARGET_DIR: dirname(release) },
+    stdio: "inherit",
+  });
+  expect(build.status).toBe(0);
+});
+
+/** What the network's parser says of each: the priority fee, or why it refuses. */
+function opinions(transactions: readonly Uint8Array[]): readonly string[] {
+  const input = transactions.map((bytes) => Buffer.from(bytes).toString("hex")).join("\n");
+  const run = spawnSync(join(release, "agave-parser"), {
+    input: `${input}\n`,
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+  });
+  return run.stdout.trimEnd().split("\n");
+}
+
+/** A missing tip and a bad signature are nothing to the parser. */
+function isSound(verdict: Verdict): boolean {
+  return verdict.kind === "accepted" || reasonOf(verdict.fault) === "tip_missing";
+}
+
+const options = {
+  tipAccounts: [tipAccount.publicKey],
+  lamportsMin: 1,
+  verify: false,
+  keyCacheSize: 0,
+};
+const engines = [
+  { name: "portable", decoder: createDecoder(options) },
+  ...(native === null ? [] : [{ name: "native", decoder: createNativeDecoder(native, options) }]),
+];
+
+describe.each(engines)("the $name decoder and the network's parser", ({ decoder }) => {
+  it("agree on ten thousand generated transactions and a hundred thousand mutated ones", () => {
+    const dice = createDice(42);
+    const transactions: Uint8Array[] = [];
+    for (let i = 0; i < 10_000; i += 1) {
+      const bytes = generated(dice, options.tipAccounts);
+      transactions.push(bytes);
+      for (let j = 0; j < 10; j += 1) {
+        transactions.push(mutated(dice, bytes, transactions.at(-11) ?? bytes));
+      }
+    }
+    const told = opinions(transactions);
+    expect(told).toHaveLength(transactions.length);
+    let sound = 0;
+    for (const [i, bytes] of transactions.entries()) {
+      const verdict = decoder.decode(bytes);
+      const [word, fee] = (told[i] ?? "").split(" ");
+      const hex = Buffer.from(bytes).toString("hex");
+      expect(isSound(verdict) ? "accepted" : "refused", `${told[i]} for ${hex}`).toBe(word);
+      if (verdict.kind !== "accepted") continue;
+      sound += 1;
+      const clamped = Math.min(Number(fee), Number.MAX_SAFE_INTEGER);
+      expect(verdict.priorityFeeLamports, hex).toBe(clamped);
+    }
+    expect(sound).toBeGreaterThan(5_000);
+  });
+});

@@ -1,0 +1,152 @@
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { afterAll, describe, expect, it } from "vitest";
+import { FAULT } from "../../src/core/faults.ts";
+import { readVerdict } from "../../src/decode/channel.ts";
+import { createNativeDecoder, nativeDecoder } from "../../src/decode/native-decoder.ts";
+import {
+  DECODER_OPTIONS,
+  NO_DECODER,
+  NO_ROOM,
+  OK,
+  VERDICT_NUMBERS,
+} from "../../src/native/contract.ts";
+import { native } from "../native/addon.ts";
+import { createDice } from "../support/dice.ts";
+import { buildTransaction, newKeypair } from "../support/transactions.ts";
+import { LAMPORTS_MIN, tipAccount } from "../support/verdicts.ts";
+import { until } from "../support/wait.ts";
+
+const options = {
+  tipAccounts: [tipAccount.publicKey],
+  lamportsMin: LAMPORTS_MIN,
+  verify: true,
+  keyCacheSize: 16,
+};
+const tips = [{ to: tipAccount.publicKey, lamports: LAMPORTS_MIN }];
+const good = buildTransaction({ tips }).bytes;
+const unsigned = buildTransaction({ tips, sign: false }).bytes;
+
+describe.skipIf(native === null)("the native decoder", () => {
+  const addon = native;
+  if (addon === null) return;
+  const decoder = createNativeDecoder(addon, options);
+  afterAll(() => decoder.close());
+
+  it("counts what it verified", () => {
+    const own = createNativeDecoder(addon, options);
+    own.decode(good);
+    own.decode(unsigned);
+    expect([own.counters.verified, own.counters.invalid]).toEqual([1, 1]);
+    own.close();
+  });
+
+  it("takes no signature amiss when it shall not verify", () => {
+    const lax = createNativeDecoder(addon, { ...options, verify: false });
+    expect(lax.decode(unsigned).kind).toBe("accepted");
+    expect(lax.counters.verified).toBe(0);
+    lax.close();
+  });
+
+  it("makes a table at a key's second good signature, and goes on saying the same", async () => {
+    const own = createNativeDecoder(addon, options);
+    expect(own.decode(good).kind).toBe("accepted");
+    expect(own.decode(good).kind).toBe("accepted");
+    await until("a table", () => own.counters.keysMade === 1);
+    expect(own.decode(good)).toEqual(decoder.decode(good));
+    expect(own.decode(unsigned)).toMatchObject({ fault: FAULT.signature_missing });
+    expect(own.counters.keysFound).toBe(1);
+    own.close();
+  });
+
+  it("names text for what it is", () => {
+    const text = new Uint8Array(Buffer.from(Buffer.from(good).toString("base64")));
+    expect(decoder.decode(text)).toMatchObject({ fault: FAULT.text_base64, found: text.length });
+  });
+
+  it("judges a batch, each verdict in its place, and stops at a span that lies outside", () => {
+    const bytes = new Uint8Array(new SharedArrayBuffer(2 * good.length));
+    bytes.set(good);
+    bytes.set(unsigned, good.length);
+    const out = new Float64Array(new SharedArrayBuffer(8 * 40));
+    const size = good.length;
+    const spans = Uint32Array.of(size, size, 1, 0, size, 20, 0, 2 * size + 1, 0, 0, size, 0);
+    expect(addon.decodeBatch(decoder.handle, bytes, spans, out)).toBe(2);
+    expect(readVerdict(out, 8 * 1)).toEqual(decoder.decode(unsigned));
+    expect(readVerdict(out, 8 * 20)).toEqual(decoder.decode(good));
+    expect(out[0]).toBe(0);
+    const cut = new Float64Array(VERDICT_NUMBERS - 1);
+    expect(addon.decodeBatch(decoder.handle, bytes, Uint32Array.of(0, size, 0), cut)).toBe(0);
+    const huge = Uint32Array.of(2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1);
+    expect(addon.decodeBatch(decoder.handle, bytes, huge, out)).toBe(0);
+    expect(addon.decodeBatch(decoder.handle, bytes, new Uint32Array(2), out)).toBe(0);
+  });
+
+  it("answers codes for handles, places and options that make no sense", () => {
+    const out = new Float64Array(VERDICT_NUMBERS);
+    expect(addon.decode(0, good, out, 0)).toBe(NO_DECODER);
+    expect(addon.decode(2 ** 32 - 1, good, out, 0)).toBe(NO_DECODER);
+    expect(addon.decodeBatch(0, good, new Uint32Array(3), out)).toBe(NO_DECODER);
+    expect(addon.decode(decoder.handle, good, out, 1)).toBe(NO_ROOM);
+    expect(addon.decode(decoder.handle, good, new Float64Array(0), 0)).toBe(NO_ROOM);
+    expect(addon.decode(decoder.handle, new Uint8Array(0), out, 0)).toBe(0);
+    expect(addon.decoderCounters(0, out)).toBe(0);
+    expect(addon.decoderCounters(decoder.handle, new Float64Array(2))).toBe(2);
+    expect(addon.decoderClose(0)).toBe(NO_DECODER);
+    for (const [accounts, lamports] of [
+      [31, 1],
+      [32, -1],
+      [32, 0.5],
+      [32, Number.NaN],
+    ] as const) {
+      const code = addon.decoderCreate(new Uint8Array(accounts), lamports, true, 0);
+      expect(code).toBe(DECODER_OPTIONS);
+    }
+    expect(() => createNativeDecoder(addon, { ...options, lamportsMin: -1 })).toThrow(/-40/);
+  });
+
+  it("is gone once closed, and its handle may come back", () => {
+    const own = createNativeDecoder(addon, options);
+    expect(addon.decoderClose(own.handle)).toBe(OK);
+    expect(() => own.decode(good)).toThrow(/-42/);
+  });
+
+  it("throws for an argument of another type, and for nothing else", () => {
+    const dice = createDice(3);
+    const odd: readonly unknown[] = [null, undefined, "text", {}, [], -1, 900.5, Number.NaN, good];
+    for (let i = 0; i < 3000; i += 1) {
+      const names = ["decode", "decodeBatch", "decoderClose", "decoderCounters"] as const;
+      const call: unknown = addon[dice.pick(names)];
+      const given = Array.from({ length: dice.below(6) }, () => odd[dice.below(odd.length)]);
+      if (given[0] === decoder.handle) given[0] = 0;
+      try {
+        // The functions take numbers and arrays; what else does is what is tried here.
+        const answer = (call as (...all: readonly unknown[]) => unknown)(...given);
+        expect(typeof answer).toBe("number");
+      } catch (error) {
+        expect(error).toBeInstanceOf(Error);
+      }
+    }
+    expect(decoder.decode(good).kind).toBe("accepted");
+  });
+
+  it("serves all threads by the handle that one was given, from one set of tables", async () => {
+    const own = createNativeDecoder(addon, { ...options, keyCacheSize: 64 });
+    const files = Array.from({ length: 8 }, (_, i) => {
+      return buildTransaction({ payer: newKeypair(2000 + i), tips }).bytes;
+    });
+    const path = fileURLToPath(new URL("../../native/touchdown.node", import.meta.url));
+    const entry = new URL("../support/native-worker.mjs", import.meta.url);
+    const workers = [1, 2].map(() => {
+      return new Worker(entry, {
+        workerData: { addon: path, handle: own.handle, files, rounds: 200 },
+      });
+    });
+    const answers = await Promise.all(workers.map((worker) => once(worker, "message")));
+    expect(answers).toEqual([[1600], [1600]]);
+    expect(nativeDecoder(addon, own.handle).counters.verified).toBe(3200);
+    await until("eight tables", () => own.counters.keysMade === 8);
+    own.close();
+  });
+});

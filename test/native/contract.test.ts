@@ -1,0 +1,83 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+
+function text(path: string): string {
+  return readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+}
+
+const bindings = text("native/src/bindings.rs");
+const contract = text("src/native/contract.ts");
+
+const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
+
+/** How each Rust type is told in TypeScript. */
+const TYPES: Readonly<Record<string, string>> = {
+  "&[u8]": "Uint8Array",
+  Uint8Array: "Uint8Array",
+  "&[u32]": "Uint32Array",
+  "Float64ArraySlice<'_>": "Float64Array",
+  "Function<'_, (), ()>": "() => void",
+  EngineOptions: "NativeEngineOptions",
+  "Vec<String>": "string[]",
+  String: "string",
+  bool: "boolean",
+  u32: "number",
+  i32: "number",
+  i64: "number",
+  f64: "number",
+};
+
+const typed = (type: string): string => TYPES[type.trim()] ?? `no row for ${type}`;
+
+/** `name: type` pairs, split at the commas outside brackets. */
+function pairs(list: string): (readonly [string, string])[] {
+  const parts = list.replace(/<[^>]*>|\(\)/g, (inside) => inside.replaceAll(",", ";")).split(",");
+  const whole = parts.map((part) => part.replaceAll(";", ",").trim()).filter(Boolean);
+  return whole.map((part) => {
+    const [name = "", ...type] = part.split(":");
+    return [name.replace(/^(?:mut|readonly) /, ""), type.join(":").trim()];
+  });
+}
+
+const flat = (source: string): string => source.replace(/\/\*\*?[\s\S]*?\*\/|\/\/.*$/gm, "");
+
+describe("bindings.rs and contract.ts", () => {
+  it("have the same functions in the same order, with the same parameters", () => {
+    const rust = flat(bindings).matchAll(/#\[napi\]\s*pub fn (\w+)\(([\s\S]*?)\) -> (\w+) \{/g);
+    const exported = [...rust].map(([, name = "", list = "", answer = ""]) => ({
+      name: camel(name),
+      parameters: pairs(list).map(([each, type]) => `${camel(each)}: ${typed(type)}`),
+      answer: typed(answer),
+    }));
+    const methods = flat(contract).matchAll(/^ {2}(\w+)\(((?:[^()]|\(\))*)\): (\w+);/gm);
+    const declared = [...methods].map(([, name = "", list = "", answer = ""]) => ({
+      name,
+      parameters: pairs(list).map(([each, type]) => `${each}: ${type}`),
+      answer,
+    }));
+    expect(declared).toEqual(exported);
+    expect(declared.length).toBeGreaterThan(10);
+    expect(bindings.match(/#\[napi\]/g)).toHaveLength(declared.length);
+  });
+
+  it("have the same options in the same order", () => {
+    const fields = /pub struct EngineOptions \{([\s\S]*?)\n\}/.exec(flat(bindings))?.[1] ?? "";
+    const rust = [...fields.matchAll(/pub (\w+): ([^\n]+),/g)];
+    const inside = /interface NativeEngineOptions \{([\s\S]*?)\n\}/.exec(flat(contract))?.[1] ?? "";
+    const declared = [...inside.matchAll(/readonly (\w+): ([^;]+);/g)];
+    expect(declared.map(([, name, type]) => `${name}: ${type}`)).toEqual(
+      rust.map(([, name = "", type = ""]) => `${camel(name)}: ${typed(type)}`),
+    );
+    expect(declared.length).toBeGreaterThan(5);
+  });
+
+  it("have the same codes where both name one", () => {
+    const codes = [...bindings.matchAll(/^const (\w+): i32 = (-?\d+);/gm)];
+    const told = new Map(codes.map(([, name = "", code = ""]) => [name, code]));
+    const declared = [...contract.matchAll(/^export const (\w+) = (-?\d+);/gm)];
+    const shared = declared.filter(([, name = ""]) => told.has(name));
+    for (const [, name = "", code] of shared)
+      expect(`${name} ${code}`).toBe(`${name} ${told.get(name)}`);
+    expect(shared.length).toBeGreaterThan(5);
+  });
+});

@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { FAULT_COUNT } from "../../src/core/faults.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
+import { createDice } from "../support/dice.ts";
+import { generated, mutated } from "../support/generated.ts";
+import { LAMPORTS_MIN, otherTipAccount, tipAccount } from "../support/verdicts.ts";
+import { native } from "./addon.ts";
+
+const tipAccounts = [tipAccount.publicKey, otherTipAccount.publicKey];
+const options = { tipAccounts, lamportsMin: LAMPORTS_MIN, verify: true, keyCacheSize: 64 };
+
+describe.skipIf(native === null)("both decoders say the same", () => {
+  const addon = native;
+  if (addon === null) return;
+  const portable = createDecoder(options);
+  const cached = createNativeDecoder(addon, options);
+  const uncached = createNativeDecoder(addon, { ...options, keyCacheSize: 0 });
+  const seen = new Set<string>();
+
+  afterAll(() => {
+    cached.close();
+    uncached.close();
+  });
+
+  function compare(bytes: Uint8Array): void {
+    const expected = portable.decode(bytes);
+    const wanted = Object.values(expected).join();
+    seen.add(expected.kind === "accepted" ? "accepted" : String(expected.fault));
+    for (const decoder of [cached, uncached]) {
+      if (Object.values(decoder.decode(bytes)).join() === wanted) continue;
+      const hex = Buffer.from(bytes).toString("hex");
+      expect(decoder.decode(bytes), hex).toEqual(expected);
+    }
+  }
+
+  it("of the decoder's corpus", () => {
+    const folder = new URL("../../native/fuzz/corpus/decode/", import.meta.url);
+    const names = readdirSync(folder);
+    for (const name of names) compare(new Uint8Array(readFileSync(new URL(name, folder))));
+    expect(names.length).toBeGreaterThan(40);
+  });
+
+  it("of ten thousand generated transactions, and a hundred thousand mutated ones", () => {
+    const dice = createDice(20261121);
+    let other: Uint8Array = new Uint8Array(0);
+    for (let i = 0; i < 10_000; i += 1) {
+      const bytes = generated(dice, tipAccounts);
+      compare(bytes);
+      for (let j = 0; j < 10; j += 1) compare(mutated(dice, bytes, other));
+      other = bytes;
+    }
+    // Text, and what only a worker thread says, is not among them.
+    expect(seen.size).toBeGreaterThan(FAULT_COUNT - 10);
+    expect(cached.counters.keysFound).toBeGreaterThan(1000);
+  }, 120_000);
+
+  it("of noise, of text and of anything long", () => {
+    const dice = createDice(7);
+    for (let i = 0; i < 2000; i += 1) {
+      const bytes = dice.bytes(dice.below(400));
+      compare(bytes);
+      bytes[0] = dice.pick([1, 2, 0x80, 0x81]);
+      compare(bytes);
+      compare(
+        new Uint8Array(Buffer.from(Buffer.from(bytes).toString(dice.pick(["hex", "base64"])))),
+      );
+    }
+    for (const size of [
+      1232,
+      1233,
+      V1_TRANSACTION_BYTES_MAX,
+      V1_TRANSACTION_BYTES_MAX + 1,
+      70_000,
+    ]) {
+      for (const first of [1, 0x80, 0x81]) compare(new Uint8Array(size).fill(first, 0, 1));
+    }
+  });
+});

@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { loadNative } from "../../src/native/load.ts";
+import { native } from "./addon.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "touchdown-load-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe("loading the addon", () => {
+  it("tells an absent one with its path", () => {
+    const path = join(folder, "none.node");
+    expect(loadNative(path)).toEqual({ kind: "absent", path });
+  });
+
+  it("tells a file that is no addon with its cause", () => {
+    const path = join(folder, "text.node");
+    writeFileSync(path, "not an addon");
+    expect(loadNative(path)).toMatchObject({ kind: "broken", path, cause: expect.any(Error) });
+  });
+
+  it("tells an addon without a function of the contract, and names it", () => {
+    const path = join(folder, "older.cjs");
+    writeFileSync(path, "exports.decode = () => 0;");
+    const found = loadNative(path);
+    expect(found.kind).toBe("broken");
+    expect(String(found.kind === "broken" && found.cause)).toMatch(/no .*decoderCreate/);
+  });
+
+  it.skipIf(native === null)("gives the same functions each time", () => {
+    const again = loadNative();
+    expect(again.kind === "loaded" && again.native.decode).toBe(native?.decode);
+  });
+});

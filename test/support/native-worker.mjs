@@ -1,0 +1,13 @@
+/** A thread that uses a decoder which another thread has made; tells how many were accepted. */
+
+import { createRequire } from "node:module";
+import { parentPort, workerData } from "node:worker_threads";
+
+const { addon, handle, files, rounds } = workerData;
+const native = createRequire(import.meta.url)(addon);
+const out = new Float64Array(11);
+let accepted = 0;
+for (let round = 0; round < rounds; round += 1) {
+  for (const bytes of files) accepted += native.decode(handle, bytes, out, 0);
+}
+parentPort.postMessage(accepted);
