@@ -3,15 +3,15 @@
  * Decides on which thread a transaction is decoded, and sees to it that each is answered once.
  *
  *     accept ─┬─ first few of its turn, some more while every worker is behind ─▶ here and now
- *             └─ otherwise ─▶ the worker with the least in hand ─ring─▶ … ─ring─▶ done
+ *             └─ otherwise ─▶ the worker with the least in hand ─ring─▶ … ─▶ done
  *
  * Waking a thread costs as much as half a verification, and far more where processors are busy, so
  * the first few of a turn stay on the calling thread, and the rest of a burst is spread over the
  * workers. A worker that the machine gives no time delays only what it has: a new turn begins here
- * whatever waits there, and once every ring is some way behind this thread takes more. When a ring is full
- * the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand is
- * answered `worker_died` (internal) and another takes its place. A turn is one round of the event
- * loop: it ends with setImmediate, after all sockets that were readable have been served.
+ * whatever waits there, and once every ring is some way behind this thread takes more. When a ring
+ * is full the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand
+ * is answered `worker_died` (internal) and another takes its place. A turn is one round of the
+ * event loop: it ends with setImmediate, after all sockets that were readable have been served.
  */
 
 import type { Clock } from "../core/clock.ts";

@@ -17,7 +17,7 @@ export type NativeLoad =
   | { readonly kind: "broken"; readonly path: string; readonly cause: unknown };
 
 /** The same distance from `src/native` and from `dist/native`. */
-const ADDON = join(import.meta.dirname, "../../native/touchdown.node");
+export const ADDON_PATH = join(import.meta.dirname, "../../native/touchdown.node");
 
 /** Every function that the contract names. */
 const NAMES: readonly (keyof NativeEngine)[] = [
@@ -38,7 +38,7 @@ const NAMES: readonly (keyof NativeEngine)[] = [
 ];
 
 /** Loads the addon into this thread; the engine inside is the process's one. */
-export function loadNative(path: string = ADDON): NativeLoad {
+export function loadNative(path: string = ADDON_PATH): NativeLoad {
   if (!existsSync(path)) return { kind: "absent", path };
   try {
     const native: unknown = createRequire(import.meta.url)(path);

@@ -31,7 +31,7 @@ describe("dispatch, inline auto", () => {
     expect(dispatch.verifierCounters.verified).toBe(6);
   });
 
-  it("begins every turn inline, though a worker that gets no time has something in hand", async () => {
+  it("begins every turn inline, though a worker has something in hand", async () => {
     const { accept, answers, workers } = await startedStage();
     for (let id = 1; id <= 4; id += 1) accept(newPacket(id));
     await nextTurn();

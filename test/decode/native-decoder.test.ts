@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, it } from "vitest";
 import { FAULT } from "../../src/core/faults.ts";
@@ -12,6 +11,7 @@ import {
   OK,
   VERDICT_NUMBERS,
 } from "../../src/native/contract.ts";
+import { ADDON_PATH } from "../../src/native/load.ts";
 import { native } from "../native/addon.ts";
 import { createDice } from "../support/dice.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
@@ -136,11 +136,10 @@ describe.skipIf(native === null)("the native decoder", () => {
     const files = Array.from({ length: 8 }, (_, i) => {
       return buildTransaction({ payer: newKeypair(2000 + i), tips }).bytes;
     });
-    const path = fileURLToPath(new URL("../../native/touchdown.node", import.meta.url));
     const entry = new URL("../support/native-worker.mjs", import.meta.url);
     const workers = [1, 2].map(() => {
       return new Worker(entry, {
-        workerData: { addon: path, handle: own.handle, files, rounds: 200 },
+        workerData: { addon: ADDON_PATH, handle: own.handle, files, rounds: 200 },
       });
     });
     const answers = await Promise.all(workers.map((worker) => once(worker, "message")));
