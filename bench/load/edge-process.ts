@@ -120,6 +120,7 @@ function edgeConfig(
     "[decode]",
     `inline = ${text(options.inline)}`,
     "[send]",
+    `engine = ${text(options.engine)}`,
     `leaders = ${options.fanOut}`,
     "[receipts]",
     'keep = "1h"',

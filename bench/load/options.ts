@@ -17,6 +17,8 @@ export interface LoadOptions {
   readonly payers: number;
   /** Where each transaction is decoded; see `[decode] inline`. */
   readonly inline: "auto" | "never" | "always";
+  /** `[send] engine` of the edge; auto takes the native one where it is built. */
+  readonly engine: "auto" | "native" | "portable";
   /** `[send] leaders` of the edge, and how many leaders the simulated cluster has. */
   readonly fanOut: number;
   readonly leaders: number;
@@ -36,6 +38,7 @@ export const USAGE = `usage: npm run load -- [options]
   --endpoint KIND   raw or json (raw)
   --payers N        different signers (16)
   --inline WHEN     auto, never or always (auto)
+  --engine NAME     portable, native or auto (portable)
   --fan-out N       leaders that a transaction goes to (2)
   --leaders N       simulated leaders (4)
   --url URL --key KEY   load an edge that runs already, without a cluster
@@ -57,6 +60,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
       endpoint: text,
       payers: text,
       inline: text,
+      engine: text,
       "fan-out": text,
       leaders: text,
       url: text,
@@ -76,6 +80,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
     endpoint: oneOf("--endpoint", values.endpoint, ["raw", "json"]),
     payers: whole("--payers", values.payers, 16, 1, 10_000),
     inline: oneOf("--inline", values.inline, ["auto", "never", "always"]),
+    engine: oneOf("--engine", values.engine, ["portable", "native", "auto"]),
     fanOut: whole("--fan-out", values["fan-out"], 2, 1, 16),
     leaders: whole("--leaders", values.leaders, 4, 1, 16),
     url,

@@ -12,6 +12,7 @@ const QUANTILES = "p50 / p99 / p99.9";
 const COLUMNS = [
   "tx/s",
   "endpoint",
+  "engine",
   "decode",
   "held",
   "lost",
@@ -29,8 +30,8 @@ export function drawTable(ndjson: string): string {
   for (const [index, line] of ndjson.split("\n").entries()) {
     if (line.trim() === "") continue;
     const result = readLine(line, index + 1);
-    const { rate, endpoint, inline } = result.options;
-    latest.set([rate, endpoint, inline].join(), result);
+    const { rate, endpoint, inline, engine } = result.options;
+    latest.set([rate, endpoint, inline, engine].join(), result);
   }
   const sorted = [...latest.values()].sort((a, b) => a.options.rate - b.options.rate);
   return [...HEAD, ...sorted.map(drawRow)].join("\n");
@@ -42,6 +43,7 @@ export function drawRow(result: LoadResult): string {
   const cells = [
     options.rate.toLocaleString("en"),
     options.endpoint,
+    options.engine,
     options.inline,
     `${((100 * result.rate_held) / options.rate).toFixed(1)}%`,
     result.lost === null ? "–" : result.lost,
