@@ -82,7 +82,8 @@ export function summarize(
     node: process.version,
     commit: commit(),
     // The key is a secret of somebody's edge.
-    options: { ...options, key: null },
+    // No key, and no path of a machine, goes into a line that is kept.
+    options: { ...options, key: null, results: null },
     rate_held: round(heldRate(indexes, dueNs, answeredNs)),
     sent: indexes.filter((index) => !Number.isNaN(sentNs[index])).length,
     accepted: accepted.length,

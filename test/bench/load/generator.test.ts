@@ -183,7 +183,7 @@ describe("the load's results", () => {
     const again = { ...fast, lost: 7 };
     const table = drawTable([fast, slow, again].map((line) => JSON.stringify(line)).join("\n"));
     expect(table.split("\n").slice(2)).toEqual([drawRow(slow), drawRow(again)]);
-    expect(drawRow(again)).toMatch(/^\| 5,000 \| raw \| auto \| .* \| 7 \| /);
+    expect(drawRow(again)).toMatch(/^\| 5,000 \| raw \| portable \| auto \| .* \| 7 \| /);
     expect(() => drawTable('{"at":1}')).toThrow(/line 1/);
   });
 });
