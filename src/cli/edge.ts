@@ -31,12 +31,14 @@ again; a broken one is reported and the old keys stay.
     const { startEdge } = await import("../edge.ts");
     const edge = await startEdge(config);
     // Standard output is the log, one JSON object a line; a port chosen at start is told beside it.
-    io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);
-    return await untilStopped({
+    const stopped = untilStopped({
       io,
       service: edge,
       graceMs: config.http.drainGraceMs,
       reload: () => edge.reloadKeys(),
     });
+    // Who reads this line may send a signal at once, which must find its handler.
+    io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);
+    return await stopped;
   },
 };

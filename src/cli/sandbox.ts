@@ -23,13 +23,14 @@ listens on loopback only, and nothing is kept when it stops.
     const { startSandbox } = await import("../sandbox/sandbox.ts");
     const tell = (line: string): void => io.out(line);
     const sandbox = await startSandbox(port === null ? { tell } : { port, tell });
-    for (const line of sandbox.lines) io.out(line);
-    return await untilStopped({
+    const stopped = untilStopped({
       io,
       service: { drain: () => {}, stop: () => sandbox.stop() },
       graceMs: 0,
       reload: null,
     });
+    for (const line of sandbox.lines) io.out(line);
+    return await stopped;
   },
 };
 

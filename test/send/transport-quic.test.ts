@@ -139,6 +139,10 @@ describe("a connection to a leader", () => {
 describe("the end of a connection", () => {
   it.each([0, 1, 2, 4, 5])("is told with the leader's code %i", async (code) => {
     const { leader, connection, ending } = await admitted();
+    // Once the leader has read a transaction its handshake is confirmed; before that, RFC 9000
+    // (10.2.3) has it close with a transport code in the place of its own.
+    connection.send(payload(10));
+    await until("arrival", () => leader.received.length === 1);
     leader.leader.closeAll(code, "because");
     await until("the end", () => ending() !== null);
     expect(ending()).toEqual({ kind: "app", code });
