@@ -12,7 +12,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { looksMistyped } from "./accounts/key-format.ts";
 import { createKeyTable, type KeyTable } from "./accounts/key-table.ts";
-import { loadKeysFile } from "./accounts/keys-file.ts";
+import { type KeysFile, loadKeysFile } from "./accounts/keys-file.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
@@ -287,14 +287,14 @@ interface Keys {
 function openKeys(config: Config, log: Log): Keys {
   const path = config.accounts.keysFile;
   if (path === null) throw new SetupError("accounts.keys_file is needed by this version");
-  const table = createKeyTable(loadKeysFile(path).keys);
+  const table = createKeyTable(loadKeys(path));
   const loads = { ok: 1, failed: 0 };
   return {
     table,
     loads,
     reload() {
       try {
-        table.replace(loadKeysFile(path).keys);
+        table.replace(loadKeys(path));
       } catch (error) {
         loads.failed += 1;
         throw error;
@@ -303,6 +303,13 @@ function openKeys(config: Config, log: Log): Keys {
       log.info({ keys: table.counters.keys }, "keys read again");
     },
   };
+}
+
+/** An empty file is most likely one that is being written, not the wish to lock everyone out. */
+function loadKeys(path: string): KeysFile["keys"] {
+  const { plans, keys } = loadKeysFile(path);
+  if (plans.size > 0) return keys;
+  throw new SetupError(`${path}: the file holds no plan and no key, at least a plan is needed`);
 }
 
 function readIdentity(config: Config): Identity {

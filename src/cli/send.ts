@@ -54,8 +54,11 @@ A refusal is printed as its reason and a sentence on standard error, exit code 1
 };
 
 function endpointOf(text: string): string {
-  const url = URL.canParse(text) ? new URL("/api/v1/sendRawTransaction", text) : null;
-  if (url?.protocol === "http:" || url?.protocol === "https:") return url.href;
+  const url = URL.canParse(text) ? new URL(text) : null;
+  // A host and port alone parse as well, as a scheme that nothing can be resolved against.
+  if (url?.protocol === "http:" || url?.protocol === "https:") {
+    return new URL("/api/v1/sendRawTransaction", url).href;
+  }
   throw new UsageError("--url must start with http:// or https://");
 }
 

@@ -41,7 +41,7 @@ export const REFUSALS = {
     rpcStatus: 411,
     rpcCode: -32600,
     retryable: false,
-    meaning: "the request carries Transfer-Encoding, or no Content-Length; connection closed",
+    meaning: "the request carries Transfer-Encoding; connection closed",
   },
   too_large: {
     status: 413,

@@ -19,7 +19,7 @@ import {
 } from "../core/limits.ts";
 import type { Desk } from "./desk.ts";
 import type { BodyTaker, Exchange } from "./exchange.ts";
-import { type HeaderSource, LENGTH_MISSING, readFraming } from "./framing.ts";
+import { type HeaderSource, readFraming } from "./framing.ts";
 import { type Gate, type KeyOwner, limitRefusal, retryAfterSeconds } from "./gate.ts";
 import { createRawTaker } from "./raw.ts";
 import { NO_EXTRAS } from "./reply.ts";
@@ -57,7 +57,6 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   ): void {
     const { token, bodySize, fault } = readFraming(headers);
     if (fault !== null) exchange.cut(fault);
-    else if (bodySize < 0) exchange.cut(LENGTH_MISSING);
     else if (desk.draining) exchange.refuse(DRAINING);
     else {
       const owner = gate.find(token);
@@ -96,7 +95,6 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     open(exchange, headers) {
       const { bodySize, fault } = readFraming(headers);
       if (fault !== null) exchange.cut(fault);
-      else if (bodySize < 0) exchange.cut(LENGTH_MISSING);
       else if (bodySize > OPEN_BODY_BYTES_MAX) {
         exchange.cut(tooLarge(bodySize, OPEN_BODY_BYTES_MAX));
       } else exchange.receive(bodySize, openTaker);

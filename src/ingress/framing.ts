@@ -19,20 +19,20 @@ export interface HeaderSource {
 export interface Framing {
   /** The key that was sent, "" for none. */
   token: string;
-  /** The body's size in bytes, -1 when no Content-Length was sent. */
+  /** The body's size in bytes; without Content-Length there is none (RFC 9112, 6.3). */
   bodySize: number;
   /** What is wrong with the framing, null for nothing. The connection cannot be used again. */
   fault: Refusal | null;
 }
 
 /** Filled by `readFraming`; holds until the next request. */
-const framing: Framing = { token: "", bodySize: -1, fault: null };
+const framing: Framing = { token: "", bodySize: 0, fault: null };
 let lengthText: string | null = null;
 
 /** Reads the headers. The answer is one shared record, to be used up before the next call. */
 export function readFraming(source: HeaderSource): Readonly<Framing> {
   framing.token = "";
-  framing.bodySize = -1;
+  framing.bodySize = 0;
   framing.fault = null;
   lengthText = null;
   source.forEach(visit);
@@ -77,10 +77,5 @@ const LENGTHS_DIFFER: Refusal = {
 const LENGTH_MALFORMED: Refusal = {
   reason: "invalid_request",
   sentence: "the request's Content-Length is no number of bytes, plain decimal digits are needed",
-  data: {},
-};
-export const LENGTH_MISSING: Refusal = {
-  reason: "length_required",
-  sentence: "the request carries no Content-Length, the size of the body is needed",
   data: {},
 };

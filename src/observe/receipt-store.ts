@@ -53,6 +53,8 @@ export function reasonOf(number: number): CopyReason | null {
 function createRows(count: number) {
   return {
     receivedNs: new Float64Array(count),
+    /** The same moment by the wall clock, which may be set later. */
+    receivedUnixMs: new Float64Array(count),
     decodedNs: new Float64Array(count),
     tipLamports: new Float64Array(count),
     priorityFeeLamports: new Float64Array(count),

@@ -116,6 +116,8 @@ class ReceiptBook implements Receipts {
       if (store.isFull) this.#evictForRoom();
       row = store.open(packet.bytes, accepted.signatureOffset);
       rows.receivedNs[row] = packet.receivedNs;
+      const ageMs = (this.#clock.nowNs() - packet.receivedNs) / NS_PER_MS;
+      rows.receivedUnixMs[row] = this.#clock.unixMs() - ageMs;
       rows.decodedNs[row] = decodedNs;
       rows.tipLamports[row] = accepted.tipLamports;
       rows.priorityFeeLamports[row] = accepted.priorityFeeLamports;
@@ -168,7 +170,7 @@ class ReceiptBook implements Receipts {
     if (row === NONE || !hasOwner(this.#store, row, account)) return null;
     const ageNs = this.#clock.nowNs() - (this.#store.rows.receivedNs[row] ?? 0);
     if (ageNs > this.#keepNs) return null;
-    return receiptOf(this.#store, row, signature, this.#clock.unixMs() - ageNs / NS_PER_MS);
+    return receiptOf(this.#store, row, signature, this.#store.rows.receivedUnixMs[row] ?? 0);
   }
 
   count(): number {

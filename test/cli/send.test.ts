@@ -114,6 +114,16 @@ describe("send", () => {
     expect(err).not.toContain("s3cret");
   });
 
+  it.each(["localhost:8080", "127.0.0.1:8080", "mailto:edge", "http://", ""])(
+    "says what an address must look like instead of %j",
+    async (url) => {
+      const { code, err } = await send([file("tx", BYTES), "--url", url, "--key", "k"]);
+      expect(code).toBe(2);
+      expect(err).toContain("--url");
+      expect(err).not.toContain("bug");
+    },
+  );
+
   it("says which file cannot be read", async () => {
     const { code, err } = await send(["nowhere.tx", "--url", "http://127.0.0.1:9", "--key", "k"]);
     expect(code).toBe(1);

@@ -17,7 +17,7 @@ describe("readFraming", () => {
 
   it("forgets the request before", () => {
     read(["api-x-token", "k"], ["content-length", "1"], ["transfer-encoding", "chunked"]);
-    expect(read(["host", "x"])).toEqual({ token: "", bodySize: -1, fault: null });
+    expect(read(["host", "x"])).toEqual({ token: "", bodySize: 0, fault: null });
   });
 
   it("takes the first of two keys", () => {

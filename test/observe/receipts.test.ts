@@ -264,6 +264,15 @@ describe("the receipts that are kept", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("tell one time of receipt, however the wall clock is set meanwhile", () => {
+    const { clock, submit, find } = setup();
+    submit(1);
+    const first = find(1)?.received_at;
+    const { unixMs } = clock;
+    Object.assign(clock, { unixMs: () => unixMs() + 5_000 });
+    expect(find(1)?.received_at).toBe(first);
+  });
+
   it("go oldest first when there is no more room", () => {
     const { submit, find, receipts } = setup({ entriesMax: 3 });
     for (const number of [1, 2, 3, 4]) submit(number);
