@@ -266,7 +266,7 @@ describe("keys", () => {
     });
   });
 
-  it("stay as they are when the file is broken, empty or gone, as often as that is tried", async () => {
+  it("stay as they are when the file is broken, empty or gone, however often", async () => {
     const edge = await startReady();
     for (const text of ["[[keys", '[[keys]]\ntoken = "short"\n', ""]) {
       writeFileSync(join(folder, "keys.toml"), text);
