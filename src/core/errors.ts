@@ -153,6 +153,17 @@ export const COPY_REASONS = {
 
 export type CopyReason = keyof typeof COPY_REASONS;
 
+/** Why an accepted transaction ended without landing, as far as this edge can know. */
+export const END_REASONS = {
+  blockhash_expired: "its blockhash is too old for any leader, and no block holds it",
+  never_sent: "no copy was put on the wire, and none will be",
+  watch_ended: "nothing was heard of it for as long as a transaction is watched",
+  watch_full: "more transactions await their end than are watched, and this was the oldest",
+  shutting_down: "this edge stopped before its end was known",
+} as const satisfies Record<string, string>;
+
+export type EndReason = keyof typeof END_REASONS;
+
 /** A refusal as it is told to a client: the reason, a sentence, and the figures in the sentence. */
 export interface Refusal {
   readonly reason: RefusalReason;

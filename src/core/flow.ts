@@ -7,7 +7,7 @@
  * path stays monomorphic. Byte arrays are views, never copies, unless a field says otherwise.
  */
 
-import type { CopyReason, Refusal } from "./errors.ts";
+import type { CopyReason, EndReason, Refusal } from "./errors.ts";
 
 /** One submitted transaction on its way through the edge. */
 export interface Packet {
@@ -112,4 +112,22 @@ export interface Outcome {
   readonly atNs: number;
   /** The connection's smoothed round trip at that time, in microseconds; 0 when not known. */
   readonly rttUs: number;
+}
+
+/**
+ * How an accepted transaction ended: exactly once for each, and the last that is said of it.
+ * accepted = landed + expired + dropped + still in flight, at any time.
+ */
+export interface End {
+  /** The packet that was accepted first with this signature. */
+  readonly packetId: number;
+  readonly kind: "landed" | "expired" | "dropped";
+  /** The slot of the block that holds it; 0 unless landed. */
+  readonly slot: number;
+  /** The network's error as JSON text when it landed and failed there; else null. */
+  readonly error: string | null;
+  /** null when landed. */
+  readonly reason: EndReason | null;
+  /** `Clock.nowNs` when this became known. */
+  readonly atNs: number;
 }

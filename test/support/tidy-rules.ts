@@ -11,7 +11,7 @@ const FILE_LINES_MAX = 400;
 const FUNCTION_LINES_MAX = 70;
 const COLUMNS_MAX = 100;
 
-const STAGES = ["ingress", "decode", "route", "send", "chain", "observe", "accounts"];
+const STAGES = ["ingress", "decode", "route", "send", "chain", "land", "observe", "accounts"];
 const BELOW_EDGE = ["core", "config", "native", ...STAGES];
 
 /** What each part of `src` may import beside itself. */
@@ -21,7 +21,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   native: ["core"],
   ...Object.fromEntries(STAGES.map((stage) => [stage, ["core", "native"]])),
   edge: BELOW_EDGE,
-  control: ["core", "config", "accounts"],
+  control: ["core", "config", "accounts", "observe"],
   sandbox: [...BELOW_EDGE, "edge", "control"],
   cli: [...BELOW_EDGE, "edge", "control", "sandbox"],
   main: ["core", "cli"],
