@@ -124,10 +124,29 @@ export interface End {
   readonly kind: "landed" | "expired" | "dropped";
   /** The slot of the block that holds it; 0 unless landed. */
   readonly slot: number;
+  /** Slots from the one in progress at receipt to that; null unless both are known. */
+  readonly slotDelta: number | null;
   /** The network's error as JSON text when it landed and failed there; else null. */
   readonly error: string | null;
   /** null when landed. */
   readonly reason: EndReason | null;
+  /** `Clock.nowNs` when this became known. */
+  readonly atNs: number;
+}
+
+/**
+ * An accepted transaction was seen in a block that the cluster has not confirmed yet. That is as
+ * early as it can be known, and usually the end; but the block may be left by the cluster, and then
+ * the transaction is in flight again. What holds is told by its End.
+ */
+export interface Sighting {
+  readonly packetId: number;
+  /** The slot of that block. */
+  readonly slot: number;
+  /** As in End. */
+  readonly slotDelta: number | null;
+  /** As in End. */
+  readonly error: string | null;
   /** `Clock.nowNs` when this became known. */
   readonly atNs: number;
 }
