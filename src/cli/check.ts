@@ -6,8 +6,9 @@
 
 import { unavailable } from "../config/available.ts";
 import { describeEffective, describeKeys } from "../config/describe.ts";
-import { describeProblems, readConfig } from "../config/load.ts";
-import { type Command, noPositionals, requiredText } from "./command.ts";
+import { describeProblems, readConfig, readControl, serviceOf } from "../config/load.ts";
+import type { Resolved } from "../config/resolve.ts";
+import { type Command, type Io, noPositionals, requiredText } from "./command.ts";
 
 export const checkCommand: Command = {
   name: "check",
@@ -15,23 +16,31 @@ export const checkCommand: Command = {
   usage: ["check --config FILE"],
   options: { config: { type: "string" } },
   detail: `
-Exits with 1 when there is a problem. Each key can be overridden by an environment
-variable: http.listen by TOUCHDOWN_HTTP_LISTEN. The keys:
+Exits with 1 when there is a problem. A file with a table [control] is judged as the control
+process's, any other as an edge's. Each key can be overridden by an environment
+variable: http.listen by TOUCHDOWN_HTTP_LISTEN. The sections and their keys, of which the
+README says what each means:
 
 ${describeKeys()}
 `,
   async run(given, positionals, io) {
     noPositionals(positionals);
     const file = requiredText(given, "config");
+    if (serviceOf(file) === "control") return told(readControl(file), file, io) ? 0 : 1;
     const resolved = readConfig(file);
-    if (resolved.kind === "problems") {
-      io.err(describeProblems(file, resolved.problems));
-      return 1;
-    }
-    io.out(describeEffective(resolved.shown));
+    if (!told(resolved, file, io)) return 1;
     for (const sentence of unavailable(resolved.config)) {
       io.err(`${file}: an edge of this version would refuse to start: ${sentence}`);
     }
     return 0;
   },
 };
+
+/** Tells the configuration, or what is wrong with it; whether it is one. */
+function told<C>(resolved: Resolved<C>, file: string, io: Io): resolved is Sound<C> {
+  if (resolved.kind === "ok") io.out(describeEffective(resolved.shown));
+  else io.err(describeProblems(file, resolved.problems));
+  return resolved.kind === "ok";
+}
+
+type Sound<C> = Extract<Resolved<C>, { readonly kind: "ok" }>;

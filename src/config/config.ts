@@ -46,6 +46,36 @@ export function assemble(at: Lookup) {
 
 export type Config = ReturnType<typeof assemble>;
 
+/** As `assemble`, for the control process: the keys that it reads, and no others. */
+export function assembleControl(at: Lookup) {
+  return deepFreeze({
+    listen: at("control.listen"),
+    publicUrl: at("control.public_url"),
+    oidc: {
+      issuer: at("control.oidc_issuer"),
+      clientId: at("control.oidc_client_id"),
+      clientSecret: at("control.oidc_client_secret"),
+      scope: at("control.oidc_scope"),
+    },
+    vaultFile: at("control.vault_file"),
+    admins: at("control.admins"),
+    sessionIdleMs: at("control.session_idle"),
+    sessionMaxMs: at("control.session_max"),
+    recentLoginMs: at("control.recent_login"),
+    regions: at("control.regions"),
+    quicRegions: at("control.quic_regions"),
+    edges: at("control.edges"),
+    explorerUrl: at("control.explorer_url"),
+    drainGraceMs: at("control.drain_grace"),
+    admin: { listen: at("admin.listen") },
+    /** Given, or the configuration is refused. */
+    databaseUrl: at("accounts.database_url") ?? "",
+    log: { level: at("log.level") },
+  });
+}
+
+export type ControlConfig = ReturnType<typeof assembleControl>;
+
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 
 function deepFreeze<T extends object>(record: T): DeepReadonly<T> {

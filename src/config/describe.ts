@@ -34,14 +34,41 @@ function byTableOrder([a]: readonly [string, unknown], [b]: readonly [string, un
   return PLACE.indexOf(a) - PLACE.indexOf(b);
 }
 
-/** One line a key: path, default, sentence. */
+/** A paragraph a section with the names of its keys; the README says what each means. */
 export function describeKeys(): string {
-  const rows = KEY_PATHS.map((path) => ({ path, sentence: KEYS[path].sentence }));
-  const width = Math.max(...rows.map(({ path }) => path.length));
-  return rows
-    .map(({ path, sentence }) => `  ${path.padEnd(width)}  ${sentence.replaceAll("`", "")}`)
+  const sections = new Map<string, string[]>();
+  for (const path of KEY_PATHS) {
+    const [section = path, key] = path.split(".");
+    const names = sections.get(section) ?? [];
+    if (key !== undefined) names.push(key);
+    sections.set(section, names);
+  }
+  const width = Math.max(...[...sections.keys()].map((section) => section.length)) + 4;
+  const indent = "".padEnd(width);
+  return [...sections]
+    .flatMap(([section, names]) => {
+      const [first = "", ...rest] = wrapped(names, HELP_COLUMNS - width);
+      return [`  ${section}`.padEnd(width) + first, ...rest.map((line) => indent + line)];
+    })
+    .map((line) => line.trimEnd())
     .join("\n");
 }
+
+/** The words on lines of at most so many columns. */
+function wrapped(words: readonly string[], columns: number): readonly string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of words) {
+    if (line !== "" && line.length + 1 + word.length > columns) {
+      lines.push(line);
+      line = "";
+    }
+    line = line === "" ? word : `${line} ${word}`;
+  }
+  return line === "" ? lines : [...lines, line];
+}
+
+const HELP_COLUMNS = 96;
 
 /** The rows of the README's table. */
 export function describeKeysMarkdown(): string {
@@ -54,9 +81,9 @@ export function describeKeysMarkdown(): string {
 }
 
 function defaultText(path: (typeof KEY_PATHS)[number]): string {
-  const { fallback, absent } = KEYS[path];
+  const { fallback, neededBy } = KEYS[path];
   if (fallback !== null) return `\`${JSON.stringify(fallback)}\``;
-  return absent === "refused" ? "must be given" : "–";
+  return neededBy === null ? "–" : `needed by \`${neededBy}\``;
 }
 
 const PLACE: readonly string[] = KEY_PATHS;

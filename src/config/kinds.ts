@@ -37,12 +37,12 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-const ok = <T>(value: T): Reading<T> => ({ kind: "ok", value });
-const problem = (message: string): Reading<never> => ({ kind: "problem", message });
-const asIs = (text: string): unknown => text;
+export const ok = <T>(value: T): Reading<T> => ({ kind: "ok", value });
+export const problem = (message: string): Reading<never> => ({ kind: "problem", message });
+export const asIs = (text: string): unknown => text;
 
 /** A value as it is quoted in a message: short, on one line. */
-function quoted(raw: unknown): string {
+export function quoted(raw: unknown): string {
   const text = Array.isArray(raw) ? "an array" : raw instanceof Date ? "a date" : null;
   if (text !== null) return text;
   if (typeof raw === "object" && raw !== null) return "a table";
@@ -142,7 +142,8 @@ export function duration(min: string, max: string): Kind<number> {
   };
 }
 
-const LISTEN_FORM = /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9.-]{1,253})):(\d{1,5})$/;
+/** `host:port`, or `[ipv6]:port`. */
+export const LISTEN_FORM = /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9.-]{1,253})):(\d{1,5})$/;
 
 /** `host:port`, IPv6 in brackets. With `ipOnly`, a host name is refused. */
 export function listen(ipOnly = false): Kind<ListenAddress> {

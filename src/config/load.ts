@@ -9,25 +9,60 @@ import { dirname, resolve } from "node:path";
 import { SetupError } from "../core/errors.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../core/limits.ts";
 import { parseToml } from "../core/toml.ts";
-import type { Config } from "./config.ts";
-import { type Problem, type Resolved, resolveConfig, type Source } from "./resolve.ts";
+import type { Config, ControlConfig } from "./config.ts";
+import {
+  type Problem,
+  type Resolved,
+  resolveConfig,
+  resolveControl,
+  type Source,
+} from "./resolve.ts";
+import type { Service } from "./table.ts";
 
 type Environment = Source["environment"];
 
 /** Reads a file and the overrides of the environment. */
 export function readConfig(file: string, environment: Environment = process.env): Resolved {
-  const directory = dirname(resolve(file));
+  return readAs(resolveConfig, file, environment);
+}
+
+/** As `readConfig`, for the control process. */
+export function readControl(
+  file: string,
+  environment: Environment = process.env,
+): Resolved<ControlConfig> {
+  return readAs(resolveControl, file, environment);
+}
+
+/** Whose configuration a file is: one with a table [control] is the control process's. */
+export function serviceOf(file: string): Service {
+  return readTable(file).table?.["control"] === undefined ? "edge" : "control";
+}
+
+function readAs<C>(
+  resolveAs: (source: Source) => Resolved<C>,
+  file: string,
+  environment: Environment,
+): Resolved<C> {
   const read = readTable(file);
-  const resolved = resolveConfig({ file: read.table, directory, environment });
+  const resolved = resolveAs({ file: read.table, directory: dirname(resolve(file)), environment });
   if (read.problem === null || resolved.kind === "ok") return resolved;
   return { kind: "problems", problems: [read.problem, ...resolved.problems] };
 }
 
 /** As `readConfig`, with the problems thrown as one SetupError that names them all. */
 export function loadConfig(file: string, environment: Environment = process.env): Config {
-  const resolved = readConfig(file, environment);
+  return orThrow(readConfig(file, environment), file);
+}
+
+/** As `readControl`, with the problems thrown as one SetupError that names them all. */
+export function loadControl(file: string, environment: Environment = process.env): ControlConfig {
+  return orThrow(readControl(file, environment), file);
+}
+
+function orThrow<C>(resolved: Resolved<C>, title: string): C {
   if (resolved.kind === "problems") {
-    throw new SetupError(describeProblems(file, resolved.problems));
+    throw new SetupError(describeProblems(title, resolved.problems));
   }
   return resolved.config;
 }
@@ -42,11 +77,16 @@ export function configFromValues(
   directory: string,
   environment: Environment = process.env,
 ): Config {
-  const resolved = resolveConfig({ file: values, directory, environment });
-  if (resolved.kind === "problems") {
-    throw new SetupError(describeProblems("configuration", resolved.problems));
-  }
-  return resolved.config;
+  return orThrow(resolveConfig({ file: values, directory, environment }), "configuration");
+}
+
+/** As `configFromValues`, for the control process. */
+export function controlFromValues(
+  values: Readonly<Record<string, unknown>>,
+  directory: string,
+  environment: Environment = process.env,
+): ControlConfig {
+  return orThrow(resolveControl({ file: values, directory, environment }), "configuration");
 }
 
 /** All problems as one message, a line each. */

@@ -5,10 +5,19 @@
  * bring a surprise.
  */
 
-import { assemble, type Config } from "./config.ts";
+import { strict as assert } from "node:assert";
+import { assemble, assembleControl, type Config, type ControlConfig } from "./config.ts";
 import type { Raw } from "./kinds.ts";
-import type { Key, KeyPath, ValueOf } from "./table.ts";
-import { ENVIRONMENT_PREFIX, environmentName, isKeyPath, KEY_PATHS, KEYS } from "./table.ts";
+import { isLoopback } from "./site-kinds.ts";
+import type { Key, KeyPath, Service, ValueOf } from "./table.ts";
+import {
+  ENVIRONMENT_PREFIX,
+  environmentName,
+  isKeyPath,
+  isReadBy,
+  KEY_PATHS,
+  KEYS,
+} from "./table.ts";
 
 /** One thing that is wrong, with its key path, or the environment variable where that has it. */
 export interface Problem {
@@ -16,11 +25,11 @@ export interface Problem {
   readonly message: string;
 }
 
-export type Resolved =
-  | { readonly kind: "ok"; readonly config: Config; readonly shown: ShownValues }
+export type Resolved<C = Config> =
+  | { readonly kind: "ok"; readonly config: C; readonly shown: ShownValues }
   | { readonly kind: "problems"; readonly problems: readonly Problem[] };
 
-/** Every key's effective value as it may be printed; null where it is absent. */
+/** The effective value, as it may be printed, of each key that is read; null where absent. */
 export type ShownValues = ReadonlyMap<KeyPath, Raw | null>;
 
 export interface Source {
@@ -31,8 +40,22 @@ export interface Source {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Reads all keys; `problems` is never empty when returned. */
-export function resolveConfig({ file, directory, environment }: Source): Resolved {
+/** What an edge runs on; `problems` is never empty when returned. */
+export function resolveConfig(source: Source): Resolved {
+  return resolveKeys(source, "edge", assemble);
+}
+
+/** What the control process runs on. */
+export function resolveControl(source: Source): Resolved<ControlConfig> {
+  return resolveKeys(source, "control", assembleControl);
+}
+
+/** Reads all keys, those of the other service included, which may be left out. */
+function resolveKeys<C>(
+  { file, directory, environment }: Source,
+  service: Service,
+  build: (at: <P extends KeyPath>(path: P) => ValueOf<P>) => C,
+): Resolved<C> {
   const problems: Problem[] = [];
   const given = new Map<KeyPath, unknown>();
   const values = new Map<KeyPath, unknown>();
@@ -48,7 +71,7 @@ export function resolveConfig({ file, directory, environment }: Source): Resolve
       return;
     }
     values.set(path, reading.value);
-    shown.set(path, key.kind.show(reading.value));
+    if (isReadBy(service, path)) shown.set(path, key.kind.show(reading.value));
   };
 
   if (file !== null) {
@@ -61,20 +84,23 @@ export function resolveConfig({ file, directory, environment }: Source): Resolve
   }
   for (const path of KEY_PATHS) {
     if (given.has(path)) continue;
-    const { fallback, absent } = KEYS[path];
+    const { fallback, neededBy } = KEYS[path];
     if (fallback !== null) {
       readOne(path, fallback, path);
-    } else if (absent === "none") {
+    } else if (neededBy === null) {
       values.set(path, null);
-      shown.set(path, null);
-    } else if (file !== null) {
+      if (isReadBy(service, path)) shown.set(path, null);
+    } else if (neededBy === service && file !== null) {
       problems.push({ key: path, message: "must be given" });
     }
   }
-  if (file !== null) checkTogether(given, values, problems);
+  if (file !== null) checkTogether[service](given, values, problems);
   if (file === null || problems.length > 0) return { kind: "problems", problems };
-  // Each value was read by its own key's kind, so it has that key's type.
-  const config = assemble(<P extends KeyPath>(path: P) => values.get(path) as ValueOf<P>);
+  const config = build(<P extends KeyPath>(path: P) => {
+    assert(values.has(path), `${service} reads ${path}, which it did not demand`);
+    // Each value was read by its own key's kind, so it has that key's type.
+    return values.get(path) as ValueOf<P>;
+  });
   return { kind: "ok", config, shown };
 }
 
@@ -128,12 +154,13 @@ function overrides(
   return found;
 }
 
-/** Rules over more than one key. A key that is already a problem by itself is left out. */
-function checkTogether(
+type Together = (
   given: ReadonlyMap<KeyPath, unknown>,
   values: ReadonlyMap<KeyPath, unknown>,
   problems: Problem[],
-): void {
+) => void;
+
+const checkEdge: Together = (given, values, problems) => {
   const sources = ["accounts.keys_file", "accounts.database_url"] as const;
   const count = sources.filter((path) => given.has(path)).length;
   if (count !== 1) {
@@ -148,7 +175,30 @@ function checkTogether(
   if (http.port === admin.port && http.host === admin.host) {
     problems.push({ key: "admin.listen", message: "must differ from http.listen" });
   }
-}
+};
+
+const checkControl: Together = (given, values, problems) => {
+  if (!given.has("accounts.database_url")) {
+    problems.push({ key: "accounts.database_url", message: "must be given" });
+  }
+  // As in `checkEdge`: read by their own kinds, or missing after a problem of their own.
+  const idle = values.get("control.session_idle") as number | undefined;
+  const most = values.get("control.session_max") as number | undefined;
+  if (idle !== undefined && most !== undefined && idle > most) {
+    problems.push({ key: "control.session_idle", message: "must not exceed control.session_max" });
+  }
+  const issuer = values.get("control.oidc_issuer") as string | undefined;
+  if (issuer?.startsWith("http:") && !isLoopback(new URL(issuer).hostname)) {
+    const message = "must start with https://, http:// is for loopback only";
+    problems.push({ key: "control.oidc_issuer", message });
+  }
+};
+
+/** Rules over more than one key. A key that is already a problem by itself is left out. */
+const checkTogether: Readonly<Record<Service, Together>> = {
+  edge: checkEdge,
+  control: checkControl,
+};
 
 function unknownMessage(what: string, found: string, known: readonly string[]): string {
   const near = known

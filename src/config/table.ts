@@ -20,20 +20,24 @@ import {
   type Raw,
   url,
 } from "./kinds.ts";
+import { namedList, origin, secret, text, texts, urlTemplate } from "./site-kinds.ts";
+
+/** The commands that run for long on a configuration. */
+export type Service = "edge" | "control";
 
 export interface Key<T> {
   readonly kind: Kind<T>;
   /** As it would stand in the file; null for none. */
   readonly fallback: Raw | null;
-  /** What it means that the key is absent and has no default. */
-  readonly absent: "refused" | "none" | null;
+  /** Null when the key may be absent or has a default; otherwise who must be given it. */
+  readonly neededBy: Service | null;
   /** One sentence, without a full stop. */
   readonly sentence: string;
 }
 
 /** A key with a default. */
 function key<T>(kind: Kind<T>, fallback: Raw, sentence: string): Key<T> {
-  return { kind, fallback, absent: null, sentence };
+  return { kind, fallback, neededBy: null, sentence };
 }
 
 /** A key that may be left out; its value is then null. */
@@ -42,12 +46,12 @@ function optional<T>(kind: Kind<T>, sentence: string): Key<T | null> {
     ...kind,
     show: (value) => (value === null ? "" : kind.show(value)),
   };
-  return { kind: kindOrNull, fallback: null, absent: "none", sentence };
+  return { kind: kindOrNull, fallback: null, neededBy: null, sentence };
 }
 
-/** A key that must be given. */
-function required<T>(kind: Kind<T>, sentence: string): Key<T> {
-  return { kind, fallback: null, absent: "refused", sentence };
+/** A key that must be given to one of the services. */
+function required<T>(neededBy: Service, kind: Kind<T>, sentence: string): Key<T> {
+  return { kind, fallback: null, neededBy, sentence };
 }
 
 const LAMPORTS_MAX = 1_000_000_000_000;
@@ -99,7 +103,7 @@ export const KEYS = {
     "The identity that leaders see, as `solana-keygen` writes it; absent: a fresh one, unstaked",
   ),
 
-  "tip.accounts": required(accounts(64), "Accounts of which one must be paid the tip"),
+  "tip.accounts": required("edge", accounts(64), "Accounts of which one must be paid the tip"),
   "tip.lamports_min": key(integer(1, LAMPORTS_MAX), 1_000_000, "The least tip, in lamports"),
 
   "accounts.keys_file": optional<string>(path(), "The file of plans and keys"),
@@ -163,6 +167,77 @@ export const KEYS = {
     "Receipts held at a time; above it the oldest goes first",
   ),
 
+  "control.listen": key(
+    listen(),
+    "127.0.0.1:8088",
+    "Where `control` serves the dashboard; in front of it stands whatever ends TLS",
+  ),
+  "control.public_url": required(
+    "control",
+    origin(),
+    "Where browsers find the dashboard, scheme and host; nothing is believed of a request instead",
+  ),
+  "control.oidc_issuer": required(
+    "control",
+    url(["https", "http"]),
+    "The identity provider, by OpenID Connect discovery; http on loopback only",
+  ),
+  "control.oidc_client_id": required("control", text(256), "What the provider calls this service"),
+  "control.oidc_client_secret": optional<string>(
+    secret(),
+    "The secret that goes with it; absent: a public client, PKCE alone",
+  ),
+  "control.oidc_scope": key(
+    text(256),
+    "openid profile email",
+    "What the provider is asked to tell; names and addresses are shown, never matched",
+  ),
+  "control.vault_file": required(
+    "control",
+    path(),
+    "The keys that encrypt API keys at rest; on the control host alone",
+  ),
+  "control.admins": key(
+    texts(64, 512),
+    [],
+    "Operators, each as the provider's issuer, a space and the subject",
+  ),
+  "control.session_idle": key(
+    duration("1m", "24h"),
+    "30m",
+    "How long a session lives without a request",
+  ),
+  "control.session_max": key(duration("5m", "720h"), "12h", "How long a session lives at most"),
+  "control.recent_login": key(
+    duration("10s", "24h"),
+    "10m",
+    "How young a login must be to reveal a key",
+  ),
+  "control.regions": key(
+    namedList("url", 64),
+    [],
+    "What Connect offers, each as `name=URL` of a region's HTTP endpoint",
+  ),
+  "control.quic_regions": key(
+    namedList("address", 64),
+    [],
+    "Where the same regions take QUIC, each as `name=host:port`",
+  ),
+  "control.edges": key(
+    namedList("url", 256),
+    [],
+    "The admin listeners that are asked for receipts, each as `name=URL`",
+  ),
+  "control.explorer_url": optional<string>(
+    urlTemplate("{signature}"),
+    "Where a transaction can be looked at, with `{signature}` in the signature's place",
+  ),
+  "control.drain_grace": key(
+    duration("0s", "10m"),
+    "5s",
+    "How long, after a signal to stop, `control` still answers while `/readyz` says 503",
+  ),
+
   "log.level": key(
     choice(["debug", "info", "warn", "error", "silent"]),
     "info",
@@ -174,6 +249,14 @@ export type KeyPath = keyof typeof KEYS;
 
 /** The type of a key's value. */
 export type ValueOf<P extends KeyPath> = (typeof KEYS)[P] extends Key<infer T> ? T : never;
+
+/** Whether a service reads the key; it checks the others all the same. */
+export function isReadBy(service: Service, keyPath: KeyPath): boolean {
+  if (service === "edge") return !keyPath.startsWith("control.");
+  return READ_BY_CONTROL.some((start) => keyPath.startsWith(start));
+}
+
+const READ_BY_CONTROL = ["control.", "admin.", "accounts.database_url", "log."];
 
 /** All paths in the order of the table. */
 export const KEY_PATHS: readonly KeyPath[] = Object.keys(KEYS).filter(isKeyPath);

@@ -55,3 +55,25 @@ describe("check", () => {
     expect(out + err).not.toContain("s3cret");
   });
 });
+
+describe("check of a control file", () => {
+  it("demands what the control process reads, and nothing of an edge", async () => {
+    const { code, err } = await check('[control]\npublic_url = "https://dash.example"\n');
+    expect(code).toBe(1);
+    expect(err).toContain("  control.oidc_issuer: must be given");
+    expect(err).toContain("  accounts.database_url: must be given");
+    expect(err).not.toContain("tip.accounts");
+  });
+
+  it("prints it with secrets hidden", async () => {
+    const { code, out, err } = await check(
+      '[control]\npublic_url = "https://dash.example"\noidc_issuer = "https://login.example"\n' +
+        'oidc_client_id = "td"\noidc_client_secret = "s3cret"\nvault_file = "vault.json"\n' +
+        'regions = ["fra=https://fra.example"]\n' +
+        '[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n',
+    );
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toContain('oidc_client_secret = "hidden"');
+    expect(out).not.toContain("s3cret");
+  });
+});

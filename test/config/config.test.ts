@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { assemble } from "../../src/config/config.ts";
+import { assemble, assembleControl } from "../../src/config/config.ts";
 import type { KeyPath } from "../../src/config/table.ts";
-import { KEY_PATHS } from "../../src/config/table.ts";
+import { isReadBy, KEY_PATHS } from "../../src/config/table.ts";
 
 /** Every key's value is its own path, so that one in the wrong place shows. */
 function marked(asked: string[] = []) {
@@ -13,10 +13,19 @@ function marked(asked: string[] = []) {
 }
 
 describe("the configuration's record", () => {
-  it("holds every key of the table once", () => {
+  it("holds every key that an edge reads once", () => {
     const asked: string[] = [];
     marked(asked);
-    expect(asked.sort()).toEqual([...KEY_PATHS].sort());
+    expect(asked.sort()).toEqual(KEY_PATHS.filter((path) => isReadBy("edge", path)).sort());
+  });
+
+  it("holds every key that the control process reads once, in a record of its own", () => {
+    const asked: KeyPath[] = [];
+    assembleControl((path: KeyPath) => {
+      asked.push(path);
+      return path as never;
+    });
+    expect(asked.sort()).toEqual(KEY_PATHS.filter((path) => isReadBy("control", path)).sort());
   });
 
   it("has each key in its section, under its name", () => {

@@ -45,8 +45,16 @@ describe("the effective configuration", () => {
 });
 
 describe("the table in words", () => {
-  it("has one line a key", () => {
-    expect(describeKeys().split("\n")).toHaveLength(KEY_PATHS.length);
+  it("names every key in its section, on lines that fit a terminal", () => {
+    const lines = describeKeys().split("\n");
+    for (const path of KEY_PATHS) {
+      const [section = "", name = section] = path.split(".");
+      expect(lines.join(" ").split(/\s+/)).toEqual(expect.arrayContaining([section, name]));
+    }
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);
+  });
+
+  it("has one row a key in the README", () => {
     expect(describeKeysMarkdown().split("\n")).toHaveLength(KEY_PATHS.length + 2);
   });
 });

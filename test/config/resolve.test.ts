@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Config } from "../../src/config/config.ts";
-import { type Problem, resolveConfig } from "../../src/config/resolve.ts";
-import { KEY_PATHS } from "../../src/config/table.ts";
+import { type Problem, resolveConfig, resolveControl } from "../../src/config/resolve.ts";
+import { isReadBy, KEY_PATHS } from "../../src/config/table.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 const LEAST = { tip: { accounts: [TIP] }, accounts: { keys_file: "keys.toml" } };
@@ -43,10 +43,10 @@ describe("a configuration", () => {
     expect(Object.isFrozen(whole.tip.accounts)).toBe(true);
   });
 
-  it("shows every key of the table, so that none is forgotten when it is printed", () => {
+  it("shows every key that an edge reads, so that none is forgotten when it is printed", () => {
     const resolved = resolveConfig({ file: LEAST, directory: "/etc/td", environment: {} });
     expect(resolved.kind === "ok" && [...resolved.shown.keys()].sort()).toEqual(
-      [...KEY_PATHS].sort(),
+      KEY_PATHS.filter((path) => isReadBy("edge", path)).sort(),
     );
   });
 });
@@ -180,5 +180,66 @@ describe("the environment", () => {
   it("does not hide a mistake in the file", () => {
     const file = { ...LEAST, region: 1 };
     expect(keys(problems(file, { TOUCHDOWN_REGION: "ok" }))).toEqual(["region"]);
+  });
+});
+
+describe("a configuration of the control process", () => {
+  const CONTROL = {
+    control: {
+      public_url: "https://dash.example",
+      oidc_issuer: "https://login.example/realm",
+      oidc_client_id: "touchdown",
+      oidc_client_secret: "s3cret",
+      vault_file: "vault.json",
+    },
+    accounts: { database_url: "postgres://u:s3cret@db/x" },
+  };
+  const resolved = (over: object = {}) =>
+    resolveControl({
+      file: { ...CONTROL, control: { ...CONTROL.control, ...over } },
+      directory: "/etc/td",
+      environment: {},
+    });
+
+  it("needs no key that only an edge reads", () => {
+    const found = resolved();
+    expect(found.kind === "ok" && found.config).toMatchObject({
+      publicUrl: "https://dash.example",
+      vaultFile: "/etc/td/vault.json",
+      sessionIdleMs: 1_800_000,
+      databaseUrl: "postgres://u:s3cret@db/x",
+    });
+  });
+
+  it("is told what it lacks, and an edge is not", () => {
+    const found = resolveControl({ file: {}, directory: "/", environment: {} });
+    expect(found.kind === "problems" && keys(found.problems)).toEqual([
+      "control.public_url",
+      "control.oidc_issuer",
+      "control.oidc_client_id",
+      "control.vault_file",
+      "accounts.database_url",
+    ]);
+    expect(keys(problems({ ...LEAST, control: {} }))).toEqual([]);
+  });
+
+  it("shows its own keys alone, and no secret", () => {
+    const found = resolved();
+    const shown = found.kind === "ok" ? found.shown : new Map<string, unknown>();
+    expect([...shown.keys()]).not.toContain("tip.accounts");
+    expect(shown.get("control.oidc_client_secret")).toBe("hidden");
+    expect(JSON.stringify([...shown])).not.toContain("s3cret");
+  });
+
+  it("refuses an idle time above the whole, and plain HTTP to a provider elsewhere", () => {
+    for (const [over, key] of [
+      [{ session_idle: "13h" }, "control.session_idle"],
+      [{ oidc_issuer: "http://login.example" }, "control.oidc_issuer"],
+      [{ public_url: "http://dash.example" }, "control.public_url"],
+      [{ public_url: "https://dash.example/path" }, "control.public_url"],
+    ] as const) {
+      const found = resolved(over);
+      expect(found.kind === "problems" && keys(found.problems)).toEqual([key]);
+    }
   });
 });

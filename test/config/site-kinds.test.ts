@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import type { Kind } from "../../src/config/kinds.ts";
+import {
+  isLoopback,
+  namedList,
+  origin,
+  secret,
+  text,
+  texts,
+  urlTemplate,
+} from "../../src/config/site-kinds.ts";
+
+function read<T>(kind: Kind<T>, raw: unknown): unknown {
+  const reading = kind.read(raw, "/");
+  return reading.kind === "ok" ? reading.value : `refused: ${reading.message}`;
+}
+
+describe("text and texts", () => {
+  it("take lines within their bounds", () => {
+    expect(read(text(3), "abc")).toBe("abc");
+    for (const raw of ["", "abcd", "a\nb", 1]) expect(read(text(3), raw)).toMatch(/^refused/);
+    expect(read(texts(2, 3), ["a", "b"])).toEqual(["a", "b"]);
+    for (const raw of ["a", ["a", "a"], ["a", "b", "c"], [""], [1]]) {
+      expect(read(texts(2, 3), raw)).toMatch(/^refused/);
+    }
+  });
+
+  it("come from the environment separated by commas, and none from an empty variable", () => {
+    expect(texts(2, 3).fromText("a, b")).toEqual(["a", "b"]);
+    expect(texts(2, 3).fromText("")).toEqual([]);
+  });
+});
+
+describe("a secret", () => {
+  it("is neither quoted nor shown", () => {
+    expect(read(secret(), "s3cret")).toBe("s3cret");
+    expect(secret().show("s3cret")).toBe("hidden");
+    expect(read(secret(), ["s3cret"])).not.toContain("s3cret");
+  });
+});
+
+describe("an origin", () => {
+  it("is scheme and host alone", () => {
+    expect(read(origin(), "https://a.example/")).toBe("https://a.example");
+    expect(read(origin(), "http://127.0.0.1:8088")).toBe("http://127.0.0.1:8088");
+    for (const raw of ["https://a/b", "https://u@a", "https://a?x", "ftp://a", "a", 1]) {
+      expect(read(origin(), raw)).toMatch(/^refused/);
+    }
+  });
+
+  it("is plain HTTP on loopback only", () => {
+    expect(["localhost", "127.0.0.1", "[::1]"].every(isLoopback)).toBe(true);
+    expect(["localhost.example", "127.0.0.1.example", "10.0.0.1"].some(isLoopback)).toBe(false);
+    expect(read(origin(), "http://a.example")).toMatch(/^refused/);
+  });
+});
+
+describe("a template", () => {
+  it("holds its place", () => {
+    const kind = urlTemplate("{signature}");
+    expect(read(kind, "https://x/{signature}")).toBe("https://x/{signature}");
+    for (const raw of ["https://x/", "javascript:{signature}", 1]) {
+      expect(read(kind, raw)).toMatch(/^refused/);
+    }
+  });
+});
+
+describe("a list of names", () => {
+  it("takes each name once, with a place of its form", () => {
+    const fra = { name: "fra", at: "https://fra.example" };
+    expect(read(namedList("url", 2), ["fra=https://fra.example/"])).toEqual([fra]);
+    expect(read(namedList("address", 2), ["fra=fra.example:8009"])).toEqual([
+      { name: "fra", at: "fra.example:8009" },
+    ]);
+    for (const raw of [["fra"], ["fra=x"], ["=https://a"], ["a=https://a", "a=https://b"], "a"]) {
+      expect(read(namedList("url", 2), raw)).toMatch(/^refused/);
+    }
+  });
+
+  it("is shown as it was written", () => {
+    expect(namedList("url", 2).show([{ name: "fra", at: "https://f" }])).toEqual(["fra=https://f"]);
+  });
+});
