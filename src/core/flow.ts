@@ -112,6 +112,11 @@ export interface Outcome {
   readonly atNs: number;
   /** The connection's smoothed round trip at that time, in microseconds; 0 when not known. */
   readonly rttUs: number;
+  /**
+   * For how long the connection had taken transactions when it was given this copy, in
+   * milliseconds; below 0 when the copy waited for the connection; NaN when no connection took it.
+   */
+  readonly connectionAgeMs: number;
 }
 
 /**

@@ -55,6 +55,7 @@ export type ReportCopy = (
   kind: Outcome["kind"],
   reason: CopyReason | null,
   rttUs: number,
+  connectionAgeMs: number,
 ) => void;
 
 export interface PeerDeps {
@@ -97,16 +98,17 @@ export class Peer {
     this.#pace = new Pace(options);
     this.#waiting = new Waiting(options.queuePerPeer);
     const { report } = deps;
-    this.#onWire = (copy) => report(copy.packetId, copy.target, "sent", null, this.rttUs);
-    this.#settled = (copy, fate) => {
-      const { packetId, target } = copy;
-      if (fate === ACKED) report(packetId, target, "acked", null, this.rttUs);
-      else if (fate === STOPPED) report(packetId, target, "failed", "stream_stopped", this.rttUs);
-      else report(packetId, target, "dropped", DROP_REASONS[fate - DROPPED] ?? "expired", 0);
+    this.#onWire = ({ packetId, target, ageMs }) =>
+      report(packetId, target, "sent", null, this.rttUs, ageMs);
+    this.#settled = ({ packetId, target, ageMs }, fate) => {
+      const { rttUs } = this;
+      if (fate === ACKED) report(packetId, target, "acked", null, rttUs, ageMs);
+      else if (fate === STOPPED) report(packetId, target, "failed", "stream_stopped", rttUs, ageMs);
+      else report(packetId, target, "dropped", DROP_REASONS[fate - DROPPED] ?? "expired", 0, ageMs);
     };
-    this.#lost = (copy) => {
-      if (copy.sent) report(copy.packetId, copy.target, "failed", "connection_lost", 0);
-      else report(copy.packetId, copy.target, "dropped", "not_connected", 0);
+    this.#lost = ({ packetId, target, sent, ageMs }) => {
+      if (sent) report(packetId, target, "failed", "connection_lost", 0, ageMs);
+      else report(packetId, target, "dropped", "not_connected", 0, ageMs);
     };
   }
 
@@ -176,7 +178,7 @@ export class Peer {
     if (this.#waiting.size === 0) {
       const stream = link.send(packet.bytes, nowNs);
       if (stream >= 0) {
-        this.#sent(link, packet.id, target, stream);
+        this.#sent(link, packet.id, target, stream, nowNs);
         return "taken";
       }
       if (stream === CLOSED) return "not_connected";
@@ -225,7 +227,7 @@ export class Peer {
     const { report } = this.#deps;
     const failed = (copy: FlyingCopy): void => {
       const kind = copy.sent ? "failed" : "dropped";
-      report(copy.packetId, copy.target, kind, "shutting_down", 0);
+      report(copy.packetId, copy.target, kind, "shutting_down", 0, copy.ageMs);
     };
     this.#closeAll(failed, "shutting_down");
   }
@@ -305,15 +307,19 @@ export class Peer {
     else counters.endedOtherCode += 1;
   }
 
-  #sent(link: Link, packetId: number, target: Target, stream: number): void {
+  /** `givenNs` is when this peer was given the copy. */
+  #sent(link: Link, packetId: number, target: Target, stream: number, givenNs: number): void {
     const onWire = !link.waits(stream);
-    if (!link.inFlight.push(packetId, target, stream, onWire)) {
+    const ageMs = (givenNs - link.liveNs) / NS_PER_MS;
+    if (!link.inFlight.push(packetId, target, stream, onWire, ageMs)) {
       const oldest = link.inFlight.oldest();
       if (oldest !== null) this.#end(oldest, "failed", "too_many_in_flight");
       link.inFlight.drop();
-      link.inFlight.push(packetId, target, stream, onWire);
+      link.inFlight.push(packetId, target, stream, onWire, ageMs);
     }
-    if (onWire) this.#deps.report(packetId, target, "sent", null, link.connection?.rttUs ?? 0);
+    if (!onWire) return;
+    const rttUs = link.connection?.rttUs ?? 0;
+    this.#deps.report(packetId, target, "sent", null, rttUs, ageMs);
   }
 
   #keep(packet: Packet, target: Target, nowNs: number): boolean {
@@ -330,7 +336,7 @@ export class Peer {
       const stream = link.send(row.bytes, nowNs);
       if (stream === BLOCKED || stream === CLOSED) return;
       if (stream === TOO_LARGE) this.#end(row, "dropped", "stream_too_large");
-      else this.#sent(link, row.packetId, row.target, stream);
+      else this.#sent(link, row.packetId, row.target, stream, row.sinceNs);
       this.#waiting.drop();
     }
   }
@@ -348,7 +354,8 @@ export class Peer {
   }
 
   #end(copy: FlyingCopy | WaitingCopy, kind: "failed" | "dropped", reason: CopyReason): void {
-    this.#deps.report(copy.packetId, copy.target, kind, reason, 0);
+    const ageMs = "ageMs" in copy ? copy.ageMs : Number.NaN;
+    this.#deps.report(copy.packetId, copy.target, kind, reason, 0, ageMs);
   }
 
   #dropWaiting(reason: CopyReason): void {

@@ -16,6 +16,8 @@ export interface FlyingCopy {
   stream: number;
   /** Whether it was on the wire yet. */
   sent: boolean;
+  /** As `Outcome.connectionAgeMs`. */
+  ageMs: number;
 }
 
 export interface WaitingCopy {
@@ -63,17 +65,18 @@ class Ring<Row> {
 
 export class InFlight extends Ring<FlyingCopy> {
   constructor(capacity: number) {
-    super(capacity, () => ({ packetId: 0, target: NOBODY, stream: 0, sent: false }));
+    super(capacity, () => ({ packetId: 0, target: NOBODY, stream: 0, sent: false, ageMs: 0 }));
   }
 
   /** False when the ring is full. */
-  push(packetId: number, target: Target, stream: number, sent: boolean): boolean {
+  push(packetId: number, target: Target, stream: number, sent: boolean, ageMs: number): boolean {
     const row = this.next();
     if (row === null) return false;
     row.packetId = packetId;
     row.target = target;
     row.stream = stream;
     row.sent = sent;
+    row.ageMs = ageMs;
     return true;
   }
 }

@@ -103,6 +103,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     kind: Outcome["kind"],
     reason: CopyReason | null,
     rttUs: number,
+    connectionAgeMs: number,
   ): void {
     if (kind === "sent") counters.copiesSent += 1;
     else if (kind === "acked") counters.copiesAcked += 1;
@@ -118,6 +119,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       reason,
       atNs: clock.nowNs(),
       rttUs,
+      connectionAgeMs,
     });
   }
 
@@ -129,7 +131,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       let offer = offers[index] ?? "taken";
       if (route === undefined || offer === "taken") continue;
       if (offer === "not_connected") offer = route.peer.awaitLive(packet, route.target, nowNs);
-      if (offer !== "taken") report(packet.id, route.target, "dropped", offer, 0);
+      if (offer !== "taken") report(packet.id, route.target, "dropped", offer, 0, Number.NaN);
     }
   }
 

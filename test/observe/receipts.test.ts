@@ -59,6 +59,7 @@ function setup({ entriesMax = 8, keepMs = 1000 } = {}) {
       reason: null,
       atNs: startNs,
       rttUs: 0,
+      connectionAgeMs: Number.NaN,
       ...more,
     });
   const find = (number: number, account = "acme") =>

@@ -26,13 +26,16 @@ function setup(transport = createFakeTransport()) {
   const clock = createFakeClock();
   const counters = newSendCounters();
   const story: string[] = [];
+  /** The connection's age in each report. */
+  const ages: number[] = [];
   const peer = new Peer(
     TARGET,
     {
       clock,
       transport,
       counters,
-      report: (packetId, { identity }, kind, reason) => {
+      report: (packetId, { identity }, kind, reason, _rttUs, ageMs) => {
+        ages.push(ageMs);
         story.push([packetId, identity, kind, reason].filter((it) => it !== null).join(" "));
       },
     },
@@ -44,6 +47,7 @@ function setup(transport = createFakeTransport()) {
     transport,
     counters,
     story,
+    ages,
     peer,
     connect: () => peer.connect(nowNs()),
     offer: (id: number, bytes = BYTES) => peer.offer(packetOf(id, bytes), TARGET, nowNs()),
@@ -64,6 +68,30 @@ function live(credit = 1_000) {
   rig.connection().admit(credit);
   return rig;
 }
+
+describe("the connection's age", () => {
+  it("is told with all news of a copy, as it was when the copy came", () => {
+    const { offer, connection, later, ages, story } = live();
+    later(250);
+    offer(1);
+    later(100);
+    connection().ack(0);
+    expect(story).toEqual(["1 leader sent", "1 leader acked"]);
+    expect(ages).toEqual([250, 250]);
+  });
+
+  it("is negative for a copy that waited for the connection, and none where there was none", () => {
+    const { connect, awaitLive, connection, later, ages, story } = setup();
+    connect();
+    awaitLive(1);
+    later(40);
+    connection().admit(1);
+    awaitLive(2);
+    connection().end({ kind: "app", code: 0 });
+    expect(story[0]).toBe("1 leader sent");
+    expect(ages).toEqual([-40, -40, Number.NaN]);
+  });
+});
 
 describe("a peer's state", () => {
   it("goes from idle over connecting and waiting to live, and back when it ends", () => {

@@ -25,6 +25,7 @@ describe("accept", () => {
       reason: null,
       atNs: rig.clock.nowNs(),
       rttUs: 0,
+      connectionAgeMs: 0,
     });
   });
 

@@ -50,6 +50,7 @@ export async function build(): Promise<Bench> {
       reason: null,
       atNs: systemClock.nowNs(),
       rttUs: 900,
+      connectionAgeMs: 4_000,
     });
   const whole = (): void => {
     open();
