@@ -46,7 +46,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   );
   const router = createRouter(
     { clock, onPlan: (plan) => sender.usePlan(plan ?? NO_PLAN) },
-    { leaders: send.leaders, warmWindows: send.warmWindows },
+    { leaders: send.leaders, warmWindows: send.warmWindows, deny: send.deny },
   );
   const chain = createChain({ clock, log, router }, config.cluster);
   return { receipts, sender, router, chain };

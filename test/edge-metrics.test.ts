@@ -45,6 +45,7 @@ const STATUS: RouterStatus = {
   scheduleCovers: true,
   epochs: [2],
   contacts: 305,
+  delinquent: 0,
   targets: 2,
 };
 

@@ -9,6 +9,7 @@ const READY: RouterStatus = {
   scheduleCovers: true,
   epochs: [2],
   contacts: 4,
+  delinquent: 0,
   targets: 2,
 };
 

@@ -33,6 +33,7 @@ export function assemble(at: Lookup) {
     send: {
       engine: at("send.engine"),
       leaders: at("send.leaders"),
+      deny: at("send.deny"),
       warmWindows: at("send.warm_windows"),
       connections: at("send.connections"),
       queuePerPeer: at("send.queue_per_peer"),

@@ -226,14 +226,14 @@ export function path(): Kind<string> {
 }
 
 /** Account addresses of the network: base58 of 32 bytes, none twice. */
-export function accounts(countMax: number): Kind<readonly string[]> {
+export function accounts(countMax: number, countMin = 1): Kind<readonly string[]> {
   return {
     name: "list of accounts",
-    bounds: `1 to ${countMax} base58 addresses`,
+    bounds: `${countMin} to ${countMax} base58 addresses`,
     read(raw) {
-      if (!Array.isArray(raw) || raw.length < 1 || raw.length > countMax) {
+      if (!Array.isArray(raw) || raw.length < countMin || raw.length > countMax) {
         const found = Array.isArray(raw) ? `has ${raw.length}` : `is ${quoted(raw)}`;
-        return problem(`must be an array of 1 to ${countMax} base58 addresses, ${found}`);
+        return problem(`must be an array of ${countMin} to ${countMax} base58 addresses, ${found}`);
       }
       const list: string[] = [];
       for (const item of raw) {
@@ -245,7 +245,7 @@ export function accounts(countMax: number): Kind<readonly string[]> {
       }
       return ok(Object.freeze(list));
     },
-    fromText: (text) => text.split(",").map((item) => item.trim()),
+    fromText: (text) => (text.trim() === "" ? [] : text.split(",").map((item) => item.trim())),
     show: (value) => value,
   };
 }

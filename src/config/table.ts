@@ -134,6 +134,11 @@ export const KEYS = {
     2,
     "How many leaders, the current one first, a transaction is fanned out to",
   ),
+  "send.deny": key(
+    accounts(1024, 0),
+    [],
+    "Identities of leaders that nothing is sent to; the next leader is taken instead",
+  ),
   "send.warm_windows": key(
     integer(1, 64),
     4,

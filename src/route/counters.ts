@@ -26,6 +26,8 @@ export interface RouteCounters {
   contactsInvalid: number;
   /** Contacts beyond the bound of the table; ignored. */
   contactsOverflow: number;
+  /** Times a list of delinquent leaders was ignored, because it names most of the cluster. */
+  delinquentIgnored: number;
   /** Times a plan was computed. */
   plansMade: number;
   /** Plans that differed from the one before and were published. */
@@ -45,6 +47,7 @@ export function createRouteCounters(): RouteCounters {
     contactsSet: 0,
     contactsInvalid: 0,
     contactsOverflow: 0,
+    delinquentIgnored: 0,
     plansMade: 0,
     plansPublished: 0,
   };

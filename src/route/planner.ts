@@ -1,29 +1,68 @@
 /**
- * From a slot to the leaders that matter: a pure function, with no memory and no clock.
+ * From a slot to the leaders that matter: pure functions, with no memory and no clock.
  *
- * It walks the windows from the slot on. A leader without a known address is passed over for the
+ * They walk the windows from the slot on. A leader without a usable address is passed over for the
  * next one; two leaders behind one address are one target, because the connection is what counts.
  * A leader is sent to only when its turn is near enough that it keeps what it gets.
+ *
+ * Everything goes to as many leaders as the operator asked for, the current one first: what the
+ * next ones get early they hold for their turn, and it takes nothing from what they grant then. Who
+ * asked for one leader still gets two where the windows meet: a copy sent so late that it may reach
+ * the current leader after its turn goes to the next one as well.
+ *
+ *   slot     │  0  │  1  │  2  │  3  │  4  │
+ *   leader   │           A           │  B  …
+ *   1 leader │ A                 │A B│ B
+ *                                └─ left ≤ round trip to B + what A needs
  */
 
 import type { Plan, Target } from "../core/flow.ts";
 import { PLAN_SLOTS_AHEAD_MAX, SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
 
+/** What is known of how long leaders take; a guess where nothing was measured. */
+export interface LeaderTimes {
+  roundTripMs(identity: string): number;
+  /** From the sending of a copy until the leader has acknowledged it, typically. */
+  neededMs(identity: string): number;
+}
+
 export interface PlanInput {
   /** The slot in progress. */
   readonly slot: number;
+  /** Until the slot after it begins. */
+  readonly slotLeftMs: number;
+  readonly slotTimeMs: number;
   /** How many leaders a transaction is fanned out to. */
   readonly leaders: number;
   /** How many leaders' connections are held open, those of `leaders` included. */
   readonly warmWindows: number;
   readonly schedule: { leaderAt(slot: number): string | null };
+  /** The address of a leader that may be used; null for every other. */
   readonly contacts: { address(identity: string): string | null };
+  readonly times: LeaderTimes;
 }
 
-/** The plan for a slot; without targets where the schedule or the contacts are not known. */
-export function makePlan(input: PlanInput): Plan {
-  const { slot, leaders, schedule, contacts } = input;
-  const wanted = Math.max(leaders, input.warmWindows);
+export interface Planned {
+  readonly plan: Plan;
+  /** In how many milliseconds, within this slot, the plan is another; null: not in this slot. */
+  readonly changesInMs: number | null;
+}
+
+/** The plan for a moment; without targets where the schedule or the contacts are not known. */
+export function makePlan(input: PlanInput): Planned {
+  const { slot, leaders } = input;
+  const warm = walk(input);
+  const dueInMs = leaders > 1 ? 0 : untilDueMs(input, warm);
+  const count = dueInMs > 0 ? leaders : Math.max(leaders, 2);
+  const send = warm.filter((target) => target.slot - slot <= SEND_SLOTS_AHEAD_MAX).slice(0, count);
+  const changes = dueInMs > 0 && dueInMs < input.slotLeftMs;
+  return { plan: { slot, send, warm }, changesInMs: changes ? dueInMs : null };
+}
+
+/** The leaders from the slot on with the first slot of their turn, at most as many as wanted. */
+function walk({ slot, leaders, warmWindows, schedule, contacts }: PlanInput): readonly Target[] {
+  // The one after the last that is sent to may be due as well.
+  const wanted = Math.max(leaders, 2, warmWindows);
   const warm: Target[] = [];
   let before: string | null = null;
   for (let ahead = 0; ahead <= PLAN_SLOTS_AHEAD_MAX && warm.length < wanted; ahead += 1) {
@@ -34,10 +73,34 @@ export function makePlan(input: PlanInput): Plan {
     if (address === null || has(warm, address)) continue;
     warm.push({ identity, address, slot: slot + ahead });
   }
-  const send = warm
-    .filter((target) => target.slot - slot <= SEND_SLOTS_AHEAD_MAX)
-    .slice(0, leaders);
-  return { slot, send, warm };
+  return warm;
+}
+
+/**
+ * How long the leader whose turn it is may still be relied on alone, in milliseconds: what is left
+ * of its turn, less the round trip to the next leader and what the current one needs. 0 or less:
+ * the next one is due. Infinite where nobody's turn is, or nobody comes next.
+ */
+export function untilDueMs(input: PlanInput, warm: readonly Target[]): number {
+  const { slot, slotLeftMs, slotTimeMs, times } = input;
+  const [current, next] = warm;
+  if (current === undefined || next === undefined || current.slot !== slot) {
+    return Number.POSITIVE_INFINITY;
+  }
+  const leftMs = slotLeftMs + (endOf(input, current) - slot - 1) * slotTimeMs;
+  return leftMs - times.roundTripMs(next.identity) - times.neededMs(current.identity);
+}
+
+/** The first slot after a turn; leaders that share its address prolong it. */
+function endOf({ schedule, contacts }: PlanInput, current: Target): number {
+  for (let ahead = 1; ahead <= PLAN_SLOTS_AHEAD_MAX; ahead += 1) {
+    const identity = schedule.leaderAt(current.slot + ahead);
+    if (identity === null) return current.slot + ahead;
+    if (identity !== current.identity && contacts.address(identity) !== current.address) {
+      return current.slot + ahead;
+    }
+  }
+  return current.slot + PLAN_SLOTS_AHEAD_MAX;
 }
 
 /** Whether two plans name the same targets for the same slots. */

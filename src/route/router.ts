@@ -3,15 +3,16 @@
  *
  * The plan is made anew when the slot, the schedule or the contacts change, never for a
  * transaction; the hot path reads the field `plan`. A timer runs to the moment at which the next
- * slot is due, so that slots without an event pass as well. `plan` is null while the slot is not
- * known, at the start and when the feed has been silent for too long.
+ * slot is due, so that slots without an event pass as well, or to the moment within the slot at
+ * which the next leader is. `plan` is null while the slot is not known, at the start and when the
+ * feed has been silent for too long.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import type { Plan } from "../core/flow.ts";
 import { type Contact, type Contacts, createContacts } from "./contacts.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
-import { makePlan, samePlan } from "./planner.ts";
+import { type LeaderTimes, makePlan, samePlan } from "./planner.ts";
 import { createSchedule, type EpochLeaders, type Schedule } from "./schedule.ts";
 import { createSlotClock, type SlotClock, type SlotEventKind } from "./slots.ts";
 
@@ -19,6 +20,8 @@ export interface RouterDeps {
   readonly clock: Clock;
   /** Called with each new plan, and with null when it ends. Must not throw. */
   readonly onPlan: (plan: Plan | null) => void;
+  /** What is known of how long leaders take. */
+  readonly times?: LeaderTimes;
 }
 
 export interface RouterOptions {
@@ -26,6 +29,8 @@ export interface RouterOptions {
   readonly leaders: number;
   /** How many leaders' connections are held open, counted from the current one. */
   readonly warmWindows: number;
+  /** `[send] deny`: identities of leaders that are passed over. */
+  readonly deny?: readonly string[];
 }
 
 export interface RouterStatus {
@@ -40,6 +45,8 @@ export interface RouterStatus {
   readonly epochs: readonly number[];
   /** Leaders with an address. */
   readonly contacts: number;
+  /** Leaders that are passed over as delinquent. */
+  readonly delinquent: number;
   /** Leaders that a transaction would be sent to now. */
   readonly targets: number;
 }
@@ -49,6 +56,13 @@ export interface Router {
   slotEvent(kind: SlotEventKind, slot: number): void;
   setEpoch(epoch: EpochLeaders): void;
   setContacts(contacts: Iterable<Contact>): void;
+  /** Leaders that do not vote, and are passed over for it; replaces the list before. */
+  setDelinquent(identities: Iterable<string>): void;
+  /** The version that a leader gossips; null when it tells none. */
+  versionOf(identity: string): string | null;
+  /** The leader's share of the slots of the newest epoch that is known: its share of all stake. */
+  stakeShareOf(identity: string): number;
+  readonly slotTimeMs: number;
   /** What the hot path reads. */
   readonly plan: Plan | null;
   currentSlot(): number | null;
@@ -59,72 +73,143 @@ export interface Router {
   stop(): void;
 }
 
+/** A guess of a leader on another continent, until it was measured. */
+const ROUND_TRIP_MS = 100;
+const NEEDED_MS = 100;
+const GUESSES: LeaderTimes = { roundTripMs: () => ROUND_TRIP_MS, neededMs: () => NEEDED_MS };
+
 export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
-  const { clock, onPlan } = deps;
+  const { clock } = deps;
   const counters = createRouteCounters();
   const slots = createSlotClock({}, counters);
   const schedule = createSchedule(counters);
-  const contacts = createContacts(counters);
-  let plan: Plan | null = null;
-  let plannedSlot: number | null = null;
-  let timer: Timer | null = null;
-  let running = false;
-
-  function replan(): void {
-    const slot = slots.current(clock.nowNs());
-    plannedSlot = slot;
-    let next: Plan | null = null;
-    if (slot !== null) {
-      counters.plansMade += 1;
-      next = makePlan({ ...options, slot, schedule, contacts });
-    }
-    const same = next === null || plan === null ? next === plan : samePlan(next, plan);
-    if (same) return;
-    plan = next;
-    counters.plansPublished += 1;
-    onPlan(next);
-  }
-
-  function tick(): void {
-    timer?.cancel();
-    timer = null;
-    const nowNs = clock.nowNs();
-    if (slots.current(nowNs) !== plannedSlot) replan();
-    if (!running) return;
-    const dueNs = slots.nextSlotNs(nowNs);
-    // Without a current slot there is nothing to wait for: the next event starts the timer again.
-    if (dueNs === null) return;
-    timer = clock.after(Math.max(1, Math.ceil((dueNs - nowNs) / NS_PER_MS)), tick);
-  }
-
+  const contacts = createContacts(counters, options.deny);
+  const keeper = new PlanKeeper(deps, options, { slots, schedule, contacts, counters });
   return {
     slotEvent(kind, slot) {
       slots.observe(kind, slot, clock.nowNs());
-      tick();
+      keeper.look();
     },
     setEpoch(epoch) {
-      if (schedule.setEpoch(epoch)) replan();
+      if (schedule.setEpoch(epoch)) keeper.renew();
     },
     setContacts(list) {
       contacts.replace(list);
-      replan();
+      keeper.renew();
+    },
+    setDelinquent(identities) {
+      contacts.setDelinquent(identities);
+      keeper.renew();
+    },
+    versionOf: (identity) => contacts.version(identity),
+    stakeShareOf: (identity) => schedule.shareOf(identity),
+    get slotTimeMs() {
+      return slots.slotTimeMs;
     },
     get plan() {
-      return plan;
+      return keeper.plan;
     },
     currentSlot: () => slots.current(clock.nowNs()),
     counters,
-    status: () => statusOf({ slots, schedule, contacts, plan }, clock.nowNs()),
-    start() {
-      running = true;
-      tick();
-    },
-    stop() {
-      running = false;
-      timer?.cancel();
-      timer = null;
-    },
+    status: () => statusOf({ slots, schedule, contacts, plan: keeper.plan }, clock.nowNs()),
+    start: () => keeper.start(),
+    stop: () => keeper.stop(),
   };
+}
+
+interface Sources {
+  readonly slots: SlotClock;
+  readonly schedule: Schedule;
+  readonly contacts: Contacts;
+  readonly counters: RouteCounters;
+}
+
+/** The plan and the timer that brings the next one. */
+class PlanKeeper {
+  plan: Plan | null = null;
+  readonly #clock: Clock;
+  readonly #onPlan: RouterDeps["onPlan"];
+  readonly #times: LeaderTimes;
+  readonly #options: RouterOptions;
+  readonly #sources: Sources;
+  #plannedSlot: number | null = null;
+  /** When the plan changes within its slot; null: not before the next one. */
+  #changeNs: number | null = null;
+  #timer: Timer | null = null;
+  #running = false;
+
+  constructor(deps: RouterDeps, options: RouterOptions, sources: Sources) {
+    this.#clock = deps.clock;
+    this.#onPlan = deps.onPlan;
+    this.#times = deps.times ?? GUESSES;
+    this.#options = options;
+    this.#sources = sources;
+  }
+
+  start(): void {
+    this.#running = true;
+    this.look();
+  }
+
+  stop(): void {
+    this.#running = false;
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  /** Plans when the time for it has come. */
+  readonly look = (): void => {
+    const nowNs = this.#clock.nowNs();
+    const passed = this.#changeNs !== null && nowNs >= this.#changeNs;
+    if (passed || this.#sources.slots.current(nowNs) !== this.#plannedSlot) this.#replan(nowNs);
+    this.#arm(nowNs);
+  };
+
+  /** What the plan is made of has changed. */
+  renew(): void {
+    const nowNs = this.#clock.nowNs();
+    this.#replan(nowNs);
+    this.#arm(nowNs);
+  }
+
+  #replan(nowNs: number): void {
+    const slot = this.#sources.slots.current(nowNs);
+    this.#plannedSlot = slot;
+    this.#changeNs = null;
+    const next = slot === null ? null : this.#planFor(slot, nowNs);
+    const { plan } = this;
+    const same = next === null || plan === null ? next === plan : samePlan(next, plan);
+    if (same) return;
+    this.plan = next;
+    this.#sources.counters.plansPublished += 1;
+    this.#onPlan(next);
+  }
+
+  #planFor(slot: number, nowNs: number): Plan {
+    const { slots, schedule, contacts, counters } = this.#sources;
+    counters.plansMade += 1;
+    const { slotTimeMs } = slots;
+    const dueNs = slots.nextSlotNs(nowNs);
+    const slotLeftMs = dueNs === null ? slotTimeMs : Math.max(0, (dueNs - nowNs) / NS_PER_MS);
+    const { leaders, warmWindows } = this.#options;
+    const moment = { slot, slotLeftMs, slotTimeMs, leaders, warmWindows };
+    const planned = makePlan({ ...moment, schedule, contacts, times: this.#times });
+    if (planned.changesInMs !== null) this.#changeNs = nowNs + planned.changesInMs * NS_PER_MS;
+    return planned.plan;
+  }
+
+  /** Waits for the next slot, or for the change of the plan before it. */
+  #arm(nowNs: number): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    if (!this.#running) return;
+    const dueNs = this.#sources.slots.nextSlotNs(nowNs);
+    // Without a current slot there is nothing to wait for: the next event starts the timer again.
+    if (dueNs === null) return;
+    const wakeNs = this.#changeNs === null ? dueNs : Math.min(dueNs, this.#changeNs);
+    const delayMs = Math.max(1, Math.ceil((wakeNs - nowNs) / NS_PER_MS));
+    this.#timer = this.#clock.after(delayMs, this.look);
+  }
 }
 
 interface Parts {
@@ -144,6 +229,7 @@ function statusOf({ slots, schedule, contacts, plan }: Parts, nowNs: number): Ro
     scheduleCovers: slot !== null && schedule.covers(slot),
     epochs: schedule.epochs,
     contacts: contacts.size,
+    delinquent: contacts.delinquentCount,
     targets: plan?.send.length ?? 0,
   };
 }

@@ -35,6 +35,8 @@ export interface Schedule {
   /** The window around a slot, at most `WINDOW_SLOTS_MAX` in each direction; null as above. */
   windowAt(slot: number): Window | null;
   covers(slot: number): boolean;
+  /** A leader's share of the newest epoch's slots, which are dealt out by stake; 0 for none. */
+  shareOf(identity: string): number;
   /** Numbers of the epochs held, ascending. */
   readonly epochs: readonly number[];
 }
@@ -46,6 +48,7 @@ interface HeldEpoch {
   /** 1-based places in `identities`; 0 for a slot without a leader. */
   readonly places: Uint16Array | Uint32Array;
   readonly identities: readonly string[];
+  readonly shares: ReadonlyMap<string, number>;
 }
 
 /** A cluster of one leader has one endless window: who asks for it sees this much of it. */
@@ -92,6 +95,7 @@ export function createSchedule(counters: RouteCounters = createRouteCounters()):
       }
       return { identity, firstSlot, lastSlot };
     },
+    shareOf: (identity) => held.at(-1)?.shares.get(identity) ?? 0,
     covers: (slot) => leaderAt(slot) !== null,
     get epochs() {
       return held.map((each) => each.epoch);
@@ -105,9 +109,11 @@ function build(source: EpochLeaders, counters: RouteCounters): HeldEpoch | null 
   if (slots === 0 || slots > EPOCH_SLOTS_MAX || leaders.size > slots) return null;
   const places = leaders.size < 0xffff ? new Uint16Array(slots) : new Uint32Array(slots);
   const identities: string[] = [];
+  const shares = new Map<string, number>();
   let filled = 0;
   for (const [identity, indexes] of leaders) {
     identities.push(identity);
+    shares.set(identity, indexes.length / slots);
     for (const index of indexes) {
       if (!isCount(index) || index >= slots) {
         counters.scheduleIndexesInvalid += 1;
@@ -117,7 +123,7 @@ function build(source: EpochLeaders, counters: RouteCounters): HeldEpoch | null 
       filled += 1;
     }
   }
-  return filled === 0 ? null : { epoch, firstSlot, slots, places, identities };
+  return filled === 0 ? null : { epoch, firstSlot, slots, places, identities, shares };
 }
 
 function isCount(value: number): boolean {

@@ -62,4 +62,27 @@ describe("the contacts", () => {
     expect(contacts.size).toBe(CONTACTS_MAX);
     expect(counters.contactsOverflow).toBe(2);
   });
+
+  it("pass over who is denied or delinquent, until the list is another", () => {
+    const contacts = createContacts(createRouteCounters(), ["A"]);
+    contacts.replace([..."ABCDE"].map((identity) => ({ identity, address: "10.0.0.1:1" })));
+    contacts.setDelinquent(["B", "Z"]);
+    const usable = () => [..."ABCDE"].filter((identity) => contacts.address(identity) !== null);
+    expect(usable().join("")).toBe("CDE");
+    expect(contacts.delinquentCount).toBe(2);
+    contacts.setDelinquent(["C"]);
+    expect(usable().join("")).toBe("BDE");
+  });
+
+  it("do not believe that most of the cluster is delinquent", () => {
+    const counters = createRouteCounters();
+    const contacts = createContacts(counters);
+    contacts.setDelinquent(["A", "B"]);
+    contacts.replace([..."ABC"].map((identity) => ({ identity, address: "10.0.0.1:1" })));
+    expect(contacts.address("A")).toBe("10.0.0.1:1");
+    expect(contacts.delinquentCount).toBe(0);
+    expect(counters.delinquentIgnored).toBeGreaterThan(0);
+    contacts.replace([..."ABCD"].map((identity) => ({ identity, address: "10.0.0.1:1" })));
+    expect(contacts.address("A")).toBeNull();
+  });
 });

@@ -1,7 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SEND_SLOTS_AHEAD_MAX } from "../../src/core/limits.ts";
-import { makePlan, samePlan } from "../../src/route/planner.ts";
+import { type PlanInput, makePlan as plannedOf, samePlan } from "../../src/route/planner.ts";
+
+/** Leaders on the far side of the world, and a slot that has just begun. */
+const TIMES = {
+  slotLeftMs: 250,
+  slotTimeMs: 250,
+  times: { roundTripMs: () => 100, neededMs: () => 60 },
+};
+
+type Short = Omit<PlanInput, keyof typeof TIMES> & Partial<typeof TIMES>;
+const makePlan = (input: Short) => plannedOf({ ...TIMES, ...input }).plan;
 
 /** A schedule from slot 0 on, four slots a letter, and addresses for the letters given. */
 function setUp(order: string, addresses: Record<string, string>) {
@@ -79,6 +89,12 @@ describe("a plan", () => {
     expect(identities(plan.warm)).toBe("ABC");
   });
 
+  it("warms the next leader of who asked for one, because it may be due", () => {
+    const plan = makePlan({ slot: 0, leaders: 1, warmWindows: 1, ...setUp("ABCD", ALL) });
+    expect(identities(plan.send)).toBe("A");
+    expect(identities(plan.warm)).toBe("AB");
+  });
+
   it("names no address twice, sends to a head of what it warms, and is deterministic", () => {
     const order = fc.string({ unit: fc.constantFrom(..."ABCDEFGH"), maxLength: 80 });
     const table = fc.dictionary(
@@ -92,7 +108,7 @@ describe("a plan", () => {
         const addresses = plan.warm.map((target) => target.address);
         expect(new Set(addresses).size).toBe(addresses.length);
         expect(plan.warm.slice(0, plan.send.length)).toEqual(plan.send);
-        expect(plan.send.length).toBeLessThanOrEqual(n);
+        expect(plan.send.length).toBeLessThanOrEqual(Math.max(2, n));
         for (const target of plan.warm) {
           expect(input.schedule.leaderAt(target.slot)).toBe(target.identity);
           expect(t[target.identity]).toBe(target.address);
@@ -100,6 +116,71 @@ describe("a plan", () => {
         expect(samePlan(plan, makePlan(input))).toBe(true);
       }),
     );
+  });
+});
+
+describe("where two windows meet", () => {
+  const at = (slot: number, slotLeftMs: number, change: Partial<PlanInput> = {}) =>
+    plannedOf({
+      ...TIMES,
+      slot,
+      slotLeftMs,
+      leaders: 1,
+      warmWindows: 3,
+      ...setUp("ABCD", ALL),
+      ...change,
+    });
+  const sendAt = (...args: Parameters<typeof at>) => identities(at(...args).plan.send);
+
+  it("one leader is two once what is left is a round trip and what the current one needs", () => {
+    expect(sendAt(0, 250)).toBe("A");
+    expect(sendAt(2, 250)).toBe("A");
+    expect(sendAt(3, 161)).toBe("A");
+    expect(sendAt(3, 160)).toBe("AB");
+    expect(sendAt(3, 0)).toBe("AB");
+    expect(sendAt(4, 250)).toBe("B");
+  });
+
+  it("the moment of that is told, when it is in this slot", () => {
+    expect(at(3, 250).changesInMs).toBe(90);
+    expect(at(3, 161).changesInMs).toBe(1);
+    expect(at(3, 160).changesInMs).toBeNull();
+    expect(at(2, 250).changesInMs).toBeNull();
+    expect(at(3, 250, { leaders: 2 }).changesInMs).toBeNull();
+  });
+
+  it("the round trip is the next leader's, and the need the current one's", () => {
+    const times = {
+      roundTripMs: (identity: string) => (identity === "B" ? 300 : 1),
+      neededMs: (identity: string) => (identity === "A" ? 50 : 1),
+    };
+    expect(at(2, 250, { times }).changesInMs).toBe(150);
+    expect(sendAt(2, 100, { times })).toBe("AB");
+    expect(sendAt(7, 10, { times })).toBe("B");
+    expect(sendAt(7, 2, { times })).toBe("BC");
+  });
+
+  it("a window ends where another address takes over, whether that leader is used or not", () => {
+    const { A, C } = ALL as Record<"A" | "C", string>;
+    expect(sendAt(3, 160, { contacts: { address: (id) => ({ A, C })[id] ?? null } })).toBe("AC");
+    const shared = { ...ALL, B: A };
+    const contacts = { address: (id: string) => (shared as Record<string, string>)[id] ?? null };
+    expect(sendAt(3, 100, { contacts })).toBe("A");
+    expect(sendAt(7, 100, { contacts })).toBe("BC");
+    expect(sendAt(3, 100, setUp("AABC", ALL))).toBe("A");
+    expect(sendAt(7, 100, setUp("AABC", ALL))).toBe("AB");
+  });
+
+  it("nothing changes while nobody leads that can be reached", () => {
+    const { C } = ALL as Record<"C", string>;
+    const contacts = { address: (id: string) => ({ C })[id] ?? null };
+    expect(sendAt(3, 1, { contacts })).toBe("C");
+    expect(at(3, 100, { contacts }).changesInMs).toBeNull();
+  });
+
+  it("an operator's two leaders stay two", () => {
+    expect(sendAt(0, 250, { leaders: 2 })).toBe("AB");
+    expect(sendAt(3, 1, { leaders: 2 })).toBe("AB");
   });
 });
 

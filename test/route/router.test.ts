@@ -1,15 +1,19 @@
 import { describe, expect, it } from "vitest";
 import type { Plan } from "../../src/core/flow.ts";
-import { createRouter } from "../../src/route/router.ts";
+import { createRouter, type RouterOptions } from "../../src/route/router.ts";
 import { epochOf } from "../support/epochs.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
-function setUp() {
+function setUp(change: Partial<RouterOptions> = {}) {
   const clock = createFakeClock();
   const plans: (Plan | null)[] = [];
   const router = createRouter(
-    { clock, onPlan: (plan) => plans.push(plan) },
-    { leaders: 2, warmWindows: 3 },
+    {
+      clock,
+      onPlan: (plan) => plans.push(plan),
+      times: { roundTripMs: () => 100, neededMs: () => 50 },
+    },
+    { leaders: 2, warmWindows: 3, ...change },
   );
   return { clock, plans, router };
 }
@@ -95,6 +99,44 @@ describe("the router", () => {
     router.stop();
   });
 
+  it("plans again within a slot, at the moment at which the next leader is due", () => {
+    const { clock, router, plans } = setUp({ leaders: 1 });
+    router.start();
+    router.setEpoch(epochOf(1, 100, "ABCDEF"));
+    router.setContacts(CONTACTS);
+    router.slotEvent("start", 103);
+    expect(sendOf(router.plan)).toBe("A");
+    clock.advance(99);
+    expect(sendOf(router.plan)).toBe("A");
+    clock.advance(1);
+    expect(sendOf(router.plan)).toBe("AB");
+    clock.advance(150);
+    expect(sendOf(router.plan)).toBe("B");
+    expect(plans.map((plan) => plan?.slot)).toEqual([103, 103, 104]);
+    router.stop();
+  });
+
+  it("passes over leaders that the operator denies and those that do not vote", () => {
+    const { router } = setUp({ deny: ["A"] });
+    router.setEpoch(epochOf(1, 100, "ABCDEF"));
+    router.setContacts(CONTACTS);
+    router.slotEvent("start", 100);
+    expect(sendOf(router.plan)).toBe("BC");
+    router.setDelinquent(["B"]);
+    expect(sendOf(router.plan)).toBe("CD");
+    expect(router.status().delinquent).toBe(1);
+    router.setDelinquent([]);
+    expect(sendOf(router.plan)).toBe("BC");
+  });
+
+  it("knows a leader's share of the stake by its slots, and its version by gossip", () => {
+    const { router } = setUp();
+    router.setEpoch(epochOf(1, 100, "AAAB"));
+    router.setContacts([{ identity: "A", address: "10.0.0.1:8009", version: "4.2.1" }]);
+    expect([router.stakeShareOf("A"), router.stakeShareOf("Z")]).toEqual([0.75, 0]);
+    expect([router.versionOf("A"), router.versionOf("B")]).toEqual(["4.2.1", null]);
+  });
+
   it("tells its state", () => {
     const { clock, router } = setUp();
     expect(router.status()).toEqual({
@@ -104,6 +146,7 @@ describe("the router", () => {
       scheduleCovers: false,
       epochs: [],
       contacts: 0,
+      delinquent: 0,
       targets: 0,
     });
     router.setContacts(CONTACTS);
@@ -117,6 +160,7 @@ describe("the router", () => {
       scheduleCovers: true,
       epochs: [1],
       contacts: 6,
+      delinquent: 0,
       targets: 2,
     });
     expect(router.counters).toMatchObject({ slotEvents: 1, epochsSet: 1, plansPublished: 1 });

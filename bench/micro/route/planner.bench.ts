@@ -31,10 +31,16 @@ export async function build(): Promise<Bench> {
   const contacts = createContacts();
   contacts.replace(nodes);
 
+  const times = { roundTripMs: () => 100, neededMs: () => 60 };
+  const moment = { slotLeftMs: 100, slotTimeMs: 250, warmWindows: 6, schedule, contacts, times };
   let slot = FIRST_SLOT;
   const plan = () => {
     slot = slot + 1 < FIRST_SLOT + SLOTS - 64 ? slot + 1 : FIRST_SLOT;
-    return makePlan({ slot, leaders: 2, warmWindows: 6, schedule, contacts });
+    return makePlan({ ...moment, slot, leaders: 2 }).plan;
+  };
+  const meeting = () => {
+    slot = slot + 1 < FIRST_SLOT + SLOTS - 64 ? slot + 1 : FIRST_SLOT;
+    return makePlan({ ...moment, slot, leaders: 1 }).plan;
   };
   const first = plan();
   assert.equal(first.send.length, 2);
@@ -45,6 +51,9 @@ export async function build(): Promise<Bench> {
   const bench = new Bench({ name: "route/planner" });
   bench.add("makePlan, 2 to send to and 6 warm", () => {
     plan();
+  });
+  bench.add("makePlan, 1 to send to, the next one where windows meet", () => {
+    meeting();
   });
   bench.add("setEpoch, 432,000 slots", () => {
     schedule.setEpoch(epoch);
