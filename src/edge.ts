@@ -145,7 +145,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
   const seen = createSeen();
   const pipeline = createPipeline({ clock, seen, dispatch, sender, receipts });
 
-  const gate = createGate({ keys: keys.table, looksMistyped });
+  const gate = createGate({ clock, keys: keys.table, looksMistyped });
   const answers = createHistogram();
   const { tip, region } = config;
   const http = createHttpServer(

@@ -128,7 +128,8 @@ class Reader {
     }
     const label = key["label"] === undefined ? null : this.#text(key, "label", place);
     if (sha256 === null || account === null || plan === undefined) return;
-    this.#keys.push({ sha256, account, plan, label });
+    const keyId = sha256.toString("hex", 0, KEY_ID_BYTES);
+    this.#keys.push({ sha256, keyId, account, plan, label, restriction: null });
   }
 
   #digest(key: TomlTable, place: string): Buffer | null {
@@ -238,6 +239,8 @@ function shortened(text: string): string {
 
 const ROOT_KEYS = ["plans", "keys"];
 const PLAN_KEYS = ["rate_per_second", "burst"];
+/** A file names no keys, so they are told apart by the start of their digest. */
+const KEY_ID_BYTES = 16;
 const KEY_KEYS = ["token", "token_sha256", "account", "plan", "label"];
 const RATE_MIN = 0.001;
 /** Names stand in headers, metrics and file names. */

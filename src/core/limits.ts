@@ -181,6 +181,9 @@ export const SEEN_BYTES_MAX = 32 * 1024 * 1024;
 export const SEEN_KEEP_MS = 2_000;
 
 // accounts/
+
+/** Keys that an edge knows at a time. */
+export const KEYS_MAX = 4_000_000;
 /** Largest keys file, in bytes: about a million keys. */
 export const KEYS_FILE_BYTES_MAX = 256 * 1024 * 1024;
 /** Longest name of an account, a plan or a key's label, in characters. */

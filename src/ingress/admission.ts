@@ -59,13 +59,13 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     if (fault !== null) exchange.cut(fault);
     else if (desk.draining) exchange.refuse(DRAINING);
     else {
-      const owner = gate.find(token);
+      const owner = gate.find(token, exchange);
       if (owner !== null) admitOwner(exchange, owner, bodySize, sizeMax, taker);
       else if (bodySize <= keylessMax) {
         exchange.token = token;
         exchange.receive(bodySize, taker);
-      } else if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(gate.refusalOf(token));
-      else exchange.refuse(gate.refusalOf(token));
+      } else if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(gate.refusalOf(token, exchange));
+      else exchange.refuse(gate.refusalOf(token, exchange));
     }
   }
 
@@ -103,7 +103,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 }
 
 function refuseLimited(exchange: Exchange, owner: KeyOwner, wait: number, bodySize: number): void {
-  const refusal = limitRefusal(owner.plan, wait);
+  const refusal = limitRefusal(owner, wait);
   const extras = { ...NO_EXTRAS, retryAfterSeconds: retryAfterSeconds(wait), plan: owner.plan };
   if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(refusal, extras);
   else exchange.refuse(refusal, extras);

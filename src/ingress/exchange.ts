@@ -41,6 +41,7 @@ export interface Wire {
   writeHeader(key: string, value: string): unknown;
   end(body: string, closeConnection: boolean): unknown;
   endWithoutBody(): unknown;
+  getRemoteAddressAsText(): ArrayBuffer;
   close(): unknown;
 }
 
@@ -89,6 +90,11 @@ export class Exchange implements Waiter {
     this.#desk = desk;
     this.#shape = shape;
     desk.opened();
+  }
+
+  /** The address of the connection's other end in text form. */
+  remoteAddress(): string {
+    return Buffer.from(this.#wire.getRemoteAddressAsText()).toString("latin1");
   }
 
   /** Answers a HEAD request: the same headers, no body. */

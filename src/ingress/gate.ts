@@ -9,7 +9,7 @@
  */
 
 import { hash } from "node:crypto";
-import { NS_PER_MS, NS_PER_S } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import type { Refusal } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { charged, intervalNs, waitNs } from "./gcra.ts";
@@ -25,8 +25,30 @@ export interface RatePlan {
 
 /** Whose key it is. */
 export interface KeyOwner {
+  /** The key's name in limits and in usage; never the key itself. */
+  readonly keyId: string;
   readonly account: string;
   readonly plan: RatePlan;
+  /** What narrows this one key; null for nothing. */
+  readonly restriction: KeyRestriction | null;
+}
+
+export interface KeyRestriction {
+  /** From when on the key is no longer good, in milliseconds since the Unix epoch. */
+  readonly expiresUnixMs: number | null;
+  /** From where it may be used; null for everywhere. */
+  readonly networks: {
+    readonly ranges: readonly string[];
+    includes(address: string): boolean;
+  } | null;
+  /** A limit below the account's; null for none. */
+  readonly limit: { readonly ratePerSecond: number; readonly burst: number } | null;
+}
+
+/** From where a request came; asked for only where a key says from where it may come. */
+export interface Origin {
+  /** The address in text form. */
+  remoteAddress(): string;
 }
 
 /** Where the keys are, by the SHA-256 of the key. */
@@ -35,6 +57,7 @@ export interface KeyLookup {
 }
 
 export interface GateDeps {
+  readonly clock: Clock;
   readonly keys: KeyLookup;
   /** Whether an unknown key looks like one of ours with a typing error. */
   readonly looksMistyped: (token: string) => boolean;
@@ -46,12 +69,15 @@ export interface GateOptions {
 }
 
 export interface Gate {
-  /** The owner of the key, null when it is missing, unknown or revoked. Costs nothing. */
-  find(token: string): KeyOwner | null;
+  /**
+   * The owner of the key, null when it is missing, unknown, expired or revoked, or may not be used
+   * from there. Costs nothing.
+   */
+  find(token: string, origin: Origin): KeyOwner | null;
   /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */
   charge(owner: KeyOwner, nowNs: number): number;
   /** Why `find` answered null, for the client. The key itself is never repeated. */
-  refusalOf(token: string): Refusal;
+  refusalOf(token: string, origin: Origin): Refusal;
   readonly counters: GateCounters;
 }
 
@@ -60,6 +86,8 @@ export interface GateCounters {
   keysMissing: number;
   /** Requests with a key that nobody has. */
   keysUnknown: number;
+  /** Requests with a key that has expired, or from where it may not be used. */
+  keysBarred: number;
   /** Requests let through. */
   admitted: number;
   /** Requests refused by a limit. */
@@ -82,6 +110,7 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
   const counters: GateCounters = {
     keysMissing: 0,
     keysUnknown: 0,
+    keysBarred: 0,
     admitted: 0,
     limited: 0,
     accountsTracked: 0,
@@ -114,17 +143,30 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     return state;
   }
 
+  function lookup(token: string): KeyOwner | null {
+    if (token.length < TOKEN_CHARS_MIN || token.length > TOKEN_CHARS_MAX) return null;
+    return deps.keys.lookup(hash("sha256", token, "buffer"));
+  }
+
   return {
     counters,
-    find(token) {
-      if (token.length < TOKEN_CHARS_MIN || token.length > TOKEN_CHARS_MAX) return null;
-      return deps.keys.lookup(hash("sha256", token, "buffer"));
+    find(token, origin) {
+      const owner = lookup(token);
+      if (owner === null || owner.restriction === null) return owner;
+      return barOf(owner.restriction, origin, deps.clock.unixMs()) === null ? owner : null;
     },
     charge(owner, nowNs) {
-      const { plan } = owner;
+      const { account, plan, keyId, restriction } = owner;
+      const state = stateOf(account, nowNs);
       const interval = intervalNs(plan.ratePerSecond);
-      const state = stateOf(owner.account, nowNs);
-      const wait = waitNs(state.fullNs, nowNs, interval, plan.burst);
+      let wait = waitNs(state.fullNs, nowNs, interval, plan.burst);
+      const own = restriction?.limit ?? null;
+      if (own !== null) {
+        const ownState = stateOf(`key ${keyId}`, nowNs);
+        const ownInterval = intervalNs(own.ratePerSecond);
+        wait = Math.max(wait, waitNs(ownState.fullNs, nowNs, ownInterval, own.burst));
+        if (wait === 0) ownState.fullNs = charged(ownState.fullNs, nowNs, ownInterval);
+      }
       if (wait > 0) {
         counters.limited += 1;
         return wait;
@@ -133,10 +175,16 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
       counters.admitted += 1;
       return 0;
     },
-    refusalOf(token) {
+    refusalOf(token, origin) {
       if (token === "") {
         counters.keysMissing += 1;
         return unauthorized("the header api-x-token is missing, the key of an account is needed");
+      }
+      const restriction = lookup(token)?.restriction ?? null;
+      const bar = restriction && barOf(restriction, origin, deps.clock.unixMs());
+      if (bar !== null) {
+        counters.keysBarred += 1;
+        return unauthorized(bar);
       }
       counters.keysUnknown += 1;
       return deps.looksMistyped(token)
@@ -146,20 +194,31 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
   };
 }
 
-/** What a client is told whose account's limit is used up for `wait` nanoseconds. */
-export function limitRefusal(plan: RatePlan, wait: number): Refusal {
+/** Why a key is not good here and now, null when it is. */
+function barOf(restriction: KeyRestriction, origin: Origin, unixMs: number): string | null {
+  const { expiresUnixMs, networks } = restriction;
+  if (expiresUnixMs !== null && unixMs >= expiresUnixMs) {
+    return `the key in api-x-token expired at ${new Date(expiresUnixMs).toISOString()}`;
+  }
+  if (networks === null) return null;
+  const address = origin.remoteAddress();
+  if (networks.includes(address)) return null;
+  const ranges = networks.ranges.join(", ");
+  return `the key in api-x-token may be used from ${ranges} only, this request is from ${address}`;
+}
+
+/** What a client is told whose limit, the account's or the key's, is used up for `wait` ns. */
+export function limitRefusal({ plan, restriction }: KeyOwner, wait: number): Refusal {
   const retryAfterMs = Math.ceil(wait / NS_PER_MS);
+  const own = restriction?.limit ?? null;
+  const { ratePerSecond, burst } = own ?? plan;
+  const whose = own === null ? `plan ${plan.name}` : "this key";
   return {
     reason: "rate_limited",
     sentence:
-      `the rate limit of plan ${plan.name} is ${plan.ratePerSecond} requests a second ` +
-      `with a burst of ${plan.burst}; the next one is let through in ${retryAfterMs} ms`,
-    data: {
-      plan: plan.name,
-      ratePerSecond: plan.ratePerSecond,
-      burst: plan.burst,
-      retryAfterMs,
-    },
+      `the rate limit of ${whose} is ${ratePerSecond} requests a second ` +
+      `with a burst of ${burst}; the next one is let through in ${retryAfterMs} ms`,
+    data: { plan: plan.name, ratePerSecond, burst, retryAfterMs },
   };
 }
 

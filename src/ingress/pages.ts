@@ -55,9 +55,9 @@ export function createPages(deps: PagesDeps, options: PagesOptions): Pages {
   });
 
   function serveReceipt(exchange: Exchange, signature: string, token: string): void {
-    const owner = deps.gate.find(token);
+    const owner = deps.gate.find(token, exchange);
     if (owner === null) {
-      exchange.refuse(deps.gate.refusalOf(token));
+      exchange.refuse(deps.gate.refusalOf(token, exchange));
       return;
     }
     if (!SIGNATURE.test(signature)) {

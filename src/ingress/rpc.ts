@@ -60,7 +60,7 @@ export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
     const { owner } = exchange;
     if (owner === null) return null;
     const wait = gate.charge(owner, clock.nowNs());
-    return wait === 0 ? null : limitRefusal(owner.plan, wait);
+    return wait === 0 ? null : limitRefusal(owner, wait);
   }
 
   function takeCall(
@@ -89,7 +89,7 @@ export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
       exchange.receivedNs = clock.nowNs();
       const body = parseBody(bytes);
       if (sends && exchange.owner === null && !asksOnlyHealth(body)) {
-        exchange.refuse(gate.refusalOf(exchange.token));
+        exchange.refuse(gate.refusalOf(exchange.token, exchange));
       } else if (body.kind === "refused") {
         exchange.refuse(body.refusal);
       } else if (body.kind === "single") {

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createKeyTable, type KeyRow } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
@@ -5,9 +6,11 @@ import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 const plan = { name: "P", ratePerSecond: 1, burst: 1 };
 const row = (token: string, account = token): KeyRow => ({
   sha256: tokenSha256(token),
+  keyId: tokenSha256(token).toString("hex", 0, 16),
   account,
   plan,
   label: null,
+  restriction: null,
 });
 
 describe("the key table", () => {
@@ -45,5 +48,74 @@ describe("the key table", () => {
     ).toThrow("broken");
     expect(table.lookup(tokenSha256("b"))?.account).toBe("b");
     expect(table.counters).toMatchObject({ keys: 1, replacements: 1 });
+  });
+
+  it("tells the key's id, plan and restriction with its owner", () => {
+    const limit = { ratePerSecond: 1, burst: 2 };
+    const restriction = { expiresUnixMs: 5, networks: null, limit };
+    const table = createKeyTable([{ ...row("a"), restriction }, row("b")]);
+    expect(table.lookup(tokenSha256("a"))).toEqual({
+      keyId: row("a").keyId,
+      account: "a",
+      plan,
+      restriction,
+    });
+    expect(table.lookup(tokenSha256("b"))?.restriction).toBeNull();
+  });
+
+  it("takes a changed key in the place of the old one", () => {
+    const table = createKeyTable([row("a")]);
+    const faster = { name: "Q", ratePerSecond: 9, burst: 9 };
+    expect(table.put({ ...row("a", "other"), plan: faster })).toBe(true);
+    expect(table.lookup(tokenSha256("a"))).toMatchObject({ account: "other", plan: faster });
+    expect(table.counters).toMatchObject({ keys: 1, puts: 1 });
+    expect(table.remove(tokenSha256("a"))).toBe(true);
+    expect(table.remove(tokenSha256("a"))).toBe(false);
+    expect(table.lookup(tokenSha256("a"))).toBeNull();
+    expect(table.counters).toMatchObject({ keys: 0, removals: 1 });
+  });
+
+  it("answers as a plain map does, whatever is put and removed", () => {
+    // Digests of few distinct starts collide all the time, also across the end of the table.
+    const digest = fc
+      .tuple(fc.constantFrom(0, 1, 1022, 1023), fc.integer({ min: 0, max: 12 }))
+      .map(([start, rest]) => {
+        const bytes = Buffer.alloc(32, rest);
+        bytes.writeUInt32LE(start, 0);
+        return bytes;
+      });
+    const act = fc.tuple(fc.boolean(), digest, fc.integer({ min: 0, max: 9 }));
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 200 }), (acts) => {
+        const table = createKeyTable();
+        const model = new Map<string, string>();
+        for (const [puts, sha256, account] of acts) {
+          const name = sha256.toString("hex");
+          if (puts) {
+            table.put({ ...row("x", String(account)), sha256 });
+            model.set(name, String(account));
+          } else expect(table.remove(sha256)).toBe(model.delete(name));
+        }
+        for (const [, sha256] of acts) {
+          const expected = model.get(sha256.toString("hex"));
+          expect(table.lookup(sha256)?.account).toBe(expected);
+        }
+        expect(table.counters.keys).toBe(model.size);
+      }),
+    );
+  });
+
+  it("grows, and forgets names of keys that are gone", () => {
+    const limit = { ratePerSecond: 1, burst: 2 };
+    const restriction = { expiresUnixMs: null, networks: null, limit };
+    const table = createKeyTable([{ ...row("kept"), restriction }]);
+    for (let i = 0; i < 5_000; i += 1) table.put(row(`key ${i}`));
+    for (let i = 0; i < 5_000; i += 1) table.remove(tokenSha256(`key ${i}`));
+    for (let i = 0; i < 5_000; i += 1) {
+      table.put(row(`later ${i}`));
+      table.remove(tokenSha256(`later ${i}`));
+    }
+    expect(table.counters.keys).toBe(1);
+    expect(table.lookup(tokenSha256("kept"))).toMatchObject({ account: "kept", restriction });
   });
 });

@@ -28,10 +28,15 @@ describe("a keys file", () => {
     const { plans, keys } = parseKeysFile(text, "keys.toml");
     const beta = { name: "Beta", ratePerSecond: 50, burst: 100 };
     expect(plans.get("Beta")).toEqual(beta);
-    expect(keys).toEqual([
-      { sha256: tokenSha256("0123456789abcdef"), account: "acme", plan: beta, label: null },
-      { sha256: tokenSha256("another token of acme"), account: "acme", plan: beta, label: "bot 7" },
-    ]);
+    const row = (token: string, label: string | null) => ({
+      sha256: tokenSha256(token),
+      keyId: tokenSha256(token).toString("hex").slice(0, 32),
+      account: "acme",
+      plan: beta,
+      label,
+      restriction: null,
+    });
+    expect(keys).toEqual([row("0123456789abcdef", null), row("another token of acme", "bot 7")]);
   });
 
   it("may be empty", () => {

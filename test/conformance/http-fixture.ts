@@ -10,6 +10,7 @@ import type { Refusal } from "../../src/core/errors.ts";
 import { createGate, type KeyOwner, type RatePlan } from "../../src/ingress/gate.ts";
 import { createHttpServer, type HttpServer } from "../../src/ingress/http.ts";
 import type { Submission, Submit } from "../../src/ingress/submit.ts";
+import { keyOwner } from "../support/owners.ts";
 
 export const KEY = "td_test_conformance_key";
 export const SLOW_KEY = "td_test_key_of_a_slow_plan";
@@ -48,8 +49,8 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const clock = options.clock ?? systemClock;
   const wide: RatePlan = { name: "Wide", ratePerSecond: 1_000_000, burst: 1_000_000 };
   const owners = new Map<string, KeyOwner>([
-    [digest(KEY), { account: "acme", plan: options.plan ?? wide }],
-    [digest(SLOW_KEY), { account: "slow", plan: { name: "Slow", ratePerSecond: 0.001, burst: 2 } }],
+    [digest(KEY), keyOwner("acme", options.plan ?? wide)],
+    [digest(SLOW_KEY), keyOwner("slow", { name: "Slow", ratePerSecond: 0.001, burst: 2 })],
   ]);
   const submitted: Submission[] = [];
   const errors: object[] = [];
@@ -58,6 +59,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     {
       clock,
       gate: createGate({
+        clock,
         keys: {
           lookup(sha256) {
             const id = sha256.toString("hex");

@@ -3,6 +3,7 @@ import { createAdmission } from "../../src/ingress/admission.ts";
 import { Exchange } from "../../src/ingress/exchange.ts";
 import type { Gate } from "../../src/ingress/gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { keyOwner } from "../support/owners.ts";
 import { stub } from "../support/stub.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
@@ -19,7 +20,7 @@ function enter(
   desk.draining = options.draining ?? false;
   const plan = { name: "P", ratePerSecond: 1, burst: 1 };
   const gate = stub<Gate>({
-    find: (token) => (token === "good" ? { account: "a", plan } : null),
+    find: (token) => (token === "good" ? keyOwner("a", plan) : null),
     charge: () => options.waitNs ?? 0,
     refusalOf: () => ({ reason: "unauthorized", sentence: "no", data: {} }),
   });

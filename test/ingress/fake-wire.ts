@@ -39,6 +39,7 @@ export function fakeWire(): FakeWire {
       use(`end ${body}${close ? " and close" : ""}`);
       isOver = true;
     },
+    getRemoteAddressAsText: () => new TextEncoder().encode("127.0.0.1").buffer,
     endWithoutBody() {
       use("end");
       isOver = true;

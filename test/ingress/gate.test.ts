@@ -1,18 +1,19 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { networksOf } from "../../src/accounts/restriction.ts";
 import {
   createGate,
   type KeyOwner,
   limitRefusal,
   retryAfterSeconds,
 } from "../../src/ingress/gate.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { from, HERE, keyOwner } from "../support/owners.ts";
 
 const SECOND = 1_000_000_000;
 const TOKEN = "0123456789abcdef";
-const owner = (account: string, ratePerSecond = 1, burst = 2): KeyOwner => ({
-  account,
-  plan: { name: "P", ratePerSecond, burst },
-});
+const owner = (account: string, ratePerSecond = 1, burst = 2): KeyOwner =>
+  keyOwner(account, { name: "P", ratePerSecond, burst });
 
 function gateWith(rows: Readonly<Record<string, KeyOwner>>, accountsMax = 100_000) {
   const table = new Map(
@@ -22,14 +23,16 @@ function gateWith(rows: Readonly<Record<string, KeyOwner>>, accountsMax = 100_00
     ]),
   );
   const keys = { lookup: (sha256: Buffer) => table.get(sha256.toString("hex")) ?? null };
-  return createGate({ keys, looksMistyped: (token) => token.startsWith("td_") }, { accountsMax });
+  const clock = createFakeClock();
+  const looksMistyped = (token: string): boolean => token.startsWith("td_");
+  return createGate({ clock, keys, looksMistyped }, { accountsMax });
 }
 
 describe("find", () => {
   it("knows a key by its SHA-256 alone", () => {
     const gate = gateWith({ [TOKEN]: owner("a") });
-    expect(gate.find(TOKEN)?.account).toBe("a");
-    expect(gate.find(TOKEN.toUpperCase())).toBeNull();
+    expect(gate.find(TOKEN, HERE)?.account).toBe("a");
+    expect(gate.find(TOKEN.toUpperCase(), HERE)).toBeNull();
   });
 
   it("does not hash what is too short or too long to be a key", () => {
@@ -40,18 +43,18 @@ describe("find", () => {
         return null;
       },
     };
-    const gate = createGate({ keys, looksMistyped: () => false });
-    for (const size of [0, 15, 129, 4_000]) gate.find("x".repeat(size));
+    const gate = createGate({ clock: createFakeClock(), keys, looksMistyped: () => false });
+    for (const size of [0, 15, 129, 4_000]) gate.find("x".repeat(size), HERE);
     expect(lookups).toHaveLength(0);
-    for (const size of [16, 128]) gate.find("x".repeat(size));
+    for (const size of [16, 128]) gate.find("x".repeat(size), HERE);
     expect(lookups).toHaveLength(2);
   });
 
   it("counts and names why there is no owner, without repeating the key", () => {
     const gate = gateWith({});
-    expect(gate.refusalOf("").sentence).toMatch(/missing/);
-    expect(gate.refusalOf("td_something").sentence).toMatch(/typing error/);
-    expect(gate.refusalOf("another-unknown").sentence).not.toContain("another-unknown");
+    expect(gate.refusalOf("", HERE).sentence).toMatch(/missing/);
+    expect(gate.refusalOf("td_something", HERE).sentence).toMatch(/typing error/);
+    expect(gate.refusalOf("another-unknown", HERE).sentence).not.toContain("another-unknown");
     expect(gate.counters).toMatchObject({ keysMissing: 1, keysUnknown: 2 });
   });
 });
@@ -94,9 +97,60 @@ describe("charge", () => {
   });
 });
 
+describe("a restricted key", () => {
+  const plan = { name: "P", ratePerSecond: 10, burst: 10 };
+
+  it("is no longer good from the moment of its end", () => {
+    const clock = createFakeClock();
+    const row = keyOwner("a", plan, { expiresUnixMs: clock.unixMs() + 1_000 });
+    const gate = createGate({ clock, keys: { lookup: () => row }, looksMistyped: () => false });
+    clock.advance(999);
+    expect(gate.find(TOKEN, HERE)).toBe(row);
+    clock.advance(1);
+    expect(gate.find(TOKEN, HERE)).toBeNull();
+    expect(gate.refusalOf(TOKEN, HERE).sentence).toMatch(/expired at 20\d\d-/);
+    expect(gate.counters.keysBarred).toBe(1);
+  });
+
+  it("is good only from its networks, and says from where the request came", () => {
+    const networks = networksOf(["10.0.0.0/8", "2001:db8::/32"]);
+    const gate = gateWith({ [TOKEN]: keyOwner("a", plan, { networks }) });
+    for (const address of ["10.255.0.1", "2001:db8::7", "::ffff:10.1.1.1"]) {
+      expect(gate.find(TOKEN, from(address))).not.toBeNull();
+    }
+    for (const address of ["11.0.0.1", "2001:db9::1", "", "nonsense"]) {
+      expect(gate.find(TOKEN, from(address))).toBeNull();
+    }
+    const { sentence } = gate.refusalOf(TOKEN, from("11.0.0.1"));
+    expect(sentence).toContain("10.0.0.0/8, 2001:db8::/32");
+    expect(sentence).toContain("11.0.0.1");
+  });
+
+  it("has its own limit beside the account's, and neither is charged by a refusal", () => {
+    const gate = gateWith({});
+    const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
+    expect([1, 2, 3, 4].map(() => gate.charge(slow, SECOND))).toEqual([0, 0, SECOND, SECOND]);
+    // The account has eight of its ten left for another key.
+    const free = keyOwner("a", plan);
+    const waits = Array.from({ length: 9 }, () => gate.charge(free, SECOND));
+    expect(waits.filter((wait) => wait === 0)).toHaveLength(8);
+    expect(gate.charge(slow, 2 * SECOND)).toBe(0);
+  });
+
+  it("is refused with the figures of its own limit", () => {
+    const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
+    const { sentence, data } = limitRefusal(slow, SECOND);
+    expect(sentence).toContain("this key is 1 requests a second with a burst of 2");
+    expect(data).toMatchObject({ plan: "P", ratePerSecond: 1, burst: 2 });
+  });
+});
+
 describe("a refusal by the limit", () => {
   it("tells plan, rate, burst and the wait", () => {
-    const refusal = limitRefusal({ name: "Beta", ratePerSecond: 50, burst: 100 }, 1_500_000);
+    const refusal = limitRefusal(
+      keyOwner("a", { name: "Beta", ratePerSecond: 50, burst: 100 }),
+      1_500_000,
+    );
     expect(refusal.reason).toBe("rate_limited");
     expect(refusal.data).toEqual({ plan: "Beta", ratePerSecond: 50, burst: 100, retryAfterMs: 2 });
     for (const figure of ["Beta", "50", "100", "2 ms"]) expect(refusal.sentence).toContain(figure);

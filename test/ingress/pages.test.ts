@@ -3,11 +3,16 @@ import { Exchange } from "../../src/ingress/exchange.ts";
 import { createGate } from "../../src/ingress/gate.ts";
 import { createPages } from "../../src/ingress/pages.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { keyOwner } from "../support/owners.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const SIGNATURE = "5".repeat(88);
-const owner = { account: "acme", plan: { name: "P", ratePerSecond: 1, burst: 1 } };
-const gate = createGate({ keys: { lookup: () => owner }, looksMistyped: () => false });
+const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1 });
+const gate = createGate({
+  clock: createFakeClock(),
+  keys: { lookup: () => owner },
+  looksMistyped: () => false,
+});
 
 function serve(method: string, path: string, token = "") {
   const asked: string[] = [];

@@ -3,6 +3,7 @@ import { Exchange } from "../../src/ingress/exchange.ts";
 import { createRawTaker } from "../../src/ingress/raw.ts";
 import type { Submission, Submit } from "../../src/ingress/submit.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { keyOwner } from "../support/owners.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const plan = { name: "P", ratePerSecond: 1, burst: 1 };
@@ -17,7 +18,7 @@ it("hands the bytes on with account and time, without a copy", () => {
   };
   const wire = fakeWire();
   const exchange = new Exchange(wire, desk, "raw");
-  exchange.owner = { account: "acme", plan };
+  exchange.owner = keyOwner("acme", plan);
   const bytes = Uint8Array.of(1, 2, 3);
   createRawTaker({ clock, submit, desk }).take(exchange, bytes);
   expect(taken).toEqual([{ bytes, account: "acme", receivedNs: clock.nowNs(), maxRetries: null }]);

@@ -4,6 +4,7 @@ import { createGate } from "../../src/ingress/gate.ts";
 import { createRpcTaker } from "../../src/ingress/rpc.ts";
 import type { Submit } from "../../src/ingress/submit.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { keyOwner } from "../support/owners.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const SEND = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
@@ -12,10 +13,10 @@ const plan = { name: "P", ratePerSecond: 1, burst: 100 };
 function take(body: unknown, submit: Submit, hasKey = true) {
   const clock = createFakeClock();
   const desk = deskOn(clock);
-  const gate = createGate({ keys: { lookup: () => null }, looksMistyped: () => false });
+  const gate = createGate({ clock, keys: { lookup: () => null }, looksMistyped: () => false });
   const wire = fakeWire();
   const exchange = new Exchange(wire, desk, "rpc");
-  if (hasKey) exchange.owner = { account: "acme", plan };
+  if (hasKey) exchange.owner = keyOwner("acme", plan);
   const taker = createRpcTaker({ clock, gate, submit, desk }, true);
   taker.take(exchange, Buffer.from(JSON.stringify(body)));
   const answer = wire.calls.find((call) => call.startsWith("end "))?.slice(4) ?? null;

@@ -4,8 +4,11 @@ import assert from "node:assert/strict";
 import { Bench } from "tinybench";
 import { createKeyTable } from "../../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../../src/accounts/keys-file.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { readFraming } from "../../../src/ingress/framing.ts";
 import { createGate } from "../../../src/ingress/gate.ts";
+
+const HERE = { remoteAddress: () => "127.0.0.1" };
 
 export async function build(): Promise<Bench> {
   const plan = { name: "Wide", ratePerSecond: 1_000_000, burst: 1_000_000 };
@@ -14,15 +17,17 @@ export async function build(): Promise<Bench> {
     tokens.map((token, i) => ({
       sha256: tokenSha256(token),
       account: `account-${i % 1_000}`,
+      keyId: i.toString(16).padStart(32, "0"),
       plan,
       label: null,
+      restriction: null,
     })),
   );
-  const gate = createGate({ keys, looksMistyped: () => false });
+  const gate = createGate({ clock: systemClock, keys, looksMistyped: () => false });
   const token = tokens[77_777] ?? "";
-  const owner = gate.find(token);
+  const owner = gate.find(token, HERE);
   assert.equal(owner?.account, "account-777");
-  assert.equal(gate.find(`${token}x`), null);
+  assert.equal(gate.find(`${token}x`, HERE), null);
 
   const headers = [
     ["host", "edge.example"],
@@ -45,10 +50,10 @@ export async function build(): Promise<Bench> {
     readFraming(source);
   });
   bench.add("find a key among 100,000", () => {
-    gate.find(token);
+    gate.find(token, HERE);
   });
   bench.add("refuse an unknown key", () => {
-    gate.find("nobody has this key at all");
+    gate.find("nobody has this key at all", HERE);
   });
   bench.add("charge the limit", () => {
     nowNs += 1_000;
