@@ -29,7 +29,8 @@ use crate::limits::{
     TIMER_SLACK_NS_MAX, TURNS_OF_IO,
 };
 use crate::outbox::Socket;
-use crate::peer::{Peer, Shared};
+use crate::peer::Peer;
+use crate::shared::Shared;
 use crate::table::Table;
 use crate::tls::server_name;
 

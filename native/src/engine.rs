@@ -26,7 +26,8 @@ use crate::limits::{
 };
 use crate::outbox::Socket;
 use crate::outcomes::{Kind, Outcomes, Reason, Record, Waker};
-use crate::peer::{Peer, PeerState, Shared, Taken, TxCopy};
+use crate::peer::{Peer, PeerState, Taken, TxCopy};
+use crate::shared::Shared;
 use crate::signal::Signal;
 use crate::table::Table;
 use crate::tls::{Transport, client_config};

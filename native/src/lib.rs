@@ -19,6 +19,7 @@
 #![warn(missing_docs, clippy::all)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
+mod alarm;
 #[cfg(feature = "addon")]
 // The macro around the exports writes unsafe code, and so does a view into JavaScript's memory.
 #[allow(unsafe_code)]
@@ -45,6 +46,7 @@ pub mod outbox;
 pub mod outcomes;
 pub mod peer;
 pub mod scan;
+pub mod shared;
 pub mod signal;
 pub mod table;
 pub mod tip;

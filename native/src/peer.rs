@@ -17,19 +17,20 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use crossbeam_queue::SegQueue;
 use parking_lot::Mutex;
-use quinn_proto::{Connection, ConnectionEvent, ConnectionHandle, EndpointEvent};
+use quinn_proto::{Connection, ConnectionEvent, ConnectionHandle};
 
-use crate::clock::{Clock, NEVER_NS};
+use crate::alarm::{Alarm, Due};
+use crate::clock::NEVER_NS;
 use crate::connection::{Link, Progress};
 use crate::limits::{INBOX_DATAGRAMS_MAX, TURNS_OF_CALLER, TURNS_OF_IO};
 use crate::outbox::{Outbox, Socket};
-use crate::outcomes::{EndCause, Kind, Outcomes, Reason, Record};
-use crate::signal::Signal;
+use crate::outcomes::{EndCause, Kind, Reason, Record};
+use crate::shared::Shared;
 
 /// A transaction on its way to one leader.
 pub struct TxCopy {
@@ -72,30 +73,6 @@ pub enum Taken {
     No,
 }
 
-/// What all connections of an engine share.
-pub struct Shared {
-    /// The engine's clock.
-    pub clock: Clock,
-    /// Where outcomes go.
-    pub outcomes: Outcomes,
-    /// Rouses the I/O thread.
-    pub signal: Signal,
-    /// Connections whose next timer moved closer.
-    pub(crate) rearmed: SegQueue<Arc<Peer>>,
-    /// Connections whose baton goes to the I/O thread.
-    pub(crate) handed: SegQueue<Arc<Peer>>,
-    /// What connections tell their endpoint.
-    pub(crate) endpoint_events: SegQueue<(usize, ConnectionHandle, EndpointEvent)>,
-    /// Set once: connections end with `ShuttingDown`.
-    pub(crate) stopping: AtomicBool,
-    /// Set once: the I/O thread has ended.
-    pub(crate) stopped: AtomicBool,
-    /// Bugs that were caught.
-    pub(crate) panics: AtomicU64,
-    /// Datagrams dropped because a connection's inbox was full.
-    pub(crate) inbox_drops: AtomicU64,
-}
-
 /// One connection to one leader.
 pub struct Peer {
     /// The handle that names it outside.
@@ -113,10 +90,7 @@ pub struct Peer {
     queued: AtomicUsize,
     /// When to close, with what is in hand by then or without it; NEVER_NS: not asked to.
     close_by_ns: AtomicU64,
-    /// The link's next timer, and the one that the I/O thread knows of.
-    timer_ns: AtomicU64,
-    armed_ns: AtomicU64,
-    listed: AtomicBool,
+    alarm: Alarm,
     /// The transaction that went on the wire last; NEVER_NS: none.
     last_sent_tx: AtomicU64,
     pub(crate) latest: Figures,
@@ -155,9 +129,7 @@ impl Peer {
             state: AtomicU8::new(PeerState::Connecting as u8),
             queued: AtomicUsize::new(0),
             close_by_ns: AtomicU64::new(NEVER_NS),
-            timer_ns: AtomicU64::new(NEVER_NS),
-            armed_ns: AtomicU64::new(NEVER_NS),
-            listed: AtomicBool::new(false),
+            alarm: Alarm::default(),
             last_sent_tx: AtomicU64::new(NEVER_NS),
             latest: Figures::default(),
         })
@@ -305,43 +277,32 @@ impl Peer {
 
     /// Tells the I/O thread of the link's next timer when it is sooner than the one it knows.
     fn arm(self: &Arc<Self>) {
-        let timer_ns = self.timer_ns.load(Ordering::Acquire);
-        if timer_ns < self.armed_ns.load(Ordering::Acquire)
-            && !self.listed.swap(true, Ordering::AcqRel)
-        {
+        if let Some(timer_ns) = self.alarm.list() {
             self.shared.rearmed.push(self.clone());
             self.shared.signal.wake_by(timer_ns);
         }
     }
 
     pub(crate) fn set_timer(&self, timer_ns: u64) {
-        self.timer_ns.store(timer_ns, Ordering::Release);
+        self.alarm.set(timer_ns);
     }
 
     /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
     pub(crate) fn take_rearmed(&self) -> Option<u64> {
-        self.listed.store(false, Ordering::Release);
-        let timer_ns = self.timer_ns.load(Ordering::Acquire);
-        (timer_ns < self.armed_ns.load(Ordering::Acquire)).then(|| {
-            self.armed_ns.store(timer_ns, Ordering::Release);
-            timer_ns
-        })
+        self.alarm.take_rearmed()
     }
 
     /// I/O thread: a timer that was waited for is due. Returns a later one to wait for, or does
     /// the work.
     pub(crate) fn take_due(self: &Arc<Self>, armed_ns: u64, now_ns: u64) -> Option<u64> {
-        if armed_ns != self.armed_ns.load(Ordering::Acquire) {
-            return None;
+        match self.alarm.take_due(armed_ns, now_ns) {
+            Due::Stale => None,
+            Due::Later(later_ns) => Some(later_ns),
+            Due::Now => {
+                self.announce(TURNS_OF_IO);
+                None
+            }
         }
-        let timer_ns = self.timer_ns.load(Ordering::Acquire);
-        if timer_ns > now_ns {
-            self.armed_ns.store(timer_ns, Ordering::Release);
-            return (timer_ns != NEVER_NS).then_some(timer_ns);
-        }
-        self.armed_ns.store(NEVER_NS, Ordering::Release);
-        self.announce(TURNS_OF_IO);
-        None
     }
 
     pub(crate) fn next_copy(&self) -> Option<TxCopy> {

@@ -1,0 +1,109 @@
+//! When a connection next wants the I/O thread.
+//!
+//! Who has the baton sets the timer; the I/O thread waits for the soonest it was told of. Only a
+//! timer that moved closer is told, one that moved away is found out when the old one is due. So
+//! the usual send, which moves its timer away, tells nothing.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::clock::NEVER_NS;
+
+/// A connection's next timer, and the one that the I/O thread knows of.
+pub(crate) struct Alarm {
+    timer_ns: AtomicU64,
+    armed_ns: AtomicU64,
+    /// On its way to the I/O thread.
+    listed: AtomicBool,
+}
+
+/// What is to be done about a timer that was waited for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Another one is waited for.
+    Stale,
+    /// It moved away meanwhile.
+    Later(u64),
+    /// The connection's work.
+    Now,
+}
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Self {
+            timer_ns: AtomicU64::new(NEVER_NS),
+            armed_ns: AtomicU64::new(NEVER_NS),
+            listed: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Alarm {
+    pub(crate) fn set(&self, timer_ns: u64) {
+        self.timer_ns.store(timer_ns, Ordering::Release);
+    }
+
+    /// The timer that the I/O thread must be told of now, if any.
+    pub(crate) fn list(&self) -> Option<u64> {
+        let timer_ns = self.timer_ns.load(Ordering::Acquire);
+        let sooner = timer_ns < self.armed_ns.load(Ordering::Acquire);
+        (sooner && !self.listed.swap(true, Ordering::AcqRel)).then_some(timer_ns)
+    }
+
+    /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
+    pub(crate) fn take_rearmed(&self) -> Option<u64> {
+        self.listed.store(false, Ordering::Release);
+        let timer_ns = self.timer_ns.load(Ordering::Acquire);
+        (timer_ns < self.armed_ns.load(Ordering::Acquire)).then(|| {
+            self.armed_ns.store(timer_ns, Ordering::Release);
+            timer_ns
+        })
+    }
+
+    /// I/O thread: `armed_ns` has come.
+    pub(crate) fn take_due(&self, armed_ns: u64, now_ns: u64) -> Due {
+        if armed_ns != self.armed_ns.load(Ordering::Acquire) {
+            return Due::Stale;
+        }
+        let timer_ns = self.timer_ns.load(Ordering::Acquire);
+        if timer_ns > now_ns {
+            self.armed_ns.store(timer_ns, Ordering::Release);
+            return if timer_ns == NEVER_NS { Due::Stale } else { Due::Later(timer_ns) };
+        }
+        self.armed_ns.store(NEVER_NS, Ordering::Release);
+        Due::Now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Alarm, Due};
+    use crate::clock::NEVER_NS;
+
+    #[test]
+    fn tells_of_a_timer_once_and_only_when_it_moved_closer() {
+        let alarm = Alarm::default();
+        assert_eq!(alarm.list(), None);
+        alarm.set(50);
+        assert_eq!((alarm.list(), alarm.list()), (Some(50), None));
+        assert_eq!((alarm.take_rearmed(), alarm.take_rearmed()), (Some(50), None));
+        alarm.set(80);
+        assert_eq!(alarm.list(), None);
+        alarm.set(20);
+        assert_eq!((alarm.list(), alarm.take_rearmed()), (Some(20), Some(20)));
+    }
+
+    #[test]
+    fn finds_out_when_due_that_the_timer_moved_away() {
+        let alarm = Alarm::default();
+        alarm.set(50);
+        assert_eq!(alarm.take_rearmed(), Some(50));
+        alarm.set(80);
+        assert_eq!(alarm.take_due(40, 60), Due::Stale);
+        assert_eq!(alarm.take_due(50, 60), Due::Later(80));
+        assert_eq!(alarm.take_due(80, 80), Due::Now);
+        alarm.set(90);
+        assert_eq!((alarm.list(), alarm.take_rearmed()), (Some(90), Some(90)));
+        alarm.set(NEVER_NS);
+        assert_eq!(alarm.take_due(90, 95), Due::Stale);
+    }
+}
