@@ -6,13 +6,19 @@
 # `--init` gives the container a first process that passes signals on. The host's network is what
 # production uses: QUIC leaves from the host's own address, without a NAT table in between.
 
+# The native engine, against the C library of the image that runs it.
+FROM rust:1.95-slim-bookworm AS native
+WORKDIR /app/native
+COPY native ./
+RUN cargo build --release --locked && cp target/release/libtouchdown_native.so touchdown.node
+
 FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm install --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
-RUN npm run build && npm prune --omit=dev
+RUN npm run build:ts && npm prune --omit=dev
 
 FROM node:22-bookworm-slim
 ENV NODE_ENV=production
@@ -20,6 +26,7 @@ WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
+COPY --from=native /app/native/touchdown.node native/
 COPY LICENSE README.md ./
 USER node
 # What clients reach, and the operator's own listener.

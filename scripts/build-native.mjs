@@ -1,20 +1,40 @@
 /**
- * Builds the native engine and puts it where `src/native/load.ts` looks: native/touchdown.node.
+ * Builds the native engine and puts it where `src/native/load.ts` looks: native/touchdown.node,
+ * with the types that napi derived beside it and a stamp of the sources that it was built from.
  *
- * Without cargo it says so and ends well: the portable engine needs no compiler. With cargo, a
- * build that fails fails here too. CARGO_TARGET_DIR is kept to when it is set.
+ * While the stamp fits there is nothing to do. Without cargo it says so and ends well: the portable
+ * engine needs no compiler. A build that fails fails here too. `--patience SECONDS` is for commands
+ * that can do without: a build that takes longer, or fails, is told and left; what was compiled by
+ * then is kept for the next one. Cargo's folder is in the user's cache, so that the dependencies
+ * are compiled once a machine; CARGO_TARGET_DIR names another one.
  */
 
-import { spawnSync } from "node:child_process";
-import { copyFileSync, renameSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { declarationsOf, stampOf } from "./native-files.mjs";
 
 const native = join(dirname(dirname(fileURLToPath(import.meta.url))), "native");
+const addon = join(native, "touchdown.node");
+const types = join(native, "touchdown.d.ts");
+const stampFile = join(native, "touchdown.stamp");
 
-function cargo(args, stdout) {
-  return spawnSync("cargo", args, { cwd: native, encoding: "utf8", stdio: [0, stdout, 2] });
-}
+const { values } = parseArgs({ options: { patience: { type: "string" } } });
+const patienceMs = values.patience === undefined ? null : Number(values.patience) * 1000;
+
+const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
+const target = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "native-target");
 
 function say(what) {
   process.stdout.write(`native engine: ${what}\n`);
@@ -25,16 +45,90 @@ function libraryOf(platform) {
   return platform === "win32" ? "touchdown_native.dll" : "libtouchdown_native.so";
 }
 
-if (cargo(["--version"], "ignore").error !== undefined) {
+/** Runs the compiler in a process group of its own, so that all of it can be ended. */
+function compile(typesFolder) {
+  return new Promise((resolve) => {
+    const child = spawn("cargo", ["build", "--release", "--locked"], {
+      cwd: native,
+      detached: true,
+      env: {
+        ...process.env,
+        CARGO_TARGET_DIR: target,
+        NAPI_TYPE_DEF_TMP_FOLDER: typesFolder,
+      },
+      stdio: ["ignore", "inherit", "inherit"],
+    });
+    const end = (signal) => {
+      try {
+        process.kill(-child.pid, signal);
+      } catch {
+        // It ended by itself in the same moment.
+      }
+    };
+    let late = false;
+    const timer =
+      patienceMs === null
+        ? null
+        : setTimeout(() => {
+            late = true;
+            end("SIGTERM");
+          }, patienceMs);
+    // Ctrl-C reaches this process only.
+    process.once("SIGINT", () => {
+      end("SIGTERM");
+      process.exit(130);
+    });
+    child.once("error", () => resolve("failed"));
+    child.once("exit", (code) => {
+      clearTimeout(timer);
+      resolve(late ? "late" : code === 0 ? "built" : "failed");
+    });
+  });
+}
+
+/** A process may have the old file open: a rename leaves it whole, a copy over it does not. */
+function place(release, typesFile, stamp) {
+  copyFileSync(join(release, libraryOf(process.platform)), `${addon}.new`);
+  renameSync(`${addon}.new`, addon);
+  writeFileSync(types, declarationsOf(readFileSync(typesFile, "utf8")));
+  writeFileSync(stampFile, stamp);
+}
+
+async function build(version) {
+  const stamp = stampOf(native, [version, process.platform, process.arch]);
+  const present = [addon, types, stampFile].every((file) => existsSync(file));
+  if (present && readFileSync(stampFile, "utf8") === stamp) {
+    say("up to date");
+    return 0;
+  }
+  say("compiling, about a minute when nothing is compiled yet");
+  // A new folder each time: cargo compiles anew when the variable changes, and only a compilation
+  // writes the types.
+  const typesFolder = mkdtempSync(join(tmpdir(), "touchdown-types-"));
+  try {
+    const result = await compile(typesFolder);
+    if (result !== "built") return without(result);
+    place(join(target, "release"), join(typesFolder, "touchdown-native"), stamp);
+  } finally {
+    rmSync(typesFolder, { recursive: true });
+  }
+  say("built");
+  return 0;
+}
+
+/** Goes on with what there is, or fails. */
+function without(result) {
+  const left = existsSync(addon) ? "the one built before remains" : "the portable engine remains";
+  if (result === "late") say(`not built within ${patienceMs / 1000} s; ${left}`);
+  else say(`the build failed; ${left}`);
+  if (patienceMs === null) return 1;
+  say("`npm run build` builds it to the end");
+  return 0;
+}
+
+const cargo = spawnSync("cargo", ["--version"], { cwd: native, encoding: "utf8" });
+if (cargo.error !== undefined) {
   say("not built, because there is no cargo; the portable engine remains");
 } else {
-  if (cargo(["build", "--release", "--locked"], 1).status !== 0) process.exit(1);
-  const found = cargo(["metadata", "--format-version=1", "--no-deps", "--locked"], "pipe");
-  if (found.status !== 0) process.exit(1);
-  const release = join(JSON.parse(found.stdout).target_directory, "release");
-  // A process may have the old file open: a rename leaves it whole, a copy over it does not.
-  const target = join(native, "touchdown.node");
-  copyFileSync(join(release, libraryOf(process.platform)), `${target}.new`);
-  renameSync(`${target}.new`, target);
-  say("built");
+  process.exitCode = await build(cargo.stdout);
 }

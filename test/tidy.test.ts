@@ -193,7 +193,19 @@ describe("the Dockerfile", () => {
   it("runs without root, on the major version of Node that production has", () => {
     expect(dockerfile).toMatch(/^USER node$/m);
     const images = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map((match) => match[1] ?? "");
-    expect(images.filter((image) => !image.startsWith("node:22-"))).toEqual([]);
+    const own = images.filter((image) => !image.startsWith("rust:"));
+    expect(own.filter((image) => !image.startsWith("node:22-"))).toEqual([]);
+    expect(images.at(-1)).toBe(own.at(-1));
+  });
+
+  it("builds the native engine for the system that runs it, and puts it where it is sought", () => {
+    const images = [...dockerfile.matchAll(/^FROM (\S+) AS native$/gm)].map((match) => match[1]);
+    expect(images).toEqual([expect.stringMatching(/^rust:.*-bookworm$/)]);
+    expect(dockerfile.match(/^FROM node:22-bookworm-slim/gm)).toHaveLength(2);
+    expect(dockerfile).toMatch(/^COPY --from=native \/app\/native\/touchdown\.node native\/$/m);
+    const ignore = readFileSync(join(ROOT, ".dockerignore"), "utf8").split("\n");
+    // What one machine has built is not for another.
+    expect(ignore).toEqual(expect.arrayContaining(["native/target", "native/touchdown.*"]));
   });
 });
 

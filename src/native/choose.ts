@@ -24,7 +24,7 @@ export function chooseEngine(
   if (loaded.kind === "loaded") return { name: "native", native: loaded.native };
   const why =
     loaded.kind === "absent"
-      ? "it is not built: run `npm run build:native`, which needs cargo"
+      ? "it is not built: run `npm run build` where cargo is"
       : `${loaded.path} does not load: ${String(loaded.cause)}`;
   if (wanted === "native") throw new SetupError(`send.engine: the native engine: ${why}`);
   if (loaded.kind === "broken") log.warn({ cause: String(loaded.cause) }, "no native engine");

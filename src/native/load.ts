@@ -1,5 +1,5 @@
 /**
- * Finds the native engine, which `npm run build:native` puts at native/touchdown.node.
+ * Finds the native engine, which `npm run build` puts at native/touchdown.node.
  *
  * That it is not there is no error here: whoever asked for it by name makes it one. A file that is
  * there but is not an engine of this version is told with its cause.

@@ -1,4 +1,4 @@
-/** The addon, or null where `npm run build:native` was not run; a broken one is an error. */
+/** The addon, or null where `npm run build` found no cargo; a broken one is an error. */
 
 import type { NativeDecoding } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";

@@ -1,0 +1,51 @@
+/**
+ * What the build of the native engine reads and writes beside the library: a stamp of its sources,
+ * and TypeScript declarations of what napi says that the library exports.
+ */
+
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Files and folders of `native/` that the library is made from. */
+const SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "src"];
+
+/** Changes with every source file of the library, and with each of `more`. */
+export function stampOf(native, more) {
+  const hash = createHash("sha256");
+  for (const source of SOURCES) {
+    const path = join(native, source);
+    const files = source === "src" ? readdirSync(path).sort() : [""];
+    for (const file of files) {
+      const bytes = readFileSync(join(path, file));
+      hash.update(`${source}/${file} ${bytes.length}\n`).update(bytes);
+    }
+  }
+  for (const each of more) hash.update(`${each}\n`);
+  return `${hash.digest("hex").slice(0, 32)}\n`;
+}
+
+/**
+ * The declarations, from the lines of JSON that napi's macro leaves while the library is compiled.
+ *
+ * @throws Error on a kind of item that has no place in the contract
+ */
+export function declarationsOf(lines) {
+  const items = lines
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const texts = items.map(({ kind, name, def, js_doc: doc }) => {
+    if (kind === "interface") return `${doc}export interface ${name} {\n${indented(def)}\n}\n`;
+    if (kind === "fn") return `${doc}export ${def};\n`;
+    throw new Error(`the library exports ${name}, which is a ${kind}`);
+  });
+  return `${texts.join("\n")}`;
+}
+
+function indented(def) {
+  return def
+    .split("\n")
+    .map((line) => `  ${line}`)
+    .join("\n");
+}

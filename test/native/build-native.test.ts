@@ -1,0 +1,88 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+let folder = "";
+/** A project with the build script and a native folder of its own, so that ours is left alone. */
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "touchdown-build-"));
+  cpSync(join(ROOT, "scripts"), join(folder, "scripts"), { recursive: true });
+  mkdirSync(join(folder, "native/src"), { recursive: true });
+  mkdirSync(join(folder, "bin"));
+  for (const file of ["Cargo.toml", "Cargo.lock", "build.rs", "src/lib.rs"]) {
+    writeFileSync(join(folder, "native", file), `# ${file}\n`);
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const LIBRARY = process.platform === "darwin" ? "dylib" : "so";
+const TYPES = '{"kind":"fn","name":"stop","js_doc":"","def":"function stop(): number"}';
+const BUILDS = `mkdir -p "$CARGO_TARGET_DIR/release"
+echo library > "$CARGO_TARGET_DIR/release/libtouchdown_native.${LIBRARY}"
+echo '${TYPES}' > "$NAPI_TYPE_DEF_TMP_FOLDER/touchdown-native"
+echo compiled`;
+
+/** Runs the script with a cargo that does `what` when it is to build; null: without any. */
+function run(what: string | null, ...args: readonly string[]) {
+  const bin = join(folder, "bin");
+  rmSync(join(bin, "cargo"), { force: true });
+  if (what !== null) {
+    const body = `#!/bin/sh\n[ "$1" = --version ] && echo cargo 1 && exit 0\n${what}\n`;
+    writeFileSync(join(bin, "cargo"), body);
+    chmodSync(join(bin, "cargo"), 0o755);
+  }
+  const script = join(folder, "scripts/build-native.mjs");
+  const path = what === null ? bin : `${bin}:/usr/bin:/bin`;
+  const { status, stdout } = spawnSync(process.execPath, [script, ...args], {
+    encoding: "utf8",
+    env: { PATH: path, CARGO_TARGET_DIR: join(folder, "target") },
+  });
+  return { status, lines: stdout.trim().split("\n") };
+}
+
+describe("building the native engine", () => {
+  it("says that it needs cargo, and ends well without", () => {
+    expect(run(null)).toEqual({
+      status: 0,
+      lines: ["native engine: not built, because there is no cargo; the portable engine remains"],
+    });
+  });
+
+  it("fails when the compiler does", () => {
+    const { status, lines } = run("exit 101");
+    expect([status, lines.at(-1)]).toEqual([
+      1,
+      "native engine: the build failed; the portable engine remains",
+    ]);
+  });
+
+  it("goes on without it where it may, whether the compiler fails or takes too long", () => {
+    const failed = run("exit 101", "--patience", "60");
+    expect(failed.status).toBe(0);
+    expect(failed.lines).toContain("native engine: `npm run build` builds it to the end");
+    const late = run("exec sleep 60", "--patience", "0.3");
+    expect(late.status).toBe(0);
+    expect(late.lines).toContain(
+      "native engine: not built within 0.3 s; the portable engine remains",
+    );
+  });
+
+  it("compiles once, and again only when a source has changed", () => {
+    expect(run(BUILDS).lines).toEqual([
+      "native engine: compiling, about a minute when nothing is compiled yet",
+      "compiled",
+      "native engine: built",
+    ]);
+    expect(run(BUILDS).lines).toEqual(["native engine: up to date"]);
+    writeFileSync(join(folder, "native/src/lib.rs"), "// changed\n");
+    const failed = run("exit 101", "--patience", "60");
+    expect(failed.lines).toContain("native engine: the build failed; the one built before remains");
+    expect(run(BUILDS).lines).toContain("compiled");
+    rmSync(join(folder, "native/touchdown.node"));
+    expect(run(BUILDS).lines).toContain("compiled");
+  });
+});
