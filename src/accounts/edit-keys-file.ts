@@ -20,8 +20,8 @@ import {
 } from "node:fs";
 import { SetupError } from "../core/errors.ts";
 import { formatToml } from "../core/toml.ts";
+import type { KeyRow } from "./key.ts";
 import { generateToken } from "./key-format.ts";
-import type { KeyRow } from "./key-table.ts";
 import {
   type KeysFile,
   keyHeaderLines,

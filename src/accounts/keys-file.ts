@@ -24,7 +24,7 @@ import {
   TOKEN_CHARS_MIN,
 } from "../core/limits.ts";
 import { parseToml, type TomlTable } from "../core/toml.ts";
-import type { KeyRow, Plan } from "./key-table.ts";
+import type { KeyRow, Plan } from "./key.ts";
 
 export interface KeysFile {
   readonly plans: ReadonlyMap<string, Plan>;
@@ -110,7 +110,7 @@ class Reader {
     const rate = this.#number(plan, "rate_per_second", place, PLAN_RATE_MAX, false);
     const burst = this.#number(plan, "burst", place, PLAN_BURST_MAX, true);
     // A faulty plan is remembered, so that its keys are not reported as well.
-    this.#plans.set(name, { name, ratePerSecond: rate ?? 1, burst: burst ?? 1 });
+    this.#plans.set(name, { name, ratePerSecond: rate ?? 1, burst: burst ?? 1, shared: false });
   }
 
   #readKey(key: unknown, place: string): void {

@@ -4,7 +4,7 @@
  */
 
 import { createKey, listKeys, revokeKey } from "../accounts/edit-keys-file.ts";
-import type { KeyRow } from "../accounts/key-table.ts";
+import type { KeyRow } from "../accounts/key.ts";
 import { loadConfig } from "../config/load.ts";
 import { SetupError } from "../core/errors.ts";
 import {

@@ -184,6 +184,14 @@ export const SEEN_KEEP_MS = 2_000;
 
 /** Keys that an edge knows at a time. */
 export const KEYS_MAX = 4_000_000;
+/** Longest line of the key journal, in bytes: what one change of very many keys takes. */
+export const KEY_JOURNAL_LINE_BYTES_MAX = 64 * 1024 * 1024;
+/** Keys that are fetched from the accounts database in one go. */
+export const KEY_FETCH_ROWS = 2000;
+/** Changes that are applied one by one; of more, everything is read instead. */
+export const KEY_CHANGES_MAX = 10_000;
+/** Wait after the accounts database could not be read, in milliseconds. */
+export const KEY_SYNC_RETRY_MS = 500;
 /** Largest keys file, in bytes: about a million keys. */
 export const KEYS_FILE_BYTES_MAX = 256 * 1024 * 1024;
 /** Longest name of an account, a plan or a key's label, in characters. */

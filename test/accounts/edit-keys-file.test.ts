@@ -52,7 +52,12 @@ describe("createKey", () => {
     const { keys, plans } = loadKeysFile(path);
     expect(keys).toMatchObject([{ account: "acme", label: null }]);
     expect(keys[0]?.sha256.equals(tokenSha256(token))).toBe(true);
-    expect(plans.get("Beta")).toEqual({ name: "Beta", ratePerSecond: 50, burst: 100 });
+    expect(plans.get("Beta")).toEqual({
+      name: "Beta",
+      ratePerSecond: 50,
+      burst: 100,
+      shared: false,
+    });
   });
 
   it("appends and leaves every character that was there", () => {

@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createKeyTable, type KeyRow } from "../../src/accounts/key-table.ts";
+import type { KeyRow } from "../../src/accounts/key.ts";
+import { createKeyTable } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 
-const plan = { name: "P", ratePerSecond: 1, burst: 1 };
+const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
 const row = (token: string, account = token): KeyRow => ({
   sha256: tokenSha256(token),
   keyId: tokenSha256(token).toString("hex", 0, 16),
@@ -65,7 +66,7 @@ describe("the key table", () => {
 
   it("takes a changed key in the place of the old one", () => {
     const table = createKeyTable([row("a")]);
-    const faster = { name: "Q", ratePerSecond: 9, burst: 9 };
+    const faster = { name: "Q", ratePerSecond: 9, burst: 9, shared: false };
     expect(table.put({ ...row("a", "other"), plan: faster })).toBe(true);
     expect(table.lookup(tokenSha256("a"))).toMatchObject({ account: "other", plan: faster });
     expect(table.counters).toMatchObject({ keys: 1, puts: 1 });
@@ -117,5 +118,43 @@ describe("the key table", () => {
     }
     expect(table.counters.keys).toBe(1);
     expect(table.lookup(tokenSha256("kept"))).toMatchObject({ account: "kept", restriction });
+  });
+
+  it("changes a plan for all keys that are on it", () => {
+    const table = createKeyTable([row("a"), row("b")]);
+    const wider = { ...plan, burst: 9 };
+    table.setPlan(wider);
+    expect(table.lookup(tokenSha256("a"))?.plan).toEqual(wider);
+    expect(table.lookup(tokenSha256("b"))?.plan).toEqual(wider);
+  });
+
+  it("names the keys of an account", () => {
+    const table = createKeyTable([row("a", "x"), row("b", "y"), row("c", "x")]);
+    expect(new Set(table.digestsOf("x"))).toEqual(new Set([tokenSha256("a"), tokenSha256("c")]));
+    expect(table.digestsOf("nobody")).toEqual([]);
+  });
+
+  it("is filled in steps and taken over at the end", () => {
+    const table = createKeyTable([row("a")]);
+    const rebuild = table.begin();
+    expect(rebuild.put(row("b"))).toBe(true);
+    expect(table.lookup(tokenSha256("b"))).toBeNull();
+    rebuild.finish();
+    expect(table.lookup(tokenSha256("b"))?.account).toBe("b");
+    expect(table.lookup(tokenSha256("a"))).toBeNull();
+  });
+
+  it("misses no key that stays when it is read while others go", () => {
+    const tokens = Array.from({ length: 300 }, (_, i) => `key ${i}`);
+    const table = createKeyTable(tokens.map((token) => row(token)));
+    const read = new Set<string>();
+    let step = 0;
+    for (const { account } of table.rows()) {
+      read.add(account);
+      if (step < 100) table.remove(tokenSha256(`key ${step * 2}`));
+      step += 1;
+    }
+    const staying = tokens.filter((_, i) => i >= 200 || i % 2 === 1);
+    expect(staying.filter((token) => !read.has(token))).toEqual([]);
   });
 });

@@ -26,7 +26,7 @@ describe("a keys file", () => {
       `token_sha256 = "${hex}"\naccount = "acme"\nplan = "Beta"\nlabel = "bot 7"`,
     )}`;
     const { plans, keys } = parseKeysFile(text, "keys.toml");
-    const beta = { name: "Beta", ratePerSecond: 50, burst: 100 };
+    const beta = { name: "Beta", ratePerSecond: 50, burst: 100, shared: false };
     expect(plans.get("Beta")).toEqual(beta);
     const row = (token: string, label: string | null) => ({
       sha256: tokenSha256(token),

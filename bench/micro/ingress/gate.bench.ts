@@ -11,7 +11,7 @@ import { createGate } from "../../../src/ingress/gate.ts";
 const HERE = { remoteAddress: () => "127.0.0.1" };
 
 export async function build(): Promise<Bench> {
-  const plan = { name: "Wide", ratePerSecond: 1_000_000, burst: 1_000_000 };
+  const plan = { name: "Wide", ratePerSecond: 1_000_000, burst: 1_000_000, shared: false };
   const tokens = Array.from({ length: 100_000 }, (_, i) => `td_bench_${i}`.padEnd(42, "x"));
   const keys = createKeyTable(
     tokens.map((token, i) => ({

@@ -1,0 +1,39 @@
+/** What is known of a key: never the key itself, only its SHA-256, its owner and its limits. */
+
+import type { Restriction } from "./restriction.ts";
+
+/** What the accounts on a plan may do. */
+export interface Plan {
+  readonly name: string;
+  /** Requests a second in the long run; above 0, may be below 1. */
+  readonly ratePerSecond: number;
+  /** Requests that are let through at once; at least 1. */
+  readonly burst: number;
+  /** Whether one limit holds over all edges; else it holds for each edge by itself. */
+  readonly shared: boolean;
+}
+
+/** One key that is good. */
+export interface KeyRow {
+  /** 32 bytes. */
+  readonly sha256: Buffer;
+  /** The key's name in limits and in usage, 32 hexadecimal digits; never the key itself. */
+  readonly keyId: string;
+  readonly account: string;
+  readonly plan: Plan;
+  /** The owner's own words for it; null for none. */
+  readonly label: string | null;
+  /** What narrows this one key; null where its account's plan alone holds. */
+  readonly restriction: Restriction | null;
+}
+
+/** Whose key it is, and what it may do. */
+export interface KeyOwner {
+  readonly keyId: string;
+  readonly account: string;
+  readonly plan: Plan;
+  readonly restriction: Restriction | null;
+}
+
+/** A key as the table has it. */
+export type StoredKey = Omit<KeyRow, "label">;
