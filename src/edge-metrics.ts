@@ -100,11 +100,14 @@ function leaderSources({ router, chain }: EdgeParts) {
     touchdown_contacts: () => router.status().contacts,
     touchdown_contacts_age_seconds: () => seconds(chain.status().contacts.ageMs),
     touchdown_feed_failures_total: () => {
-      const { socketsClosed, slotPollFailures, scheduleFailures, contactFailures } = chain.counters;
+      const { counters } = chain;
       return samplesBy("feed", {
-        slots: socketsClosed + slotPollFailures,
-        schedule: scheduleFailures,
-        contacts: contactFailures,
+        slots: counters.socketsClosed + counters.slotPollFailures,
+        schedule: counters.scheduleFailures,
+        contacts: counters.contactFailures,
+        votes: counters.voteFailures,
+        blocks: counters.blockFailures,
+        statuses: counters.statusFailures,
       });
     },
   } satisfies Partial<MetricSources>;

@@ -1,20 +1,24 @@
 /**
- * What the cluster says, kept current: slots, leader schedules and addresses, from one RPC node.
+ * What the cluster says, kept current: slots, leader schedules and addresses, blocks and votes.
  *
  * Each feed lives by itself, retries by itself and survives a restart of the node. Nothing here
  * decides anything: events go to the router, and how old they are can be asked for.
  */
 
 import type { Clock } from "../core/clock.ts";
+import { STATUSES_ASKED_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { BackOffOptions } from "./back-off.ts";
+import { createBlockFeed } from "./block-feed.ts";
+import { createBlocks } from "./blocks.ts";
 import { createContactFeed } from "./contact-feed.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
 import type { RefreshStatus } from "./refresh.ts";
-import { createRpc } from "./rpc.ts";
+import { createRpc, type Rpc } from "./rpc.ts";
 import { createScheduleFeed } from "./schedule-feed.ts";
 import { createSlotFeed, type SlotFeedStatus } from "./slot-feed.ts";
-import type { ChainTarget } from "./target.ts";
+import type { ChainTarget, StatusAnswer } from "./target.ts";
+import { createVoteFeed } from "./vote-feed.ts";
 
 export interface ChainDeps {
   readonly clock: Clock;
@@ -34,6 +38,13 @@ export interface ChainOptions {
   readonly pollMs: number;
   /** How often the nodes' addresses are read. */
   readonly contactsMs: number;
+  /** How often the delinquent leaders are read. */
+  readonly votesMs: number;
+  /** How often the block height and the latest blockhashes are asked for. */
+  readonly heightMs: number;
+  readonly blockhashMs: number;
+  /** As `timeoutMs`, for what is worth nothing when it is late: blocks and statuses. */
+  readonly statusTimeoutMs: number;
   /** Shortest and longest time between two looks at the epoch. */
   readonly epochCheckMsMin: number;
   readonly epochCheckMsMax: number;
@@ -47,6 +58,7 @@ export interface ChainStatus {
   readonly slots: SlotFeedStatus;
   readonly schedule: RefreshStatus;
   readonly contacts: RefreshStatus;
+  readonly votes: RefreshStatus;
 }
 
 export interface Chain {
@@ -54,6 +66,16 @@ export interface Chain {
   /** Ends every timer, request and connection. */
   stop(): void;
   status(): ChainStatus;
+  /** The highest confirmed block's height; null before the first is known. Never goes back. */
+  blockHeight(): number | null;
+  /** The last height at which 32 bytes are a valid blockhash; null for one that was never seen. */
+  lastValidHeight(blockhash: Uint8Array): number | null;
+  /**
+   * What became of at most 256 signatures, base58.
+   *
+   * @throws Error (the promise rejects) when the node does not answer in time or not in full
+   */
+  fetchStatuses(signatures: readonly string[]): Promise<StatusAnswer>;
   readonly counters: ChainCounters;
 }
 
@@ -63,6 +85,10 @@ const DEFAULTS: Omit<ChainOptions, "rpcUrl" | "wsUrl"> = {
   reconnectMs: 20_000,
   pollMs: 400,
   contactsMs: 60_000,
+  votesMs: 60_000,
+  heightMs: 500,
+  blockhashMs: 400,
+  statusTimeoutMs: 2_000,
   epochCheckMsMin: 1_000,
   epochCheckMsMax: 300_000,
   retryMsFirst: 500,
@@ -81,6 +107,8 @@ export function createChain(
   const counters = createChainCounters();
   const { clock, log, router: target } = deps;
   const rpc = createRpc(clock, options);
+  const promptRpc = createRpc(clock, { ...options, timeoutMs: options.statusTimeoutMs });
+  const blocks = createBlocks();
   const parts = { clock, log, rpc, target, counters, backOff };
   const slots = createSlotFeed(parts, options);
   const contacts = createContactFeed(parts, { refreshMs: options.contactsMs });
@@ -89,24 +117,46 @@ export function createChain(
     checkMsMax: options.epochCheckMsMax,
     nextRetryMs: Math.max(epochCheckMsMin, maxMs),
   });
+  const votes = createVoteFeed(parts, { refreshMs: options.votesMs });
+  const blockFeed = createBlockFeed(
+    { ...parts, rpc: promptRpc, blocks, live: () => false },
+    options,
+  );
+  const feeds = [slots, schedule, contacts, votes, ...blockFeed];
 
   return {
     start() {
-      slots.start();
-      schedule.start();
-      contacts.start();
+      for (const feed of feeds) feed.start();
     },
     stop() {
-      slots.stop();
-      schedule.stop();
-      contacts.stop();
+      for (const feed of feeds) feed.stop();
       rpc.close();
+      promptRpc.close();
     },
     status: () => ({
       slots: slots.status(),
       schedule: schedule.status(),
       contacts: contacts.status(),
+      votes: votes.status(),
     }),
+    blockHeight: blocks.height,
+    lastValidHeight: blocks.lastValidHeight,
+    fetchStatuses: createStatuses(promptRpc, counters),
     counters,
+  };
+}
+
+function createStatuses(rpc: Pick<Rpc, "statuses">, counters: ChainCounters) {
+  return async (signatures: readonly string[]): Promise<StatusAnswer> => {
+    if (signatures.length > STATUSES_ASKED_MAX) {
+      throw new RangeError(`${signatures.length} signatures, at most ${STATUSES_ASKED_MAX}`);
+    }
+    counters.statusFetches += 1;
+    try {
+      return await rpc.statuses(signatures);
+    } catch (error) {
+      counters.statusFailures += 1;
+      throw error;
+    }
   };
 }

@@ -18,6 +18,15 @@ export interface ChainCounters {
   scheduleFailures: number;
   contactFetches: number;
   contactFailures: number;
+  /** Questions for the block height or the latest blockhashes. */
+  blockPolls: number;
+  blockFailures: number;
+  /** Questions for the delinquent leaders. */
+  voteFetches: number;
+  voteFailures: number;
+  /** Questions for the statuses of signatures. */
+  statusFetches: number;
+  statusFailures: number;
 }
 
 export function createChainCounters(): ChainCounters {
@@ -33,5 +42,11 @@ export function createChainCounters(): ChainCounters {
     scheduleFailures: 0,
     contactFetches: 0,
     contactFailures: 0,
+    blockPolls: 0,
+    blockFailures: 0,
+    voteFetches: 0,
+    voteFailures: 0,
+    statusFetches: 0,
+    statusFailures: 0,
   };
 }

@@ -2,19 +2,30 @@
  * The cluster's RPC node, through @solana/web3.js; the only file that knows that library.
  *
  * Small answers come by its public methods. Three things go around them, each for a reason that was
- * measured or seen in version 1.99.0. The leader schedule and the list of nodes are read without
- * the library's validation, which holds the thread for 480 ms and 55 ms at mainnet's size where
- * parsing takes 5 ms and 3 ms; and its `getLeaderSchedule` takes no slot, so it cannot ask for the
- * next epoch. And subscriptions use the library's WebSocket client without its subscription
- * manager, which asks again in a tight loop when a subscription is refused, throws into a promise
- * that nobody holds when a node sends an update of a kind that it does not know (which ends the
- * process), reconnects for ever and keeps the process alive.
+ * measured or seen in version 1.99.0. Answers that are large, or asked for often, are read without
+ * the library's validation (`rpc-read.ts`): for the leader schedule and the list of nodes it holds
+ * the thread for 480 ms and 55 ms at mainnet's size, where parsing takes 5 ms and 3 ms. Its
+ * `getLeaderSchedule` takes no slot, so it cannot ask for the next epoch. And subscriptions use the
+ * library's WebSocket client without its subscription manager, which asks again in a tight loop
+ * when a subscription is refused, throws into a promise that nobody holds when a node sends an
+ * update of a kind that it does not know (which ends the process), reconnects for ever and keeps
+ * the process alive.
  */
 
 import { Connection, type EpochSchedule } from "@solana/web3.js";
 import type { Clock } from "../core/clock.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../core/limits.ts";
-import type { Contact, SlotEventKind } from "./target.ts";
+import {
+  type Blockhash,
+  isRecord,
+  readBlockhash,
+  readContacts,
+  readCount,
+  readDelinquent,
+  readLeaders,
+  readStatuses,
+} from "./rpc-read.ts";
+import type { Contact, SlotEventKind, StatusAnswer } from "./target.ts";
 
 export interface RpcOptions {
   readonly rpcUrl: string;
@@ -36,6 +47,9 @@ export interface EpochPair {
   readonly current: EpochSpan;
   readonly next: EpochSpan;
 }
+
+/** How far a block has got, as a question names it. */
+export type Commitment = "processed" | "confirmed";
 
 /** Which events a node is asked to send. */
 export type FeedName = "slotsUpdates" | "slot";
@@ -61,6 +75,13 @@ export interface Rpc {
   /** The leaders of the epoch that a slot lies in; null when the node does not know them yet. */
   leaders(slot: number): Promise<ReadonlyMap<string, readonly number[]> | null>;
   contacts(): Promise<readonly Contact[]>;
+  /** Blocks up to and with the newest of that commitment. */
+  blockHeight(commitment: Commitment): Promise<number>;
+  latestBlockhash(commitment: Commitment): Promise<Blockhash>;
+  /** What became of at most 256 signatures, base58. */
+  statuses(signatures: readonly string[]): Promise<StatusAnswer>;
+  /** Identities of the validators that have not voted for 128 slots. */
+  delinquent(): Promise<readonly string[]>;
   openFeed(events: FeedEvents): FeedSocket;
   /** Ends requests in hand; they fail. */
   close(): void;
@@ -94,6 +115,16 @@ export function createRpc(clock: Clock, options: RpcOptions): Rpc {
     },
     leaders: async (slot) => readLeaders(await call(connection, "getLeaderSchedule", [slot])),
     contacts: async () => readContacts(await call(connection, "getClusterNodes", [])),
+    blockHeight: async (commitment) =>
+      readCount("getBlockHeight", await call(connection, "getBlockHeight", [{ commitment }])),
+    latestBlockhash: async (commitment) =>
+      readBlockhash(await call(connection, "getLatestBlockhash", [{ commitment }])),
+    async statuses(signatures) {
+      const params = [signatures, { searchTransactionHistory: false }];
+      const result = await call(connection, "getSignatureStatuses", params);
+      return readStatuses(result, signatures.length);
+    },
+    delinquent: async () => readDelinquent(await call(connection, "getVoteAccounts", [])),
     openFeed: (events) => openFeed(options, events),
     close() {
       for (const request of inHand) request.abort();
@@ -167,31 +198,6 @@ async function readBody(response: Response): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-function readLeaders(result: unknown): ReadonlyMap<string, readonly number[]> | null {
-  if (result === null) return null;
-  if (!isRecord(result)) throw new Error("getLeaderSchedule: the result is no map");
-  const leaders = new Map<string, readonly number[]>();
-  for (const [identity, indexes] of Object.entries(result)) {
-    if (!Array.isArray(indexes)) throw new Error("getLeaderSchedule: no list of slots");
-    // Single indexes are checked where the schedule is built from them.
-    leaders.set(identity, indexes as readonly number[]);
-  }
-  return leaders;
-}
-
-function readContacts(result: unknown): readonly Contact[] {
-  if (!Array.isArray(result)) throw new Error("getClusterNodes: the result is no list");
-  const contacts: Contact[] = [];
-  for (const node of result as readonly unknown[]) {
-    if (!isRecord(node)) continue;
-    const identity = node["pubkey"];
-    const address = node["tpuQuic"];
-    if (typeof identity !== "string") continue;
-    contacts.push({ identity, address: typeof address === "string" ? address : null });
-  }
-  return contacts;
-}
-
 const SUBSCRIBE = { slotsUpdates: "slotsUpdatesSubscribe", slot: "slotSubscribe" } as const;
 
 function openFeed({ rpcUrl, wsUrl }: RpcOptions, events: FeedEvents): FeedSocket {
@@ -262,8 +268,4 @@ function decodeMessage(text: string): unknown {
 function resultIn(params: unknown): Readonly<Record<string, unknown>> {
   const result = isRecord(params) ? params["result"] : null;
   return isRecord(result) ? result : {};
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -21,10 +21,31 @@ export interface Contact {
   readonly identity: string;
   /** Where it takes QUIC transactions; null when it does not say. */
   readonly address: string | null;
+  /** Of its software, as it says; null when it does not. */
+  readonly version: string | null;
 }
 
 export interface ChainTarget {
   slotEvent(kind: SlotEventKind, slot: number): void;
   setEpoch(epoch: EpochLeaders): void;
   setContacts(contacts: readonly Contact[]): void;
+  /** Leaders that have not voted for so long that their slots are most likely empty. */
+  setDelinquent?(identities: readonly string[]): void;
+}
+
+/** What the cluster says of one transaction that is in a block. */
+export interface TxStatus {
+  /** The slot of that block. */
+  readonly slot: number;
+  /** Whether the cluster confirmed the block; one that is only processed may vanish. */
+  readonly confirmed: boolean;
+  /** The network's error as JSON text; null for success. */
+  readonly error: string | null;
+}
+
+export interface StatusAnswer {
+  /** The slot that the answering node had processed. */
+  readonly slot: number;
+  /** In the order of the signatures; null for one that no recent block holds. */
+  readonly statuses: readonly (TxStatus | null)[];
 }

@@ -219,6 +219,10 @@ export const SANDBOX_SOCKET_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Largest answer of the RPC node that is read. A leader schedule has 3 MB on mainnet; 2026-11. */
 export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** Blockhashes whose age is known. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
+export const BLOCKHASHES_KEPT = 512;
+/** Signatures in one question for statuses. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
+export const STATUSES_ASKED_MAX = 256;
 
 /** Landings that the sandbox tells of on its terminal. */
 export const SANDBOX_LANDINGS_SHOWN_MAX = 100;

@@ -16,6 +16,8 @@ export interface ClusterLeader {
   readonly identity: string;
   /** Where it takes QUIC transactions, "ip:port". */
   readonly address: string;
+  /** Whether it has stopped voting, as `getVoteAccounts` tells it; it may be a getter. */
+  readonly delinquent?: boolean;
 }
 
 export interface RpcContext {
@@ -43,6 +45,8 @@ const VERSION = { "solana-core": "4.3.0", "feature-set": 3_718_597_879 };
 const GENESIS_HASH = "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY";
 const SLOT_LEADERS_MAX = 5000;
 const STATUSES_MAX = 256;
+/** Slots behind which a validator is delinquent. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
+const DELINQUENT_SLOTS = 128;
 const LAMPORTS_PER_SIGNATURE = 5000;
 /** Bytes that an account weighs besides its data, and lamports for two years of one byte. */
 const RENT_OVERHEAD_BYTES = 128;
@@ -154,18 +158,24 @@ function clusterNode({ identity, address }: ClusterLeader): unknown {
   };
 }
 
+/** A leader that does not vote any more is more than 128 slots behind, as the real RPC has it. */
 function getVoteAccounts({ leaders, bank }: RpcContext): unknown {
-  const current = leaders.map(({ identity }) => ({
-    votePubkey: identity,
-    nodePubkey: identity,
-    activatedStake: 1_000_000_000,
-    epochVoteAccount: true,
-    epochCredits: [],
-    commission: 0,
-    lastVote: bank.block("processed").slot,
-    rootSlot: bank.block("finalized").slot,
-  }));
-  return { current, delinquent: [] };
+  const accountOf = ({ identity, delinquent = false }: ClusterLeader): unknown => {
+    const behind = delinquent ? DELINQUENT_SLOTS + 1 : 0;
+    return {
+      votePubkey: identity,
+      nodePubkey: identity,
+      activatedStake: 1_000_000_000,
+      epochVoteAccount: true,
+      epochCredits: [],
+      commission: 0,
+      lastVote: Math.max(0, bank.block("processed").slot - behind),
+      rootSlot: Math.max(0, bank.block("finalized").slot - behind),
+    };
+  };
+  const ofThose = (wanted: boolean): readonly unknown[] =>
+    leaders.filter(({ delinquent = false }) => delinquent === wanted).map(accountOf);
+  return { current: ofThose(false), delinquent: ofThose(true) };
 }
 
 function getSignatureStatuses(context: RpcContext, params: Params): unknown {

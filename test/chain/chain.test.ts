@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { type Chain, type ChainOptions, createChain } from "../../src/chain/chain.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { decodeBase58, encodeSignature } from "../../src/core/encoding.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import {
   type ClusterOptions,
@@ -14,7 +15,7 @@ import {
   createSimulatedCluster,
 } from "../../src/sandbox/cluster.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
-import { newKeypair } from "../support/transactions.ts";
+import { buildTransaction, newKeypair } from "../support/transactions.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const WAIT = { timeout: 10_000, interval: 20 };
@@ -93,6 +94,60 @@ describe("the chain", () => {
       expect(Math.abs((router.currentSlot() ?? 0) - cluster.currentSlot())).toBeLessThanOrEqual(1);
       expect(Math.abs(router.status().slotTimeMs - 100)).toBeLessThan(30);
     }, WAIT);
+  });
+
+  it("knows the height, a blockhash's last height, and what became of signatures", async () => {
+    const { cluster, urls } = await startCluster({ blockhashAgeMax: 40 });
+    const { chain } = startChain(urls, { heightMs: 50, blockhashMs: 50 });
+    expect(chain.blockHeight()).toBeNull();
+    await vi.waitFor(() => expect(chain.blockHeight()).toBeGreaterThan(0), WAIT);
+    const before = chain.blockHeight() ?? 0;
+    const seen = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
+    await vi.waitFor(() => expect(chain.lastValidHeight(seen)).not.toBeNull(), WAIT);
+    const left = (chain.lastValidHeight(seen) ?? 0) - before;
+    expect(left).toBeGreaterThanOrEqual(40);
+    expect(left).toBeLessThanOrEqual(60);
+    await vi.waitFor(() => expect(chain.blockHeight()).toBeGreaterThan(before + 2), WAIT);
+
+    const leader = cluster.leaderAt(cluster.currentSlot());
+    const blockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
+    const { bytes, signature } = buildTransaction({ payer: newKeypair(77), blockhash });
+    cluster.receive(leader, bytes);
+    const other = encodeSignature(new Uint8Array(64).fill(9));
+    await vi.waitFor(async () => {
+      const { slot, statuses } = await chain.fetchStatuses([other, signature]);
+      const landed = cluster.statusOf(signature)?.slot;
+      expect(slot).toBeGreaterThanOrEqual(landed ?? 0);
+      expect(statuses).toEqual([null, { slot: landed, confirmed: true, error: null }]);
+    }, WAIT);
+    await expect(chain.fetchStatuses(new Array(257).fill(other))).rejects.toThrow("at most 256");
+    await cluster.stopRpc();
+    await expect(chain.fetchStatuses([signature])).rejects.toThrow();
+    expect(chain.counters.statusFailures).toBe(1);
+  });
+
+  it("tells the router which leaders are delinquent", async () => {
+    const [first, ...others] = LEADERS;
+    if (first === undefined) throw new Error("there are five leaders");
+    const { urls } = await startCluster({ leaders: [{ ...first, delinquent: true }, ...others] });
+    const told: (readonly string[])[] = [];
+    const chain = createChain(
+      {
+        clock: systemClock,
+        log: SILENT_LOG,
+        router: {
+          slotEvent: () => undefined,
+          setEpoch: () => undefined,
+          setContacts: () => undefined,
+          setDelinquent: (identities) => void told.push(identities),
+        },
+      },
+      urls,
+    );
+    chain.start();
+    endings.push(() => chain.stop());
+    await vi.waitFor(() => expect(told).toEqual([[first.identity]]), WAIT);
+    expect(chain.status().votes.failures).toBe(0);
   });
 
   it("survives a restart of the RPC node, and shows how stale it is meanwhile", async () => {

@@ -9,8 +9,8 @@ async function settle(): Promise<void> {
 }
 
 const GOOD: readonly Contact[] = [
-  { identity: "A", address: "10.0.0.1:8009" },
-  { identity: "B", address: null },
+  { identity: "A", address: "10.0.0.1:8009", version: "4.3.0" },
+  { identity: "B", address: null, version: null },
 ];
 
 function setUp(answers: (readonly Contact[] | Error)[]) {
@@ -56,7 +56,7 @@ describe("the contact feed", () => {
   });
 
   it("keeps what is known when the node is away or knows nobody, and says so once", async () => {
-    const nobody = [{ identity: "A", address: null }];
+    const nobody = [{ identity: "A", address: null, version: null }];
     const { clock, feed, set, warnings, counters } = setUp([GOOD, new Error("away"), nobody, []]);
     feed.start();
     for (const waitMs of [60_000, 500, 1000]) {

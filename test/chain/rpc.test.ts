@@ -93,7 +93,7 @@ describe("the RPC client", () => {
   it("reads the QUIC addresses of nodes whose other addresses are null or missing", async () => {
     const { rpc } = await setUp({
       getClusterNodes: [
-        { pubkey: "A", gossip: null, tpu: null, tpuQuic: "10.0.0.1:8009", version: null },
+        { pubkey: "A", gossip: null, tpu: null, tpuQuic: "10.0.0.1:8009", version: "4.3.0" },
         { pubkey: "B", tpuQuic: null },
         { pubkey: "C" },
         { tpuQuic: "10.0.0.4:8009" },
@@ -101,9 +101,35 @@ describe("the RPC client", () => {
       ],
     });
     expect(await rpc.contacts()).toEqual([
-      { identity: "A", address: "10.0.0.1:8009" },
-      { identity: "B", address: null },
-      { identity: "C", address: null },
+      { identity: "A", address: "10.0.0.1:8009", version: "4.3.0" },
+      { identity: "B", address: null, version: null },
+      { identity: "C", address: null, version: null },
+    ]);
+  });
+
+  it("asks for heights, blockhashes, statuses and votes in the words of the network", async () => {
+    const signature = "1".repeat(64);
+    const { rpc, calls } = await setUp({
+      getBlockHeight: 77,
+      getLatestBlockhash: {
+        context: { slot: 9 },
+        value: { blockhash: "1".repeat(32), lastValidBlockHeight: 227 },
+      },
+      getSignatureStatuses: { context: { slot: 9 }, value: [null] },
+      getVoteAccounts: { current: [], delinquent: [{ nodePubkey: "A" }] },
+    });
+    expect(await rpc.blockHeight("confirmed")).toBe(77);
+    expect((await rpc.latestBlockhash("processed")).lastValidHeight).toBe(227);
+    expect(await rpc.statuses([signature])).toEqual({ slot: 9, statuses: [null] });
+    expect(await rpc.delinquent()).toEqual(["A"]);
+    expect(calls).toEqual([
+      { method: "getBlockHeight", params: [{ commitment: "confirmed" }] },
+      { method: "getLatestBlockhash", params: [{ commitment: "processed" }] },
+      {
+        method: "getSignatureStatuses",
+        params: [[signature], { searchTransactionHistory: false }],
+      },
+      { method: "getVoteAccounts", params: [] },
     ]);
   });
 

@@ -1,0 +1,81 @@
+/**
+ * The chain's height, and how long each recent blockhash is good for.
+ *
+ * Both are asked for by whoever watches transactions, many times a second, so a look-up allocates
+ * nothing. The height is that of the highest confirmed block: once it is above a blockhash's last
+ * height, every block that could hold such a transaction is confirmed as well. It never goes back.
+ * Blockhashes come from different sources in any order; the last 512 are known, which is more than
+ * the 300 that a validator's queue holds.
+ */
+
+import { BLOCKHASHES_KEPT } from "../core/limits.ts";
+
+export interface Blocks {
+  /** A confirmed block has this height; lower than before is ignored. */
+  setHeight(height: number): void;
+  /** A block has this hash (32 bytes, copied), good up to and with that height. */
+  add(blockhash: Uint8Array, lastValidHeight: number): void;
+  /** The highest confirmed block's height; null before the first. */
+  height(): number | null;
+  /** The last height at which a blockhash is valid; null for one that was never told. */
+  lastValidHeight(blockhash: Uint8Array): number | null;
+}
+
+const HASH_BYTES = 32;
+
+export function createBlocks(): Blocks {
+  const hashes = new Uint8Array(BLOCKHASHES_KEPT * HASH_BYTES);
+  const heights = new Float64Array(BLOCKHASHES_KEPT);
+  /** From the first 32 bits of a hash, which is random, to its place. */
+  const places = new Map<number, number>();
+  let next = 0;
+  let filled = 0;
+  let highest: number | null = null;
+
+  function sameAt(place: number, blockhash: Uint8Array): boolean {
+    const from = place * HASH_BYTES;
+    for (let index = 0; index < HASH_BYTES; index += 1) {
+      if (hashes[from + index] !== blockhash[index]) return false;
+    }
+    return true;
+  }
+
+  function placeOf(blockhash: Uint8Array): number {
+    if (blockhash.length !== HASH_BYTES) return -1;
+    const place = places.get(tagOf(blockhash, 0));
+    return place !== undefined && sameAt(place, blockhash) ? place : -1;
+  }
+
+  return {
+    setHeight(height) {
+      if (highest === null || height > highest) highest = height;
+    },
+    add(blockhash, lastValidHeight) {
+      if (blockhash.length !== HASH_BYTES) return;
+      const known = placeOf(blockhash);
+      if (known >= 0) {
+        heights[known] = lastValidHeight;
+        return;
+      }
+      const from = next * HASH_BYTES;
+      if (filled === BLOCKHASHES_KEPT) {
+        const old = tagOf(hashes, from);
+        if (places.get(old) === next) places.delete(old);
+      } else filled += 1;
+      hashes.set(blockhash, from);
+      heights[next] = lastValidHeight;
+      places.set(tagOf(blockhash, 0), next);
+      next = (next + 1) % BLOCKHASHES_KEPT;
+    },
+    height: () => highest,
+    lastValidHeight(blockhash) {
+      const place = placeOf(blockhash);
+      return place < 0 ? null : (heights[place] ?? null);
+    },
+  };
+}
+
+function tagOf(bytes: Uint8Array, from: number): number {
+  const low = (bytes[from] ?? 0) | ((bytes[from + 1] ?? 0) << 8);
+  return (low | ((bytes[from + 2] ?? 0) << 16) | ((bytes[from + 3] ?? 0) << 24)) >>> 0;
+}

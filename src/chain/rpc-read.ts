@@ -1,0 +1,122 @@
+/**
+ * From what an RPC node answers to what this folder works with.
+ *
+ * Each reader takes the result of one method, looks only at the fields that are needed, and throws
+ * with the method's name when they are not what they should be: the caller counts it as a failure
+ * of the node. Single entries of a list that make no sense are left out, because such lists are
+ * gathered from strangers.
+ */
+
+import { decodeBase58 } from "../core/encoding.ts";
+import type { Contact, StatusAnswer, TxStatus } from "./target.ts";
+
+/** A block's hash, and the last block height at which a transaction may name it. */
+export interface Blockhash {
+  /** 32 bytes. */
+  readonly blockhash: Uint8Array;
+  readonly lastValidHeight: number;
+}
+
+/** The result of `getLeaderSchedule`: slots by identity; null where the epoch is not known yet. */
+export function readLeaders(result: unknown): ReadonlyMap<string, readonly number[]> | null {
+  if (result === null) return null;
+  if (!isRecord(result)) throw new Error("getLeaderSchedule: the result is no map");
+  const leaders = new Map<string, readonly number[]>();
+  for (const [identity, indexes] of Object.entries(result)) {
+    if (!Array.isArray(indexes)) throw new Error("getLeaderSchedule: no list of slots");
+    // Single indexes are checked where the schedule is built from them.
+    leaders.set(identity, indexes as readonly number[]);
+  }
+  return leaders;
+}
+
+/** The result of `getClusterNodes`. */
+export function readContacts(result: unknown): readonly Contact[] {
+  if (!Array.isArray(result)) throw new Error("getClusterNodes: the result is no list");
+  const contacts: Contact[] = [];
+  for (const node of result as readonly unknown[]) {
+    if (!isRecord(node)) continue;
+    const identity = node["pubkey"];
+    if (typeof identity !== "string") continue;
+    const address = textOrNull(node["tpuQuic"]);
+    contacts.push({ identity, address, version: textOrNull(node["version"]) });
+  }
+  return contacts;
+}
+
+/** The result of a method that answers with one number. */
+export function readCount(method: string, result: unknown): number {
+  if (isCount(result)) return result;
+  throw new Error(`${method}: the result is no count`);
+}
+
+/** The result of `getLatestBlockhash`. */
+export function readBlockhash(result: unknown): Blockhash {
+  const value = isRecord(result) ? result["value"] : null;
+  const text = isRecord(value) ? value["blockhash"] : null;
+  const lastValidHeight = isRecord(value) ? value["lastValidBlockHeight"] : null;
+  const blockhash = typeof text === "string" ? decodeBase58(text, 32) : null;
+  if (blockhash?.length !== 32 || !isCount(lastValidHeight)) {
+    throw new Error("getLatestBlockhash: the result is no blockhash with its last block height");
+  }
+  return { blockhash, lastValidHeight };
+}
+
+/** The result of `getSignatureStatuses`; a list of another length is no answer at all. */
+export function readStatuses(result: unknown, count: number): StatusAnswer {
+  const context = isRecord(result) ? result["context"] : null;
+  const slot = isRecord(context) ? context["slot"] : null;
+  const value = isRecord(result) ? result["value"] : null;
+  if (!Array.isArray(value) || value.length !== count || !isCount(slot)) {
+    throw new Error(`getSignatureStatuses: the result is no list of ${count} statuses`);
+  }
+  return { slot, statuses: (value as readonly unknown[]).map(readStatus) };
+}
+
+function readStatus(status: unknown): TxStatus | null {
+  if (status === null) return null;
+  const slot = isRecord(status) ? status["slot"] : null;
+  if (!isRecord(status) || !isCount(slot)) {
+    throw new Error("getSignatureStatuses: a status without a slot");
+  }
+  const { err, confirmations, confirmationStatus } = status;
+  // Nodes before 1.4 tell no commitment; no confirmations then mean that the block is rooted.
+  const named = typeof confirmationStatus === "string" ? confirmationStatus !== "processed" : null;
+  return {
+    slot,
+    confirmed: named ?? confirmations === null,
+    error: err === null || err === undefined ? null : JSON.stringify(err),
+  };
+}
+
+/** The result of `getVoteAccounts`: identities all of whose vote accounts are delinquent. */
+export function readDelinquent(result: unknown): readonly string[] {
+  const delinquent = isRecord(result) ? result["delinquent"] : null;
+  const current = isRecord(result) ? result["current"] : null;
+  if (!Array.isArray(delinquent) || !Array.isArray(current)) {
+    throw new Error("getVoteAccounts: the result is no pair of lists");
+  }
+  const voting = new Set(identitiesIn(current));
+  return identitiesIn(delinquent).filter((identity) => !voting.has(identity));
+}
+
+function identitiesIn(accounts: readonly unknown[]): readonly string[] {
+  const identities = new Set<string>();
+  for (const account of accounts) {
+    const identity = isRecord(account) ? account["nodePubkey"] : null;
+    if (typeof identity === "string") identities.add(identity);
+  }
+  return [...identities];
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,74 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createBlocks } from "../../src/chain/blocks.ts";
+import { BLOCKHASHES_KEPT } from "../../src/core/limits.ts";
+
+function hash(index: number, first = index): Uint8Array {
+  const bytes = new Uint8Array(32);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, first, true);
+  view.setUint32(28, index, true);
+  return bytes;
+}
+
+describe("the block height", () => {
+  it("is unknown at first and never goes back", () => {
+    const blocks = createBlocks();
+    expect(blocks.height()).toBeNull();
+    for (const [told, known] of [
+      [10, 10],
+      [9, 10],
+      [12, 12],
+    ] as const) {
+      blocks.setHeight(told);
+      expect(blocks.height()).toBe(known);
+    }
+  });
+});
+
+describe("a blockhash", () => {
+  it("is known with its last height, the newest that was told", () => {
+    const blocks = createBlocks();
+    const bytes = hash(1);
+    blocks.add(bytes, 160);
+    bytes.fill(0);
+    expect(blocks.lastValidHeight(hash(1))).toBe(160);
+    expect(blocks.lastValidHeight(hash(2))).toBeNull();
+    blocks.add(hash(1), 170);
+    expect(blocks.lastValidHeight(hash(1))).toBe(170);
+  });
+
+  it("is not taken for another that begins alike, nor for one of another size", () => {
+    const blocks = createBlocks();
+    blocks.add(hash(1, 7), 160);
+    expect(blocks.lastValidHeight(hash(2, 7))).toBeNull();
+    blocks.add(hash(1).subarray(1), 99);
+    expect(blocks.lastValidHeight(hash(1).subarray(1))).toBeNull();
+  });
+
+  it("is forgotten once as many newer ones came as are kept, and no earlier", () => {
+    const blocks = createBlocks();
+    for (let index = 0; index < BLOCKHASHES_KEPT; index += 1) blocks.add(hash(index), index);
+    expect(blocks.lastValidHeight(hash(0))).toBe(0);
+    blocks.add(hash(BLOCKHASHES_KEPT), 9);
+    expect(blocks.lastValidHeight(hash(0))).toBeNull();
+    expect(blocks.lastValidHeight(hash(1))).toBe(1);
+  });
+
+  it("is found, whatever was told before, when it is among the newest", () => {
+    const told = fc.array(fc.record({ index: fc.nat(60), height: fc.nat(1000) }));
+    fc.assert(
+      fc.property(told, (list) => {
+        const blocks = createBlocks();
+        const last = new Map<number, number>();
+        for (const { index, height } of list) {
+          blocks.add(hash(index), height);
+          last.set(index, height);
+        }
+        for (const [index, height] of last) {
+          expect(blocks.lastValidHeight(hash(index))).toBe(height);
+        }
+      }),
+    );
+  });
+});

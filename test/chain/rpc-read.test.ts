@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import {
+  readBlockhash,
+  readContacts,
+  readCount,
+  readDelinquent,
+  readLeaders,
+  readStatuses,
+} from "../../src/chain/rpc-read.ts";
+
+const NONSENSE = [null, undefined, 7, "x", [], [7], {}, { value: null }, { value: {} }];
+
+describe("a blockhash", () => {
+  it("is 32 bytes with the last height it is good for", () => {
+    const value = { blockhash: `${"1".repeat(31)}2`, lastValidBlockHeight: 200 };
+    const read = readBlockhash({ context: { slot: 1 }, value });
+    expect([...read.blockhash]).toEqual([...new Array(31).fill(0), 1]);
+    expect(read.lastValidHeight).toBe(200);
+  });
+
+  it("is refused when anything of it is missing", () => {
+    const good = { blockhash: "1".repeat(32), lastValidBlockHeight: 200 };
+    const wrong = [
+      { ...good, blockhash: "1".repeat(31) },
+      { ...good, blockhash: "0".repeat(32) },
+      { ...good, lastValidBlockHeight: -1 },
+      { ...good, lastValidBlockHeight: "200" },
+    ];
+    for (const result of [...NONSENSE, ...wrong.map((value) => ({ value }))]) {
+      expect(() => readBlockhash(result)).toThrow("getLatestBlockhash");
+    }
+  });
+});
+
+describe("statuses", () => {
+  const read = (...value: unknown[]) => readStatuses({ context: { slot: 5 }, value }, value.length);
+
+  it("keep their order, with null for what no block holds", () => {
+    const one = { slot: 3, confirmations: 1, err: null, confirmationStatus: "confirmed" };
+    expect(read(null, one, null)).toEqual({
+      slot: 5,
+      statuses: [null, { slot: 3, confirmed: true, error: null }, null],
+    });
+  });
+
+  it("are confirmed from confirmed on, and carry the network's error as JSON", () => {
+    const err = { InstructionError: [0, { Custom: 1 }] };
+    const at = (confirmationStatus: unknown, confirmations: number | null = 0) =>
+      read({ slot: 3, confirmations, err, confirmationStatus }).statuses[0];
+    const error = '{"InstructionError":[0,{"Custom":1}]}';
+    expect(at("processed")).toEqual({ slot: 3, confirmed: false, error });
+    expect(at("confirmed")).toEqual({ slot: 3, confirmed: true, error });
+    expect(at("finalized")).toEqual({ slot: 3, confirmed: true, error });
+    expect(at(null, 3)?.confirmed).toBe(false);
+    expect(at(undefined, null)?.confirmed).toBe(true);
+    expect(read({ slot: 3, err: "AccountInUse" }).statuses[0]?.error).toBe('"AccountInUse"');
+  });
+
+  it("are no answer when one is missing, or is no status", () => {
+    expect(() => readStatuses({ context: { slot: 5 }, value: [null] }, 2)).toThrow("list of 2");
+    expect(() => readStatuses({ value: [null] }, 1)).toThrow("list of 1");
+    for (const wrong of [7, "x", {}, { slot: -1 }, { slot: "3" }, []]) {
+      expect(() => read(wrong)).toThrow("without a slot");
+    }
+    for (const result of NONSENSE) expect(() => readStatuses(result, 1)).toThrow();
+  });
+});
+
+describe("delinquent leaders", () => {
+  it("are identities none of whose accounts votes, each once", () => {
+    const accounts = (...identities: unknown[]) => identities.map((nodePubkey) => ({ nodePubkey }));
+    const current = accounts("A", "B");
+    const delinquent = [...accounts("B", "C", "C", 7), null, "x"];
+    expect(readDelinquent({ current, delinquent })).toEqual(["C"]);
+  });
+
+  it("are not made up from nonsense", () => {
+    for (const result of [...NONSENSE, { current: [] }, { delinquent: [] }]) {
+      expect(() => readDelinquent(result)).toThrow("getVoteAccounts");
+    }
+  });
+});
+
+it("refuses what is no count, no schedule and no list of nodes", () => {
+  for (const result of [-1, 1.5, "7", null, Number.NaN]) {
+    expect(() => readCount("getBlockHeight", result)).toThrow("getBlockHeight");
+  }
+  expect(readCount("getBlockHeight", 0)).toBe(0);
+  expect(() => readLeaders([])).toThrow("no map");
+  expect(() => readContacts({})).toThrow("no list");
+});

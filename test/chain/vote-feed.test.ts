@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { createChainCounters } from "../../src/chain/counters.ts";
+import type { ChainTarget } from "../../src/chain/target.ts";
+import { createVoteFeed } from "../../src/chain/vote-feed.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+}
+
+function setUp(target: Pick<ChainTarget, "setDelinquent">) {
+  const clock = createFakeClock();
+  const counters = createChainCounters();
+  const warnings: string[] = [];
+  const node = { delinquent: ["A"] as readonly string[], away: false };
+  const log = {
+    info: () => undefined,
+    warn: (_fields: object, text: string) => void warnings.push(text),
+    error: () => undefined,
+  };
+  const feed = createVoteFeed(
+    {
+      clock,
+      counters,
+      log,
+      target,
+      backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
+      rpc: {
+        async delinquent() {
+          if (node.away) throw new Error("away");
+          return node.delinquent;
+        },
+      },
+    },
+    { refreshMs: 60_000 },
+  );
+  return { clock, counters, warnings, node, feed };
+}
+
+describe("the vote feed", () => {
+  it("hands on the delinquent leaders at once and every minute", async () => {
+    const set: (readonly string[])[] = [];
+    const { feed, clock, node } = setUp({ setDelinquent: (list) => void set.push(list) });
+    feed.start();
+    await settle();
+    node.delinquent = [];
+    clock.advance(60_000);
+    await settle();
+    expect(set).toEqual([["A"], []]);
+    feed.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("changes nothing while the node is away, and says so once", async () => {
+    const set: (readonly string[])[] = [];
+    const { feed, clock, node, warnings, counters } = setUp({
+      setDelinquent: (list) => void set.push(list),
+    });
+    node.away = true;
+    feed.start();
+    await settle();
+    clock.advance(500);
+    await settle();
+    expect(set).toEqual([]);
+    expect(warnings).toEqual(["the delinquent leaders could not be read"]);
+    expect(counters).toMatchObject({ voteFetches: 2, voteFailures: 2 });
+    feed.stop();
+  });
+
+  it("does no harm where nobody wants to know", async () => {
+    const { feed, counters } = setUp({});
+    feed.start();
+    await settle();
+    expect(counters.voteFailures).toBe(0);
+    feed.stop();
+  });
+});
