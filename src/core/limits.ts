@@ -51,6 +51,11 @@ export const PEER_CONNECTIONS_MAX = 64;
 export const PEERS_REMEMBERED_MAX = 1024;
 /** Copies of one connection whose acknowledgement is awaited. */
 export const COPIES_IN_FLIGHT_MAX = 1024;
+/**
+ * Copies in flight on a connection from which on it takes no resends: half of what Agave grants an
+ * unstaked one (`swqos.rs`, 4.3, 2026-11), so that first sends find credit.
+ */
+export const RESENDS_IN_FLIGHT_MAX = 64;
 /** Copies that wait for one leader. Anza's own client queues 128 (`tpu-client-next`, 2026-11). */
 export const COPIES_QUEUED_MAX = 128;
 /** Bytes that may wait in one UDP socket's queue before datagrams are dropped. */
@@ -179,6 +184,36 @@ export const SEEN_TRANSACTIONS_MAX = 65_536;
 export const SEEN_BYTES_MAX = 32 * 1024 * 1024;
 /** How long a leader drops identical packets. Agave `core/src/sigverify_stage.rs`, 2026-11. */
 export const SEEN_KEEP_MS = 2_000;
+
+// land/
+/**
+ * Bytes of transactions in flight that there is room for, for each that is watched; when it runs
+ * out, the oldest ends as dropped.
+ */
+export const WATCH_BYTES_MEAN = 512;
+/** How long a leader drops identical packets. Agave `core/src/sigverify_stage.rs`, 2026-11. */
+export const RESEND_SAME_LEADER_MS = 2_000;
+/** Leaders that a transaction can have been sent to in that time, besides those of one plan. */
+export const RESEND_MARKS_SPARE = 4;
+/** Shortest time between two sends of one transaction, in milliseconds: a slot or two. */
+export const RESEND_PAUSE_MS = 400;
+/** Blocks for which a blockhash is valid. Agave `MAX_PROCESSING_AGE`, 2026-11. */
+export const BLOCKHASH_AGE_MAX = 150;
+/** Blocks by which the newest block may be above the newest height that is known. */
+export const BLOCKHASH_SLACK_BLOCKS = 16;
+/** Blocks by which the cluster has to be past a blockhash's last one, for the sake of forks. */
+export const EXPIRY_MARGIN_BLOCKS = 8;
+/**
+ * Slots that an answer on a signature's status surely reaches back. Agave's status cache holds 300
+ * rooted slots, 2026-11.
+ */
+export const STATUS_SPAN_SLOTS = 280;
+/** Signatures of one request. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11. */
+export const STATUSES_A_REQUEST = 256;
+/** Requests for statuses at a time; what is due beyond them waits. */
+export const STATUS_REQUESTS_MAX = 4;
+/** How long a request for statuses is waited for, in milliseconds. */
+export const STATUS_DEADLINE_MS = 5_000;
 
 // accounts/
 

@@ -17,7 +17,7 @@
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { COPY_REASONS, type CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Target } from "../core/flow.ts";
-import { COPIES_IN_FLIGHT_MAX } from "../core/limits.ts";
+import { COPIES_IN_FLIGHT_MAX, RESENDS_IN_FLIGHT_MAX } from "../core/limits.ts";
 import { Link } from "./link.ts";
 import { Pace, type PaceOptions } from "./pace.ts";
 import { type FlyingCopy, Waiting, type WaitingCopy } from "./rings.ts";
@@ -185,6 +185,17 @@ export class Peer {
       if (stream === TOO_LARGE) return "stream_too_large";
     }
     return this.#keep(packet, target, nowNs) ? "taken" : "queue_full";
+  }
+
+  /** Writes a copy only where that takes nothing from a first send: now, with credit to spare. */
+  spare(packet: Packet, target: Target, nowNs: number): boolean {
+    const link = this.#link;
+    if (link === null || link.liveNs === 0 || this.#waiting.size > 0) return false;
+    if (link.inFlight.size >= RESENDS_IN_FLIGHT_MAX) return false;
+    const stream = link.send(packet.bytes, nowNs);
+    if (stream < 0) return false;
+    this.#sent(link, packet.id, target, stream, nowNs);
+    return true;
   }
 
   /** Keeps a copy until the connection that is being made is live. */

@@ -61,12 +61,25 @@ export interface PeerView {
   readonly wanted: boolean;
 }
 
+/** Who is to get a packet again; called while `again` runs. */
+export interface ResendTo {
+  wants(target: Target): boolean;
+  /** That leader's connection took the copy. */
+  took(target: Target): void;
+}
+
 export interface Sender {
   /**
    * Sends a packet to the leaders of the plan. Answers how many live connections took it, now or
    * as soon as they have credit; 0: nothing of it is sent or kept. Never throws.
    */
   accept(packet: Packet): number;
+  /**
+   * Offers a packet once more, to those leaders of the plan that `to` wants. Takes only credit that
+   * no first send waits for, and keeps nothing: a leader that cannot take it now gets no copy, and
+   * nothing is told of it. Answers how many took it. Never throws.
+   */
+  again(packet: Packet, to: ResendTo): number;
   /** Replaces the plan; connections are made and closed accordingly. */
   usePlan(plan: Plan): void;
   /** Connections that take transactions. */
@@ -157,6 +170,19 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     return taken;
   }
 
+  function again(packet: Packet, to: ResendTo): number {
+    if (!running) return 0;
+    const nowNs = clock.nowNs();
+    let taken = 0;
+    for (const { peer, target } of peers.routes) {
+      if (!peer.live || !to.wants(target) || !peer.spare(packet, target, nowNs)) continue;
+      to.took(target);
+      taken += 1;
+    }
+    counters.copies += taken;
+    return taken;
+  }
+
   function tick(): void {
     peers.tick(clock.nowNs());
   }
@@ -178,6 +204,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
 
   return {
     accept,
+    again,
     usePlan(plan) {
       const nowNs = clock.nowNs();
       peers.use(plan, nowNs);

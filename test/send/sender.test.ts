@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
+import { RESENDS_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
 import { planOf, startRig } from "./rig.ts";
 
 const A = "10.0.0.1:8009";
@@ -273,5 +274,74 @@ describe("counts", () => {
     rig.clock.advance(3);
     rig.send();
     expect(rig.outcomes[0]?.atNs).toBe(beforeNs + 3 * NS_PER_MS);
+  });
+});
+
+describe("again", () => {
+  const packet = {
+    id: 77,
+    bytes: Uint8Array.of(4, 2),
+    account: "",
+    receivedNs: 0,
+    maxRetries: null,
+  };
+  const anyone = { wants: () => true, took: () => {} };
+
+  it("sends to those live leaders of the plan that are wanted, and tells of each", async () => {
+    const rig = await startRig(planOf([A, B, C]));
+    rig.transport.to(A).admit();
+    rig.transport.to(B).admit();
+    const took: string[] = [];
+    const to = {
+      wants: ({ address }: { address: string }) => address !== A,
+      took: ({ address }: { address: string }) => void took.push(address),
+    };
+    expect(rig.sender.again(packet, to)).toBe(1);
+    expect(took).toEqual([B]);
+    expect(rig.transport.to(A).sent).toEqual([]);
+    expect(rig.transport.to(B).sent).toEqual([packet.bytes]);
+    expect(rig.story(77)).toEqual(["sent"]);
+    rig.transport.to(B).ack(0);
+    expect(rig.story(77)).toEqual(["sent", "acked"]);
+    expect(rig.sender.counters).toMatchObject({ copies: 1, copiesAcked: 1, packetsTaken: 0 });
+  });
+
+  it("neither queues nor tells of a copy where there is no credit", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit(0);
+    expect(rig.sender.again(packet, anyone)).toBe(0);
+    rig.transport.to(A).grant(10);
+    expect(rig.transport.to(A).sent).toEqual([]);
+    expect(rig.outcomes).toEqual([]);
+  });
+
+  it("does not overtake first sends that wait", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit(0);
+    rig.send();
+    expect(rig.sender.again(packet, anyone)).toBe(0);
+    rig.transport.to(A).grant(1);
+    expect(rig.story(1)).toEqual(["sent"]);
+  });
+
+  it("leaves part of a connection's grant to first sends", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit(1_000);
+    let taken = 0;
+    while (rig.sender.again(packet, anyone) === 1) taken += 1;
+    expect(taken).toBe(RESENDS_IN_FLIGHT_MAX);
+    expect(rig.send()).toBe(1);
+    rig.transport.to(A).ack(0);
+    rig.transport.to(A).ack(1);
+    expect(rig.sender.again(packet, anyone)).toBe(1);
+  });
+
+  it("sends nothing once stopped", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit();
+    const stopping = rig.sender.stop();
+    expect(rig.sender.again(packet, anyone)).toBe(0);
+    rig.clock.advance(1_000);
+    await stopping;
   });
 });
