@@ -28,7 +28,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const { clock, log } = deps;
   const { send } = config;
   const receipts = createReceipts(
-    { clock },
+    { clock, slot: () => router.currentSlot() },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
   const sender = createSender(

@@ -20,7 +20,7 @@ interface Pending {
 function newRig() {
   const clock = createFakeClock();
   const seen = createSeen();
-  const receipts = createReceipts({ clock }, { keepMs: 60_000, entriesMax: 100 });
+  const receipts = createReceipts({ clock, slot: () => 400 }, { keepMs: 60_000, entriesMax: 100 });
   const decoder = createDecoder(DECODER);
   const rig = {
     clock,

@@ -163,7 +163,7 @@ export const KEYS = {
 
   "receipts.keep": key(
     duration("10s", "1h"),
-    "5m",
+    "15m",
     "How long the receipt of a transaction can be asked for",
   ),
   "receipts.count_max": key(

@@ -33,8 +33,16 @@ export const RECEIPT_COPIES_MAX = 64;
 export const RECEIPT_COPIES_MEAN = 4;
 /** Accounts that can see one receipt: the first that sent the transaction. */
 export const RECEIPT_OWNERS_MAX = 4;
-/** Packets whose outcomes can still find their receipt; a power of two. */
-export const RECEIPT_PACKETS_MAX = 131_072;
+/** Packets whose outcomes can still find their receipt, at least; else as many as receipts. */
+export const RECEIPT_PACKETS_MIN = 131_072;
+/** Changes of state that are kept for streams, for each receipt that there is room for. */
+export const RECEIPT_CHANGES_MEAN = 4;
+/** Different errors of the network that receipts hold, and the characters of one. */
+export const RECEIPT_ERRORS_MAX = 4096;
+export const RECEIPT_ERROR_CHARS_MAX = 1024;
+/** Receipts that one list shows, and that it looks at to find them. */
+export const RECEIPT_LIST_MAX = 200;
+export const RECEIPT_LIST_STEPS_MAX = 20_000;
 /** Receipts let go in one round of the sweep. */
 export const RECEIPT_SWEEP_MAX = 4096;
 /** How long a request to the admin listener may take to arrive, in milliseconds. */

@@ -5,7 +5,8 @@
  *   sequence 0 1 2 …  ─▶ row = sequence mod rowsMax, oldest evicted first
  *   signature ─ seeded hash ─▶ bucket ─▶ row ─▶ next row of the bucket
  *   row ─▶ first copy ─▶ next copy; copies come from a free list and return to it on eviction
- *   packet id mod PACKETS ─▶ sequence; a packet so old that its place was taken is forgotten
+ *   packet id mod places ─▶ sequence; a packet so old that its place was taken is forgotten
+ *   account ─▶ its receipts, newest first (receipt-owners.ts)
  *
  * Memory is touched as it is first used. The seed keeps senders, who choose their signatures, from
  * filling one bucket.
@@ -14,95 +15,39 @@
  */
 
 import { randomInt } from "node:crypto";
-import { COPY_REASONS, type CopyReason } from "../core/errors.ts";
 import {
+  RECEIPT_CHANGES_MEAN,
   RECEIPT_COPIES_MAX,
   RECEIPT_COPIES_MEAN,
-  RECEIPT_OWNERS_MAX,
-  RECEIPT_PACKETS_MAX,
+  RECEIPT_PACKETS_MIN,
 } from "../core/limits.ts";
-import { createStringColumn } from "./string-column.ts";
+import { ReceiptChanges } from "./receipt-changes.ts";
+import {
+  bytesOf,
+  createCopies,
+  createPackets,
+  createRows,
+  IN_FLIGHT,
+  NONE,
+  STATE_ACCEPTED,
+} from "./receipt-columns.ts";
+import { NO_ERROR, ReceiptErrors } from "./receipt-errors.ts";
+import { ReceiptOwners } from "./receipt-owners.ts";
 
 const SIGNATURE_BYTES = 64;
-/** No row, no copy, no sequence. */
-export const NONE = -1;
 
-/** A copy's states. */
-export const SENT = 0;
-export const ACKED = 1;
-export const FAILED = 2;
-export const DROPPED = 3;
-
-/** Reasons by number less one; the number 0 stands for none. */
-// The keys of a literal are its own names.
-const REASONS = Object.keys(COPY_REASONS) as readonly CopyReason[];
-const REASON_NUMBERS: ReadonlyMap<CopyReason, number> = new Map(
-  REASONS.map((reason, index) => [reason, index + 1]),
-);
-
-/** The number under which a copy's reason is kept. */
-export function reasonNumber(reason: CopyReason | null): number {
-  return reason === null ? 0 : (REASON_NUMBERS.get(reason) ?? 0);
-}
-
-export function reasonOf(number: number): CopyReason | null {
-  return REASONS[number - 1] ?? null;
-}
-
-/** One row for each receipt. Strings of row r stand at r * RECEIPT_OWNERS_MAX and on. */
-function createRows(count: number) {
-  return {
-    receivedNs: new Float64Array(count),
-    /** The same moment by the wall clock, which may be set later. */
-    receivedUnixMs: new Float64Array(count),
-    decodedNs: new Float64Array(count),
-    tipLamports: new Float64Array(count),
-    priorityFeeLamports: new Float64Array(count),
-    version: new Int8Array(count),
-    /** Times this transaction was submitted, up to the column's maximum. */
-    submissions: new Uint16Array(count),
-    firstCopy: new Int32Array(count),
-    lastCopy: new Int32Array(count),
-    copyCount: new Uint8Array(count),
-    /** Copies that found no place. */
-    copiesLeftOut: new Uint16Array(count),
-    owners: createStringColumn(),
-  };
-}
-
-function createCopies(count: number) {
-  return {
-    next: new Int32Array(count),
-    packetId: new Float64Array(count),
-    slot: new Float64Array(count),
-    sentNs: new Float64Array(count),
-    endedNs: new Float64Array(count),
-    rttUs: new Float32Array(count),
-    state: new Uint8Array(count),
-    reason: new Uint8Array(count),
-    identity: createStringColumn(),
-    address: createStringColumn(),
-  };
-}
-
-function createPackets() {
-  return {
-    id: new Float64Array(RECEIPT_PACKETS_MAX).fill(NONE),
-    sequence: new Float64Array(RECEIPT_PACKETS_MAX),
-    receivedNs: new Float64Array(RECEIPT_PACKETS_MAX),
-    /** 1 once a copy of this packet was on the wire. */
-    sent: new Uint8Array(RECEIPT_PACKETS_MAX),
-  };
-}
-
-/** Room for a fixed number of receipts; each takes about 150 bytes, and 54 for each copy. */
+/** Room for a fixed number of receipts; `bytes` says what it takes. */
 export class ReceiptStore {
   readonly rows: ReturnType<typeof createRows>;
   readonly copies: ReturnType<typeof createCopies>;
-  readonly packets = createPackets();
+  readonly packets: ReturnType<typeof createPackets>;
+  readonly owners: ReceiptOwners;
+  readonly errors = new ReceiptErrors();
+  readonly changes: ReceiptChanges;
 
   readonly #rowsMax: number;
   readonly #copiesMax: number;
+  readonly #packetsMax: number;
   readonly #signatures: Uint8Array;
   readonly #buckets: Int32Array;
   readonly #bucketShift: number;
@@ -125,6 +70,17 @@ export class ReceiptStore {
     this.#chain = new Int32Array(rowsMax);
     this.rows = createRows(rowsMax);
     this.copies = createCopies(this.#copiesMax);
+    this.#packetsMax = Math.max(RECEIPT_PACKETS_MIN, rowsMax);
+    this.packets = createPackets(this.#packetsMax);
+    this.owners = new ReceiptOwners(rowsMax);
+    this.changes = new ReceiptChanges(rowsMax * RECEIPT_CHANGES_MEAN);
+  }
+
+  /** What all of it takes, in bytes, but for the texts of accounts and of the network's errors. */
+  get bytes(): number {
+    const own = this.#signatures.byteLength + this.#buckets.byteLength + this.#chain.byteLength;
+    const columns = bytesOf(this.rows) + bytesOf(this.copies) + bytesOf(this.packets);
+    return own + columns + this.owners.bytes + this.changes.bytes;
   }
 
   get count(): number {
@@ -169,9 +125,13 @@ export class ReceiptStore {
     rows.lastCopy[row] = NONE;
     rows.copyCount[row] = 0;
     rows.copiesLeftOut[row] = 0;
-    for (let owner = 0; owner < RECEIPT_OWNERS_MAX; owner += 1) {
-      rows.owners.set(row * RECEIPT_OWNERS_MAX + owner, "");
-    }
+    rows.copiesOpen[row] = 0;
+    rows.copyState[row] = STATE_ACCEPTED;
+    rows.landing[row] = IN_FLIGHT;
+    rows.landingNs[row] = 0;
+    rows.landingSlot[row] = NONE;
+    rows.endReason[row] = 0;
+    rows.error[row] = NO_ERROR;
     return row;
   }
 
@@ -190,6 +150,7 @@ export class ReceiptStore {
     this.#release(row);
     this.packets.id[place] = NONE;
     this.#next -= 1;
+    this.changes.takeBack(this.#next);
     return true;
   }
 
@@ -214,9 +175,9 @@ export class ReceiptStore {
   /** Remembers which receipt a packet's outcomes belong to. */
   bindPacket(packetId: number, receivedNs: number, row: number): void {
     const { packets } = this;
-    const place = packetId % RECEIPT_PACKETS_MAX;
+    const place = packetId % this.#packetsMax;
     packets.id[place] = packetId;
-    packets.sequence[place] = this.#sequenceOf(row);
+    packets.sequence[place] = this.sequenceOf(row);
     packets.receivedNs[place] = receivedNs;
     packets.sent[place] = 0;
   }
@@ -224,9 +185,31 @@ export class ReceiptStore {
   /** The packet's place in `packets`, or NONE when it is not known (any more). */
   placeOfPacket(packetId: number): number {
     const { packets } = this;
-    const place = packetId % RECEIPT_PACKETS_MAX;
+    const place = packetId % this.#packetsMax;
     if (packets.id[place] !== packetId) return NONE;
     return (packets.sequence[place] ?? NONE) < this.#oldest ? NONE : place;
+  }
+
+  /** The row's own number in the order of opening; the row must be live. */
+  sequenceOf(row: number): number {
+    const turn = this.#oldest - (this.#oldest % this.#rowsMax) + row;
+    return turn < this.#oldest ? turn + this.#rowsMax : turn;
+  }
+
+  /** The row of a sequence, or NONE when it was let go. */
+  rowOfSequence(sequence: number): number {
+    return sequence < this.#oldest || sequence >= this.#next ? NONE : sequence % this.#rowsMax;
+  }
+
+  /** The row's state as a number of STATES: its landing, else what its copies say. */
+  stateOf(row: number): number {
+    const landing = this.rows.landing[row] ?? IN_FLIGHT;
+    return landing === IN_FLIGHT ? (this.rows.copyState[row] ?? STATE_ACCEPTED) : landing;
+  }
+
+  /** The row's signature; the view holds as long as the row. */
+  signatureOf(row: number): Uint8Array {
+    return this.#signatures.subarray(row * SIGNATURE_BYTES, (row + 1) * SIGNATURE_BYTES);
   }
 
   /** The receipt of a packet's place. */
@@ -251,9 +234,11 @@ export class ReceiptStore {
     return true;
   }
 
-  /** Takes the row out of its bucket and gives its copies back. */
+  /** Takes the row out of its bucket and its owners' lists, and gives its copies back. */
   #release(row: number): void {
     this.#unlink(row);
+    this.owners.release(row);
+    this.errors.release(this.rows.error[row] ?? NO_ERROR);
     const first = this.rows.firstCopy[row] ?? NONE;
     if (first === NONE) return;
     this.copies.next[this.rows.lastCopy[row] ?? NONE] = this.#freeCopy;
@@ -281,11 +266,5 @@ export class ReceiptStore {
     if (this.#copiesTouched === this.#copiesMax) return NONE;
     this.#copiesTouched += 1;
     return this.#copiesTouched - 1;
-  }
-
-  /** The row's own number in the order of opening; the row must be live. */
-  #sequenceOf(row: number): number {
-    const turn = this.#oldest - (this.#oldest % this.#rowsMax) + row;
-    return turn < this.#oldest ? turn + this.#rowsMax : turn;
   }
 }

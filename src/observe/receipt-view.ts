@@ -2,34 +2,46 @@
  * A receipt as it is answered, made from the store's columns when somebody asks.
  *
  * The field names are part of the interface: snake case, times in microseconds from `received_at`,
- * null for what did not happen.
+ * null for what did not happen or is not known.
  */
 
-import type { CopyReason } from "../core/errors.ts";
+import { type CopyReason, END_REASONS, type EndReason } from "../core/errors.ts";
 import {
   ACKED,
   DROPPED,
+  endReasonOf,
   FAILED,
+  IN_FLIGHT,
   NONE,
-  type ReceiptStore,
+  type ReceiptState,
   reasonOf,
   SENT,
-} from "./receipt-store.ts";
+  STATE_DROPPED,
+  STATE_EXPIRED,
+  STATE_LANDED,
+  STATE_PROCESSED,
+  STATES,
+} from "./receipt-columns.ts";
+import { NO_ERROR } from "./receipt-errors.ts";
+import type { ReceiptStore } from "./receipt-store.ts";
 
 /** By the number under which the store keeps them. */
 const COPY_STATES = ["sent", "acked", "failed", "dropped"] as const;
 type CopyState = (typeof COPY_STATES)[number];
 
-/** A receipt as it is answered. Times ending in `_us` count microseconds from `received_at`. */
-export interface Receipt {
+/** What is told of a receipt wherever it is told of. */
+export interface ReceiptSummary {
   readonly signature: string;
   /**
    * accepted: no copy is on the wire yet. sent: at least one is. acknowledged: at least one leader
-   * has the whole transaction. failed: every copy ended without that.
+   * has the whole transaction. failed: all copies that were on the wire ended without that.
+   * processed: a block holds it that is not final yet. landed, expired, dropped: how it ended.
    */
-  readonly state: "accepted" | "sent" | "acknowledged" | "failed";
+  readonly state: ReceiptState;
   /** When this edge had the first submission's last byte, ISO 8601 with milliseconds. */
   readonly received_at: string;
+  /** The slot in progress then. */
+  readonly received_slot: number | null;
   /** How often it was submitted here, repetitions while it was in flight included. */
   readonly submissions: number;
   readonly version: "legacy" | 0 | 1;
@@ -40,11 +52,29 @@ export interface Receipt {
     readonly first_sent_us: number | null;
     readonly first_acked_us: number | null;
   };
+  readonly landing: Landing;
+}
+
+export interface Receipt extends ReceiptSummary {
+  /** The copies in the order of their first news, resends included. */
   readonly leaders: readonly LeaderCopy[];
   /** Copies that are not in `leaders` because the list is full. */
   readonly leaders_left_out: number;
-  /** Always "unknown": an acknowledgement says that a leader has it, not that it landed. */
-  readonly landing: "unknown";
+}
+
+/** Whether and where it landed, as far as this edge knows. */
+export interface Landing {
+  readonly state: "in_flight" | "processed" | "landed" | "expired" | "dropped";
+  /** The slot of the block that holds it. */
+  readonly slot: number | null;
+  /** That slot less the one that was in progress when it came. */
+  readonly slots: number | null;
+  /** The network's error where it landed and failed there. */
+  readonly error: unknown;
+  readonly reason: EndReason | null;
+  readonly sentence: string;
+  /** When this became known. */
+  readonly known_us: number | null;
 }
 
 export interface LeaderCopy {
@@ -57,53 +87,133 @@ export interface LeaderCopy {
   readonly acked_us: number | null;
   /** When it failed or was dropped. */
   readonly ended_us: number | null;
-  /** The connection's smoothed round trip at the last event, null when not known. */
+  /** The connection's smoothed round trip at the last event. */
   readonly rtt_us: number | null;
+  /** warm: the connection was ready when the copy came. cold: the copy waited for it. */
+  readonly connection: "warm" | "cold" | null;
+  /** For how long it had been ready; null where it was not. */
+  readonly connection_age_ms: number | null;
+  /** Which copy for this leader it is: 1 for the first one, 2 for the first resend. */
+  readonly attempt: number;
 }
 
-/** The receipt in `row`; `receivedUnixMs` is its first submission's time on the wall clock. */
-export function receiptOf(
-  store: ReceiptStore,
-  row: number,
-  signature: string,
-  receivedUnixMs: number,
-): Receipt {
+/** The receipt in `row`. */
+export function receiptOf(store: ReceiptStore, row: number, signature: string): Receipt {
+  const leaders = leadersOf(store, row);
+  return {
+    ...summaryOf(store, row, signature),
+    leaders,
+    leaders_left_out: store.rows.copiesLeftOut[row] ?? 0,
+  };
+}
+
+/** The receipt in `row` without its leaders. */
+export function summaryOf(store: ReceiptStore, row: number, signature: string): ReceiptSummary {
   const { rows } = store;
   const version = rows.version[row] ?? 0;
-  const leaders = leadersOf(store, row);
-  const firstOf = (times: readonly (number | null)[]): number | null => {
-    const known = times.filter((time) => time !== null);
-    return known.length === 0 ? null : Math.min(...known);
-  };
   return {
     signature,
-    state: stateOf(leaders),
-    received_at: new Date(receivedUnixMs).toISOString(),
+    state: stateName(store.stateOf(row)),
+    received_at: new Date(rows.receivedUnixMs[row] ?? 0).toISOString(),
+    received_slot: slotOf(rows.receivedSlot[row] ?? NONE),
     submissions: rows.submissions[row] ?? 0,
     version: version === -1 ? "legacy" : version === 0 ? 0 : 1,
     tip_lamports: rows.tipLamports[row] ?? 0,
     priority_fee_lamports: rows.priorityFeeLamports[row] ?? 0,
-    timings: {
-      decoded_us: microseconds((rows.decodedNs[row] ?? 0) - (rows.receivedNs[row] ?? 0)),
-      first_sent_us: firstOf(leaders.map((copy) => copy.sent_us)),
-      first_acked_us: firstOf(leaders.map((copy) => copy.acked_us)),
-    },
-    leaders,
-    leaders_left_out: rows.copiesLeftOut[row] ?? 0,
-    landing: "unknown",
+    timings: timingsOf(store, row),
+    landing: landingOf(store, row),
   };
+}
+
+export function stateName(state: number): ReceiptState {
+  return STATES[state] ?? "accepted";
+}
+
+function slotOf(slot: number): number | null {
+  return slot === NONE ? null : slot;
+}
+
+function timingsOf({ rows, copies }: ReceiptStore, row: number): Receipt["timings"] {
+  const receivedNs = rows.receivedNs[row] ?? 0;
+  let sentNs = Number.POSITIVE_INFINITY;
+  let ackedNs = Number.POSITIVE_INFINITY;
+  let copy = rows.firstCopy[row] ?? NONE;
+  for (; copy !== NONE; copy = copies.next[copy] ?? NONE) {
+    const state = copies.state[copy];
+    if (state !== DROPPED) sentNs = Math.min(sentNs, copies.sentNs[copy] ?? sentNs);
+    if (state === ACKED) ackedNs = Math.min(ackedNs, copies.endedNs[copy] ?? ackedNs);
+  }
+  const orNull = (ns: number): number | null =>
+    Number.isFinite(ns) ? microseconds(ns - receivedNs) : null;
+  return {
+    decoded_us: microseconds((rows.decodedNs[row] ?? 0) - receivedNs),
+    first_sent_us: orNull(sentNs),
+    first_acked_us: orNull(ackedNs),
+  };
+}
+
+function landingOf({ rows, errors }: ReceiptStore, row: number): Landing {
+  const kind = rows.landing[row] ?? IN_FLIGHT;
+  const slot = slotOf(rows.landingSlot[row] ?? NONE);
+  const receivedSlot = slotOf(rows.receivedSlot[row] ?? NONE);
+  const isLost = kind === STATE_EXPIRED || kind === STATE_DROPPED;
+  const reason = isLost ? endReasonOf(rows.endReason[row] ?? 0) : null;
+  const error = errors.at(rows.error[row] ?? NO_ERROR);
+  const knownNs = (rows.landingNs[row] ?? 0) - (rows.receivedNs[row] ?? 0);
+  return {
+    state: LANDINGS[kind] ?? "in_flight",
+    slot,
+    slots: slot === null || receivedSlot === null ? null : slot - receivedSlot,
+    error: error === null ? null : parsed(error),
+    reason,
+    sentence: reason === null ? sentenceOf(kind, error !== null) : END_REASONS[reason],
+    known_us: kind === IN_FLIGHT ? null : microseconds(knownNs),
+  };
+}
+
+/** By the numbers of the column `landing`. */
+const LANDINGS: readonly (Landing["state"] | undefined)[] = [
+  "in_flight",
+  undefined,
+  undefined,
+  undefined,
+  "processed",
+  "landed",
+  "expired",
+  "dropped",
+];
+
+function sentenceOf(kind: number, failed: boolean): string {
+  const how = failed ? ", where the network gave the error above" : "";
+  if (kind === STATE_PROCESSED) return `a block that is not final yet holds it${how}`;
+  if (kind === STATE_LANDED) return `a block holds it${how}`;
+  return "no block is known to hold it, and it is watched on";
+}
+
+/** The network's error as a value; text that is no JSON as it is. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Better than none: it is shown to people as well.
+    return text;
+  }
 }
 
 function leadersOf({ rows, copies }: ReceiptStore, row: number): readonly LeaderCopy[] {
   const receivedNs = rows.receivedNs[row] ?? 0;
   const leaders: LeaderCopy[] = [];
+  const attempts = new Map<string, number>();
   let copy = rows.firstCopy[row] ?? NONE;
   for (; copy !== NONE; copy = copies.next[copy] ?? NONE) {
     const state = copies.state[copy] ?? SENT;
+    const identity = copies.identity.at(copy);
+    const attempt = (attempts.get(identity) ?? 0) + 1;
+    attempts.set(identity, attempt);
     const endedUs = microseconds((copies.endedNs[copy] ?? 0) - receivedNs);
     const rttUs = copies.rttUs[copy] ?? 0;
     leaders.push({
-      identity: copies.identity.at(copy),
+      identity,
       address: copies.address.at(copy),
       slot: copies.slot[copy] ?? 0,
       state: COPY_STATES[state] ?? "sent",
@@ -112,15 +222,17 @@ function leadersOf({ rows, copies }: ReceiptStore, row: number): readonly Leader
       acked_us: state === ACKED ? endedUs : null,
       ended_us: state === FAILED || state === DROPPED ? endedUs : null,
       rtt_us: rttUs === 0 ? null : Math.round(rttUs),
+      ...connectionOf(copies.connectionAgeMs[copy] ?? Number.NaN),
+      attempt,
     });
   }
   return leaders;
 }
 
-function stateOf(leaders: readonly LeaderCopy[]): Receipt["state"] {
-  if (leaders.some((copy) => copy.state === "acked")) return "acknowledged";
-  if (leaders.some((copy) => copy.state === "sent")) return "sent";
-  return leaders.length === 0 ? "accepted" : "failed";
+function connectionOf(ageMs: number): Pick<LeaderCopy, "connection" | "connection_age_ms"> {
+  if (Number.isNaN(ageMs)) return { connection: null, connection_age_ms: null };
+  if (ageMs < 0) return { connection: "cold", connection_age_ms: null };
+  return { connection: "warm", connection_age_ms: Math.round(ageMs * 10) / 10 };
 }
 
 /** Microseconds with one decimal. */

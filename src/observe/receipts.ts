@@ -1,28 +1,44 @@
 /**
  * Receipts: what became of each accepted transaction, for the accounts that sent it.
  *
- * `open` at acceptance, `record` for each outcome, `find` when somebody asks. A receipt is kept for
- * a fixed time and while there is room; the oldest goes first. A transaction that is submitted
- * again joins its receipt, whose times go on counting from the first submission. Nothing here
- * says whether a transaction landed: a leader's acknowledgement is not an inclusion.
+ * `open` at acceptance, `record` for each outcome, `sighted`, `vanished` and `end` for what the
+ * network made of it; the reader's methods when somebody asks. A receipt is kept for a fixed time
+ * and while there is room; the oldest goes first. A transaction that is submitted again joins its
+ * receipt, whose times go on counting from the first submission.
  *
- * Hot path: `open` and `record` allocate nothing; the JSON is made in `find`.
+ * Hot path: `open` and `record` allocate nothing; the JSON is made by the reader.
  */
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
-import { decodeBase58 } from "../core/encoding.ts";
-import type { Accepted, Outcome, Packet } from "../core/flow.ts";
+import type { Accepted, End, Outcome, Packet, Sighting } from "../core/flow.ts";
 import { createHistogram, type Histogram } from "../core/histogram.ts";
-import { RECEIPT_OWNERS_MAX, RECEIPT_SWEEP_MAX } from "../core/limits.ts";
-import { ACKED, DROPPED, FAILED, NONE, ReceiptStore, reasonNumber, SENT } from "./receipt-store.ts";
-import { type Receipt, receiptOf } from "./receipt-view.ts";
+import { RECEIPT_SWEEP_MAX } from "../core/limits.ts";
+import {
+  ACKED,
+  DROPPED,
+  endReasonNumber,
+  FAILED,
+  IN_FLIGHT,
+  NONE,
+  reasonNumber,
+  SENT,
+  STATE_ACCEPTED,
+  STATE_DROPPED,
+  STATE_EXPIRED,
+  STATE_LANDED,
+  STATE_PROCESSED,
+} from "./receipt-columns.ts";
+import { createReceiptReader, type ReceiptReader } from "./receipt-reader.ts";
+import { noteCopy, setError, setLanding } from "./receipt-states.ts";
+import { ReceiptStore } from "./receipt-store.ts";
 
-const SIGNATURE_BYTES = 64;
 const SWEEP_PERIOD_MS = 1000;
 
 export interface ReceiptDeps {
   readonly clock: Clock;
+  /** The slot in progress, null while it is not known. */
+  readonly slot: () => number | null;
 }
 
 export interface ReceiptOptions {
@@ -30,7 +46,14 @@ export interface ReceiptOptions {
   readonly entriesMax: number;
 }
 
-export interface Receipts {
+/** The numbers of STATES under which ends are kept. */
+const END_STATES = {
+  landed: STATE_LANDED,
+  expired: STATE_EXPIRED,
+  dropped: STATE_DROPPED,
+} as const satisfies Record<End["kind"], number>;
+
+export interface Receipts extends ReceiptReader {
   readonly counters: {
     opened: number;
     joined: number;
@@ -48,7 +71,10 @@ export interface Receipts {
     /** A copy on the wire to its acknowledgement. */
     readonly ack: Histogram;
   };
-  /** Opens or joins the receipt of an accepted packet; call it before the packet is sent. */
+  /**
+   * Opens or joins the receipt of an accepted packet; call it before the packet is sent.
+   * `decodedNs` is now.
+   */
   open(packet: Packet, accepted: Accepted, decodedNs: number): void;
   /**
    * Adds a repetition, which is not sent again, to the receipt of the signature at `offset`; does
@@ -62,10 +88,16 @@ export interface Receipts {
   abandon(packetId: number): void;
   /** Takes one copy's news. */
   record(outcome: Outcome): void;
-  /** The receipt for an account that sent it, null for anybody else and when there is none. */
-  find(signature: string, account: string): Receipt | null;
+  /** A block holds the transaction, as far as is known yet. */
+  sighted(sighting: Sighting): void;
+  /** The block that held it was left by the cluster. */
+  vanished(packetId: number, atNs: number): void;
+  /** How the transaction ended. That it landed is taken back by nothing that comes later. */
+  end(end: End): void;
   /** Receipts kept now. */
   count(): number;
+  /** What they take at most, in bytes; fixed, but for the texts that they refer to. */
+  readonly bytes: number;
   /** Lets go of what is too old, a bounded number a call. */
   sweep(): void;
   start(): void;
@@ -90,15 +122,33 @@ class ReceiptBook implements Receipts {
     wire: createHistogram(),
     ack: createHistogram(),
   };
+  readonly find: ReceiptReader["find"];
+  readonly ticket: ReceiptReader["ticket"];
+  readonly reached: ReceiptReader["reached"];
+  readonly list: ReceiptReader["list"];
+  readonly readChanges: ReceiptReader["readChanges"];
+  readonly changes: ReceiptReader["changes"];
   readonly #clock: Clock;
+  readonly #slot: () => number | null;
   readonly #keepNs: number;
   readonly #store: ReceiptStore;
   #timer: Timer | null = null;
+  /** The packet that opened an ended receipt again, and that end, until its first copy is sent. */
+  #reopenedBy = NONE;
+  #reopenedEnd = IN_FLIGHT;
 
-  constructor({ clock }: ReceiptDeps, { keepMs, entriesMax }: ReceiptOptions) {
+  constructor({ clock, slot }: ReceiptDeps, { keepMs, entriesMax }: ReceiptOptions) {
     this.#clock = clock;
+    this.#slot = slot;
     this.#keepNs = keepMs * NS_PER_MS;
     this.#store = new ReceiptStore(entriesMax);
+    const reader = createReceiptReader(clock, this.#store, this.#keepNs);
+    this.find = reader.find;
+    this.ticket = reader.ticket;
+    this.reached = reader.reached;
+    this.list = reader.list;
+    this.readChanges = reader.readChanges;
+    this.changes = reader.changes;
   }
 
   open(packet: Packet, accepted: Accepted, decodedNs: number): void {
@@ -116,15 +166,18 @@ class ReceiptBook implements Receipts {
       if (store.isFull) this.#evictForRoom();
       row = store.open(packet.bytes, accepted.signatureOffset);
       rows.receivedNs[row] = packet.receivedNs;
-      const ageMs = (this.#clock.nowNs() - packet.receivedNs) / NS_PER_MS;
+      rows.receivedSlot[row] = this.#slot() ?? NONE;
+      const ageMs = (decodedNs - packet.receivedNs) / NS_PER_MS;
       rows.receivedUnixMs[row] = this.#clock.unixMs() - ageMs;
       rows.decodedNs[row] = decodedNs;
       rows.tipLamports[row] = accepted.tipLamports;
       rows.priorityFeeLamports[row] = accepted.priorityFeeLamports;
       rows.version[row] = accepted.version;
+      store.changes.add(store.sequenceOf(row), STATE_ACCEPTED);
       this.counters.opened += 1;
     } else {
       this.counters.joined += 1;
+      this.#reopen(row, packet.id);
     }
     addSubmission(store, row, packet.account);
     store.bindPacket(packet.id, packet.receivedNs, row);
@@ -140,6 +193,7 @@ class ReceiptBook implements Receipts {
 
   abandon(packetId: number): void {
     if (this.#store.takeBack(packetId)) this.counters.abandoned += 1;
+    else if (this.#reopenedBy === packetId) this.#closeAgain(packetId);
   }
 
   record(outcome: Outcome): void {
@@ -161,20 +215,43 @@ class ReceiptBook implements Receipts {
     } else {
       this.#endCopy(row, outcome);
     }
+    noteCopy(this.#store, row, outcome.kind);
   }
 
-  find(signature: string, account: string): Receipt | null {
-    const bytes = decodeBase58(signature, SIGNATURE_BYTES);
-    if (bytes === null || bytes.length !== SIGNATURE_BYTES) return null;
-    const row = this.#store.find(bytes, 0);
-    if (row === NONE || !hasOwner(this.#store, row, account)) return null;
-    const ageNs = this.#clock.nowNs() - (this.#store.rows.receivedNs[row] ?? 0);
-    if (ageNs > this.#keepNs) return null;
-    return receiptOf(this.#store, row, signature, this.#store.rows.receivedUnixMs[row] ?? 0);
+  sighted({ packetId, slot, slotDelta, error, atNs }: Sighting): void {
+    const row = this.#rowOf(packetId);
+    if (row === NONE || this.#store.stateOf(row) >= STATE_LANDED) return;
+    this.#learnSlot(row, slot, slotDelta);
+    setLanding(this.#store, row, STATE_PROCESSED, slot, atNs);
+    setError(this.#store, row, error);
+  }
+
+  vanished(packetId: number, atNs: number): void {
+    const row = this.#rowOf(packetId);
+    if (row === NONE || this.#store.rows.landing[row] !== STATE_PROCESSED) return;
+    setError(this.#store, row, null);
+    setLanding(this.#store, row, IN_FLIGHT, NONE, atNs);
+  }
+
+  end({ packetId, kind, slot, slotDelta, error, reason, atNs }: End): void {
+    const row = this.#rowOf(packetId);
+    if (row === NONE) {
+      this.counters.untracked += 1;
+      return;
+    }
+    if (this.#store.rows.landing[row] === STATE_LANDED) return;
+    this.#store.rows.endReason[row] = endReasonNumber(reason);
+    this.#learnSlot(row, slot, slotDelta);
+    setError(this.#store, row, error);
+    setLanding(this.#store, row, END_STATES[kind], kind === "landed" ? slot : NONE, atNs);
   }
 
   count(): number {
     return this.#store.count;
+  }
+
+  get bytes(): number {
+    return this.#store.bytes;
   }
 
   sweep(): void {
@@ -201,6 +278,7 @@ class ReceiptBook implements Receipts {
     copies.slot[copy] = outcome.slot;
     copies.identity.set(copy, outcome.identity);
     copies.address.set(copy, outcome.address);
+    copies.connectionAgeMs[copy] = outcome.connectionAgeMs;
     copies.sentNs[copy] = outcome.atNs;
     copies.endedNs[copy] = outcome.atNs;
     setState(store, copy, outcome, state);
@@ -218,6 +296,36 @@ class ReceiptBook implements Receipts {
     if (acked) this.durations.ack.record(outcome.atNs - (copies.sentNs[copy] ?? 0));
     copies.endedNs[copy] = outcome.atNs;
     setState(this.#store, copy, outcome, acked ? ACKED : FAILED);
+  }
+
+  /** A transaction that ended without landing and is accepted anew is in flight again. */
+  #reopen(row: number, packetId: number): void {
+    const { rows } = this.#store;
+    const landing = rows.landing[row] ?? IN_FLIGHT;
+    if (landing !== STATE_EXPIRED && landing !== STATE_DROPPED) return;
+    this.#reopenedBy = packetId;
+    this.#reopenedEnd = landing;
+    setLanding(this.#store, row, IN_FLIGHT, NONE, rows.landingNs[row] ?? 0);
+  }
+
+  /** No leader could be sent what was accepted anew, so it remains ended as it was. */
+  #closeAgain(packetId: number): void {
+    const row = this.#rowOf(packetId);
+    this.#reopenedBy = NONE;
+    if (row === NONE) return;
+    setLanding(this.#store, row, this.#reopenedEnd, NONE, this.#store.rows.landingNs[row] ?? 0);
+  }
+
+  /** Where the slot at receipt was not known here, the landing may tell it. */
+  #learnSlot(row: number, slot: number, slotDelta: number | null): void {
+    const { rows } = this.#store;
+    if (slotDelta === null || rows.receivedSlot[row] !== NONE) return;
+    rows.receivedSlot[row] = slot - slotDelta;
+  }
+
+  #rowOf(packetId: number): number {
+    const place = this.#store.placeOfPacket(packetId);
+    return place === NONE ? NONE : this.#store.rowOfPlace(place);
   }
 
   #evictForRoom(): void {
@@ -243,22 +351,7 @@ function setState(store: ReceiptStore, copy: number, outcome: Outcome, state: nu
 
 function addSubmission(store: ReceiptStore, row: number, account: string): void {
   store.rows.submissions[row] = Math.min((store.rows.submissions[row] ?? 0) + 1, 0xffff);
-  const start = row * RECEIPT_OWNERS_MAX;
-  for (let index = start; index < start + RECEIPT_OWNERS_MAX; index += 1) {
-    const owner = store.rows.owners.at(index);
-    if (owner === account) return;
-    if (owner !== "") continue;
-    store.rows.owners.set(index, account);
-    return;
-  }
-}
-
-function hasOwner(store: ReceiptStore, row: number, account: string): boolean {
-  const start = row * RECEIPT_OWNERS_MAX;
-  for (let index = start; index < start + RECEIPT_OWNERS_MAX; index += 1) {
-    if (account !== "" && store.rows.owners.at(index) === account) return true;
-  }
-  return false;
+  store.owners.add(row, account);
 }
 
 /** The oldest copy of that packet to that leader that has not ended. */

@@ -4,11 +4,14 @@
  */
 
 const PAGE_SIZE = 1024;
+const REFERENCE_BYTES = 8;
 
 export interface StringColumn {
   set(index: number, text: string): void;
   /** The text at `index`; empty where none was set. */
   at(index: number): string;
+  /** What its references take so far. */
+  readonly bytes: number;
 }
 
 export function createStringColumn(): StringColumn {
@@ -19,6 +22,9 @@ export function createStringColumn(): StringColumn {
       while (pages.length <= number) pages.push(new Array<string>(PAGE_SIZE).fill(""));
       const page = pages[number];
       if (page !== undefined) page[index % PAGE_SIZE] = text;
+    },
+    get bytes() {
+      return pages.length * PAGE_SIZE * REFERENCE_BYTES;
     },
     at: (index) => pages[Math.floor(index / PAGE_SIZE)]?.[index % PAGE_SIZE] ?? "",
   };

@@ -1,13 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { COPY_REASONS, type CopyReason } from "../../src/core/errors.ts";
 import {
   RECEIPT_COPIES_MAX,
   RECEIPT_COPIES_MEAN,
-  RECEIPT_OWNERS_MAX,
-  RECEIPT_PACKETS_MAX,
+  RECEIPT_PACKETS_MIN,
 } from "../../src/core/limits.ts";
-import { NONE, ReceiptStore, reasonNumber, reasonOf } from "../../src/observe/receipt-store.ts";
+import { NONE, STATE_LANDED } from "../../src/observe/receipt-columns.ts";
+import { ReceiptStore } from "../../src/observe/receipt-store.ts";
 
 /** 64 bytes that name transaction `number`; all share their first eight, and so one bucket. */
 function signature(number: number): Uint8Array {
@@ -32,17 +31,6 @@ function copiesOf(store: ReceiptStore, row: number): number[] {
   return found;
 }
 
-describe("a reason's number", () => {
-  it("stands for that reason alone, and 0 for none", () => {
-    // The keys of a literal are its own names.
-    const reasons = Object.keys(COPY_REASONS) as CopyReason[];
-    const numbers = reasons.map((reason) => reasonNumber(reason));
-    expect(numbers.map(reasonOf)).toEqual(reasons);
-    expect(numbers).not.toContain(0);
-    expect([reasonNumber(null), reasonOf(0), reasonOf(255)]).toEqual([0, null, null]);
-  });
-});
-
 describe("the store's rows", () => {
   it("are found by all 64 bytes, wherever these start", () => {
     const store = new ReceiptStore(8);
@@ -58,13 +46,15 @@ describe("the store's rows", () => {
   it("begin blank although another receipt had the place", () => {
     const store = new ReceiptStore(1);
     const row = open(store, 1);
-    store.rows.owners.set(row * RECEIPT_OWNERS_MAX + 1, "acme");
+    store.owners.add(row, "acme");
+    store.rows.error[row] = store.errors.take("{}");
+    store.rows.landing[row] = STATE_LANDED;
     store.rows.copiesLeftOut[row] = 5;
     store.addCopy(row);
     store.evict();
     expect(store.open(signature(2), 0)).toBe(row);
-    const { owners, submissions, copyCount, copiesLeftOut } = store.rows;
-    expect(owners.at(row * RECEIPT_OWNERS_MAX + 1)).toBe("");
+    const { submissions, copyCount, copiesLeftOut } = store.rows;
+    expect([store.owners.accounts, store.errors.size, store.stateOf(row)]).toEqual([0, 0, 0]);
     expect([submissions[row], copyCount[row], copiesLeftOut[row]]).toEqual([0, 0, 0]);
     expect(copiesOf(store, row)).toEqual([]);
   });
@@ -159,10 +149,10 @@ describe("a packet", () => {
   it("is forgotten when a later one takes its place", () => {
     const store = new ReceiptStore(3);
     const row = open(store, 1);
-    expect(store.placeOfPacket(1 + RECEIPT_PACKETS_MAX)).toBe(NONE);
-    store.bindPacket(1 + RECEIPT_PACKETS_MAX, 0, row);
+    expect(store.placeOfPacket(1 + RECEIPT_PACKETS_MIN)).toBe(NONE);
+    store.bindPacket(1 + RECEIPT_PACKETS_MIN, 0, row);
     expect(store.placeOfPacket(1)).toBe(NONE);
-    expect(store.rowOfPlace(store.placeOfPacket(1 + RECEIPT_PACKETS_MAX))).toBe(row);
+    expect(store.rowOfPlace(store.placeOfPacket(1 + RECEIPT_PACKETS_MIN))).toBe(row);
   });
 
   it("takes back its receipt only while that is the newest and its alone", () => {
@@ -177,5 +167,36 @@ describe("a packet", () => {
     expect([store.count, store.find(signature(2), 0)]).toEqual([1, NONE]);
     expect(open(store, 3)).toBe(row);
     expect(store.placeOfPacket(2)).toBe(NONE);
+  });
+});
+
+describe("the store's memory", () => {
+  it("is what the README says of a receipt, and does not grow with what it is given", () => {
+    const rowsMax = 200_000;
+    const store = new ReceiptStore(rowsMax);
+    const emptyBytes = store.bytes;
+    expect(emptyBytes / rowsMax).toBeLessThan(475);
+    for (let number = 0; number < rowsMax; number += 1) {
+      const bytes = new Uint8Array(64);
+      new DataView(bytes.buffer).setUint32(0, Math.imul(number, 0x9e3779b1));
+      new DataView(bytes.buffer).setUint32(4, number);
+      const row = store.open(bytes, 0);
+      store.owners.add(row, `account ${number % 1000}`);
+      for (let copies = 0; copies < RECEIPT_COPIES_MEAN; copies += 1) {
+        const copy = store.addCopy(row);
+        store.copies.identity.set(copy, "LeaderA");
+        store.copies.address.set(copy, "127.0.0.1:8009");
+      }
+    }
+    const fullBytes = store.bytes;
+    expect(fullBytes / rowsMax).toBeLessThan(540);
+    for (let number = 0; number < 1_000; number += 1) {
+      store.evict();
+      const bytes = new Uint8Array(64).fill(number & 0xff);
+      new DataView(bytes.buffer).setUint32(4, number);
+      const row = store.open(bytes, 0);
+      store.copies.identity.set(store.addCopy(row), "LeaderB");
+    }
+    expect(store.bytes).toBe(fullBytes);
   });
 });

@@ -1,13 +1,21 @@
 import { describe, expect, it } from "vitest";
-import type { CopyReason } from "../../src/core/errors.ts";
+import { type CopyReason, END_REASONS, type EndReason } from "../../src/core/errors.ts";
 import {
   ACKED,
   DROPPED,
+  endReasonNumber,
   FAILED,
-  ReceiptStore,
+  IN_FLIGHT,
+  NONE,
   reasonNumber,
   SENT,
-} from "../../src/observe/receipt-store.ts";
+  STATE_DROPPED,
+  STATE_EXPIRED,
+  STATE_LANDED,
+  STATE_PROCESSED,
+} from "../../src/observe/receipt-columns.ts";
+import { noteCopy } from "../../src/observe/receipt-states.ts";
+import { ReceiptStore } from "../../src/observe/receipt-store.ts";
 import { type Receipt, receiptOf } from "../../src/observe/receipt-view.ts";
 
 const RECEIVED_NS = 5_000_000_000;
@@ -18,28 +26,43 @@ interface CopySpec {
   readonly sentUs?: number;
   readonly endedUs?: number;
   readonly rttUs?: number;
+  readonly ageMs?: number;
+  readonly identity?: string;
 }
 
 interface RowSpec {
   readonly version?: -1 | 0 | 1;
   readonly leftOut?: number;
+  readonly landing?: number;
+  readonly reason?: EndReason;
+  readonly error?: string;
+  readonly slot?: number;
 }
 
 /** The view of one receipt with these copies, at a fixed wall time. */
-function viewOf(copies: readonly CopySpec[], { version = 0, leftOut = 0 }: RowSpec = {}): Receipt {
+function viewOf(copies: readonly CopySpec[], spec: RowSpec = {}): Receipt {
+  const { version = 0, leftOut = 0, landing = IN_FLIGHT, reason: end = null, slot = NONE } = spec;
   const store = new ReceiptStore(4);
   const row = store.open(new Uint8Array(64).fill(9), 0);
   const { rows } = store;
   rows.receivedNs[row] = RECEIVED_NS;
+  rows.receivedUnixMs[row] = 1_790_000_000_123.4;
+  rows.receivedSlot[row] = 390;
+  rows.landing[row] = landing;
+  rows.landingSlot[row] = slot;
+  rows.landingNs[row] = RECEIVED_NS + 400_000_050;
+  rows.endReason[row] = endReasonNumber(end);
+  rows.error[row] = store.errors.take(spec.error ?? null);
   rows.decodedNs[row] = RECEIVED_NS + 12_340;
   rows.tipLamports[row] = 1_000_000;
   rows.priorityFeeLamports[row] = 2 ** 40;
   rows.version[row] = version;
   rows.submissions[row] = 3;
   rows.copiesLeftOut[row] = leftOut;
-  for (const { state, reason = null, sentUs = 0, endedUs = 0, rttUs = 0 } of copies) {
+  for (const { state, reason = null, sentUs = 0, endedUs = 0, rttUs = 0, ...more } of copies) {
     const copy = store.addCopy(row);
-    store.copies.identity.set(copy, `leader ${copy}`);
+    store.copies.identity.set(copy, more.identity ?? `leader ${copy}`);
+    store.copies.connectionAgeMs[copy] = more.ageMs ?? Number.NaN;
     store.copies.address.set(copy, "10.0.0.1:8009");
     store.copies.slot[copy] = 400 + copy;
     store.copies.state[copy] = state;
@@ -47,8 +70,14 @@ function viewOf(copies: readonly CopySpec[], { version = 0, leftOut = 0 }: RowSp
     store.copies.sentNs[copy] = RECEIVED_NS + sentUs * 1000;
     store.copies.endedNs[copy] = RECEIVED_NS + endedUs * 1000;
     store.copies.rttUs[copy] = rttUs;
+    if (state !== DROPPED) noteCopy(store, row, "sent");
+    if (state === DROPPED) noteCopy(store, row, "dropped");
   }
-  return receiptOf(store, row, "Sig", 1_790_000_000_123.4);
+  for (const { state } of copies) {
+    if (state === ACKED) noteCopy(store, row, "acked");
+    if (state === FAILED) noteCopy(store, row, "failed");
+  }
+  return receiptOf(store, row, "Sig");
 }
 
 describe("a receipt's view", () => {
@@ -64,7 +93,16 @@ describe("a receipt's view", () => {
       timings: { decoded_us: 12.3, first_sent_us: null, first_acked_us: null },
       leaders: [],
       leaders_left_out: 2,
-      landing: "unknown",
+      received_slot: 390,
+      landing: {
+        state: "in_flight",
+        slot: null,
+        slots: null,
+        error: null,
+        reason: null,
+        sentence: "no block is known to hold it, and it is watched on",
+        known_us: null,
+      },
     });
   });
 
@@ -83,6 +121,7 @@ describe("a receipt's view", () => {
     ["acknowledged", [FAILED, ACKED, SENT]],
     ["failed", [FAILED]],
     ["failed", [DROPPED, FAILED]],
+    ["accepted", [DROPPED]],
   ] as const)("is %s with copies in the states %j", (state, states) => {
     expect(viewOf(states.map((each) => ({ state: each }))).state).toBe(state);
   });
@@ -114,5 +153,61 @@ describe("a receipt's view", () => {
       { identity: "leader 0", address: "10.0.0.1:8009", reason: null, rtt_us: null },
       { identity: "leader 1", address: "10.0.0.1:8009", reason: "queue_full" },
     ]);
+  });
+
+  it("tells how warm the connection was, and which try for a leader a copy is", () => {
+    const { leaders } = viewOf([
+      { state: SENT, ageMs: 4_200.26, identity: "A" },
+      { state: SENT, ageMs: -3, identity: "B" },
+      { state: DROPPED, identity: "A" },
+      { state: SENT, ageMs: 0, identity: "A" },
+    ]);
+    expect(leaders).toMatchObject([
+      { identity: "A", connection: "warm", connection_age_ms: 4_200.3, attempt: 1 },
+      { identity: "B", connection: "cold", connection_age_ms: null, attempt: 1 },
+      { identity: "A", connection: null, connection_age_ms: null, attempt: 2 },
+      { identity: "A", connection: "warm", connection_age_ms: 0, attempt: 3 },
+    ]);
+  });
+});
+
+describe("the landing in a view", () => {
+  it("has its slot, the slots since receipt, and when it was known", () => {
+    const { state, landing } = viewOf([{ state: ACKED }], { landing: STATE_LANDED, slot: 392 });
+    expect(state).toBe("landed");
+    expect(landing).toEqual({
+      state: "landed",
+      slot: 392,
+      slots: 2,
+      error: null,
+      reason: null,
+      sentence: "a block holds it",
+      known_us: 400_000.1,
+    });
+  });
+
+  it("has the network's error as a value, also where that is no JSON", () => {
+    const failed = { landing: STATE_LANDED, slot: 391 };
+    const error = '{"InstructionError":[2,{"Custom":6001}]}';
+    expect(viewOf([], { ...failed, error }).landing).toMatchObject({
+      error: { InstructionError: [2, { Custom: 6001 }] },
+      sentence: "a block holds it, where the network gave the error above",
+    });
+    expect(viewOf([], { ...failed, error: "odd" }).landing.error).toBe("odd");
+  });
+
+  it.each([
+    [STATE_EXPIRED, "expired", "blockhash_expired"],
+    [STATE_DROPPED, "dropped", "never_sent"],
+  ] as const)("has the reason and its sentence where it is %i", (landing, state, reason) => {
+    const view = viewOf([{ state: SENT }], { landing, reason });
+    expect(view.state).toBe(state);
+    expect(view.landing).toMatchObject({ state, slot: null, slots: null, reason });
+    expect(view.landing.sentence).toBe(END_REASONS[reason]);
+  });
+
+  it("is processed until it is final", () => {
+    const view = viewOf([{ state: SENT }], { landing: STATE_PROCESSED, slot: 390 });
+    expect(view).toMatchObject({ state: "processed", landing: { state: "processed", slots: 0 } });
   });
 });

@@ -5,7 +5,7 @@ import type { Accepted, Outcome, Packet } from "../../src/core/flow.ts";
 import {
   RECEIPT_COPIES_MAX,
   RECEIPT_OWNERS_MAX,
-  RECEIPT_PACKETS_MAX,
+  RECEIPT_PACKETS_MIN,
 } from "../../src/core/limits.ts";
 import { createReceipts } from "../../src/observe/receipts.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -34,10 +34,10 @@ function transaction(number: number): { bytes: Uint8Array; signature: string } {
   return { bytes, signature: encodeSignature(bytes, 1) };
 }
 
-function setup({ entriesMax = 8, keepMs = 1000 } = {}) {
+function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = {}) {
   const clock = createFakeClock();
   const startNs = clock.nowNs();
-  const receipts = createReceipts({ clock }, { keepMs, entriesMax });
+  const receipts = createReceipts({ clock, slot: () => slot }, { keepMs, entriesMax });
   let id = 0;
   /** Submits transaction `number` now, decoded 30 us later; answers the packet's id. */
   const submit = (number: number, account = "acme"): number => {
@@ -74,7 +74,7 @@ describe("a receipt", () => {
     expect(find(1)).toEqual({
       signature: transaction(1).signature,
       state: "accepted",
-      received_at: new Date(clock.unixMs()).toISOString(),
+      received_at: new Date(clock.unixMs() - 0.03).toISOString(),
       submissions: 1,
       version: 0,
       tip_lamports: 1_000_000,
@@ -82,7 +82,16 @@ describe("a receipt", () => {
       timings: { decoded_us: 30, first_sent_us: null, first_acked_us: null },
       leaders: [],
       leaders_left_out: 0,
-      landing: "unknown",
+      received_slot: 390,
+      landing: {
+        state: "in_flight",
+        slot: null,
+        slots: null,
+        error: null,
+        reason: null,
+        sentence: "no block is known to hold it, and it is watched on",
+        known_us: null,
+      },
     });
     outcome(id, "sent", { atNs: startNs + 80 * US, rttUs: 900 });
     expect(find(1)).toMatchObject({ state: "sent", timings: { first_sent_us: 80 } });
@@ -101,6 +110,9 @@ describe("a receipt", () => {
           acked_us: 1_080.5,
           ended_us: null,
           rtt_us: 1_000,
+          connection: null,
+          connection_age_ms: null,
+          attempt: 1,
         },
       ],
     });
@@ -288,7 +300,7 @@ describe("the receipts that are kept", () => {
     submit(50);
     expect(find(50)).toMatchObject({
       submissions: 1,
-      received_at: new Date(clock.unixMs()).toISOString(),
+      received_at: new Date(clock.unixMs() - 0.03).toISOString(),
     });
     expect(find(49)).toBeNull();
   });
@@ -320,7 +332,7 @@ describe("the receipts that are kept", () => {
     const kept = submit(2);
     outcome(gone, "sent");
     outcome(kept, "acked");
-    outcome(kept + RECEIPT_PACKETS_MAX, "sent");
+    outcome(kept + RECEIPT_PACKETS_MIN, "sent");
     expect(receipts.counters.untracked).toBe(5);
   });
 

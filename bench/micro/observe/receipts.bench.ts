@@ -27,7 +27,10 @@ const ACCEPTED: Accepted = {
 };
 
 export async function build(): Promise<Bench> {
-  const receipts = createReceipts({ clock: systemClock }, { keepMs: 900_000, entriesMax: ENTRIES });
+  const receipts = createReceipts(
+    { clock: systemClock, slot: () => 400 },
+    { keepMs: 900_000, entriesMax: ENTRIES },
+  );
   const bytes = new Uint8Array(215);
   const view = new DataView(bytes.buffer);
   let id = 0;

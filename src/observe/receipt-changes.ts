@@ -1,0 +1,61 @@
+/**
+ * The changes of state of all receipts, numbered from 1, in a ring: what a stream of receipts is
+ * made from, and what it can go back to. A change is written over once as many others came as the
+ * ring has places; who reads more slowly than that sees that it missed some.
+ *
+ * Hot path: `add` is two writes.
+ */
+
+/** The state of a change that was taken back. */
+const TAKEN_BACK = 0xff;
+
+export class ReceiptChanges {
+  /** The number that the next change gets. */
+  next = 1;
+  readonly #capacity: number;
+  readonly #sequences: Float64Array;
+  readonly #states: Uint8Array;
+
+  /** @param capacity changes that are kept */
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+    this.#sequences = new Float64Array(capacity);
+    this.#states = new Uint8Array(capacity);
+  }
+
+  get bytes(): number {
+    return this.#sequences.byteLength + this.#states.byteLength;
+  }
+
+  /** The number of the oldest change that is kept. */
+  get first(): number {
+    return Math.max(1, this.next - this.#capacity);
+  }
+
+  add(sequence: number, state: number): void {
+    const place = this.next % this.#capacity;
+    this.#sequences[place] = sequence;
+    this.#states[place] = state;
+    this.next += 1;
+  }
+
+  /** Takes back what the receipt of that sequence added last; only changes of its own follow. */
+  takeBack(sequence: number): void {
+    for (let number = this.next - 1; number >= this.first; number -= 1) {
+      const place = number % this.#capacity;
+      if (this.#sequences[place] !== sequence) return;
+      this.#states[place] = TAKEN_BACK;
+    }
+  }
+
+  /** The receipt that change `number` is of. */
+  sequenceOf(number: number): number {
+    return this.#sequences[number % this.#capacity] ?? 0;
+  }
+
+  /** The state that it changed to; null when that was taken back. */
+  stateOf(number: number): number | null {
+    const state = this.#states[number % this.#capacity] ?? TAKEN_BACK;
+    return state === TAKEN_BACK ? null : state;
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * What a receipt is made of: columns of numbers in typed arrays, one place for each receipt, each
+ * copy and each packet, and the numbers under which states and reasons stand in them.
+ */
+
+import { COPY_REASONS, type CopyReason, END_REASONS, type EndReason } from "../core/errors.ts";
+import { createStringColumn } from "./string-column.ts";
+
+/** No row, no copy, no sequence, no slot. */
+export const NONE = -1;
+
+/** A copy's states. */
+export const SENT = 0;
+export const ACKED = 1;
+export const FAILED = 2;
+export const DROPPED = 3;
+
+/**
+ * A receipt's states by their number. The first four are what its copies say and stand in
+ * `copyState`; of the rest, all that `landing` can be but `IN_FLIGHT` hides them.
+ */
+export const STATES = [
+  "accepted",
+  "sent",
+  "acknowledged",
+  "failed",
+  "processed",
+  "landed",
+  "expired",
+  "dropped",
+] as const;
+export type ReceiptState = (typeof STATES)[number];
+export const STATE_ACCEPTED = 0;
+export const STATE_SENT = 1;
+export const STATE_ACKNOWLEDGED = 2;
+export const STATE_FAILED = 3;
+export const STATE_PROCESSED = 4;
+export const STATE_LANDED = 5;
+export const STATE_EXPIRED = 6;
+export const STATE_DROPPED = 7;
+/** In `landing`: nothing is known. */
+export const IN_FLIGHT = 0;
+
+// The keys of a literal are its own names.
+const COPY_NAMES = Object.keys(COPY_REASONS) as readonly CopyReason[];
+const END_NAMES = Object.keys(END_REASONS) as readonly EndReason[];
+const COPY_NUMBERS = numbersOf(COPY_NAMES);
+const END_NUMBERS = numbersOf(END_NAMES);
+
+/** Reasons by number less one; the number 0 stands for none. */
+function numbersOf<Name>(names: readonly Name[]): ReadonlyMap<Name, number> {
+  return new Map(names.map((name, index) => [name, index + 1]));
+}
+
+/** The number under which a copy's reason is kept. */
+export function reasonNumber(reason: CopyReason | null): number {
+  return reason === null ? 0 : (COPY_NUMBERS.get(reason) ?? 0);
+}
+
+export function reasonOf(number: number): CopyReason | null {
+  return COPY_NAMES[number - 1] ?? null;
+}
+
+/** The number under which the reason of an end is kept. */
+export function endReasonNumber(reason: EndReason | null): number {
+  return reason === null ? 0 : (END_NUMBERS.get(reason) ?? 0);
+}
+
+export function endReasonOf(number: number): EndReason | null {
+  return END_NAMES[number - 1] ?? null;
+}
+
+/** One row for each receipt. */
+export function createRows(count: number) {
+  return {
+    receivedNs: new Float64Array(count),
+    /** The same moment by the wall clock, which may be set later. */
+    receivedUnixMs: new Float64Array(count),
+    /** The slot in progress then, or NONE. */
+    receivedSlot: new Float64Array(count),
+    decodedNs: new Float64Array(count),
+    tipLamports: new Float64Array(count),
+    priorityFeeLamports: new Float64Array(count),
+    version: new Int8Array(count),
+    /** Times this transaction was submitted, up to the column's maximum. */
+    submissions: new Uint16Array(count),
+    firstCopy: new Int32Array(count),
+    lastCopy: new Int32Array(count),
+    copyCount: new Uint8Array(count),
+    /** Copies that found no place. */
+    copiesLeftOut: new Uint16Array(count),
+    /** Copies on the wire that await their end. */
+    copiesOpen: new Uint16Array(count),
+    /** One of the first four of STATES. */
+    copyState: new Uint8Array(count),
+    /** IN_FLIGHT, or one of the last four of STATES. */
+    landing: new Uint8Array(count),
+    /** When the landing became known, and the slot of its block. */
+    landingNs: new Float64Array(count),
+    landingSlot: new Float64Array(count),
+    endReason: new Uint8Array(count),
+    /** The network's error, as a number of the store's `errors`. */
+    error: new Uint16Array(count),
+  };
+}
+
+export function createCopies(count: number) {
+  return {
+    next: new Int32Array(count),
+    packetId: new Float64Array(count),
+    slot: new Float64Array(count),
+    sentNs: new Float64Array(count),
+    endedNs: new Float64Array(count),
+    rttUs: new Float32Array(count),
+    connectionAgeMs: new Float32Array(count),
+    state: new Uint8Array(count),
+    reason: new Uint8Array(count),
+    identity: createStringColumn(),
+    address: createStringColumn(),
+  };
+}
+
+export function createPackets(count: number) {
+  return {
+    id: new Float64Array(count).fill(NONE),
+    sequence: new Float64Array(count),
+    receivedNs: new Float64Array(count),
+    /** 1 once a copy of this packet was on the wire. */
+    sent: new Uint8Array(count),
+  };
+}
+
+/** What a group of columns takes, in bytes; those of strings as far as they have grown. */
+export function bytesOf(columns: Readonly<Record<string, ArrayBufferView | { bytes: number }>>) {
+  let sum = 0;
+  for (const column of Object.values(columns)) {
+    sum += "byteLength" in column ? column.byteLength : column.bytes;
+  }
+  return sum;
+}

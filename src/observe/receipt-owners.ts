@@ -1,0 +1,128 @@
+/**
+ * Which accounts may see a receipt, and each account's receipts in the order in which it sent them.
+ *
+ *   account ─▶ number ─▶ newest node ─▶ older node ─▶ …      node = row × OWNERS + place
+ *
+ * A receipt has a few places for owners; an account is a link of its own list in each. The first
+ * accounts that sent a transaction take the places, later ones see nothing of it. An account with
+ * no receipt left is forgotten.
+ *
+ * Hot path: `add` and `release` run once for each transaction.
+ */
+
+import { RECEIPT_OWNERS_MAX } from "../core/limits.ts";
+import { NONE } from "./receipt-columns.ts";
+
+/** The number of no account. */
+export const NOBODY = 0;
+
+export class ReceiptOwners {
+  readonly #numbers = new Map<string, number>();
+  /** By the account's number. */
+  readonly #names: string[] = [""];
+  readonly #newest: number[] = [NONE];
+  readonly #free: number[] = [];
+  /** The account's number of each node, NOBODY where the place is free. */
+  readonly #account: Uint32Array;
+  readonly #newer: Int32Array;
+  readonly #older: Int32Array;
+
+  constructor(rowsMax: number) {
+    this.#account = new Uint32Array(rowsMax * RECEIPT_OWNERS_MAX);
+    this.#newer = new Int32Array(rowsMax * RECEIPT_OWNERS_MAX);
+    this.#older = new Int32Array(rowsMax * RECEIPT_OWNERS_MAX);
+  }
+
+  get bytes(): number {
+    return this.#account.byteLength + this.#newer.byteLength + this.#older.byteLength;
+  }
+
+  /** Accounts that have a receipt. */
+  get accounts(): number {
+    return this.#numbers.size;
+  }
+
+  /** The account's number, or NOBODY when it has no receipt. It holds while it has one. */
+  numberOf(account: string): number {
+    return this.#numbers.get(account) ?? NOBODY;
+  }
+
+  /** Lets an account see a row, where a place is left. */
+  add(row: number, account: string): void {
+    const number = this.#numbers.get(account) ?? NOBODY;
+    const first = row * RECEIPT_OWNERS_MAX;
+    for (let node = first; node < first + RECEIPT_OWNERS_MAX; node += 1) {
+      const owner = this.#account[node];
+      if (owner === NOBODY) {
+        this.#link(node, number === NOBODY ? this.#enter(account) : number);
+        return;
+      }
+      if (owner === number) return;
+    }
+  }
+
+  /** The node of an account in a row, or NONE. */
+  nodeOf(row: number, number: number): number {
+    if (number === NOBODY) return NONE;
+    const first = row * RECEIPT_OWNERS_MAX;
+    for (let node = first; node < first + RECEIPT_OWNERS_MAX; node += 1) {
+      if (this.#account[node] === number) return node;
+    }
+    return NONE;
+  }
+
+  /** The newest node of an account, or NONE. */
+  newest(number: number): number {
+    return this.#newest[number] ?? NONE;
+  }
+
+  /** The next older node of the same account, or NONE. */
+  older(node: number): number {
+    return this.#older[node] ?? NONE;
+  }
+
+  rowOf(node: number): number {
+    return Math.floor(node / RECEIPT_OWNERS_MAX);
+  }
+
+  /** Frees all places of a row. */
+  release(row: number): void {
+    const first = row * RECEIPT_OWNERS_MAX;
+    for (let node = first; node < first + RECEIPT_OWNERS_MAX; node += 1) {
+      const owner = this.#account[node] ?? NOBODY;
+      // Places are taken from the first on.
+      if (owner === NOBODY) return;
+      this.#unlink(node, owner);
+    }
+  }
+
+  #enter(account: string): number {
+    const number = this.#free.pop() ?? this.#names.length;
+    this.#names[number] = account;
+    this.#newest[number] = NONE;
+    this.#numbers.set(account, number);
+    return number;
+  }
+
+  #link(node: number, number: number): void {
+    const next = this.#newest[number] ?? NONE;
+    this.#account[node] = number;
+    this.#newer[node] = NONE;
+    this.#older[node] = next;
+    if (next !== NONE) this.#newer[next] = node;
+    this.#newest[number] = node;
+  }
+
+  #unlink(node: number, number: number): void {
+    const newer = this.#newer[node] ?? NONE;
+    const older = this.#older[node] ?? NONE;
+    this.#account[node] = NOBODY;
+    if (older !== NONE) this.#newer[older] = newer;
+    if (newer !== NONE) this.#older[newer] = older;
+    else this.#newest[number] = older;
+    if (newer !== NONE || older !== NONE) return;
+    this.#numbers.delete(this.#names[number] ?? "");
+    this.#names[number] = "";
+    this.#free.push(number);
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * What accounts are shown of the receipts: one, a list, and the changes since a moment.
+ *
+ * Each answer is made when it is asked for, in a bounded number of steps, and holds nothing that
+ * another account sent. A ticket stands for one receipt and is cheap to look at again and again.
+ */
+
+import type { Clock } from "../core/clock.ts";
+import { decodeBase58, encodeSignature } from "../core/encoding.ts";
+import { RECEIPT_LIST_STEPS_MAX } from "../core/limits.ts";
+import {
+  NONE,
+  type ReceiptState,
+  STATE_LANDED,
+  STATE_PROCESSED,
+  STATES,
+} from "./receipt-columns.ts";
+import { NOBODY } from "./receipt-owners.ts";
+import type { ReceiptStore } from "./receipt-store.ts";
+import {
+  type Receipt,
+  type ReceiptSummary,
+  receiptOf,
+  stateName,
+  summaryOf,
+} from "./receipt-view.ts";
+
+const SIGNATURE_BYTES = 64;
+
+/** What a list shows. */
+export interface ListQuery {
+  /** Only those in one of these states; null for all. */
+  readonly states: readonly ReceiptState[] | null;
+  readonly limit: number;
+  /** Only those older than this one, a signature; null for all. */
+  readonly before: string | null;
+}
+
+export interface ReceiptList {
+  /** Newest first, by when the account sent them first. */
+  readonly transactions: readonly ReceiptSummary[];
+  /** What to give as `before` to go on; null at the end. */
+  readonly next: string | null;
+}
+
+/** Takes one change; false ends the reading behind it. */
+export type TakeChange = (number: number, receipt: Receipt) => boolean;
+
+export interface ReceiptReader {
+  /** The receipt for an account that sent it, null for anybody else and when there is none. */
+  find(signature: string, account: string): Receipt | null;
+  /** The ticket of a receipt that `find` would show, else null. */
+  ticket(signature: string, account: string): number | null;
+  /** Whether what the ticket stands for has come that far, has ended, or is gone. */
+  reached(ticket: number, goal: "processed" | "landed"): boolean;
+  list(account: string, query: ListQuery): ReceiptList;
+  /** The numbers of the oldest change that is kept, and of the next one that comes. */
+  readonly changes: { readonly first: number; readonly next: number };
+  /**
+   * Tells `take` of this account's changes to one of `states` from number `from` on, looking at
+   * `stepsMax` changes at most. Answers the number to go on from.
+   */
+  readChanges(
+    account: string,
+    from: number,
+    limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number },
+    take: TakeChange,
+  ): number;
+}
+
+export function createReceiptReader(
+  clock: Clock,
+  store: ReceiptStore,
+  keepNs: number,
+): ReceiptReader {
+  const isKept = (row: number): boolean =>
+    clock.nowNs() - (store.rows.receivedNs[row] ?? 0) <= keepNs;
+
+  /** The node by which this account sees that receipt, or NONE. */
+  function nodeOf(signature: string, account: string): number {
+    const bytes = decodeBase58(signature, SIGNATURE_BYTES);
+    if (bytes === null || bytes.length !== SIGNATURE_BYTES) return NONE;
+    const row = store.find(bytes, 0);
+    if (row === NONE || !isKept(row)) return NONE;
+    return store.owners.nodeOf(row, store.owners.numberOf(account));
+  }
+
+  function list(account: string, { states, limit, before }: ListQuery): ReceiptList {
+    const { owners } = store;
+    const wanted = maskOf(states);
+    const from = before === null ? NONE : nodeOf(before, account);
+    let node = owners.newest(owners.numberOf(account));
+    if (before !== null) node = from === NONE ? NONE : owners.older(from);
+    const transactions: ReceiptSummary[] = [];
+    let last = NONE;
+    for (let steps = 0; node !== NONE && steps < RECEIPT_LIST_STEPS_MAX; steps += 1) {
+      if (transactions.length === limit) break;
+      last = owners.rowOf(node);
+      node = owners.older(node);
+      if ((wanted & (1 << store.stateOf(last))) === 0 || !isKept(last)) continue;
+      transactions.push(summaryOf(store, last, encodeSignature(store.signatureOf(last))));
+    }
+    const isEnd = node === NONE || last === NONE;
+    return { transactions, next: isEnd ? null : encodeSignature(store.signatureOf(last)) };
+  }
+
+  /** The receipt that a change is of, with the state that it changed to. */
+  function changed(row: number, state: number): Receipt {
+    const receipt = receiptOf(store, row, encodeSignature(store.signatureOf(row)));
+    return { ...receipt, state: stateName(state) };
+  }
+
+  return {
+    find(signature, account) {
+      const node = nodeOf(signature, account);
+      return node === NONE ? null : receiptOf(store, store.owners.rowOf(node), signature);
+    },
+    ticket(signature, account) {
+      const node = nodeOf(signature, account);
+      return node === NONE ? null : store.sequenceOf(store.owners.rowOf(node));
+    },
+    reached(ticket, goal) {
+      const row = store.rowOfSequence(ticket);
+      const least = goal === "landed" ? STATE_LANDED : STATE_PROCESSED;
+      return row === NONE || store.stateOf(row) >= least;
+    },
+    list,
+    changes: store.changes,
+    readChanges(account, from, { states, stepsMax }, take) {
+      const { changes, owners } = store;
+      const owner = owners.numberOf(account);
+      // Without a receipt there is no change to be told of.
+      if (owner === NOBODY) return changes.next;
+      const wanted = maskOf(states);
+      const first = Math.max(from, changes.first);
+      const end = Math.min(changes.next, first + stepsMax);
+      for (let number = first; number < end; number += 1) {
+        const state = changes.stateOf(number);
+        if (state === null || (wanted & (1 << state)) === 0) continue;
+        const row = store.rowOfSequence(changes.sequenceOf(number));
+        if (row === NONE || owners.nodeOf(row, owner) === NONE) continue;
+        if (!take(number, changed(row, state))) return number + 1;
+      }
+      return end;
+    },
+  };
+}
+
+/** A bit for each state that is wanted. */
+function maskOf(states: readonly ReceiptState[] | null): number {
+  if (states === null) return -1;
+  return states.reduce((mask, state) => mask | (1 << STATES.indexOf(state)), 0);
+}

@@ -1,0 +1,69 @@
+/**
+ * How a receipt's state follows the news. What the copies say and what the network made of the
+ * transaction are kept apart, so that a block which vanishes with its fork gives the former back;
+ * each change of what is shown of the two is noted once, for those who follow the changes.
+ *
+ *   accepted ─▶ sent ─▶ acknowledged          (processed) ─▶ landed
+ *                │  ▲                    hides      any   ─▶ expired | dropped
+ *                ▼  │ resend              ◀──
+ *               failed
+ *
+ * Hot path: numbers in typed arrays.
+ */
+
+import type { Outcome } from "../core/flow.ts";
+import {
+  IN_FLIGHT,
+  STATE_ACCEPTED,
+  STATE_ACKNOWLEDGED,
+  STATE_FAILED,
+  STATE_SENT,
+} from "./receipt-columns.ts";
+import { NO_ERROR } from "./receipt-errors.ts";
+import type { ReceiptStore } from "./receipt-store.ts";
+
+/** Takes in what became of one of the row's copies. */
+export function noteCopy(store: ReceiptStore, row: number, kind: Outcome["kind"]): void {
+  const { rows } = store;
+  const state = rows.copyState[row] ?? STATE_ACCEPTED;
+  const open = rows.copiesOpen[row] ?? 0;
+  if (kind === "sent") {
+    rows.copiesOpen[row] = open + 1;
+    if (state !== STATE_ACKNOWLEDGED) setCopyState(store, row, STATE_SENT);
+  } else if (kind !== "dropped") {
+    rows.copiesOpen[row] = Math.max(0, open - 1);
+    if (kind === "acked") setCopyState(store, row, STATE_ACKNOWLEDGED);
+    else if (state === STATE_SENT && open <= 1) setCopyState(store, row, STATE_FAILED);
+  }
+}
+
+function setCopyState(store: ReceiptStore, row: number, state: number): void {
+  const { rows, changes } = store;
+  if (rows.copyState[row] === state) return;
+  rows.copyState[row] = state;
+  if (rows.landing[row] === IN_FLIGHT) changes.add(store.sequenceOf(row), state);
+}
+
+/** Sets what the network made of it: a number of the column `landing`, with its slot or NONE. */
+export function setLanding(
+  store: ReceiptStore,
+  row: number,
+  landing: number,
+  slot: number,
+  atNs: number,
+): void {
+  const { rows, changes } = store;
+  const before = store.stateOf(row);
+  rows.landing[row] = landing;
+  rows.landingSlot[row] = slot;
+  rows.landingNs[row] = atNs;
+  const state = store.stateOf(row);
+  if (state !== before) changes.add(store.sequenceOf(row), state);
+}
+
+/** Replaces the network's error, JSON text or null. */
+export function setError({ rows, errors }: ReceiptStore, row: number, text: string | null): void {
+  const before = rows.error[row] ?? NO_ERROR;
+  rows.error[row] = errors.take(text);
+  errors.release(before);
+}

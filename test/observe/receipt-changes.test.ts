@@ -1,0 +1,37 @@
+import { expect, it } from "vitest";
+import { ReceiptChanges } from "../../src/observe/receipt-changes.ts";
+
+function all(changes: ReceiptChanges): (readonly [number, number | null])[] {
+  const found: (readonly [number, number | null])[] = [];
+  for (let number = changes.first; number < changes.next; number += 1) {
+    found.push([changes.sequenceOf(number), changes.stateOf(number)]);
+  }
+  return found;
+}
+
+it("numbers changes from 1 and keeps the latest ones", () => {
+  const changes = new ReceiptChanges(4);
+  expect([changes.first, changes.next]).toEqual([1, 1]);
+  for (let n = 1; n <= 6; n += 1) changes.add(100 + n, n % 3);
+  expect([changes.first, changes.next]).toEqual([3, 7]);
+  expect(all(changes)).toEqual([
+    [103, 0],
+    [104, 1],
+    [105, 2],
+    [106, 0],
+  ]);
+});
+
+it("takes back what one receipt added last, and nothing of another", () => {
+  const changes = new ReceiptChanges(4);
+  for (const [sequence, state] of [
+    [7, 0],
+    [8, 0],
+    [8, 1],
+  ] as const) {
+    changes.add(sequence, state);
+  }
+  changes.takeBack(8);
+  changes.takeBack(9);
+  expect(all(changes).map(([, state]) => state)).toEqual([0, null, null]);
+});

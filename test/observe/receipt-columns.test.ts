@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import {
+  COPY_REASONS,
+  type CopyReason,
+  END_REASONS,
+  type EndReason,
+} from "../../src/core/errors.ts";
+import {
+  bytesOf,
+  endReasonNumber,
+  endReasonOf,
+  reasonNumber,
+  reasonOf,
+} from "../../src/observe/receipt-columns.ts";
+
+it("gives each reason a number of its own, and 0 to none", () => {
+  // The keys of a literal are its own names.
+  const copies = Object.keys(COPY_REASONS) as CopyReason[];
+  const ends = Object.keys(END_REASONS) as EndReason[];
+  expect(copies.map((reason) => reasonOf(reasonNumber(reason)))).toEqual(copies);
+  expect(ends.map((reason) => endReasonOf(endReasonNumber(reason)))).toEqual(ends);
+  expect([reasonNumber(null), reasonOf(0), reasonOf(255)]).toEqual([0, null, null]);
+  expect([endReasonNumber(null), endReasonOf(0), endReasonOf(255)]).toEqual([0, null, null]);
+});
+
+it("adds up what columns take", () => {
+  expect(bytesOf({ a: new Float64Array(3), b: new Uint8Array(5), c: { bytes: 100 } })).toBe(129);
+});

@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+import { RECEIPT_ERROR_CHARS_MAX, RECEIPT_ERRORS_MAX } from "../../src/core/limits.ts";
+import { NO_ERROR, ReceiptErrors } from "../../src/observe/receipt-errors.ts";
+
+it("keeps a text once, as long as a receipt shows it", () => {
+  const errors = new ReceiptErrors();
+  const first = errors.take('"A"');
+  expect(errors.take('"A"')).toBe(first);
+  expect([errors.at(first), errors.size]).toEqual(['"A"', 1]);
+  errors.release(first);
+  expect(errors.at(first)).toBe('"A"');
+  errors.release(first);
+  expect(errors.size).toBe(0);
+  expect(errors.at(errors.take('"B"'))).toBe('"B"');
+});
+
+it("says so where a text is too long or there is no place", () => {
+  const errors = new ReceiptErrors();
+  const long = errors.take("x".repeat(RECEIPT_ERROR_CHARS_MAX + 1));
+  expect(JSON.parse(errors.at(long) ?? "")).toContain("not kept");
+  errors.release(long);
+  for (let n = 0; n < RECEIPT_ERRORS_MAX; n += 1) errors.take(`${n}`);
+  const surplus = errors.take('"one more"');
+  expect(JSON.parse(errors.at(surplus) ?? "")).toContain("not kept");
+  expect(errors.size).toBe(RECEIPT_ERRORS_MAX);
+});
+
+it("has a number for no error", () => {
+  const errors = new ReceiptErrors();
+  expect([errors.take(null), errors.at(NO_ERROR)]).toEqual([NO_ERROR, null]);
+  errors.release(NO_ERROR);
+});

@@ -1,0 +1,169 @@
+import { describe, expect, it } from "vitest";
+import { encodeSignature } from "../../src/core/encoding.ts";
+import { RECEIPT_LIST_STEPS_MAX } from "../../src/core/limits.ts";
+import { STATE_ACCEPTED, STATE_LANDED } from "../../src/observe/receipt-columns.ts";
+import { createReceiptReader } from "../../src/observe/receipt-reader.ts";
+import { noteCopy, setLanding } from "../../src/observe/receipt-states.ts";
+import { ReceiptStore } from "../../src/observe/receipt-store.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+function bytesOf(number: number): Uint8Array {
+  const bytes = new Uint8Array(64).fill(9);
+  new DataView(bytes.buffer).setUint32(0, number);
+  return bytes;
+}
+
+const nameOf = (number: number): string => encodeSignature(bytesOf(number));
+
+function setup(rowsMax = 16) {
+  const clock = createFakeClock();
+  const store = new ReceiptStore(rowsMax);
+  const reader = createReceiptReader(clock, store, 1e9);
+  const open = (number: number, account = "acme"): number => {
+    if (store.isFull) store.evict();
+    const row = store.open(bytesOf(number), 0);
+    store.rows.receivedNs[row] = clock.nowNs();
+    store.rows.receivedUnixMs[row] = clock.unixMs();
+    store.owners.add(row, account);
+    store.changes.add(store.sequenceOf(row), STATE_ACCEPTED);
+    return row;
+  };
+  const land = (row: number): void => setLanding(store, row, STATE_LANDED, 400, clock.nowNs());
+  const list = (query: Partial<Parameters<typeof reader.list>[1]> = {}, account = "acme") =>
+    reader.list(account, { states: null, limit: 50, before: null, ...query });
+  const changes = (
+    account: string,
+    from = 1,
+    stepsMax = 1000,
+    states: "landed"[] | null = null,
+  ) => {
+    const told: string[] = [];
+    const next = reader.readChanges(account, from, { states, stepsMax }, (number, receipt) => {
+      told.push(`${number} ${receipt.state}`);
+      return true;
+    });
+    return { told, next };
+  };
+  return { clock, store, reader, open, land, list, changes };
+}
+
+describe("a list", () => {
+  it("has an account's receipts, newest first, without their leaders", () => {
+    const { open, list } = setup();
+    for (const number of [1, 2, 3]) open(number);
+    open(4, "other");
+    const { transactions, next } = list();
+    expect(transactions.map(({ signature }) => signature)).toEqual([3, 2, 1].map(nameOf));
+    expect(transactions[0]).not.toHaveProperty("leaders");
+    expect(next).toBeNull();
+    expect(list({}, "nobody")).toEqual({ transactions: [], next: null });
+  });
+
+  it("goes on behind a cursor until the end", () => {
+    const { open, list } = setup();
+    for (let number = 1; number <= 5; number += 1) open(number);
+    const first = list({ limit: 2 });
+    expect(first.next).toBe(nameOf(4));
+    const second = list({ limit: 2, before: first.next });
+    expect(second.transactions.map(({ signature }) => signature)).toEqual([3, 2].map(nameOf));
+    const third = list({ limit: 2, before: second.next });
+    expect(third.transactions.map(({ signature }) => signature)).toEqual([nameOf(1)]);
+    expect(third.next).toBeNull();
+    expect(list({ limit: 5 }).next).toBeNull();
+  });
+
+  it("is empty behind a cursor that is gone, or is another account's", () => {
+    const { open, list } = setup();
+    open(1);
+    open(2, "other");
+    expect(list({ before: nameOf(2) })).toEqual({ transactions: [], next: null });
+    expect(list({ before: nameOf(99) })).toEqual({ transactions: [], next: null });
+  });
+
+  it("has those in the states that were asked for", () => {
+    const { store, open, land, list } = setup();
+    land(open(1));
+    noteCopy(store, open(2), "sent");
+    land(open(3));
+    const landed = list({ states: ["landed"] });
+    expect(landed.transactions.map(({ signature }) => signature)).toEqual([3, 1].map(nameOf));
+    expect(list({ states: ["sent", "expired"] }).transactions).toMatchObject([{ state: "sent" }]);
+  });
+
+  it("leaves out what is too old", () => {
+    const { clock, open, list } = setup();
+    open(1);
+    clock.advance(600);
+    open(2);
+    clock.advance(600);
+    expect(list().transactions.map(({ signature }) => signature)).toEqual([nameOf(2)]);
+  });
+
+  it("looks at a bounded number, and says from where to go on", () => {
+    const { open, land, list } = setup(RECEIPT_LIST_STEPS_MAX + 10);
+    land(open(0));
+    for (let number = 1; number <= RECEIPT_LIST_STEPS_MAX; number += 1) open(number);
+    const first = list({ states: ["landed"] });
+    expect(first).toEqual({ transactions: [], next: nameOf(1) });
+    const second = list({ states: ["landed"], before: first.next });
+    expect(second.transactions).toMatchObject([{ signature: nameOf(0) }]);
+  });
+});
+
+describe("a ticket", () => {
+  it("tells when its receipt has come far enough, has ended or is gone", () => {
+    const { store, reader, open, land } = setup(2);
+    const row = open(1);
+    const ticket = reader.ticket(nameOf(1), "acme") ?? -1;
+    expect(reader.ticket(nameOf(1), "other")).toBeNull();
+    expect(reader.reached(ticket, "processed")).toBe(false);
+    setLanding(store, row, 4, 400, 0);
+    expect([reader.reached(ticket, "processed"), reader.reached(ticket, "landed")]).toEqual([
+      true,
+      false,
+    ]);
+    land(row);
+    expect(reader.reached(ticket, "landed")).toBe(true);
+    open(2);
+    const other = reader.ticket(nameOf(2), "acme") ?? -1;
+    expect(reader.reached(other, "landed")).toBe(false);
+    open(3);
+    open(4);
+    expect(reader.reached(other, "landed")).toBe(true);
+  });
+});
+
+describe("the changes", () => {
+  it("are told to the account whose receipts they are of, with the state of that change", () => {
+    const { store, open, land, changes } = setup();
+    const row = open(1);
+    open(2, "other");
+    noteCopy(store, row, "sent");
+    land(row);
+    expect(changes("acme")).toEqual({ told: ["1 accepted", "3 sent", "4 landed"], next: 5 });
+    expect(changes("other").told).toEqual(["2 accepted"]);
+    expect(changes("nobody")).toEqual({ told: [], next: 5 });
+    expect(changes("acme", 4).told).toEqual(["4 landed"]);
+    expect(changes("acme", 1, 1000, ["landed"]).told).toEqual(["4 landed"]);
+  });
+
+  it("are read in bounded steps, and no further than the taker wants", () => {
+    const { reader, open, changes } = setup();
+    for (const number of [1, 2, 3, 4]) open(number);
+    expect(changes("acme", 2, 2)).toEqual({ told: ["2 accepted", "3 accepted"], next: 4 });
+    const limits = { states: null, stepsMax: 100 };
+    expect(reader.readChanges("acme", 1, limits, () => false)).toBe(2);
+  });
+
+  it("skip what was taken back or let go, and what the ring has lost", () => {
+    const { store, open, changes } = setup(2);
+    open(1);
+    open(2);
+    store.bindPacket(5, 0, 1);
+    store.rows.submissions[1] = 1;
+    expect(store.takeBack(5)).toBe(true);
+    expect(changes("acme").told).toEqual(["1 accepted"]);
+    for (let number = 3; number < 12; number += 1) open(number);
+    expect(changes("acme").told).toEqual(["10 accepted", "11 accepted"]);
+  });
+});

@@ -1,0 +1,73 @@
+import { expect, it } from "vitest";
+import {
+  IN_FLIGHT,
+  NONE,
+  STATE_LANDED,
+  STATE_PROCESSED,
+  STATES,
+} from "../../src/observe/receipt-columns.ts";
+import { noteCopy, setError, setLanding } from "../../src/observe/receipt-states.ts";
+import { ReceiptStore } from "../../src/observe/receipt-store.ts";
+
+function setup() {
+  const store = new ReceiptStore(4);
+  const row = store.open(new Uint8Array(64), 0);
+  return {
+    store,
+    row,
+    copies: (...kinds: Parameters<typeof noteCopy>[2][]) => {
+      for (const kind of kinds) noteCopy(store, row, kind);
+    },
+    landing: (state: number, slot = NONE) => setLanding(store, row, state, slot, 0),
+    state: () => STATES[store.stateOf(row)],
+    /** The states that it changed to, in order. */
+    changes: () => {
+      const { changes } = store;
+      const numbers = Array.from({ length: changes.next - 1 }, (_, index) => index + 1);
+      return numbers.map((number) => STATES[changes.stateOf(number) ?? NONE]);
+    },
+  };
+}
+
+it("follows the copies, and notes each change once", () => {
+  const { copies, state, changes } = setup();
+  copies("sent", "sent", "dropped", "failed");
+  expect(state()).toBe("sent");
+  copies("acked", "sent", "failed");
+  expect(state()).toBe("acknowledged");
+  expect(changes()).toEqual(["sent", "acknowledged"]);
+});
+
+it("fails with the last copy on the wire, and is sent again by a resend", () => {
+  const { copies, state, changes } = setup();
+  copies("dropped");
+  expect(state()).toBe("accepted");
+  copies("sent", "sent", "failed", "failed");
+  expect(state()).toBe("failed");
+  copies("sent", "acked");
+  expect(changes()).toEqual(["sent", "failed", "sent", "acknowledged"]);
+});
+
+it("hides the copies behind the landing, and gives them back when a block vanishes", () => {
+  const { copies, landing, state, changes } = setup();
+  copies("sent");
+  landing(STATE_PROCESSED, 400);
+  copies("acked");
+  landing(STATE_PROCESSED, 401);
+  expect(state()).toBe("processed");
+  landing(IN_FLIGHT);
+  expect(state()).toBe("acknowledged");
+  landing(STATE_LANDED, 402);
+  copies("sent");
+  expect(changes()).toEqual(["sent", "processed", "acknowledged", "landed"]);
+});
+
+it("holds one error at a time", () => {
+  const { store, row } = setup();
+  setError(store, row, '"A"');
+  setError(store, row, '"A"');
+  setError(store, row, '"B"');
+  expect(store.errors.size).toBe(1);
+  store.evict();
+  expect(store.errors.size).toBe(0);
+});

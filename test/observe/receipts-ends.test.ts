@@ -1,0 +1,157 @@
+/** What the network made of transactions, as their receipts tell it. */
+
+import { expect, it } from "vitest";
+import { encodeSignature } from "../../src/core/encoding.ts";
+import type { Accepted, End, Packet } from "../../src/core/flow.ts";
+import { createReceipts } from "../../src/observe/receipts.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+// Only what a receipt shows matters here.
+const ACCEPTED = { kind: "accepted", version: 0, signatureOffset: 0 } as Accepted;
+const BYTES = new Uint8Array(64).fill(3);
+const SIGNATURE = encodeSignature(BYTES);
+
+function setup(slot: number | null = 390) {
+  const clock = createFakeClock();
+  const receipts = createReceipts({ clock, slot: () => slot }, { keepMs: 60_000, entriesMax: 100 });
+  const submit = (id: number, account = "acme"): void => {
+    const receivedNs = clock.nowNs();
+    const packet: Packet = { id, bytes: BYTES, account, receivedNs, maxRetries: null };
+    receipts.open(packet, ACCEPTED, receivedNs);
+  };
+  const outcome = (packetId: number, kind: "sent" | "acked"): void =>
+    receipts.record({
+      packetId,
+      identity: "A",
+      address: "a",
+      slot: 391,
+      kind,
+      reason: null,
+      atNs: clock.nowNs(),
+      rttUs: 0,
+      connectionAgeMs: 0,
+    });
+  const end = (packetId: number, kind: End["kind"], more: Partial<End> = {}): void =>
+    receipts.end({
+      packetId,
+      kind,
+      slot: 0,
+      slotDelta: null,
+      error: null,
+      reason: null,
+      atNs: clock.nowNs(),
+      ...more,
+    });
+  const sight = (packetId: number, slot: number, slotDelta: number | null = null): void =>
+    receipts.sighted({ packetId, slot, slotDelta, error: null, atNs: clock.nowNs() });
+  const find = () => receipts.find(SIGNATURE, "acme");
+  const states = (): string[] => {
+    const told: string[] = [];
+    receipts.readChanges("acme", 1, { states: null, stepsMax: 1000 }, (_, { state }) => {
+      told.push(state);
+      return true;
+    });
+    return told;
+  };
+  return { clock, receipts, submit, outcome, end, sight, find, states };
+}
+
+it("a receipt goes from acceptance over a sighting to its landing", () => {
+  const { clock, submit, outcome, end, sight, find, states } = setup();
+  submit(1);
+  outcome(1, "sent");
+  outcome(1, "acked");
+  clock.advance(300);
+  sight(1, 391);
+  expect(find()).toMatchObject({ state: "processed", landing: { slot: 391, slots: 1 } });
+  clock.advance(500);
+  end(1, "landed", { slot: 391, error: '{"InsufficientFundsForRent":{"account_index":0}}' });
+  expect(find()).toMatchObject({
+    state: "landed",
+    received_slot: 390,
+    landing: {
+      state: "landed",
+      slot: 391,
+      slots: 1,
+      error: { InsufficientFundsForRent: { account_index: 0 } },
+      known_us: 800_000,
+    },
+  });
+  expect(states()).toEqual(["accepted", "sent", "acknowledged", "processed", "landed"]);
+});
+
+it("a sighting may move to another slot, and vanish", () => {
+  const { receipts, clock, submit, outcome, end, sight, find, states } = setup();
+  submit(1);
+  outcome(1, "sent");
+  sight(1, 391);
+  sight(1, 393);
+  expect(find()?.landing).toMatchObject({ slot: 393, slots: 3 });
+  receipts.vanished(1, clock.nowNs());
+  expect(find()).toMatchObject({ state: "sent", landing: { state: "in_flight", slot: null } });
+  end(1, "expired", { reason: "blockhash_expired" });
+  sight(1, 395);
+  receipts.vanished(1, clock.nowNs());
+  expect(find()).toMatchObject({ state: "expired", landing: { reason: "blockhash_expired" } });
+  expect(states()).toEqual(["accepted", "sent", "processed", "sent", "expired"]);
+});
+
+it("a landing is taken back by no later end", () => {
+  const { submit, end, find, states } = setup();
+  submit(1);
+  end(1, "landed", { slot: 391 });
+  submit(2);
+  end(2, "dropped", { reason: "never_sent" });
+  expect(find()).toMatchObject({ state: "landed", submissions: 2 });
+  expect(states()).toEqual(["accepted", "landed"]);
+});
+
+it("what ended without landing is in flight again when it is accepted anew", () => {
+  const { submit, outcome, end, find, states } = setup();
+  submit(1);
+  end(1, "dropped", { reason: "watch_ended" });
+  submit(2);
+  expect(find()).toMatchObject({
+    state: "accepted",
+    landing: { state: "in_flight", reason: null },
+  });
+  outcome(2, "sent");
+  end(2, "landed", { slot: 400 });
+  expect(find()).toMatchObject({ state: "landed", landing: { slots: 10, reason: null } });
+  expect(states()).toEqual(["accepted", "dropped", "accepted", "sent", "landed"]);
+});
+
+it("what no leader could be sent anew remains ended as it was", () => {
+  const { receipts, submit, end, find } = setup();
+  submit(1);
+  end(1, "expired", { reason: "blockhash_expired" });
+  submit(2);
+  receipts.abandon(2);
+  expect(find()).toMatchObject({
+    state: "expired",
+    landing: { state: "expired", reason: "blockhash_expired" },
+  });
+});
+
+it("the slot at receipt is that of the landing's difference where it was not known", () => {
+  const { submit, sight, find } = setup(null);
+  submit(1);
+  expect(find()?.received_slot).toBeNull();
+  sight(1, 391, 4);
+  expect(find()).toMatchObject({ received_slot: 387, landing: { slots: 4 } });
+});
+
+it("the end of a transaction without a receipt is counted", () => {
+  const { receipts, end, sight } = setup();
+  end(7, "landed", { slot: 1 });
+  sight(7, 1);
+  receipts.vanished(7, 0);
+  expect(receipts.counters.untracked).toBe(1);
+});
+
+it("what receipts take is fixed", () => {
+  const { receipts, submit } = setup();
+  const { bytes } = receipts;
+  submit(1);
+  expect(receipts.bytes).toBe(bytes);
+});
