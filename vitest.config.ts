@@ -8,5 +8,6 @@ export default defineConfig({
     pool: "forks",
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    globalSetup: ["test/support/postgres-run.ts"],
   },
 });

@@ -38,6 +38,15 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/decode/decode.worker.ts": "runs in a thread; tested through test/decode/pool.test.ts",
 };
 
+/** Files that the commands of the dashboard begin with, until those are there. */
+const ENTRIES_TO_COME: readonly string[] = [
+  "src/control/migrations/migrate.ts",
+  "src/control/store/contract.ts",
+  "src/control/vault.ts",
+  "src/accounts/usage-shape.ts",
+  "src/sandbox/postgres.ts",
+];
+
 /** Packages that a second file may import, with the reason. */
 const SECOND_OWNERS: Readonly<Record<string, readonly string[]>> = {};
 
@@ -72,8 +81,14 @@ describe("the tree", () => {
     const entries = all
       .map(({ path }) => path)
       .filter((path) => /\.(test|bench|config)\.ts$/.test(path));
-    const programs = ["bench/micro/main.ts", "bench/load/main.ts", "test/support/write-docs.ts"];
-    expect(orphans(src, ["src/main.ts"])).toEqual([]);
+    const programs = [
+      "bench/micro/main.ts",
+      "bench/load/main.ts",
+      "test/support/write-docs.ts",
+      // Named by vitest.config.ts.
+      "test/support/postgres-run.ts",
+    ];
+    expect(orphans(src, ["src/main.ts", ...ENTRIES_TO_COME])).toEqual([]);
     expect(orphans([...tests, ...bench], [...entries, ...programs])).toEqual([]);
   });
 
@@ -134,7 +149,7 @@ describe("packages", () => {
 
   it("are pinned exactly", () => {
     const loose = [...versionsIn("dependencies"), ...versionsIn("devDependencies")].filter(
-      ([, version]) => !/^(?:npm:@?[\w./-]+@)?\d+\.\d+\.\d+$/.test(version),
+      ([, version]) => !/^(?:npm:@?[\w./-]+@)?\d+\.\d+\.\d+(?:-beta\.\d+)?$/.test(version),
     );
     expect(loose).toEqual([]);
   });

@@ -244,6 +244,28 @@ export const PLAN_RATE_MAX = 1_000_000;
 export const PLAN_BURST_MAX = 1_000_000;
 /** Problems of a keys file that one message names; the rest is counted. */
 export const KEYS_FILE_PROBLEMS_MAX = 50;
+/** Connections to the accounts database at a time, when nothing else is said. */
+export const DATABASE_CONNECTIONS_MAX = 8;
+/** Statements that wait for a connection to the accounts database. */
+export const DATABASE_WAITING_MAX = 256;
+/** Longest wait for a connection to the accounts database, in milliseconds. */
+export const DATABASE_CONNECT_MS_MAX = 5_000;
+/** Longest time of one statement, in milliseconds. */
+export const DATABASE_STATEMENT_MS_MAX = 10_000;
+/** How often a transaction is tried when others are in its way. */
+export const DATABASE_TRANSACTION_TRIES_MAX = 4;
+/** The wait before a lost channel is opened anew; doubled each time up to the longest. */
+export const DATABASE_RETRY_MS_MIN = 100;
+export const DATABASE_RETRY_MS_MAX = 5_000;
+/** How often a channel on which nothing is heard is asked for a sign of life. */
+export const DATABASE_LISTEN_BEAT_MS = 15_000;
+
+// control/
+
+/** Longest time of one statement of a migration, in milliseconds. */
+export const MIGRATION_MS_MAX = 300_000;
+/** Key-encryption keys at a time. */
+export const VAULT_KEYS_MAX = 16;
 
 // sandbox/cluster
 
@@ -278,3 +300,18 @@ export const NATIVE_COPIES_IN_FLIGHT_MAX = 4096;
 export const NATIVE_RECORDS_MAX = 65_536;
 /** Records taken from the native engine in one call. */
 export const NATIVE_RECORDS_A_DRAIN = 512;
+
+// sandbox/postgres
+
+/** Connections that an embedded Postgres takes. */
+export const POSTGRES_CONNECTIONS_MAX = 100;
+/** Longest wait until it takes connections, recovery after a crash included, in milliseconds. */
+export const POSTGRES_START_MS_MAX = 60_000;
+/** How often its start is tried: a port may be taken, a killed one's last processes may linger. */
+export const POSTGRES_START_TRIES_MAX = 5;
+/** Longest wait between two attempts to start it again, in milliseconds. */
+export const POSTGRES_RESTART_MS_MAX = 2_000;
+/** Longest wait for it to stop, in milliseconds. */
+export const POSTGRES_STOP_MS_MAX = 10_000;
+/** Size of its log from which on the next start begins a new one, in bytes. */
+export const POSTGRES_LOG_BYTES_MAX = 10 * 1024 * 1024;

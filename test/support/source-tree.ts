@@ -63,6 +63,7 @@ const IMPORT_FORMS = [
   /\bimport\s*\(\s*"([^"]*)"/g,
   /\bimport\s*"([^"]*)"/g,
   /\bnew URL\(\s*"([^"]*)",\s*import\.meta/g,
+  /\bimport\.meta\.resolve\(\s*"([^"]*)"/g,
 ];
 
 function importsOf(path: string, text: string, code: string): readonly Import[] {

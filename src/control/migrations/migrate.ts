@@ -1,0 +1,126 @@
+/**
+ * Brings the database to the schema of this version, at start.
+ *
+ * Migrations run in their order, all of them in one transaction under a lock, so that any number
+ * of processes may start at once and a failure leaves nothing half done. What was applied is kept
+ * with its checksum: a migration that has changed since, or one that this version does not know,
+ * is refused, because both mean that the schema is not the one the code was written for.
+ */
+
+import { createHash } from "node:crypto";
+import type { Database, Querier } from "../../accounts/database.ts";
+import { DatabaseError } from "../../accounts/database-error.ts";
+import { SetupError } from "../../core/errors.ts";
+import { MIGRATION_MS_MAX } from "../../core/limits.ts";
+import { ACCOUNTS_SQL } from "./0001-accounts.ts";
+import { LOGINS_SQL } from "./0002-logins.ts";
+import { USAGE_SQL } from "./0003-usage.ts";
+import { EDGES_SQL } from "./0004-edges.ts";
+
+export interface Migration {
+  /** Counts up from 1 without a gap. */
+  readonly number: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** Every migration of this version, in order. One that was released is never changed. */
+export const MIGRATIONS: readonly Migration[] = [
+  { number: 1, name: "accounts", sql: ACCOUNTS_SQL },
+  { number: 2, name: "logins", sql: LOGINS_SQL },
+  { number: 3, name: "usage", sql: USAGE_SQL },
+  { number: 4, name: "edges", sql: EDGES_SQL },
+];
+
+/**
+ * Applies what is missing and answers the names of it. A `SetupError` says why the database cannot
+ * be used; a `DatabaseError` that it is not there.
+ */
+export async function migrate(
+  database: Database,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<readonly string[]> {
+  try {
+    if ((await missing(database, migrations)).length === 0) return [];
+    return await database.transaction((tx) => apply(tx, migrations), {
+      statementMsMax: MIGRATION_MS_MAX,
+    });
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.kind !== "refused") throw error;
+    const needs = "the login of the accounts database must be its owner to bring it up to date";
+    throw new SetupError(`${needs}: ${error.message}`, { cause: error });
+  }
+}
+
+async function apply(tx: Querier, migrations: readonly Migration[]): Promise<readonly string[]> {
+  await tx.query("select pg_advisory_xact_lock($1)", [LOCK]);
+  const [there] = await tx.query("select from pg_namespace where nspname = 'touchdown'");
+  if (there === undefined) await tx.query("create schema touchdown");
+  await tx.query(TABLE);
+  const applied: string[] = [];
+  for (const migration of await missing(tx, migrations)) {
+    try {
+      await tx.query(migration.sql);
+    } catch (error) {
+      if (!(error instanceof DatabaseError) && !(error instanceof Error)) throw error;
+      throw new SetupError(`migration ${titleOf(migration)} failed: ${error.message}`, {
+        cause: error,
+      });
+    }
+    await tx.query(
+      "insert into touchdown.migrations (number, name, checksum) values ($1, $2, $3)",
+      [migration.number, migration.name, checksumOf(migration)],
+    );
+    applied.push(titleOf(migration));
+  }
+  return applied;
+}
+
+/** The migrations still to be applied; a `SetupError` when the applied ones are not ours. */
+async function missing(
+  tx: Querier,
+  migrations: readonly Migration[],
+): Promise<readonly Migration[]> {
+  const [table] = await tx.query<{ found: boolean }>(
+    "select to_regclass('touchdown.migrations') is not null as found",
+  );
+  if (table?.found !== true) return migrations;
+  const rows = await tx.query<{ number: number; name: string; checksum: string }>(
+    "select number, name, checksum from touchdown.migrations order by number",
+  );
+  for (const row of rows) {
+    const ours = migrations.find(({ number }) => number === row.number);
+    if (ours === undefined) {
+      throw new SetupError(
+        `the accounts database has migration ${titleOf(row)}, which this version does not know ` +
+          `(it ends with ${migrations.length}): run the newer version`,
+      );
+    }
+    if (checksumOf(ours) !== row.checksum) {
+      throw new SetupError(
+        `migration ${titleOf(row)} of the accounts database is not the one of this version: ` +
+          "it was changed after it was applied",
+      );
+    }
+  }
+  const applied = new Set(rows.map(({ number }) => number));
+  return migrations.filter(({ number }) => !applied.has(number));
+}
+
+function checksumOf({ number, name, sql }: Migration): string {
+  return createHash("sha256").update(`${number}\n${name}\n${sql}`).digest("hex");
+}
+
+function titleOf({ number, name }: { readonly number: number; readonly name: string }): string {
+  return `${String(number).padStart(4, "0")}-${name}`;
+}
+
+/** Any number that no other program's lock has; this one spells "tdmg". */
+const LOCK = 0x74_64_6d_67;
+
+const TABLE = `create table if not exists touchdown.migrations (
+  number integer primary key,
+  name text not null,
+  checksum text not null,
+  applied_at timestamptz not null default now()
+)`;

@@ -1,0 +1,195 @@
+/**
+ * Keeps the text of API keys such that the database alone cannot show them: AES-256-GCM with a
+ * key-encryption key that only the control host has, bound to the account and the key it is for.
+ *
+ * Key-encryption keys have ids. The first one of the list seals; the others only open what was
+ * sealed before, until it is sealed anew. A key that is not there or not the right one makes that
+ * one text unreadable, and nothing else: the look-up of keys goes by their hash.
+ *
+ *     [[keys]]                  # the first one seals
+ *     id = "2026-11"
+ *     key = "<32 bytes, base64>"
+ */
+
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { SetupError } from "../core/errors.ts";
+import { VAULT_KEYS_MAX } from "../core/limits.ts";
+import { formatToml, parseToml } from "../core/toml.ts";
+
+/** What the database keeps of one text. */
+export interface Sealed {
+  /** With the tag of 16 bytes at its end. */
+  readonly ciphertext: Buffer;
+  readonly nonce: Buffer;
+  /** The id of the key-encryption key. */
+  readonly kekId: string;
+}
+
+/** Whom a text belongs to; sealed for one, it does not open for another. */
+export interface SealedFor {
+  readonly accountId: string;
+  readonly keyId: string;
+}
+
+export type Opened =
+  | { readonly kind: "ok"; readonly text: string }
+  /** There is no key-encryption key of this id. */
+  | { readonly kind: "missing"; readonly kekId: string }
+  /** Its key is another one, or the record was changed or moved. */
+  | { readonly kind: "wrong"; readonly kekId: string };
+
+export interface KeyEncryption {
+  /** The id that seals. */
+  readonly activeId: string;
+  readonly ids: readonly string[];
+  seal(text: string, owner: SealedFor): Sealed;
+  open(sealed: Sealed, owner: SealedFor): Opened;
+}
+
+/** Where the key-encryption keys are: a file, or a text `id:base64,id:base64`. */
+export type VaultSource =
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "text"; readonly text: string };
+
+/** Reads the key-encryption keys; a `SetupError` says what is wrong and repeats no key. */
+export function openVault(source: VaultSource): KeyEncryption {
+  return createVault(source.kind === "file" ? keysOfFile(source.path) : keysOfText(source.text));
+}
+
+/** Makes a file with one fresh key, for its owner's eyes alone; refuses one that is there. */
+export function createVaultFile(path: string, id: string): void {
+  const table = formatToml({ keys: [{ id, key: randomBytes(KEY_BYTES).toString("base64") }] });
+  let handle: number;
+  try {
+    handle = openSync(path, "wx", MODE_OWNER_ONLY);
+  } catch (cause) {
+    throw new SetupError(`the vault file ${path} cannot be made`, { cause });
+  }
+  try {
+    writeFileSync(handle, `${HEADING}${table}`);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+interface EncryptionKey {
+  readonly id: string;
+  readonly key: Buffer;
+}
+
+function createVault(keys: readonly EncryptionKey[]): KeyEncryption {
+  const byId = new Map(keys.map(({ id, key }) => [id, key]));
+  const [active] = keys;
+  if (active === undefined) throw new Error("a vault without a key was let through");
+  return {
+    activeId: active.id,
+    ids: [...byId.keys()],
+    seal(text, owner) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv("aes-256-gcm", active.key, nonce).setAAD(boundTo(owner));
+      const parts = [cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()];
+      return { ciphertext: Buffer.concat(parts), nonce, kekId: active.id };
+    },
+    open({ ciphertext, nonce, kekId }, owner) {
+      const key = byId.get(kekId);
+      if (key === undefined) return { kind: "missing", kekId };
+      const split = ciphertext.length - TAG_BYTES;
+      if (split < 0 || nonce.length !== NONCE_BYTES) return { kind: "wrong", kekId };
+      const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: TAG_BYTES })
+        .setAAD(boundTo(owner))
+        .setAuthTag(ciphertext.subarray(split));
+      try {
+        const head = decipher.update(ciphertext.subarray(0, split));
+        return { kind: "ok", text: Buffer.concat([head, decipher.final()]).toString("utf8") };
+      } catch {
+        // The tag does not fit: another key, another owner, or changed bytes.
+        return { kind: "wrong", kekId };
+      }
+    },
+  };
+}
+
+/** The version stands first, so that a later form cannot be taken for this one. */
+function boundTo({ accountId, keyId }: SealedFor): Buffer {
+  return Buffer.from(`touchdown key 1\n${accountId}\n${keyId}`, "utf8");
+}
+
+function keysOfFile(path: string): readonly EncryptionKey[] {
+  const parsed = parseToml(readVaultFile(path));
+  if (parsed.kind === "error") throw new SetupError(`${path}: ${parsed.message}`);
+  const { keys, ...surplus } = parsed.value;
+  const [unknown] = Object.keys(surplus);
+  if (unknown !== undefined) throw new SetupError(`${path}: unknown key ${unknown}`);
+  if (!Array.isArray(keys)) throw new SetupError(`${path}: [[keys]] with id and key is missing`);
+  return checkKeys(
+    keys.map((entry: unknown) => ({ id: field(entry, "id"), key: field(entry, "key") })),
+    path,
+  );
+}
+
+function readVaultFile(path: string): string {
+  try {
+    const { mode } = statSync(path);
+    if ((mode & MODE_OTHERS) !== 0) {
+      throw new SetupError(`${path} can be read by others than its owner: chmod 600 it`);
+    }
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    if (cause instanceof SetupError) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new SetupError(`the vault file cannot be read: ${why}`, { cause });
+  }
+}
+
+function keysOfText(text: string): readonly EncryptionKey[] {
+  const parts = text.split(",").map((part) => part.trim());
+  const pairs = parts.map((part) => {
+    const split = part.indexOf(":");
+    return { id: part.slice(0, Math.max(split, 0)), key: part.slice(split + 1) };
+  });
+  return checkKeys(pairs, "the text of key-encryption keys");
+}
+
+function checkKeys(
+  found: readonly { readonly id: string; readonly key: string }[],
+  where: string,
+): readonly EncryptionKey[] {
+  if (found.length < 1 || found.length > VAULT_KEYS_MAX) {
+    throw new SetupError(`${where}: 1 to ${VAULT_KEYS_MAX} keys are needed, has ${found.length}`);
+  }
+  const seen = new Set<string>();
+  return found.map(({ id, key: text }, index) => {
+    const place = `${where}: keys[${index}]`;
+    if (!ID_FORM.test(id)) {
+      throw new SetupError(`${place} needs an id of 1 to 32 letters, digits, dots, dashes`);
+    }
+    if (seen.has(id)) throw new SetupError(`${place} has the id ${id}, as one before it`);
+    seen.add(id);
+    const key = Buffer.from(text, "base64");
+    if (key.length !== KEY_BYTES || !BASE64_FORM.test(text)) {
+      throw new SetupError(`${place} (${id}) needs a key of ${KEY_BYTES} bytes in base64`);
+    }
+    return { id, key };
+  });
+}
+
+function field(entry: unknown, name: string): string {
+  if (typeof entry !== "object" || entry === null) return "";
+  const value: unknown = Reflect.get(entry, name);
+  return typeof value === "string" ? value : "";
+}
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const MODE_OWNER_ONLY = 0o600;
+const MODE_OTHERS = 0o077;
+const ID_FORM = /^[\w.-]{1,32}$/;
+const BASE64_FORM = /^[A-Za-z0-9+/]{43}=$/;
+const HEADING = `# Whoever has this file and the database can read every API key. Keep a copy of it
+# elsewhere: without it no key can be shown again. The first key seals; put a new one above it to
+# rotate.
+
+`;

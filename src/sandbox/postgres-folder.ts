@@ -1,0 +1,203 @@
+/**
+ * The folder of an embedded Postgres: its data, its passwords, and who is using it.
+ *
+ *     data/          made by initdb in one step: a folder that is there is complete
+ *     server.json    port and passwords, mode 0600
+ *     owner.json     the process that runs the server
+ *     server.log     what Postgres says
+ *
+ * A server whose owner was killed goes on by itself and would keep the next one out. It is ended
+ * here, after a look at its command line: a number in a stale file may be anybody's by now.
+ */
+
+import { randomBytes } from "node:crypto";
+import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import type { RunAs } from "./postgres-binaries.ts";
+
+/** What a server is reached by; made at the first start and kept. */
+export interface ServerFacts {
+  /** null until a port was chosen. */
+  readonly port: number | null;
+  readonly ownerPassword: string;
+  readonly controlPassword: string;
+  readonly edgePassword: string;
+}
+
+export interface Folder {
+  readonly path: string;
+  readonly data: string;
+  readonly log: string;
+  facts(): ServerFacts;
+  keepPort(port: number): void;
+}
+
+/** Makes the folder where it is missing. */
+export function openFolder(path: string): Folder {
+  mkdirSync(path, { recursive: true, mode: 0o755 });
+  const file = join(path, "server.json");
+  const write = (facts: ServerFacts): void => {
+    writeFileSync(`${file}.new`, `${JSON.stringify(facts, null, 2)}\n`, {
+      mode: 0o600,
+      flush: true,
+    });
+    renameSync(`${file}.new`, file);
+  };
+  const read = (): ServerFacts => {
+    if (!existsSync(file)) {
+      const [ownerPassword, controlPassword, edgePassword] = [password(), password(), password()];
+      write({ port: null, ownerPassword, controlPassword, edgePassword });
+    }
+    return factsOf(readFileSync(file, "utf8"), file);
+  };
+  return {
+    path,
+    data: join(path, "data"),
+    log: join(path, "server.log"),
+    facts: read,
+    keepPort: (port) => write({ ...read(), port }),
+  };
+}
+
+/** Says who runs the server from now on; a `SetupError` when another living process does. */
+export function claim(folder: Folder): void {
+  const file = join(folder.path, "owner.json");
+  const holder = existsSync(file) ? ownerOf(readFileSync(file, "utf8")) : null;
+  if (holder !== null && holder.pid !== process.pid && startOf(holder.pid) === holder.start) {
+    throw new SetupError(`${folder.path} is in use by process ${holder.pid}: stop that one first`);
+  }
+  writeFileSync(file, JSON.stringify({ pid: process.pid, start: startOf(process.pid) }));
+}
+
+export async function release(folder: Folder): Promise<void> {
+  await rm(join(folder.path, "owner.json"), { force: true });
+}
+
+/**
+ * Ends a server that was left running on this data, and removes the file that a killed one leaves.
+ * Resolves when the data is nobody's; a `SetupError` when a server cannot be ended.
+ */
+export async function endLeftover(folder: Folder, clock: Clock): Promise<void> {
+  const file = join(folder.data, "postmaster.pid");
+  const pid = postmasterPid(folder);
+  if (pid === null) return;
+  for (const [signal, waitMs] of ENDINGS) {
+    if (!isOurServer(pid, folder.data)) break;
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // It ended between the look and the signal.
+    }
+    await waitFor(clock, waitMs, () => !isOurServer(pid, folder.data));
+  }
+  if (isOurServer(pid, folder.data)) {
+    throw new SetupError(`process ${pid} runs Postgres on ${folder.data} and cannot be ended`);
+  }
+  await rm(file, { force: true });
+}
+
+/** What Postgres notes on its own state: `ready` once it takes connections; null for nothing. */
+export function serverStatus(folder: Folder, pid: number): string | null {
+  const lines = pidFileLines(folder);
+  return Number(lines[0]) === pid ? (lines[STATUS_LINE]?.trim() ?? null) : null;
+}
+
+/** Gives a path to the user that Postgres runs as. */
+export function give(path: string, runAs: RunAs): void {
+  if (runAs !== null) chownSync(path, runAs.uid, runAs.gid);
+}
+
+/** Waits until a condition holds; whether it did in time. */
+export async function waitFor(
+  clock: Clock,
+  msMax: number,
+  condition: () => boolean,
+): Promise<boolean> {
+  for (let waited = 0; ; waited += POLL_MS) {
+    if (condition()) return true;
+    if (waited >= msMax) return false;
+    await new Promise<void>((resolve) => void clock.after(POLL_MS, resolve));
+  }
+}
+
+function postmasterPid(folder: Folder): number | null {
+  const pid = Number(pidFileLines(folder)[0]);
+  return Number.isSafeInteger(pid) && pid > 1 ? pid : null;
+}
+
+function pidFileLines(folder: Folder): readonly string[] {
+  try {
+    return readFileSync(join(folder.data, "postmaster.pid"), "utf8").split("\n");
+  } catch {
+    // No file: no server.
+    return [];
+  }
+}
+
+/** Whether this process is a Postgres on this data; a process that has ended is not. */
+function isOurServer(pid: number, data: string): boolean {
+  try {
+    if (/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))) return false;
+    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    return words.includes(data) && words.some((word) => word.endsWith("postgres"));
+  } catch {
+    // Not there any more.
+    return false;
+  }
+}
+
+/** When a process was started, in ticks since boot; null when it is not there. */
+function startOf(pid: number): string | null {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const state = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return state[0] === "Z" ? null : (state[START_FIELD] ?? null);
+  } catch {
+    // Not there any more.
+    return null;
+  }
+}
+
+function ownerOf(text: string): { readonly pid: number; readonly start: string } | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== "object" || value === null) return null;
+    if (!("pid" in value) || !("start" in value)) return null;
+    return { pid: Number(value.pid), start: String(value.start) };
+  } catch {
+    // Cut off by a crash while it was written; its writer is gone.
+    return null;
+  }
+}
+
+function factsOf(text: string, file: string): ServerFacts {
+  try {
+    // Written by this file alone; a damaged one fails here or at the check.
+    const facts = JSON.parse(text) as ServerFacts;
+    if (typeof facts.ownerPassword === "string" && typeof facts.edgePassword === "string") {
+      return facts;
+    }
+  } catch {
+    // Told below, as for any other damage.
+  }
+  throw new SetupError(`${file} is damaged: without its passwords the database cannot be opened`);
+}
+
+function password(): string {
+  return randomBytes(24).toString("base64url");
+}
+
+const POLL_MS = 10;
+/** Fast, at once, and by force; each with how long it may take, in milliseconds. */
+const ENDINGS: readonly (readonly [NodeJS.Signals, number])[] = [
+  ["SIGINT", 10_000],
+  ["SIGQUIT", 5_000],
+  ["SIGKILL", 2_000],
+];
+/** `postmaster.pid`: the pid is its first line, the status its eighth. Postgres 18, 2026-11. */
+const STATUS_LINE = 7;
+/** Field 22 of `/proc/PID/stat`, counted from the state, which is field 3. */
+const START_FIELD = 19;

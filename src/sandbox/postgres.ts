@@ -1,0 +1,321 @@
+/**
+ * A Postgres of one's own, for the sandbox and for a single host: the same engine as in
+ * production, in a folder that is kept.
+ *
+ * It listens on loopback with passwords made at the first start. It runs in a session of its own,
+ * so that Ctrl-C at a terminal reaches us alone and we end it last. When it dies it is started
+ * again; when we are killed it goes on, and the next start ends it first. What was committed
+ * survives all of that.
+ */
+
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { createDatabase, type Database } from "../accounts/database.ts";
+import { type Clock, holdProcess } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import {
+  POSTGRES_CONNECTIONS_MAX,
+  POSTGRES_LOG_BYTES_MAX,
+  POSTGRES_RESTART_MS_MAX,
+  POSTGRES_START_MS_MAX,
+  POSTGRES_START_TRIES_MAX,
+  POSTGRES_STOP_MS_MAX,
+} from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import {
+  type Binaries,
+  chooseUser,
+  findBinaries,
+  type RunAs,
+  reachableFolder,
+} from "./postgres-binaries.ts";
+import {
+  claim,
+  endLeftover,
+  type Folder,
+  give,
+  openFolder,
+  release,
+  serverStatus,
+  waitFor,
+} from "./postgres-folder.ts";
+
+export interface PostgresDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface PostgresOptions {
+  /** Kept; made when it is missing. As root it may move to where the lent user can reach it. */
+  readonly folder: string;
+  /** null: a free one at the first start, the same from then on. */
+  readonly port: number | null;
+  /** Whether a commit is on the disk when it is answered; false is for tests alone. */
+  readonly durable?: boolean;
+}
+
+export interface Postgres {
+  /** For migrations: the owner of everything. */
+  readonly ownerUrl: string;
+  /** For the dashboard. */
+  readonly controlUrl: string;
+  /** For edges: hashes, limits, and writing usage. */
+  readonly edgeUrl: string;
+  readonly folder: string;
+  readonly port: number;
+  /** Of the server that runs now. */
+  pid(): number;
+  readonly counters: {
+    /** How often the server died and was started again. */
+    restarts: number;
+  };
+  stop(): Promise<void>;
+}
+
+interface Plan {
+  readonly binaries: Binaries;
+  readonly folder: Folder;
+  readonly runAs: RunAs;
+  readonly durable: boolean;
+}
+
+/** Starts the server and makes the database; a `SetupError` says why that cannot be. */
+export async function startPostgres(
+  { clock, log }: PostgresDeps,
+  options: PostgresOptions,
+): Promise<Postgres> {
+  const alive = holdProcess();
+  try {
+    const runAs = await chooseUser();
+    const binaries = await findBinaries(runAs);
+    const folder = openFolder(reachableFolder(options.folder, runAs));
+    claim(folder);
+    const plan: Plan = { binaries, folder, runAs, durable: options.durable ?? true };
+    await endLeftover(folder, clock);
+    if (!existsSync(folder.data)) await initialise(plan);
+    const supervisor = supervise(plan, { clock, log });
+    const port = await supervisor.start(options.port);
+    const postgres = describe(folder, port, supervisor);
+    await prepare({ clock, log }, postgres, folder);
+    return postgres;
+  } finally {
+    alive.cancel();
+  }
+}
+
+async function initialise({ binaries, folder, runAs }: Plan): Promise<void> {
+  const fresh = `${folder.data}.new`;
+  const passwordFile = join(folder.path, "initdb.password");
+  await rm(fresh, { recursive: true, force: true });
+  writeFileSync(passwordFile, `${folder.facts().ownerPassword}\n`, { mode: 0o600 });
+  try {
+    give(passwordFile, runAs);
+    give(folder.path, runAs);
+    await run(
+      binaries.initdb,
+      [
+        `--pgdata=${fresh}`,
+        `--username=${OWNER}`,
+        `--pwfile=${passwordFile}`,
+        "--auth=scram-sha-256",
+        "--encoding=UTF8",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--locale=C",
+        "--data-checksums",
+      ],
+      { ...(runAs ?? {}), cwd: folder.path },
+    );
+    await rename(fresh, folder.data);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new SetupError(`Postgres cannot be set up in ${folder.path}: ${why}`, { cause });
+  } finally {
+    await rm(passwordFile, { force: true });
+  }
+}
+
+interface Supervisor {
+  start(port: number | null): Promise<number>;
+  stop(): Promise<void>;
+  pid(): number;
+  readonly counters: { restarts: number };
+}
+
+function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
+  const { folder } = plan;
+  const counters = { restarts: 0 };
+  let child: ChildProcess | null = null;
+  let stopping = false;
+  let restarting: Promise<void> = Promise.resolve();
+
+  /** Resolves when the server takes connections; false when it ended before. */
+  async function launch(port: number): Promise<boolean> {
+    const fresh = spawnServer(plan, port);
+    child = fresh;
+    const { pid } = fresh;
+    let ended = pid === undefined;
+    fresh.once("error", () => {
+      ended = true;
+    });
+    fresh.once("exit", () => {
+      ended = true;
+    });
+    const ready = (): boolean => pid !== undefined && serverStatus(folder, pid) === "ready";
+    await waitFor(clock, POSTGRES_START_MS_MAX, () => ended || ready());
+    if (ended || !ready()) {
+      fresh.kill("SIGQUIT");
+      return false;
+    }
+    fresh.once("exit", (code, signal) => {
+      if (stopping) return;
+      log.error({ code, signal }, "the embedded Postgres died and is started again");
+      restarting = restart(port);
+    });
+    return true;
+  }
+
+  async function restart(port: number): Promise<void> {
+    for (let waitMs = 10; !stopping; waitMs = Math.min(waitMs * 2, POSTGRES_RESTART_MS_MAX)) {
+      await endLeftover(folder, clock);
+      if (await launch(port)) {
+        counters.restarts += 1;
+        return;
+      }
+      log.error({ log: folder.log }, "the embedded Postgres does not start");
+      await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
+    }
+  }
+
+  return {
+    counters,
+    pid: () => child?.pid ?? 0,
+    async start(wished) {
+      for (let attempt = 0; attempt < POSTGRES_START_TRIES_MAX; attempt += 1) {
+        const port = wished ?? (attempt === 0 ? folder.facts().port : null) ?? (await freePort());
+        if (await launch(port)) {
+          folder.keepPort(port);
+          return port;
+        }
+      }
+      throw new SetupError(`Postgres does not start in ${folder.path}: ${lastWords(folder)}`);
+    },
+    async stop() {
+      stopping = true;
+      await restarting;
+      const last = child;
+      if (last === null || last.exitCode !== null || last.signalCode !== null) return;
+      const gone = (): boolean => last.exitCode !== null || last.signalCode !== null;
+      last.kill("SIGINT");
+      if (await waitFor(clock, POSTGRES_STOP_MS_MAX, gone)) return;
+      last.kill("SIGQUIT");
+      await waitFor(clock, POSTGRES_STOP_MS_MAX, gone);
+    },
+  };
+}
+
+function spawnServer({ binaries, folder, runAs, durable }: Plan, port: number): ChildProcess {
+  const large = existsSync(folder.log) && statSync(folder.log).size > POSTGRES_LOG_BYTES_MAX;
+  const out = openSync(folder.log, large ? "w" : "a", 0o600);
+  try {
+    const settings = {
+      listen_addresses: "127.0.0.1",
+      port,
+      unix_socket_directories: "",
+      max_connections: POSTGRES_CONNECTIONS_MAX,
+      timezone: "UTC",
+      log_min_messages: "warning",
+      ...(durable ? {} : { fsync: "off", synchronous_commit: "off", full_page_writes: "off" }),
+    };
+    const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    return spawn(binaries.postgres, ["-D", folder.data, ...args], {
+      ...(runAs ?? {}),
+      cwd: folder.data,
+      detached: true,
+      stdio: ["ignore", out, out],
+    });
+  } finally {
+    closeSync(out);
+  }
+}
+
+function describe(folder: Folder, port: number, supervisor: Supervisor): Postgres {
+  const facts = folder.facts();
+  const url = (user: string, password: string): string =>
+    `postgres://${user}:${password}@127.0.0.1:${port}/${DATABASE}`;
+  return {
+    ownerUrl: url(OWNER, facts.ownerPassword),
+    controlUrl: url("control", facts.controlPassword),
+    edgeUrl: url("edge", facts.edgePassword),
+    folder: folder.path,
+    port,
+    pid: supervisor.pid,
+    counters: supervisor.counters,
+    async stop() {
+      const alive = holdProcess();
+      try {
+        await supervisor.stop();
+        await release(folder);
+      } finally {
+        alive.cancel();
+      }
+    },
+  };
+}
+
+/** The database and the logins of dashboard and edges, made or brought up to date. */
+async function prepare(deps: PostgresDeps, postgres: Postgres, folder: Folder): Promise<void> {
+  const { controlPassword, edgePassword } = folder.facts();
+  const url = postgres.ownerUrl.replace(/[^/]+$/, "postgres");
+  const database = createDatabase(deps, { url, connections: 1 });
+  try {
+    const [there] = await database.query("select from pg_database where datname = $1", [DATABASE]);
+    if (there === undefined) await database.query(`create database ${DATABASE}`);
+    await login(database, "control", "touchdown_control", controlPassword);
+    await login(database, "edge", "touchdown_edge", edgePassword);
+  } catch (error) {
+    await postgres.stop();
+    throw error;
+  } finally {
+    await database.stop();
+  }
+}
+
+/** Passwords are base64url of our own making, so they need no escape. */
+async function login(
+  database: Database,
+  user: string,
+  role: string,
+  password: string,
+): Promise<void> {
+  for (const name of [role, user]) {
+    const [there] = await database.query("select from pg_roles where rolname = $1", [name]);
+    if (there === undefined) await database.query(`create role ${name} nologin`);
+  }
+  await database.query(`alter role ${user} login password '${password}'`);
+  await database.query(`grant ${role} to ${user}`);
+}
+
+async function freePort(): Promise<number> {
+  return await new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
+    });
+  });
+}
+
+function lastWords(folder: Folder): string {
+  if (!existsSync(folder.log)) return "it said nothing";
+  return readFileSync(folder.log, "utf8").trimEnd().split("\n").slice(-LOG_LINES).join("; ");
+}
+
+const run = promisify(execFile);
+const OWNER = "owner";
+const DATABASE = "touchdown";
+const LOG_LINES = 4;

@@ -1,0 +1,199 @@
+import { createServer, type Socket } from "node:net";
+import { describe, expect, it } from "vitest";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { DatabaseError } from "../../src/accounts/database-error.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silent, testDatabase } from "../support/postgres.ts";
+import { until } from "../support/wait.ts";
+
+const deps = { clock: systemClock, log: silent };
+const there = await testDatabase({ migrated: false });
+const { owner } = there;
+
+const kindOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => "done",
+    (error: unknown) => (error instanceof DatabaseError ? error.kind : error),
+  );
+
+describe("a statement", () => {
+  it("answers with numbers for bigints, milliseconds for times, buffers for bytes", async () => {
+    const [row] = await owner.query(
+      `select 9007199254740991::bigint as big, '{1,2}'::bigint[] as list, '{}'::bigint[] as none,
+         '2026-11-21 10:00:00.5+02'::timestamptz as at, '\\x00ff'::bytea as bytes, $1::text as text,
+         null::timestamptz as never`,
+      ["t"],
+    );
+    expect(row).toEqual({
+      big: Number.MAX_SAFE_INTEGER,
+      list: [1, 2],
+      none: [],
+      at: Date.UTC(2026, 10, 21, 8, 0, 0, 500),
+      bytes: Buffer.from([0, 255]),
+      text: "t",
+      never: null,
+    });
+  });
+
+  it("does not round a bigint beyond exact numbers", async () => {
+    await expect(owner.query("select 9007199254740993::bigint as big")).rejects.toThrow(
+      "beyond exact numbers",
+    );
+  });
+
+  it.each([
+    ["select pg_sleep(5)", "timeout"],
+    ["select nonsense", "fault"],
+    ["select 1/0", "fault"],
+    ["do $$ begin raise unique_violation; end $$", "constraint"],
+    ["do $$ begin raise insufficient_privilege; end $$", "refused"],
+    ["select pg_terminate_backend(pg_backend_pid())", "unavailable"],
+  ])("%s fails as %s answers, and the next is served", async (sql, kind) => {
+    const database = createDatabase(deps, { url: there.url, statementMsMax: 150 });
+    expect(await kindOf(database.query(sql))).toBe(kind);
+    expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
+    await database.stop();
+  });
+
+  it("repeats no value in its message", async () => {
+    const failed = owner.query("select $1::text::uuid", ["secret-secret"]);
+    await expect(failed).rejects.toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining("secret") }),
+    );
+  });
+
+  it("names the constraint", async () => {
+    await owner.query("create table if not exists once (n int constraint only_once unique)");
+    await owner.query("insert into once values (1)");
+    await expect(owner.query("insert into once values (1)")).rejects.toMatchObject({
+      kind: "constraint",
+      constraint: "only_once",
+    });
+  });
+
+  it("is refused at once when too many wait", async () => {
+    const database = createDatabase(deps, { url: there.url, connections: 1 });
+    const all = Array.from({ length: 300 }, () => kindOf(database.query("select pg_sleep(0.001)")));
+    const kinds = await Promise.all(all);
+    expect(kinds.filter((kind) => kind === "done").length).toBeGreaterThanOrEqual(256);
+    expect(database.counters.refusedWaiting).toBeGreaterThan(0);
+    await database.stop();
+  });
+});
+
+describe("a database that is not there", () => {
+  it("is unavailable, at once where nothing listens", async () => {
+    const database = createDatabase(deps, { url: "postgres://u:hunter2@127.0.0.1:1/x" });
+    const failed = database.query("select 1");
+    await expect(failed).rejects.toMatchObject({ kind: "unavailable", code: "ECONNREFUSED" });
+    await expect(failed).rejects.not.toThrow(/hunter2/);
+    await database.stop();
+  });
+
+  it("refuses a wrong password as such", async () => {
+    const database = createDatabase(deps, { url: there.url.replace(/:[^:@]+@/, ":wrong@") });
+    expect(await kindOf(database.query("select 1"))).toBe("refused");
+    await database.stop();
+  });
+});
+
+describe("a transaction", () => {
+  it("is kept when it ends well, and undone when it throws", async () => {
+    await owner.query("create table tx_kept (n int)");
+    const value = await owner.transaction(async (tx) => {
+      await tx.query("insert into tx_kept values (1)");
+      return "answer";
+    });
+    const failed = owner.transaction(async (tx) => {
+      await tx.query("insert into tx_kept values (2)");
+      throw new RangeError("changed my mind");
+    });
+    await expect(failed).rejects.toThrow(RangeError);
+    expect(value).toBe("answer");
+    expect(await owner.query("select n from tx_kept")).toEqual([{ n: 1 }]);
+  });
+
+  it("sees one moment when asked to, and cannot write then", async () => {
+    await owner.query("create table tx_moment (n int)");
+    await owner.transaction(
+      async (tx) => {
+        expect(await tx.query("select * from tx_moment")).toEqual([]);
+        await owner.query("insert into tx_moment values (1)");
+        expect(await tx.query("select * from tx_moment")).toEqual([]);
+        await expect(tx.query("insert into tx_moment values (2)")).rejects.toThrow(/read-only/);
+      },
+      { snapshot: true },
+    );
+  });
+
+  it("is run again when two are in each other's way", async () => {
+    await owner.query("create table tx_pair (id int primary key, n int)");
+    await owner.query("insert into tx_pair values (1, 0), (2, 0)");
+    const add = (first: number, second: number): Promise<void> =>
+      owner.transaction(async (tx) => {
+        await tx.query("update tx_pair set n = n + 1 where id = $1", [first]);
+        await tx.query("select pg_sleep(0.05)");
+        await tx.query("update tx_pair set n = n + 1 where id = $1", [second]);
+      });
+    const before = owner.counters.retries;
+    await Promise.all([add(1, 2), add(2, 1)]);
+    expect(await owner.query("select n from tx_pair")).toEqual([{ n: 2 }, { n: 2 }]);
+    expect(owner.counters.retries).toBe(before + 1);
+  });
+
+  it("that loses its connection is undone, and the pool goes on", async () => {
+    await owner.query("create table tx_lost (n int)");
+    const lost = owner.transaction(async (tx) => {
+      await tx.query("insert into tx_lost values (1)");
+      await tx.query("select pg_terminate_backend(pg_backend_pid())");
+    });
+    await expect(lost).rejects.toMatchObject({ kind: "unavailable" });
+    expect(await owner.query("select n from tx_lost")).toEqual([]);
+  });
+});
+
+describe("a channel", () => {
+  it("is heard in order, and again after its connection was ended", async () => {
+    const heard: string[] = [];
+    let connects = 0;
+    const database = createDatabase(deps, { url: there.url, applicationName: "listens" });
+    const listener = database.listen("news", {
+      notice: (payload) => void heard.push(payload),
+      connected: () => {
+        connects += 1;
+      },
+    });
+    await until("the channel is heard", () => connects === 1);
+    await owner.query("select pg_notify('news', n::text) from generate_series(1, 3) n");
+    await until("three notices", () => heard.length === 3);
+    await owner.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listens'",
+    );
+    await until("the channel is heard again", () => connects === 2);
+    await owner.query("select pg_notify('news', '4')");
+    await until("a fourth notice", () => heard.length === 4);
+    expect(heard).toEqual(["1", "2", "3", "4"]);
+    await listener.stop();
+    await database.stop();
+    await owner.query("select pg_notify('news', '5')");
+    expect(heard).toHaveLength(4);
+  });
+
+  it("is tried again and again while the database refuses", async () => {
+    const sockets = new Set<Socket>();
+    let attempts = 0;
+    const server = createServer((socket) => {
+      attempts += 1;
+      sockets.add(socket.on("error", () => sockets.delete(socket)));
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const database = createDatabase(deps, { url: `postgres://u:p@127.0.0.1:${port}/x` });
+    database.listen("news", { notice() {}, connected() {} });
+    await until("three attempts", () => attempts >= 3);
+    await database.stop();
+    server.close();
+  });
+});

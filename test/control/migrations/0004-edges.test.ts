@@ -1,0 +1,185 @@
+import { describe, expect, it } from "vitest";
+import { testDatabase } from "../../support/postgres.ts";
+import { until } from "../../support/wait.ts";
+
+const there = await testDatabase();
+const { owner } = there;
+const edge = there.open(there.edgeUrl);
+
+async function makeKeys(count: number): Promise<readonly { id: string; account: string }[]> {
+  return await owner.query<{ id: string; account: string }>(
+    `with made as (insert into touchdown.accounts (name, plan, created_at)
+       values ('a', 'Beta', now()) returning id)
+     insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+     select gen_random_uuid(), id, sha256((id || n::text)::bytea), 'td_…', '', now()
+     from made, generate_series(1, $1) n
+     returning id, account_id as account`,
+    [count],
+  );
+}
+
+async function revision(): Promise<number> {
+  const [row] = await edge.query<{ revision: number }>(
+    "select revision from touchdown.edge_revision",
+  );
+  return row?.revision ?? 0;
+}
+
+const changesAfter = (number: number) =>
+  edge.query<{ kind: string; id: string }>(
+    "select kind, id from touchdown.edge_changes where revision > $1 order by revision, id",
+    [number],
+  );
+
+describe("the revision", () => {
+  it("rises with every change that edges must know, and says what changed", async () => {
+    const before = await revision();
+    const [key] = await makeKeys(1);
+    if (key === undefined) throw new Error("no key was made");
+    const acts = [
+      ["update touchdown.keys set revoked_at = now() where id = $1", key.id, "key"],
+      ["update touchdown.keys set revoked_at = null where id = $1", key.id, "key"],
+      ["update touchdown.keys set burst = 1, rate_per_second = 1 where id = $1", key.id, "key"],
+      ["update touchdown.accounts set disabled_at = now() where id = $1", key.account, "account"],
+      ["update touchdown.plans set burst = burst + 1 where name = $1", "Beta", "plan"],
+    ] as const;
+    for (const [sql, id] of acts) await owner.query(sql, [id]);
+    expect(await changesAfter(before)).toEqual([
+      { kind: "key", id: key.id },
+      ...acts.map(([, id, kind]) => ({ kind, id })),
+    ]);
+    expect(await revision()).toBe(before + 1 + acts.length);
+  });
+
+  it("stays with what edges need not know", async () => {
+    const [key] = await makeKeys(1);
+    const before = await revision();
+    await owner.query("update touchdown.keys set kek_id = 'x', ciphertext = '', nonce = $1", [
+      Buffer.alloc(12),
+    ]);
+    await owner.query("update touchdown.accounts set admin = true where id = $1", [key?.account]);
+    await owner.query("insert into touchdown.key_uses values ($1, 'e', now())", [key?.id]);
+    await owner.query("update touchdown.keys set revoked_at = now() where false");
+    expect(await revision()).toBe(before);
+  });
+
+  it("is told on the channel, after the change can be seen", async () => {
+    const heard: string[] = [];
+    let ready = false;
+    const listener = edge.listen("touchdown_keys", {
+      notice: (payload) => void heard.push(payload),
+      connected: () => {
+        ready = true;
+      },
+    });
+    await until("the channel is heard", () => ready);
+    await makeKeys(3);
+    await until("one notice", () => heard.length > 0);
+    expect(heard).toEqual([String(await revision())]);
+    await listener.stop();
+  });
+
+  it("becomes visible in order however transactions end", async () => {
+    const [left, right] = [await makeKeys(1), await makeKeys(1)];
+    const before = await revision();
+    let first: Promise<unknown> = Promise.resolve();
+    await owner.transaction(async (tx) => {
+      await tx.query("update touchdown.keys set label = 'l' where id = $1", [left[0]?.id]);
+      first = owner.query("update touchdown.keys set label = 'r' where id = $1", [right[0]?.id]);
+      await tx.query("select pg_sleep(0.1)");
+      expect(await changesAfter(before)).toEqual([]);
+    });
+    await first;
+    expect((await changesAfter(before)).map(({ id }) => id)).toEqual([left[0]?.id, right[0]?.id]);
+  });
+
+  it("notes a change of very many keys as one of everything", async () => {
+    const before = await revision();
+    await makeKeys(10_001);
+    expect(await changesAfter(before)).toEqual([{ kind: "all", id: "" }]);
+  });
+});
+
+describe("what edges see", () => {
+  it("is the keys that are good, with their account's plan", async () => {
+    const [good, revoked, expired] = await makeKeys(3);
+    const [disabled] = await makeKeys(1);
+    await owner.query("update touchdown.keys set revoked_at = now() where id = $1", [revoked?.id]);
+    await owner.query("update touchdown.keys set expires_at = now() where id = $1", [expired?.id]);
+    await owner.query("update touchdown.accounts set disabled_at = now() where id = $1", [
+      disabled?.account,
+    ]);
+    const ids = [good, revoked, expired, disabled].map((key) => key?.id);
+    const seen = await edge.query("select * from touchdown.edge_keys where key_id = any ($1)", [
+      ids,
+    ]);
+    expect(seen).toEqual([
+      {
+        key_id: good?.id,
+        sha256: expect.any(Buffer),
+        account_id: good?.account,
+        account_name: "a",
+        plan: "Beta",
+        label: "",
+        expires_at: null,
+        cidrs: [],
+        rate_per_second: null,
+        burst: null,
+      },
+    ]);
+  });
+
+  it.each([
+    "keys",
+    "accounts",
+    "identities",
+    "sessions",
+    "login_attempts",
+    "api_tokens",
+    "audit",
+    "usage_minutes",
+    "usage_hours",
+    "usage_batches",
+    "key_uses",
+    "key_revision",
+    "migrations",
+  ])("is not the table %s, in any way", async (table) => {
+    for (const sql of [
+      `select count(*) from touchdown.${table}`,
+      `delete from touchdown.${table}`,
+      `truncate touchdown.${table}`,
+    ]) {
+      await expect(edge.query(sql)).rejects.toMatchObject({ kind: "refused" });
+    }
+  });
+
+  it("cannot be changed by them", async () => {
+    for (const sql of [
+      "update touchdown.edge_keys set label = 'x'",
+      "update touchdown.edge_plans set burst = 1000000",
+      "delete from touchdown.edge_changes",
+      "insert into touchdown.edge_plans values ('x', 1, 1, false, '{}')",
+      "select touchdown.note_change('all', array[''])",
+      "create table touchdown.mine (n int)",
+      "set role touchdown_control",
+    ]) {
+      await expect(edge.query(sql)).rejects.toThrow(
+        /permission denied|cannot (?:update|delete|insert)/,
+      );
+    }
+  });
+});
+
+describe("the dashboard's login", () => {
+  it("can neither change the audit nor write usage nor make tables", async () => {
+    for (const sql of [
+      "update touchdown.audit set action = 'x'",
+      "truncate touchdown.audit",
+      "insert into touchdown.usage_batches values (gen_random_uuid(), 1)",
+      "select touchdown.edge_write_usage(gen_random_uuid(), 1, 'e', 'r', '[]')",
+      "create table touchdown.mine (n int)",
+    ]) {
+      await expect(there.database.query(sql)).rejects.toMatchObject({ kind: "refused" });
+    }
+  });
+});

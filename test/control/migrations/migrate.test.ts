@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../../src/accounts/usage-shape.ts";
+import { MIGRATIONS, migrate } from "../../../src/control/migrations/migrate.ts";
+import { SetupError } from "../../../src/core/errors.ts";
+import { testDatabase } from "../../support/postgres.ts";
+
+const TITLES = ["0001-accounts", "0002-logins", "0003-usage", "0004-edges"];
+
+describe("migrations", () => {
+  it("make the schema once, and then have nothing to do", async () => {
+    const { owner } = await testDatabase({ migrated: false });
+    expect(await migrate(owner)).toEqual(TITLES);
+    expect(await migrate(owner)).toEqual([]);
+    expect(await owner.query("select name, burst, rate_per_second from touchdown.plans")).toEqual([
+      { name: "Beta", burst: 100, rate_per_second: 50 },
+    ]);
+  });
+
+  it("are applied by one of many who start at once", async () => {
+    const { owner, open, url } = await testDatabase({ migrated: false });
+    const others = [owner, open(url), open(url), open(url)];
+    const applied = await Promise.all(others.map((database) => migrate(database)));
+    expect(applied.filter((titles) => titles.length > 0)).toEqual([TITLES]);
+    const [count] = await owner.query("select count(*) as n from touchdown.migrations");
+    expect(count).toEqual({ n: TITLES.length });
+  });
+
+  it("are counted up without a gap", () => {
+    expect(MIGRATIONS.map(({ number }) => number)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("leave nothing behind when one fails", async () => {
+    const { owner } = await testDatabase({ migrated: false });
+    const sql = "create tabel x ()";
+    const broken = [...MIGRATIONS, { number: 5, name: "broken", sql }];
+    await expect(migrate(owner, broken)).rejects.toThrow(/migration 0005-broken failed/);
+    expect(await owner.query("select from pg_namespace where nspname = 'touchdown'")).toEqual([]);
+    expect(await migrate(owner)).toEqual(TITLES);
+  });
+
+  it("refuse one that was changed after it was applied", async () => {
+    const { owner } = await testDatabase();
+    const changed = MIGRATIONS.map((one) => (one.number === 2 ? { ...one, sql: "--" } : one));
+    await expect(migrate(owner, changed)).rejects.toThrow(SetupError);
+    await expect(migrate(owner, changed)).rejects.toThrow(
+      "migration 0002-logins of the accounts database is not the one of this version",
+    );
+  });
+
+  it("refuse a database of a newer version", async () => {
+    const { owner } = await testDatabase();
+    const older = MIGRATIONS.slice(0, 3);
+    await expect(migrate(owner, older)).rejects.toThrow(
+      /has migration 0004-edges, which this version does not know .* run the newer version/,
+    );
+  });
+
+  it("need no rights when there is nothing to do, and say whose they need else", async () => {
+    const { database } = await testDatabase();
+    expect(await migrate(database)).toEqual([]);
+    const sql = "create table touchdown.x ()";
+    const more = [...MIGRATIONS, { number: 5, name: "more", sql }];
+    await expect(migrate(database, more)).rejects.toThrow(/must be its owner/);
+  });
+});
+
+describe("the schema", () => {
+  it("has as many buckets as edges count in", async () => {
+    const { owner } = await testDatabase();
+    const checks = await owner.query<{ def: string }>(
+      `select pg_get_constraintdef(oid) as def from pg_constraint
+       where conrelid = 'touchdown.usage_minutes'::regclass and contype = 'c' order by def`,
+    );
+    expect(checks.map(({ def }) => def)).toEqual([
+      `CHECK ((cardinality(slots) = ${USAGE_SLOT_BOUNDS.length + 1}))`,
+      `CHECK ((cardinality(wire) = ${USAGE_WIRE_BOUNDS_NS.length + 1}))`,
+    ]);
+  });
+
+  it("keeps the audit from being changed, by its owner too", async () => {
+    const { owner } = await testDatabase();
+    await owner.query(
+      `insert into touchdown.audit (at, actor_kind, action, detail)
+       values (now(), 'system', 'x', '{}'), (now() - interval '91 days', 'system', 'y', '{}')`,
+    );
+    for (const sql of ["update touchdown.audit set action = 'z'", "truncate touchdown.audit"]) {
+      await expect(owner.query(sql)).rejects.toThrow(/never changed/);
+    }
+    await expect(owner.query("delete from touchdown.audit")).rejects.toThrow(/never changed/);
+    await owner.query("delete from touchdown.audit where action = 'y'");
+    expect(await owner.query("select action from touchdown.audit")).toEqual([{ action: "x" }]);
+  });
+});

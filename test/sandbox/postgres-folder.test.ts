@@ -1,0 +1,101 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import {
+  claim,
+  endLeftover,
+  openFolder,
+  release,
+  serverStatus,
+  waitFor,
+} from "../../src/sandbox/postgres-folder.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const fresh = () => openFolder(join(mkdtempSync(join(tmpdir(), "folder-")), "kept"));
+
+describe("the folder", () => {
+  it("makes its passwords once and keeps the port that was found", () => {
+    const folder = fresh();
+    const facts = folder.facts();
+    expect(new Set(Object.values(facts)).size).toBe(4);
+    folder.keepPort(5433);
+    expect(openFolder(folder.path).facts()).toEqual({ ...facts, port: 5433 });
+  });
+
+  it("says so when its passwords are damaged, instead of making new ones", () => {
+    const folder = fresh();
+    for (const text of ["{", "{}"]) {
+      writeFileSync(join(folder.path, "server.json"), text);
+      expect(() => folder.facts()).toThrow(/server.json is damaged/);
+    }
+  });
+
+  it("can be claimed after its owner is gone, released, or wrote half a file", async () => {
+    const folder = fresh();
+    const file = join(folder.path, "owner.json");
+    claim(folder);
+    claim(folder);
+    writeFileSync(file, JSON.stringify({ pid: process.ppid, start: "another time" }));
+    claim(folder);
+    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ pid: process.pid });
+    writeFileSync(file, '{"pid":');
+    claim(folder);
+    await release(folder);
+    expect(existsSync(file)).toBe(false);
+  });
+});
+
+describe("a leftover", () => {
+  const pidFile = (data: string): string => join(data, "postmaster.pid");
+
+  it("file that names another program's process is removed, the process let be", async () => {
+    const folder = fresh();
+    mkdirSync(folder.data);
+    const other = spawn("sleep", ["60"]);
+    writeFileSync(pidFile(folder.data), `${other.pid}\n${folder.data}\n`);
+    await endLeftover(folder, systemClock);
+    expect(existsSync(pidFile(folder.data))).toBe(false);
+    expect(other.exitCode ?? other.signalCode).toBeNull();
+    other.kill("SIGKILL");
+  });
+
+  it("server is ended, even one that does not want to", async () => {
+    const folder = fresh();
+    mkdirSync(folder.data);
+    const ignore = 'process.on("SIGINT", () => process.exit(3)); setInterval(() => {}, 1000)';
+    const server = spawn(process.execPath, ["-e", ignore, folder.data, "postgres"]);
+    await new Promise((resolve) => server.once("spawn", resolve));
+    writeFileSync(pidFile(folder.data), `${server.pid}\n`);
+    await endLeftover(folder, systemClock);
+    expect(server.exitCode ?? server.signalCode).not.toBeNull();
+    expect(existsSync(pidFile(folder.data))).toBe(false);
+  });
+
+  it("that is none at all needs nothing", async () => {
+    await expect(endLeftover(fresh(), createFakeClock())).resolves.toBeUndefined();
+  });
+});
+
+it("a server's status is its own alone", () => {
+  const folder = fresh();
+  mkdirSync(folder.data);
+  writeFileSync(join(folder.data, "postmaster.pid"), "42\nd\n0\n1\n\nh\n0\nready   \n");
+  expect([serverStatus(folder, 42), serverStatus(folder, 43)]).toEqual(["ready", null]);
+});
+
+it("waiting ends when the condition holds, or the time is up", async () => {
+  const clock = createFakeClock();
+  let open = false;
+  const late = waitFor(clock, 20, () => false);
+  const well = waitFor(clock, 1000, () => open);
+  for (let i = 0; i < 5; i += 1) {
+    clock.advance(10);
+    open = i >= 3;
+    await Promise.resolve();
+  }
+  clock.advance(10);
+  expect([await late, await well]).toEqual([false, true]);
+});

@@ -1,0 +1,107 @@
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { type Postgres, startPostgres } from "../../src/sandbox/postgres.ts";
+import { silent } from "../support/postgres.ts";
+import { until } from "../support/wait.ts";
+
+/** How often the server is killed; 50 with STORE_KILLS=50. */
+const KILLS = Number(process.env["STORE_KILLS"] ?? "5");
+const deps = { clock: systemClock, log: silent };
+
+const running: Postgres[] = [];
+const opened: Database[] = [];
+
+function place(): string {
+  const folder = mkdtempSync(join(tmpdir(), "postgres-"));
+  chmodSync(folder, 0o755);
+  return join(folder, "kept");
+}
+
+async function start(folder: string): Promise<Postgres> {
+  const postgres = await startPostgres(deps, { folder, port: null });
+  running.push(postgres);
+  return postgres;
+}
+
+function connect(url: string): Database {
+  const database = createDatabase(deps, { url });
+  opened.push(database);
+  return database;
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((database) => database.stop()));
+  await Promise.all(running.splice(0).map((postgres) => postgres.stop()));
+});
+
+describe("an embedded Postgres", () => {
+  it("keeps what was committed, its port and its passwords over a restart", async () => {
+    const folder = place();
+    const first = await start(folder);
+    await connect(first.ownerUrl).query("create table kept as select 7 as n");
+    await first.stop();
+    const second = await start(folder);
+    expect(second.ownerUrl).toBe(first.ownerUrl);
+    expect(await connect(second.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
+    expect(await connect(second.edgeUrl).query("select current_user::text as who")).toEqual([
+      { who: "edge" },
+    ]);
+  });
+
+  it("shows its passwords to its owner alone, and leaves none in its log", async () => {
+    const { folder, ownerUrl } = await start(place());
+    expect(statSync(join(folder, "server.json")).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder).filter((name) => name.includes("initdb"))).toEqual([]);
+    const password = new URL(ownerUrl).password;
+    expect(readFileSync(join(folder, "server.log"), "utf8")).not.toContain(password);
+  });
+
+  it("refuses a second owner while the first one lives", async () => {
+    const { folder } = await start(place());
+    const other = join(folder, "owner.json");
+    // The test's parent process lives, and is not this one.
+    const { ppid } = process;
+    const stat = readFileSync(`/proc/${ppid}/stat`, "utf8");
+    const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+    const { writeFileSync } = await import("node:fs");
+    writeFileSync(other, JSON.stringify({ pid: ppid, start: ticks }));
+    await expect(start(folder)).rejects.toThrow(`is in use by process ${ppid}`);
+  });
+
+  it(`loses nothing that was committed when it is killed ${KILLS} times`, async () => {
+    const postgres = await start(place());
+    const database = connect(postgres.ownerUrl);
+    await database.query("create table written (n int primary key)");
+    const committed: number[] = [];
+    let next = 0;
+    let writing = true;
+    const write = async (): Promise<void> => {
+      while (writing) {
+        next += 1;
+        const n = next;
+        await database.query("insert into written values ($1)", [n]).then(
+          () => void committed.push(n),
+          // Not answered, so not promised.
+          () => new Promise((resolve) => systemClock.after(5, () => resolve(null))),
+        );
+      }
+    };
+    const writers = [write(), write()];
+    for (let kill = 1; kill <= KILLS; kill += 1) {
+      const goal = committed.length + 20;
+      await until("some more rows", () => committed.length >= goal, 60_000);
+      process.kill(postgres.pid(), "SIGKILL");
+      await until("the server is back", () => postgres.counters.restarts >= kill, 60_000);
+    }
+    writing = false;
+    await Promise.all(writers);
+    const rows = await connect(postgres.ownerUrl).query<{ n: number }>("select n from written");
+    const found = new Set(rows.map(({ n }) => n));
+    expect(committed.filter((n) => !found.has(n))).toEqual([]);
+    expect(committed.length).toBeGreaterThanOrEqual(KILLS * 20);
+  }, 600_000);
+});

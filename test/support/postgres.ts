@@ -1,0 +1,102 @@
+/**
+ * Databases to test on: one real server for a run of the suite, started by the first file that
+ * asks, and a fresh copy of the migrated schema for each call.
+ */
+
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdir, rmdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, inject } from "vitest";
+import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { migrate } from "../../src/control/migrations/migrate.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import type { Log } from "../../src/core/log.ts";
+import { startPostgres } from "../../src/sandbox/postgres.ts";
+
+export const silent: Log = { info() {}, warn() {}, error() {} };
+
+export interface TestDatabase {
+  /** As the owner of everything, the dashboard, an edge. */
+  readonly url: string;
+  readonly controlUrl: string;
+  readonly edgeUrl: string;
+  /** As the dashboard. */
+  readonly database: Database;
+  /** As the owner. */
+  readonly owner: Database;
+  /** Another connection pool, closed at the end of the file. */
+  open(url: string): Database;
+}
+
+interface Urls {
+  readonly ownerUrl: string;
+  readonly controlUrl: string;
+  readonly edgeUrl: string;
+}
+
+/** A database of one's own; `migrated: false` gives an empty one. */
+export async function testDatabase(how = { migrated: true }): Promise<TestDatabase> {
+  const urls = await server();
+  const name = `t_${randomBytes(8).toString("hex")}`;
+  const admin = createDatabase(deps, { url: at(urls.ownerUrl, "postgres"), connections: 1 });
+  const template = how.migrated ? ` template ${TEMPLATE}` : "";
+  await admin.query(`create database ${name}${template}`);
+  await admin.stop();
+  const opened: Database[] = [];
+  const open = (url: string): Database => {
+    const database = createDatabase(deps, { url, connections: 8 });
+    opened.push(database);
+    return database;
+  };
+  afterAll(async () => {
+    await Promise.all(opened.map((database) => database.stop()));
+  });
+  const [url, controlUrl, edgeUrl] = [urls.ownerUrl, urls.controlUrl, urls.edgeUrl].map((of) =>
+    at(of, name),
+  ) as [string, string, string]; // Three in, three out.
+  return { url, controlUrl, edgeUrl, open, database: open(controlUrl), owner: open(url) };
+}
+
+/** Starts the server unless another file has; the runner ends it (see postgres-run.ts). */
+async function server(): Promise<Urls> {
+  const folder = inject("postgresFolder");
+  const file = join(folder, "urls.json");
+  while (!existsSync(file)) {
+    const lock = join(folder, "starting");
+    try {
+      await mkdir(lock);
+    } catch {
+      // Another file starts it.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      continue;
+    }
+    if (existsSync(file)) break;
+    try {
+      writeFileSync(`${file}.new`, JSON.stringify(await firstStart(folder)));
+      writeFileSync(file, readFileSync(`${file}.new`));
+    } finally {
+      await rmdir(lock);
+    }
+  }
+  // Written a few lines above.
+  return JSON.parse(readFileSync(file, "utf8")) as Urls;
+}
+
+async function firstStart(folder: string): Promise<Urls> {
+  const postgres = await startPostgres(deps, { folder, port: null, durable: false });
+  writeFileSync(join(folder, "pid"), String(postgres.pid()));
+  const { ownerUrl, controlUrl, edgeUrl } = postgres;
+  const database = createDatabase(deps, { url: ownerUrl, connections: 1 });
+  await migrate(database);
+  await database.stop();
+  return { ownerUrl, controlUrl, edgeUrl };
+}
+
+function at(url: string, database: string): string {
+  return url.replace(/[^/]+$/, database);
+}
+
+const deps = { clock: systemClock, log: silent };
+/** The database that startPostgres makes, migrated and left alone from then on. */
+const TEMPLATE = "touchdown";
