@@ -84,6 +84,8 @@ describe("the tree", () => {
     const programs = [
       "bench/micro/main.ts",
       "bench/load/main.ts",
+      "bench/compare/main.ts",
+      "bench/compare/bare.ts",
       "test/support/write-docs.ts",
       // Named by vitest.config.ts.
       "test/support/postgres-run.ts",

@@ -1,12 +1,9 @@
 //! The leader: Agave's own TPU streamer, and a thread that takes transactions out of it.
-//!
-//! Speaks lines: prints its address first; `reset` forgets, `report` prints for each sender the
-//! count and the one-way quantiles in nanoseconds, and the CPU time used since the reset.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{self, BufRead};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -20,10 +17,15 @@ use touchdown_native::clock::monotonic_ns;
 
 use crate::sender::{cpu_us, read_stamp};
 
-pub fn run(public_keys: &[&str]) -> Result<(), Box<dyn Error>> {
+/// Starts a leader for which these identities hold stake; `take` gets each transaction and the
+/// moment it came out of the streamer. Runs to the end of the process.
+pub fn serve(
+    public_keys: &[&str],
+    take: impl Fn(&[u8], u64) + Send + 'static,
+) -> Result<SocketAddr, Box<dyn Error>> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let address = socket.local_addr()?;
-    // Half of all stake: the unstaked's 200 a second would measure the throttle.
+    // A good part of all stake: the unstaked's 200 a second would measure the throttle.
     let mut stakes = HashMap::from([(Pubkey::new_unique(), STAKE)]);
     for key in public_keys {
         stakes.insert(key.parse()?, STAKE);
@@ -37,7 +39,7 @@ pub fn run(public_keys: &[&str]) -> Result<(), Box<dyn Error>> {
         max_stream_data_bytes: 4096,
         ..QuicStreamerConfig::default()
     };
-    let _server = spawn_stake_weighted_qos_server(
+    let server = spawn_stake_weighted_qos_server(
         "solQuicTpu",
         "quic_streamer_tpu",
         [socket.into()],
@@ -48,22 +50,35 @@ pub fn run(public_keys: &[&str]) -> Result<(), Box<dyn Error>> {
         SwQosConfig::default(),
         CancellationToken::new(),
     )?;
-
-    let seen = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
-    let taken = seen.clone();
     std::thread::spawn(move || {
+        let _server = server;
         for batch in packets {
             let now_ns = monotonic_ns();
             for packet in batch.iter() {
-                let Some((sender, stamp_ns)) = packet.data(..).and_then(read_stamp) else {
-                    continue;
-                };
-                if let Ok(mut seen) = taken.lock() {
-                    seen[sender & 1].push(now_ns.saturating_sub(stamp_ns));
+                if let Some(bytes) = packet.data(..) {
+                    take(bytes, now_ns);
                 }
             }
         }
     });
+    Ok(address)
+}
+
+/// The leader of the senders' comparison.
+///
+/// Speaks lines: prints its address first; `reset` forgets, `report` prints for each sender the
+/// count and the one-way quantiles in nanoseconds, and the CPU time used since the reset.
+pub fn run(public_keys: &[&str]) -> Result<(), Box<dyn Error>> {
+    let seen = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
+    let taken = seen.clone();
+    let address = serve(public_keys, move |bytes, now_ns| {
+        let Some((sender, stamp_ns)) = read_stamp(bytes) else {
+            return;
+        };
+        if let Ok(mut seen) = taken.lock() {
+            seen[sender & 1].push(now_ns.saturating_sub(stamp_ns));
+        }
+    })?;
 
     println!("{address}");
     let mut cpu_before = cpu_us();

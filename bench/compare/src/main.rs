@@ -6,10 +6,17 @@
 //! A payload carries the moment it was handed to the sender; the leader subtracts it from the
 //! moment the transaction came out of its streamer. CPU is the sender's whole process, the
 //! generator's sleeping and stamping included, which is the same code for both.
+//!
+//! `touchdown-compare path` and `touchdown-compare incumbent` are the parts of the comparison of
+//! whole paths, which `main.ts` drives.
 
+mod incumbent;
 mod leader;
+mod load;
+mod path;
 mod round;
 mod sender;
+mod transactions;
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -19,6 +26,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["leader", public_keys @ ..] => leader::run(public_keys),
+        ["path", public_keys @ ..] => path::run(public_keys),
+        ["incumbent", address] => incumbent::run(address.parse::<SocketAddr>()?, INCUMBENT),
+        ["incumbent-key"] => {
+            println!("{}", solana_signer::Signer::pubkey(&sender::identity(INCUMBENT)?));
+            Ok(())
+        }
         ["sender", name, address] => sender::run(name, address.parse::<SocketAddr>()?),
         numbers => {
             let number = |place: usize, default: u64| match numbers.get(place) {
@@ -31,3 +44,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 }
+
+/// The incumbent's number among the identities.
+const INCUMBENT: usize = 2;

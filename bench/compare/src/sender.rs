@@ -181,20 +181,30 @@ struct TpuClientNext {
 impl TpuClientNext {
     fn connect(address: SocketAddr) -> Result<Self, Box<dyn Error>> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let keypair = identity(1)?;
-        let builder = ClientBuilder::new(Box::new(Pinned(address)))
-            .runtime_handle(runtime.handle().clone())
-            .bind_socket(UdpSocket::bind("127.0.0.1:0")?)
-            .leader_send_fanout(1)
-            .identity(&keypair)
-            .sender_channel_size(128)
-            .worker_channel_size(128);
-        let (sender, client) = builder.build()?;
+        let (sender, client) = build_client(runtime.handle(), address, 1, 128)?;
         // It connects at the first transaction.
         sender.try_send_transactions_in_batch(vec![vec![0x5a; 8]])?;
         std::thread::sleep(Duration::from_millis(500));
         Ok(Self { sender, _runtime: (runtime, client) })
     }
+}
+
+/// `tpu-client-next` towards one leader, with the identity of that number.
+pub fn build_client(
+    runtime: &tokio::runtime::Handle,
+    address: SocketAddr,
+    number: usize,
+    channel_size: usize,
+) -> Result<(TransactionSender, Client), Box<dyn Error>> {
+    let keypair = identity(number)?;
+    let builder = ClientBuilder::new(Box::new(Pinned(address)))
+        .runtime_handle(runtime.clone())
+        .bind_socket(UdpSocket::bind("127.0.0.1:0")?)
+        .leader_send_fanout(1)
+        .identity(&keypair)
+        .sender_channel_size(channel_size)
+        .worker_channel_size(channel_size);
+    Ok(builder.build()?)
 }
 
 impl Sends for TpuClientNext {

@@ -1,0 +1,120 @@
+/**
+ * `npm run bench:compare`: from a client's send to the receive in a real Agave server, through the
+ * design of the senders in use and through this project, interleaved in one run. Then the highest
+ * rate that each holds. Writes results, a plot and the README's table.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { rssMb } from "../load/children.ts";
+import { type CompareOptions, readOptions, USAGE } from "./options.ts";
+import { buildProgram } from "./program.ts";
+import { type Held, keep, type Memory, medianOf, type Row, rowText } from "./report.ts";
+import { type Side, type Stage, startStage } from "./sides.ts";
+import { takeTurn } from "./turn.ts";
+
+const LADDER_FROM = 8_000;
+const LADDER_STEP = 2_000;
+const LADDER_TO = 24_000;
+const LADDER_SECONDS = 2;
+const LADDER_TRIES = 2;
+const HELD_P99_US = 20_000;
+const MEMORY_RATE = 6_000;
+const MEMORY_SAMPLES = 40;
+
+if (process.argv.includes("--help")) {
+  console.log(USAGE);
+} else {
+  await run(readOptions(process.argv.slice(2)));
+}
+
+async function run(options: CompareOptions): Promise<void> {
+  const stage = await startStage(buildProgram(), options.sides);
+  try {
+    for (const side of stage.sides) await measure(stage, side, options, 2_000);
+    const rows: Row[] = [];
+    for (const rate of options.rates) rows.push(...(await compareAt(stage, options, rate)));
+    const held = options.capacity ? await climb(stage, options) : [];
+    const memory = options.memory === 0 ? null : await watchMemory(stage, options);
+    if (options.keep) keep(options, rows, held, memory);
+  } finally {
+    await stage.stop();
+  }
+}
+
+function measure(stage: Stage, side: Side, options: CompareOptions, rate: number) {
+  const json = options.endpoint === "json";
+  return takeTurn(stage, side, { rate, seconds: options.seconds, json });
+}
+
+/** Rounds of all sides; who begins changes, so that nobody always follows the same one. */
+async function compareAt(stage: Stage, options: CompareOptions, rate: number): Promise<Row[]> {
+  const turns = new Map(stage.sides.map((side) => [side.name, [] as Row["rounds"][number][]]));
+  const { sides } = stage;
+  for (let round = 0; round < options.rounds; round += 1) {
+    for (let place = 0; place < sides.length; place += 1) {
+      const side = sides[(place + round) % sides.length];
+      if (side === undefined) continue;
+      const turn = await measure(stage, side, options, rate);
+      if (turn.first_refusal !== null) console.error(turn.first_refusal);
+      turns.get(side.name)?.push(turn);
+    }
+  }
+  return sides.map(({ name }) => {
+    const rounds = turns.get(name) ?? [];
+    const row = { side: name, rate, median: medianOf(rounds), rounds };
+    console.log(rowText(row));
+    return row;
+  });
+}
+
+/** The highest rate of the ladder that each holds, in turn, until it fails twice at a rate. */
+async function climb(stage: Stage, options: CompareOptions): Promise<Held[]> {
+  const climbers = stage.sides.map((side) => ({ side, held: 0, p99: 0, cpu: 0, down: false }));
+  const json = options.endpoint === "json";
+  for (let rate = LADDER_FROM; rate <= LADDER_TO; rate += LADDER_STEP) {
+    for (const climber of climbers) {
+      for (let tried = 0; tried < LADDER_TRIES && !climber.down; tried += 1) {
+        const load = { rate, seconds: LADDER_SECONDS, json };
+        const turn = await takeTurn(stage, climber.side, load).catch(() => null);
+        const p99 = turn?.from_due_us.p99 ?? Number.POSITIVE_INFINITY;
+        const clean = turn !== null && turn.lost === 0 && turn.refused === 0 && p99 < HELD_P99_US;
+        console.log(
+          `${climber.side.name} ${rate}/s: ${clean ? "held" : "not held"}, ` +
+            `p99 ${(p99 / 1000).toFixed(1)} ms, lost ${turn?.lost}, ` +
+            `${turn?.cpu_us.toFixed(1)} us CPU`,
+        );
+        if (clean) {
+          Object.assign(climber, { held: rate, p99, cpu: turn.cpu_us });
+          break;
+        }
+        climber.down = tried === LADDER_TRIES - 1;
+        await sleep(500);
+      }
+    }
+  }
+  return climbers.map(({ side, held, p99, cpu }) => ({
+    side: side.name,
+    rate: held,
+    p99_us: p99,
+    cpu_us: cpu,
+  }));
+}
+
+/** Sends in portions through the edge that everything is on in, and notes its memory. */
+async function watchMemory(stage: Stage, options: CompareOptions): Promise<Memory> {
+  const side = stage.sides.find(({ name }) => name === "everything on");
+  if (side === undefined) throw new Error("--memory needs the side everything on");
+  const json = options.endpoint === "json";
+  const samples: { sent: number; rss_mb: number }[] = [];
+  const seconds = Math.ceil(options.memory / MEMORY_RATE / MEMORY_SAMPLES);
+  let sent = 0;
+  let lost = 0;
+  while (sent < options.memory) {
+    const turn = await takeTurn(stage, side, { rate: MEMORY_RATE, seconds, json });
+    sent += turn.accepted;
+    lost += turn.lost;
+    samples.push({ sent, rss_mb: rssMb(side.pid) ?? 0 });
+    console.log(`${sent} sent, ${lost} lost, ${samples.at(-1)?.rss_mb.toFixed(0)} MB`);
+  }
+  return { sent, lost, samples };
+}

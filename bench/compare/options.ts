@@ -1,0 +1,71 @@
+/** The command line of the comparison, with its bounds. */
+
+import { parseArgs } from "node:util";
+import { SIDES, type SideName } from "./sides.ts";
+
+export interface CompareOptions {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly rates: readonly number[];
+  readonly endpoint: "raw" | "json";
+  readonly sides: readonly SideName[];
+  /** Whether the highest rate held is looked for. */
+  readonly capacity: boolean;
+  /** Transactions of the memory run; 0 for none. */
+  readonly memory: number;
+  /** Whether the README's figures are written anew and the results kept. */
+  readonly keep: boolean;
+}
+
+export const USAGE = `usage: npm run bench:compare -- [options]
+
+  --rounds N       turns of each side at each rate (5)
+  --seconds N      length of a turn (2)
+  --rates LIST     transactions a second (100,1000,5000); none for none
+  --endpoint KIND  json, as most clients speak, or raw (json)
+  --sides LIST     ${SIDES.join(",")}
+  --no-capacity    does not look for the highest rate held
+  --memory N       sends N transactions through the edge and watches its memory (0)
+  --dry            prints, and writes neither results nor README`;
+
+/** The options of a command line, or an Error that names what is wrong. */
+export function readOptions(args: readonly string[]): CompareOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      rounds: { type: "string", default: "5" },
+      seconds: { type: "string", default: "2" },
+      rates: { type: "string", default: "100,1000,5000" },
+      endpoint: { type: "string", default: "json" },
+      sides: { type: "string", default: SIDES.join(",") },
+      "no-capacity": { type: "boolean", default: false },
+      memory: { type: "string", default: "0" },
+      dry: { type: "boolean", default: false },
+    },
+  });
+  const { endpoint } = values;
+  if (endpoint !== "raw" && endpoint !== "json") throw new Error("--endpoint is raw or json");
+  const rates = values.rates === "none" ? [] : values.rates.split(",");
+  return {
+    rounds: wholeNumber("rounds", values.rounds, 1, 100),
+    seconds: wholeNumber("seconds", values.seconds, 1, 60),
+    rates: rates.map((rate) => wholeNumber("rates", rate, 1, 100_000)),
+    endpoint,
+    sides: values.sides.split(",").map(sideOf),
+    capacity: !values["no-capacity"],
+    memory: wholeNumber("memory", values.memory, 0, 10_000_000),
+    keep: !values.dry,
+  };
+}
+
+function sideOf(name: string): SideName {
+  const side = SIDES.find((known) => known === name);
+  if (side === undefined) throw new Error(`--sides: ${name} is none of ${SIDES.join(", ")}`);
+  return side;
+}
+
+function wholeNumber(name: string, text: string, least: number, most: number): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new Error(`--${name}: found ${text}, a whole number of ${least} to ${most} is needed`);
+}

@@ -1,0 +1,57 @@
+/**
+ * The Rust program beside this file: built by cargo where something changed, its target folder
+ * outside of the project, and spoken to in lines.
+ */
+
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** Builds the program and answers where it lies. */
+export function buildProgram(): string {
+  const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
+  const target = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "agave-target");
+  const build = spawnSync("cargo", ["build", "--release", "--locked"], {
+    cwd: import.meta.dirname,
+    env: { ...process.env, CARGO_TARGET_DIR: target },
+    stdio: "inherit",
+  });
+  if (build.status !== 0) throw new Error("cargo could not build bench/compare");
+  return join(target, "release", "touchdown-compare");
+}
+
+/** A child that answers a line with a line. */
+export interface LineProcess {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  /** The next line that it prints. */
+  line(): Promise<string>;
+  say(line: string): void;
+  stop(): Promise<void>;
+}
+
+export function startLines(program: string, args: readonly string[]): LineProcess {
+  const child = spawn(program, [...args], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  if (child.pid === undefined) throw new Error(`could not start ${program}`);
+  return {
+    process: child,
+    pid: child.pid,
+    async line() {
+      const { done, value } = await lines.next();
+      if (done === true) throw new Error(`${args[0]} ended early`);
+      return value;
+    },
+    say(line) {
+      child.stdin.write(`${line}\n`);
+    },
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const over = once(child, "exit");
+      child.kill("SIGKILL");
+      await over;
+    },
+  };
+}

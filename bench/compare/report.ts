@@ -1,0 +1,142 @@
+/** What a comparison leaves behind: lines of results, the README's table, a plot. */
+
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
+import { join } from "node:path";
+import { commit, machine } from "../machine.ts";
+import { drawSpans } from "../plot.ts";
+import { writeMeasured } from "../readme.ts";
+import type { CompareOptions } from "./options.ts";
+import type { SideName } from "./sides.ts";
+import type { Turn } from "./turn.ts";
+
+/** The figures of a row; times in microseconds. */
+export interface Figures {
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly cpu: number;
+  readonly late_p50: number;
+  readonly lost: number;
+  readonly refused: number;
+}
+
+export interface Row {
+  readonly side: SideName;
+  readonly rate: number;
+  /** Medians of the rounds, each figure by itself; losses are summed. */
+  readonly median: Figures;
+  readonly rounds: readonly Turn[];
+}
+
+export interface Held {
+  readonly side: SideName;
+  readonly rate: number;
+  readonly p99_us: number;
+  readonly cpu_us: number;
+}
+
+export interface Memory {
+  readonly sent: number;
+  readonly lost: number;
+  readonly samples: readonly { readonly sent: number; readonly rss_mb: number }[];
+}
+
+const LOAD_BEFORE = loadavg()[0] ?? 0;
+const RESULTS = join(import.meta.dirname, "../results");
+
+export function medianOf(rounds: readonly Turn[]): Figures {
+  const median = (pick: (turn: Turn) => number): number => {
+    const values = rounds.map(pick).sort((a, b) => a - b);
+    return Math.round((values[Math.floor(values.length / 2)] ?? 0) * 10) / 10;
+  };
+  const sum = (pick: (turn: Turn) => number): number =>
+    rounds.reduce((all, turn) => all + pick(turn), 0);
+  return {
+    p50: median((turn) => turn.one_way_us.p50),
+    p99: median((turn) => turn.one_way_us.p99),
+    p999: median((turn) => turn.one_way_us.p999),
+    cpu: median((turn) => turn.cpu_us),
+    late_p50: median((turn) => turn.late_us.p50),
+    lost: sum((turn) => turn.lost),
+    refused: sum((turn) => turn.refused),
+  };
+}
+
+export function rowText({ side, rate, median }: Row): string {
+  const { p50, p99, p999, cpu, lost, refused, late_p50 } = median;
+  return (
+    `${String(rate).padStart(6)} ${side.padEnd(16)} p50 ${p50} p99 ${p99} p99.9 ${p999} ` +
+    `cpu ${cpu} late ${late_p50} lost ${lost} refused ${refused}`
+  );
+}
+
+/** Appends the results, and writes the plot and the README's part anew. */
+export function keep(
+  options: CompareOptions,
+  rows: readonly Row[],
+  held: readonly Held[],
+  memory: Memory | null,
+): void {
+  const about = {
+    at: new Date().toISOString(),
+    machine: { ...machine(), load_before: LOAD_BEFORE },
+    node: process.version,
+    commit: commit(),
+    endpoint: options.endpoint,
+    seconds: options.seconds,
+  };
+  const lines = [
+    ...rows.map((row) => ({ ...about, kind: "latency", ...row })),
+    ...held.map((row) => ({ ...about, kind: "capacity", ...row })),
+    ...(memory === null ? [] : [{ ...about, kind: "memory", ...memory }]),
+  ];
+  mkdirSync(RESULTS, { recursive: true });
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  appendFileSync(join(RESULTS, "compare.ndjson"), text);
+  if (rows.length > 0) {
+    const spans = rows.map((row) => ({ ...row.median, group: `${row.rate} tx/s`, name: row.side }));
+    const title = "Client's send to Agave's receive: p50, p99, p99.9 in microseconds";
+    writeFileSync(join(RESULTS, "compare.svg"), drawSpans(title, spans));
+    writeMeasured("compare", tableOf(rows));
+  }
+  if (held.length > 0) writeMeasured("capacity", heldTable(held));
+  if (memory !== null) writeMeasured("memory", memoryText(memory));
+}
+
+function tableOf(rows: readonly Row[]): string {
+  return [
+    "| tx/s | path | p50 | p99 | p99.9 | CPU a tx | lost |",
+    "|---|---|---|---|---|---|---|",
+    ...rows.map(({ side, rate, median: { p50, p99, p999, cpu, lost } }) => {
+      const us = (value: number): string => Math.round(value).toLocaleString("en-US");
+      return (
+        `| ${rate.toLocaleString("en-US")} | ${side} | ${us(p50)} us | ${us(p99)} us ` +
+        `| ${us(p999)} us | ${us(cpu)} us | ${lost} |`
+      );
+    }),
+  ].join("\n");
+}
+
+function heldTable(held: readonly Held[]): string {
+  return [
+    "| path | highest rate held | p99 there | CPU a tx |",
+    "|---|---|---|---|",
+    ...held.map(
+      ({ side, rate, p99_us, cpu_us }) =>
+        `| ${side} | ${rate.toLocaleString("en-US")} tx/s | ${(p99_us / 1000).toFixed(1)} ms ` +
+        `| ${Math.round(cpu_us)} us |`,
+    ),
+  ].join("\n");
+}
+
+function memoryText({ sent, lost, samples }: Memory): string {
+  const early = samples.find((sample) => sample.sent >= 100_000) ?? samples[0];
+  const most = Math.max(...samples.map(({ rss_mb }) => rss_mb));
+  const mb = (value: number | undefined): string => `${Math.round(value ?? 0)} MB`;
+  return (
+    `Resident memory of the edge over ${sent.toLocaleString("en-US")} transactions ` +
+    `(${lost} lost): ${mb(early?.rss_mb)} after ${early?.sent.toLocaleString("en-US")}, ` +
+    `${mb(samples.at(-1)?.rss_mb)} at the end, ${mb(most)} at most.`
+  );
+}

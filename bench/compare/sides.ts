@@ -1,0 +1,167 @@
+/**
+ * What stands between the generator and the leader: the incumbents' design, an edge with
+ * everything on, the same edge without verification, and the bare path. All of them run during
+ * the whole comparison and take turns.
+ */
+
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/core/clock.ts";
+import { encodeKey } from "../../src/core/encoding.ts";
+import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
+import { createBlindLedger } from "../../src/sandbox/ledger.ts";
+import { freshIdentity, type Identity } from "../../src/send/identity.ts";
+import { type Child, freePort, startChild, untilReady } from "../load/children.ts";
+import { type LineProcess, startLines } from "./program.ts";
+
+export const SIDES = ["incumbent", "everything on", "no verification", "bare"] as const;
+export type SideName = (typeof SIDES)[number];
+
+export interface Side {
+  readonly name: SideName;
+  /** "host:port" of its HTTP server. */
+  readonly address: string;
+  readonly pid: number;
+  /** Where its metrics are; null for none. */
+  readonly metricsUrl: string | null;
+}
+
+export interface Stage {
+  readonly sides: readonly Side[];
+  readonly key: string;
+  /** Generator and leader. */
+  readonly ends: LineProcess;
+  stop(): Promise<void>;
+}
+
+const READY_MS = 30_000;
+const SLOT_MS = 400;
+
+/** Starts the leader, a cluster that names it, and the sides. */
+export async function startStage(program: string, names: readonly SideName[]): Promise<Stage> {
+  const stops: (() => Promise<void>)[] = [];
+  const stop = async (): Promise<void> => {
+    for (const end of stops.toReversed()) await end();
+  };
+  try {
+    const folder = mkdtempSync(join(tmpdir(), "touchdown-compare-"));
+    const identities = new Map(names.map((name) => [name, freshIdentity()]));
+    const asker = startLines(program, ["incumbent-key"]);
+    const keys = [await asker.line(), ...[...identities.values()].map(publicKeyOf)];
+    const ends = startLines(program, ["path", ...keys]);
+    stops.push(() => ends.stop());
+    const [leader = "", tipAccount = ""] = (await ends.line()).split(" ");
+    const cluster = await createSimulatedCluster({
+      clock: systemClock,
+      leaders: [{ identity: encodeKey(freshIdentity().publicKey), address: leader }],
+      slotMs: SLOT_MS,
+      skipShare: 0,
+      ledger: createBlindLedger(),
+    });
+    const urls = await cluster.start();
+    stops.push(() => cluster.stop());
+    const key = `td_${randomBytes(18).toString("base64url")}`;
+    const scene: Scene = { ...urls, program, folder, key, leader, tipAccount, stops };
+    const sides: Side[] = [];
+    for (const [name, identity] of identities) {
+      const file = join(folder, `${name.replaceAll(" ", "-")}.json`);
+      writeFileSync(file, JSON.stringify([...identity.seed, ...identity.publicKey]));
+      sides.push(await startSide(scene, name, file));
+    }
+    return { sides, key, ends, stop };
+  } catch (cause) {
+    await stop();
+    throw cause;
+  }
+}
+
+function publicKeyOf(identity: Identity): string {
+  return encodeKey(identity.publicKey);
+}
+
+interface Scene {
+  readonly program: string;
+  readonly folder: string;
+  readonly key: string;
+  readonly leader: string;
+  readonly tipAccount: string;
+  readonly rpcUrl: string;
+  readonly wsUrl: string;
+  readonly stops: (() => Promise<void>)[];
+}
+
+function startSide(scene: Scene, name: SideName, identityFile: string): Promise<Side> {
+  switch (name) {
+    case "incumbent":
+      return startLinesSide(scene, name, scene.program, ["incumbent", scene.leader]);
+    case "bare": {
+      const script = join(import.meta.dirname, "bare.ts");
+      const args = ["--import", "tsx", script, scene.leader, identityFile, scene.tipAccount];
+      return startLinesSide(scene, name, process.execPath, args);
+    }
+    case "everything on":
+      return startEdge(scene, name, identityFile, true);
+    case "no verification":
+      return startEdge(scene, name, identityFile, false);
+  }
+}
+
+async function startLinesSide(
+  scene: Scene,
+  name: SideName,
+  program: string,
+  args: readonly string[],
+): Promise<Side> {
+  const child = startLines(program, args);
+  scene.stops.push(() => child.stop());
+  return { name, address: await child.line(), pid: child.pid, metricsUrl: null };
+}
+
+async function startEdge(
+  scene: Scene,
+  name: SideName,
+  identityFile: string,
+  verify: boolean,
+): Promise<Side> {
+  const { folder, key, tipAccount, rpcUrl, wsUrl } = scene;
+  const [http, admin] = [await freePort(), await freePort()];
+  const file = join(folder, `edge-${verify}`);
+  writeFileSync(
+    `${file}-keys.toml`,
+    "[plans.Load]\nrate_per_second = 1000000\nburst = 1000000\n" +
+      `[[keys]]\ntoken = "${key}"\naccount = "load"\nplan = "Load"\n`,
+  );
+  writeFileSync(
+    `${file}.toml`,
+    [
+      'region = "compare"',
+      `[http]\nlisten = "127.0.0.1:${http}"\ndrain_grace = "0s"`,
+      `[admin]\nlisten = "127.0.0.1:${admin}"`,
+      `[cluster]\nrpc_url = "${rpcUrl}"\nws_url = "${wsUrl}"`,
+      `[identity]\nkeypair = "${identityFile}"`,
+      `[tip]\naccounts = ["${tipAccount}"]`,
+      `[accounts]\nkeys_file = "${file}-keys.toml"`,
+      `[decode]\nverify = ${verify}`,
+      '[send]\nengine = "native"\n',
+    ].join("\n"),
+  );
+  const edge: Child = startChild([
+    ...nodeOptions(name),
+    "dist/main.js",
+    "edge",
+    "--config",
+    `${file}.toml`,
+  ]);
+  scene.stops.push(() => edge.stop());
+  await untilReady(edge, `http://127.0.0.1:${admin}/readyz`, READY_MS);
+  const metricsUrl = `http://127.0.0.1:${admin}/metrics`;
+  return { name, address: `127.0.0.1:${http}`, pid: edge.pid, metricsUrl };
+}
+
+/** Options for Node in the edge that everything is on in, for profiling by hand. */
+function nodeOptions(name: SideName): readonly string[] {
+  const given = process.env["COMPARE_NODE_OPTIONS"] ?? "";
+  return name === "everything on" && given !== "" ? given.split(" ") : [];
+}

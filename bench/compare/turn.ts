@@ -1,0 +1,69 @@
+/** One turn of one side: a load through it, and the figures that both ends and its process give. */
+
+import type { Side, Stage } from "./sides.ts";
+
+export interface Quantiles {
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
+
+/** All times in microseconds. The warm-up is in none of them. */
+export interface Turn {
+  readonly count: number;
+  readonly accepted: number;
+  readonly refused: number;
+  readonly first_refusal: string | null;
+  readonly lost: number;
+  readonly copies: number;
+  /** From the write to the leader's receive. */
+  readonly one_way_us: Quantiles;
+  /** From when it was due. */
+  readonly from_due_us: Quantiles;
+  /** From due to the write: how late the generator was, or was made by a lack of answers. */
+  readonly late_us: Quantiles;
+  /** Processor time of the side's process for each transaction. */
+  readonly cpu_us: number;
+  readonly held_per_second: number;
+}
+
+export interface TurnOptions {
+  readonly rate: number;
+  readonly seconds: number;
+  readonly json: boolean;
+}
+
+const CONNECTIONS = 64;
+const WARM_SECONDS = 0.4;
+
+let lastRun = 0;
+
+/** @throws Error when the generator could not finish */
+export async function takeTurn(stage: Stage, side: Side, options: TurnOptions): Promise<Turn> {
+  const { rate, seconds, json } = options;
+  lastRun += 1;
+  const warm = Math.ceil(rate * WARM_SECONDS);
+  const count = warm + rate * seconds;
+  stage.ends.say(
+    JSON.stringify({
+      run: lastRun,
+      address: side.address,
+      key: stage.key,
+      json,
+      rate,
+      count,
+      warm,
+      connections: CONNECTIONS,
+      pid: side.pid,
+    }),
+  );
+  // As a collector would, in the middle of the turn.
+  const scrape = side.metricsUrl === null ? null : fetch(side.metricsUrl).then((a) => a.text());
+  const line = await stage.ends.line();
+  await scrape;
+  // The program beside this file writes it.
+  const turn = JSON.parse(line) as Turn | { readonly failed: string };
+  if ("failed" in turn) throw new Error(`${side.name} at ${rate}/s: ${turn.failed}`);
+  return turn;
+}
