@@ -1,4 +1,7 @@
-/** Writes the parts of the README that benches measure: between `<!-- measured: NAME -->` and `<!-- end measured -->`. */
+/**
+ * Writes the parts of the README that benches measure: each stands between
+ * `<!-- measured: NAME -->` and `<!-- end measured -->`.
+ */
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
