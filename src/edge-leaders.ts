@@ -10,8 +10,9 @@ import type { Clock } from "./core/clock.ts";
 import type { Log } from "./core/log.ts";
 import type { EngineChoice } from "./native/choose.ts";
 import { createReceipts } from "./observe/receipts.ts";
-import { createRouter } from "./route/router.ts";
+import { createRouter, type Router } from "./route/router.ts";
 import type { Identity } from "./send/identity.ts";
+import { Scorecard } from "./send/scorecard.ts";
 import { createSender, SENDER_DEFAULTS } from "./send/sender.ts";
 import type { Transport } from "./send/transport.ts";
 import { createNativeTransport } from "./send/transport-native.ts";
@@ -31,10 +32,12 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { clock, slot: () => router.currentSlot() },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
+  const scorecard = new Scorecard({ versionOf: (identity) => router.versionOf(identity) });
   const sender = createSender(
     {
       clock,
       log,
+      scorecard,
       transport: transportOf(config, deps),
       onOutcome: (outcome) => receipts.record(outcome),
     },
@@ -42,14 +45,16 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       queuePerPeer: send.queuePerPeer,
       copyTtlMs: send.copyTtlMs,
       connectionsMax: send.connections,
+      slotTimeMs: () => router.slotTimeMs,
+      stakeShareOf: (identity) => router.stakeShareOf(identity),
     },
   );
-  const router = createRouter(
-    { clock, onPlan: (plan) => sender.usePlan(plan ?? NO_PLAN) },
+  const router: Router = createRouter(
+    { clock, onPlan: (plan) => sender.usePlan(plan ?? NO_PLAN), times: scorecard },
     { leaders: send.leaders, warmWindows: send.warmWindows, deny: send.deny },
   );
   const chain = createChain({ clock, log, router }, config.cluster);
-  return { receipts, sender, router, chain };
+  return { receipts, sender, scorecard, router, chain };
 }
 
 /** Without a current slot nobody is sent to. */

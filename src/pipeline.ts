@@ -85,8 +85,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       return;
     }
     lastId += 1;
-    dispatch.accept({ id: lastId, bytes, account, receivedNs, maxRetries }, (packet, verdict) => {
+    const packet = { id: lastId, bytes, account, receivedNs, maxRetries, priorityLamports: 0 };
+    dispatch.accept(packet, (packet, verdict) => {
       if (verdict.kind === "accepted") {
+        packet.priorityLamports = verdict.priorityFeeLamports + verdict.tipLamports;
         verdicts.accepted += 1;
         passOn(packet, verdict, done);
       } else {

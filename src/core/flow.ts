@@ -24,6 +24,8 @@ export interface Packet {
   readonly receivedNs: number;
   /** The sender's `maxRetries`; null when not given. */
   readonly maxRetries: number | null;
+  /** Priority fee and tip in lamports: who goes first where a leader cannot take all. */
+  priorityLamports: number;
 }
 
 /** A transaction that leaders would take on, with the offsets that later stages need. */

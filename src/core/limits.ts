@@ -55,6 +55,13 @@ export const ADMIN_HEADERS_BYTES_MAX = 8192;
 // send
 /** Connections to leaders at once; Anza's own client caches 64 (`tpu-client-next`, 2026-11). */
 export const PEER_CONNECTIONS_MAX = 64;
+/**
+ * Attempts at one leader in the time in which it grants as many. Agave
+ * `connection_rate_limiter.rs`: eight a minute for each address, 4.3, 2026-11.
+ */
+export const LEADER_ATTEMPTS_MAX = 8;
+/** Leaders whose record is kept; mainnet has about a thousand. */
+export const LEADERS_SCORED_MAX = 4096;
 /** Addresses whose pacing is remembered after they left the plan. */
 export const PEERS_REMEMBERED_MAX = 1024;
 /** Copies of one connection whose acknowledgement is awaited. */

@@ -122,8 +122,9 @@ export class Lane {
     const start = place * V1_TRANSACTION_BYTES_MAX;
     const bytes = this.#copies.subarray(start, start + size);
     bytes.set(packet.bytes);
-    const { id, account, receivedNs, maxRetries } = packet;
-    this.#waiting[place] = { packet: { id, bytes, account, receivedNs, maxRetries }, done };
+    const { id, account, receivedNs, maxRetries, priorityLamports } = packet;
+    const own = { id, bytes, account, receivedNs, maxRetries, priorityLamports };
+    this.#waiting[place] = { packet: own, done };
     this.#inHand += 1;
     channel.numbers[request / 8] = size;
     channel.bytes.set(bytes, request + REQUEST_HEAD_BYTES);

@@ -9,12 +9,17 @@ export class Link {
   /** null until the transport has answered. */
   connection: Connection | null = null;
   readonly attemptNs: number;
+  /** Since when the handshake is done; 0: it is not. */
+  establishedNs = 0;
   /** Since when it takes copies; 0: not yet. */
   liveNs = 0;
   /** Since when it takes none any more; 0: it does. */
   retiredNs = 0;
   /** Ended or closed; nothing more is heard of it. */
   over = false;
+  /** Whether it took any copy, and the largest one. */
+  carried = false;
+  bytesMax = 0;
   readonly inFlight: InFlight;
   #spokeNs: number;
 
@@ -28,8 +33,19 @@ export class Link {
   send(bytes: Uint8Array, nowNs: number): number {
     if (this.connection === null || this.over) return CLOSED;
     const stream = this.connection.send(bytes);
-    if (stream >= 0) this.#spokeNs = nowNs;
+    if (stream < 0) return stream;
+    this.#spokeNs = nowNs;
+    this.carried = true;
+    if (bytes.length > this.bytesMax) this.bytesMax = bytes.length;
     return stream;
+  }
+
+  /** Closes it; false when it was over already. What it carried is the caller's to end. */
+  shut(): boolean {
+    if (this.over) return false;
+    this.over = true;
+    this.connection?.close();
+    return true;
   }
 
   /** Pings when the connection said nothing for `periodNs`. */

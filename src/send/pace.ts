@@ -1,26 +1,19 @@
 /**
  * When a leader may be tried again. Pure.
  *
- * Agave counts connections for each address: eight, and eight new ones a minute, and who asks more
- * often is ignored for minutes. So a leader is tried at most once in `reconnectMs` whatever
- * happens, and less often when it says no: each failure in a row doubles the pause, up to
- * `reconnectMsMax`. A connection that lived for a while clears the record.
- *
- *   ended by                            pause counted from   length
- *   close 0, 5, idle silence, faults    the attempt          reconnectMs, first failure
- *   close 1 (evicted)                   the end              one leader's window, first failure
- *   close 2, 4, 3 and unknown codes     the end              reconnectMs, first failure
- *   refused, TLS fault                  the end              reconnectMs, first failure
- *   no answer to the handshake          the attempt          reconnectMs, first failure
- *
- * The table of codes: Agave `streamer/src/nonblocking/quic.rs`, 4.3, 2026-11.
+ * How long to wait after an end is said by the table in reactions.ts; each end in a row doubles the
+ * pause, up to `reconnectMsMax`, and a connection that lived for a while clears the record. No more
+ * than eight attempts fall into the time in which a leader grants eight, whatever happens: Agave
+ * counts the new connections of each address, and who asks more often is ignored for minutes
+ * (`streamer/src/nonblocking/connection_rate_limiter.rs`, 4.3, 2026-11).
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import type { Ending } from "./transport.ts";
+import { LEADER_ATTEMPTS_MAX } from "../core/limits.ts";
+import { type EndName, REACTIONS, type Reaction } from "./reactions.ts";
 
 export interface PaceOptions {
-  /** At most one attempt for a leader in this time. */
+  /** The time in which a leader grants one more new connection. */
   readonly reconnectMs: number;
   /** Longest pause between two attempts. */
   readonly reconnectMsMax: number;
@@ -28,17 +21,11 @@ export interface PaceOptions {
   readonly random: () => number;
 }
 
-/** Four slots of 250 ms: an evicted connection is not tried again within the same window. */
-const LEADER_WINDOW_MS = 1_000;
 /** A pause is lengthened by up to this share, so that edges do not come back in step. */
 const JITTER_SHARE = 0.25;
 /** A connection that lived this many times `reconnectMs` clears the record of failures. */
 const CLEARING_LIVES = 2;
 const DOUBLINGS_MAX = 16;
-
-/** Agave's close codes. */
-export const CLOSE_DROPPED = 1;
-export const CLOSE_INVALID_STREAM = 5;
 
 export class Pace {
   /** `Clock.nowNs` from which the next attempt is allowed. */
@@ -46,6 +33,9 @@ export class Pace {
   /** Connections in a row that ended before they lived for long. */
   failures = 0;
   #attemptNs = 0;
+  /** When the last attempts were made, written in turn. */
+  readonly #attempts = new Float64Array(LEADER_ATTEMPTS_MAX).fill(Number.NEGATIVE_INFINITY);
+  #at = 0;
   readonly #options: PaceOptions;
 
   constructor(options: PaceOptions) {
@@ -55,29 +45,29 @@ export class Pace {
   /** An attempt begins now. */
   attempted(nowNs: number): void {
     this.#attemptNs = nowNs;
-    this.nextAttemptNs = nowNs + this.#options.reconnectMs * NS_PER_MS;
+    this.#attempts[this.#at] = nowNs;
+    this.#at = (this.#at + 1) % LEADER_ATTEMPTS_MAX;
+    this.nextAttemptNs = this.#budgetNs();
   }
 
   /** A connection ended now; `liveNs` is since when it took transactions, 0 if it never did. */
-  ended(ending: Ending, liveNs: number, nowNs: number): void {
+  ended(name: EndName, liveNs: number, nowNs: number): void {
     const { reconnectMs, reconnectMsMax, random } = this.#options;
     const livedNs = liveNs === 0 ? 0 : nowNs - liveNs;
     if (livedNs >= CLEARING_LIVES * reconnectMs * NS_PER_MS) this.failures = 0;
     this.failures += 1;
 
-    const isEviction = ending.kind === "app" && ending.code === CLOSE_DROPPED;
-    const baseMs = isEviction ? Math.min(LEADER_WINDOW_MS, reconnectMs) : reconnectMs;
+    const { wait, from }: Reaction = REACTIONS[name];
     const doublings = Math.min(this.failures - 1, DOUBLINGS_MAX);
-    const pauseMs = Math.min(baseMs * 2 ** doublings, reconnectMsMax);
+    const pauseMs = Math.min(wait * reconnectMs * 2 ** doublings, reconnectMsMax);
     const jitteredNs = pauseMs * (1 + JITTER_SHARE * random()) * NS_PER_MS;
-    const fromNs = countsFromEnd(ending) ? nowNs : this.#attemptNs;
-    const earliestNs = this.#attemptNs + reconnectMs * NS_PER_MS;
-    this.nextAttemptNs = Math.max(fromNs + jitteredNs, earliestNs);
+    const fromNs = from === "end" ? nowNs : this.#attemptNs;
+    this.nextAttemptNs = Math.max(fromNs + jitteredNs, this.#budgetNs());
   }
-}
 
-/** Whether the leader itself said no, so that it is the end and not the attempt that counts. */
-function countsFromEnd(ending: Ending): boolean {
-  if (ending.kind === "transport") return true;
-  return ending.kind === "app" && ending.code !== 0 && ending.code !== CLOSE_INVALID_STREAM;
+  /** When the oldest of the attempts that count is far enough in the past. */
+  #budgetNs(): number {
+    const oldestNs = this.#attempts[this.#at] ?? 0;
+    return Math.max(0, oldestNs + LEADER_ATTEMPTS_MAX * this.#options.reconnectMs * NS_PER_MS);
+  }
 }

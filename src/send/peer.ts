@@ -1,6 +1,6 @@
 /**
- * One leader's address: its connection, the copies that wait for it and those in flight. Hot path:
- * `offer`, `#settle`, `#drain`.
+ * One leader's address: its connection, and the copies that go over it. Hot path: `offer`,
+ * `#progress`.
  *
  *            attempt              handshake             streams granted
  *   idle ───────────▶ connecting ───────────▶ waiting ─────────────────▶ live
@@ -10,36 +10,22 @@
  *
  * A peer that is `live` takes copies, and keeps them for a while when it is out of credit. Before
  * that it may keep copies that another leader's connection took as well. A live connection that
- * has grown old is replaced by a second one, made before the first is closed. Nothing here blocks
- * or throws, so one peer cannot delay another.
+ * has grown old, or does not answer just before the leader's turn, is replaced by a second one,
+ * made before the first is closed. Nothing here blocks or throws, so one peer cannot delay another.
  */
 
-import { type Clock, NS_PER_MS } from "../core/clock.ts";
-import { COPY_REASONS, type CopyReason } from "../core/errors.ts";
-import type { Outcome, Packet, Target } from "../core/flow.ts";
-import { COPIES_IN_FLIGHT_MAX, RESENDS_IN_FLIGHT_MAX } from "../core/limits.ts";
+import { NS_PER_MS, NS_PER_US } from "../core/clock.ts";
+import type { Packet, Target } from "../core/flow.ts";
+import { COPIES_IN_FLIGHT_MAX, LEGACY_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { Copies, type CopiesDeps, type CopiesOptions, type Offer } from "./copies.ts";
 import { Link } from "./link.ts";
 import { Pace, type PaceOptions } from "./pace.ts";
-import { type FlyingCopy, Waiting, type WaitingCopy } from "./rings.ts";
-import type { SendCounters } from "./send-counters.ts";
-import {
-  ACKED,
-  BLOCKED,
-  CLOSED,
-  DROPPED,
-  type Ending,
-  type Fate,
-  STOPPED,
-  TOO_LARGE,
-  type Transport,
-} from "./transport.ts";
+import { endNameOf, REACTIONS } from "./reactions.ts";
+import type { Scorecard } from "./scorecard.ts";
+import type { Ending, Transport } from "./transport.ts";
+import { createTurnCheck } from "./turn-check.ts";
 
-/** As the engines number them. The keys of a literal are its own names. */
-const DROP_REASONS = Object.keys(COPY_REASONS) as readonly CopyReason[];
-
-export interface PeerOptions extends PaceOptions {
-  readonly queuePerPeer: number;
-  readonly copyTtlMs: number;
+export interface PeerOptions extends PaceOptions, CopiesOptions {
   readonly handshakeMs: number;
   readonly keepAliveMs: number;
   /** Age at which a connection is replaced. */
@@ -48,42 +34,30 @@ export interface PeerOptions extends PaceOptions {
   readonly lingerMs: number;
 }
 
-/** Tells what became of a copy. */
-export type ReportCopy = (
-  packetId: number,
-  target: Target,
-  kind: Outcome["kind"],
-  reason: CopyReason | null,
-  rttUs: number,
-  connectionAgeMs: number,
-) => void;
-
-export interface PeerDeps {
-  readonly clock: Clock;
+export interface PeerDeps extends CopiesDeps {
   readonly transport: Transport;
-  readonly counters: SendCounters;
-  readonly report: ReportCopy;
+  readonly scorecard: Scorecard;
+  /** A connection became live, or a live one ended. */
+  readonly onChange: () => void;
 }
 
 export type PeerState = "idle" | "connecting" | "waiting" | "live";
 
-/** Answers of `offer`: taken, or the reason why not. */
-export type Offer = "taken" | "queue_full" | "stream_too_large" | "not_connected";
-
 export class Peer {
   readonly address: string;
-  /** The leader that the plan last named for this address. */
-  identity: string;
   /** When the plan dropped this address; 0 while it is in the plan. */
   leftNs = 0;
+  /** When the leader's next turn begins, as the plan has it; in the past while it lasts. */
+  turnNs = 0;
+  /** The leader that the plan last named for this address. */
+  #identity: string;
   readonly #deps: PeerDeps;
   readonly #options: PeerOptions;
   readonly #pace: Pace;
-  readonly #waiting: Waiting;
-  // Made once, so that settling a connection's copies makes no closure.
-  readonly #onWire: (copy: FlyingCopy) => void;
-  readonly #settled: (copy: FlyingCopy, fate: Fate) => void;
-  readonly #lost: (copy: FlyingCopy) => void;
+  readonly #copies: Copies;
+  readonly #check = createTurnCheck();
+  /** Said by the leader: no second connection beside the one that lives. */
+  #single = false;
   #link: Link | null = null;
   /** The second connection while the first is being replaced. */
   #successor: Link | null = null;
@@ -92,24 +66,22 @@ export class Peer {
 
   constructor(target: Target, deps: PeerDeps, options: PeerOptions) {
     this.address = target.address;
-    this.identity = target.identity;
+    this.#identity = target.identity;
     this.#deps = deps;
     this.#options = options;
     this.#pace = new Pace(options);
-    this.#waiting = new Waiting(options.queuePerPeer);
-    const { report } = deps;
-    this.#onWire = ({ packetId, target, ageMs }) =>
-      report(packetId, target, "sent", null, this.rttUs, ageMs);
-    this.#settled = ({ packetId, target, ageMs }, fate) => {
-      const { rttUs } = this;
-      if (fate === ACKED) report(packetId, target, "acked", null, rttUs, ageMs);
-      else if (fate === STOPPED) report(packetId, target, "failed", "stream_stopped", rttUs, ageMs);
-      else report(packetId, target, "dropped", DROP_REASONS[fate - DROPPED] ?? "expired", 0, ageMs);
-    };
-    this.#lost = ({ packetId, target, sent, ageMs }) => {
-      if (sent) report(packetId, target, "failed", "connection_lost", 0, ageMs);
-      else report(packetId, target, "dropped", "not_connected", 0, ageMs);
-    };
+    this.#copies = new Copies(deps.scorecard.card(target.identity, this.address), deps, options);
+  }
+
+  get identity(): string {
+    return this.#identity;
+  }
+
+  /** Leaders may share an address: from now on it is this one's turn. */
+  set identity(identity: string) {
+    if (identity === this.#identity) return;
+    this.#identity = identity;
+    this.#copies.card = this.#deps.scorecard.card(identity, this.address);
   }
 
   get state(): PeerState {
@@ -133,7 +105,7 @@ export class Peer {
   }
 
   get queued(): number {
-    return this.#waiting.size;
+    return this.#copies.queued;
   }
 
   get inFlight(): number {
@@ -149,6 +121,12 @@ export class Peer {
     return this.#link === null && nowNs >= this.#pace.nextAttemptNs;
   }
 
+  /** Whether the leader's turn is near enough for a connection, by what is known of it. */
+  isDue(nowNs: number): boolean {
+    const leadMs = this.#deps.scorecard.leadMs(this.#identity);
+    return this.turnNs - nowNs <= leadMs * NS_PER_MS;
+  }
+
   /** Whether the pacing of this address still has to be remembered. */
   paced(nowNs: number): boolean {
     return nowNs < this.#pace.nextAttemptNs;
@@ -160,10 +138,9 @@ export class Peer {
 
   /** Whether the connection is old enough to be replaced. */
   mayRecycle(nowNs: number): boolean {
-    if (this.#successor !== null || this.#retiring !== null) return false;
     const liveNs = this.#link?.liveNs ?? 0;
     const isOld = liveNs !== 0 && nowNs - liveNs >= this.#options.lifetimeMs * NS_PER_MS;
-    return isOld && nowNs >= this.#pace.nextAttemptNs;
+    return isOld && this.#mayReplace(nowNs);
   }
 
   recycle(nowNs: number): void {
@@ -175,86 +152,93 @@ export class Peer {
   offer(packet: Packet, target: Target, nowNs: number): Offer {
     const link = this.#link;
     if (link === null || link.liveNs === 0) return "not_connected";
-    if (this.#waiting.size === 0) {
-      const stream = link.send(packet.bytes, nowNs);
-      if (stream >= 0) {
-        this.#sent(link, packet.id, target, stream, nowNs);
-        return "taken";
-      }
-      if (stream === CLOSED) return "not_connected";
-      if (stream === TOO_LARGE) return "stream_too_large";
-    }
-    return this.#keep(packet, target, nowNs) ? "taken" : "queue_full";
+    return this.#copies.offer(link, packet, target, nowNs);
   }
 
   /** Writes a copy only where that takes nothing from a first send: now, with credit to spare. */
   spare(packet: Packet, target: Target, nowNs: number): boolean {
     const link = this.#link;
-    if (link === null || link.liveNs === 0 || this.#waiting.size > 0) return false;
-    if (link.inFlight.size >= RESENDS_IN_FLIGHT_MAX) return false;
-    const stream = link.send(packet.bytes, nowNs);
-    if (stream < 0) return false;
-    this.#sent(link, packet.id, target, stream, nowNs);
-    return true;
+    if (link === null || link.liveNs === 0) return false;
+    return this.#copies.spare(link, packet, target, nowNs);
   }
 
   /** Keeps a copy until the connection that is being made is live. */
   awaitLive(packet: Packet, target: Target, nowNs: number): Offer {
     if (this.#link === null) return "not_connected";
-    return this.#keep(packet, target, nowNs) ? "taken" : "queue_full";
+    if (packet.bytes.length > this.#copies.bytesMax) return "stream_too_large";
+    return this.#copies.keep(packet, target, nowNs) ? "taken" : "queue_full";
   }
 
   /** Everything that time brings; called a few times in each `copyTtlMs`. */
   tick(nowNs: number): void {
-    this.#expire(nowNs);
-    for (const link of [this.#link, this.#successor]) {
-      if (link === null) continue;
-      const ageNs = nowNs - link.attemptNs;
-      const established = link.connection?.established === true;
-      if (!established && ageNs >= this.#options.handshakeMs * NS_PER_MS) {
-        this.#deps.counters.handshakeTimeouts += 1;
-        link.connection?.close();
-        this.#ended(link, { kind: "silence", code: 0 });
-      } else {
-        link.keepAlive(nowNs, this.#options.keepAliveMs * NS_PER_MS);
-      }
-    }
+    const link = this.#link;
+    this.#copies.expire(nowNs, link?.connection?.established === true);
+    if (link !== null) this.#watch(link, nowNs);
+    if (this.#successor !== null) this.#watch(this.#successor, nowNs);
+    this.#checkTurn(nowNs);
+    if (this.#link !== null && this.live) this.#copies.drain(this.#link, nowNs);
     const retiring = this.#retiring;
     if (retiring === null) return;
     const lingeredNs = nowNs - retiring.retiredNs;
     if (retiring.inFlight.size === 0 || lingeredNs >= this.#options.lingerMs * NS_PER_MS) {
       this.#retiring = null;
-      this.#close(retiring, this.#lost);
+      if (retiring.shut()) this.#copies.lose(retiring);
     }
   }
 
   /** Closes whatever is open: the plan has moved on. */
   leave(): void {
-    this.#closeAll(this.#lost, "not_connected");
+    for (const link of this.#takeAll()) if (link.shut()) this.#copies.lose(link);
+    this.#copies.clear("not_connected");
+    this.#deps.onChange();
   }
 
   /** Closes whatever is open: this edge is stopping. */
   shutDown(): void {
-    const { report } = this.#deps;
-    const failed = (copy: FlyingCopy): void => {
-      const kind = copy.sent ? "failed" : "dropped";
-      report(copy.packetId, copy.target, kind, "shutting_down", 0, copy.ageMs);
-    };
-    this.#closeAll(failed, "shutting_down");
+    for (const link of this.#takeAll()) if (link.shut()) this.#copies.cut(link);
+    this.#copies.clear("shutting_down");
   }
 
-  #closeAll(failed: (copy: FlyingCopy) => void, reason: CopyReason): void {
+  #takeAll(): readonly Link[] {
     const links = [this.#link, this.#successor, this.#retiring];
     this.#link = null;
     this.#successor = null;
     this.#retiring = null;
-    for (const link of links) if (link !== null) this.#close(link, failed);
-    this.#dropWaiting(reason);
+    return links.filter((link) => link !== null);
+  }
+
+  /** The handshake's time runs out, or the connection is kept alive. */
+  #watch(link: Link, nowNs: number): void {
+    const established = link.connection?.established === true;
+    if (!established && nowNs - link.attemptNs >= this.#options.handshakeMs * NS_PER_MS) {
+      this.#deps.counters.handshakeTimeouts += 1;
+      link.connection?.close();
+      this.#ended(link, { kind: "silence", code: 0 });
+    } else {
+      link.keepAlive(nowNs, this.#options.keepAliveMs * NS_PER_MS);
+    }
+  }
+
+  /** Just before the turn the connection has to answer; one that does not is replaced. */
+  #checkTurn(nowNs: number): void {
+    const link = this.#link;
+    if (link === null || link.liveNs === 0 || this.leftNs !== 0) return;
+    const { scorecard, counters } = this.#deps;
+    if (!this.#check.isSilent(link, this.turnNs, nowNs, this.#identity, scorecard)) return;
+    counters.silentBeforeTurn += 1;
+    this.#copies.card.silentBeforeTurn += 1;
+    if (this.#mayReplace(nowNs)) this.#successor = this.#attempt(nowNs);
+  }
+
+  #mayReplace(nowNs: number): boolean {
+    if (this.#single || this.#successor !== null || this.#retiring !== null) return false;
+    return nowNs >= this.#pace.nextAttemptNs;
   }
 
   #attempt(nowNs: number): Link | null {
     this.#pace.attempted(nowNs);
     this.#deps.counters.connectionsAttempted += 1;
+    this.#copies.card.attempts += 1;
     const link = new Link(nowNs, COPIES_IN_FLIGHT_MAX);
     link.connection = this.#deps.transport.connect(this.address, {
       progress: () => this.#progress(link),
@@ -262,7 +246,7 @@ export class Peer {
     });
     if (link.over) return null;
     if (link.connection !== null) return link;
-    this.#pace.ended({ kind: "local", code: 0 }, 0, nowNs);
+    this.#pace.ended("local", 0, nowNs);
     this.#deps.counters.connectionsFailed += 1;
     return null;
   }
@@ -270,13 +254,30 @@ export class Peer {
   #progress(link: Link): void {
     const connection = link.connection;
     if (connection === null) return;
-    if (link.liveNs === 0 && connection.admitted) {
-      link.liveNs = this.#deps.clock.nowNs();
-      this.#deps.counters.connectionsAdmitted += 1;
-      if (link === this.#successor) this.#succeed(link);
+    const nowNs = this.#deps.clock.nowNs();
+    if (link.liveNs === 0) this.#advance(link, nowNs);
+    this.#copies.settle(link, nowNs);
+    if (link === this.#link && link.liveNs !== 0) this.#copies.drain(link, nowNs);
+  }
+
+  /** The handshake is done, or the first streams are granted. */
+  #advance(link: Link, nowNs: number): void {
+    const { connection } = link;
+    if (connection === null) return;
+    const { card, window } = this.#copies;
+    const late = link.establishedNs !== 0;
+    if (connection.established && !late) {
+      link.establishedNs = nowNs;
+      card.established((nowNs - link.attemptNs) / NS_PER_US, connection.retried);
     }
-    link.settle(this.#onWire, this.#settled);
-    if (link === this.#link && link.liveNs !== 0) this.#drain(link);
+    if (!connection.admitted) return;
+    link.liveNs = nowNs;
+    this.#single = false;
+    window.granted(connection.streamsLeft);
+    card.admit(window.streamsMax, late);
+    this.#deps.counters.connectionsAdmitted += 1;
+    if (link === this.#successor) this.#succeed(link);
+    this.#deps.onChange();
   }
 
   #succeed(link: Link): void {
@@ -292,94 +293,32 @@ export class Peer {
     if (link.over) return;
     const nowNs = this.#deps.clock.nowNs();
     link.over = true;
-    this.#countEnding(ending);
-    if (link.liveNs === 0) this.#deps.counters.connectionsNotAdmitted += 1;
-    if (link !== this.#retiring) this.#pace.ended(ending, link.liveNs, nowNs);
-    link.failAll(this.#lost);
+    this.#noteEnd(link, ending, nowNs);
+    this.#copies.lose(link);
     if (link === this.#retiring) this.#retiring = null;
     if (link === this.#successor) this.#successor = null;
     if (link !== this.#link) return;
     // A successor that is on its way takes the place, and with it the copies that wait.
     this.#link = this.#successor;
     this.#successor = null;
-    if (this.#link === null && !this.mayConnect(nowNs)) this.#dropWaiting("not_connected");
+    if (this.#link === null && !this.mayConnect(nowNs)) this.#copies.clear("not_connected");
+    this.#deps.onChange();
   }
 
-  #countEnding(ending: Ending): void {
-    const counters = this.#deps.counters;
+  #noteEnd(link: Link, ending: Ending, nowNs: number): void {
+    const { counters } = this.#deps;
+    const { card } = this.#copies;
+    const name = endNameOf(ending, link.establishedNs !== 0);
+    const reaction = REACTIONS[name];
     counters.connectionsEnded += 1;
-    if (ending.kind === "silence") counters.endedSilent += 1;
-    else if (ending.kind === "local") counters.endedLocal += 1;
-    else if (ending.kind === "transport") counters.endedTransport += 1;
-    else if (ending.code === 1) counters.endedDropped += 1;
-    else if (ending.code === 2) counters.endedDisallowed += 1;
-    else if (ending.code === 4) counters.endedTooMany += 1;
-    else if (ending.code === 5) counters.endedInvalidStream += 1;
-    else counters.endedOtherCode += 1;
-  }
-
-  /** `givenNs` is when this peer was given the copy. */
-  #sent(link: Link, packetId: number, target: Target, stream: number, givenNs: number): void {
-    const onWire = !link.waits(stream);
-    const ageMs = (givenNs - link.liveNs) / NS_PER_MS;
-    if (!link.inFlight.push(packetId, target, stream, onWire, ageMs)) {
-      const oldest = link.inFlight.oldest();
-      if (oldest !== null) this.#end(oldest, "failed", "too_many_in_flight");
-      link.inFlight.drop();
-      link.inFlight.push(packetId, target, stream, onWire, ageMs);
+    counters[reaction.counter] += 1;
+    if (link.liveNs === 0) counters.connectionsNotAdmitted += 1;
+    card.end(name, link.carried);
+    if (link !== this.#retiring) this.#pace.ended(name, link.liveNs, nowNs);
+    if (reaction.single) this.#single = true;
+    // It does not say which one was too large; what every leader takes is not in question.
+    if (name === "invalid_stream" && link.bytesMax > LEGACY_TRANSACTION_BYTES_MAX) {
+      this.#copies.bytesMax = LEGACY_TRANSACTION_BYTES_MAX;
     }
-    if (!onWire) return;
-    const rttUs = link.connection?.rttUs ?? 0;
-    this.#deps.report(packetId, target, "sent", null, rttUs, ageMs);
-  }
-
-  #keep(packet: Packet, target: Target, nowNs: number): boolean {
-    if (!this.#waiting.push(packet.id, target, packet.bytes, nowNs)) return false;
-    this.#deps.counters.copiesQueued += 1;
-    return true;
-  }
-
-  /** Sends what waits, as far as the credit goes. */
-  #drain(link: Link): void {
-    const nowNs = this.#deps.clock.nowNs();
-    this.#expire(nowNs);
-    for (let row = this.#waiting.oldest(); row !== null; row = this.#waiting.oldest()) {
-      const stream = link.send(row.bytes, nowNs);
-      if (stream === BLOCKED || stream === CLOSED) return;
-      if (stream === TOO_LARGE) this.#end(row, "dropped", "stream_too_large");
-      else this.#sent(link, row.packetId, row.target, stream, row.sinceNs);
-      this.#waiting.drop();
-    }
-  }
-
-  #expire(nowNs: number): void {
-    const bornNs = nowNs - this.#options.copyTtlMs * NS_PER_MS;
-    // Out of credit is the leader's doing; anything else is a connection that came too late.
-    const saturated = this.#link?.connection?.established === true;
-    const reason: CopyReason = saturated ? "leader_saturated" : "expired";
-    for (let row = this.#waiting.oldest(); row !== null; row = this.#waiting.oldest()) {
-      if (row.sinceNs > bornNs) return;
-      this.#end(row, "dropped", reason);
-      this.#waiting.drop();
-    }
-  }
-
-  #end(copy: FlyingCopy | WaitingCopy, kind: "failed" | "dropped", reason: CopyReason): void {
-    const ageMs = "ageMs" in copy ? copy.ageMs : Number.NaN;
-    this.#deps.report(copy.packetId, copy.target, kind, reason, 0, ageMs);
-  }
-
-  #dropWaiting(reason: CopyReason): void {
-    for (let row = this.#waiting.oldest(); row !== null; row = this.#waiting.oldest()) {
-      this.#end(row, "dropped", reason);
-      this.#waiting.drop();
-    }
-  }
-
-  #close(link: Link, failed: (copy: FlyingCopy) => void): void {
-    if (link.over) return;
-    link.over = true;
-    link.connection?.close();
-    link.failAll(failed);
   }
 }

@@ -3,36 +3,46 @@
  * wanted, nearest turn first, and closes what left it after a grace, because plans move on while
  * copies still fly. An address that left is remembered as long as its pacing holds, so that a
  * leader who comes back is not tried more often than one who stays.
+ *
+ * Where a leader of the plan has no live connection, the next one that has takes its copies as
+ * well, so that no fewer are reached than can be. The routes are made anew when a connection comes
+ * or goes, not for a transaction.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Plan, Target } from "../core/flow.ts";
-import { PEERS_REMEMBERED_MAX } from "../core/limits.ts";
+import { PEERS_REMEMBERED_MAX, SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
 import { Peer, type PeerDeps, type PeerOptions } from "./peer.ts";
 
 export interface PeersOptions extends PeerOptions {
   readonly connectionsMax: number;
   /** How long a connection stays open after the plan dropped it. */
   readonly leaveGraceMs: number;
+  readonly slotTimeMs: () => number;
+  /** A leader's share of all stake: how soon its turn comes again. */
+  readonly stakeShareOf: (identity: string) => number;
 }
 
-/** A leader of `plan.send` and its peer. */
+/** A leader that is sent to, and its peer. */
 export interface Route {
   readonly peer: Peer;
   readonly target: Target;
 }
 
 export class Peers {
-  /** In the order of `plan.send`. */
+  /** In the order of `plan.send`, and then those in place of who is not live. */
   routes: readonly Route[] = [];
   readonly #deps: PeerDeps;
   readonly #options: PeersOptions;
   readonly #byAddress = new Map<string, Peer>();
   /** What the plan wants, nearest turn first, as far as the bound goes. */
   #wanted: readonly Peer[] = [];
+  /** Those that the plan sends to, and those near enough to be sent to in their place. */
+  #sent: readonly Route[] = [];
+  #spare: readonly Route[] = [];
 
-  constructor(deps: PeerDeps, options: PeersOptions) {
-    this.#deps = deps;
+  constructor(deps: Omit<PeerDeps, "onChange">, options: PeersOptions) {
+    this.#deps = { ...deps, onChange: () => this.#reroute() };
     this.#options = options;
   }
 
@@ -43,29 +53,37 @@ export class Peers {
   /** Replaces what is wanted; `connect` makes the connections. */
   use(plan: Plan, nowNs: number): void {
     const wanted = new Map<string, Peer>();
-    for (const targets of [plan.send, plan.warm]) {
-      for (const target of targets) {
-        const peer = wanted.get(target.address) ?? this.#peerOf(target, wanted.size);
-        if (peer === null) continue;
-        wanted.set(target.address, peer);
-      }
+    const slotNs = this.#options.slotTimeMs() * NS_PER_MS;
+    for (const target of [...plan.send, ...plan.warm]) {
+      if (wanted.has(target.address)) continue;
+      const peer = this.#peerOf(target, wanted.size);
+      if (peer === null) continue;
+      peer.turnNs = nowNs + (target.slot - plan.slot) * slotNs;
+      wanted.set(target.address, peer);
     }
     for (const peer of this.#byAddress.values()) {
       if (wanted.has(peer.address)) peer.leftNs = 0;
       else if (peer.leftNs === 0) peer.leftNs = nowNs;
     }
     this.#wanted = [...wanted.values()];
-    this.routes = plan.send.flatMap((target) => {
-      const peer = wanted.get(target.address);
-      return peer === undefined ? [] : [{ peer, target }];
-    });
+    const routesOf = (targets: readonly Target[]): readonly Route[] =>
+      targets.flatMap((target) => {
+        const peer = wanted.get(target.address);
+        return peer === undefined ? [] : [{ peer, target }];
+      });
+    this.#sent = routesOf(plan.send);
+    const isSent = ({ address }: Target): boolean =>
+      plan.send.some((target) => target.address === address);
+    const near = (target: Target): boolean => target.slot - plan.slot <= SEND_SLOTS_AHEAD_MAX;
+    this.#spare = routesOf(plan.warm.filter((target) => near(target) && !isSent(target)));
+    this.#reroute();
   }
 
   /** Begins the connections that are wanted, missing and allowed now. */
   connect(nowNs: number): void {
-    for (const peer of this.#wanted) {
-      if (!peer.mayConnect(nowNs)) continue;
-      if (!this.#makeRoom()) return;
+    for (const [place, peer] of this.#wanted.entries()) {
+      if (!peer.mayConnect(nowNs) || !this.#isDue(peer, nowNs)) continue;
+      if (!this.#makeRoom(place)) return;
       peer.connect(nowNs);
     }
   }
@@ -81,6 +99,22 @@ export class Peers {
 
   shutDown(): void {
     for (const peer of this.#byAddress.values()) peer.shutDown();
+  }
+
+  /** Who is sent to is connected to, whatever its history. */
+  #isDue(peer: Peer, nowNs: number): boolean {
+    return peer.isDue(nowNs) || this.#sent.some((route) => route.peer === peer);
+  }
+
+  #reroute(): void {
+    let missing = 0;
+    for (const { peer } of this.#sent) if (!peer.live) missing += 1;
+    if (missing === 0) {
+      this.routes = this.#sent;
+      return;
+    }
+    const stand = this.#spare.filter(({ peer }) => peer.live).slice(0, missing);
+    this.routes = stand.length === 0 ? this.#sent : [...this.#sent, ...stand];
   }
 
   /** The peer of an address, made when there is room; null when there is none. */
@@ -119,19 +153,42 @@ export class Peers {
     if (!peer.paced(nowNs)) this.#byAddress.delete(peer.address);
   }
 
-  /** Whether one more connection may be opened; closes one that left the plan if need be. */
-  #makeRoom(): boolean {
+  /**
+   * Whether one more connection may be opened, for the leader at that place of what is wanted. One
+   * that left the plan makes room if need be, or the one whose turn is furthest, if it is further.
+   */
+  #makeRoom(place: number): boolean {
     let links = 0;
-    let oldest: Peer | null = null;
-    for (const peer of this.#byAddress.values()) {
-      links += peer.links;
-      if (peer.leftNs === 0 || peer.links === 0) continue;
-      if (oldest === null || peer.leftNs < oldest.leftNs) oldest = peer;
-    }
+    for (const peer of this.#byAddress.values()) links += peer.links;
     if (links < this.#options.connectionsMax) return true;
-    if (oldest === null) return false;
-    oldest.leave();
-    return true;
+    const victim = this.#leastOfLeft() ?? this.#furthestAfter(place);
+    victim?.leave();
+    return victim !== null;
+  }
+
+  /** Of those that left the plan, the one whose turn is least likely to come again soon. */
+  #leastOfLeft(): Peer | null {
+    const { scorecard } = this.#deps;
+    let least: Peer | null = null;
+    let leastWorth = 0;
+    for (const peer of this.#byAddress.values()) {
+      if (peer.leftNs === 0 || peer.links === 0) continue;
+      const { identity } = peer;
+      const worth = this.#options.stakeShareOf(identity) * scorecard.standingOf(identity);
+      const isLess = worth === leastWorth ? peer.leftNs < (least?.leftNs ?? 0) : worth < leastWorth;
+      if (least !== null && !isLess) continue;
+      least = peer;
+      leastWorth = worth;
+    }
+    return least;
+  }
+
+  #furthestAfter(place: number): Peer | null {
+    for (let index = this.#wanted.length - 1; index > place; index -= 1) {
+      const peer = this.#wanted[index];
+      if (peer !== undefined && peer.links > 0) return peer;
+    }
+    return null;
   }
 
   /** Replaces at most one connection at a time, so that the bound is passed by one at most. */

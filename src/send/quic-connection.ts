@@ -48,6 +48,8 @@ export class QuicConnection implements Connection {
   established = false;
   admitted = false;
   rttUs = 0;
+  retried = false;
+  heard = 0;
   /** The first four bytes of our connection id, by which datagrams find the connection. */
   readonly id: number;
   readonly address: SocketAddress;
@@ -82,6 +84,10 @@ export class QuicConnection implements Connection {
       from: { host: address.host, port: address.port },
       to: { host: socket.host, port: socket.port },
     };
+  }
+
+  get streamsLeft(): number {
+    return this.#over || !this.established ? 0 : this.#quiche.peerStreamsLeftUni();
   }
 
   /** Sends the first datagram of the handshake. */
@@ -184,7 +190,10 @@ export class QuicConnection implements Connection {
 
   #take(bytes: Uint8Array): Ending | null {
     const quiche = this.#quiche;
+    // quiche decrypts in place, so the header is read first.
+    if (!this.established && isRetry(bytes)) this.retried = true;
     quiche.recv(bytes, this.#receiveInfo);
+    this.heard += 1;
     this.#overheadBytes = 0;
     if (quiche.isDraining()) return this.#endingByPeer();
     if (!this.established && quiche.isEstablished()) this.#establish();
@@ -263,4 +272,9 @@ export class QuicConnection implements Connection {
     this.#hooks.gone(this);
     this.#events.ended(ending);
   }
+}
+
+/** A long header of version 1 with the type of a Retry packet. RFC 9000 section 17.2.5. */
+function isRetry(bytes: Uint8Array): boolean {
+  return ((bytes[0] ?? 0) & 0xf0) === 0xf0;
 }

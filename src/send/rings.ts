@@ -1,10 +1,7 @@
 /**
- * The two queues of a connection, as rings of fixed size. Hot path: every function here.
- *
- * `InFlight` holds copies whose acknowledgement is awaited, in the order of sending; at its bound
- * the caller ends the oldest. `Waiting` holds copies that wait for credit, with bytes of their
- * own, because a packet's bytes are lent; at its bound it takes nothing. Rows are plain records
- * kept in place, so that the hot path allocates nothing but the copied bytes.
+ * The copies of a connection whose acknowledgement is awaited, in the order of sending, as a ring
+ * of fixed size. At its bound the caller ends the oldest. Rows are plain records kept in place, so
+ * that the hot path allocates nothing. Hot path: every function here.
  */
 
 import type { Target } from "../core/flow.ts";
@@ -20,15 +17,7 @@ export interface FlyingCopy {
   ageMs: number;
 }
 
-export interface WaitingCopy {
-  packetId: number;
-  target: Target;
-  bytes: Uint8Array;
-  sinceNs: number;
-}
-
 const NOBODY: Target = { identity: "", address: "", slot: 0 };
-const NO_BYTES = new Uint8Array(0);
 
 /** A first-in first-out ring of rows that are made once and written over. */
 class Ring<Row> {
@@ -78,30 +67,5 @@ export class InFlight extends Ring<FlyingCopy> {
     row.sent = sent;
     row.ageMs = ageMs;
     return true;
-  }
-}
-
-export class Waiting extends Ring<WaitingCopy> {
-  constructor(capacity: number) {
-    super(capacity, () => ({ packetId: 0, target: NOBODY, bytes: NO_BYTES, sinceNs: 0 }));
-  }
-
-  /** Copies the bytes. False when the ring is full. */
-  push(packetId: number, target: Target, bytes: Uint8Array, sinceNs: number): boolean {
-    const row = this.next();
-    if (row === null) return false;
-    row.packetId = packetId;
-    row.target = target;
-    // A copy in memory of its own: the lent view may be over memory that is written again.
-    row.bytes = new Uint8Array(bytes);
-    row.sinceNs = sinceNs;
-    return true;
-  }
-
-  override drop(): void {
-    const row = this.oldest();
-    // The row stays; its bytes need not.
-    if (row !== null) row.bytes = NO_BYTES;
-    super.drop();
   }
 }

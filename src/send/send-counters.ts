@@ -36,6 +36,8 @@ export interface SendCounters {
   endedSilent: number;
   endedLocal: number;
   handshakeTimeouts: number;
+  /** Connections that did not answer just before their leader's turn. */
+  silentBeforeTurn: number;
   /** By reason: copies that failed or were dropped. */
   readonly reasons: Record<CopyReason, number>;
 }
@@ -66,6 +68,7 @@ export function newSendCounters(): SendCounters {
     endedSilent: 0,
     endedLocal: 0,
     handshakeTimeouts: 0,
+    silentBeforeTurn: 0,
     reasons: newReasons(),
   };
 }

@@ -13,8 +13,10 @@ import type { CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
 import { COPIES_QUEUED_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import type { Offer, PeerState } from "./peer.ts";
-import { Peers, type PeersOptions } from "./peers.ts";
+import type { Offer } from "./copies.ts";
+import type { PeerState } from "./peer.ts";
+import { Peers, type PeersOptions, type Route } from "./peers.ts";
+import { Scorecard } from "./scorecard.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
 import type { Transport } from "./transport.ts";
 
@@ -24,12 +26,17 @@ export interface SenderDeps {
   /** Called while `accept` runs, too. Must not throw, nor call the sender. */
   readonly onOutcome: (outcome: Outcome) => void;
   readonly log: Log;
+  /** Where dealings with leaders are noted; one of its own when none is given. */
+  readonly scorecard?: Scorecard;
 }
 
 export interface SenderOptions extends PeersOptions {
   /** How long `stop` waits for copies in flight. */
   readonly stopMs: number;
 }
+
+/** Where nobody tells another. SIMD-0525's step live on mainnet in 2026-09. */
+const SLOT_TIME_MS = 250;
 
 /** Times are those of Anza's `tpu-client-next` where it has them (2026-11). */
 export const SENDER_DEFAULTS: SenderOptions = {
@@ -45,6 +52,8 @@ export const SENDER_DEFAULTS: SenderOptions = {
   connectionsMax: PEER_CONNECTIONS_MAX,
   stopMs: 500,
   random: Math.random,
+  slotTimeMs: () => SLOT_TIME_MS,
+  stakeShareOf: () => 0,
 };
 
 /** What can be told of one peer. */
@@ -104,9 +113,10 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   const { clock, transport, onOutcome, log } = deps;
   const settings: SenderOptions = { ...SENDER_DEFAULTS, ...options };
   const counters = newSendCounters();
-  const peers = new Peers({ clock, transport, counters, report }, settings);
+  const scorecard = deps.scorecard ?? new Scorecard();
+  const peers = new Peers({ clock, transport, counters, report, scorecard }, settings);
   /** What each leader of the plan answered to the packet at hand. */
-  let offers: Offer[] = [];
+  const offers: Offer[] = [];
   let running = false;
   let ticker: Timer | null = null;
 
@@ -137,8 +147,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   }
 
   /** The leaders that did not take the packet: those still connecting may keep a copy. */
-  function placeRest(packet: Packet, nowNs: number): void {
-    const { routes } = peers;
+  function placeRest(packet: Packet, routes: readonly Route[], nowNs: number): void {
     for (let index = 0; index < routes.length; index += 1) {
       const route = routes[index];
       let offer = offers[index] ?? "taken";
@@ -166,7 +175,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     }
     counters.packetsTaken += 1;
     counters.copies += routes.length;
-    if (taken < routes.length) placeRest(packet, nowNs);
+    if (taken < routes.length) placeRest(packet, routes, nowNs);
     return taken;
   }
 
@@ -208,7 +217,6 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     usePlan(plan) {
       const nowNs = clock.nowNs();
       peers.use(plan, nowNs);
-      offers = peers.routes.map(() => "taken");
       if (running) peers.connect(nowNs);
     },
     get warmCount() {

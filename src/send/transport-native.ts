@@ -99,6 +99,10 @@ class NativeConnection implements Connection {
   established = false;
   admitted = false;
   rttUs = 0;
+  // The engine's records tell nothing of these.
+  readonly retried = false;
+  readonly streamsLeft = -1;
+  readonly heard = -1;
   over = false;
   /** Whether `progress` is due once the batch of records is through. */
   touched = false;

@@ -42,6 +42,12 @@ export interface Connection {
   readonly admitted: boolean;
   /** Smoothed round trip in microseconds; 0 when not known. */
   readonly rttUs: number;
+  /** Whether the leader wanted a token first (Retry), as far as the engine can tell. */
+  readonly retried: boolean;
+  /** Streams that may be opened now; -1 when the engine cannot tell. */
+  readonly streamsLeft: number;
+  /** Counts the datagrams that came; -1 when the engine cannot tell. */
+  readonly heard: number;
   /**
    * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or has it next in line
    * for that (WAITING). Answers the stream's number, or BLOCKED (no stream or window granted now:

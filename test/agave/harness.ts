@@ -154,7 +154,14 @@ export async function startSender(
     send(bytes) {
       id += 1;
       const receivedNs = systemClock.nowNs();
-      return sender.accept({ id, bytes, account: "test", receivedNs, maxRetries: null });
+      return sender.accept({
+        id,
+        bytes,
+        account: "test",
+        receivedNs,
+        maxRetries: null,
+        priorityLamports: 0,
+      });
     },
     count: (kind, address) =>
       outcomes.filter((it) => it.kind === kind && (address === undefined || it.address === address))

@@ -16,7 +16,14 @@ function setup(slot: number | null = 390) {
   const receipts = createReceipts({ clock, slot: () => slot }, { keepMs: 60_000, entriesMax: 100 });
   const submit = (id: number, account = "acme"): void => {
     const receivedNs = clock.nowNs();
-    const packet: Packet = { id, bytes: BYTES, account, receivedNs, maxRetries: null };
+    const packet: Packet = {
+      id,
+      bytes: BYTES,
+      account,
+      receivedNs,
+      maxRetries: null,
+      priorityLamports: 0,
+    };
     receipts.open(packet, ACCEPTED, receivedNs);
   };
   const outcome = (packetId: number, kind: "sent" | "acked"): void =>

@@ -44,7 +44,14 @@ function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = 
     id += 1;
     const { bytes } = transaction(number);
     const receivedNs = clock.nowNs();
-    const packet: Packet = { id, bytes, account, receivedNs, maxRetries: null };
+    const packet: Packet = {
+      id,
+      bytes,
+      account,
+      receivedNs,
+      maxRetries: null,
+      priorityLamports: 0,
+    };
     receipts.open(packet, ACCEPTED, receivedNs + 30 * US);
     bytes.fill(0xee);
     return id;

@@ -1,97 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { COPIES_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
-import { Peer, type PeerOptions } from "../../src/send/peer.ts";
-import { newSendCounters } from "../../src/send/send-counters.ts";
+import type { newSendCounters } from "../../src/send/send-counters.ts";
 import type { Ending, Transport } from "../../src/send/transport.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
-import { packetOf } from "../support/packets.ts";
 
-const TARGET = { identity: "leader", address: "10.0.0.1:8009", slot: 7 };
-const BYTES = Uint8Array.of(1, 2, 3);
-
-const OPTIONS: PeerOptions = {
-  queuePerPeer: 3,
-  copyTtlMs: 800,
-  reconnectMs: 8_000,
-  reconnectMsMax: 64_000,
-  handshakeMs: 3_000,
-  keepAliveMs: 1_000,
-  lifetimeMs: 60_000,
-  lingerMs: 2_000,
-  random: () => 0,
-};
-
-function setup(transport = createFakeTransport()) {
-  const clock = createFakeClock();
-  const counters = newSendCounters();
-  const story: string[] = [];
-  /** The connection's age in each report. */
-  const ages: number[] = [];
-  const peer = new Peer(
-    TARGET,
-    {
-      clock,
-      transport,
-      counters,
-      report: (packetId, { identity }, kind, reason, _rttUs, ageMs) => {
-        ages.push(ageMs);
-        story.push([packetId, identity, kind, reason].filter((it) => it !== null).join(" "));
-      },
-    },
-    OPTIONS,
-  );
-  const nowNs = (): number => clock.nowNs();
-  return {
-    clock,
-    transport,
-    counters,
-    story,
-    ages,
-    peer,
-    connect: () => peer.connect(nowNs()),
-    offer: (id: number, bytes = BYTES) => peer.offer(packetOf(id, bytes), TARGET, nowNs()),
-    awaitLive: (id: number) => peer.awaitLive(packetOf(id, BYTES), TARGET, nowNs()),
-    /** The newest connection. */
-    connection: () => transport.to(TARGET.address),
-    later: (ms: number) => {
-      clock.advance(ms);
-      peer.tick(nowNs());
-    },
-  };
-}
-
-/** A peer whose connection takes `credit` copies. */
-function live(credit = 1_000) {
-  const rig = setup();
-  rig.connect();
-  rig.connection().admit(credit);
-  return rig;
-}
-
-describe("the connection's age", () => {
-  it("is told with all news of a copy, as it was when the copy came", () => {
-    const { offer, connection, later, ages, story } = live();
-    later(250);
-    offer(1);
-    later(100);
-    connection().ack(0);
-    expect(story).toEqual(["1 leader sent", "1 leader acked"]);
-    expect(ages).toEqual([250, 250]);
-  });
-
-  it("is negative for a copy that waited for the connection, and none where there was none", () => {
-    const { connect, awaitLive, connection, later, ages, story } = setup();
-    connect();
-    awaitLive(1);
-    later(40);
-    connection().admit(1);
-    awaitLive(2);
-    connection().end({ kind: "app", code: 0 });
-    expect(story[0]).toBe("1 leader sent");
-    expect(ages).toEqual([-40, -40, Number.NaN]);
-  });
-});
+import { BYTES, live, setup } from "./peer-rig.ts";
 
 describe("a peer's state", () => {
   it("goes from idle over connecting and waiting to live, and back when it ends", () => {
@@ -165,7 +78,7 @@ describe("an offer", () => {
       "taken",
       "taken",
       "taken",
-      "queue_full",
+      "leader_saturated",
     ]);
     expect([peer.queued, counters.copiesQueued]).toEqual([3, 3]);
     connection().grant(2);
@@ -379,9 +292,40 @@ describe("an old connection", () => {
     expect(peer.state).toBe("live");
   });
 
+  it("stays alone after its leader said that it has too many", () => {
+    const { peer, second, later, clock } = old();
+    second.end({ kind: "app", code: 4 });
+    later(300_000);
+    expect(peer.mayRecycle(clock.nowNs())).toBe(false);
+  });
+
   it("stays when its successor fails", () => {
     const { peer, first, second } = old();
     second.end({ kind: "app", code: 4 });
     expect([peer.state, peer.links, first.closed]).toEqual(["live", 1, false]);
+  });
+});
+
+describe("the connection's age", () => {
+  it("is told with all news of a copy, as it was when the copy came", () => {
+    const { offer, connection, later, ages, story } = live();
+    later(250);
+    offer(1);
+    later(100);
+    connection().ack(0);
+    expect(story).toEqual(["1 leader sent", "1 leader acked"]);
+    expect(ages).toEqual([250, 250]);
+  });
+
+  it("is negative for a copy that waited for the connection, and none where there was none", () => {
+    const { connect, awaitLive, connection, later, ages, story } = setup();
+    connect();
+    awaitLive(1);
+    later(40);
+    connection().admit(1);
+    awaitLive(2);
+    connection().end({ kind: "app", code: 0 });
+    expect(story[0]).toBe("1 leader sent");
+    expect(ages).toEqual([-40, -40, Number.NaN]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { planOf, startRig } from "./rig.ts";
+import { planOf, startRig, targetOf } from "./rig.ts";
 
 const A = "10.0.0.1:8009";
 const B = "10.0.0.2:8009";
@@ -64,16 +64,95 @@ describe("connections follow the plan", () => {
   });
 });
 
+describe("a leader without a live connection", () => {
+  const D = "10.0.0.4:8009";
+
+  it("is stood in for by the next one that has one, until it is back", async () => {
+    const rig = await startRig(planOf([A, B], [C, D]));
+    for (const address of [A, C, D]) rig.transport.to(address).admit();
+    expect(rig.send()).toBe(2);
+    expect(rig.transport.to(C).sent.length).toBe(1);
+    rig.transport.to(A).end({ kind: "app", code: 2 });
+    expect(rig.send()).toBe(2);
+    expect([C, D].map((it) => rig.transport.to(it).sent.length)).toEqual([2, 1]);
+    rig.transport.to(B).admit();
+    expect(rig.send()).toBe(2);
+    expect([B, C, D].map((it) => rig.transport.to(it).sent.length)).toEqual([3, 3, 1]);
+    expect(rig.story(2, A)).toEqual(["dropped:not_connected"]);
+  });
+
+  it("is not stood in for by one whose turn is too far away", async () => {
+    const rig = await startRig(planOf([A]));
+    const far = { ...targetOf(C), slot: 7 + 20 };
+    rig.sender.usePlan({ slot: 7, send: [targetOf(A)], warm: [targetOf(A), far] });
+    rig.transport.to(C).admit();
+    expect(rig.send()).toBe(0);
+    const near = { ...far, slot: 7 + 19 };
+    rig.sender.usePlan({ slot: 7, send: [targetOf(A)], warm: [targetOf(A), near] });
+    expect(rig.send()).toBe(1);
+  });
+});
+
+describe("the bound on connections", () => {
+  it("lets go of the leader with the least stake first of those that left the plan", async () => {
+    const stakeShareOf = (identity: string) => (identity === `id-of-${A}` ? 0.2 : 0.1);
+    const rig = await startRig(planOf([A, B]), { connectionsMax: 3, stakeShareOf });
+    const [a, b] = [rig.transport.to(A), rig.transport.to(B)];
+    rig.sender.usePlan(planOf(["10.0.0.8:1", "10.0.0.9:1"]));
+    expect([a.closed, b.closed]).toEqual([false, true]);
+  });
+
+  it("takes the place of the furthest turn for a nearer one", async () => {
+    const rig = await startRig(planOf([A], [B]), { connectionsMax: 2 });
+    rig.transport.to(A).end({ kind: "app", code: 0 });
+    rig.sender.usePlan(planOf([A], [C]));
+    expect(addressesOf(rig)).toEqual([A, B, C]);
+    rig.clock.advance(1_050);
+    expect(addressesOf(rig)).toEqual([A, B, C, A]);
+    expect(rig.transport.to(B).closed).toBe(true);
+  });
+});
+
 describe("attempts", () => {
-  it("are at most one in reconnectMs for a leader, whatever it answers", async () => {
-    const rig = await startRig(planOf([A]), { reconnectMs: 8_000, reconnectMsMax: 8_000 });
-    for (let second = 0; second < 80; second += 1) {
+  it("are at most eight a minute for a leader, whatever it answers", async () => {
+    const rig = await startRig(planOf([A]));
+    const minutes: number[] = [];
+    for (let second = 0; second < 300; second += 1) {
+      if (second % 60 === 0) minutes.push(0);
+      const before = rig.transport.made.length;
       const connection = rig.transport.to(A);
+      connection.admit();
       if (!connection.closed) connection.end({ kind: "app", code: second % 6 });
       rig.clock.advance(1_000);
+      minutes[minutes.length - 1] = (minutes.at(-1) ?? 0) + rig.transport.made.length - before;
     }
-    expect(rig.transport.made.length).toBeLessThanOrEqual(11);
-    expect(rig.transport.made.length).toBeGreaterThan(5);
+    expect(Math.max(...minutes)).toBeLessThanOrEqual(8);
+    expect(rig.transport.made.length).toBeGreaterThan(6);
+  });
+
+  it("come back within a window after an eviction, when the leader is sent to", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit();
+    rig.transport.to(A).end({ kind: "app", code: 1 });
+    rig.clock.advance(950);
+    expect(rig.transport.made.length).toBe(1);
+    rig.clock.advance(100);
+    expect(rig.transport.made.length).toBe(2);
+  });
+
+  it("wait for the turn of a leader that evicts who is idle", async () => {
+    const rig = await startRig(planOf([A], [B]));
+    const plan = (ahead: number) => {
+      const warm = [targetOf(A), { ...targetOf(B), slot: 7 + ahead }];
+      rig.sender.usePlan({ slot: 7, send: [targetOf(A)], warm });
+    };
+    plan(16);
+    rig.transport.to(B).admit();
+    rig.transport.to(B).end({ kind: "app", code: 1 });
+    rig.clock.advance(1_900);
+    expect(addressesOf(rig)).toEqual([A, B]);
+    rig.clock.advance(150);
+    expect(addressesOf(rig)).toEqual([A, B, B]);
   });
 
   it("are remembered when the leader leaves the plan and comes back", async () => {

@@ -33,10 +33,18 @@ export async function startRig(plan: Plan, options: Partial<SenderOptions> = {})
     outcomes,
     sender,
     /** Answers how many connections took it; the packet's id counts up from 1. */
-    send(bytes: Uint8Array = Uint8Array.of(1, 2, 3)): number {
+    send(bytes: Uint8Array = Uint8Array.of(1, 2, 3), priorityLamports = 0): number {
       id += 1;
       const receivedNs = clock.nowNs();
-      return sender.accept({ id, bytes, account: "test", receivedNs, maxRetries: null });
+      const account = "test";
+      return sender.accept({
+        id,
+        bytes,
+        account,
+        receivedNs,
+        maxRetries: null,
+        priorityLamports,
+      });
     },
     /** "kind" or "kind:reason" of each outcome of a packet, in order. */
     story(packetId: number, address?: string): string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { InFlight, Waiting } from "../../src/send/rings.ts";
+import { InFlight } from "../../src/send/rings.ts";
 
 const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };
 
@@ -19,18 +19,5 @@ describe("a ring of copies in flight", () => {
       ring.drop();
       expect(ring.size).toBe(0);
     }
-  });
-});
-
-describe("a ring of waiting copies", () => {
-  it("keeps bytes of its own and lets go of them", () => {
-    const ring = new Waiting(2);
-    const lent = Uint8Array.of(1, 2);
-    ring.push(1, target, lent, 5);
-    lent.fill(0);
-    const row = ring.oldest();
-    expect(row?.bytes).toEqual(Uint8Array.of(1, 2));
-    ring.drop();
-    expect(row?.bytes.length).toBe(0);
   });
 });

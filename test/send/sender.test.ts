@@ -82,7 +82,7 @@ describe("accept", () => {
     rig.transport.to(A).admit(0);
     rig.transport.to(B).admit();
     expect([rig.send(), rig.send()]).toEqual([2, 1]);
-    expect(rig.story(2, A)).toEqual(["dropped:queue_full"]);
+    expect(rig.story(2, A)).toEqual(["dropped:leader_saturated"]);
     expect(rig.story(2, B)).toEqual(["sent"]);
   });
 
@@ -284,6 +284,7 @@ describe("again", () => {
     account: "",
     receivedNs: 0,
     maxRetries: null,
+    priorityLamports: 0,
   };
   const anyone = { wants: () => true, took: () => {} };
 

@@ -24,6 +24,9 @@ export class FakeConnection implements Connection {
   established = false;
   admitted = false;
   rttUs = 0;
+  retried = false;
+  /** As an engine that does not tell what it hears; 0 for one that does. */
+  heard = -1;
   /** Streams that may still be opened. */
   credit = 0;
   /** Largest stream that the other side takes. */
@@ -40,6 +43,10 @@ export class FakeConnection implements Connection {
   constructor(address: string, events: ConnectionEvents) {
     this.address = address;
     this.#events = events;
+  }
+
+  get streamsLeft(): number {
+    return this.credit;
   }
 
   send(bytes: Uint8Array): number {

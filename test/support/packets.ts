@@ -26,5 +26,12 @@ export function newPacket(id: number, lamports = 1000): Packet {
 
 /** The packet with this id and these bytes. */
 export function packetOf(id: number, bytes: Uint8Array): Packet {
-  return { id, bytes, account: "acme", receivedNs: 1000 + id, maxRetries: null };
+  return {
+    id,
+    bytes,
+    account: "acme",
+    receivedNs: 1000 + id,
+    maxRetries: null,
+    priorityLamports: 0,
+  };
 }

@@ -40,7 +40,14 @@ export async function build(): Promise<Bench> {
     view.setUint32(1, Math.imul(id, 0x9e3779b1));
     view.setUint32(5, id);
     const receivedNs = systemClock.nowNs();
-    const packet: Packet = { id, bytes, account: "acme", receivedNs, maxRetries: null };
+    const packet: Packet = {
+      id,
+      bytes,
+      account: "acme",
+      receivedNs,
+      maxRetries: null,
+      priorityLamports: 0,
+    };
     receipts.open(packet, ACCEPTED, receivedNs + 30_000);
   };
   const record = (kind: Outcome["kind"], identity: string): void =>

@@ -1,0 +1,256 @@
+/**
+ * The copies of one leader: those that wait for credit and what becomes of those in flight. Hot
+ * path: `offer`, `settle`, `drain`.
+ *
+ * A copy goes out at once while nothing waits and the leader has credit. Otherwise it waits, the
+ * one that pays most first, for as long as it is of use. When the queue is full, the one that pays
+ * least gives way. Each copy is told of to its end, exactly once.
+ */
+
+import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
+import { COPY_REASONS, type CopyReason } from "../core/errors.ts";
+import type { Outcome, Packet, Target } from "../core/flow.ts";
+import { RESENDS_IN_FLIGHT_MAX } from "../core/limits.ts";
+import type { Link } from "./link.ts";
+import type { FlyingCopy } from "./rings.ts";
+import type { Card } from "./scorecard.ts";
+import type { SendCounters } from "./send-counters.ts";
+import { StreamWindow } from "./stream-window.ts";
+import { ACKED, BLOCKED, CLOSED, DROPPED, type Fate, STOPPED, TOO_LARGE } from "./transport.ts";
+import { Waiting, type WaitingCopy } from "./waiting.ts";
+
+/** As the engines number them. The keys of a literal are its own names. */
+const DROP_REASONS = Object.keys(COPY_REASONS) as readonly CopyReason[];
+
+export interface CopiesOptions {
+  readonly queuePerPeer: number;
+  readonly copyTtlMs: number;
+}
+
+/** Tells what became of a copy. */
+export type ReportCopy = (
+  packetId: number,
+  target: Target,
+  kind: Outcome["kind"],
+  reason: CopyReason | null,
+  rttUs: number,
+  connectionAgeMs: number,
+) => void;
+
+export interface CopiesDeps {
+  readonly clock: Clock;
+  readonly counters: SendCounters;
+  readonly report: ReportCopy;
+}
+
+/** Taken, or the reason why not. */
+export type Offer =
+  | "taken"
+  | "queue_full"
+  | "leader_saturated"
+  | "stream_too_large"
+  | "not_connected";
+
+export class Copies {
+  /** Of the leader that these copies go to. */
+  card: Card;
+  /** Larger ones are not offered to this leader. */
+  bytesMax = Number.POSITIVE_INFINITY;
+  readonly window = new StreamWindow();
+  readonly #deps: CopiesDeps;
+  readonly #ttlNs: number;
+  readonly #waiting: Waiting;
+  // Of the connection whose copies are being settled.
+  #rttUs = 0;
+  #liveNs = 0;
+  #nowNs = 0;
+  // Made once, so that settling a connection's copies makes no closure.
+  readonly #onWire: (copy: FlyingCopy) => void;
+  readonly #settled: (copy: FlyingCopy, fate: Fate) => void;
+  readonly #lost: (copy: FlyingCopy) => void;
+  readonly #cut: (copy: FlyingCopy) => void;
+  readonly #saturated: (copy: WaitingCopy) => void;
+  readonly #expired: (copy: WaitingCopy) => void;
+
+  constructor(card: Card, deps: CopiesDeps, options: CopiesOptions) {
+    this.card = card;
+    this.#deps = deps;
+    this.#ttlNs = options.copyTtlMs * NS_PER_MS;
+    this.#waiting = new Waiting(options.queuePerPeer);
+    const { report } = deps;
+    this.#onWire = ({ packetId, target, ageMs }) => {
+      this.card.sent += 1;
+      report(packetId, target, "sent", null, this.#rttUs, ageMs);
+    };
+    this.#settled = (copy, fate) => this.#settle(copy, fate);
+    this.#lost = (copy) => this.#fail(copy, "connection_lost", "not_connected");
+    this.#cut = (copy) => this.#fail(copy, "shutting_down", "shutting_down");
+    this.#saturated = (copy) => {
+      this.card.saturated += 1;
+      this.#drop(copy, "leader_saturated");
+    };
+    this.#expired = (copy) => this.#drop(copy, "expired");
+  }
+
+  get queued(): number {
+    return this.#waiting.size;
+  }
+
+  /** Writes a copy now, or keeps it while the live connection is out of credit. */
+  offer(link: Link, packet: Packet, target: Target, nowNs: number): Offer {
+    if (packet.bytes.length > this.bytesMax) return "stream_too_large";
+    if (this.#waiting.size === 0 && this.#mayOpen(link)) {
+      const stream = link.send(packet.bytes, nowNs);
+      if (stream >= 0) {
+        this.#sent(link, packet.id, target, stream, nowNs);
+        return "taken";
+      }
+      if (stream === CLOSED) return "not_connected";
+      if (stream === TOO_LARGE) return "stream_too_large";
+    }
+    this.window.waits(nowNs, link.connection?.rttUs ?? 0);
+    if (this.keep(packet, target, nowNs)) return "taken";
+    this.card.saturated += 1;
+    return "leader_saturated";
+  }
+
+  /** Writes a copy only where that takes nothing from a first send: now, with credit to spare. */
+  spare(link: Link, packet: Packet, target: Target, nowNs: number): boolean {
+    const { bytes, id } = packet;
+    if (this.#waiting.size > 0 || bytes.length > this.bytesMax || !this.#mayOpen(link))
+      return false;
+    if (link.inFlight.size >= RESENDS_IN_FLIGHT_MAX) return false;
+    const stream = link.send(bytes, nowNs);
+    if (stream < 0) return false;
+    this.#sent(link, id, target, stream, nowNs);
+    return true;
+  }
+
+  /** Keeps a copy, in place of one that pays less if there is no room. */
+  keep(packet: Packet, target: Target, nowNs: number): boolean {
+    const { id, bytes, priorityLamports } = packet;
+    const waiting = this.#waiting;
+    if (!waiting.push(id, target, bytes, priorityLamports, nowNs)) {
+      const least = waiting.least(priorityLamports);
+      if (least === null) return false;
+      this.#saturated(least);
+      waiting.dropLeast();
+      waiting.push(id, target, bytes, priorityLamports, nowNs);
+    }
+    this.#deps.counters.copiesQueued += 1;
+    return true;
+  }
+
+  /** Tells of the copies of a connection that moved on. */
+  settle(link: Link, nowNs: number): void {
+    this.#note(link, nowNs);
+    if (this.#rttUs > 0) this.card.rttUs = this.#rttUs;
+    link.settle(this.#onWire, this.#settled);
+  }
+
+  /** Sends what waits, as far as the credit goes. */
+  drain(link: Link, nowNs: number): void {
+    const waiting = this.#waiting;
+    if (waiting.size === 0) return;
+    this.expire(nowNs, true);
+    for (let row = waiting.first(); row !== null; row = waiting.first()) {
+      const stream = this.#mayOpen(link) ? link.send(row.bytes, nowNs) : BLOCKED;
+      if (stream === CLOSED) return;
+      if (stream === BLOCKED) {
+        this.window.waits(nowNs, link.connection?.rttUs ?? 0);
+        return;
+      }
+      if (stream === TOO_LARGE) this.#drop(row, "stream_too_large");
+      else this.#sent(link, row.packetId, row.target, stream, row.sinceNs);
+      waiting.drop();
+    }
+    this.window.drained(nowNs);
+  }
+
+  /**
+   * Drops what waited too long. `established`: for credit, which is the leader's doing; otherwise
+   * for a connection that came too late.
+   */
+  expire(nowNs: number, established: boolean): void {
+    this.#waiting.expire(nowNs - this.#ttlNs, established ? this.#saturated : this.#expired);
+  }
+
+  /** The connection is over, and all that it carried. */
+  lose(link: Link): void {
+    this.#note(link, 0);
+    link.failAll(this.#lost);
+  }
+
+  /** As `lose`, because this edge stops. */
+  cut(link: Link): void {
+    this.#note(link, 0);
+    link.failAll(this.#cut);
+  }
+
+  /** Drops all that waits. */
+  clear(reason: CopyReason): void {
+    if (this.#waiting.size > 0) this.#waiting.clear((copy) => this.#drop(copy, reason));
+  }
+
+  #note(link: Link, nowNs: number): void {
+    this.#rttUs = link.connection?.rttUs ?? 0;
+    this.#liveNs = link.liveNs;
+    this.#nowNs = nowNs;
+  }
+
+  #mayOpen({ connection }: Link): boolean {
+    const { window } = this;
+    // Asking the engine costs, so it is asked only where the answer counts.
+    return window.limit === 0 || window.mayOpen(connection?.streamsLeft ?? -1);
+  }
+
+  /** `givenNs` is when this peer was given the copy. */
+  #sent(link: Link, packetId: number, target: Target, stream: number, givenNs: number): void {
+    this.window.opened();
+    const onWire = !link.waits(stream);
+    const ageMs = (givenNs - link.liveNs) / NS_PER_MS;
+    if (!link.inFlight.push(packetId, target, stream, onWire, ageMs)) {
+      const oldest = link.inFlight.oldest();
+      if (oldest !== null) this.#end(oldest, "failed", "too_many_in_flight", oldest.ageMs);
+      link.inFlight.drop();
+      link.inFlight.push(packetId, target, stream, onWire, ageMs);
+    }
+    if (!onWire) return;
+    this.card.sent += 1;
+    const rttUs = link.connection?.rttUs ?? 0;
+    this.#deps.report(packetId, target, "sent", null, rttUs, ageMs);
+  }
+
+  #settle({ packetId, target, ageMs }: FlyingCopy, fate: Fate): void {
+    const { report } = this.#deps;
+    if (fate === ACKED) {
+      const givenNs = this.#liveNs + ageMs * NS_PER_MS;
+      this.card.ack((this.#nowNs - givenNs) / NS_PER_US);
+      report(packetId, target, "acked", null, this.#rttUs, ageMs);
+    } else if (fate === STOPPED) {
+      report(packetId, target, "failed", "stream_stopped", this.#rttUs, ageMs);
+    } else {
+      const reason = DROP_REASONS[fate - DROPPED] ?? "expired";
+      if (reason === "leader_saturated") this.card.saturated += 1;
+      report(packetId, target, "dropped", reason, 0, ageMs);
+    }
+  }
+
+  #fail(copy: FlyingCopy, sent: CopyReason, unsent: CopyReason): void {
+    if (copy.sent) this.#end(copy, "failed", sent, copy.ageMs);
+    else this.#end(copy, "dropped", unsent, copy.ageMs);
+  }
+
+  #drop(copy: WaitingCopy, reason: CopyReason): void {
+    this.#end(copy, "dropped", reason, Number.NaN);
+  }
+
+  #end(
+    { packetId, target }: FlyingCopy | WaitingCopy,
+    kind: "failed" | "dropped",
+    reason: CopyReason,
+    ageMs: number,
+  ): void {
+    this.#deps.report(packetId, target, kind, reason, 0, ageMs);
+  }
+}

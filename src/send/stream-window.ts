@@ -1,0 +1,75 @@
+/**
+ * How many streams a leader that reads slowly is given at once. Pure. Hot path: `mayOpen`.
+ *
+ * Agave grants 128 streams or more, but reads 20 in 100 ms of an unstaked address: what fills its
+ * grant waits there for 600 ms and cannot be overtaken by what pays more. So once a leader keeps
+ * this side waiting for a while, its rate is measured, and it is given no more than it reads in a
+ * round trip and one of its intervals; the rest waits here, best paid first. The room above the
+ * measured rate lets the measure grow when the leader does.
+ *
+ * Source: Agave `swqos.rs`, `stream_throttle.rs`, 4.3, 2026-11.
+ */
+
+import { NS_PER_MS } from "../core/clock.ts";
+
+/** The least that an address is read, and in which time. */
+const UNSTAKED_STREAMS = 20;
+const INTERVAL_MS = 100;
+/** Waiting for so long is no burst any more. */
+const SLOW_MS = 200;
+const ROOM = 1.25;
+/** Leaders tell of new streams when an eighth of their window was read. */
+const ANNOUNCED_SHARE = 1 / 8;
+/** So long after the last wait the leader is taken for a fast one again. */
+const FORGET_MS = 10_000;
+
+const NONE = -1;
+
+export class StreamWindow {
+  /** The most streams that were granted at once. */
+  streamsMax = 0;
+  /** Streams that may be unread at once; 0: as many as are granted. */
+  limit = 0;
+  /** Since when copies wait; NONE: none does. */
+  #waitingNs = NONE;
+  #lastNs = 0;
+  #opened = 0;
+
+  /** Notes what is granted now; below 0 when it is not known. */
+  granted(streamsLeft: number): void {
+    if (streamsLeft > this.streamsMax) this.streamsMax = streamsLeft;
+  }
+
+  mayOpen(streamsLeft: number): boolean {
+    if (this.limit === 0 || streamsLeft < 0) return true;
+    return this.streamsMax - streamsLeft < this.limit;
+  }
+
+  opened(): void {
+    this.#opened += 1;
+  }
+
+  /** A copy cannot go, for want of credit or because of the limit. */
+  waits(nowNs: number, rttUs: number): void {
+    this.#lastNs = nowNs;
+    if (this.#waitingNs === NONE) {
+      this.#waitingNs = nowNs;
+      this.#opened = 0;
+      return;
+    }
+    const elapsedMs = (nowNs - this.#waitingNs) / NS_PER_MS;
+    if (elapsedMs < SLOW_MS) return;
+    const perInterval = Math.max(UNSTAKED_STREAMS, (this.#opened * INTERVAL_MS) / elapsedMs);
+    const intervals = 1 + rttUs / 1000 / INTERVAL_MS;
+    const unannounced = Math.ceil(this.streamsMax * ANNOUNCED_SHARE);
+    this.limit = Math.ceil(perInterval * ROOM * intervals) + unannounced;
+    this.#waitingNs = nowNs;
+    this.#opened = 0;
+  }
+
+  /** Nothing waits any more. */
+  drained(nowNs: number): void {
+    this.#waitingNs = NONE;
+    if (this.limit !== 0 && nowNs - this.#lastNs >= FORGET_MS * NS_PER_MS) this.limit = 0;
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * Whether a connection still answers just before its leader's turn. Pure.
+ *
+ * Once for each turn the other side is made to answer, so early that there is time for another
+ * connection. An engine that does not tell what it hears is not asked.
+ *
+ *      ping            answer due                       turn
+ *   ────┬──────────────────┬─────────────────────────────┬────▶
+ *       └── answerMs ──────┴── two handshakes ───────────┘
+ */
+
+import { NS_PER_MS } from "../core/clock.ts";
+import type { Link } from "./link.ts";
+
+export interface TurnTimes {
+  answerMs(identity: string): number;
+  checkLeadMs(identity: string): number;
+}
+
+/** Plans tell the same turn a little differently each time; two turns are further apart. */
+const SAME_TURN_MS = 600;
+
+export function createTurnCheck() {
+  let checkedTurnNs = Number.NEGATIVE_INFINITY;
+  let asked: Link | null = null;
+  let askedNs = 0;
+  let heard = 0;
+
+  return {
+    /** True once, when the connection was asked for this turn and said nothing in time. */
+    isSilent(link: Link, turnNs: number, nowNs: number, identity: string, times: TurnTimes) {
+      const { connection } = link;
+      if (connection === null || connection.heard < 0) return false;
+      if (asked === link) {
+        if (connection.heard !== heard) asked = null;
+        else if (nowNs - askedNs >= times.answerMs(identity) * NS_PER_MS) {
+          asked = null;
+          return true;
+        }
+        return false;
+      }
+      const leftNs = turnNs - nowNs;
+      if (leftNs <= 0 || leftNs > times.checkLeadMs(identity) * NS_PER_MS) return false;
+      if (Math.abs(turnNs - checkedTurnNs) < SAME_TURN_MS * NS_PER_MS) return false;
+      checkedTurnNs = turnNs;
+      asked = link;
+      askedNs = nowNs;
+      heard = connection.heard;
+      connection.ping();
+      return false;
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import { BYTES, live, setup } from "./peer-rig.ts";
+
+describe("a leader that says a transaction is too large", () => {
+  const large = new Uint8Array(1_233);
+
+  it("gets none of that size any more, and those that every leader takes as before", () => {
+    const { connection, offer, later, connect, awaitLive } = twice(large);
+    expect(offer(3, large)).toBe("stream_too_large");
+    expect(offer(4, new Uint8Array(1_232))).toBe("taken");
+    connection().end({ kind: "app", code: 0 });
+    later(20_000);
+    connect();
+    expect(awaitLive(5, large)).toBe("stream_too_large");
+  });
+
+  it("is not believed when it had none", () => {
+    expect(twice(BYTES).offer(3, large)).toBe("taken");
+  });
+
+  /** A peer whose connection was closed with code 5 after that copy, and is live again. */
+  function twice(bytes: Uint8Array<ArrayBuffer>) {
+    const rig = live();
+    rig.offer(1, bytes);
+    rig.connection().end({ kind: "app", code: 5 });
+    rig.later(1_000);
+    rig.connect();
+    rig.connection().admit();
+    return rig;
+  }
+});
+
+describe("what a peer notes of its leader", () => {
+  it("is the handshake, the grant, the round trip and what a copy needed", () => {
+    const { connect, connection, offer, clock, card } = setup();
+    connect();
+    clock.advance(30);
+    connection().retried = true;
+    connection().establish();
+    clock.advance(10);
+    connection().rttUs = 12_000;
+    connection().admit(64);
+    offer(1);
+    clock.advance(25);
+    connection().ack(0);
+    expect(card).toMatchObject({
+      attempts: 1,
+      admitted: 1,
+      handshakeUs: 30_000,
+      retries: 1,
+      admittedLate: 1,
+      streamsMax: 64,
+      rttUs: 12_000,
+      sent: 1,
+      acked: 1,
+      neededUs: 25_000,
+    });
+  });
+
+  it("is an eviction, idle or not, and what it had no credit for", () => {
+    const { connection, offer, later, card, connect } = live(1);
+    offer(1);
+    offer(2);
+    later(800);
+    expect(card.saturated).toBe(1);
+    connection().end({ kind: "app", code: 1 });
+    expect([card.ends.evicted, card.evictedIdle]).toEqual([1, 0]);
+    later(1_000);
+    connect();
+    connection().admit();
+    connection().end({ kind: "app", code: 1 });
+    expect([card.ends.evicted, card.evictedIdle]).toEqual([2, 1]);
+  });
+});
+
+describe("just before the leader's turn", () => {
+  /** A live peer of an engine that tells what it hears, two seconds before its turn. */
+  function waiting() {
+    const rig = live();
+    rig.connection().heard = 0;
+    rig.peer.turnNs = rig.clock.nowNs() + 2_000 * 1_000_000;
+    return { ...rig, first: rig.connection() };
+  }
+
+  it("a connection that answers is left alone", () => {
+    const { first, later, transport } = waiting();
+    later(1_000);
+    const { pings } = first;
+    later(400);
+    expect(first.pings).toBe(pings + 1);
+    first.heard += 1;
+    for (let count = 0; count < 12; count += 1) later(50);
+    expect(transport.made.length).toBe(1);
+  });
+
+  it("a silent one is replaced, and serves until the other is live", () => {
+    const { first, later, offer, transport, connection, counters, card } = waiting();
+    for (let count = 0; count < 35; count += 1) later(50);
+    expect([transport.made.length, counters.silentBeforeTurn, card.silentBeforeTurn]).toEqual([
+      2, 1, 1,
+    ]);
+    offer(1);
+    connection().admit();
+    offer(2);
+    expect([first.sent.length, connection().sent.length]).toEqual([1, 1]);
+  });
+});

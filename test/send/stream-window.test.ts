@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { NS_PER_MS } from "../../src/core/clock.ts";
+import { StreamWindow } from "../../src/send/stream-window.ts";
+
+/** A leader that grants 128 streams and reads `perInterval` in each 100 ms; always more to send. */
+function overloaded(perInterval: number, lengthMs: number, rttUs = 1_000) {
+  const window = new StreamWindow();
+  window.granted(128);
+  let unread = 0;
+  let opened = 0;
+  let unreadMax = 0;
+  for (let ms = 0; ms < lengthMs; ms += 10) {
+    unread = Math.max(0, unread - perInterval / 10);
+    while (unread < 128 && window.mayOpen(128 - unread)) {
+      window.opened();
+      opened += 1;
+      unread += 1;
+    }
+    window.waits(ms * NS_PER_MS, rttUs);
+    if (ms > lengthMs / 2) unreadMax = Math.max(unreadMax, unread);
+  }
+  return { window, opened, unreadMax };
+}
+
+describe("the window of streams", () => {
+  it("is what the leader grants, until that has not been enough for a while", () => {
+    const window = new StreamWindow();
+    window.granted(128);
+    window.waits(0, 1_000);
+    window.waits(199 * NS_PER_MS, 1_000);
+    expect([window.limit, window.mayOpen(1)]).toEqual([0, true]);
+    window.waits(200 * NS_PER_MS, 1_000);
+    expect(window.limit).toBeGreaterThan(0);
+    expect(window.mayOpen(1)).toBe(false);
+  });
+
+  it("leaves a slow leader little to keep, and as much to do as it can", () => {
+    const { opened, unreadMax } = overloaded(20, 10_000);
+    expect(unreadMax).toBeLessThanOrEqual(45);
+    // 20 in 100 ms for 10 s, and what the leader has not read yet.
+    expect(opened).toBeGreaterThan(2_000);
+  });
+
+  it("follows a leader that reads more", () => {
+    const { window, opened } = overloaded(60, 10_000);
+    expect(opened).toBeGreaterThan(0.97 * 6_000);
+    expect(window.limit).toBeGreaterThan(60);
+  });
+
+  it("is wider on a long way, by what is on its way", () => {
+    const near = overloaded(20, 2_000, 1_000).window.limit;
+    const far = overloaded(20, 2_000, 300_000).window.limit;
+    expect(far).toBeGreaterThan(3 * (near - 16));
+  });
+
+  it("is forgotten when nothing has waited for ten seconds", () => {
+    const { window } = overloaded(20, 1_000);
+    window.drained(9_000 * NS_PER_MS);
+    expect(window.limit).toBeGreaterThan(0);
+    window.drained(11_000 * NS_PER_MS);
+    expect(window.limit).toBe(0);
+  });
+
+  it("does not hold back where the engine cannot tell what is left", () => {
+    const { window } = overloaded(20, 1_000);
+    expect(window.mayOpen(-1)).toBe(true);
+  });
+});

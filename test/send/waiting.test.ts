@@ -1,0 +1,96 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Waiting } from "../../src/send/waiting.ts";
+
+const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };
+const BYTES = Uint8Array.of(1, 2);
+
+/** A queue of copies with these priorities; their ids and times count up from 1. */
+function queueOf(priorities: readonly number[], capacity = 8): Waiting {
+  const queue = new Waiting(capacity);
+  for (const [index, lamports] of priorities.entries()) {
+    queue.push(index + 1, target, BYTES, lamports, index + 1);
+  }
+  return queue;
+}
+
+function idsOf(queue: Waiting): number[] {
+  const ids: number[] = [];
+  queue.clear((copy) => ids.push(copy.packetId));
+  return ids;
+}
+
+describe("the copies that wait", () => {
+  it("go best paid first, and in the order in which they came when they pay the same", () => {
+    expect(idsOf(queueOf([5, 9, 5, 0, 9]))).toEqual([2, 5, 1, 3, 4]);
+  });
+
+  it("have bytes of their own, which are let go of with the row", () => {
+    const queue = new Waiting(2);
+    const lent = Uint8Array.of(1, 2);
+    queue.push(1, target, lent, 0, 5);
+    lent.fill(0);
+    const row = queue.first();
+    expect(row?.bytes).toEqual(Uint8Array.of(1, 2));
+    queue.drop();
+    expect(row?.bytes.length).toBe(0);
+  });
+
+  it("are refused above the bound", () => {
+    const queue = queueOf([1, 2], 2);
+    expect(queue.push(3, target, BYTES, 9, 3)).toBe(false);
+    expect(queue.size).toBe(2);
+  });
+
+  it("name the one that has to give way for a better one, the newest of several", () => {
+    const queue = queueOf([5, 3, 3, 8]);
+    expect(queue.least(3)).toBeNull();
+    expect(queue.least(4)?.packetId).toBe(3);
+    queue.dropLeast();
+    expect(idsOf(queue)).toEqual([4, 1, 2]);
+    expect(new Waiting(1).least(1)).toBeNull();
+  });
+
+  it("are taken out once they came too long ago, whatever they pay", () => {
+    const queue = queueOf([7, 1, 9, 2, 8]);
+    const ended: number[] = [];
+    queue.expire(0, (copy) => ended.push(copy.packetId));
+    expect(ended).toEqual([]);
+    queue.expire(3, (copy) => ended.push(copy.packetId));
+    expect(ended.sort()).toEqual([1, 2, 3]);
+    expect(idsOf(queue)).toEqual([5, 4]);
+  });
+
+  it("keep their order through any mix of coming and going", () => {
+    const step = fc.record({
+      act: fc.constantFrom("push", "push", "push", "drop", "dropLeast", "expire"),
+      lamports: fc.nat(4),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const queue = new Waiting(10);
+        let model: { id: number; lamports: number }[] = [];
+        for (const [now, { act, lamports }] of steps.entries()) {
+          model.sort((a, b) => b.lamports - a.lamports || a.id - b.id);
+          if (act === "push") {
+            const taken = queue.push(now, target, BYTES, lamports, now);
+            expect(taken).toBe(model.length < 10);
+            if (taken) model.push({ id: now, lamports });
+          } else if (act === "drop") {
+            queue.drop();
+            model.shift();
+          } else if (act === "dropLeast") {
+            queue.dropLeast();
+            model.pop();
+          } else {
+            queue.expire(now - 12, () => {});
+            model = model.filter((it) => it.id > now - 12);
+          }
+          expect(queue.size).toBe(model.length);
+        }
+        model.sort((a, b) => b.lamports - a.lamports || a.id - b.id);
+        expect(idsOf(queue)).toEqual(model.map((it) => it.id));
+      }),
+    );
+  });
+});
