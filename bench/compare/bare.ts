@@ -26,7 +26,7 @@ const tip = decodeBase58(tipAccount, 32);
 if (tip === null) throw new Error("no tip account");
 const decoder = native.decoderCreate(tip, 1_000_000, true, KEYS_MAX);
 const records = new Float64Array(256 * RECORD_NUMBERS);
-native.engineStart(
+const engine = native.engineStart(
   {
     binds: ["0.0.0.0:0"],
     seed: identityOfJson(readFileSync(identityFile, "utf8")).seed,
@@ -41,14 +41,14 @@ native.engineStart(
     busyPollUs: 0,
   },
   () => {
-    while (native.outcomesDrain(records) === 256);
+    while (native.outcomesDrain(engine, records) === 256);
   },
 );
-const peer = native.peerOpen(leader);
+const peer = native.peerOpen(engine, leader);
 const figures = new Float64Array(8);
 while (figures[0] !== ADMITTED) {
   await sleep(5);
-  native.peerFigures(peer, figures);
+  native.peerFigures(engine, peer, figures);
 }
 
 const copies = Uint32Array.of(peer, 0);
@@ -59,7 +59,7 @@ function pass(bytes: Uint8Array): string {
   tx += 1;
   const good =
     native.decode(decoder, bytes, verdict, 0) === 1 &&
-    native.txSend(copies, bytes, tx, TTL_MS) !== 0;
+    native.txSend(engine, copies, bytes, tx, TTL_MS) !== 0;
   return good ? '{"success":true}' : '{"error":"refused"}';
 }
 

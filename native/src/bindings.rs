@@ -12,10 +12,11 @@ use std::time::Duration;
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
-use parking_lot::RwLock;
 
-use crate::decoder::{Decoder, Decoders, numbers};
+use crate::decoder::{DECODERS_MAX, Decoder, numbers};
 use crate::engine::{Engine, OpenError, Options, StartError};
+use crate::handles::Handles;
+use crate::limits::ENGINES_MAX;
 use crate::tls::Transport;
 
 /// What an engine is started with; every field is present.
@@ -45,15 +46,19 @@ pub struct EngineOptions {
     pub busy_poll_us: u32,
 }
 
-/// Starts the one engine of this process. `wake` is called without arguments, on the thread that
-/// called this, once for each batch of outcomes. Returns OK or a START code.
+/// The version of this list of exports; `contract.ts` names the one it was written for.
+#[napi]
+pub fn contract_version() -> u32 {
+    CONTRACT_VERSION
+}
+
+/// Starts an engine, of which a process may have 16. `wake` is called without arguments, on the
+/// thread that called this, once for each batch of outcomes. Returns the engine's handle, above 0
+/// and good on every thread, or a START code or PANIC, below 0;
+/// START_SOCKET less the system's error number where a socket cannot be bound.
 #[napi]
 pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
     guarded(PANIC, || {
-        let mut engine = ENGINE.write();
-        if engine.as_ref().is_some_and(|engine| !engine.is_stopped()) {
-            return START_TWICE;
-        }
         let Some(options) = parse_options(&options) else {
             return START_OPTIONS;
         };
@@ -65,25 +70,24 @@ pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
             // A full queue means that a call is under way already; a closed one that Node leaves.
             let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         });
-        match Engine::start(options, waker) {
-            Ok(started) => {
-                *engine = Some(started);
-                OK
-            }
-            Err(StartError::Options) => START_OPTIONS,
-            Err(StartError::Socket) => START_SOCKET,
-            Err(StartError::Identity) => START_IDENTITY,
-            Err(StartError::Thread) => START_THREAD,
+        // A stopped engine keeps its place, so that it can be drained, until that is needed.
+        match ENGINES.insert(Engine::is_stopped, || Engine::start(options, waker)) {
+            Some(Ok(handle)) => i32::try_from(handle).unwrap_or(START_FULL),
+            Some(Err(StartError::Options)) => START_OPTIONS,
+            Some(Err(StartError::Socket(number))) => START_SOCKET.saturating_sub(number),
+            Some(Err(StartError::Identity)) => START_IDENTITY,
+            Some(Err(StartError::Thread)) => START_THREAD,
+            None => START_FULL,
         }
     })
 }
 
-/// Closes all connections, each once its copies are acknowledged, after `linger_ms` at the
-/// latest; blocks for as long, and up to 250 ms more for goodbyes. What happened until then can
-/// still be drained. Returns OK or NOT_STARTED.
+/// Closes all connections, each once its copies are acknowledged, after `linger_ms` or a second at
+/// the latest; blocks for as long, and up to 250 ms more for goodbyes. What happened until then
+/// can be drained until another engine is started. Returns OK or NOT_STARTED.
 #[napi]
-pub fn engine_stop(linger_ms: u32) -> i32 {
-    with_engine(NOT_STARTED, |engine| {
+pub fn engine_stop(engine: u32, linger_ms: u32) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| {
         engine.stop(milliseconds(linger_ms));
         OK
     })
@@ -92,8 +96,8 @@ pub fn engine_stop(linger_ms: u32) -> i32 {
 /// Writes the counters sends, peers, outcomes_lost, inbox_drops, send_errors, panics and returns
 /// how many were written.
 #[napi]
-pub fn engine_counters(mut out: Float64ArraySlice<'_>) -> u32 {
-    with_engine(0, |engine| {
+pub fn engine_counters(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(engine, 0, |engine| {
         let counters = engine.counters();
         let mut written = 0;
         for (slot, counter) in writable(&mut out).iter_mut().zip(counters) {
@@ -106,8 +110,8 @@ pub fn engine_counters(mut out: Float64ArraySlice<'_>) -> u32 {
 
 /// Connections opened from now on carry this identity. Returns OK, NOT_STARTED or START_IDENTITY.
 #[napi]
-pub fn identity_set(seed: &[u8]) -> i32 {
-    with_engine(NOT_STARTED, |engine| match <&[u8; 32]>::try_from(seed) {
+pub fn identity_set(engine: u32, seed: &[u8]) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| match <&[u8; 32]>::try_from(seed) {
         Ok(seed) if engine.identity_set(seed) => OK,
         _ => START_IDENTITY,
     })
@@ -116,8 +120,8 @@ pub fn identity_set(seed: &[u8]) -> i32 {
 /// Connects to "ip:port" or "[ipv6]:port". Returns the connection's handle, above 0, or
 /// NOT_STARTED or an OPEN code, below 0.
 #[napi]
-pub fn peer_open(address: String) -> i64 {
-    with_engine(i64::from(NOT_STARTED), |engine| {
+pub fn peer_open(engine: u32, address: String) -> i64 {
+    with_engine(engine, i64::from(NOT_STARTED), |engine| {
         let Ok(address) = address.parse::<SocketAddr>() else {
             return i64::from(OPEN_ADDRESS);
         };
@@ -134,10 +138,12 @@ pub fn peer_open(address: String) -> i64 {
 /// Closes a connection once its copies are acknowledged, after `linger_ms` at the latest.
 /// Returns OK, NOT_STARTED or NO_PEER.
 #[napi]
-pub fn peer_close(peer: u32, linger_ms: u32) -> i32 {
-    with_engine(NOT_STARTED, |engine| match engine.peer_close(peer, milliseconds(linger_ms)) {
-        true => OK,
-        false => NO_PEER,
+pub fn peer_close(engine: u32, peer: u32, linger_ms: u32) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| {
+        match engine.peer_close(peer, milliseconds(linger_ms)) {
+            true => OK,
+            false => NO_PEER,
+        }
     })
 }
 
@@ -145,8 +151,8 @@ pub fn peer_close(peer: u32, linger_ms: u32) -> i32 {
 /// rtt_us, queued, in_flight, mtu, congestion window, lost and sent packets, and returns how many
 /// were written; 0 when the connection is gone.
 #[napi]
-pub fn peer_figures(peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
-    with_engine(0, |engine| {
+pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(engine, 0, |engine| {
         let Some(peer) = engine.peer(peer) else {
             return 0;
         };
@@ -166,8 +172,8 @@ pub fn peer_figures(peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
 /// in a record `acked`, `failed` or `dropped`, unless the engine is not started or the
 /// transaction is empty or above 4096 bytes: then the answer is 0 and there is none.
 #[napi]
-pub fn tx_send(copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
-    with_engine(0, |engine| {
+pub fn tx_send(engine: u32, copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
+    with_engine(engine, 0, |engine| {
         let mask = engine.send(copies, bytes, tx as u64, ttl_ms);
         u32::from(mask.wire) | u32::from((mask.live | mask.waiting) & !mask.wire) << 16
     })
@@ -177,8 +183,8 @@ pub fn tx_send(copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
 /// 3 failed, 4 dropped, 5 connected, 6 admitted, 7 closed), tx, peer, tag, reason, at_ns, rtt_us,
 /// detail. Call until it fills the buffer no more.
 #[napi]
-pub fn outcomes_drain(mut out: Float64ArraySlice<'_>) -> u32 {
-    with_engine(0, |engine| {
+pub fn outcomes_drain(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(engine, 0, |engine| {
         u32::try_from(engine.outcomes_drain(writable(&mut out))).unwrap_or(u32::MAX)
     })
 }
@@ -193,8 +199,8 @@ pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys
         else {
             return DECODER_OPTIONS;
         };
-        let handle = DECODERS.insert(decoder);
-        handle.and_then(|handle| i32::try_from(handle).ok()).unwrap_or(DECODER_FULL)
+        let made = DECODERS.insert(|_| false, || Ok::<_, ()>(Arc::new(decoder)));
+        made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(DECODER_FULL)
     })
 }
 
@@ -300,9 +306,9 @@ fn milliseconds(count: u32) -> Duration {
     Duration::from_millis(u64::from(count))
 }
 
-fn with_engine<T: Copy>(otherwise: T, act: impl FnOnce(&Arc<Engine>) -> T) -> T {
+fn with_engine<T: Copy>(handle: u32, otherwise: T, act: impl FnOnce(&Arc<Engine>) -> T) -> T {
     guarded(otherwise, || {
-        let engine = ENGINE.read().clone();
+        let engine = ENGINES.find(handle);
         engine.as_ref().map_or(otherwise, act)
     })
 }
@@ -311,17 +317,19 @@ fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or(otherwise)
 }
 
-static ENGINE: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
-static DECODERS: Decoders = Decoders::new();
+static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
+static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
 
+const CONTRACT_VERSION: u32 = 2;
 const OK: i32 = 0;
 const NOT_STARTED: i32 = -1;
 const PANIC: i32 = -2;
-const START_TWICE: i32 = -10;
+const START_FULL: i32 = -10;
 const START_OPTIONS: i32 = -11;
-const START_SOCKET: i32 = -12;
 const START_IDENTITY: i32 = -13;
 const START_THREAD: i32 = -14;
+/// Less the system's error number.
+const START_SOCKET: i32 = -1000;
 const OPEN_ADDRESS: i32 = -20;
 const OPEN_FAMILY: i32 = -21;
 const OPEN_FULL: i32 = -22;

@@ -22,6 +22,7 @@ use crate::limits::{DATAGRAMS_A_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, STALL_RETRY_N
 use crate::outbox::{Outbox, Train};
 use crate::outcomes::{EndCause, Kind, Reason};
 use crate::peer::{Peer, PeerState, TxCopy};
+use crate::terms::stream_bytes_max;
 
 /// Whether a turn did all the work there was.
 pub(crate) enum Progress {
@@ -35,6 +36,8 @@ pub(crate) struct Link {
     pub(crate) ended: bool,
     /// The first stream must be granted by then.
     pub(crate) give_up_ns: u64,
+    /// What the leader announced that it takes on one stream; 0 before the handshake.
+    pub(crate) stream_bytes_max: u64,
     pub(crate) waiting: VecDeque<TxCopy>,
     /// When the first of the waiting copies is of no more use.
     pub(crate) expiry_ns: u64,
@@ -52,6 +55,7 @@ impl Link {
             connection: None,
             ended: false,
             give_up_ns: NEVER_NS,
+            stream_bytes_max: 0,
             waiting: VecDeque::new(),
             expiry_ns: NEVER_NS,
             flights: Flights::new(in_flight_max),
@@ -209,7 +213,8 @@ impl Link {
             match event {
                 Event::Connected => {
                     peer.advance(PeerState::Connected);
-                    peer.report(Kind::Connected, 0, 0, 0, 0);
+                    self.stream_bytes_max = stream_bytes_max(conn);
+                    peer.report(Kind::Connected, 0, 0, 0, self.stream_bytes_max);
                     self.look_for_grant(peer);
                 }
                 Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => {

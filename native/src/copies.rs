@@ -50,7 +50,8 @@ impl Link {
         }
     }
 
-    /// Makes the next waiting copy the partial one; false when there is none or it may not go.
+    /// Makes the next waiting copy the partial one, or ends it; false when there is none or it may
+    /// not go.
     pub(crate) fn take_next(&mut self, peer: &Arc<Peer>, now_ns: u64) -> bool {
         let Some((_, conn)) = &mut self.connection else {
             return false;
@@ -64,6 +65,14 @@ impl Link {
         if first.until_ns <= now_ns {
             self.expire(peer, now_ns);
             return !self.waiting.is_empty();
+        }
+        if first.bytes.len() as u64 > self.stream_bytes_max {
+            if let Some(copy) = self.waiting.pop_front() {
+                peer.unqueue();
+                let reason = Reason::StreamTooLarge as u8;
+                peer.report(Kind::Dropped, copy.tx, copy.tag, reason, 0);
+            }
+            return true;
         }
         if self.flights.is_full() {
             return false;

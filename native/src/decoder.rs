@@ -4,10 +4,6 @@
 //! A decoder serves any number of threads at once. It panics on no input and says the same of the
 //! same bytes whenever it is asked.
 
-use std::sync::Arc;
-
-use parking_lot::RwLock;
-
 use crate::faults::Refused;
 use crate::tip::TipRule;
 use crate::tx::{Accepted, parse};
@@ -103,53 +99,5 @@ pub fn numbers(verdict: &Result<Accepted, Refused>) -> [f64; VERDICT_NUMBERS] {
     out
 }
 
-/// The decoders of a process, by handles that count up from 1.
-pub struct Decoders {
-    slots: RwLock<Vec<Option<Arc<Decoder>>>>,
-}
-
 /// Most decoders at once.
-const DECODERS_MAX: usize = 64;
-
-impl Default for Decoders {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Decoders {
-    /// None yet.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { slots: RwLock::new(Vec::new()) }
-    }
-
-    /// The decoder's handle; None when there are too many.
-    pub fn insert(&self, decoder: Decoder) -> Option<u32> {
-        let mut slots = self.slots.write();
-        let free = slots.iter().position(Option::is_none);
-        let index = free.unwrap_or(slots.len());
-        if index >= DECODERS_MAX {
-            return None;
-        }
-        if free.is_none() {
-            slots.push(None);
-        }
-        *slots.get_mut(index)? = Some(Arc::new(decoder));
-        u32::try_from(index + 1).ok()
-    }
-
-    /// The decoder with this handle.
-    #[must_use]
-    pub fn find(&self, handle: u32) -> Option<Arc<Decoder>> {
-        let index = (handle as usize).checked_sub(1)?;
-        self.slots.read().get(index)?.clone()
-    }
-
-    /// Forgets a decoder, which ends with the last call that uses it.
-    pub fn remove(&self, handle: u32) -> bool {
-        let index = (handle as usize).checked_sub(1);
-        let mut slots = self.slots.write();
-        index.and_then(|index| slots.get_mut(index)).and_then(Option::take).is_some()
-    }
-}
+pub const DECODERS_MAX: usize = 64;

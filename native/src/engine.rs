@@ -22,7 +22,7 @@ use crate::clock::{Clock, NS_PER_MS, duration_ns};
 use crate::endpoint::{Command, Io};
 use crate::limits::{
     BUSY_POLL_MAX, COPIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
-    TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
+    STOP_LINGER_MAX, TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
 };
 use crate::outbox::Socket;
 use crate::outcomes::{Kind, Outcomes, Reason, Record, Waker};
@@ -87,12 +87,18 @@ impl Options {
 pub enum StartError {
     /// An option is out of its bounds.
     Options,
-    /// A socket could not be bound.
-    Socket,
+    /// A socket could not be bound; the system's error number, 0 for none.
+    Socket(i32),
     /// The identity makes no TLS key.
     Identity,
     /// No thread to be had.
     Thread,
+}
+
+impl StartError {
+    fn socket(error: io::Error) -> Self {
+        Self::Socket(error.raw_os_error().unwrap_or(0))
+    }
 }
 
 /// Why a connection was not opened.
@@ -147,11 +153,11 @@ impl Engine {
             .enumerate()
             .map(|(index, address)| bind(index, *address).map(Arc::new))
             .collect::<io::Result<_>>()
-            .map_err(|_| StartError::Socket)?;
+            .map_err(StartError::socket)?;
         let shared = Arc::new(Shared {
             clock: Clock::new(),
             outcomes: Outcomes::new(options.outcomes_max, waker),
-            signal: Signal::new().map_err(|_| StartError::Socket)?,
+            signal: Signal::new().map_err(StartError::socket)?,
             rearmed: SegQueue::new(),
             handed: SegQueue::new(),
             endpoint_events: SegQueue::new(),
@@ -298,12 +304,14 @@ impl Engine {
     }
 
     /// Closes all connections, each once its copies are acknowledged, after `linger` at the
-    /// latest, and ends the I/O thread. Blocks for as long. A second call does nothing.
+    /// latest, and ends the I/O thread. Blocks for as long, for `STOP_LINGER_MAX` and
+    /// `GOODBYE_NS_MAX` at the most. A second call does nothing.
     pub fn stop(&self, linger: Duration) {
         if self.shared.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
-        let by_ns = self.shared.clock.now_ns().saturating_add(duration_ns(linger));
+        let linger_ns = duration_ns(linger.min(STOP_LINGER_MAX));
+        let by_ns = self.shared.clock.now_ns().saturating_add(linger_ns);
         for peer in self.table.all() {
             peer.close(by_ns);
         }

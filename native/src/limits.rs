@@ -9,6 +9,8 @@ pub const TRANSACTION_BYTES_MAX: usize = 4096;
 pub const COPIES_MAX: usize = 16;
 /// Most connections open at once, those that still say goodbye included.
 pub const PEERS_MAX: usize = 4096;
+/// Most engines of a process at once.
+pub const ENGINES_MAX: usize = 16;
 /// Most local addresses to send from.
 pub const SOCKETS_MAX: usize = 16;
 /// Most datagrams that wait for one connection's baton; more are dropped like lost packets.
@@ -39,6 +41,9 @@ pub const PEER_EVENTS_MAX: usize = 16_384;
 pub const TIMER_SLACK_NS_MAX: u64 = 4_000_000;
 /// Longest that the I/O thread sleeps, in nanoseconds.
 pub const SLEEP_NS_MAX: u64 = 1_000_000_000;
+/// Longest that a stopping engine waits for acknowledgements, whatever it was asked for: the
+/// thread that stops it waits for as long.
+pub const STOP_LINGER_MAX: Duration = Duration::from_secs(1);
 /// Most a stopping engine waits for its connections' goodbyes, in nanoseconds.
 pub const GOODBYE_NS_MAX: u64 = 250_000_000;
 /// Receive and send buffer asked of the kernel for each socket, in bytes.

@@ -26,7 +26,7 @@ pub enum Kind {
     Failed = 3,
     /// A copy never went on the wire.
     Dropped = 4,
-    /// The handshake with a leader is complete.
+    /// The handshake with a leader is complete; `detail` is how many bytes it takes on a stream.
     Connected = 5,
     /// The leader granted the first stream.
     Admitted = 6,
@@ -56,6 +56,8 @@ pub enum Reason {
     TooManyInFlight = 7,
     /// The engine is stopping.
     ShuttingDown = 8,
+    /// Larger than the leader takes on one stream.
+    StreamTooLarge = 9,
 }
 
 /// Who ended a connection, and how `detail` is to be read.

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use touchdown_native::decoder::{Decoder, Decoders, VERDICT_NUMBERS, numbers};
+use touchdown_native::decoder::{Decoder, VERDICT_NUMBERS, numbers};
 use touchdown_native::faults::{Fault, NAMES};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
@@ -109,24 +109,6 @@ fn options_that_make_no_sense_make_no_decoder() {
     for lamports in [-1.0, 0.5, f64::NAN, f64::INFINITY, 9_007_199_254_740_992.0] {
         assert!(!make(&[], lamports), "{lamports}");
     }
-}
-
-#[test]
-fn handles_name_decoders_until_they_are_removed() {
-    let decoders = Decoders::new();
-    assert!(decoders.find(0).is_none() && decoders.find(1).is_none());
-    let first = decoders.insert(decoder()).unwrap();
-    let second = decoders.insert(decoder()).unwrap();
-    assert!(decoders.find(first).is_some() && decoders.find(second).is_some() && first != second);
-    assert!(decoders.remove(first) && !decoders.remove(first) && !decoders.remove(0));
-    assert!(decoders.find(first).is_none() && decoders.find(second).is_some());
-    assert_eq!(decoders.insert(decoder()), Some(first));
-    let more = (0..100).take_while(|_| {
-        let plain = Decoder::new(&[], 0.0, false, 0).unwrap();
-        decoders.insert(plain).is_some()
-    });
-    assert_eq!(more.count(), 62);
-    assert!(decoders.find(u32::MAX).is_none());
 }
 
 #[test]

@@ -154,8 +154,7 @@ fn close_codes_of_the_leader_come_back() {
 
 #[test]
 fn a_refused_stream_fails_its_copy_alone() {
-    let leader =
-        Leader::start(Manners { stop_streams: true, stream_window: 600, ..Manners::default() });
+    let leader = Leader::start(Manners { stop_streams: true, window: 600, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..20 {
@@ -204,7 +203,7 @@ fn a_leader_that_crashed_loses_what_was_in_flight_and_can_be_reached_again() {
 
 #[test]
 fn a_small_window_takes_a_large_transaction_piece_by_piece() {
-    let leader = Leader::start(Manners { stream_window: 600, ..Manners::default() });
+    let leader = Leader::start(Manners { window: 600, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..5 {
@@ -213,6 +212,66 @@ fn a_small_window_takes_a_large_transaction_piece_by_piece() {
     sender.until("ended", |seen| ended(seen) == 5);
     assert_eq!(sender.count(ACKED), 5);
     sender.assert_conserved(0..5);
+}
+
+#[test]
+fn a_copy_larger_than_the_leader_takes_is_dropped_and_holds_up_no_other() {
+    let leader = Leader::start(Manners { stream_window: 1232, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open(leader.address);
+    // One waits for the handshake, as nobody knows the leader's limit before.
+    sender.engine.send(&[peer, 0], &[1; 1233], 1, 5_000);
+    sender.until("ended", |seen| ended(seen) == 1);
+    let connected = sender.seen.iter().find(|one| one.kind == CONNECTED).unwrap();
+    assert_eq!(connected.detail, 1232);
+    for (tx, size) in [(2, 1232), (3, 4096), (4, 1233), (5, 1)] {
+        sender.engine.send(&[peer, 0], &vec![1; size], tx, 5_000);
+    }
+    sender.until("ended", |seen| ended(seen) == 5);
+    sender.assert_conserved(1..=5);
+    let told = |kind| {
+        let of = sender.seen.iter().filter(move |one| one.kind == kind);
+        of.map(|one| (one.tx, one.reason)).collect::<Vec<_>>()
+    };
+    let too_large = Reason::StreamTooLarge as u8;
+    assert_eq!(told(DROPPED), [(1, too_large), (3, too_large), (4, too_large)]);
+    assert_eq!(sender.count(ACKED), 2);
+}
+
+#[test]
+fn engines_in_one_process_know_nothing_of_each_other() {
+    let leader = Leader::start(Manners::default());
+    let mut senders = [Sender::start(options()), Sender::start(options())];
+    let peers = senders.each_mut().map(|sender| sender.open_admitted(leader.address));
+    assert_eq!(peers[0], peers[1]);
+    for (sender, peer) in senders.iter().zip(peers) {
+        sender.engine.send(&[peer, 0], b"mine", 7, 5_000);
+    }
+    for sender in &mut senders {
+        sender.until("acked", |seen| ended(seen) == 1);
+    }
+    senders[0].engine.stop(Duration::ZERO);
+    senders[1].engine.send(&[peers[1], 0], b"still mine", 8, 5_000);
+    senders[1].until("acked", |seen| ended(seen) == 2);
+    assert_eq!(senders[1].count(ACKED), 2);
+    assert_eq!(leader.received_count(), 3);
+}
+
+#[test]
+fn stopping_waits_no_longer_than_its_bound() {
+    let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open(leader.address);
+    sender.engine.send(&[peer, 0], b"never granted", 1, u32::MAX);
+    let engine = sender.engine.clone();
+    let (done, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        engine.stop(Duration::from_millis(u64::from(u32::MAX)));
+        done.send(()).unwrap();
+    });
+    told.recv_timeout(Duration::from_secs(20)).unwrap();
+    sender.drain_now();
+    sender.assert_conserved([1]);
 }
 
 #[test]

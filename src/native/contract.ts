@@ -2,9 +2,12 @@
  * What the native engine exports, with the names and the order of native/src/bindings.rs.
  *
  * Bytes, handles and numbers cross; no promise, and no string for each transaction. What goes
- * wrong is a code below 0. Arrays are lent for the call. The engine is one in the process: a handle
- * that one thread was given is good on every other.
+ * wrong is a code below 0. Arrays are lent for the call. Engines and decoders are the process's: a
+ * handle that one thread was given is good on every other.
  */
+
+/** The version of bindings.rs that this is written for; the two are changed together. */
+export const CONTRACT_VERSION = 2;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -31,26 +34,34 @@ export interface NativeEngineOptions {
 
 /** The sender's part of the addon. */
 export interface NativeSending {
-  /** Starts the one engine of this process; `wake` is called once for each batch of outcomes. */
+  /** Answers CONTRACT_VERSION where the addon was built for this contract. */
+  contractVersion(): number;
+  /**
+   * Starts an engine, of which a process may have 16; `wake` is called once for each batch of
+   * outcomes. Answers its handle above 0, or a code below 0.
+   */
   engineStart(options: NativeEngineOptions, wake: () => void): number;
-  /** Closes all connections, each once its copies are acknowledged; blocks for as long. */
-  engineStop(lingerMs: number): number;
+  /**
+   * Closes all connections, each once its copies are acknowledged; blocks for as long, for 1250 ms
+   * at the most. Its outcomes can be drained until another engine is started.
+   */
+  engineStop(engine: number, lingerMs: number): number;
   /** Writes sends, peers, outcomes lost, inbox drops, send errors, panics; answers how many. */
-  engineCounters(out: Float64Array): number;
+  engineCounters(engine: number, out: Float64Array): number;
   /** Connections opened from now on carry this identity. */
-  identitySet(seed: Uint8Array): number;
+  identitySet(engine: number, seed: Uint8Array): number;
   /** Connects to "ip:port" or "[ipv6]:port". Answers a handle above 0, or a code below 0. */
-  peerOpen(address: string): number;
-  peerClose(peer: number, lingerMs: number): number;
+  peerOpen(engine: number, address: string): number;
+  peerClose(engine: number, peer: number, lingerMs: number): number;
   /** Writes state, rtt_us, queued, in flight, mtu, window, lost and sent packets. */
-  peerFigures(peer: number, out: Float64Array): number;
+  peerFigures(engine: number, peer: number, out: Float64Array): number;
   /**
    * Sends to up to 16 leaders, a handle and a tag each. Bit i of the answer: copy i is on the wire;
    * bit 16 + i: it was taken and waits. Each copy ends in a record.
    */
-  txSend(copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number): number;
+  txSend(engine: number, copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number): number;
   /** Moves records of RECORD_NUMBERS numbers into `out`; answers how many records. */
-  outcomesDrain(out: Float64Array): number;
+  outcomesDrain(engine: number, out: Float64Array): number;
 }
 
 /** Numbers of a record: kind, tx, peer, tag, reason, at_ns, rtt_us, detail. */
@@ -97,6 +108,8 @@ export const DECODER_COUNTERS = 6;
 /** Answers of every call. */
 export const OK = 0;
 export const PANIC = -2;
+/** Of `engineStart`, less the system's error number: a socket cannot be bound. */
+export const START_SOCKET = -1000;
 /** Answers of the decoder's calls. */
 export const DECODER_OPTIONS = -40;
 export const DECODER_FULL = -41;

@@ -8,7 +8,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import type { NativeEngine } from "./contract.ts";
+import { CONTRACT_VERSION, type NativeEngine } from "./contract.ts";
 
 /** The addon, or why there is none. */
 export type NativeLoad =
@@ -20,7 +20,8 @@ export type NativeLoad =
 export const ADDON_PATH = join(import.meta.dirname, "../../native/touchdown.node");
 
 /** Every function that the contract names. */
-const NAMES: readonly (keyof NativeEngine)[] = [
+export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
+  "contractVersion",
   "engineStart",
   "engineStop",
   "engineCounters",
@@ -37,15 +38,20 @@ const NAMES: readonly (keyof NativeEngine)[] = [
   "decodeBatch",
 ];
 
-/** Loads the addon into this thread; the engine inside is the process's one. */
+/** Loads the addon into this thread; what it holds is the process's. */
 export function loadNative(path: string = ADDON_PATH): NativeLoad {
   if (!existsSync(path)) return { kind: "absent", path };
   try {
     const native: unknown = createRequire(import.meta.url)(path);
-    const missing = NAMES.filter((name) => !hasFunction(native, name));
+    const missing = NATIVE_NAMES.filter((name) => !hasFunction(native, name));
     if (missing.length > 0) throw new TypeError(`it exports no ${missing.join(", ")}`);
     // Every function of the contract was looked for; test/native compares their shapes.
-    return { kind: "loaded", native: native as NativeEngine };
+    const engine = native as NativeEngine;
+    const version = engine.contractVersion();
+    if (version !== CONTRACT_VERSION) {
+      throw new TypeError(`it is version ${version}, not ${CONTRACT_VERSION}: build it again`);
+    }
+    return { kind: "loaded", native: engine };
   } catch (cause) {
     return { kind: "broken", path, cause };
   }

@@ -10,6 +10,7 @@
  * Hot path: `send` is one call into Rust and one entry in a map.
  */
 
+import { getSystemErrorName } from "node:util";
 import {
   NATIVE_COPIES_IN_FLIGHT_MAX,
   NATIVE_RECORDS_A_DRAIN,
@@ -17,7 +18,7 @@ import {
   V1_TRANSACTION_BYTES_MAX,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { type NativeSending, RECORD_NUMBERS } from "../native/contract.ts";
+import { type NativeSending, RECORD_NUMBERS, START_SOCKET } from "../native/contract.ts";
 import type { Identity } from "./identity.ts";
 import {
   ACKED,
@@ -79,12 +80,19 @@ const END_KINDS: readonly Ending["kind"][] = [
 
 /** Answers of `engineStart`: `native/src/bindings.rs`. */
 const START_FAULTS: Readonly<Record<number, string>> = {
-  [-10]: "the native engine runs in this process already, and there is one a process",
+  [-10]: "16 native engines run in this process, and there may be no more",
   [-11]: "the native engine refuses its options",
-  [-12]: "the native engine cannot bind its socket",
   [-13]: "the native engine makes no certificate of this identity",
   [-14]: "the native engine cannot start its thread",
 };
+
+function startFault(answer: number): string {
+  if (answer < START_SOCKET) {
+    return `${getSystemErrorName(answer - START_SOCKET)}, says the native engine`;
+  }
+  return START_FAULTS[answer] ?? `the native engine answers ${answer}`;
+}
+
 /** `Reason::StreamStopped` there. */
 const STREAM_STOPPED = 6;
 /** `txSend`'s answer for one copy that is on the wire. */
@@ -95,6 +103,11 @@ const STOP_LINGER_MS = 100;
 const ACK_EVERY = 10;
 const ACK_DELAY_MS = 25;
 
+interface Engine {
+  readonly native: NativeSending;
+  readonly handle: number;
+}
+
 class NativeConnection implements Connection {
   established = false;
   admitted = false;
@@ -103,10 +116,13 @@ class NativeConnection implements Connection {
   readonly retried = false;
   readonly streamsLeft = -1;
   readonly heard = -1;
+  /** Most bytes that this leader takes on one stream. */
+  streamBytesMax = 0;
   over = false;
   /** Whether `progress` is due once the batch of records is through. */
   touched = false;
   readonly #native: NativeSending;
+  readonly #engine: number;
   readonly #peer: number;
   readonly #events: ConnectionEvents;
   readonly #fates = new Map<number, Fate>();
@@ -114,8 +130,9 @@ class NativeConnection implements Connection {
   readonly #ttlMs: number;
   #streams = 0;
 
-  constructor(native: NativeSending, peer: number, ttlMs: number, events: ConnectionEvents) {
-    this.#native = native;
+  constructor(engine: Engine, peer: number, ttlMs: number, events: ConnectionEvents) {
+    this.#native = engine.native;
+    this.#engine = engine.handle;
     this.#peer = peer;
     this.#ttlMs = ttlMs;
     this.#events = events;
@@ -124,13 +141,13 @@ class NativeConnection implements Connection {
 
   send(bytes: Uint8Array): number {
     if (this.over) return CLOSED;
-    if (bytes.length === 0 || bytes.length > V1_TRANSACTION_BYTES_MAX) return TOO_LARGE;
     if (!this.admitted) return BLOCKED;
+    if (bytes.length === 0 || bytes.length > this.streamBytesMax) return TOO_LARGE;
     // The tag names the stream in the records.
     this.#streams = (this.#streams + 1) >>> 0;
     const stream = this.#streams;
     this.#copy[1] = stream;
-    const mask = this.#native.txSend(this.#copy, bytes, stream, this.#ttlMs);
+    const mask = this.#native.txSend(this.#engine, this.#copy, bytes, stream, this.#ttlMs);
     if (mask === 0) return BLOCKED;
     this.#fates.set(stream, mask === ON_WIRE ? FLYING : WAITING);
     return stream;
@@ -149,7 +166,7 @@ class NativeConnection implements Connection {
   close(): void {
     if (this.over) return;
     this.over = true;
-    this.#native.peerClose(this.#peer, 0);
+    this.#native.peerClose(this.#engine, this.#peer, 0);
   }
 
   /** News of a copy; one that was refused at once is not among the fates. */
@@ -186,7 +203,8 @@ export function createNativeTransport(
   const connections = new Map<number, NativeConnection>();
   const records = new Float64Array(NATIVE_RECORDS_A_DRAIN * RECORD_NUMBERS);
   const touched: NativeConnection[] = [];
-  let running = false;
+  /** 0: not running. */
+  let handle = 0;
 
   function take(at: number): void {
     const kind = records[at] ?? 0;
@@ -211,14 +229,16 @@ export function createNativeTransport(
     // Any other failure is the connection's end, whose record follows.
     else if (kind === COPY_FAILED && reason === STREAM_STOPPED) connection.settle(stream, STOPPED);
     else if (kind === COPY_DROPPED) connection.settle(stream, DROPPED + Math.max(0, reason - 1));
-    else if (kind === CONNECTED) connection.established = true;
-    else if (kind === ADMITTED) connection.admitted = true;
+    else if (kind === CONNECTED) {
+      connection.established = true;
+      connection.streamBytesMax = Math.min(records[at + 7] ?? 0, V1_TRANSACTION_BYTES_MAX);
+    } else if (kind === ADMITTED) connection.admitted = true;
   }
 
   function drain(): void {
     counters.wakes += 1;
     for (let full = true; full; ) {
-      const count = native.outcomesDrain(records);
+      const count = native.outcomesDrain(handle, records);
       counters.recordsDrained += count;
       for (let index = 0; index < count; index += 1) take(index * RECORD_NUMBERS);
       full = count === NATIVE_RECORDS_A_DRAIN;
@@ -230,7 +250,7 @@ export function createNativeTransport(
   return {
     counters,
     async start() {
-      const code = native.engineStart(
+      const answer = native.engineStart(
         {
           binds: [...options.binds],
           seed: identity.seed,
@@ -246,23 +266,24 @@ export function createNativeTransport(
         },
         drain,
       );
-      if (code !== 0) throw new Error(START_FAULTS[code] ?? `the native engine answers ${code}`);
-      running = true;
+      if (answer <= 0) throw new Error(startFault(answer));
+      handle = answer;
     },
     async stop() {
-      if (!running) return;
-      running = false;
-      native.engineStop(STOP_LINGER_MS);
+      if (handle === 0) return;
+      const engine = handle;
+      handle = 0;
+      native.engineStop(engine, STOP_LINGER_MS);
       connections.clear();
       log.info({ ...counters }, "native engine stopped");
     },
     connect(address, events) {
-      const peer = native.peerOpen(address);
+      const peer = native.peerOpen(handle, address);
       if (peer <= 0) {
         counters.connectErrors += 1;
         return null;
       }
-      const connection = new NativeConnection(native, peer, options.copyTtlMs, events);
+      const connection = new NativeConnection({ native, handle }, peer, options.copyTtlMs, events);
       connections.set(peer, connection);
       return connection;
     },

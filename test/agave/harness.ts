@@ -96,22 +96,15 @@ export interface Rig {
 
 const log = { info() {}, warn() {}, error() {} };
 
-/** Whether a sender has the process's one native engine. */
-let nativeTaken = false;
-
-/**
- * The engine that TEST_ENGINE names, the portable one without it. A second sender beside the first
- * stands for another client, and has the portable one always.
- */
+/** The engine that TEST_ENGINE names, the portable one without it. */
 function transportOf(identity: Identity): Transport {
-  const isNative = process.env["TEST_ENGINE"] === "native" && !nativeTaken;
+  const isNative = process.env["TEST_ENGINE"] === "native";
   const engine = chooseEngine(isNative ? "native" : "portable", log);
   if (engine.native === null) {
     const options = { ...QUIC_TRANSPORT_DEFAULTS, bindIpv4: "127.0.0.1", bindIpv6: null };
     return createQuicTransport({ clock: systemClock, identity }, options);
   }
-  nativeTaken = true;
-  const transport = createNativeTransport(
+  return createNativeTransport(
     { native: engine.native, identity, log },
     {
       binds: ["127.0.0.1:0"],
@@ -122,13 +115,6 @@ function transportOf(identity: Identity): Transport {
       copyTtlMs: SENDER_DEFAULTS.copyTtlMs,
     },
   );
-  return {
-    ...transport,
-    async stop() {
-      await transport.stop();
-      nativeTaken = false;
-    },
-  };
 }
 
 /** A started sender with the plan of these addresses; reconnects fast unless told otherwise. */

@@ -66,7 +66,7 @@ describe.skipIf(!existsSync(GENERATED))("the types that napi derives", () => {
 
   it.each([
     ["a function less", /export function decode\(.*\n/, ""],
-    ["another argument", "peerClose(peer: number", "peerClose(peer: string"],
+    ["another argument", "peer: number, lingerMs", "peer: string, lingerMs"],
     ["an argument more", "peerClose(", "peerClose(extra: boolean, "],
     ["another answer", /(function txSend.*): number/, "$1: bigint"],
     ["another option", "queueMax: number", "queueMost: number"],

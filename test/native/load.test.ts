@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadNative } from "../../src/native/load.ts";
+import { loadNative, NATIVE_NAMES } from "../../src/native/load.ts";
 import { native } from "./addon.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "touchdown-load-"));
@@ -26,6 +26,14 @@ describe("loading the addon", () => {
     const found = loadNative(path);
     expect(found.kind).toBe("broken");
     expect(String(found.kind === "broken" && found.cause)).toMatch(/no .*decoderCreate/);
+  });
+
+  it("tells an addon of another version", () => {
+    const path = join(folder, "newer.cjs");
+    const names = NATIVE_NAMES.map((name) => `${name}: () => 999`);
+    writeFileSync(path, `module.exports = { ${names.join(", ")} };`);
+    const found = loadNative(path);
+    expect(String(found.kind === "broken" && found.cause)).toMatch(/version 999, not \d+/);
   });
 
   it.skipIf(native === null)("gives the same functions each time", () => {

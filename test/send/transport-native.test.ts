@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
 import type { NativeSending } from "../../src/native/contract.ts";
 import { identityOfSeed } from "../../src/send/identity.ts";
@@ -16,6 +17,7 @@ import { createNativeTransport } from "../../src/send/transport-native.ts";
 
 const BYTES = Uint8Array.of(1, 2, 3);
 const PEER = 7;
+const ENGINE = 3;
 
 /** Kinds of records, as `native/src/outcomes.rs` numbers them. */
 const KIND = { sent: 1, acked: 2, failed: 3, dropped: 4, connected: 5, admitted: 6, closed: 7 };
@@ -31,7 +33,7 @@ interface News {
 
 /** An addon that records what it is asked, answers as told, and tells what the test says. */
 class FakeNative implements NativeSending {
-  startAnswer = 0;
+  startAnswer = ENGINE;
   openAnswer = PEER;
   sendAnswer = 1;
   readonly sent: { readonly copies: number[]; readonly bytes: Uint8Array; ttlMs: number }[] = [];
@@ -40,6 +42,9 @@ class FakeNative implements NativeSending {
   #records: News[] = [];
   #wake: () => void = () => {};
 
+  contractVersion(): number {
+    return 2;
+  }
   engineStart(_: unknown, wake: () => void): number {
     this.#wake = wake;
     return this.startAnswer;
@@ -57,18 +62,18 @@ class FakeNative implements NativeSending {
   peerOpen(): number {
     return this.openAnswer;
   }
-  peerClose(peer: number): number {
+  peerClose(_: number, peer: number): number {
     this.closed.push(peer);
     return 0;
   }
   peerFigures(): number {
     return 0;
   }
-  txSend(copies: Uint32Array, bytes: Uint8Array, _: number, ttlMs: number): number {
+  txSend(_: number, copies: Uint32Array, bytes: Uint8Array, __: number, ttlMs: number): number {
     this.sent.push({ copies: [...copies], bytes: Uint8Array.from(bytes), ttlMs });
     return this.sendAnswer;
   }
-  outcomesDrain(out: Float64Array): number {
+  outcomesDrain(_: number, out: Float64Array): number {
     const batch = this.#records.splice(0, Math.floor(out.length / 8));
     for (const [index, news] of batch.entries()) {
       const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = news;
@@ -112,7 +117,7 @@ async function scene() {
 
 async function admitted() {
   const parts = await scene();
-  parts.native.tell({ kind: "connected" }, { kind: "admitted", rttUs: 900 });
+  parts.native.tell({ kind: "connected", detail: 4096 }, { kind: "admitted", rttUs: 900 });
   parts.told.length = 0;
   return parts;
 }
@@ -143,6 +148,14 @@ describe("a connection of the native engine", () => {
     expect(connection.send(new Uint8Array(0))).toBe(TOO_LARGE);
     expect(connection.send(new Uint8Array(4097))).toBe(TOO_LARGE);
     expect(connection.send(new Uint8Array(4096))).toBeGreaterThan(0);
+    expect(native.sent).toHaveLength(1);
+  });
+
+  it("refuses what this leader takes on no stream", async () => {
+    const { native, connection } = await scene();
+    native.tell({ kind: "connected", detail: 1232 }, { kind: "admitted" });
+    expect(connection.send(new Uint8Array(1233))).toBe(TOO_LARGE);
+    expect(connection.send(new Uint8Array(1232))).toBeGreaterThan(0);
     expect(native.sent).toHaveLength(1);
   });
 
@@ -237,7 +250,11 @@ describe("the native transport", () => {
     await transport.stop();
     await transport.stop();
     expect(native.stops).toBe(1);
-    native.startAnswer = -12;
-    await expect(transport.start()).rejects.toThrow("cannot bind");
+    native.startAnswer = -1000 - constants.errno.EADDRINUSE;
+    await expect(transport.start()).rejects.toThrow("EADDRINUSE");
+    native.startAnswer = -13;
+    await expect(transport.start()).rejects.toThrow("certificate");
+    native.startAnswer = -99;
+    await expect(transport.start()).rejects.toThrow("-99");
   });
 });

@@ -16,11 +16,7 @@ import { type BuiltTransaction, buildTransaction, memo, newKeypair } from "./tra
 export const RAW_PATH = "/api/v1/sendRawTransaction";
 export const RPC_PATH = "/api/v1/sendTransaction";
 
-/**
- * The engine that edges in these tests send with. Several live in this process at a time, which
- * the portable one allows; `TEST_ENGINE=native npx vitest run test/flow/process.test.ts` takes the
- * other where each edge has a process of its own.
- */
+/** The engine that edges in these tests send with: the one that TEST_ENGINE names. */
 export const ENGINE = process.env["TEST_ENGINE"] ?? "portable";
 
 export const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };

@@ -37,12 +37,14 @@ pub struct Manners {
     pub stop_streams: bool,
     /// Size of a stream's window.
     pub stream_window: u32,
+    /// Size of a connection's window.
+    pub window: u32,
 }
 
 impl Default for Manners {
     fn default() -> Self {
         let (grant, retry, close_code, stop_streams) = (128, false, None, false);
-        Self { grant, retry, close_code, stop_streams, stream_window: 4096 }
+        Self { grant, retry, close_code, stop_streams, stream_window: 4096, window: 1 << 20 }
     }
 }
 
@@ -172,7 +174,8 @@ fn server_config(manners: Manners) -> ServerConfig {
     transport
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
-        .stream_receive_window(VarInt::from_u32(manners.stream_window));
+        .stream_receive_window(VarInt::from_u32(manners.stream_window))
+        .receive_window(VarInt::from_u32(manners.window));
     config
 }
 

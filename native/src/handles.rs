@@ -1,0 +1,120 @@
+//! Handles: how JavaScript names engines and decoders.
+//!
+//! A handle is a place and how often that place was used, so that a stale handle finds nothing
+//! instead of someone else's. Above 0, and below 2^24.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+/// What a process has of one kind, by handle.
+pub struct Handles<T> {
+    slots: RwLock<Vec<Slot<T>>>,
+    count_max: usize,
+}
+
+struct Slot<T> {
+    uses: u16,
+    held: Option<Arc<T>>,
+}
+
+impl<T> Handles<T> {
+    /// None yet, and at most `count_max`, which is 256 at most.
+    #[must_use]
+    pub const fn new(count_max: usize) -> Self {
+        Self { slots: RwLock::new(Vec::new()), count_max }
+    }
+
+    /// The handle of what `make` gives; None when there are too many. A place is free when it is
+    /// empty, or when what it holds is over as `is_over` tells.
+    pub fn insert<E>(
+        &self,
+        is_over: impl Fn(&T) -> bool,
+        make: impl FnOnce() -> Result<Arc<T>, E>,
+    ) -> Option<Result<u32, E>> {
+        let mut slots = self.slots.write();
+        let is_free = |slot: &Slot<T>| slot.held.as_deref().is_none_or(&is_over);
+        let place = match slots.iter().position(is_free) {
+            Some(place) => place,
+            None if slots.len() < self.count_max.min(PLACES) => slots.len(),
+            None => return None,
+        };
+        let made = match make() {
+            Ok(made) => made,
+            Err(error) => return Some(Err(error)),
+        };
+        if place == slots.len() {
+            slots.push(Slot { uses: 0, held: None });
+        }
+        let slot = slots.get_mut(place)?;
+        slot.uses = slot.uses.wrapping_add(1).max(1);
+        slot.held = Some(made);
+        Some(Ok(u32::from(slot.uses) << PLACE_BITS | u32::try_from(place).ok()?))
+    }
+
+    /// What a handle names; None when it is gone.
+    #[must_use]
+    pub fn find(&self, handle: u32) -> Option<Arc<T>> {
+        let slots = self.slots.read();
+        let slot = slots.get(place_of(handle))?;
+        if u32::from(slot.uses) != handle >> PLACE_BITS { None } else { slot.held.clone() }
+    }
+
+    /// Forgets what a handle names, which ends with the last call that uses it.
+    pub fn remove(&self, handle: u32) -> bool {
+        let mut slots = self.slots.write();
+        let slot = slots.get_mut(place_of(handle));
+        let slot = slot.filter(|slot| u32::from(slot.uses) == handle >> PLACE_BITS);
+        slot.and_then(|slot| slot.held.take()).is_some()
+    }
+}
+
+fn place_of(handle: u32) -> usize {
+    handle as usize & (PLACES - 1)
+}
+
+const PLACE_BITS: u32 = 8;
+const PLACES: usize = 1 << PLACE_BITS;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(handles: &Handles<u8>, value: u8) -> Option<u32> {
+        let made = handles.insert(|held| *held == 0, || Ok::<_, ()>(Arc::new(value)));
+        made.map(|handle| handle.unwrap())
+    }
+
+    #[test]
+    fn a_stale_handle_finds_nothing() {
+        let handles = Handles::new(2);
+        let first = insert(&handles, 1).unwrap();
+        assert!(first > 0);
+        assert_eq!(handles.find(first).as_deref(), Some(&1));
+        assert!(handles.remove(first) && !handles.remove(first));
+        let second = insert(&handles, 2).unwrap();
+        assert_eq!((handles.find(first), handles.find(second).as_deref()), (None, Some(&2)));
+        assert!(!handles.remove(first));
+        for stranger in [0, 1, second + 1, u32::MAX] {
+            assert!(handles.find(stranger).is_none() && !handles.remove(stranger));
+        }
+    }
+
+    #[test]
+    fn the_bound_counts_only_what_is_not_over() {
+        let handles = Handles::new(2);
+        let over = insert(&handles, 0).unwrap();
+        assert_eq!(handles.find(over).as_deref(), Some(&0));
+        let live = insert(&handles, 1).unwrap();
+        assert!(handles.find(over).is_none());
+        assert!(insert(&handles, 1).is_some() && insert(&handles, 1).is_none());
+        assert!(handles.find(live).is_some());
+    }
+
+    #[test]
+    fn what_could_not_be_made_takes_no_place() {
+        let handles = Handles::<u8>::new(1);
+        assert_eq!(handles.insert(|_| false, || Err("no")), Some(Err("no")));
+        assert!(insert(&handles, 1).is_some());
+    }
+}
