@@ -35,6 +35,7 @@ import { chooseEngine, type EngineChoice } from "./native/choose.ts";
 import { createAdmin, type Readiness } from "./observe/admin.ts";
 import { createLog } from "./observe/log.ts";
 import { createMetrics } from "./observe/metrics.ts";
+import { createRefusalBook } from "./observe/refusals.ts";
 import { createPipeline } from "./pipeline.ts";
 import { freshIdentity, type Identity, identityOfJson } from "./send/identity.ts";
 import { VERSION } from "./version.ts";
@@ -147,17 +148,19 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
 
   const gate = createGate({ clock, keys: keys.table, looksMistyped });
   const answers = createHistogram();
+  const refusals = createRefusalBook(clock);
   const { tip, region } = config;
+  const { submit } = pipeline;
+  const told = { latency: answers, refused: refusals.note };
   const http = createHttpServer(
-    { clock, log, gate, submit: pipeline.submit, receipts, tip, latency: answers },
+    { clock, log, gate, submit, receipts, tip, ...told },
     httpOptionsOf(config),
   );
   const readiness = createReadiness({ router, sender });
-  const build = { version: VERSION, engine: engine.name, region };
   const metrics = createMetrics(
     metricSources({
       ...leaders,
-      build,
+      build: { version: VERSION, engine: engine.name, region },
       http,
       answers,
       seen,
@@ -174,6 +177,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
       metrics,
       readiness: readiness.check,
       leaders: () => ({ plan: router.plan, peers: sender.peers() }),
+      ofAccount: { receipt: receipts.find.bind(receipts), refusals: refusals.latest },
     },
     config.admin.listen,
   );

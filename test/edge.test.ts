@@ -334,3 +334,18 @@ describe("stopping", () => {
     expect(lines.filter(({ level }) => level === "error")).toEqual([]);
   });
 });
+
+describe("what the dashboard asks of the admin listener", () => {
+  it("is answered for the account whose key sent it, and for no other", async () => {
+    const edge = await startReady();
+    expect(await post(edge, new Uint8Array([1, 2, 3]))).toMatchObject({ status: 400 });
+    const mine = JSON.parse((await page(edge, "/refusals?account=acme")).text);
+    expect(mine.refusals).toEqual([
+      { at: expect.any(String), reason: "undecodable", sentence: expect.any(String) },
+    ]);
+    const other = JSON.parse((await page(edge, "/refusals?account=somebody")).text);
+    expect(other.refusals).toEqual([]);
+    const receipt = await page(edge, `/receipts/${"1".repeat(64)}?account=acme`);
+    expect(receipt.status).toBe(404);
+  });
+});

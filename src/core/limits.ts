@@ -16,6 +16,9 @@ export const RPC_BATCH_CALLS_MAX = 16;
 
 // observe/
 
+/** Refusals of one account that are kept for the dashboard, and accounts of which any are. */
+export const REFUSALS_PER_ACCOUNT_MAX = 64;
+export const REFUSALS_ACCOUNTS_MAX = 2048;
 /** Levels of nested objects that the log follows. */
 export const LOG_DEPTH_MAX = 6;
 /** Entries of one object or array that the log shows. */

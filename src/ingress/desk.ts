@@ -34,6 +34,8 @@ export interface DeskDeps {
   readonly log: Log;
   /** Null when nobody measures. */
   readonly latency: LatencySink | null;
+  /** Told of what a known account was refused; not given when nobody listens. */
+  readonly refused?: ((account: string, refusal: Refusal) => void) | undefined;
 }
 
 export interface DeskOptions {
@@ -128,6 +130,12 @@ export class Desk {
     this.counters.requestsOpen -= 1;
     if (waiter.waiting) this.#unlink(waiter);
     if (this.#onIdle !== null) this.#tellIdle();
+  }
+
+  /** Something was refused; `account` is null while it is not known whose it was. */
+  refused(account: string | null, refusal: Refusal): void {
+    this.refusals[refusal.reason] += 1;
+    if (account !== null) this.#deps.refused?.(account, refusal);
   }
 
   /** A stage answered a request that was complete at `receivedNs`. */

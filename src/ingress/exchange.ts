@@ -152,7 +152,7 @@ export class Exchange implements Waiter {
   /** Answers with a refusal and keeps the connection. */
   refuse(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
     if (!this.open) return;
-    this.#desk.refusals[refusal.reason] += 1;
+    this.#desk.refused(this.owner?.account ?? null, refusal);
     const row = REFUSALS[refusal.reason];
     const status = this.#shape === "raw" ? row.status : row.rpcStatus;
     const statusLine = status === 200 ? STATUS_OK : refusalStatus(status, refusal);
@@ -167,7 +167,7 @@ export class Exchange implements Waiter {
   cut(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
     if (!this.open) return;
     this.#finish();
-    this.#desk.refusals[refusal.reason] += 1;
+    this.#desk.refused(this.owner?.account ?? null, refusal);
     this.#desk.counters.cut += 1;
     const body = this.#refusalBody(refusal) + CORK_OVERFLOW;
     // The line break that ends the last header becomes the body's end: two more bytes.

@@ -15,6 +15,7 @@
 
 import * as uws from "uWebSockets.js";
 import type { Clock } from "../core/clock.ts";
+import type { Refusal } from "../core/errors.ts";
 import { type RefusalReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
@@ -33,6 +34,8 @@ export interface IngressDeps extends PagesDeps {
   readonly log: Log;
   /** From a body complete to its answer, of submissions; null when nobody measures. */
   readonly latency: LatencySink | null;
+  /** Told of what a known account was refused. */
+  readonly refused?: (account: string, refusal: Refusal) => void;
 }
 
 export interface HttpOptions extends PagesOptions {

@@ -147,7 +147,7 @@ class Batch implements Gathering {
   }
 
   refuse(index: number, id: string, refusal: Refusal): void {
-    this.#desk.refusals[refusal.reason] += 1;
+    this.#desk.refused(this.#exchange.owner?.account ?? null, refusal);
     this.fill(index, rpcRefused(id, refusal));
   }
 

@@ -35,6 +35,12 @@ export interface AdminDeps {
   readonly readiness: () => Readiness;
   /** What `/leaders` shows: the plan and the connections, for an operator's eyes. */
   readonly leaders?: () => object;
+  /** What the dashboard asks in the name of an account; `account` is as in the keys. */
+  readonly ofAccount?: {
+    /** Null where there is none for this account. */
+    receipt(signature: string, account: string): object | null;
+    refusals(account: string): readonly object[];
+  };
 }
 
 export interface AdminOptions {
@@ -58,7 +64,8 @@ interface Page {
   readonly body: string;
 }
 
-type Route = () => Page | Promise<Page>;
+/** Gets what follows the route's path, and the account that is asked for. */
+type Route = (rest: string, account: string | null) => Page | Promise<Page>;
 
 export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
   const counters = { answered: 0, refused: 0, failed: 0 };
@@ -92,7 +99,8 @@ export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
   };
 }
 
-function routesOf({ metrics, readiness, leaders }: AdminDeps): ReadonlyMap<string, Route> {
+function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
+  const { metrics, readiness, leaders, ofAccount } = deps;
   const routes = new Map<string, Route>();
   routes.set("/", () => json(200, { service: "touchdown admin", paths: [...routes.keys()] }));
   routes.set("/livez", () => json(200, { status: "live" }));
@@ -103,7 +111,26 @@ function routesOf({ metrics, readiness, leaders }: AdminDeps): ReadonlyMap<strin
     body: await metrics.text(),
   }));
   if (leaders !== undefined) routes.set("/leaders", () => json(200, leaders()));
+  if (ofAccount !== undefined) {
+    routes.set("/receipts/", (signature, account) => {
+      if (account === null) return NO_ACCOUNT;
+      const receipt = ofAccount.receipt(signature, account);
+      return receipt === null ? refusal("not_found", "no receipt") : json(200, receipt);
+    });
+    routes.set("/refusals", (_, account) =>
+      account === null ? NO_ACCOUNT : json(200, { refusals: ofAccount.refusals(account) }),
+    );
+  }
   return routes;
+}
+
+/** A route whose path ends with a slash takes one more part. */
+function routeOf(routes: ReadonlyMap<string, Route>, path: string) {
+  const split = path.lastIndexOf("/") + 1;
+  const rest = path.slice(split);
+  const parent = split > 1 && rest !== "" ? routes.get(path.slice(0, split)) : undefined;
+  const whole = split > 1 && rest === "" ? undefined : routes.get(path);
+  return { route: whole ?? parent, rest };
 }
 
 function readyPage({ ok, checks }: Readiness): Page {
@@ -118,8 +145,8 @@ async function handle(
   response: ServerResponse,
   counters: Admin["counters"],
 ): Promise<void> {
-  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-  const route = routes.get(path);
+  const [path = "/", query = ""] = (request.url ?? "/").split("?", 2);
+  const { route, rest } = routeOf(routes, path);
   const method = request.method ?? "";
   // None of these takes a body; what comes is not kept.
   request.resume();
@@ -131,7 +158,8 @@ async function handle(
     response.setHeader("Allow", "GET, HEAD");
     send(response, refusal("method_not_allowed", `${path} takes GET and HEAD`));
   } else {
-    send(response, await route(), method === "HEAD");
+    const account = new URLSearchParams(query).get("account");
+    send(response, await route(rest, account), method === "HEAD");
     counters.answered += 1;
   }
 }
@@ -139,6 +167,12 @@ async function handle(
 function refusal(reason: "not_found" | "method_not_allowed", error: string): Page {
   return json(REFUSALS[reason].status, { status: "error", reason, error });
 }
+
+const NO_ACCOUNT: Page = json(400, {
+  status: "error",
+  reason: "invalid_request",
+  error: "the query must name an account",
+});
 
 function json(status: number, value: object): Page {
   return { status, contentType: "application/json", body: `${JSON.stringify(value)}\n` };

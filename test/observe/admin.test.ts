@@ -155,3 +155,33 @@ describe("the admin listener", () => {
     await expect(talk(port, "")).rejects.toThrow(/ECONNREFUSED/);
   });
 });
+
+describe("what the dashboard asks", () => {
+  const ofAccount = {
+    receipt: (signature: string, account: string) =>
+      signature === "sig" && account === "ada" ? { signature, state: "landed" } : null,
+    refusals: (account: string) => [{ reason: "tip_missing", sentence: account }],
+  };
+
+  it("is answered for the account that is named", async () => {
+    const { get } = await setup({ ofAccount });
+    const receipt = await get("/receipts/sig?account=ada");
+    expect(await receipt.json()).toEqual({ signature: "sig", state: "landed" });
+    expect((await get("/receipts/sig?account=grace")).status).toBe(404);
+    const refusals = await get("/refusals?account=a%20b");
+    expect(await refusals.json()).toEqual({
+      refusals: [{ reason: "tip_missing", sentence: "a b" }],
+    });
+  });
+
+  it("is refused without an account, and not there where nobody can answer it", async () => {
+    const { get } = await setup({ ofAccount });
+    expect((await get("/receipts/sig")).status).toBe(400);
+    expect((await get("/refusals")).status).toBe(400);
+    for (const path of ["/receipts/", "/receipts", "/receipts/a/b?account=ada", "/livez/x"]) {
+      expect((await get(path)).status).toBe(404);
+    }
+    const other = await setup();
+    expect((await other.get("/receipts/sig?account=ada")).status).toBe(404);
+  });
+});

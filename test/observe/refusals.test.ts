@@ -1,0 +1,37 @@
+import { describe, expect, it } from "vitest";
+import type { Refusal } from "../../src/core/errors.ts";
+import { createRefusalBook } from "../../src/observe/refusals.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const refusal = (sentence: string): Refusal => ({ reason: "tip_missing", sentence, data: {} });
+
+describe("the latest refusals", () => {
+  it("are told to their account alone, newest first, with their time", () => {
+    const clock = createFakeClock();
+    const book = createRefusalBook(clock);
+    book.note("ada", refusal("first"));
+    clock.advance(1000);
+    book.note("ada", refusal("second"));
+    book.note("grace", refusal("other"));
+    const [second, first] = book.latest("ada");
+    expect(second).toMatchObject({ reason: "tip_missing", sentence: "second" });
+    expect(Date.parse(second?.at ?? "") - Date.parse(first?.at ?? "")).toBe(1000);
+    expect(book.latest("grace").map(({ sentence }) => sentence)).toEqual(["other"]);
+    expect(book.latest("nobody")).toEqual([]);
+  });
+
+  it("are bounded for each account: the oldest goes", () => {
+    const book = createRefusalBook(createFakeClock(), { eachMax: 2 });
+    for (const sentence of ["a", "b", "c"]) book.note("ada", refusal(sentence));
+    expect(book.latest("ada").map(({ sentence }) => sentence)).toEqual(["c", "b"]);
+  });
+
+  it("are bounded over the accounts: the one heard of first goes, and is counted", () => {
+    const book = createRefusalBook(createFakeClock(), { accountsMax: 2 });
+    for (const account of ["a", "b", "a", "c"]) book.note(account, refusal("x"));
+    expect(book.latest("a")).toEqual([]);
+    expect(book.latest("b")).toHaveLength(1);
+    expect(book.latest("c")).toHaveLength(1);
+    expect(book.counters.accountsForgotten).toBe(1);
+  });
+});
