@@ -53,7 +53,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { clock, onPlan: (plan) => sender.usePlan(plan ?? NO_PLAN), times: scorecard },
     { leaders: send.leaders, warmWindows: send.warmWindows, deny: send.deny },
   );
-  const chain = createChain({ clock, log, router }, config.cluster);
+  const chain = createChain(
+    { clock, log, router },
+    { ...config.cluster, accounts: config.tip.accounts },
+  );
   return { receipts, sender, scorecard, router, chain };
 }
 

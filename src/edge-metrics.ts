@@ -108,6 +108,7 @@ function leaderSources({ router, chain }: EdgeParts) {
         votes: counters.voteFailures,
         blocks: counters.blockFailures,
         statuses: counters.statusFailures,
+        grpc: counters.geyserClosed + counters.geyserGarbage,
       });
     },
   } satisfies Partial<MetricSources>;

@@ -13,6 +13,8 @@ import { createBlockFeed } from "./block-feed.ts";
 import { createBlocks } from "./blocks.ts";
 import { createContactFeed } from "./contact-feed.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
+import { openGeyser } from "./geyser.ts";
+import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "./geyser-feed.ts";
 import type { RefreshStatus } from "./refresh.ts";
 import { createRpc, type Rpc } from "./rpc.ts";
 import { createScheduleFeed } from "./schedule-feed.ts";
@@ -24,11 +26,21 @@ export interface ChainDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly router: ChainTarget;
+  /**
+   * Told over gRPC, where there is one, that a block holds a transaction with one of the accounts;
+   * not confirmed yet. The signature (64 bytes) is lent. Must not throw.
+   */
+  readonly onLanded?: (signature: Uint8Array, slot: number, error: string | null) => void;
 }
 
 export interface ChainOptions {
   readonly rpcUrl: string;
   readonly wsUrl: string;
+  /** Yellowstone gRPC, and the token for it; null for none. */
+  readonly grpcUrl: string | null;
+  readonly grpcToken: string | null;
+  /** Base58: transactions that name one of them are told of over gRPC. */
+  readonly accounts: readonly string[];
   /** A request without a whole answer in this time has failed. */
   readonly timeoutMs: number;
   /** Without a slot event for so long, another source is used as well. */
@@ -50,6 +62,8 @@ export interface ChainOptions {
   readonly epochCheckMsMax: number;
   readonly retryMsFirst: number;
   readonly retryMsMax: number;
+  /** Longest time until a gRPC stream that ended is opened again. */
+  readonly grpcRetryMsMax: number;
   /** A number in [0, 1) for the jitter of retries. */
   readonly random: () => number;
 }
@@ -80,6 +94,9 @@ export interface Chain {
 }
 
 const DEFAULTS: Omit<ChainOptions, "rpcUrl" | "wsUrl"> = {
+  grpcUrl: null,
+  grpcToken: null,
+  accounts: [],
   timeoutMs: 10_000,
   silenceMs: 2_500,
   reconnectMs: 20_000,
@@ -93,6 +110,7 @@ const DEFAULTS: Omit<ChainOptions, "rpcUrl" | "wsUrl"> = {
   epochCheckMsMax: 300_000,
   retryMsFirst: 500,
   retryMsMax: 15_000,
+  grpcRetryMsMax: 30_000,
   random: Math.random,
 };
 
@@ -118,11 +136,11 @@ export function createChain(
     nextRetryMs: Math.max(epochCheckMsMin, maxMs),
   });
   const votes = createVoteFeed(parts, { refreshMs: options.votesMs });
-  const blockFeed = createBlockFeed(
-    { ...parts, rpc: promptRpc, blocks, live: () => false },
-    options,
-  );
-  const feeds = [slots, schedule, contacts, votes, ...blockFeed];
+  const geyser = createGeyser({ ...parts, blocks, onLanded: deps.onLanded ?? ignore }, options);
+  const live = (): boolean => geyser?.blocksLive ?? false;
+  const blockFeed = createBlockFeed({ ...parts, rpc: promptRpc, blocks, live }, options);
+  const feeds: Feed[] = [slots, schedule, contacts, votes, ...blockFeed];
+  if (geyser !== null) feeds.push(geyser);
 
   return {
     start() {
@@ -144,6 +162,24 @@ export function createChain(
     fetchStatuses: createStatuses(promptRpc, counters),
     counters,
   };
+}
+
+interface Feed {
+  start(): void;
+  stop(): void;
+}
+
+function ignore(): void {}
+
+/** The gRPC stream's feed; null without a URL for it. */
+function createGeyser(
+  parts: Omit<GeyserFeedDeps, "open">,
+  { grpcUrl: url, grpcToken: token, accounts, grpcRetryMsMax, ...times }: ChainOptions,
+): GeyserFeed | null {
+  if (url === null) return null;
+  const backOff = { ...parts.backOff, maxMs: grpcRetryMsMax };
+  const open: GeyserFeedDeps["open"] = (events) => openGeyser({ url, token, accounts }, events);
+  return createGeyserFeed({ ...parts, open, backOff }, times);
 }
 
 function createStatuses(rpc: Pick<Rpc, "statuses">, counters: ChainCounters) {

@@ -27,6 +27,15 @@ export interface ChainCounters {
   /** Questions for the statuses of signatures. */
   statusFetches: number;
   statusFailures: number;
+  /** gRPC streams that were opened, that ended, and that were given up because they were silent. */
+  geyserOpened: number;
+  geyserClosed: number;
+  geyserSilent: number;
+  /** Updates over gRPC, and those of them that tell of a landing. */
+  geyserUpdates: number;
+  geyserStatuses: number;
+  /** Messages over gRPC that make no sense. */
+  geyserGarbage: number;
 }
 
 export function createChainCounters(): ChainCounters {
@@ -48,5 +57,11 @@ export function createChainCounters(): ChainCounters {
     voteFailures: 0,
     statusFetches: 0,
     statusFailures: 0,
+    geyserOpened: 0,
+    geyserClosed: 0,
+    geyserSilent: 0,
+    geyserUpdates: 0,
+    geyserStatuses: 0,
+    geyserGarbage: 0,
   };
 }

@@ -20,7 +20,12 @@ export function assemble(at: Lookup) {
     },
     admin: { listen: at("admin.listen") },
     quic: { listen: at("quic.listen") },
-    cluster: { rpcUrl: at("cluster.rpc_url"), wsUrl: at("cluster.ws_url") },
+    cluster: {
+      rpcUrl: at("cluster.rpc_url"),
+      wsUrl: at("cluster.ws_url"),
+      grpcUrl: at("cluster.grpc_url"),
+      grpcToken: at("cluster.grpc_token"),
+    },
     identity: { keypair: at("identity.keypair") },
     tip: { accounts: at("tip.accounts"), lamportsMin: at("tip.lamports_min") },
     accounts: { keysFile: at("accounts.keys_file"), databaseUrl: at("accounts.database_url") },

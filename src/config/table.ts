@@ -97,6 +97,14 @@ export const KEYS = {
     "ws://127.0.0.1:8900",
     "WebSocket of the cluster, for slots and landings",
   ),
+  "cluster.grpc_url": optional<string>(
+    url(["http", "https"]),
+    "Yellowstone gRPC, for slots, landings and block heights as they happen; absent: without it",
+  ),
+  "cluster.grpc_token": optional<string>(
+    secret(),
+    "What the gRPC server is sent as `x-token`; absent: none",
+  ),
 
   "identity.keypair": optional<string>(
     path(),

@@ -296,6 +296,12 @@ export const SANDBOX_SOCKET_BYTES_MAX = 4 * 1024 * 1024;
 export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Blockhashes whose age is known. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
 export const BLOCKHASHES_KEPT = 512;
+/** Blocks for which a blockhash is good. Agave `MAX_PROCESSING_AGE`, 2026-11. */
+export const BLOCKHASH_BLOCKS_MAX = 150;
+/** Blocks told by gRPC whose confirmation is awaited. */
+export const GEYSER_BLOCKS_MAX = 256;
+/** Largest gRPC message that is read: a block's rewards come with its height, 2026-11. */
+export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Signatures in one question for statuses. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
 export const STATUSES_ASKED_MAX = 256;
 

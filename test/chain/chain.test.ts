@@ -15,6 +15,7 @@ import {
   createSimulatedCluster,
 } from "../../src/sandbox/cluster.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
+import { startFakeGeyser } from "../support/fake-geyser.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -124,6 +125,42 @@ describe("the chain", () => {
     await cluster.stopRpc();
     await expect(chain.fetchStatuses([signature])).rejects.toThrow();
     expect(chain.counters.statusFailures).toBe(1);
+  });
+
+  it("takes slots, landings and blocks over gRPC too, and comes back after a cut", async () => {
+    const server = await startFakeGeyser();
+    endings.push(() => server.stop());
+    const { cluster, urls } = await startCluster();
+    const landed: string[] = [];
+    const chain = createChain(
+      {
+        clock: systemClock,
+        log: SILENT_LOG,
+        router: createRouter(
+          { clock: systemClock, onPlan: () => undefined },
+          { leaders: 2, warmWindows: 4 },
+        ),
+        onLanded: (signature, slot, error) => void landed.push(`${signature[0]} ${slot} ${error}`),
+      },
+      { ...urls, grpcUrl: server.url, grpcToken: "a token", accounts: ["T"], retryMsFirst: 50 },
+    );
+    chain.start();
+    endings.push(() => chain.stop());
+    await vi.waitFor(() => expect(server.requests).toHaveLength(1), WAIT);
+    expect(server.tokens).toEqual(["a token"]);
+    const slot = cluster.currentSlot();
+    const blockhash = "1".repeat(32);
+    server.say({ block_meta: { slot, blockhash, block_height: { block_height: 9_000 } } });
+    server.say({ slot: { slot, status: 1 } });
+    server.say({ transaction_status: { slot, signature: Buffer.alloc(64, 5) } });
+    await vi.waitFor(() => expect(landed).toEqual([`5 ${slot} null`]), WAIT);
+    expect(chain.lastValidHeight(new Uint8Array(32))).toBe(9_150);
+    expect(chain.blockHeight()).toBe(9_000);
+    server.cut();
+    await vi.waitFor(() => expect(server.requests).toHaveLength(2), WAIT);
+    server.say({ transaction_status: { slot, signature: Buffer.alloc(64, 6) } });
+    await vi.waitFor(() => expect(landed).toHaveLength(2), WAIT);
+    expect(chain.counters).toMatchObject({ geyserOpened: 2, geyserClosed: 1 });
   });
 
   it("tells the router which leaders are delinquent", async () => {

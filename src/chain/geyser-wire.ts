@@ -1,0 +1,225 @@
+/**
+ * The few messages of Yellowstone gRPC that are needed here, to bytes and from bytes.
+ *
+ * The protocol has large messages for accounts and blocks; this edge asks for none of them, and
+ * reads of each update only the fields it uses, so the codec is a reader of tagged values and a
+ * table of field numbers (`geyser.proto` and `solana-storage.proto` of rpcpool/yellowstone-grpc,
+ * checked 2026-11). Reading never throws: bytes that make no sense are null.
+ */
+
+import { transactionErrorText } from "./transaction-error.ts";
+
+/** What a server says of a slot. */
+export type SlotStage =
+  | "processed"
+  | "confirmed"
+  | "firstShred"
+  | "completed"
+  | "created"
+  | "other";
+
+export type GeyserUpdate =
+  | { readonly kind: "slot"; readonly slot: number; readonly stage: SlotStage }
+  | {
+      readonly kind: "status";
+      readonly slot: number;
+      /** 64 bytes, a view of the message. */
+      readonly signature: Uint8Array;
+      /** The network's error as JSON text; null for success. */
+      readonly error: string | null;
+    }
+  | {
+      readonly kind: "block";
+      readonly slot: number;
+      /** Base58. */
+      readonly blockhash: string;
+      readonly height: number | null;
+    }
+  | { readonly kind: "ping" }
+  | { readonly kind: "other" };
+
+/** Fields of `SubscribeRequest`, and of the filters in it. */
+const REQUEST = {
+  slots: 2,
+  blocksMeta: 5,
+  commitment: 6,
+  ping: 9,
+  transactionsStatus: 10,
+} as const;
+const SLOT_FILTER = { byCommitment: 1, interslot: 2 } as const;
+const STATUS_FILTER = { vote: 1, accountInclude: 3 } as const;
+/** Fields of `SubscribeUpdate`, and of the updates in it. */
+const UPDATE = { slot: 3, ping: 6, blockMeta: 7, status: 10 } as const;
+/** `SlotStatus`, in its order; finalized and dead slots are of no use here. */
+const STAGES: readonly SlotStage[] = [
+  "processed",
+  "confirmed",
+  "other",
+  "firstShred",
+  "completed",
+  "created",
+  "other",
+];
+
+const WIRE_VARINT = 0;
+const WIRE_FIXED64 = 1;
+const WIRE_BYTES = 2;
+const WIRE_FIXED32 = 5;
+const SIGNATURE_BYTES = 64;
+
+/** A stream's one request: slots in all stages, these accounts' transactions, block heights. */
+export function encodeSubscribe(accounts: readonly string[]): Uint8Array {
+  const name = text(1, "edge");
+  const slots = [flag(SLOT_FILTER.byCommitment, false), flag(SLOT_FILTER.interslot, true)];
+  const statuses = [
+    flag(STATUS_FILTER.vote, false),
+    ...accounts.map((account) => text(STATUS_FILTER.accountInclude, account)),
+  ];
+  return Buffer.concat([
+    bytes(REQUEST.slots, [name, bytes(2, slots)]),
+    bytes(REQUEST.transactionsStatus, [name, bytes(2, statuses)]),
+    bytes(REQUEST.blocksMeta, [name, bytes(2, [])]),
+    // Processed, which is 0: sent all the same, because the field is optional.
+    flag(REQUEST.commitment, false),
+  ]);
+}
+
+/** The answer to a server's ping. */
+export function encodePing(id: number): Uint8Array {
+  return bytes(REQUEST.ping, [Buffer.from([8, id & 0x7f])]);
+}
+
+/** One `SubscribeUpdate`; null for what is none. */
+export function decodeUpdate(message: Uint8Array): GeyserUpdate | null {
+  let update: GeyserUpdate | null = { kind: "other" };
+  const whole = eachField(message, (field, value) => {
+    if (typeof value === "number") return;
+    if (field === UPDATE.slot) update = readSlot(value);
+    else if (field === UPDATE.status) update = readStatus(value);
+    else if (field === UPDATE.blockMeta) update = readBlock(value);
+    else if (field === UPDATE.ping) update = { kind: "ping" };
+  });
+  return whole && message.length > 0 ? update : null;
+}
+
+function readSlot(message: Uint8Array): GeyserUpdate | null {
+  let slot = 0;
+  let stage = 0;
+  const whole = eachField(message, (field, value) => {
+    if (typeof value !== "number") return;
+    if (field === 1) slot = value;
+    else if (field === 3) stage = value;
+  });
+  if (!whole || slot === 0) return null;
+  return { kind: "slot", slot, stage: STAGES[stage] ?? "other" };
+}
+
+function readStatus(message: Uint8Array): GeyserUpdate | null {
+  const found: { slot: number; signature: Uint8Array; error: string | null } = {
+    slot: 0,
+    signature: message.subarray(0, 0),
+    error: null,
+  };
+  const whole = eachField(message, (field, value) => {
+    if (typeof value === "number") {
+      if (field === 1) found.slot = value;
+    } else if (field === 2) found.signature = value;
+    else if (field === 5) found.error = readError(value);
+  });
+  if (!whole || found.slot === 0 || found.signature.length !== SIGNATURE_BYTES) return null;
+  return { kind: "status", ...found };
+}
+
+/** `TransactionError` holds the network's own encoding of the error as bytes. */
+function readError(message: Uint8Array): string {
+  let encoded: Uint8Array = message.subarray(0, 0);
+  eachField(message, (field, value) => {
+    if (field === 1 && typeof value !== "number") encoded = value;
+  });
+  return transactionErrorText(encoded);
+}
+
+function readBlock(message: Uint8Array): GeyserUpdate | null {
+  let slot = 0;
+  let blockhash = "";
+  let height: number | null = null;
+  const whole = eachField(message, (field, value) => {
+    if (field === 1 && typeof value === "number") slot = value;
+    if (typeof value === "number") return;
+    if (field === 2) blockhash = Buffer.from(value).toString("latin1");
+    else if (field === 5) height = readHeight(value);
+  });
+  if (!whole || slot === 0 || blockhash === "") return null;
+  return { kind: "block", slot, blockhash, height };
+}
+
+function readHeight(message: Uint8Array): number | null {
+  let height: number | null = null;
+  eachField(message, (field, value) => {
+    if (field === 1 && typeof value === "number") height = value;
+  });
+  return height;
+}
+
+/** Calls `act` for each field that is a varint or bytes; false where the message breaks off. */
+function eachField(
+  message: Uint8Array,
+  act: (field: number, value: number | Uint8Array) => void,
+): boolean {
+  const at = { place: 0 };
+  while (at.place < message.length) {
+    const tag = readVarint(message, at);
+    const field = Math.floor(tag / 8);
+    if (!(field >= 1)) return false;
+    const wire = tag % 8;
+    if (wire === WIRE_VARINT) {
+      const value = readVarint(message, at);
+      if (Number.isNaN(value)) return false;
+      act(field, value);
+    } else if (wire === WIRE_BYTES) {
+      const size = readVarint(message, at);
+      if (!(at.place + size <= message.length)) return false;
+      act(field, message.subarray(at.place, at.place + size));
+      at.place += size;
+    } else if (wire === WIRE_FIXED64) at.place += 8;
+    else if (wire === WIRE_FIXED32) at.place += 4;
+    else return false;
+  }
+  return at.place === message.length;
+}
+
+/** NaN for one that breaks off, or that a double does not hold exactly. */
+function readVarint(message: Uint8Array, at: { place: number }): number {
+  let value = 0;
+  for (let shift = 1; ; shift *= 128) {
+    const byte = message[at.place];
+    if (byte === undefined) return Number.NaN;
+    at.place += 1;
+    value += (byte & 0x7f) * shift;
+    if (!Number.isSafeInteger(value)) return Number.NaN;
+    if (byte < 0x80) return value;
+  }
+}
+
+function flag(field: number, value: boolean): Uint8Array {
+  return Buffer.from([field * 8 + WIRE_VARINT, value ? 1 : 0]);
+}
+
+function text(field: number, value: string): Uint8Array {
+  return bytes(field, [Buffer.from(value, "utf8")]);
+}
+
+function bytes(field: number, parts: readonly Uint8Array[]): Uint8Array {
+  const body = Buffer.concat(parts);
+  return Buffer.concat([varint(field * 8 + WIRE_BYTES), varint(body.length), body]);
+}
+
+function varint(value: number): Uint8Array {
+  const written: number[] = [];
+  let rest = value;
+  while (rest >= 0x80) {
+    written.push((rest % 128) | 0x80);
+    rest = Math.floor(rest / 128);
+  }
+  return Buffer.from([...written, rest]);
+}

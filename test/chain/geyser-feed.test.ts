@@ -1,0 +1,154 @@
+import { describe, expect, it } from "vitest";
+import { createBlocks } from "../../src/chain/blocks.ts";
+import { createChainCounters } from "../../src/chain/counters.ts";
+import type { GeyserEvents } from "../../src/chain/geyser.ts";
+import { createGeyserFeed } from "../../src/chain/geyser-feed.ts";
+import { toBase58 } from "../support/base58.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+function setUp() {
+  const clock = createFakeClock();
+  const counters = createChainCounters();
+  const blocks = createBlocks();
+  const streams: { events: GeyserEvents; ended: boolean }[] = [];
+  const taken: string[] = [];
+  const warnings: string[] = [];
+  const feed = createGeyserFeed(
+    {
+      clock,
+      counters,
+      blocks,
+      log: {
+        info: () => undefined,
+        warn: (_fields, text) => warnings.push(text),
+        error: () => undefined,
+      },
+      backOff: { firstMs: 500, maxMs: 30_000, random: () => 1 },
+      target: { slotEvent: (kind, slot) => void taken.push(`${kind} ${slot}`) },
+      onLanded: (signature, slot, error) => void taken.push(`${signature[0]} in ${slot}: ${error}`),
+      open(events) {
+        const stream = { events, ended: false };
+        streams.push(stream);
+        return {
+          end: () => {
+            stream.ended = true;
+          },
+        };
+      },
+    },
+    { silenceMs: 2_500, reconnectMs: 20_000 },
+  );
+  const events = (): GeyserEvents => {
+    const last = streams.at(-1);
+    if (last === undefined) throw new Error("no stream was opened");
+    return last.events;
+  };
+  return { clock, counters, blocks, streams, taken, warnings, feed, events };
+}
+
+const hash = (fill: number) => new Uint8Array(32).fill(fill);
+
+describe("the gRPC feed", () => {
+  it("hands on starts and ends of slots, and nothing of the other stages", () => {
+    const { feed, events, taken } = setUp();
+    feed.start();
+    for (const stage of ["firstShred", "created", "completed", "processed"] as const) {
+      events().update({ kind: "slot", slot: 7, stage });
+    }
+    for (const stage of ["confirmed", "other"] as const) {
+      events().update({ kind: "slot", slot: 8, stage });
+    }
+    expect(taken).toEqual(["start 7", "start 7", "end 7", "end 7"]);
+    feed.stop();
+  });
+
+  it("hands on landings with their error", () => {
+    const { feed, events, taken, counters } = setUp();
+    feed.start();
+    const signature = new Uint8Array(64).fill(3);
+    events().update({ kind: "status", slot: 7, signature, error: null });
+    events().update({ kind: "status", slot: 8, signature, error: '"AccountInUse"' });
+    expect(taken).toEqual(["3 in 7: null", '3 in 8: "AccountInUse"']);
+    expect(counters.geyserStatuses).toBe(2);
+    feed.stop();
+  });
+
+  it("knows a blockhash at once, and a height only when its slot is confirmed", () => {
+    const { feed, events, blocks, counters } = setUp();
+    feed.start();
+    for (const [slot, height] of [
+      [7, 100],
+      [9, 101],
+    ] as const) {
+      events().update({ kind: "block", slot, blockhash: toBase58(hash(slot)), height });
+    }
+    expect(blocks.lastValidHeight(hash(9))).toBe(251);
+    expect(blocks.height()).toBeNull();
+    events().update({ kind: "slot", slot: 7, stage: "confirmed" });
+    expect(blocks.height()).toBe(100);
+    events().update({ kind: "slot", slot: 8, stage: "confirmed" });
+    expect(blocks.height()).toBe(100);
+    events().update({ kind: "block", slot: 10, blockhash: "0OIl", height: 102 });
+    events().update({ kind: "block", slot: 10, blockhash: toBase58(hash(1)), height: null });
+    expect(counters.geyserGarbage).toBe(2);
+    feed.stop();
+  });
+
+  it("is live for slots and for blocks each by itself, and not when they stop", () => {
+    const { feed, events, clock } = setUp();
+    feed.start();
+    expect([feed.slotsLive, feed.blocksLive]).toEqual([false, false]);
+    events().update({ kind: "slot", slot: 7, stage: "firstShred" });
+    expect([feed.slotsLive, feed.blocksLive]).toEqual([true, false]);
+    clock.advance(2_000);
+    events().update({ kind: "block", slot: 7, blockhash: toBase58(hash(7)), height: 1 });
+    clock.advance(1_000);
+    expect([feed.slotsLive, feed.blocksLive]).toEqual([false, true]);
+    feed.stop();
+  });
+
+  it("comes back after 0.5 s, then later each time up to 30 s, and soon after an update", () => {
+    const { feed, events, streams, clock, counters, warnings } = setUp();
+    feed.start();
+    for (const waitMs of [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) {
+      const before = streams.length;
+      events().closed("gone");
+      clock.advance(waitMs - 1);
+      expect(streams).toHaveLength(before);
+      clock.advance(1);
+      expect(streams).toHaveLength(before + 1);
+    }
+    expect(warnings).toHaveLength(1);
+    expect(counters).toMatchObject({ geyserClosed: 8, geyserOpened: 9 });
+    events().update({ kind: "ping" });
+    events().closed("gone");
+    clock.advance(500);
+    expect(streams).toHaveLength(10);
+    feed.stop();
+  });
+
+  it("gives up a stream that is silent, and counts it", () => {
+    const { feed, events, streams, clock, counters } = setUp();
+    feed.start();
+    for (let ms = 0; ms < 30_000; ms += 10_000) {
+      clock.advance(10_000);
+      events().update({ kind: "ping" });
+    }
+    expect(streams).toHaveLength(1);
+    clock.advance(23_000);
+    expect(streams[0]?.ended).toBe(true);
+    expect(streams).toHaveLength(2);
+    expect(counters.geyserSilent).toBe(1);
+    feed.stop();
+  });
+
+  it("counts garbage, and leaves nothing behind when stopped", () => {
+    const { feed, events, streams, clock, counters } = setUp();
+    feed.start();
+    events().garbage();
+    expect(counters.geyserGarbage).toBe(1);
+    feed.stop();
+    expect(streams[0]?.ended).toBe(true);
+    expect(clock.pending).toBe(0);
+  });
+});

@@ -1,0 +1,131 @@
+import { fileURLToPath } from "node:url";
+import { loadSync } from "@grpc/proto-loader";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decodeUpdate, encodePing, encodeSubscribe } from "../../src/chain/geyser-wire.ts";
+import { toBase58 } from "../support/base58.ts";
+
+/** The protocol by its description, which the codec under test does not know. */
+const description = loadSync(fileURLToPath(new URL("../support/geyser.proto", import.meta.url)), {
+  keepCase: true,
+  longs: Number,
+  oneofs: true,
+});
+
+function subscribe() {
+  const service = description["geyser.Geyser"];
+  const method = service !== undefined && "Subscribe" in service ? service["Subscribe"] : null;
+  if (typeof method !== "object" || method === null) throw new Error("no such method");
+  return method;
+}
+
+const update = (fields: object): Buffer => subscribe().responseSerialize(fields);
+const requestOf = (bytes: Uint8Array): unknown =>
+  subscribe().requestDeserialize(Buffer.from(bytes));
+
+const SIGNATURE = Buffer.alloc(64, 7);
+
+describe("a request", () => {
+  it("asks for slots in all stages, the accounts' transactions without votes, and blocks", () => {
+    expect(requestOf(encodeSubscribe(["A", "B"]))).toEqual({
+      slots: {
+        edge: expect.objectContaining({ filter_by_commitment: false, interslot_updates: true }),
+      },
+      transactions_status: {
+        edge: expect.objectContaining({ vote: false, account_include: ["A", "B"] }),
+      },
+      blocks_meta: { edge: {} },
+      commitment: 0,
+      _commitment: "commitment",
+    });
+    const filter = JSON.stringify(requestOf(encodeSubscribe(["A"])));
+    expect(filter).not.toContain("failed");
+  });
+
+  it("takes as many accounts as a configuration can have", () => {
+    const accounts = Array.from({ length: 64 }, (_, index) =>
+      toBase58(Buffer.alloc(32, index + 1)),
+    );
+    expect(requestOf(encodeSubscribe(accounts))).toMatchObject({
+      transactions_status: { edge: { account_include: accounts } },
+    });
+  });
+
+  it("answers a ping with its number", () => {
+    expect(requestOf(encodePing(1))).toMatchObject({ ping: { id: 1 } });
+  });
+});
+
+describe("an update", () => {
+  it("tells the stage of a slot, whatever else it carries", () => {
+    const stages = [
+      "processed",
+      "confirmed",
+      "other",
+      "firstShred",
+      "completed",
+      "created",
+      "other",
+    ];
+    for (const [status, stage] of [...stages, "other"].entries()) {
+      const bytes = update({
+        filters: ["edge"],
+        slot: { slot: 384_480_123, parent: 384_480_122, status, dead_error: "x" },
+        created_at: { seconds: 1_790_000_000, nanos: 5 },
+      });
+      expect(decodeUpdate(bytes)).toEqual({ kind: "slot", slot: 384_480_123, stage });
+    }
+  });
+
+  it("tells of a landing, with the error that the network gave", () => {
+    const status = { slot: 5, signature: SIGNATURE, index: 3 };
+    expect(decodeUpdate(update({ transaction_status: status }))).toEqual({
+      kind: "status",
+      slot: 5,
+      signature: SIGNATURE,
+      error: null,
+    });
+    const err = { err: Buffer.from([8, 0, 0, 0, 1, 25, 0, 0, 0, 1, 0, 0, 0]) };
+    expect(decodeUpdate(update({ transaction_status: { ...status, err } }))).toMatchObject({
+      error: '{"InstructionError":[1,{"Custom":1}]}',
+    });
+  });
+
+  it("tells a block's height and hash, and null where it has none", () => {
+    const block_meta = { slot: 9, blockhash: "abc", parent_slot: 8, parent_blockhash: "x" };
+    const block = { kind: "block", slot: 9, blockhash: "abc" };
+    expect(decodeUpdate(update({ block_meta }))).toEqual({ ...block, height: null });
+    const withHeight = { ...block_meta, block_height: { block_height: 300_000_000_000 } };
+    expect(decodeUpdate(update({ block_meta: withHeight }))).toEqual({
+      ...block,
+      height: 300_000_000_000,
+    });
+  });
+
+  it("may be a ping, or something that is of no use here", () => {
+    expect(decodeUpdate(update({ ping: {} }))).toEqual({ kind: "ping" });
+    expect(decodeUpdate(update({ pong: { id: 1 } }))).toEqual({ kind: "other" });
+  });
+
+  it("is none when it is empty, breaks off, or lacks what it must have", () => {
+    const whole = update({ transaction_status: { slot: 5, signature: SIGNATURE } });
+    for (let size = 0; size < whole.length; size += 1) {
+      expect(decodeUpdate(whole.subarray(0, size))).toBeNull();
+    }
+    for (const bad of [
+      update({ transaction_status: { slot: 5, signature: SIGNATURE.subarray(1) } }),
+      update({ transaction_status: { signature: SIGNATURE } }),
+      update({ slot: { status: 3 } }),
+      update({ block_meta: { slot: 9 } }),
+      Buffer.from([0x1a, 0x0b, 0x08, ...new Array(9).fill(0xff), 0x7f]),
+      Buffer.from([0x03]),
+      Buffer.from([0x00, 0x00]),
+    ]) {
+      expect(decodeUpdate(bad)).toBeNull();
+    }
+  });
+
+  it("never throws, whatever the bytes", () => {
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void decodeUpdate(bytes)));
+  });
+});
