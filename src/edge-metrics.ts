@@ -56,7 +56,8 @@ function ingressSources({ build, http, answers, seen, keys, readiness }: EdgePar
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
       ...samplesBy("outcome", http.refusals),
     ],
-    touchdown_requests_in_flight: () => http.counters.requestsOpen,
+    touchdown_requests_in_flight: () =>
+      http.counters.requestsOpen - http.receipts.waits.held - http.receipts.streams.open,
     touchdown_answer_seconds: () => answers,
     touchdown_seen_hits_total: () => seen.counters.hits,
     touchdown_keys: () => keys.table.counters.keys,
@@ -145,7 +146,7 @@ function sendSources({ sender, receipts }: EdgeParts) {
   } satisfies Partial<MetricSources>;
 }
 
-function receiptSources({ receipts }: EdgeParts) {
+function receiptSources({ receipts, http }: EdgeParts) {
   return {
     touchdown_decode_seconds: () => receipts.durations.decode,
     touchdown_receipts: () => receipts.count(),
@@ -154,6 +155,21 @@ function receiptSources({ receipts }: EdgeParts) {
       { labels: { reason: "room" }, value: receipts.counters.evictedRoom },
     ],
     touchdown_receipts_untracked_total: () => receipts.counters.untracked,
+    touchdown_receipt_reads_total: () => {
+      const { admitted, limited } = http.receipts.reads;
+      return samplesBy("outcome", { admitted, limited });
+    },
+    touchdown_receipt_waits: () => http.receipts.waits.held,
+    touchdown_receipt_waits_total: () => {
+      const { reached, timedOut, drained, left, refused } = http.receipts.waits;
+      return samplesBy("outcome", { reached, timed_out: timedOut, drained, left, refused });
+    },
+    touchdown_receipt_streams: () => http.receipts.streams.open,
+    touchdown_receipt_streams_total: () => {
+      const { opened, refused, cutSlow, cutKey, gaps } = http.receipts.streams;
+      return samplesBy("event", { opened, refused, cut_slow: cutSlow, cut_key: cutKey, gap: gaps });
+    },
+    touchdown_receipt_events_total: () => http.receipts.streams.events,
   } satisfies Partial<MetricSources>;
 }
 

@@ -59,8 +59,21 @@ const verifier = (keysFound: number, keysMade: number) =>
 const PARTS: EdgeParts = {
   build: { version: "1.2.3", engine: "portable", region: "local" },
   http: stub<HttpServer>({
-    counters: stub<HttpServer["counters"]>({ accepted: 101, requestsOpen: 102 }),
+    counters: stub<HttpServer["counters"]>({ accepted: 101, requestsOpen: 105 }),
     refusals: numbered(REFUSAL_NAMES, 400),
+    receipts: {
+      reads: { admitted: 171, limited: 172, evicted: 0 },
+      waits: { held: 1, reached: 173, timedOut: 174, drained: 175, left: 176, refused: 177 },
+      streams: {
+        open: 2,
+        opened: 181,
+        events: 186,
+        cutSlow: 183,
+        cutKey: 184,
+        gaps: 185,
+        refused: 182,
+      },
+    },
   }),
   answers: histogramOf(3),
   seen: stub<Seen>({ counters: { hits: 103, entries: 0, evicted: 0 } }),
@@ -173,6 +186,21 @@ describe("an edge's metrics", () => {
     ["receipts_evicted_total", { reason: "age" }, 162],
     ["receipts_evicted_total", { reason: "room" }, 163],
     ["receipts_untracked_total", {}, 164],
+    ["receipt_reads_total", { outcome: "admitted" }, 171],
+    ["receipt_reads_total", { outcome: "limited" }, 172],
+    ["receipt_waits", {}, 1],
+    ["receipt_waits_total", { outcome: "reached" }, 173],
+    ["receipt_waits_total", { outcome: "timed_out" }, 174],
+    ["receipt_waits_total", { outcome: "drained" }, 175],
+    ["receipt_waits_total", { outcome: "left" }, 176],
+    ["receipt_waits_total", { outcome: "refused" }, 177],
+    ["receipt_streams", {}, 2],
+    ["receipt_streams_total", { event: "opened" }, 181],
+    ["receipt_streams_total", { event: "refused" }, 182],
+    ["receipt_streams_total", { event: "cut_slow" }, 183],
+    ["receipt_streams_total", { event: "cut_key" }, 184],
+    ["receipt_streams_total", { event: "gap" }, 185],
+    ["receipt_events_total", {}, 186],
   ])("show in touchdown_%s %j what its stage counts: %d", async (name, labels, value) => {
     expect(seriesValue(await pageOf(), `touchdown_${name}`, labels)).toBe(value);
   });

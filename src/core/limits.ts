@@ -192,6 +192,23 @@ export const KEYLESS_BODY_BYTES_MAX = 256;
 export const OPEN_BODY_BYTES_MAX = 16 * 1024;
 /** Body that is read and thrown away, so that a refused client can keep its connection. */
 export const UNREAD_BODY_BYTES_MAX = RPC_BODY_BYTES_MAX;
+/** Answers held until a transaction has ended, in all and for each account. */
+export const RECEIPT_WAITS_MAX = 4096;
+export const RECEIPT_WAITS_PER_ACCOUNT_MAX = 256;
+/** How long an answer may be held, in milliseconds: at least, at most, and when not told. */
+export const RECEIPT_WAIT_MS_MIN = 10;
+export const RECEIPT_WAIT_MS_MAX = 60_000;
+export const RECEIPT_WAIT_MS = 10_000;
+/** Streams of receipts open at once, in all and for each account. */
+export const RECEIPT_STREAMS_MAX = 512;
+export const RECEIPT_STREAMS_PER_ACCOUNT_MAX = 8;
+/** Characters written to a stream in one go, and changes looked at for it. */
+export const RECEIPT_STREAM_CHARS_A_ROUND = 64 * 1024;
+export const RECEIPT_STREAM_STEPS_A_ROUND = 4096;
+/** How long a stream may take in nothing before it is cut, in milliseconds. */
+export const RECEIPT_STREAM_STALL_MS_MAX = 15_000;
+/** Receipts that a list shows when it is not told how many. */
+export const RECEIPT_LIST_DEFAULT = 50;
 /** Connections that are open at once; above it a new one is closed. */
 export const HTTP_CONNECTIONS_MAX = 20_000;
 /** Characters of a refusal's sentence that the status line repeats. */

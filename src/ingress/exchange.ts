@@ -2,8 +2,8 @@
  * One request and its one answer. An exchange is open until it is answered or the client is gone;
  * whatever comes after that is ignored, so stages may answer late without a thought.
  *
- *   open ─▶ (body) ─▶ (waiting for a stage) ─▶ answered
- *     └────────┴───────────────┴─▶ aborted by the client
+ *   open ─▶ (body) ─▶ (waiting for a stage) ─▶ (in pieces) ─▶ answered
+ *     └────────┴───────────────┴───────────────────┴─▶ aborted by the client
  *
  * uWebSockets.js goes on to the next request in the same TCP segment even after it was told to
  * close, and its response object cannot be told to flush. `cut` gets around that: an answer larger
@@ -39,6 +39,9 @@ export interface Wire {
   cork(act: () => void): unknown;
   writeStatus(status: string): unknown;
   writeHeader(key: string, value: string): unknown;
+  /** Writes a piece of the answer; false when it lies in memory until the client takes it in. */
+  write(chunk: string): boolean;
+  onWritable(handler: () => boolean): unknown;
   end(body: string, closeConnection: boolean): unknown;
   endWithoutBody(): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
@@ -70,6 +73,8 @@ export class Exchange implements Waiter {
   id = "null";
   /** `Clock.nowNs` when the body was complete, 0 before. */
   receivedNs = 0;
+  /** Told once, when the client leaves before the end of its answer. */
+  onGone: (() => void) | null = null;
   /** A batch's answers, null for a single call. */
   gathering: Gathering | null = null;
   /** Neighbours in the desk's list of those that wait. */
@@ -219,6 +224,49 @@ export class Exchange implements Waiter {
     });
   }
 
+  /**
+   * Begins an answer in pieces: `push` and at last `endPieces`. `onDrained` is told when the client
+   * has taken in what `push` said was too much.
+   */
+  beginPieces(headers: string, onDrained: () => void): void {
+    if (!this.open) return;
+    const wire = this.#wire;
+    // Whether the library has drained its buffer by then depends on its version; a comment asks.
+    wire.onWritable(() => {
+      if (this.push(NOTHING)) onDrained();
+      return true;
+    });
+    wire.cork(() => {
+      wire.writeStatus(STATUS_OK);
+      wire.writeHeader("content-type", headers);
+    });
+  }
+
+  /** Writes one piece; false when the client takes in more slowly than it is given. */
+  push(text: string): boolean {
+    if (!this.open) return true;
+    let taken = true;
+    this.#wire.cork(() => {
+      taken = this.#wire.write(text);
+    });
+    return taken;
+  }
+
+  /** Ends an answer in pieces and, behind it, the connection. */
+  endPieces(): void {
+    if (!this.open) return;
+    this.#finish();
+    const wire = this.#wire;
+    wire.cork(() => void wire.end("", true));
+  }
+
+  /** Ends the connection at once, whatever of the answer is still to be taken in. */
+  drop(): void {
+    if (!this.open) return;
+    this.#finish();
+    this.#wire.close();
+  }
+
   /** Something of ours threw: the client is told so, the log is told what. */
   fail(error: unknown): void {
     this.#desk.failed(error);
@@ -233,11 +281,14 @@ export class Exchange implements Waiter {
   #abort(): void {
     if (!this.open) return;
     this.#desk.counters.aborted += 1;
+    const { onGone } = this;
     this.#finish();
+    onGone?.();
   }
 
   #finish(): void {
     this.open = false;
+    this.onGone = null;
     this.token = "";
     this.#assembled = null;
     this.#desk.finished(this);
@@ -249,6 +300,9 @@ const INTERNAL: Refusal = {
   sentence: "internal error; the request may be retried",
   data: {},
 };
+
+/** A comment in a stream of events. */
+const NOTHING = ":\n\n";
 
 /** The size of the cork buffer. uWebSockets `LoopData::CORK_BUFFER_SIZE`, 2026-11. */
 const CORK_OVERFLOW = " ".repeat(16 * 1024);

@@ -25,6 +25,7 @@ import { Exchange, type Shape } from "./exchange.ts";
 import { readFraming } from "./framing.ts";
 import type { Gate } from "./gate.ts";
 import { createPages, type PagesDeps, type PagesOptions, RAW_PATH, RPC_PATH } from "./pages.ts";
+import type { ReceiptPageCounters } from "./receipt-pages.ts";
 import type { Submit } from "./submit.ts";
 
 export interface IngressDeps extends PagesDeps {
@@ -57,6 +58,8 @@ export interface HttpServer {
   stop(): Promise<void>;
   readonly counters: Readonly<DeskCounters>;
   readonly refusals: Readonly<Record<RefusalReason, number>>;
+  /** What is read of receipts. */
+  readonly receipts: ReceiptPageCounters;
 }
 
 export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpServer {
@@ -78,7 +81,13 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
       exchange.cut(tooLarge(bodySize, UNREAD_BODY_BYTES_MAX));
       return;
     }
-    pages.serve(exchange, request.getCaseSensitiveMethod(), request.getUrl(), token);
+    pages.serve(exchange, {
+      method: request.getCaseSensitiveMethod(),
+      path: request.getUrl(),
+      query: request.getQuery(),
+      token,
+      lastEventId: request.getHeader("last-event-id"),
+    });
   }
 
   function handler(shape: Shape, act: (exchange: Exchange, request: uws.HttpRequest) => void) {
@@ -110,6 +119,7 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
   return {
     counters: desk.counters,
     refusals: desk.refusals,
+    receipts: pages.counters,
     async start() {
       const socket = listen(app, options);
       listening = socket;
@@ -118,9 +128,11 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
     },
     drain() {
       desk.draining = true;
+      pages.drain();
     },
     async stop() {
       desk.draining = true;
+      pages.drain();
       if (listening !== null) uws.us_listen_socket_close(listening);
       listening = null;
       await new Promise<void>((resolve) => desk.whenIdle(resolve));

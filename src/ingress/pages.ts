@@ -1,12 +1,16 @@
 /**
  * Everything but submission: what this is, the tip accounts, receipts, health, preflights, and the
- * JSON answers for unknown paths and methods. Reading a receipt needs a key but is not charged,
- * since whoever has just sent a transaction asks several times.
+ * JSON answers for unknown paths and methods.
  */
 
 import type { Refusal } from "../core/errors.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Gate } from "./gate.ts";
+import {
+  createReceiptPages,
+  type ReceiptPageCounters,
+  type ReceiptPagesDeps,
+  type ReceiptRequest,
+} from "./receipt-pages.ts";
 import { HEADERS_DOCUMENT, HEADERS_TEXT, NO_EXTRAS, STATUS_OK } from "./reply.ts";
 
 export const RPC_PATH = "/api/v1/sendTransaction";
@@ -14,14 +18,11 @@ export const RAW_PATH = "/api/v1/sendRawTransaction";
 const PING_PATH = "/ping";
 const ROOT_PATH = "/";
 const TIP_PATH = "/api/v1/tip";
-const RECEIPTS_PREFIX = "/api/v1/transactions/";
+const LIST_PATH = "/api/v1/transactions";
+const RECEIPTS_PREFIX = `${LIST_PATH}/`;
+const STREAM_PATH = "/api/v1/receipts";
 
-export interface PagesDeps {
-  readonly gate: Gate;
-  readonly receipts: {
-    /** What became of a transaction that this account sent; null when there is no such. */
-    find(signature: string, account: string): object | null;
-  };
+export interface PagesDeps extends ReceiptPagesDeps {
   readonly tip: { readonly accounts: readonly string[]; readonly lamportsMin: number };
 }
 
@@ -31,8 +32,17 @@ export interface PagesOptions {
 }
 
 export interface Pages {
-  /** Answers a request that is not a submission. `token` is "" when no key was sent. */
-  serve(exchange: Exchange, method: string, path: string, token: string): void;
+  /** Answers a request that is not a submission. */
+  serve(exchange: Exchange, request: PageRequest): void;
+  /** Ends what would stay open: held answers and streams. */
+  drain(): void;
+  readonly counters: ReceiptPageCounters;
+}
+
+export interface PageRequest extends Omit<ReceiptRequest, "headOnly"> {
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
 }
 
 export function createPages(deps: PagesDeps, options: PagesOptions): Pages {
@@ -49,38 +59,31 @@ export function createPages(deps: PagesDeps, options: PagesOptions): Pages {
       sendTransaction: `POST ${RPC_PATH}`,
       sendRawTransaction: `POST ${RAW_PATH}`,
       transaction: `GET ${RECEIPTS_PREFIX}{signature}`,
+      transactions: `GET ${LIST_PATH}`,
+      receipts: `GET ${STREAM_PATH}`,
       tip: `GET ${TIP_PATH}`,
       ping: `GET ${PING_PATH}`,
     },
   });
 
-  function serveReceipt(exchange: Exchange, signature: string, token: string): void {
-    const owner = deps.gate.find(token, exchange);
-    if (owner === null) {
-      exchange.refuse(deps.gate.refusalOf(token, exchange));
-      return;
-    }
-    if (!SIGNATURE.test(signature)) {
-      exchange.refuse(NO_SIGNATURE);
-      return;
-    }
-    const receipt = deps.receipts.find(signature, owner.account);
-    if (receipt === null) {
-      exchange.refuse(NO_RECEIPT);
-      return;
-    }
-    exchange.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(receipt));
-  }
+  const receiptPages = createReceiptPages(deps);
 
-  function serveGet(exchange: Exchange, path: string, token: string): void {
+  function serveGet(exchange: Exchange, request: PageRequest): void {
+    const { path } = request;
+    const ask = { ...request, headOnly: request.method === "HEAD" };
     if (path === PING_PATH) exchange.send(STATUS_OK, HEADERS_TEXT, "ok");
     else if (path === ROOT_PATH) exchange.send(STATUS_OK, HEADERS_DOCUMENT, root);
     else if (path === TIP_PATH) exchange.send(STATUS_OK, HEADERS_DOCUMENT, tip);
-    else serveReceipt(exchange, path.slice(RECEIPTS_PREFIX.length), token);
+    else if (path === LIST_PATH) receiptPages.list(exchange, ask);
+    else if (path === STREAM_PATH) receiptPages.stream(exchange, ask);
+    else receiptPages.one(exchange, path.slice(RECEIPTS_PREFIX.length), ask);
   }
 
   return {
-    serve(exchange, method, path, token) {
+    counters: receiptPages.counters,
+    drain: () => receiptPages.drain(),
+    serve(exchange, request) {
+      const { method, path } = request;
       if (method === "HEAD") exchange.withoutBody();
       if (method === "OPTIONS") {
         exchange.permit();
@@ -93,7 +96,7 @@ export function createPages(deps: PagesDeps, options: PagesOptions): Pages {
       }
       if (method === "GET" || method === "HEAD") {
         if (allowed.includes("GET")) {
-          serveGet(exchange, path, token);
+          serveGet(exchange, request);
           return;
         }
       }
@@ -112,6 +115,8 @@ function allowedMethods(path: string): string | null {
       return "GET, HEAD, POST, OPTIONS";
     case PING_PATH:
     case TIP_PATH:
+    case LIST_PATH:
+    case STREAM_PATH:
       return "GET, HEAD, OPTIONS";
     default:
       return path.startsWith(RECEIPTS_PREFIX) ? "GET, HEAD, OPTIONS" : null;
@@ -136,17 +141,5 @@ function notAllowed(method: string, path: string, allowed: string): Refusal {
   };
 }
 
-/** A signature is 64 bytes, which are 64 to 88 digits of base 58. */
-const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
-const NO_SIGNATURE: Refusal = {
-  reason: "invalid_params",
-  sentence: "the path ends with no signature, the first one of a transaction in base58 is needed",
-  data: {},
-};
-const NO_RECEIPT: Refusal = {
-  reason: "not_found",
-  sentence: "this edge knows of no such transaction sent with this account's keys lately",
-  data: {},
-};
 const PATH_CHARS_MAX = 120;
 const METHOD_CHARS_MAX = 20;

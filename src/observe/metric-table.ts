@@ -224,6 +224,42 @@ export const METRICS = [
     labels: [],
     help: "Outcomes that belong to no receipt that is kept.",
   },
+  {
+    name: "touchdown_receipt_reads_total",
+    kind: "counter",
+    labels: ["outcome"],
+    help: "Requests for receipts with a valid key, by admitted or limited.",
+  },
+  {
+    name: "touchdown_receipt_waits",
+    kind: "gauge",
+    labels: [],
+    help: "Answers held until a transaction has ended.",
+  },
+  {
+    name: "touchdown_receipt_waits_total",
+    kind: "counter",
+    labels: ["outcome"],
+    help: "Held answers, by what ended the wait: reached, timed_out, drained, left or refused.",
+  },
+  {
+    name: "touchdown_receipt_streams",
+    kind: "gauge",
+    labels: [],
+    help: "Streams of receipts open.",
+  },
+  {
+    name: "touchdown_receipt_streams_total",
+    kind: "counter",
+    labels: ["event"],
+    help: "Of streams of receipts: opened, refused, cut_slow, cut_key, and gap for changes missed.",
+  },
+  {
+    name: "touchdown_receipt_events_total",
+    kind: "counter",
+    labels: [],
+    help: "Events written to streams of receipts.",
+  },
 ] as const satisfies readonly MetricRow[];
 
 export type MetricName = (typeof METRICS)[number]["name"];

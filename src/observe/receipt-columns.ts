@@ -16,20 +16,9 @@ export const FAILED = 2;
 export const DROPPED = 3;
 
 /**
- * A receipt's states by their number. The first four are what its copies say and stand in
- * `copyState`; of the rest, all that `landing` can be but `IN_FLIGHT` hides them.
+ * A receipt's states by their number in RECEIPT_STATES. The first four are what its copies say and
+ * stand in `copyState`; all that `landing` can be but IN_FLIGHT hides them.
  */
-export const STATES = [
-  "accepted",
-  "sent",
-  "acknowledged",
-  "failed",
-  "processed",
-  "landed",
-  "expired",
-  "dropped",
-] as const;
-export type ReceiptState = (typeof STATES)[number];
 export const STATE_ACCEPTED = 0;
 export const STATE_SENT = 1;
 export const STATE_ACKNOWLEDGED = 2;
@@ -91,9 +80,9 @@ export function createRows(count: number) {
     copiesLeftOut: new Uint16Array(count),
     /** Copies on the wire that await their end. */
     copiesOpen: new Uint16Array(count),
-    /** One of the first four of STATES. */
+    /** One of the first four of RECEIPT_STATES. */
     copyState: new Uint8Array(count),
-    /** IN_FLIGHT, or one of the last four of STATES. */
+    /** IN_FLIGHT, or one of the last four of RECEIPT_STATES. */
     landing: new Uint8Array(count),
     /** When the landing became known, and the slot of its block. */
     landingNs: new Float64Array(count),

@@ -8,13 +8,8 @@
 import type { Clock } from "../core/clock.ts";
 import { decodeBase58, encodeSignature } from "../core/encoding.ts";
 import { RECEIPT_LIST_STEPS_MAX } from "../core/limits.ts";
-import {
-  NONE,
-  type ReceiptState,
-  STATE_LANDED,
-  STATE_PROCESSED,
-  STATES,
-} from "./receipt-columns.ts";
+import { RECEIPT_STATES, type ReceiptState } from "../core/receipt.ts";
+import { NONE, STATE_LANDED, STATE_PROCESSED } from "./receipt-columns.ts";
 import { NOBODY } from "./receipt-owners.ts";
 import type { ReceiptStore } from "./receipt-store.ts";
 import {
@@ -149,5 +144,5 @@ export function createReceiptReader(
 /** A bit for each state that is wanted. */
 function maskOf(states: readonly ReceiptState[] | null): number {
   if (states === null) return -1;
-  return states.reduce((mask, state) => mask | (1 << STATES.indexOf(state)), 0);
+  return states.reduce((mask, state) => mask | (1 << RECEIPT_STATES.indexOf(state)), 0);
 }

@@ -201,7 +201,7 @@ export class ReceiptStore {
     return sequence < this.#oldest || sequence >= this.#next ? NONE : sequence % this.#rowsMax;
   }
 
-  /** The row's state as a number of STATES: its landing, else what its copies say. */
+  /** The row's state as a number of RECEIPT_STATES: its landing, else what its copies say. */
   stateOf(row: number): number {
     const landing = this.rows.landing[row] ?? IN_FLIGHT;
     return landing === IN_FLIGHT ? (this.rows.copyState[row] ?? STATE_ACCEPTED) : landing;

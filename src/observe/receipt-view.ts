@@ -6,6 +6,7 @@
  */
 
 import { type CopyReason, END_REASONS, type EndReason } from "../core/errors.ts";
+import { RECEIPT_STATES, type ReceiptState } from "../core/receipt.ts";
 import {
   ACKED,
   DROPPED,
@@ -13,14 +14,12 @@ import {
   FAILED,
   IN_FLIGHT,
   NONE,
-  type ReceiptState,
   reasonOf,
   SENT,
   STATE_DROPPED,
   STATE_EXPIRED,
   STATE_LANDED,
   STATE_PROCESSED,
-  STATES,
 } from "./receipt-columns.ts";
 import { NO_ERROR } from "./receipt-errors.ts";
 import type { ReceiptStore } from "./receipt-store.ts";
@@ -126,7 +125,7 @@ export function summaryOf(store: ReceiptStore, row: number, signature: string): 
 }
 
 export function stateName(state: number): ReceiptState {
-  return STATES[state] ?? "accepted";
+  return RECEIPT_STATES[state] ?? "accepted";
 }
 
 function slotOf(slot: number): number | null {

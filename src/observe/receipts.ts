@@ -46,7 +46,7 @@ export interface ReceiptOptions {
   readonly entriesMax: number;
 }
 
-/** The numbers of STATES under which ends are kept. */
+/** The numbers under which ends are kept. */
 const END_STATES = {
   landed: STATE_LANDED,
   expired: STATE_EXPIRED,

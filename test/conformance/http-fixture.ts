@@ -9,8 +9,10 @@ import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { Refusal } from "../../src/core/errors.ts";
 import { createGate, type KeyOwner, type RatePlan } from "../../src/ingress/gate.ts";
 import { createHttpServer, type HttpServer } from "../../src/ingress/http.ts";
+import type { ReceiptSource } from "../../src/ingress/receipt-source.ts";
 import type { Submission, Submit } from "../../src/ingress/submit.ts";
 import { keyOwner } from "../support/owners.ts";
+import { receiptSource } from "../support/receipt-source.ts";
 
 export const KEY = "td_test_conformance_key";
 export const SLOW_KEY = "td_test_key_of_a_slow_plan";
@@ -37,6 +39,7 @@ export interface FixtureOptions {
   readonly clock?: Clock;
   readonly connectionsMax?: number;
   readonly plan?: RatePlan;
+  readonly receipts?: ReceiptSource;
 }
 
 export const accept: Submit = (_, done) => done({ kind: "accepted", signature: SIGNATURE });
@@ -73,10 +76,12 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
         submitted.push({ ...submission, bytes: submission.bytes.slice() });
         fixture.submit(submission, done);
       },
-      receipts: {
-        find: (signature, account) =>
-          signature === SIGNATURE && account === "acme" ? { signature, status: "landed" } : null,
-      },
+      receipts:
+        options.receipts ??
+        receiptSource({
+          find: (signature, account) =>
+            signature === SIGNATURE && account === "acme" ? { signature, status: "landed" } : null,
+        }),
       tip: { accounts: ["Tip1111", "Tip2222"], lamportsMin: 1_000_000 },
       log,
       latency: null,

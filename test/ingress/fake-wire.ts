@@ -7,6 +7,9 @@ import type { FakeClock } from "../support/fake-clock.ts";
 export interface FakeWire extends Wire {
   readonly calls: string[];
   abort(): void;
+  /** From now on the client takes nothing in, until `drain`. */
+  stall(): void;
+  drain(): void;
   chunk(bytes: Uint8Array, isLast: boolean): void;
 }
 
@@ -14,6 +17,8 @@ export function fakeWire(): FakeWire {
   const calls: string[] = [];
   let onAborted = (): void => {};
   let onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => {};
+  let onWritable: () => boolean = () => true;
+  let takesIn = true;
   let isOver = false;
   const use = (name: string): void => {
     if (isOver) throw new Error(`${name} after the end`);
@@ -35,6 +40,21 @@ export function fakeWire(): FakeWire {
     },
     writeStatus: (status) => use(`status ${status}`),
     writeHeader: (key, value) => use(`${key}: ${value.slice(0, 40)}`),
+    write(chunk) {
+      use(`write ${chunk}`);
+      return takesIn;
+    },
+    onWritable(handler) {
+      use("onWritable");
+      onWritable = handler;
+    },
+    stall() {
+      takesIn = false;
+    },
+    drain() {
+      takesIn = true;
+      onWritable();
+    },
     end(body, close) {
       use(`end ${body}${close ? " and close" : ""}`);
       isOver = true;

@@ -15,6 +15,7 @@ import {
   startFixture,
   WITH_KEY,
 } from "../conformance/http-fixture.ts";
+import { receiptSource } from "../support/receipt-source.ts";
 import { stub } from "../support/stub.ts";
 
 const BYTES = new Uint8Array(300);
@@ -26,7 +27,7 @@ function serverOn(host: string, port: number) {
       clock: systemClock,
       gate: stub<Gate>({}),
       submit: accept,
-      receipts: { find: () => null },
+      receipts: receiptSource(),
       tip: { accounts: [], lamportsMin: 1 },
       log: { info: () => {}, warn: () => {}, error: () => {} },
       latency: null,

@@ -4,6 +4,7 @@ import { createGate } from "../../src/ingress/gate.ts";
 import { createPages } from "../../src/ingress/pages.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { keyOwner } from "../support/owners.ts";
+import { receiptSource } from "../support/receipt-source.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const SIGNATURE = "5".repeat(88);
@@ -16,26 +17,25 @@ const gate = createGate({
 
 function serve(method: string, path: string, token = "") {
   const asked: string[] = [];
-  const pages = createPages(
-    {
-      gate,
-      receipts: {
-        find(signature, account) {
-          asked.push(`${account} ${signature}`);
-          return { signature };
-        },
-      },
-      tip: { accounts: ["Tip"], lamportsMin: 7 },
+  const clock = createFakeClock();
+  const receipts = receiptSource({
+    find(signature, account) {
+      asked.push(`${account} ${signature}`);
+      return { signature };
     },
+  });
+  const pages = createPages(
+    { clock, gate, receipts, tip: { accounts: ["Tip"], lamportsMin: 7 } },
     { version: "1", region: "here" },
   );
   const wire = fakeWire();
-  pages.serve(new Exchange(wire, deskOn(createFakeClock()), "raw"), method, path, token);
+  const exchange = new Exchange(wire, deskOn(clock), "raw");
+  pages.serve(exchange, { method, path, token, query: "", lastEventId: "" });
   const status = wire.calls.find((call) => call.startsWith("status"))?.slice(7, 10);
   return { status, asked, calls: wire.calls };
 }
 
-it("asks for a receipt in the name of the key's account, and charges nothing", () => {
+it("asks for a receipt in the name of the key's account, and charges no sending", () => {
   const before = gate.counters.admitted;
   const { status, asked } = serve("GET", `/api/v1/transactions/${SIGNATURE}`, "x".repeat(20));
   expect({ status, asked }).toEqual({ status: "200", asked: [`acme ${SIGNATURE}`] });

@@ -36,7 +36,7 @@ describe("the metric table", () => {
 
   it("has no label whose values are without bound", () => {
     const known = ["version", "engine", "region", "outcome", "reason", "result"];
-    known.push("verdict", "path", "feed", "state");
+    known.push("verdict", "path", "feed", "event", "state");
     for (const row of rows) for (const label of row.labels) expect(known).toContain(label);
   });
 });

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
+import { RECEIPT_STATES } from "../../src/core/receipt.ts";
 import {
   IN_FLIGHT,
   NONE,
   STATE_LANDED,
   STATE_PROCESSED,
-  STATES,
 } from "../../src/observe/receipt-columns.ts";
 import { noteCopy, setError, setLanding } from "../../src/observe/receipt-states.ts";
 import { ReceiptStore } from "../../src/observe/receipt-store.ts";
@@ -19,12 +19,12 @@ function setup() {
       for (const kind of kinds) noteCopy(store, row, kind);
     },
     landing: (state: number, slot = NONE) => setLanding(store, row, state, slot, 0),
-    state: () => STATES[store.stateOf(row)],
+    state: () => RECEIPT_STATES[store.stateOf(row)],
     /** The states that it changed to, in order. */
     changes: () => {
       const { changes } = store;
       const numbers = Array.from({ length: changes.next - 1 }, (_, index) => index + 1);
-      return numbers.map((number) => STATES[changes.stateOf(number) ?? NONE]);
+      return numbers.map((number) => RECEIPT_STATES[changes.stateOf(number) ?? NONE]);
     },
   };
 }

@@ -1,0 +1,242 @@
+/**
+ * An account's receipts as server-sent events, one for each change of state. A stream is a number
+ * in the log of changes and reads on from there a few dozen times a second, in bounded steps, so
+ * nothing is added to the way of a transaction and a slow client costs no memory:
+ *
+ *   open ─▶ reading ◀─▶ stalled: the client takes in too slowly; it goes on where it was
+ *              │           └─▶ cut when that lasts, or when its key is gone
+ *              └─▶ ended when this edge drains
+ *
+ * The number is the event's id. A client that comes back with `Last-Event-ID` goes on behind it;
+ * where changes in between are no longer kept, an event `gap` says so.
+ */
+
+import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import {
+  RECEIPT_STREAM_CHARS_A_ROUND,
+  RECEIPT_STREAM_STALL_MS_MAX,
+  RECEIPT_STREAM_STEPS_A_ROUND,
+  RECEIPT_STREAMS_MAX,
+  RECEIPT_STREAMS_PER_ACCOUNT_MAX,
+} from "../core/limits.ts";
+import type { ReceiptState } from "../core/receipt.ts";
+import { Places } from "./places.ts";
+import type { ReceiptSource } from "./receipt-source.ts";
+
+export interface StreamsDeps {
+  readonly clock: Clock;
+  readonly receipts: Pick<ReceiptSource, "changes" | "readChanges">;
+}
+
+/** The way to one client. */
+export interface StreamWire {
+  /** Writes; false when the client takes in more slowly than it is given. */
+  write(text: string): boolean;
+  /** Ends the stream after what was written. */
+  end(): void;
+  /** Ends it at once. */
+  cut(): void;
+  /** Whether the key that it was opened with is still good. */
+  mayGoOn(): boolean;
+}
+
+export interface StreamRequest {
+  readonly account: string;
+  readonly states: readonly ReceiptState[] | null;
+  /** `Last-Event-ID`, "" for none. */
+  readonly lastEventId: string;
+}
+
+export interface Stream {
+  /** The client has taken in all that was written. */
+  drained(): void;
+  /** The client left. */
+  left(): void;
+}
+
+export interface Streams {
+  /**
+   * Opens a stream: calls `begin`, then writes its first lines. Else answers whose bound is
+   * reached, and calls nothing.
+   */
+  open(request: StreamRequest, wire: StreamWire, begin: () => void): Stream | "account" | "all";
+  /** Ends all streams. */
+  drain(): void;
+  readonly counters: StreamCounters;
+}
+
+export interface StreamCounters {
+  /** Streams open now. */
+  open: number;
+  opened: number;
+  /** Events written. */
+  events: number;
+  /** Streams cut because their client took in too little, or because their key is gone. */
+  cutSlow: number;
+  cutKey: number;
+  /** Streams that went on behind changes that are no longer kept. */
+  gaps: number;
+  /** Not opened, because too many are. */
+  refused: number;
+}
+
+interface Open {
+  readonly account: string;
+  readonly limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number };
+  readonly wire: StreamWire;
+  /** The change to read next. */
+  next: number;
+  /** Since when the client has not taken in what was written; 0: it has. */
+  stalledNs: number;
+  /** When something was written last, and when its key was looked at last. */
+  wroteNs: number;
+  checkedNs: number;
+}
+
+export function createStreams({ clock, receipts }: StreamsDeps): Streams {
+  const { changes } = receipts;
+  /** Tells the ids of this process from those of one before. */
+  const epoch = Math.round(clock.unixMs()).toString(36);
+  const streams = new Set<Open>();
+  const places = new Places(RECEIPT_STREAMS_MAX, RECEIPT_STREAMS_PER_ACCOUNT_MAX);
+  const counters: StreamCounters = {
+    open: 0,
+    opened: 0,
+    events: 0,
+    cutSlow: 0,
+    cutKey: 0,
+    gaps: 0,
+    refused: 0,
+  };
+  let timer: Timer | null = null;
+
+  function release(stream: Open): boolean {
+    if (!streams.delete(stream)) return false;
+    places.leave(stream.account);
+    counters.open = streams.size;
+    if (streams.size > 0) return true;
+    timer?.cancel();
+    timer = null;
+    return true;
+  }
+
+  function write(stream: Open, text: string, nowNs: number): void {
+    stream.wroteNs = nowNs;
+    if (!stream.wire.write(text)) stream.stalledNs = nowNs;
+  }
+
+  /** The lines that say what was missed, if anything; the stream goes on with what is kept. */
+  function gapOf(stream: Open): string {
+    if (stream.next >= changes.first && stream.next <= changes.next) return "";
+    counters.gaps += 1;
+    stream.next = stream.next > changes.next ? changes.next : changes.first;
+    return `event: gap\ndata: ${GAP}\n\n`;
+  }
+
+  function eventsOf(stream: Open): string {
+    let text = gapOf(stream);
+    stream.next = receipts.readChanges(
+      stream.account,
+      stream.next,
+      stream.limits,
+      (number, receipt) => {
+        counters.events += 1;
+        const data = JSON.stringify(receipt);
+        text += `id: ${epoch}-${number}\nevent: receipt\ndata: ${data}\n\n`;
+        return text.length < RECEIPT_STREAM_CHARS_A_ROUND;
+      },
+    );
+    return text;
+  }
+
+  function round(): void {
+    const nowNs = clock.nowNs();
+    for (const stream of streams) {
+      if (stream.stalledNs !== 0) {
+        if (nowNs - stream.stalledNs < RECEIPT_STREAM_STALL_MS_MAX * NS_PER_MS) continue;
+        counters.cutSlow += 1;
+        cut(stream);
+      } else if (nowNs - stream.checkedNs >= CHECK_NS && !stream.wire.mayGoOn()) {
+        counters.cutKey += 1;
+        cut(stream);
+      } else serve(stream, nowNs);
+    }
+  }
+
+  function serve(stream: Open, nowNs: number): void {
+    if (nowNs - stream.checkedNs >= CHECK_NS) stream.checkedNs = nowNs;
+    const text = eventsOf(stream);
+    if (text !== "") write(stream, text, nowNs);
+    else if (nowNs - stream.wroteNs >= HEARTBEAT_NS) {
+      // An id without data moves the client's Last-Event-ID on, so that it stays within what is
+      // kept although nothing of its account happens.
+      write(stream, `:\nid: ${epoch}-${stream.next - 1}\n\n`, nowNs);
+    }
+  }
+
+  function cut(stream: Open): void {
+    release(stream);
+    stream.wire.cut();
+  }
+
+  /** The change behind the one with that id. */
+  function resumeAt(lastEventId: string): number {
+    if (lastEventId === "") return changes.next;
+    const [, of, number] = EVENT_ID.exec(lastEventId) ?? [];
+    // Of another process, or no id of ours: all that is kept may have been missed.
+    return of === epoch ? Number(number) + 1 : 0;
+  }
+
+  return {
+    counters,
+    open({ account, states, lastEventId }, wire, begin) {
+      const full = places.take(account);
+      if (full !== null) {
+        counters.refused += 1;
+        return full;
+      }
+      const nowNs = clock.nowNs();
+      const stream: Open = {
+        account,
+        limits: { states, stepsMax: RECEIPT_STREAM_STEPS_A_ROUND },
+        wire,
+        next: resumeAt(lastEventId),
+        stalledNs: 0,
+        wroteNs: nowNs,
+        checkedNs: nowNs,
+      };
+      streams.add(stream);
+      counters.open = streams.size;
+      counters.opened += 1;
+      timer ??= clock.every(ROUND_MS, round);
+      begin();
+      write(stream, `retry: ${RETRY_MS}\n\n${gapOf(stream)}`, nowNs);
+      return {
+        drained() {
+          stream.stalledNs = 0;
+        },
+        left: () => void release(stream),
+      };
+    },
+    drain() {
+      for (const stream of streams) {
+        if (stream.stalledNs === 0) write(stream, eventsOf(stream) + DRAINING, clock.nowNs());
+        release(stream);
+        stream.wire.end();
+      }
+    },
+  };
+}
+
+/** Between two rounds of writing. */
+const ROUND_MS = 20;
+/** The HTTP library closes a connection that is idle for 10 s, and so do many proxies after 30. */
+const HEARTBEAT_NS = 5_000 * NS_PER_MS;
+const CHECK_NS = 5_000 * NS_PER_MS;
+/** When a client shall come back after its stream ended. */
+const RETRY_MS = 1_000;
+const EVENT_ID = /^([0-9a-z]{1,12})-(\d{1,15})$/;
+const GAP = JSON.stringify({
+  sentence: "changes may have been missed that are no longer kept; /api/v1/transactions lists all",
+});
+const DRAINING = ": this edge is draining, come back to reach another one\n\n";

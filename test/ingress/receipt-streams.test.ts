@@ -1,0 +1,216 @@
+import { describe, expect, it } from "vitest";
+import {
+  RECEIPT_STREAM_CHARS_A_ROUND,
+  RECEIPT_STREAM_STALL_MS_MAX,
+  RECEIPT_STREAMS_MAX,
+  RECEIPT_STREAMS_PER_ACCOUNT_MAX,
+} from "../../src/core/limits.ts";
+import { createStreams, type StreamRequest } from "../../src/ingress/receipt-streams.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+/** A log of changes of which a test says what they are, and a client to each stream. */
+function setup() {
+  const clock = createFakeClock();
+  const log: { readonly account: string; readonly state: string }[] = [];
+  const changes = {
+    first: 1,
+    get next() {
+      return log.length + 1;
+    },
+  };
+  const streams = createStreams({
+    clock,
+    receipts: {
+      changes,
+      readChanges(account, from, { states }, take) {
+        for (let number = from; number < changes.next; number += 1) {
+          const change = log[number - 1];
+          if (change?.account !== account) continue;
+          if (states !== null && !states.some((state) => state === change.state)) continue;
+          if (!take(number, { state: change.state })) return number + 1;
+        }
+        return changes.next;
+      },
+    },
+  });
+  const add = (state: string, account = "acme"): void => void log.push({ account, state });
+  const open = (request: Partial<StreamRequest> = {}) => {
+    const client = { text: "", takesIn: true, isEnded: false, isCut: false, hasKey: true };
+    const stream = streams.open(
+      { account: "acme", states: null, lastEventId: "", ...request },
+      {
+        write(text) {
+          client.text += text;
+          return client.takesIn;
+        },
+        end() {
+          client.isEnded = true;
+        },
+        cut() {
+          client.isCut = true;
+        },
+        mayGoOn: () => client.hasKey,
+      },
+      () => {},
+    );
+    /** The states told since the last look. */
+    const told = (): string[] => {
+      const states = [...client.text.matchAll(/"state":"(\w+)"/g)].map(([, state = ""]) => state);
+      client.text = "";
+      return states;
+    };
+    const lastId = (): string => [...client.text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? "";
+    return { client, stream, told, lastId };
+  };
+  return { clock, changes, streams, add, open };
+}
+
+/** The stream of an `open` that was let in. */
+function letIn<T>(stream: T | "account" | "all"): T {
+  if (stream === "account" || stream === "all") throw new Error(`not opened: ${String(stream)}`);
+  return stream;
+}
+
+describe("a stream", () => {
+  it("begins with when to come back, and tells what changes from then on", () => {
+    const { clock, streams, add, open } = setup();
+    add("accepted");
+    const { client, told } = open();
+    expect(client.text).toBe("retry: 1000\n\n");
+    add("sent");
+    add("sent", "other");
+    clock.advance(20);
+    expect(client.text).toMatch(/^id: \w+-2\nevent: receipt\ndata: \{"state":"sent"\}\n\n$/m);
+    expect(told()).toEqual(["sent"]);
+    add("landed");
+    clock.advance(20);
+    expect(told()).toEqual(["landed"]);
+    expect(streams.counters).toMatchObject({ open: 1, opened: 1, events: 2, gaps: 0 });
+  });
+
+  it("tells only the states that were asked for", () => {
+    const { clock, add, open } = setup();
+    const { told } = open({ states: ["landed", "expired"] });
+    for (const state of ["accepted", "sent", "landed"]) add(state);
+    clock.advance(20);
+    expect(told()).toEqual(["landed"]);
+  });
+
+  it("goes on behind the event that the client saw last", () => {
+    const { clock, streams, add, open } = setup();
+    const first = open();
+    for (const state of ["accepted", "sent"]) add(state);
+    clock.advance(20);
+    const lastEventId = first.lastId();
+    letIn(first.stream).left();
+    for (const state of ["acknowledged", "landed"]) add(state);
+    const second = open({ lastEventId });
+    clock.advance(20);
+    expect(second.told()).toEqual(["acknowledged", "landed"]);
+    expect(streams.counters.gaps).toBe(0);
+  });
+
+  it("says when changes may have been missed, and goes on with what is kept", () => {
+    const { clock, changes, streams, add, open } = setup();
+    for (const state of ["accepted", "sent", "landed"]) add(state);
+    changes.first = 3;
+    for (const lastEventId of ["another-1", "no id of ours", "1"]) {
+      const { client, told } = open({ lastEventId });
+      expect(client.text).toContain("event: gap\ndata: {");
+      clock.advance(20);
+      expect(told()).toEqual(["landed"]);
+    }
+    expect(streams.counters.gaps).toBe(3);
+  });
+
+  it("is kept alive by comments that move the last id on", () => {
+    const { clock, add, open } = setup();
+    const { client, told, lastId } = open();
+    add("sent", "other");
+    clock.advance(4_900);
+    expect(client.text).toBe("retry: 1000\n\n");
+    clock.advance(200);
+    expect(lastId()).toMatch(/-1$/);
+    expect(client.text).toContain(":\n");
+    told();
+    clock.advance(60_000);
+    expect(client.text.match(/^:$/gm)?.length).toBeGreaterThanOrEqual(11);
+  });
+
+  it("writes a bounded piece at a time", () => {
+    const { clock, add, open } = setup();
+    const { client } = open();
+    for (let n = 0; n < 10_000; n += 1) add("acknowledged");
+    let largest = 0;
+    for (let rounds = 0; rounds < 20; rounds += 1) {
+      const before = client.text.length;
+      clock.advance(20);
+      largest = Math.max(largest, client.text.length - before);
+    }
+    expect(largest).toBeLessThan(RECEIPT_STREAM_CHARS_A_ROUND + 200);
+    expect(client.text.match(/^event: receipt$/gm)).toHaveLength(10_000);
+  });
+});
+
+describe("a client that takes in too slowly", () => {
+  it("is given no more until it has caught up, and misses nothing that is kept", () => {
+    const { clock, add, open } = setup();
+    const { client, stream, told } = open();
+    client.takesIn = false;
+    add("accepted");
+    clock.advance(20);
+    expect(told()).toEqual(["accepted"]);
+    add("sent");
+    clock.advance(1_000);
+    expect(client.text).toBe("");
+    client.takesIn = true;
+    letIn(stream).drained();
+    clock.advance(20);
+    expect(told()).toEqual(["sent"]);
+  });
+
+  it("is cut when that lasts", () => {
+    const { clock, streams, add, open } = setup();
+    const { client } = open();
+    client.takesIn = false;
+    add("accepted");
+    clock.advance(RECEIPT_STREAM_STALL_MS_MAX - 100);
+    expect(client.isCut).toBe(false);
+    clock.advance(200);
+    expect(client.isCut).toBe(true);
+    expect(streams.counters).toMatchObject({ open: 0, cutSlow: 1 });
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("streams", () => {
+  it("are cut once their key is no longer good", () => {
+    const { clock, streams, open } = setup();
+    const [first, second] = [open(), open()];
+    first.client.hasKey = false;
+    clock.advance(5_100);
+    expect([first.client.isCut, second.client.isCut]).toEqual([true, false]);
+    expect(streams.counters).toMatchObject({ open: 1, cutKey: 1 });
+  });
+
+  it("are bounded for an account and in all, and give their place back", () => {
+    const { streams, open } = setup();
+    const own = Array.from({ length: RECEIPT_STREAMS_PER_ACCOUNT_MAX }, () => open());
+    expect(open().stream).toBe("account");
+    for (let n = own.length; n < RECEIPT_STREAMS_MAX; n += 1) open({ account: `account ${n}` });
+    expect(open({ account: "another" }).stream).toBe("all");
+    letIn(own[0]?.stream ?? "all").left();
+    letIn(open().stream);
+    expect(streams.counters).toMatchObject({ open: RECEIPT_STREAMS_MAX, refused: 2 });
+  });
+
+  it("end when draining, after what there is to tell", () => {
+    const { clock, streams, add, open } = setup();
+    const { client, told } = open();
+    add("landed");
+    streams.drain();
+    expect(client.text).toMatch(/: this edge is draining/);
+    expect([told(), client.isEnded, streams.counters.open]).toEqual([["landed"], true, 0]);
+    expect(clock.pending).toBe(0);
+  });
+});

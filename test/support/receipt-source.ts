@@ -1,0 +1,16 @@
+/** Receipts as ingress sees them, for tests that say what each question is answered with. */
+
+import type { ReceiptSource } from "../../src/ingress/receipt-source.ts";
+
+/** A source without receipts, but for what a test gives it. */
+export function receiptSource(parts: Partial<ReceiptSource> = {}): ReceiptSource {
+  return {
+    find: () => null,
+    ticket: () => null,
+    reached: () => false,
+    list: () => ({ transactions: [], next: null }),
+    changes: { first: 1, next: 1 },
+    readChanges: () => 1,
+    ...parts,
+  };
+}
