@@ -252,7 +252,7 @@ describe("a stream", () => {
     expect(server.counters.requestsOpen).toBe(0);
   });
 
-  it("stalls while the client takes nothing in, then goes on, and is cut when that lasts", async () => {
+  it("stalls while the client takes nothing in, then goes on, and is cut at last", async () => {
     const { clock, receipts, server, port, submit, land } = await setup();
     const socket = connect(port, "127.0.0.1");
     let size = 0;
