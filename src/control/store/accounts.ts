@@ -1,0 +1,295 @@
+/**
+ * Accounts and the logins they belong to. An identity is an issuer and a subject; the e-mail that
+ * comes with it is shown and proves nothing. The first login makes an account on plan Beta with a
+ * key, all of it or nothing; any number of first logins at once make one account.
+ */
+
+import type { Querier } from "../../accounts/database.ts";
+import { note } from "./audit.ts";
+import type {
+  Account,
+  AccountSummary,
+  Accounts,
+  Actor,
+  AuditAction,
+  Identity,
+  IdentityRecord,
+  Registration,
+  Result,
+} from "./contract.ts";
+import { createKey, type KeyStoreOptions } from "./keys.ts";
+import {
+  ACCOUNT_COLUMNS,
+  ACCOUNTS_WITH_PLAN,
+  type AccountRow,
+  accountOf,
+  checkText,
+  cutText,
+  findAccount,
+  instant,
+  isUuid,
+  ok,
+  pageOf,
+  readCursor,
+  refused,
+  type StoreDeps,
+  writeCursor,
+} from "./records.ts";
+
+export function createAccounts(deps: StoreDeps, options: KeyStoreOptions): Accounts {
+  const { database, clock } = deps;
+
+  return {
+    register: (identity, actor) =>
+      database.transaction((tx) => register(tx, deps, options, identity, actor)),
+    byId: (id) => findAccount(database, id, { lock: false }),
+    async identities(id) {
+      if (!isUuid(id)) return [];
+      const rows = await database.query<IdentityRow>(
+        "select * from touchdown.identities where account_id = $1 order by created_at",
+        [id],
+      );
+      return rows.map(identityOf);
+    },
+    async rename(id, name, actor) {
+      const checked = checkText("the name", name, 1);
+      if (checked.kind === "refused") return checked;
+      return await changeAccount(deps, id, "account.rename", { name: checked.value }, actor, (tx) =>
+        tx.query("update touchdown.accounts set name = $2 where id = $1", [id, checked.value]),
+      );
+    },
+    create: (name, plan, actor) =>
+      database.transaction(async (tx) => {
+        const checked = checkText("the name", name, 1);
+        if (checked.kind === "refused") return checked;
+        if (!(await planExists(tx, plan))) return noPlan(plan);
+        const account = await insertAccount(tx, deps, checked.value, plan);
+        await note(tx, clock, account.id, "account.create", { name: checked.value, plan }, actor);
+        return ok(account);
+      }),
+    async byName(name) {
+      const rows = await database.query<AccountRow>(
+        `select ${ACCOUNT_COLUMNS} from ${ACCOUNTS_WITH_PLAN} where a.name = $1
+         order by a.created_at limit ${SAME_NAME_MAX}`,
+        [name],
+      );
+      return rows.map(accountOf);
+    },
+    list: (filter) => listAccounts(deps, filter),
+    setPlan: (id, plan, actor) =>
+      changeAccount(deps, id, "account.plan", { plan }, actor, async (tx) => {
+        if (!(await planExists(tx, plan))) return noPlan(plan);
+        return await tx.query("update touchdown.accounts set plan = $2 where id = $1", [id, plan]);
+      }),
+    setDisabled: (id, disabled, actor) =>
+      changeAccount(
+        deps,
+        id,
+        disabled ? "account.disable" : "account.enable",
+        {},
+        actor,
+        (tx, account) => setDisabled(tx, account, disabled, clock.unixMs()),
+      ),
+    setAdmin: (id, admin, actor) =>
+      changeAccount(deps, id, "account.admin", { admin }, actor, (tx, account) =>
+        setAdmin(tx, account, admin),
+      ),
+  };
+}
+
+async function register(
+  tx: Querier,
+  deps: StoreDeps,
+  options: KeyStoreOptions,
+  identity: Identity,
+  actor: Actor,
+): Promise<Result<Registration>> {
+  const { issuer, subject } = identity;
+  if (issuer === "" || subject === "" || issuer.length > 512 || subject.length > 512) {
+    return refused("invalid", "an identity needs an issuer and a subject of up to 512 characters");
+  }
+  // Two first logins of one identity wait for each other here, before there is a row to lock.
+  await tx.query("select pg_advisory_xact_lock(hashtextextended($1, $2))", [
+    JSON.stringify([issuer, subject]),
+    LOCK_SPACE,
+  ]);
+  const email = cutText(identity.email, EMAIL_CHARS_MAX);
+  const name = cutText(identity.name, NAME_CHARS_MAX);
+  const now = instant(deps.clock.unixMs());
+  const [known] = await tx.query<{ readonly account_id: string }>(
+    `update touchdown.identities set last_login_at = $3, email = $4, name = $5
+     where issuer = $1 and subject = $2 returning account_id`,
+    [issuer, subject, now, email, name],
+  );
+  if (known !== undefined) {
+    const account = await findAccount(tx, known.account_id, { lock: false });
+    if (account === null) throw new Error("an identity without an account");
+    return account.disabledAtMs === null
+      ? ok({ account, key: null })
+      : refused("disabled", "the account is disabled");
+  }
+  const shown = cutText(identity.name ?? identity.email, ACCOUNT_CHARS_MAX) ?? "Account";
+  const account = await insertAccount(tx, deps, shown, FIRST_PLAN);
+  await tx.query(
+    `insert into touchdown.identities
+       (issuer, subject, account_id, email, name, created_at, last_login_at)
+     values ($1, $2, $3, $4, $5, $6, $6)`,
+    [issuer, subject, account.id, email, name, now],
+  );
+  await note(tx, deps.clock, account.id, "account.register", { issuer }, actor);
+  const key = await createKey(tx, deps, options, account, FIRST_KEY, actor);
+  if (key.kind === "refused") throw new Error(`a new account gets no key: ${key.detail}`);
+  return ok({ account, key: key.value.key });
+}
+
+async function insertAccount(
+  tx: Querier,
+  { clock }: StoreDeps,
+  name: string,
+  plan: string,
+): Promise<Account> {
+  const [row] = await tx.query<{ readonly id: string }>(
+    "insert into touchdown.accounts (name, plan, created_at) values ($1, $2, $3) returning id",
+    [name, plan, instant(clock.unixMs())],
+  );
+  const account = row === undefined ? null : await findAccount(tx, row.id, { lock: false });
+  if (account === null) throw new Error("an account that was just made is not there");
+  return account;
+}
+
+/** Changes an account under its lock and notes it; `act` may refuse instead. */
+function changeAccount(
+  { database, clock }: StoreDeps,
+  id: string,
+  action: AuditAction,
+  detail: Readonly<Record<string, unknown>>,
+  actor: Actor,
+  act: (tx: Querier, account: Account) => Promise<unknown>,
+): Promise<Result<Account>> {
+  return database.transaction(async (tx) => {
+    const before = await findAccount(tx, id, { lock: true });
+    if (before === null) return refused("not_found", "there is no such account");
+    const done = await act(tx, before);
+    if (isRefusal(done)) return done;
+    const was = { name: before.name, plan: before.plan.name };
+    await note(tx, clock, id, action, { ...detail, was }, actor);
+    const after = await findAccount(tx, id, { lock: false });
+    return after === null ? refused("not_found", "there is no such account") : ok(after);
+  });
+}
+
+async function setDisabled(
+  tx: Querier,
+  { id, disabledAtMs }: Account,
+  disabled: boolean,
+  nowMs: number,
+): Promise<void> {
+  if (disabled === (disabledAtMs !== null)) return;
+  const at = disabled ? instant(nowMs) : null;
+  await tx.query("update touchdown.accounts set disabled_at = $2 where id = $1", [id, at]);
+  if (!disabled) return;
+  await tx.query("delete from touchdown.sessions where account_id = $1", [id]);
+  await tx.query(
+    "update touchdown.api_tokens set revoked_at = $2 where account_id = $1 and revoked_at is null",
+    [id, at],
+  );
+}
+
+/** Two who take each other's right away at once wait on the lock, and one of them is refused. */
+async function setAdmin(tx: Querier, account: Account, admin: boolean): Promise<unknown> {
+  if (!admin && account.admin) {
+    await tx.query("select pg_advisory_xact_lock($1)", [ADMIN_LOCK]);
+    const [other] = await tx.query(
+      `select from touchdown.accounts where admin and disabled_at is null and id <> $1 limit 1`,
+      [account.id],
+    );
+    if (other === undefined) return refused("last_admin", "there would be no admin left");
+  }
+  return await tx.query("update touchdown.accounts set admin = $2 where id = $1", [
+    account.id,
+    admin,
+  ]);
+}
+
+async function listAccounts(
+  { database }: StoreDeps,
+  filter: Parameters<Accounts["list"]>[0],
+): ReturnType<Accounts["list"]> {
+  const after = readCursor(filter.after);
+  const search = filter.search.trim();
+  const pattern = search === "" ? null : `%${search.replace(/[\\%_]/g, "\\$&")}%`;
+  const rows = await database.query<SummaryRow>(
+    `select ${ACCOUNT_COLUMNS},
+       (select count(*) from touchdown.keys k where k.account_id = a.id
+          and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())) as key_count,
+       (select max(u.used_at) from touchdown.keys k join touchdown.key_uses u on u.key_id = k.id
+          where k.account_id = a.id) as used_at,
+       (select coalesce(i.email, i.name) from touchdown.identities i where i.account_id = a.id
+          order by i.created_at limit 1) as contact
+     from ${ACCOUNTS_WITH_PLAN}
+     where ($1::timestamptz is null or (a.created_at, a.id) < ($1, $2::uuid))
+       and ($3::text is null or a.name ilike $3 or a.plan ilike $3 or a.id::text ilike $3
+         or exists (select from touchdown.identities i where i.account_id = a.id
+           and (i.email ilike $3 or i.name ilike $3)))
+     order by a.created_at desc, a.id desc limit $4`,
+    [after?.at ?? null, after?.id ?? null, pattern, filter.limit + 1],
+  );
+  return pageOf(rows, filter.limit, summaryOf, (row) => writeCursor(row.created_at, row.id));
+}
+
+async function planExists(tx: Querier, name: string): Promise<boolean> {
+  return (await tx.query("select from touchdown.plans where name = $1", [name])).length === 1;
+}
+
+function noPlan(name: string) {
+  return refused("plan_unknown", `there is no plan ${JSON.stringify(name.slice(0, 64))}`);
+}
+
+function isRefusal(value: unknown): value is ReturnType<typeof refused> {
+  return typeof value === "object" && value !== null && "kind" in value && value.kind === "refused";
+}
+
+interface SummaryRow extends AccountRow {
+  readonly key_count: number;
+  readonly used_at: number | null;
+  readonly contact: string | null;
+}
+
+function summaryOf(row: SummaryRow): AccountSummary {
+  const { key_count: keyCount, used_at: lastUsedAtMs, contact } = row;
+  return { ...accountOf(row), keyCount, lastUsedAtMs, contact };
+}
+
+interface IdentityRow extends Identity {
+  readonly created_at: number;
+  readonly last_login_at: number;
+}
+
+function identityOf(row: IdentityRow): IdentityRecord {
+  const { issuer, subject, email, name } = row;
+  return {
+    issuer,
+    subject,
+    email,
+    name,
+    createdAtMs: row.created_at,
+    lastLoginAtMs: row.last_login_at,
+  };
+}
+
+const FIRST_PLAN = "Beta";
+const FIRST_KEY = {
+  label: "First key",
+  expiresAtMs: null,
+  cidrs: [],
+  ratePerSecond: null,
+  burst: null,
+} as const;
+/** Seeds of locks; any numbers, but different ones. */
+const LOCK_SPACE = 0x74_64_69_64;
+const ADMIN_LOCK = 0x74_64_61_64;
+const SAME_NAME_MAX = 16;
+/** As the schema has them. */
+const ACCOUNT_CHARS_MAX = 64;
+const EMAIL_CHARS_MAX = 320;
+const NAME_CHARS_MAX = 256;

@@ -1,0 +1,169 @@
+/**
+ * Management tokens: what a program shows to do what its owner may do on the dashboard. Shown once,
+ * kept as a SHA-256. Ended ones stay for the record until their time is up.
+ */
+
+import { randomBytes, randomUUID } from "node:crypto";
+import {
+  API_TOKEN_TOUCH_MS,
+  API_TOKENS_PER_ACCOUNT_MAX,
+  KEY_LIFE_MS_MAX,
+} from "../../core/limits.ts";
+import { note } from "./audit.ts";
+import type { ApiToken, ApiTokens, TokenScope } from "./contract.ts";
+import {
+  ACCOUNT_COLUMNS,
+  ACCOUNTS_WITH_PLAN,
+  type AccountRow,
+  accountOf,
+  checkText,
+  instant,
+  isUuid,
+  lockAccount,
+  ok,
+  refused,
+  type StoreDeps,
+  sha256,
+} from "./records.ts";
+
+export function createApiTokens(deps: StoreDeps): ApiTokens {
+  const { database, clock } = deps;
+  return {
+    create: (accountId, { label, scope, expiresAtMs }, actor) =>
+      database.transaction(async (tx) => {
+        const checked = checkText("the label", label, 0);
+        if (checked.kind === "refused") return checked;
+        const nowMs = clock.unixMs();
+        const tooLate = expiresAtMs !== null && !(expiresAtMs <= nowMs + KEY_LIFE_MS_MAX);
+        if (tooLate || (expiresAtMs !== null && expiresAtMs <= nowMs)) {
+          return refused("invalid", "the end of a token must be to come, within 10 years");
+        }
+        const locked = await lockAccount(tx, accountId);
+        if (locked.kind === "refused") return locked;
+        const there = await tx.query(`${SELECT_LIVE} and t.account_id = $2`, [
+          instant(nowMs),
+          accountId,
+        ]);
+        if (there.length >= API_TOKENS_PER_ACCOUNT_MAX) {
+          const most = `an account may have ${API_TOKENS_PER_ACCOUNT_MAX} tokens`;
+          return refused("too_many", `${most} at a time, revoke one first`);
+        }
+        const token = `tdm_${randomBytes(TOKEN_BYTES).toString("base64url")}`;
+        const row: TokenRow = {
+          id: randomUUID(),
+          account_id: accountId,
+          hint: `tdm_…${token.slice(-4)}`,
+          label: checked.value,
+          scope,
+          created_at: nowMs,
+          expires_at: expiresAtMs,
+          last_used_at: null,
+        };
+        await tx.query(
+          `insert into touchdown.api_tokens
+             (id, account_id, sha256, hint, label, scope, created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+          [
+            row.id,
+            accountId,
+            sha256(token),
+            row.hint,
+            row.label,
+            scope,
+            instant(nowMs),
+            instant(expiresAtMs),
+          ],
+        );
+        const detail = { tokenId: row.id, hint: row.hint, label: row.label, scope };
+        await note(tx, clock, accountId, "token.create", detail, actor);
+        return ok({ apiToken: tokenOf(row), token });
+      }),
+    async authenticate(token) {
+      const nowMs = clock.unixMs();
+      const [row] = await database.query<AccountRow & TokenColumns>(
+        `select ${ACCOUNT_COLUMNS}, ${TOKEN_COLUMNS}
+         from ${ACCOUNTS_WITH_PLAN} join touchdown.api_tokens t on t.account_id = a.id
+         where t.sha256 = $1 and a.disabled_at is null and ${LIVE.replace("$1", "$2")}`,
+        [sha256(token), instant(nowMs)],
+      );
+      if (row === undefined) return null;
+      if (row.last_used_at === null || nowMs - row.last_used_at >= API_TOKEN_TOUCH_MS) {
+        await database.query("update touchdown.api_tokens set last_used_at = $2 where id = $1", [
+          row.token_id,
+          instant(nowMs),
+        ]);
+      }
+      const apiToken = tokenOf({
+        ...row,
+        id: row.token_id,
+        account_id: row.id,
+        created_at: row.made_at,
+      });
+      return { apiToken, account: accountOf(row) };
+    },
+    async list(accountId) {
+      if (!isUuid(accountId)) return [];
+      const rows = await database.query<TokenRow>(
+        `${SELECT_LIVE} and t.account_id = $2 order by t.created_at desc`,
+        [instant(clock.unixMs()), accountId],
+      );
+      return rows.map(tokenOf);
+    },
+    revoke: (accountId, tokenId, actor) =>
+      database.transaction(async (tx) => {
+        if (!isUuid(accountId) || !isUuid(tokenId)) {
+          return refused("not_found", "there is no such token");
+        }
+        const [row] = await tx.query<TokenRow>(
+          `update touchdown.api_tokens set revoked_at = $3
+           where account_id = $1 and id = $2 and revoked_at is null returning *`,
+          [accountId, tokenId, instant(clock.unixMs())],
+        );
+        if (row === undefined) return refused("not_found", "there is no such token");
+        const detail = { tokenId, hint: row.hint, label: row.label };
+        await note(tx, clock, accountId, "token.revoke", detail, actor);
+        return ok(tokenOf(row));
+      }),
+  };
+}
+
+interface TokenRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly hint: string;
+  readonly label: string;
+  readonly scope: TokenScope;
+  readonly created_at: number;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+}
+
+/** Beside an account's columns, which have names of their own. */
+interface TokenColumns {
+  readonly token_id: string;
+  readonly hint: string;
+  readonly label: string;
+  readonly scope: TokenScope;
+  readonly made_at: number;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+}
+
+function tokenOf(row: TokenRow): ApiToken {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    hint: row.hint,
+    label: row.label,
+    scope: row.scope,
+    createdAtMs: row.created_at,
+    expiresAtMs: row.expires_at,
+    lastUsedAtMs: row.last_used_at,
+  };
+}
+
+const TOKEN_BYTES = 32;
+const TOKEN_COLUMNS = `t.id as token_id, t.hint, t.label, t.scope, t.created_at as made_at,
+  t.expires_at, t.last_used_at`;
+const LIVE = "(t.revoked_at is null and (t.expires_at is null or t.expires_at > $1))";
+const SELECT_LIVE = `select t.* from touchdown.api_tokens t where ${LIVE}`;

@@ -1,0 +1,85 @@
+/**
+ * What was done to an account, when and from where. Entries are written in the transaction of what
+ * they tell of, so neither is there without the other, and the database lets none be changed.
+ */
+
+import type { Querier } from "../../accounts/database.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Actor, Audit, AuditAction, AuditEntry } from "./contract.ts";
+import { cutText, instant, isUuid, pageOf, type StoreDeps } from "./records.ts";
+
+/** Writes one entry within a transaction. */
+export async function note(
+  tx: Querier,
+  clock: Clock,
+  accountId: string | null,
+  action: AuditAction,
+  detail: Readonly<Record<string, unknown>>,
+  actor: Actor,
+): Promise<void> {
+  await tx.query(
+    `insert into touchdown.audit
+       (at, account_id, actor_kind, actor_id, address, user_agent, action, detail)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      instant(clock.unixMs()),
+      accountId,
+      actor.kind,
+      actor.accountId,
+      cutText(actor.address, ADDRESS_CHARS_MAX),
+      cutText(actor.userAgent, USER_AGENT_CHARS_MAX),
+      action,
+      JSON.stringify(detail),
+    ],
+  );
+}
+
+export function createAudit({ database, clock }: StoreDeps): Audit {
+  return {
+    append: (accountId, action, detail, actor) =>
+      note(database, clock, accountId, action, detail, actor),
+    async list(accountId, { limit, after }) {
+      if (!isUuid(accountId)) return { items: [], next: null };
+      const before = after !== null && /^\d{1,15}$/.test(after) ? Number(after) : null;
+      const rows = await database.query<AuditRow>(
+        `select * from touchdown.audit
+         where account_id = $1 and ($2::bigint is null or id < $2)
+         order by id desc limit $3`,
+        [accountId, before, limit + 1],
+      );
+      return pageOf(rows, limit, entryOf, ({ id }) => String(id));
+    },
+  };
+}
+
+interface AuditRow {
+  readonly id: number;
+  readonly at: number;
+  readonly account_id: string | null;
+  readonly actor_kind: Actor["kind"];
+  readonly actor_id: string | null;
+  readonly address: string | null;
+  readonly user_agent: string | null;
+  readonly action: AuditAction;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+function entryOf(row: AuditRow): AuditEntry {
+  return {
+    id: String(row.id),
+    atMs: row.at,
+    accountId: row.account_id,
+    actor: {
+      kind: row.actor_kind,
+      accountId: row.actor_id,
+      address: row.address,
+      userAgent: row.user_agent,
+    },
+    action: row.action,
+    detail: row.detail,
+  };
+}
+
+/** As the schema has it. */
+export const ADDRESS_CHARS_MAX = 64;
+export const USER_AGENT_CHARS_MAX = 256;

@@ -1,0 +1,329 @@
+/**
+ * An account's keys, from their making to their end.
+ *
+ * The text of a key stands in the answer that makes or reveals it, and sealed in the database; all
+ * else goes by its SHA-256. Changes of one account's keys wait for each other on the account's row,
+ * so that bounds hold whoever asks at the same time. Edges are told by the database itself.
+ */
+
+import { randomUUID, timingSafeEqual } from "node:crypto";
+import type { Querier } from "../../accounts/database.ts";
+import { generateToken } from "../../accounts/key-format.ts";
+import {
+  KEY_OVERLAP_MS_MAX,
+  KEY_RECORDS_SHOWN_MAX,
+  KEYS_PER_ACCOUNT_MAX,
+} from "../../core/limits.ts";
+import { note } from "./audit.ts";
+import type {
+  Account,
+  Actor,
+  FreshKey,
+  KeyOptions,
+  KeyRecord,
+  Keys,
+  PlanRecord,
+  Result,
+} from "./contract.ts";
+import { checkOptions } from "./key-options.ts";
+import {
+  findAccount,
+  instant,
+  isLive,
+  isUuid,
+  KEY_COLUMNS,
+  type KeyRecordRow,
+  keyOf,
+  lockAccount,
+  ok,
+  refused,
+  type StoreDeps,
+  sha256,
+} from "./records.ts";
+
+type OwnKeys = Pick<Keys, "list" | "byId" | "create" | "change" | "rotate" | "revoke" | "reveal">;
+
+export interface KeyStoreOptions {
+  /** The word behind `td_`. */
+  readonly environment: string;
+}
+
+export function createOwnKeys(deps: StoreDeps, options: KeyStoreOptions): OwnKeys {
+  const { database, clock } = deps;
+
+  /** Runs a change of one key under the lock of its account. */
+  function change<T>(
+    accountId: string,
+    keyId: string,
+    act: (tx: Querier, account: Account, key: KeyRecord) => Promise<Result<T>>,
+  ): Promise<Result<T>> {
+    return database.transaction(async (tx) => {
+      const locked = await lockAccount(tx, accountId);
+      if (locked.kind === "refused") return locked;
+      const key = await findKey(tx, accountId, keyId, clock.unixMs());
+      if (key === null) return refused("not_found", "there is no such key");
+      return await act(tx, locked.value, key);
+    });
+  }
+
+  return {
+    async list(accountId) {
+      if (!isUuid(accountId)) return [];
+      const nowMs = clock.unixMs();
+      const rows = await database.query<KeyRecordRow>(
+        `select ${KEY_COLUMNS} from touchdown.keys k where k.account_id = $1
+         order by ${isLive(2)} desc, k.created_at desc, k.id limit $3`,
+        [accountId, instant(nowMs), KEY_RECORDS_SHOWN_MAX],
+      );
+      return rows.map((row) => keyOf(row, nowMs));
+    },
+    byId: (accountId, keyId) => findKey(database, accountId, keyId, clock.unixMs()),
+    create: (accountId, wanted, actor) =>
+      database.transaction(async (tx) => {
+        const locked = await lockAccount(tx, accountId);
+        if (locked.kind === "refused") return locked;
+        return await createKey(tx, deps, options, locked.value, wanted, actor);
+      }),
+    change: (accountId, keyId, wanted, actor) =>
+      change(accountId, keyId, (tx, account, key) =>
+        changeKey(tx, deps, account, key, wanted, actor),
+      ),
+    rotate: (accountId, keyId, overlapMs, actor) =>
+      change(accountId, keyId, (tx, account, key) =>
+        rotateKey(tx, deps, options, account, key, overlapMs, actor),
+      ),
+    revoke: (accountId, keyId, actor) => revokeKey(deps, accountId, keyId, actor),
+    reveal: (accountId, keyId, actor) =>
+      change(accountId, keyId, (tx, _, key) => revealKey(tx, deps, key, actor)),
+  };
+}
+
+/** Makes a key for an account whose row is locked. */
+export async function createKey(
+  tx: Querier,
+  deps: StoreDeps,
+  options: KeyStoreOptions,
+  account: Account,
+  wanted: KeyOptions,
+  actor: Actor,
+): Promise<Result<FreshKey>> {
+  const checked = checkOptions(wanted, account.plan, deps.clock.unixMs());
+  if (checked.kind === "refused") return checked;
+  const countMax = keysMax(account.plan);
+  if ((await liveCount(tx, deps, account.id)) >= countMax) {
+    return refused("too_many", `an account may have ${countMax} keys at a time, revoke one first`);
+  }
+  const fresh = await insertKey(tx, deps, options, account.id, checked.value, null);
+  await note(tx, deps.clock, account.id, "key.create", told(fresh.key), actor);
+  return ok(fresh);
+}
+
+async function changeKey(
+  tx: Querier,
+  { clock }: StoreDeps,
+  account: Account,
+  key: KeyRecord,
+  wanted: Partial<KeyOptions>,
+  actor: Actor,
+): Promise<Result<KeyRecord>> {
+  if (key.state !== "live") return refused("key_ended", `the key is ${key.state}`);
+  const nowMs = clock.unixMs();
+  const { ratePerSecond, burst } = { ...key, ...wanted };
+  // A limit from before the plan was lowered is no reason to refuse another label.
+  const sameLimit = ratePerSecond === key.ratePerSecond && burst === key.burst;
+  const limit = sameLimit ? { ratePerSecond: null, burst: null } : { ratePerSecond, burst };
+  const checked = checkOptions({ ...optionsOf(key), ...wanted, ...limit }, account.plan, nowMs);
+  if (checked.kind === "refused") return checked;
+  const { label, expiresAtMs, cidrs } = checked.value;
+  await tx.query(
+    `update touchdown.keys set label = $2, expires_at = $3, ${CIDRS} = ${networks(4)},
+       rate_per_second = $5, burst = $6 where id = $1`,
+    [key.id, label, instant(expiresAtMs), cidrs, ratePerSecond, burst],
+  );
+  await note(tx, clock, account.id, "key.change", { ...told(key), ...wanted }, actor);
+  const changed = await findKey(tx, account.id, key.id, nowMs);
+  return changed === null ? refused("not_found", "there is no such key") : ok(changed);
+}
+
+async function rotateKey(
+  tx: Querier,
+  deps: StoreDeps,
+  options: KeyStoreOptions,
+  account: Account,
+  key: KeyRecord,
+  overlapMs: number,
+  actor: Actor,
+): Promise<Result<FreshKey>> {
+  if (key.state !== "live") return refused("key_ended", `the key is ${key.state}`);
+  if (!(overlapMs >= 0 && overlapMs <= KEY_OVERLAP_MS_MAX)) {
+    return refused("invalid", "the overlap must be from 0 to 30 days");
+  }
+  // Old keys that still overlap do not stand in the way, unless there are very many.
+  if ((await liveCount(tx, deps, account.id)) >= 2 * keysMax(account.plan)) {
+    return refused("too_many", "too many keys overlap, revoke one first");
+  }
+  const nowMs = deps.clock.unixMs();
+  const lifeMs = key.expiresAtMs === null ? null : key.expiresAtMs - key.createdAtMs;
+  const wanted = { ...optionsOf(key), expiresAtMs: lifeMs === null ? null : nowMs + lifeMs };
+  const fresh = await insertKey(tx, deps, options, account.id, wanted, key.id);
+  const endMs = Math.min(nowMs + overlapMs, key.expiresAtMs ?? Number.POSITIVE_INFINITY);
+  await tx.query(
+    overlapMs === 0
+      ? "update touchdown.keys set revoked_at = $2 where id = $1"
+      : "update touchdown.keys set expires_at = $2 where id = $1",
+    [key.id, instant(endMs)],
+  );
+  const detail = { ...told(fresh.key), from: key.id, fromHint: key.hint, overlapMs };
+  await note(tx, deps.clock, account.id, "key.rotate", detail, actor);
+  return ok(fresh);
+}
+
+/** Also for a disabled account: ending a key is never in the way of anything. */
+function revokeKey(
+  { database, clock }: StoreDeps,
+  accountId: string,
+  keyId: string,
+  actor: Actor,
+): Promise<Result<KeyRecord>> {
+  return database.transaction(async (tx) => {
+    const nowMs = clock.unixMs();
+    await findAccount(tx, accountId, { lock: true });
+    const key = await findKey(tx, accountId, keyId, nowMs);
+    if (key === null) return refused("not_found", "there is no such key");
+    if (key.state === "revoked") return ok(key);
+    await tx.query("update touchdown.keys set revoked_at = $2 where id = $1", [
+      keyId,
+      instant(nowMs),
+    ]);
+    await note(tx, clock, accountId, "key.revoke", told(key), actor);
+    return ok({ ...key, revokedAtMs: nowMs, state: "revoked" });
+  });
+}
+
+async function revealKey(
+  tx: Querier,
+  { vault, clock }: StoreDeps,
+  key: KeyRecord,
+  actor: Actor,
+): Promise<Result<FreshKey>> {
+  if (key.state !== "live") return refused("key_ended", `the key is ${key.state}`);
+  const [row] = await tx.query<{
+    readonly sha256: Buffer;
+    readonly ciphertext: Buffer | null;
+    readonly nonce: Buffer | null;
+    readonly kek_id: string | null;
+  }>("select sha256, ciphertext, nonce, kek_id from touchdown.keys where id = $1", [key.id]);
+  if (row === undefined) return refused("not_found", "there is no such key");
+  const { ciphertext, nonce, kek_id: kekId } = row;
+  if (ciphertext === null || nonce === null || kekId === null) {
+    return refused("not_revealable", "this key was stored without its text; rotate it to get one");
+  }
+  const opened = vault.open(
+    { ciphertext, nonce, kekId },
+    { accountId: key.accountId, keyId: key.id },
+  );
+  if (opened.kind === "missing") {
+    return refused("vault", `the key-encryption key ${kekId} is not on the control host`);
+  }
+  if (opened.kind === "wrong" || !timingSafeEqual(sha256(opened.text), row.sha256)) {
+    return refused("vault", `the stored text does not open with the key-encryption key ${kekId}`);
+  }
+  await note(tx, clock, key.accountId, "key.reveal", told(key), actor);
+  return ok({ key, token: opened.text });
+}
+
+async function insertKey(
+  tx: Querier,
+  { vault, clock }: StoreDeps,
+  { environment }: KeyStoreOptions,
+  accountId: string,
+  wanted: KeyOptions,
+  rotatedFrom: string | null,
+): Promise<FreshKey> {
+  const token = generateToken(environment);
+  const id = randomUUID();
+  const { ciphertext, nonce, kekId } = vault.seal(token, { accountId, keyId: id });
+  const nowMs = clock.unixMs();
+  await tx.query(
+    `insert into touchdown.keys (id, account_id, sha256, hint, label, ciphertext, nonce, kek_id,
+       created_at, expires_at, ${CIDRS}, rate_per_second, burst, rotated_from)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${networks(11)}, $12, $13, $14)`,
+    [
+      id,
+      accountId,
+      sha256(token),
+      hintOf(token),
+      wanted.label,
+      ciphertext,
+      nonce,
+      kekId,
+      instant(nowMs),
+      instant(wanted.expiresAtMs),
+      wanted.cidrs,
+      wanted.ratePerSecond,
+      wanted.burst,
+      rotatedFrom,
+    ],
+  );
+  const key = await findKey(tx, accountId, id, nowMs);
+  if (key === null) throw new Error("a key that was just made is not there");
+  return { key, token };
+}
+
+/** The account's own key, null for none. */
+export async function findKey(
+  tx: Querier,
+  accountId: string,
+  keyId: string,
+  nowMs: number,
+): Promise<KeyRecord | null> {
+  if (!isUuid(accountId) || !isUuid(keyId)) return null;
+  const [row] = await tx.query<KeyRecordRow>(
+    `select ${KEY_COLUMNS} from touchdown.keys k where k.id = $1 and k.account_id = $2`,
+    [keyId, accountId],
+  );
+  return row === undefined ? null : keyOf(row, nowMs);
+}
+
+/** Keys of the account that are good now. */
+export async function liveCount(
+  tx: Querier,
+  { clock }: StoreDeps,
+  accountId: string,
+): Promise<number> {
+  const [row] = await tx.query<{ readonly count: number }>(
+    `select count(*) as count from touchdown.keys k where k.account_id = $1 and ${isLive(2)}`,
+    [accountId, instant(clock.unixMs())],
+  );
+  return row?.count ?? 0;
+}
+
+/** How many keys an account on this plan may have: the plan's right `keys_max`, or the usual. */
+export function keysMax({ rights }: PlanRecord): number {
+  const granted = rights["keys_max"];
+  const valid = typeof granted === "number" && Number.isInteger(granted) && granted > 0;
+  return valid ? granted : KEYS_PER_ACCOUNT_MAX;
+}
+
+/** `td_…wxyz`: enough to tell one's own keys apart. */
+export function hintOf(token: string): string {
+  return `${token.startsWith("td_") ? "td_" : ""}…${token.slice(-HINT_CHARS)}`;
+}
+
+/** What the audit says of a key. */
+export function told(key: KeyRecord): Readonly<Record<string, unknown>> {
+  return { keyId: key.id, hint: key.hint, label: key.label };
+}
+
+function optionsOf(key: KeyRecord): KeyOptions {
+  const { label, expiresAtMs, cidrs, ratePerSecond, burst } = key;
+  return { label, expiresAtMs, cidrs, ratePerSecond, burst };
+}
+
+/** Parameter `n`, a list of texts, as networks: bits that do not count are dropped. */
+function networks(n: number): string {
+  return `array(select network(text::inet) from unnest($${n}::text[]) as text)`;
+}
+
+const CIDRS = "cidrs";
+const HINT_CHARS = 4;

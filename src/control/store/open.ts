@@ -1,0 +1,95 @@
+/**
+ * From a configuration's words to a store that can be used: connected, migrated, with its vault.
+ *
+ * The vault's file is made at the first start, and at no other: as soon as one stored text needs a
+ * key-encryption key, a missing file is a fault of the set-up and a new one would hide it.
+ */
+
+import { existsSync } from "node:fs";
+import { createDatabase, type Database } from "../../accounts/database.ts";
+import type { Clock } from "../../core/clock.ts";
+import { SetupError } from "../../core/errors.ts";
+import type { Log } from "../../core/log.ts";
+import { migrate } from "../migrations/migrate.ts";
+import { createVaultFile, type KeyEncryption, openVault } from "../vault.ts";
+import type { Store } from "./contract.ts";
+import { encryptionKeysInUse } from "./operator-keys.ts";
+import { createStore, type StoreOptions } from "./store.ts";
+
+export interface OpenOptions extends StoreOptions {
+  /** The login of the dashboard, or of the owner. */
+  readonly databaseUrl: string;
+  /** To migrate with; null: `databaseUrl`, which must be the owner's when something is to do. */
+  readonly ownerUrl: string | null;
+  readonly vaultFile: string;
+}
+
+export interface OpenStore {
+  readonly store: Store;
+  readonly database: Database;
+  stop(): Promise<void>;
+}
+
+/** A `SetupError` says what is wrong with the set-up, a `DatabaseError` that nobody answers. */
+export async function openStore(
+  deps: { readonly clock: Clock; readonly log: Log },
+  options: OpenOptions,
+): Promise<OpenStore> {
+  await migrateAs(deps, options.ownerUrl ?? options.databaseUrl);
+  const database = createDatabase(deps, { url: options.databaseUrl });
+  try {
+    const vault = await vaultFor(database, options.vaultFile, deps.clock);
+    const store = createStore({ database, vault, clock: deps.clock }, options);
+    await tellState(store, deps.log);
+    return { store, database, stop: () => database.stop() };
+  } catch (error) {
+    await database.stop();
+    throw error;
+  }
+}
+
+async function migrateAs(
+  deps: { readonly clock: Clock; readonly log: Log },
+  url: string,
+): Promise<void> {
+  const owner = createDatabase(deps, { url, connections: 1 });
+  try {
+    const applied = await migrate(owner);
+    if (applied.length > 0) deps.log.info({ applied }, "the accounts database was migrated");
+  } finally {
+    await owner.stop();
+  }
+}
+
+/** The vault of this file, which is made when no stored text needs one yet. */
+export async function vaultFor(
+  database: Database,
+  path: string,
+  clock: Clock,
+): Promise<KeyEncryption> {
+  if (!existsSync(path)) {
+    const used = await encryptionKeysInUse({ database });
+    if (used.length > 0) {
+      throw new SetupError(
+        `the vault file ${path} is missing, and stored keys need the key-encryption key(s) ` +
+          `${used.join(", ")}: put the file back`,
+      );
+    }
+    createVaultFile(path, new Date(clock.unixMs()).toISOString().slice(0, DAY_CHARS));
+  }
+  return openVault({ kind: "file", path });
+}
+
+/** Seals anew what an older key sealed; what cannot be opened is told, and hides nothing else. */
+async function tellState(store: Store, log: Log): Promise<void> {
+  const missing = await store.keys.missingEncryptionKeys();
+  if (missing.length > 0) {
+    log.error({ missing }, "key-encryption keys are missing: what they sealed cannot be revealed");
+  }
+  const { rewrapped, failed } = await store.keys.rewrap();
+  if (rewrapped > 0) log.info({ rewrapped }, "stored keys were sealed with the first vault key");
+  if (failed > 0) log.error({ failed }, "stored keys could not be opened and stay as they are");
+}
+
+/** `2026-11-21` */
+const DAY_CHARS = 10;

@@ -1,0 +1,139 @@
+/**
+ * Keys as the operator sees them: over all accounts, and all their texts sealed anew when the
+ * key-encryption key was changed. Nothing here shows a key's text.
+ */
+
+import { note } from "./audit.ts";
+import type { KeyRecord, Keys } from "./contract.ts";
+import {
+  instant,
+  isLive,
+  KEY_COLUMNS,
+  type KeyRecordRow,
+  keyOf,
+  pageOf,
+  readCursor,
+  type StoreDeps,
+  sha256,
+  writeCursor,
+} from "./records.ts";
+
+type OperatorKeys = Pick<Keys, "find" | "listAll" | "rewrap" | "missingEncryptionKeys">;
+
+interface HashedRow extends KeyRecordRow {
+  readonly sha256: Buffer;
+}
+
+interface ListedRow extends HashedRow {
+  readonly account_name: string;
+  readonly plan: string;
+}
+
+export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
+  const { database, vault, clock } = deps;
+  return {
+    async find(which) {
+      const digits = PREFIX_FORM.test(which) ? which.toLowerCase() : null;
+      const rows = await database.query<HashedRow>(
+        `select ${KEY_COLUMNS}, k.sha256 from touchdown.keys k
+         where k.sha256 = $1 or ($2::text is not null and encode(k.sha256, 'hex') like $2 || '%')
+         limit ${FOUND_MAX}`,
+        [sha256(which), digits],
+      );
+      return rows.map((row) => hashed(row, clock.unixMs()));
+    },
+    async listAll({ limit, after }) {
+      const cursor = readCursor(after);
+      const nowMs = clock.unixMs();
+      const rows = await database.query<ListedRow>(
+        `select ${KEY_COLUMNS}, k.sha256, a.name as account_name, a.plan
+         from touchdown.keys k join touchdown.accounts a on a.id = k.account_id
+         where ${isLive(1)} and ($2::timestamptz is null or (k.created_at, k.id) > ($2, $3::uuid))
+         order by k.created_at, k.id limit $4`,
+        [instant(nowMs), cursor?.at ?? null, cursor?.id ?? null, limit + 1],
+      );
+      return pageOf(
+        rows,
+        limit,
+        (row) => ({ ...hashed(row, nowMs), accountName: row.account_name, plan: row.plan }),
+        (row) => writeCursor(row.created_at, row.id),
+      );
+    },
+    rewrap: () => rewrapAll(deps),
+    async missingEncryptionKeys() {
+      const used = await encryptionKeysInUse(deps);
+      return used.filter((id) => !vault.ids.includes(id));
+    },
+  };
+}
+
+/** Ids of the key-encryption keys that stored texts are sealed with. */
+export async function encryptionKeysInUse({
+  database,
+}: Pick<StoreDeps, "database">): Promise<readonly string[]> {
+  const rows = await database.query<{ readonly kek_id: string }>(
+    "select distinct kek_id from touchdown.keys where kek_id is not null order by kek_id",
+  );
+  return rows.map(({ kek_id: id }) => id);
+}
+
+/** In steps of their own, so that a rotation may be cut off and taken up again. */
+async function rewrapAll(deps: StoreDeps): ReturnType<Keys["rewrap"]> {
+  let rewrapped = 0;
+  let failed = 0;
+  for (let after = FIRST_ID; ; ) {
+    const step = await rewrapSome(deps, after);
+    rewrapped += step.rewrapped;
+    failed += step.failed;
+    if (step.last === null) break;
+    after = step.last;
+  }
+  if (rewrapped + failed > 0) {
+    const detail = { rewrapped, failed, kekId: deps.vault.activeId };
+    await note(deps.database, deps.clock, null, "key.change", detail, SYSTEM);
+  }
+  return { rewrapped, failed };
+}
+
+async function rewrapSome(
+  { database, vault }: StoreDeps,
+  after: string,
+): Promise<{ readonly rewrapped: number; readonly failed: number; readonly last: string | null }> {
+  return await database.transaction(async (tx) => {
+    const rows = await tx.query<{
+      readonly id: string;
+      readonly account_id: string;
+      readonly ciphertext: Buffer;
+      readonly nonce: Buffer;
+      readonly kek_id: string;
+    }>(
+      `select id, account_id, ciphertext, nonce, kek_id from touchdown.keys
+       where kek_id is not null and kek_id <> $1 and id > $2 order by id limit ${STEP}
+       for update`,
+      [vault.activeId, after],
+    );
+    let rewrapped = 0;
+    for (const { id, account_id: accountId, ciphertext, nonce, kek_id: kekId } of rows) {
+      const owner = { accountId, keyId: id };
+      const opened = vault.open({ ciphertext, nonce, kekId }, owner);
+      if (opened.kind !== "ok") continue;
+      const sealed = vault.seal(opened.text, owner);
+      await tx.query(
+        "update touchdown.keys set ciphertext = $2, nonce = $3, kek_id = $4 where id = $1",
+        [id, sealed.ciphertext, sealed.nonce, sealed.kekId],
+      );
+      rewrapped += 1;
+    }
+    return { rewrapped, failed: rows.length - rewrapped, last: rows.at(-1)?.id ?? null };
+  });
+}
+
+function hashed(row: HashedRow, nowMs: number): KeyRecord & { readonly sha256: string } {
+  return { ...keyOf(row, nowMs), sha256: row.sha256.toString("hex") };
+}
+
+const PREFIX_FORM = /^[0-9a-fA-F]{8,64}$/;
+const FOUND_MAX = 16;
+const STEP = 500;
+const FIRST_ID = "00000000-0000-0000-0000-000000000000";
+const SYSTEM = { kind: "system", accountId: null, address: null, userAgent: null } as const;

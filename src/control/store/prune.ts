@@ -1,0 +1,53 @@
+/**
+ * Lets go of what is past its time, a bounded number of rows at a step, so that no step holds
+ * anybody up. What it is called for hourly it finishes, or goes on with the next time.
+ */
+
+import {
+  AUDIT_KEEP_MS,
+  CHANGES_KEEP_MS,
+  PRUNE_ROWS_A_STEP,
+  PRUNE_STEPS_MAX,
+  USAGE_HOURS_KEEP_MS,
+  USAGE_MINUTES_KEEP_MS,
+} from "../../core/limits.ts";
+import { instant, type StoreDeps } from "./records.ts";
+
+/** How many rows went. */
+export async function prune({ database, clock }: StoreDeps): Promise<number> {
+  const nowMs = clock.unixMs();
+  let gone = 0;
+  for (const { table, past, keepMs } of RULES) {
+    const before = instant(nowMs - keepMs);
+    for (let step = 0; step < PRUNE_STEPS_MAX; step += 1) {
+      const rows = await database.query(
+        `delete from touchdown.${table} where ctid = any (array(
+           select ctid from touchdown.${table} where ${past} limit ${PRUNE_ROWS_A_STEP}))
+         returning 1`,
+        [before],
+      );
+      gone += rows.length;
+      if (rows.length < PRUNE_ROWS_A_STEP) break;
+    }
+  }
+  return gone;
+}
+
+/** Which rows are past: the time in parameter 1 is now less what is kept. */
+const RULES: readonly { readonly table: string; readonly past: string; readonly keepMs: number }[] =
+  [
+    { table: "login_attempts", past: "expires_at <= $1", keepMs: 0 },
+    { table: "sessions", past: "ends_at <= $1 or idle_ends_at <= $1", keepMs: 0 },
+    {
+      table: "api_tokens",
+      past: "revoked_at <= $1 or expires_at <= $1",
+      keepMs: CHANGES_KEEP_MS,
+    },
+    { table: "key_changes", past: "at <= $1", keepMs: CHANGES_KEEP_MS },
+    { table: "usage_batches", past: "written_at <= $1", keepMs: USAGE_MINUTES_KEEP_MS },
+    { table: "usage_minutes", past: "at < $1", keepMs: USAGE_MINUTES_KEEP_MS },
+    { table: "usage_reason_minutes", past: "at < $1", keepMs: USAGE_MINUTES_KEEP_MS },
+    { table: "usage_hours", past: "at < $1", keepMs: USAGE_HOURS_KEEP_MS },
+    { table: "usage_reason_hours", past: "at < $1", keepMs: USAGE_HOURS_KEEP_MS },
+    { table: "audit", past: "at < $1", keepMs: AUDIT_KEEP_MS },
+  ];

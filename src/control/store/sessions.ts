@@ -1,0 +1,201 @@
+/**
+ * Sessions of browsers. The secret is in the cookie alone; here is its SHA-256, so whoever reads
+ * the database can log in as nobody. A session ends when it is idle, when it is old, when it is
+ * closed, and when its account is disabled; from then on it is as if it had never been.
+ */
+
+import { randomBytes, randomUUID } from "node:crypto";
+import type { Querier } from "../../accounts/database.ts";
+import { SESSION_TOUCH_MS, SESSIONS_PER_ACCOUNT_MAX } from "../../core/limits.ts";
+import { ADDRESS_CHARS_MAX, note, USER_AGENT_CHARS_MAX } from "./audit.ts";
+import type { Session, Sessions } from "./contract.ts";
+import {
+  ACCOUNT_COLUMNS,
+  ACCOUNTS_WITH_PLAN,
+  type AccountRow,
+  accountOf,
+  cutText,
+  instant,
+  isUuid,
+  lockAccount,
+  ok,
+  type StoreDeps,
+  sha256,
+} from "./records.ts";
+
+export interface SessionOptions {
+  /** How long a session may lie idle, in milliseconds. */
+  readonly sessionIdleMs: number;
+  /** How long a session lives at most, in milliseconds. */
+  readonly sessionMsMax: number;
+}
+
+export function createSessions(deps: StoreDeps, options: SessionOptions): Sessions {
+  const { database, clock } = deps;
+  const { sessionIdleMs, sessionMsMax } = options;
+
+  return {
+    open: ({ accountId, issuer, subject }, actor) =>
+      database.transaction(async (tx) => {
+        const locked = await lockAccount(tx, accountId);
+        if (locked.kind === "refused") return locked;
+        const nowMs = clock.unixMs();
+        const secret = newSecret();
+        const id = randomUUID();
+        await tx.query(
+          `insert into touchdown.sessions (id, secret_sha256, account_id, issuer, subject,
+             created_at, seen_at, authenticated_at, idle_ends_at, ends_at, address, user_agent)
+           values ($1, $2, $3, $4, $5, $6, $6, $6, $7, $8, $9, $10)`,
+          [
+            id,
+            sha256(secret),
+            accountId,
+            issuer,
+            subject,
+            instant(nowMs),
+            instant(nowMs + sessionIdleMs),
+            instant(nowMs + sessionMsMax),
+            cutText(actor.address, ADDRESS_CHARS_MAX),
+            cutText(actor.userAgent, USER_AGENT_CHARS_MAX),
+          ],
+        );
+        await endOldest(tx, accountId);
+        await note(tx, clock, accountId, "session.login", { sessionId: id, issuer }, actor);
+        const session = await findLive(tx, secret, nowMs);
+        if (session === null) throw new Error("a session that was just opened is not there");
+        return ok({ session, secret });
+      }),
+    async touch(secret) {
+      const nowMs = clock.unixMs();
+      const session = await findLive(database, secret, nowMs);
+      if (session === null || nowMs - session.seenAtMs < SESSION_TOUCH_MS) return session;
+      const idleEndsAtMs = nowMs + sessionIdleMs;
+      await database.query(
+        "update touchdown.sessions set seen_at = $2, idle_ends_at = $3 where id = $1",
+        [session.id, instant(nowMs), instant(idleEndsAtMs)],
+      );
+      return { ...session, seenAtMs: nowMs, idleEndsAtMs };
+    },
+    renew: (secret, actor) =>
+      database.transaction(async (tx) => {
+        const nowMs = clock.unixMs();
+        const before = await findLive(tx, secret, nowMs);
+        if (before === null) return null;
+        const fresh = newSecret();
+        const changed = await tx.query(
+          `update touchdown.sessions set secret_sha256 = $2, seen_at = $3, authenticated_at = $3,
+             idle_ends_at = $4, ends_at = $5 where secret_sha256 = $1 returning 1`,
+          [
+            sha256(secret),
+            sha256(fresh),
+            instant(nowMs),
+            instant(nowMs + sessionIdleMs),
+            instant(nowMs + sessionMsMax),
+          ],
+        );
+        if (changed.length === 0) return null;
+        const detail = { sessionId: before.id };
+        await note(tx, clock, before.account.id, "session.renew", detail, actor);
+        const session = await findLive(tx, fresh, nowMs);
+        return session === null ? null : { session, secret: fresh };
+      }),
+    close: (secret, actor) =>
+      database.transaction(async (tx) => {
+        const [gone] = await tx.query<{ readonly id: string; readonly account_id: string }>(
+          "delete from touchdown.sessions where secret_sha256 = $1 returning id, account_id",
+          [sha256(secret)],
+        );
+        if (gone === undefined) return;
+        const detail = { sessionId: gone.id };
+        await note(tx, clock, gone.account_id, "session.logout", detail, actor);
+      }),
+    async list(accountId) {
+      if (!isUuid(accountId)) return [];
+      const rows = await database.query<SessionRow>(
+        `${SELECT} where s.account_id = $1 and ${LIVE} order by s.seen_at desc`,
+        [accountId, instant(clock.unixMs())],
+      );
+      return rows.map(sessionOf);
+    },
+    end: (accountId, sessionId, actor) =>
+      database.transaction(async (tx) => {
+        if (!isUuid(accountId) || !isUuid(sessionId)) return false;
+        const gone = await tx.query(
+          "delete from touchdown.sessions where account_id = $1 and id = $2 returning 1",
+          [accountId, sessionId],
+        );
+        if (gone.length === 0) return false;
+        await note(tx, clock, accountId, "session.end", { sessionId }, actor);
+        return true;
+      }),
+    endAll: (accountId, actor) =>
+      database.transaction(async (tx) => {
+        if (!isUuid(accountId)) return 0;
+        const gone = await tx.query(
+          "delete from touchdown.sessions where account_id = $1 returning 1",
+          [accountId],
+        );
+        await note(tx, clock, accountId, "session.end_all", { count: gone.length }, actor);
+        return gone.length;
+      }),
+  };
+}
+
+/** The session that this secret opens at this time; null for none. */
+async function findLive(tx: Querier, secret: string, nowMs: number): Promise<Session | null> {
+  const [row] = await tx.query<SessionRow>(`${SELECT} where s.secret_sha256 = $1 and ${LIVE}`, [
+    sha256(secret),
+    instant(nowMs),
+  ]);
+  return row === undefined ? null : sessionOf(row);
+}
+
+/** Keeps the newest sessions of an account, as many as it may have. */
+async function endOldest(tx: Querier, accountId: string): Promise<void> {
+  await tx.query(
+    `delete from touchdown.sessions where id in
+       (select id from touchdown.sessions where account_id = $1
+        order by created_at desc, id offset ${SESSIONS_PER_ACCOUNT_MAX})`,
+    [accountId],
+  );
+}
+
+interface SessionRow extends AccountRow {
+  readonly session_id: string;
+  readonly issuer: string;
+  readonly subject: string;
+  readonly opened_at: number;
+  readonly seen_at: number;
+  readonly authenticated_at: number;
+  readonly idle_ends_at: number;
+  readonly ends_at: number;
+  readonly address: string | null;
+  readonly user_agent: string | null;
+}
+
+function sessionOf(row: SessionRow): Session {
+  return {
+    id: row.session_id,
+    account: accountOf(row),
+    issuer: row.issuer,
+    subject: row.subject,
+    createdAtMs: row.opened_at,
+    seenAtMs: row.seen_at,
+    authenticatedAtMs: row.authenticated_at,
+    idleEndsAtMs: row.idle_ends_at,
+    endsAtMs: row.ends_at,
+    address: row.address,
+    userAgent: row.user_agent,
+  };
+}
+
+function newSecret(): string {
+  return randomBytes(SECRET_BYTES).toString("base64url");
+}
+
+const SECRET_BYTES = 32;
+const SELECT = `select ${ACCOUNT_COLUMNS}, s.id as session_id, s.issuer, s.subject,
+    s.created_at as opened_at, s.seen_at, s.authenticated_at, s.idle_ends_at, s.ends_at,
+    s.address, s.user_agent
+  from ${ACCOUNTS_WITH_PLAN} join touchdown.sessions s on s.account_id = a.id`;
+const LIVE = "s.idle_ends_at > $2 and s.ends_at > $2 and a.disabled_at is null";

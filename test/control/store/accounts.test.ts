@@ -1,0 +1,155 @@
+import { describe, expect, it } from "vitest";
+import { actor, createFixture, identityOf, operator, reasonOf, value } from "./fixture.ts";
+
+const { store, clock, there, user, loginless } = await createFixture();
+
+describe("registering", () => {
+  it("makes an account on plan Beta with a key at the first login, then finds it", async () => {
+    const identity = identityOf();
+    const first = value(await store.accounts.register(identity, actor));
+    expect(first.account).toMatchObject({
+      name: "A User",
+      plan: { name: "Beta", ratePerSecond: 50, burst: 100 },
+      admin: false,
+    });
+    expect(first.key).toMatchObject({ state: "live", revealable: true });
+    clock.advance(1_000);
+    const again = value(
+      await store.accounts.register({ ...identity, email: "new@x.example" }, actor),
+    );
+    expect(again).toMatchObject({ account: { id: first.account.id }, key: null });
+    expect(await store.accounts.identities(first.account.id)).toMatchObject([
+      { subject: identity.subject, email: "new@x.example", lastLoginAtMs: clock.unixMs() },
+    ]);
+  });
+
+  it("makes one account of many first logins at once", async () => {
+    const identity = identityOf();
+    const all = await Promise.all(
+      Array.from({ length: 8 }, () => store.accounts.register(identity, actor)),
+    );
+    const made = all.map(value);
+    expect(new Set(made.map(({ account }) => account.id)).size).toBe(1);
+    expect(made.filter(({ key }) => key !== null)).toHaveLength(1);
+    expect(await store.keys.list(made[0]?.account.id ?? "")).toHaveLength(1);
+  });
+
+  it("goes by issuer and subject, never by e-mail", async () => {
+    const identity = identityOf();
+    const others = [
+      { ...identity, issuer: "https://evil.example" },
+      { ...identity, subject: "another" },
+      { ...identity, issuer: `${identity.issuer}","${identity.subject}`, subject: "x" },
+    ];
+    const ids = new Set<string>();
+    for (const one of [identity, ...others]) {
+      ids.add(value(await store.accounts.register(one, actor)).account.id);
+    }
+    expect(ids.size).toBe(4);
+  });
+
+  it("takes names as they come, and refuses an empty subject", async () => {
+    const odd = { ...identityOf(), name: `\u0000<b>${"x".repeat(300)}`, email: null };
+    const { account } = value(await store.accounts.register(odd, actor));
+    expect(account.name).toHaveLength(64);
+    const nameless = { ...identityOf(), name: null, email: null };
+    expect(value(await store.accounts.register(nameless, actor)).account.name).toBe("Account");
+    expect(reasonOf(await store.accounts.register({ ...odd, subject: "" }, actor))).toBe("invalid");
+  });
+
+  it("leaves nothing behind when the key cannot be made", async () => {
+    const identity = identityOf();
+    await there.owner.query(
+      "alter table touchdown.keys add constraint no check (label <> 'First key') not valid",
+    );
+    await expect(store.accounts.register(identity, actor)).rejects.toThrow();
+    await there.owner.query("alter table touchdown.keys drop constraint no");
+    const sql = "select from touchdown.identities where subject = $1";
+    expect(await there.owner.query(sql, [identity.subject])).toEqual([]);
+    expect(value(await store.accounts.register(identity, actor)).key).not.toBeNull();
+  });
+});
+
+describe("an operator", () => {
+  it("disables an account: no login, no session, no token, no key on any edge", async () => {
+    const identity = identityOf();
+    const { account } = value(await store.accounts.register(identity, actor));
+    const login = { accountId: account.id, issuer: identity.issuer, subject: identity.subject };
+    const { secret } = value(await store.sessions.open(login, actor));
+    const made = await store.apiTokens.create(
+      account.id,
+      { label: "", scope: "read", expiresAtMs: null },
+      actor,
+    );
+    const { token } = value(made);
+    value(await store.accounts.setDisabled(account.id, true, operator));
+    expect(await store.sessions.touch(secret)).toBeNull();
+    expect(await store.apiTokens.authenticate(token)).toBeNull();
+    expect(reasonOf(await store.accounts.register(identity, actor))).toBe("disabled");
+    const sql = "select from touchdown.edge_keys where account_id = $1";
+    expect(await there.owner.query(sql, [account.id])).toEqual([]);
+    value(await store.accounts.setDisabled(account.id, false, operator));
+    expect(await there.owner.query(sql, [account.id])).toHaveLength(1);
+    expect(await store.apiTokens.authenticate(token)).toBeNull();
+  });
+
+  it("changes plans, and is told of one that is not there", async () => {
+    const { id } = await user();
+    expect(reasonOf(await store.accounts.setPlan(id, "Gold", operator))).toBe("plan_unknown");
+    const gold = { name: "Gold", ratePerSecond: 500, burst: 1000, shared: true, rights: {} };
+    value(await store.plans.save(gold, operator));
+    expect(value(await store.accounts.setPlan(id, "Gold", operator)).plan).toEqual(gold);
+    expect(reasonOf(await store.accounts.setPlan("x", "Gold", operator))).toBe("not_found");
+    const { items } = await store.audit.list(id, { limit: 1, after: null });
+    expect(items).toMatchObject([
+      { action: "account.plan", detail: { plan: "Gold", was: { plan: "Beta" } } },
+    ]);
+  });
+
+  it("cannot take the last admin's right away, nor two the last two at once", async () => {
+    const [left, right] = [await user(), await user()];
+    for (const { id } of [left, right]) value(await store.accounts.setAdmin(id, true, operator));
+    const answers = await Promise.all(
+      [left, right].map(({ id }) => store.accounts.setAdmin(id, false, operator)),
+    );
+    expect(answers.map(reasonOf).sort()).toEqual(["last_admin", null]);
+  });
+
+  it("renames, and finds accounts by name", async () => {
+    const { id } = await loginless();
+    value(await store.accounts.rename(id, " acme ", operator));
+    expect((await store.accounts.byName("acme")).map((account) => account.id)).toEqual([id]);
+    expect(reasonOf(await store.accounts.rename(id, " ", operator))).toBe("invalid");
+    expect(reasonOf(await store.accounts.create("x", "None", operator))).toBe("plan_unknown");
+  });
+});
+
+describe("the list of accounts", () => {
+  it("comes in pages, newest first, each account once", async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      ids.unshift((await loginless()).id);
+      if (i % 2 === 0) clock.advance(1);
+    }
+    const seen: string[] = [];
+    let after: string | null = null;
+    do {
+      const page = await store.accounts.list({ search: "operator made", limit: 2, after });
+      seen.push(...page.items.map(({ id }) => id));
+      after = page.next;
+    } while (after !== null);
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen.slice(0, 5).sort()).toEqual([...ids].sort());
+  });
+
+  it("is searched by name, login and plan, wildcards taken as they are", async () => {
+    const identity = { ...identityOf("someone-unique"), name: "100% Ünique_" };
+    const { account } = value(await store.accounts.register(identity, actor));
+    for (const search of ["ünique_", "100%", "SOMEONE-unique@x", account.id]) {
+      const { items } = await store.accounts.list({ search, limit: 9, after: null });
+      expect(items).toMatchObject([{ id: account.id, keyCount: 1, contact: identity.email }]);
+    }
+    const none = await store.accounts.list({ search: "1%0", limit: 9, after: "nonsense" });
+    expect(none).toEqual({ items: [], next: null });
+  });
+});

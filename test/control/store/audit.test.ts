@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+import { actor, createFixture } from "./fixture.ts";
+
+const { store, clock, user } = await createFixture();
+
+it("comes in pages, newest first, of one account alone", async () => {
+  const [mine, other] = [await user(), await user()];
+  for (let n = 0; n < 5; n += 1) {
+    await store.audit.append(mine.id, "key.change", { n }, { ...actor, accountId: mine.id });
+    await store.audit.append(other.id, "key.change", { n: 100 + n }, actor);
+  }
+  const seen: unknown[] = [];
+  let after: string | null = null;
+  do {
+    const page = await store.audit.list(mine.id, { limit: 3, after });
+    seen.push(...page.items.map(({ action, detail }) => detail["n"] ?? action));
+    after = page.next;
+  } while (after !== null);
+  expect(seen).toEqual([4, 3, 2, 1, 0, "key.create", "account.register"]);
+});
+
+it("has who, when and from where, cut to a bound", async () => {
+  const { id } = await user();
+  const long = { ...actor, accountId: id, userAgent: "x".repeat(9_999) };
+  await store.audit.append(id, "key.reveal", { a: "<script>" }, long);
+  const { items } = await store.audit.list(id, { limit: 1, after: "nonsense" });
+  expect(items).toMatchObject([
+    {
+      atMs: clock.unixMs(),
+      accountId: id,
+      action: "key.reveal",
+      detail: { a: "<script>" },
+      actor: { ...long, userAgent: "x".repeat(256) },
+    },
+  ]);
+  expect(await store.audit.list("nobody", { limit: 1, after: null })).toEqual({
+    items: [],
+    next: null,
+  });
+});

@@ -1,0 +1,88 @@
+/** A store on a real, fresh database, with a clock that moves by hand. */
+
+import { randomBytes, randomUUID } from "node:crypto";
+import type {
+  Account,
+  Actor,
+  KeyOptions,
+  Result,
+  Store,
+} from "../../../src/control/store/contract.ts";
+import type { StoreDeps } from "../../../src/control/store/records.ts";
+import { createStore } from "../../../src/control/store/store.ts";
+import { type KeyEncryption, openVault } from "../../../src/control/vault.ts";
+import { createFakeClock, type FakeClock } from "../../support/fake-clock.ts";
+import { type TestDatabase, testDatabase } from "../../support/postgres.ts";
+
+export const actor: Actor = {
+  kind: "account",
+  accountId: null,
+  address: "203.0.113.9",
+  userAgent: "test",
+};
+export const operator: Actor = {
+  kind: "operator",
+  accountId: null,
+  address: null,
+  userAgent: null,
+};
+export const plain: KeyOptions = {
+  label: "",
+  expiresAtMs: null,
+  cidrs: [],
+  ratePerSecond: null,
+  burst: null,
+};
+export const STORE_OPTIONS = {
+  environment: "test",
+  sessionIdleMs: 30 * 60_000,
+  sessionMsMax: 12 * 3_600_000,
+};
+
+export interface StoreFixture {
+  readonly there: TestDatabase;
+  readonly clock: FakeClock;
+  readonly deps: StoreDeps;
+  readonly store: Store;
+  /** An account that somebody logs in to. */
+  user(): Promise<Account>;
+  /** One that nobody logs in to. */
+  loginless(): Promise<Account>;
+  /** A store on the same data with another vault. */
+  withVault(vault: KeyEncryption): Store;
+}
+
+export const freshKek = (): string => randomBytes(32).toString("base64");
+export const vaultOf = (text: string): KeyEncryption => openVault({ kind: "text", text });
+
+export async function createFixture(): Promise<StoreFixture> {
+  const there = await testDatabase();
+  // The database's own clock checks minutes to come, so this one starts at the same time.
+  const [now] = await there.owner.query<{ at: number }>("select now() as at");
+  const clock = createFakeClock(undefined, Math.floor(now?.at ?? 0));
+  const deps = { database: there.database, vault: vaultOf(`one:${freshKek()}`), clock };
+  const store = createStore(deps, STORE_OPTIONS);
+  return {
+    there,
+    clock,
+    deps,
+    store,
+    user: async () => value(await store.accounts.register(identityOf(), actor)).account,
+    loginless: async () => value(await store.accounts.create("operator made", "Beta", operator)),
+    withVault: (vault) => createStore({ ...deps, vault }, STORE_OPTIONS),
+  };
+}
+
+export function identityOf(subject: string = randomUUID()) {
+  return { issuer: "https://id.example", subject, email: `${subject}@x.example`, name: "A User" };
+}
+
+/** What a result holds; throws what a refusal says. */
+export function value<T>(result: Result<T>): T {
+  if (result.kind === "refused") throw new Error(`refused: ${result.reason}: ${result.detail}`);
+  return result.value;
+}
+
+/** Why it was refused; null when it was not. */
+export const reasonOf = (result: Result<unknown>): string | null =>
+  result.kind === "refused" ? result.reason : null;

@@ -1,0 +1,206 @@
+import { randomUUID } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { looksMistyped } from "../../../src/accounts/key-format.ts";
+import { hintOf, keysMax } from "../../../src/control/store/keys.ts";
+import { sha256 } from "../../../src/control/store/records.ts";
+import { actor, createFixture, freshKek, plain, reasonOf, value, vaultOf } from "./fixture.ts";
+
+const fixture = await createFixture();
+const { store, clock, there, user } = fixture;
+const DAY_MS = 86_400_000;
+
+const revision = async (): Promise<number> =>
+  (await there.owner.query<{ n: number }>("select revision as n from touchdown.key_revision"))[0]
+    ?.n ?? 0;
+
+describe("a key", () => {
+  it("is made in our form, and kept as a hash and a sealed text alone", async () => {
+    const { id } = await user();
+    const { key, token } = value(await store.keys.create(id, { ...plain, label: "bot" }, actor));
+    expect(token).toMatch(/^td_test_[0-9A-Za-z]{33}$/);
+    expect(looksMistyped(token)).toBe(false);
+    expect(key).toMatchObject({
+      label: "bot",
+      state: "live",
+      hint: hintOf(token),
+      revealable: true,
+    });
+    const [row] = await there.owner.query("select * from touchdown.keys where id = $1", [key.id]);
+    expect(row).toMatchObject({ sha256: sha256(token) });
+    const text = JSON.stringify(row, (_, field) =>
+      field?.type === "Buffer" ? Buffer.from(field.data).toString("latin1") : field,
+    );
+    expect(text).not.toContain(token.slice(8, -4));
+  });
+
+  it("is revealed to its account, with an entry in the audit", async () => {
+    const { id } = await user();
+    const { key, token } = value(await store.keys.create(id, plain, actor));
+    expect(value(await store.keys.reveal(id, key.id, actor)).token).toBe(token);
+    const { items } = await store.audit.list(id, { limit: 1, after: null });
+    expect(items).toMatchObject([{ action: "key.reveal", detail: { keyId: key.id }, actor }]);
+    expect(JSON.stringify(items)).not.toContain(token);
+  });
+
+  it("is not there for another account, whatever is asked", async () => {
+    const [mine, other] = [await user(), await user()];
+    const { key } = value(await store.keys.create(mine.id, plain, actor));
+    const answers = await Promise.all([
+      store.keys.reveal(other.id, key.id, actor),
+      store.keys.revoke(other.id, key.id, actor),
+      store.keys.rotate(other.id, key.id, 0, actor),
+      store.keys.change(other.id, key.id, { label: "x" }, actor),
+      store.keys.revoke(other.id, "1 or 1=1", actor),
+      store.keys.reveal("nobody", key.id, actor),
+    ]);
+    expect(answers.map(reasonOf)).toEqual(new Array(6).fill("not_found"));
+    expect(await store.keys.byId(other.id, key.id)).toBeNull();
+    expect((await store.keys.byId(mine.id, key.id))?.state).toBe("live");
+  });
+
+  it("cannot be revealed without its key-encryption key, and all else goes on", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, plain, actor));
+    const missing = fixture.withVault(vaultOf(`two:${freshKek()}`));
+    const wrong = fixture.withVault(vaultOf(`one:${freshKek()}`));
+    expect(await missing.keys.reveal(id, key.id, actor)).toMatchObject({
+      reason: "vault",
+      detail: "the key-encryption key one is not on the control host",
+    });
+    expect(reasonOf(await wrong.keys.reveal(id, key.id, actor))).toBe("vault");
+    expect((await missing.keys.list(id)).map((one) => one.id)).toContain(key.id);
+    expect(value(await missing.keys.revoke(id, key.id, actor)).state).toBe("revoked");
+  });
+
+  it("cannot be revealed with the sealed text of another one in its place", async () => {
+    const { id } = await user();
+    const left = value(await store.keys.create(id, plain, actor)).key;
+    const right = value(await store.keys.create(id, plain, actor)).key;
+    await there.owner.query(
+      `update touchdown.keys k set ciphertext = o.ciphertext, nonce = o.nonce
+       from touchdown.keys o where k.id = $1 and o.id = $2`,
+      [left.id, right.id],
+    );
+    expect(reasonOf(await store.keys.reveal(id, left.id, actor))).toBe("vault");
+  });
+});
+
+describe("the number of keys", () => {
+  it("is bounded, also when all come at once", async () => {
+    const account = await user();
+    const most = keysMax(account.plan);
+    const answers = await Promise.all(
+      Array.from({ length: most + 5 }, () => store.keys.create(account.id, plain, actor)),
+    );
+    // One was made with the account.
+    expect(answers.filter(({ kind }) => kind === "ok")).toHaveLength(most - 1);
+    expect(new Set(answers.map(reasonOf))).toEqual(new Set([null, "too_many"]));
+    const [first] = await store.keys.list(account.id);
+    value(await store.keys.revoke(account.id, first?.id ?? "", actor));
+    expect(reasonOf(await store.keys.create(account.id, plain, actor))).toBeNull();
+  });
+
+  it("is what the plan grants", () => {
+    const plan = { name: "x", ratePerSecond: 1, burst: 1, shared: false };
+    expect(keysMax({ ...plan, rights: { keys_max: 3 } })).toBe(3);
+    expect(keysMax({ ...plan, rights: { keys_max: "many" } })).toBe(20);
+  });
+});
+
+describe("changes", () => {
+  it("of label, networks, limit and end are kept, and reach the edges", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, plain, actor));
+    const before = await revision();
+    const expiresAtMs = clock.unixMs() + DAY_MS;
+    const wanted = { label: " b ", cidrs: ["203.0.113.7/24", "2001:db8::/32"], expiresAtMs };
+    const changed = value(
+      await store.keys.change(id, key.id, { ...wanted, ratePerSecond: 5, burst: 10 }, actor),
+    );
+    expect(changed).toMatchObject({
+      label: "b",
+      cidrs: ["203.0.113.0/24", "2001:db8::/32"],
+      expiresAtMs,
+      ratePerSecond: 5,
+      burst: 10,
+    });
+    expect(await revision()).toBe(before + 1);
+    clock.advance(DAY_MS);
+    expect((await store.keys.byId(id, key.id))?.state).toBe("expired");
+    expect(reasonOf(await store.keys.change(id, key.id, { label: "x" }, actor))).toBe("key_ended");
+    expect(reasonOf(await store.keys.reveal(id, key.id, actor))).toBe("key_ended");
+  });
+
+  it("leave a limit alone that a lowered plan would not allow any more", async () => {
+    const { id } = await user();
+    const wanted = { ...plain, ratePerSecond: 50, burst: 100 };
+    const { key } = value(await store.keys.create(id, wanted, actor));
+    const small = { name: "Small", ratePerSecond: 1, burst: 1, shared: false, rights: {} };
+    value(await store.plans.save(small, actor));
+    value(await store.accounts.setPlan(id, "Small", actor));
+    expect(value(await store.keys.change(id, key.id, { label: "x" }, actor)).burst).toBe(100);
+    expect(reasonOf(await store.keys.change(id, key.id, { burst: 99 }, actor))).toBe("invalid");
+  });
+
+  it("are refused for a disabled account, ending a key aside", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, plain, actor));
+    value(await store.accounts.setDisabled(id, true, actor));
+    const answers = [
+      await store.keys.create(id, plain, actor),
+      await store.keys.reveal(id, key.id, actor),
+      await store.keys.rotate(id, key.id, 0, actor),
+    ];
+    expect(answers.map(reasonOf)).toEqual(["disabled", "disabled", "disabled"]);
+    expect(reasonOf(await store.keys.revoke(id, key.id, actor))).toBeNull();
+  });
+});
+
+describe("rotation", () => {
+  it("gives a new key with the same options, and the old one ends after the overlap", async () => {
+    const { id } = await user();
+    const options = { label: "bot", cidrs: ["10.0.0.0/8"], ratePerSecond: 5, burst: 5 };
+    const old = value(
+      await store.keys.create(id, { ...options, expiresAtMs: clock.unixMs() + 9 * DAY_MS }, actor),
+    ).key;
+    clock.advance(DAY_MS);
+    const fresh = value(await store.keys.rotate(id, old.id, 3_600_000, actor));
+    expect(fresh.key).toMatchObject({
+      ...options,
+      rotatedFrom: old.id,
+      expiresAtMs: clock.unixMs() + 9 * DAY_MS,
+    });
+    const during = await store.keys.byId(id, old.id);
+    expect(during).toMatchObject({ state: "live", expiresAtMs: clock.unixMs() + 3_600_000 });
+    expect(value(await store.keys.reveal(id, fresh.key.id, actor)).token).toBe(fresh.token);
+    clock.advance(3_600_000);
+    expect((await store.keys.byId(id, old.id))?.state).toBe("expired");
+  });
+
+  it("without an overlap revokes at once, and never lengthens a life", async () => {
+    const { id } = await user();
+    const expiresAtMs = clock.unixMs() + 1_000;
+    const short = value(await store.keys.create(id, { ...plain, expiresAtMs }, actor)).key;
+    value(await store.keys.rotate(id, short.id, DAY_MS, actor));
+    expect((await store.keys.byId(id, short.id))?.expiresAtMs).toBe(expiresAtMs);
+    const other = value(await store.keys.create(id, plain, actor)).key;
+    value(await store.keys.rotate(id, other.id, 0, actor));
+    expect((await store.keys.byId(id, other.id))?.state).toBe("revoked");
+    expect(reasonOf(await store.keys.rotate(id, other.id, 0, actor))).toBe("key_ended");
+    expect(reasonOf(await store.keys.rotate(id, short.id, -1, actor))).toBe("invalid");
+  });
+});
+
+describe("revoking", () => {
+  it("raises the revision and takes the key from what edges see, once", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, plain, actor));
+    const before = await revision();
+    value(await store.keys.revoke(id, key.id, actor));
+    value(await store.keys.revoke(id, key.id, actor));
+    expect(await revision()).toBe(before + 1);
+    const sql = "select key_id from touchdown.edge_keys where key_id = $1";
+    expect(await there.owner.query(sql, [key.id])).toEqual([]);
+    expect(reasonOf(await store.keys.revoke(id, randomUUID(), actor))).toBe("not_found");
+  });
+});

@@ -1,0 +1,68 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type OpenOptions, openStore } from "../../../src/control/store/open.ts";
+import { createVaultFile } from "../../../src/control/vault.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { Log } from "../../../src/core/log.ts";
+import { silent, testDatabase } from "../../support/postgres.ts";
+import { actor, identityOf, reasonOf, STORE_OPTIONS, value } from "./fixture.ts";
+
+const deps = { clock: systemClock, log: silent };
+
+async function place(): Promise<OpenOptions> {
+  const { url, controlUrl } = await testDatabase({ migrated: false });
+  const vaultFile = join(mkdtempSync(join(tmpdir(), "open-")), "vault.toml");
+  return { databaseUrl: controlUrl, ownerUrl: url, vaultFile, ...STORE_OPTIONS };
+}
+
+describe("opening the store", () => {
+  it("migrates, makes the vault at the first start, and finds all again at the next", async () => {
+    const options = await place();
+    const first = await openStore(deps, options);
+    const { account, key } = value(await first.store.accounts.register(identityOf(), actor));
+    await first.stop();
+    const second = await openStore(deps, { ...options, ownerUrl: null });
+    expect(reasonOf(await second.store.keys.reveal(account.id, key?.id ?? "", actor))).toBeNull();
+    await second.stop();
+  });
+
+  it("does not make a new vault over one that stored keys need", async () => {
+    const options = await place();
+    const first = await openStore(deps, options);
+    value(await first.store.accounts.register(identityOf(), actor));
+    await first.stop();
+    rmSync(options.vaultFile);
+    await expect(openStore(deps, options)).rejects.toThrow(
+      /is missing, and stored keys need the key-encryption key\(s\) \d{4}-\d\d-\d\d: put the file/,
+    );
+    expect(existsSync(options.vaultFile)).toBe(false);
+  });
+
+  it("opens with another vault too, says what is missing, and hides nothing else", async () => {
+    const options = await place();
+    const first = await openStore(deps, options);
+    const { account, key } = value(await first.store.accounts.register(identityOf(), actor));
+    await first.stop();
+    rmSync(options.vaultFile);
+    createVaultFile(options.vaultFile, "another");
+    const told: string[] = [];
+    const log: Log = { ...silent, error: (_, message) => void told.push(message) };
+    const second = await openStore({ clock: systemClock, log }, options);
+    expect(told).toEqual([
+      "key-encryption keys are missing: what they sealed cannot be revealed",
+      "stored keys could not be opened and stay as they are",
+    ]);
+    expect(reasonOf(await second.store.keys.reveal(account.id, key?.id ?? "", actor))).toBe(
+      "vault",
+    );
+    expect(await second.store.keys.list(account.id)).toHaveLength(1);
+    await second.stop();
+  });
+
+  it("says who must migrate when the login may not", async () => {
+    const options = await place();
+    await expect(openStore(deps, { ...options, ownerUrl: null })).rejects.toThrow(/its owner/);
+  });
+});

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { createFixture, operator, reasonOf, value } from "./fixture.ts";
+
+const { store, user } = await createFixture();
+const gold = {
+  name: "Gold",
+  ratePerSecond: 500,
+  burst: 1000,
+  shared: true,
+  rights: { keys_max: 3 },
+};
+
+describe("plans", () => {
+  it("are made, changed, listed with their accounts, removed when nobody has them", async () => {
+    const { id } = await user();
+    value(await store.plans.save(gold, operator));
+    value(await store.plans.save({ ...gold, burst: 2000 }, operator));
+    value(await store.accounts.setPlan(id, "Gold", operator));
+    expect(await store.plans.list()).toEqual([
+      expect.objectContaining({ name: "Beta", accountCount: 0 }),
+      { ...gold, burst: 2000, accountCount: 1 },
+    ]);
+    expect(reasonOf(await store.plans.remove("Gold", operator))).toBe("plan_in_use");
+    value(await store.accounts.setPlan(id, "Beta", operator));
+    value(await store.plans.remove("Gold", operator));
+    expect(await store.plans.byName("Gold")).toBeNull();
+    expect(reasonOf(await store.plans.remove("Gold", operator))).toBe("not_found");
+  });
+
+  it.each([
+    [{ name: "" }],
+    [{ name: "x".repeat(65) }],
+    [{ ratePerSecond: 0 }],
+    [{ ratePerSecond: Number.NaN }],
+    [{ ratePerSecond: 1_000_001 }],
+    [{ burst: 0 }],
+    [{ burst: 1.5 }],
+  ])("with %j are refused", async (fault) => {
+    expect(reasonOf(await store.plans.save({ ...gold, ...fault }, operator))).toBe("invalid");
+  });
+});
