@@ -1,9 +1,11 @@
 /**
  * `send`: submits one transaction to an edge and prints its signature. The file may hold the raw
  * bytes or their base64 or base58; which of them is found out from the content. The key is never
- * printed, and it can come from a file so that it stays out of the list of processes.
+ * printed, and it can come from a file so that it stays out of the list of processes. With `--wait`
+ * it ends when the transaction has, and says how.
  */
 
+import { parseDuration } from "../config/durations.ts";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { decodeBase58, decodeBase64 } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
@@ -18,18 +20,30 @@ import {
   UsageError,
 } from "./command.ts";
 import { readInput } from "./io.ts";
+import { waitForEnd } from "./send-wait.ts";
 
 export const sendCommand: Command = {
   name: "send",
   summary: "sends one signed transaction and prints its signature",
-  usage: ["send FILE|- --url URL --key KEY", "send FILE|- --url URL --key-file FILE"],
-  options: { url: { type: "string" }, key: { type: "string" }, "key-file": { type: "string" } },
+  usage: [
+    "send FILE|- --url URL --key KEY [--wait [--timeout 90s]]",
+    "send FILE|- --url URL --key-file FILE [--wait [--timeout 90s]]",
+  ],
+  options: {
+    url: { type: "string" },
+    key: { type: "string" },
+    "key-file": { type: "string" },
+    wait: { type: "boolean" },
+    timeout: { type: "string" },
+  },
   detail: `
 FILE holds the transaction as raw bytes, base64 or base58; - reads standard input.
 
   --url URL         the edge, like http://127.0.0.1:8080
   --key KEY         the API key
   --key-file FILE   a file that holds the API key alone, - for standard input
+  --wait            wait for the end and print it: exit code 0 only where it landed and succeeded
+  --timeout TIME    how long to wait for the end, 90s when not given
 
 A refusal is printed as its reason and a sentence on standard error, exit code 1.
 `,
@@ -37,19 +51,26 @@ A refusal is printed as its reason and a sentence on standard error, exit code 1
     const [file, ...surplus] = positionals;
     if (file === undefined) throw new UsageError("the transaction's file is missing");
     noPositionals(surplus);
-    const endpoint = endpointOf(requiredText(given, "url"));
+    const url = requiredText(given, "url");
+    const endpoint = endpointOf(url);
+    const timeoutMs = timeoutOf(given);
     if (file === "-" && given["key-file"] === "-") {
       throw new UsageError("standard input cannot be both the transaction and the key");
     }
     const key = await keyOf(given, io);
     const bytes = transactionBytes(await readInput(file, io));
     const answer = await post(endpoint, key, bytes, io.clock);
-    if (answer.kind === "accepted") {
-      io.out(answer.signature);
-      return 0;
+    if (answer.kind === "refused") {
+      io.err(answer.sentence);
+      return 1;
     }
-    io.err(answer.sentence);
-    return 1;
+    const { signature } = answer;
+    io.out(signature);
+    if (timeoutMs === null) return 0;
+    const ending = await waitForEnd(io.clock, { url, key, signature, timeoutMs });
+    if (ending.landed) io.out(ending.line);
+    else io.err(ending.line);
+    return ending.landed ? 0 : 1;
   },
 };
 
@@ -61,6 +82,21 @@ function endpointOf(text: string): string {
   }
   throw new UsageError("--url must start with http:// or https://");
 }
+
+/** How long to wait for the end; null for not at all. */
+function timeoutOf(given: Given): number | null {
+  const text = optionalText(given, "timeout");
+  if (given["wait"] !== true) {
+    if (text !== null) throw new UsageError("--timeout is for --wait, which is missing");
+    return null;
+  }
+  const ms = text === null ? WAIT_MS : parseDuration(text);
+  if (ms !== null && ms > 0) return ms;
+  throw new UsageError(`--timeout must be a duration like 90s, not ${JSON.stringify(text)}`);
+}
+
+/** As long as a blockhash lives, and a while for its expiry to be known. */
+const WAIT_MS = 90_000;
 
 async function keyOf(given: Given, io: Io): Promise<string> {
   const key = optionalText(given, "key");

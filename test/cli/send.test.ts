@@ -92,6 +92,37 @@ describe("send", () => {
     expect(seen.map(({ headers }) => headers["api-x-token"])).toEqual(["td_file", "td_stdin"]);
   });
 
+  it("waits for the end with --wait, exit code 1 where it did not land", async () => {
+    const landing = { state: "dropped", reason: "never_sent", sentence: "no copy went out" };
+    const url = await edge(200, JSON.stringify({ signature: "5ig", landing }));
+    const tx = file("tx", BYTES);
+    const answer = await send([tx, "--url", url, "--key", "td_key", "--wait"]);
+    expect(answer).toEqual({ code: 1, out: "5ig", err: "dropped: never_sent: no copy went out" });
+    const urls = seen.map((each) => each.url);
+    expect(urls[1]).toContain("/api/v1/transactions/5ig?wait=landed");
+  });
+
+  it("says how it landed with --wait, exit code 0", async () => {
+    const landing = { state: "landed", slot: 9, slots: 0, error: null };
+    const url = await edge(200, JSON.stringify({ signature: "5ig", landing }));
+    const args = [file("tx", BYTES), "--url", url, "--key", "td_key", "--wait", "--timeout", "5s"];
+    expect(await send(args)).toEqual({
+      code: 0,
+      out: "5ig\nlanded in slot 9, 0 slots after it came",
+      err: "",
+    });
+  });
+
+  it.each([
+    [["--timeout", "5s"], "--wait"],
+    [["--wait", "--timeout", "5"], "--timeout must be a duration"],
+  ])("takes no %j", async (more, why) => {
+    const args = [file("tx", BYTES), "--url", "http://127.0.0.1:9", "--key", "k", ...more];
+    const { code, err } = await send(args);
+    expect(code).toBe(2);
+    expect(err).toContain(why);
+  });
+
   it("says the reason and the sentence of a refusal, exit code 1", async () => {
     const body = '{"success":false,"error":"no tip of 1000000 lamports","reason":"tip_missing"}';
     const url = await edge(400, body);

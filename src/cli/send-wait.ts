@@ -1,0 +1,108 @@
+/**
+ * Waits for the end of a transaction that was sent, by asking its receipt again and again with
+ * `?wait=landed`, and says in one line how it ended. Whoever is refused for asking too often, or
+ * loses the connection, asks again a little later until the time is up: the transaction is on its
+ * way all the same.
+ */
+
+import { type Clock, holdProcess, NS_PER_MS } from "../core/clock.ts";
+import { SEND_ANSWER_MS_MAX } from "../core/limits.ts";
+
+/** How a transaction ended, as one line; `landed` is true where it succeeded on the network. */
+export interface Ending {
+  readonly landed: boolean;
+  readonly line: string;
+}
+
+export interface WaitOptions {
+  readonly url: string;
+  readonly key: string;
+  readonly signature: string;
+  readonly timeoutMs: number;
+}
+
+/** The end of a transaction, or what was known of it last when the time is up. */
+export async function waitForEnd(clock: Clock, options: WaitOptions): Promise<Ending> {
+  const untilNs = clock.nowNs() + options.timeoutMs * NS_PER_MS;
+  let last = "nothing is known of it yet";
+  for (;;) {
+    const leftMs = (untilNs - clock.nowNs()) / NS_PER_MS;
+    if (leftMs < QUESTION_MS_MIN) return { landed: false, line: `no end in time: ${last}` };
+    const answer = await ask(clock, options, Math.min(leftMs, QUESTION_MS));
+    if (answer.kind === "ended") return answer.ending;
+    last = answer.known;
+    if (answer.pauseMs > 0) await pause(clock, Math.min(answer.pauseMs, leftMs));
+  }
+}
+
+type Asked =
+  | { readonly kind: "ended"; readonly ending: Ending }
+  | { readonly kind: "open"; readonly known: string; readonly pauseMs: number };
+
+async function ask(clock: Clock, options: WaitOptions, holdMs: number): Promise<Asked> {
+  const { url, key, signature } = options;
+  const path = `/api/v1/transactions/${signature}?wait=landed&timeout=${Math.ceil(holdMs)}ms`;
+  const abort = new AbortController();
+  const timer = clock.after(holdMs + SEND_ANSWER_MS_MAX, () => abort.abort());
+  try {
+    const response = await fetch(new URL(path, url), {
+      headers: { "api-x-token": key },
+      signal: abort.signal,
+      redirect: "error",
+    });
+    return readAnswer(response.status, await response.json());
+  } catch {
+    // The edge may be restarting, or a proxy may have answered; the next question tells.
+    return { kind: "open", known: "the edge could not be asked", pauseMs: PAUSE_MS };
+  } finally {
+    timer.cancel();
+  }
+}
+
+function readAnswer(status: number, body: unknown): Asked {
+  const receipt = fieldsOf(body);
+  if (status === 200) {
+    const landing = fieldsOf(receipt["landing"]);
+    const { state } = landing;
+    if (state === "landed" || state === "expired" || state === "dropped") {
+      return { kind: "ended", ending: endingOf(landing) };
+    }
+    return { kind: "open", known: `it is ${String(receipt["state"])}`, pauseMs: 0 };
+  }
+  const known = String(receipt["error"] ?? `HTTP ${status}`);
+  if (RETRIED.has(status)) return { kind: "open", known, pauseMs: PAUSE_MS };
+  return { kind: "ended", ending: { landed: false, line: known } };
+}
+
+function endingOf(landing: Fields): Ending {
+  const { state, slot, slots, error, reason, sentence } = landing;
+  if (state !== "landed") {
+    return { landed: false, line: `${String(state)}: ${String(reason)}: ${String(sentence)}` };
+  }
+  const unit = slots === 1 ? "slot" : "slots";
+  const after = typeof slots === "number" ? `, ${slots} ${unit} after it came` : "";
+  const where = `in slot ${String(slot)}${after}`;
+  if (error === null) return { landed: true, line: `landed ${where}` };
+  return { landed: false, line: `failed on the network ${where}: ${JSON.stringify(error)}` };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
+
+/** The clock's timers keep no process alive, and nothing else does between two questions. */
+async function pause(clock: Clock, ms: number): Promise<void> {
+  const held = holdProcess();
+  await new Promise<void>((resolve) => void clock.after(ms, resolve));
+  held.cancel();
+}
+
+/** How long one answer is held, and the least that is worth another question. */
+const QUESTION_MS = 30_000;
+const QUESTION_MS_MIN = 10;
+/** Before the same question again where it was refused for now. */
+const PAUSE_MS = 1_000;
+/** Refused for now: too often, or an edge that is overloaded, draining or behind a proxy. */
+const RETRIED: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
