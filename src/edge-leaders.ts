@@ -8,6 +8,7 @@ import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Log } from "./core/log.ts";
+import { createIdentityHolder, readIdentity } from "./edge-identity.ts";
 import type { EngineChoice } from "./native/choose.ts";
 import { createReceipts } from "./observe/receipts.ts";
 import { createRouter, type Router } from "./route/router.ts";
@@ -21,13 +22,13 @@ import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "./send/transport-q
 export interface LeaderSideDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly identity: Identity;
   readonly engine: EngineChoice;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const { clock, log } = deps;
   const { send } = config;
+  const identity = readIdentity(config.identity.keypair);
   const receipts = createReceipts(
     { clock, slot: () => router.currentSlot() },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
@@ -38,7 +39,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       clock,
       log,
       scorecard,
-      transport: transportOf(config, deps),
+      transport: transportOf(config, identity, deps),
       onOutcome: (outcome) => receipts.record(outcome),
     },
     {
@@ -57,14 +58,15 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { clock, log, router },
     { ...config.cluster, accounts: config.tip.accounts },
   );
-  return { receipts, sender, scorecard, router, chain };
+  const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
+  return { receipts, sender, scorecard, router, chain, holder };
 }
 
 /** Without a current slot nobody is sent to. */
 const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
 
-function transportOf({ send }: Config, deps: LeaderSideDeps): Transport {
-  const { clock, identity, log, engine } = deps;
+function transportOf({ send }: Config, identity: Identity, deps: LeaderSideDeps): Transport {
+  const { clock, log, engine } = deps;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
   if (engine.name === "portable") {
     const options = { ...QUIC_TRANSPORT_DEFAULTS, ...bindOf(send.bind) };

@@ -134,6 +134,8 @@ function sendSources({ sender, receipts }: EdgeParts) {
     },
     touchdown_connections_warm: () => sender.warmCount,
     touchdown_connections_sendable: () => sender.sendableCount,
+    touchdown_connections_outdated: () => sender.outdatedCount,
+    touchdown_identity_changes_total: () => sender.counters.identityChanges,
     touchdown_handshakes_total: () => {
       const { connectionsAdmitted, connectionsNotAdmitted, connectionsFailed } = sender.counters;
       return samplesBy("result", {

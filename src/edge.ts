@@ -8,7 +8,6 @@
  *                                                        receipts ─▶ metrics, admin
  */
 
-import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { looksMistyped } from "./accounts/key-format.ts";
 import { createKeyTable, type KeyTable } from "./accounts/key-table.ts";
@@ -37,7 +36,7 @@ import { createLog } from "./observe/log.ts";
 import { createMetrics } from "./observe/metrics.ts";
 import { createRefusalBook } from "./observe/refusals.ts";
 import { createPipeline } from "./pipeline.ts";
-import { freshIdentity, type Identity, identityOfJson } from "./send/identity.ts";
+import type { Identity } from "./send/identity.ts";
 import { VERSION } from "./version.ts";
 
 export interface EdgeDeps {
@@ -59,6 +58,11 @@ export interface Edge {
   stop(): Promise<void>;
   /** Reads the keys file again; a SetupError says what is wrong with it, and the old keys stay. */
   reloadKeys(): void;
+  /**
+   * Reads the identity's file again and shows leaders that identity from now on, while what is in
+   * hand ends as it would have; a SetupError says what is wrong, and the old identity stays.
+   */
+  reloadIdentity(): void;
 }
 
 /**
@@ -91,10 +95,13 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   return {
     httpAddress: stages.httpAddress(),
     adminAddress: stages.adminAddress(),
-    identity: stages.identity,
+    get identity() {
+      return stages.identity();
+    },
     readiness: stages.readiness,
     drain: stages.drain,
     reloadKeys: stages.reloadKeys,
+    reloadIdentity: stages.reloadIdentity,
     stop() {
       stopped ??= stop();
       return stopped;
@@ -123,7 +130,7 @@ interface Step {
 
 interface Stages {
   readonly log: Log;
-  readonly identity: Identity;
+  identity(): Identity;
   readonly bottomUp: readonly Step[];
   httpAddress(): string;
   adminAddress(): string;
@@ -131,16 +138,16 @@ interface Stages {
   drain(): void;
   refuse(): void;
   reloadKeys(): void;
+  reloadIdentity(): void;
 }
 
 function buildEdge(config: Config, deps: EdgeDeps): Stages {
   const clock = deps.clock ?? systemClock;
   const log = deps.log ?? createLog({ level: config.log.level });
   const keys = openKeys(config, log);
-  const identity = readIdentity(config);
   const engine = chooseEngine(config.send.engine, log);
-  const leaders = buildLeaderSide(config, { clock, log, identity, engine });
-  const { receipts, router, chain, sender } = leaders;
+  const leaders = buildLeaderSide(config, { clock, log, engine });
+  const { receipts, router, chain, sender, holder } = leaders;
 
   const { decoder, decoderStep, dispatch } = buildDecode(config, { clock, log, engine });
   const seen = createSeen();
@@ -185,7 +192,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
   const ports: Ports = { http: 0, admin: 0 };
   return {
     log,
-    identity,
+    identity: () => holder.identity,
     bottomUp: [
       receipts,
       sendingStep(sender, config.send.bind),
@@ -205,6 +212,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
       http.drain();
     },
     reloadKeys: keys.reload,
+    reloadIdentity: holder.reload,
   };
 }
 
@@ -314,18 +322,6 @@ function loadKeys(path: string): KeysFile["keys"] {
   const { plans, keys } = loadKeysFile(path);
   if (plans.size > 0) return keys;
   throw new SetupError(`${path}: the file holds no plan and no key, at least a plan is needed`);
-}
-
-function readIdentity(config: Config): Identity {
-  const path = config.identity.keypair;
-  if (path === null) return freshIdentity();
-  try {
-    return identityOfJson(readFileSync(path, "utf8"));
-  } catch (cause) {
-    // What the file holds is in no message of either kind.
-    const why = cause instanceof SetupError ? cause.message : "it cannot be read";
-    throw new SetupError(`identity.keypair: ${path}: ${why}`, { cause });
-  }
 }
 
 function decoderOptionsOf(config: Config): DecoderOptions {

@@ -8,6 +8,7 @@ import { configFromValues } from "../src/config/load.ts";
 import { SetupError } from "../src/core/errors.ts";
 import type { Log } from "../src/core/log.ts";
 import { type Edge, startEdge } from "../src/edge.ts";
+import { freshIdentity } from "../src/send/identity.ts";
 import { connectRaw, post as postBytes } from "./conformance/http-fixture.ts";
 import { type Network, startNetwork } from "./support/edge-process.ts";
 import { ENGINE, keysToml, RAW_PATH, untilAnswer, WIDE_KEY } from "./support/flow.ts";
@@ -280,6 +281,36 @@ describe("keys", () => {
     const loads = (result: string) =>
       seriesValue(families, "touchdown_keys_loads_total", { result });
     expect([loads("ok"), loads("failed")]).toEqual([1, 4]);
+  });
+});
+
+describe("the identity", () => {
+  it("is read again on demand, and transactions go on meanwhile", async () => {
+    const [before, after] = [freshIdentity(), freshIdentity()];
+    const path = join(folder, "identity.json");
+    const write = ({ seed, publicKey }: typeof before): void =>
+      writeFileSync(path, JSON.stringify([...seed, ...publicKey]));
+    write(before);
+    const edge = await startReady({ identity: { keypair: "identity.json" } });
+    write(after);
+    edge.reloadIdentity();
+    expect(edge.identity).toEqual(after);
+    const outdated = async () =>
+      seriesValue(
+        parsePrometheus((await page(edge, "/metrics")).text),
+        "touchdown_connections_outdated",
+      );
+    await untilAnswer(
+      "the new identity everywhere",
+      async () => {
+        expect((await post(edge, network.tipped().bytes)).status).toBe(200);
+        return outdated();
+      },
+      (count) => count === 0,
+    );
+    writeFileSync(path, "[1, 2]");
+    expect(() => edge.reloadIdentity()).toThrow(SetupError);
+    expect(edge.identity).toEqual(after);
   });
 });
 

@@ -18,7 +18,7 @@ export const edgeCommand: Command = {
   detail: `
 SIGTERM or SIGINT drains: /readyz turns 503, new work is refused after http.drain_grace,
 work in hand is finished, exit 0. A second one stops at once. SIGHUP reads the keys file
-again; a broken one is reported and the old keys stay.
+and the identity again; a broken file is reported, and what it held before stays.
 
 \`touchdown check --help\` lists the keys of the configuration.
 `,
@@ -35,7 +35,7 @@ again; a broken one is reported and the old keys stay.
       io,
       service: edge,
       graceMs: config.http.drainGraceMs,
-      reload: () => edge.reloadKeys(),
+      reload: [() => edge.reloadKeys(), () => edge.reloadIdentity()],
     });
     // Who reads this line may send a signal at once, which must find its handler.
     io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);

@@ -3,7 +3,7 @@
  *
  *   running ─SIGTERM, SIGINT─▶ draining ─grace over─▶ stopping ─work finished─▶ exit 0
  *      │                          └──────second signal──┴──▶ exit 1 at once
- *      └─SIGHUP: the keys are read again, at any time before the end
+ *      └─SIGHUP: keys and identity are read again, at any time before the end
  *
  * While draining, `/readyz` already says 503 and work is still taken, so that a load balancer can
  * turn away first. Stopping is bounded: when work in hand does not end in time, the exit code is 1.
@@ -26,8 +26,11 @@ export interface SignalOptions {
   readonly service: Stoppable;
   /** How long work is still taken after the first signal. */
   readonly graceMs: number;
-  /** On SIGHUP; null leaves that signal to its default. May reject, which is reported. */
-  readonly reload: (() => unknown) | null;
+  /**
+   * On SIGHUP, each whatever becomes of the others; null leaves that signal to its default. One
+   * that throws or rejects is reported.
+   */
+  readonly reload: readonly (() => unknown)[] | null;
 }
 
 /** Resolves with the exit code once the service has stopped, or must not be waited for. */
@@ -73,7 +76,10 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
       ["SIGINT", onStop],
     ];
     const { reload } = options;
-    if (reload !== null) handlers.push(["SIGHUP", () => void reloadSafely(reload, io)]);
+    const reloadAll = (): void => {
+      for (const each of reload ?? []) void reloadSafely(each, io);
+    };
+    if (reload !== null) handlers.push(["SIGHUP", reloadAll]);
     for (const [signal, act] of handlers) io.signals.on(signal, act);
   });
 }
@@ -82,7 +88,7 @@ async function reloadSafely(reload: () => unknown, io: Pick<Io, "err">): Promise
   try {
     await reload();
   } catch (error) {
-    io.err(`the keys were not read again, the old ones stay: ${sentenceOf(error)}`);
+    io.err(`not read again, what was read before stays: ${sentenceOf(error)}`);
   }
 }
 

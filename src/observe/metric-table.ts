@@ -188,6 +188,18 @@ export const METRICS = [
     help: "Live connections to the leaders that a transaction would go to now.",
   },
   {
+    name: "touchdown_connections_outdated",
+    kind: "gauge",
+    labels: [],
+    help: "Live connections that still show the identity of before and are being replaced.",
+  },
+  {
+    name: "touchdown_identity_changes_total",
+    kind: "counter",
+    labels: [],
+    help: "Changes of the identity that leaders see, since the start.",
+  },
+  {
     name: "touchdown_handshakes_total",
     kind: "counter",
     labels: ["result"],

@@ -15,6 +15,8 @@ export class Link {
   liveNs = 0;
   /** Since when it takes none any more; 0: it does. */
   retiredNs = 0;
+  /** Made with an identity that is no longer this edge's. */
+  outdated = false;
   /** Ended or closed; nothing more is heard of it. */
   over = false;
   /** Whether it took any copy, and the largest one. */

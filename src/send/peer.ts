@@ -136,16 +136,29 @@ export class Peer {
     this.#link = this.#attempt(nowNs);
   }
 
-  /** Whether the connection is old enough to be replaced. */
+  /** Whether the connection is to be replaced: it is old, or has the identity of before. */
   mayRecycle(nowNs: number): boolean {
-    const liveNs = this.#link?.liveNs ?? 0;
-    const isOld = liveNs !== 0 && nowNs - liveNs >= this.#options.lifetimeMs * NS_PER_MS;
+    const link = this.#link;
+    if (link === null || link.liveNs === 0) return false;
+    if (link.outdated) return this.#mayReplace(nowNs) || this.#mayRetire(nowNs);
+    const isOld = nowNs - link.liveNs >= this.#options.lifetimeMs * NS_PER_MS;
     return isOld && this.#mayReplace(nowNs);
   }
 
   recycle(nowNs: number): void {
     this.#deps.counters.connectionsRecycled += 1;
-    this.#successor = this.#attempt(nowNs);
+    if (this.#single && this.#link !== null) this.#retire(this.#link, nowNs);
+    else this.#successor = this.#attempt(nowNs);
+  }
+
+  /** The edge has another identity: what is connected now is to be replaced. */
+  outdate(): void {
+    for (const link of [this.#link, this.#successor]) if (link !== null) link.outdated = true;
+  }
+
+  /** Whether the connection has the identity of before. */
+  get outdated(): boolean {
+    return this.#link?.outdated === true;
   }
 
   /** Writes a copy now, or keeps it while a live connection is out of credit. */
@@ -228,6 +241,19 @@ export class Peer {
     counters.silentBeforeTurn += 1;
     this.#copies.card.silentBeforeTurn += 1;
     if (this.#mayReplace(nowNs)) this.#successor = this.#attempt(nowNs);
+  }
+
+  /** Where the leader takes no second connection, the first ends once it carries nothing. */
+  #mayRetire(nowNs: number): boolean {
+    const isIdle = this.#link?.inFlight.size === 0 && this.queued === 0;
+    return this.#single && isIdle && this.#retiring === null && !this.paced(nowNs);
+  }
+
+  #retire(link: Link, nowNs: number): void {
+    link.retiredNs = nowNs;
+    this.#link = null;
+    this.#retiring = link;
+    this.#deps.onChange();
   }
 
   #mayReplace(nowNs: number): boolean {

@@ -97,6 +97,11 @@ export class Peers {
     this.#recycle(nowNs);
   }
 
+  /** The edge has another identity: all connections are to be replaced. */
+  outdate(): void {
+    for (const peer of this.#byAddress.values()) peer.outdate();
+  }
+
   shutDown(): void {
     for (const peer of this.#byAddress.values()) peer.shutDown();
   }
@@ -191,13 +196,23 @@ export class Peers {
     return null;
   }
 
-  /** Replaces at most one connection at a time, so that the bound is passed by one at most. */
+  /**
+   * Replaces at most one old connection at a time, so that the bound is passed by one at most, and
+   * as many of another identity as the bound has room for.
+   */
   #recycle(nowNs: number): void {
-    let candidate: Peer | null = null;
-    for (const peer of this.#wanted) {
-      if (peer.links > 1) return;
-      if (candidate === null && peer.mayRecycle(nowNs)) candidate = peer;
+    let links = 0;
+    let replacing = false;
+    for (const peer of this.#byAddress.values()) {
+      links += peer.links;
+      replacing ||= peer.links > 1;
     }
-    candidate?.recycle(nowNs);
+    for (const peer of this.#wanted) {
+      const hasRoom = peer.outdated && links < this.#options.connectionsMax;
+      if ((replacing && !hasRoom) || !peer.mayRecycle(nowNs)) continue;
+      peer.recycle(nowNs);
+      replacing = true;
+      links += 1;
+    }
   }
 }

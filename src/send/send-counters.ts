@@ -24,6 +24,8 @@ export interface SendCounters {
   /** Begun, and ended by the leader, a fault or the time before they were admitted. */
   connectionsNotAdmitted: number;
   connectionsRecycled: number;
+  /** The identity was changed. */
+  identityChanges: number;
   /** Wanted by the plan but above the bound on connections. */
   connectionsOverLimit: number;
   connectionsEnded: number;
@@ -57,6 +59,7 @@ export function newSendCounters(): SendCounters {
     connectionsAdmitted: 0,
     connectionsNotAdmitted: 0,
     connectionsRecycled: 0,
+    identityChanges: 0,
     connectionsOverLimit: 0,
     connectionsEnded: 0,
     endedDropped: 0,

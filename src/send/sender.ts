@@ -14,6 +14,7 @@ import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
 import { COPIES_QUEUED_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Offer } from "./copies.ts";
+import type { Identity } from "./identity.ts";
 import type { PeerState } from "./peer.ts";
 import { Peers, type PeersOptions, type Route } from "./peers.ts";
 import { Scorecard } from "./scorecard.ts";
@@ -91,6 +92,15 @@ export interface Sender {
   again(packet: Packet, to: ResendTo): number;
   /** Replaces the plan; connections are made and closed accordingly. */
   usePlan(plan: Plan): void;
+  /**
+   * Shows another identity to leaders: new connections carry it at once, and each open one is
+   * replaced by such a one and closed when what it carries is acknowledged.
+   *
+   * @throws Error when it makes no certificate; the one before stays
+   */
+  useIdentity(identity: Identity): void;
+  /** Live connections that still show the identity of before. */
+  readonly outdatedCount: number;
   /** Connections that take transactions. */
   readonly warmCount: number;
   /** Those of them that the plan sends to now. */
@@ -218,6 +228,14 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       const nowNs = clock.nowNs();
       peers.use(plan, nowNs);
       if (running) peers.connect(nowNs);
+    },
+    useIdentity(identity) {
+      transport.useIdentity(identity);
+      counters.identityChanges += 1;
+      peers.outdate();
+    },
+    get outdatedCount() {
+      return peers.all().filter((peer) => peer.outdated).length;
     },
     get warmCount() {
       return peers.all().filter((peer) => peer.live).length;

@@ -18,7 +18,7 @@ import {
   V1_TRANSACTION_BYTES_MAX,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { type NativeSending, RECORD_NUMBERS, START_SOCKET } from "../native/contract.ts";
+import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../native/contract.ts";
 import type { Identity } from "./identity.ts";
 import {
   ACKED,
@@ -198,7 +198,8 @@ export function createNativeTransport(
   deps: NativeTransportDeps,
   options: NativeTransportOptions,
 ): Transport {
-  const { native, identity, log } = deps;
+  const { native, log } = deps;
+  let { identity } = deps;
   const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0 };
   const connections = new Map<number, NativeConnection>();
   const records = new Float64Array(NATIVE_RECORDS_A_DRAIN * RECORD_NUMBERS);
@@ -268,6 +269,11 @@ export function createNativeTransport(
       );
       if (answer <= 0) throw new Error(startFault(answer));
       handle = answer;
+    },
+    useIdentity(next) {
+      const code = handle === 0 ? OK : native.identitySet(handle, next.seed);
+      if (code !== OK) throw new Error(START_FAULTS[code] ?? `the native engine answers ${code}`);
+      identity = next;
     },
     async stop() {
       if (handle === 0) return;

@@ -113,7 +113,7 @@ export function createQuicTransport(
     datagramsUnmatched: 0,
     connectErrors: 0,
   };
-  const config = clientConfig(deps.identity, options);
+  let config = clientConfig(deps.identity, options);
   const connections = new Map<number, QuicConnection>();
   const sockets: { 4: DatagramSocket | null; 6: DatagramSocket | null } = { 4: null, 6: null };
   const sweeper = createSweeper(deps.clock, sweep);
@@ -173,6 +173,9 @@ export function createQuicTransport(
         sockets[4] = null;
         throw error;
       }
+    },
+    useIdentity(identity) {
+      config = clientConfig(identity, options);
     },
     async stop() {
       for (const connection of [...connections.values()]) connection.close();

@@ -6,6 +6,8 @@
  * is dead, stays silent and takes nothing.
  */
 
+import type { Identity } from "./identity.ts";
+
 /** Why a connection ended. */
 export interface Ending {
   /**
@@ -75,6 +77,12 @@ export interface Transport {
   readonly counters: Readonly<Record<string, number>>;
   /** @throws Error when no socket can be bound */
   start(): Promise<void>;
+  /**
+   * Connections begun from now on show this identity; those that are open keep theirs.
+   *
+   * @throws Error when it makes no certificate; the one before stays
+   */
+  useIdentity(identity: Identity): void;
   /** Closes every connection and socket. */
   stop(): Promise<void>;
   /** Begins a connection; null when it cannot even begin (no such address, no socket). */

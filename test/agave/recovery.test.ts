@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { encodeBase58 } from "../../src/core/encoding.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
 import type { SenderOptions } from "../../src/send/sender.ts";
 import { until } from "../support/wait.ts";
 import { type AgaveLeaders, payload, type Rig, startLeaders, startSender } from "./harness.ts";
@@ -84,6 +86,36 @@ describe("the sender when a real leader fails it", () => {
     await delivers(leaders, first, 2);
     await first.sender.stop();
     await delivers(leaders, second, 3);
+  });
+
+  it("shows another identity without losing what is in hand", async () => {
+    const leaders = await leadersOf(2, ["--kind", "raw"]);
+    await leaders.command("admit 0 128");
+    await leaders.command("admit 1 128");
+    const rig = await senderTo(leaders);
+    await until("both are live", () => rig.sender.warmCount === 2);
+    const next = freshIdentity();
+    let sent = 0;
+    const feed = (): void => {
+      sent += 1;
+      expect(rig.send(payload(900, sent))).toBe(2);
+    };
+    for (let count = 0; count < 50; count += 1) feed();
+    rig.sender.useIdentity(next);
+    await until("the new one is shown by both", () => {
+      feed();
+      return rig.sender.outdatedCount === 0;
+    });
+    for (let count = 0; count < 50; count += 1) feed();
+    await until("all are acknowledged", () => rig.count("acked") === 2 * sent);
+    expect(rig.count("failed") + rig.count("dropped")).toBe(0);
+    expect(leaders.received).toHaveLength(2 * sent);
+    const keys = [rig.identity, next].map((it) => encodeBase58(it.publicKey));
+    for (const leader of [0, 1]) {
+      const seen = leaders.received.filter((it) => it.leader === leader).map((it) => it.peer);
+      expect(new Set(seen)).toEqual(new Set(keys));
+      expect([seen[0], seen.at(-1)]).toEqual(keys);
+    }
   });
 
   it.each([0, 1, 2, 3, 4, 5, 99])("comes back after a close with code %i", async (code) => {

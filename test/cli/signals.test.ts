@@ -15,7 +15,7 @@ function createDeferred() {
 }
 
 /** A service whose `stop` ends when the test says so. */
-function setUp(graceMs: number, reload: (() => unknown) | null = null) {
+function setUp(graceMs: number, ...reload: readonly (() => unknown)[]) {
   const clock = createFakeClock();
   const io = createFakeIo(clock);
   const steps: string[] = [];
@@ -27,7 +27,7 @@ function setUp(graceMs: number, reload: (() => unknown) | null = null) {
       return stopped.promise;
     },
   };
-  const code = untilStopped({ io, service, graceMs, reload });
+  const code = untilStopped({ io, service, graceMs, reload: reload.length > 0 ? reload : null });
   return { clock, io, steps, stopped, code };
 }
 
@@ -122,8 +122,21 @@ describe("SIGHUP", () => {
       io.emit("SIGTERM");
       stopped.resolve();
       expect(await code).toBe(0);
-      await expect.poll(() => io.errLines.join()).toMatch(/old ones stay: line 3/);
+      await expect.poll(() => io.errLines.join()).toMatch(/before stays: line 3/);
     }
+  });
+
+  it("reads each of what there is again, whatever becomes of the others", () => {
+    const read: string[] = [];
+    const { io } = setUp(
+      0,
+      () => {
+        throw new Error("keys");
+      },
+      () => read.push("identity"),
+    );
+    io.emit("SIGHUP");
+    expect(read).toEqual(["identity"]);
   });
 
   it("is left alone where there is nothing to read", () => {

@@ -2,6 +2,7 @@
  * A transport without a network: each connection does what the test says, when it says it.
  */
 
+import type { Identity } from "../../src/send/identity.ts";
 import type {
   Connection,
   ConnectionEvents,
@@ -129,6 +130,8 @@ export interface FakeTransport extends Transport {
   readonly made: FakeConnection[];
   /** The newest connection to an address; throws when there was none. */
   to(address: string): FakeConnection;
+  /** The identities that it was told to use. */
+  readonly identities: Identity[];
   /** While true, `connect` answers null. */
   failing: boolean;
   readonly running: boolean;
@@ -136,9 +139,12 @@ export interface FakeTransport extends Transport {
 
 export function createFakeTransport(): FakeTransport {
   const made: FakeConnection[] = [];
+  const identities: Identity[] = [];
   let running = false;
   return {
     made,
+    identities,
+    useIdentity: (identity) => void identities.push(identity),
     failing: false,
     counters: {},
     get running() {
