@@ -15,6 +15,7 @@ import { type MetricSources, samplesBy } from "./observe/metrics.ts";
 import type { Receipts } from "./observe/receipts.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { Router } from "./route/router.ts";
+import type { SlotSourceStatus } from "./route/slots.ts";
 import type { Sender } from "./send/sender.ts";
 
 interface KeySource {
@@ -97,6 +98,9 @@ function leaderSources({ router, chain }: EdgeParts) {
     touchdown_slot: () => router.currentSlot() ?? 0,
     touchdown_slot_age_seconds: () => seconds(router.status().slotAgeMs),
     touchdown_slot_seconds: () => seconds(router.status().slotTimeMs),
+    touchdown_slot_source_age_seconds: () => bySource(router, ({ ageMs }) => seconds(ageMs)),
+    touchdown_slot_source_lag_seconds: () => bySource(router, ({ lagMs }) => seconds(lagMs)),
+    touchdown_slot_source_followed: () => bySource(router, ({ followed }) => (followed ? 1 : 0)),
     touchdown_schedule_covers: () => (router.status().scheduleCovers ? 1 : 0),
     touchdown_contacts: () => router.status().contacts,
     touchdown_contacts_age_seconds: () => seconds(chain.status().contacts.ageMs),
@@ -173,6 +177,14 @@ function receiptSources({ receipts, http }: EdgeParts) {
     },
     touchdown_receipt_events_total: () => http.receipts.streams.events,
   } satisfies Partial<MetricSources>;
+}
+
+/** One sample for each source of slots that has said something: four at most. */
+function bySource(router: Router, read: (status: SlotSourceStatus) => number) {
+  return router.slotSources().map((status) => ({
+    labels: { source: status.source },
+    value: read(status),
+  }));
 }
 
 /** NaN where nothing is known, as Prometheus has it. */

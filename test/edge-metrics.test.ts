@@ -88,7 +88,14 @@ const PARTS: EdgeParts = {
     verifierCounters: verifier(1_000, 2_000),
   }),
   inlineVerifier: verifier(20, 30),
-  router: stub<Router>({ currentSlot: () => 301, status: () => STATUS }),
+  router: stub<Router>({
+    currentSlot: () => 301,
+    status: () => STATUS,
+    slotSources: () => [
+      { source: "grpc", ageMs: 125, lagMs: 0, followed: true },
+      { source: "slot", ageMs: 375, lagMs: 250, followed: false },
+    ],
+  }),
   chain: stub<Chain>({
     status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: 60_500, failures: 0 } }),
     counters: {
@@ -97,6 +104,11 @@ const PARTS: EdgeParts = {
       slotPollFailures: 4,
       scheduleFailures: 131,
       contactFailures: 132,
+      voteFailures: 133,
+      blockFailures: 134,
+      statusFailures: 135,
+      geyserClosed: 30,
+      geyserGarbage: 106,
     },
   }),
   sender: stub<Sender>({
@@ -163,12 +175,20 @@ describe("an edge's metrics", () => {
     ["slot", {}, 301],
     ["slot_age_seconds", {}, 0.25],
     ["slot_seconds", {}, 0.391],
+    ["slot_source_age_seconds", { source: "slot" }, 0.375],
+    ["slot_source_lag_seconds", { source: "slot" }, 0.25],
+    ["slot_source_followed", { source: "grpc" }, 1],
+    ["slot_source_followed", { source: "slot" }, 0],
     ["schedule_covers", {}, 1],
     ["contacts", {}, 305],
     ["contacts_age_seconds", {}, 60.5],
     ["feed_failures_total", { feed: "slots" }, 7],
     ["feed_failures_total", { feed: "schedule" }, 131],
     ["feed_failures_total", { feed: "contacts" }, 132],
+    ["feed_failures_total", { feed: "votes" }, 133],
+    ["feed_failures_total", { feed: "blocks" }, 134],
+    ["feed_failures_total", { feed: "statuses" }, 135],
+    ["feed_failures_total", { feed: "grpc" }, 136],
     ["copies_total", { outcome: "sent" }, 141],
     ["copies_total", { outcome: "acked" }, 142],
     ["copies_total", { outcome: "failed" }, 143],
@@ -229,7 +249,11 @@ describe("an edge's metrics", () => {
   it("are nothing rather than wrong before the cluster was heard of", async () => {
     const unknown = { ...STATUS, slot: null, slotAgeMs: null, scheduleCovers: false };
     const page = await pageOf({
-      router: stub<Router>({ currentSlot: () => null, status: () => unknown }),
+      router: stub<Router>({
+        currentSlot: () => null,
+        status: () => unknown,
+        slotSources: () => [],
+      }),
       chain: stub<Chain>({
         status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: null, failures: 0 } }),
         counters: createChainCounters(),

@@ -48,6 +48,8 @@ export interface ChainOptions {
   /** Without a slot event for so long, the WebSocket is opened anew. */
   readonly reconnectMs: number;
   readonly pollMs: number;
+  /** How often the slot is asked for while events come. */
+  readonly checkMs: number;
   /** How often the nodes' addresses are read. */
   readonly contactsMs: number;
   /** How often the delinquent leaders are read. */
@@ -101,6 +103,7 @@ const DEFAULTS: Omit<ChainOptions, "rpcUrl" | "wsUrl"> = {
   silenceMs: 2_500,
   reconnectMs: 20_000,
   pollMs: 400,
+  checkMs: 2_000,
   contactsMs: 60_000,
   votesMs: 60_000,
   heightMs: 500,

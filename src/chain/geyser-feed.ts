@@ -131,7 +131,7 @@ export function createGeyserFeed(deps: GeyserFeedDeps, options: GeyserFeedOption
     const kind = KINDS[stage];
     if (kind === undefined) return;
     slotNs = aliveNs;
-    target.slotEvent(kind, slot);
+    target.slotEvent(kind, slot, "grpc");
   }
 
   function takeBlock({ slot, blockhash, height }: GeyserUpdate & { readonly kind: "block" }): void {

@@ -1,12 +1,10 @@
 /**
- * Slot events from the best source that delivers.
+ * Slot events from every source that delivers, over one WebSocket and by asking.
  *
- *   slotsUpdates ──refused or silent──▶ + slot ──refused or silent──▶ + polling
- *
- * Many providers refuse slot updates, and some accept the subscription and never send anything, so
- * what counts is what arrives: each source stays, and the next one is added while nothing does. A
- * connection that is silent for long is given up and opened anew, with back-off. Polling stops as
- * soon as events come again.
+ * Both subscriptions are asked for, because many providers refuse slot updates, and some accept
+ * them and never send anything. The slot is asked for as well: now and then while events come, so
+ * that a feed that lies is found out, and often while they do not. A connection that is silent for
+ * long is given up and opened anew, with back-off.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
@@ -26,16 +24,17 @@ export interface SlotFeedDeps {
 }
 
 export interface SlotFeedOptions {
-  /** Without an event for so long, the next source is added; above the time of four slots. */
+  /** Without an event for so long, the slot is asked for often; above the time of four slots. */
   readonly silenceMs: number;
   /** Without an event for so long, the connection is opened anew. */
   readonly reconnectMs: number;
-  /** Time between two polls. */
+  /** Time between two questions for the slot while no events come, and while they do. */
   readonly pollMs: number;
+  readonly checkMs: number;
 }
 
 export interface SlotFeedStatus {
-  /** Where events come from now; `none` when they do not. */
+  /** The best source that delivers now; `none` when none does. */
   readonly source: FeedName | "polling" | "none";
   /** Whether the WebSocket is open. */
   readonly connected: boolean;
@@ -53,10 +52,15 @@ export function createSlotFeed(deps: SlotFeedDeps, options: SlotFeedOptions): Sl
   return new Feed(deps, options);
 }
 
-/** A connection, and what it was asked for. */
+type PlainSource = FeedName | "polling";
+const BEST_FIRST: readonly PlainSource[] = ["slotsUpdates", "slot", "polling"];
+/** How many feeds a connection is asked for. */
+const FEEDS_ASKED = 2;
+
+/** A connection, and what it refuses. */
 interface Session {
   readonly socket: FeedSocket;
-  readonly asked: Set<FeedName>;
+  readonly refused: Set<FeedName>;
   open: boolean;
   /** When it last gave a sign of life: opened, or an event. */
   aliveNs: number;
@@ -74,8 +78,8 @@ class Feed implements SlotFeed {
   #pollTimer: Timer | null = null;
   #polling = false;
   #pollInHand = false;
-  #source: SlotFeedStatus["source"] = "none";
-  #eventNs: number | null = null;
+  /** When each source last said something. */
+  readonly #eventNs = new Map<PlainSource, number>();
   /** When an event last came over the WebSocket. */
   #feedNs: number;
 
@@ -111,13 +115,18 @@ class Feed implements SlotFeed {
 
   status(): SlotFeedStatus {
     const { clock } = this.#deps;
-    const eventAgeMs = this.#eventNs === null ? null : this.#since(this.#eventNs, clock.nowNs());
-    const live = eventAgeMs !== null && eventAgeMs <= this.#options.silenceMs;
-    return {
-      source: live ? this.#source : "none",
-      connected: this.#session?.open ?? false,
-      eventAgeMs,
-    };
+    const nowNs = clock.nowNs();
+    let eventAgeMs: number | null = null;
+    let best: PlainSource | null = null;
+    for (const source of BEST_FIRST) {
+      const thenNs = this.#eventNs.get(source);
+      if (thenNs === undefined) continue;
+      const ageMs = this.#since(thenNs, nowNs);
+      eventAgeMs = Math.min(ageMs, eventAgeMs ?? ageMs);
+      if (ageMs <= this.#options.silenceMs) best ??= source;
+    }
+    const connected = this.#session?.open ?? false;
+    return { source: best ?? "none", connected, eventAgeMs };
   }
 
   #connect(): void {
@@ -128,7 +137,7 @@ class Feed implements SlotFeed {
         event: (feed, kind, slot) => this.#event(session, feed, kind, slot),
         closed: () => this.#closed(session),
       }),
-      asked: new Set(),
+      refused: new Set(),
       open: false,
       aliveNs: clock.nowNs(),
     };
@@ -141,6 +150,7 @@ class Feed implements SlotFeed {
     session.open = true;
     session.aliveNs = this.#deps.clock.nowNs();
     this.#ask(session, "slotsUpdates");
+    this.#ask(session, "slot");
   }
 
   #closed(session: Session): void {
@@ -161,13 +171,12 @@ class Feed implements SlotFeed {
   }
 
   #ask(session: Session, feed: FeedName): void {
-    session.asked.add(feed);
     void session.socket.subscribe(feed).then((accepted) => {
       if (accepted || session !== this.#session) return;
       this.#deps.counters.subscriptionsRefused += 1;
       this.#tellRefusal(feed);
-      if (feed === "slotsUpdates" && !session.asked.has("slot")) this.#ask(session, "slot");
-      else this.#startPolling();
+      session.refused.add(feed);
+      if (session.refused.size === FEEDS_ASKED) this.#startPolling();
     });
   }
 
@@ -185,29 +194,24 @@ class Feed implements SlotFeed {
     this.#feedNs = nowNs;
     this.#reconnects.reset();
     this.#deps.counters.slotEvents += 1;
-    this.#stopPolling();
+    this.#polling = false;
     this.#took(feed, kind, slot, nowNs);
   }
 
-  #took(source: SlotFeedStatus["source"], kind: SlotEventKind, slot: number, nowNs: number): void {
-    this.#source = source;
-    this.#eventNs = nowNs;
-    this.#deps.target.slotEvent(kind, slot);
+  #took(source: PlainSource, kind: SlotEventKind, slot: number, nowNs: number): void {
+    this.#eventNs.set(source, nowNs);
+    this.#deps.target.slotEvent(kind, slot, source);
   }
 
-  /** Adds sources while nothing arrives, and gives up a connection that stays silent. */
+  /** Asks often while nothing arrives, and gives up a connection that stays silent. */
   #watch(): void {
     const { silenceMs, reconnectMs } = this.#options;
     const nowNs = this.#deps.clock.nowNs();
     if (this.#since(this.#feedNs, nowNs) > silenceMs) this.#startPolling();
     const session = this.#session;
     if (session === null) return;
-    const quietMs = this.#since(session.aliveNs, nowNs);
-    if (quietMs > silenceMs && session.open && !session.asked.has("slot")) {
-      this.#ask(session, "slot");
-    }
     // A node that refuses both has nothing to say: it is asked again just as rarely.
-    if (quietMs <= reconnectMs) return;
+    if (this.#since(session.aliveNs, nowNs) <= reconnectMs) return;
     this.#deps.counters.socketsSilent += 1;
     session.socket.end();
     this.#closed(session);
@@ -219,34 +223,29 @@ class Feed implements SlotFeed {
     this.#poll();
   }
 
-  #stopPolling(): void {
-    this.#polling = false;
-    this.#pollTimer?.cancel();
-    this.#pollTimer = null;
-  }
-
   #poll(): void {
     if (this.#pollInHand) return;
     this.#pollInHand = true;
+    this.#pollTimer?.cancel();
     void this.#pollOnce().then((waitMs) => {
       this.#pollInHand = false;
-      // The first slot is asked for until it is known, whatever else there is.
-      const wanted = this.#polling || this.#eventNs === null;
-      if (!wanted || !this.#running) return;
-      this.#pollTimer?.cancel();
-      this.#pollTimer = this.#deps.clock.after(waitMs, () => this.#poll());
+      if (!this.#running) return;
+      const { pollMs, checkMs } = this.#options;
+      const usualMs = this.#polling ? pollMs : checkMs;
+      this.#pollTimer = this.#deps.clock.after(waitMs ?? usualMs, () => this.#poll());
     });
   }
 
-  async #pollOnce(): Promise<number> {
+  /** Asks once; answers how long to wait, or null for as long as usual. */
+  async #pollOnce(): Promise<number | null> {
     const { clock, rpc, counters } = this.#deps;
     try {
       const slot = await rpc.slot();
-      if (!this.#running) return 0;
+      if (!this.#running) return null;
       counters.slotPolls += 1;
       this.#pollWaits.reset();
       this.#took("polling", "polled", slot, clock.nowNs());
-      return this.#options.pollMs;
+      return null;
     } catch {
       // Counted, and seen in the age of the last event; the next poll comes later.
       if (this.#running) counters.slotPollFailures += 1;

@@ -7,6 +7,9 @@
 /** `start` and `end` of a slot as seen by the node, or the slot in progress when it was asked. */
 export type SlotEventKind = "start" | "end" | "polled";
 
+/** Who says so. */
+export type SlotSource = "grpc" | "slotsUpdates" | "slot" | "polling";
+
 /** The leaders of one epoch. */
 export interface EpochLeaders {
   readonly epoch: number;
@@ -26,7 +29,7 @@ export interface Contact {
 }
 
 export interface ChainTarget {
-  slotEvent(kind: SlotEventKind, slot: number): void;
+  slotEvent(kind: SlotEventKind, slot: number, source: SlotSource): void;
   setEpoch(epoch: EpochLeaders): void;
   setContacts(contacts: readonly Contact[]): void;
   /** Leaders that have not voted for so long that their slots are most likely empty. */

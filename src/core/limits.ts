@@ -138,6 +138,12 @@ export const COMMAND_INPUT_BYTES_MAX = 64 * 1024;
 export const SLOT_EVENTS_KEPT = 48;
 /** Slots beyond the expected one that are still believed. Same source. */
 export const SLOT_SKIP_DISTANCE = 48;
+/** Sources of slots that are at most this many slots apart agree: the time of a slow poll. */
+export const SLOT_AGREE_DISTANCE = 4;
+/** How long a source that makes no progress still has a vote: four slots skipped, a slow poll. */
+export const SLOT_SOURCE_LIVE_MS = 4_000;
+/** Slots for which each source remembers when it told of them. */
+export const SLOT_LAG_SLOTS = 64;
 /** Slots that may pass by the wall clock alone before the current slot counts as unknown. */
 export const SLOT_COAST_MAX = 240;
 /** Shortest and longest slot time that is believed, in milliseconds. */

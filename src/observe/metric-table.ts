@@ -133,6 +133,24 @@ export const METRICS = [
     help: "The measured duration of a slot.",
   },
   {
+    name: "touchdown_slot_source_age_seconds",
+    kind: "gauge",
+    labels: ["source"],
+    help: "Since each source of slots last said something.",
+  },
+  {
+    name: "touchdown_slot_source_lag_seconds",
+    kind: "gauge",
+    labels: ["source"],
+    help: "How much later than the first source each one tells of a slot, smoothed.",
+  },
+  {
+    name: "touchdown_slot_source_followed",
+    kind: "gauge",
+    labels: ["source"],
+    help: "1 for the source of slots that the estimate follows now, else 0.",
+  },
+  {
     name: "touchdown_schedule_covers",
     kind: "gauge",
     labels: [],

@@ -14,7 +14,13 @@ import { type Contact, type Contacts, createContacts } from "./contacts.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import { type LeaderTimes, makePlan, samePlan } from "./planner.ts";
 import { createSchedule, type EpochLeaders, type Schedule } from "./schedule.ts";
-import { createSlotClock, type SlotClock, type SlotEventKind } from "./slots.ts";
+import type { SlotEventKind } from "./slot-time.ts";
+import {
+  createSlotClock,
+  type SlotClock,
+  type SlotSource,
+  type SlotSourceStatus,
+} from "./slots.ts";
 
 export interface RouterDeps {
   readonly clock: Clock;
@@ -52,8 +58,8 @@ export interface RouterStatus {
 }
 
 export interface Router {
-  /** A slot started, ended, or was asked for. */
-  slotEvent(kind: SlotEventKind, slot: number): void;
+  /** A slot started, ended, or was asked for, as that source says. */
+  slotEvent(kind: SlotEventKind, slot: number, source?: SlotSource): void;
   setEpoch(epoch: EpochLeaders): void;
   setContacts(contacts: Iterable<Contact>): void;
   /** Leaders that do not vote, and are passed over for it; replaces the list before. */
@@ -66,6 +72,8 @@ export interface Router {
   /** What the hot path reads. */
   readonly plan: Plan | null;
   currentSlot(): number | null;
+  /** The sources of slots that have said something. */
+  slotSources(): readonly SlotSourceStatus[];
   readonly counters: RouteCounters;
   status(): RouterStatus;
   start(): void;
@@ -86,8 +94,8 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const contacts = createContacts(counters, options.deny);
   const keeper = new PlanKeeper(deps, options, { slots, schedule, contacts, counters });
   return {
-    slotEvent(kind, slot) {
-      slots.observe(kind, slot, clock.nowNs());
+    slotEvent(kind, slot, source) {
+      slots.observe(kind, slot, clock.nowNs(), source);
       keeper.look();
     },
     setEpoch(epoch) {
@@ -110,6 +118,7 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
       return keeper.plan;
     },
     currentSlot: () => slots.current(clock.nowNs()),
+    slotSources: () => slots.sources(clock.nowNs()),
     counters,
     status: () => statusOf({ slots, schedule, contacts, plan: keeper.plan }, clock.nowNs()),
     start: () => keeper.start(),

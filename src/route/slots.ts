@@ -1,46 +1,56 @@
 /**
- * The estimate of the current slot.
+ * The estimate of the current slot, from several sources of which any may stop or lie.
  *
- * Events say that a slot started or ended; the last 48 of them vote. The median event, plus as many
- * slots as there are events above it, is where the newest one is expected to be, and whatever lies
- * more than 48 slots beyond that is a lie or a mistake. The highest event that remains gives the
- * slot. Between events time itself goes on: a leader that skips its slots is silent, and still they
- * pass, so the estimate coasts on the measured slot time. The number given out never goes back,
- * except when nothing confirmed it for more than 48 slots and the feed then makes progress below
- * it: a feed that was away, or a cluster that was started anew from an older slot.
+ * Each source has a position of its own (`slot-source.ts`). Sources that are near each other agree;
+ * the largest group of them counts, and its freshest member, the one furthest ahead, is followed.
+ * Where no group is larger, inertia decides: what was believed goes on by the wall clock, and who
+ * is nearest to that is right. So neither a jump nor a slow drift of one source pulls the estimate,
+ * and one source alone is followed wherever it goes. The slot time has the same inertia. The number
+ * given out never goes back, except after a source returned from a long silence, or by more than 48
+ * slots, which is no jitter but a mistake put right.
  *
- *   events ──▶ last 48 ──▶ anchor (slot, when it began) ──▶ + wall clock ──▶ current
- *
- * The rule is that of Agave's tpu-client-next (`recent_leader_slots.rs`, 4.3, checked 2026-11).
+ *   events ──▶ a position for each source ──▶ who agrees? ──▶ the freshest of them ──▶ current
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
 import {
+  SLOT_AGREE_DISTANCE,
   SLOT_COAST_MAX,
-  SLOT_EVENTS_KEPT,
   SLOT_SKIP_DISTANCE,
-  SLOT_TIME_MS_MAX,
-  SLOT_TIME_MS_MIN,
+  SLOT_SOURCE_LIVE_MS,
 } from "../core/limits.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
+import { createSlotLag, type SlotLag } from "./slot-lag.ts";
+import { SlotSourceEstimate } from "./slot-source.ts";
+import type { SlotEventKind } from "./slot-time.ts";
 
-/**
- * `start`: the first sign of a slot was seen. `end`: the slot is complete. `polled`: somebody was
- * asked for the slot in progress; as good as a start for the estimate, too coarse for slot time.
- */
-export type SlotEventKind = "start" | "end" | "polled";
+/** Where slot events come from; also a label of metrics. */
+export const SLOT_SOURCES = ["grpc", "slotsUpdates", "slot", "polling"] as const;
+export type SlotSource = (typeof SLOT_SOURCES)[number];
+
+export interface SlotSourceStatus {
+  readonly source: SlotSource;
+  /** Time since its last event in milliseconds; null before the first. */
+  readonly ageMs: number | null;
+  /** How much later than the first source it tells of a slot, smoothed; null when it never did. */
+  readonly lagMs: number | null;
+  /** Whether the estimate is its now. */
+  readonly followed: boolean;
+}
 
 export interface SlotClock {
   /** Takes in one event; never throws. `nowNs` is when it arrived. */
-  observe(kind: SlotEventKind, slot: number, nowNs: number): void;
+  observe(kind: SlotEventKind, slot: number, nowNs: number, source?: SlotSource): void;
   /** The slot in progress; null before the first event and when the last one is too long ago. */
   current(nowNs: number): number | null;
   /** When the slot after the current one is expected, on `Clock.nowNs`; null with no current. */
   nextSlotNs(nowNs: number): number | null;
   /** The measured slot time in milliseconds; the default until enough slots were seen. */
   readonly slotTimeMs: number;
-  /** When the last usable event arrived; null before the first. */
+  /** When the last usable event of the source that is followed arrived; null before the first. */
   readonly lastEventNs: number | null;
+  /** Sources that have said something. */
+  sources(nowNs: number): readonly SlotSourceStatus[];
 }
 
 export interface SlotClockOptions {
@@ -48,13 +58,10 @@ export interface SlotClockOptions {
   readonly slotTimeMsDefault: number;
 }
 
+/** How long, without an event, the choice of a source stands. */
+const LOOK_AGAIN_NS = 10 * NS_PER_MS;
+
 const DEFAULTS: SlotClockOptions = { slotTimeMsDefault: 250 };
-/** Starts more slots apart than this say little about the time of one. */
-const GAP_SLOTS_MAX = 8;
-/** Polled slots must be this far apart: the poll's period is then a small part of the span. */
-const POLLED_SPAN_SLOTS = 32;
-/** Slot times seen before their median is believed. */
-const SAMPLES_MIN = 4;
 
 export function createSlotClock(
   options: Partial<SlotClockOptions> = {},
@@ -63,201 +70,200 @@ export function createSlotClock(
   return new Estimate({ ...DEFAULTS, ...options }, counters);
 }
 
+interface Source {
+  readonly name: SlotSource;
+  readonly estimate: SlotSourceEstimate;
+  readonly lag: SlotLag;
+  /** `estimate.returns` when it was last followed. */
+  returns: number;
+  /** Its position at the time that is being looked at; -1 for none. */
+  position: number;
+  /** Whether it made progress lately. */
+  live: boolean;
+}
+
 class Estimate implements SlotClock {
   readonly #counters: RouteCounters;
-  readonly #history = createHistory();
-  readonly #measure = createSlotTime();
-  #slotTimeMs: number;
-  #lastEventNs: number | null = null;
-  /** The highest slot that events speak for, and when it began. */
-  #anchorSlot = -1;
-  #anchorNs = 0;
+  /** At most one for each name. */
+  readonly #sources: Source[] = [];
+  #paceMs: number;
+  #followed: Source | null = null;
+  /** What is believed with inertia, as a fraction of slots, and when it was; -1 for nothing. */
+  #believed = -1;
+  #believedNs = 0;
   /** The highest slot given out since the last rewind. */
   #publishedSlot = -1;
-  /** Whether the anchor has stood still for so long that the next progress replaces it. */
-  #returning = false;
-  #returnSlot = -1;
 
   constructor(options: SlotClockOptions, counters: RouteCounters) {
-    this.#slotTimeMs = options.slotTimeMsDefault;
+    this.#paceMs = options.slotTimeMsDefault;
     this.#counters = counters;
   }
 
   get slotTimeMs(): number {
-    return this.#slotTimeMs;
+    return this.#paceMs;
   }
 
   get lastEventNs(): number | null {
-    return this.#lastEventNs;
+    return this.#followed?.estimate.lastEventNs ?? null;
   }
 
-  observe(kind: SlotEventKind, slot: number, nowNs: number): void {
+  observe(
+    kind: SlotEventKind,
+    slot: number,
+    nowNs: number,
+    name: SlotSource = "slotsUpdates",
+  ): void {
     if (!Number.isSafeInteger(slot) || slot < 0) {
       this.#counters.slotEventsInvalid += 1;
       return;
     }
     this.#counters.slotEvents += 1;
-    this.#lastEventNs = nowNs;
-    const quiet = this.#anchorSlot >= 0 && this.#coasted(nowNs) > SLOT_SKIP_DISTANCE;
-    if (quiet && !this.#returning) this.#beginReturn();
-    this.#history.push(kind === "end" ? slot + 1 : slot);
-    const highest = this.#history.highestPlausible(this.#reach(nowNs));
-    if (slot > highest) this.#counters.slotEventsFarAhead += 1;
-    if (highest >= 0) this.#believe(highest, nowNs);
-    // What is not believed must not set the measure either.
-    if (slot > this.#anchorSlot) return;
-    this.#slotTimeMs = this.#measure.add(kind, slot, nowNs) ?? this.#slotTimeMs;
+    const source = this.#sourceOf(name);
+    const believable = source.estimate.observe(kind, slot, nowNs, this.#paceMs);
+    if (!believable) this.#counters.slotEventsFarAhead += 1;
+    this.#follow(nowNs);
+    this.#setPace();
+    const speaksFor = kind === "end" ? slot + 1 : slot;
+    const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;
+    if (believable && near) source.lag.saw(speaksFor, nowNs, this.#sources);
+    this.#publish(nowNs, false);
   }
 
   current(nowNs: number): number | null {
-    if (this.#anchorSlot < 0) return null;
-    const ahead = this.#coasted(nowNs);
-    if (ahead > SLOT_COAST_MAX) return null;
-    const slot = this.#anchorSlot + ahead;
+    // Asked for with every transaction: who is followed changes with events, and slowly without.
+    if (Math.abs(nowNs - this.#believedNs) > LOOK_AGAIN_NS) this.#follow(nowNs);
+    return this.#publish(nowNs, true);
+  }
+
+  nextSlotNs(nowNs: number): number | null {
+    const slot = this.current(nowNs);
+    if (slot === null || this.#followed === null) return null;
+    return this.#followed.estimate.startNs(slot + 1, this.#paceMs);
+  }
+
+  sources(nowNs: number): readonly SlotSourceStatus[] {
+    return this.#sources.map((source) => {
+      const eventNs = source.estimate.lastEventNs;
+      return {
+        source: source.name,
+        ageMs: eventNs === null ? null : (nowNs - eventNs) / NS_PER_MS,
+        lagMs: source.lag.ms,
+        followed: source === this.#followed,
+      };
+    });
+  }
+
+  #sourceOf(name: SlotSource): Source {
+    const known = this.#sources.find((each) => each.name === name);
+    if (known !== undefined) return known;
+    const estimate = new SlotSourceEstimate();
+    const lag = createSlotLag();
+    const source: Source = { name, estimate, lag, returns: 0, position: -1, live: false };
+    this.#sources.push(source);
+    return source;
+  }
+
+  /** The slot to give out, where the followed source is now. */
+  #publish(nowNs: number, coasting: boolean): number | null {
+    const source = this.#followed;
+    const slot = source?.estimate.position(nowNs, this.#paceMs) ?? null;
+    if (source === null || slot === null) return null;
+    const returned = source.estimate.returns !== source.returns;
+    source.returns = source.estimate.returns;
     if (slot > this.#publishedSlot) {
-      this.#counters.slotsCoasted += slot - this.#publishedSlot;
+      if (coasting) this.#counters.slotsCoasted += slot - this.#publishedSlot;
+      this.#publishedSlot = slot;
+    } else if (slot < this.#publishedSlot - (returned ? 0 : SLOT_SKIP_DISTANCE)) {
+      this.#counters.slotRewinds += 1;
       this.#publishedSlot = slot;
     }
     return this.#publishedSlot;
   }
 
-  nextSlotNs(nowNs: number): number | null {
-    const slot = this.current(nowNs);
-    if (slot === null) return null;
-    return this.#anchorNs + (slot + 1 - this.#anchorSlot) * this.#slotTimeMs * NS_PER_MS;
-  }
-
-  /** Slots that passed by the wall clock since the anchor. */
-  #coasted(nowNs: number): number {
-    return Math.max(0, Math.floor((nowNs - this.#anchorNs) / (this.#slotTimeMs * NS_PER_MS)));
-  }
-
-  /**
-   * No slot is shorter than the minimum, so hardly anything honest lies beyond this one: only a
-   * full history can say otherwise.
-   */
-  #reach(nowNs: number): number {
-    if (this.#anchorSlot < 0 || this.#history.full) return Number.MAX_SAFE_INTEGER;
-    const elapsed = Math.max(0, nowNs - this.#anchorNs) / (SLOT_TIME_MS_MIN * NS_PER_MS);
-    return this.#anchorSlot + Math.ceil(elapsed) + SLOT_SKIP_DISTANCE;
-  }
-
-  #believe(highest: number, nowNs: number): void {
-    if (this.#returning) {
-      this.#tryReturn(highest, nowNs);
-      return;
+  /** Decides which source to follow now, and where inertia will take what is believed. */
+  #follow(nowNs: number): void {
+    const expected = this.#expected(nowNs);
+    let liveCount = 0;
+    for (const source of this.#sources) {
+      const { estimate } = source;
+      source.position = estimate.position(nowNs, this.#paceMs) ?? -1;
+      const quietNs = nowNs - (estimate.progressNs ?? nowNs);
+      source.live = source.position >= 0 && quietNs <= SLOT_SOURCE_LIVE_MS * NS_PER_MS;
+      if (source.live) liveCount += 1;
     }
-    if (highest > this.#anchorSlot) this.#anchorAt(highest, nowNs);
-    this.#publishedSlot = Math.max(this.#publishedSlot, this.#anchorSlot);
-  }
-
-  #anchorAt(slot: number, nowNs: number): void {
-    this.#anchorSlot = slot;
-    this.#anchorNs = nowNs;
-  }
-
-  /** The past has no vote any more, but for how far ahead anything can be. */
-  #beginReturn(): void {
-    this.#returning = true;
-    this.#returnSlot = -1;
-    this.#history.clear();
-    this.#measure.restart();
-  }
-
-  /** A node that repeats one old slot is stuck; one that makes progress somewhere else is right. */
-  #tryReturn(highest: number, nowNs: number): void {
-    const below = this.#returnSlot >= 0 && highest > this.#returnSlot;
-    if (highest <= this.#anchorSlot && !below) {
-      this.#returnSlot = Math.max(this.#returnSlot, highest);
-      return;
+    const center = this.#center(expected, liveCount);
+    if (center === null) return;
+    let [lowest, freshest] = [center, center];
+    for (const source of this.#sources) {
+      if (!source.live || !agree(source, center)) continue;
+      if (source.position > freshest.position) freshest = source;
+      if (source.position < lowest.position) lowest = source;
     }
-    this.#returning = false;
-    if (highest < this.#publishedSlot) this.#counters.slotRewinds += 1;
-    this.#anchorAt(highest, nowNs);
-    this.#publishedSlot = highest;
+    this.#followed = this.#stay(freshest);
+    // No further than all who agree demand.
+    const [low, high] = [lowest.position, freshest.position + 1];
+    this.#believed = expected < 0 ? low : Math.min(high, Math.max(low, expected));
+    this.#believedNs = nowNs;
+  }
+
+  /** Of two that are equally fresh, the one that is followed already. */
+  #stay(freshest: Source): Source {
+    const before = this.#followed;
+    return before?.live && before.position === freshest.position ? before : freshest;
+  }
+
+  /** The source around which most agree; null where what was followed goes on by the clock. */
+  #center(expected: number, liveCount: number): Source | null {
+    let best: Source | null = null;
+    let bestVotes = 0;
+    for (const source of this.#sources) {
+      if (!source.live) continue;
+      const votes = this.#votes(source);
+      const nearer = best !== null && distance(source, expected) < distance(best, expected);
+      if (votes > bestVotes || (votes === bestVotes && nearer)) {
+        best = source;
+        bestVotes = votes;
+      }
+    }
+    if (best === null || best === this.#followed || expected < 0) return best;
+    const majority = bestVotes >= 2 && bestVotes * 2 > liveCount;
+    if (majority || distance(best, expected) <= SLOT_SKIP_DISTANCE) return best;
+    // A stranger far from everything that was believed has to wait until that is too old.
+    return this.#followed !== null && this.#followed.position >= 0 ? null : best;
+  }
+
+  #votes(center: Source): number {
+    let votes = 0;
+    for (const source of this.#sources) if (source.live && agree(source, center)) votes += 1;
+    return votes;
+  }
+
+  /** What was believed, carried on by the wall clock; -1 when it is too old or there is nothing. */
+  #expected(nowNs: number): number {
+    if (this.#believed < 0) return -1;
+    const passed = Math.max(0, nowNs - this.#believedNs) / (this.#paceMs * NS_PER_MS);
+    return passed > SLOT_COAST_MAX ? -1 : this.#believed + passed;
+  }
+
+  /** The slot time moves no further than all who agree with the estimate demand. */
+  #setPace(): void {
+    const followed = this.#followed;
+    if (followed === null) return;
+    let [lowest, highest] = [Number.POSITIVE_INFINITY, 0];
+    for (const source of this.#sources) {
+      const ms = source.live && agree(source, followed) ? source.estimate.slotTimeMs : null;
+      if (ms === null) continue;
+      lowest = Math.min(lowest, ms);
+      highest = Math.max(highest, ms);
+    }
+    if (highest > 0) this.#paceMs = Math.min(highest, Math.max(lowest, this.#paceMs));
   }
 }
 
-/** The last 48 events, as the slot each of them speaks for. */
-function createHistory() {
-  const ring = new Float64Array(SLOT_EVENTS_KEPT);
-  let count = 0;
-  let next = 0;
-  return {
-    get full(): boolean {
-      return count === SLOT_EVENTS_KEPT;
-    },
-    push(slot: number): void {
-      ring[next] = slot;
-      next = (next + 1) % SLOT_EVENTS_KEPT;
-      if (count < SLOT_EVENTS_KEPT) count += 1;
-    },
-    clear(): void {
-      count = 0;
-      next = 0;
-    },
-    /** The highest slot that others lead one to expect and that is in reach; -1 for none. */
-    highestPlausible(reach: number): number {
-      const sorted = ring.slice(0, count).sort();
-      const middle = (count - 1) >> 1;
-      const expected = (sorted[middle] ?? 0) + (count - 1 - middle);
-      const limit = Math.min(expected + SLOT_SKIP_DISTANCE, reach);
-      let index = count - 1;
-      while (index >= 0 && (sorted[index] ?? 0) > limit) index -= 1;
-      return sorted[index] ?? -1;
-    },
-  };
+function agree(a: Source, b: Source): boolean {
+  return Math.abs(a.position - b.position) <= SLOT_AGREE_DISTANCE;
 }
 
-/** The median time of a slot, from the times between starts of slots that follow each other. */
-function createSlotTime() {
-  const samples = new Float64Array(SLOT_EVENTS_KEPT);
-  let count = 0;
-  let next = 0;
-  let startSlot = -1;
-  let startNs = 0;
-  let polledSlot = -1;
-  let polledNs = 0;
-
-  function sample(ms: number): number | null {
-    samples[next] = ms;
-    next = (next + 1) % SLOT_EVENTS_KEPT;
-    if (count < SLOT_EVENTS_KEPT) count += 1;
-    if (count < SAMPLES_MIN) return null;
-    const median = samples.slice(0, count).sort()[(count - 1) >> 1] ?? 0;
-    return Math.min(SLOT_TIME_MS_MAX, Math.max(SLOT_TIME_MS_MIN, median));
-  }
-
-  function afterStart(slot: number, nowNs: number): number | null {
-    const gap = slot - startSlot;
-    if (startSlot >= 0 && gap <= 0) return null;
-    const spanMs = (nowNs - startNs) / NS_PER_MS;
-    const usable = startSlot >= 0 && gap <= GAP_SLOTS_MAX;
-    startSlot = slot;
-    startNs = nowNs;
-    return usable ? sample(spanMs / gap) : null;
-  }
-
-  function afterPoll(slot: number, nowNs: number): number | null {
-    const gap = slot - polledSlot;
-    if (polledSlot >= 0 && gap < POLLED_SPAN_SLOTS) return null;
-    const spanMs = (nowNs - polledNs) / NS_PER_MS;
-    const usable = polledSlot >= 0;
-    polledSlot = slot;
-    polledNs = nowNs;
-    return usable ? sample(spanMs / gap) : null;
-  }
-
-  return {
-    /** Takes in one event; the new slot time in milliseconds, null where it says nothing new. */
-    add(kind: SlotEventKind, slot: number, nowNs: number): number | null {
-      if (kind === "start") return afterStart(slot, nowNs);
-      return kind === "polled" ? afterPoll(slot, nowNs) : null;
-    },
-    /** Forgets where it was, not what it measured. */
-    restart(): void {
-      startSlot = -1;
-      polledSlot = -1;
-    },
-  };
+function distance(source: Source, expected: number): number {
+  return expected < 0 ? source.position : Math.abs(source.position - expected);
 }

@@ -15,6 +15,7 @@ function setUp(refused: readonly FeedName[] = []) {
   const clock = createFakeClock();
   const counters = createChainCounters();
   const taken: string[] = [];
+  const sources: string[] = [];
   const sessions: { events: FeedEvents; asked: FeedName[]; ended: boolean }[] = [];
   const node = { slot: 100 as number | null };
   const feed = createSlotFeed(
@@ -23,7 +24,12 @@ function setUp(refused: readonly FeedName[] = []) {
       counters,
       log: SILENT_LOG,
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
-      target: { slotEvent: (kind, slot) => void taken.push(`${kind} ${slot}`) },
+      target: {
+        slotEvent(kind, slot, source) {
+          taken.push(`${kind} ${slot}`);
+          sources.push(source);
+        },
+      },
       rpc: {
         async slot() {
           if (node.slot === null) throw new Error("away");
@@ -44,7 +50,7 @@ function setUp(refused: readonly FeedName[] = []) {
         },
       },
     },
-    { silenceMs: 2000, reconnectMs: 20_000, pollMs: 400 },
+    { silenceMs: 2000, reconnectMs: 20_000, pollMs: 400, checkMs: 2000 },
   );
   const session = () => {
     const last = sessions.at(-1);
@@ -57,11 +63,11 @@ function setUp(refused: readonly FeedName[] = []) {
       await settle();
     }
   };
-  return { clock, counters, taken, sessions, node, feed, session, advance };
+  return { clock, counters, taken, sources, sessions, node, feed, session, advance };
 }
 
 describe("the slot feed", () => {
-  it("asks for the first slot at once, and only once while events come", async () => {
+  it("asks for the first slot at once, and then now and then while events come", async () => {
     const { feed, taken, session, advance } = setUp();
     feed.start();
     await settle();
@@ -71,9 +77,10 @@ describe("the slot feed", () => {
       session().events.event("slotsUpdates", "start", slot);
       await advance(300);
     }
-    expect(taken.filter((each) => each.startsWith("polled"))).toHaveLength(1);
-    expect(session().asked).toEqual(["slotsUpdates"]);
-    expect(feed.status()).toEqual({ source: "slotsUpdates", connected: true, eventAgeMs: 300 });
+    // Once at the start, and every other second of the 8.7 that pass.
+    expect(taken.filter((each) => each.startsWith("polled"))).toHaveLength(5);
+    expect(session().asked).toEqual(["slotsUpdates", "slot"]);
+    expect(feed.status()).toMatchObject({ source: "slotsUpdates", connected: true });
     feed.stop();
   });
 
@@ -112,7 +119,21 @@ describe("the slot feed", () => {
     feed.stop();
   });
 
-  it("adds slot notifications and polling when updates stay silent", async () => {
+  it("takes every source that delivers, and says which one it is", async () => {
+    const { feed, session, sources } = setUp();
+    feed.start();
+    await settle();
+    session().events.opened();
+    session().events.event("slot", "start", 101);
+    expect(feed.status().source).toBe("slot");
+    session().events.event("slotsUpdates", "start", 101);
+    session().events.event("slot", "start", 102);
+    expect(feed.status().source).toBe("slotsUpdates");
+    expect(sources).toEqual(["polling", "slot", "slotsUpdates", "slot"]);
+    feed.stop();
+  });
+
+  it("asks for the slot often while both feeds are silent, and else rarely", async () => {
     const { feed, session, advance, taken, counters } = setUp();
     feed.start();
     session().events.opened();
@@ -121,12 +142,14 @@ describe("the slot feed", () => {
     expect(feed.status().source).toBe("polling");
     session().events.event("slot", "start", 109);
     await settle();
+    expect(counters.slotPolls).toBeGreaterThanOrEqual(2);
+    await advance(400);
     const polls = counters.slotPolls;
     for (let slot = 110; slot < 120; slot += 1) {
       session().events.event("slot", "start", slot);
       await advance(300);
     }
-    expect(counters.slotPolls).toBe(polls);
+    expect(counters.slotPolls - polls).toBeLessThanOrEqual(2);
     expect(taken.at(-1)).toBe("start 119");
     feed.stop();
   });

@@ -1,0 +1,155 @@
+/**
+ * Where one source of slot events says that the cluster is.
+ *
+ * The last 48 events vote. The median event, plus as many slots as there are events above it, is
+ * where the newest one is expected to be, and whatever lies more than 48 slots beyond that is a lie
+ * or a mistake. The highest event that remains is the anchor. From there the position goes on by
+ * the wall clock: a leader that skips its slots is silent, and still they pass. The anchor never
+ * goes back, except when nothing confirmed it for more than 48 slots and the source then makes
+ * progress below it: it was away, or the cluster was started anew from an older slot.
+ *
+ * The rule is that of Agave's tpu-client-next (`recent_leader_slots.rs`, 4.3, checked 2026-11).
+ */
+
+import { NS_PER_MS } from "../core/clock.ts";
+import {
+  SLOT_COAST_MAX,
+  SLOT_EVENTS_KEPT,
+  SLOT_SKIP_DISTANCE,
+  SLOT_TIME_MS_MIN,
+} from "../core/limits.ts";
+import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
+
+export class SlotSourceEstimate {
+  readonly #history = createHistory();
+  readonly #time = createSlotTime();
+  /** The highest slot that events speak for, and when it began. */
+  #anchorSlot = -1;
+  #anchorNs = 0;
+  #lastEventNs: number | null = null;
+  /** Whether the anchor has stood still for so long that the next progress replaces it. */
+  #returning = false;
+  #returnSlot = -1;
+  #returns = 0;
+
+  /** When the last event came; null before the first. */
+  get lastEventNs(): number | null {
+    return this.#lastEventNs;
+  }
+
+  /** When an event last made progress; null before the first. */
+  get progressNs(): number | null {
+    return this.#anchorSlot < 0 ? null : this.#anchorNs;
+  }
+
+  /** How often it came back after a long silence, perhaps below where it was. */
+  get returns(): number {
+    return this.#returns;
+  }
+
+  /** The slot time that it shows, in milliseconds; null until it is measured. */
+  get slotTimeMs(): number | null {
+    return this.#time.ms;
+  }
+
+  /** Takes in an event; false when it is too far ahead. `paceMs`: the slot time to go on by. */
+  observe(kind: SlotEventKind, slot: number, nowNs: number, paceMs: number): boolean {
+    this.#lastEventNs = nowNs;
+    const quiet = this.#anchorSlot >= 0 && this.#coasted(nowNs, paceMs) > SLOT_SKIP_DISTANCE;
+    if (quiet && !this.#returning) this.#beginReturn();
+    this.#history.push(kind === "end" ? slot + 1 : slot);
+    const highest = this.#history.highestPlausible(this.#reach(nowNs));
+    if (highest >= 0) this.#believe(highest, nowNs);
+    // What is not believed must not set the measure either.
+    if (slot <= this.#anchorSlot) this.#time.add(kind, slot, nowNs);
+    return slot <= highest;
+  }
+
+  /** The slot in progress by this source; null before the first and after too long a silence. */
+  position(nowNs: number, paceMs: number): number | null {
+    if (this.#anchorSlot < 0) return null;
+    const ahead = this.#coasted(nowNs, paceMs);
+    return ahead > SLOT_COAST_MAX ? null : this.#anchorSlot + ahead;
+  }
+
+  /** When a slot begins, at this pace. */
+  startNs(slot: number, paceMs: number): number {
+    return this.#anchorNs + (slot - this.#anchorSlot) * paceMs * NS_PER_MS;
+  }
+
+  /** Slots that passed by the wall clock since the anchor. */
+  #coasted(nowNs: number, paceMs: number): number {
+    return Math.max(0, Math.floor((nowNs - this.#anchorNs) / (paceMs * NS_PER_MS)));
+  }
+
+  /**
+   * No slot is shorter than the minimum, so hardly anything honest lies beyond this one: only a
+   * full history can say otherwise.
+   */
+  #reach(nowNs: number): number {
+    if (this.#anchorSlot < 0 || this.#history.full) return Number.MAX_SAFE_INTEGER;
+    const elapsed = Math.max(0, nowNs - this.#anchorNs) / (SLOT_TIME_MS_MIN * NS_PER_MS);
+    return this.#anchorSlot + Math.ceil(elapsed) + SLOT_SKIP_DISTANCE;
+  }
+
+  #believe(highest: number, nowNs: number): void {
+    if (this.#returning) this.#tryReturn(highest, nowNs);
+    else if (highest > this.#anchorSlot) this.#anchorAt(highest, nowNs);
+  }
+
+  #anchorAt(slot: number, nowNs: number): void {
+    this.#anchorSlot = slot;
+    this.#anchorNs = nowNs;
+  }
+
+  /** The past has no vote any more, but for how far ahead anything can be. */
+  #beginReturn(): void {
+    this.#returning = true;
+    this.#returnSlot = -1;
+    this.#history.clear();
+    this.#time.restart();
+  }
+
+  /** A node that repeats one old slot is stuck; one that makes progress somewhere else is right. */
+  #tryReturn(highest: number, nowNs: number): void {
+    const below = this.#returnSlot >= 0 && highest > this.#returnSlot;
+    if (highest <= this.#anchorSlot && !below) {
+      this.#returnSlot = Math.max(this.#returnSlot, highest);
+      return;
+    }
+    this.#returning = false;
+    this.#returns += 1;
+    this.#anchorAt(highest, nowNs);
+  }
+}
+
+/** The last 48 events, as the slot each of them speaks for. */
+function createHistory() {
+  const ring = new Float64Array(SLOT_EVENTS_KEPT);
+  let count = 0;
+  let next = 0;
+  return {
+    get full(): boolean {
+      return count === SLOT_EVENTS_KEPT;
+    },
+    push(slot: number): void {
+      ring[next] = slot;
+      next = (next + 1) % SLOT_EVENTS_KEPT;
+      if (count < SLOT_EVENTS_KEPT) count += 1;
+    },
+    clear(): void {
+      count = 0;
+      next = 0;
+    },
+    /** The highest slot that others lead one to expect and that is in reach; -1 for none. */
+    highestPlausible(reach: number): number {
+      const sorted = ring.slice(0, count).sort();
+      const middle = (count - 1) >> 1;
+      const expected = (sorted[middle] ?? 0) + (count - 1 - middle);
+      const limit = Math.min(expected + SLOT_SKIP_DISTANCE, reach);
+      let index = count - 1;
+      while (index >= 0 && (sorted[index] ?? 0) > limit) index -= 1;
+      return sorted[index] ?? -1;
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { createSlotLag } from "../../src/route/slot-lag.ts";
+
+const MS = 1_000_000;
+
+describe("the lag of a source", () => {
+  it("is the time from the first word on a slot to its own", () => {
+    const [first, second] = [createSlotLag(), createSlotLag()];
+    const all = [{ lag: first }, { lag: second }];
+    expect(second.ms).toBeNull();
+    for (let slot = 1; slot < 200; slot += 1) {
+      first.saw(slot, slot * 250 * MS, all);
+      second.saw(slot, (slot * 250 + 80) * MS, all);
+    }
+    expect(first.ms).toBe(0);
+    expect(second.ms).toBeCloseTo(80);
+  });
+
+  it("is smoothed, so that one late slot does not make a late source", () => {
+    const [first, second] = [createSlotLag(), createSlotLag()];
+    const all = [{ lag: first }, { lag: second }];
+    for (let slot = 1; slot < 50; slot += 1) {
+      first.saw(slot, slot * 250 * MS, all);
+      second.saw(slot, (slot * 250 + (slot === 49 ? 200 : 0)) * MS, all);
+    }
+    expect(second.ms).toBeCloseTo(25);
+  });
+
+  it("is not made by a later word on an old slot", () => {
+    const lag = createSlotLag();
+    lag.saw(10, 0, [{ lag }]);
+    lag.saw(10, 900 * MS, [{ lag }]);
+    lag.saw(9, 900 * MS, [{ lag }]);
+    expect(lag.ms).toBe(0);
+    expect(lag.firstNs(10)).toBe(0);
+  });
+
+  it("does not take a slot for one that has the same place", () => {
+    const lag = createSlotLag();
+    lag.saw(10, 5, [{ lag }]);
+    expect(lag.firstNs(74)).toBeNull();
+  });
+});

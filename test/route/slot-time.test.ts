@@ -1,0 +1,35 @@
+import { describe, expect, it } from "vitest";
+import { createSlotTime } from "../../src/route/slot-time.ts";
+
+const MS = 1_000_000;
+
+describe("the slot time of a source", () => {
+  it("follows the network through each of its steps, within two dozen slots", () => {
+    const time = createSlotTime();
+    let [slot, atMs] = [0, 0];
+    for (const slotMs of [400, 300, 250, 200, 400]) {
+      for (let count = 0; count < 60; count += 1) {
+        slot += 1;
+        atMs += slotMs;
+        time.add("start", slot, atMs * MS);
+        if (count === 26) expect(time.ms).toBeCloseTo(slotMs);
+      }
+    }
+  });
+
+  it("is not known from ends, from repetitions or after a gap", () => {
+    const time = createSlotTime();
+    for (let slot = 0; slot < 20; slot += 1) time.add("end", slot, slot * 250 * MS);
+    for (let count = 0; count < 20; count += 1) time.add("start", 7, count * 250 * MS);
+    for (let slot = 100; slot < 300; slot += 9) time.add("start", slot, slot * 250 * MS);
+    expect(time.ms).toBeNull();
+  });
+
+  it("begins anew after a restart, and keeps what it measured", () => {
+    const time = createSlotTime();
+    for (let slot = 0; slot < 10; slot += 1) time.add("start", slot, slot * 250 * MS);
+    time.restart();
+    time.add("start", 11, 90_000 * MS);
+    expect(time.ms).toBeCloseTo(250);
+  });
+});
