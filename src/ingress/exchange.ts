@@ -252,12 +252,15 @@ export class Exchange implements Waiter {
     return taken;
   }
 
-  /** Ends an answer in pieces and, behind it, the connection. */
+  /**
+   * Ends an answer in pieces. The library must not be told to close the connection here: it would
+   * write that header into the middle of the body, so the answer's own headers say it.
+   */
   endPieces(): void {
     if (!this.open) return;
     this.#finish();
     const wire = this.#wire;
-    wire.cork(() => void wire.end("", true));
+    wire.cork(() => void wire.end("", false));
   }
 
   /** Ends the connection at once, whatever of the answer is still to be taken in. */

@@ -26,10 +26,13 @@ export const HEADERS_TEXT = `text/plain\r\n${COMMON_LINES}\r\ncache-control: no-
 const HEADERS_REFUSAL =
   `${HEADERS_JSON}\r\ncache-control: no-store` +
   "\r\naccess-control-expose-headers: retry-after, ratelimit, ratelimit-policy";
-/** Headers of a stream of events; the last line keeps nginx from holding it back. */
+/**
+ * Headers of a stream of events: the connection is of no use behind it, and the last line keeps
+ * nginx from holding it back.
+ */
 export const HEADERS_EVENTS =
   "text/event-stream\r\naccess-control-allow-origin: *" +
-  "\r\ncache-control: no-store\r\nx-accel-buffering: no";
+  "\r\ncache-control: no-store\r\nconnection: close\r\nx-accel-buffering: no";
 export const HEADERS_DOCUMENT = `${HEADERS_JSON}\r\ncache-control: no-store`;
 
 /** What a preflight is told, as lines of their own; browsers may keep it for a day. */

@@ -78,11 +78,12 @@ async function setup() {
 }
 
 /** The text of a stream as it grows. */
-function textOf(response: Response): { text: string; isEnded: boolean } {
-  const seen = { text: "", isEnded: false };
+function textOf(response: Response) {
+  const seen = { text: "", isEnded: false, isWhole: false };
   const decoder = new TextDecoder();
   const read = async (): Promise<void> => {
     for await (const chunk of response.body ?? []) seen.text += decoder.decode(chunk);
+    seen.isWhole = true;
   };
   // A stream that is cut ends with an error, which is an end as well.
   read()
@@ -248,6 +249,7 @@ describe("a stream", () => {
     server.drain();
     await until("the text", () => seen.isEnded);
     expect(seen.text).toContain(": this edge is draining");
+    expect(seen.isWhole).toBe(true);
     expect((await ask(STREAM)).status).toBe(503);
     expect(server.counters.requestsOpen).toBe(0);
   });
