@@ -7,8 +7,11 @@ import { createChain } from "./chain/chain.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
 import type { Clock } from "./core/clock.ts";
+import { SetupError } from "./core/errors.ts";
 import type { Log } from "./core/log.ts";
 import { createIdentityHolder, readIdentity } from "./edge-identity.ts";
+import { buildLanding } from "./edge-landing.ts";
+import type { Landing } from "./land/landing.ts";
 import type { EngineChoice } from "./native/choose.ts";
 import { createReceipts } from "./observe/receipts.ts";
 import { createRouter, type Router } from "./route/router.ts";
@@ -18,6 +21,12 @@ import { createSender, SENDER_DEFAULTS } from "./send/sender.ts";
 import type { Transport } from "./send/transport.ts";
 import { createNativeTransport } from "./send/transport-native.ts";
 import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "./send/transport-quic.ts";
+
+/** One step of starting and its reverse. */
+export interface Step {
+  start(): unknown;
+  stop(): unknown;
+}
 
 export interface LeaderSideDeps {
   readonly clock: Clock;
@@ -40,7 +49,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       log,
       scorecard,
       transport: transportOf(config, identity, deps),
-      onOutcome: (outcome) => receipts.record(outcome),
+      onOutcome(outcome) {
+        receipts.record(outcome);
+        landing.outcome(outcome);
+      },
     },
     {
       queuePerPeer: send.queuePerPeer,
@@ -51,15 +63,48 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     },
   );
   const router: Router = createRouter(
-    { clock, onPlan: (plan) => sender.usePlan(plan ?? NO_PLAN), times: scorecard },
+    {
+      clock,
+      times: scorecard,
+      onPlan(plan) {
+        sender.usePlan(plan ?? NO_PLAN);
+        landing.usePlan(plan ?? NO_PLAN);
+      },
+    },
     { leaders: send.leaders, warmWindows: send.warmWindows, deny: send.deny },
   );
   const chain = createChain(
-    { clock, log, router },
+    {
+      clock,
+      log,
+      router,
+      onLanded: (signature, slot, error) =>
+        landing.seen(signature, { slot, confirmed: false, error }),
+    },
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
-  return { receipts, sender, scorecard, router, chain, holder };
+  const landing: Landing = buildLanding(config, { clock, log, chain, router, sender, receipts });
+  const sending = sendingStep(sender, send.bind);
+  const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
+  return { receipts, sender, scorecard, router, chain, holder, landing, bottomUp };
+}
+
+/** The sender, whose start fails where its address is not one of this machine. */
+function sendingStep(sender: Step, bind: ListenAddress): Step {
+  return {
+    async start() {
+      try {
+        await sender.start();
+      } catch (cause) {
+        const why = cause instanceof Error ? cause.message : String(cause);
+        throw new SetupError(`send.bind: cannot send from ${formatListen(bind)}: ${why}`, {
+          cause,
+        });
+      }
+    },
+    stop: () => sender.stop(),
+  };
 }
 
 /** Without a current slot nobody is sent to. */

@@ -4,12 +4,14 @@
  */
 
 import type { Chain } from "./chain/chain.ts";
+import { NS_PER_S } from "./core/clock.ts";
 import { FAULT } from "./core/faults.ts";
 import type { Histogram } from "./core/histogram.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
 import type { VerifierCounters } from "./decode/verify.ts";
 import type { HttpServer } from "./ingress/http.ts";
 import type { Seen } from "./ingress/seen.ts";
+import type { Landing } from "./land/landing.ts";
 import type { Readiness } from "./observe/admin.ts";
 import { type MetricSources, samplesBy } from "./observe/metrics.ts";
 import type { Receipts } from "./observe/receipts.ts";
@@ -35,6 +37,7 @@ export interface EdgeParts {
   readonly router: Router;
   readonly chain: Chain;
   readonly sender: Sender;
+  readonly landing: Landing;
   readonly receipts: Receipts;
   readonly readiness: () => Readiness;
 }
@@ -45,6 +48,7 @@ export function metricSources(parts: EdgeParts): MetricSources {
     ...decodeSources(parts),
     ...leaderSources(parts),
     ...sendSources(parts),
+    ...landSources(parts),
     ...receiptSources(parts),
   };
 }
@@ -149,6 +153,34 @@ function sendSources({ sender, receipts }: EdgeParts) {
     },
     touchdown_wire_seconds: () => receipts.durations.wire,
     touchdown_ack_seconds: () => receipts.durations.ack,
+  } satisfies Partial<MetricSources>;
+}
+
+function landSources({ landing }: EdgeParts) {
+  const { counters } = landing;
+  return {
+    touchdown_transactions_accepted_total: () => counters.accepted,
+    touchdown_transactions_in_flight: () => landing.inFlight,
+    touchdown_transactions_total: () => {
+      const { landed, expired, dropped } = counters;
+      return samplesBy("end", { landed, expired, dropped });
+    },
+    touchdown_transactions_lost_total: () => samplesBy("reason", counters.reasons),
+    touchdown_transactions_failed_total: () => counters.landedFailed,
+    touchdown_transactions_joined_total: () => counters.joined,
+    touchdown_landing_slots: () => landing.slotDeltas,
+    touchdown_resends_total: () =>
+      samplesBy("result", { sent: counters.resends, shed: counters.resendsShed }),
+    touchdown_status_requests_total: () =>
+      samplesBy("result", {
+        answered: counters.requestsAnswered,
+        failed: counters.requestsFailed,
+        late: counters.requestsLate,
+      }),
+    touchdown_statuses_asked_total: () => counters.statusesAsked,
+    touchdown_status_lag_seconds: () => landing.pollLagNs / NS_PER_S,
+    touchdown_sightings_total: () =>
+      samplesBy("result", { seen: counters.sighted, vanished: counters.vanished }),
   } satisfies Partial<MetricSources>;
 }
 

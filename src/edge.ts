@@ -24,7 +24,7 @@ import { createDecoder, type DecoderOptions } from "./decode/decoder.ts";
 import { createDispatch } from "./decode/dispatch.ts";
 import { createNativeDecoder } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
-import { buildLeaderSide } from "./edge-leaders.ts";
+import { buildLeaderSide, type Step } from "./edge-leaders.ts";
 import { metricSources } from "./edge-metrics.ts";
 import { createReadiness } from "./edge-readiness.ts";
 import { createGate } from "./ingress/gate.ts";
@@ -122,12 +122,6 @@ async function stopAll(steps: readonly Step[]): Promise<readonly unknown[]> {
   return failures;
 }
 
-/** One step of starting and its reverse. */
-interface Step {
-  start(): unknown;
-  stop(): unknown;
-}
-
 interface Stages {
   readonly log: Log;
   identity(): Identity;
@@ -147,11 +141,11 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
   const keys = openKeys(config, log);
   const engine = chooseEngine(config.send.engine, log);
   const leaders = buildLeaderSide(config, { clock, log, engine });
-  const { receipts, router, chain, sender, holder } = leaders;
+  const { receipts, router, sender, holder, landing } = leaders;
 
   const { decoder, decoderStep, dispatch } = buildDecode(config, { clock, log, engine });
   const seen = createSeen();
-  const pipeline = createPipeline({ clock, seen, dispatch, sender, receipts });
+  const pipeline = createPipeline({ clock, seen, dispatch, sender, landing, receipts });
 
   const gate = createGate({ clock, keys: keys.table, looksMistyped });
   const answers = createHistogram();
@@ -194,10 +188,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
     log,
     identity: () => holder.identity,
     bottomUp: [
-      receipts,
-      sendingStep(sender, config.send.bind),
-      router,
-      chain,
+      ...leaders.bottomUp,
       decoderStep,
       dispatch,
       listener(admin, ports, "admin"),
@@ -270,23 +261,6 @@ function listener(
       ports[name] = port;
     },
     stop: () => server.stop(),
-  };
-}
-
-/** The sender, whose start fails where its address is not one of this machine. */
-function sendingStep(sender: Step, bind: ListenAddress): Step {
-  return {
-    async start() {
-      try {
-        await sender.start();
-      } catch (cause) {
-        const why = cause instanceof Error ? cause.message : String(cause);
-        throw new SetupError(`send.bind: cannot send from ${formatListen(bind)}: ${why}`, {
-          cause,
-        });
-      }
-    },
-    stop: () => sender.stop(),
   };
 }
 

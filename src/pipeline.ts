@@ -1,5 +1,6 @@
 /**
- * The path of one transaction through an edge, joined: submission, seen, decode, send, answer.
+ * The path of one transaction through an edge, joined: submission, seen, decode, landing,
+ * send, answer.
  * The stages know nothing of each other; this file is the only one that knows their order.
  *
  * Hot path: one closure for each transaction, because its answer may come from a worker later; a
@@ -15,6 +16,7 @@ import type { Dispatch } from "./decode/dispatch.ts";
 import { peekSignatureOffset } from "./decode/transaction.ts";
 import type { Seen } from "./ingress/seen.ts";
 import type { Submission, Submit } from "./ingress/submit.ts";
+import type { Landing } from "./land/landing.ts";
 import type { Receipts } from "./observe/receipts.ts";
 import type { Sender } from "./send/sender.ts";
 
@@ -23,6 +25,7 @@ export interface PipelineDeps {
   readonly seen: Pick<Seen, "query" | "insert">;
   readonly dispatch: Pick<Dispatch, "accept">;
   readonly sender: Pick<Sender, "accept">;
+  readonly landing: Pick<Landing, "track" | "abandon" | "join">;
   readonly receipts: Pick<Receipts, "open" | "share" | "abandon">;
 }
 
@@ -39,9 +42,10 @@ export interface PipelineVerdicts {
 }
 
 type Done = (answer: Answer) => void;
+type Submitted = Pick<Packet, "bytes" | "account" | "maxRetries">;
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { clock, seen, dispatch, sender, receipts } = deps;
+  const { clock, seen, dispatch, sender, landing, receipts } = deps;
   const verdicts: PipelineVerdicts = {
     accepted: 0,
     faults: new Array<number>(FAULT_COUNT).fill(0),
@@ -49,27 +53,41 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   let lastId = 0;
 
   /** The signature when these very bytes were passed on a moment ago, else null. */
-  function inFlight(bytes: Uint8Array, offset: number, account: string): string | null {
+  function inFlight(submission: Submitted, offset: number): string | null {
+    const { bytes, account, maxRetries } = submission;
     const signature = seen.query(bytes, offset, clock.nowNs());
-    if (signature !== null) receipts.share(bytes, offset, account);
+    if (signature === null) return null;
+    receipts.share(bytes, offset, account);
+    landing.join(bytes, offset, maxRetries);
     return signature;
   }
 
+  /** Whether it joined one that is in flight; one signature that verifies is one transaction. */
+  function joined({ bytes, account, maxRetries }: Packet, offset: number): boolean {
+    if (!landing.join(bytes, offset, maxRetries)) return false;
+    receipts.share(bytes, offset, account);
+    return true;
+  }
+
   function passOn(packet: Packet, accepted: Accepted, done: Done): void {
-    const { bytes, account } = packet;
+    const { bytes } = packet;
     const offset = accepted.signatureOffset;
     // The same transaction may have come in twice while a worker had the first.
-    const known = inFlight(bytes, offset, account);
+    const known = inFlight(packet, offset);
     if (known !== null) {
       done({ kind: "accepted", signature: known });
       return;
     }
     const nowNs = clock.nowNs();
-    receipts.open(packet, accepted, nowNs);
-    if (sender.accept(packet) === 0) {
-      receipts.abandon(packet.id);
-      done(NO_LEADER);
-      return;
+    if (!joined(packet, offset)) {
+      receipts.open(packet, accepted, nowNs);
+      landing.track(packet, accepted, nowNs);
+      if (sender.accept(packet) === 0) {
+        landing.abandon(packet.id);
+        receipts.abandon(packet.id);
+        done(NO_LEADER);
+        return;
+      }
     }
     const signature = encodeSignature(bytes, offset);
     seen.insert(bytes, offset, signature, nowNs);
@@ -79,7 +97,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   function submit(submission: Submission, done: Done): void {
     const { bytes, account, receivedNs, maxRetries } = submission;
     const offset = peekSignatureOffset(bytes);
-    const known = offset < 0 ? null : inFlight(bytes, offset, account);
+    const known = offset < 0 ? null : inFlight(submission, offset);
     if (known !== null) {
       done({ kind: "accepted", signature: known });
       return;

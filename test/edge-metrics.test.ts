@@ -1,13 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Chain } from "../src/chain/chain.ts";
 import { createChainCounters } from "../src/chain/counters.ts";
-import { COPY_REASONS, REFUSALS } from "../src/core/errors.ts";
+import { COPY_REASONS, END_REASONS, REFUSALS } from "../src/core/errors.ts";
 import { FAULT, FAULT_COUNT } from "../src/core/faults.ts";
 import { createHistogram, type Histogram } from "../src/core/histogram.ts";
 import type { Dispatch } from "../src/decode/dispatch.ts";
 import { type EdgeParts, metricSources } from "../src/edge-metrics.ts";
 import type { HttpServer } from "../src/ingress/http.ts";
 import type { Seen } from "../src/ingress/seen.ts";
+import { newLandCounters } from "../src/land/land-counters.ts";
+import type { Landing } from "../src/land/landing.ts";
 import { createMetrics } from "../src/observe/metrics.ts";
 import type { Receipts } from "../src/observe/receipts.ts";
 import type { Pipeline } from "../src/pipeline.ts";
@@ -37,6 +39,7 @@ function numbered<Name extends string>(names: readonly Name[], first: number) {
 // The keys of a literal are its own names.
 const REFUSAL_NAMES = Object.keys(REFUSALS) as (keyof typeof REFUSALS)[];
 const COPY_NAMES = Object.keys(COPY_REASONS) as (keyof typeof COPY_REASONS)[];
+const END_NAMES = Object.keys(END_REASONS) as (keyof typeof END_REASONS)[];
 
 const STATUS: RouterStatus = {
   slot: 300,
@@ -130,6 +133,29 @@ const PARTS: EdgeParts = {
     sendableCount: 146,
     outdatedCount: 147,
   }),
+  landing: stub<Landing>({
+    counters: {
+      ...newLandCounters(),
+      accepted: 180,
+      landed: 181,
+      expired: 182,
+      dropped: 183,
+      landedFailed: 184,
+      joined: 185,
+      resends: 186,
+      resendsShed: 187,
+      requestsAnswered: 188,
+      requestsFailed: 189,
+      requestsLate: 190,
+      statusesAsked: 191,
+      sighted: 192,
+      vanished: 193,
+      reasons: numbered(END_NAMES, 700),
+    },
+    inFlight: 194,
+    pollLagNs: 195e9,
+    slotDeltas: histogramOf(7),
+  }),
   receipts: stub<Receipts>({
     durations: { decode: histogramOf(4), wire: histogramOf(5), ack: histogramOf(6) },
     count: () => 161,
@@ -206,6 +232,23 @@ describe("an edge's metrics", () => {
     ["decode_seconds_count", {}, 4],
     ["wire_seconds_count", {}, 5],
     ["ack_seconds_count", {}, 6],
+    ["transactions_accepted_total", {}, 180],
+    ["transactions_total", { end: "landed" }, 181],
+    ["transactions_total", { end: "expired" }, 182],
+    ["transactions_total", { end: "dropped" }, 183],
+    ["transactions_failed_total", {}, 184],
+    ["transactions_joined_total", {}, 185],
+    ["resends_total", { result: "sent" }, 186],
+    ["resends_total", { result: "shed" }, 187],
+    ["status_requests_total", { result: "answered" }, 188],
+    ["status_requests_total", { result: "failed" }, 189],
+    ["status_requests_total", { result: "late" }, 190],
+    ["statuses_asked_total", {}, 191],
+    ["sightings_total", { result: "seen" }, 192],
+    ["sightings_total", { result: "vanished" }, 193],
+    ["transactions_in_flight", {}, 194],
+    ["status_lag_seconds", {}, 195],
+    ["landing_slots_count", {}, 7],
     ["receipts", {}, 161],
     ["receipts_evicted_total", { reason: "age" }, 162],
     ["receipts_evicted_total", { reason: "room" }, 163],
@@ -229,7 +272,7 @@ describe("an edge's metrics", () => {
     expect(seriesValue(await pageOf(), `touchdown_${name}`, labels)).toBe(value);
   });
 
-  it("name every refusal, every fault and every reason of a lost copy", async () => {
+  it("name every refusal, every fault and every reason of a loss", async () => {
     const page = await pageOf();
     const values = (metric: string, label: string, names: readonly string[]): number[] =>
       names.map((name) => seriesValue(page, `touchdown_${metric}`, { [label]: name }));
@@ -243,6 +286,9 @@ describe("an edge's metrics", () => {
     );
     expect(values("copies_lost_total", "reason", COPY_NAMES)).toEqual(
       counted(600, COPY_NAMES.length),
+    );
+    expect(values("transactions_lost_total", "reason", END_NAMES)).toEqual(
+      counted(700, END_NAMES.length),
     );
   });
 

@@ -1,14 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { NS_PER_MS } from "../src/core/clock.ts";
+import { type Clock, NS_PER_MS } from "../src/core/clock.ts";
 import { encodeSignature } from "../src/core/encoding.ts";
 import { FAULT } from "../src/core/faults.ts";
 import type { Answer, Packet, Verdict } from "../src/core/flow.ts";
 import { createDecoder } from "../src/decode/decoder.ts";
 import type { DecodeDone } from "../src/decode/lane.ts";
 import { createSeen } from "../src/ingress/seen.ts";
+import { createLanding } from "../src/land/landing.ts";
 import { createReceipts } from "../src/observe/receipts.ts";
 import { createPipeline } from "../src/pipeline.ts";
 import { createFakeClock } from "./support/fake-clock.ts";
+import { expectBalance } from "./support/landing-balance.ts";
 import { DECODER, newPacket } from "./support/packets.ts";
 
 interface Pending {
@@ -22,6 +24,7 @@ function newRig() {
   const seen = createSeen();
   const receipts = createReceipts({ clock, slot: () => 400 }, { keepMs: 60_000, entriesMax: 100 });
   const decoder = createDecoder(DECODER);
+  const landing = newLanding(clock);
   const rig = {
     clock,
     seen,
@@ -63,6 +66,21 @@ function newRig() {
         return rig.taken;
       },
     },
+    landing: {
+      track(packet, accepted, nowNs) {
+        note("track");
+        landing.track(packet, accepted, nowNs);
+      },
+      abandon(packetId) {
+        note("land.abandon");
+        landing.abandon(packetId);
+      },
+      join(bytes, offset, maxRetries) {
+        const joins = landing.join(bytes, offset, maxRetries);
+        if (joins) note("join");
+        return joins;
+      },
+    },
     receipts: {
       open(packet, accepted, decodedNs) {
         note("receipt.open");
@@ -89,7 +107,35 @@ function newRig() {
       done(packet, verdict ?? decoder.decode(packet.bytes));
     }
   };
-  return { ...rig, rig, pipeline, submit, decide };
+  return { ...rig, rig, landing, pipeline, submit, decide };
+}
+
+/** A real one, whose chain says nothing and whose leaders take nothing again. */
+function newLanding(clock: Clock) {
+  return createLanding(
+    {
+      clock,
+      log: { info() {}, warn() {}, error() {} },
+      chain: {
+        blockHeight: () => null,
+        currentSlot: () => null,
+        lastValidHeight: () => null,
+        fetchStatuses: () => Promise.reject(new Error("nobody answers")),
+      },
+      resender: { again: () => 0 },
+      onEnd() {},
+      onSighted() {},
+      onVanished() {},
+    },
+    {
+      countMax: 100,
+      watchMs: 60_000,
+      pollMs: 400,
+      resendsPerSecond: 0,
+      leaders: 2,
+      copyTtlMs: 800,
+    },
+  );
 }
 
 /** The views are lent, so whoever keeps one copies it. */
@@ -109,6 +155,7 @@ describe("the order", () => {
       "decode",
       "seen.query",
       "receipt.open",
+      "track",
       "send",
       "seen.insert",
       "answer",
@@ -128,7 +175,7 @@ describe("the order", () => {
     submit(bytesOf(1));
     rig.calls.length = 0;
     submit(bytesOf(1));
-    expect(rig.calls).toEqual(["seen.query", "receipt.share", "answer"]);
+    expect(rig.calls).toEqual(["seen.query", "receipt.share", "join", "answer"]);
     expect(rig.answers[1]).toEqual(rig.answers[0]);
     expect(rig.sent).toHaveLength(1);
   });
@@ -164,10 +211,19 @@ describe("the order", () => {
 
 describe("no leader", () => {
   it("is answered as such, and leaves no receipt and no memory", () => {
-    const { rig, submit, receipts } = newRig();
+    const { rig, submit, receipts, landing } = newRig();
     rig.taken = 0;
     submit(bytesOf(1));
-    expect(rig.calls.slice(-4)).toEqual(["receipt.open", "send", "receipt.abandon", "answer"]);
+    expect(rig.calls.slice(-6)).toEqual([
+      "receipt.open",
+      "track",
+      "send",
+      "land.abandon",
+      "receipt.abandon",
+      "answer",
+    ]);
+    expect(landing.counters.accepted).toBe(0);
+    expectBalance(landing);
     expect(rig.answers).toMatchObject([{ kind: "refused", refusal: { reason: "no_leader" } }]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
   });
@@ -184,8 +240,9 @@ describe("no leader", () => {
   });
 
   it("leaves the receipt of an earlier time, when there were leaders", () => {
-    const { rig, submit, receipts, clock } = newRig();
+    const { rig, submit, receipts, landing, clock } = newRig();
     submit(bytesOf(1));
+    landing.stop();
     // Longer than repetitions are remembered.
     clock.advance(10_000);
     rig.taken = 0;
@@ -215,16 +272,32 @@ describe("a repetition", () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it("is sent again once leaders have forgotten the first", () => {
-    const { rig, submit, clock, receipts } = newRig();
+  it("joins the one in flight also when it was forgotten, and is judged once more", () => {
+    const { rig, submit, clock, receipts, landing } = newRig();
     submit(bytesOf(1));
     clock.advance(1_999);
     submit(bytesOf(1));
     expect(rig.sent).toHaveLength(1);
     clock.advance(2);
+    rig.calls.length = 0;
     submit(bytesOf(1));
-    expect(rig.sent).toHaveLength(2);
+    const shared = ["join", "receipt.share", "seen.insert", "answer"];
+    expect(rig.calls).toEqual(["seen.query", "decode", "seen.query", ...shared]);
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.answers[2]).toEqual(rig.answers[0]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 3 });
+    expect(landing.counters).toMatchObject({ accepted: 1, joined: 2 });
+  });
+
+  it("of one that ended is another acceptance", () => {
+    const { rig, submit, clock, landing } = newRig();
+    submit(bytesOf(1));
+    landing.stop();
+    clock.advance(2_001);
+    submit(bytesOf(1));
+    expect(rig.sent.map(({ id }) => id)).toEqual([1, 2]);
+    expect(landing.counters).toMatchObject({ accepted: 2, dropped: 1 });
+    expectBalance(landing);
   });
 
   it("of what a worker still has is sent once, and both are answered", () => {

@@ -45,6 +45,12 @@ export function assemble(at: Lookup) {
       copyTtlMs: at("send.copy_ttl"),
       bind: at("send.bind"),
     },
+    landing: {
+      countMax: at("landing.count_max"),
+      watchMs: at("landing.watch"),
+      pollMs: at("landing.poll"),
+      resendsPerSecond: at("landing.resends_per_second"),
+    },
     receipts: { keepMs: at("receipts.keep"), countMax: at("receipts.count_max") },
     log: { level: at("log.level") },
   });

@@ -169,6 +169,27 @@ export const KEYS = {
   ),
   "send.bind": key(listen(true), "0.0.0.0:0", "The local UDP address that transactions leave from"),
 
+  "landing.count_max": key(
+    integer(100, 1_000_000),
+    65_536,
+    "Transactions whose end is awaited at a time; above it the oldest ends as `watch_full`",
+  ),
+  "landing.watch": key(
+    duration("10s", "1h"),
+    "2m",
+    "How long a transaction is watched that does not expire, such as one with a durable nonce",
+  ),
+  "landing.poll": key(
+    duration("100ms", "10s"),
+    "400ms",
+    "How often the cluster is asked what became of young transactions; older ones less often",
+  ),
+  "landing.resends_per_second": key(
+    integer(0, 1_000_000),
+    2_000,
+    "Transactions sent again a second, at most, those that pay most first; 0: only by their sender",
+  ),
+
   "receipts.keep": key(
     duration("10s", "1h"),
     "15m",

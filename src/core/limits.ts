@@ -231,7 +231,7 @@ export const SEEN_KEEP_MS = 2_000;
  * Bytes of transactions in flight that there is room for, for each that is watched; when it runs
  * out, the oldest ends as dropped.
  */
-export const WATCH_BYTES_MEAN = 512;
+export const WATCH_BYTES_MEAN = 1024;
 /** How long a leader drops identical packets. Agave `core/src/sigverify_stage.rs`, 2026-11. */
 export const RESEND_SAME_LEADER_MS = 2_000;
 /** Leaders that a transaction can have been sent to in that time, besides those of one plan. */

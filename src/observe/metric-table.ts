@@ -235,6 +235,79 @@ export const METRICS = [
     labels: [],
     help: "From a copy's being written until the leader acknowledged all of it.",
   },
+  // Land
+  {
+    name: "touchdown_transactions_accepted_total",
+    kind: "counter",
+    labels: [],
+    help: "Transactions taken on; each is in flight or has one end.",
+  },
+  {
+    name: "touchdown_transactions_in_flight",
+    kind: "gauge",
+    labels: [],
+    help: "Transactions whose end is awaited.",
+  },
+  {
+    name: "touchdown_transactions_total",
+    kind: "counter",
+    labels: ["end"],
+    help: "Transactions that ended, by landed, expired or dropped.",
+  },
+  {
+    name: "touchdown_transactions_lost_total",
+    kind: "counter",
+    labels: ["reason"],
+    help: "Transactions that ended without landing, by the reason.",
+  },
+  {
+    name: "touchdown_transactions_failed_total",
+    kind: "counter",
+    labels: [],
+    help: "Landed transactions whose block tells of an error.",
+  },
+  {
+    name: "touchdown_transactions_joined_total",
+    kind: "counter",
+    labels: [],
+    help: "Submissions that joined a transaction in flight.",
+  },
+  {
+    name: "touchdown_landing_slots",
+    kind: "histogram",
+    labels: [],
+    help: "Slots from the one in progress at receipt to the one of landing; le is in slots.",
+  },
+  {
+    name: "touchdown_resends_total",
+    kind: "counter",
+    labels: ["result"],
+    help: "Resends of transactions, by sent or shed: left out for those that pay more.",
+  },
+  {
+    name: "touchdown_status_requests_total",
+    kind: "counter",
+    labels: ["result"],
+    help: "Requests for statuses to the cluster, by answered, failed or late.",
+  },
+  {
+    name: "touchdown_statuses_asked_total",
+    kind: "counter",
+    labels: [],
+    help: "Transactions asked for in those requests, each time counted.",
+  },
+  {
+    name: "touchdown_status_lag_seconds",
+    kind: "gauge",
+    labels: [],
+    help: "By how much the most overdue question after a status is late.",
+  },
+  {
+    name: "touchdown_sightings_total",
+    kind: "counter",
+    labels: ["result"],
+    help: "Transactions seen in an unconfirmed block, by seen, and vanished when it was left.",
+  },
   // Observe
   {
     name: "touchdown_receipts",

@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LEGACY_TRANSACTION_BYTES_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { type Answer, type Flow, OTHER_KEY, startFlow, untilAnswer } from "../support/flow.ts";
+import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 import { type BuiltTransaction, memo, newKeypair } from "../support/transactions.ts";
 import { until } from "../support/wait.ts";
@@ -14,6 +15,9 @@ import { until } from "../support/wait.ts";
 const VERSIONS = [-1, 0, 1] as const;
 const sizeMax = (version: -1 | 0 | 1): number =>
   version === 1 ? V1_TRANSACTION_BYTES_MAX : LEGACY_TRANSACTION_BYTES_MAX;
+
+/** For tests that count copies: nothing is sent again of its own. */
+const ONCE = { landing: { resends_per_second: 0 } };
 
 /** The copies of a receipt, as far as they matter here. */
 interface Copy {
@@ -44,7 +48,7 @@ function ofSize(flow: Flow, version: -1 | 0 | 1, size: number): BuiltTransaction
 describe("bytes", () => {
   let flow: Flow;
   beforeAll(async () => {
-    flow = await startFlow();
+    flow = await startFlow({ edge: ONCE });
   });
   afterAll(() => flow?.stop());
 
@@ -249,7 +253,7 @@ describe.each(["auto", "never", "always"])("[decode] inline = %s", (inline) => {
 
 describe("conservation", () => {
   it("ends every copy of every accepted transaction, while leaders stall and leave", async () => {
-    const flow = await startFlow({ edge: { send: { copy_ttl: "200ms" } } });
+    const flow = await startFlow({ edge: { ...ONCE, send: { copy_ttl: "200ms" } } });
     try {
       const sent: BuiltTransaction[] = [];
       const answers: Answer[] = [];
@@ -292,6 +296,7 @@ describe("conservation", () => {
       expect(copies(metrics, "sent")).toBe((acked ?? 0) + (failed ?? 0));
       const verdict = seriesValue(metrics, "touchdown_verdicts_total", { verdict: "accepted" });
       expect(verdict).toBe(800);
+      expect(expectScrapedBalance(metrics).accepted).toBe(accepted.length);
     } finally {
       await flow.stop();
     }

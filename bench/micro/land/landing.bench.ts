@@ -1,0 +1,107 @@
+/**
+ * What keeping a transaction in flight costs the hot path: taking it on while the table is full of
+ * its bound, so that each lets the oldest go, and the news of a copy. And what putting a resend
+ * round in order costs the thread, with the table full.
+ */
+
+import { strict as assert } from "node:assert";
+import { Bench } from "tinybench";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { Accepted, Outcome, Plan } from "../../../src/core/flow.ts";
+import { createLanding } from "../../../src/land/landing.ts";
+
+const COUNT = 65_536;
+const SIZES = [215, 1232] as const;
+
+const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: 0,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: 150,
+  keysOffset: 69,
+  blockhashOffset: 165,
+  durableNonce: false,
+  tipLamports: 1_000_000,
+  priorityFeeLamports: 0,
+};
+
+const target = (name: string) => ({ identity: `${name}${"1".repeat(40)}`, address: name, slot: 1 });
+
+function planOf(...names: readonly string[]): Plan {
+  return { slot: 1, send: names.map(target), warm: [] };
+}
+
+export async function build(): Promise<Bench> {
+  let ended = 0;
+  const landing = createLanding(
+    {
+      clock: systemClock,
+      log: { info() {}, warn() {}, error() {} },
+      chain: {
+        blockHeight: () => 1_000,
+        currentSlot: () => 5_000,
+        lastValidHeight: () => 1_150,
+        fetchStatuses: () => Promise.reject(new Error("nobody is asked")),
+      },
+      resender: { again: () => 0 },
+      onEnd: () => {
+        ended += 1;
+      },
+      onSighted() {},
+      onVanished() {},
+    },
+    {
+      countMax: COUNT,
+      watchMs: 600_000,
+      pollMs: 10_000,
+      resendsPerSecond: 2_000,
+      leaders: 2,
+      copyTtlMs: 800,
+    },
+  );
+  landing.start();
+  landing.usePlan(planOf("a", "b"));
+  let id = 0;
+  const tracker = (size: number): (() => void) => {
+    const bytes = new Uint8Array(size);
+    const view = new DataView(bytes.buffer);
+    return () => {
+      id += 1;
+      view.setUint32(1, Math.imul(id, 0x9e3779b1));
+      view.setUint32(40, id);
+      const packet = { id, bytes, account: "acme", receivedNs: 0, maxRetries: null };
+      landing.track({ ...packet, priorityLamports: 0 }, ACCEPTED, 1_000 * id);
+    };
+  };
+  const small = tracker(SIZES[0]);
+  const sent = (): void => {
+    const outcome: Outcome = {
+      packetId: id,
+      ...target("a"),
+      kind: "sent",
+      reason: null,
+      atNs: 0,
+      rttUs: 900,
+      connectionAgeMs: 1,
+    };
+    landing.outcome(outcome);
+  };
+
+  for (let n = 0; n < COUNT + 10; n += 1) small();
+  assert.equal(landing.inFlight, COUNT);
+  assert.equal(ended, 10);
+  assert.equal(landing.counters.reasons.watch_full, 10);
+
+  const plans = [planOf("a", "b"), planOf("c", "d")];
+  let turn = 0;
+  return new Bench({ name: "landing, full", time: 500 })
+    .add(`track, ${SIZES[0]} bytes`, small)
+    .add(`track, ${SIZES[1]} bytes`, tracker(SIZES[1]))
+    .add("a copy's news", sent)
+    .add("a resend round is put in order", () => {
+      turn += 1;
+      landing.usePlan(plans[turn % 2] ?? planOf());
+    });
+}

@@ -1,0 +1,46 @@
+/**
+ * Landing, joined to the rest of an edge: what it knows of the chain, whom it sends again through,
+ * and who is told of a transaction's end.
+ */
+
+import type { Chain } from "./chain/chain.ts";
+import type { Config } from "./config/config.ts";
+import type { Clock } from "./core/clock.ts";
+import type { Log } from "./core/log.ts";
+import { createLanding, type Landing } from "./land/landing.ts";
+import type { ChainView } from "./land/needs.ts";
+import type { Receipts } from "./observe/receipts.ts";
+import type { Router } from "./route/router.ts";
+import type { Sender } from "./send/sender.ts";
+
+export interface EdgeLandingDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly chain: Pick<Chain, "blockHeight" | "lastValidHeight" | "fetchStatuses">;
+  readonly router: Pick<Router, "currentSlot">;
+  readonly sender: Pick<Sender, "again">;
+  readonly receipts: Pick<Receipts, "end" | "sighted" | "vanished">;
+}
+
+/** The stage that follows each transaction to its end. */
+export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
+  const { clock, log, chain, router, sender, receipts } = deps;
+  const view: ChainView = {
+    blockHeight: () => chain.blockHeight(),
+    currentSlot: () => router.currentSlot(),
+    lastValidHeight: (blockhash) => chain.lastValidHeight(blockhash),
+    fetchStatuses: (signatures) => chain.fetchStatuses(signatures),
+  };
+  return createLanding(
+    {
+      clock,
+      log,
+      chain: view,
+      resender: sender,
+      onEnd: (end) => receipts.end(end),
+      onSighted: (sighting) => receipts.sighted(sighting),
+      onVanished: (packetId, atNs) => receipts.vanished(packetId, atNs),
+    },
+    { ...config.landing, leaders: config.send.leaders, copyTtlMs: config.send.copyTtlMs },
+  );
+}

@@ -1,0 +1,85 @@
+/**
+ * The bytes of transactions in flight, in one piece of memory that is allocated once.
+ *
+ * Transactions end in any order, so a ring would be held up by its oldest; here each takes as many
+ * blocks of 512 bytes as it needs, chained, and gives them back when it ends. Nothing fragments,
+ * because a chain need not lie together.
+ *
+ *     first ─▶ [512] ─▶ [512] ─▶ [208 used] ─▶ NONE
+ *
+ * Hot path: `put` and `free` copy and chain, and allocate nothing but short-lived views.
+ */
+
+/** No block, no row. */
+export const NONE = -1;
+
+const BLOCK_BYTES = 512;
+
+export class ByteStore {
+  readonly #arena: Uint8Array;
+  readonly #next: Int32Array;
+  #free = 0;
+  #freeBlocks: number;
+
+  /** Room for at least `bytesMax` bytes, were they all in one transaction. */
+  constructor(bytesMax: number) {
+    const blocks = Math.ceil(bytesMax / BLOCK_BYTES);
+    this.#arena = new Uint8Array(blocks * BLOCK_BYTES);
+    this.#next = Int32Array.from({ length: blocks }, (_, block) =>
+      block + 1 === blocks ? NONE : block + 1,
+    );
+    this.#freeBlocks = blocks;
+  }
+
+  hasRoomFor(size: number): boolean {
+    return blocksOf(size) <= this.#freeBlocks;
+  }
+
+  /** Takes a copy and answers its first block; the caller has asked `hasRoomFor`. */
+  put(bytes: Uint8Array): number {
+    const first = this.#free;
+    let block = first;
+    let last = NONE;
+    for (let from = 0; from < bytes.length; from += BLOCK_BYTES) {
+      const to = Math.min(from + BLOCK_BYTES, bytes.length);
+      this.#arena.set(
+        from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to),
+        block * BLOCK_BYTES,
+      );
+      this.#freeBlocks -= 1;
+      last = block;
+      block = this.#next[block] ?? NONE;
+    }
+    if (last === NONE) return NONE;
+    this.#free = block;
+    this.#next[last] = NONE;
+    return first;
+  }
+
+  /** Writes the `size` bytes of a chain to the start of `into`. */
+  read(first: number, size: number, into: Uint8Array): void {
+    let block = first;
+    for (let from = 0; from < size && block !== NONE; from += BLOCK_BYTES) {
+      const start = block * BLOCK_BYTES;
+      const length = Math.min(BLOCK_BYTES, size - from);
+      into.set(this.#arena.subarray(start, start + length), from);
+      block = this.#next[block] ?? NONE;
+    }
+  }
+
+  /** Gives a chain back. */
+  free(first: number): void {
+    let block = first;
+    while (block !== NONE) {
+      const next = this.#next[block] ?? NONE;
+      this.#next[block] = this.#free;
+      this.#free = block;
+      this.#freeBlocks += 1;
+      block = next;
+    }
+  }
+}
+
+function blocksOf(size: number): number {
+  return Math.ceil(size / BLOCK_BYTES);
+}

@@ -1,0 +1,124 @@
+/**
+ * When a transaction is too old for any leader, and when that is known for sure.
+ *
+ * A blockhash is valid for a number of blocks. The chain knows the last height of those that it
+ * saw; for any other there is a bound, because no blockhash can be younger than the newest block at
+ * receipt. A durable nonce has no last height. To say that an expired transaction did not land
+ * takes an answer that was asked for after the height had passed, from a node that had come as far,
+ * and that reaches back to the last answer of that kind.
+ */
+
+import { type Clock, NS_PER_S } from "../core/clock.ts";
+import {
+  BLOCKHASH_AGE_MAX,
+  BLOCKHASH_SLACK_BLOCKS,
+  EXPIRY_MARGIN_BLOCKS,
+  STATUS_SPAN_SLOTS,
+} from "../core/limits.ts";
+import type { ChainView } from "./needs.ts";
+import { DURABLE, UNKNOWN, type Watch } from "./watch.ts";
+
+export interface ExpiryDeps {
+  readonly clock: Clock;
+  readonly watch: Watch;
+  readonly chain: Pick<ChainView, "blockHeight" | "currentSlot" | "lastValidHeight">;
+}
+
+/** From this age on it matters when a transaction expires. */
+const LOOKUP_AGE_NS = 2 * NS_PER_S;
+/** Times that the chain is asked for a blockhash before it counts as unknown. */
+const LOOKUPS_MAX = 4;
+/** A height that is older says little of what is the newest block. */
+const HEIGHT_FRESH_NS = 2 * NS_PER_S;
+
+export class Expiry {
+  readonly #deps: ExpiryDeps;
+  /** The newest block height that the cluster confirmed, and when it became known. */
+  #height = UNKNOWN;
+  #heightNs = 0;
+
+  constructor(deps: ExpiryDeps) {
+    this.#deps = deps;
+  }
+
+  /** The newest height that is known; UNKNOWN before the first. */
+  get height(): number {
+    return this.#height;
+  }
+
+  /** Asks the chain for the height. */
+  read(): void {
+    const { chain, clock } = this.#deps;
+    const height = chain.blockHeight() ?? UNKNOWN;
+    if (height <= this.#height) return;
+    this.#height = height;
+    this.#heightNs = clock.nowNs();
+  }
+
+  /** Notes where the chain stands when a transaction is accepted. Hot path. */
+  open(row: number, nowNs: number): void {
+    const { watch, chain } = this.#deps;
+    const slot = chain.currentSlot() ?? UNKNOWN;
+    watch.receivedSlot[row] = slot;
+    watch.absentSlot[row] = slot;
+    watch.receivedHeight[row] = this.#heightAt(nowNs);
+  }
+
+  /** Finds out when a transaction expires, and notes when it did. */
+  look(row: number, nowNs: number): void {
+    const { watch, chain } = this.#deps;
+    if (watch.is(row, DURABLE) || nowNs - (watch.sinceNs[row] ?? 0) < LOOKUP_AGE_NS) return;
+    if (watch.lastValidHeight[row] === UNKNOWN) {
+      watch.lastValidHeight[row] = this.#lastValidHeightOf(row, nowNs);
+    }
+    if (watch.expiredSlot[row] !== UNKNOWN || !this.#isPast(row, this.#height)) return;
+    watch.expiredSlot[row] = chain.currentSlot() ?? UNKNOWN;
+  }
+
+  /** Whether no leader takes the transaction any more, as far as is known. */
+  isTooOld(row: number): boolean {
+    const lastValid = this.#deps.watch.lastValidHeight[row] ?? UNKNOWN;
+    return lastValid !== UNKNOWN && this.#height > lastValid;
+  }
+
+  /**
+   * A node at `slot` knows of no block with the transaction; it was asked when the height was
+   * `heightAsked`. What that says: it may still land, it expired, or it expired and nobody can say
+   * any more whether it landed before.
+   */
+  absent(row: number, slot: number, heightAsked: number): "open" | "expired" | "lost" {
+    const { watch } = this.#deps;
+    const before = watch.absentSlot[row] ?? UNKNOWN;
+    const isPast = this.#isPast(row, heightAsked);
+    if (isPast && slot >= (watch.expiredSlot[row] ?? UNKNOWN)) {
+      return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS ? "expired" : "lost";
+    }
+    if (slot > before) watch.absentSlot[row] = slot;
+    return "open";
+  }
+
+  /** UNKNOWN when the feed is silent: a blockhash might be much younger than what it told last. */
+  #heightAt(nowNs: number): number {
+    return nowNs - this.#heightNs <= HEIGHT_FRESH_NS ? this.#height : UNKNOWN;
+  }
+
+  #lastValidHeightOf(row: number, nowNs: number): number {
+    const { watch, chain } = this.#deps;
+    const lookups = watch.lookups[row] ?? 0;
+    if (lookups < LOOKUPS_MAX) {
+      watch.lookups[row] = lookups + 1;
+      return chain.lastValidHeight(watch.blockhash(row)) ?? UNKNOWN;
+    }
+    const known = watch.receivedHeight[row] ?? UNKNOWN;
+    const received = known === UNKNOWN ? this.#heightAt(nowNs) : known;
+    watch.receivedHeight[row] = received;
+    if (received === UNKNOWN) return UNKNOWN;
+    return received + BLOCKHASH_AGE_MAX + BLOCKHASH_SLACK_BLOCKS;
+  }
+
+  /** Whether the cluster is past the last height for good, forks and all. */
+  #isPast(row: number, height: number): boolean {
+    const lastValid = this.#deps.watch.lastValidHeight[row] ?? UNKNOWN;
+    return lastValid !== UNKNOWN && height > lastValid + EXPIRY_MARGIN_BLOCKS;
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Which leaders had each transaction in flight a moment ago, so that none gets the same bytes
+ * twice within the time in which it would drop them anyway.
+ *
+ * A leader is known by its identity and by its address; either one is enough to be the same. Both
+ * are kept as 32-bit tags: two leaders with one tag are taken for one, which costs one resend.
+ * A row has a fixed number of marks. When all are young, every leader counts as served: rather one
+ * resend too few than one that is wasted.
+ *
+ * Hot path: `clear` and `mark`.
+ */
+
+import { NS_PER_MS } from "../core/clock.ts";
+import { RESEND_SAME_LEADER_MS } from "../core/limits.ts";
+
+/** A mark that is older than every other. */
+const NEVER_NS = Number.NEGATIVE_INFINITY;
+
+/** FNV-1a over the UTF-16 units. */
+export function tagOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return hash | 0;
+}
+
+export class LeaderMarks {
+  readonly #perRow: number;
+  readonly #identities: Int32Array;
+  readonly #addresses: Int32Array;
+  readonly #atNs: Float64Array;
+
+  constructor(rows: number, perRow: number) {
+    this.#perRow = perRow;
+    this.#identities = new Int32Array(rows * perRow);
+    this.#addresses = new Int32Array(rows * perRow);
+    this.#atNs = new Float64Array(rows * perRow).fill(NEVER_NS);
+  }
+
+  clear(row: number): void {
+    const start = row * this.#perRow;
+    for (let at = start; at < start + this.#perRow; at += 1) this.#atNs[at] = NEVER_NS;
+  }
+
+  /** The leader has the bytes since `atNs`; an older mark of it is moved, else the oldest goes. */
+  mark(row: number, identityTag: number, addressTag: number, atNs: number): void {
+    const start = row * this.#perRow;
+    let place = start;
+    for (let at = start; at < start + this.#perRow; at += 1) {
+      if (this.#identities[at] === identityTag && this.#addresses[at] === addressTag) {
+        place = at;
+        break;
+      }
+      if ((this.#atNs[at] ?? 0) < (this.#atNs[place] ?? 0)) place = at;
+    }
+    this.#identities[place] = identityTag;
+    this.#addresses[place] = addressTag;
+    this.#atNs[place] = atNs;
+  }
+
+  /** The copy for this leader never went out. */
+  unmark(row: number, identityTag: number, addressTag: number): void {
+    const start = row * this.#perRow;
+    for (let at = start; at < start + this.#perRow; at += 1) {
+      if (this.#identities[at] !== identityTag || this.#addresses[at] !== addressTag) continue;
+      this.#atNs[at] = NEVER_NS;
+    }
+  }
+
+  /** Whether the leader may be sent these bytes now. */
+  allows(row: number, identityTag: number, addressTag: number, nowNs: number): boolean {
+    const start = row * this.#perRow;
+    const youngNs = nowNs - RESEND_SAME_LEADER_MS * NS_PER_MS;
+    let young = 0;
+    for (let at = start; at < start + this.#perRow; at += 1) {
+      if ((this.#atNs[at] ?? NEVER_NS) <= youngNs) continue;
+      young += 1;
+      if (this.#identities[at] === identityTag || this.#addresses[at] === addressTag) return false;
+    }
+    return young < this.#perRow;
+  }
+}

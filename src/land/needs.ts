@@ -1,0 +1,46 @@
+/**
+ * What landing needs from the rest of an edge: the chain's view of blocks and statuses, and a way
+ * to send once more. `edge-landing.ts` gives both; nothing here knows where they come from.
+ */
+
+import type { Packet, Target } from "../core/flow.ts";
+
+/** What the cluster says of one transaction that is in a block. */
+export interface TxStatus {
+  /** The slot of that block. */
+  readonly slot: number;
+  /** Whether the cluster confirmed the block; a block that is only processed may vanish. */
+  readonly confirmed: boolean;
+  /** The network's error as JSON text; null for success. */
+  readonly error: string | null;
+}
+
+export interface StatusAnswer {
+  /** The slot that the answering node had processed. */
+  readonly slot: number;
+  /** In the order of the signatures; null for one that no recent block holds. */
+  readonly statuses: readonly (TxStatus | null)[];
+}
+
+export interface ChainView {
+  /** The newest block height that is known; null before the first. */
+  blockHeight(): number | null;
+  /** The slot in progress; null when not known. */
+  currentSlot(): number | null;
+  /** The last height at which these 32 bytes are a valid blockhash; null when not known. */
+  lastValidHeight(blockhash: Uint8Array): number | null;
+  /** Asks a node for at most `STATUSES_A_REQUEST` signatures; rejects when it does not answer. */
+  fetchStatuses(signatures: readonly string[]): Promise<StatusAnswer>;
+}
+
+/** Which leaders a resend goes to; called by the sender while `again` runs. */
+export interface ResendTo {
+  wants(target: Target): boolean;
+  /** The copy was taken on by that leader's connection. */
+  took(target: Target): void;
+}
+
+export interface Resender {
+  /** Offers a packet to the live leaders of the plan that `to` wants; answers how many took it. */
+  again(packet: Packet, to: ResendTo): number;
+}

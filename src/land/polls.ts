@@ -1,0 +1,187 @@
+/**
+ * Asks the cluster, again and again, what became of the transactions in flight.
+ *
+ * Young ones are asked for at every tick, older ones less often, in requests of a bounded size and
+ * number. What is due beyond that waits, and whoever waited is next, because the search goes on
+ * where it stopped; how late it is can be seen in `lagNs`. A request that fails or takes too long
+ * says nothing of its transactions: they are due again. While requests fail, fewer are made.
+ */
+
+import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
+import { STATUS_DEADLINE_MS, STATUS_REQUESTS_MAX, STATUSES_A_REQUEST } from "../core/limits.ts";
+import { NONE } from "./byte-store.ts";
+import type { LandCounters } from "./land-counters.ts";
+import type { ChainView, StatusAnswer, TxStatus } from "./needs.ts";
+import { ASKED, SIGHTED, type Watch } from "./watch.ts";
+
+export interface PollsDeps {
+  readonly clock: Clock;
+  readonly watch: Watch;
+  readonly counters: LandCounters;
+  readonly chain: Pick<ChainView, "fetchStatuses">;
+  /** At each tick, before anything is asked for. */
+  readonly onTick: (nowNs: number) => void;
+  /** What a row is, at each tick; may end it. Answers whether it is still there. */
+  readonly onLook: (row: number, nowNs: number) => boolean;
+  /** Something that an answer has to come after to say that a transaction is not there. */
+  readonly stamp: () => number;
+  /** One transaction's status; `stamp` is from before the request was made. May end the row. */
+  readonly onStatus: (row: number, status: TxStatus | null, slot: number, stamp: number) => void;
+}
+
+/** One request in hand. */
+interface Request {
+  readonly rows: readonly number[];
+  readonly ids: readonly number[];
+  readonly stamp: number;
+  deadline: Timer | null;
+  over: boolean;
+}
+
+/** Ages from which on a transaction is asked for at every second and every fourth tick only. */
+const OLD_NS = 10 * NS_PER_S;
+const VERY_OLD_NS = 40 * NS_PER_S;
+/** Most ticks that are left out while requests fail. */
+const PAUSE_TICKS_MAX = 16;
+/** A row that is due within this share of a tick is taken with those that are due now. */
+const EARLY_SHARE = 0.25;
+
+export class Polls {
+  /** By how much the most overdue transaction was late at the last tick. */
+  lagNs = 0;
+  readonly #deps: PollsDeps;
+  readonly #periodMs: number;
+  readonly #requests = new Set<Request>();
+  #timer: Timer | null = null;
+  /** The row at which the next search begins. */
+  #cursor = 0;
+  /** Ticks to leave out, and how many it were after the last failure. */
+  #pause = 0;
+  #pauseLength = 0;
+
+  constructor(deps: PollsDeps, periodMs: number) {
+    this.#deps = deps;
+    this.#periodMs = periodMs;
+  }
+
+  start(): void {
+    this.#timer ??= this.#deps.clock.every(this.#periodMs, () => this.#tick());
+  }
+
+  /** Nothing that is still in hand is listened to any more. */
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    for (const request of this.#requests) this.#close(request);
+  }
+
+  /** When a transaction that is tracked now is asked for first. */
+  firstNs(nowNs: number): number {
+    return nowNs + this.#periodMs * NS_PER_MS * (1 - EARLY_SHARE);
+  }
+
+  #tick(): void {
+    const { watch, onTick, clock } = this.#deps;
+    const nowNs = clock.nowNs();
+    onTick(nowNs);
+    const due = this.#dueRows(nowNs);
+    if (this.#pause > 0) {
+      this.#pause -= 1;
+      return;
+    }
+    for (let from = 0; from < due.length; from += STATUSES_A_REQUEST) {
+      const rows = due.slice(from, from + STATUSES_A_REQUEST);
+      const last = rows.at(-1) ?? 0;
+      this.#cursor = last + 1;
+      this.#ask(
+        rows,
+        rows.map((row) => watch.packetId[row] ?? NONE),
+      );
+    }
+  }
+
+  /** Looks at every row; answers those that are due, as many as may be asked for now. */
+  #dueRows(nowNs: number): readonly number[] {
+    const { watch, onLook } = this.#deps;
+    const most = (STATUS_REQUESTS_MAX - this.#requests.size) * STATUSES_A_REQUEST;
+    const soonNs = nowNs + this.#periodMs * NS_PER_MS * EARLY_SHARE;
+    const due: number[] = [];
+    const rows = watch.rowsUsed;
+    let lagNs = 0;
+    for (let step = 0; step < rows; step += 1) {
+      const row = (this.#cursor + step) % rows;
+      if (watch.packetId[row] === NONE || !onLook(row, nowNs)) continue;
+      const dueNs = watch.nextPollNs[row] ?? 0;
+      if (dueNs > soonNs || watch.is(row, ASKED)) continue;
+      lagNs = Math.max(lagNs, nowNs - dueNs);
+      if (due.length < most) due.push(row);
+    }
+    this.lagNs = lagNs;
+    return due;
+  }
+
+  #ask(rows: readonly number[], ids: readonly number[]): void {
+    const { watch, counters, chain, clock, stamp } = this.#deps;
+    const request: Request = { rows, ids, stamp: stamp(), deadline: null, over: false };
+    for (const row of rows) watch.raise(row, ASKED);
+    this.#requests.add(request);
+    counters.statusesAsked += rows.length;
+    request.deadline = clock.after(STATUS_DEADLINE_MS, () => {
+      counters.requestsLate += 1;
+      this.#failed(request);
+    });
+    chain.fetchStatuses(rows.map((row) => watch.name(row))).then(
+      (answer) => this.#answered(request, answer),
+      () => {
+        if (request.over) return;
+        counters.requestsFailed += 1;
+        this.#failed(request);
+      },
+    );
+  }
+
+  #answered(request: Request, answer: StatusAnswer): void {
+    if (request.over) return;
+    const { watch, counters, clock, onStatus } = this.#deps;
+    if (answer.statuses.length !== request.rows.length) {
+      counters.requestsFailed += 1;
+      this.#failed(request);
+      return;
+    }
+    counters.requestsAnswered += 1;
+    this.#pauseLength = 0;
+    this.#close(request);
+    const nowNs = clock.nowNs();
+    for (const [index, row] of request.rows.entries()) {
+      if (!watch.holds(row, request.ids[index] ?? NONE)) continue;
+      watch.nextPollNs[row] = nowNs + this.#waitNs(row, nowNs);
+      onStatus(row, answer.statuses[index] ?? null, answer.slot, request.stamp);
+    }
+  }
+
+  #waitNs(row: number, nowNs: number): number {
+    const { watch } = this.#deps;
+    const ageNs = nowNs - (watch.sinceNs[row] ?? 0);
+    const tickNs = this.#periodMs * NS_PER_MS;
+    // What is in a block already is to be confirmed within a second.
+    if (watch.is(row, SIGHTED) || ageNs < OLD_NS) return tickNs * (1 - EARLY_SHARE);
+    return tickNs * (ageNs < VERY_OLD_NS ? 2 : 4);
+  }
+
+  #failed(request: Request): void {
+    this.#close(request);
+    this.#pauseLength = Math.min(Math.max(1, this.#pauseLength * 2), PAUSE_TICKS_MAX);
+    this.#pause = this.#pauseLength;
+  }
+
+  /** Its transactions may be asked for again. */
+  #close(request: Request): void {
+    const { watch } = this.#deps;
+    request.over = true;
+    request.deadline?.cancel();
+    this.#requests.delete(request);
+    for (const [index, row] of request.rows.entries()) {
+      if (watch.holds(row, request.ids[index] ?? NONE)) watch.lower(row, ASKED);
+    }
+  }
+}

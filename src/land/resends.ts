@@ -1,0 +1,243 @@
+/**
+ * Sends what is in flight again, to leaders of the plan that did not have it a moment ago.
+ *
+ * Each new plan begins a round: all that is due is put in order, what pays more first and the older
+ * first among equals, and is then sent a few at a time, so that a first send never waits for long.
+ * A round ends with the next plan; what it did not come to is counted as shed and is due again. So
+ * the bound on resends a second decides who is left out, and those are the ones that pay least.
+ *
+ *   plan ─▶ round: [ rank 80, rank 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
+ */
+
+import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
+import type { Packet, Plan, Target } from "../core/flow.ts";
+import { RESEND_PAUSE_MS } from "../core/limits.ts";
+import { NONE } from "./byte-store.ts";
+import type { LandCounters } from "./land-counters.ts";
+import { type LeaderMarks, tagOf } from "./leader-marks.ts";
+import type { Resender, ResendTo } from "./needs.ts";
+import { RANKS, SIGHTED, type Watch } from "./watch.ts";
+
+export interface ResendsDeps {
+  readonly clock: Clock;
+  readonly watch: Watch;
+  readonly marks: LeaderMarks;
+  readonly counters: LandCounters;
+  readonly resender: Resender;
+  /** Tells of transactions that no leader takes any more. */
+  readonly expiry: { isTooOld(row: number): boolean };
+}
+
+/** Between two handfuls. A handful takes the thread for a fraction of a millisecond. */
+const TICK_MS = 5;
+/** Share of the budget that is left to resends when first sends take all of it. */
+const SHARE_MIN = 0.25;
+/** The budget of this many milliseconds may be saved up. */
+const SAVED_MS = 20;
+
+type Leader = Pick<Target, "identity" | "address">;
+
+/** A leader as the marks know it. */
+interface Tagged extends Leader {
+  readonly identityTag: number;
+  readonly addressTag: number;
+}
+
+export class Resends {
+  readonly #deps: ResendsDeps;
+  readonly #perNs: number;
+  #leaders: readonly Tagged[] = [];
+  /** The round at hand: rows in the order of sending, and whose they were. */
+  readonly #rows: Int32Array;
+  readonly #ids: Float64Array;
+  #length = 0;
+  #at = 0;
+  #timer: Timer | null = null;
+  #budget = 0;
+  #tickedNs = 0;
+  /** First sends since the last handful. */
+  #fresh = 0;
+  #running = false;
+  /** The row that is being sent, for `#to`. */
+  #row = NONE;
+  #nowNs = 0;
+  readonly #to: ResendTo;
+
+  /** `perSecond` of 0: no rounds. */
+  constructor(deps: ResendsDeps, perSecond: number) {
+    this.#deps = deps;
+    this.#perNs = perSecond / NS_PER_S;
+    this.#rows = new Int32Array(deps.watch.capacity);
+    this.#ids = new Float64Array(deps.watch.capacity);
+    this.#to = {
+      wants: (target) => {
+        const { identityTag, addressTag } = this.#tagged(target);
+        return deps.marks.allows(this.#row, identityTag, addressTag, this.#nowNs);
+      },
+      took: (target) => this.sent(this.#row, target, this.#nowNs),
+    };
+  }
+
+  start(): void {
+    this.#running = true;
+    this.#tickedNs = this.#deps.clock.nowNs();
+  }
+
+  stop(): void {
+    this.#running = false;
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#length = 0;
+  }
+
+  /** The leaders to send to from now on; begins a round. */
+  usePlan(plan: Plan): void {
+    this.#leaders = plan.send.map(taggedOf);
+    if (!this.#running) return;
+    this.#deps.counters.resendsShed += this.#length - this.#at;
+    this.#collect();
+    if (this.#length > 0 && this.#timer === null) this.#arm();
+  }
+
+  /**
+   * A transaction is about to be sent for the first time: its leaders have it from now on. Hot
+   * path.
+   */
+  first(row: number, nowNs: number): void {
+    this.#fresh += 1;
+    const { marks } = this.#deps;
+    marks.clear(row);
+    const leaders = this.#leaders;
+    for (let index = 0; index < leaders.length; index += 1) {
+      const leader = leaders[index];
+      if (leader !== undefined) marks.mark(row, leader.identityTag, leader.addressTag, nowNs);
+    }
+  }
+
+  /** A copy for a leader is on the wire since then. Hot path. */
+  sent(row: number, leader: Leader, atNs: number): void {
+    const { identityTag, addressTag } = this.#tagged(leader);
+    this.#deps.marks.mark(row, identityTag, addressTag, atNs);
+  }
+
+  /** A copy for a leader never went out. */
+  unsent(row: number, leader: Leader): void {
+    const { identityTag, addressTag } = this.#tagged(leader);
+    this.#deps.marks.unmark(row, identityTag, addressTag);
+  }
+
+  /** Sends one transaction again at once; answers how many leaders took it. */
+  again(row: number): number {
+    const { watch, counters, resender, clock, expiry } = this.#deps;
+    if (!this.#running || watch.is(row, SIGHTED) || expiry.isTooOld(row)) return 0;
+    this.#nowNs = clock.nowNs();
+    this.#row = row;
+    const packet: Packet = {
+      id: watch.packetId[row] ?? NONE,
+      bytes: watch.bytes(row),
+      account: "",
+      receivedNs: watch.sinceNs[row] ?? 0,
+      maxRetries: null,
+      priorityLamports: watch.priorityLamports[row] ?? 0,
+    };
+    const copies = resender.again(packet, this.#to);
+    this.#row = NONE;
+    if (copies === 0) return 0;
+    watch.lastSentNs[row] = this.#nowNs;
+    counters.resends += 1;
+    counters.resendCopies += copies;
+    return copies;
+  }
+
+  #arm(): void {
+    this.#timer = this.#deps.clock.after(TICK_MS, () => {
+      this.#timer = null;
+      this.#handful();
+      if (this.#at < this.#length) this.#arm();
+    });
+  }
+
+  #handful(): void {
+    const { watch, clock } = this.#deps;
+    this.#earn(clock.nowNs());
+    while (this.#at < this.#length && this.#budget >= 1) {
+      const row = this.#rows[this.#at] ?? NONE;
+      const isSame = watch.holds(row, this.#ids[this.#at] ?? NONE);
+      this.#at += 1;
+      if (!isSame || this.again(row) === 0) continue;
+      this.#budget -= 1;
+      watch.retriesLeft[row] = (watch.retriesLeft[row] ?? 0) - 1;
+    }
+  }
+
+  /** First sends come out of the same budget, but never take all of it. */
+  #earn(nowNs: number): void {
+    const earned = (nowNs - this.#tickedNs) * this.#perNs;
+    const left = Math.max(earned * SHARE_MIN, earned - this.#fresh);
+    const most = Math.max(1, SAVED_MS * NS_PER_MS * this.#perNs);
+    if (this.#perNs > 0) this.#budget = Math.min(this.#budget + left, most);
+    this.#tickedNs = nowNs;
+    this.#fresh = 0;
+  }
+
+  /** Puts what is due in order: by rank, highest first, then by age. */
+  #collect(): void {
+    const { watch, clock } = this.#deps;
+    this.#at = 0;
+    this.#length = 0;
+    if (this.#perNs === 0 || this.#leaders.length === 0 || watch.count === 0) return;
+    const nowNs = clock.nowNs();
+    const starts = new Int32Array(RANKS + 1);
+    for (let row = watch.oldest; row !== NONE; row = watch.newerThan(row)) {
+      if (!this.#isDue(row, nowNs)) continue;
+      const place = RANKS - (watch.rank[row] ?? 0);
+      starts[place] = (starts[place] ?? 0) + 1;
+      this.#length += 1;
+    }
+    for (let place = 1; place <= RANKS; place += 1) {
+      starts[place] = (starts[place] ?? 0) + (starts[place - 1] ?? 0);
+    }
+    if (this.#length === 0) return;
+    for (let row = watch.oldest; row !== NONE; row = watch.newerThan(row)) {
+      if (!this.#isDue(row, nowNs)) continue;
+      const bucket = RANKS - 1 - (watch.rank[row] ?? 0);
+      const place = starts[bucket] ?? 0;
+      starts[bucket] = place + 1;
+      this.#rows[place] = row;
+      this.#ids[place] = watch.packetId[row] ?? NONE;
+    }
+  }
+
+  #isDue(row: number, nowNs: number): boolean {
+    const { watch, expiry } = this.#deps;
+    if ((watch.retriesLeft[row] ?? 0) <= 0 || watch.is(row, SIGHTED)) return false;
+    if (nowNs - (watch.lastSentNs[row] ?? 0) < RESEND_PAUSE_MS * NS_PER_MS) return false;
+    return !expiry.isTooOld(row) && this.#lacks(row, nowNs);
+  }
+
+  /** Whether a leader of the plan may be sent the transaction now. */
+  #lacks(row: number, nowNs: number): boolean {
+    const leaders = this.#leaders;
+    for (let index = 0; index < leaders.length; index += 1) {
+      const leader = leaders[index];
+      if (leader === undefined) continue;
+      const { identityTag, addressTag } = leader;
+      if (this.#deps.marks.allows(row, identityTag, addressTag, nowNs)) return true;
+    }
+    return false;
+  }
+
+  /** The leader's tags; those of the plan's leaders are at hand. */
+  #tagged(leader: Leader): Tagged {
+    const leaders = this.#leaders;
+    for (let index = 0; index < leaders.length; index += 1) {
+      const known = leaders[index];
+      if (known?.address === leader.address && known.identity === leader.identity) return known;
+    }
+    return taggedOf(leader);
+  }
+}
+
+function taggedOf({ identity, address }: Leader): Tagged {
+  return { identity, address, identityTag: tagOf(identity), addressTag: tagOf(address) };
+}

@@ -1,0 +1,280 @@
+/**
+ * The table of transactions in flight: one row each, in typed arrays, with an index by signature
+ * and one by packet, a list by age, and the bytes.
+ *
+ * Bounded by rows and by bytes; at either bound `isFullFor` says so, and the caller ends the oldest
+ * first. A row's number is used again once it is free, so whoever keeps one over a wait keeps the
+ * packet's id as well and asks `holds`.
+ *
+ * Hot path: `open`, `findPacket` and `findSignature`. They allocate no strings and no closures.
+ */
+
+import { randomInt } from "node:crypto";
+import { encodeSignature } from "../core/encoding.ts";
+import type { Accepted, Packet } from "../core/flow.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { ByteStore, NONE } from "./byte-store.ts";
+import { RowIndex } from "./row-index.ts";
+
+const SIGNATURE_BYTES = 64;
+const BLOCKHASH_BYTES = 32;
+/** Where a blockhash's last height is not known. */
+export const UNKNOWN = -1;
+/** `retriesLeft` of a packet whose sender named no number. */
+const RETRIES_UNLIMITED = 2 ** 31 - 1;
+/** Ranks: four to each doubling of what is paid. */
+const RANKS_A_DOUBLING = 4;
+export const RANKS = 256;
+
+/** Bits of `flags`. */
+export const DURABLE = 1;
+/** At least one copy was on the wire. */
+export const SENT = 2;
+/** A block that is not confirmed yet holds it. */
+export const SIGHTED = 4;
+/** A request for its status is in hand. */
+export const ASKED = 8;
+
+export class Watch {
+  readonly packetId: Float64Array;
+  /** `Clock.nowNs` of acceptance, of the newest send, and of when its status is next asked for. */
+  readonly sinceNs: Float64Array;
+  readonly lastSentNs: Float64Array;
+  readonly nextPollNs: Float64Array;
+  /** The slot in progress at acceptance; UNKNOWN without one. */
+  readonly receivedSlot: Float64Array;
+  /** The block height known at acceptance; UNKNOWN without one. */
+  readonly receivedHeight: Float64Array;
+  /** The last height at which its blockhash is valid; UNKNOWN until asked for. */
+  readonly lastValidHeight: Float64Array;
+  /** The slot of the newest answer that no block holds it; that of acceptance before the first. */
+  readonly absentSlot: Float64Array;
+  /** While SIGHTED: the slot of the block. */
+  readonly sightedSlot: Float64Array;
+  /** The slot in progress when the height was seen to be past that; UNKNOWN before. */
+  readonly expiredSlot: Float64Array;
+  readonly retriesLeft: Int32Array;
+  /** Times that the chain was asked for its blockhash. */
+  readonly lookups: Uint8Array;
+  readonly flags: Uint8Array;
+  /** What its sender pays, in lamports, and the same on a scale of RANKS; more goes first. */
+  readonly priorityLamports: Float64Array;
+  readonly rank: Uint8Array;
+  readonly capacity: number;
+  /** Rows in use. */
+  count = 0;
+  /** No row at or above this number was ever used. */
+  rowsUsed = 0;
+  readonly #signatures: Buffer;
+  /** As base58, once somebody asked. */
+  readonly #names: string[];
+  readonly #size: Int32Array;
+  readonly #bytes: Int32Array;
+  readonly #blockhashOffset: Uint16Array;
+  readonly #older: Int32Array;
+  readonly #newer: Int32Array;
+  #oldest = NONE;
+  #newest = NONE;
+  /** Free rows are chained through `#newer`. */
+  #free = NONE;
+  readonly #store: ByteStore;
+  readonly #bySignature: RowIndex;
+  readonly #byPacket: RowIndex;
+  readonly #scratch = new Uint8Array(V1_TRANSACTION_BYTES_MAX);
+  /** Senders choose their signatures, so what hashes them is not theirs to know. */
+  readonly #seed = randomInt(2 ** 32);
+
+  constructor(capacity: number, bytesMax: number) {
+    this.capacity = capacity;
+    const numbers = (): Float64Array => new Float64Array(capacity);
+    this.packetId = numbers().fill(NONE);
+    this.sinceNs = numbers();
+    this.lastSentNs = numbers();
+    this.nextPollNs = numbers();
+    this.receivedSlot = numbers();
+    this.receivedHeight = numbers();
+    this.lastValidHeight = numbers();
+    this.absentSlot = numbers();
+    this.sightedSlot = numbers();
+    this.expiredSlot = numbers();
+    this.priorityLamports = numbers();
+    this.retriesLeft = new Int32Array(capacity);
+    this.lookups = new Uint8Array(capacity);
+    this.flags = new Uint8Array(capacity);
+    this.rank = new Uint8Array(capacity);
+    this.#signatures = Buffer.alloc(capacity * SIGNATURE_BYTES);
+    this.#names = new Array<string>(capacity).fill("");
+    this.#size = new Int32Array(capacity);
+    this.#bytes = new Int32Array(capacity);
+    this.#blockhashOffset = new Uint16Array(capacity);
+    this.#older = new Int32Array(capacity);
+    this.#newer = new Int32Array(capacity);
+    this.#store = new ByteStore(bytesMax);
+    this.#bySignature = new RowIndex(capacity);
+    this.#byPacket = new RowIndex(capacity);
+  }
+
+  get oldest(): number {
+    return this.#oldest;
+  }
+
+  /** The next younger row, or NONE. */
+  newerThan(row: number): number {
+    return this.#newer[row] ?? NONE;
+  }
+
+  /** Whether something has to end before `size` bytes more can be watched. */
+  isFullFor(size: number): boolean {
+    return this.count === this.capacity || !this.#store.hasRoomFor(size);
+  }
+
+  /** Opens a row and copies the bytes; the caller has made room. The times are the caller's. */
+  open(packet: Packet, accepted: Accepted): number {
+    const { bytes } = packet;
+    const row = this.#takeRow();
+    const offset = accepted.signatureOffset;
+    const signature = bytes.subarray(offset, offset + SIGNATURE_BYTES);
+    this.#signatures.set(signature, row * SIGNATURE_BYTES);
+    this.#bytes[row] = this.#store.put(bytes);
+    this.#size[row] = bytes.length;
+    this.#blockhashOffset[row] = accepted.blockhashOffset;
+    this.packetId[row] = packet.id;
+    this.retriesLeft[row] = retriesOf(packet.maxRetries);
+    this.flags[row] = accepted.durableNonce ? DURABLE : 0;
+    const lamports = accepted.tipLamports + accepted.priorityFeeLamports;
+    this.priorityLamports[row] = lamports;
+    this.rank[row] = rankOf(lamports);
+    this.lookups[row] = 0;
+    this.lastValidHeight[row] = UNKNOWN;
+    this.expiredSlot[row] = UNKNOWN;
+    this.#bySignature.add(this.#hash(bytes, offset), row);
+    this.#byPacket.add(packet.id, row);
+    return row;
+  }
+
+  /** Frees a row. */
+  close(row: number): void {
+    this.#bySignature.remove(this.#hash(this.#signatures, row * SIGNATURE_BYTES), row);
+    this.#byPacket.remove(this.packetId[row] ?? NONE, row);
+    this.#store.free(this.#bytes[row] ?? NONE);
+    this.#names[row] = "";
+    this.packetId[row] = NONE;
+    this.flags[row] = 0;
+    this.#unlink(row);
+    this.#newer[row] = this.#free;
+    this.#free = row;
+    this.count -= 1;
+  }
+
+  /** Whether the row is still that packet's. */
+  holds(row: number, packetId: number): boolean {
+    return this.packetId[row] === packetId;
+  }
+
+  findPacket(packetId: number): number {
+    let row = this.#byPacket.first(packetId);
+    while (row !== NONE && this.packetId[row] !== packetId) row = this.#byPacket.after(row);
+    return row;
+  }
+
+  /** The row of the signature at `offset`, or NONE. */
+  findSignature(bytes: Uint8Array, offset: number): number {
+    const end = offset + SIGNATURE_BYTES;
+    if (offset < 0 || end > bytes.length) return NONE;
+    let row = this.#bySignature.first(this.#hash(bytes, offset));
+    while (row !== NONE) {
+      const start = row * SIGNATURE_BYTES;
+      const order = this.#signatures.compare(bytes, offset, end, start, start + SIGNATURE_BYTES);
+      if (order === 0) return row;
+      row = this.#bySignature.after(row);
+    }
+    return NONE;
+  }
+
+  /** Another submission allows more resends than what is left. */
+  raiseRetries(row: number, maxRetries: number | null): void {
+    this.retriesLeft[row] = Math.max(this.retriesLeft[row] ?? 0, retriesOf(maxRetries));
+  }
+
+  is(row: number, flag: number): boolean {
+    return ((this.flags[row] ?? 0) & flag) !== 0;
+  }
+
+  raise(row: number, flag: number): void {
+    this.flags[row] = (this.flags[row] ?? 0) | flag;
+  }
+
+  lower(row: number, flag: number): void {
+    this.flags[row] = (this.flags[row] ?? 0) & ~flag;
+  }
+
+  /** The transaction's bytes; they hold until the next call of this or of `blockhash`. */
+  bytes(row: number): Uint8Array {
+    const size = this.#size[row] ?? 0;
+    this.#store.read(this.#bytes[row] ?? NONE, size, this.#scratch);
+    return this.#scratch.subarray(0, size);
+  }
+
+  /** The recent blockhash or durable nonce; holds as long as `bytes`. */
+  blockhash(row: number): Uint8Array {
+    const offset = this.#blockhashOffset[row] ?? 0;
+    return this.bytes(row).subarray(offset, offset + BLOCKHASH_BYTES);
+  }
+
+  /** The signature in base58, made when it is first asked for. */
+  name(row: number): string {
+    const known = this.#names[row] ?? "";
+    if (known !== "") return known;
+    const name = encodeSignature(this.#signatures, row * SIGNATURE_BYTES);
+    this.#names[row] = name;
+    return name;
+  }
+
+  /** The free row that was used last, else the next one that never was; the youngest from now. */
+  #takeRow(): number {
+    let row = this.#free;
+    if (row === NONE) {
+      row = this.rowsUsed;
+      this.rowsUsed += 1;
+    } else this.#free = this.#newer[row] ?? NONE;
+    this.#older[row] = this.#newest;
+    this.#newer[row] = NONE;
+    if (this.#newest === NONE) this.#oldest = row;
+    else this.#newer[this.#newest] = row;
+    this.#newest = row;
+    this.count += 1;
+    return row;
+  }
+
+  #unlink(row: number): void {
+    const older = this.#older[row] ?? NONE;
+    const newer = this.#newer[row] ?? NONE;
+    if (older === NONE) this.#oldest = newer;
+    else this.#newer[older] = newer;
+    if (newer === NONE) this.#newest = older;
+    else this.#older[newer] = older;
+  }
+
+  /** Words of both halves: a signer may use the first half again, but not both. */
+  #hash(bytes: Uint8Array, offset: number): number {
+    let hash = this.#seed;
+    for (let at = offset; at < offset + SIGNATURE_BYTES; at += HASH_STEP) {
+      const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
+      const high = (bytes[at + 2] ?? 0) | ((bytes[at + 3] ?? 0) << 8);
+      hash = Math.imul(hash ^ low ^ (high << 16), 0x9e3779b1);
+      hash ^= hash >>> 15;
+    }
+    return hash;
+  }
+}
+
+/** Four words of sixteen: from each half of the signature two. */
+const HASH_STEP = 16;
+
+function retriesOf(maxRetries: number | null): number {
+  return Math.min(maxRetries ?? RETRIES_UNLIMITED, RETRIES_UNLIMITED);
+}
+
+function rankOf(lamports: number): number {
+  return Math.min(RANKS - 1, Math.floor(Math.log2(lamports + 1) * RANKS_A_DOUBLING));
+}

@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import type { Chain } from "../src/chain/chain.ts";
+import { configFromValues } from "../src/config/load.ts";
+import { decodeBase58, encodeSignature } from "../src/core/encoding.ts";
+import type { End } from "../src/core/flow.ts";
+import { createDecoder } from "../src/decode/decoder.ts";
+import { buildLanding } from "../src/edge-landing.ts";
+import { createFakeClock } from "./support/fake-clock.ts";
+import { DECODER, newPacket } from "./support/packets.ts";
+import { newKeypair } from "./support/transactions.ts";
+
+describe("landing, joined to an edge", () => {
+  it("asks the chain by signature and tells the receipts of sightings and the end", async () => {
+    const clock = createFakeClock();
+    const asked: (readonly string[])[] = [];
+    const told: unknown[] = [];
+    let isConfirmed = false;
+    const fetchStatuses: Chain["fetchStatuses"] = async (signatures) => {
+      asked.push(signatures);
+      return { slot: 77, statuses: [{ slot: 71, confirmed: isConfirmed, error: null }] };
+    };
+    const landing = buildLanding(configOf(), {
+      clock,
+      log: { info() {}, warn() {}, error() {} },
+      chain: { blockHeight: () => 10, lastValidHeight: () => null, fetchStatuses },
+      router: { currentSlot: () => 70 },
+      sender: { again: () => 0 },
+      receipts: {
+        end: (end: End) => void told.push(end.kind, end.slotDelta),
+        sighted: ({ slot }) => void told.push(slot),
+        vanished: () => void told.push("vanished"),
+      },
+    });
+    landing.start();
+    const packet = newPacket(1);
+    const verdict = createDecoder(DECODER).decode(packet.bytes);
+    if (verdict.kind !== "accepted") throw new Error("the packet should be accepted");
+    landing.track(packet, verdict, clock.nowNs());
+    for (const confirmed of [false, true]) {
+      isConfirmed = confirmed;
+      clock.advance(500);
+      for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
+    }
+    expect(decodeBase58(asked[0]?.[0] ?? "", 64)).toHaveLength(64);
+    expect(asked[0]).toEqual([encodeSignature(packet.bytes, 1)]);
+    expect(told).toEqual([71, "landed", 1]);
+    landing.stop();
+  });
+});
+
+function configOf() {
+  return configFromValues(
+    {
+      tip: { accounts: [newKeypair(3).address] },
+      accounts: { keys_file: "keys.toml" },
+      landing: { poll: "450ms" },
+    },
+    import.meta.dirname,
+  );
+}

@@ -1,0 +1,139 @@
+import { describe, expect, it } from "vitest";
+import { BLOCKHASH_AGE_MAX, EXPIRY_MARGIN_BLOCKS } from "../../src/core/limits.ts";
+import { startRig } from "./rig.ts";
+
+type Rig = ReturnType<typeof startRig>;
+
+function begun(): Rig {
+  const rig = startRig({ watchMs: 600_000 });
+  rig.landing.start();
+  return rig;
+}
+
+/** Slots and blocks pass, with every question answered with "not there". */
+async function pass(rig: Rig, slots: number, answers = true): Promise<void> {
+  for (let step = 0; step < slots; step += 1) {
+    rig.slots(1);
+    if (answers) await rig.answerAll();
+    else for (const request of rig.asked.splice(0)) request.fail();
+    await rig.settle();
+  }
+}
+
+describe("a transaction expires", () => {
+  it("once the chain is past its last height, forks and all, and not a block before", async () => {
+    const rig = begun();
+    rig.track(1);
+    await pass(rig, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS);
+    expect(rig.ends).toEqual([]);
+    await pass(rig, 4);
+    expect(rig.ends).toMatchObject([
+      { packetId: 1, kind: "expired", reason: "blockhash_expired", slot: 0, slotDelta: null },
+    ]);
+  });
+
+  it("by the height at receipt where the chain never saw its blockhash", async () => {
+    const rig = begun();
+    rig.clock.advance(400);
+    rig.track(1, { hash: 77 });
+    await pass(rig, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS + 16);
+    expect(rig.ends).toEqual([]);
+    await pass(rig, 4);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+  });
+
+  it("never by a height from before the feed fell silent", async () => {
+    const rig = begun();
+    rig.clock.advance(400);
+    rig.chain.height = 1_000;
+    rig.clock.advance(10_000);
+    rig.track(1, { hash: 77 });
+    rig.clock.advance(400);
+    await rig.answerAll();
+    // The feed is back, and the chain had gone on meanwhile.
+    rig.chain.height = 1_140;
+    await pass(rig, 150);
+    expect(rig.ends).toEqual([]);
+    await pass(rig, 60);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+  });
+
+  it("only by an answer that was asked for after the height had passed", async () => {
+    const rig = begun();
+    rig.track(1);
+    await pass(rig, 10);
+    rig.clock.advance(1_000);
+    const [early] = rig.asked.splice(0);
+    expect(early?.ids).toEqual([1]);
+    rig.chain.height = 1_200;
+    rig.chain.slot = 5_200;
+    rig.clock.advance(400);
+    early?.answer(new Map());
+    await rig.settle();
+    expect(rig.ends).toEqual([]);
+    rig.clock.advance(800);
+    await rig.answerAll();
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+  });
+
+  it("not by the answer of a node that lags behind", async () => {
+    const rig = begun();
+    rig.track(1);
+    await pass(rig, 10);
+    rig.chain.height = 1_200;
+    rig.chain.slot = 5_200;
+    for (let tick = 0; tick < 5; tick += 1) {
+      rig.clock.advance(400);
+      await rig.answerAll(new Map(), 5_150);
+    }
+    expect(rig.ends).toEqual([]);
+    rig.clock.advance(400);
+    await rig.answerAll(new Map([[1, { slot: 5_149, confirmed: true, error: null }]]));
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "landed", slot: 5_149 }]);
+  });
+
+  it("not by questions that failed; and nobody can tell after a long silence", async () => {
+    const rig = begun();
+    rig.track(1);
+    await pass(rig, 300, false);
+    expect(rig.ends).toEqual([]);
+    // The node has forgotten by now what landed in the beginning.
+    await pass(rig, 40);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "watch_ended" }]);
+  });
+
+  it("surely after a shorter silence", async () => {
+    const rig = begun();
+    rig.track(1);
+    await pass(rig, 100);
+    await pass(rig, 200, false);
+    await pass(rig, 40);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+  });
+
+  it("never with a durable nonce, which is watched for a bounded time", async () => {
+    const rig = startRig({ watchMs: 60_000 });
+    rig.landing.start();
+    rig.track(1, { accepted: { durableNonce: true } });
+    await pass(rig, 239);
+    expect(rig.ends).toEqual([]);
+    await pass(rig, 3);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "watch_ended" }]);
+  });
+
+  it("as never sent when no copy was ever on the wire", async () => {
+    const rig = begun();
+    rig.track(1, { sent: [] });
+    await pass(rig, 170);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
+  });
+
+  it("not without a height, but its watch ends", async () => {
+    const rig = startRig({ watchMs: 60_000 });
+    rig.chain.height = null;
+    rig.landing.start();
+    rig.track(1);
+    await pass(rig, 300);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "watch_ended" }]);
+  });
+});

@@ -1,0 +1,13 @@
+import { describe, expect, it } from "vitest";
+import { END_REASONS } from "../../src/core/errors.ts";
+import { newLandCounters } from "../../src/land/land-counters.ts";
+
+describe("the counters of landing", () => {
+  it("begin at zero, with one for each reason, and each caller has its own", () => {
+    const { reasons, ...counters } = newLandCounters();
+    expect(Object.values(counters).every((count) => count === 0)).toBe(true);
+    expect(reasons).toEqual(Object.fromEntries(Object.keys(END_REASONS).map((it) => [it, 0])));
+    reasons.watch_full += 1;
+    expect(newLandCounters().reasons.watch_full).toBe(0);
+  });
+});

@@ -1,0 +1,296 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { TxStatus } from "../../src/land/needs.ts";
+import { expectBalance } from "../support/landing-balance.ts";
+import { bytesOf, outcomeOf, startRig } from "./rig.ts";
+
+const processed = (slot: number): TxStatus => ({ slot, confirmed: false, error: null });
+const confirmed = (slot: number): TxStatus => ({ slot, confirmed: true, error: null });
+
+function begun(over: Parameters<typeof startRig>[0] = {}) {
+  const rig = startRig(over);
+  rig.landing.start();
+  rig.plan("a", "b");
+  return rig;
+}
+
+describe("a transaction that lands", () => {
+  it("is sighted in a processed block and ends once that is confirmed", async () => {
+    const rig = begun();
+    rig.track(1);
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, processed(5_001)]]));
+    const atNs = rig.clock.nowNs();
+    expect(rig.sightings).toEqual([{ packetId: 1, slot: 5_001, slotDelta: 1, error: null, atNs }]);
+    expect(rig.ends).toEqual([]);
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, confirmed(5_001)]]));
+    expect(rig.ends).toEqual([
+      {
+        packetId: 1,
+        kind: "landed",
+        slot: 5_001,
+        slotDelta: 1,
+        error: null,
+        reason: null,
+        atNs: rig.clock.nowNs(),
+      },
+    ]);
+    expect(rig.landing.inFlight).toBe(0);
+    expect(rig.landing.slotDeltas.counts[1]).toBe(1);
+    expectBalance(rig.landing);
+  });
+
+  it("is told of a sighting once, and again when it is in another block", async () => {
+    const rig = begun();
+    rig.track(1);
+    for (const slot of [5_001, 5_001, 5_002]) {
+      rig.slots(2);
+      await rig.answerAll(new Map([[1, processed(slot)]]));
+    }
+    expect(rig.sightings.map(({ slot }) => slot)).toEqual([5_001, 5_002]);
+  });
+
+  it("is in flight again when its block vanishes, and is sent again", async () => {
+    const rig = begun();
+    rig.track(1);
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, processed(5_001)]]));
+    rig.slots(2);
+    // A node that has not come as far says nothing.
+    await rig.answerAll(new Map(), 5_001);
+    expect(rig.vanished).toEqual([]);
+    rig.slots(2);
+    await rig.answerAll();
+    expect(rig.vanished).toEqual([1]);
+    rig.plan("c");
+    rig.clock.advance(20);
+    expect(rig.resent.map(({ address }) => address)).toEqual(["c:8009"]);
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, confirmed(5_007)]]));
+    expect(rig.ends).toMatchObject([{ kind: "landed", slot: 5_007, slotDelta: 7 }]);
+    expectBalance(rig.landing);
+  });
+
+  it("with an error has landed all the same, with the network's words", async () => {
+    const rig = begun();
+    rig.track(1);
+    rig.slots(2);
+    const error = '{"InstructionError":[2,{"Custom":6001}]}';
+    await rig.answerAll(new Map([[1, { slot: 5_002, confirmed: true, error }]]));
+    expect(rig.ends).toMatchObject([{ kind: "landed", slot: 5_002, error }]);
+    expect(rig.landing.counters).toMatchObject({ landed: 1, landedFailed: 1 });
+  });
+
+  it("may be seen by a feed before anything was asked", () => {
+    const rig = begun();
+    rig.track(1);
+    const signature = bytesOf(1).subarray(1, 65);
+    rig.landing.seen(signature, processed(5_001));
+    expect(rig.sightings).toMatchObject([{ packetId: 1, slot: 5_001 }]);
+    rig.landing.seen(signature, confirmed(5_001));
+    rig.landing.seen(signature, confirmed(5_001));
+    rig.landing.seen(bytesOf(9).subarray(1, 65), confirmed(5_001));
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "landed" }]);
+  });
+
+  it("has no slot delta where the slot at receipt is not known", async () => {
+    const rig = begun();
+    rig.chain.slot = null;
+    rig.track(1);
+    rig.chain.slot = 5_000;
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, confirmed(5_001)]]));
+    expect(rig.ends).toMatchObject([{ slot: 5_001, slotDelta: null }]);
+  });
+
+  it("in a slot before the estimated one counts as 0 slots", async () => {
+    const rig = begun();
+    rig.track(1);
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, confirmed(4_999)]]));
+    expect(rig.ends).toMatchObject([{ slot: 4_999, slotDelta: 0 }]);
+  });
+});
+
+describe("a transaction that is dropped", () => {
+  it("is the oldest one when too many are in flight", () => {
+    const rig = begun({ countMax: 3 });
+    for (const id of [1, 2, 3, 4, 5]) rig.track(id);
+    expect(rig.ends).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "watch_full" },
+      { packetId: 2, kind: "dropped", reason: "watch_full" },
+    ]);
+    expect(rig.landing.counters.reasons.watch_full).toBe(2);
+    expectBalance(rig.landing);
+  });
+
+  it("was never sent, when no leader got it and it may not be sent again", () => {
+    const rig = begun();
+    rig.track(1, { sent: [], maxRetries: 0 });
+    rig.track(2, { sent: [] });
+    for (const leader of ["a", "b"]) {
+      rig.landing.outcome(outcomeOf(1, leader, "dropped", rig.clock.nowNs()));
+    }
+    rig.clock.advance(1_900);
+    expect(rig.ends).toEqual([]);
+    rig.clock.advance(600);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
+  });
+
+  it("was in flight when the edge stopped", () => {
+    const rig = begun();
+    for (const id of [1, 2, 3]) rig.track(id);
+    rig.landing.stop();
+    expect(rig.ends.map(({ packetId, reason }) => [packetId, reason])).toEqual([
+      [1, "shutting_down"],
+      [2, "shutting_down"],
+      [3, "shutting_down"],
+    ]);
+    expect(rig.landing.inFlight).toBe(0);
+    expectBalance(rig.landing);
+  });
+});
+
+describe("a transaction that no leader took", () => {
+  it("was not accepted, and has no end", () => {
+    const rig = begun();
+    rig.track(1, { sent: [] });
+    rig.landing.abandon(1);
+    rig.landing.abandon(1);
+    rig.landing.stop();
+    expect(rig.ends).toEqual([]);
+    expect(rig.landing.counters.accepted).toBe(0);
+  });
+});
+
+describe("a transaction that is submitted again", () => {
+  it("joins the one in flight, and goes to leaders that did not have it", () => {
+    const rig = begun();
+    rig.track(1);
+    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(true);
+    rig.plan("b", "c");
+    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(true);
+    expect(rig.resent).toEqual([]);
+    rig.clock.advance(600);
+    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(true);
+    expect(rig.resent).toMatchObject([{ id: 1, address: "c:8009" }]);
+    rig.plan("b", "c");
+    rig.clock.advance(20);
+    expect(rig.resent).toHaveLength(1);
+    expect(rig.landing.counters).toMatchObject({ accepted: 1, joined: 3 });
+  });
+
+  it("is its sender's own resend where it wants no others", () => {
+    const rig = begun();
+    rig.track(1, { maxRetries: 0 });
+    rig.clock.advance(2_100);
+    expect(rig.landing.join(bytesOf(1), 1, 0)).toBe(true);
+    expect(rig.resent.map(({ address }) => address)).toEqual(["a:8009", "b:8009"]);
+    rig.clock.advance(600);
+    rig.plan("c");
+    rig.clock.advance(20);
+    expect(rig.resent).toHaveLength(2);
+  });
+
+  it("may allow more resends than the first", () => {
+    const rig = begun();
+    rig.track(1, { maxRetries: 0 });
+    rig.landing.join(bytesOf(1), 1, 1);
+    rig.clock.advance(600);
+    rig.plan("c");
+    rig.clock.advance(20);
+    expect(rig.resent).toMatchObject([{ address: "c:8009" }]);
+  });
+
+  it("does not join what has ended or was never there", async () => {
+    const rig = begun();
+    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(false);
+    rig.track(1);
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, confirmed(5_001)]]));
+    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(false);
+  });
+});
+
+describe("the balance", () => {
+  const step = fc.oneof(
+    { weight: 6, arbitrary: fc.record({ do: fc.constant("track"), n: fc.nat({ max: 7 }) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("refused"), n: fc.nat({ max: 3 }) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant("outcome"), n: fc.nat({ max: 200 }) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant("join"), n: fc.nat({ max: 60 }) }) },
+    { weight: 6, arbitrary: fc.record({ do: fc.constant("wait"), n: fc.nat({ max: 3_000 }) }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("height"), n: fc.nat({ max: 120 }) }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("plan"), n: fc.nat({ max: 5 }) }) },
+    { weight: 6, arbitrary: fc.record({ do: fc.constant("answer"), n: fc.nat({ max: 255 }) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("fail"), n: fc.constant(0) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("feed"), n: fc.nat({ max: 60 }) }) },
+  );
+
+  it("holds whatever happens in whatever order, and each ends exactly once", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+        const rig = begun({ countMax: 12, watchMs: 90_000 });
+        const taken = await play(rig, steps);
+        rig.landing.stop();
+        expectBalance(rig.landing);
+        expect(rig.landing.inFlight).toBe(0);
+        expect(rig.clock.pending).toBe(0);
+        const ended = rig.ends.map(({ packetId }) => packetId);
+        expect(ended.toSorted((a, b) => a - b)).toEqual(taken);
+        for (const end of rig.ends) {
+          expect(end.reason === null).toBe(end.kind === "landed");
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+/** Carries the steps out; answers the ids of what was accepted, in order. */
+async function play(
+  rig: ReturnType<typeof startRig>,
+  steps: readonly { readonly do: string; readonly n: number }[],
+): Promise<readonly number[]> {
+  const taken: number[] = [];
+  let id = 0;
+  for (const { do: what, n } of steps) {
+    if (what === "track" || what === "refused") {
+      id += 1;
+      const maxRetries = n % 3 === 0 ? n : null;
+      const accepted = { durableNonce: n === 5 };
+      rig.track(id, { hash: n % 3, maxRetries, accepted, sent: n % 2 === 0 ? ["a"] : [] });
+      if (what === "refused") rig.landing.abandon(id);
+      else taken.push(id);
+    } else if (what === "outcome") {
+      const kinds = ["sent", "acked", "failed", "dropped"] as const;
+      const kind = kinds[n % 4] ?? "sent";
+      rig.landing.outcome(outcomeOf(n >> 2, n % 3 === 0 ? "a" : "b", kind, rig.clock.nowNs()));
+    } else if (what === "join") rig.landing.join(bytesOf(n), 1, n % 2 === 0 ? null : 1);
+    else if (what === "wait") rig.clock.advance(n);
+    else if (what === "height") {
+      rig.chain.height = (rig.chain.height ?? 0) + n;
+      rig.chain.slot = (rig.chain.slot ?? 0) + n;
+    } else if (what === "plan") rig.plan(...["a", "b", "c", "d", "e"].slice(n));
+    else if (what === "answer") await answer(rig, n);
+    else if (what === "feed") {
+      rig.landing.seen(bytesOf(n).subarray(1, 65), n % 2 === 0 ? processed(n) : confirmed(n));
+    } else {
+      for (const request of rig.asked.splice(0)) request.fail();
+      await rig.settle();
+    }
+    expectBalance(rig.landing);
+  }
+  return taken;
+}
+
+/** Answers all that is asked, some as absent, some as processed, some as confirmed. */
+async function answer(rig: ReturnType<typeof startRig>, seed: number): Promise<void> {
+  const statuses = new Map<number, TxStatus>();
+  for (const id of rig.asked.flatMap(({ ids }) => ids)) {
+    const fate = (id * 31 + seed) % 5;
+    if (fate === 0) statuses.set(id, confirmed(5_000 + seed));
+    else if (fate === 1) statuses.set(id, processed(5_000 + seed));
+  }
+  await rig.answerAll(statuses);
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from "vitest";
+import { STATUS_DEADLINE_MS, STATUS_REQUESTS_MAX } from "../../src/core/limits.ts";
+import { startRig } from "./rig.ts";
+
+describe("questions after statuses", () => {
+  it("are not asked while nothing is in flight", () => {
+    const rig = startRig();
+    rig.landing.start();
+    rig.slots(20);
+    expect(rig.asked).toEqual([]);
+  });
+
+  it("are asked in batches of 256, a bounded number at a time", async () => {
+    const rig = startRig({ countMax: 2_000 });
+    rig.landing.start();
+    for (let id = 1; id <= 1_500; id += 1) rig.track(id);
+    rig.clock.advance(400);
+    expect(rig.asked.map(({ ids }) => ids.length)).toEqual([256, 256, 256, 256]);
+    rig.clock.advance(400);
+    expect(rig.asked).toHaveLength(STATUS_REQUESTS_MAX);
+    await rig.answerAll();
+    rig.clock.advance(400);
+    // Those that waited come first, though the others are due again.
+    const waited = Array.from({ length: 476 }, (_, index) => 1_025 + index);
+    expect(rig.asked.flatMap(({ ids }) => ids).slice(0, 476)).toEqual(waited);
+    expect(rig.landing.pollLagNs).toBeGreaterThan(400e6);
+  });
+
+  it("come at every tick for the young and less often for the old", async () => {
+    const rig = startRig();
+    rig.landing.start();
+    rig.track(1, { accepted: { durableNonce: true } });
+    const during = async (ms: number): Promise<number> => {
+      const before = rig.landing.counters.statusesAsked;
+      for (let step = 0; step < ms / 100; step += 1) {
+        rig.clock.advance(100);
+        await rig.answerAll();
+      }
+      return rig.landing.counters.statusesAsked - before;
+    };
+    expect(await during(8_000)).toBe(20);
+    await during(4_000);
+    expect(await during(8_000)).toBe(10);
+    await during(24_000);
+    expect(await during(8_000)).toBe(5);
+  });
+
+  it("that fail say nothing and are asked again, less often as long as they fail", async () => {
+    const rig = startRig();
+    rig.landing.start();
+    rig.track(1, { hash: 3 });
+    rig.chain.lastValid.set(3, 900);
+    for (let tick = 0; tick < 60; tick += 1) {
+      rig.clock.advance(400);
+      for (const request of rig.asked.splice(0)) request.fail();
+      await rig.settle();
+    }
+    const { requestsFailed, requestsAnswered } = rig.landing.counters;
+    expect({ requestsAnswered, ends: rig.ends }).toEqual({ requestsAnswered: 0, ends: [] });
+    expect(requestsFailed).toBeGreaterThan(4);
+    expect(requestsFailed).toBeLessThan(12);
+
+    rig.clock.advance(20 * 400);
+    await rig.answerAll();
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+  });
+
+  it("without an answer are given up at a deadline, and a late answer is not heard", async () => {
+    const rig = startRig();
+    rig.landing.start();
+    rig.track(1);
+    rig.clock.advance(400);
+    const [late] = rig.asked.splice(0);
+    rig.clock.advance(STATUS_DEADLINE_MS);
+    expect(rig.landing.counters.requestsLate).toBe(1);
+    late?.answer(new Map([[1, { slot: 5_001, confirmed: true, error: null }]]));
+    await rig.settle();
+    expect(rig.landing.inFlight).toBe(1);
+    rig.clock.advance(800);
+    expect(rig.asked).toHaveLength(1);
+  });
+
+  it("with an answer of the wrong length count as failed", async () => {
+    const rig = startRig();
+    rig.landing.start();
+    rig.track(1);
+    rig.clock.advance(400);
+    rig.asked[0]?.answerWith({ slot: 5_001, statuses: [] });
+    await rig.settle();
+    expect(rig.landing.counters).toMatchObject({ requestsFailed: 1, requestsAnswered: 0 });
+    expect(rig.landing.inFlight).toBe(1);
+  });
+
+  it("are about whom they were asked for, also when the place is another's by then", async () => {
+    const rig = startRig({ countMax: 1 });
+    rig.landing.start();
+    rig.track(1);
+    rig.clock.advance(400);
+    rig.track(2);
+    await rig.answerAll(new Map([[1, { slot: 5_001, confirmed: true, error: null }]]));
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "watch_full" }]);
+    expect(rig.landing.inFlight).toBe(1);
+  });
+
+  it("end with the stage", async () => {
+    const rig = startRig();
+    rig.landing.start();
+    rig.track(1);
+    rig.clock.advance(400);
+    rig.landing.stop();
+    expect(rig.clock.pending).toBe(0);
+    await rig.answerAll(new Map([[1, { slot: 5_001, confirmed: true, error: null }]]));
+    expect(rig.ends).toMatchObject([{ packetId: 1, reason: "shutting_down" }]);
+  });
+});

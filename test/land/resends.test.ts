@@ -1,0 +1,196 @@
+import { describe, expect, it } from "vitest";
+import { RESEND_PAUSE_MS } from "../../src/core/limits.ts";
+import { bytesOf, outcomeOf, startRig } from "./rig.ts";
+
+/** A rig whose plan is a and b, with its clock past the first pause. */
+function begun(over: Parameters<typeof startRig>[0] = {}) {
+  const rig = startRig(over);
+  rig.landing.start();
+  rig.plan("a", "b");
+  return rig;
+}
+
+/** Leaders that got a transaction again, in order. */
+function again(rig: ReturnType<typeof startRig>, id: number): string[] {
+  return rig.resent.filter((it) => it.id === id).map(({ address }) => address.slice(0, 1));
+}
+
+describe("a new plan", () => {
+  it("sends what is in flight again to those leaders that did not have it", () => {
+    const rig = begun();
+    rig.track(1);
+    rig.clock.advance(RESEND_PAUSE_MS);
+    rig.plan("b", "c");
+    rig.clock.advance(20);
+    expect(rig.resent).toEqual([{ id: 1, address: "c:8009", bytes: bytesOf(1) }]);
+    expect(rig.landing.counters).toMatchObject({ resends: 1, resendCopies: 1, resendsShed: 0 });
+  });
+
+  it("sends nothing again to a leader within two seconds, by identity or address", () => {
+    const rig = begun();
+    rig.track(1);
+    for (let slot = 0; slot < 8; slot += 1) {
+      rig.clock.advance(249);
+      rig.plan("a", "b");
+    }
+    expect(rig.resent).toEqual([]);
+    rig.clock.advance(10);
+    rig.plan("a", "b");
+    rig.clock.advance(10);
+    expect(again(rig, 1)).toEqual(["a", "b"]);
+  });
+
+  it("leaves alone what was sent a moment ago", () => {
+    const rig = begun();
+    rig.clock.advance(900);
+    rig.track(1);
+    rig.clock.advance(RESEND_PAUSE_MS - 1);
+    rig.plan("b", "c");
+    rig.clock.advance(20);
+    expect(rig.resent).toEqual([]);
+    rig.plan("b", "c");
+    rig.clock.advance(20);
+    expect(again(rig, 1)).toEqual(["c"]);
+  });
+
+  it("comes back at the next plan to a leader that could not take it", () => {
+    const rig = begun();
+    rig.track(1);
+    rig.clock.advance(500);
+    rig.dead.add("c:8009");
+    rig.plan("b", "c");
+    rig.clock.advance(20);
+    expect(rig.landing.counters.resends).toBe(0);
+    rig.dead.clear();
+    rig.plan("b", "c");
+    rig.clock.advance(20);
+    expect(again(rig, 1)).toEqual(["c"]);
+  });
+
+  it("counts a leader whose copy was never sent as one that did not have it", () => {
+    const rig = begun();
+    rig.track(1);
+    rig.landing.outcome(outcomeOf(1, "b", "dropped", rig.clock.nowNs()));
+    rig.clock.advance(500);
+    rig.plan("a", "b");
+    rig.clock.advance(20);
+    expect(again(rig, 1)).toEqual(["b"]);
+  });
+
+  it("sends again no more than the sender allowed, and none at all for 0", () => {
+    const rig = begun();
+    rig.track(1, { maxRetries: 0 });
+    rig.track(2, { maxRetries: 2 });
+    rig.track(3);
+    for (const leader of ["c", "d", "e", "f", "g"]) {
+      rig.clock.advance(500);
+      rig.plan(leader);
+      rig.clock.advance(20);
+    }
+    expect(again(rig, 1)).toEqual([]);
+    expect(again(rig, 2)).toEqual(["c", "d"]);
+    expect(again(rig, 3)).toEqual(["c", "d", "e", "f", "g"]);
+    expect(rig.landing.inFlight).toBe(3);
+  });
+
+  it("sends nothing again that is in a block, or that is too old for any leader", async () => {
+    const rig = begun();
+    rig.track(1);
+    rig.track(2, { hash: 2 });
+    rig.chain.lastValid.set(2, 900);
+    rig.clock.advance(400);
+    await rig.answerAll(new Map([[1, { slot: 5_001, confirmed: false, error: null }]]));
+    rig.clock.advance(2_400);
+    rig.resent.length = 0;
+    rig.plan("c");
+    rig.clock.advance(20);
+    expect(rig.resent).toEqual([]);
+  });
+
+  it("sends nothing once the stage is stopped", () => {
+    const rig = begun();
+    rig.track(1);
+    rig.clock.advance(500);
+    rig.plan("c");
+    rig.landing.stop();
+    rig.clock.advance(500);
+    expect(rig.resent).toEqual([]);
+    expect(rig.clock.pending).toBe(0);
+  });
+});
+
+describe("a round", () => {
+  it("goes by what is paid, then by age", () => {
+    const rig = begun();
+    const paid = [5_000, 9_000_000, 5_000, 1_000_000, 9_000_000];
+    for (const [index, tipLamports] of paid.entries()) {
+      rig.track(index + 1, { accepted: { tipLamports } });
+    }
+    rig.clock.advance(500);
+    rig.plan("c");
+    rig.clock.advance(100);
+    expect(rig.resent.map(({ id }) => id)).toEqual([2, 5, 4, 1, 3]);
+  });
+
+  it("is spread over time as the budget says", () => {
+    const rig = begun({ resendsPerSecond: 200 });
+    for (let id = 1; id <= 50; id += 1) rig.track(id);
+    rig.clock.advance(500);
+    rig.plan("c");
+    const sent: number[] = [];
+    for (let step = 0; step < 5; step += 1) {
+      rig.clock.advance(50);
+      sent.push(rig.resent.length);
+    }
+    // A few were saved up; then ten in 50 ms.
+    expect(sent).toEqual([13, 23, 33, 43, 50]);
+  });
+
+  it("gives way to first sends, but not altogether", () => {
+    const rig = begun({ resendsPerSecond: 200 });
+    for (let id = 1; id <= 50; id += 1) rig.track(id);
+    rig.clock.advance(500);
+    rig.plan("c");
+    rig.clock.advance(5);
+    const before = rig.resent.length;
+    for (let step = 0; step < 40; step += 1) {
+      rig.track(1_000 + step);
+      rig.clock.advance(5);
+    }
+    const sent = rig.resent.length - before;
+    expect(sent).toBeGreaterThanOrEqual(10);
+    expect(sent).toBeLessThan(15);
+  });
+
+  it("leaves out those that pay least when there is no time, and counts them", () => {
+    const rig = begun({ resendsPerSecond: 100 });
+    for (let id = 1; id <= 40; id += 1) {
+      rig.track(id, { accepted: { tipLamports: id % 2 === 0 ? 4_000_000 : 1_000 } });
+    }
+    rig.clock.advance(500);
+    rig.plan("c");
+    rig.clock.advance(150);
+    rig.plan("c", "d");
+    expect(rig.resent.every(({ id }) => id % 2 === 0)).toBe(true);
+    expect(rig.resent.length + rig.landing.counters.resendsShed).toBe(40);
+  });
+
+  it("does not happen at all with a budget of 0", () => {
+    const rig = begun({ resendsPerSecond: 0 });
+    rig.track(1);
+    rig.clock.advance(500);
+    rig.plan("c");
+    rig.clock.advance(500);
+    expect(rig.resent).toEqual([]);
+  });
+
+  it("skips whose place another transaction took meanwhile", () => {
+    const rig = begun({ resendsPerSecond: 100, countMax: 10 });
+    for (let id = 1; id <= 10; id += 1) rig.track(id);
+    rig.clock.advance(500);
+    rig.plan("c");
+    rig.track(11);
+    rig.clock.advance(300);
+    expect(rig.resent.map(({ id }) => id)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  });
+});

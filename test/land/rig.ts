@@ -1,0 +1,195 @@
+/** A landing stage on a fake clock, between a chain and leaders that do what the test says. */
+
+import { decodeBase58 } from "../../src/core/encoding.ts";
+import type { Accepted, End, Outcome, Packet, Sighting, Target } from "../../src/core/flow.ts";
+import { createLanding, type LandingOptions } from "../../src/land/landing.ts";
+import type { ChainView, Resender, StatusAnswer, TxStatus } from "../../src/land/needs.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+export const OPTIONS: LandingOptions = {
+  countMax: 100,
+  watchMs: 120_000,
+  pollMs: 400,
+  resendsPerSecond: 2_000,
+  leaders: 2,
+  copyTtlMs: 800,
+};
+
+const SIZE = 215;
+const BLOCKHASH_OFFSET = 165;
+
+export const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: 0,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: SIZE - 65,
+  keysOffset: 69,
+  blockhashOffset: BLOCKHASH_OFFSET,
+  durableNonce: false,
+  tipLamports: 1_000_000,
+  priorityFeeLamports: 0,
+};
+
+/** Bytes whose signature and blockhash are those of `id` and `hash`; nothing else matters here. */
+export function bytesOf(id: number, hash = 1): Uint8Array {
+  const bytes = new Uint8Array(SIZE).fill(id, 1, 65);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(1, id);
+  view.setUint32(BLOCKHASH_OFFSET, hash);
+  return bytes;
+}
+
+/** The id in a signature, as `bytesOf` wrote it. */
+function idOf(signature: string): number {
+  const bytes = decodeBase58(signature, 64) ?? new Uint8Array(64);
+  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
+}
+
+export function targetOf(name: string): Target {
+  return { identity: `id-${name}`, address: `${name}:8009`, slot: 1 };
+}
+
+interface Asked {
+  readonly ids: readonly number[];
+  answer(statuses: ReadonlyMap<number, TxStatus>, slot?: number): void;
+  answerWith(answer: StatusAnswer): void;
+  fail(): void;
+}
+
+/** What a copy's news looks like. */
+export function outcomeOf(packetId: number, name: string, kind: Outcome["kind"], atNs: number) {
+  const reason = kind === "dropped" ? "not_connected" : kind === "failed" ? "stream_stopped" : null;
+  const { identity, address, slot } = targetOf(name);
+  return {
+    packetId,
+    identity,
+    address,
+    slot,
+    kind,
+    reason,
+    atNs,
+    rttUs: 0,
+    connectionAgeMs: 1,
+  } as const satisfies Outcome;
+}
+
+export function startRig(over: Partial<LandingOptions> = {}) {
+  const clock = createFakeClock();
+  const chain = {
+    height: 1_000 as number | null,
+    slot: 5_000 as number | null,
+    /** By the number in the blockhash. */
+    lastValid: new Map<number, number>([[1, 1_150]]),
+  };
+  const asked: Asked[] = [];
+  const view: ChainView = {
+    blockHeight: () => chain.height,
+    currentSlot: () => chain.slot,
+    lastValidHeight: (hash) =>
+      chain.lastValid.get(new DataView(hash.buffer, hash.byteOffset).getUint32(0)) ?? null,
+    fetchStatuses: (signatures) =>
+      new Promise((resolve, reject) => {
+        const ids = signatures.map(idOf);
+        asked.push({
+          ids,
+          answer: (statuses, slot = chain.slot ?? 0) =>
+            resolve({ slot, statuses: ids.map((id) => statuses.get(id) ?? null) }),
+          answerWith: resolve,
+          fail: () => reject(new Error("no answer")),
+        });
+      }),
+  };
+  /** Leaders of the plan that take resends now, in the plan's order. */
+  let plan: readonly Target[] = [];
+  const dead = new Set<string>();
+  const resent: { readonly id: number; readonly address: string; readonly bytes: Uint8Array }[] =
+    [];
+  const resender: Resender = {
+    again(packet, to) {
+      let taken = 0;
+      for (const target of plan) {
+        if (dead.has(target.address) || !to.wants(target)) continue;
+        to.took(target);
+        resent.push({
+          id: packet.id,
+          address: target.address,
+          bytes: Uint8Array.from(packet.bytes),
+        });
+        taken += 1;
+      }
+      return taken;
+    },
+  };
+  const ends: End[] = [];
+  const sightings: Sighting[] = [];
+  const vanished: number[] = [];
+  const landing = createLanding(
+    {
+      clock,
+      log: { info() {}, warn() {}, error() {} },
+      chain: view,
+      resender,
+      onEnd: (end) => void ends.push(end),
+      onSighted: (sighting) => void sightings.push(sighting),
+      onVanished: (packetId) => void vanished.push(packetId),
+    },
+    { ...OPTIONS, ...over },
+  );
+
+  function packetOf(id: number, hash: number, maxRetries: number | null): Packet {
+    const receivedNs = clock.nowNs();
+    const bytes = bytesOf(id, hash);
+    return { id, bytes, account: "a", receivedNs, maxRetries, priorityLamports: 0 };
+  }
+  const rig = {
+    clock,
+    chain,
+    landing,
+    asked,
+    resent,
+    ends,
+    sightings,
+    vanished,
+    dead,
+    /** Tracks a packet; `sent` are leaders whose copy is on the wire at once. */
+    track(
+      id: number,
+      given: {
+        readonly hash?: number;
+        readonly maxRetries?: number | null;
+        readonly accepted?: Partial<Accepted>;
+        readonly sent?: readonly string[];
+      } = {},
+    ): void {
+      const packet = packetOf(id, given.hash ?? 1, given.maxRetries ?? null);
+      landing.track(packet, { ...ACCEPTED, ...given.accepted }, clock.nowNs());
+      for (const name of given.sent ?? ["a"]) {
+        landing.outcome(outcomeOf(id, name, "sent", clock.nowNs()));
+      }
+    },
+    plan(...leaders: readonly string[]): void {
+      plan = leaders.map(targetOf);
+      landing.usePlan({ slot: chain.slot ?? 0, send: plan, warm: plan });
+    },
+    /** One more slot and block in each of `count` steps of 250 ms. */
+    slots(count: number): void {
+      for (let step = 0; step < count; step += 1) {
+        if (chain.slot !== null) chain.slot += 1;
+        if (chain.height !== null) chain.height += 1;
+        clock.advance(250);
+      }
+    },
+    /** Lets what was answered be heard. */
+    settle: async (): Promise<void> => {
+      for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
+    },
+    /** Answers every open request with these statuses, absent for all others. */
+    async answerAll(statuses: ReadonlyMap<number, TxStatus> = new Map(), slot?: number) {
+      for (const request of asked.splice(0)) request.answer(statuses, slot);
+      await rig.settle();
+    },
+  };
+  return rig;
+}
