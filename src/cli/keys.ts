@@ -1,11 +1,12 @@
 /**
- * `keys`: an operator's keys in a keys file. A new key is printed once and kept nowhere; a running
- * edge takes changes over when it gets SIGHUP.
+ * `keys`: an operator's keys, in a keys file or in the accounts database. A new key is printed
+ * once. A running edge takes the changes of a keys file over when it gets SIGHUP, and those of the
+ * database by itself.
  */
 
 import { createKey, listKeys, revokeKey } from "../accounts/edit-keys-file.ts";
 import type { KeyRow } from "../accounts/key.ts";
-import { loadConfig } from "../config/load.ts";
+import { loadConfig, serviceOf } from "../config/load.ts";
 import { SetupError } from "../core/errors.ts";
 import {
   type Command,
@@ -16,14 +17,22 @@ import {
   requiredText,
   UsageError,
 } from "./command.ts";
+import {
+  createInDatabase,
+  type ListedKey,
+  listDatabase,
+  revokeInDatabase,
+  rewrapDatabase,
+} from "./keys-database.ts";
 
 export const keysCommand: Command = {
   name: "keys",
-  summary: "creates, lists and revokes the keys of a keys file",
+  summary: "creates, lists and revokes keys, in a keys file or the accounts database",
   usage: [
-    "keys create --file FILE --account NAME [--plan Beta] [--label TEXT]",
-    "keys list --file FILE",
-    "keys revoke KEY|SHA256 --file FILE",
+    "keys create --file|--config FILE --account NAME [--plan Beta] [--label TEXT]",
+    "keys list --file|--config FILE",
+    "keys revoke KEY|SHA256 --file|--config FILE",
+    "keys rewrap --config FILE",
   ],
   options: {
     file: { type: "string" },
@@ -34,45 +43,57 @@ export const keysCommand: Command = {
   },
   detail: `
   --file FILE      the keys file; create makes it when there is none
-  --config FILE    instead of --file: the keys file of this configuration
-  --account NAME   whose key it is; an account's keys share one rate limit
-  --plan NAME      a plan of the file, Beta when not given
+  --config FILE    instead of --file: the keys file of an edge's configuration, or the
+                   accounts database of control's
+  --account NAME   whose key it is; an account's keys share one rate limit. In the database
+                   a name or an id; an account that is not there is made
+  --plan NAME      a plan of the file or database, Beta when not given
   --label TEXT     a note for the list
 
-create prints the key; the file holds its SHA-256 alone, so it cannot be shown again.
+create prints the key. A keys file holds its SHA-256 alone, so it cannot be shown again.
 revoke takes the key or at least the first 8 digits of its SHA-256, as list shows them.
-A running edge takes the change over on SIGHUP.
+rewrap seals the database's keys with the first key of the vault file.
+A running edge takes a keys file over on SIGHUP, and hears the database's changes itself.
 `,
   async run(given, positionals, io) {
     const [action, ...rest] = positionals;
-    if (action === "create") return create(given, rest, io);
-    if (action === "list") return list(given, rest, io);
-    if (action === "revoke") return revoke(given, rest, io);
-    throw new UsageError("say create, list or revoke");
+    if (action === "create") return await create(given, rest, io);
+    if (action === "list") return await list(given, rest, io);
+    if (action === "revoke") return await revoke(given, rest, io);
+    if (action === "rewrap") return await rewrap(given, rest, io);
+    throw new UsageError("say create, list, revoke or rewrap");
   },
 };
 
-function create(given: Given, rest: readonly string[], io: Io): 0 {
+async function create(given: Given, rest: readonly string[], io: Io): Promise<0> {
   noPositionals(rest);
   const label = optionalText(given, "label");
-  const key = {
-    account: requiredText(given, "account"),
-    plan: optionalText(given, "plan") ?? "Beta",
-    ...(label === null ? {} : { label }),
-  };
-  io.out(createKey(keysFileOf(given), key).token);
+  const account = requiredText(given, "account");
+  const plan = optionalText(given, "plan");
+  const place = placeOf(given);
+  if (place.kind === "database") {
+    io.out(await createInDatabase(place.config, { account, plan, label: label ?? "" }, io));
+    return 0;
+  }
+  const key = { account, plan: plan ?? "Beta", ...(label === null ? {} : { label }) };
+  io.out(createKey(place.file, key).token);
   io.err("This key is shown once. A running edge takes it on SIGHUP.");
   return 0;
 }
 
-function list(given: Given, rest: readonly string[], io: Io): 0 {
+async function list(given: Given, rest: readonly string[], io: Io): Promise<0> {
   noPositionals(rest);
   refuseOptions(given, ["account", "plan", "label"]);
-  const rows = [
-    ["SHA256", "ACCOUNT", "PLAN", "LABEL"],
-    ...listKeys(keysFileOf(given)).map(cellsOf),
-  ];
-  const widths = [0, 1, 2].map((at) => Math.max(...rows.map((row) => (row[at] ?? "").length)));
+  const place = placeOf(given);
+  const rows = [["SHA256", "ACCOUNT", "PLAN", "LABEL"]];
+  if (place.kind === "database") {
+    await listDatabase(place.config, io, (key) => void rows.push(listedCells(key)));
+  } else {
+    rows.push(...listKeys(place.file).map(cellsOf));
+  }
+  const widths = [0, 1, 2].map((at) =>
+    rows.reduce((most, row) => Math.max(most, (row[at] ?? "").length), 0),
+  );
   for (const row of rows) {
     io.out(
       row
@@ -84,15 +105,34 @@ function list(given: Given, rest: readonly string[], io: Io): 0 {
   return 0;
 }
 
-function revoke(given: Given, rest: readonly string[], io: Io): 0 {
+async function revoke(given: Given, rest: readonly string[], io: Io): Promise<0> {
   const [which, ...surplus] = rest;
   if (which === undefined) throw new UsageError("the key to revoke is missing");
   noPositionals(surplus);
   refuseOptions(given, ["account", "plan", "label"]);
-  const row = revokeKey(keysFileOf(given), which);
-  io.out(`revoked ${cellsOf(row).join("  ").trimEnd()}`);
+  const place = placeOf(given);
+  if (place.kind === "database") {
+    const key = await revokeInDatabase(place.config, which, io);
+    io.out(`revoked ${listedCells(key).join("  ").trimEnd()}`);
+    return 0;
+  }
+  io.out(`revoked ${cellsOf(revokeKey(place.file, which)).join("  ").trimEnd()}`);
   io.err("A running edge takes this over on SIGHUP.");
   return 0;
+}
+
+async function rewrap(given: Given, rest: readonly string[], io: Io): Promise<0 | 1> {
+  noPositionals(rest);
+  refuseOptions(given, ["account", "plan", "label"]);
+  const place = placeOf(given);
+  if (place.kind !== "database") throw new SetupError("a keys file has no vault to seal with");
+  const { rewrapped, failed } = await rewrapDatabase(place.config, io);
+  io.out(`${rewrapped} keys sealed anew, ${failed} could not be opened`);
+  return failed === 0 ? 0 : 1;
+}
+
+function listedCells({ sha256, account, plan, label }: ListedKey): string[] {
+  return [sha256.slice(0, SHA256_DIGITS_SHOWN), account, plan, label];
 }
 
 function cellsOf({ sha256, account, plan, label }: KeyRow): string[] {
@@ -100,18 +140,21 @@ function cellsOf({ sha256, account, plan, label }: KeyRow): string[] {
   return [shown, account, plan.name, label ?? ""];
 }
 
-function keysFileOf(given: Given): string {
+/** Where the keys are. */
+type Place =
+  | { readonly kind: "file"; readonly file: string }
+  | { readonly kind: "database"; readonly config: string };
+
+function placeOf(given: Given): Place {
   const file = optionalText(given, "file");
   const config = optionalText(given, "config");
-  if (file !== null && config === null) return file;
+  if (file !== null && config === null) return { kind: "file", file };
   if (file !== null || config === null) {
     throw new UsageError("exactly one of --file and --config is needed");
   }
+  if (serviceOf(config) === "control") return { kind: "database", config };
   const { keysFile } = loadConfig(config).accounts;
-  if (keysFile !== null) return keysFile;
-  throw new SetupError(
-    `${config}: keys in the accounts database are not available in this version`,
-  );
+  return keysFile === null ? { kind: "database", config } : { kind: "file", file: keysFile };
 }
 
 function refuseOptions(given: Given, names: readonly string[]): void {

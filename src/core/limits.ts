@@ -297,6 +297,8 @@ export const DATABASE_LISTEN_BEAT_MS = 15_000;
 
 /** Longest time of one statement of a migration, in milliseconds. */
 export const MIGRATION_MS_MAX = 300_000;
+/** Keys that `keys list` reads at a time. */
+export const KEYS_LISTED_A_PAGE = 500;
 /** Key-encryption keys at a time. */
 export const VAULT_KEYS_MAX = 16;
 /** Keys of an account that are good at a time, unless its plan grants another number. */

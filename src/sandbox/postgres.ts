@@ -107,7 +107,7 @@ export async function startPostgres(
   }
 }
 
-async function initialise({ binaries, folder, runAs }: Plan): Promise<void> {
+async function initialise({ binaries, folder, runAs, durable }: Plan): Promise<void> {
   const fresh = `${folder.data}.new`;
   const passwordFile = join(folder.path, "initdb.password");
   await rm(fresh, { recursive: true, force: true });
@@ -126,7 +126,7 @@ async function initialise({ binaries, folder, runAs }: Plan): Promise<void> {
         "--locale-provider=builtin",
         "--builtin-locale=C.UTF-8",
         "--locale=C",
-        "--data-checksums",
+        ...(durable ? [] : ["--no-sync"]),
       ],
       { ...(runAs ?? {}), cwd: folder.path },
     );

@@ -54,7 +54,7 @@ describe("keys", () => {
     writeFileSync(config, `${tip}[accounts]\ndatabase_url = "postgres://db/x"\n`);
     const { code, err } = await keys("list", "--config", config);
     expect(code).toBe(1);
-    expect(err).toContain("not available in this version");
+    expect(err).toContain("need the configuration of `control`");
   });
 
   it.each([

@@ -1,4 +1,13 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
@@ -67,9 +76,41 @@ describe("an embedded Postgres", () => {
     const { ppid } = process;
     const stat = readFileSync(`/proc/${ppid}/stat`, "utf8");
     const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-    const { writeFileSync } = await import("node:fs");
     writeFileSync(other, JSON.stringify({ pid: ppid, start: ticks }));
     await expect(start(folder)).rejects.toThrow(`is in use by process ${ppid}`);
+  });
+
+  it("goes on when its owner is killed, and the next owner takes its data over", async () => {
+    const folder = place();
+    const program = join(import.meta.dirname, "../support/postgres-owner.mjs");
+    const owner = spawn(process.execPath, [program, folder], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = await once(owner.stdout, "data");
+    const left: { url: string; pid: number } = JSON.parse(String(line));
+    await connect(left.url).query("create table kept as select 7 as n");
+    owner.kill("SIGKILL");
+    await once(owner, "exit");
+    expect(await connect(left.url).query("select n from kept")).toEqual([{ n: 7 }]);
+    const next = await start(folder);
+    expect(next.pid()).not.toBe(left.pid);
+    expect(next.ownerUrl).toBe(left.url);
+    expect(await connect(next.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
+  });
+
+  it("starts over what kill -9 of owner and server at once leaves behind", async () => {
+    const folder = place();
+    const program = join(import.meta.dirname, "../support/postgres-owner.mjs");
+    const owner = spawn(process.execPath, [program, folder], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = await once(owner.stdout, "data");
+    const left: { url: string; pid: number } = JSON.parse(String(line));
+    await connect(left.url).query("create table kept as select 7 as n");
+    owner.kill("SIGKILL");
+    process.kill(left.pid, "SIGKILL");
+    const next = await start(folder);
+    expect(await connect(next.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
   });
 
   it(`loses nothing that was committed when it is killed ${KILLS} times`, async () => {

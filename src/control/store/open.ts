@@ -27,6 +27,8 @@ export interface OpenOptions extends StoreOptions {
 export interface OpenStore {
   readonly store: Store;
   readonly database: Database;
+  /** What was sealed anew with the first key-encryption key, and what could not be opened. */
+  readonly sealed: { readonly rewrapped: number; readonly failed: number };
   stop(): Promise<void>;
 }
 
@@ -40,8 +42,8 @@ export async function openStore(
   try {
     const vault = await vaultFor(database, options.vaultFile, deps.clock);
     const store = createStore({ database, vault, clock: deps.clock }, options);
-    await tellState(store, deps.log);
-    return { store, database, stop: () => database.stop() };
+    const sealed = await sealAnew(store, deps.log);
+    return { store, database, sealed, stop: () => database.stop() };
   } catch (error) {
     await database.stop();
     throw error;
@@ -81,7 +83,7 @@ export async function vaultFor(
 }
 
 /** Seals anew what an older key sealed; what cannot be opened is told, and hides nothing else. */
-async function tellState(store: Store, log: Log): Promise<void> {
+async function sealAnew(store: Store, log: Log): Promise<OpenStore["sealed"]> {
   const missing = await store.keys.missingEncryptionKeys();
   if (missing.length > 0) {
     log.error({ missing }, "key-encryption keys are missing: what they sealed cannot be revealed");
@@ -89,6 +91,7 @@ async function tellState(store: Store, log: Log): Promise<void> {
   const { rewrapped, failed } = await store.keys.rewrap();
   if (rewrapped > 0) log.info({ rewrapped }, "stored keys were sealed with the first vault key");
   if (failed > 0) log.error({ failed }, "stored keys could not be opened and stay as they are");
+  return { rewrapped, failed };
 }
 
 /** `2026-11-21` */

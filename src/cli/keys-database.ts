@@ -1,0 +1,150 @@
+/**
+ * `keys` against the accounts database, with the configuration of the control process: that one
+ * has the vault, without which a new key could never be shown on the dashboard. Running edges hear
+ * of every change by themselves.
+ */
+
+import { DatabaseError } from "../accounts/database-error.ts";
+import { loadControl, serviceOf } from "../config/load.ts";
+import type { Account, Actor, Result, Store } from "../control/store/contract.ts";
+import { openStore } from "../control/store/open.ts";
+import { SetupError } from "../core/errors.ts";
+import { KEYS_LISTED_A_PAGE } from "../core/limits.ts";
+import type { Io } from "./command.ts";
+
+export interface DatabaseKey {
+  /** The account's name or id; one that is not there is made. */
+  readonly account: string;
+  /** null: Beta for a new account, and the account's own for another. */
+  readonly plan: string | null;
+  readonly label: string;
+}
+
+/** One line of the list. */
+export interface ListedKey {
+  readonly sha256: string;
+  readonly account: string;
+  readonly plan: string;
+  readonly label: string;
+}
+
+/** What the command does with an open store. */
+type Act<T> = (store: Store, sealed: SealedAnew) => Promise<T>;
+
+export interface SealedAnew {
+  readonly rewrapped: number;
+  readonly failed: number;
+}
+
+/** Makes a key; the answer is the one place of this command where it stands. */
+export function createInDatabase(config: string, key: DatabaseKey, io: Io): Promise<string> {
+  return withStore(config, io, async (store) => {
+    const account = await accountFor(store, key);
+    const options = {
+      label: key.label,
+      expiresAtMs: null,
+      cidrs: [],
+      ratePerSecond: null,
+      burst: null,
+    };
+    return orThrow(await store.keys.create(account.id, options, OPERATOR)).token;
+  });
+}
+
+/** Every key that is good now, page by page. */
+export function listDatabase(
+  config: string,
+  io: Io,
+  show: (key: ListedKey) => void,
+): Promise<void> {
+  return withStore(config, io, async (store) => {
+    let after: string | null = null;
+    do {
+      const page: Awaited<ReturnType<Store["keys"]["listAll"]>> = await store.keys.listAll({
+        limit: KEYS_LISTED_A_PAGE,
+        after,
+      });
+      for (const { sha256, accountName: account, plan, label } of page.items) {
+        show({ sha256, account, plan, label });
+      }
+      after = page.next;
+    } while (after !== null);
+  });
+}
+
+/** Ends the one key that is this one, or whose SHA-256 starts like this. */
+export function revokeInDatabase(config: string, which: string, io: Io): Promise<ListedKey> {
+  return withStore(config, io, async (store) => {
+    const found = (await store.keys.find(which)).filter(({ state }) => state === "live");
+    const [key] = found;
+    if (key === undefined || found.length > 1) {
+      const needed = "give the key itself or at least 8 digits of its SHA-256";
+      throw new SetupError(`${found.length} keys of the database are this one: ${needed}`);
+    }
+    const account = await store.accounts.byId(key.accountId);
+    orThrow(await store.keys.revoke(key.accountId, key.id, OPERATOR));
+    const { sha256, label } = key;
+    return { sha256, account: account?.name ?? "", plan: account?.plan.name ?? "", label };
+  });
+}
+
+/** Seals every stored key with the first key-encryption key, which opening the store does. */
+export function rewrapDatabase(config: string, io: Io): Promise<SealedAnew> {
+  return withStore(config, io, async (_, sealed) => sealed);
+}
+
+async function withStore<T>(config: string, io: Io, act: Act<T>): Promise<T> {
+  if (serviceOf(config) !== "control") {
+    throw new SetupError(
+      `${config}: keys in the accounts database need the configuration of \`control\`, ` +
+        "which has the vault",
+    );
+  }
+  const { databaseUrl, vaultFile, sessionIdleMs, sessionMaxMs } = loadControl(config);
+  const log = { info() {}, warn() {}, error: (_: object, text: string) => io.err(text) };
+  try {
+    const opened = await openStore(
+      { clock: io.clock, log },
+      {
+        databaseUrl,
+        ownerUrl: null,
+        vaultFile,
+        environment: "live",
+        sessionIdleMs,
+        sessionMsMax: sessionMaxMs,
+      },
+    );
+    try {
+      return await act(opened.store, opened.sealed);
+    } finally {
+      await opened.stop();
+    }
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new SetupError(error.message, { cause: error });
+  }
+}
+
+async function accountFor(store: Store, { account, plan }: DatabaseKey): Promise<Account> {
+  const byId = await store.accounts.byId(account);
+  const found = byId === null ? await store.accounts.byName(account) : [byId];
+  const [only] = found;
+  if (only === undefined) {
+    return orThrow(await store.accounts.create(account, plan ?? "Beta", OPERATOR));
+  }
+  if (found.length > 1) {
+    const ids = found.map(({ id }) => id).join(", ");
+    throw new SetupError(`${found.length} accounts have the name ${account}, give an id: ${ids}`);
+  }
+  if (plan !== null && plan !== only.plan.name) {
+    throw new SetupError(`the account ${account} is on plan ${only.plan.name}, not ${plan}`);
+  }
+  return only;
+}
+
+function orThrow<T>(result: Result<T>): T {
+  if (result.kind === "ok") return result.value;
+  throw new SetupError(result.detail);
+}
+
+const OPERATOR: Actor = { kind: "operator", accountId: null, address: null, userAgent: null };

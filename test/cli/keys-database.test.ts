@@ -1,0 +1,113 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { run } from "../../src/cli/run.ts";
+import { createFakeIo } from "../support/fake-io.ts";
+import { testDatabase } from "../support/postgres.ts";
+
+async function keys(...args: string[]) {
+  const io = createFakeIo();
+  const code = await run(["keys", ...args], io);
+  return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
+}
+
+async function place() {
+  const there = await testDatabase();
+  const directory = mkdtempSync(join(tmpdir(), "touchdown-keys-"));
+  const config = join(directory, "control.toml");
+  writeFileSync(
+    config,
+    `[accounts]\ndatabase_url = "${there.controlUrl}"\n[control]\nvault_file = "vault.toml"\n` +
+      'public_url = "http://127.0.0.1:8090"\noidc_issuer = "http://127.0.0.1:8091"\n' +
+      'oidc_client_id = "touchdown"\n',
+  );
+  return { there, directory, config };
+}
+
+describe("keys of the accounts database", () => {
+  it("are created, listed and revoked, and edges are told", async () => {
+    const { there, config } = await place();
+    const made = await keys("create", "--config", config, "--account", "acme", "--label", "bot");
+    expect(made).toMatchObject({
+      code: 0,
+      err: "",
+      out: expect.stringMatching(/^td_live_\w{33}$/),
+    });
+    const more = await keys("create", "--config", config, "--account", "acme");
+    const digits = tokenSha256(made.out).toString("hex").slice(0, 16);
+    const listed = await keys("list", "--config", config);
+    expect(listed.out.split("\n").slice(0, 2)).toEqual([
+      "SHA256            ACCOUNT  PLAN  LABEL",
+      `${digits}  acme     Beta  bot`,
+    ]);
+    expect(listed.out).not.toContain(made.out);
+    const revoked = await keys("revoke", digits, "--config", config);
+    expect(revoked).toMatchObject({ code: 0, out: `revoked ${digits}  acme  Beta  bot` });
+    expect(await there.owner.query("select sha256 from touchdown.edge_keys")).toEqual([
+      { sha256: tokenSha256(more.out) },
+    ]);
+    const again = await keys("revoke", made.out, "--config", config);
+    expect(again).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("0 keys of the database"),
+    });
+  });
+
+  it("go to one account of a name, two or another plan are told", async () => {
+    const { there, config } = await place();
+    await keys("create", "--config", config, "--account", "acme");
+    const other = await keys("create", "--config", config, "--account", "acme", "--plan", "Gold");
+    expect(other).toMatchObject({ code: 1, err: expect.stringContaining("is on plan Beta") });
+    const gold = await keys("create", "--config", config, "--account", "new", "--plan", "Gold");
+    expect(gold).toMatchObject({ code: 1, err: expect.stringContaining('no plan "Gold"') });
+    const [made] = await there.owner.query<{ id: string }>(
+      `insert into touchdown.accounts (name, plan, created_at)
+       values ('acme', 'Beta', now()) returning id`,
+    );
+    const two = await keys("create", "--config", config, "--account", "acme");
+    expect(two).toMatchObject({ code: 1, err: expect.stringContaining(made?.id ?? "no id") });
+    expect((await keys("create", "--config", config, "--account", made?.id ?? "")).code).toBe(0);
+  });
+
+  it("are sealed anew by rewrap once the vault has a new first key", async () => {
+    const { there, directory, config } = await place();
+    await keys("create", "--config", config, "--account", "acme");
+    const file = join(directory, "vault.toml");
+    const before = readFileSync(file, "utf8");
+    const fresh = `[[keys]]\nid = "new"\nkey = "${randomBytes(32).toString("base64")}"\n\n`;
+    writeFileSync(file, fresh + before);
+    const done = await keys("rewrap", "--config", config);
+    expect(done).toMatchObject({ code: 0, out: "1 keys sealed anew, 0 could not be opened" });
+    expect(await there.owner.query("select kek_id from touchdown.keys")).toEqual([
+      { kek_id: "new" },
+    ]);
+    writeFileSync(file, before);
+    const lost = await keys("rewrap", "--config", config);
+    expect(lost).toMatchObject({ code: 1, out: "0 keys sealed anew, 1 could not be opened" });
+    expect(lost.err).toContain("key-encryption keys are missing");
+  });
+
+  it("need control's configuration, and a database that answers", async () => {
+    const { directory, config } = await place();
+    const edge = join(directory, "edge.toml");
+    const tip = '[tip]\naccounts = ["96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5"]\n';
+    writeFileSync(edge, `${tip}[accounts]\ndatabase_url = "postgres://u:hunter2@127.0.0.1:1/x"\n`);
+    const refused = await keys("list", "--config", edge);
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("`control`") });
+    const text = readFileSync(config, "utf8");
+    const dead = "postgres://u:hunter2@127.0.0.1:1/x";
+    writeFileSync(config, text.replace(/postgres:[^"]+/, dead));
+    const down = await keys("list", "--config", config);
+    expect(down).toMatchObject({ code: 1, err: expect.stringContaining("ECONNREFUSED") });
+    expect(down.err).not.toContain("hunter2");
+  });
+
+  it("and those of a file are told apart", async () => {
+    const file = join(mkdtempSync(join(tmpdir(), "touchdown-keys-")), "keys.toml");
+    const answer = await keys("rewrap", "--file", file);
+    expect(answer).toMatchObject({ code: 1, err: expect.stringContaining("no vault") });
+  });
+});
