@@ -18,6 +18,7 @@ import type { Receipts } from "./observe/receipts.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { Router } from "./route/router.ts";
 import type { SlotSourceStatus } from "./route/slots.ts";
+import type { Scorecard } from "./send/scorecard.ts";
 import type { Sender } from "./send/sender.ts";
 
 interface KeySource {
@@ -38,6 +39,7 @@ export interface EdgeParts {
   readonly chain: Chain;
   readonly sender: Sender;
   readonly landing: Landing;
+  readonly scorecard: Scorecard;
   readonly receipts: Receipts;
   readonly readiness: () => Readiness;
 }
@@ -49,6 +51,7 @@ export function metricSources(parts: EdgeParts): MetricSources {
     ...leaderSources(parts),
     ...sendSources(parts),
     ...landSources(parts),
+    ...scorecardSources(parts),
     ...receiptSources(parts),
   };
 }
@@ -151,6 +154,20 @@ function sendSources({ sender, receipts }: EdgeParts) {
         failed: connectionsNotAdmitted + connectionsFailed,
       });
     },
+    touchdown_connections_ended_total: () => {
+      const { counters } = sender;
+      return samplesBy("end", {
+        evicted: counters.endedDropped,
+        disallowed: counters.endedDisallowed,
+        too_many: counters.endedTooMany,
+        invalid_stream: counters.endedInvalidStream,
+        other_code: counters.endedOtherCode,
+        transport: counters.endedTransport,
+        silence: counters.endedSilent,
+        silent_before_turn: counters.silentBeforeTurn,
+        local: counters.endedLocal,
+      });
+    },
     touchdown_wire_seconds: () => receipts.durations.wire,
     touchdown_ack_seconds: () => receipts.durations.ack,
   } satisfies Partial<MetricSources>;
@@ -183,6 +200,34 @@ function landSources({ landing }: EdgeParts) {
       samplesBy("result", { seen: counters.sighted, vanished: counters.vanished }),
   } satisfies Partial<MetricSources>;
 }
+
+function scorecardSources({ scorecard }: EdgeParts) {
+  const top = () => scorecard.view(LEADERS_NAMED_MAX);
+  return {
+    touchdown_leaders: () =>
+      scorecard.census().map(({ dialect, reachable, count }) => ({
+        labels: { dialect, reachable },
+        value: count,
+      })),
+    touchdown_leader_round_trip_seconds: () =>
+      top().map(({ identity, rttMs }) => ({ labels: { leader: identity }, value: seconds(rttMs) })),
+    touchdown_leader_copies_total: () =>
+      top().flatMap(({ identity, sent, acked, saturated }) =>
+        Object.entries({ sent, acked, saturated }).map(([outcome, value]) => ({
+          labels: { leader: identity, outcome },
+          value,
+        })),
+      ),
+    touchdown_leader_landed_share: () =>
+      top().map(({ identity, landedShare }) => ({
+        labels: { leader: identity },
+        value: landedShare ?? Number.NaN,
+      })),
+  } satisfies Partial<MetricSources>;
+}
+
+/** Leaders that have labels of their own. */
+const LEADERS_NAMED_MAX = 10;
 
 function receiptSources({ receipts, http }: EdgeParts) {
   return {

@@ -178,6 +178,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
       metrics,
       readiness: readiness.check,
       leaders: () => ({ plan: router.plan, peers: sender.peers() }),
+      scorecard: () => ({ leaders: leaders.scorecard.view() }),
       ofAccount: { receipt: receipts.find.bind(receipts), refusals: refusals.latest },
     },
     config.admin.listen,

@@ -15,6 +15,7 @@ import type { Receipts } from "../src/observe/receipts.ts";
 import type { Pipeline } from "../src/pipeline.ts";
 import type { Router, RouterStatus } from "../src/route/router.ts";
 import type { PeerState } from "../src/send/peer.ts";
+import { Scorecard } from "../src/send/scorecard.ts";
 import { newSendCounters } from "../src/send/send-counters.ts";
 import type { PeerView, Sender } from "../src/send/sender.ts";
 import { parsePrometheus, seriesValue } from "./support/prometheus.ts";
@@ -57,6 +58,14 @@ const peer = (state: PeerState): PeerView =>
 
 const verifier = (keysFound: number, keysMade: number) =>
   stub<EdgeParts["inlineVerifier"]>({ keysFound, keysMade });
+
+const SCORECARD = new Scorecard({ versionOf: () => "4.2.1" });
+for (let index = 0; index < 12; index += 1) {
+  const card = SCORECARD.card(`leader${index}`, `10.0.0.${index}:1`);
+  card.sent = 700 + index;
+  card.acked = 650;
+  card.rttUs = 30_000;
+}
 
 /** Every counter that a metric reads holds a number that no other one holds. */
 const PARTS: EdgeParts = {
@@ -123,6 +132,8 @@ const PARTS: EdgeParts = {
       copiesDropped: 144,
       identityChanges: 149,
       connectionsAttempted: 170,
+      endedDropped: 171,
+      silentBeforeTurn: 172,
       connectionsAdmitted: 150,
       connectionsNotAdmitted: 6,
       connectionsFailed: 4,
@@ -156,6 +167,7 @@ const PARTS: EdgeParts = {
     pollLagNs: 195e9,
     slotDeltas: histogramOf(7),
   }),
+  scorecard: SCORECARD,
   receipts: stub<Receipts>({
     durations: { decode: histogramOf(4), wire: histogramOf(5), ack: histogramOf(6) },
     count: () => 161,

@@ -154,6 +154,9 @@ describe("starting", () => {
     const shown = JSON.parse((await page(edge, "/leaders")).text);
     expect(shown.plan.send.length).toBeGreaterThan(0);
     expect(shown.peers.some(({ state }: { state: string }) => state === "live")).toBe(true);
+    const { leaders } = JSON.parse((await page(edge, "/scorecard")).text);
+    expect(leaders[0]).toMatchObject({ reachable: true, sent: expect.any(Number) });
+    expect(leaders[0].handshakeMs).toBeGreaterThan(0);
   });
 
   it("shows the leaders the identity of the file", async () => {

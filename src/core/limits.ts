@@ -369,6 +369,8 @@ export const SANDBOX_LANDINGS_SHOWN_MAX = 100;
 
 /** Copies of one leader that the native engine tracks until they are acknowledged. */
 export const NATIVE_COPIES_IN_FLIGHT_MAX = 4096;
+/** Copies of one leader that the native engine has and that are not on the wire yet. */
+export const NATIVE_COPIES_WAITING_MAX = 32;
 /** Records that the native engine keeps for JavaScript; above it the oldest is lost and counted. */
 export const NATIVE_RECORDS_MAX = 65_536;
 /** Records taken from the native engine in one call. */

@@ -35,6 +35,8 @@ export interface AdminDeps {
   readonly readiness: () => Readiness;
   /** What `/leaders` shows: the plan and the connections, for an operator's eyes. */
   readonly leaders?: () => object;
+  /** What `/scorecard` shows: what is known of each leader. */
+  readonly scorecard?: () => object;
   /** What the dashboard asks in the name of an account; `account` is as in the keys. */
   readonly ofAccount?: {
     /** Null where there is none for this account. */
@@ -100,7 +102,7 @@ export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
 }
 
 function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
-  const { metrics, readiness, leaders, ofAccount } = deps;
+  const { metrics, readiness, leaders, scorecard, ofAccount } = deps;
   const routes = new Map<string, Route>();
   routes.set("/", () => json(200, { service: "touchdown admin", paths: [...routes.keys()] }));
   routes.set("/livez", () => json(200, { status: "live" }));
@@ -111,6 +113,7 @@ function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
     body: await metrics.text(),
   }));
   if (leaders !== undefined) routes.set("/leaders", () => json(200, leaders()));
+  if (scorecard !== undefined) routes.set("/scorecard", () => json(200, scorecard()));
   if (ofAccount !== undefined) {
     routes.set("/receipts/", (signature, account) => {
       if (account === null) return NO_ACCOUNT;

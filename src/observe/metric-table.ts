@@ -2,7 +2,8 @@
  * Every metric of an edge, one row each; `/metrics` and the README's table are made from it.
  *
  * Names are part of the interface: added to, never changed. Each label has few values, all from
- * the code or from the operator's configuration: never an account, an address or a signature.
+ * the code or from the operator's configuration: never an account, an address or a signature. Only
+ * leaders are named, those ten that most was sent to.
  * Metrics of the process itself (`process_…`, `nodejs_…`) are prom-client's and not listed here.
  */
 
@@ -222,6 +223,36 @@ export const METRICS = [
     kind: "counter",
     labels: ["result"],
     help: "Connection attempts ended, by ok or failed.",
+  },
+  {
+    name: "touchdown_connections_ended_total",
+    kind: "counter",
+    labels: ["end"],
+    help: "Connections that ended, by the leader's close code or what else ended them.",
+  },
+  {
+    name: "touchdown_leaders",
+    kind: "gauge",
+    labels: ["dialect", "reachable"],
+    help: "Leaders on the scorecard, by what they run and whether they can be reached.",
+  },
+  {
+    name: "touchdown_leader_round_trip_seconds",
+    kind: "gauge",
+    labels: ["leader"],
+    help: "Round trip to the leaders that most was sent to.",
+  },
+  {
+    name: "touchdown_leader_copies_total",
+    kind: "counter",
+    labels: ["leader", "outcome"],
+    help: "Copies of the leaders that most was sent to, by sent, acked or saturated.",
+  },
+  {
+    name: "touchdown_leader_landed_share",
+    kind: "gauge",
+    labels: ["leader"],
+    help: "Share of what was aimed at a leader that landed in its blocks, as the above.",
   },
   {
     name: "touchdown_wire_seconds",

@@ -227,7 +227,7 @@ function describe(
   return [
     "Touchdown sandbox",
     `  edge         ${facts.url}`,
-    `  admin        ${facts.adminUrl}  (/metrics /readyz /livez /leaders)`,
+    `  admin        ${facts.adminUrl}  (/metrics /readyz /livez /leaders /scorecard)`,
     `  cluster RPC  ${facts.rpcUrl}  ${facts.wsUrl}`,
     `  leaders      ${leaders.join("  ")}`,
     `  API key      ${facts.key}`,

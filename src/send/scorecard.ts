@@ -116,6 +116,12 @@ export interface CardView {
   readonly landedShare: number | null;
 }
 
+export interface Census {
+  readonly dialect: Dialect;
+  readonly reachable: "yes" | "no" | "unknown";
+  readonly count: number;
+}
+
 export interface ScorecardOptions {
   readonly leadersMax?: number;
   /** The version that a leader gossips; null when it tells none. */
@@ -233,14 +239,27 @@ export class Scorecard {
     return cards.slice(0, countMax).map((card) => this.#viewOf(card));
   }
 
+  /** How many leaders there are of each kind. */
+  census(): readonly Census[] {
+    const counts = new Map<string, Census>();
+    for (const card of this.#cards.values()) {
+      const dialect = this.dialectOf(card);
+      const reachable = REACHABLE_WORDS.get(reachableOf(card)) ?? "unknown";
+      const key = `${dialect} ${reachable}`;
+      const count = (counts.get(key)?.count ?? 0) + 1;
+      counts.set(key, { dialect, reachable, count });
+    }
+    return [...counts.values()];
+  }
+
   #viewOf(card: Card): CardView {
-    const { identity, address, attempts, admitted, retries, lastEnd } = card;
+    const { identity, address, attempts, admitted, retries } = card;
     const ends = END_NAMES.filter((name) => card.ends[name] > 0);
     const leadMs = this.leadMs(identity);
     return {
       identity,
       address,
-      reachable: admitted === 0 && lastEnd === null ? null : card.standing >= 0.5,
+      reachable: reachableOf(card),
       standing: rounded(card.standing),
       dialect: this.dialectOf(card),
       version: this.#versionOf(identity),
@@ -266,6 +285,16 @@ export class Scorecard {
     };
   }
 }
+
+/** Null while no attempt came to an end of either kind. */
+function reachableOf({ admitted, lastEnd, standing }: Card): boolean | null {
+  return admitted === 0 && lastEnd === null ? null : standing >= 0.5;
+}
+
+const REACHABLE_WORDS: ReadonlyMap<boolean | null, Census["reachable"]> = new Map([
+  [true, "yes"],
+  [false, "no"],
+] as const);
 
 /**
  * Agave counts its versions from 1 up, Frankendancer's are 0.x, Firedancer's are the year's

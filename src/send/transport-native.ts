@@ -13,6 +13,7 @@
 import { getSystemErrorName } from "node:util";
 import {
   NATIVE_COPIES_IN_FLIGHT_MAX,
+  NATIVE_COPIES_WAITING_MAX,
   NATIVE_RECORDS_A_DRAIN,
   NATIVE_RECORDS_MAX,
   V1_TRANSACTION_BYTES_MAX,
@@ -108,6 +109,10 @@ interface Engine {
   readonly handle: number;
 }
 
+/** Written by `peerFigures`; one thread uses it, and not across calls. */
+const FIGURES = new Float64Array(8);
+const FIGURE_QUEUED = 2;
+
 class NativeConnection implements Connection {
   established = false;
   admitted = false;
@@ -126,6 +131,8 @@ class NativeConnection implements Connection {
   readonly #peer: number;
   readonly #events: ConnectionEvents;
   readonly #fates = new Map<number, Fate>();
+  /** Copies that the engine has and that are not on the wire yet. */
+  #waiting = 0;
   readonly #copy: Uint32Array;
   readonly #ttlMs: number;
   #streams = 0;
@@ -143,14 +150,25 @@ class NativeConnection implements Connection {
     if (this.over) return CLOSED;
     if (!this.admitted) return BLOCKED;
     if (bytes.length === 0 || bytes.length > this.streamBytesMax) return TOO_LARGE;
+    // The engine keeps them in the order of coming; with the peer the best paid one goes first.
+    if (this.#isBusy()) return BLOCKED;
     // The tag names the stream in the records.
     this.#streams = (this.#streams + 1) >>> 0;
     const stream = this.#streams;
     this.#copy[1] = stream;
     const mask = this.#native.txSend(this.#engine, this.#copy, bytes, stream, this.#ttlMs);
     if (mask === 0) return BLOCKED;
+    if (mask !== ON_WIRE) this.#waiting += 1;
     this.#fates.set(stream, mask === ON_WIRE ? FLYING : WAITING);
     return stream;
+  }
+
+  /** Records can be lost, so the engine is asked when it seems to have too much. */
+  #isBusy(): boolean {
+    if (this.#waiting < NATIVE_COPIES_WAITING_MAX) return false;
+    this.#native.peerFigures(this.#engine, this.#peer, FIGURES);
+    this.#waiting = FIGURES[FIGURE_QUEUED] ?? 0;
+    return this.#waiting >= NATIVE_COPIES_WAITING_MAX;
   }
 
   fate(stream: number): Fate {
@@ -171,7 +189,10 @@ class NativeConnection implements Connection {
 
   /** News of a copy; one that was refused at once is not among the fates. */
   settle(stream: number, fate: Fate): void {
-    if (this.#fates.has(stream)) this.#fates.set(stream, fate);
+    const before = this.#fates.get(stream);
+    if (before === undefined) return;
+    if (before === WAITING && fate !== WAITING) this.#waiting = Math.max(0, this.#waiting - 1);
+    this.#fates.set(stream, fate);
   }
 
   progress(): void {

@@ -96,10 +96,12 @@ describe("the admin listener", () => {
   });
 
   it("shows the leaders where it is given them", async () => {
-    const { get } = await setup({ leaders: () => ({ slot: 7, send: [] }) });
+    const scorecard = () => ({ leaders: [{ identity: "A" }] });
+    const { get } = await setup({ leaders: () => ({ slot: 7, send: [] }), scorecard });
+    expect(await (await get("/scorecard")).json()).toEqual({ leaders: [{ identity: "A" }] });
     expect(await (await get("/leaders")).json()).toEqual({ slot: 7, send: [] });
     expect(await (await get("/")).json()).toMatchObject({
-      paths: ["/", "/livez", "/readyz", "/metrics", "/leaders"],
+      paths: ["/", "/livez", "/readyz", "/metrics", "/leaders", "/scorecard"],
     });
   });
 

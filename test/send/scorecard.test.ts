@@ -68,6 +68,21 @@ describe("the scorecard", () => {
   });
 });
 
+describe("the census", () => {
+  it("counts leaders by what they run and whether they are reached", () => {
+    const scorecard = new Scorecard({ versionOf: (identity) => (identity === "A" ? null : "4.2") });
+    scorecard.card("A", ADDRESS);
+    for (const identity of ["B", "C"]) scorecard.card(identity, ADDRESS).admit(128, false);
+    const card = scorecard.card("D", ADDRESS);
+    for (let count = 0; count < 3; count += 1) card.end("unanswered", false);
+    expect(scorecard.census()).toEqual([
+      { dialect: "unknown", reachable: "unknown", count: 1 },
+      { dialect: "agave", reachable: "yes", count: 2 },
+      { dialect: "agave", reachable: "no", count: 1 },
+    ]);
+  });
+});
+
 describe("a leader's standing", () => {
   it("falls with each end by its row and rises when it is reached", () => {
     const scorecard = new Scorecard();

@@ -66,7 +66,9 @@ class FakeNative implements NativeSending {
     this.closed.push(peer);
     return 0;
   }
-  peerFigures(): number {
+  queued = 0;
+  peerFigures(_: number, __: number, out: Float64Array): number {
+    out[2] = this.queued;
     return 0;
   }
   txSend(_: number, copies: Uint32Array, bytes: Uint8Array, __: number, ttlMs: number): number {
@@ -163,6 +165,27 @@ describe("a connection of the native engine", () => {
     const { native, connection } = await admitted();
     native.sendAnswer = 0;
     expect(connection.send(BYTES)).toBe(BLOCKED);
+  });
+});
+
+describe("a leader without credit, with the native engine", () => {
+  it("has few copies with the engine, so that what comes later can go first", async () => {
+    const { native, connection } = await admitted();
+    native.sendAnswer = 1 << 16;
+    const streams = Array.from({ length: 32 }, () => connection.send(BYTES));
+    native.queued = 32;
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+    expect(native.sent).toHaveLength(32);
+    native.tell({ kind: "sent", tag: streams[0] ?? 0 });
+    expect(connection.send(BYTES)).toBeGreaterThan(0);
+  });
+
+  it("is taken for free again when the engine has nothing, whatever news was lost", async () => {
+    const { native, connection } = await admitted();
+    native.sendAnswer = 1 << 16;
+    for (let count = 0; count < 32; count += 1) connection.send(BYTES);
+    native.queued = 0;
+    expect(connection.send(BYTES)).toBeGreaterThan(0);
   });
 });
 

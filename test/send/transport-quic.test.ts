@@ -124,6 +124,19 @@ describe("a connection to a leader", () => {
     connection.send(payload(100));
     await until("arrival", () => leader.received.length === 1);
     expect(leader.leader.counters.retries).toBe(1);
+    expect(connection.retried).toBe(true);
+  });
+
+  it("tells what was granted, that no token was wanted, and that it hears the leader", async () => {
+    const { leader, connection } = await admitted();
+    expect([connection.retried, connection.streamsLeft]).toEqual([false, 128]);
+    const { heard } = connection;
+    expect(heard).toBeGreaterThan(0);
+    connection.send(payload(100));
+    expect(connection.streamsLeft).toBe(127);
+    await until("arrival", () => leader.received.length === 1);
+    connection.ping();
+    await until("an answer", () => connection.heard > heard);
   });
 
   it("works over IPv6", async () => {

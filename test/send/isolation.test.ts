@@ -1,0 +1,81 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import type { Outcome } from "../../src/core/flow.ts";
+import { createSender, type Sender } from "../../src/send/sender.ts";
+import { until } from "../support/wait.ts";
+import { payload, startLeader, startTransport, type TestLeader } from "./loopback.ts";
+import { planOf, startRig } from "./rig.ts";
+
+const DEAD = "10.0.0.1:8009";
+const STALLED = "10.0.0.2:8009";
+const EVICTING = "10.0.0.3:8009";
+const HEALTHY = "10.0.0.4:8009";
+
+const open: { leaders: TestLeader[]; sender: Sender | null } = { leaders: [], sender: null };
+
+afterEach(async () => {
+  await open.sender?.stop();
+  for (const { leader } of open.leaders) await leader.stop();
+  open.leaders = [];
+  open.sender = null;
+});
+
+describe("a healthy leader among a dead, a stalled and an evicting one", () => {
+  it("is sent everything at once, in the same call, for minutes", async () => {
+    const rig = await startRig(planOf([DEAD, STALLED, EVICTING, HEALTHY]));
+    rig.transport.to(STALLED).admit(0);
+    rig.transport.to(EVICTING).admit();
+    rig.transport.to(HEALTHY).admit(1_000_000);
+    for (let tick = 0; tick < 3_000; tick += 1) {
+      const evicting = rig.transport.to(EVICTING);
+      if (tick % 5 === 0 && !evicting.closed) evicting.end({ kind: "app", code: 1 });
+      else if (!evicting.closed && !evicting.admitted) evicting.admit();
+      const before = rig.transport.to(HEALTHY).sent.length;
+      expect(rig.send()).toBeGreaterThan(0);
+      expect(rig.transport.to(HEALTHY).sent.length).toBe(before + 1);
+      rig.transport.to(HEALTHY).ack(before);
+      rig.clock.advance(50);
+    }
+    const { counters } = rig.sender;
+    expect(counters.copiesAcked).toBe(3_000);
+    expect(counters.reasons.leader_saturated).toBeGreaterThan(2_000);
+    expect(counters.endedDropped).toBeGreaterThan(3);
+    expect(rig.transport.made.filter((it) => it.address === HEALTHY).length).toBe(1);
+  });
+
+  it("receives everything over real connections, and each other copy has its end", async () => {
+    const silent = await startLeader({ admission: "silent" });
+    const stalled = await startLeader({ reading: "stalled" });
+    const evicting = await startLeader({ closeNew: { code: 1, reason: "dropped" } });
+    const healthy = await startLeader();
+    open.leaders = [silent, stalled, evicting, healthy];
+    const outcomes: Outcome[] = [];
+    const sender = createSender(
+      {
+        clock: systemClock,
+        transport: await startTransport(),
+        onOutcome: (outcome) => outcomes.push(outcome),
+        log: { info() {}, warn() {}, error() {} },
+      },
+      { reconnectMs: 200, copyTtlMs: 100, stopMs: 300 },
+    );
+    open.sender = sender;
+    await sender.start();
+    sender.usePlan(planOf(open.leaders.map((it) => it.address)));
+    await until("two are live", () => sender.sendableCount >= 2);
+    for (let id = 1; id <= 300; id += 1) {
+      const bytes = payload(300, id);
+      const packet = { id, bytes, account: "a", receivedNs: 0, maxRetries: null };
+      expect(sender.accept({ ...packet, priorityLamports: id })).toBeGreaterThan(0);
+      if (id % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await until("all at the healthy one", () => healthy.received.length === 300);
+    await sender.stop();
+    open.sender = null;
+    const { copies, copiesAcked, copiesFailed, copiesDropped, reasons } = sender.counters;
+    expect(copiesAcked + copiesFailed + copiesDropped).toBe(copies);
+    expect(reasons.leader_saturated).toBeGreaterThan(0);
+    const dead = outcomes.filter((it) => it.address === silent.address);
+    expect(dead.every((it) => it.kind === "dropped")).toBe(true);
+  });
+});
