@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -22,11 +23,13 @@ const KILLS = Number(process.env["STORE_KILLS"] ?? "5");
 const deps = { clock: systemClock, log: silent };
 
 const running: Postgres[] = [];
+const folders: string[] = [];
 const opened: Database[] = [];
 
 function place(): string {
   const folder = mkdtempSync(join(tmpdir(), "postgres-"));
   chmodSync(folder, 0o755);
+  folders.push(folder);
   return join(folder, "kept");
 }
 
@@ -45,6 +48,7 @@ function connect(url: string): Database {
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((database) => database.stop()));
   await Promise.all(running.splice(0).map((postgres) => postgres.stop()));
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
 describe("an embedded Postgres", () => {

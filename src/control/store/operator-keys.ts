@@ -8,6 +8,7 @@ import type { KeyRecord, Keys } from "./contract.ts";
 import {
   instant,
   isLive,
+  isUuid,
   KEY_COLUMNS,
   type KeyRecordRow,
   keyOf,
@@ -43,20 +44,28 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
       return rows.map((row) => hashed(row, clock.unixMs()));
     },
     async listAll({ limit, after }) {
-      const cursor = readCursor(after);
+      // By account, as the index has them: a page costs the same however many keys there are.
+      const [account = "", cursorText = null] = after?.split("/") ?? [];
+      const cursor = isUuid(account) ? readCursor(cursorText) : null;
       const nowMs = clock.unixMs();
       const rows = await database.query<ListedRow>(
         `select ${KEY_COLUMNS}, k.sha256, a.name as account_name, a.plan
          from touchdown.keys k join touchdown.accounts a on a.id = k.account_id
-         where ${isLive(1)} and ($2::timestamptz is null or (k.created_at, k.id) > ($2, $3::uuid))
-         order by k.created_at, k.id limit $4`,
-        [instant(nowMs), cursor?.at ?? null, cursor?.id ?? null, limit + 1],
+         where ${isLive(1)} and (k.account_id, k.created_at, k.id) > ($2::uuid, $3, $4::uuid)
+         order by k.account_id, k.created_at, k.id limit $5`,
+        [
+          instant(nowMs),
+          cursor === null ? FIRST_ID : account,
+          cursor?.at ?? instant(0),
+          cursor?.id ?? FIRST_ID,
+          limit + 1,
+        ],
       );
       return pageOf(
         rows,
         limit,
         (row) => ({ ...hashed(row, nowMs), accountName: row.account_name, plan: row.plan }),
-        (row) => writeCursor(row.created_at, row.id),
+        (row) => `${row.account_id}/${writeCursor(row.created_at, row.id)}`,
       );
     },
     rewrap: () => rewrapAll(deps),

@@ -30,7 +30,9 @@ describe("over all accounts", () => {
     do {
       const page = await store.keys.listAll({ limit: 2, after });
       seen.push(...page.items.map(({ id }) => id));
-      expect(page.items.every(({ plan, accountName }) => `${plan}${accountName}` === "BetaA User"));
+      expect(
+        page.items.every(({ plan, accountName }) => `${plan}${accountName}` === "BetaA User"),
+      ).toBe(true);
       after = page.next;
     } while (after !== null);
     expect([seen.length, new Set(seen).size]).toEqual([5, 5]);
