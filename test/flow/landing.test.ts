@@ -1,0 +1,219 @@
+/**
+ * From submission to the end: a real edge over real sockets, with leaders that can lose what they
+ * acknowledge, and a chain that executes what reaches the right leader.
+ */
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { configFromValues } from "../../src/config/load.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { decodeBase58, encodeKey, encodeSignature } from "../../src/core/encoding.ts";
+import type { Log } from "../../src/core/log.ts";
+import { type Edge, startEdge } from "../../src/edge.ts";
+import { createSimulatedCluster, type SimulatedCluster } from "../../src/sandbox/cluster.ts";
+import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
+import { signedTransfer } from "../../src/sandbox/transfer.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
+import { ENGINE, keysToml, RPC_PATH, untilAnswer, WIDE_KEY } from "../support/flow.ts";
+import { expectScrapedBalance } from "../support/landing-balance.ts";
+import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
+import { until } from "../support/wait.ts";
+
+const SLOT_MS = 100;
+const LEADERS = 4;
+/** No block of this cluster has it. */
+const FOREIGN = new Uint8Array(32).fill(9);
+
+const leaders: SimulatedLeader[] = [];
+const contacts: { readonly identity: string; readonly address: string }[] = [];
+/** Leaders that acknowledge everything and put nothing into a block. */
+const deaf = new Set<string>();
+const received: { readonly identity: string; readonly signature: string }[] = [];
+const stopped: Record<string, unknown>[] = [];
+const payer = freshIdentity();
+const tip = freshIdentity();
+let cluster: SimulatedCluster;
+let edge: Edge;
+let folder = "";
+let made = 0n;
+
+const log: Log = {
+  info(fields, message) {
+    if (message === "landing stopped") stopped.push({ ...fields });
+  },
+  warn() {},
+  error() {},
+};
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "touchdown-landing-"));
+  writeFileSync(join(folder, "keys.toml"), keysToml());
+  const clock = systemClock;
+  for (let index = 0; index < LEADERS; index += 1) {
+    const own = freshIdentity();
+    const identity = encodeKey(own.publicKey);
+    const leader = createSimulatedLeader({ clock, identity: own });
+    contacts.push({ identity, address: (await leader.start()).address });
+    leaders.push(leader);
+    leader.onTransaction((bytes) => {
+      received.push({ identity, signature: encodeSignature(bytes, 1) });
+      if (!deaf.has(identity)) cluster.receive(identity, bytes);
+    });
+  }
+  cluster = await createSimulatedCluster({
+    clock,
+    leaders: contacts,
+    slotMs: SLOT_MS,
+    skipShare: 0,
+  });
+  const urls = await cluster.start();
+  cluster.airdrop(encodeKey(payer.publicKey), 1_000_000_000_000n);
+  cluster.airdrop(encodeKey(tip.publicKey), 1_000_000_000n);
+  const config = configFromValues(
+    {
+      http: { listen: "127.0.0.1:0" },
+      admin: { listen: "127.0.0.1:0" },
+      cluster: { rpc_url: urls.rpcUrl, ws_url: urls.wsUrl },
+      tip: { accounts: [encodeKey(tip.publicKey)] },
+      accounts: { keys_file: "keys.toml" },
+      decode: { workers: 0 },
+      send: { bind: "127.0.0.1:0", engine: ENGINE, leaders: 1 },
+      landing: { poll: "200ms" },
+    },
+    folder,
+    {},
+  );
+  edge = await startEdge(config, { log });
+  await until("all connections", () => edge.readiness().ok);
+  await untilAnswer("every connection", metrics, (families) => {
+    return seriesValue(families, "touchdown_connections_warm") === LEADERS;
+  });
+}, 30_000);
+
+afterAll(async () => {
+  await edge?.stop();
+  await cluster?.stop();
+  for (const leader of leaders) await leader.stop();
+  if (folder !== "") rmSync(folder, { recursive: true, force: true });
+});
+
+async function metrics() {
+  return parsePrometheus(await (await fetch(`http://${edge.adminAddress}/metrics`)).text());
+}
+
+function transfer(blockhash = decodeBase58(cluster.latestBlockhash(), 32)): Uint8Array {
+  if (blockhash === null) throw new Error("the cluster has a blockhash");
+  made += 1n;
+  return signedTransfer({ payer, to: tip.publicKey, lamports: 1_000_000n + made, blockhash });
+}
+
+const headers = { "api-x-token": WIDE_KEY };
+
+/** Posts it and answers its signature. */
+async function post(bytes: Uint8Array, config: object = {}): Promise<string> {
+  const params = [Buffer.from(bytes).toString("base64"), { encoding: "base64", ...config }];
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
+  const url = `http://${edge.httpAddress}${RPC_PATH}`;
+  const answer: unknown = await (await fetch(url, { method: "POST", headers, body })).json();
+  const signature = encodeSignature(bytes, 1);
+  expect(answer).toMatchObject({ result: signature });
+  return signature;
+}
+
+interface Ended {
+  readonly state: string;
+  readonly landing: Readonly<Record<string, unknown>>;
+  readonly leaders: readonly { readonly identity: string }[];
+}
+
+/** The receipt once it tells an end. */
+function ended(signature: string, deadlineMs = 15_000): Promise<Ended> {
+  const url = `http://${edge.httpAddress}/api/v1/transactions/${signature}`;
+  // The receipt's own shape is tested where it is made.
+  const ask = async () => (await (await fetch(url, { headers })).json()) as Ended;
+  const isOver = ({ state }: Ended) => ["landed", "expired", "dropped"].includes(state);
+  return untilAnswer("its end", ask, isOver, deadlineMs);
+}
+
+/** The leaders of this window and of those to come. */
+function comingLeaders(): readonly string[] {
+  const slot = cluster.currentSlot();
+  return Array.from({ length: 40 }, (_, window) => cluster.leaderAt(slot + 4 * window));
+}
+
+/** Waits for the beginning of a window. */
+async function newWindow(): Promise<void> {
+  const before = cluster.leaderAt(cluster.currentSlot());
+  await until("a window", () => cluster.leaderAt(cluster.currentSlot()) !== before);
+}
+
+const copiesOf = (signature: string) => received.filter((it) => it.signature === signature);
+
+describe("a transaction", () => {
+  let foreign = "";
+  beforeAll(async () => {
+    foreign = await post(transfer(FOREIGN));
+  });
+
+  it("that a leader takes ends as landed, in the slot of its block", async () => {
+    const signature = await post(transfer());
+    const { state, landing } = await ended(signature);
+    expect(state).toBe("landed");
+    const landed = cluster.statusOf(signature);
+    expect(landing).toMatchObject({ slot: landed?.slot, error: null });
+    expect(landing["slots"]).toBeLessThan(40);
+  });
+
+  it("that leaders lose is sent again, and lands with the one who keeps it", async () => {
+    await newWindow();
+    const [now, next, ...later] = comingLeaders();
+    const keeper = later.find((identity) => identity !== now && identity !== next) ?? "";
+    for (const { identity } of contacts) if (identity !== keeper) deaf.add(identity);
+    const signature = await post(transfer());
+    const { state } = await ended(signature);
+    deaf.clear();
+    expect(state).toBe("landed");
+    expect(cluster.statusOf(signature)?.leader).toBe(keeper);
+    const identities = copiesOf(signature).map(({ identity }) => identity);
+    expect(identities[0]).not.toBe(keeper);
+    expect(identities).toContain(keeper);
+  });
+
+  it("is sent again until it lands, but once only where its sender wants no more", async () => {
+    for (const leader of new Set(
+      Array.from({ length: 432 }, (_, slot) => cluster.leaderAt(slot)),
+    )) {
+      deaf.add(leader);
+    }
+    await newWindow();
+    const [once, often] = [await post(transfer(), { maxRetries: 0 }), await post(transfer())];
+    await until("resends", () => copiesOf(often).length >= 4, 10_000);
+    expect(copiesOf(once).length).toBeLessThanOrEqual(2);
+    const before = copiesOf(once).length;
+    await until("more resends", () => copiesOf(often).length >= 6, 10_000);
+    expect(copiesOf(once)).toHaveLength(before);
+    deaf.clear();
+    expect((await ended(often)).state).toBe("landed");
+    expectScrapedBalance(await metrics());
+  });
+
+  it("with a blockhash that no block has expires", async () => {
+    const { state, landing } = await ended(foreign, 40_000);
+    expect(state).toBe("expired");
+    expect(landing).toMatchObject({ reason: "blockhash_expired" });
+  }, 45_000);
+
+  it("that is in flight when the edge stops has an end, and the balance is even", async () => {
+    for (let count = 0; count < 20; count += 1) await post(transfer(FOREIGN));
+    const figures = expectScrapedBalance(await metrics());
+    expect(figures.inFlight).toBeGreaterThanOrEqual(20);
+    await edge.stop();
+    const [last] = stopped;
+    const { accepted, landed, expired, dropped } = last as Record<string, number>;
+    expect(accepted).toBe(figures.accepted);
+    expect((landed ?? 0) + (expired ?? 0) + (dropped ?? 0)).toBe(accepted);
+    expect(dropped).toBeGreaterThanOrEqual(20);
+  });
+});
