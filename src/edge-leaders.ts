@@ -3,11 +3,13 @@
  * plan makes connections, and what becomes of each copy goes to the receipts.
  */
 
+import { availableParallelism } from "node:os";
 import { createChain } from "./chain/chain.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
 import type { Clock } from "./core/clock.ts";
 import { SetupError } from "./core/errors.ts";
+import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { createIdentityHolder, readIdentity } from "./edge-identity.ts";
 import { buildLanding } from "./edge-landing.ts";
@@ -91,16 +93,15 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
 }
 
 /** The sender, whose start fails where its address is not one of this machine. */
-function sendingStep(sender: Step, bind: ListenAddress): Step {
+function sendingStep(sender: Step, binds: readonly ListenAddress[]): Step {
   return {
     async start() {
       try {
         await sender.start();
       } catch (cause) {
         const why = cause instanceof Error ? cause.message : String(cause);
-        throw new SetupError(`send.bind: cannot send from ${formatListen(bind)}: ${why}`, {
-          cause,
-        });
+        const from = binds.map(formatListen).join(", ");
+        throw new SetupError(`send.bind: cannot send from ${from}: ${why}`, { cause });
       }
     },
     stop: () => sender.stop(),
@@ -110,18 +111,20 @@ function sendingStep(sender: Step, bind: ListenAddress): Step {
 /** Without a current slot nobody is sent to. */
 const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
 
-function transportOf({ send }: Config, identity: Identity, deps: LeaderSideDeps): Transport {
+function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSideDeps): Transport {
   const { clock, log, engine } = deps;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
+  const busyPollUs = host.busyPoll ? busyPollOf(engine, availableParallelism()) : 0;
   if (engine.name === "portable") {
-    const options = { ...QUIC_TRANSPORT_DEFAULTS, ...bindOf(send.bind) };
+    const options = { ...QUIC_TRANSPORT_DEFAULTS, ...portableBindOf(send.bind) };
     return createQuicTransport({ clock, identity }, options);
   }
   const { keepAliveMs, handshakeMs } = SENDER_DEFAULTS;
   return createNativeTransport(
     { native: engine.native, identity, log },
     {
-      binds: [formatListen(send.bind)],
+      binds: send.bind.map(formatListen),
+      busyPollUs,
       idleTimeoutMs,
       keepAliveMs,
       admissionTimeoutMs: handshakeMs + idleTimeoutMs,
@@ -131,8 +134,35 @@ function transportOf({ send }: Config, identity: Identity, deps: LeaderSideDeps)
   );
 }
 
-/** An address of one family leaves the other to its default. */
-function bindOf({ host, port }: ListenAddress) {
-  if (host.includes(":")) return { bindIpv6: host, portIpv6: port };
-  return { bindIpv4: host, portIpv4: port };
+/**
+ * The portable engine has one socket for each family; an address of one leaves the other to its
+ * default. @throws SetupError for two of a family
+ */
+export function portableBindOf(binds: readonly ListenAddress[]) {
+  const [first, second, ...more] = binds;
+  if (first === undefined) return {};
+  const isIpv6 = ({ host }: ListenAddress): boolean => host.includes(":");
+  if (more.length > 0 || (second !== undefined && isIpv6(first) === isIpv6(second))) {
+    throw new SetupError(
+      `send.bind: the portable engine sends from one address of each family, not from ` +
+        `${binds.map(formatListen).join(", ")}; the native one takes them all`,
+    );
+  }
+  const optionsOf = (bind: ListenAddress) =>
+    isIpv6(bind)
+      ? { bindIpv6: bind.host, portIpv6: bind.port }
+      : { bindIpv4: bind.host, portIpv4: bind.port };
+  return { ...optionsOf(first), ...(second === undefined ? {} : optionsOf(second)) };
+}
+
+/** How long to poll. @throws SetupError where that would take the time of others */
+export function busyPollOf(engine: EngineChoice, processors: number): number {
+  if (engine.native === null) {
+    throw new SetupError("host.busy_poll: the portable engine cannot poll, the native one can");
+  }
+  if (processors >= BUSY_POLL_PROCESSORS_MIN) return BUSY_POLL_US;
+  throw new SetupError(
+    `host.busy_poll: polling needs ${BUSY_POLL_PROCESSORS_MIN} processors or more, this machine ` +
+      `has ${processors}`,
+  );
 }

@@ -33,7 +33,6 @@ import {
 const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/main.ts": "three lines; run as a process by the tests of the whole path",
   "src/cli/commands.ts": "a list, walked by test/cli/run.test.ts",
-  "src/edge-leaders.ts": "joins stages; run by test/edge.test.ts and the tests of the whole path",
   "src/accounts/key-rows.ts": "columns of the key table; tested through key-table.test.ts",
   "src/decode/decode.worker.ts": "runs in a thread; tested through test/decode/pool.test.ts",
 };

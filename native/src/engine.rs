@@ -151,7 +151,7 @@ impl Engine {
             .binds
             .iter()
             .enumerate()
-            .map(|(index, address)| bind(index, *address).map(Arc::new))
+            .map(|(index, address)| bind(index, *address, options.busy_poll).map(Arc::new))
             .collect::<io::Result<_>>()
             .map_err(StartError::socket)?;
         let shared = Arc::new(Shared {
@@ -364,7 +364,7 @@ impl Drop for Engine {
     }
 }
 
-fn bind(index: usize, address: SocketAddr) -> io::Result<Socket> {
+fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<Socket> {
     let socket =
         socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
@@ -373,6 +373,11 @@ fn bind(index: usize, address: SocketAddr) -> io::Result<Socket> {
     // The kernel gives what its own limit allows; `doctor` tells the operator.
     let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    #[cfg(target_os = "linux")]
+    if !busy_poll.is_zero() {
+        // The driver is polled as well, where it can be and the process may ask for it.
+        let _ = socket.set_busy_poll(u32::try_from(busy_poll.as_micros()).unwrap_or(u32::MAX));
+    }
     socket.bind(&address.into())?;
     let udp = UdpSocket::from(socket);
     let state = UdpSocketState::new((&udp).into())?;

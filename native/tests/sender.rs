@@ -239,6 +239,44 @@ fn a_copy_larger_than_the_leader_takes_is_dropped_and_holds_up_no_other() {
 }
 
 #[test]
+fn connections_are_spread_over_the_local_addresses_of_their_family() {
+    let manners = Manners::default();
+    let (v4, v6) = (Leader::start(manners), Leader::start_at("[::1]:0".parse().unwrap(), manners));
+    let binds = ["127.0.0.1:0", "127.0.0.2:0", "[::1]:0"].map(|bind| bind.parse().unwrap());
+    let mut sender = Sender::start(Options { binds: binds.to_vec(), ..options() });
+    for tx in 0..4 {
+        let leader = if tx == 2 { &v6 } else { &v4 };
+        let peer = sender.open_admitted(leader.address);
+        sender.engine.send(&[peer, 0], b"from anywhere", tx, 5_000);
+    }
+    sender.until("acked", |seen| ended(seen) == 4);
+    assert_eq!(sender.count(ACKED), 4);
+    let sources = |leader: &Leader| {
+        let from = leader.connections.lock();
+        let mut sources: Vec<String> =
+            from.iter().map(|each| each.remote_address().ip().to_string()).collect();
+        sources.sort();
+        sources.dedup();
+        sources
+    };
+    assert_eq!(sources(&v4), ["127.0.0.1", "127.0.0.2"]);
+    assert_eq!(sources(&v6), ["::1"]);
+}
+
+#[test]
+fn an_engine_that_polls_sends_as_one_that_sleeps() {
+    let leader = Leader::start(Manners::default());
+    let busy_poll = Duration::from_millis(1);
+    let mut sender = Sender::start(Options { busy_poll, ..options() });
+    let peer = sender.open_admitted(leader.address);
+    for tx in 0..50 {
+        sender.engine.send(&[peer, 0], &[1; 900], tx, 5_000);
+    }
+    sender.until("acked", |seen| ended(seen) == 50);
+    assert_eq!(sender.count(ACKED), 50);
+}
+
+#[test]
 fn engines_in_one_process_know_nothing_of_each_other() {
     let leader = Leader::start(Manners::default());
     let mut senders = [Sender::start(options()), Sender::start(options())];

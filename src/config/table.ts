@@ -4,7 +4,13 @@
  * is `section.key`; its environment variable is `TOUCHDOWN_SECTION_KEY`.
  */
 
-import { COPIES_QUEUED_MAX, HTTP_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
+import {
+  COPIES_QUEUED_MAX,
+  HTTP_CONNECTIONS_MAX,
+  PEER_CONNECTIONS_MAX,
+  SEND_ADDRESSES_MAX,
+} from "../core/limits.ts";
+import { addressList } from "./address-list.ts";
 import {
   accounts,
   boolean,
@@ -167,7 +173,17 @@ export const KEYS = {
     "800ms",
     "How long a copy waits for its leader before it is dropped as expired",
   ),
-  "send.bind": key(listen(true), "0.0.0.0:0", "The local UDP address that transactions leave from"),
+  "send.bind": key(
+    addressList(SEND_ADDRESSES_MAX),
+    "0.0.0.0:0",
+    "The local UDP addresses that transactions leave from, over which connections are spread",
+  ),
+
+  "host.busy_poll": key(
+    boolean(),
+    false,
+    "Whether the native engine's I/O thread polls before it sleeps; needs 4 processors or more",
+  ),
 
   "landing.count_max": key(
     integer(100, 1_000_000),

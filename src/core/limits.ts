@@ -367,6 +367,12 @@ export const SANDBOX_LANDINGS_SHOWN_MAX = 100;
 
 // send/transport-native.ts
 
+/** Local addresses to send from: as many sockets. */
+export const SEND_ADDRESSES_MAX = 16;
+/** How long the I/O thread looks for datagrams before it sleeps, where it may poll. */
+export const BUSY_POLL_US = 1_000;
+/** Processors below which polling takes the time of those who have work. */
+export const BUSY_POLL_PROCESSORS_MIN = 4;
 /** Copies of one leader that the native engine tracks until they are acknowledged. */
 export const NATIVE_COPIES_IN_FLIGHT_MAX = 4096;
 /** Copies of one leader that the native engine has and that are not on the wire yet. */

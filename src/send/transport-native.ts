@@ -40,6 +40,8 @@ import {
 export interface NativeTransportOptions {
   /** Local "ip:port" addresses to send from, port 0 for any. */
   readonly binds: readonly string[];
+  /** How long the I/O thread looks for datagrams before it sleeps; 0: not at all. */
+  readonly busyPollUs: number;
   /** Silence after which a connection is over. */
   readonly idleTimeoutMs: number;
   readonly keepAliveMs: number;
@@ -284,7 +286,7 @@ export function createNativeTransport(
           keepAliveMs: options.keepAliveMs,
           ackEvery: ACK_EVERY,
           ackDelayMs: ACK_DELAY_MS,
-          busyPollUs: 0,
+          busyPollUs: options.busyPollUs,
         },
         drain,
       );

@@ -108,6 +108,7 @@ function transportOf(identity: Identity): Transport {
     { native: engine.native, identity, log },
     {
       binds: ["127.0.0.1:0"],
+      busyPollUs: 0,
       idleTimeoutMs: 10_000,
       keepAliveMs: 1_000,
       admissionTimeoutMs: 11_000,

@@ -100,6 +100,7 @@ async function scene() {
     },
     {
       binds: ["127.0.0.1:0"],
+      busyPollUs: 0,
       idleTimeoutMs: 10_000,
       keepAliveMs: 1_000,
       admissionTimeoutMs: 5_000,

@@ -1,0 +1,41 @@
+/**
+ * The kind of key that is one address or several: a string, or an array of strings in TOML; in an
+ * environment variable, a list with commas. The order is kept.
+ */
+
+import { formatListen, type Kind, type ListenAddress, listen } from "./kinds.ts";
+
+/** Up to `countMax` addresses "ip:port", none twice, port 0 any free one. */
+export function addressList(countMax: number): Kind<readonly ListenAddress[]> {
+  const one = listen(true);
+  return {
+    name: "address or array of addresses",
+    bounds: `1 to ${countMax}; ${one.bounds}`,
+    read(raw, directory) {
+      const items: readonly unknown[] = Array.isArray(raw) ? raw : [raw];
+      if (items.length < 1 || items.length > countMax) {
+        const message = `must be an address or 1 to ${countMax} of them, has ${items.length}`;
+        return { kind: "problem", message };
+      }
+      const addresses: ListenAddress[] = [];
+      for (const item of items) {
+        const reading = one.read(item, directory);
+        if (reading.kind === "problem") return reading;
+        const text = formatListen(reading.value);
+        // Any free port twice is two sockets, a port that is named is one.
+        const isTwice = addresses.some((other) => formatListen(other) === text);
+        if (isTwice && reading.value.port !== 0) {
+          return { kind: "problem", message: `must not name an address twice: ${text}` };
+        }
+        addresses.push(reading.value);
+      }
+      return { kind: "ok", value: Object.freeze(addresses) };
+    },
+    fromText: (text) =>
+      text.includes(",") ? text.split(",").map((item) => item.trim()) : text.trim(),
+    show: (value) => {
+      const texts = value.map(formatListen);
+      return texts.length === 1 ? (texts[0] ?? "") : texts;
+    },
+  };
+}
