@@ -11,20 +11,22 @@ import { createLanding, type Landing } from "./land/landing.ts";
 import type { ChainView } from "./land/needs.ts";
 import type { Receipts } from "./observe/receipts.ts";
 import type { Router } from "./route/router.ts";
+import type { Scorecard } from "./send/scorecard.ts";
 import type { Sender } from "./send/sender.ts";
 
 export interface EdgeLandingDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly chain: Pick<Chain, "blockHeight" | "lastValidHeight" | "fetchStatuses">;
-  readonly router: Pick<Router, "currentSlot">;
+  readonly router: Pick<Router, "currentSlot" | "leaderAt">;
+  readonly scorecard: Pick<Scorecard, "landed">;
   readonly sender: Pick<Sender, "again">;
   readonly receipts: Pick<Receipts, "end" | "sighted" | "vanished">;
 }
 
 /** The stage that follows each transaction to its end. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
-  const { clock, log, chain, router, sender, receipts } = deps;
+  const { clock, log, chain, router, sender, scorecard, receipts } = deps;
   const view: ChainView = {
     blockHeight: () => chain.blockHeight(),
     currentSlot: () => router.currentSlot(),
@@ -37,7 +39,11 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       log,
       chain: view,
       resender: sender,
-      onEnd: (end) => receipts.end(end),
+      onEnd(end) {
+        receipts.end(end);
+        const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;
+        if (leader !== null) scorecard.landed(leader);
+      },
       onSighted: (sighting) => receipts.sighted(sighting),
       onVanished: (packetId, atNs) => receipts.vanished(packetId, atNs),
     },

@@ -54,6 +54,8 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       onOutcome(outcome) {
         receipts.record(outcome);
         landing.outcome(outcome);
+        // What a leader has is what can land with it.
+        if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
       },
     },
     {
@@ -86,7 +88,15 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
-  const landing: Landing = buildLanding(config, { clock, log, chain, router, sender, receipts });
+  const landing: Landing = buildLanding(config, {
+    clock,
+    log,
+    chain,
+    router,
+    sender,
+    scorecard,
+    receipts,
+  });
   const sending = sendingStep(sender, send.bind);
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
   return { receipts, sender, scorecard, router, chain, holder, landing, bottomUp };

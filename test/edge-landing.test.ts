@@ -23,7 +23,8 @@ describe("landing, joined to an edge", () => {
       clock,
       log: { info() {}, warn() {}, error() {} },
       chain: { blockHeight: () => 10, lastValidHeight: () => null, fetchStatuses },
-      router: { currentSlot: () => 70 },
+      router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
+      scorecard: { landed: (identity) => void told.push(identity) },
       sender: { again: () => 0 },
       receipts: {
         end: (end: End) => void told.push(end.kind, end.slotDelta),
@@ -43,7 +44,7 @@ describe("landing, joined to an edge", () => {
     }
     expect(decodeBase58(asked[0]?.[0] ?? "", 64)).toHaveLength(64);
     expect(asked[0]).toEqual([encodeSignature(packet.bytes, 1)]);
-    expect(told).toEqual([71, "landed", 1]);
+    expect(told).toEqual([71, "landed", 1, "leader of 71"]);
     landing.stop();
   });
 });

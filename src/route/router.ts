@@ -66,6 +66,8 @@ export interface Router {
   setDelinquent(identities: Iterable<string>): void;
   /** The version that a leader gossips; null when it tells none. */
   versionOf(identity: string): string | null;
+  /** Who leads a slot; null where the schedule is not known. */
+  leaderAt(slot: number): string | null;
   /** The leader's share of the slots of the newest epoch that is known: its share of all stake. */
   stakeShareOf(identity: string): number;
   readonly slotTimeMs: number;
@@ -110,6 +112,7 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
       keeper.renew();
     },
     versionOf: (identity) => contacts.version(identity),
+    leaderAt: (slot) => schedule.leaderAt(slot),
     stakeShareOf: (identity) => schedule.shareOf(identity),
     get slotTimeMs() {
       return slots.slotTimeMs;

@@ -134,6 +134,11 @@ describe("the router", () => {
     router.setEpoch(epochOf(1, 100, "AAAB"));
     router.setContacts([{ identity: "A", address: "10.0.0.1:8009", version: "4.2.1" }]);
     expect([router.stakeShareOf("A"), router.stakeShareOf("Z")]).toEqual([0.75, 0]);
+    expect([router.leaderAt(103), router.leaderAt(112), router.leaderAt(99)]).toEqual([
+      "A",
+      "B",
+      null,
+    ]);
     expect([router.versionOf("A"), router.versionOf("B")]).toEqual(["4.2.1", null]);
   });
 
