@@ -3,6 +3,7 @@
  * and who is told of a transaction's end.
  */
 
+import type { Usage } from "./accounts/usage.ts";
 import type { Chain } from "./chain/chain.ts";
 import type { Config } from "./config/config.ts";
 import type { Clock } from "./core/clock.ts";
@@ -22,11 +23,13 @@ export interface EdgeLandingDeps {
   readonly scorecard: Pick<Scorecard, "landed">;
   readonly sender: Pick<Sender, "again">;
   readonly receipts: Pick<Receipts, "end" | "sighted" | "vanished">;
+  /** Counts ends by key; null when nobody does. */
+  readonly usage: Pick<Usage, "ended"> | null;
 }
 
 /** The stage that follows each transaction to its end. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
-  const { clock, log, chain, router, sender, scorecard, receipts } = deps;
+  const { clock, log, chain, router, sender, scorecard, receipts, usage } = deps;
   const view: ChainView = {
     blockHeight: () => chain.blockHeight(),
     currentSlot: () => router.currentSlot(),
@@ -43,6 +46,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
         receipts.end(end);
         const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;
         if (leader !== null) scorecard.landed(leader);
+        usage?.ended(end);
       },
       onSighted: (sighting) => receipts.sighted(sighting),
       onVanished: (packetId, atNs) => receipts.vanished(packetId, atNs),

@@ -4,6 +4,7 @@
  */
 
 import { availableParallelism } from "node:os";
+import type { Usage } from "./accounts/usage.ts";
 import { createChain } from "./chain/chain.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
@@ -34,10 +35,12 @@ export interface LeaderSideDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly engine: EngineChoice;
+  /** Counts for each key what becomes of its transactions; null when nobody does. */
+  readonly usage: Pick<Usage, "outcome" | "ended"> | null;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
-  const { clock, log } = deps;
+  const { clock, log, usage } = deps;
   const { send } = config;
   const identity = readIdentity(config.identity.keypair);
   const receipts = createReceipts(
@@ -54,6 +57,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       onOutcome(outcome) {
         receipts.record(outcome);
         landing.outcome(outcome);
+        usage?.outcome(outcome);
         // What a leader has is what can land with it.
         if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
       },
@@ -88,15 +92,8 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
-  const landing: Landing = buildLanding(config, {
-    clock,
-    log,
-    chain,
-    router,
-    sender,
-    scorecard,
-    receipts,
-  });
+  const parts = { chain, router, sender, scorecard, receipts, usage };
+  const landing: Landing = buildLanding(config, { clock, log, ...parts });
   const sending = sendingStep(sender, send.bind);
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
   return { receipts, sender, scorecard, router, chain, holder, landing, bottomUp };

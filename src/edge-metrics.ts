@@ -9,6 +9,7 @@ import { FAULT } from "./core/faults.ts";
 import type { Histogram } from "./core/histogram.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
 import type { VerifierCounters } from "./decode/verify.ts";
+import type { EdgeKeys } from "./edge-keys.ts";
 import type { HttpServer } from "./ingress/http.ts";
 import type { Seen } from "./ingress/seen.ts";
 import type { Landing } from "./land/landing.ts";
@@ -21,10 +22,9 @@ import type { SlotSourceStatus } from "./route/slots.ts";
 import type { Scorecard } from "./send/scorecard.ts";
 import type { Sender } from "./send/sender.ts";
 
-interface KeySource {
+type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "sharedLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
-  readonly loads: { readonly ok: number; readonly failed: number };
-}
+};
 
 export interface EdgeParts {
   readonly build: { readonly version: string; readonly engine: string; readonly region: string };
@@ -69,7 +69,29 @@ function ingressSources({ build, http, answers, seen, keys, readiness }: EdgePar
     touchdown_answer_seconds: () => answers,
     touchdown_seen_hits_total: () => seen.counters.hits,
     touchdown_keys: () => keys.table.counters.keys,
-    touchdown_keys_loads_total: () => samplesBy("result", keys.loads),
+    ...keySources(keys),
+  } satisfies Partial<MetricSources>;
+}
+
+function keySources({ loads, feed, usage, sharedLimits }: KeySource) {
+  return {
+    touchdown_keys_loads_total: () =>
+      samplesBy(
+        "result",
+        feed === null ? loads : { ok: feed.counters.snapshots, failed: feed.counters.failures },
+      ),
+    touchdown_keys_connected: () => feed?.counters.connected ?? 0,
+    touchdown_keys_age_seconds: () => seconds(feed?.ageMs() ?? null),
+    touchdown_keys_changes_total: () => feed?.counters.changes ?? 0,
+    touchdown_usage_batches_total: () =>
+      samplesBy("result", {
+        written: usage?.counters.batchesWritten ?? 0,
+        failed: usage?.counters.failures ?? 0,
+        merged: usage?.counters.merged ?? 0,
+      }),
+    touchdown_usage_batches_waiting: () => usage?.counters.waiting ?? 0,
+    touchdown_shared_limits_connected: () => sharedLimits?.counters.connected ?? 0,
+    touchdown_shared_limits_edges: () => sharedLimits?.counters.edges ?? 0,
   } satisfies Partial<MetricSources>;
 }
 

@@ -3,6 +3,7 @@
  * somebody, holds a live connection, and is not draining.
  */
 
+import type { KeyFeed } from "./accounts/key-feed.ts";
 import type { Check, Readiness } from "./observe/admin.ts";
 import type { Router } from "./route/router.ts";
 import type { Sender } from "./send/sender.ts";
@@ -10,19 +11,25 @@ import type { Sender } from "./send/sender.ts";
 export interface ReadinessDeps {
   readonly router: Pick<Router, "status">;
   readonly sender: Pick<Sender, "warmCount">;
+  /** null where keys come from a file, and are there from the start. */
+  readonly feed: Pick<KeyFeed, "hasKeys"> | null;
 }
 
 /** A slot feed that has been silent for longer counts as stale, in milliseconds. */
 const SLOT_AGE_MS_MAX = 5_000;
 
-export function createReadiness({ router, sender }: ReadinessDeps) {
+function keysCheck(ok: boolean): Check {
+  return { name: "keys", ok, detail: ok ? "keys are known" : "no keys were read yet" };
+}
+
+export function createReadiness({ router, sender, feed }: ReadinessDeps) {
   let draining = false;
 
   function check(): Readiness {
     const { slot, slotAgeMs, scheduleCovers, contacts } = router.status();
     const fresh = slotAgeMs !== null && slotAgeMs <= SLOT_AGE_MS_MAX;
     const age = slotAgeMs === null ? "no event yet" : `last event ${Math.round(slotAgeMs)} ms ago`;
-    const checks: readonly Check[] = [
+    const checks: Check[] = [
       { name: "serving", ok: !draining, detail: draining ? "draining" : "taking work" },
       { name: "slot", ok: slot !== null && fresh, detail: `slot ${slot ?? "unknown"}, ${age}` },
       {
@@ -33,6 +40,7 @@ export function createReadiness({ router, sender }: ReadinessDeps) {
       { name: "contacts", ok: contacts > 0, detail: `${contacts} leaders with an address` },
       { name: "warm", ok: sender.warmCount > 0, detail: `${sender.warmCount} live connections` },
     ];
+    if (feed !== null) checks.push(keysCheck(feed.hasKeys));
     return { ok: checks.every(({ ok }) => ok), checks };
   }
 

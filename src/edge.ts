@@ -2,7 +2,7 @@
  * The topology of an edge: builds the stages, joins them, starts them bottom-up and stops them
  * top-down. Nothing here runs for a single transaction; that order is in pipeline.ts.
  *
- *   keys file ─▶ gate ─▶ http ─▶ pipeline ─▶ dispatch ─▶ sender ─▶ leaders
+ *   keys ─▶ gate ─▶ http ─▶ pipeline ─▶ dispatch ─▶ sender ─▶ leaders
  *                                   │ seen      ▲ plan      │ outcomes
  *   cluster RPC ─▶ chain ─▶ router ─┴───────────┘           ▼
  *                                                        receipts ─▶ metrics, admin
@@ -10,8 +10,6 @@
 
 import { availableParallelism } from "node:os";
 import { looksMistyped } from "./accounts/key-format.ts";
-import { createKeyTable, type KeyTable } from "./accounts/key-table.ts";
-import { type KeysFile, loadKeysFile } from "./accounts/keys-file.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
@@ -24,10 +22,11 @@ import { createDecoder, type DecoderOptions } from "./decode/decoder.ts";
 import { createDispatch } from "./decode/dispatch.ts";
 import { createNativeDecoder } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
+import { type EdgeKeys, openKeys } from "./edge-keys.ts";
 import { buildLeaderSide, type Step } from "./edge-leaders.ts";
 import { metricSources } from "./edge-metrics.ts";
 import { createReadiness } from "./edge-readiness.ts";
-import { createGate } from "./ingress/gate.ts";
+import { createGate, type Gate } from "./ingress/gate.ts";
 import { createHttpServer, type HttpOptions } from "./ingress/http.ts";
 import { createSeen } from "./ingress/seen.ts";
 import { chooseEngine, type EngineChoice } from "./native/choose.ts";
@@ -138,26 +137,25 @@ interface Stages {
 function buildEdge(config: Config, deps: EdgeDeps): Stages {
   const clock = deps.clock ?? systemClock;
   const log = deps.log ?? createLog({ level: config.log.level });
-  const keys = openKeys(config, log);
+  const keys = openKeys(config, { clock, log });
+  const { usage, feed } = keys;
   const engine = chooseEngine(config.send.engine, log);
-  const leaders = buildLeaderSide(config, { clock, log, engine });
+  const leaders = buildLeaderSide(config, { clock, log, engine, usage });
   const { receipts, router, sender, holder, landing } = leaders;
 
   const { decoder, decoderStep, dispatch } = buildDecode(config, { clock, log, engine });
   const seen = createSeen();
-  const pipeline = createPipeline({ clock, seen, dispatch, sender, landing, receipts });
+  const pipeline = createPipeline({ clock, seen, dispatch, sender, landing, receipts, usage });
 
-  const gate = createGate({ clock, keys: keys.table, looksMistyped });
   const answers = createHistogram();
   const refusals = createRefusalBook(clock);
   const { tip, region } = config;
-  const { submit } = pipeline;
-  const told = { latency: answers, refused: refusals.note };
+  const told = { latency: answers, refused: refusals.note, usage: usage ?? undefined };
   const http = createHttpServer(
-    { clock, log, gate, submit, receipts, tip, ...told },
+    { clock, log, gate: gateOf(keys, clock), submit: pipeline.submit, receipts, tip, ...told },
     httpOptionsOf(config),
   );
-  const readiness = createReadiness({ router, sender });
+  const readiness = createReadiness({ router, sender, feed });
   const metrics = createMetrics(
     metricSources({
       ...leaders,
@@ -189,6 +187,7 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
     log,
     identity: () => holder.identity,
     bottomUp: [
+      keys,
       ...leaders.bottomUp,
       decoderStep,
       dispatch,
@@ -206,6 +205,10 @@ function buildEdge(config: Config, deps: EdgeDeps): Stages {
     reloadKeys: keys.reload,
     reloadIdentity: holder.reload,
   };
+}
+
+function gateOf({ table, sharedLimits }: EdgeKeys, clock: Clock): Gate {
+  return createGate({ clock, keys: table, looksMistyped, sharedLimits });
 }
 
 interface Base {
@@ -263,40 +266,6 @@ function listener(
     },
     stop: () => server.stop(),
   };
-}
-
-interface Keys {
-  readonly table: KeyTable;
-  readonly loads: { ok: number; failed: number };
-  reload(): void;
-}
-
-function openKeys(config: Config, log: Log): Keys {
-  const path = config.accounts.keysFile;
-  if (path === null) throw new SetupError("accounts.keys_file is needed by this version");
-  const table = createKeyTable(loadKeys(path));
-  const loads = { ok: 1, failed: 0 };
-  return {
-    table,
-    loads,
-    reload() {
-      try {
-        table.replace(loadKeys(path));
-      } catch (error) {
-        loads.failed += 1;
-        throw error;
-      }
-      loads.ok += 1;
-      log.info({ keys: table.counters.keys }, "keys read again");
-    },
-  };
-}
-
-/** An empty file is most likely one that is being written, not the wish to lock everyone out. */
-function loadKeys(path: string): KeysFile["keys"] {
-  const { plans, keys } = loadKeysFile(path);
-  if (plans.size > 0) return keys;
-  throw new SetupError(`${path}: the file holds no plan and no key, at least a plan is needed`);
 }
 
 function decoderOptionsOf(config: Config): DecoderOptions {

@@ -27,6 +27,13 @@ export interface PipelineDeps {
   readonly sender: Pick<Sender, "accept">;
   readonly landing: Pick<Landing, "track" | "abandon" | "join">;
   readonly receipts: Pick<Receipts, "open" | "share" | "abandon">;
+  /** Counts for each key what becomes of its transactions; null when nobody does. */
+  readonly usage: PacketUsage | null;
+}
+
+export interface PacketUsage {
+  /** From now on what becomes of this packet is counted for this key. */
+  taken(packetId: number, keyId: string, receivedNs: number): void;
 }
 
 export interface Pipeline {
@@ -45,7 +52,7 @@ type Done = (answer: Answer) => void;
 type Submitted = Pick<Packet, "bytes" | "account" | "maxRetries">;
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { clock, seen, dispatch, sender, landing, receipts } = deps;
+  const { clock, seen, dispatch, sender, landing, receipts, usage } = deps;
   const verdicts: PipelineVerdicts = {
     accepted: 0,
     faults: new Array<number>(FAULT_COUNT).fill(0),
@@ -69,7 +76,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     return true;
   }
 
-  function passOn(packet: Packet, accepted: Accepted, done: Done): void {
+  function passOn(packet: Packet, keyId: string, accepted: Accepted, done: Done): void {
     const { bytes } = packet;
     const offset = accepted.signatureOffset;
     // The same transaction may have come in twice while a worker had the first.
@@ -82,6 +89,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     if (!joined(packet, offset)) {
       receipts.open(packet, accepted, nowNs);
       landing.track(packet, accepted, nowNs);
+      usage?.taken(packet.id, keyId, packet.receivedNs);
       if (sender.accept(packet) === 0) {
         landing.abandon(packet.id);
         receipts.abandon(packet.id);
@@ -95,7 +103,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   function submit(submission: Submission, done: Done): void {
-    const { bytes, account, receivedNs, maxRetries } = submission;
+    const { bytes, account, keyId, receivedNs, maxRetries } = submission;
     const offset = peekSignatureOffset(bytes);
     const known = offset < 0 ? null : inFlight(submission, offset);
     if (known !== null) {
@@ -108,7 +116,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       if (verdict.kind === "accepted") {
         packet.priorityLamports = verdict.priorityFeeLamports + verdict.tipLamports;
         verdicts.accepted += 1;
-        passOn(packet, verdict, done);
+        passOn(packet, keyId, verdict, done);
       } else {
         verdicts.faults[verdict.fault] = (verdicts.faults[verdict.fault] ?? 0) + 1;
         done({ kind: "refused", refusal: refusalOf(verdict) });

@@ -31,6 +31,7 @@ describe("landing, joined to an edge", () => {
         sighted: ({ slot }) => void told.push(slot),
         vanished: () => void told.push("vanished"),
       },
+      usage: { ended: ({ kind }) => void told.push(`counted ${kind}`) },
     });
     landing.start();
     const packet = newPacket(1);
@@ -44,7 +45,7 @@ describe("landing, joined to an edge", () => {
     }
     expect(decodeBase58(asked[0]?.[0] ?? "", 64)).toHaveLength(64);
     expect(asked[0]).toEqual([encodeSignature(packet.bytes, 1)]);
-    expect(told).toEqual([71, "landed", 1, "leader of 71"]);
+    expect(told).toEqual([71, "landed", 1, "leader of 71", "counted landed"]);
     landing.stop();
   });
 });

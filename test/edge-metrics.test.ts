@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { SharedLimitsCounters } from "../src/accounts/shared-limits.ts";
 import type { Chain } from "../src/chain/chain.ts";
 import { createChainCounters } from "../src/chain/counters.ts";
 import { COPY_REASONS, END_REASONS, REFUSALS } from "../src/core/errors.ts";
@@ -89,7 +90,26 @@ const PARTS: EdgeParts = {
   }),
   answers: histogramOf(3),
   seen: stub<Seen>({ counters: { hits: 103, entries: 0, evicted: 0 } }),
-  keys: { table: { counters: { keys: 104 } }, loads: { ok: 105, failed: 106 } },
+  keys: {
+    table: { counters: { keys: 104 } },
+    loads: { ok: 0, failed: 0 },
+    feed: stub<NonNullable<EdgeParts["keys"]["feed"]>>({
+      counters: { revision: 0, snapshots: 105, failures: 106, changes: 1_201, connected: 1_202 },
+      ageMs: () => 1_203_000,
+    }),
+    usage: stub<NonNullable<EdgeParts["keys"]["usage"]>>({
+      counters: {
+        batchesWritten: 1_204,
+        failures: 1_205,
+        merged: 1_206,
+        waiting: 1_207,
+        untracked: 0,
+      },
+    }),
+    sharedLimits: stub<NonNullable<EdgeParts["keys"]["sharedLimits"]>>({
+      counters: stub<SharedLimitsCounters>({ connected: 1_208, edges: 1_209 }),
+    }),
+  },
   pipeline: stub<Pipeline>({
     verdicts: { accepted: 107, faults: Array.from({ length: FAULT_COUNT }, (_, i) => 500 + i) },
   }),

@@ -13,7 +13,11 @@ const READY: RouterStatus = {
   targets: 2,
 };
 
-function readinessOf(status: Partial<RouterStatus> = {}, warmCount = 1) {
+function readinessOf(
+  status: Partial<RouterStatus> = {},
+  warmCount = 1,
+  feed: { hasKeys: boolean } | null = null,
+) {
   const world = { status: { ...READY, ...status }, warmCount };
   const readiness = createReadiness({
     router: { status: () => world.status },
@@ -22,6 +26,7 @@ function readinessOf(status: Partial<RouterStatus> = {}, warmCount = 1) {
         return world.warmCount;
       },
     },
+    feed,
   });
   return { world, readiness };
 }
@@ -34,6 +39,14 @@ const failing = ({ readiness }: ReturnType<typeof readinessOf>): string[] =>
     .map(({ name }) => name);
 
 describe("an edge's readiness", () => {
+  it("waits for keys where a database has them", () => {
+    const feed = { hasKeys: false };
+    const rig = readinessOf({}, 1, feed);
+    expect(failing(rig)).toEqual(["keys"]);
+    feed.hasKeys = true;
+    expect(failing(rig)).toEqual([]);
+  });
+
   it("is given when everything is known, and says what was found", () => {
     const { ok, checks } = readinessOf().readiness.check();
     expect(ok).toBe(true);

@@ -38,6 +38,7 @@ function newRig() {
     holds: false,
     pending: [] as Pending[],
     answers: [] as Answer[],
+    counted: [] as string[],
   };
   const note = (call: string): void => void rig.calls.push(call);
   const pipeline = createPipeline({
@@ -95,12 +96,16 @@ function newRig() {
         receipts.abandon(packetId);
       },
     },
+    usage: { taken: (packetId, keyId) => void rig.counted.push(`${packetId} ${keyId}`) },
   });
   const submit = (bytes: Uint8Array, account = "acme", maxRetries: number | null = null): void =>
-    pipeline.submit({ bytes, account, receivedNs: clock.nowNs(), maxRetries }, (answer) => {
-      note("answer");
-      rig.answers.push(answer);
-    });
+    pipeline.submit(
+      { bytes, account, keyId: "k", receivedNs: clock.nowNs(), maxRetries },
+      (answer) => {
+        note("answer");
+        rig.answers.push(answer);
+      },
+    );
   /** Gives the verdict on what waits, oldest first. */
   const decide = (verdict?: Verdict): void => {
     for (const { packet, done } of rig.pending.splice(0)) {

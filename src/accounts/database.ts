@@ -54,23 +54,12 @@ export interface ListenEvents {
   notice(payload: string): void;
   /** Each time the channel is heard, at first and again: what came before may have been missed. */
   connected(): void;
+  /** Each time the channel is no longer heard. */
+  lost(): void;
 }
 
 export interface Listener {
   stop(): Promise<void>;
-}
-
-export interface DatabaseCounters {
-  queries: number;
-  transactions: number;
-  /** Transactions that were run again after a conflict. */
-  retries: number;
-  errors: number;
-  /** Statements refused at once because too many waited. */
-  refusedWaiting: number;
-  /** Connections that ended by themselves. */
-  connectionsLost: number;
-  listenConnects: number;
 }
 
 export interface DatabaseDeps {
@@ -145,6 +134,19 @@ export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Da
       await pool.end();
     },
   };
+}
+
+export interface DatabaseCounters {
+  queries: number;
+  transactions: number;
+  /** Transactions that were run again after a conflict. */
+  retries: number;
+  errors: number;
+  /** Statements refused at once because too many waited. */
+  refusedWaiting: number;
+  /** Connections that ended by themselves. */
+  connectionsLost: number;
+  listenConnects: number;
 }
 
 function noneYet(): DatabaseCounters {
@@ -271,6 +273,7 @@ function listenOn(
     void close(which);
     if (stopped) return;
     counters.connectionsLost += 1;
+    on.lost();
     log.warn({ channel, reason, retryMs: waitMs }, "the accounts database is not heard");
     timer = clock.after(waitMs, () => void connect());
     waitMs = Math.min(waitMs * 2, DATABASE_RETRY_MS_MAX);

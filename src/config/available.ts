@@ -12,11 +12,5 @@ export function unavailable(config: Config): readonly string[] {
   if (config.quic.listen !== null) {
     sentences.push("quic.listen: QUIC submission is not available in this version");
   }
-  if (config.accounts.databaseUrl !== null) {
-    sentences.push(
-      "accounts.database_url: the accounts database is not available in this version, " +
-        "use accounts.keys_file",
-    );
-  }
   return sentences;
 }

@@ -12,6 +12,7 @@ type Lookup = <P extends KeyPath>(path: P) => ValueOf<P>;
 export function assemble(at: Lookup) {
   return deepFreeze({
     region: at("region"),
+    name: at("name"),
     http: {
       listen: at("http.listen"),
       drainGraceMs: at("http.drain_grace"),
@@ -28,7 +29,13 @@ export function assemble(at: Lookup) {
     },
     identity: { keypair: at("identity.keypair") },
     tip: { accounts: at("tip.accounts"), lamportsMin: at("tip.lamports_min") },
-    accounts: { keysFile: at("accounts.keys_file"), databaseUrl: at("accounts.database_url") },
+    accounts: {
+      keysFile: at("accounts.keys_file"),
+      databaseUrl: at("accounts.database_url"),
+      journal: at("accounts.journal"),
+      usagePeriodMs: at("accounts.usage_period"),
+    },
+    limits: { redisUrl: at("limits.redis_url"), edges: at("limits.edges") },
     decode: {
       inline: at("decode.inline"),
       /** null: one less than there are processors. */

@@ -64,6 +64,7 @@ const LAMPORTS_MAX = 1_000_000_000_000;
 
 export const KEYS = {
   region: key(name(), "local", "Name of this edge's region, as it stands in metrics and answers"),
+  name: optional<string>(name(), "Name of this edge within its region; absent: the host's name"),
 
   "http.listen": key(listen(), "127.0.0.1:8080", "Where clients submit transactions"),
   "http.drain_grace": key(
@@ -124,6 +125,26 @@ export const KEYS = {
   "accounts.database_url": optional<string>(
     url(["postgres", "postgresql"]),
     "The database of accounts, instead of a keys file",
+  ),
+  "accounts.journal": key(
+    path(),
+    "touchdown-keys.journal",
+    "Where the last good keys of the database are kept, for a start while it is down",
+  ),
+  "accounts.usage_period": key(
+    duration("1s", "10m"),
+    "10s",
+    "How often what each key did is written to the database",
+  ),
+
+  "limits.redis_url": optional<string>(
+    url(["redis", "rediss"]),
+    "Valkey or Redis, through which edges share the limits of plans that say so",
+  ),
+  "limits.edges": key(
+    integer(1, 1000),
+    5,
+    "Edges that a shared limit is divided by until the store has told how many there are",
   ),
 
   "decode.inline": key(

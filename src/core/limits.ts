@@ -260,6 +260,18 @@ export const STATUS_DEADLINE_MS = 5_000;
 
 /** Keys that an edge knows at a time. */
 export const KEYS_MAX = 4_000_000;
+/** Rows of one batch of usage; the database takes up to 20,000. */
+export const USAGE_BATCH_ROWS_MAX = 5_000;
+/** Batches of usage that wait while the database is away. */
+export const USAGE_WAITING_MAX = 64;
+/** Packets whose key is remembered until their end is known. */
+export const USAGE_PACKETS_MAX = 131_072;
+/** Accounts whose shared limit is known here at a time. */
+export const SHARED_ACCOUNTS_MAX = 100_000;
+/** Accounts that are told to the store of shared limits in one round. */
+export const SHARED_ROUND_MAX = 1_000;
+/** Longest wait for the store of shared limits, in milliseconds. */
+export const LIMIT_STORE_MS_MAX = 1_000;
 /** Longest line of the key journal, in bytes: what one change of very many keys takes. */
 export const KEY_JOURNAL_LINE_BYTES_MAX = 64 * 1024 * 1024;
 /** Keys that are fetched from the accounts database in one go. */

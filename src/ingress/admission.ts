@@ -76,13 +76,11 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     sizeMax: number,
     taker: BodyTaker,
   ): void {
+    exchange.owner = owner;
     const wait = gate.charge(owner, clock.nowNs());
     if (wait > 0) refuseLimited(exchange, owner, wait, bodySize);
     else if (bodySize > sizeMax) exchange.cut(tooLarge(bodySize, sizeMax));
-    else {
-      exchange.owner = owner;
-      exchange.receive(bodySize, taker);
-    }
+    else exchange.receive(bodySize, taker);
   }
 
   return {

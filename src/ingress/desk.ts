@@ -10,6 +10,7 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import { REFUSALS, type Refusal, type RefusalReason } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
+import type { KeyOwner } from "./gate.ts";
 
 /** Takes nanoseconds from receipt to answer. */
 export interface LatencySink {
@@ -36,6 +37,13 @@ export interface DeskDeps {
   readonly latency: LatencySink | null;
   /** Told of what a known account was refused; not given when nobody listens. */
   readonly refused?: ((account: string, refusal: Refusal) => void) | undefined;
+  /** Counts what each key did; not given when nobody counts. */
+  readonly usage?: UsageSink | undefined;
+}
+
+export interface UsageSink {
+  /** A request with a good key was answered; `reason` is null when it was accepted. */
+  request(keyId: string, reason: RefusalReason | null, bytes: number): void;
 }
 
 export interface DeskOptions {
@@ -132,10 +140,18 @@ export class Desk {
     if (this.#onIdle !== null) this.#tellIdle();
   }
 
-  /** Something was refused; `account` is null while it is not known whose it was. */
-  refused(account: string | null, refusal: Refusal): void {
+  /** Something was refused; `owner` is null while it is not known whose it was. */
+  refused(owner: KeyOwner | null, refusal: Refusal, bytes: number): void {
     this.refusals[refusal.reason] += 1;
-    if (account !== null) this.#deps.refused?.(account, refusal);
+    if (owner === null) return;
+    this.#deps.refused?.(owner.account, refusal);
+    this.#deps.usage?.request(owner.keyId, refusal.reason, bytes);
+  }
+
+  /** A submission was accepted; `owner` is null where none is asked for. */
+  accepted(owner: KeyOwner | null, bytes: number): void {
+    this.counters.accepted += 1;
+    if (owner !== null) this.#deps.usage?.request(owner.keyId, null, bytes);
   }
 
   /** A stage answered a request that was complete at `receivedNs`. */

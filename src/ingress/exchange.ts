@@ -75,6 +75,8 @@ export class Exchange implements Waiter {
   receivedNs = 0;
   /** Told once, when the client leaves before the end of its answer. */
   onGone: (() => void) | null = null;
+  /** Bytes of the body, as far as it was asked for. */
+  bodyBytes = 0;
   /** A batch's answers, null for a single call. */
   gathering: Gathering | null = null;
   /** Neighbours in the desk's list of those that wait. */
@@ -113,6 +115,7 @@ export class Exchange implements Waiter {
    * piece is gone when its callback returns.
    */
   receive(size: number, taker: BodyTaker): void {
+    this.bodyBytes = size;
     this.#wire.onData((chunk, isLast) => {
       if (!this.open) return;
       try {
@@ -142,7 +145,7 @@ export class Exchange implements Waiter {
       this.refuse(answer.refusal);
       return;
     }
-    this.#desk.counters.accepted += 1;
+    this.#desk.accepted(this.owner, this.bodyBytes);
     const { signature } = answer;
     const body = this.#shape === "raw" ? rawAccepted(signature) : rpcResult(this.id, signature);
     this.send(STATUS_OK, HEADERS_JSON, body);
@@ -157,7 +160,7 @@ export class Exchange implements Waiter {
   /** Answers with a refusal and keeps the connection. */
   refuse(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
     if (!this.open) return;
-    this.#desk.refused(this.owner?.account ?? null, refusal);
+    this.#desk.refused(this.owner, refusal, this.bodyBytes);
     const row = REFUSALS[refusal.reason];
     const status = this.#shape === "raw" ? row.status : row.rpcStatus;
     const statusLine = status === 200 ? STATUS_OK : refusalStatus(status, refusal);
@@ -172,7 +175,7 @@ export class Exchange implements Waiter {
   cut(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
     if (!this.open) return;
     this.#finish();
-    this.#desk.refused(this.owner?.account ?? null, refusal);
+    this.#desk.refused(this.owner, refusal, this.bodyBytes);
     this.#desk.counters.cut += 1;
     const body = this.#refusalBody(refusal) + CORK_OVERFLOW;
     // The line break that ends the last header becomes the body's end: two more bytes.

@@ -21,6 +21,8 @@ export interface RatePlan {
   readonly ratePerSecond: number;
   /** Requests that are let through at once; at least 1. */
   readonly burst: number;
+  /** Whether one limit holds over all edges; else it holds for each edge by itself. */
+  readonly shared: boolean;
 }
 
 /** Whose key it is. */
@@ -42,7 +44,12 @@ export interface KeyRestriction {
     includes(address: string): boolean;
   } | null;
   /** A limit below the account's; null for none. */
-  readonly limit: { readonly ratePerSecond: number; readonly burst: number } | null;
+  readonly limit: KeyLimit | null;
+}
+
+export interface KeyLimit {
+  readonly ratePerSecond: number;
+  readonly burst: number;
 }
 
 /** From where a request came; asked for only where a key says from where it may come. */
@@ -56,11 +63,21 @@ export interface KeyLookup {
   lookup(sha256: Buffer): KeyOwner | null;
 }
 
+/** Limits that hold over all edges, for the plans that say so. */
+export interface SharedLimits {
+  /** How long the account has to wait now, in nanoseconds; 0: it may pass. Changes nothing. */
+  waitNs(account: string, plan: RatePlan, nowNs: number): number;
+  /** Counts one request that was let through. */
+  charge(account: string, plan: RatePlan, nowNs: number): void;
+}
+
 export interface GateDeps {
   readonly clock: Clock;
   readonly keys: KeyLookup;
   /** Whether an unknown key looks like one of ours with a typing error. */
   readonly looksMistyped: (token: string) => boolean;
+  /** null: every limit holds for this edge by itself. */
+  readonly sharedLimits: SharedLimits | null;
 }
 
 export interface GateOptions {
@@ -105,6 +122,7 @@ interface LimitState {
 }
 
 export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
+  const { sharedLimits } = deps;
   const accountsMax = options.accountsMax ?? LIMITED_ACCOUNTS_MAX;
   const states = new Map<string, LimitState>();
   const counters: GateCounters = {
@@ -143,6 +161,11 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     return state;
   }
 
+  function refused(wait: number): number {
+    counters.limited += 1;
+    return wait;
+  }
+
   function lookup(token: string): KeyOwner | null {
     if (token.length < TOKEN_CHARS_MIN || token.length > TOKEN_CHARS_MAX) return null;
     return deps.keys.lookup(hash("sha256", token, "buffer"));
@@ -157,21 +180,22 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     },
     charge(owner, nowNs) {
       const { account, plan, keyId, restriction } = owner;
-      const state = stateOf(account, nowNs);
-      const interval = intervalNs(plan.ratePerSecond);
-      let wait = waitNs(state.fullNs, nowNs, interval, plan.burst);
       const own = restriction?.limit ?? null;
-      if (own !== null) {
-        const ownState = stateOf(`key ${keyId}`, nowNs);
-        const ownInterval = intervalNs(own.ratePerSecond);
-        wait = Math.max(wait, waitNs(ownState.fullNs, nowNs, ownInterval, own.burst));
-        if (wait === 0) ownState.fullNs = charged(ownState.fullNs, nowNs, ownInterval);
+      const ownState = own === null ? null : stateOf(`key ${keyId}`, nowNs);
+      const ownWait = own && ownState ? waitOf(ownState, own, nowNs) : 0;
+      if (plan.shared && sharedLimits !== null) {
+        const wait = Math.max(ownWait, sharedLimits.waitNs(account, plan, nowNs));
+        if (wait > 0) return refused(wait);
+        sharedLimits.charge(account, plan, nowNs);
+      } else {
+        const state = stateOf(account, nowNs);
+        const wait = Math.max(ownWait, waitOf(state, plan, nowNs));
+        if (wait > 0) return refused(wait);
+        state.fullNs = charged(state.fullNs, nowNs, intervalNs(plan.ratePerSecond));
       }
-      if (wait > 0) {
-        counters.limited += 1;
-        return wait;
+      if (own && ownState) {
+        ownState.fullNs = charged(ownState.fullNs, nowNs, intervalNs(own.ratePerSecond));
       }
-      state.fullNs = charged(state.fullNs, nowNs, interval);
       counters.admitted += 1;
       return 0;
     },
@@ -192,6 +216,10 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
         : unauthorized("the key in api-x-token is unknown or revoked");
     },
   };
+}
+
+function waitOf({ fullNs }: LimitState, limit: KeyLimit, nowNs: number): number {
+  return waitNs(fullNs, nowNs, intervalNs(limit.ratePerSecond), limit.burst);
 }
 
 /** Why a key is not good here and now, null when it is. */

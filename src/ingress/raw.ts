@@ -19,9 +19,13 @@ export function createRawTaker(deps: {
     take(exchange: Exchange, bytes: Uint8Array): void {
       const receivedNs = clock.nowNs();
       exchange.receivedNs = receivedNs;
-      const account = exchange.owner?.account ?? "";
-      submit({ bytes, account, receivedNs, maxRetries: null }, (answer) => exchange.settle(answer));
+      const { account, keyId } = exchange.owner ?? NOBODY;
+      const submission = { bytes, account, keyId, receivedNs, maxRetries: null };
+      submit(submission, (answer) => exchange.settle(answer));
       if (exchange.open) desk.wait(exchange);
     },
   };
 }
+
+/** Nothing gets here without an owner. */
+const NOBODY = { account: "", keyId: "" };

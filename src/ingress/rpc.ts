@@ -39,8 +39,9 @@ export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
     } else {
       const { bytes, maxRetries } = read;
       const { receivedNs } = exchange;
-      const account = exchange.owner?.account ?? "";
-      submit({ bytes, account, receivedNs, maxRetries }, (answer) => exchange.settle(answer));
+      const { account, keyId } = exchange.owner ?? NOBODY;
+      const submission = { bytes, account, keyId, receivedNs, maxRetries };
+      submit(submission, (answer) => exchange.settle(answer));
       if (exchange.open) desk.wait(exchange);
     }
   }
@@ -77,9 +78,10 @@ export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
       batch.fill(index, rpcResult(read.id, HEALTHY));
     } else {
       const { id, bytes, maxRetries } = read;
-      const account = exchange.owner?.account ?? "";
+      const { account, keyId } = exchange.owner ?? NOBODY;
+      const { receivedNs } = exchange;
       batch.await(index, id);
-      const submission = { bytes, account, receivedNs: exchange.receivedNs, maxRetries };
+      const submission = { bytes, account, keyId, receivedNs, maxRetries };
       submit(submission, (answer) => batch.settle(index, answer));
     }
   }
@@ -116,6 +118,8 @@ function asksOnlyHealth(body: RpcBody): boolean {
 class Batch implements Gathering {
   readonly #exchange: Exchange;
   readonly #desk: Desk;
+  /** The body's bytes, spread over the calls. */
+  readonly #bytesEach: number;
   readonly #ids: string[];
   /** JSON texts by the call's place; null while the answer is out. */
   readonly #parts: (string | null)[];
@@ -124,6 +128,7 @@ class Batch implements Gathering {
   constructor(exchange: Exchange, desk: Desk, size: number) {
     this.#exchange = exchange;
     this.#desk = desk;
+    this.#bytesEach = Math.round(exchange.bodyBytes / size);
     this.#ids = new Array<string>(size).fill("null");
     this.#parts = new Array<string | null>(size).fill(null);
     this.#left = size;
@@ -142,12 +147,12 @@ class Batch implements Gathering {
       this.refuse(index, id, answer.refusal);
       return;
     }
-    this.#desk.counters.accepted += 1;
+    this.#desk.accepted(this.#exchange.owner, this.#bytesEach);
     this.fill(index, rpcResult(id, answer.signature));
   }
 
   refuse(index: number, id: string, refusal: Refusal): void {
-    this.#desk.refused(this.#exchange.owner?.account ?? null, refusal);
+    this.#desk.refused(this.#exchange.owner, refusal, this.#bytesEach);
     this.fill(index, rpcRefused(id, refusal));
   }
 
@@ -166,3 +171,5 @@ class Batch implements Gathering {
 }
 
 const HEALTHY = "ok";
+/** Nothing is submitted without an owner; the calls that need none get no further. */
+const NOBODY = { account: "", keyId: "" };

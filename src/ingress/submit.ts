@@ -7,6 +7,8 @@ export interface Submission {
   readonly bytes: Uint8Array;
   /** The account whose key sent it. */
   readonly account: string;
+  /** That key's name. */
+  readonly keyId: string;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
   /** The sender's `maxRetries`; null when not given. */

@@ -65,6 +65,48 @@ export const METRICS = [
     labels: ["result"],
     help: "Loads of the keys, by ok or failed; after a failed one the old keys stay.",
   },
+  {
+    name: "touchdown_keys_connected",
+    kind: "gauge",
+    labels: [],
+    help: "1 while changes of keys are heard from the accounts database, else 0.",
+  },
+  {
+    name: "touchdown_keys_age_seconds",
+    kind: "gauge",
+    labels: [],
+    help: "Since the keys were last known to be as the database has them; NaN until then.",
+  },
+  {
+    name: "touchdown_keys_changes_total",
+    kind: "counter",
+    labels: [],
+    help: "Changes of keys and plans taken over from the accounts database.",
+  },
+  {
+    name: "touchdown_usage_batches_total",
+    kind: "counter",
+    labels: ["result"],
+    help: "Batches of usage, by written, failed (tried again) or merged for want of room.",
+  },
+  {
+    name: "touchdown_usage_batches_waiting",
+    kind: "gauge",
+    labels: [],
+    help: "Batches of usage that wait for the accounts database.",
+  },
+  {
+    name: "touchdown_shared_limits_connected",
+    kind: "gauge",
+    labels: [],
+    help: "1 while limits are shared with other edges, else 0.",
+  },
+  {
+    name: "touchdown_shared_limits_edges",
+    kind: "gauge",
+    labels: [],
+    help: "Edges that share limits, as last told.",
+  },
   // Decode
   {
     name: "touchdown_verdicts_total",

@@ -156,11 +156,15 @@ describe("a channel", () => {
   it("is heard in order, and again after its connection was ended", async () => {
     const heard: string[] = [];
     let connects = 0;
+    let losses = 0;
     const database = createDatabase(deps, { url: there.url, applicationName: "listens" });
     const listener = database.listen("news", {
       notice: (payload) => void heard.push(payload),
       connected: () => {
         connects += 1;
+      },
+      lost: () => {
+        losses += 1;
       },
     });
     await until("the channel is heard", () => connects === 1);
@@ -170,6 +174,7 @@ describe("a channel", () => {
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listens'",
     );
     await until("the channel is heard again", () => connects === 2);
+    expect(losses).toBe(1);
     await owner.query("select pg_notify('news', '4')");
     await until("a fourth notice", () => heard.length === 4);
     expect(heard).toEqual(["1", "2", "3", "4"]);
@@ -191,7 +196,7 @@ describe("a channel", () => {
     const address = server.address();
     const port = typeof address === "object" && address !== null ? address.port : 0;
     const database = createDatabase(deps, { url: `postgres://u:p@127.0.0.1:${port}/x` });
-    database.listen("news", { notice() {}, connected() {} });
+    database.listen("news", { notice() {}, connected() {}, lost() {} });
     await until("three attempts", () => attempts >= 3);
     await database.stop();
     server.close();

@@ -13,16 +13,8 @@ describe("what this version cannot do", () => {
   });
 
   it("is told with each key that asks for it", () => {
-    const values = {
-      tip: LEAST.tip,
-      accounts: { database_url: "postgres://u:s3cret@db/x" },
-      quic: { listen: "127.0.0.1:0" },
-    };
+    const values = { ...LEAST, quic: { listen: "127.0.0.1:0" } };
     const sentences = unavailable(configFromValues(values, "/", {}));
-    expect(sentences.map((sentence) => sentence.split(":")[0])).toEqual([
-      "quic.listen",
-      "accounts.database_url",
-    ]);
-    expect(sentences.join()).not.toContain("s3cret");
+    expect(sentences.map((sentence) => sentence.split(":")[0])).toEqual(["quic.listen"]);
   });
 });

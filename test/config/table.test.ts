@@ -15,7 +15,9 @@ describe("the table of keys", () => {
     const reading = key.kind.read(key.fallback, "/");
     // Each kind shows what it read itself; the union of all kinds cannot say so.
     const show = key.kind.show as (value: unknown) => unknown;
-    expect(reading.kind === "ok" && show(reading.value)).toEqual(key.fallback);
+    // A path is shown as the file that it means, from the folder of the configuration on.
+    const shown = key.kind.name === "path" ? `/${key.fallback}` : key.fallback;
+    expect(reading.kind === "ok" && show(reading.value)).toEqual(shown);
   });
 
   it.each(KEY_PATHS)("%s: is section and key in small letters", (path) => {

@@ -50,10 +50,18 @@ export function refuse(refusal: Refusal): Submit {
 
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const clock = options.clock ?? systemClock;
-  const wide: RatePlan = { name: "Wide", ratePerSecond: 1_000_000, burst: 1_000_000 };
+  const wide: RatePlan = {
+    name: "Wide",
+    ratePerSecond: 1_000_000,
+    burst: 1_000_000,
+    shared: false,
+  };
   const owners = new Map<string, KeyOwner>([
     [digest(KEY), keyOwner("acme", options.plan ?? wide)],
-    [digest(SLOW_KEY), keyOwner("slow", { name: "Slow", ratePerSecond: 0.001, burst: 2 })],
+    [
+      digest(SLOW_KEY),
+      keyOwner("slow", { name: "Slow", ratePerSecond: 0.001, burst: 2, shared: false }),
+    ],
   ]);
   const submitted: Submission[] = [];
   const errors: object[] = [];
@@ -71,6 +79,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
           },
         },
         looksMistyped: (token) => token.startsWith("td_"),
+        sharedLimits: null,
       }),
       submit(submission, done) {
         submitted.push({ ...submission, bytes: submission.bytes.slice() });

@@ -18,7 +18,7 @@ function enter(
   const clock = createFakeClock();
   const desk = deskOn(clock);
   desk.draining = options.draining ?? false;
-  const plan = { name: "P", ratePerSecond: 1, burst: 1 };
+  const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
   const gate = stub<Gate>({
     find: (token) => (token === "good" ? keyOwner("a", plan) : null),
     charge: () => options.waitNs ?? 0,

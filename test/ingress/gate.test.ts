@@ -6,6 +6,7 @@ import {
   type KeyOwner,
   limitRefusal,
   retryAfterSeconds,
+  type SharedLimits,
 } from "../../src/ingress/gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { from, HERE, keyOwner } from "../support/owners.ts";
@@ -13,9 +14,13 @@ import { from, HERE, keyOwner } from "../support/owners.ts";
 const SECOND = 1_000_000_000;
 const TOKEN = "0123456789abcdef";
 const owner = (account: string, ratePerSecond = 1, burst = 2): KeyOwner =>
-  keyOwner(account, { name: "P", ratePerSecond, burst });
+  keyOwner(account, { name: "P", ratePerSecond, burst, shared: false });
 
-function gateWith(rows: Readonly<Record<string, KeyOwner>>, accountsMax = 100_000) {
+function gateWith(
+  rows: Readonly<Record<string, KeyOwner>>,
+  accountsMax = 100_000,
+  sharedLimits: SharedLimits | null = null,
+) {
   const table = new Map(
     Object.entries(rows).map(([token, row]) => [
       createHash("sha256").update(token).digest("hex"),
@@ -25,7 +30,7 @@ function gateWith(rows: Readonly<Record<string, KeyOwner>>, accountsMax = 100_00
   const keys = { lookup: (sha256: Buffer) => table.get(sha256.toString("hex")) ?? null };
   const clock = createFakeClock();
   const looksMistyped = (token: string): boolean => token.startsWith("td_");
-  return createGate({ clock, keys, looksMistyped }, { accountsMax });
+  return createGate({ clock, keys, looksMistyped, sharedLimits }, { accountsMax });
 }
 
 describe("find", () => {
@@ -43,7 +48,12 @@ describe("find", () => {
         return null;
       },
     };
-    const gate = createGate({ clock: createFakeClock(), keys, looksMistyped: () => false });
+    const gate = createGate({
+      clock: createFakeClock(),
+      keys,
+      looksMistyped: () => false,
+      sharedLimits: null,
+    });
     for (const size of [0, 15, 129, 4_000]) gate.find("x".repeat(size), HERE);
     expect(lookups).toHaveLength(0);
     for (const size of [16, 128]) gate.find("x".repeat(size), HERE);
@@ -97,13 +107,56 @@ describe("charge", () => {
   });
 });
 
+describe("a plan that is shared by all edges", () => {
+  const plan = { name: "S", ratePerSecond: 10, burst: 2, shared: true };
+
+  function scene() {
+    const charges: string[] = [];
+    let wait = 0;
+    const shared: SharedLimits = {
+      waitNs: () => wait,
+      charge: (account) => void charges.push(account),
+    };
+    const gate = gateWith({}, 100, shared);
+    return { gate, charges, setWait: (ns: number) => (wait = ns) };
+  }
+
+  it("has its limit where the edges share it, and none here", () => {
+    const { gate, charges, setWait } = scene();
+    for (let i = 0; i < 50; i += 1) expect(gate.charge(keyOwner("a", plan), SECOND)).toBe(0);
+    expect(charges).toHaveLength(50);
+    setWait(7);
+    expect(gate.charge(keyOwner("a", plan), SECOND)).toBe(7);
+    expect(charges).toHaveLength(50);
+    expect(gate.counters).toMatchObject({ admitted: 50, limited: 1 });
+  });
+
+  it("leaves a key's own limit to this edge", () => {
+    const { gate, charges } = scene();
+    const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 1 } });
+    expect([1, 2].map(() => gate.charge(slow, SECOND))).toEqual([0, SECOND]);
+    expect(charges).toHaveLength(1);
+  });
+
+  it("holds for this edge where nothing is shared", () => {
+    const gate = gateWith({});
+    const waits = [1, 2, 3].map(() => gate.charge(keyOwner("a", plan), SECOND));
+    expect(waits).toEqual([0, 0, SECOND / 10]);
+  });
+});
+
 describe("a restricted key", () => {
-  const plan = { name: "P", ratePerSecond: 10, burst: 10 };
+  const plan = { name: "P", ratePerSecond: 10, burst: 10, shared: false };
 
   it("is no longer good from the moment of its end", () => {
     const clock = createFakeClock();
     const row = keyOwner("a", plan, { expiresUnixMs: clock.unixMs() + 1_000 });
-    const gate = createGate({ clock, keys: { lookup: () => row }, looksMistyped: () => false });
+    const gate = createGate({
+      clock,
+      keys: { lookup: () => row },
+      looksMistyped: () => false,
+      sharedLimits: null,
+    });
     clock.advance(999);
     expect(gate.find(TOKEN, HERE)).toBe(row);
     clock.advance(1);
@@ -148,7 +201,7 @@ describe("a restricted key", () => {
 describe("a refusal by the limit", () => {
   it("tells plan, rate, burst and the wait", () => {
     const refusal = limitRefusal(
-      keyOwner("a", { name: "Beta", ratePerSecond: 50, burst: 100 }),
+      keyOwner("a", { name: "Beta", ratePerSecond: 50, burst: 100, shared: false }),
       1_500_000,
     );
     expect(refusal.reason).toBe("rate_limited");

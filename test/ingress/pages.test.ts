@@ -8,11 +8,12 @@ import { receiptSource } from "../support/receipt-source.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const SIGNATURE = "5".repeat(88);
-const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1 });
+const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });
 const gate = createGate({
   clock: createFakeClock(),
   keys: { lookup: () => owner },
   looksMistyped: () => false,
+  sharedLimits: null,
 });
 
 function serve(method: string, path: string, token = "") {

@@ -6,7 +6,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { keyOwner } from "../support/owners.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
-const plan = { name: "P", ratePerSecond: 1, burst: 1 };
+const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
 
 it("hands the bytes on with account and time, without a copy", () => {
   const clock = createFakeClock();
@@ -21,7 +21,9 @@ it("hands the bytes on with account and time, without a copy", () => {
   exchange.owner = keyOwner("acme", plan);
   const bytes = Uint8Array.of(1, 2, 3);
   createRawTaker({ clock, submit, desk }).take(exchange, bytes);
-  expect(taken).toEqual([{ bytes, account: "acme", receivedNs: clock.nowNs(), maxRetries: null }]);
+  expect(taken).toEqual([
+    { bytes, account: "acme", keyId: "0".repeat(32), receivedNs: clock.nowNs(), maxRetries: null },
+  ]);
   expect(taken[0]?.bytes).toBe(bytes);
   expect(exchange.waiting).toBe(false);
   expect(wire.calls.at(-1)).toBe('end {"success":true,"signature":"s"}');

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { createReadLimit, readLimitRefusal } from "../../src/ingress/read-limit.ts";
 import { keyOwner } from "../support/owners.ts";
 
-const PLAN = { name: "P", ratePerSecond: 10, burst: 2 };
+const PLAN = { name: "P", ratePerSecond: 10, burst: 2, shared: false };
 
 it("lets an account read as often as its plan lets it send", () => {
   const limit = createReadLimit();

@@ -62,7 +62,7 @@ describe("refusals", () => {
     const headers = (name: string, ratePerSecond: number) =>
       refusalHeaders(refusal("rate_limited"), {
         retryAfterSeconds: 3,
-        plan: { name, ratePerSecond, burst: 9 },
+        plan: { name, ratePerSecond, burst: 9, shared: false },
         allow: null,
       });
     expect(headers("Beta", 50)).toContain('\r\nratelimit-policy: "Beta";q=50;w=1\r\n');

@@ -8,12 +8,17 @@ import { keyOwner } from "../support/owners.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const SEND = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
-const plan = { name: "P", ratePerSecond: 1, burst: 100 };
+const plan = { name: "P", ratePerSecond: 1, burst: 100, shared: false };
 
 function take(body: unknown, submit: Submit, hasKey = true) {
   const clock = createFakeClock();
   const desk = deskOn(clock);
-  const gate = createGate({ clock, keys: { lookup: () => null }, looksMistyped: () => false });
+  const gate = createGate({
+    clock,
+    keys: { lookup: () => null },
+    looksMistyped: () => false,
+    sharedLimits: null,
+  });
   const wire = fakeWire();
   const exchange = new Exchange(wire, desk, "rpc");
   if (hasKey) exchange.owner = keyOwner("acme", plan);

@@ -23,7 +23,12 @@ export async function build(): Promise<Bench> {
       restriction: null,
     })),
   );
-  const gate = createGate({ clock: systemClock, keys, looksMistyped: () => false });
+  const gate = createGate({
+    clock: systemClock,
+    keys,
+    looksMistyped: () => false,
+    sharedLimits: null,
+  });
   const token = tokens[77_777] ?? "";
   const owner = gate.find(token, HERE);
   assert.equal(owner?.account, "account-777");

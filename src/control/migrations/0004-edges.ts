@@ -109,8 +109,10 @@ create view touchdown.edge_keys as
   where k.revoked_at is null and a.disabled_at is null
     and (k.expires_at is null or k.expires_at > now());
 
+-- With the digest of a changed key, because a revoked one is in no other view.
 create view touchdown.edge_changes as
-  select revision, kind, id from touchdown.key_changes;
+  select c.revision, c.kind, c.id, k.sha256 from touchdown.key_changes c
+  left join touchdown.keys k on k.id = case when c.kind = 'key' then c.id::uuid end;
 
 create view touchdown.edge_revision as
   select r.revision, coalesce((select min(revision) from touchdown.key_changes), r.revision + 1)

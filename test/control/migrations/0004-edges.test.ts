@@ -71,6 +71,7 @@ describe("the revision", () => {
       connected: () => {
         ready = true;
       },
+      lost() {},
     });
     await until("the channel is heard", () => ready);
     await makeKeys(3);
@@ -91,6 +92,18 @@ describe("the revision", () => {
     });
     await first;
     expect((await changesAfter(before)).map(({ id }) => id)).toEqual([left[0]?.id, right[0]?.id]);
+  });
+
+  it("tells the digest of a changed key, also when it is revoked", async () => {
+    const [key] = await makeKeys(1);
+    const [stored] = await owner.query("select sha256 from touchdown.keys where id = $1", [
+      key?.id,
+    ]);
+    const before = await revision();
+    await owner.query("update touchdown.keys set revoked_at = now() where id = $1", [key?.id]);
+    await owner.query("update touchdown.plans set burst = burst + 1 where name = 'Beta'");
+    const told = "select sha256 from touchdown.edge_changes where revision > $1 order by revision";
+    expect(await edge.query(told, [before])).toEqual([stored, { sha256: null }]);
   });
 
   it("notes a change of very many keys as one of everything", async () => {

@@ -1,0 +1,65 @@
+/**
+ * Rows of the accounts database as an edge reads them, and what they are in its key table.
+ *
+ * The columns are those of the views that the migrations make for edges. A key whose networks
+ * cannot be read is good from nowhere: that refuses one client and lets nobody in.
+ */
+
+import type { Plan, StoredKey } from "./key.ts";
+import { type Networks, networksOf } from "./restriction.ts";
+
+export interface PlanRow {
+  readonly name: string;
+  /** A numeric comes as text. */
+  readonly rate: string | number;
+  readonly burst: number;
+  readonly shared: boolean;
+}
+
+export interface EdgeKeyRow {
+  /** 32 hexadecimal digits. */
+  readonly id: string;
+  readonly sha256: Buffer;
+  readonly account: string;
+  readonly plan: string;
+  /** Milliseconds since the Unix epoch; null for never. */
+  readonly expires: number | null;
+  /** CIDR notation; empty for everywhere. */
+  readonly cidrs: readonly string[] | null;
+  readonly rate: string | number | null;
+  readonly burst: number | null;
+}
+
+export function planOfRow({ name, rate, burst, shared }: PlanRow): Plan {
+  return { name, ratePerSecond: Number(rate), burst: Number(burst), shared };
+}
+
+/** @throws RangeError when the key's plan is not among the plans */
+export function keyOfRow(row: EdgeKeyRow, plans: ReadonlyMap<string, Plan>): StoredKey {
+  const plan = plans.get(row.plan);
+  if (plan === undefined) throw new RangeError(`a key is on plan ${row.plan}, which is not there`);
+  const { sha256, id, account } = row;
+  return { sha256, keyId: id, account, plan, restriction: restrictionOf(row, plan) };
+}
+
+function restrictionOf(row: EdgeKeyRow, plan: Plan): StoredKey["restriction"] {
+  const networks = row.cidrs === null || row.cidrs.length === 0 ? null : networksFrom(row.cidrs);
+  const hasLimit = row.rate !== null || row.burst !== null;
+  const limit = hasLimit
+    ? {
+        ratePerSecond: Number(row.rate ?? plan.ratePerSecond),
+        burst: Number(row.burst ?? plan.burst),
+      }
+    : null;
+  if (row.expires === null && networks === null && limit === null) return null;
+  return { expiresUnixMs: row.expires, networks, limit };
+}
+
+function networksFrom(ranges: readonly string[]): Networks {
+  try {
+    return networksOf(ranges);
+  } catch {
+    // Postgres checked the ranges, so this is a defect; nobody is let in by it.
+    return { ranges, includes: () => false };
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * What each key did, by the minute: requests by outcome, bytes, how fast transactions reached the
+ * wire, and how they ended. It is counted in memory and written to the accounts database in
+ * batches, never on the way of a transaction.
+ *
+ * A batch has a number and is repeated until the database has said that it is there, so nothing is
+ * counted twice; what was not yet written when a process is killed is lost. While the database is
+ * away batches wait, and at their bound the counts of the newest are added to the one before it, so
+ * that sums stay true while minutes blur.
+ *
+ * Hot path: `request` and `taken` are one look-up and a few additions.
+ */
+
+import { randomUUID } from "node:crypto";
+import type { Clock, Timer } from "../core/clock.ts";
+import type { End, Outcome } from "../core/flow.ts";
+import { USAGE_BATCH_ROWS_MAX, USAGE_PACKETS_MAX, USAGE_WAITING_MAX } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { Querier } from "./database.ts";
+import { UsageRow, type WrittenRow } from "./usage-row.ts";
+
+export interface UsageDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly database: Querier;
+}
+
+export interface UsageOptions {
+  /** This edge's name, as the dashboard tells edges of one region apart. */
+  readonly edge: string;
+  readonly region: string;
+  /** Between two batches. */
+  readonly periodMs: number;
+}
+
+export interface UsageCounters {
+  /** Batches that the database has. */
+  batchesWritten: number;
+  /** Attempts to write that failed; the batch waits. */
+  failures: number;
+  /** Batches that wait for the database. */
+  waiting: number;
+  /** Batches added to the one before, for want of room. */
+  merged: number;
+  /** Ends and first sends of transactions that were no longer known. */
+  untracked: number;
+}
+
+export interface Usage {
+  /** A request with a good key was answered: `reason` is null when it was accepted. */
+  request(keyId: string, reason: string | null, bytes: number): void;
+  /** From now on what becomes of this packet is counted for this key. */
+  taken(packetId: number, keyId: string, receivedNs: number): void;
+  /** Takes one copy's news; the first that is on the wire counts. */
+  outcome(outcome: Outcome): void;
+  ended(end: End): void;
+  start(): void;
+  /** Writes what there is, as far as the database answers. */
+  stop(): Promise<void>;
+  readonly counters: Readonly<UsageCounters>;
+}
+
+interface Batch {
+  readonly sequence: number;
+  readonly rows: Map<string, UsageRow>;
+}
+
+const MINUTE_MS = 60_000;
+
+export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
+  const { clock, log, database } = deps;
+  const run = randomUUID();
+  const counters: UsageCounters = {
+    batchesWritten: 0,
+    failures: 0,
+    waiting: 0,
+    merged: 0,
+    untracked: 0,
+  };
+  /** Rows by key and minute, of the batch that is filled now. */
+  let rows = new Map<string, UsageRow>();
+  let minuteMs = 0;
+  /** By key, for the minute that is counted now. */
+  let current = new Map<string, UsageRow>();
+  let sequence = 0;
+  const waiting: Batch[] = [];
+  let writing: Promise<void> | null = null;
+  let timer: Timer | null = null;
+  let minute: Timer | null = null;
+  /** What belongs to a packet, by its id modulo the size. */
+  const packetIds = new Float64Array(USAGE_PACKETS_MAX);
+  const packetKeys: string[] = new Array<string>(USAGE_PACKETS_MAX).fill("");
+  const packetNs = new Float64Array(USAGE_PACKETS_MAX);
+  const isOnWire = new Uint8Array(USAGE_PACKETS_MAX);
+
+  function rowOf(keyId: string): UsageRow {
+    const known = current.get(keyId);
+    if (known !== undefined) return known;
+    const name = `${keyId} ${minuteMs}`;
+    const row = rows.get(name) ?? new UsageRow(keyId, minuteMs);
+    rows.set(name, row);
+    current.set(keyId, row);
+    return row;
+  }
+
+  /** From now on this minute is counted; comes back when the next one begins. */
+  function turnMinute(): void {
+    const nowMs = clock.unixMs();
+    minuteMs = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
+    current = new Map();
+    minute = clock.after(minuteMs + MINUTE_MS - nowMs, turnMinute);
+  }
+
+  function cut(): void {
+    if (rows.size === 0) return;
+    const batches = batchesOf(rows);
+    rows = new Map();
+    current = new Map();
+    for (const part of batches) {
+      const last = waiting.at(-1);
+      // The first may be on its way already and must stay as it is.
+      if (waiting.length >= USAGE_WAITING_MAX && last !== undefined && waiting.length > 1) {
+        counters.merged += 1;
+        merge(last.rows, part);
+      } else {
+        sequence += 1;
+        waiting.push({ sequence, rows: part });
+      }
+    }
+    counters.waiting = waiting.length;
+  }
+
+  async function writeOne({ sequence: number, rows: part }: Batch): Promise<boolean> {
+    const written: WrittenRow[] = [...part.values()].map((row) => row.written());
+    try {
+      await database.query(
+        "select touchdown.edge_write_usage($1::uuid, $2, $3, $4, $5::jsonb) as counted",
+        [run, number, options.edge, options.region, JSON.stringify(written)],
+      );
+      return true;
+    } catch (error) {
+      counters.failures += 1;
+      log.warn({ err: error, waiting: waiting.length }, "usage was not written; it is kept");
+      return false;
+    }
+  }
+
+  async function writeAll(): Promise<void> {
+    for (let batch = waiting[0]; batch !== undefined; batch = waiting[0]) {
+      if (!(await writeOne(batch))) return;
+      // What is left in front stays in front: nobody else takes from this list.
+      waiting.splice(0, 1);
+      counters.batchesWritten += 1;
+      counters.waiting = waiting.length;
+    }
+  }
+
+  function flush(): Promise<void> {
+    cut();
+    writing ??= writeAll().finally(() => {
+      writing = null;
+    });
+    return writing;
+  }
+
+  /** The place of a packet that is still known, -1 for none. */
+  function placeOf(packetId: number): number {
+    const place = packetId % USAGE_PACKETS_MAX;
+    if (packetIds[place] === packetId) return place;
+    counters.untracked += 1;
+    return -1;
+  }
+
+  return {
+    counters,
+    request(keyId, reason, bytes) {
+      rowOf(keyId).request(reason, bytes);
+    },
+    taken(packetId, keyId, receivedNs) {
+      const place = packetId % USAGE_PACKETS_MAX;
+      packetIds[place] = packetId;
+      packetKeys[place] = keyId;
+      packetNs[place] = receivedNs;
+      isOnWire[place] = 0;
+    },
+    outcome({ packetId, kind, atNs }) {
+      if (kind !== "sent") return;
+      const place = placeOf(packetId);
+      if (place === -1 || isOnWire[place] === 1) return;
+      isOnWire[place] = 1;
+      rowOf(packetKeys[place] ?? "").wire(atNs - (packetNs[place] ?? 0));
+    },
+    ended({ packetId, kind, reason, slotDelta }) {
+      const place = placeOf(packetId);
+      if (place !== -1) rowOf(packetKeys[place] ?? "").ended(kind, reason, slotDelta);
+    },
+    start() {
+      if (timer !== null) return;
+      turnMinute();
+      timer = clock.every(options.periodMs, () => void flush());
+    },
+    async stop() {
+      timer?.cancel();
+      minute?.cancel();
+      timer = null;
+      await flush();
+      // Once more, for what came while the last batch was on its way.
+      if (rows.size > 0 && counters.waiting === 0) await flush();
+    },
+  };
+}
+
+/** One batch for each so many rows. */
+function batchesOf(rows: ReadonlyMap<string, UsageRow>): readonly Map<string, UsageRow>[] {
+  const entries = [...rows];
+  const batches: Map<string, UsageRow>[] = [];
+  for (let start = 0; start < entries.length; start += USAGE_BATCH_ROWS_MAX) {
+    batches.push(new Map(entries.slice(start, start + USAGE_BATCH_ROWS_MAX)));
+  }
+  return batches;
+}
+
+/** Each key's counts go to whichever of its minutes is there. */
+function merge(into: Map<string, UsageRow>, from: ReadonlyMap<string, UsageRow>): void {
+  const byKey = new Map([...into.values()].map((row) => [row.keyId, row]));
+  for (const row of from.values()) {
+    const there = byKey.get(row.keyId);
+    if (there === undefined) into.set(`${row.keyId} ${row.minuteMs}`, row);
+    else there.add(row);
+  }
+}

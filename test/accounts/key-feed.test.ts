@@ -1,0 +1,238 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { createKeyFeed, type KeyFeed } from "../../src/accounts/key-feed.ts";
+import { createKeyJournal, type KeyJournal } from "../../src/accounts/key-journal.ts";
+import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";
+import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silent, testDatabase } from "../support/postgres.ts";
+import { until } from "../support/wait.ts";
+
+const there = await testDatabase();
+const { owner } = there;
+let folder = "";
+const running: { feed: KeyFeed; database: Database }[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "touchdown-feed-"));
+});
+afterEach(async () => {
+  for (const { feed, database } of running.splice(0)) {
+    await feed.stop();
+    await database.stop();
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** An edge's keys, with a journal of the same name as before or a new one. */
+function startFeed(
+  url = there.edgeUrl,
+  name = "edge",
+): { readonly feed: KeyFeed; readonly table: KeyTable; stop(): Promise<void> } {
+  const table = createKeyTable();
+  const journal = createKeyJournal(join(folder, `${name}.journal`));
+  const database = createDatabase({ clock: systemClock, log: silent }, { url });
+  const feed = createKeyFeed({ clock: systemClock, log: silent, database, table, journal });
+  const one = { feed, database };
+  running.push(one);
+  feed.start();
+  return {
+    feed,
+    table,
+    async stop() {
+      running.splice(running.indexOf(one), 1);
+      await feed.stop();
+      await database.stop();
+    },
+  };
+}
+
+async function makeAccount(plan = "Beta"): Promise<string> {
+  const [row] = await owner.query<{ id: string }>(
+    "insert into touchdown.accounts (name, plan, created_at) values ('a', $1, now()) returning id",
+    [plan],
+  );
+  return row?.id ?? "";
+}
+
+async function makeKey(account: string, token: string, more = ""): Promise<void> {
+  await owner.query(
+    `insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+     values (gen_random_uuid(), $1, $2, 'td_…', '', now())`,
+    [account, tokenSha256(token)],
+  );
+  if (more !== "") await change(token, more);
+}
+
+async function change(token: string, set: string): Promise<void> {
+  await owner.query(`update touchdown.keys set ${set} where sha256 = $1`, [tokenSha256(token)]);
+}
+
+const knows = (table: KeyTable, token: string) => table.lookup(tokenSha256(token)) !== null;
+
+describe("the keys of an edge", () => {
+  it("are all that are good, with their plan and what narrows them", async () => {
+    const account = await makeAccount();
+    await makeKey(account, "plain");
+    await makeKey(account, "gone", "revoked_at = now()");
+    await makeKey(
+      account,
+      "narrow",
+      "cidrs = '{10.0.0.0/8}', rate_per_second = 2, burst = 3, expires_at = now() + '1 hour'",
+    );
+    const { feed, table } = startFeed();
+    await until("the keys are read", () => feed.counters.snapshots === 1);
+    expect(table.lookup(tokenSha256("plain"))).toMatchObject({
+      account,
+      plan: { name: "Beta", ratePerSecond: 50, burst: 100, shared: false },
+      restriction: null,
+    });
+    expect(knows(table, "gone")).toBe(false);
+    const { restriction } = table.lookup(tokenSha256("narrow")) ?? {};
+    expect(restriction?.limit).toEqual({ ratePerSecond: 2, burst: 3 });
+    expect(restriction?.networks?.ranges).toEqual(["10.0.0.0/8"]);
+    expect(restriction?.expiresUnixMs).toBeGreaterThan(systemClock.unixMs());
+  });
+
+  it("follow each change: made, narrowed, moved, revoked, disabled, another plan", async () => {
+    const { feed, table } = startFeed();
+    await until("the keys are read", () => feed.counters.snapshots === 1);
+    const [one, two] = [await makeAccount(), await makeAccount()];
+    await makeKey(one, "changes");
+    await until("a new key", () => knows(table, "changes"));
+    await change("changes", "rate_per_second = 1, burst = 1");
+    const owned = () => table.lookup(tokenSha256("changes"));
+    await until("its own limit", () => owned()?.restriction?.limit?.burst === 1);
+    await owner.query("update touchdown.keys set account_id = $1 where sha256 = $2", [
+      two,
+      tokenSha256("changes"),
+    ]);
+    await until("another owner", () => owned()?.account === two);
+    await owner.query("update touchdown.plans set burst = 77 where name = 'Beta'");
+    await until("another plan", () => owned()?.plan.burst === 77);
+    await owner.query("update touchdown.accounts set disabled_at = now() where id = $1", [two]);
+    await until("a disabled account", () => owned() === null);
+    await owner.query("update touchdown.accounts set disabled_at = null where id = $1", [two]);
+    await until("an enabled account", () => owned() !== null);
+    await change("changes", "revoked_at = now()");
+    await until("a revoked key", () => owned() === null);
+    expect(feed.counters.snapshots).toBe(1);
+    await owner.query("update touchdown.plans set burst = 100 where name = 'Beta'");
+  });
+
+  it("are read anew when very many changed at once", async () => {
+    const { feed, table } = startFeed();
+    await until("the keys are read", () => feed.counters.snapshots === 1);
+    const account = await makeAccount();
+    await owner.query(
+      `insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+       select gen_random_uuid(), $1, sha256(('many ' || n)::bytea), 'td_…', '', now()
+       from generate_series(1, 10001) n`,
+      [account],
+    );
+    await until("all of them", () => knows(table, "many 10001"));
+    expect(feed.counters.snapshots).toBe(2);
+  });
+});
+
+describe("when the database is away", () => {
+  it("known keys are served and what was missed follows", async () => {
+    const account = await makeAccount();
+    await makeKey(account, "stays");
+    const { feed, table } = startFeed();
+    await until("the keys are read", () => knows(table, "stays") && feed.counters.connected === 1);
+    await owner.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and usename <> current_user`,
+    );
+    await until("it is noticed", () => feed.counters.connected === 0);
+    expect(knows(table, "stays")).toBe(true);
+    await change("stays", "revoked_at = now()");
+    await until("it is back", () => feed.counters.connected === 1);
+    await until("the revocation", () => !knows(table, "stays"));
+  });
+
+  it("a restart serves the keys that were known, and none that was revoked", async () => {
+    const account = await makeAccount();
+    await makeKey(account, "known");
+    await makeKey(account, "revoked later");
+    const first = startFeed();
+    await until("the keys are read", () => first.feed.counters.snapshots === 1);
+    await until("and on disk", () => first.feed.counters.revision > 0);
+    await change("revoked later", "revoked_at = now()");
+    await until("the revocation", () => !knows(first.table, "revoked later"));
+    await first.stop();
+    const second = startFeed("postgres://u:p@127.0.0.1:1/none");
+    expect(second.feed.hasKeys).toBe(true);
+    expect(knows(second.table, "known")).toBe(true);
+    expect(knows(second.table, "revoked later")).toBe(false);
+    expect(second.feed.ageMs()).toBeNull();
+  });
+
+  it("a restart with it takes up where the disk ends", async () => {
+    const account = await makeAccount();
+    await makeKey(account, "before");
+    const first = startFeed();
+    await until("the keys are read", () => knows(first.table, "before"));
+    await first.stop();
+    await change("before", "revoked_at = now()");
+    await makeKey(account, "meanwhile");
+    const second = startFeed();
+    expect(knows(second.table, "before")).toBe(true);
+    await until("what was missed", () => knows(second.table, "meanwhile"));
+    expect(knows(second.table, "before")).toBe(false);
+    expect(second.feed.counters.snapshots).toBe(0);
+  });
+
+  it("an edge that never knew any says so", async () => {
+    const { feed } = startFeed("postgres://u:p@127.0.0.1:1/none", "fresh");
+    expect(feed.hasKeys).toBe(false);
+    expect(feed.counters.revision).toBe(0);
+  });
+});
+
+describe("a disk that takes nothing", () => {
+  it("keeps no change from holding", async () => {
+    const account = await makeAccount();
+    await makeKey(account, "to be revoked");
+    const table = createKeyTable();
+    const errors: string[] = [];
+    const full = (): never => {
+      throw new Error("no space left");
+    };
+    const journal: KeyJournal = {
+      load: () => null,
+      append: full,
+      rewrite: async () => full(),
+      isLong: false,
+      close() {},
+      counters: { linesRead: 0, bytesCut: 0, appends: 0, rewrites: 0 },
+    };
+    const log = { ...silent, error: (_: object, message: string) => void errors.push(message) };
+    const database = createDatabase({ clock: systemClock, log: silent }, { url: there.edgeUrl });
+    const feed = createKeyFeed({ clock: systemClock, log, database, table, journal });
+    running.push({ feed, database });
+    feed.start();
+    await until("the keys are read", () => knows(table, "to be revoked"));
+    await change("to be revoked", "revoked_at = now()");
+    await until("the revocation", () => !knows(table, "to be revoked"));
+    expect(errors).toHaveLength(2);
+  });
+});
+
+describe("another database", () => {
+  it("with a lower number is read as a whole", async () => {
+    const account = await makeAccount();
+    await makeKey(account, "of the old one");
+    const first = startFeed();
+    await until("the keys are read", () => knows(first.table, "of the old one"));
+    await first.stop();
+    const other = await testDatabase();
+    const second = startFeed(other.edgeUrl);
+    await until("it is read", () => second.feed.counters.snapshots === 1);
+    expect(second.table.counters.keys).toBe(0);
+  });
+});

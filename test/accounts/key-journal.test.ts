@@ -1,0 +1,180 @@
+import {
+  appendFileSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { StoredKey } from "../../src/accounts/key.ts";
+import { createKeyJournal, type KeyChanges } from "../../src/accounts/key-journal.ts";
+import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";
+import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { networksOf } from "../../src/accounts/restriction.ts";
+
+const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
+const key = (token: string, account = token): StoredKey => ({
+  sha256: tokenSha256(token),
+  keyId: tokenSha256(token).toString("hex", 0, 16),
+  account,
+  plan,
+  restriction: null,
+});
+const change = (revision: number, parts: Partial<KeyChanges>): KeyChanges => ({
+  revision,
+  plans: [],
+  puts: [],
+  removals: [],
+  ...parts,
+});
+const pause = (): Promise<void> => Promise.resolve();
+const tableOf = (...tokens: readonly string[]): KeyTable => {
+  const table = createKeyTable();
+  for (const token of tokens) table.put(key(token));
+  return table;
+};
+const accountsOf = (table: KeyTable): string[] => [...table.rows()].map((it) => it.account).sort();
+
+let folder = "";
+let path = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "touchdown-journal-"));
+  path = join(folder, "state", "keys.journal");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What an edge would know that starts now. */
+function restarted(): { readonly table: KeyTable; readonly revision: number | null } {
+  const table = createKeyTable();
+  const journal = createKeyJournal(path);
+  const revision = journal.load(table);
+  journal.close();
+  return { table, revision };
+}
+
+describe("the key journal", () => {
+  it("gives back every key with all that narrows it", async () => {
+    const restriction = {
+      expiresUnixMs: 1_800_000_000_000,
+      networks: networksOf(["10.0.0.0/8"]),
+      limit: { ratePerSecond: 0.5, burst: 1 },
+    };
+    const table = tableOf("a");
+    table.put({ ...key("b"), restriction });
+    await createKeyJournal(path).rewrite(table, 42, pause);
+    const after = restarted();
+    expect(after.revision).toBe(42);
+    expect(after.table.lookup(tokenSha256("a"))).toEqual(table.lookup(tokenSha256("a")));
+    const found = after.table.lookup(tokenSha256("b"));
+    expect(found?.restriction).toMatchObject({ expiresUnixMs: 1_800_000_000_000 });
+    expect(found?.restriction?.limit).toEqual({ ratePerSecond: 0.5, burst: 1 });
+    expect(found?.restriction?.networks?.includes("10.9.9.9")).toBe(true);
+    expect(found?.restriction?.networks?.includes("11.9.9.9")).toBe(false);
+  });
+
+  it("has no keys where there is no file, nor where a whole set was never written", () => {
+    expect(restarted().revision).toBeNull();
+    const journal = createKeyJournal(path);
+    journal.append(change(2, { puts: [key("a")] }));
+    journal.close();
+    expect(restarted().revision).toBeNull();
+  });
+
+  it("applies the changes that follow, in their order", async () => {
+    const journal = createKeyJournal(path);
+    await journal.rewrite(tableOf("a", "b"), 1, pause);
+    journal.append(change(2, { removals: [tokenSha256("a")] }));
+    journal.append(change(3, { puts: [key("c")], plans: [{ ...plan, burst: 99 }] }));
+    const { table, revision } = restarted();
+    expect(revision).toBe(3);
+    expect(accountsOf(table)).toEqual(["b", "c"]);
+    expect(table.lookup(tokenSha256("b"))?.plan.burst).toBe(99);
+  });
+
+  it("goes on after a restart where it was", async () => {
+    await createKeyJournal(path).rewrite(tableOf("a"), 1, pause);
+    const journal = createKeyJournal(path);
+    journal.load(createKeyTable());
+    journal.append(change(2, { puts: [key("b")] }));
+    journal.append(change(3, { puts: [key("c")] }));
+    expect(accountsOf(restarted().table)).toEqual(["a", "b", "c"]);
+  });
+
+  it("cuts off what was not written whole, and writes on behind what was", async () => {
+    const first = createKeyJournal(path);
+    await first.rewrite(tableOf("a"), 1, pause);
+    first.append(change(2, { puts: [key("b")] }));
+    const whole = statSync(path).size;
+    first.append(change(3, { removals: [tokenSha256("a")] }));
+    const text = readFileSync(path);
+    for (let size = whole + 1; size < text.length; size += 7) {
+      writeFileSync(path, text.subarray(0, size));
+      const table = createKeyTable();
+      const journal = createKeyJournal(path);
+      expect(journal.load(table)).toBe(2);
+      expect(accountsOf(table)).toEqual(["a", "b"]);
+      expect(journal.counters.bytesCut).toBe(size - whole);
+      journal.append(change(4, { puts: [key("d")] }));
+      journal.close();
+      expect(accountsOf(restarted().table)).toEqual(["a", "b", "d"]);
+    }
+  });
+
+  it("takes nothing from behind a line that was altered", async () => {
+    const journal = createKeyJournal(path);
+    await journal.rewrite(tableOf("a"), 1, pause);
+    const whole = statSync(path).size;
+    journal.append(change(2, { puts: [key("b")] }));
+    journal.append(change(3, { puts: [key("c")] }));
+    const text = readFileSync(path);
+    text.writeUInt8(text.readUInt8(whole + 30) ^ 1, whole + 30);
+    writeFileSync(path, text);
+    const after = restarted();
+    expect(after.revision).toBe(1);
+    expect(accountsOf(after.table)).toEqual(["a"]);
+    appendFileSync(path, "garbage without an end");
+    expect(accountsOf(restarted().table)).toEqual(["a"]);
+  });
+
+  it("keeps changes that come while it is written anew", async () => {
+    const table = tableOf(...Array.from({ length: 1_000 }, (_, i) => `key ${i}`));
+    const journal = createKeyJournal(path);
+    await journal.rewrite(table, 1, pause);
+    let pauses = 0;
+    await journal.rewrite(table, 1, async () => {
+      pauses += 1;
+      if (pauses !== 2) return;
+      table.remove(tokenSha256("key 1"));
+      journal.append(change(2, { removals: [tokenSha256("key 1")] }));
+    });
+    expect(pauses).toBeGreaterThan(2);
+    const after = restarted();
+    expect(after.revision).toBe(2);
+    expect(after.table.counters.keys).toBe(999);
+    expect(after.table.lookup(tokenSha256("key 1"))).toBeNull();
+  });
+
+  it("says when changes outweigh the set, and is short again once written anew", async () => {
+    const table = tableOf("a");
+    const journal = createKeyJournal(path);
+    await journal.rewrite(table, 1, pause);
+    const many = Array.from({ length: 2_000 }, (_, i) => key(`key ${i}`));
+    for (let revision = 2; !journal.isLong; revision += 1) {
+      journal.append(change(revision, { puts: many }));
+      expect(revision).toBeLessThan(100);
+    }
+    await journal.rewrite(table, 100, pause);
+    expect(journal.isLong).toBe(false);
+    expect(restarted()).toMatchObject({ revision: 100 });
+  });
+
+  it("can be read by its owner alone, and holds no key", async () => {
+    const table = createKeyTable([{ ...key("a secret token", "acme"), label: null }]);
+    await createKeyJournal(path).rewrite(table, 1, pause);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readFileSync(path, "utf8")).not.toContain("secret");
+  });
+});

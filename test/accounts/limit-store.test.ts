@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createLimitStore } from "../../src/accounts/limit-store.ts";
+import type { LimitStore } from "../../src/accounts/shared-limits.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silent } from "../support/postgres.ts";
+import { until } from "../support/wait.ts";
+
+const PROGRAMS = ["valkey-server", "redis-server"];
+const program = PROGRAMS.find((name) => spawnSync(name, ["--version"]).error === undefined);
+const title = program === undefined ? `needs ${PROGRAMS.join(" or ")}` : `with ${program}`;
+
+let server: ChildProcess | null = null;
+let folder = "";
+let url = "";
+let store: LimitStore | null = null;
+
+beforeAll(async () => {
+  if (program === undefined) return;
+  folder = mkdtempSync(join(tmpdir(), "touchdown-limits-"));
+  const port = await freePort();
+  url = `redis://127.0.0.1:${port}`;
+  const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder];
+  server = spawn(program, args, { stdio: "ignore" });
+  const first = createLimitStore({ log: silent }, url);
+  first.start();
+  store = first;
+  let answers = false;
+  const stop = systemClock.every(20, () => {
+    first.beat("probe", 1).then(
+      () => {
+        answers = true;
+      },
+      () => undefined,
+    );
+  });
+  await until("the store answers", () => answers);
+  stop.cancel();
+});
+afterAll(() => {
+  store?.stop();
+  server?.kill("SIGKILL");
+  if (folder !== "") rmSync(folder, { recursive: true, force: true });
+});
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const address = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+const spend = (account: string, count: number, intervalNs = 1_000_000_000) =>
+  store?.spend([{ account, count, intervalNs, ageNs: 0 }]) ?? Promise.resolve([]);
+
+describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, () => {
+  it("adds up what every edge spent", async () => {
+    const [first = 0] = await spend("adds", 3);
+    expect(first).toBe(3_000_000);
+    const [second = 0] = await spend("adds", 2);
+    expect(second).toBeGreaterThan(4_000_000);
+    expect(second).toBeLessThanOrEqual(5_000_000);
+    expect(await spend("other", 0)).toEqual([0]);
+  });
+
+  it("reckons from when the requests were, not from when it is told", async () => {
+    const spent = { account: "late", count: 3, intervalNs: 1_000_000_000, ageNs: 1_000_000_000 };
+    expect(await store?.spend([spent])).toEqual([2_000_000]);
+  });
+
+  it("answers for many accounts in their order", async () => {
+    const spent = [5, 1, 3].map((count) => {
+      return { account: `many ${count}`, count, intervalNs: 1_000_000_000, ageNs: 0 };
+    });
+    expect(await store?.spend(spent)).toEqual([5_000_000, 1_000_000, 3_000_000]);
+  });
+
+  it("counts the edges that live", async () => {
+    await until("the probe is forgotten", () => true);
+    const alive = async (edge: string) => (await store?.beat(edge, 60_000)) ?? 0;
+    const before = await alive("one");
+    expect(await alive("two")).toBe(before + 1);
+    expect(await alive("one")).toBe(before + 1);
+  });
+
+  it("fails at once while it is away, and comes back by itself", async () => {
+    const away = createLimitStore({ log: silent }, "redis://127.0.0.1:1");
+    away.start();
+    await expect(
+      away.spend([{ account: "a", count: 1, intervalNs: 1, ageNs: 0 }]),
+    ).rejects.toThrow();
+    await expect(away.beat("e", 1_000)).rejects.toThrow();
+    away.stop();
+  });
+});

@@ -1,0 +1,145 @@
+import { describe, expect, it } from "vitest";
+import { createSharedLimits, type LimitStore } from "../../src/accounts/shared-limits.ts";
+import { NS_PER_S } from "../../src/core/clock.ts";
+import { SHARED_ACCOUNTS_MAX } from "../../src/core/limits.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { silent } from "../support/postgres.ts";
+
+const plan = { name: "Shared", ratePerSecond: 10, burst: 20, shared: true };
+const INTERVAL_NS = NS_PER_S / 10;
+
+/** A store in this process: one bucket for each account, on the clock of the test. */
+function createScene(edgeCount: number) {
+  const clock = createFakeClock();
+  const full = new Map<string, number>();
+  const state = { up: true };
+  const store: LimitStore = {
+    start() {},
+    async spend(spent) {
+      if (!state.up) throw new Error("away");
+      return spent.map(({ account, count, intervalNs, ageNs }) => {
+        const base = Math.max(full.get(account) ?? 0, clock.nowNs() - ageNs);
+        const next = base + count * intervalNs;
+        full.set(account, next);
+        return Math.max(0, next - clock.nowNs()) / 1_000;
+      });
+    },
+    async beat() {
+      if (!state.up) throw new Error("away");
+      return edgeCount;
+    },
+    stop() {},
+  };
+  const edges = Array.from({ length: edgeCount }, (_, index) => {
+    const options = { edge: `e${index}`, edgesAtFirst: edgeCount };
+    const limits = createSharedLimits({ clock, log: silent, store }, options);
+    limits.start();
+    return limits;
+  });
+  const settle = async (ms: number) => {
+    clock.advance(ms);
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+  };
+  /** As many as pass now at one edge. */
+  const pass = (edge: number, most = 1_000): number => {
+    const limits = edges[edge];
+    let passed = 0;
+    const nowNs = clock.nowNs();
+    while (limits !== undefined && passed < most && limits.waitNs("a", plan, nowNs) === 0) {
+      limits.charge("a", plan, nowNs);
+      passed += 1;
+    }
+    return passed;
+  };
+  return { clock, edges, state, settle, pass };
+}
+
+describe("one limit on several edges", () => {
+  it("lets the plan's burst through at once, and tells the wait for the next", async () => {
+    const { edges, settle, pass, clock } = createScene(5);
+    await settle(0);
+    expect(pass(0)).toBe(20);
+    expect(edges[0]?.waitNs("a", plan, clock.nowNs())).toBe(INTERVAL_NS);
+  });
+
+  it("knows after a round what passed elsewhere", async () => {
+    const { settle, pass } = createScene(2);
+    await settle(0);
+    expect(pass(0)).toBe(20);
+    pass(1, 1);
+    await settle(100);
+    expect(pass(1)).toBe(0);
+  });
+
+  it("gives the plan's rate to all together in the long run, bursts paid back", async () => {
+    const { settle, pass } = createScene(5);
+    await settle(0);
+    let passed = 0;
+    const seconds = 60;
+    for (let step = 0; step < seconds * 10; step += 1) {
+      for (let edge = 0; edge < 5; edge += 1) passed += pass(edge);
+      await settle(100);
+    }
+    const bursts = 5 * plan.burst;
+    expect(passed).toBeGreaterThanOrEqual(seconds * plan.ratePerSecond);
+    expect(passed).toBeLessThanOrEqual(seconds * plan.ratePerSecond + bursts);
+  });
+
+  it("costs nothing when it refuses", async () => {
+    const { settle, pass } = createScene(1);
+    await settle(0);
+    expect(pass(0)).toBe(20);
+    for (let round = 0; round < 100; round += 1) expect(pass(0)).toBe(0);
+    for (let round = 0; round < 10; round += 1) await settle(100);
+    expect(pass(0)).toBe(10);
+  });
+});
+
+describe("without the store", () => {
+  it("an edge keeps to its fair share of rate and burst", async () => {
+    const { settle, pass, state } = createScene(5);
+    state.up = false;
+    await settle(2_000);
+    expect(pass(0)).toBe(4);
+    let passed = 0;
+    for (let second = 0; second < 30; second += 1) {
+      await settle(1_000);
+      passed += pass(0);
+    }
+    expect(passed).toBe((30 * plan.ratePerSecond) / 5);
+  });
+
+  it("what passed is told when it is back", async () => {
+    const { edges, settle, pass, state } = createScene(2);
+    await settle(0);
+    state.up = false;
+    await settle(2_000);
+    const passed = pass(0);
+    expect(passed).toBe(10);
+    await settle(100);
+    expect(edges[0]?.counters).toMatchObject({ connected: 0 });
+    state.up = true;
+    pass(1, 1);
+    await settle(100);
+    await settle(100);
+    expect(edges[1]?.counters.connected).toBe(1);
+    // Twenty, less what both let through, but for what came back since.
+    expect(pass(1)).toBeLessThanOrEqual(20 - passed - 1 + 3);
+  });
+});
+
+describe("its memory", () => {
+  it("is bounded, and empty once every bucket is full again", async () => {
+    const { edges, clock, settle } = createScene(1);
+    const [limits] = edges;
+    const nowNs = clock.nowNs();
+    for (let index = 0; index < SHARED_ACCOUNTS_MAX + 10; index += 1) {
+      limits?.charge(`account ${index}`, plan, nowNs);
+    }
+    expect(limits?.counters).toMatchObject({ accounts: SHARED_ACCOUNTS_MAX, evicted: 10 });
+    for (let round = 0; round < 120; round += 1) await settle(100);
+    await settle(10_000);
+    for (let round = 0; round < 120; round += 1) await settle(100);
+    expect(limits?.counters.accounts).toBe(0);
+  });
+});

@@ -1,0 +1,191 @@
+import { describe, expect, it } from "vitest";
+import type { Querier } from "../../src/accounts/database.ts";
+import { createUsage } from "../../src/accounts/usage.ts";
+import type { WrittenRow } from "../../src/accounts/usage-row.ts";
+import type { End, Outcome } from "../../src/core/flow.ts";
+import { USAGE_PACKETS_MAX, USAGE_WAITING_MAX } from "../../src/core/limits.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { silent, testDatabase } from "../support/postgres.ts";
+import { stub } from "../support/stub.ts";
+
+const KEY = "a".repeat(32);
+const PERIOD_MS = 10_000;
+
+interface Call {
+  readonly run: string;
+  readonly sequence: number;
+  readonly rows: readonly WrittenRow[];
+}
+
+/** A database that notes what it is told, and answers while `up`. */
+function fakeDatabase() {
+  const calls: Call[] = [];
+  const state = { up: true };
+  const database: Querier = {
+    async query(_, values = []) {
+      const [run, sequence, , , rows] = values;
+      // What this module passes, in its order.
+      calls.push({
+        run: run as string,
+        sequence: sequence as number,
+        rows: JSON.parse(rows as string) as WrittenRow[],
+      });
+      if (!state.up) throw new Error("away");
+      return [];
+    },
+  };
+  return { database, calls, state };
+}
+
+function scene() {
+  const clock = createFakeClock();
+  const fake = fakeDatabase();
+  const usage = createUsage(
+    { clock, log: silent, database: fake.database },
+    { edge: "e", region: "r", periodMs: PERIOD_MS },
+  );
+  usage.start();
+  const settle = async (ms: number) => {
+    clock.advance(ms);
+    for (let turn = 0; turn < 200; turn += 1) await Promise.resolve();
+  };
+  return { clock, usage, ...fake, settle };
+}
+
+const sent = (packetId: number, atNs: number) =>
+  stub<Outcome>({ packetId, kind: "sent", reason: null, atNs });
+const end = (packetId: number, kind: End["kind"], more: Partial<End> = {}) =>
+  stub<End>({ packetId, kind, reason: null, slotDelta: null, ...more });
+
+describe("usage", () => {
+  it("is counted by key: requests, bytes, time to the wire, ends and reasons", async () => {
+    const { usage, calls, settle, clock } = scene();
+    usage.request(KEY, null, 300);
+    usage.request(KEY, "rate_limited", 100);
+    usage.request(KEY, "rate_limited", 0);
+    const atNs = clock.nowNs();
+    usage.taken(1, KEY, atNs);
+    usage.taken(2, KEY, atNs);
+    usage.outcome(sent(1, atNs + 40_000));
+    // A second copy of the same transaction says nothing new.
+    usage.outcome(sent(1, atNs + 90_000_000));
+    usage.ended(end(1, "landed", { slotDelta: 1 }));
+    usage.ended(end(2, "expired", { reason: "blockhash_expired" }));
+    await settle(PERIOD_MS);
+    const [row] = calls[0]?.rows ?? [];
+    expect(calls[0]?.rows).toHaveLength(1);
+    expect(row).toMatchObject({ key: KEY, requests: 3, accepted: 1, refused: 2, bytes: 400 });
+    expect(row).toMatchObject({ landed: 1, expired: 1, dropped: 0 });
+    expect(row?.wire.reduce((a, b) => a + b)).toBe(1);
+    expect(row?.slots[1]).toBe(1);
+    expect(row?.reasons).toEqual([
+      ["refused", "rate_limited", 2],
+      ["expired", "blockhash_expired", 1],
+    ]);
+  });
+
+  it("belongs to the minute in which it was", async () => {
+    const { clock, usage, calls, settle } = scene();
+    const first = Math.floor(clock.unixMs() / 60_000) * 60_000;
+    await settle(first + 59_999 - clock.unixMs());
+    usage.request(KEY, null, 1);
+    clock.advance(1);
+    usage.request(KEY, null, 1);
+    await settle(PERIOD_MS);
+    const rows = calls.flatMap((call) => call.rows);
+    expect(rows.map(({ minute, requests }) => [minute, requests])).toEqual([
+      [first, 1],
+      [first + 60_000, 1],
+    ]);
+  });
+
+  it("repeats a batch under its number until it is written; says nothing when idle", async () => {
+    const { usage, calls, state, settle } = scene();
+    state.up = false;
+    usage.request(KEY, null, 1);
+    await settle(PERIOD_MS);
+    usage.request(KEY, null, 1);
+    await settle(PERIOD_MS);
+    expect(calls.map(({ sequence }) => sequence)).toEqual([1, 1]);
+    expect(usage.counters).toMatchObject({ failures: 2, waiting: 2 });
+    state.up = true;
+    await settle(PERIOD_MS);
+    await settle(PERIOD_MS);
+    expect(calls.map(({ sequence }) => sequence)).toEqual([1, 1, 1, 2]);
+    expect(new Set(calls.map(({ run }) => run)).size).toBe(1);
+    expect(usage.counters).toMatchObject({ batchesWritten: 2, waiting: 0 });
+  });
+
+  it("keeps its sums when more waits than there is room for", async () => {
+    const { usage, calls, state, settle } = scene();
+    state.up = false;
+    const periods = USAGE_WAITING_MAX + 20;
+    for (let period = 0; period < periods; period += 1) {
+      usage.request(KEY, "overloaded", 2);
+      await settle(PERIOD_MS);
+    }
+    expect(usage.counters).toMatchObject({ waiting: USAGE_WAITING_MAX, merged: 20 });
+    state.up = true;
+    calls.splice(0);
+    await settle(PERIOD_MS);
+    const rows = calls.flatMap((call) => call.rows);
+    expect(rows.reduce((sum, row) => sum + row.requests, 0)).toBe(periods);
+    expect(rows.flatMap((row) => row.reasons).reduce((sum, it) => sum + it[2], 0)).toBe(periods);
+    expect(new Set(calls.map(({ sequence }) => sequence)).size).toBe(USAGE_WAITING_MAX);
+  });
+
+  it("writes what there is when it stops", async () => {
+    const { usage, calls } = scene();
+    usage.request(KEY, null, 1);
+    await usage.stop();
+    expect(calls).toHaveLength(1);
+  });
+
+  it("counts the news of packets that it has forgotten", () => {
+    const { usage } = scene();
+    usage.taken(1, KEY, 0);
+    usage.taken(1 + USAGE_PACKETS_MAX, KEY, 0);
+    usage.ended(end(1, "landed"));
+    usage.outcome(sent(7, 0));
+    expect(usage.counters.untracked).toBe(2);
+  });
+});
+
+describe("in the database", () => {
+  it("is counted once, however often a batch is handed in", async () => {
+    const there = await testDatabase();
+    const edge = there.open(there.edgeUrl);
+    const [key] = await there.owner.query<{ id: string }>(
+      `with made as (insert into touchdown.accounts (name, plan, created_at)
+         values ('a', 'Beta', now()) returning id)
+       insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+       select gen_random_uuid(), id, sha256('k'), 'td_…', '', now() from made
+       returning replace(id::text, '-', '') as id`,
+    );
+    const twice: Querier = {
+      async query(text, values) {
+        await edge.query(text, values);
+        return edge.query(text, values);
+      },
+    };
+    const clock = createFakeClock(0, Date.UTC(2026, 0, 2));
+    const usage = createUsage(
+      { clock, log: silent, database: twice },
+      { edge: "e", region: "fra", periodMs: PERIOD_MS },
+    );
+    usage.start();
+    usage.request(key?.id ?? "", null, 300);
+    usage.request(key?.id ?? "", "undecodable", 5);
+    usage.taken(1, key?.id ?? "", 0);
+    usage.ended(end(1, "landed", { slotDelta: 0 }));
+    await usage.stop();
+    expect(usage.counters).toMatchObject({ batchesWritten: 1, failures: 0 });
+    const written = await there.owner.query(
+      `select region, requests, accepted, refused, bytes, landed, slots[1] as slots
+       from touchdown.usage_minutes`,
+    );
+    expect(written).toEqual([
+      { region: "fra", requests: 2, accepted: 1, refused: 1, bytes: 305, landed: 1, slots: 1 },
+    ]);
+  });
+});

@@ -1,0 +1,152 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { generateToken } from "../src/accounts/key-format.ts";
+import { tokenSha256 } from "../src/accounts/keys-file.ts";
+import { configFromValues } from "../src/config/load.ts";
+import { systemClock } from "../src/core/clock.ts";
+import { type Edge, startEdge } from "../src/edge.ts";
+import { openKeys } from "../src/edge-keys.ts";
+import { type Network, startNetwork } from "./support/edge-process.ts";
+import { ENGINE, keysToml, RAW_PATH } from "./support/flow.ts";
+import { silent, type TestDatabase, testDatabase } from "./support/postgres.ts";
+import { until } from "./support/wait.ts";
+
+let network: Network;
+let there: TestDatabase;
+let folder = "";
+let edge: Edge | null = null;
+
+beforeAll(async () => {
+  network = await startNetwork(1);
+  there = await testDatabase();
+});
+afterAll(() => network?.stop());
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "touchdown-edge-keys-"));
+});
+afterEach(async () => {
+  await edge?.stop();
+  edge = null;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const configOf = (accounts: object) =>
+  configFromValues(
+    {
+      name: "one",
+      region: "fra",
+      http: { listen: "127.0.0.1:0" },
+      admin: { listen: "127.0.0.1:0" },
+      cluster: { rpc_url: network.rpcUrl, ws_url: network.wsUrl },
+      tip: { accounts: [network.tipAccount] },
+      accounts,
+      decode: { workers: 1 },
+      send: { bind: "127.0.0.1:0", engine: ENGINE },
+    },
+    folder,
+    {},
+  );
+
+async function startReady(url = there.edgeUrl): Promise<Edge> {
+  const config = configOf({ database_url: url, usage_period: "1s" });
+  const started = await startEdge(config, { log: silent });
+  edge = started;
+  await until("being ready", () => started.readiness().ok);
+  return started;
+}
+
+async function makeKey(token: string): Promise<void> {
+  await there.owner.query(
+    `with made as (insert into touchdown.accounts (name, plan, created_at)
+       values ('acme', 'Beta', now()) returning id)
+     insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+     select gen_random_uuid(), id, $1, 'td_…', '', now() from made`,
+    [tokenSha256(token)],
+  );
+}
+
+async function post(at: Edge, token: string, body: Uint8Array): Promise<number> {
+  const response = await fetch(`http://${at.httpAddress}${RAW_PATH}`, {
+    method: "POST",
+    headers: { "api-x-token": token },
+    body: Buffer.from(body),
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+describe("an edge on the accounts database", () => {
+  it("serves a key once it is made and refuses it once it is revoked", async () => {
+    const token = generateToken("test");
+    const at = await startReady();
+    expect(await post(at, token, network.tipped().bytes)).toBe(401);
+    await makeKey(token);
+    let status = 0;
+    const ask = async (): Promise<void> => {
+      status = await post(at, token, network.tipped().bytes);
+    };
+    const asked = systemClock.every(20, () => void ask());
+    await until("the new key is served", () => status === 200);
+    await there.owner.query("update touchdown.keys set revoked_at = now() where sha256 = $1", [
+      tokenSha256(token),
+    ]);
+    await until("the revoked key is refused", () => status === 401);
+    asked.cancel();
+  });
+
+  it("writes what the key did: requests by outcome, bytes, and times to the wire", async () => {
+    const token = generateToken("test");
+    await makeKey(token);
+    const at = await startReady();
+    const { bytes } = network.tipped();
+    expect(await post(at, token, bytes)).toBe(200);
+    expect(await post(at, token, Buffer.from("nonsense"))).toBe(400);
+    await at.stop();
+    edge = null;
+    const rows = await there.owner.query(
+      `select sum(u.requests) as requests, sum(accepted) as accepted, sum(refused) as refused,
+         sum(bytes) as bytes, sum((select sum(n) from unnest(wire) n)) as wired,
+         min(region) as region, min(edge) as edge
+       from touchdown.usage_minutes u join touchdown.keys k on k.id = u.key_id
+       where k.sha256 = $1`,
+      [tokenSha256(token)],
+    );
+    const [row] = rows.map((it) => Object.fromEntries(Object.entries(it).map(numbered)));
+    expect(row).toEqual({
+      requests: 2,
+      accepted: 1,
+      refused: 1,
+      bytes: bytes.length + 8,
+      wired: 1,
+      region: "fra",
+      edge: "one",
+    });
+  });
+
+  it("serves known keys after a restart without the database, and no unknown one", async () => {
+    const token = generateToken("test");
+    await makeKey(token);
+    await startReady();
+    await edge?.stop();
+    const at = await startReady("postgres://nobody:none@127.0.0.1:1/none");
+    expect(await post(at, token, network.tipped().bytes)).toBe(200);
+    expect(await post(at, generateToken("test"), network.tipped().bytes)).toBe(401);
+  });
+});
+
+/** Sums come as text. */
+function numbered([name, value]: [string, unknown]): [string, unknown] {
+  return [name, typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value];
+}
+
+describe("an edge on a keys file", () => {
+  it("has its keys at once and neither feed nor usage", () => {
+    const path = join(folder, "keys.toml");
+    writeFileSync(path, keysToml());
+    const keys = openKeys(configOf({ keys_file: path }), { clock: systemClock, log: silent });
+    expect(keys.table.counters.keys).toBeGreaterThan(0);
+    expect([keys.feed, keys.usage, keys.sharedLimits]).toEqual([null, null, null]);
+  });
+});
