@@ -34,6 +34,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/main.ts": "three lines; run as a process by the tests of the whole path",
   "src/cli/commands.ts": "a list, walked by test/cli/run.test.ts",
   "src/accounts/key-rows.ts": "columns of the key table; tested through key-table.test.ts",
+  "src/observe/metric-table.ts": "a table, walked by test/observe/metrics.test.ts",
   "src/decode/decode.worker.ts": "runs in a thread; tested through test/decode/pool.test.ts",
 };
 

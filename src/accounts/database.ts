@@ -10,7 +10,6 @@
  */
 
 import pg from "pg";
-import type { Clock, Timer } from "../core/clock.ts";
 import {
   DATABASE_CONNECT_MS_MAX,
   DATABASE_CONNECTIONS_MAX,
@@ -20,7 +19,8 @@ import {
   DATABASE_STATEMENT_MS_MAX,
   DATABASE_TRANSACTION_TRIES_MAX,
   DATABASE_WAITING_MAX,
-} from "../core/limits.ts";
+} from "../core/account-limits.ts";
+import type { Clock, Timer } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { BROKEN, DatabaseError, translate } from "./database-error.ts";
 

@@ -7,9 +7,9 @@
  * with the keys, so nothing is applied twice or left out. No request ever waits for any of this.
  */
 
+import { KEY_CHANGES_MAX, KEY_FETCH_ROWS, KEY_SYNC_RETRY_MS } from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
-import { KEY_CHANGES_MAX, KEY_FETCH_ROWS, KEY_SYNC_RETRY_MS } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Database, Listener, Querier } from "./database.ts";
 import type { Plan, StoredKey } from "./key.ts";

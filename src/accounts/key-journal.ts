@@ -22,7 +22,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
-import { KEY_JOURNAL_LINE_BYTES_MAX } from "../core/limits.ts";
+import { KEY_JOURNAL_LINE_BYTES_MAX } from "../core/account-limits.ts";
 import type { Plan, StoredKey } from "./key.ts";
 import type { KeyTable } from "./key-table.ts";
 import { networksOf } from "./restriction.ts";

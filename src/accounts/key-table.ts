@@ -9,7 +9,7 @@
  * Hot path: `lookup` probes arrays of numbers, compares once, and makes one small record.
  */
 
-import { KEYS_MAX } from "../core/limits.ts";
+import { KEYS_MAX } from "../core/account-limits.ts";
 import type { KeyOwner, KeyRow, Plan, StoredKey } from "./key.ts";
 import { Rows } from "./key-rows.ts";
 

@@ -13,16 +13,15 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { SetupError } from "../core/errors.ts";
 import {
   ACCOUNT_NAME_CHARS_MAX,
   KEYS_FILE_BYTES_MAX,
   KEYS_FILE_PROBLEMS_MAX,
   PLAN_BURST_MAX,
   PLAN_RATE_MAX,
-  TOKEN_CHARS_MAX,
-  TOKEN_CHARS_MIN,
-} from "../core/limits.ts";
+} from "../core/account-limits.ts";
+import { SetupError } from "../core/errors.ts";
+import { TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { parseToml, type TomlTable } from "../core/toml.ts";
 import type { KeyRow, Plan } from "./key.ts";
 

@@ -7,8 +7,8 @@
  */
 
 import { Redis } from "iovalkey";
+import { LIMIT_STORE_MS_MAX } from "../core/account-limits.ts";
 import { NS_PER_US } from "../core/clock.ts";
-import { LIMIT_STORE_MS_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { LimitStore, Spent } from "./shared-limits.ts";
 

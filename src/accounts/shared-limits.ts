@@ -10,9 +10,9 @@
  * Hot path: `waitNs` and `charge` are one look-up and a few additions.
  */
 
+import { SHARED_ACCOUNTS_MAX, SHARED_ROUND_MAX } from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_S, NS_PER_US } from "../core/clock.ts";
-import { SHARED_ACCOUNTS_MAX, SHARED_ROUND_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Plan } from "./key.ts";
 

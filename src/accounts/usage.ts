@@ -12,9 +12,13 @@
  */
 
 import { randomUUID } from "node:crypto";
+import {
+  USAGE_BATCH_ROWS_MAX,
+  USAGE_PACKETS_MAX,
+  USAGE_WAITING_MAX,
+} from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { End, Outcome } from "../core/flow.ts";
-import { USAGE_BATCH_ROWS_MAX, USAGE_PACKETS_MAX, USAGE_WAITING_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Querier } from "./database.ts";
 import { UsageRow, type WrittenRow } from "./usage-row.ts";

@@ -8,8 +8,8 @@ import { DatabaseError } from "../accounts/database-error.ts";
 import { loadControl, serviceOf } from "../config/load.ts";
 import type { Account, Actor, Result, Store } from "../control/store/contract.ts";
 import { openStore } from "../control/store/open.ts";
+import { KEYS_LISTED_A_PAGE } from "../core/account-limits.ts";
 import { SetupError } from "../core/errors.ts";
-import { KEYS_LISTED_A_PAGE } from "../core/limits.ts";
 import type { Io } from "./command.ts";
 
 export interface DatabaseKey {

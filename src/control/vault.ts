@@ -13,8 +13,8 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { VAULT_KEYS_MAX } from "../core/account-limits.ts";
 import { SetupError } from "../core/errors.ts";
-import { VAULT_KEYS_MAX } from "../core/limits.ts";
 import { formatToml, parseToml } from "../core/toml.ts";
 
 /** What the database keeps of one text. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createSharedLimits, type LimitStore } from "../../src/accounts/shared-limits.ts";
+import { SHARED_ACCOUNTS_MAX } from "../../src/core/account-limits.ts";
 import { NS_PER_S } from "../../src/core/clock.ts";
-import { SHARED_ACCOUNTS_MAX } from "../../src/core/limits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { silent } from "../support/postgres.ts";
 

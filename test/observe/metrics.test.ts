@@ -29,14 +29,25 @@ describe("the metric table", () => {
       expect(row.name).toMatch(/^touchdown_[a-z_]+$/);
       expect(row.name).not.toMatch(/_(ms|us|ns|millis|micros|kb|mb|count|sum|bucket)$/);
       expect(row.name.endsWith("_total")).toBe(row.kind === "counter");
-      if (row.kind === "histogram") expect(row.name).toMatch(/_(seconds|bytes)$/);
+      if (row.kind === "histogram") expect(row.name).toMatch(/_(seconds|bytes|slots)$/);
       expect(row.help).toMatch(/\.$/);
     }
   });
 
   it("has no label whose values are without bound", () => {
     const known = ["version", "engine", "region", "outcome", "reason", "result"];
-    known.push("verdict", "path", "feed", "event", "state");
+    known.push(
+      "verdict",
+      "path",
+      "feed",
+      "event",
+      "state",
+      "source",
+      "end",
+      "dialect",
+      "leader",
+      "reachable",
+    );
     for (const row of rows) for (const label of row.labels) expect(known).toContain(label);
   });
 });

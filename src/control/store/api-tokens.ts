@@ -8,7 +8,7 @@ import {
   API_TOKEN_TOUCH_MS,
   API_TOKENS_PER_ACCOUNT_MAX,
   KEY_LIFE_MS_MAX,
-} from "../../core/limits.ts";
+} from "../../core/account-limits.ts";
 import { note } from "./audit.ts";
 import type { ApiToken, ApiTokens, TokenScope } from "./contract.ts";
 import {
