@@ -7,10 +7,12 @@
 import { strict as assert } from "node:assert";
 import { Bench } from "tinybench";
 import { systemClock } from "../../../src/core/clock.ts";
-import type { Accepted, Outcome, Plan } from "../../../src/core/flow.ts";
+import type { Accepted, Outcome, Packet, Plan } from "../../../src/core/flow.ts";
 import { createLanding } from "../../../src/land/landing.ts";
 
 const COUNT = 65_536;
+const CALM = 1_000;
+const LANDED = { slot: 5_001, confirmed: true, error: null };
 const SIZES = [215, 1232] as const;
 
 const ACCEPTED: Accepted = {
@@ -33,46 +35,67 @@ function planOf(...names: readonly string[]): Plan {
   return { slot: 1, send: names.map(target), warm: [] };
 }
 
+function sign(view: DataView, offset: number, id: number): void {
+  view.setUint32(offset, Math.imul(id, 0x9e3779b1));
+  view.setUint32(offset + 39, id);
+}
+
+const signature = new Uint8Array(64);
+const signatureView = new DataView(signature.buffer);
+
+function signatureOf(id: number): Uint8Array {
+  sign(signatureView, 0, id);
+  return signature;
+}
+
 export async function build(): Promise<Bench> {
   let ended = 0;
-  const landing = createLanding(
-    {
-      clock: systemClock,
-      log: { info() {}, warn() {}, error() {} },
-      chain: {
-        blockHeight: () => 1_000,
-        currentSlot: () => 5_000,
-        lastValidHeight: () => 1_150,
-        fetchStatuses: () => Promise.reject(new Error("nobody is asked")),
+  const newLanding = () =>
+    createLanding(
+      {
+        clock: systemClock,
+        log: { info() {}, warn() {}, error() {} },
+        chain: {
+          blockHeight: () => 1_000,
+          currentSlot: () => 5_000,
+          lastValidHeight: () => 1_150,
+          fetchStatuses: () => Promise.reject(new Error("nobody is asked")),
+        },
+        resender: { again: () => 0 },
+        onEnd: () => {
+          ended += 1;
+        },
+        onSighted() {},
+        onVanished() {},
       },
-      resender: { again: () => 0 },
-      onEnd: () => {
-        ended += 1;
+      {
+        countMax: COUNT,
+        watchMs: 600_000,
+        pollMs: 10_000,
+        resendsPerSecond: 2_000,
+        leaders: 2,
+        copyTtlMs: 800,
       },
-      onSighted() {},
-      onVanished() {},
-    },
-    {
-      countMax: COUNT,
-      watchMs: 600_000,
-      pollMs: 10_000,
-      resendsPerSecond: 2_000,
-      leaders: 2,
-      copyTtlMs: 800,
-    },
-  );
+    );
+  const landing = newLanding();
   landing.start();
   landing.usePlan(planOf("a", "b"));
   let id = 0;
-  const tracker = (size: number): (() => void) => {
+  const tracker = (size: number, to = landing): (() => void) => {
     const bytes = new Uint8Array(size);
     const view = new DataView(bytes.buffer);
     return () => {
       id += 1;
-      view.setUint32(1, Math.imul(id, 0x9e3779b1));
-      view.setUint32(40, id);
-      const packet = { id, bytes, account: "acme", receivedNs: 0, maxRetries: null };
-      landing.track({ ...packet, priorityLamports: 0 }, ACCEPTED, 1_000 * id);
+      sign(view, 1, id);
+      const packet: Packet = {
+        id,
+        bytes,
+        account: "acme",
+        receivedNs: 0,
+        maxRetries: null,
+        priorityLamports: 0,
+      };
+      to.track(packet, ACCEPTED, 1_000 * id);
     };
   };
   const small = tracker(SIZES[0]);
@@ -94,9 +117,22 @@ export async function build(): Promise<Bench> {
   assert.equal(ended, 10);
   assert.equal(landing.counters.reasons.watch_full, 10);
 
+  // As on most days: a thousand in flight, of which the oldest lands while the next one comes.
+  const calm = newLanding();
+  calm.usePlan(planOf("a", "b"));
+  const come = tracker(SIZES[0], calm);
+  for (let n = 0; n < CALM; n += 1) come();
+  const calmly = (): void => {
+    come();
+    calm.seen(signatureOf(id - CALM), LANDED);
+  };
+  calmly();
+  assert.equal(calm.counters.landed, 1);
+
   const plans = [planOf("a", "b"), planOf("c", "d")];
   let turn = 0;
   return new Bench({ name: "landing, full", time: 500 })
+    .add(`track, ${SIZES[0]} bytes, and one lands, ${CALM} in flight`, calmly)
     .add(`track, ${SIZES[0]} bytes`, small)
     .add(`track, ${SIZES[1]} bytes`, tracker(SIZES[1]))
     .add("a copy's news", sent)
