@@ -1,7 +1,7 @@
 /** The command line of the comparison, with its bounds. */
 
 import { parseArgs } from "node:util";
-import { SIDES, type SideName } from "./sides.ts";
+import { SIDES, type SideName, VARIANTS } from "./sides.ts";
 
 export interface CompareOptions {
   readonly rounds: number;
@@ -23,7 +23,8 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --seconds N      length of a turn (2)
   --rates LIST     transactions a second (100,1000,5000); none for none
   --endpoint KIND  json, as most clients speak, or raw (json)
-  --sides LIST     ${SIDES.join(",")}
+  --sides LIST     ${SIDES.join(",")};
+                   also: ${VARIANTS.join(", ")}
   --no-capacity    does not look for the highest rate held
   --memory N       sends N transactions through the edge and watches its memory (0)
   --dry            prints, and writes neither results nor README`;
@@ -59,7 +60,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
 }
 
 function sideOf(name: string): SideName {
-  const side = SIDES.find((known) => known === name);
+  const side = [...SIDES, ...VARIANTS].find((known) => known === name);
   if (side === undefined) throw new Error(`--sides: ${name} is none of ${SIDES.join(", ")}`);
   return side;
 }

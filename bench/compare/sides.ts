@@ -17,7 +17,9 @@ import { type Child, freePort, startChild, untilReady } from "../load/children.t
 import { type LineProcess, startLines } from "./program.ts";
 
 export const SIDES = ["incumbent", "everything on", "no verification", "bare"] as const;
-export type SideName = (typeof SIDES)[number];
+/** The edge with one setting changed: what decides how transactions are dispatched. */
+export const VARIANTS = ["all inline", "all on workers", "portable engine"] as const;
+export type SideName = (typeof SIDES)[number] | (typeof VARIANTS)[number];
 
 export interface Side {
   readonly name: SideName;
@@ -101,10 +103,8 @@ function startSide(scene: Scene, name: SideName, identityFile: string): Promise<
       const args = ["--import", "tsx", script, scene.leader, identityFile, scene.tipAccount];
       return startLinesSide(scene, name, process.execPath, args);
     }
-    case "everything on":
-      return startEdge(scene, name, identityFile, true);
-    case "no verification":
-      return startEdge(scene, name, identityFile, false);
+    default:
+      return startEdge(scene, name, identityFile);
   }
 }
 
@@ -119,15 +119,15 @@ async function startLinesSide(
   return { name, address: await child.line(), pid: child.pid, metricsUrl: null };
 }
 
-async function startEdge(
-  scene: Scene,
-  name: SideName,
-  identityFile: string,
-  verify: boolean,
-): Promise<Side> {
+const INLINE: Readonly<Partial<Record<SideName, string>>> = {
+  "all inline": "always",
+  "all on workers": "never",
+};
+
+async function startEdge(scene: Scene, name: SideName, identityFile: string): Promise<Side> {
   const { folder, key, tipAccount, rpcUrl, wsUrl } = scene;
   const [http, admin] = [await freePort(), await freePort()];
-  const file = join(folder, `edge-${verify}`);
+  const file = join(folder, `edge-${name.replaceAll(" ", "-")}`);
   writeFileSync(
     `${file}-keys.toml`,
     "[plans.Load]\nrate_per_second = 1000000\nburst = 1000000\n" +
@@ -143,8 +143,9 @@ async function startEdge(
       `[identity]\nkeypair = "${identityFile}"`,
       `[tip]\naccounts = ["${tipAccount}"]`,
       `[accounts]\nkeys_file = "${file}-keys.toml"`,
-      `[decode]\nverify = ${verify}`,
-      '[send]\nengine = "native"\n',
+      `[decode]\nverify = ${name !== "no verification"}`,
+      `inline = "${INLINE[name] ?? "auto"}"`,
+      `[send]\nengine = "${name === "portable engine" ? "portable" : "native"}"\n`,
     ].join("\n"),
   );
   const edge: Child = startChild([
