@@ -20,7 +20,7 @@ import { DECODE_KEYS_MAX, NATIVE_KEYS_MAX } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { createDecoder, type DecoderOptions } from "./decode/decoder.ts";
 import { createDispatch } from "./decode/dispatch.ts";
-import { createNativeDecoder } from "./decode/native-decoder.ts";
+import { createNativeDecoder, NATIVE_HERE } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
 import { buildLeaderSide, type Step } from "./edge-leaders.ts";
@@ -219,11 +219,11 @@ interface Base {
 
 function buildDecode(config: Config, { clock, log, engine }: Base) {
   const options = decoderOptionsOf(config);
-  const { decoder, forWorkers, close } = decodersOf(options, engine);
+  const { decoder, forWorkers, here, close } = decodersOf(options, engine);
   const workers = config.decode.workers ?? Math.max(1, availableParallelism() - 1);
   const dispatch = createDispatch(
     { clock, decoder, log, workers: createWorkerPool() },
-    { inline: config.decode.inline, workers, decoder: forWorkers },
+    { inline: config.decode.inline, workers, decoder: forWorkers, ...here },
   );
   // Workers use the native decoder to their end, so it is closed after them.
   const decoderStep: Step = { start() {}, stop: close };
@@ -233,11 +233,11 @@ function buildDecode(config: Config, { clock, log, engine }: Base) {
 /** The decoder of this thread, and what the workers make theirs of. */
 function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   if (native === null) {
-    return { decoder: createDecoder(options), forWorkers: options, close() {} };
+    return { decoder: createDecoder(options), forWorkers: options, here: {}, close() {} };
   }
   const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
   const forWorkers = { nativeHandle: decoder.handle };
-  return { decoder, forWorkers, close: () => decoder.close() };
+  return { decoder, forWorkers, here: NATIVE_HERE, close: () => decoder.close() };
 }
 
 function httpOptionsOf({ http, region }: Config): HttpOptions {

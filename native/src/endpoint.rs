@@ -136,7 +136,7 @@ impl Io {
         }
         self.run_timers();
         self.route_endpoint_events();
-        self.shared.outcomes.wake();
+        self.shared.outcomes.wake_due(self.shared.clock.now_ns());
     }
 
     fn obey(&mut self, command: Command) {
@@ -242,6 +242,7 @@ impl Io {
         let slack_ns = (next_ns.saturating_sub(now_ns) / 8).min(TIMER_SLACK_NS_MAX);
         let until_ns = next_ns
             .saturating_add(slack_ns)
+            .min(self.shared.outcomes.due_ns())
             .min(self.stop_by_ns)
             .min(now_ns.saturating_add(SLEEP_NS_MAX));
         self.shared.signal.sleeping_until(until_ns);

@@ -2,14 +2,16 @@
 //!
 //! Two bounded rings of fixed-size records: one for copies of transactions, one for connections.
 //! Any thread writes, one reads. A full ring of outcomes loses the oldest and counts the loss.
-//! The reader is woken once a batch: the first record after a drain flips the flag and calls the
-//! waker, and the flag is cleared *before* draining, so that a wake may be spurious, never lost.
+//! The reader is woken once a batch, at once for what it acts on and a little later for what it
+//! only notes: who wakes it flips the flag and calls the waker, and the flag is cleared *before*
+//! draining, so that a wake may be spurious, never lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::limits::PEER_EVENTS_MAX;
+use crate::clock::NEVER_NS;
+use crate::limits::{OUTCOMES_A_WAKE, OUTCOMES_LINGER_NS, PEER_EVENTS_MAX};
 
 /// Numbers in one record.
 pub const RECORD_FIELDS: usize = 8;
@@ -130,6 +132,10 @@ pub struct Outcomes {
     copies: ArrayQueue<Record>,
     peers: ArrayQueue<Record>,
     woken: AtomicBool,
+    /// Whether something waits that is acted on.
+    urgent: AtomicBool,
+    /// When the first record came since the last drain; 0: none did.
+    since_ns: AtomicU64,
     lost: AtomicU64,
     waker: Waker,
 }
@@ -142,6 +148,8 @@ impl Outcomes {
             copies: ArrayQueue::new(capacity.max(1)),
             peers: ArrayQueue::new(PEER_EVENTS_MAX),
             woken: AtomicBool::new(false),
+            urgent: AtomicBool::new(false),
+            since_ns: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             waker,
         }
@@ -153,8 +161,34 @@ impl Outcomes {
             Kind::Sent | Kind::Acked | Kind::Failed | Kind::Dropped => &self.copies,
             Kind::Connected | Kind::Admitted | Kind::Closed => &self.peers,
         };
-        if ring.force_push(record).is_some() {
+        let lost = ring.force_push(record).is_some();
+        if lost {
             self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        if !matches!(record.kind, Kind::Sent | Kind::Acked) {
+            self.urgent.store(true, Ordering::SeqCst);
+        } else if self.since_ns.load(Ordering::Relaxed) == 0 {
+            self.since_ns.store(record.at_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// Wakes the reader when something waits that is acted on, when much waits, or when it waits
+    /// for long. What was sent and acknowledged is news for receipts alone, and each wake costs
+    /// the reader's thread as much as a good part of a transaction.
+    pub fn wake_due(&self, now_ns: u64) {
+        let full = self.copies.len() >= OUTCOMES_A_WAKE;
+        if full || now_ns >= self.due_ns() || self.urgent.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// When `wake_due` will have to wake the reader for what waits now.
+    #[must_use]
+    pub fn due_ns(&self) -> u64 {
+        match self.since_ns.load(Ordering::Relaxed) {
+            0 => NEVER_NS,
+            _ if self.woken.load(Ordering::SeqCst) => NEVER_NS,
+            since_ns => since_ns.saturating_add(OUTCOMES_LINGER_NS),
         }
     }
 
@@ -169,6 +203,8 @@ impl Outcomes {
     /// Moves records out, events of connections first, and returns how many.
     pub fn drain(&self, out: &mut [f64]) -> usize {
         self.woken.store(false, Ordering::SeqCst);
+        self.urgent.store(false, Ordering::SeqCst);
+        self.since_ns.store(0, Ordering::Relaxed);
         let mut count = 0;
         for slot in out.chunks_exact_mut(RECORD_FIELDS) {
             let Some(record) = self.peers.pop().or_else(|| self.copies.pop()) else {
@@ -196,6 +232,8 @@ impl Outcomes {
 #[cfg(test)]
 mod tests {
     use super::{Kind, Outcomes, RECORD_FIELDS, Record};
+    use crate::clock::NEVER_NS;
+    use crate::limits::{OUTCOMES_A_WAKE, OUTCOMES_LINGER_NS};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -239,6 +277,28 @@ mod tests {
         outcomes.push(record(3));
         outcomes.wake();
         assert_eq!(wakes.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_is_only_noted_waits_for_company_or_a_moment() {
+        let (outcomes, wakes) = outcomes(512);
+        let woken = || wakes.load(Ordering::Relaxed);
+        outcomes.push(record(1));
+        outcomes.wake_due(3);
+        assert_eq!((woken(), outcomes.due_ns()), (0, 3 + OUTCOMES_LINGER_NS));
+        outcomes.wake_due(3 + OUTCOMES_LINGER_NS);
+        assert_eq!((woken(), outcomes.due_ns()), (1, NEVER_NS));
+        let mut out = [0.0; 512 * RECORD_FIELDS];
+        assert_eq!(outcomes.drain(&mut out), 1);
+        outcomes.push(Record { kind: Kind::Failed, ..record(2) });
+        outcomes.wake_due(4);
+        assert_eq!((woken(), outcomes.drain(&mut out)), (2, 1));
+        for tx in 0..OUTCOMES_A_WAKE as u64 {
+            assert_eq!(woken(), 2);
+            outcomes.push(record(tx));
+            outcomes.wake_due(4);
+        }
+        assert_eq!(woken(), 3);
     }
 
     #[test]

@@ -49,6 +49,9 @@ export interface DispatchOptions {
   readonly workers: number;
   /** What each worker's decoder is made with. */
   readonly decoder: WorkerDecoder;
+  /** Decoded here in each turn whatever waits, and while every worker is behind. */
+  readonly hereAtLeast?: number;
+  readonly hereATurn?: number;
   /** Slots of each worker's rings, a power of two; DECODE_RING_SLOTS when not given. */
   readonly ringSlots?: number;
 }
@@ -94,6 +97,8 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   const slots = options.ringSlots ?? DECODE_RING_SLOTS;
   const workers = options.inline === "always" ? 0 : options.workers;
   const auto = options.inline === "auto";
+  const hereAtLeast = options.hereAtLeast ?? DECODE_HERE_AT_LEAST;
+  const hereATurn = options.hereATurn ?? DECODE_HERE_A_TURN;
   const crew = new Crew(deps, { workers, slots, decoder: options.decoder });
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };
   let stopped = false;
@@ -127,7 +132,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   function share(packet: Packet, done: DecodeDone): void {
     const lane = crew.leastBusy();
     const isBehind = lane === null || lane.inHand >= DECODE_BEHIND;
-    const share = isBehind ? DECODE_HERE_A_TURN : DECODE_HERE_AT_LEAST;
+    const share = isBehind ? hereATurn : hereAtLeast;
     if (auto && (lane === null || hereInTurn < share)) decodeHere(packet, done);
     else if (lane?.offer(packet, done)) own.handed += 1;
     else refuse(packet, done);

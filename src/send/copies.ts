@@ -35,6 +35,8 @@ export type ReportCopy = (
   reason: CopyReason | null,
   rttUs: number,
   connectionAgeMs: number,
+  /** When it happened; now where it is not given. */
+  atNs?: number,
 ) => void;
 
 export interface CopiesDeps {
@@ -221,18 +223,19 @@ export class Copies {
     this.#deps.report(packetId, target, "sent", null, rttUs, ageMs);
   }
 
-  #settle({ packetId, target, ageMs }: FlyingCopy, fate: Fate): void {
+  #settle({ packetId, target, ageMs, endNs }: FlyingCopy, fate: Fate): void {
     const { report } = this.#deps;
+    const atNs = endNs === 0 ? this.#nowNs : endNs;
     if (fate === ACKED) {
       const givenNs = this.#liveNs + ageMs * NS_PER_MS;
-      this.card.ack((this.#nowNs - givenNs) / NS_PER_US);
-      report(packetId, target, "acked", null, this.#rttUs, ageMs);
+      this.card.ack((atNs - givenNs) / NS_PER_US);
+      report(packetId, target, "acked", null, this.#rttUs, ageMs, atNs);
     } else if (fate === STOPPED) {
-      report(packetId, target, "failed", "stream_stopped", this.#rttUs, ageMs);
+      report(packetId, target, "failed", "stream_stopped", this.#rttUs, ageMs, atNs);
     } else {
       const reason = DROP_REASONS[fate - DROPPED] ?? "expired";
       if (reason === "leader_saturated") this.card.saturated += 1;
-      report(packetId, target, "dropped", reason, 0, ageMs);
+      report(packetId, target, "dropped", reason, 0, ageMs, atNs);
     }
   }
 

@@ -77,6 +77,7 @@ export class Link {
         onWire(row);
       }
       if (fate === FLYING) return;
+      row.endNs = connection.endNs;
       done(row, fate);
       this.inFlight.drop();
     }

@@ -127,6 +127,9 @@ export class QuicConnection implements Connection {
     return this.#over ? CLOSED : stream;
   }
 
+  // It tells each end as soon as it comes about.
+  readonly endNs = 0;
+
   fate(stream: number): Fate {
     if (this.#stopped.delete(stream)) return STOPPED;
     if (this.#over) return FLYING;

@@ -1,7 +1,8 @@
 /**
  * The copies of a connection whose acknowledgement is awaited, in the order of sending, as a ring
  * of fixed size. At its bound the caller ends the oldest. Rows are plain records kept in place, so
- * that the hot path allocates nothing. Hot path: every function here.
+ * that the hot path allocates nothing; each is made when the ring first comes to it, because most
+ * connections carry little. Hot path: every function here.
  */
 
 import type { Target } from "../core/flow.ts";
@@ -13,22 +14,32 @@ export interface FlyingCopy {
   stream: number;
   /** Whether it was on the wire yet. */
   sent: boolean;
+  /** When it came to its end; 0: just now. */
+  endNs: number;
   /** As `Outcome.connectionAgeMs`. */
   ageMs: number;
 }
 
-const NOBODY: Target = { identity: "", address: "", slot: 0 };
+const NOTHING: FlyingCopy = {
+  packetId: 0,
+  target: { identity: "", address: "", slot: 0 },
+  stream: 0,
+  sent: false,
+  endNs: 0,
+  ageMs: 0,
+};
 
 /** A first-in first-out ring of rows that are made once and written over. */
 class Ring<Row> {
   readonly capacity: number;
-  readonly #rows: Row[];
+  readonly #blank: () => Row;
+  readonly #rows: Row[] = [];
   #head = 0;
   size = 0;
 
   constructor(capacity: number, blank: () => Row) {
     this.capacity = capacity;
-    this.#rows = Array.from({ length: capacity }, blank);
+    this.#blank = blank;
   }
 
   /** The oldest row, or null; it stays valid until the next `drop`. */
@@ -41,6 +52,8 @@ class Ring<Row> {
     if (this.size === this.capacity) return null;
     const index = (this.#head + this.size) % this.capacity;
     this.size += 1;
+    // The ring comes to its places in turn, so a new one is always the array's next.
+    if (index === this.#rows.length) this.#rows.push(this.#blank());
     return this.#rows[index] ?? null;
   }
 
@@ -54,7 +67,7 @@ class Ring<Row> {
 
 export class InFlight extends Ring<FlyingCopy> {
   constructor(capacity: number) {
-    super(capacity, () => ({ packetId: 0, target: NOBODY, stream: 0, sent: false, ageMs: 0 }));
+    super(capacity, () => ({ ...NOTHING }));
   }
 
   /** False when the ring is full. */
@@ -65,6 +78,7 @@ export class InFlight extends Ring<FlyingCopy> {
     row.target = target;
     row.stream = stream;
     row.sent = sent;
+    row.endNs = 0;
     row.ageMs = ageMs;
     return true;
   }

@@ -137,6 +137,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     reason: CopyReason | null,
     rttUs: number,
     connectionAgeMs: number,
+    atNs = clock.nowNs(),
   ): void {
     if (kind === "sent") counters.copiesSent += 1;
     else if (kind === "acked") counters.copiesAcked += 1;
@@ -150,7 +151,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       slot: target.slot,
       kind,
       reason,
-      atNs: clock.nowNs(),
+      atNs,
       rttUs,
       connectionAgeMs,
     });

@@ -123,6 +123,7 @@ class NativeConnection implements Connection {
   readonly retried = false;
   readonly streamsLeft = -1;
   readonly heard = -1;
+  endNs = 0;
   /** Most bytes that this leader takes on one stream. */
   streamBytesMax = 0;
   over = false;
@@ -135,6 +136,8 @@ class NativeConnection implements Connection {
   readonly #fates = new Map<number, Fate>();
   /** Copies that the engine has and that are not on the wire yet. */
   #waiting = 0;
+  /** When the streams whose end is known, but was not asked for, came to it. */
+  readonly #endsNs = new Map<number, number>();
   readonly #copy: Uint32Array;
   readonly #ttlMs: number;
   #streams = 0;
@@ -175,7 +178,10 @@ class NativeConnection implements Connection {
 
   fate(stream: number): Fate {
     const fate = this.#fates.get(stream) ?? STOPPED;
-    if (fate !== FLYING && fate !== WAITING) this.#fates.delete(stream);
+    if (fate === FLYING || fate === WAITING) return fate;
+    this.#fates.delete(stream);
+    this.endNs = this.#endsNs.get(stream) ?? 0;
+    this.#endsNs.delete(stream);
     return fate;
   }
 
@@ -190,11 +196,12 @@ class NativeConnection implements Connection {
   }
 
   /** News of a copy; one that was refused at once is not among the fates. */
-  settle(stream: number, fate: Fate): void {
+  settle(stream: number, fate: Fate, atNs: number): void {
     const before = this.#fates.get(stream);
     if (before === undefined) return;
     if (before === WAITING && fate !== WAITING) this.#waiting = Math.max(0, this.#waiting - 1);
     this.#fates.set(stream, fate);
+    if (fate !== FLYING) this.#endsNs.set(stream, atNs);
   }
 
   progress(): void {
@@ -239,6 +246,7 @@ export function createNativeTransport(
     if (rttUs > 0) connection.rttUs = rttUs;
     const stream = records[at + 3] ?? 0;
     const reason = records[at + 4] ?? 0;
+    const atNs = records[at + 5] ?? 0;
     if (kind === CLOSED_RECORD) {
       connections.delete(peer);
       // What ended before the connection did is told first.
@@ -248,11 +256,13 @@ export function createNativeTransport(
     }
     if (!connection.touched) touched.push(connection);
     connection.touched = true;
-    if (kind === SENT) connection.settle(stream, FLYING);
-    else if (kind === COPY_ACKED) connection.settle(stream, ACKED);
+    if (kind === SENT) connection.settle(stream, FLYING, atNs);
+    else if (kind === COPY_ACKED) connection.settle(stream, ACKED, atNs);
     // Any other failure is the connection's end, whose record follows.
-    else if (kind === COPY_FAILED && reason === STREAM_STOPPED) connection.settle(stream, STOPPED);
-    else if (kind === COPY_DROPPED) connection.settle(stream, DROPPED + Math.max(0, reason - 1));
+    else if (kind === COPY_FAILED && reason === STREAM_STOPPED)
+      connection.settle(stream, STOPPED, atNs);
+    else if (kind === COPY_DROPPED)
+      connection.settle(stream, DROPPED + Math.max(0, reason - 1), atNs);
     else if (kind === CONNECTED) {
       connection.established = true;
       connection.streamBytesMax = Math.min(records[at + 7] ?? 0, V1_TRANSACTION_BYTES_MAX);

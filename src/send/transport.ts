@@ -59,6 +59,8 @@ export interface Connection {
   send(bytes: Uint8Array): number;
   /** What became of a stream that `send` answered; once its end was told, forgotten. */
   fate(stream: number): Fate;
+  /** When the end that `fate` told last came about, `Clock.nowNs`; 0 when it is told at once. */
+  readonly endNs: number;
   /** Makes the other side answer, and so keeps the connection from going idle. */
   ping(): void;
   /** Closes with application code 0. No event follows. */

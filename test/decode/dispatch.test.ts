@@ -31,6 +31,15 @@ describe("dispatch, inline auto", () => {
     expect(dispatch.verifierCounters.verified).toBe(6);
   });
 
+  it("keeps as many here as it is told", async () => {
+    const { accept, answers, dispatch, workers } = await startedStage({ hereAtLeast: 5 });
+    for (let id = 1; id <= 7; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1, 2, 3, 4, 5]);
+    expect(dispatch.depth).toBe(2);
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 7);
+  });
+
   it("begins every turn inline, though a worker has something in hand", async () => {
     const { accept, answers, workers } = await startedStage();
     for (let id = 1; id <= 4; id += 1) accept(newPacket(id));

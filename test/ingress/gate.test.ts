@@ -60,6 +60,24 @@ describe("find", () => {
     expect(lookups).toHaveLength(2);
   });
 
+  it("asks for a known key anew each time, so that a revoked one is refused at once", () => {
+    const digests: string[] = [];
+    let good: KeyOwner | null = owner("a");
+    const keys = {
+      lookup(sha256: Buffer) {
+        digests.push(sha256.toString("hex"));
+        return good;
+      },
+    };
+    const clock = createFakeClock();
+    const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits: null });
+    expect(gate.find(TOKEN, HERE)?.account).toBe("a");
+    expect(gate.find(TOKEN, HERE)?.account).toBe("a");
+    good = null;
+    expect(gate.find(TOKEN, HERE)).toBeNull();
+    expect(digests).toEqual(Array(3).fill(createHash("sha256").update(TOKEN).digest("hex")));
+  });
+
   it("counts and names why there is no owner, without repeating the key", () => {
     const gate = gateWith({});
     expect(gate.refusalOf("", HERE).sentence).toMatch(/missing/);

@@ -18,6 +18,8 @@ import { createNativeTransport } from "../../src/send/transport-native.ts";
 const BYTES = Uint8Array.of(1, 2, 3);
 const PEER = 7;
 const ENGINE = 3;
+/** When every record happened. */
+const RECORD_NS = 5;
 
 /** Kinds of records, as `native/src/outcomes.rs` numbers them. */
 const KIND = { sent: 1, acked: 2, failed: 3, dropped: 4, connected: 5, admitted: 6, closed: 7 };
@@ -79,7 +81,7 @@ class FakeNative implements NativeSending {
     const batch = this.#records.splice(0, Math.floor(out.length / 8));
     for (const [index, news] of batch.entries()) {
       const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = news;
-      out.set([KIND[kind], tag, peer, tag, reason, 5, rttUs, detail], index * 8);
+      out.set([KIND[kind], tag, peer, tag, reason, RECORD_NS, rttUs, detail], index * 8);
     }
     return batch.length;
   }
@@ -199,6 +201,14 @@ describe("a copy's fate with the native engine", () => {
     expect(told).toEqual(["progress"]);
     expect([connection.fate(first), connection.fate(second)]).toEqual([ACKED, STOPPED]);
     expect(connection.fate(first)).toBe(STOPPED);
+  });
+
+  it("comes with the moment at which it happened, not that of the news", async () => {
+    const { native, connection } = await admitted();
+    const stream = connection.send(BYTES);
+    native.tell({ kind: "acked", tag: stream });
+    connection.fate(stream);
+    expect(connection.endNs).toBe(RECORD_NS);
   });
 
   it("is to wait until the engine says that it is on the wire", async () => {

@@ -44,6 +44,7 @@ function nullTransport(): Transport {
     retried: false,
     streamsLeft: 128,
     heard: -1,
+    endNs: 0,
     send: () => ++streams,
     fate: () => ACKED,
     ping() {},
