@@ -17,6 +17,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm install --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
+COPY scripts/copy-pages.mjs scripts/
 COPY src src
 RUN npm run build:ts && npm prune --omit=dev
 

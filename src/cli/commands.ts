@@ -5,6 +5,7 @@
 
 import { checkCommand } from "./check.ts";
 import type { Command } from "./command.ts";
+import { controlCommand } from "./control.ts";
 import { edgeCommand } from "./edge.ts";
 import { keysCommand } from "./keys.ts";
 import { readyCommand } from "./ready.ts";
@@ -14,6 +15,7 @@ import { sendCommand } from "./send.ts";
 export const COMMANDS: readonly Command[] = [
   sandboxCommand,
   edgeCommand,
+  controlCommand,
   checkCommand,
   readyCommand,
   sendCommand,
@@ -21,4 +23,4 @@ export const COMMANDS: readonly Command[] = [
 ];
 
 /** Known by name, but not part of this version: calling one says so and exits with 1. */
-export const LATER_COMMANDS: readonly string[] = ["control", "doctor"];
+export const LATER_COMMANDS: readonly string[] = ["doctor"];

@@ -86,6 +86,7 @@ export function assembleControl(at: Lookup) {
     quicRegions: at("control.quic_regions"),
     edges: at("control.edges"),
     explorerUrl: at("control.explorer_url"),
+    trustedProxies: at("control.trusted_proxies"),
     drainGraceMs: at("control.drain_grace"),
     admin: { listen: at("admin.listen") },
     /** Given, or the configuration is refused. */

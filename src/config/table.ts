@@ -303,6 +303,11 @@ export const KEYS = {
     urlTemplate("{signature}"),
     "Where a transaction can be looked at, with `{signature}` in the signature's place",
   ),
+  "control.trusted_proxies": key(
+    texts(64, 64),
+    [],
+    "Networks of the proxies in front of it, whose `X-Forwarded-For` is believed, as CIDR",
+  ),
   "control.drain_grace": key(
     duration("0s", "10m"),
     "5s",

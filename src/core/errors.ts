@@ -164,6 +164,35 @@ export const END_REASONS = {
 
 export type EndReason = keyof typeof END_REASONS;
 
+export interface ControlRefusalRow {
+  readonly status: number;
+  readonly meaning: string;
+}
+
+/** Why the control process does not do what it was asked; the `reason` of its answers. */
+export const CONTROL_REFUSALS = {
+  unauthorized: { status: 401, meaning: "no session, an ended one, or an unknown token" },
+  login_again: { status: 401, meaning: "this needs a login of the last minutes" },
+  forbidden: { status: 403, meaning: "the caller lacks the right, or the account is disabled" },
+  cross_site: { status: 403, meaning: "the request comes from another site's page" },
+  not_found: { status: 404, meaning: "no such path, or no such thing of this account" },
+  method_not_allowed: { status: 405, meaning: "the path exists, but not for this method" },
+  conflict: { status: 409, meaning: "the state of things does not allow it" },
+  key_refused: { status: 400, meaning: "that key cannot be linked; never says why" },
+  too_large: { status: 413, meaning: "the body is larger than 16 KiB" },
+  unsupported_media_type: { status: 415, meaning: "the body is not application/json" },
+  invalid_request: { status: 400, meaning: "malformed, or a field is missing or out of bounds" },
+  rate_limited: { status: 429, meaning: "too many tries; `Retry-After` says when again" },
+  login_failed: { status: 400, meaning: "the provider's answer was refused" },
+  login_expired: { status: 400, meaning: "the login took too long, or was used already" },
+  login_unavailable: { status: 503, meaning: "the identity provider cannot be reached" },
+  disabled: { status: 403, meaning: "the account is disabled" },
+  unavailable: { status: 503, meaning: "the database cannot be reached, or the process drains" },
+  internal: { status: 500, meaning: "internal error; the request may be retried" },
+} as const satisfies Record<string, ControlRefusalRow>;
+
+export type ControlReason = keyof typeof CONTROL_REFUSALS;
+
 /** A refusal as it is told to a client: the reason, a sentence, and the figures in the sentence. */
 export interface Refusal {
   readonly reason: RefusalReason;

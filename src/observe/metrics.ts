@@ -11,7 +11,7 @@
 import { strict as assert } from "node:assert";
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import { NS_PER_S } from "../core/clock.ts";
-import { METRICS, type MetricName, type MetricRow } from "./metric-table.ts";
+import { METRICS, type MetricRow } from "./metric-table.ts";
 
 /** A histogram of durations as a stage keeps it; `src/core/histogram.ts` is one. */
 export interface HistogramSource {
@@ -27,16 +27,19 @@ export interface Sample<Label extends string = string> {
   readonly value: number;
 }
 
-type Row<Name extends MetricName> = Extract<(typeof METRICS)[number], { readonly name: Name }>;
-
-type Source<Name extends MetricName> = Row<Name>["kind"] extends "histogram"
+type Source<Row extends MetricRow> = Row["kind"] extends "histogram"
   ? () => HistogramSource
-  : [Row<Name>["labels"][number]] extends [never]
+  : [Row["labels"][number]] extends [never]
     ? () => number
-    : () => readonly Sample<Row<Name>["labels"][number]>[];
+    : () => readonly Sample<Row["labels"][number]>[];
 
-/** One function for each row of the table, called at each scrape. */
-export type MetricSources = { readonly [Name in MetricName]: Source<Name> };
+/** One function for each row of a table, called at each scrape. */
+export type SourcesOf<Table extends readonly MetricRow[]> = {
+  readonly [Name in Table[number]["name"]]: Source<Extract<Table[number], { readonly name: Name }>>;
+};
+
+/** The sources of an edge's metrics. */
+export type MetricSources = SourcesOf<typeof METRICS>;
 
 export interface Metrics {
   readonly contentType: string;
@@ -55,15 +58,25 @@ export function createMetrics(
   sources: MetricSources,
   options: { readonly process: boolean } = { process: true },
 ): Metrics {
+  return createMetricsOf(METRICS, sources, options);
+}
+
+/** As `createMetrics`, for the table of another process. */
+export function createMetricsOf<const Table extends readonly MetricRow[]>(
+  table: Table,
+  sources: SourcesOf<Table>,
+  options: { readonly process: boolean } = { process: true },
+): Metrics {
   const registry = new Registry();
-  const rows = new Set<string>(METRICS.map((row) => row.name));
-  for (const name of Object.keys(sources)) {
+  const rows = new Set<string>(table.map((row) => row.name));
+  const given = new Map<string, unknown>(Object.entries(sources));
+  for (const name of given.keys()) {
     assert(rows.has(name), `the source ${name} has no row in the metric table`);
   }
-  for (const row of METRICS) {
-    const source = sources[row.name];
+  for (const row of table) {
+    const source = given.get(row.name);
     assert(typeof source === "function", `the metric ${row.name} has no source`);
-    registry.registerMetric(metricOf(row, source));
+    registry.registerMetric(metricOf(row, () => source()));
   }
   if (options.process) collectProcess(registry);
   return { contentType: registry.contentType, text: () => registry.metrics() };

@@ -4,14 +4,17 @@
  */
 
 import { describeKeysMarkdown } from "../../src/config/describe.ts";
-import { COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
-import { METRICS } from "../../src/observe/metric-table.ts";
+import { CONTROL_REFUSALS, COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
+import { CONTROL_METRICS } from "../../src/observe/control-metric-table.ts";
+import { METRICS, type MetricRow } from "../../src/observe/metric-table.ts";
 
 const BLOCKS: Readonly<Record<string, () => string>> = {
   config: describeKeysMarkdown,
   refusals,
   "copy reasons": copyReasons,
-  metrics,
+  metrics: () => metrics(METRICS),
+  "control refusals": controlRefusals,
+  "control metrics": () => metrics(CONTROL_METRICS),
 };
 
 /** The names of all blocks; each must stand in the README once. */
@@ -51,8 +54,15 @@ function copyReasons(): string {
   return ["| reason | when |", "|---|---|", ...rows].join("\n");
 }
 
-function metrics(): string {
-  const rows = METRICS.map(({ name, kind, labels, help }) => {
+function controlRefusals(): string {
+  const rows = Object.entries(CONTROL_REFUSALS).map(
+    ([name, { status, meaning }]) => `| \`${name}\` | ${status} | ${meaning} |`,
+  );
+  return ["| reason | HTTP | when |", "|---|---|---|", ...rows].join("\n");
+}
+
+function metrics(table: readonly MetricRow[]): string {
+  const rows = table.map(({ name, kind, labels, help }) => {
     const list = labels.length === 0 ? "–" : labels.map((label) => `\`${label}\``).join(", ");
     return `| \`${name}\` | ${kind} | ${list} | ${help.replace(/\.$/, "")} |`;
   });

@@ -271,7 +271,13 @@ export interface Session {
 export interface Sessions {
   /** A new session; `secret` (256 bits, base64url) goes into the cookie and is kept as a hash. */
   open(
-    login: { readonly accountId: string; readonly issuer: string; readonly subject: string },
+    login: {
+      readonly accountId: string;
+      readonly issuer: string;
+      readonly subject: string;
+      /** The provider's `auth_time`: a single sign-on of this morning is no recent login. */
+      readonly authenticatedAtMs: number;
+    },
     actor: Actor,
   ): Promise<Result<{ readonly session: Session; readonly secret: string }>>;
   /** The live session with this secret, its idle end moved on; null when it ended or never was. */
@@ -280,6 +286,7 @@ export interface Sessions {
   renew(
     secret: string,
     actor: Actor,
+    authenticatedAtMs: number,
   ): Promise<{ readonly session: Session; readonly secret: string } | null>;
   close(secret: string, actor: Actor): Promise<void>;
   list(accountId: string): Promise<readonly Session[]>;

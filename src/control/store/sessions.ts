@@ -35,7 +35,7 @@ export function createSessions(deps: StoreDeps, options: SessionOptions): Sessio
   const { sessionIdleMs, sessionMsMax } = options;
 
   return {
-    open: ({ accountId, issuer, subject }, actor) =>
+    open: ({ accountId, issuer, subject, authenticatedAtMs }, actor) =>
       database.transaction(async (tx) => {
         const locked = await lockAccount(tx, accountId);
         if (locked.kind === "refused") return locked;
@@ -45,7 +45,7 @@ export function createSessions(deps: StoreDeps, options: SessionOptions): Sessio
         await tx.query(
           `insert into touchdown.sessions (id, secret_sha256, account_id, issuer, subject,
              created_at, seen_at, authenticated_at, idle_ends_at, ends_at, address, user_agent)
-           values ($1, $2, $3, $4, $5, $6, $6, $6, $7, $8, $9, $10)`,
+           values ($1, $2, $3, $4, $5, $6, $6, $11, $7, $8, $9, $10)`,
           [
             id,
             sha256(secret),
@@ -57,6 +57,7 @@ export function createSessions(deps: StoreDeps, options: SessionOptions): Sessio
             instant(nowMs + sessionMsMax),
             cutText(actor.address, ADDRESS_CHARS_MAX),
             cutText(actor.userAgent, USER_AGENT_CHARS_MAX),
+            instant(authenticatedAtMs),
           ],
         );
         await endOldest(tx, accountId);
@@ -76,14 +77,14 @@ export function createSessions(deps: StoreDeps, options: SessionOptions): Sessio
       );
       return { ...session, seenAtMs: nowMs, idleEndsAtMs };
     },
-    renew: (secret, actor) =>
+    renew: (secret, actor, authenticatedAtMs) =>
       database.transaction(async (tx) => {
         const nowMs = clock.unixMs();
         const before = await findLive(tx, secret, nowMs);
         if (before === null) return null;
         const fresh = newSecret();
         const changed = await tx.query(
-          `update touchdown.sessions set secret_sha256 = $2, seen_at = $3, authenticated_at = $3,
+          `update touchdown.sessions set secret_sha256 = $2, seen_at = $3, authenticated_at = $6,
              idle_ends_at = $4, ends_at = $5 where secret_sha256 = $1 returning 1`,
           [
             sha256(secret),
@@ -91,6 +92,7 @@ export function createSessions(deps: StoreDeps, options: SessionOptions): Sessio
             instant(nowMs),
             instant(nowMs + sessionIdleMs),
             instant(nowMs + sessionMsMax),
+            instant(authenticatedAtMs),
           ],
         );
         if (changed.length === 0) return null;

@@ -74,7 +74,8 @@ describe("an operator", () => {
   it("disables an account: no login, no session, no token, no key on any edge", async () => {
     const identity = identityOf();
     const { account } = value(await store.accounts.register(identity, actor));
-    const login = { accountId: account.id, issuer: identity.issuer, subject: identity.subject };
+    const { issuer, subject } = identity;
+    const login = { accountId: account.id, issuer, subject, authenticatedAtMs: 0 };
     const { secret } = value(await store.sessions.open(login, actor));
     const made = await store.apiTokens.create(
       account.id,

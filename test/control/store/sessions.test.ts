@@ -12,8 +12,11 @@ async function loggedIn(): Promise<{ readonly account: Account; open: () => Open
   const { account } = value(made);
   return {
     account,
-    open: async () =>
-      value(await store.sessions.open({ accountId: account.id, issuer, subject }, actor)),
+    open: async () => {
+      const login = { accountId: account.id, issuer, subject };
+      const authenticatedAtMs = clock.unixMs() - 1000;
+      return value(await store.sessions.open({ ...login, authenticatedAtMs }, actor));
+    },
   };
 }
 type OpenAnswer = Promise<{ readonly secret: string; readonly session: { readonly id: string } }>;
@@ -28,7 +31,7 @@ describe("a session", () => {
       id: session.id,
       account: { id: account.id, plan: { name: "Beta" } },
       address: actor.address,
-      authenticatedAtMs: clock.unixMs(),
+      authenticatedAtMs: clock.unixMs() - 1000,
     });
     expect(await store.sessions.touch(session.id)).toBeNull();
     const rows = await there.owner.query("select * from touchdown.sessions");
@@ -62,10 +65,11 @@ describe("a session", () => {
     const { open } = await loggedIn();
     const { secret, session } = await open();
     clock.advance(60_000);
-    const renewed = await store.sessions.renew(secret, actor);
-    expect(renewed?.session).toMatchObject({ id: session.id, authenticatedAtMs: clock.unixMs() });
+    const authenticatedAtMs = clock.unixMs() - 500;
+    const renewed = await store.sessions.renew(secret, actor, authenticatedAtMs);
+    expect(renewed?.session).toMatchObject({ id: session.id, authenticatedAtMs });
     expect(await store.sessions.touch(secret)).toBeNull();
-    expect(await store.sessions.renew(secret, actor)).toBeNull();
+    expect(await store.sessions.renew(secret, actor, authenticatedAtMs)).toBeNull();
     expect(await store.sessions.touch(renewed?.secret ?? "")).toMatchObject({ id: session.id });
   });
 
@@ -96,7 +100,7 @@ describe("a session", () => {
   });
 
   it("is not opened for an account that is not there", async () => {
-    const login = { accountId: "nobody", issuer: "i", subject: "s" };
+    const login = { accountId: "nobody", issuer: "i", subject: "s", authenticatedAtMs: 0 };
     expect(reasonOf(await store.sessions.open(login, actor))).toBe("not_found");
   });
 });

@@ -1,0 +1,73 @@
+/**
+ * `control`: the dashboard and the accounts behind it, until a signal ends it. Migrates the
+ * database first, then opens the store and hands over to `src/control/control.ts`, which is
+ * imported late so that the other commands start without its libraries.
+ */
+
+import { DatabaseError } from "../accounts/database-error.ts";
+import type { ControlConfig } from "../config/config.ts";
+import { loadControl } from "../config/load.ts";
+import type { OpenStore } from "../control/store/open.ts";
+import type { Clock } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { VERSION } from "../version.ts";
+import { type Command, noPositionals, requiredText } from "./command.ts";
+import { untilStopped } from "./signals.ts";
+
+export const controlCommand: Command = {
+  name: "control",
+  summary: "runs the dashboard and the accounts behind it",
+  usage: ["control --config FILE"],
+  options: { config: { type: "string" } },
+  detail: `
+SIGTERM or SIGINT drains: /readyz turns 503, requests are answered for control.drain_grace,
+open ones are finished, exit 0. A second one stops at once.
+
+\`touchdown check --config FILE\` says what the file lacks; a file with a table [control] is
+judged as this command's.
+`,
+  async run(given, positionals, io) {
+    noPositionals(positionals);
+    const config = loadControl(requiredText(given, "config"));
+    const { createLog } = await import("../observe/log.ts");
+    const log = createLog({ level: config.log.level });
+    const opened = await openedStore(config, { clock: io.clock, log });
+    try {
+      const { startControl } = await import("../control/control.ts");
+      const { store } = opened;
+      const control = await startControl(config, { store, log, version: VERSION });
+      const stopped = untilStopped({
+        io,
+        service: control,
+        graceMs: config.drainGraceMs,
+        reload: null,
+      });
+      io.err(`control: dashboard on ${control.address}, admin on ${control.adminAddress}`);
+      return await stopped;
+    } finally {
+      await opened.stop();
+    }
+  },
+};
+
+/** @throws SetupError when the database cannot be used, which is nothing that waiting mends here */
+async function openedStore(
+  config: ControlConfig,
+  deps: { readonly clock: Clock; readonly log: Log },
+): Promise<OpenStore> {
+  const { openStore } = await import("../control/store/open.ts");
+  try {
+    return await openStore(deps, {
+      databaseUrl: config.databaseUrl,
+      ownerUrl: null,
+      vaultFile: config.vaultFile,
+      environment: "live",
+      sessionIdleMs: config.sessionIdleMs,
+      sessionMsMax: config.sessionMaxMs,
+    });
+  } catch (cause) {
+    if (!(cause instanceof DatabaseError)) throw cause;
+    throw new SetupError(`accounts.database_url: ${cause.message}`, { cause });
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * What the pages need to know before anything else: the site, who is logged in, what the plan
+ * allows, and what was done to the account.
+ */
+
+import type { Named } from "../../config/site-kinds.ts";
+import type { AuditEntry, PlanRecord, Store } from "../store/contract.ts";
+import { openRoute, type Route, route } from "../web/route.ts";
+import { iso, label, time, z } from "../web/schema.ts";
+import { figuresOf, figuresShape } from "./figures.ts";
+import { unwrap } from "./unwrap.ts";
+
+export interface SiteOptions {
+  readonly version: string;
+  readonly regions: readonly Named[];
+  readonly quicRegions: readonly Named[];
+  /** With `{signature}` in it. */
+  readonly explorerUrl: string | null;
+  readonly recentLoginMs: number;
+}
+
+interface Deps {
+  readonly store: Pick<Store, "accounts" | "audit" | "keys" | "usage">;
+  readonly loginAvailable: () => boolean;
+}
+
+export const planShape = z.object({
+  name: z.string(),
+  rate_per_second: z.number(),
+  burst: z.number(),
+  shared: z.boolean(),
+  rights: z.record(z.string(), z.unknown()),
+});
+
+const siteShape = z.object({
+  name: z.string(),
+  version: z.string(),
+  regions: z.array(z.object({ name: z.string(), url: z.string(), quic: z.string().nullable() })),
+  explorer_url: z.string().nullable(),
+  login: z.object({ available: z.boolean() }),
+  recent_login_seconds: z.number(),
+});
+
+const meShape = z.object({
+  account: z.object({
+    id: z.string(),
+    name: z.string(),
+    created_at: time,
+    plan: planShape,
+    disabled: z.boolean(),
+  }),
+  people: z.array(
+    z.object({
+      issuer: z.string(),
+      subject: z.string(),
+      name: z.string().nullable(),
+      email: z.string().nullable(),
+    }),
+  ),
+  rights: z.array(z.enum(["admin"])),
+  via: z.enum(["session", "token"]),
+  session: z
+    .object({
+      id: z.string(),
+      logged_in_at: time,
+      recent_until: time,
+      idle_ends_at: time,
+      ends_at: time,
+    })
+    .nullable(),
+});
+
+const entryShape = z.object({
+  id: z.string(),
+  at: time,
+  action: z.string(),
+  actor: z.enum(["account", "token", "operator", "system"]),
+  address: z.string().nullable(),
+  user_agent: z.string().nullable(),
+  detail: z.record(z.string(), z.unknown()),
+});
+
+export function accountRoutes(deps: Deps, options: SiteOptions): readonly Route[] {
+  return [siteRoute(deps, options), ...meRoutes(deps, options), planRoute(deps), auditRoute(deps)];
+}
+
+function siteRoute({ loginAvailable }: Deps, options: SiteOptions): Route {
+  const quic = new Map(options.quicRegions.map(({ name, at }) => [name, at]));
+  const regions = options.regions.map(({ name, at }) => ({
+    name,
+    url: at,
+    quic: quic.get(name) ?? null,
+  }));
+  return openRoute(
+    ["GET", "/api/v1/site"],
+    "The service: its regions, and whether one can log in now",
+    { answer: siteShape },
+    async () => ({
+      name: "Touchdown",
+      version: options.version,
+      regions,
+      explorer_url: options.explorerUrl,
+      login: { available: loginAvailable() },
+      recent_login_seconds: options.recentLoginMs / 1000,
+    }),
+  );
+}
+
+function meRoutes({ store }: Deps, { recentLoginMs }: SiteOptions): readonly Route[] {
+  return [
+    route(
+      ["GET", "/api/v1/me"],
+      "account",
+      "Who calls, and the account",
+      { answer: meShape },
+      async ({ caller: { account, session } }) => ({
+        account: {
+          id: account.id,
+          name: account.name,
+          created_at: iso(account.createdAtMs),
+          plan: planOf(account.plan),
+          disabled: account.disabledAtMs !== null,
+        },
+        people: [...(await store.accounts.identities(account.id))],
+        rights: account.admin ? ["admin" as const] : [],
+        via: session === null ? ("token" as const) : ("session" as const),
+        session:
+          session === null
+            ? null
+            : {
+                id: session.id,
+                logged_in_at: iso(session.authenticatedAtMs),
+                recent_until: iso(session.authenticatedAtMs + recentLoginMs),
+                idle_ends_at: iso(session.idleEndsAtMs),
+                ends_at: iso(session.endsAtMs),
+              },
+      }),
+    ),
+    route(
+      ["PATCH", "/api/v1/me"],
+      "session",
+      "Renames the account",
+      {
+        body: z.strictObject({ name: label }),
+        answer: z.object({ name: z.string() }),
+        limit: "change",
+      },
+      async ({ caller: { account, actor }, body }) => ({
+        name: unwrap(await store.accounts.rename(account.id, body.name, actor)).name,
+      }),
+    ),
+  ];
+}
+
+function planRoute({ store }: Deps): Route {
+  return route(
+    ["GET", "/api/v1/plan"],
+    "account",
+    "The plan's limits, and how much of them is used in these two minutes",
+    {
+      answer: z.object({
+        plan: planShape,
+        scope: z.enum(["edge", "account"]),
+        keys: z.number(),
+        recent: figuresShape,
+      }),
+    },
+    async ({ caller: { account } }) => {
+      const keys = await store.keys.list(account.id);
+      return {
+        plan: planOf(account.plan),
+        scope: account.plan.shared ? ("account" as const) : ("edge" as const),
+        keys: keys.filter(({ state }) => state === "live").length,
+        recent: figuresOf(await store.usage.recent(account.id)),
+      };
+    },
+  );
+}
+
+function auditRoute({ store }: Deps): Route {
+  return route(
+    ["GET", "/api/v1/audit"],
+    "account",
+    "What was done to this account, newest first",
+    {
+      query: z.strictObject({
+        limit: z.coerce.number().int().min(1).max(200).default(50),
+        after: z.string().max(64).optional(),
+      }),
+      answer: z.object({ entries: z.array(entryShape), next: z.string().nullable() }),
+    },
+    async ({ caller, query: { limit, after = null } }) => {
+      const { items, next } = await store.audit.list(caller.account.id, { limit, after });
+      return { entries: items.map(entryOf), next };
+    },
+  );
+}
+
+function entryOf(entry: AuditEntry): z.input<typeof entryShape> {
+  return {
+    id: entry.id,
+    at: iso(entry.atMs),
+    action: entry.action,
+    actor: entry.actor.kind,
+    address: entry.actor.address,
+    user_agent: entry.actor.userAgent,
+    detail: { ...entry.detail },
+  };
+}
+
+export function planOf(plan: PlanRecord): z.input<typeof planShape> {
+  return {
+    name: plan.name,
+    rate_per_second: plan.ratePerSecond,
+    burst: plan.burst,
+    shared: plan.shared,
+    rights: { ...plan.rights },
+  };
+}

@@ -1,0 +1,123 @@
+/**
+ * What operators see and change: accounts, their plans, whether they are disabled. Everything here
+ * needs a session with the admin right, and every change stands in that account's audit.
+ */
+
+import type { Account, AccountSummary, Store } from "../store/contract.ts";
+import { type Route, route } from "../web/route.ts";
+import { id, iso, isoOrNull, time, z } from "../web/schema.ts";
+import { planOf, planShape } from "./account.ts";
+import { figuresOf, figuresShape } from "./figures.ts";
+import { unwrap } from "./unwrap.ts";
+
+const accountShape = z.object({
+  id: z.string(),
+  name: z.string(),
+  created_at: time,
+  plan: z.string(),
+  disabled: z.boolean(),
+  rights: z.array(z.enum(["admin"])),
+});
+const summaryShape = accountShape.extend({
+  contact: z.string().nullable(),
+  keys: z.number(),
+  last_used_at: time.nullable(),
+});
+
+const listQuery = z.strictObject({
+  query: z.string().max(128).default(""),
+  after: z.string().max(64).optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+});
+
+export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">): readonly Route[] {
+  const { accounts, plans, usage } = store;
+  return [
+    route(
+      ["GET", "/api/v1/admin/accounts"],
+      "admin",
+      "All accounts, newest first",
+      {
+        query: listQuery,
+        answer: z.object({ accounts: z.array(summaryShape), next: z.string().nullable() }),
+      },
+      async ({ query: { query: search, after = null, limit } }) => {
+        const { items, next } = await accounts.list({ search, after, limit });
+        return { accounts: items.map(summaryOf), next };
+      },
+    ),
+    route(
+      ["PATCH", "/api/v1/admin/accounts/{account_id}"],
+      "admin",
+      "Changes an account's plan, disables or enables it",
+      {
+        params: z.strictObject({ account_id: id }),
+        body: z.strictObject({
+          plan: z.string().min(1).max(64).optional(),
+          disabled: z.boolean().optional(),
+        }),
+        answer: z.object({ account: accountShape }),
+        limit: "change",
+      },
+      async ({ caller, params: { account_id }, body }) => {
+        const actor = { ...caller.actor, kind: "operator" as const };
+        let account: Account | null = null;
+        if (body.plan !== undefined) {
+          account = unwrap(await accounts.setPlan(account_id, body.plan, actor));
+        }
+        if (body.disabled !== undefined) {
+          account = unwrap(await accounts.setDisabled(account_id, body.disabled, actor));
+        }
+        account ??= await accounts.byId(account_id);
+        const refused = { kind: "refused", reason: "not_found", detail: NO_ACCOUNT } as const;
+        return {
+          account: accountOf(unwrap(account === null ? refused : { kind: "ok", value: account })),
+        };
+      },
+    ),
+    route(
+      ["GET", "/api/v1/admin/plans"],
+      "admin",
+      "The plans",
+      { answer: z.object({ plans: z.array(planShape.extend({ accounts: z.number() })) }) },
+      async () => ({
+        plans: (await plans.list()).map((plan) => ({
+          ...planOf(plan),
+          accounts: plan.accountCount,
+        })),
+      }),
+    ),
+    route(
+      ["GET", "/api/v1/admin/usage"],
+      "admin",
+      "The figures over all accounts",
+      {
+        query: z.strictObject({ range: z.enum(["hour", "day", "month"]).default("hour") }),
+        answer: z.object({ totals: figuresShape }),
+      },
+      async ({ query: { range } }) => ({ totals: figuresOf(await usage.overall(range)) }),
+    ),
+  ];
+}
+
+const NO_ACCOUNT = "there is no such account";
+
+function accountOf(account: Account): z.input<typeof accountShape> {
+  return {
+    id: account.id,
+    name: account.name,
+    created_at: iso(account.createdAtMs),
+    plan: account.plan.name,
+    disabled: account.disabledAtMs !== null,
+    rights: account.admin ? ["admin"] : [],
+  };
+}
+
+function summaryOf(summary: AccountSummary): z.input<typeof summaryShape> {
+  return {
+    ...accountOf(summary),
+    contact: summary.contact,
+    keys: summary.keyCount,
+    last_used_at: isoOrNull(summary.lastUsedAtMs),
+  };
+}

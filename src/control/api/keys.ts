@@ -1,0 +1,187 @@
+/**
+ * The account's keys: list, make, change, rotate, revoke, reveal, link. A key's text is in three
+ * answers alone: when it is made, when it is rotated, and when somebody with a recent login asks to
+ * see it.
+ */
+
+import { Fault } from "../fault.ts";
+import type { FreshKey, KeyOptions, KeyRecord, Store } from "../store/contract.ts";
+import { type Route, route } from "../web/route.ts";
+import { givenTime, id, iso, isoOrNull, label, time, z } from "../web/schema.ts";
+import { unwrap } from "./unwrap.ts";
+
+/** How long the page shows a revealed key. */
+const HIDE_AFTER_S = 30;
+const OVERLAP_S_MAX = 30 * 24 * 3600;
+const OVERLAP_S = 24 * 3600;
+
+const keyShape = z.object({
+  id: z.string(),
+  label: z.string(),
+  hint: z.string(),
+  state: z.enum(["live", "expired", "revoked"]),
+  created_at: time,
+  expires_at: time.nullable(),
+  revoked_at: time.nullable(),
+  last_used_at: time.nullable(),
+  allowed_addresses: z.array(z.string()),
+  rate_per_second: z.number().nullable(),
+  burst: z.number().nullable(),
+  rotated_from: z.string().nullable(),
+  revealable: z.boolean(),
+});
+
+const limits = {
+  expires_at: givenTime.nullable().optional(),
+  allowed_addresses: z.array(z.string().max(64)).max(32).optional(),
+  rate_per_second: z.int().positive().nullable().optional(),
+  burst: z.int().positive().nullable().optional(),
+};
+const makeShape = z.strictObject({ label, ...limits });
+const changeShape = z.strictObject({ label: label.optional(), ...limits });
+const overlap = z.int().min(0).max(OVERLAP_S_MAX).default(OVERLAP_S);
+const freshShape = z.object({ key: keyShape, token: z.string() });
+const params = z.strictObject({ key_id: id });
+
+export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
+  return [
+    route(
+      ["GET", "/api/v1/keys"],
+      "account",
+      "The account's keys, live ones first",
+      { answer: z.object({ keys: z.array(keyShape) }) },
+      async ({ caller }) => ({ keys: (await keys.list(caller.account.id)).map(keyOf) }),
+    ),
+    route(
+      ["POST", "/api/v1/keys"],
+      "account",
+      "Makes a key",
+      { body: makeShape, answer: freshShape, status: 201, limit: "change" },
+      async ({ caller, body }) => {
+        const { account, actor } = caller;
+        const options = { ...NO_LIMITS, ...changeOf(body), label: body.label };
+        return freshOf(unwrap(await keys.create(account.id, options, actor)));
+      },
+    ),
+    route(
+      ["PATCH", "/api/v1/keys/{key_id}"],
+      "account",
+      "Labels or restricts a key",
+      { params, body: changeShape, answer: z.object({ key: keyShape }), limit: "change" },
+      async ({ caller, params: { key_id }, body }) => {
+        const { account, actor } = caller;
+        const changed = await keys.change(account.id, key_id, changeOf(body), actor);
+        return { key: keyOf(unwrap(changed)) };
+      },
+    ),
+    route(
+      ["POST", "/api/v1/keys/{key_id}/rotate"],
+      "account",
+      "Makes a key in the place of this one, which ends after the overlap",
+      {
+        params,
+        body: z.strictObject({ overlap_seconds: overlap }),
+        answer: freshShape,
+        status: 201,
+        limit: "change",
+      },
+      async ({ caller, params: { key_id }, body }) => {
+        const { account, actor } = caller;
+        const overlapMs = body.overlap_seconds * 1000;
+        return freshOf(unwrap(await keys.rotate(account.id, key_id, overlapMs, actor)));
+      },
+    ),
+    ...endsOf(keys),
+  ];
+}
+
+function endsOf(keys: Store["keys"]): readonly Route[] {
+  return [
+    route(
+      ["POST", "/api/v1/keys/{key_id}/revoke"],
+      "account",
+      "Revokes a key; edges refuse it within a second",
+      { params, answer: z.object({ key: keyShape }), limit: "change" },
+      async ({ caller: { account, actor }, params: { key_id } }) => ({
+        key: keyOf(unwrap(await keys.revoke(account.id, key_id, actor))),
+      }),
+    ),
+    route(
+      ["POST", "/api/v1/keys/{key_id}/reveal"],
+      "recent",
+      "Shows a key's text; written to the audit",
+      {
+        params,
+        answer: z.object({ token: z.string(), hide_after_seconds: z.number() }),
+        limit: "reveal",
+      },
+      async ({ caller: { account, actor }, params: { key_id } }) => {
+        const { token } = unwrap(await keys.reveal(account.id, key_id, actor));
+        return { token, hide_after_seconds: HIDE_AFTER_S };
+      },
+    ),
+    route(
+      ["POST", "/api/v1/keys/link"],
+      "session",
+      "Moves a key to this account, by proof of the key itself",
+      {
+        body: z.strictObject({ token: z.string().min(1).max(256), label: label.optional() }),
+        answer: z.object({ key: keyShape }),
+        limit: "link",
+      },
+      async ({ caller: { account, actor }, body }) => {
+        const linked = await keys.link(account.id, body.token, actor);
+        // Unknown, ended, mistyped or another's: whoever guesses learns nothing.
+        if (linked.kind === "refused" && linked.reason !== "too_many") {
+          throw new Fault("key_refused", "this key cannot be linked to this account");
+        }
+        const key = unwrap(linked);
+        if (body.label === undefined) return { key: keyOf(key) };
+        const named = await keys.change(account.id, key.id, { label: body.label }, actor);
+        return { key: keyOf(unwrap(named)) };
+      },
+    ),
+  ];
+}
+
+const NO_LIMITS: Omit<KeyOptions, "label"> = {
+  expiresAtMs: null,
+  cidrs: [],
+  ratePerSecond: null,
+  burst: null,
+};
+
+function changeOf(body: z.output<typeof changeShape>): Partial<KeyOptions> {
+  const { label: text, expires_at, allowed_addresses, rate_per_second, burst } = body;
+  const expiresAtMs =
+    expires_at === undefined || expires_at === null ? null : Date.parse(expires_at);
+  return {
+    ...(text === undefined ? {} : { label: text }),
+    ...(expires_at === undefined ? {} : { expiresAtMs }),
+    ...(allowed_addresses === undefined ? {} : { cidrs: allowed_addresses }),
+    ...(rate_per_second === undefined ? {} : { ratePerSecond: rate_per_second }),
+    ...(burst === undefined ? {} : { burst }),
+  };
+}
+
+function freshOf({ key, token }: FreshKey) {
+  return { key: keyOf(key), token };
+}
+
+function keyOf(key: KeyRecord): z.input<typeof keyShape> {
+  return {
+    id: key.id,
+    label: key.label,
+    hint: key.hint,
+    state: key.state,
+    created_at: iso(key.createdAtMs),
+    expires_at: isoOrNull(key.expiresAtMs),
+    revoked_at: isoOrNull(key.revokedAtMs),
+    last_used_at: isoOrNull(key.lastUsedAtMs),
+    allowed_addresses: [...key.cidrs],
+    rate_per_second: key.ratePerSecond,
+    burst: key.burst,
+    rotated_from: key.rotatedFrom,
+    revealable: key.revealable,
+  };
+}

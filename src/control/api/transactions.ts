@@ -1,0 +1,79 @@
+/**
+ * What became of a transaction, and the latest refusals. Both are in the memory of the edges that
+ * took them, so the edges are asked, in the name of the account: an edge answers with what belongs
+ * to it alone.
+ */
+
+import { decodeBase58 } from "../../core/encoding.ts";
+import type { Edges } from "../edges.ts";
+import { Fault } from "../fault.ts";
+import { type Route, route } from "../web/route.ts";
+import { time, z } from "../web/schema.ts";
+
+/** As the edge made it; its own schema is in the README of the edge's answers. */
+const receiptShape = z.looseObject({ signature: z.string(), state: z.string() });
+
+const refusalShape = z.object({
+  at: time,
+  edge: z.string(),
+  reason: z.string(),
+  sentence: z.string(),
+});
+const refusalsOfEdge = z.object({
+  refusals: z.array(refusalShape.omit({ edge: true })).max(1000),
+});
+
+export function transactionRoutes({ edges }: { readonly edges: Edges }): readonly Route[] {
+  return [
+    route(
+      ["GET", "/api/v1/transactions/{signature}"],
+      "account",
+      "The receipts of a transaction that this account sent, from every edge that has one",
+      {
+        params: z.strictObject({ signature: z.string().min(64).max(88) }),
+        answer: z.object({
+          signature: z.string(),
+          receipts: z.array(z.object({ edge: z.string(), receipt: receiptShape })),
+          unreachable: z.array(z.string()),
+        }),
+      },
+      async ({ caller, params: { signature } }) => {
+        if (decodeBase58(signature, 64)?.length !== 64) {
+          throw new Fault("invalid_request", "a signature is 64 bytes in base58", {
+            fields: [{ path: "signature", message: "must be 64 bytes in base58" }],
+          });
+        }
+        const path = `/receipts/${signature}`;
+        const { answers, unreachable } = await edges.ask(path, caller.account.id);
+        const receipts = answers.flatMap(({ edge, body }) => {
+          const receipt = receiptShape.safeParse(body);
+          return receipt.success ? [{ edge, receipt: receipt.data }] : [];
+        });
+        if (receipts.length > 0) return { signature, receipts, unreachable: [...unreachable] };
+        const sentence = "no edge has a receipt of this transaction for this account";
+        throw new Fault("not_found", sentence, { unreachable: [...unreachable] });
+      },
+    ),
+    route(
+      ["GET", "/api/v1/refusals"],
+      "account",
+      "The latest submissions of the account that edges refused, newest first",
+      {
+        query: z.strictObject({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
+        answer: z.object({
+          refusals: z.array(refusalShape),
+          unreachable: z.array(z.string()),
+        }),
+      },
+      async ({ caller, query: { limit } }) => {
+        const { answers, unreachable } = await edges.ask("/refusals", caller.account.id);
+        const refusals = answers.flatMap(({ edge, body }) => {
+          const told = refusalsOfEdge.safeParse(body);
+          return told.success ? told.data.refusals.map((row) => ({ ...row, edge })) : [];
+        });
+        refusals.sort((a, b) => (a.at < b.at ? 1 : -1));
+        return { refusals: refusals.slice(0, limit), unreachable: [...unreachable] };
+      },
+    ),
+  ];
+}

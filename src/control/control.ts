@@ -1,0 +1,210 @@
+/**
+ * The topology of the control process: builds the parts, joins them, starts them bottom-up and
+ * stops them top-down.
+ *
+ *   browser ─▶ web ─▶ routes ─▶ store ─▶ Postgres
+ *               │       ├─────▶ edges (receipts, refusals)
+ *               │       └─────▶ login ─▶ identity provider
+ *               └─ live ─▶ store
+ *
+ * It holds no state of its own that matters: several may run on one database, and a restart costs
+ * a browser nothing but its live stream. Edges do not need it to serve.
+ */
+
+import { join } from "node:path";
+import type { ControlConfig } from "../config/config.ts";
+import { formatListen } from "../config/kinds.ts";
+import { type Clock, systemClock, type Timer } from "../core/clock.ts";
+import { CONTROL_CHECK_MS, CONTROL_PRUNE_MS } from "../core/limits-control.ts";
+import type { Log } from "../core/log.ts";
+import { createAdmin, type Readiness } from "../observe/admin.ts";
+import { CONTROL_METRICS } from "../observe/control-metric-table.ts";
+import { createLog } from "../observe/log.ts";
+import { createMetricsOf } from "../observe/metrics.ts";
+import { accountRoutes } from "./api/account.ts";
+import { adminRoutes } from "./api/admin.ts";
+import { keyRoutes } from "./api/keys.ts";
+import { sessionRoutes } from "./api/sessions.ts";
+import { tokenRoutes } from "./api/tokens.ts";
+import { transactionRoutes } from "./api/transactions.ts";
+import { usageRoutes } from "./api/usage.ts";
+import { controlMetricSources } from "./control-metrics.ts";
+import { createEdges } from "./edges.ts";
+import { createLive } from "./live.ts";
+import { createCallback } from "./login/callback.ts";
+import { createLogin } from "./login/login.ts";
+import { createOidc } from "./login/oidc.ts";
+import type { Store } from "./store/contract.ts";
+import { createAuthenticator } from "./web/authenticate.ts";
+import { CALLBACK_PATH, createWebServer } from "./web/server.ts";
+import { createTries } from "./web/tries.ts";
+
+export interface ControlDeps {
+  /** Of the package. */
+  readonly version: string;
+  readonly store: Store;
+  readonly clock?: Clock;
+  readonly log?: Log;
+  /** Where the pages are; not given: beside this file. */
+  readonly pagesFolder?: string;
+}
+
+export interface Control {
+  /** "host:port" as bound. */
+  readonly address: string;
+  readonly adminAddress: string;
+  /** What `/readyz` answers. */
+  readiness(): Readiness;
+  /** Turns `/readyz` to 503; requests are still answered. */
+  drain(): void;
+  /** Ends live streams, answers what is open, closes everything but the store; once. */
+  stop(): Promise<void>;
+}
+
+/** @throws SetupError when a port is taken; nothing is left running then */
+export async function startControl(config: ControlConfig, deps: ControlDeps): Promise<Control> {
+  const parts = buildControl(config, deps);
+  const { oidc, web, admin, live, upkeep, log } = parts;
+  const { port } = await web.start();
+  let adminPort: number;
+  try {
+    adminPort = (await admin.start()).port;
+  } catch (error) {
+    await web.stop();
+    throw error;
+  }
+  oidc.start();
+  await upkeep.start();
+  const address = formatListen({ host: config.listen.host, port });
+  const adminAddress = formatListen({ host: config.admin.listen.host, port: adminPort });
+  log.info({ http: address, admin: adminAddress }, "control started");
+  let stopped: Promise<void> | null = null;
+  async function stop(): Promise<void> {
+    parts.drain();
+    web.refuse();
+    oidc.stop();
+    upkeep.stop();
+    live.stop();
+    await web.stop();
+    await admin.stop();
+    log.info({}, "control stopped");
+  }
+  return {
+    address,
+    adminAddress,
+    readiness: parts.readiness,
+    drain: parts.drain,
+    stop() {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}
+
+function buildControl(config: ControlConfig, deps: ControlDeps) {
+  const { store, version } = deps;
+  const clock = deps.clock ?? systemClock;
+  const log = deps.log ?? createLog({ level: config.log.level });
+  const { recentLoginMs, publicUrl } = config;
+  const oidc = createOidc(
+    { clock, log },
+    { ...config.oidc, redirectUri: publicUrl + CALLBACK_PATH, freshMs: recentLoginMs },
+  );
+  const login = createLogin({ store, oidc, log }, { admins: config.admins });
+  const edges = createEdges(clock, config.edges);
+  const tries = createTries(clock);
+  const live = createLive({ store, clock, log });
+  const upkeep = createUpkeep(store, clock, log);
+  const site = { ...config, version };
+  const routes = [
+    ...accountRoutes({ store, loginAvailable: oidc.available.bind(oidc) }, site),
+    ...sessionRoutes({ store, login }),
+    ...keyRoutes(store),
+    ...usageRoutes(store),
+    ...transactionRoutes({ edges }),
+    ...tokenRoutes(store),
+    ...adminRoutes(store),
+  ];
+  const web = createWebServer(
+    {
+      ...{ clock, log, routes, tries },
+      authenticator: createAuthenticator({ store, clock }, { recentLoginMs }),
+      onReturn: createCallback(login, config),
+      onLive: (caller) => live.open(caller),
+    },
+    {
+      ...config.listen,
+      publicUrl,
+      fetchOrigins: config.regions.map(({ at }) => new URL(at).origin),
+      trustedProxies: config.trustedProxies,
+      pagesFolder: deps.pagesFolder ?? join(import.meta.dirname, "pages"),
+      version,
+    },
+  );
+  let draining = false;
+  const readiness = (): Readiness => readinessOf(draining, upkeep.databaseOk(), oidc.available());
+  const metrics = createMetricsOf(
+    CONTROL_METRICS,
+    controlMetricSources({
+      ...{ web, login, oidc, tries, live, edges },
+      version,
+      ready: () => readiness().ok,
+      pruned: upkeep.pruned,
+    }),
+  );
+  const admin = createAdmin({ log, metrics, readiness }, config.admin.listen);
+  const drain = (): void => {
+    draining = true;
+  };
+  return { oidc, web, admin, live, upkeep, log, readiness, drain };
+}
+
+/** The provider's absence stops new logins and nothing else, so it does not turn readiness. */
+function readinessOf(draining: boolean, databaseOk: boolean, known: boolean): Readiness {
+  const checks = [
+    { name: "draining", ok: !draining, detail: draining ? "stopping" : "no" },
+    { name: "database", ok: databaseOk, detail: databaseOk ? "answers" : "does not answer" },
+    { name: "provider", ok: true, detail: known ? "discovered" : "not reached, no new logins" },
+  ];
+  return { ok: checks.every(({ ok }) => ok), checks };
+}
+
+/** What happens without anybody asking: the database is looked at, and what is old let go. */
+function createUpkeep(store: Pick<Store, "check" | "prune">, clock: Clock, log: Log) {
+  const timers: Timer[] = [];
+  let ok = false;
+  let pruned = 0;
+  let checking = false;
+  async function check(): Promise<void> {
+    if (checking) return;
+    checking = true;
+    const before = ok;
+    try {
+      await store.check();
+      ok = true;
+    } catch (error) {
+      ok = false;
+      if (before) log.error({ err: error }, "the database does not answer");
+    }
+    checking = false;
+  }
+  async function prune(): Promise<void> {
+    try {
+      pruned += await store.prune();
+    } catch (error) {
+      log.warn({ err: error }, "old rows were not let go, the next hour tries again");
+    }
+  }
+  return {
+    databaseOk: () => ok,
+    pruned: () => pruned,
+    async start(): Promise<void> {
+      timers.push(clock.every(CONTROL_CHECK_MS, () => void check()));
+      timers.push(clock.every(CONTROL_PRUNE_MS, () => void prune()));
+      await check();
+    },
+    stop(): void {
+      for (const timer of timers.splice(0)) timer.cancel();
+    },
+  };
+}

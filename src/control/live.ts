@@ -1,0 +1,177 @@
+/**
+ * Live numbers while a page is open, as server-sent events.
+ *
+ * All streams of an account share one look at the store, every two seconds; who listens gets the
+ * overview at once and whenever it changed. A stream ends with its session or token, which it does
+ * not keep alive: a page that is left open must not put off the idle end. A reader that does not
+ * read is cut off rather than waited for.
+ */
+
+import { Readable } from "node:stream";
+import type { Clock, Timer } from "../core/clock.ts";
+import {
+  LIVE_PERIOD_MS,
+  LIVE_SILENCE_MS_MAX,
+  LIVE_STREAMS_MAX,
+  LIVE_STREAMS_PER_ACCOUNT_MAX,
+} from "../core/limits-control.ts";
+import type { Log } from "../core/log.ts";
+import { overviewOf } from "./api/figures.ts";
+import { Fault } from "./fault.ts";
+import type { Store } from "./store/contract.ts";
+import type { Caller } from "./web/route.ts";
+
+export interface Live {
+  readonly counters: { opened: number; refused: number; cutOff: number };
+  /** Streams that are open now. */
+  count(): number;
+  /** @throws Fault when there are too many */
+  open(caller: Caller): Readable;
+  /** Ends every stream. */
+  stop(): void;
+}
+
+interface Deps {
+  readonly store: Pick<Store, "usage" | "sessions" | "apiTokens">;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** One account's streams and what they were told last. */
+interface Audience {
+  readonly listeners: Map<Readable, Caller>;
+  readonly timer: Timer;
+  told: string | null;
+  silentMs: number;
+  looking: boolean;
+}
+
+export function createLive(deps: Deps): Live {
+  return new LiveStreams(deps);
+}
+
+class LiveStreams implements Live {
+  readonly counters = { opened: 0, refused: 0, cutOff: 0 };
+  readonly #store: Deps["store"];
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #audiences = new Map<string, Audience>();
+  #count = 0;
+
+  constructor({ store, clock, log }: Deps) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  count(): number {
+    return this.#count;
+  }
+
+  open(caller: Caller): Readable {
+    const accountId = caller.account.id;
+    const audience = this.#audiences.get(accountId) ?? this.#newAudience(accountId);
+    const full = audience.listeners.size >= LIVE_STREAMS_PER_ACCOUNT_MAX;
+    if (full || this.#count >= LIVE_STREAMS_MAX) {
+      this.counters.refused += 1;
+      const seconds = LIVE_PERIOD_MS / 1000;
+      throw new Fault("rate_limited", "too many live streams are open", {
+        retry_after_seconds: seconds,
+      });
+    }
+    const stream = new Readable({ read() {} });
+    audience.listeners.set(stream, caller);
+    this.#count += 1;
+    this.counters.opened += 1;
+    stream.once("close", () => this.#leave(accountId, audience, stream));
+    stream.push(": live\n\n");
+    if (audience.told !== null) stream.push(audience.told);
+    else void this.#look(accountId, audience);
+    return stream;
+  }
+
+  stop(): void {
+    for (const { listeners } of this.#audiences.values()) {
+      for (const stream of [...listeners.keys()]) end(stream, "stopping");
+    }
+  }
+
+  #newAudience(accountId: string): Audience {
+    const audience: Audience = {
+      listeners: new Map(),
+      timer: this.#clock.every(LIVE_PERIOD_MS, () => void this.#look(accountId, audience)),
+      told: null,
+      silentMs: 0,
+      looking: false,
+    };
+    this.#audiences.set(accountId, audience);
+    return audience;
+  }
+
+  #leave(accountId: string, audience: Audience, stream: Readable): void {
+    if (!audience.listeners.delete(stream)) return;
+    this.#count -= 1;
+    if (audience.listeners.size > 0) return;
+    audience.timer.cancel();
+    this.#audiences.delete(accountId);
+  }
+
+  /** Never rejects; a look that takes longer than the period is not joined by another. */
+  async #look(accountId: string, audience: Audience): Promise<void> {
+    if (audience.looking) return;
+    audience.looking = true;
+    try {
+      await this.#endTheEnded(accountId, audience);
+      const query = { span: "hour", region: null, keyId: null } as const;
+      const overview = overviewOf(await this.#store.usage.overview(accountId, query));
+      this.#tell(audience, `event: usage\ndata: ${JSON.stringify(overview)}\n\n`);
+    } catch (error) {
+      // The page keeps what it has; the next look may succeed.
+      this.#log.warn({ err: error }, "a live stream has no news");
+      this.#tell(audience, audience.told);
+    } finally {
+      audience.looking = false;
+    }
+  }
+
+  #tell(audience: Audience, news: string | null): void {
+    const changed = news !== audience.told;
+    audience.silentMs = changed ? 0 : audience.silentMs + LIVE_PERIOD_MS;
+    audience.told = news;
+    const due = audience.silentMs >= LIVE_SILENCE_MS_MAX;
+    if (due) audience.silentMs = 0;
+    const text = changed ? news : due ? ": still here\n\n" : null;
+    if (text === null) return;
+    for (const stream of [...audience.listeners.keys()]) {
+      if (stream.readableLength > UNREAD_BYTES_MAX) {
+        this.counters.cutOff += 1;
+        stream.destroy();
+      } else {
+        stream.push(text);
+      }
+    }
+  }
+
+  async #endTheEnded(accountId: string, audience: Audience): Promise<void> {
+    const callers = [...audience.listeners.values()];
+    const sessions = callers.some(({ session }) => session !== null)
+      ? new Set((await this.#store.sessions.list(accountId)).map(({ id }) => id))
+      : new Set<string>();
+    const tokens = callers.some(({ token }) => token !== null)
+      ? new Set((await this.#store.apiTokens.list(accountId)).map(({ id }) => id))
+      : new Set<string>();
+    for (const [stream, { session, token }] of [...audience.listeners]) {
+      const alive =
+        (session !== null && sessions.has(session.id)) || (token !== null && tokens.has(token.id));
+      if (!alive) end(stream, "ended");
+    }
+  }
+}
+
+function end(stream: Readable, event: "ended" | "stopping"): void {
+  stream.push(`event: ${event}\ndata: {}\n\n`);
+  stream.push(null);
+}
+
+/** Above this many bytes unread, a reader is taken for gone. */
+const UNREAD_BYTES_MAX = 256 * 1024;

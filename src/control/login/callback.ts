@@ -1,0 +1,26 @@
+/**
+ * The page that the provider sends the browser back to. It answers with nothing but the path to go
+ * on to: one of this site, with the reason in the query where the login did not succeed.
+ */
+
+import type { Call } from "../web/route.ts";
+import type { Login } from "./login.ts";
+
+export function createCallback(
+  login: Login,
+  { sessionMaxMs }: { readonly sessionMaxMs: number },
+): (call: Call<null, null, null>, query: string) => Promise<string> {
+  return async (call, query) => {
+    const end = await login.finish({
+      query,
+      state: new URLSearchParams(query).get("state"),
+      binding: call.cookie("login"),
+      secret: call.cookie("session"),
+      address: call.address,
+      userAgent: call.userAgent,
+    });
+    if (end.kind === "out") return `/?login_error=${end.reason}`;
+    call.setCookie("session", end.secret, sessionMaxMs);
+    return end.returnTo;
+  };
+}

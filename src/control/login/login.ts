@@ -1,0 +1,143 @@
+/**
+ * From the login button to a session: `begin` remembers an attempt and names the provider's page;
+ * `finish` takes the attempt out (it works once), has the provider's answer checked, and opens a
+ * session with a new id, or renews the one that the same account has.
+ *
+ *   begin ─▶ provider ─▶ finish ─┬▶ no attempt, or another browser's: login_expired
+ *                                ├▶ provider away: login_unavailable
+ *                                ├▶ anything wrong with its answer: login_failed
+ *                                └▶ session
+ *
+ * An attempt is bound to the browser by a cookie of its own, so that nobody can be logged in by
+ * following somebody else's link. Several attempts of one browser may be under way at once.
+ */
+
+import { randomBytes } from "node:crypto";
+import type { ControlReason } from "../../core/errors.ts";
+import type { Log } from "../../core/log.ts";
+import type { Actor, Session, Store } from "../store/contract.ts";
+import { returnPath } from "../web/guard.ts";
+import type { Oidc, Proof } from "./oidc.ts";
+
+export interface LoginDeps {
+  readonly store: Pick<Store, "accounts" | "logins" | "sessions">;
+  readonly oidc: Oidc;
+  readonly log: Log;
+}
+
+export interface LoginOptions {
+  /** Operators, as issuer, space, subject. */
+  readonly admins: readonly string[];
+}
+
+export interface Begun {
+  readonly url: string;
+  /** For the login cookie. */
+  readonly binding: string;
+}
+
+export type LoginEnd =
+  | {
+      readonly kind: "in";
+      readonly session: Session;
+      /** For the session cookie. */
+      readonly secret: string;
+      readonly returnTo: string;
+    }
+  | { readonly kind: "out"; readonly reason: ControlReason };
+
+/** What comes with the browser when it returns. */
+export interface Return {
+  readonly query: string;
+  readonly state: string | null;
+  readonly binding: string | null;
+  /** The secret of the session that the browser still has. */
+  readonly secret: string | null;
+  readonly address: string;
+  readonly userAgent: string | null;
+}
+
+export interface Login {
+  readonly counters: { begun: number; finished: number; refused: Record<string, number> };
+  /** Null while the provider cannot be reached. `binding` is what the browser has already. */
+  begin(returnTo: string | null, fresh: boolean, binding: string | null): Promise<Begun | null>;
+  finish(back: Return): Promise<LoginEnd>;
+}
+
+export function createLogin({ store, oidc, log }: LoginDeps, options: LoginOptions): Login {
+  const counters: Login["counters"] = { begun: 0, finished: 0, refused: {} };
+
+  function refuse(reason: ControlReason): LoginEnd {
+    counters.refused[reason] = (counters.refused[reason] ?? 0) + 1;
+    return { kind: "out", reason };
+  }
+
+  async function enter(proof: Proof, back: Return, returnTo: string): Promise<LoginEnd> {
+    const { identity } = proof;
+    const stranger = actorOf(null, back);
+    const registered = await store.accounts.register(identity, stranger);
+    if (registered.kind === "refused") {
+      return refuse(registered.reason === "disabled" ? "disabled" : "login_failed");
+    }
+    const { account } = registered.value;
+    const actor = actorOf(account.id, back);
+    const operator = options.admins.includes(`${identity.issuer} ${identity.subject}`);
+    if (operator && !account.admin) {
+      await store.accounts.setAdmin(account.id, true, { ...actor, kind: "system" });
+    }
+    const { authenticatedAtMs } = proof;
+    const before = back.secret === null ? null : await store.sessions.touch(back.secret);
+    if (before !== null && back.secret !== null) {
+      const same = before.account.id === account.id;
+      const renewed = same
+        ? await store.sessions.renew(back.secret, actor, authenticatedAtMs)
+        : null;
+      if (renewed !== null) return { kind: "in", ...renewed, returnTo };
+      await store.sessions.close(back.secret, actorOf(before.account.id, back));
+    }
+    const { issuer, subject } = identity;
+    const login = { accountId: account.id, issuer, subject, authenticatedAtMs };
+    const opened = await store.sessions.open(login, actor);
+    if (opened.kind === "refused") {
+      return refuse(opened.reason === "disabled" ? "disabled" : "login_failed");
+    }
+    return { kind: "in", ...opened.value, returnTo };
+  }
+
+  return {
+    counters,
+    async begin(returnTo, fresh, bound) {
+      const begun = await oidc.begin(fresh);
+      if (begun === null) {
+        refuse("login_unavailable");
+        return null;
+      }
+      const binding = bound ?? randomBytes(32).toString("base64url");
+      const path = returnPath(returnTo);
+      const { state, nonce, verifier } = begun.attempt;
+      const attempt = { state, nonce, verifier, binding, returnTo: path, reauthenticate: fresh };
+      await store.logins.begin(attempt);
+      counters.begun += 1;
+      return { url: begun.url, binding };
+    },
+    async finish(back) {
+      const { state, binding } = back;
+      if (state === null || binding === null) return refuse("login_expired");
+      const attempt = await store.logins.take(state, binding);
+      if (attempt === null) return refuse("login_expired");
+      const { nonce, verifier, reauthenticate } = attempt;
+      const done = await oidc.finish(back.query, { state, nonce, verifier }, reauthenticate);
+      if (done.kind !== "ok") {
+        log.warn({ err: done.detail }, `a login was refused: ${done.kind}`);
+        return refuse(done.kind === "failed" ? "login_failed" : "login_unavailable");
+      }
+      const end = await enter(done.proof, back, attempt.returnTo);
+      if (end.kind === "in") counters.finished += 1;
+      return end;
+    },
+  };
+}
+
+function actorOf(accountId: string | null, { address, userAgent }: Return): Actor {
+  return { kind: "account", accountId, address, userAgent };
+}

@@ -1,0 +1,271 @@
+/**
+ * OpenID Connect with any provider that can be discovered: code flow, PKCE, state, nonce.
+ *
+ * The provider is discovered in the background, with growing waits, and once more when somebody
+ * wants to log in; while it is away, new logins are refused and nothing else happens. The ID token
+ * is verified against the provider's keys as they are at that moment: keys are read afresh for each
+ * login, so that a provider that changes them costs nobody a second try.
+ */
+
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  ClientSecretBasic,
+  ClientSecretPost,
+  Configuration,
+  calculatePKCECodeChallenge,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  None,
+  randomNonce,
+  randomPKCECodeVerifier,
+  randomState,
+} from "openid-client";
+import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import {
+  PERSON_TEXT_CHARS_MAX,
+  PROVIDER_ANSWER_S_MAX,
+  PROVIDER_RETRY_MS_MAX,
+  PROVIDER_RETRY_MS_MIN,
+} from "../../core/limits-control.ts";
+import type { Log } from "../../core/log.ts";
+import type { Identity } from "../store/contract.ts";
+
+export interface OidcOptions {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Null: a public client. */
+  readonly clientSecret: string | null;
+  readonly scope: string;
+  /** Where the provider sends the browser back to, to the letter. */
+  readonly redirectUri: string;
+  /** How young a login must be when a fresh one is asked for. */
+  readonly freshMs: number;
+}
+
+/** What must be remembered until the browser comes back. */
+export interface Attempt {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+/** Somebody who proved at the provider who they are. */
+export interface Proof {
+  readonly identity: Identity;
+  /** When they proved it, by the provider's clock, never later than now. */
+  readonly authenticatedAtMs: number;
+}
+
+export type Finished =
+  | { readonly kind: "ok"; readonly proof: Proof }
+  /** `detail` is for the log. */
+  | { readonly kind: "failed" | "unavailable"; readonly detail: unknown };
+
+export interface Oidc {
+  readonly counters: { discovered: number; discoveryFailed: number };
+  /** Whether the provider was discovered; it may be away all the same. */
+  available(): boolean;
+  /** Where to send the browser, and what to remember; null while the provider cannot be reached. */
+  begin(fresh: boolean): Promise<{ readonly url: string; readonly attempt: Attempt } | null>;
+  /** `query` is what the provider sent along, with its `?`. Never rejects. */
+  finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished>;
+  start(): void;
+  stop(): void;
+}
+
+interface OidcDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export function createOidc(deps: OidcDeps, options: OidcOptions): Oidc {
+  return new Relying(deps, options);
+}
+
+class Relying implements Oidc {
+  readonly counters = { discovered: 0, discoveryFailed: 0 };
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #options: OidcOptions;
+  #known: Configuration | null = null;
+  #asking: Promise<void> | null = null;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #waitMs = PROVIDER_RETRY_MS_MIN;
+  #timer: Timer | null = null;
+  #stopped = false;
+
+  constructor({ clock, log }: OidcDeps, options: OidcOptions) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#options = options;
+  }
+
+  available(): boolean {
+    return this.#known !== null;
+  }
+
+  start(): void {
+    void this.#discover();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+
+  async begin(fresh: boolean) {
+    // Somebody waits at a login page: ask now rather than when the back-off says so.
+    const idleMs = this.#clock.nowNs() / NS_PER_MS - this.#askedAtMs;
+    if (this.#known === null && (this.#asking !== null || idleMs >= PROVIDER_RETRY_MS_MIN)) {
+      await this.#discover();
+    }
+    if (this.#known === null) return null;
+    const attempt = {
+      state: randomState(),
+      nonce: randomNonce(),
+      verifier: randomPKCECodeVerifier(),
+    };
+    const url = buildAuthorizationUrl(this.#known, {
+      redirect_uri: this.#options.redirectUri,
+      scope: this.#options.scope,
+      state: attempt.state,
+      nonce: attempt.nonce,
+      code_challenge: await calculatePKCECodeChallenge(attempt.verifier),
+      code_challenge_method: "S256",
+      ...(fresh ? { prompt: "login", max_age: String(this.#freshSeconds()) } : {}),
+    });
+    return { url: url.href, attempt };
+  }
+
+  async finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished> {
+    if (this.#known === null) return { kind: "unavailable", detail: "not discovered" };
+    const provider = this.#afresh(this.#known);
+    try {
+      const tokens = await authorizationCodeGrant(
+        provider,
+        new URL(this.#options.redirectUri + query),
+        {
+          pkceCodeVerifier: attempt.verifier,
+          expectedState: attempt.state,
+          expectedNonce: attempt.nonce,
+          idTokenExpected: true,
+          ...(fresh ? { maxAge: this.#freshSeconds() } : {}),
+        },
+      );
+      const claims = tokens.claims();
+      if (claims === undefined) return { kind: "failed", detail: "no ID token" };
+      const told: Readonly<Record<string, unknown>> =
+        claims["email"] === undefined && claims["name"] === undefined
+          ? await this.#userInfo(provider, tokens.access_token, claims.sub)
+          : claims;
+      const identity = {
+        issuer: claims.iss,
+        subject: claims.sub,
+        email: personText(told["email"]),
+        name: personText(told["name"]),
+      };
+      const now = this.#clock.unixMs();
+      const at = typeof claims.auth_time === "number" ? claims.auth_time * 1000 : now;
+      return { kind: "ok", proof: { identity, authenticatedAtMs: Math.min(at, now) } };
+    } catch (error) {
+      return { kind: isUnreachable(error) ? "unavailable" : "failed", detail: error };
+    }
+  }
+
+  #freshSeconds(): number {
+    return Math.max(1, Math.floor(this.#options.freshMs / 1000));
+  }
+
+  /** What a person is called is for show; a login does not fail for want of it. */
+  async #userInfo(
+    provider: Configuration,
+    accessToken: string,
+    subject: string,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    try {
+      return await fetchUserInfo(provider, accessToken, subject);
+    } catch (error) {
+      this.#log.info({ err: error }, "the identity provider told no name");
+      return {};
+    }
+  }
+
+  /** The same provider without its keys: the library keeps those for each record of metadata. */
+  #afresh(known: Configuration): Configuration {
+    const { clientId, clientSecret } = this.#options;
+    const metadata = structuredClone({ ...known.serverMetadata() });
+    const methods = metadata.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+    const authentication =
+      clientSecret === null
+        ? None()
+        : methods.includes("client_secret_basic")
+          ? ClientSecretBasic(clientSecret)
+          : ClientSecretPost(clientSecret);
+    const provider = new Configuration(metadata, clientId, undefined, authentication);
+    return this.#equipped(provider);
+  }
+
+  #equipped(provider: Configuration): Configuration {
+    provider.timeout = PROVIDER_ANSWER_S_MAX;
+    enableNonRepudiationChecks(provider);
+    // The configuration lets plain HTTP through for loopback alone.
+    if (this.#options.issuer.startsWith("http:")) allowInsecureRequests(provider);
+    return provider;
+  }
+
+  /** One try at a time; never rejects. Until one succeeds, the next is planned. */
+  #discover(): Promise<void> {
+    this.#asking ??= this.#tryToDiscover().finally(() => {
+      this.#asking = null;
+    });
+    return this.#asking;
+  }
+
+  async #tryToDiscover(): Promise<void> {
+    if (this.#stopped || this.#known !== null) return;
+    const { issuer, clientId } = this.#options;
+    this.#timer?.cancel();
+    this.#askedAtMs = this.#clock.nowNs() / NS_PER_MS;
+    try {
+      const insecure = issuer.startsWith("http:") ? [allowInsecureRequests] : [];
+      this.#known = await discovery(new URL(issuer), clientId, undefined, None(), {
+        execute: insecure,
+        timeout: PROVIDER_ANSWER_S_MAX,
+      });
+      this.counters.discovered += 1;
+      this.#log.info({ issuer }, "the identity provider was discovered");
+    } catch (error) {
+      this.counters.discoveryFailed += 1;
+      this.#log.warn({ issuer, err: error }, "the identity provider could not be discovered");
+      if (this.#stopped) return;
+      this.#timer = this.#clock.after(this.#waitMs, () => void this.#discover());
+      this.#waitMs = Math.min(this.#waitMs * 2, PROVIDER_RETRY_MS_MAX);
+    }
+  }
+}
+
+/** Whether the provider did not answer, rather than answer no. */
+function isUnreachable(error: unknown): boolean {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; depth += 1) {
+    const code = "code" in cause ? String(cause.code) : "";
+    if (UNREACHABLE.test(code) || cause.name === "TimeoutError") return true;
+    if (cause.cause instanceof Response && cause.cause.status >= 500) return true;
+    cause = cause.cause;
+  }
+  return false;
+}
+
+const UNREACHABLE = /^(?:E(?:CONN|HOST|NET|PIPE|AI_|NOTFOUND|TIMEDOUT)|UND_ERR_|OAUTH_TIMEOUT)/;
+
+/** A name or an address as it is kept: one line of bounded length, or none. */
+function personText(told: unknown): string | null {
+  if (typeof told !== "string") return null;
+  const line = told
+    .replaceAll(/\p{Cc}/gu, "")
+    .trim()
+    .slice(0, PERSON_TEXT_CHARS_MAX);
+  return line === "" ? null : line;
+}

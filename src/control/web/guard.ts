@@ -1,0 +1,50 @@
+/**
+ * Whether a request may come from where it comes from. Browsers say so themselves, by
+ * `Sec-Fetch-Site` and by `Origin`; a request that changes something and says neither is refused,
+ * unless it carries a token, which no other site's page can make a browser send.
+ */
+
+import { timingSafeEqual } from "node:crypto";
+import { Fault } from "../fault.ts";
+
+export interface Provenance {
+  readonly method: string;
+  readonly origin: string | null;
+  readonly fetchSite: string | null;
+  /** Whether it carries an `Authorization` header, in which case no cookie of it counts. */
+  readonly bearer: boolean;
+}
+
+/** @throws Fault `cross_site` when another site's page may have sent this */
+export function refuseCrossSite(request: Provenance, publicUrl: string): void {
+  const { method, origin, fetchSite, bearer } = request;
+  if (bearer) return;
+  const changes = method !== "GET" && method !== "HEAD";
+  if (fetchSite !== null && fetchSite !== "same-origin" && (changes || fetchSite !== "none")) {
+    throw foreign();
+  }
+  if (origin !== null && origin !== publicUrl) throw foreign();
+  if (changes && fetchSite === null && origin === null) throw foreign();
+}
+
+function foreign(): Fault {
+  return new Fault("cross_site", "this was not sent by a page of the dashboard");
+}
+
+/** The path that a login returns to: one of this site, or `/`. */
+export function returnPath(given: string | null): string {
+  if (given === null || !/^\/[!-~]*$/.test(given) || /[\\]/.test(given)) return "/";
+  const base = "http://site.invalid";
+  if (given.startsWith("//") || !URL.canParse(given, base)) return "/";
+  const { origin, pathname, search, hash } = new URL(given, base);
+  // `/.//elsewhere` is a path of this site to the parser, and another site to a browser.
+  if (origin !== base || pathname.startsWith("//")) return "/";
+  return pathname + search + hash;
+}
+
+/** Compares without telling by its time where two texts differ. */
+export function sameText(left: string, right: string): boolean {
+  const a = Buffer.from(left);
+  const b = Buffer.from(right);
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,106 @@
+/**
+ * The OpenAPI document, made from the very records that the server runs on.
+ */
+
+import { CONTROL_REFUSALS } from "../../core/errors.ts";
+import type { Access, Route } from "./route.ts";
+import { z } from "./schema.ts";
+
+const SECURITY: Readonly<Record<Access, readonly object[]>> = {
+  open: [],
+  account: [{ session: [] }, { token: [] }],
+  session: [{ session: [] }],
+  recent: [{ session: [] }],
+  admin: [{ session: [] }],
+};
+
+/** `x-access` says in our words who may call, for tests and for readers. */
+export function openApi(routes: readonly Route[], about: { readonly version: string }): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    const operations = paths[route.path] ?? {};
+    operations[route.method.toLowerCase()] = operationOf(route);
+    paths[route.path] = operations;
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Touchdown: accounts and keys",
+      version: about.version,
+      description:
+        "What the dashboard's own pages use. A change needs a page of the dashboard, or a token.",
+    },
+    paths,
+    components: {
+      securitySchemes: {
+        session: { type: "apiKey", in: "cookie", name: "__Host-td-session" },
+        token: { type: "http", scheme: "bearer", description: "a management token, tdm_…" },
+      },
+      schemas: { Error: ERROR },
+    },
+  };
+}
+
+function operationOf(route: Route): object {
+  const { access, summary, params, query, body, answer, status } = route;
+  const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
+  return {
+    operationId: operationId(route),
+    summary,
+    "x-access": access,
+    security: SECURITY[access],
+    parameters: [...parametersOf("path", params), ...parametersOf("query", query)],
+    ...(body === null
+      ? {}
+      : { requestBody: { required: true, content: json(schemaOf(body, "input")) } }),
+    responses: {
+      [status]: { description: "done", content: json(schemaOf(answer, "output")) },
+      default: { description: "not done", content: error },
+    },
+  };
+}
+
+/** `POST /api/v1/keys/{key_id}/reveal` is `post_keys_key_id_reveal`. */
+function operationId({ method, path }: Route): string {
+  const words = path.replace("/api/v1/", "").replaceAll(/[^A-Za-z0-9]+/g, "_");
+  return `${method.toLowerCase()}_${words.replace(/_$/, "")}`;
+}
+
+function json(schema: object): object {
+  return { "application/json": { schema } };
+}
+
+function schemaOf(schema: z.ZodType, io: "input" | "output"): JsonSchema {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+  return rest;
+}
+
+interface JsonSchema {
+  readonly properties?: Readonly<Record<string, unknown>>;
+  readonly required?: readonly string[];
+}
+
+function parametersOf(place: "path" | "query", schema: z.ZodType): readonly object[] {
+  const { properties = {}, required = [] } = schemaOf(schema, "input");
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: place,
+    required: place === "path" || required.includes(name),
+    schema: property,
+  }));
+}
+
+const ERROR = {
+  type: "object",
+  properties: {
+    error: {
+      type: "object",
+      properties: {
+        reason: { type: "string", enum: Object.keys(CONTROL_REFUSALS) },
+        sentence: { type: "string" },
+      },
+      required: ["reason", "sentence"],
+    },
+  },
+  required: ["error"],
+};

@@ -1,0 +1,142 @@
+/**
+ * What a route of the API is: one record with its schemas, who may call it, and the handler. The
+ * server, the checks and the OpenAPI document are all made from these records, so a route cannot
+ * be reachable without being described and guarded.
+ */
+
+import type { Account, Actor, ApiToken, Session } from "../store/contract.ts";
+import { nothing, type z } from "./schema.ts";
+
+/**
+ * Who may call: anybody; a session or a token; a session alone; a session with a recent login; a
+ * session of an operator.
+ */
+export type Access = "open" | "account" | "session" | "recent" | "admin";
+
+/** The names of the limits on tries; `tries.ts` says how many each allows. */
+export type LimitName = "login" | "reveal" | "link" | "change";
+
+/** Who calls, once that is known. */
+export interface Caller {
+  readonly account: Account;
+  /** Null when a token calls. */
+  readonly session: Session | null;
+  readonly token: ApiToken | null;
+  readonly actor: Actor;
+}
+
+/** The two cookies that there are. */
+export type CookieName = "session" | "login";
+
+export interface Call<P, Q, B> {
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  /** The peer's address, as far as proxies are trusted. */
+  readonly address: string;
+  readonly userAgent: string | null;
+  cookie(name: CookieName): string | null;
+  /** Sets a cookie for so long, or takes it away. */
+  setCookie(name: CookieName, value: string | null, maxAgeMs?: number): void;
+}
+
+/** A call of a route that is not open. */
+export interface KnownCall<P, Q, B> extends Call<P, Q, B> {
+  readonly caller: Caller;
+}
+
+type Shape = z.ZodType;
+
+interface RouteParts<P extends Shape, Q extends Shape, B extends Shape, A extends Shape> {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  /** With `{name}` for the parts of `params`, as OpenAPI writes it. */
+  readonly path: string;
+  readonly summary: string;
+  readonly params: P;
+  readonly query: Q;
+  /** Null where there is none. */
+  readonly body: B | null;
+  readonly answer: A;
+  readonly status: 200 | 201;
+  readonly limit: LimitName | null;
+}
+
+/** A route whose types were checked where it was made. */
+export interface Route extends RouteParts<Shape, Shape, Shape, Shape> {
+  readonly access: Access;
+  handle(call: Call<unknown, unknown, unknown>, caller: Caller | null): Promise<unknown>;
+}
+
+interface RouteSpec<P extends Shape, Q extends Shape, B extends Shape, A extends Shape> {
+  readonly params?: P;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly answer: A;
+  readonly status?: 200 | 201;
+  readonly limit?: LimitName;
+}
+
+type Head = readonly [method: RouteParts<Shape, Shape, Shape, Shape>["method"], path: string];
+
+type Nothing = typeof nothing;
+
+/** A route for those who are known. */
+export function route<
+  A extends Shape,
+  P extends Shape = Nothing,
+  Q extends Shape = Nothing,
+  B extends Shape = Nothing,
+>(
+  head: Head,
+  access: Exclude<Access, "open">,
+  summary: string,
+  spec: RouteSpec<P, Q, B, A>,
+  handle: (call: KnownCall<z.output<P>, z.output<Q>, z.output<B>>) => Promise<z.input<A>>,
+): Route {
+  return erased(head, access, summary, spec, (call, caller) => {
+    if (caller === null) throw new Error(`${head.join(" ")} was called without a caller`);
+    return handle({ ...call, caller });
+  });
+}
+
+/** A route for anybody. */
+export function openRoute<
+  A extends Shape,
+  P extends Shape = Nothing,
+  Q extends Shape = Nothing,
+  B extends Shape = Nothing,
+>(
+  head: Head,
+  summary: string,
+  spec: RouteSpec<P, Q, B, A>,
+  handle: (call: Call<z.output<P>, z.output<Q>, z.output<B>>) => Promise<z.input<A>>,
+): Route {
+  return erased(head, "open", summary, spec, handle);
+}
+
+function erased<P extends Shape, Q extends Shape, B extends Shape, A extends Shape>(
+  [method, path]: Head,
+  access: Access,
+  summary: string,
+  spec: RouteSpec<P, Q, B, A>,
+  handle: (
+    call: Call<z.output<P>, z.output<Q>, z.output<B>>,
+    caller: Caller | null,
+  ) => Promise<unknown>,
+): Route {
+  const takesBody = method === "POST" || method === "PATCH";
+  return {
+    method,
+    path,
+    access,
+    summary,
+    params: spec.params ?? nothing,
+    query: spec.query ?? nothing,
+    body: takesBody ? (spec.body ?? nothing) : null,
+    answer: spec.answer,
+    status: spec.status ?? 200,
+    limit: spec.limit ?? null,
+    // The server hands over what these very schemas have let through.
+    handle: (call, caller) => handle(call as Call<z.output<P>, z.output<Q>, z.output<B>>, caller),
+  };
+}

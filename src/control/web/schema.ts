@@ -1,0 +1,38 @@
+/**
+ * The door to zod: what a request may hold and what an answer holds, said once, for the checks at
+ * run time, the types of the handlers and the OpenAPI document. Requests are strict: a field that
+ * nobody asked for is refused. Answers are not: a field that the schema lacks is left out, so that
+ * nothing gets out by accident.
+ */
+
+import { z } from "zod";
+
+export { z };
+
+/** Nothing at all: `{}` as a body, no query, no part of the path. */
+export const nothing = z.strictObject({});
+
+/** A time as it is answered. */
+export const time = z.string().meta({ format: "date-time" });
+
+/** A time as it is asked for: ISO 8601 with a zone. */
+export const givenTime = z.iso.datetime({ offset: true });
+
+/** An id of ours in a path. What is not of its form names nothing. */
+export const id = z.uuid();
+
+export const label = z
+  .string()
+  .trim()
+  .min(1)
+  .max(64)
+  .regex(/^[^\p{Cc}]*$/u, "must be one line");
+
+/** Milliseconds of the store as an answer has them. */
+export function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+export function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : iso(ms);
+}

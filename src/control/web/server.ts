@@ -1,0 +1,364 @@
+/**
+ * The dashboard's HTTP server: the pages, the API's routes, the way back from the provider and the
+ * live stream, each behind the same checks in the same order: provenance, rate, caller, body.
+ *
+ * The server answers every fault in one form, whoever found it: a handler, the framework or the
+ * HTTP parser. Answers of the API are not cached, and hold what their schema names and no more.
+ */
+
+import type { Socket } from "node:net";
+import fastifyHelmet from "@fastify/helmet";
+import fastifyStatic from "@fastify/static";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Clock } from "../../core/clock.ts";
+import { SetupError } from "../../core/errors.ts";
+import { createHistogram, type Histogram } from "../../core/histogram.ts";
+import {
+  CONTROL_BODY_BYTES_MAX,
+  CONTROL_CONNECTIONS_MAX,
+  CONTROL_HEADERS_BYTES_MAX,
+  CONTROL_REQUEST_TIMEOUT_MS,
+} from "../../core/limits-control.ts";
+import type { Log } from "../../core/log.ts";
+import { Fault, faultBody } from "../fault.ts";
+import type { Authenticator } from "./authenticate.ts";
+import { checked } from "./checked.ts";
+import { readCookie, writeCookie } from "./cookies.ts";
+import { faultOf } from "./fault-of.ts";
+import { refuseCrossSite } from "./guard.ts";
+import { openApi } from "./openapi.ts";
+import type { Call, Caller, Route } from "./route.ts";
+import type { Tries } from "./tries.ts";
+
+export interface WebDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly routes: readonly Route[];
+  readonly authenticator: Authenticator;
+  readonly tries: Tries;
+  /** Where the provider sends the browser back to; answers with the path to go on to. */
+  readonly onReturn: (call: Call<null, null, null>, query: string) => Promise<string>;
+  /** Opens the live stream of a caller. */
+  readonly onLive: (caller: Caller) => NodeJS.ReadableStream;
+}
+
+export interface WebOptions {
+  readonly host: string;
+  /** 0 for any free one. */
+  readonly port: number;
+  readonly publicUrl: string;
+  /** Origins that the pages may fetch from beside their own. */
+  readonly fetchOrigins: readonly string[];
+  /** Networks of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
+  readonly pagesFolder: string;
+  readonly version: string;
+}
+
+export interface WebServer {
+  readonly counters: {
+    /** By `ok` or the reason of the refusal. */
+    readonly requests: Record<string, number>;
+    readonly duration: Histogram;
+  };
+  start(): Promise<{ readonly port: number }>;
+  /** From now on answers 503 and closes connections. */
+  refuse(): void;
+  stop(): Promise<void>;
+}
+
+export const CALLBACK_PATH = "/login/callback";
+export const LIVE_PATH = "/api/v1/live";
+/** Names that `index.html` answers to where there is no page of that name. */
+const PAGE_NAMES = /^\/(?:overview|connect|keys|transactions|plan|audit|account|admin)?$/;
+
+export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
+  const { clock, log } = deps;
+  const counters: WebServer["counters"] = { requests: {}, duration: createHistogram() };
+  let refusing = false;
+
+  function count(outcome: string): void {
+    counters.requests[outcome] = (counters.requests[outcome] ?? 0) + 1;
+  }
+
+  function answerFault(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+    const fault = faultOf(error);
+    if (fault.reason === "internal" || fault.reason === "unavailable") {
+      log.error({ err: error, method: request.method, route: request.routeOptions.url }, "failed");
+    }
+    count(fault.reason);
+    const { retry_after_seconds } = fault.fields;
+    if (retry_after_seconds !== undefined) reply.header("retry-after", String(retry_after_seconds));
+    if (fault.reason === "unauthorized" && cookieOf(request, "session") !== null) {
+      reply.header("set-cookie", writeCookie("session", null, 0));
+    }
+    reply.code(fault.status).header("cache-control", "no-store").send(faultBody(fault));
+  }
+
+  const app = newApp(options, answerFault, count);
+  app.addHook("onRequest", async (_, reply) => {
+    reply.header("vary", "Origin, Sec-Fetch-Site, Cookie");
+    if (refusing) {
+      reply.header("connection", "close");
+      throw new Fault("unavailable", "the service is stopping");
+    }
+  });
+  const guarded = guardOf(deps, options);
+  const door: Door = { app, deps, options, guarded, count, clock };
+  return {
+    counters,
+    async start() {
+      await app.register(fastifyHelmet, headersOf(options));
+      await addPages(door);
+      for (const route of deps.routes) addRoute(door, route, counters.duration);
+      addSpecial(door);
+      app.setNotFoundHandler((request, reply) => missing(deps, request, reply));
+      return await listen(app, options);
+    },
+    refuse() {
+      refusing = true;
+    },
+    stop: () => app.close(),
+  };
+}
+
+interface Door {
+  readonly app: FastifyInstance;
+  readonly deps: WebDeps;
+  readonly options: WebOptions;
+  readonly guarded: Guarded;
+  readonly count: (outcome: string) => void;
+  readonly clock: Clock;
+}
+
+function newApp(
+  options: WebOptions,
+  answerFault: (request: FastifyRequest, reply: FastifyReply, error: unknown) => void,
+  count: (outcome: string) => void,
+): FastifyInstance {
+  const app = Fastify({
+    bodyLimit: CONTROL_BODY_BYTES_MAX,
+    requestTimeout: CONTROL_REQUEST_TIMEOUT_MS,
+    http: { maxHeaderSize: CONTROL_HEADERS_BYTES_MAX },
+    trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
+    forceCloseConnections: true,
+    frameworkErrors: (error, request, reply) => answerFault(request, reply, error),
+    clientErrorHandler: (error, socket) => {
+      count("invalid_request");
+      refuseBytes(error, socket);
+    },
+  });
+  app.server.maxConnections = CONTROL_CONNECTIONS_MAX;
+  app.removeContentTypeParser("text/plain");
+  app.setErrorHandler((error, request, reply) => answerFault(request, reply, error));
+  return app;
+}
+
+/** What is no HTTP gets an answer in our form all the same, where the socket still takes one. */
+function refuseBytes(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const large = error.code === "HPE_HEADER_OVERFLOW";
+  const fault = new Fault("invalid_request", large ? "the headers are too large" : "not HTTP");
+  const body = JSON.stringify(faultBody(fault));
+  const status = large ? "431 Request Header Fields Too Large" : "400 Bad Request";
+  const length = `Content-Length: ${Buffer.byteLength(body)}`;
+  const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n${length}`;
+  socket.end(`${head}\r\nConnection: close\r\n\r\n${body}`);
+}
+
+function headersOf({ fetchOrigins, publicUrl }: WebOptions) {
+  return {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'", ...fetchOrigins],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+      },
+    },
+    crossOriginOpenerPolicy: { policy: "same-origin" as const },
+    crossOriginResourcePolicy: { policy: "same-origin" as const },
+    referrerPolicy: { policy: "no-referrer" as const },
+    xFrameOptions: { action: "deny" as const },
+    // Over plain HTTP the header means nothing, and a browser must not remember it for loopback.
+    strictTransportSecurity: publicUrl.startsWith("https:") ? { maxAge: 31_536_000 } : false,
+  };
+}
+
+type Guarded = (
+  request: FastifyRequest,
+  route: Pick<Route, "access" | "method" | "limit">,
+) => Promise<Caller | null>;
+
+/** The checks before a body is read. */
+function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): Guarded {
+  function take(limit: Parameters<Tries["take"]>[0], callers: readonly string[]): void {
+    const waitMs = tries.take(limit, callers);
+    if (waitMs === 0) return;
+    const seconds = Math.ceil(waitMs / 1000);
+    throw new Fault("rate_limited", `too many tries, the next one in ${seconds} s`, {
+      retry_after_seconds: seconds,
+    });
+  }
+  return async (request, { access, method, limit }) => {
+    const { headers, ip } = request;
+    const authorization = headers.authorization ?? null;
+    refuseCrossSite(
+      {
+        method: request.method,
+        origin: headers.origin ?? null,
+        fetchSite: textOf(headers["sec-fetch-site"]),
+        bearer: authorization !== null,
+      },
+      publicUrl,
+    );
+    take("request", [`address ${ip}`]);
+    if (access === "open") {
+      if (limit !== null) take(limit, [`address ${ip}`]);
+      return null;
+    }
+    const caller = await authenticator.caller(
+      {
+        authorization,
+        secret: cookieOf(request, "session"),
+        address: ip,
+        userAgent: userAgentOf(request),
+      },
+      { access, writes: method !== "GET" },
+    );
+    if (limit !== null) {
+      const mine = `account ${caller.account.id}`;
+      take(limit, limit === "change" ? [mine] : [mine, `address ${ip}`]);
+    }
+    return caller;
+  };
+}
+
+function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: Histogram): void {
+  const callers = new WeakMap<FastifyRequest, Caller | null>();
+  app.route({
+    method: route.method,
+    url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    onRequest: async (request) => {
+      callers.set(request, await guarded(request, route));
+    },
+    handler: async (request, reply) => {
+      const startNs = clock.nowNs();
+      const call = callOf(request, reply, checked(route, request));
+      const answer = await route.handle(call, callers.get(request) ?? null);
+      reply.code(route.status).header("cache-control", "no-store");
+      count("ok");
+      duration.record(clock.nowNs() - startNs);
+      return route.answer.parse(answer);
+    },
+  });
+}
+
+/** What is no plain question and answer. */
+function addSpecial({ app, deps, options, guarded, count }: Door): void {
+  const document = openApi(deps.routes, options);
+  app.get("/api/openapi.json", async () => document);
+  app.get(CALLBACK_PATH, async (request, reply) => {
+    const question = request.raw.url?.indexOf("?") ?? -1;
+    const query = question < 0 ? "" : (request.raw.url ?? "").slice(question);
+    const waitMs = deps.tries.take("login", [`address ${request.ip}`]);
+    const nothing = { params: null, query: null, body: null };
+    const path =
+      waitMs > 0
+        ? "/?login_error=rate_limited"
+        : await deps.onReturn(callOf(request, reply, nothing), query);
+    count("ok");
+    return reply.header("cache-control", "no-store").redirect(path, 303);
+  });
+  app.get(LIVE_PATH, async (request, reply) => {
+    const caller = await guarded(request, { access: "account", method: "GET", limit: null });
+    if (caller === null) throw new Fault("unauthorized", "nobody is logged in here");
+    const stream = deps.onLive(caller);
+    count("ok");
+    reply.header("cache-control", "no-store").header("x-accel-buffering", "no");
+    return reply.type("text/event-stream").send(stream);
+  });
+}
+
+async function addPages({ app, options }: Door): Promise<void> {
+  await app.register(fastifyStatic, {
+    root: options.pagesFolder,
+    wildcard: true,
+    cacheControl: false,
+    dotfiles: "ignore",
+    index: "index.html",
+    extensions: ["html"],
+    setHeaders: (reply) => void reply.header("cache-control", "no-cache"),
+  });
+}
+
+/** Pages by their names; everything else that is not there, in one form. */
+async function missing(deps: WebDeps, request: FastifyRequest, reply: FastifyReply) {
+  const path = (request.raw.url ?? "/").split("?", 1)[0] ?? "/";
+  const reads = request.method === "GET" || request.method === "HEAD";
+  if (reads && PAGE_NAMES.test(path) && !missed.has(request)) {
+    missed.add(request);
+    return reply.sendFile("index.html");
+  }
+  const methods = deps.routes.filter((route) => patternOf(route.path).test(path));
+  if (methods.length > 0) {
+    const allowed = methods.map(({ method }) => method).join(", ");
+    reply.header("allow", allowed);
+    throw new Fault("method_not_allowed", `${path} takes ${allowed}`);
+  }
+  throw new Fault("not_found", "there is no such path");
+}
+
+/** Requests whose page is missing too, so that looking for it comes to an end. */
+const missed = new WeakSet<FastifyRequest>();
+
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+}
+
+function callOf<P, Q, B>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  input: { readonly params: P; readonly query: Q; readonly body: B },
+): Call<P, Q, B> {
+  return {
+    ...input,
+    address: request.ip,
+    userAgent: userAgentOf(request),
+    cookie: (name) => cookieOf(request, name),
+    setCookie: (name, value, maxAgeMs = 0) =>
+      void reply.header("set-cookie", writeCookie(name, value, maxAgeMs)),
+  };
+}
+
+function cookieOf(request: FastifyRequest, name: "session" | "login"): string | null {
+  return readCookie(request.headers.cookie, name);
+}
+
+function userAgentOf({ headers }: FastifyRequest): string | null {
+  return headers["user-agent"]?.slice(0, 256) ?? null;
+}
+
+function textOf(header: string | string[] | undefined): string | null {
+  return typeof header === "string" ? header : (header?.[0] ?? null);
+}
+
+async function listen(app: FastifyInstance, { host, port }: WebOptions) {
+  try {
+    await app.listen({ host, port });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new SetupError(`the dashboard cannot use ${host}:${port}: ${why}`, { cause });
+  }
+  const address = app.server.address();
+  return { port: typeof address === "object" && address !== null ? address.port : port };
+}

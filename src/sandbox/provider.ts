@@ -1,0 +1,199 @@
+/**
+ * An identity provider for the sandbox: a real one, on loopback, with two people in it and a login
+ * page that asks for no password. Discovery, code flow, PKCE and signed tokens are those of any
+ * OpenID provider. Nothing is kept: keys and logins are gone when it stops.
+ *
+ * The surprise: whoever reaches the page may log in as either of the two, so it listens on
+ * loopback and nowhere else.
+ */
+
+import { generateKeyPair, type JsonWebKey, randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { promisify } from "node:util";
+import { Provider } from "oidc-provider";
+import type { Log } from "../core/log.ts";
+import { createProviderStore } from "./provider-store.ts";
+
+export interface Person {
+  /** What the provider calls them for ever. */
+  readonly subject: string;
+  readonly name: string;
+  readonly email: string;
+}
+
+/** The two who may log in; the first is an operator where the sandbox says so. */
+export const PEOPLE: readonly Person[] = [
+  { subject: "ada", name: "Ada Operator", email: "ada@sandbox.example" },
+  { subject: "grace", name: "Grace User", email: "grace@sandbox.example" },
+];
+
+export interface ProviderOptions {
+  /** 0 for any free one. */
+  readonly port: number;
+  /** Where logins may return to, to the letter; told later when it is not known yet. */
+  readonly redirectUri: string;
+}
+
+export interface SandboxProvider {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  stop(): Promise<void>;
+}
+
+const HOST = "127.0.0.1";
+const CLIENT_ID = "touchdown-sandbox";
+const HOUR_S = 3600;
+
+export async function startProvider(
+  { log }: { readonly log: Log },
+  { port, redirectUri }: ProviderOptions,
+): Promise<SandboxProvider> {
+  const server = createServer();
+  const issuer = `http://${HOST}:${await listening(server, port)}`;
+  const clientSecret = randomBytes(32).toString("base64url");
+  const provider = new Provider(issuer, await settings(clientSecret, redirectUri));
+  provider.on("server_error", (_, error) => log.error({ err: error }, "the provider failed"));
+  const answer = provider.callback();
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    interact(provider, request, response).then(
+      (done) => {
+        if (!done) answer(request, response);
+      },
+      (error: unknown) => {
+        log.warn({ err: error }, "a login at the sandbox's provider failed");
+        page(response, 400, "<p>This login is over. Go back to the dashboard and try again.</p>");
+      },
+    );
+  });
+  return {
+    issuer,
+    clientId: CLIENT_ID,
+    clientSecret,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function settings(clientSecret: string, redirectUri: string) {
+  const pair = await promisify(generateKeyPair)("rsa", { modulusLength: 2048 });
+  const key: JsonWebKey = pair.privateKey.export({ format: "jwk" });
+  return {
+    adapter: createProviderStore(),
+    clients: [
+      {
+        client_id: CLIENT_ID,
+        client_secret: clientSecret,
+        redirect_uris: [redirectUri],
+        grant_types: ["authorization_code"],
+        response_types: ["code" as const],
+      },
+    ],
+    jwks: { keys: [{ ...key, kid: randomBytes(8).toString("hex"), use: "sig", alg: "RS256" }] },
+    cookies: { keys: [randomBytes(32).toString("base64url")] },
+    claims: { openid: ["sub"], profile: ["name"], email: ["email"] },
+    features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: false } },
+    pkce: { required: () => true },
+    ttl: {
+      AccessToken: HOUR_S,
+      AuthorizationCode: 60,
+      Grant: 24 * HOUR_S,
+      IdToken: HOUR_S,
+      Interaction: HOUR_S,
+      Session: 24 * HOUR_S,
+    },
+    interactions: { url: (_: unknown, { uid }: { readonly uid: string }) => `/login/${uid}` },
+    findAccount: (_: unknown, subject: string) => {
+      const person = PEOPLE.find((one) => one.subject === subject);
+      if (person === undefined) return undefined;
+      const { name, email } = person;
+      return { accountId: subject, claims: async () => ({ sub: subject, name, email }) };
+    },
+    // Nobody is asked whether the dashboard may know who they are.
+    loadExistingGrant: grantOf,
+  };
+}
+
+type GrantContext = Parameters<
+  NonNullable<NonNullable<ConstructorParameters<typeof Provider>[1]>["loadExistingGrant"]>
+>[0];
+
+async function grantOf({ oidc }: GrantContext) {
+  const clientId = oidc.client?.clientId;
+  const accountId = oidc.session?.accountId;
+  if (clientId === undefined || accountId === undefined) return undefined;
+  const known = oidc.session?.grantIdFor(clientId);
+  const kept = known === undefined ? undefined : await oidc.provider.Grant.find(known);
+  if (kept !== undefined) return kept;
+  const grant = new oidc.provider.Grant({ clientId, accountId });
+  grant.addOIDCScope("openid profile email");
+  await grant.save();
+  return grant;
+}
+
+const LOGIN_PATH = /^\/login\/[A-Za-z0-9_-]{1,64}$/;
+const CHOICE_PATH = /^\/login\/[A-Za-z0-9_-]{1,64}\/as\/([a-z]{1,32})$/;
+
+/** Serves the login page and takes the choice; false where the request is the provider's own. */
+async function interact(
+  provider: Provider,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<boolean> {
+  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+  if (request.method === "GET" && LOGIN_PATH.test(path)) {
+    await provider.interactionDetails(request, response);
+    page(response, 200, PEOPLE.map((person) => buttonOf(path, person)).join("\n"));
+    return true;
+  }
+  const subject = request.method === "POST" ? CHOICE_PATH.exec(path)?.[1] : undefined;
+  if (subject === undefined) return false;
+  request.resume();
+  const person = PEOPLE.find((one) => one.subject === subject);
+  const result =
+    person === undefined
+      ? { error: "access_denied", error_description: "there is nobody of that name" }
+      : { login: { accountId: person.subject } };
+  await provider.interactionFinished(request, response, result);
+  return true;
+}
+
+/** The names are our own, and need no escaping. */
+function buttonOf(path: string, { subject, name, email }: Person): string {
+  const button = `<button type="submit">Log in as ${name}</button> <small>${email}</small>`;
+  return `<form method="post" action="${path}/as/${subject}"><p>${button}</p></form>`;
+}
+
+function page(response: ServerResponse, status: number, body: string): void {
+  const title = "Touchdown sandbox: log in";
+  response.writeHead(status, {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+  });
+  response.end(
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title>` +
+      '<meta name="viewport" content="width=device-width"><style>' +
+      ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui;max-width:32rem;" +
+      "margin:4rem auto;padding:0 1rem}button{font:inherit;padding:.5rem 1rem}" +
+      "</style></head><body><main>" +
+      `<h1>Log in to the sandbox</h1><p>A test provider on this machine. Who are you?</p>${body}` +
+      "</main></body></html>",
+  );
+}
+
+function listening(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host: HOST, port, exclusive: true }, () => {
+      server.off("error", reject);
+      // A TCP server that listens has an address of this form.
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}

@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { run } from "../../src/cli/run.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { freePort } from "../support/control.ts";
+import { createFakeIo } from "../support/fake-io.ts";
+import { testDatabase } from "../support/postgres.ts";
+import { until } from "../support/wait.ts";
+
+let directory = "";
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "touchdown-control-"));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+function started(text: string) {
+  const file = join(directory, "touchdown.toml");
+  writeFileSync(file, text);
+  const io = createFakeIo(systemClock);
+  return { io, code: run(["control", "--config", file], io) };
+}
+
+function configOf(port: number, databaseUrl: string): string {
+  return `[control]
+listen = "127.0.0.1:${port}"
+public_url = "http://127.0.0.1:${port}"
+oidc_issuer = "http://127.0.0.1:1"
+oidc_client_id = "td"
+vault_file = "vault"
+drain_grace = "0s"
+[admin]
+listen = "127.0.0.1:0"
+[accounts]
+database_url = "${databaseUrl}"
+[log]
+level = "silent"
+`;
+}
+
+describe("control", () => {
+  it("refuses a wrong configuration, and demands nothing of an edge", async () => {
+    const { io, code } = started('[control]\nlisten = 1\npublic_url = "x"\n');
+    expect(await code).toBe(1);
+    const err = io.errLines.join("\n");
+    for (const key of ["control.listen", "control.public_url", "accounts.database_url"]) {
+      expect(err).toContain(`  ${key}: `);
+    }
+    expect(err).not.toContain("tip.accounts");
+  });
+
+  it("says so where the database cannot be reached", async () => {
+    const { io, code } = started(configOf(1, "postgres://u:s3cret@127.0.0.1:1/x"));
+    expect(await code).toBe(1);
+    const err = io.errLines.join("\n");
+    expect(err).toContain("accounts.database_url: ");
+    expect(err).not.toContain("s3cret");
+    expect(err).not.toContain("bug");
+  });
+
+  it("serves until a signal, though the identity provider is away", async () => {
+    const { url } = await testDatabase();
+    const port = await freePort();
+    const { io, code } = started(configOf(port, url));
+    await until("being told", () => io.errLines.some((line) => line.startsWith("control:")));
+    const [, admin = ""] = /admin on (\S+)/.exec(io.errLines.join("\n")) ?? [];
+    expect((await fetch(`http://${admin}/readyz`)).status).toBe(200);
+    expect(await (await fetch(`http://${admin}/metrics`)).text()).toContain(
+      "touchdown_control_ready 1",
+    );
+    const site = await fetch(`http://127.0.0.1:${port}/api/v1/site`);
+    expect(await site.json()).toMatchObject({ login: { available: false } });
+    io.emit("SIGTERM");
+    expect(await code).toBe(0);
+    await expect(fetch(`http://127.0.0.1:${port}/api/v1/site`)).rejects.toThrow();
+  });
+});

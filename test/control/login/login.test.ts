@@ -1,0 +1,244 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import {
+  Browser,
+  fieldOf,
+  reasonOf,
+  SESSION_COOKIE,
+  startTestControl,
+  type TestControl,
+} from "../../support/control.ts";
+
+let site: TestControl;
+beforeAll(async () => {
+  site = await startTestControl();
+});
+afterAll(() => site?.stop());
+// A minute later nobody has tried anything too often.
+beforeEach(() => site.clock.advance(60_000));
+
+const isIn = async (browser: Browser) => (await browser.call("GET", "/api/v1/me")).status === 200;
+
+describe("a login", () => {
+  it("makes an account with a key on plan Beta the first time, and finds it again", async () => {
+    const browser = new Browser(site.url);
+    expect(reasonOf(await browser.call("GET", "/api/v1/me"))).toBe("unauthorized");
+    expect(await browser.login("grace", { return_to: "/keys?new=1#first" })).toBe(
+      "/keys?new=1#first",
+    );
+    const me = await browser.call("GET", "/api/v1/me");
+    expect(me.json).toMatchObject({
+      account: { plan: { name: "Beta" }, disabled: false },
+      people: [{ subject: "grace", name: "Grace User", email: "grace@sandbox.example" }],
+      ...{ rights: [], via: "session" },
+    });
+    const keys = await browser.call("GET", "/api/v1/keys");
+    expect(fieldOf(keys.json, "keys")).toHaveLength(1);
+    const again = new Browser(site.url);
+    await again.login("grace");
+    const id = fieldOf(me.json, "account.id");
+    expect(fieldOf((await again.call("GET", "/api/v1/me")).json, "account.id")).toBe(id);
+  });
+
+  it("gives the admin right to whom the configuration names", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("ada");
+    const me = await browser.call("GET", "/api/v1/me");
+    expect(fieldOf(me.json, "rights")).toEqual(["admin"]);
+    expect((await browser.call("GET", "/api/v1/admin/accounts")).status).toBe(200);
+  });
+
+  it("sets cookies for this host alone, out of reach of scripts", async () => {
+    const browser = new Browser(site.url);
+    const back = await browser.throughProvider(await browser.beginLogin(), "grace");
+    const answer = await browser.send(back, "GET", {});
+    const cookie = answer.headers.getSetCookie().find((line) => line.startsWith("__Host-td-s"));
+    expect(cookie).toMatch(/; Path=\/; Max-Age=43200; HttpOnly; Secure; SameSite=Lax$/);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+  });
+
+  it("draws a new session id, whatever the browser brought along", async () => {
+    const browser = new Browser(site.url);
+    const planted = "P".repeat(43);
+    browser.cookies.set(SESSION_COOKIE, planted);
+    await browser.login("grace");
+    const first = browser.cookies.get(SESSION_COOKIE);
+    expect(first).not.toBe(planted);
+    const attacker = new Browser(site.url);
+    attacker.cookies.set(SESSION_COOKIE, planted);
+    expect(await isIn(attacker)).toBe(false);
+    await browser.login("grace", { fresh: true });
+    expect(browser.cookies.get(SESSION_COOKIE)).not.toBe(first);
+    attacker.cookies.set(SESSION_COOKIE, first ?? "");
+    expect(await isIn(attacker)).toBe(false);
+  });
+
+  it("as somebody else ends the session that the browser had", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("grace");
+    const old = new Browser(site.url);
+    old.cookies.set(SESSION_COOKIE, browser.cookies.get(SESSION_COOKIE) ?? "");
+    for (const name of [...browser.cookies.keys()]) {
+      if (!name.startsWith("__Host-")) browser.cookies.delete(name);
+    }
+    await browser.login("ada");
+    expect(await isIn(old)).toBe(false);
+    const me = await browser.call("GET", "/api/v1/me");
+    expect(fieldOf(me.json, "people.0.subject")).toBe("ada");
+  });
+
+  it("may be under way several times at once in one browser, ending in any order", async () => {
+    const browser = new Browser(site.url);
+    const first = await browser.beginLogin({ return_to: "/keys" });
+    const second = await browser.beginLogin({ return_to: "/plan" });
+    const backs = [
+      await browser.throughProvider(second, "grace"),
+      await browser.throughProvider(first, "grace"),
+    ];
+    expect(await browser.comeBack(backs[0] ?? "")).toBe("/plan");
+    expect(await browser.comeBack(backs[1] ?? "")).toBe("/keys");
+    expect(await isIn(browser)).toBe(true);
+  });
+});
+
+describe("a way back that is not right", () => {
+  it("works once: a replay logs nobody in", async () => {
+    const browser = new Browser(site.url);
+    const back = await browser.throughProvider(await browser.beginLogin(), "grace");
+    expect(await browser.comeBack(back)).toBe("/");
+    await browser.call("POST", "/api/v1/logout", {});
+    expect(await browser.comeBack(back)).toBe("/?login_error=login_expired");
+    expect(await isIn(browser)).toBe(false);
+  });
+
+  it("is no use in another browser, with or without a login of its own under way", async () => {
+    const attacker = new Browser(site.url);
+    const back = await attacker.throughProvider(await attacker.beginLogin(), "grace");
+    const victim = new Browser(site.url);
+    expect(await victim.comeBack(back)).toBe("/?login_error=login_expired");
+    await victim.beginLogin();
+    expect(await victim.comeBack(back)).toBe("/?login_error=login_expired");
+    expect(await isIn(victim)).toBe(false);
+  });
+
+  it("with the state of another login fails, and burns that one", async () => {
+    const browser = new Browser(site.url);
+    const [first, second] = [await browser.beginLogin(), await browser.beginLogin()];
+    const one = new URL(await browser.throughProvider(first, "grace"));
+    const two = new URL(await browser.throughProvider(second, "grace"));
+    one.searchParams.set("state", two.searchParams.get("state") ?? "");
+    expect(await browser.comeBack(one.href)).toBe("/?login_error=login_failed");
+    expect(await browser.comeBack(two.href)).toBe("/?login_error=login_expired");
+    expect(await isIn(browser)).toBe(false);
+  });
+
+  it.each([
+    ["no state", "?code=x"],
+    ["an unknown state", "?code=x&state=unknown"],
+    ["two states", "?code=x&state=a&state=b"],
+    ["nothing", ""],
+    ["rubbish", "?%ff&&&=="],
+  ])("with %s logs nobody in", async (_, query) => {
+    const browser = new Browser(site.url);
+    await browser.beginLogin();
+    expect(await browser.comeBack(`${site.url}/login/callback${query}`)).toBe(
+      "/?login_error=login_expired",
+    );
+  });
+
+  it("with the provider's refusal, another issuer or a wrong code fails", async () => {
+    const browser = new Browser(site.url);
+    for (const change of [
+      (params: URLSearchParams) => {
+        params.delete("code");
+        params.set("error", "access_denied");
+      },
+      (params: URLSearchParams) => params.set("iss", "https://evil.example"),
+      (params: URLSearchParams) => params.set("code", "wrong"),
+    ]) {
+      const back = new URL(await browser.throughProvider(await browser.beginLogin(), "grace"));
+      change(back.searchParams);
+      expect(await browser.comeBack(back.href)).toBe("/?login_error=login_failed");
+    }
+    expect(await isIn(browser)).toBe(false);
+  });
+
+  it.each([
+    "https://evil.example/",
+    "//evil.example/",
+    "/\\evil.example",
+    "/%09//evil.example/../..//evil.example",
+    "\t//evil.example",
+    "javascript:alert(1)",
+    "/.//evil.example",
+    "keys",
+  ])("goes nowhere but to this site: %j", async (path) => {
+    const browser = new Browser(site.url);
+    const end = await browser.login("grace", { return_to: path });
+    expect(new URL(end, site.url).origin).toBe(site.url);
+    expect(end.startsWith("//")).toBe(false);
+  });
+});
+
+describe("a session", () => {
+  it("ends when it lay idle, and when it is old however busy it was", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("grace");
+    site.clock.advance(29 * 60_000);
+    expect(await isIn(browser)).toBe(true);
+    site.clock.advance(30 * 60_000);
+    const idle = await browser.call("GET", "/api/v1/me");
+    expect(reasonOf(idle)).toBe("unauthorized");
+    expect(browser.cookies.has(SESSION_COOKIE)).toBe(false);
+    await browser.login("grace");
+    for (let minutes = 0; minutes < 12 * 60 - 20; minutes += 20) {
+      site.clock.advance(20 * 60_000);
+      expect(await isIn(browser)).toBe(true);
+    }
+    site.clock.advance(20 * 60_000);
+    expect(await isIn(browser)).toBe(false);
+  });
+
+  it("ends by logging out, here or everywhere, and one by one", async () => {
+    const [one, two, three] = [new Browser(site.url), new Browser(site.url), new Browser(site.url)];
+    for (const browser of [one, two, three]) await browser.login("grace");
+    const secret = one.cookies.get(SESSION_COOKIE) ?? "";
+    await one.call("POST", "/api/v1/logout", {});
+    one.cookies.set(SESSION_COOKIE, secret);
+    expect(await isIn(one)).toBe(false);
+    const { json } = await two.call("GET", "/api/v1/sessions");
+    const sessions = Object.values(Object(fieldOf(json, "sessions")));
+    const other = sessions.find((session) => fieldOf(session, "current") === false);
+    await one.login("grace");
+    const path = `/api/v1/sessions/${String(fieldOf(other, "id"))}`;
+    expect((await two.call("DELETE", path)).status).toBe(200);
+    expect(await isIn(three)).toBe(false);
+    await two.call("POST", "/api/v1/logout-everywhere", {});
+    expect([await isIn(one), await isIn(two)]).toEqual([false, false]);
+  });
+
+  it("reveals a key after a recent login alone", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("grace");
+    const keys = await browser.call("GET", "/api/v1/keys");
+    const path = `/api/v1/keys/${String(fieldOf(keys.json, "keys.0.id"))}/reveal`;
+    const shown = await browser.call("POST", path, {});
+    expect(fieldOf(shown.json, "token")).toMatch(/^td_/);
+    expect(site.store.entries.at(-1)).toMatchObject({ action: "key.reveal" });
+    site.clock.advance(11 * 60_000);
+    const late = await browser.call("POST", path, {});
+    expect([late.status, reasonOf(late)]).toEqual([401, "login_again"]);
+    expect(fieldOf(late.json, "error.recent_login_seconds")).toBe(600);
+    expect((await browser.call("GET", "/api/v1/me")).status).toBe(200);
+  });
+
+  it("is not answered for while the database is away, and is there again after", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("grace");
+    site.store.gone = true;
+    const answer = await browser.call("GET", "/api/v1/me");
+    site.store.gone = false;
+    expect([answer.status, reasonOf(answer)]).toEqual([503, "unavailable"]);
+    expect(browser.cookies.has(SESSION_COOKIE)).toBe(true);
+    expect(await isIn(browser)).toBe(true);
+  });
+});

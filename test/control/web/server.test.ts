@@ -1,0 +1,237 @@
+import { connect } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { CONTROL_BODY_BYTES_MAX } from "../../../src/core/limits-control.ts";
+import {
+  Browser,
+  fieldOf,
+  reasonOf,
+  SESSION_COOKIE,
+  startTestControl,
+  type TestControl,
+} from "../../support/control.ts";
+
+let site: TestControl;
+let ada: Browser;
+let grace: Browser;
+beforeAll(async () => {
+  site = await startTestControl();
+  ada = new Browser(site.url);
+  grace = new Browser(site.url);
+  await ada.login("ada");
+  await grace.login("grace");
+});
+afterAll(() => site?.stop());
+// A minute later nobody has tried anything too often.
+beforeEach(() => site.clock.advance(60_000));
+
+async function firstKey(browser: Browser): Promise<string> {
+  return String(fieldOf((await browser.call("GET", "/api/v1/keys")).json, "keys.0.id"));
+}
+
+/** Every operation of the document, with what a caller needs to try it. */
+async function operations() {
+  const { json } = await new Browser(site.url).call("GET", "/api/openapi.json");
+  const paths = Object.entries(Object(fieldOf(json, "paths")));
+  return paths.flatMap(([path, methods]) =>
+    Object.entries(Object(methods)).map(([method, operation]) => ({
+      path,
+      method: method.toUpperCase(),
+      access: String(fieldOf(operation, "x-access")),
+      name: `${method.toUpperCase()} ${path}`,
+      takesBody: fieldOf(operation, "requestBody") !== undefined,
+    })),
+  );
+}
+
+describe("every route that is not open", () => {
+  it("refuses who is not known, and who brings a wrong session or token", async () => {
+    for (const { name, method, path, access, takesBody } of await operations()) {
+      if (access === "open") continue;
+      const at = path.replaceAll(/\{\w+\}/g, "00000000-0000-4000-8000-000000000000");
+      const body = takesBody ? {} : undefined;
+      const nobody = await new Browser(site.url).call(method, at, body);
+      expect([name, nobody.status, reasonOf(nobody)]).toEqual([name, 401, "unauthorized"]);
+      const forger = new Browser(site.url);
+      forger.cookies.set(SESSION_COOKIE, "A".repeat(43));
+      expect([name, reasonOf(await forger.call(method, at, body))]).toEqual([name, "unauthorized"]);
+      const headers = { authorization: `Bearer tdm_${"a".repeat(64)}` };
+      const guessed = await new Browser(site.url).call(method, at, body, headers);
+      expect([name, reasonOf(guessed)]).toEqual([name, "unauthorized"]);
+    }
+  });
+
+  it("changes nothing for another site's page, whatever cookies the browser sends", async () => {
+    const foreign: Readonly<Record<string, string>>[] = [
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site" },
+      { "sec-fetch-site": "none" },
+      { origin: "https://evil.example" },
+      { origin: "null" },
+      { origin: `${site.url}.evil.example` },
+    ];
+    for (const { name, method, path, takesBody } of await operations()) {
+      if (method === "GET") continue;
+      const at = path.replaceAll(/\{\w+\}/g, "00000000-0000-4000-8000-000000000000");
+      for (const headers of foreign) {
+        const answer = await grace.call(method, at, takesBody ? {} : undefined, headers);
+        expect([name, headers, reasonOf(answer)]).toEqual([name, headers, "cross_site"]);
+      }
+      const json = takesBody ? { "content-type": "application/json" } : {};
+      const silent = await grace.send(`${site.url}${at}`, method, json, takesBody ? {} : undefined);
+      expect([name, reasonOf(silent)]).toEqual([name, "cross_site"]);
+    }
+    expect((await grace.call("GET", "/api/v1/me")).status).toBe(200);
+  });
+
+  it("does nothing with another account's ids", async () => {
+    const keyId = await firstKey(ada);
+    const { json } = await ada.call("POST", "/api/v1/tokens", { label: "mine" });
+    const tokenId = String(fieldOf(json, "info.id"));
+    const sessions = await ada.call("GET", "/api/v1/sessions");
+    const sessionId = String(fieldOf(sessions.json, "sessions.0.id"));
+    const accountId = String(fieldOf((await ada.call("GET", "/api/v1/me")).json, "account.id"));
+    const ids: Readonly<Record<string, string>> = {
+      key_id: keyId,
+      token_id: tokenId,
+      session_id: sessionId,
+      account_id: accountId,
+      signature: "1".repeat(64),
+    };
+    const bodies: Readonly<Record<string, object>> = {
+      "PATCH /api/v1/keys/{key_id}": { label: "stolen" },
+    };
+    for (const { name, method, path, access, takesBody } of await operations()) {
+      if (!path.includes("{")) continue;
+      const at = path.replaceAll(/\{(\w+)\}/g, (_, part: string) => {
+        const id = ids[part];
+        if (id === undefined) throw new Error(`${name}: no foreign ${part} to try`);
+        return id;
+      });
+      const answer = await grace.call(method, at, takesBody ? (bodies[name] ?? {}) : undefined);
+      const expected = access === "admin" ? "forbidden" : "not_found";
+      expect([name, reasonOf(answer)]).toEqual([name, expected]);
+    }
+    const keys = await ada.call("GET", "/api/v1/keys");
+    expect(fieldOf(keys.json, "keys.0")).toMatchObject({ state: "live", label: "first key" });
+    expect((await ada.call("GET", "/api/v1/me")).status).toBe(200);
+  });
+
+  it("answers nothing that may be kept, and no secret where none is due", async () => {
+    const revealed = await ada.call("POST", `/api/v1/keys/${await firstKey(ada)}/reveal`, {});
+    const token = String(fieldOf(revealed.json, "token"));
+    expect(token).toMatch(/^td_/);
+    expect(revealed.headers.get("cache-control")).toBe("no-store");
+    for (const { method, path, name } of await operations()) {
+      if (method !== "GET") continue;
+      const answer = await ada.call("GET", path.replaceAll(/\{\w+\}/g, "1".repeat(64)));
+      expect([name, answer.headers.get("cache-control")]).toEqual([name, "no-store"]);
+      expect(answer.text.includes(token)).toBe(false);
+    }
+    const secrets = [token, ada.cookies.get(SESSION_COOKIE) ?? "", site.provider.clientSecret];
+    for (const secret of secrets) expect(site.logged.join("\n")).not.toContain(secret);
+  });
+});
+
+describe("bodies", () => {
+  const post = (body: string, headers: Readonly<Record<string, string>> = {}) =>
+    grace.call("POST", "/api/v1/keys", body, headers);
+
+  it.each([
+    ["broken JSON", '{"label": "x"', "invalid_request"],
+    ["no object", '"label"', "invalid_request"],
+    ["a field nobody knows", '{"label":"x","admin":true}', "invalid_request"],
+    ["a wrong type", '{"label":1}', "invalid_request"],
+    ["a prototype", '{"label":"x","__proto__":{"admin":true}}', "invalid_request"],
+    ["nothing", "", "invalid_request"],
+    ["deep nesting", "[".repeat(8000), "invalid_request"],
+  ])("with %s are refused", async (_, body, reason) => {
+    expect(reasonOf(await post(body))).toBe(reason);
+  });
+
+  it("are bounded, and JSON alone", async () => {
+    const label = "x".repeat(CONTROL_BODY_BYTES_MAX);
+    expect(reasonOf(await post(JSON.stringify({ label })))).toBe("too_large");
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+      const answer = await post('{"label":"x"}', { "content-type": type });
+      expect(reasonOf(answer)).toBe("unsupported_media_type");
+    }
+  });
+
+  it("name the fields that do not fit, without repeating what was sent", async () => {
+    const answer = await post('{"label":"<img src=x onerror=alert(1)>\\ny","burst":-1}');
+    expect(fieldOf(answer.json, "error.fields")).toMatchObject([
+      { path: "label" },
+      { path: "burst" },
+    ]);
+    expect(answer.text).not.toContain("onerror");
+  });
+
+  it("keep a label as it is, for pages that show it as text", async () => {
+    const label = "<script>alert('x')</script>&amp;";
+    const made = await post(JSON.stringify({ label }));
+    expect(made.status).toBe(201);
+    expect(fieldOf(made.json, "key.label")).toBe(label);
+    expect(made.headers.get("content-type")).toMatch(/^application\/json/);
+    expect(made.headers.get("x-content-type-options")).toBe("nosniff");
+  });
+});
+
+describe("what is no route", () => {
+  it("answers in the one form: paths, methods, encodings, bytes", async () => {
+    expect(reasonOf(await grace.call("GET", "/api/v1/nothing"))).toBe("not_found");
+    expect(reasonOf(await grace.call("PUT", "/api/v1/keys", {}))).toBe("method_not_allowed");
+    expect(reasonOf(await grace.call("GET", "/api/v1/keys/%ff"))).toBe("invalid_request");
+    const answer = await bytes("NONSENSE\r\n\r\n");
+    expect(answer).toMatch(/^HTTP\/1\.1 400 .*"reason":"invalid_request"/s);
+    const large = await bytes(`GET / HTTP/1.1\r\nhost: x\r\nx: ${"y".repeat(40_000)}\r\n\r\n`);
+    expect(large).toMatch(/^HTTP\/1\.1 431 /);
+  });
+
+  it("serves the pages by their names, and nothing beside their folder", async () => {
+    for (const path of ["/", "/keys", "/connect", "/index.html"]) {
+      const page = await grace.call("GET", path);
+      expect([path, page.status]).toEqual([path, 200]);
+      expect(page.text).toContain("<title>pages</title>");
+      expect(page.headers.get("cache-control")).toBe("no-cache");
+    }
+    expect((await grace.call("GET", "/app.js")).headers.get("content-type")).toMatch(/javascript/);
+    for (const path of [
+      "/../secret.txt",
+      "/..%2fsecret.txt",
+      "/%2e%2e/secret.txt",
+      "//etc/passwd",
+    ]) {
+      const answer = await bytes(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+      expect(answer).not.toContain("not for anybody");
+      expect(answer).toMatch(/^HTTP\/1\.1 40[034] /);
+    }
+  });
+
+  it("carries the security headers on pages and on the API, errors included", async () => {
+    for (const path of ["/", "/api/v1/site", "/api/v1/nothing", "/api/v1/me"]) {
+      const { headers } = await new Browser(site.url).call("GET", path);
+      const policy = headers.get("content-security-policy") ?? "";
+      expect(policy).toContain("default-src 'none'");
+      expect(policy).toContain("frame-ancestors 'none'");
+      expect(policy).not.toMatch(/unsafe|\*/);
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      expect(headers.get("cross-origin-opener-policy")).toBe("same-origin");
+      expect(headers.get("access-control-allow-origin")).toBeNull();
+      expect(headers.get("server") ?? headers.get("x-powered-by")).toBeNull();
+    }
+  });
+});
+
+/** Sends bytes on a socket of their own and answers with what comes until it ends. */
+function bytes(text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = "";
+    const socket = connect(Number(new URL(site.url).port), "127.0.0.1", () => socket.write(text));
+    socket.on("data", (chunk) => {
+      answer += chunk.toString();
+    });
+    socket.on("close", () => resolve(answer));
+    socket.on("error", reject);
+  });
+}

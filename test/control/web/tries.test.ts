@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import { createTries, LIMITS } from "../../../src/control/web/tries.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+
+describe("tries", () => {
+  it("are so many at once, then one each time the interval has passed", () => {
+    const clock = createFakeClock();
+    const tries = createTries(clock);
+    const { burst, everyMs } = LIMITS.link;
+    expect([burst, everyMs]).toEqual([5, 12_000]);
+    for (let count = 0; count < burst; count += 1) expect(tries.take("link", ["a"])).toBe(0);
+    expect(tries.take("link", ["a"])).toBe(everyMs);
+    clock.advance(everyMs - 1);
+    expect(tries.take("link", ["a"])).toBe(1);
+    clock.advance(1);
+    expect(tries.take("link", ["a"])).toBe(0);
+    expect(tries.counters.refused).toBe(2);
+  });
+
+  it("are counted for each caller and each limit apart, and refused when one is spent", () => {
+    const tries = createTries(createFakeClock());
+    for (let count = 0; count < LIMITS.link.burst; count += 1) tries.take("link", ["a", "b"]);
+    expect(tries.take("link", ["c"])).toBe(0);
+    expect(tries.take("link", ["c", "b"])).toBeGreaterThan(0);
+    expect(tries.take("reveal", ["a"])).toBe(0);
+  });
+
+  it("are remembered of a bounded number of callers; the one heard of longest ago goes", () => {
+    const tries = createTries(createFakeClock(), 2);
+    for (let count = 0; count < LIMITS.link.burst; count += 1) tries.take("link", ["a"]);
+    tries.take("link", ["b"]);
+    tries.take("link", ["c"]);
+    expect(tries.counters.forgotten).toBe(1);
+    expect(tries.take("link", ["a"])).toBe(0);
+  });
+});

@@ -1,0 +1,219 @@
+/**
+ * A control process on loopback with the sandbox's real identity provider, and browsers to use it:
+ * what a browser keeps and sends along, and nothing that a browser would not let a page do.
+ */
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { controlFromValues } from "../../src/config/load.ts";
+import { type Control, startControl } from "../../src/control/control.ts";
+import type { Log } from "../../src/core/log.ts";
+import { type SandboxProvider, startProvider } from "../../src/sandbox/provider.ts";
+import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+import { createMemoryStore, type MemoryStore } from "./memory-store.ts";
+
+export interface TestControl {
+  readonly url: string;
+  readonly control: Control;
+  readonly provider: SandboxProvider;
+  readonly store: MemoryStore;
+  readonly clock: FakeClock;
+  /** Every line that was logged, as JSON. */
+  readonly logged: string[];
+  stop(): Promise<void>;
+}
+
+export interface TestControlOptions {
+  /** Another provider than the sandbox's. */
+  readonly issuer?: { readonly issuer: string; readonly clientSecret: string };
+  /** Keys of [control] over the test's own. */
+  readonly control?: Readonly<Record<string, unknown>>;
+}
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+export async function startTestControl(options: TestControlOptions = {}): Promise<TestControl> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const logged: string[] = [];
+  const note = (fields: object, message: string): void =>
+    void logged.push(`${message} ${JSON.stringify(fields, plainly)}`);
+  const log: Log = { info: note, warn: note, error: note };
+  const redirectUri = `${url}/login/callback`;
+  const provider = await startProvider({ log }, { port: 0, redirectUri });
+  const { issuer, clientSecret } = options.issuer ?? provider;
+  // The wall clock's start is real, because the provider's own clock is.
+  const clock = createFakeClock(1_000_000_000, Date.now());
+  const store = createMemoryStore(clock);
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-control-"));
+  mkdirSync(join(folder, "pages"));
+  writeFileSync(join(folder, "pages", "index.html"), "<!doctype html><title>pages</title>");
+  writeFileSync(join(folder, "pages", "app.js"), "export {};");
+  writeFileSync(join(folder, "secret.txt"), "not for anybody");
+  const config = controlFromValues(
+    {
+      control: {
+        listen: `127.0.0.1:${port}`,
+        public_url: url,
+        oidc_issuer: issuer,
+        oidc_client_id: provider.clientId,
+        oidc_client_secret: clientSecret,
+        vault_file: "vault.json",
+        admins: [`${issuer} ada`],
+        ...options.control,
+      },
+      admin: { listen: "127.0.0.1:0" },
+      accounts: { database_url: "postgres://nobody@127.0.0.1/none" },
+    },
+    folder,
+    {},
+  );
+  const pagesFolder = join(folder, "pages");
+  const control = await startControl(config, { store, clock, log, version: "test", pagesFolder });
+  return {
+    ...{ url, control, provider, store, clock, logged },
+    async stop() {
+      await control.stop();
+      await provider.stop();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function plainly(_: string, value: unknown): unknown {
+  return value instanceof Error ? `${value.name}: ${value.message} ${value.stack}` : value;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body as JSON; undefined when it is none. */
+  readonly json: unknown;
+}
+
+/** One browser: a cookie jar, and requests as its pages of one origin would send them. */
+export class Browser {
+  readonly cookies = new Map<string, string>();
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  /** A fetch by a page of the dashboard; headers given replace those of the browser. */
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> {
+    const json = body === undefined ? {} : { "content-type": "application/json" };
+    const own = { ...json, "sec-fetch-site": "same-origin", origin: this.#url, ...headers };
+    return await this.send(`${this.#url}${path}`, method, own, body);
+  }
+
+  /** A request with the headers given and this browser's cookies. */
+  async send(
+    url: string,
+    method: string,
+    headers: Readonly<Record<string, string>>,
+    body?: unknown,
+  ): Promise<Answer> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const response = await fetch(url, {
+      method,
+      headers: { ...(cookie === "" ? {} : { cookie }), ...headers },
+      redirect: "manual",
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    for (const line of response.headers.getSetCookie()) this.#keep(line);
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, json: parsed(text) };
+  }
+
+  /** Begins a login and answers with the provider's address. */
+  async beginLogin(options: { return_to?: string; fresh?: boolean } = {}): Promise<string> {
+    const { status, json, text } = await this.call("POST", "/api/v1/login", options);
+    const url = fieldOf(json, "url");
+    if (status !== 200 || typeof url !== "string") throw new Error(`login: ${status} ${text}`);
+    return url;
+  }
+
+  /** Goes through the provider as this person; the address that leads back to the dashboard. */
+  async throughProvider(url: string, person: string): Promise<string> {
+    let at = url;
+    for (let hop = 0; hop < 10; hop += 1) {
+      if (at.startsWith(`${this.#url}/`)) return at;
+      const chooses = new URL(at).pathname.startsWith("/login/");
+      const answer = chooses
+        ? await this.send(`${at}/as/${person}`, "POST", {})
+        : await this.send(at, "GET", {});
+      const location = answer.headers.get("location");
+      if (location === null) throw new Error(`the provider stops: ${answer.status} ${answer.text}`);
+      at = new URL(location, at).href;
+    }
+    throw new Error("the provider goes round in circles");
+  }
+
+  /** The way back from the provider, as a navigation from another site. */
+  async comeBack(url: string): Promise<string> {
+    const answer = await this.send(url, "GET", {
+      "sec-fetch-site": "cross-site",
+      "sec-fetch-mode": "navigate",
+    });
+    if (answer.status !== 303) throw new Error(`callback: ${answer.status} ${answer.text}`);
+    return answer.headers.get("location") ?? "";
+  }
+
+  /** The whole login; where it ends. */
+  async login(person: string, options: { return_to?: string; fresh?: boolean } = {}) {
+    const url = await this.beginLogin(options);
+    return await this.comeBack(await this.throughProvider(url, person));
+  }
+
+  #keep(line: string): void {
+    const [pair = "", ...attributes] = line.split("; ");
+    const name = pair.slice(0, pair.indexOf("="));
+    const gone = attributes.some((attribute) => /^max-age=0$/i.test(attribute));
+    if (gone) this.cookies.delete(name);
+    else this.cookies.set(name, pair.slice(name.length + 1));
+  }
+}
+
+export const SESSION_COOKIE = "__Host-td-session";
+
+/** A field of something that was parsed, wherever it is; undefined when it is not there. */
+export function fieldOf(json: unknown, path: string): unknown {
+  let value = json;
+  for (const part of path.split(".")) {
+    if (typeof value !== "object" || value === null) return undefined;
+    value = new Map<string, unknown>(Object.entries(value)).get(part);
+  }
+  return value;
+}
+
+export function reasonOf({ json }: Answer): unknown {
+  return fieldOf(json, "error.reason");
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // A page, not an answer of the API.
+    return undefined;
+  }
+}
