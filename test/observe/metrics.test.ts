@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
+import { CONTROL_METRICS } from "../../src/observe/control-metric-table.ts";
 import { METRICS, type MetricRow } from "../../src/observe/metric-table.ts";
 import { createMetrics, type MetricSources, samplesBy } from "../../src/observe/metrics.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
@@ -21,7 +22,7 @@ const page = async (given: Partial<MetricSources> = {}) =>
   parsePrometheus(await createMetrics(sources(given), { process: false }).text());
 
 describe("the metric table", () => {
-  const rows: readonly MetricRow[] = METRICS;
+  const rows: readonly MetricRow[] = [...METRICS, ...CONTROL_METRICS];
 
   it("names each metric once, in base units, counters and only counters with _total", () => {
     expect(new Set(rows.map((row) => row.name)).size).toBe(rows.length);
