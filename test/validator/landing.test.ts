@@ -1,0 +1,178 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { freePort, startChild, untilReady } from "../../bench/load/children.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { fromBase58 } from "../support/base58.ts";
+import { untilAnswer } from "../support/flow.ts";
+import { buildTransaction, type Keypair, newKeypair, u64 } from "../support/transactions.ts";
+import { until } from "../support/wait.ts";
+import { validatorProgram } from "./build.ts";
+import { startValidator, type Validator } from "./validator.ts";
+
+/** How many transfers, and how many a second. */
+const COUNT = Number(process.env["VALIDATOR_TRANSFERS"] ?? 1000);
+const PER_SECOND = Number(process.env["VALIDATOR_RATE"] ?? 50);
+const KEY = "td_validator_run_0000000000";
+const PAYERS = 20;
+const TIP_LAMPORTS = 1_000_000;
+const FUNDS_LAMPORTS = 20_000_000_000;
+const READY_MS = 60_000;
+/** Longer than a blockhash lives. */
+const SETTLE_MS = 120_000;
+
+interface Status {
+  readonly slot: number;
+  readonly err: unknown;
+}
+
+/** What is read of a receipt. */
+interface Told {
+  readonly state: string;
+  readonly landing: { readonly slot: number | null; readonly slots: number | null };
+}
+
+const undo: (() => unknown)[] = [];
+let validator: Validator;
+let url = "";
+const tip = newKeypair();
+const payers = Array.from({ length: PAYERS }, () => newKeypair());
+
+beforeAll(async () => {
+  validator = await startValidator(validatorProgram());
+  undo.push(() => validator.stop());
+  await fund([tip, ...payers]);
+  url = await startEdge();
+});
+afterAll(async () => {
+  for (const act of undo.splice(0).toReversed()) await act();
+});
+
+it(`lands ${COUNT} tipped transfers, and the receipts say what the validator says`, async () => {
+  const sent = await sendAll();
+  const statuses = await settled(sent);
+  const receipts = await Promise.all(sent.map(receiptOf));
+  const landed = statuses.filter((status) => status !== null);
+  expect(landed.filter(({ err }) => err !== null)).toEqual([]);
+  expect(landed.length).toBeGreaterThanOrEqual(0.99 * COUNT);
+  for (const [index, status] of statuses.entries()) {
+    const { state, landing } = receipts[index] ?? { state: "none", landing: null };
+    if (status === null) expect(state).not.toBe("landed");
+    else expect([state, landing?.slot]).toEqual(["landed", status.slot]);
+  }
+  const deltas = receipts.flatMap(({ landing }) => landing.slots ?? []).sort((a, b) => a - b);
+  const at = (share: number) => deltas[Math.floor((deltas.length - 1) * share)];
+  process.stdout.write(
+    `landed ${landed.length} of ${COUNT} at ${PER_SECOND} a second; slots from receipt to block: ` +
+      `p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)}\n`,
+  );
+});
+
+async function fund(keypairs: readonly Keypair[]): Promise<void> {
+  const balanceOf = async ({ address }: Keypair): Promise<number> => {
+    const commitment = { commitment: "confirmed" };
+    return (await validator.rpc<{ value: number }>("getBalance", address, commitment)).value;
+  };
+  for (const { address } of keypairs) {
+    await validator.rpc("requestAirdrop", address, FUNDS_LAMPORTS);
+  }
+  for (const keypair of keypairs) {
+    await untilAnswer(
+      "funds",
+      () => balanceOf(keypair),
+      (value) => value >= FUNDS_LAMPORTS,
+      60_000,
+    );
+  }
+}
+
+async function startEdge(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-validator-edge-"));
+  undo.push(() => rmSync(folder, { recursive: true, force: true }));
+  const [http, admin] = [await freePort(), await freePort()];
+  writeFileSync(
+    join(folder, "keys.toml"),
+    "[plans.Run]\nrate_per_second = 100000\nburst = 100000\n\n[[keys]]\n" +
+      `token = "${KEY}"\naccount = "run"\nplan = "Run"\n`,
+  );
+  const config = join(folder, "edge.toml");
+  writeFileSync(
+    config,
+    `region = "validator"\n[http]\nlisten = "127.0.0.1:${http}"\ndrain_grace = "0s"\n` +
+      `[admin]\nlisten = "127.0.0.1:${admin}"\n[cluster]\nrpc_url = "${validator.rpcUrl}"\n` +
+      `ws_url = "${validator.wsUrl}"\n[tip]\naccounts = ["${tip.address}"]\n` +
+      '[accounts]\nkeys_file = "keys.toml"\n[send]\nleaders = 1\n',
+  );
+  const child = startChild(["dist/main.js", "edge", "--config", config]);
+  undo.push(() => child.stop());
+  await untilReady(child, `http://127.0.0.1:${admin}/readyz`, READY_MS);
+  return `http://127.0.0.1:${http}`;
+}
+
+/** Sends at an even pace, with the newest blockhash of each second; answers the signatures. */
+async function sendAll(): Promise<readonly string[]> {
+  const startNs = systemClock.nowNs();
+  const sent: Promise<string>[] = [];
+  let blockhash = await newestBlockhash();
+  for (let number = 0; number < COUNT; number += 1) {
+    if (number % PER_SECOND === 0) blockhash = await newestBlockhash();
+    const payer = payers[number % PAYERS] ?? tip;
+    const tips = [{ to: tip.address, lamports: TIP_LAMPORTS, trailing: u64(number) }];
+    const { bytes } = buildTransaction({ payer, tips, blockhash });
+    const dueNs = startNs + (number / PER_SECOND) * 1e9;
+    await until("the next is due", () => systemClock.nowNs() >= dueNs);
+    sent.push(submit(bytes));
+  }
+  return Promise.all(sent);
+}
+
+async function submit(bytes: Uint8Array): Promise<string> {
+  const answer = await fetch(`${url}/api/v1/sendRawTransaction`, {
+    method: "POST",
+    headers: { "api-x-token": KEY, "content-type": "application/octet-stream" },
+    body: Buffer.from(bytes),
+  });
+  // The binary endpoint's answer, as the README shows it.
+  const told = (await answer.json()) as { signature?: string; error?: string };
+  if (told.signature === undefined) throw new Error(`refused: ${told.error}`);
+  return told.signature;
+}
+
+async function newestBlockhash(): Promise<Uint8Array> {
+  const { value } = await validator.rpc<{ value: { blockhash: string } }>("getLatestBlockhash", {
+    commitment: "confirmed",
+  });
+  return fromBase58(value.blockhash);
+}
+
+async function settled(sent: readonly string[]): Promise<readonly (Status | null)[]> {
+  const ask = async (): Promise<readonly (Status | null)[]> => {
+    const statuses: (Status | null)[] = [];
+    for (let start = 0; start < sent.length; start += 256) {
+      const { value } = await validator.rpc<{ value: (Status | null)[] }>(
+        "getSignatureStatuses",
+        sent.slice(start, start + 256),
+        { searchTransactionHistory: true },
+      );
+      statuses.push(...value);
+    }
+    return statuses;
+  };
+  const endNs = systemClock.nowNs() + SETTLE_MS * 1e6;
+  // What never lands is told by the test itself, after as long as a blockhash lives.
+  const over = (statuses: readonly (Status | null)[]): boolean =>
+    statuses.every((status) => status !== null) || systemClock.nowNs() > endNs;
+  return untilAnswer("every status", ask, over, SETTLE_MS + 10_000);
+}
+
+async function receiptOf(signature: string): Promise<Told> {
+  const ask = async (): Promise<Told> => {
+    const path = `/api/v1/transactions/${signature}?wait=landed&timeout=10s`;
+    const answer = await fetch(url + path, { headers: { "api-x-token": KEY } });
+    // The receipt, as the README shows it.
+    return (await answer.json()) as Told;
+  };
+  const ends = ["landed", "expired", "dropped"];
+  return untilAnswer("its end", ask, ({ state }) => ends.includes(state), SETTLE_MS);
+}
