@@ -1,0 +1,53 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
+import { native } from "./addon.ts";
+
+const contract = readFileSync(new URL("../../src/native/contract.ts", import.meta.url), "utf8");
+
+/** Every function of the contract with the types of its parameters. */
+const exported = [...contract.matchAll(/^ {2}(\w+)\(((?:[^()]|\(\))*)\): number;/gm)].map(
+  ([, name = "", list = ""]) => ({
+    name,
+    types: [...list.matchAll(/\w+: ([^,\n]+),?/g)].map(([, type = ""]) => type),
+  }),
+);
+
+type Told = Readonly<Record<string, { readonly answered: number; readonly threw: number }>>;
+
+/** Each thread's counts; throws with what the process said where it did not end well. */
+function storm(options: object): readonly Told[] {
+  const script = fileURLToPath(new URL("../support/native-storm.mjs", import.meta.url));
+  const given = JSON.stringify({ addon: ADDON_PATH, exports: exported, ...options });
+  const ran = spawnSync(process.execPath, [script, given], { encoding: "utf8" });
+  if (ran.status !== 0) throw new Error(`${ran.signal ?? ran.status}: ${ran.stderr.slice(-2000)}`);
+  // The script is ours and writes nothing else.
+  return JSON.parse(ran.stdout) as readonly Told[];
+}
+
+describe.skipIf(native === null)("whatever an export is called with", () => {
+  it("is known for every one of them", () => {
+    expect(exported.map(({ name }) => name)).toEqual([...NATIVE_NAMES]);
+  });
+
+  it("answers a code or throws, before start, after stop, and never crashes", () => {
+    const [own] = storm({ rounds: 20_000, seed: 1, workers: 0 });
+    for (const { name, types } of exported) {
+      expect(own?.[name]?.answered, name).toBeGreaterThan(0);
+      if (types.length > 0) expect(own?.[name]?.threw, name).toBeGreaterThan(0);
+    }
+  }, 60_000);
+
+  it("does so on several threads at once, while engines and decoders come and go", () => {
+    const told = storm({ rounds: 6_000, seed: 7, workers: 3 });
+    expect(told).toHaveLength(4);
+    for (const each of told) expect(Object.keys(each)).toHaveLength(exported.length);
+  }, 60_000);
+
+  it("outlives the threads that started engines and left without a word", () => {
+    const [, ...told] = storm({ rounds: 3_000, seed: 9, workers: 2, onlyWorkers: true });
+    for (const each of told) expect(each["engineStart"]?.answered).toBeGreaterThan(0);
+  }, 60_000);
+});
