@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
+pub mod terms;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -18,6 +20,8 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DistinguishedName, Error, SignatureScheme};
 use tokio::runtime::Runtime;
+
+use terms::{OtherTerms, Terms};
 
 use touchdown_native::certificate::{certificate_der, private_key_der};
 use touchdown_native::engine::{Engine, Options};
@@ -39,12 +43,22 @@ pub struct Manners {
     pub stream_window: u32,
     /// Size of a connection's window.
     pub window: u32,
+    /// Transport parameters to announce instead.
+    pub terms: Terms,
 }
 
 impl Default for Manners {
     fn default() -> Self {
         let (grant, retry, close_code, stop_streams) = (128, false, None, false);
-        Self { grant, retry, close_code, stop_streams, stream_window: 4096, window: 1 << 20 }
+        Self {
+            grant,
+            retry,
+            close_code,
+            stop_streams,
+            stream_window: 4096,
+            window: 1 << 20,
+            terms: &[],
+        }
     }
 }
 
@@ -169,7 +183,10 @@ fn server_config(manners: Manners) -> ServerConfig {
         .with_single_cert(vec![certificate], key.into())
         .unwrap();
     tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
-    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()));
+    let mut config = ServerConfig::with_crypto(Arc::new(OtherTerms {
+        inner: Arc::new(QuicServerConfig::try_from(tls).unwrap()),
+        terms: manners.terms,
+    }));
     let transport = Arc::get_mut(&mut config.transport).unwrap();
     transport
         .max_concurrent_uni_streams(VarInt::from_u32(0))

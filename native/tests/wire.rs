@@ -1,0 +1,226 @@
+//! What a leader, or whoever sits between it and us, can put on the wire: datagrams that are
+//! replayed, cut, bent and made up, in the leader's own name, and terms that no leader means.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use support::terms::Terms;
+use support::{ACKED, Leader, Manners, Sender, ended, options};
+use touchdown_native::outcomes::EndCause;
+
+/// Stands between an engine and a leader, and does as `bend` says with each of the leader's
+/// datagrams: what it returns is what arrives.
+struct Between {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Between {
+    fn start(
+        leader: SocketAddr,
+        mut bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static,
+    ) -> Self {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for socket in [&near, &far] {
+            socket.set_nonblocking(true).unwrap();
+        }
+        let address = near.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut client = None;
+            let mut buffer = [0; 65_535];
+            while !stopped.load(Ordering::Relaxed) {
+                let mut idle = true;
+                while let Ok((size, from)) = near.recv_from(&mut buffer) {
+                    (client, idle) = (Some(from), false);
+                    let _ = far.send_to(&buffer[..size], leader);
+                }
+                while let Ok((size, _)) = far.recv_from(&mut buffer) {
+                    idle = false;
+                    let Some(client) = client else { continue };
+                    for datagram in bend(&buffer[..size]) {
+                        let _ = near.send_to(&datagram, client);
+                    }
+                }
+                if idle {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            }
+        });
+        Self { address, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Between {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn dice() -> impl FnMut(usize) -> usize {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below.max(1)
+    }
+}
+
+/// Sends through `bend`, with a leader beside it that nobody stands before; every copy to both is
+/// to be acknowledged.
+fn all_arrives(bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
+    let (bent, straight) = (Leader::start(Manners::default()), Leader::start(Manners::default()));
+    let between = Between::start(bent.address, bend);
+    let mut sender = Sender::start(options());
+    let peers = [sender.open_admitted(between.address), sender.open_admitted(straight.address)];
+    for tx in 0..100 {
+        sender.engine.send(&[peers[0], 0, peers[1], 1], &[tx as u8; 900], tx, 20_000);
+    }
+    sender.until("ended", |seen| ended(seen) == 200);
+    assert_eq!(sender.count(ACKED), 200);
+    assert_eq!((bent.received_count(), straight.received_count()), (100, 100));
+    let counters = sender.engine.counters();
+    assert_eq!(counters[5], 0, "panics");
+}
+
+#[test]
+fn replayed_datagrams_change_nothing() {
+    let mut seen: Vec<Vec<u8>> = Vec::new();
+    let mut below = dice();
+    all_arrives(move |datagram| {
+        seen.push(datagram.to_vec());
+        let again = (0..4).map(|_| seen[below(seen.len())].clone());
+        again.chain([datagram.to_vec(), datagram.to_vec()]).collect()
+    });
+}
+
+#[test]
+fn cut_and_bent_datagrams_in_the_leaders_name_change_nothing() {
+    let mut below = dice();
+    all_arrives(move |datagram| {
+        let cut = datagram[..below(datagram.len())].to_vec();
+        let mut bent = datagram.to_vec();
+        let place = below(bent.len());
+        bent[place] ^= 1 << below(8);
+        let mut long = datagram.to_vec();
+        long.extend((0..below(200)).map(|_| below(256) as u8));
+        // A short header does not say where it ends, so a lengthened one is a bent one; a long
+        // header does, and what follows is another packet.
+        vec![cut, bent, long, datagram.to_vec()]
+    });
+}
+
+#[test]
+fn made_up_packets_of_every_type_change_nothing() {
+    let mut below = dice();
+    all_arrives(move |datagram| {
+        let mut made: Vec<Vec<u8>> = (0..8)
+            .map(|kind| {
+                // The connection's own ids, as far as they are told in the clear, and noise.
+                let mut packet = datagram[..datagram.len().min(30)].to_vec();
+                packet.extend((0..below(1200)).map(|_| below(256) as u8));
+                packet[0] = [0x80, 0xc0, 0xd0, 0xe0, 0xf0, 0x40, 0x7f, 0xff][kind];
+                packet
+            })
+            .collect();
+        // Version negotiation that names none of ours: the version field is zero.
+        let mut versions = datagram.to_vec();
+        versions[0] |= 0x80;
+        versions[1..5].fill(0);
+        // After a packet of the leader is through, nobody may change the version any more.
+        made.insert(0, datagram.to_vec());
+        made.push(versions);
+        made
+    });
+}
+
+#[test]
+fn a_flood_of_made_up_retries_ends_one_attempt_at_most() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let good = Leader::start(Manners::default());
+    let mut sender = Sender::start(touchdown_native::engine::Options {
+        admission_timeout: Duration::from_millis(800),
+        ..options()
+    });
+    let bad = sender.open(silent.local_addr().unwrap());
+    let peer = sender.open_admitted(good.address);
+    let mut below = dice();
+    let mut buffer = [0; 2000];
+    for tx in 0..40 {
+        let Ok((size, from)) = silent.recv_from(&mut buffer) else { continue };
+        let initial = &buffer[..size];
+        // Long header: version, then destination and source id. The answer swaps them.
+        let (to, rest) = initial[6..].split_at(usize::from(initial[5]));
+        let own = &rest[1..1 + usize::from(rest[0])];
+        for first in [0xf0, 0xff, 0x80, 0xc0] {
+            for version in [&initial[1..5], &[0; 4]] {
+                let mut packet = vec![first];
+                packet.extend(version);
+                packet.push(own.len() as u8);
+                packet.extend(own);
+                packet.push(to.len() as u8);
+                packet.extend(to);
+                packet.extend((0..20 + below(900)).map(|_| below(256) as u8));
+                silent.send_to(&packet, from).unwrap();
+            }
+        }
+        sender.engine.send(&[peer, 1], &[1; 300], tx, 5_000);
+    }
+    let closed = sender.closed(bad);
+    let causes = [EndCause::HandshakeTimeout as u8, EndCause::Version as u8];
+    assert!(causes.contains(&closed.reason), "{closed:?}");
+    sender.engine.send(&[peer, 1], b"undisturbed", 999, 5_000);
+    sender.until("acked", |seen| seen.iter().any(|one| one.kind == ACKED && one.tx == 999));
+    assert_eq!(sender.engine.counters()[5], 0);
+}
+
+/// The largest number that QUIC can write, and the largest count of streams.
+const VARINT_MAX: u64 = (1 << 62) - 1;
+const STREAMS_MAX: u64 = 1 << 60;
+
+#[test]
+fn terms_that_no_leader_means_cost_its_own_connection_at_most() {
+    let cases: [(&str, Terms, bool); 9] = [
+        ("windows without end", &[(4, VARINT_MAX), (6, VARINT_MAX), (7, VARINT_MAX)], true),
+        ("streams without end", &[(8, STREAMS_MAX), (9, STREAMS_MAX)], true),
+        ("the smallest datagram", &[(3, 1200)], true),
+        ("the largest datagram", &[(3, VARINT_MAX)], true),
+        ("acknowledgements as late as can be said", &[(10, 20), (11, (1 << 14) - 1)], true),
+        // A leader that takes fewer ids than it says closes its connection over them.
+        ("connection ids without end", &[(14, VARINT_MAX)], false),
+        ("idle for a millisecond", &[(1, 1)], false),
+        ("never idle", &[(1, VARINT_MAX)], true),
+        ("no byte on any stream", &[(4, 0), (7, 0)], false),
+    ];
+    for (name, terms, arrives) in cases {
+        let odd = Leader::start(Manners { terms, ..Manners::default() });
+        let good = Leader::start(Manners::default());
+        let mut sender = Sender::start(options());
+        let peers = [sender.open(odd.address), sender.open_admitted(good.address)];
+        for tx in 0..50 {
+            sender.engine.send(&[peers[0], 0, peers[1], 1], &[3; 1000], tx, 1_500);
+        }
+        sender.until(name, |seen| ended(seen) == 100);
+        let acked = |tag| {
+            let of = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == tag);
+            of.count()
+        };
+        assert_eq!(acked(1), 50, "{name}: the leader beside it");
+        if arrives {
+            assert_eq!(acked(0), 50, "{name}");
+        }
+        assert_eq!(sender.engine.counters()[5], 0, "{name}: panics");
+    }
+}
