@@ -21,6 +21,7 @@ const ONCE = { landing: { resends_per_second: 0 } };
 
 /** The copies of a receipt, as far as they matter here. */
 interface Copy {
+  readonly identity: string;
   readonly state: string;
   readonly reason: string | null;
 }
@@ -29,6 +30,17 @@ function copiesIn(receipt: Answer): readonly Copy[] {
   expect(receipt.status).toBe(200);
   // The receipt's own shape is tested where it is made.
   return receipt.json["leaders"] as readonly Copy[];
+}
+
+/**
+ * No leader has it twice. Near the end of a window the plan names the next leader as well, so there
+ * may be a copy for each of two.
+ */
+function expectOncePerLeader(flow: Flow, bytes: Uint8Array, list: readonly Copy[]): void {
+  const had = flow.received.filter((it) => it.bytes.equals(bytes)).map((it) => it.leader);
+  expect(had).toEqual([...new Set(had)]);
+  const told = list.map(({ identity }) => identity);
+  expect(told).toEqual([...new Set(told)]);
 }
 
 const copies = (families: ReadonlyMap<string, Family>, outcome: string): number =>
@@ -147,11 +159,11 @@ describe("bytes", () => {
 describe("a repetition", () => {
   let flow: Flow;
   beforeAll(async () => {
-    flow = await startFlow({ edge: { send: { leaders: 1 } } });
+    flow = await startFlow({ edge: { ...ONCE, send: { leaders: 1 } } });
   });
   afterAll(() => flow?.stop());
 
-  it("answers with the same signature and is delivered once, whichever way it comes", async () => {
+  it("answers with the same signature, and no leader has it twice, whichever way", async () => {
     const { bytes, base64, base58, signature } = flow.tipped();
     const answers = [
       await flow.postRaw(bytes),
@@ -170,16 +182,17 @@ describe("a repetition", () => {
       ({ json }) => json["state"] === "acknowledged",
     );
     expect(receipt.json["submissions"]).toBe(answers.length);
-    expect(copiesIn(receipt)).toHaveLength(1);
-    expect(flow.copiesOf(bytes)).toBe(1);
+    expectOncePerLeader(flow, bytes, copiesIn(receipt));
   });
 
-  it("is delivered once even when many connections send it at the same moment", async () => {
+  it("reaches no leader twice when many connections send it at the same moment", async () => {
     for (let round = 0; round < 20; round += 1) {
       const { bytes, signature } = flow.tipped();
       const answers = await Promise.all(Array.from({ length: 16 }, () => flow.postRaw(bytes)));
       expect(new Set(answers.map(({ json }) => json["signature"]))).toEqual(new Set([signature]));
-      expect(copiesIn(await flow.receipt(signature))).toHaveLength(1);
+      const list = copiesIn(await flow.receipt(signature));
+      expectOncePerLeader(flow, bytes, list);
+      expect([1, 2]).toContain(list.length);
     }
   });
 });
