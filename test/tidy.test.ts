@@ -106,6 +106,7 @@ describe("the tree", () => {
       "bench/load/main.ts",
       "bench/compare/main.ts",
       "bench/compare/bare.ts",
+      "bench/layers/main.ts",
       "test/support/write-docs.ts",
       // Named by vitest.config.ts.
       "test/support/postgres-run.ts",

@@ -132,11 +132,7 @@ pub fn fire(load: &Load, requests: &Requests) -> Result<Shots, Box<dyn Error>> {
 }
 
 /// The next connection from `turn` on that awaits nothing.
-fn idle_line(
-    lines: &mut [Line],
-    turn: usize,
-    shots: &mut Shots,
-) -> Result<usize, Box<dyn Error>> {
+fn idle_line(lines: &mut [Line], turn: usize, shots: &mut Shots) -> Result<usize, Box<dyn Error>> {
     let count = lines.len();
     let patience_ns = monotonic_ns() + 5 * NS_PER_S;
     loop {

@@ -11,6 +11,7 @@
 //! whole paths, which `main.ts` drives.
 
 mod incumbent;
+mod layers;
 mod leader;
 mod load;
 mod path;
@@ -26,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["leader", public_keys @ ..] => leader::run(public_keys),
+        ["layers", count] => layers::run(count.parse()?),
         ["path", public_keys @ ..] => path::run(public_keys),
         ["incumbent", address] => incumbent::run(address.parse::<SocketAddr>()?, INCUMBENT),
         ["incumbent-key"] => {

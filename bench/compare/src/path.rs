@@ -91,7 +91,8 @@ fn report(load: &Load, shots: &Shots, arrivals: &Arrivals) -> serde_json::Value 
     })
 }
 
-fn quantiles(values_ns: &mut [u64]) -> serde_json::Value {
+/// p50, p99, p99.9 and the largest, in microseconds.
+pub fn quantiles(values_ns: &mut [u64]) -> serde_json::Value {
     values_ns.sort_unstable();
     let at = |per_mille: usize| {
         let place = (values_ns.len() * per_mille / 1000).min(values_ns.len().saturating_sub(1));

@@ -1,0 +1,29 @@
+/** The HTTP stage with nothing behind it: every submission is answered at once. */
+
+import type { KeyTable } from "../../src/accounts/key-table.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createGate } from "../../src/ingress/gate.ts";
+import { createHttpServer } from "../../src/ingress/http.ts";
+import { receiptSource } from "../../test/support/receipt-source.ts";
+
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
+const SIGNATURE = "1".repeat(64);
+
+export async function startBareHttp(keys: KeyTable) {
+  const clock = systemClock;
+  const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits: null });
+  const server = createHttpServer(
+    {
+      clock,
+      log: SILENT,
+      gate,
+      submit: (_, done) => done({ kind: "accepted", signature: SIGNATURE }),
+      receipts: receiptSource(),
+      tip: { accounts: [], lamportsMin: 0 },
+      latency: null,
+    },
+    { host: "127.0.0.1", port: 0, requestDeadlineMs: 5000, version: "bench", region: "bench" },
+  );
+  const { port } = await server.start();
+  return { port, stop: () => server.stop() };
+}
