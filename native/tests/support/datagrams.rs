@@ -1,0 +1,71 @@
+//! Datagrams for a connection that has just begun, as they lie in a file of `fuzz/corpus/datagram`
+//! and as the fuzzer makes them up: for each a byte of flags, two of its size, and the datagram.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use quinn_proto::{DatagramEvent, Endpoint, EndpointConfig};
+use touchdown_native::tls::{Transport, client_config};
+
+/// Flag: the connection's own ids are written where a long header has them.
+const NAMED: u8 = 1;
+/// Flag: a second passes before it.
+const LATER: u8 = 2;
+/// A connection that says more than this to so few datagrams would be an amplifier.
+const ANSWERS_MAX: usize = 64;
+
+/// Hands all to a connection of ours; the number of datagrams it answered with.
+pub fn feed(mut bytes: &[u8]) -> usize {
+    let server: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8009));
+    let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+    let config = client_config(&[7; 32], &Transport::default()).expect("a certificate");
+    let mut now = Instant::now();
+    let connected = endpoint.connect(now, config, server, "127.0.0.1.sol");
+    let (handle, mut connection) = connected.expect("a connection");
+    let mut out = Vec::new();
+    let mut answers = 0;
+    assert!(connection.poll_transmit(now, 1, &mut out).is_some(), "no initial packet");
+    let initial = std::mem::take(&mut out);
+    let own = own_id(&initial).to_vec();
+    for _ in 0..DATAGRAMS_MAX {
+        let [flags, high, low, rest @ ..] = bytes else { break };
+        let size = (usize::from(*high) << 8 | usize::from(*low)).min(rest.len());
+        let (datagram, after) = rest.split_at(size);
+        bytes = after;
+        let mut datagram = datagram.to_vec();
+        if flags & NAMED != 0 && datagram.len() > 6 {
+            datagram.splice(5..6, [&[own.len() as u8], own.as_slice()].concat());
+        }
+        if flags & LATER != 0 {
+            now += Duration::from_secs(1);
+            connection.handle_timeout(now);
+        }
+        let datagram = BytesMut::from(datagram.as_slice());
+        let event = endpoint.handle(now, server, None, None, datagram, &mut Vec::new());
+        if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
+            connection.handle_event(event);
+        }
+        while connection.poll().is_some() {}
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = endpoint.handle_event(handle, event) {
+                connection.handle_event(event);
+            }
+        }
+        while connection.poll_transmit(now, 1, &mut out).is_some() {
+            out.clear();
+            answers += 1;
+            assert!(answers <= ANSWERS_MAX, "answers without end");
+        }
+    }
+    answers
+}
+
+/// The source id of a long header, which is what a server's packets are addressed to.
+fn own_id(initial: &[u8]) -> &[u8] {
+    let after = initial.get(6 + usize::from(initial[5])..).unwrap_or_default();
+    after.split_first().and_then(|(size, rest)| rest.get(..usize::from(*size))).unwrap_or_default()
+}
+
+const DATAGRAMS_MAX: usize = 32;
