@@ -5,6 +5,8 @@
  * number. What is due beyond that waits, and whoever waited is next, because the search goes on
  * where it stopped; how late it is can be seen in `lagNs`. A request that fails or takes too long
  * says nothing of its transactions: they are due again. While requests fail, fewer are made.
+ * Several requests of one tick are made one after another, a while apart, because making one and
+ * reading its answer takes a good part of a millisecond of the thread that also serves clients.
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
@@ -31,10 +33,12 @@ export interface PollsDeps {
 
 /** One request in hand. */
 interface Request {
-  readonly rows: readonly number[];
-  readonly ids: readonly number[];
-  readonly stamp: number;
-  deadline: Timer | null;
+  rows: readonly number[];
+  ids: readonly number[];
+  /** From when it was made; 0 while it is not. */
+  stamp: number;
+  /** Until it is made, and then its deadline. */
+  timer: Timer | null;
   over: boolean;
 }
 
@@ -43,6 +47,8 @@ const OLD_NS = 10 * NS_PER_S;
 const VERY_OLD_NS = 40 * NS_PER_S;
 /** Most ticks that are left out while requests fail. */
 const PAUSE_TICKS_MAX = 16;
+/** Requests of one tick are this part of a tick apart. */
+const APART_SHARE = 1 / 8;
 /** A row that is due within this share of a tick is taken with those that are due now. */
 const EARLY_SHARE = 0.25;
 
@@ -91,12 +97,14 @@ export class Polls {
     }
     for (let from = 0; from < due.length; from += STATUSES_A_REQUEST) {
       const rows = due.slice(from, from + STATUSES_A_REQUEST);
-      const last = rows.at(-1) ?? 0;
-      this.#cursor = last + 1;
-      this.#ask(
-        rows,
-        rows.map((row) => watch.packetId[row] ?? NONE),
-      );
+      this.#cursor = (rows.at(-1) ?? 0) + 1;
+      const ids = rows.map((row) => watch.packetId[row] ?? NONE);
+      for (const row of rows) watch.raise(row, ASKED);
+      const request: Request = { rows, ids, stamp: 0, timer: null, over: false };
+      this.#requests.add(request);
+      const delayMs = (from / STATUSES_A_REQUEST) * APART_SHARE * this.#periodMs;
+      if (delayMs === 0) this.#ask(request);
+      else request.timer = clock.after(delayMs, () => this.#ask(request));
     }
   }
 
@@ -120,17 +128,22 @@ export class Polls {
     return due;
   }
 
-  #ask(rows: readonly number[], ids: readonly number[]): void {
+  #ask(request: Request): void {
     const { watch, counters, chain, clock, stamp } = this.#deps;
-    const request: Request = { rows, ids, stamp: stamp(), deadline: null, over: false };
-    for (const row of rows) watch.raise(row, ASKED);
-    this.#requests.add(request);
-    counters.statusesAsked += rows.length;
-    request.deadline = clock.after(STATUS_DEADLINE_MS, () => {
+    const there = request.rows.map((row, index) => watch.holds(row, request.ids[index] ?? NONE));
+    request.rows = request.rows.filter((_, index) => there[index]);
+    request.ids = request.ids.filter((_, index) => there[index]);
+    if (request.rows.length === 0) {
+      this.#close(request);
+      return;
+    }
+    request.stamp = stamp();
+    counters.statusesAsked += request.rows.length;
+    request.timer = clock.after(STATUS_DEADLINE_MS, () => {
       counters.requestsLate += 1;
       this.#failed(request);
     });
-    chain.fetchStatuses(rows.map((row) => watch.name(row))).then(
+    chain.fetchStatuses(request.rows.map((row) => watch.name(row))).then(
       (answer) => this.#answered(request, answer),
       () => {
         if (request.over) return;
@@ -178,7 +191,7 @@ export class Polls {
   #close(request: Request): void {
     const { watch } = this.#deps;
     request.over = true;
-    request.deadline?.cancel();
+    request.timer?.cancel();
     this.#requests.delete(request);
     for (const [index, row] of request.rows.entries()) {
       if (watch.holds(row, request.ids[index] ?? NONE)) watch.lower(row, ASKED);

@@ -15,15 +15,34 @@ describe("questions after statuses", () => {
     rig.landing.start();
     for (let id = 1; id <= 1_500; id += 1) rig.track(id);
     rig.clock.advance(400);
+    expect(rig.asked.map(({ ids }) => ids.length)).toEqual([256]);
+    rig.clock.advance(400);
     expect(rig.asked.map(({ ids }) => ids.length)).toEqual([256, 256, 256, 256]);
     rig.clock.advance(400);
     expect(rig.asked).toHaveLength(STATUS_REQUESTS_MAX);
     await rig.answerAll();
-    rig.clock.advance(400);
+    rig.clock.advance(450);
     // Those that waited come first, though the others are due again.
     const waited = Array.from({ length: 476 }, (_, index) => 1_025 + index);
     expect(rig.asked.flatMap(({ ids }) => ids).slice(0, 476)).toEqual(waited);
     expect(rig.landing.pollLagNs).toBeGreaterThan(400e6);
+  });
+
+  it("are made one after another, and not about what has ended meanwhile", async () => {
+    const rig = startRig({ countMax: 300 });
+    rig.landing.start();
+    for (let id = 1; id <= 300; id += 1) rig.track(id);
+    rig.clock.advance(400);
+    // The oldest gives way to a new one before the second request is made.
+    for (let id = 301; id <= 310; id += 1) rig.track(id);
+    const [first] = rig.asked;
+    expect(first?.ids).toHaveLength(256);
+    rig.clock.advance(50);
+    expect(rig.asked).toHaveLength(2);
+    const ended = rig.ends.map(({ packetId }) => packetId);
+    expect(rig.asked[1]?.ids.filter((id) => ended.includes(id))).toEqual([]);
+    await rig.answerAll();
+    expect(rig.landing.inFlight).toBe(300);
   });
 
   it("come at every tick for the young and less often for the old", async () => {
