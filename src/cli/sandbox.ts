@@ -22,7 +22,11 @@ listens on loopback only, and nothing is kept when it stops.
     const port = portOf(optionalText(given, "port"));
     const { startSandbox } = await import("../sandbox/sandbox.ts");
     const tell = (line: string): void => io.out(line);
-    const sandbox = await startSandbox(port === null ? { tell } : { port, tell });
+    const sandbox = await startSandbox({
+      tell,
+      dashboard: true,
+      ...(port === null ? {} : { port }),
+    });
     const stopped = untilStopped({
       io,
       service: { drain: () => {}, stop: () => sandbox.stop() },
@@ -30,6 +34,10 @@ listens on loopback only, and nothing is kept when it stops.
       reload: null,
     });
     for (const line of sandbox.lines) io.out(line);
+    sandbox.dashboard?.then(
+      ({ url }) => io.out(`The dashboard, with a login of its own: ${url}\n`),
+      () => io.err("the dashboard could not be started, the edge serves without it"),
+    );
     return await stopped;
   },
 };

@@ -21,6 +21,7 @@ import { type Edge, startEdge } from "../edge.ts";
 import { createLog } from "../observe/log.ts";
 import { freshIdentity, type Identity } from "../send/identity.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "./cluster.ts";
+import type { Dashboard, SandboxAccounts } from "./dashboard.ts";
 import { createSimulatedLeader, type SimulatedLeader } from "./leader.ts";
 import { signedTransfer } from "./transfer.ts";
 
@@ -32,6 +33,8 @@ export interface SandboxOptions {
   /** Keys of the edge's configuration in the shape of the file, over the sandbox's own. */
   readonly edge?: Readonly<Record<string, object | string>>;
   readonly log?: Log;
+  /** Whether accounts are in a database, with a dashboard; otherwise one key is in a file. */
+  readonly dashboard?: boolean;
   /** Told in a line what happens: landings, a bounded number of them. */
   readonly tell?: (line: string) => void;
 }
@@ -53,6 +56,8 @@ export interface Sandbox {
   transaction(): Uint8Array;
   /** What a user needs to see: addresses, the key, a line to paste. */
   readonly lines: readonly string[];
+  /** The dashboard, which starts last; null without one. */
+  readonly dashboard: Promise<Dashboard> | null;
   stop(): Promise<void>;
 }
 
@@ -76,13 +81,17 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     for (const act of undo.splice(0).toReversed()) await act();
   };
   try {
+    // Imported late: an edge and a cluster need none of its libraries.
+    const parts = options.dashboard === true ? await import("./dashboard.ts") : null;
+    const accounts = parts === null ? null : await parts.openAccounts({ clock, log }, folder);
+    if (accounts !== null) undo.push(() => accounts.stop());
     const network = await startNetwork(clock, options, undo);
-    const key = generateToken("sandbox");
+    const key = accounts?.key ?? generateToken("sandbox");
     const tip = freshIdentity();
     const tipAccount = encodeKey(tip.publicKey);
     writeFileSync(join(folder, "keys.toml"), keysFile(key), { mode: 0o600 });
     const edge = await startOnPort(options.port, (port) =>
-      startEdge(edgeConfig(folder, network.urls, tipAccount, port, options.edge ?? {}), {
+      startEdge(edgeConfig(folder, network.urls, tipAccount, port, keysOf(accounts, options)), {
         clock,
         log,
       }),
@@ -108,7 +117,14 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const lines = describe(facts, network.addresses, transaction());
     const { leaders } = network;
     const found = { edge, cluster, leaders, url, adminUrl, key, tipAccount, payer };
-    return { ...found, transaction, lines, stop };
+    const dashboard =
+      parts === null || accounts === null
+        ? null
+        : parts.startDashboard({ clock, log }, accounts, { url, adminUrl });
+    if (dashboard !== null) undo.push(async () => (await dashboard).stop());
+    // Who does not wait for it is told all the same when it stops.
+    dashboard?.catch((error: unknown) => log.error({ err: error }, "no dashboard"));
+    return { ...found, transaction, lines, dashboard, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -168,9 +184,19 @@ function edgeConfig(
   for (const [name, value] of Object.entries(over)) {
     const before = sections[name];
     const merge = typeof before === "object" && typeof value === "object";
-    sections[name] = merge ? { ...before, ...value } : value;
+    // Keys come from one place: a database takes the file's.
+    const replaces = "database_url" in Object(value);
+    sections[name] = merge && !replaces ? { ...before, ...value } : value;
   }
   return configFromValues(sections, folder);
+}
+
+/** Where the edge has its keys from, and what the options say over that. */
+function keysOf(accounts: SandboxAccounts | null, { edge = {} }: SandboxOptions) {
+  if (accounts === null) return edge;
+  // Usage every second: in the sandbox somebody looks at it.
+  const own = { database_url: accounts.edgeUrl, usage_period: "1s" };
+  return { ...edge, accounts: own };
 }
 
 function keysFile(key: string): string {

@@ -1,0 +1,150 @@
+/**
+ * The sandbox's accounts and dashboard: an embedded Postgres with the store on it, a real identity
+ * provider with two people, and the control process in front. The store comes first, because the
+ * edge learns its keys from it; the dashboard last, so that nobody waits for it to send.
+ */
+
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { controlFromValues } from "../config/load.ts";
+import { startControl } from "../control/control.ts";
+import type { Actor, Result, Store } from "../control/store/contract.ts";
+import { openStore } from "../control/store/open.ts";
+import type { Clock } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { VERSION } from "../version.ts";
+import { startPostgres } from "./postgres.ts";
+import { PEOPLE, startProvider } from "./provider.ts";
+
+interface Deps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface SandboxAccounts {
+  readonly store: Store;
+  /** For the edge, which may read hashes and limits and write usage. */
+  readonly edgeUrl: string;
+  readonly controlUrl: string;
+  readonly folder: string;
+  /** A key of the account `sandbox`, which nobody logs in to: it can be linked. */
+  readonly key: string;
+  stop(): Promise<void>;
+}
+
+export interface Dashboard {
+  readonly url: string;
+  readonly issuer: string;
+  stop(): Promise<void>;
+}
+
+const HOST = "127.0.0.1";
+const PORT = 8088;
+const SESSION = { idle: "30m", max: "12h" } as const;
+const SYSTEM: Actor = { kind: "system", accountId: null, address: null, userAgent: null };
+
+/** Starts Postgres in `folder` and opens the store, with a key to send with. */
+export async function openAccounts(deps: Deps, folder: string): Promise<SandboxAccounts> {
+  const server = await startPostgres(deps, { folder: join(folder, "postgres"), port: null });
+  try {
+    const opened = await openStore(deps, {
+      databaseUrl: server.controlUrl,
+      ownerUrl: server.ownerUrl,
+      vaultFile: join(folder, "vault"),
+      environment: "sandbox",
+      sessionIdleMs: 30 * 60_000,
+      sessionMsMax: 12 * 3_600_000,
+    });
+    const { store } = opened;
+    const stop = async (): Promise<void> => {
+      await opened.stop();
+      await server.stop();
+    };
+    const key = await firstKey(store);
+    const { edgeUrl, controlUrl } = server;
+    return { store, edgeUrl, controlUrl, folder, key, stop };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+async function firstKey(store: Store): Promise<string> {
+  const account = orThrow(await store.accounts.create("sandbox", "Beta", SYSTEM));
+  const options = {
+    ...{ label: "sandbox", expiresAtMs: null, cidrs: [] },
+    ...{ ratePerSecond: null, burst: null },
+  };
+  return orThrow(await store.keys.create(account.id, options, SYSTEM)).token;
+}
+
+function orThrow<T>(result: Result<T>): T {
+  if (result.kind === "ok") return result.value;
+  throw new SetupError(`the sandbox's accounts: ${result.detail}`);
+}
+
+/** Starts the provider and the dashboard for one edge. */
+export async function startDashboard(
+  deps: Deps,
+  accounts: SandboxAccounts,
+  edge: { readonly url: string; readonly adminUrl: string },
+): Promise<Dashboard> {
+  // The provider takes one address to return to, so the port must be known before both start.
+  const port = await freePort(PORT);
+  const url = `http://${HOST}:${port}`;
+  const redirectUri = `${url}/login/callback`;
+  const provider = await startProvider(deps, { port: 0, redirectUri });
+  try {
+    const config = controlFromValues(
+      {
+        control: {
+          listen: `${HOST}:${port}`,
+          public_url: url,
+          oidc_issuer: provider.issuer,
+          oidc_client_id: provider.clientId,
+          oidc_client_secret: provider.clientSecret,
+          vault_file: "vault",
+          admins: [`${provider.issuer} ${PEOPLE[0]?.subject ?? ""}`],
+          session_idle: SESSION.idle,
+          session_max: SESSION.max,
+          regions: [`sandbox=${edge.url}`],
+          edges: [`sandbox=${edge.adminUrl}`],
+        },
+        admin: { listen: `${HOST}:0` },
+        accounts: { database_url: accounts.controlUrl },
+      },
+      accounts.folder,
+    );
+    const control = await startControl(config, {
+      ...deps,
+      store: accounts.store,
+      version: VERSION,
+    });
+    const stop = async (): Promise<void> => {
+      await control.stop();
+      await provider.stop();
+    };
+    return { url, issuer: provider.issuer, stop };
+  } catch (error) {
+    await provider.stop();
+    throw error;
+  }
+}
+
+/** The port where it is free, else any that is. */
+async function freePort(wanted: number): Promise<number> {
+  return (await portIfFree(wanted)) ?? (await portIfFree(0)) ?? wanted;
+}
+
+function portIfFree(port: number): Promise<number | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(null));
+    server.listen({ host: HOST, port, exclusive: true }, () => {
+      const address = server.address();
+      const bound = typeof address === "object" && address !== null ? address.port : null;
+      server.close(() => resolve(bound));
+    });
+  });
+}

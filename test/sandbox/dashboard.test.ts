@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { encodeBase64 } from "../../src/core/encoding.ts";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { Browser, fieldOf, reasonOf } from "../support/control.ts";
+import { SILENT, untilAnswer } from "../support/flow.ts";
+
+let sandbox: Sandbox;
+let url = "";
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0, leaderCount: 2, dashboard: true, log: SILENT });
+  url = (await sandbox.dashboard)?.url ?? "";
+}, 60_000);
+afterAll(() => sandbox?.stop(), 60_000);
+
+async function send(key: string) {
+  const response = await fetch(`${sandbox.url}/api/v1/sendTransaction`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "api-x-token": key },
+    body: JSON.stringify({
+      ...{ jsonrpc: "2.0", id: 1, method: "sendTransaction" },
+      params: [encodeBase64(sandbox.transaction()), { encoding: "base64" }],
+    }),
+  });
+  const json: unknown = await response.json();
+  return { status: response.status, signature: String(fieldOf(json, "result")) };
+}
+
+describe("from a login to a landed transaction", () => {
+  it("works with the key that the account has from the start", async () => {
+    const browser = new Browser(url);
+    await browser.login("grace");
+    const keys = await browser.call("GET", "/api/v1/keys");
+    const path = `/api/v1/keys/${String(fieldOf(keys.json, "keys.0.id"))}`;
+    const shown = await browser.call("POST", `${path}/reveal`, {});
+    const token = String(fieldOf(shown.json, "token"));
+    const sent = await untilAnswer(
+      "the key to be known",
+      () => send(token),
+      ({ status }) => status === 200,
+    );
+    const receipt = await browser.call("GET", `/api/v1/transactions/${sent.signature}`);
+    expect(fieldOf(receipt.json, "receipts.0.receipt.signature")).toBe(sent.signature);
+    const other = new Browser(url);
+    await other.login("ada");
+    const hidden = await other.call("GET", `/api/v1/transactions/${sent.signature}`);
+    expect(reasonOf(hidden)).toBe("not_found");
+    const usage = await untilAnswer(
+      "the usage to be counted",
+      () => browser.call("GET", "/api/v1/usage"),
+      ({ json }) => Number(fieldOf(json, "totals.accepted")) > 0,
+    );
+    expect(fieldOf(usage.json, "regions.0.region")).toBe("sandbox");
+    await browser.call("POST", `${path}/revoke`, {});
+    await untilAnswer(
+      "the revoked key to be refused",
+      () => send(token),
+      ({ status }) => status === 401,
+    );
+  }, 60_000);
+
+  it("works with the key on the terminal, which its holder can link to a login", async () => {
+    expect((await send(sandbox.key)).status).toBe(200);
+    const browser = new Browser(url);
+    await browser.login("grace");
+    const linked = await browser.call("POST", "/api/v1/keys/link", { token: sandbox.key });
+    expect(fieldOf(linked.json, "key.state")).toBe("live");
+    const thief = new Browser(url);
+    await thief.login("ada");
+    const again = await thief.call("POST", "/api/v1/keys/link", { token: sandbox.key });
+    expect(reasonOf(again)).toBe("key_refused");
+  }, 60_000);
+
+  it("refuses to guess keys: five tries, and one answer for all of them", async () => {
+    const browser = new Browser(url);
+    await browser.login("ada");
+    const answers: unknown[] = [];
+    for (let count = 0; count < 8; count += 1) {
+      const token = `td_sandbox_${"a".repeat(32)}${count}`;
+      answers.push(reasonOf(await browser.call("POST", "/api/v1/keys/link", { token })));
+    }
+    expect(answers.at(-1)).toBe("rate_limited");
+    expect(new Set(answers)).toEqual(new Set(["key_refused", "rate_limited"]));
+  }, 60_000);
+});
