@@ -70,7 +70,8 @@ fn waits_for_the_handshake_and_then_sends() {
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
     let mask = sender.engine.send(&[peer, 0], b"early", 1, 5_000);
-    assert_eq!((mask.live, mask.waiting), (0, 1));
+    // The handshake may be through by now, where this thread got no time.
+    assert_eq!(mask.live | mask.waiting, 1);
     sender.until("acked", |seen| ended(seen) == 1);
     sender.assert_conserved([1]);
     assert_eq!(sender.count(ACKED), 1);
