@@ -16,7 +16,7 @@ const LADDER_FROM = 8_000;
 const LADDER_STEP = 2_000;
 const LADDER_TO = 24_000;
 const LADDER_SECONDS = 2;
-const LADDER_TRIES = 2;
+const LADDER_TRIES = 3;
 const HELD_P99_US = 20_000;
 const MEMORY_RATE = 6_000;
 const MEMORY_SAMPLES = 40;
@@ -72,7 +72,7 @@ async function compareAt(stage: Stage, options: CompareOptions, rate: number): P
   });
 }
 
-/** The highest rate of the ladder that each holds, in turn, until it fails twice at a rate. */
+/** The highest rate of the ladder that each holds, in turn, until it fails three times at one. */
 async function climb(stage: Stage, options: CompareOptions): Promise<Held[]> {
   const climbers = stage.sides.map((side) => ({ side, held: 0, p99: 0, cpu: 0, down: false }));
   const json = options.endpoint === "json";

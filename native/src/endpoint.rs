@@ -29,6 +29,7 @@ use crate::limits::{
     TIMER_SLACK_NS_MAX, TURNS_OF_IO,
 };
 use crate::outbox::Socket;
+use crate::outcomes::claim_io_thread;
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::table::Table;
@@ -93,6 +94,7 @@ impl Io {
 
     /// Runs until told to stop, and then until all connections said goodbye or the time is up.
     pub(crate) fn run(mut self) {
+        claim_io_thread();
         let mut ready = true;
         loop {
             let turn = || self.turn(ready);

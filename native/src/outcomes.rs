@@ -6,6 +6,7 @@
 //! only notes: who wakes it flips the flag and calls the waker, and the flag is cleared *before*
 //! draining, so that a wake may be spurious, never lost.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
@@ -124,6 +125,15 @@ impl Record {
     }
 }
 
+thread_local! {
+    static ON_IO_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Said once by the I/O thread.
+pub(crate) fn claim_io_thread() {
+    ON_IO_THREAD.set(true);
+}
+
 /// Called when there is something to drain; from any thread.
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
@@ -165,7 +175,13 @@ impl Outcomes {
         if lost {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
-        if !matches!(record.kind, Kind::Sent | Kind::Acked) {
+        let noted = match record.kind {
+            Kind::Acked => true,
+            // What the I/O thread sends had to wait, and others may wait behind it.
+            Kind::Sent => !ON_IO_THREAD.get(),
+            _ => false,
+        };
+        if !noted {
             self.urgent.store(true, Ordering::SeqCst);
         } else if self.since_ns.load(Ordering::Relaxed) == 0 {
             self.since_ns.store(record.at_ns, Ordering::Relaxed);
@@ -173,7 +189,7 @@ impl Outcomes {
     }
 
     /// Wakes the reader when something waits that is acted on, when much waits, or when it waits
-    /// for long. What was sent and acknowledged is news for receipts alone, and each wake costs
+    /// for long. What was sent at once or acknowledged is news for receipts alone, and a wake costs
     /// the reader's thread as much as a good part of a transaction.
     pub fn wake_due(&self, now_ns: u64) {
         let full = self.copies.len() >= OUTCOMES_A_WAKE;
@@ -299,6 +315,19 @@ mod tests {
             outcomes.wake_due(4);
         }
         assert_eq!(woken(), 3);
+    }
+
+    #[test]
+    fn what_had_to_wait_is_told_at_once() {
+        let (outcomes, wakes) = outcomes(8);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                super::claim_io_thread();
+                outcomes.push(record(1));
+            });
+        });
+        outcomes.wake_due(3);
+        assert_eq!(wakes.load(Ordering::Relaxed), 1);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn run(public_keys: &[&str]) -> Result<(), Box<dyn Error>> {
 
 fn report(load: &Load, shots: &Shots, arrivals: &Arrivals) -> serde_json::Value {
     let (mut one_way, mut from_due, mut late) = (Vec::new(), Vec::new(), Vec::new());
-    let mut lost = 0;
+    let mut lost = 0u64;
     for index in load.warm..load.count {
         late.push(shots.sent_ns[index].saturating_sub(shots.due_ns[index]));
         match arrivals.at_ns[index] {
@@ -75,6 +75,8 @@ fn report(load: &Load, shots: &Shots, arrivals: &Arrivals) -> serde_json::Value 
             }
         }
     }
+    // Nobody expects a transaction that was refused.
+    let lost = u64::saturating_sub(lost, shots.refused as u64);
     let measured = (load.count - load.warm) as f64;
     json!({
         "count": load.count - load.warm,
