@@ -6,6 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { createDatabase } from "./accounts/database.ts";
+import { lockJournal } from "./accounts/journal-lock.ts";
 import { createKeyFeed, type KeyFeed } from "./accounts/key-feed.ts";
 import { createKeyJournal } from "./accounts/key-journal.ts";
 import { createKeyTable, type KeyTable } from "./accounts/key-table.ts";
@@ -37,7 +38,10 @@ export interface EdgeKeysDeps {
   readonly log: Log;
 }
 
-/** @throws SetupError when the keys file is wrong; a database that is away is none */
+/**
+ * @throws SetupError when the keys file is wrong, or another edge has the journal; a database that
+ *   is away is none
+ */
 export function openKeys(config: Config, deps: EdgeKeysDeps): EdgeKeys {
   const { keysFile, databaseUrl } = config.accounts;
   if (keysFile !== null) return keysOfFile(keysFile, deps.log);
@@ -84,6 +88,7 @@ function keysOfDatabase(config: Config, url: string, { clock, log }: EdgeKeysDep
     { clock, log },
     { url, connections: CONNECTIONS, applicationName: `touchdown edge ${edge}`.slice(0, 63) },
   );
+  const lock = lockJournal(accounts.journal);
   const journal = createKeyJournal(accounts.journal);
   const feed = createKeyFeed({ clock, log, database, table, journal });
   const usage = createUsage(
@@ -115,6 +120,7 @@ function keysOfDatabase(config: Config, url: string, { clock, log }: EdgeKeysDep
       await usage.stop();
       await feed.stop();
       await database.stop();
+      lock.release();
     },
   };
 }

@@ -7,15 +7,20 @@
  * with the keys, so nothing is applied twice or left out. No request ever waits for any of this.
  */
 
-import { KEY_CHANGES_MAX, KEY_FETCH_ROWS, KEY_SYNC_RETRY_MS } from "../core/account-limits.ts";
+import {
+  KEY_JOURNAL_RETRY_MS,
+  KEY_POLL_MS,
+  KEY_SLICE_ROWS,
+  KEY_SYNC_RETRY_MS,
+} from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
-import type { Database, Listener, Querier } from "./database.ts";
-import type { Plan, StoredKey } from "./key.ts";
-import type { KeyChanges, KeyJournal } from "./key-journal.ts";
-import { type EdgeKeyRow, keyOfRow, type PlanRow, planOfRow } from "./key-records.ts";
-import type { KeyTable } from "./key-table.ts";
+import type { Database, Listener } from "./database.ts";
+import { fetchAll, fetchChanges } from "./key-fetch.ts";
+import type { KeyJournal } from "./key-journal.ts";
+import type { KeyChanges } from "./key-journal-line.ts";
+import type { KeyTable, Rebuild } from "./key-table.ts";
 
 export interface KeyFeedDeps {
   readonly clock: Clock;
@@ -68,6 +73,13 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   let syncing: Promise<void> | null = null;
   let again = false;
   let stopped = false;
+  let isAway = false;
+  let poll: Timer | null = null;
+  /** The rewritings of the journal that are under way; all but the last are given up. */
+  let rewritings = 0;
+  let lastRewriting: Promise<void> = Promise.resolve();
+  /** When the disk is tried again after it took nothing. */
+  let rewriteFromNs = 0;
 
   function reached(next: number): void {
     revision = next;
@@ -84,10 +96,23 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       snapshot: true,
       statementMsMax: SNAPSHOT_MS_MAX,
     });
+    if (revision !== null) append(await lostIn(rebuild, revision));
     rebuild.finish();
     reached(next);
     counters.snapshots += 1;
-    await rewrite();
+    rewrite();
+  }
+
+  /** Keys that are here and not in a whole set, as removals from the file that is on disk. */
+  async function lostIn(rebuild: Rebuild, since: number): Promise<KeyChanges> {
+    const removals: Buffer[] = [];
+    let looked = 0;
+    for (const { sha256 } of table.rows()) {
+      if (!rebuild.has(sha256)) removals.push(sha256);
+      looked += 1;
+      if (looked % KEY_SLICE_ROWS === 0) await pause();
+    }
+    return { since, revision: since, plans: [], puts: [], removals };
   }
 
   function append(changes: KeyChanges): void {
@@ -98,16 +123,21 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     }
   }
 
-  async function rewrite(): Promise<void> {
+  /** Begins to; changes are taken over meanwhile, because none may wait for a disk. */
+  function rewrite(): void {
     if (revision === null) return;
-    try {
-      await journal.rewrite(table, revision, pause);
-    } catch (error) {
-      log.error(
-        { err: error },
-        "the keys cannot be kept on disk; a restart would need the database",
-      );
-    }
+    rewritings += 1;
+    lastRewriting = journal.rewrite(table, revision, pause).then(
+      () => {
+        rewritings -= 1;
+      },
+      (error: unknown) => {
+        rewritings -= 1;
+        rewriteFromNs = clock.nowNs() + KEY_JOURNAL_RETRY_MS * NS_PER_MS;
+        const message = "the keys cannot be kept on disk; a restart would need the database";
+        log.error({ err: error }, message);
+      },
+    );
   }
 
   async function readChanges(since: number): Promise<void> {
@@ -119,15 +149,23 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       return;
     }
     if (changes.revision > since) {
-      // On disk first: a key that was revoked here must not come back with a restart.
-      append(changes);
-      for (const plan of changes.plans) table.setPlan(plan);
-      for (const sha256 of changes.removals) table.remove(sha256);
-      for (const row of changes.puts) table.put(row);
-      counters.changes += changes.plans.length + changes.removals.length + changes.puts.length;
+      for (const part of partsOf(changes)) {
+        apply(part);
+        await pause();
+      }
       reached(changes.revision);
     }
-    if (journal.isLong) await rewrite();
+    const mayRewrite = rewritings === 0 && clock.nowNs() >= rewriteFromNs;
+    if (mayRewrite && journal.needsRewrite) rewrite();
+  }
+
+  function apply(changes: KeyChanges): void {
+    // On disk first: a key that was revoked here must not come back with a restart.
+    append(changes);
+    for (const plan of changes.plans) table.setPlan(plan);
+    for (const sha256 of changes.removals) table.remove(sha256);
+    for (const row of changes.puts) table.put(row);
+    counters.changes += changes.plans.length + changes.removals.length + changes.puts.length;
   }
 
   async function readOnce(): Promise<void> {
@@ -136,10 +174,17 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       if (revision === null) await readAll();
       else await readChanges(revision);
       currentNs = startNs;
+      if (isAway) log.info({ revision }, "the accounts database is read again");
+      isAway = false;
     } catch (error) {
       counters.failures += 1;
       const known = table.counters.keys;
-      log.warn({ err: error, keys: known }, "the accounts database was not read; known keys stay");
+      // Once for each time that it goes away: it is asked twice a second.
+      if (!isAway) {
+        const message = "the accounts database was not read; known keys stay";
+        log.warn({ err: error, keys: known }, message);
+      }
+      isAway = true;
       if (!stopped) retry ??= clock.after(KEY_SYNC_RETRY_MS, sync);
     }
   }
@@ -177,6 +222,8 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       } catch (error) {
         log.error({ err: error }, "the keys on disk cannot be read");
       }
+      // A proxy between here and the database can swallow what is told without a word.
+      poll = clock.every(KEY_POLL_MS, sync);
       listener = database.listen(KEYS_CHANNEL, {
         notice: sync,
         connected() {
@@ -191,9 +238,11 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     refresh: sync,
     async stop() {
       stopped = true;
+      poll?.cancel();
       retry?.cancel();
       await listener?.stop();
       await syncing;
+      await lastRewriting;
       journal.close();
     },
   };
@@ -203,74 +252,19 @@ const KEYS_CHANNEL = "touchdown_keys";
 /** A million keys over a slow line. */
 const SNAPSHOT_MS_MAX = 60_000;
 
-const KEY_COLUMNS =
-  "replace(key_id::text, '-', '') as id, sha256, account_id as account, plan, " +
-  "expires_at as expires, cidrs, rate_per_second as rate, burst";
-
-/** Hands every key to `put`; answers the revision that they are of. */
-async function fetchAll(tx: Querier, put: (row: StoredKey) => boolean): Promise<number> {
-  const [at] = await tx.query<{ revision: number }>("select revision from touchdown.edge_revision");
-  const plans = new Map<string, Plan>();
-  for (const row of await tx.query<PlanRow>(PLANS_SQL)) plans.set(row.name, planOfRow(row));
-  await tx.query(
-    `declare all_keys no scroll cursor for select ${KEY_COLUMNS} from touchdown.edge_keys`,
-  );
-  for (;;) {
-    const rows = await tx.query<EdgeKeyRow>(`fetch ${KEY_FETCH_ROWS} from all_keys`);
-    for (const row of rows) {
-      if (!put(keyOfRow(row, plans))) throw new RangeError("more keys than an edge can hold");
-    }
-    if (rows.length < KEY_FETCH_ROWS) return at?.revision ?? 0;
+/**
+ * The same step in small ones, between which requests are answered: removals at once, then keys by
+ * the slice. Only the last leads to the new revision.
+ */
+function partsOf(changes: KeyChanges): readonly KeyChanges[] {
+  const { since, revision, puts } = changes;
+  const parts: KeyChanges[] = [];
+  for (let start = 0; start === 0 || start < puts.length; start += KEY_SLICE_ROWS) {
+    const end = start + KEY_SLICE_ROWS;
+    const part = { since, revision: end < puts.length ? since : revision };
+    const first = start === 0 ? changes : { plans: [], removals: [] };
+    const { plans, removals } = first;
+    parts.push({ ...part, plans, removals, puts: puts.slice(start, end) });
   }
+  return parts;
 }
-
-const PLANS_SQL = "select name, rate_per_second as rate, burst, shared from touchdown.edge_plans";
-
-interface ChangeRow {
-  readonly revision: number;
-  readonly kind: string;
-  readonly id: string;
-  readonly sha256: Buffer | null;
-}
-
-/** What changed since a revision; null where everything has to be read instead. */
-async function fetchChanges(
-  tx: Querier,
-  since: number,
-  table: KeyTable,
-): Promise<KeyChanges | null> {
-  const [at] = await tx.query<{ revision: number; oldest: number }>(
-    "select revision, oldest from touchdown.edge_revision",
-  );
-  // A lower number is another database, or one that was restored.
-  if (at === undefined || at.revision < since || at.oldest > since + 1) return null;
-  const changes = await tx.query<ChangeRow>(
-    "select revision, kind, id, sha256 from touchdown.edge_changes where revision > $1 limit $2",
-    [since, KEY_CHANGES_MAX + 1],
-  );
-  if (changes.length > KEY_CHANGES_MAX) return null;
-  if (changes.some(({ kind, sha256 }) => !KINDS.has(kind) || (kind === "key" && !sha256))) {
-    return null;
-  }
-  const idsOf = (kind: string) => changes.filter((it) => it.kind === kind).map(({ id }) => id);
-  const [keyIds, accounts, planNames] = [idsOf("key"), idsOf("account"), idsOf("plan")];
-  const planRows = await tx.query<PlanRow>(PLANS_SQL);
-  const plans = new Map(planRows.map((row) => [row.name, planOfRow(row)]));
-  const rows = await tx.query<EdgeKeyRow>(
-    `select ${KEY_COLUMNS} from touchdown.edge_keys
-     where key_id = any($1::uuid[]) or account_id = any($2::uuid[])`,
-    [keyIds, accounts],
-  );
-  const puts = rows.map((row) => keyOfRow(row, plans));
-  const good = new Set(puts.map(({ sha256 }) => sha256.toString("hex")));
-  const touched = changes.flatMap(({ sha256 }) => (sha256 === null ? [] : [sha256]));
-  const candidates = [...touched, ...accounts.flatMap((account) => table.digestsOf(account))];
-  return {
-    revision: at.revision,
-    plans: planNames.flatMap((name) => plans.get(name) ?? []),
-    puts,
-    removals: candidates.filter((sha256) => !good.has(sha256.toString("hex"))),
-  };
-}
-
-const KINDS: ReadonlySet<string> = new Set(["key", "account", "plan"]);

@@ -2,39 +2,37 @@
  * The last good keys on disk, so that an edge which starts while the database is down serves those
  * whom it knew, and refuses keys that were revoked a moment before it was killed.
  *
- *     <crc32, 8 hex digits> <JSON of one batch of changes>\n
- *
- * The file is a whole set of keys followed by every change since, each line checked by itself. What
- * is behind the first line that does not hold was being written when the process ended and is cut
- * off. Digests and limits stand in it, never a key; only its owner can read it.
+ * The file is a whole set of keys followed by every change since. Each line is checked by itself
+ * and names the set that it changes; what is behind the first line that does not hold or does not
+ * follow is cut off. A file that missed a change, because the disk was full or the whole set was
+ * read anew, gets removals alone until it is written anew: its keys are old then, but none of them
+ * is a revoked one. Digests and limits stand in it, never a key; only its owner can read it.
  */
 
 import {
   closeSync,
-  fsyncSync,
+  fstatSync,
+  fsync,
   ftruncateSync,
   mkdirSync,
   openSync,
-  readSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { crc32 } from "node:zlib";
-import { KEY_JOURNAL_LINE_BYTES_MAX } from "../core/account-limits.ts";
+import { promisify } from "node:util";
 import type { Plan, StoredKey } from "./key.ts";
+import {
+  decodedKey,
+  type KeyChanges,
+  type Line,
+  lineOf,
+  linesOf,
+  parsedLine,
+} from "./key-journal-line.ts";
 import type { KeyTable } from "./key-table.ts";
-import { networksOf } from "./restriction.ts";
-
-/** One step from a set of keys to the next; `revision` holds after it. */
-export interface KeyChanges {
-  readonly revision: number;
-  readonly plans: readonly Plan[];
-  readonly puts: readonly StoredKey[];
-  /** Digests of keys that are no longer good. */
-  readonly removals: readonly Buffer[];
-}
 
 export interface KeyJournal {
   /**
@@ -43,105 +41,177 @@ export interface KeyJournal {
    * @returns the revision, null where there is no file or no whole set of keys in it
    */
   load(table: KeyTable): number | null;
-  /** Adds a change. It is on disk, as far as a killed process goes, when this returns. */
+  /**
+   * Adds a change. It is on disk, as far as a killed process goes, when this returns.
+   *
+   * @throws Error of the file system; the file is behind from then on
+   */
   append(changes: KeyChanges): void;
   /**
    * Writes the table anew as the whole set, in steps between which `pause` is awaited; changes that
-   * come meanwhile are kept. The old file stays until the new one is whole.
+   * come meanwhile are kept, and a rewriting that is under way is given up for this one. The old
+   * file stays until the new one is whole.
    */
   rewrite(table: KeyTable, revision: number, pause: () => Promise<void>): Promise<void>;
-  /** Whether most of the file is changes, so that a rewrite is worth it. */
-  readonly isLong: boolean;
+  /** Whether it has to be written anew: it missed a change, or most of it is changes. */
+  readonly needsRewrite: boolean;
   close(): void;
-  readonly counters: { linesRead: number; bytesCut: number; appends: number; rewrites: number };
+  readonly counters: KeyJournalCounters;
+}
+
+export interface KeyJournalCounters {
+  linesRead: number;
+  bytesCut: number;
+  appends: number;
+  /** Appends of which only the removals could be kept. */
+  behind: number;
+  rewrites: number;
 }
 
 /** Keys of one line; small, because a line is made between two requests. */
 const LINE_KEYS = 200;
-const CHUNK_BYTES = 1024 * 1024;
 const LONG_BYTES_MIN = 1024 * 1024;
+
+/** A rewriting that is under way. */
+interface Job {
+  /** Changes that came since it began. */
+  readonly meanwhile: KeyChanges[];
+  /** Another one took its place. */
+  isVoid: boolean;
+  done: Promise<void>;
+}
+
+/** The file that is written to. */
+interface Open {
+  readonly file: number;
+  /** Bytes of the whole set, and of everything. */
+  readonly baseBytes: number;
+  bytes: number;
+  /** What it has whole. */
+  revision: number;
+}
+
+const fsyncLater = promisify(fsync);
 
 /** The file is made on the first write. @throws Error of the file system where it cannot be read */
 export function createKeyJournal(path: string): KeyJournal {
-  const counters = { linesRead: 0, bytesCut: 0, appends: 0, rewrites: 0 };
-  let file: number | null = null;
-  /** Bytes of the whole set, and of the file. */
-  let baseBytes = 0;
-  let bytes = 0;
-  /** Changes that came while the file is written anew. */
-  let meanwhile: KeyChanges[] | null = null;
+  const counters = { linesRead: 0, bytesCut: 0, appends: 0, behind: 0, rewrites: 0 };
+  let open: Open | null = null;
+  let isBehind = false;
+  let job: Job | null = null;
 
-  function write(to: number, line: Buffer): void {
-    writeSync(to, line);
+  function appendTo(to: Open, changes: KeyChanges): void {
+    if (!isStill(to.file, path)) throw new Error(`${path} is not the file that was written to`);
+    const follows = to.revision === changes.since;
+    const { revision } = follows ? changes : to;
+    const kept = follows
+      ? changes
+      : { since: revision, revision, plans: [], puts: [], removals: changes.removals };
+    if (!follows) {
+      isBehind = true;
+      counters.behind += 1;
+      if (kept.removals.length === 0) return;
+    }
+    const line = lineOf("change", kept);
+    writeWhole(to.file, line, to.bytes);
+    to.bytes += line.length;
+    to.revision = revision;
+  }
+
+  async function writeAnew(
+    mine: Job,
+    table: KeyTable,
+    revision: number,
+    pause: () => Promise<void>,
+  ): Promise<void> {
+    if (mine.isVoid) return;
+    const fresh = `${path}.new`;
+    mkdirSync(dirname(path), { recursive: true });
+    const file = openSync(fresh, "w+", 0o600);
+    try {
+      let bytes = 0;
+      const add = (line: Buffer): void => {
+        writeWhole(file, line, bytes);
+        bytes += line.length;
+      };
+      for (const line of wholeSet(table, revision)) {
+        add(line);
+        await pause();
+        if (mine.isVoid) break;
+      }
+      if (!mine.isVoid) await fsyncLater(file);
+      if (mine.isVoid) {
+        closeSync(file);
+        return;
+      }
+      const baseBytes = bytes;
+      for (const changes of mine.meanwhile) add(lineOf("change", changes));
+      renameSync(fresh, path);
+      if (open !== null) closeSync(open.file);
+      const reached = mine.meanwhile.at(-1)?.revision ?? revision;
+      open = { file, baseBytes, bytes, revision: reached };
+      isBehind = false;
+      counters.rewrites += 1;
+    } catch (error) {
+      closeSync(file);
+      rmSync(fresh, { force: true });
+      throw error;
+    }
   }
 
   return {
     counters,
-    get isLong() {
-      return bytes - baseBytes > Math.max(baseBytes, LONG_BYTES_MIN);
+    get needsRewrite() {
+      if (open === null || isBehind) return true;
+      return open.bytes - open.baseBytes > Math.max(open.baseBytes, LONG_BYTES_MIN);
     },
     load(table) {
-      const opened = openExisting(path);
-      if (opened === null) return null;
-      const found = readInto(opened, table, counters);
-      if (found.bytes < found.size) {
-        counters.bytesCut += found.size - found.bytes;
-        ftruncateSync(opened, found.bytes);
+      const file = openExisting(path);
+      if (file === null) return null;
+      const found = readInto(file, table, counters);
+      const { size } = fstatSync(file);
+      if (found.bytes < size) {
+        counters.bytesCut += size - found.bytes;
+        ftruncateSync(file, found.bytes);
       }
       if (found.revision === null) {
-        closeSync(opened);
+        closeSync(file);
         return null;
       }
-      file = opened;
-      bytes = found.bytes;
-      baseBytes = found.baseBytes;
-      return found.revision;
+      const { bytes, baseBytes, revision } = found;
+      open = { file, baseBytes, bytes, revision };
+      return revision;
     },
     append(changes) {
       counters.appends += 1;
-      meanwhile?.push(changes);
-      if (file === null) return;
-      const line = lineOf({ ...encoded(changes), step: "change" });
-      // The place is named, because opening for reading and writing starts at the beginning.
-      writeSync(file, line, 0, line.length, bytes);
-      bytes += line.length;
-    },
-    async rewrite(table, revision, pause) {
-      if (meanwhile !== null) return;
-      meanwhile = [];
-      const fresh = `${path}.new`;
-      mkdirSync(dirname(path), { recursive: true });
-      const next = openSync(fresh, "w+", 0o600);
+      job?.meanwhile.push(changes);
+      if (open === null) return;
       try {
-        let written = 0;
-        for await (const line of wholeSet(table, revision, pause)) {
-          write(next, line);
-          written += line.length;
-        }
-        const base = written;
-        for (const changes of meanwhile) {
-          const line = lineOf({ ...encoded(changes), step: "change" });
-          write(next, line);
-          written += line.length;
-        }
-        fsyncSync(next);
-        renameSync(fresh, path);
-        if (file !== null) closeSync(file);
-        file = next;
-        baseBytes = base;
-        bytes = written;
-        counters.rewrites += 1;
+        appendTo(open, changes);
       } catch (error) {
-        closeSync(next);
-        rmSync(fresh, { force: true });
+        isBehind = true;
         throw error;
-      } finally {
-        meanwhile = null;
       }
     },
+    rewrite(table, revision, pause) {
+      const before = job;
+      if (before !== null) before.isVoid = true;
+      const mine: Job = { meanwhile: [], isVoid: false, done: Promise.resolve() };
+      job = mine;
+      const begun = before?.done ?? Promise.resolve();
+      const whole = begun
+        .then(() => writeAnew(mine, table, revision, pause))
+        .finally(() => {
+          if (job === mine) job = null;
+        });
+      // Whoever waits for its end alone is not told of its failure.
+      mine.done = whole.catch(() => undefined);
+      return whole;
+    },
     close() {
-      if (file !== null) closeSync(file);
-      file = null;
+      if (job !== null) job.isVoid = true;
+      if (open !== null) closeSync(open.file);
+      open = null;
     },
   };
 }
@@ -155,72 +225,33 @@ function openExisting(path: string): number | null {
   }
 }
 
-/** As they stand in a line. */
-interface Line {
-  /** first: the start of a whole set; more: its rest; last: its end; change: a change to it. */
-  readonly step: "first" | "more" | "last" | "change";
-  readonly revision: number;
-  readonly plans: readonly Plan[];
-  readonly puts: readonly LineKey[];
-  /** base64 */
-  readonly removals: readonly string[];
+/** Whether the open file is the one of this name: another process may have put its own there. */
+function isStill(file: number, path: string): boolean {
+  return fstatSync(file).ino === statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
-/** Digest in base64, id, account, name of the plan, and what narrows it: end, networks, limit. */
-type LineKey = readonly [string, string, string, string, LineRestriction | null];
-type LineRestriction = readonly [number | null, readonly string[] | null, number, number];
-
-async function* wholeSet(
-  table: KeyTable,
-  revision: number,
-  pause: () => Promise<void>,
-): AsyncGenerator<Buffer> {
-  const plans = new Map<string, Plan>();
-  const empty = { revision, plans: [], puts: [], removals: [] };
-  let puts: LineKey[] = [];
-  yield lineOf({ ...empty, step: "first" });
-  for (const row of table.rows()) {
-    plans.set(row.plan.name, row.plan);
-    puts.push(encodedKey(row));
-    if (puts.length < LINE_KEYS) continue;
-    yield lineOf({ ...empty, plans: [...plans.values()], puts, step: "more" });
-    puts = [];
-    plans.clear();
-    await pause();
+/** Writes all of it or throws: the kernel takes a part where the disk is about to be full. */
+function writeWhole(file: number, line: Buffer, place: number): void {
+  for (let written = 0; written < line.length; ) {
+    written += writeSync(file, line, written, line.length - written, place + written);
   }
-  yield lineOf({ ...empty, plans: [...plans.values()], puts, step: "last" });
 }
 
-function encoded({ revision, plans, puts, removals }: KeyChanges): Omit<Line, "step"> {
-  return {
-    revision,
-    plans,
-    puts: puts.map(encodedKey),
-    removals: removals.map((sha256) => sha256.toString("base64")),
-  };
-}
-
-function encodedKey({ sha256, keyId, account, plan, restriction }: StoredKey): LineKey {
-  const { expiresUnixMs = null, networks = null, limit = null } = restriction ?? {};
-  const narrowed: LineRestriction | null =
-    restriction === null
-      ? null
-      : [expiresUnixMs, networks?.ranges ?? null, limit?.ratePerSecond ?? 0, limit?.burst ?? 0];
-  return [sha256.toString("base64"), keyId, account, plan.name, narrowed];
-}
-
-function lineOf(line: Line): Buffer {
-  const text = JSON.stringify(line);
-  return Buffer.from(`${checksum(text)} ${text}\n`);
-}
-
-function checksum(text: string): string {
-  return crc32(text).toString(16).padStart(8, "0");
+function* wholeSet(table: KeyTable, revision: number): Generator<Buffer> {
+  const empty: KeyChanges = { since: revision, revision, plans: [], puts: [], removals: [] };
+  let puts: StoredKey[] = [];
+  yield lineOf("first", empty);
+  for (const row of table.rows()) {
+    puts.push(row);
+    if (puts.length < LINE_KEYS) continue;
+    yield lineOf("more", { ...empty, puts });
+    puts = [];
+  }
+  yield lineOf("last", { ...empty, puts });
 }
 
 interface Found {
   readonly revision: number | null;
-  readonly size: number;
   /** Up to the end of the last line that holds. */
   readonly bytes: number;
   readonly baseBytes: number;
@@ -230,29 +261,28 @@ function readInto(file: number, table: KeyTable, counters: { linesRead: number }
   const rebuild = table.begin();
   const plans = new Map<string, Plan>();
   let revision: number | null = null;
-  let [bytes, baseBytes, size] = [0, 0, 0];
-  let isWhole = false;
-  let holds = true;
-  for (const { text, end } of linesOf(file, (total) => (size = total))) {
-    if (!holds) continue;
+  let [bytes, baseBytes] = [0, 0];
+  for (const { text, end } of linesOf(file)) {
     const line = text === null ? null : parsedLine(text);
-    if (line === null || (bytes === 0) !== (line.step === "first")) {
-      holds = false;
-      continue;
-    }
+    if (line === null || !fits(line, bytes, revision)) break;
     for (const plan of line.plans) plans.set(plan.name, plan);
-    if (isWhole) applyTo(table, line, plans);
+    if (revision !== null) applyTo(table, line, plans);
     else for (const key of line.puts) rebuild.put(decodedKey(key, plans));
     if (line.step === "last") {
       rebuild.finish();
-      isWhole = true;
       baseBytes = end;
     }
-    if (isWhole) revision = line.revision;
+    if (line.step === "last" || revision !== null) revision = line.revision;
     bytes = end;
     counters.linesRead += 1;
   }
-  return { revision, size, bytes, baseBytes };
+  return { revision, bytes, baseBytes };
+}
+
+/** Whether a line may stand at this place; `revision` is null before the end of the whole set. */
+function fits(line: Line, bytes: number, revision: number | null): boolean {
+  if (revision !== null) return line.step === "change" && line.since === revision;
+  return (bytes === 0) === (line.step === "first") && line.step !== "change";
 }
 
 function applyTo(table: KeyTable, line: Line, plans: ReadonlyMap<string, Plan>): void {
@@ -260,56 +290,3 @@ function applyTo(table: KeyTable, line: Line, plans: ReadonlyMap<string, Plan>):
   for (const sha256 of line.removals) table.remove(Buffer.from(sha256, "base64"));
   for (const key of line.puts) table.put(decodedKey(key, plans));
 }
-
-function decodedKey(key: LineKey, plans: ReadonlyMap<string, Plan>): StoredKey {
-  const [digest, keyId, account, planName, narrowed] = key;
-  const plan = plans.get(planName);
-  if (plan === undefined) throw new RangeError(`the key journal names no plan ${planName}`);
-  return { sha256: Buffer.from(digest, "base64"), keyId, account, plan, restriction: of(narrowed) };
-}
-
-function of(narrowed: LineRestriction | null): StoredKey["restriction"] {
-  if (narrowed === null) return null;
-  const [expiresUnixMs, ranges, ratePerSecond, burst] = narrowed;
-  const networks = ranges === null ? null : networksOf(ranges);
-  return { expiresUnixMs, networks, limit: burst === 0 ? null : { ratePerSecond, burst } };
-}
-
-/** What a line says, null when it was not written whole. */
-function parsedLine(text: string): Line | null {
-  const json = text.slice(CHECKSUM_CHARS + 1);
-  if (text.slice(0, CHECKSUM_CHARS) !== checksum(json)) return null;
-  // Its checksum says that this module wrote it.
-  return JSON.parse(json) as Line;
-}
-
-const CHECKSUM_CHARS = 8;
-
-/** The file's lines with the place where each ends; a last piece without an end has text null. */
-function* linesOf(
-  file: number,
-  onSize: (bytes: number) => void,
-): Generator<{ readonly text: string | null; readonly end: number }> {
-  let rest = Buffer.alloc(0);
-  let place = 0;
-  let size = 0;
-  for (;;) {
-    const chunk = Buffer.alloc(CHUNK_BYTES);
-    const count = readSync(file, chunk, 0, CHUNK_BYTES, size);
-    size += count;
-    onSize(size);
-    if (count === 0) break;
-    rest = Buffer.concat([rest, chunk.subarray(0, count)]);
-    let start = 0;
-    for (let end = rest.indexOf(LF); end !== -1; end = rest.indexOf(LF, start)) {
-      yield { text: rest.toString("utf8", start, end), end: place + end + 1 };
-      start = end + 1;
-    }
-    place += start;
-    rest = rest.subarray(start);
-    if (rest.length > KEY_JOURNAL_LINE_BYTES_MAX) break;
-  }
-  if (rest.length > 0) yield { text: null, end: place + rest.length };
-}
-
-const LF = 10;

@@ -99,13 +99,24 @@ export class Rows {
     this.#plans.numberOf(plan.name, plan);
   }
 
-  digestsOf(account: string): readonly Buffer[] {
-    const number = this.#accounts.find(account);
+  digestsOf(accounts: ReadonlySet<string>): readonly Buffer[] {
+    const wanted = new Uint8Array(this.#accounts.size);
+    let found = 0;
+    for (const account of accounts) {
+      const number = this.#accounts.find(account);
+      if (number === NONE) continue;
+      wanted[number] = 1;
+      found += 1;
+    }
     const digests: Buffer[] = [];
-    if (number === NONE) return digests;
-    for (let row = 0; row < this.count; row += 1) {
-      if (this.#blockOf(row).accounts[row % BLOCK_ROWS] !== number) continue;
-      digests.push(Buffer.from(this.#digestOf(row)));
+    if (found === 0) return digests;
+    for (const [number, { accounts: owners }] of this.#blocks.entries()) {
+      const first = number * BLOCK_ROWS;
+      const count = Math.min(this.count - first, BLOCK_ROWS);
+      for (let place = 0; place < count; place += 1) {
+        if (wanted[owners[place] ?? 0] !== 1) continue;
+        digests.push(Buffer.from(this.#digestOf(first + place)));
+      }
     }
     return digests;
   }

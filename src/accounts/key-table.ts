@@ -28,8 +28,8 @@ export interface KeyTable {
   remove(sha256: Buffer): boolean;
   /** Changes a plan for all keys that are on it. */
   setPlan(plan: Plan): void;
-  /** The digests of an account's keys. Looks at every key: for changes, not for requests. */
-  digestsOf(account: string): readonly Buffer[];
+  /** The digests of these accounts' keys. Looks at every key: for changes, not for requests. */
+  digestsOf(accounts: ReadonlySet<string>): readonly Buffer[];
   /**
    * All keys, last one first, while keys may come and go: one that stays all the while is among
    * them.
@@ -43,6 +43,7 @@ export interface KeyTable {
 export interface Rebuild {
   /** False: there is no room for one more. */
   put(row: StoredKey): boolean;
+  has(sha256: Buffer): boolean;
   /** From now on these keys are good, and no others. */
   finish(): void;
 }
@@ -74,12 +75,13 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     lookup: (sha256) => rows.lookup(sha256),
     replace: (next) => takeOver(filled(next)),
     setPlan: (plan) => rows.setPlan(plan),
-    digestsOf: (account) => rows.digestsOf(account),
+    digestsOf: (accounts) => rows.digestsOf(accounts),
     rows: () => rows.entries(),
     begin() {
       const next = new Rows();
       return {
         put: (row) => next.count < KEYS_MAX && next.put(row),
+        has: (sha256) => next.has(sha256),
         finish: () => takeOver(next),
       };
     },

@@ -27,6 +27,12 @@ export const KEY_FETCH_ROWS = 2000;
 export const KEY_CHANGES_MAX = 10_000;
 /** Wait after the accounts database could not be read, in milliseconds. */
 export const KEY_SYNC_RETRY_MS = 500;
+/** How often changes are looked for without being told of any, in milliseconds. */
+export const KEY_POLL_MS = 5_000;
+/** Keys that are handled between two turns of the event loop. */
+export const KEY_SLICE_ROWS = 500;
+/** Wait after the key journal could not be written anew, in milliseconds. */
+export const KEY_JOURNAL_RETRY_MS = 30_000;
 /** Largest keys file, in bytes: about a million keys. */
 export const KEYS_FILE_BYTES_MAX = 256 * 1024 * 1024;
 /** Longest name of an account, a plan or a key's label, in characters. */

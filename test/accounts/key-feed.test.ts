@@ -207,9 +207,9 @@ describe("a disk that takes nothing", () => {
       load: () => null,
       append: full,
       rewrite: async () => full(),
-      isLong: false,
+      needsRewrite: false,
       close() {},
-      counters: { linesRead: 0, bytesCut: 0, appends: 0, rewrites: 0 },
+      counters: { linesRead: 0, bytesCut: 0, appends: 0, behind: 0, rewrites: 0 },
     };
     const log = { ...silent, error: (_: object, message: string) => void errors.push(message) };
     const database = createDatabase({ clock: systemClock, log: silent }, { url: there.edgeUrl });
@@ -220,6 +220,93 @@ describe("a disk that takes nothing", () => {
     await change("to be revoked", "revoked_at = now()");
     await until("the revocation", () => !knows(table, "to be revoked"));
     expect(errors).toHaveLength(2);
+  });
+});
+
+describe("a disk that is full for a moment", () => {
+  it("brings no revoked key back, with the database or without", async () => {
+    const account = await makeAccount();
+    for (const token of ["one", "two"]) await makeKey(account, token);
+    const table = createKeyTable();
+    const journal = createKeyJournal(join(folder, "edge.journal"));
+    let isFull = false;
+    const failing: KeyJournal = {
+      ...journal,
+      needsRewrite: false,
+      append(changes) {
+        if (isFull) throw new Error("no space left");
+        journal.append(changes);
+      },
+    };
+    const database = createDatabase({ clock: systemClock, log: silent }, { url: there.edgeUrl });
+    const feed = createKeyFeed({
+      clock: systemClock,
+      log: silent,
+      database,
+      table,
+      journal: failing,
+    });
+    running.push({ feed, database });
+    feed.start();
+    await until("the keys are on disk", () => journal.counters.rewrites === 1);
+    isFull = true;
+    await change("one", "revoked_at = now()");
+    await until("the first revocation", () => !knows(table, "one"));
+    isFull = false;
+    await change("two", "revoked_at = now()");
+    await until("the second revocation", () => !knows(table, "two"));
+    running.pop();
+    await feed.stop();
+    await database.stop();
+    const alone = startFeed("postgres://u:p@127.0.0.1:1/none");
+    expect(knows(alone.table, "two")).toBe(false);
+    await alone.stop();
+    const again = startFeed();
+    await until("it is read", () => again.feed.ageMs() !== null);
+    expect(knows(again.table, "one")).toBe(false);
+  });
+});
+
+describe("a change that nobody tells of", () => {
+  it("is found by asking", async () => {
+    const account = await makeAccount();
+    const table = createKeyTable();
+    const journal = createKeyJournal(join(folder, "edge.journal"));
+    const database = createDatabase({ clock: systemClock, log: silent }, { url: there.edgeUrl });
+    const deaf: Database = {
+      ...database,
+      listen(_, on) {
+        on.connected();
+        return { stop: () => Promise.resolve() };
+      },
+    };
+    const quick = {
+      ...systemClock,
+      every: (_: number, act: () => void) => systemClock.every(10, act),
+    };
+    const feed = createKeyFeed({ clock: quick, log: silent, database: deaf, table, journal });
+    running.push({ feed, database });
+    feed.start();
+    await until("the keys are read", () => feed.counters.snapshots === 1);
+    await makeKey(account, "untold");
+    await until("the new key", () => knows(table, "untold"));
+  });
+});
+
+describe("a plan without keys", () => {
+  it("is on disk once a key is on it", async () => {
+    await owner.query(
+      `insert into touchdown.plans (name, rate_per_second, burst, shared)
+       values ('Idle', 5, 5, false)`,
+    );
+    await makeKey(await makeAccount(), "on Beta");
+    const first = startFeed();
+    await until("the keys are read", () => knows(first.table, "on Beta"));
+    await makeKey(await makeAccount("Idle"), "on Idle");
+    await until("the new key", () => knows(first.table, "on Idle"));
+    await first.stop();
+    const alone = startFeed("postgres://u:p@127.0.0.1:1/none");
+    expect(alone.table.lookup(tokenSha256("on Idle"))?.plan.burst).toBe(5);
   });
 });
 

@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StoredKey } from "../../src/accounts/key.ts";
-import { createKeyJournal, type KeyChanges } from "../../src/accounts/key-journal.ts";
+import { createKeyJournal } from "../../src/accounts/key-journal.ts";
+import { type KeyChanges, lineOf } from "../../src/accounts/key-journal-line.ts";
 import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { networksOf } from "../../src/accounts/restriction.ts";
@@ -24,6 +25,7 @@ const key = (token: string, account = token): StoredKey => ({
   restriction: null,
 });
 const change = (revision: number, parts: Partial<KeyChanges>): KeyChanges => ({
+  since: revision - 1,
   revision,
   plans: [],
   puts: [],
@@ -117,7 +119,7 @@ describe("the key journal", () => {
       expect(journal.load(table)).toBe(2);
       expect(accountsOf(table)).toEqual(["a", "b"]);
       expect(journal.counters.bytesCut).toBe(size - whole);
-      journal.append(change(4, { puts: [key("d")] }));
+      journal.append(change(3, { puts: [key("d")] }));
       journal.close();
       expect(accountsOf(restarted().table)).toEqual(["a", "b", "d"]);
     }
@@ -162,13 +164,70 @@ describe("the key journal", () => {
     const journal = createKeyJournal(path);
     await journal.rewrite(table, 1, pause);
     const many = Array.from({ length: 2_000 }, (_, i) => key(`key ${i}`));
-    for (let revision = 2; !journal.isLong; revision += 1) {
+    expect(journal.needsRewrite).toBe(false);
+    for (let revision = 2; !journal.needsRewrite; revision += 1) {
       journal.append(change(revision, { puts: many }));
       expect(revision).toBeLessThan(100);
     }
     await journal.rewrite(table, 100, pause);
-    expect(journal.isLong).toBe(false);
+    expect(journal.needsRewrite).toBe(false);
     expect(restarted()).toMatchObject({ revision: 100 });
+  });
+
+  it("that missed a change keeps removals alone, until it is written anew", async () => {
+    const table = tableOf("a", "b", "c");
+    const journal = createKeyJournal(path);
+    await journal.rewrite(table, 1, pause);
+    // 2 took "a" away and was lost.
+    journal.append(change(3, { removals: [tokenSha256("b")], puts: [key("d")] }));
+    expect(journal.needsRewrite).toBe(true);
+    expect(restarted().revision).toBe(1);
+    expect(accountsOf(restarted().table)).toEqual(["a", "c"]);
+    for (const row of ["a", "b"]) table.remove(tokenSha256(row));
+    await journal.rewrite(table, 3, pause);
+    expect(journal.needsRewrite).toBe(false);
+    journal.append(change(4, { puts: [key("d")] }));
+    expect(accountsOf(restarted().table)).toEqual(["c", "d"]);
+  });
+
+  it("is read up to where a change does not follow", async () => {
+    const journal = createKeyJournal(path);
+    await journal.rewrite(tableOf("a"), 1, pause);
+    const next = lineOf("change", change(2, { puts: [key("b")] }));
+    const afterNext = lineOf("change", change(4, { puts: [key("c")] }));
+    appendFileSync(path, Buffer.concat([next, afterNext]));
+    expect(restarted().revision).toBe(2);
+    expect(accountsOf(restarted().table)).toEqual(["a", "b"]);
+  });
+
+  it("names the plan of every key that a change adds", async () => {
+    const journal = createKeyJournal(path);
+    await journal.rewrite(tableOf("a"), 1, pause);
+    journal.append(change(2, { puts: [{ ...key("b"), plan: { ...plan, name: "other" } }] }));
+    const { table } = restarted();
+    expect(table.lookup(tokenSha256("b"))?.plan.name).toBe("other");
+  });
+
+  it("gives a rewriting up for the next one, and keeps changes from its beginning on", async () => {
+    const old = tableOf(...Array.from({ length: 1_000 }, (_, i) => `old ${i}`));
+    const journal = createKeyJournal(path);
+    const first = journal.rewrite(old, 1, () => new Promise((resolve) => setImmediate(resolve)));
+    await new Promise((resolve) => setImmediate(resolve));
+    const second = journal.rewrite(tableOf("a", "b"), 7, pause);
+    journal.append(change(8, { removals: [tokenSha256("a")] }));
+    await Promise.all([first, second]);
+    expect(restarted().revision).toBe(8);
+    expect(accountsOf(restarted().table)).toEqual(["b"]);
+    expect(journal.counters.rewrites).toBe(1);
+  });
+
+  it("does not write to a file that another process has replaced", async () => {
+    const [one, two] = [createKeyJournal(path), createKeyJournal(path)];
+    await one.rewrite(tableOf("a"), 1, pause);
+    await two.rewrite(tableOf("b"), 1, pause);
+    expect(() => one.append(change(2, { puts: [key("c")] }))).toThrow("not the file");
+    expect(one.needsRewrite).toBe(true);
+    expect(accountsOf(restarted().table)).toEqual(["b"]);
   });
 
   it("can be read by its owner alone, and holds no key", async () => {

@@ -1,0 +1,85 @@
+/**
+ * What an edge reads from the accounts database: every key, or what changed since a revision.
+ *
+ * Both run in a transaction that sees one moment. Nothing is applied here.
+ */
+
+import { KEY_CHANGES_MAX, KEY_FETCH_ROWS } from "../core/account-limits.ts";
+import type { Querier } from "./database.ts";
+import type { Plan, StoredKey } from "./key.ts";
+import type { KeyChanges } from "./key-journal-line.ts";
+import { type EdgeKeyRow, keyOfRow, type PlanRow, planOfRow } from "./key-records.ts";
+import type { KeyTable } from "./key-table.ts";
+
+const KEY_COLUMNS =
+  "replace(key_id::text, '-', '') as id, sha256, account_id as account, plan, " +
+  "expires_at as expires, cidrs, rate_per_second as rate, burst";
+
+/** Hands every key to `put`; answers the revision that they are of. */
+export async function fetchAll(tx: Querier, put: (row: StoredKey) => boolean): Promise<number> {
+  const [at] = await tx.query<{ revision: number }>("select revision from touchdown.edge_revision");
+  const plans = new Map<string, Plan>();
+  for (const row of await tx.query<PlanRow>(PLANS_SQL)) plans.set(row.name, planOfRow(row));
+  await tx.query(
+    `declare all_keys no scroll cursor for select ${KEY_COLUMNS} from touchdown.edge_keys`,
+  );
+  for (;;) {
+    const rows = await tx.query<EdgeKeyRow>(`fetch ${KEY_FETCH_ROWS} from all_keys`);
+    for (const row of rows) {
+      if (!put(keyOfRow(row, plans))) throw new RangeError("more keys than an edge can hold");
+    }
+    if (rows.length < KEY_FETCH_ROWS) return at?.revision ?? 0;
+  }
+}
+
+const PLANS_SQL = "select name, rate_per_second as rate, burst, shared from touchdown.edge_plans";
+
+interface ChangeRow {
+  readonly revision: number;
+  readonly kind: string;
+  readonly id: string;
+  readonly sha256: Buffer | null;
+}
+
+/** What changed since a revision; null where everything has to be read instead. */
+export async function fetchChanges(
+  tx: Querier,
+  since: number,
+  table: KeyTable,
+): Promise<KeyChanges | null> {
+  const [at] = await tx.query<{ revision: number; oldest: number }>(
+    "select revision, oldest from touchdown.edge_revision",
+  );
+  // A lower number is another database, or one that was restored.
+  if (at === undefined || at.revision < since || at.oldest > since + 1) return null;
+  const changes = await tx.query<ChangeRow>(
+    "select revision, kind, id, sha256 from touchdown.edge_changes where revision > $1 limit $2",
+    [since, KEY_CHANGES_MAX + 1],
+  );
+  if (changes.length > KEY_CHANGES_MAX) return null;
+  if (changes.some(({ kind, sha256 }) => !KINDS.has(kind) || (kind === "key" && !sha256))) {
+    return null;
+  }
+  const idsOf = (kind: string) => changes.filter((it) => it.kind === kind).map(({ id }) => id);
+  const [keyIds, accounts, planNames] = [idsOf("key"), idsOf("account"), idsOf("plan")];
+  const planRows = await tx.query<PlanRow>(PLANS_SQL);
+  const plans = new Map(planRows.map((row) => [row.name, planOfRow(row)]));
+  const rows = await tx.query<EdgeKeyRow>(
+    `select ${KEY_COLUMNS} from touchdown.edge_keys
+     where key_id = any($1::uuid[]) or account_id = any($2::uuid[])`,
+    [keyIds, accounts],
+  );
+  const puts = rows.map((row) => keyOfRow(row, plans));
+  const good = new Set(puts.map(({ sha256 }) => sha256.toString("hex")));
+  const touched = changes.flatMap(({ sha256 }) => (sha256 === null ? [] : [sha256]));
+  const candidates = [...touched, ...table.digestsOf(new Set(accounts))];
+  return {
+    since,
+    revision: at.revision,
+    plans: planNames.flatMap((name) => plans.get(name) ?? []),
+    puts,
+    removals: candidates.filter((sha256) => !good.has(sha256.toString("hex"))),
+  };
+}
+
+const KINDS: ReadonlySet<string> = new Set(["key", "account", "plan"]);

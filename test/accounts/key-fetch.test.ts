@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import type { StoredKey } from "../../src/accounts/key.ts";
+import { fetchAll, fetchChanges } from "../../src/accounts/key-fetch.ts";
+import { createKeyTable } from "../../src/accounts/key-table.ts";
+import { testDatabase } from "../support/postgres.ts";
+
+const there = await testDatabase();
+const { owner } = there;
+const edge = there.open(there.edgeUrl);
+
+async function makeKeys(count: number): Promise<string> {
+  const [row] = await owner.query<{ id: string }>(
+    `insert into touchdown.accounts (name, plan, created_at)
+     values ('a', 'Beta', now()) returning id`,
+  );
+  const id = row?.id ?? "";
+  await owner.query(
+    `insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+     select gen_random_uuid(), $1::uuid, sha256(($1::uuid || ' ' || n)::bytea), 'td_…', '', now()
+     from generate_series(1, $2::int) n`,
+    [id, count],
+  );
+  return id;
+}
+
+async function readAll() {
+  const rows: StoredKey[] = [];
+  const put = (row: StoredKey) => rows.push(row) > 0;
+  const revision = await edge.transaction((tx) => fetchAll(tx, put), { snapshot: true });
+  return { rows, revision };
+}
+
+describe("what an edge reads", () => {
+  it("is every key, over any number of fetches", async () => {
+    const account = await makeKeys(4_500);
+    const { rows } = await readAll();
+    expect(rows.filter((row) => row.account === account)).toHaveLength(4_500);
+    expect(new Set(rows.map((row) => row.keyId)).size).toBe(rows.length);
+  });
+
+  it("is a change with all keys of an account, and those of it that are gone", async () => {
+    const account = await makeKeys(3);
+    const { rows, revision } = await readAll();
+    const table = createKeyTable();
+    for (const row of rows) table.put(row);
+    const read = () => edge.transaction((tx) => fetchChanges(tx, revision, table));
+    expect(await read()).toMatchObject({ since: revision, revision, puts: [], removals: [] });
+    await owner.query("update touchdown.accounts set name = 'b' where id = $1", [account]);
+    expect((await read())?.puts).toHaveLength(3);
+    await owner.query("update touchdown.accounts set disabled_at = now() where id = $1", [account]);
+    const changes = await read();
+    expect(changes).toMatchObject({ since: revision, revision: revision + 2, puts: [] });
+    expect(changes?.removals).toHaveLength(3);
+  });
+
+  it("is nothing where the database is behind what is known, or deleted a key", async () => {
+    const account = await makeKeys(1);
+    const { revision } = await readAll();
+    const table = createKeyTable();
+    const since = (from: number) => edge.transaction((tx) => fetchChanges(tx, from, table));
+    expect(await since(revision + 1)).toBeNull();
+    await owner.query("delete from touchdown.keys where account_id = $1", [account]);
+    expect(await since(revision)).toBeNull();
+  });
+});

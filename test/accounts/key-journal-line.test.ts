@@ -1,0 +1,55 @@
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { decodedKey, lineOf, linesOf, parsedLine } from "../../src/accounts/key-journal-line.ts";
+import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+
+const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
+const put = {
+  sha256: tokenSha256("a"),
+  keyId: "ab".repeat(16),
+  account: "acme",
+  plan,
+  restriction: null,
+};
+const changes = { since: 4, revision: 5, plans: [], puts: [put], removals: [tokenSha256("b")] };
+
+describe("a line of the key journal", () => {
+  it("gives back what it was made of, its keys' plans included", () => {
+    const line = parsedLine(lineOf("change", changes).toString().trimEnd());
+    expect(line).toMatchObject({ step: "change", since: 4, revision: 5, plans: [plan] });
+    const [key] = line?.puts ?? [];
+    if (key === undefined) throw new Error("no key");
+    expect(decodedKey(key, new Map([["P", plan]]))).toEqual(put);
+    expect(() => decodedKey(key, new Map())).toThrow("names no plan P");
+  });
+
+  it("holds with every byte or not at all", () => {
+    const text = lineOf("change", changes).toString().trimEnd();
+    for (let cut = 0; cut < text.length; cut += 3) {
+      expect(parsedLine(text.slice(0, cut))).toBeNull();
+      const other = text[cut] === "1" ? "2" : "1";
+      expect(parsedLine(text.slice(0, cut) + other + text.slice(cut + 1))).toBeNull();
+    }
+  });
+});
+
+describe("the lines of a file", () => {
+  let folder = "";
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "touchdown-lines-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("are found across chunks; a last one without an end is told apart", () => {
+    const path = join(folder, "lines");
+    const long = "x".repeat(1_500_000);
+    writeFileSync(path, `one\n${long}\n\nlast`);
+    const file = openSync(path, "r");
+    const lines = [...linesOf(file)];
+    closeSync(file);
+    expect(lines.map(({ text }) => text)).toEqual(["one", long, "", null]);
+    expect(lines.map(({ end }) => end)).toEqual([4, 1_500_005, 1_500_006, 1_500_010]);
+  });
+});
