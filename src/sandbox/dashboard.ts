@@ -4,6 +4,7 @@
  * edge learns its keys from it; the dashboard last, so that nobody waits for it to send.
  */
 
+import { rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { controlFromValues } from "../config/load.ts";
@@ -28,6 +29,8 @@ export interface SandboxAccounts {
   readonly edgeUrl: string;
   readonly controlUrl: string;
   readonly folder: string;
+  /** Not always below `folder`: what root starts must be reachable for another user. */
+  readonly databaseFolder: string;
   /** A key of the account `sandbox`, which nobody logs in to: it can be linked. */
   readonly key: string;
   stop(): Promise<void>;
@@ -44,9 +47,17 @@ const PORT = 8088;
 const SESSION = { idle: "30m", max: "12h" } as const;
 const SYSTEM: Actor = { kind: "system", accountId: null, address: null, userAgent: null };
 
-/** Starts Postgres in `folder` and opens the store, with a key to send with. */
+/**
+ * Starts Postgres in `folder` and opens the store, with a key to send with. Nothing of it outlives
+ * `stop`, so nothing is forced onto the disk either.
+ */
 export async function openAccounts(deps: Deps, folder: string): Promise<SandboxAccounts> {
-  const server = await startPostgres(deps, { folder: join(folder, "postgres"), port: null });
+  const place = { folder: join(folder, "postgres"), port: null, durable: false };
+  const server = await startPostgres(deps, place);
+  const end = async (): Promise<void> => {
+    await server.stop();
+    await rm(server.folder, { recursive: true, force: true });
+  };
   try {
     const opened = await openStore(deps, {
       databaseUrl: server.controlUrl,
@@ -59,13 +70,13 @@ export async function openAccounts(deps: Deps, folder: string): Promise<SandboxA
     const { store } = opened;
     const stop = async (): Promise<void> => {
       await opened.stop();
-      await server.stop();
+      await end();
     };
     const key = await firstKey(store);
     const { edgeUrl, controlUrl } = server;
-    return { store, edgeUrl, controlUrl, folder, key, stop };
+    return { store, edgeUrl, controlUrl, folder, databaseFolder: server.folder, key, stop };
   } catch (error) {
-    await server.stop();
+    await end();
     throw error;
   }
 }

@@ -1,5 +1,10 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { encodeBase64 } from "../../src/core/encoding.ts";
+import { openAccounts } from "../../src/sandbox/dashboard.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { Browser, fieldOf, reasonOf } from "../support/control.ts";
 import { SILENT, untilAnswer } from "../support/flow.ts";
@@ -80,5 +85,16 @@ describe("from a login to a landed transaction", () => {
     }
     expect(answers.at(-1)).toBe("rate_limited");
     expect(new Set(answers)).toEqual(new Set(["key_refused", "rate_limited"]));
+  }, 60_000);
+});
+
+describe("the sandbox's database", () => {
+  it("is gone when it is stopped, wherever it had to be put", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "touchdown-accounts-"));
+    const accounts = await openAccounts({ clock: systemClock, log: SILENT }, folder);
+    expect(readdirSync(accounts.databaseFolder)).toContain("data");
+    await accounts.stop();
+    expect(existsSync(accounts.databaseFolder)).toBe(false);
+    rmSync(folder, { recursive: true });
   }, 60_000);
 });

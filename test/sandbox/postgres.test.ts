@@ -20,6 +20,8 @@ import { until } from "../support/wait.ts";
 
 /** How often the server is killed; 50 with STORE_KILLS=50. */
 const KILLS = Number(process.env["STORE_KILLS"] ?? "5");
+/** For a test that makes a server or two, on a machine that does much else. */
+const START_MS = 90_000;
 const deps = { clock: systemClock, log: silent };
 
 const running: Postgres[] = [];
@@ -39,6 +41,27 @@ async function start(folder: string): Promise<Postgres> {
   return postgres;
 }
 
+/** A process of its own that runs a server in this folder; both end with the test. */
+async function ownedServer(folder: string) {
+  const program = join(import.meta.dirname, "../support/postgres-owner.mjs");
+  const owner = spawn(process.execPath, [program, folder], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const exited = once(owner, "exit");
+  const line = await Promise.race([
+    once(owner.stdout, "data"),
+    exited.then(([code]) => Promise.reject(new Error(`the owner ended with ${String(code)}`))),
+  ]);
+  const left: { url: string; pid: number } = JSON.parse(String(line[0]));
+  return {
+    ...left,
+    async kill() {
+      owner.kill("SIGKILL");
+      await exited;
+    },
+  };
+}
+
 function connect(url: string): Database {
   const database = createDatabase(deps, { url });
   opened.push(database);
@@ -51,7 +74,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-describe("an embedded Postgres", () => {
+describe("an embedded Postgres", { timeout: START_MS }, () => {
   it("keeps what was committed, its port and its passwords over a restart", async () => {
     const folder = place();
     const first = await start(folder);
@@ -86,15 +109,9 @@ describe("an embedded Postgres", () => {
 
   it("goes on when its owner is killed, and the next owner takes its data over", async () => {
     const folder = place();
-    const program = join(import.meta.dirname, "../support/postgres-owner.mjs");
-    const owner = spawn(process.execPath, [program, folder], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    const [line] = await once(owner.stdout, "data");
-    const left: { url: string; pid: number } = JSON.parse(String(line));
+    const left = await ownedServer(folder);
     await connect(left.url).query("create table kept as select 7 as n");
-    owner.kill("SIGKILL");
-    await once(owner, "exit");
+    await left.kill();
     expect(await connect(left.url).query("select n from kept")).toEqual([{ n: 7 }]);
     const next = await start(folder);
     expect(next.pid()).not.toBe(left.pid);
@@ -104,15 +121,9 @@ describe("an embedded Postgres", () => {
 
   it("starts over what kill -9 of owner and server at once leaves behind", async () => {
     const folder = place();
-    const program = join(import.meta.dirname, "../support/postgres-owner.mjs");
-    const owner = spawn(process.execPath, [program, folder], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    const [line] = await once(owner.stdout, "data");
-    const left: { url: string; pid: number } = JSON.parse(String(line));
+    const left = await ownedServer(folder);
     await connect(left.url).query("create table kept as select 7 as n");
-    owner.kill("SIGKILL");
-    process.kill(left.pid, "SIGKILL");
+    await Promise.all([left.kill(), process.kill(left.pid, "SIGKILL")]);
     const next = await start(folder);
     expect(await connect(next.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
   });

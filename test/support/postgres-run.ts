@@ -1,10 +1,11 @@
 /**
- * Before and after a run of the suite: a folder for the server that `postgres.ts` may start, and
- * its end. Nothing is started for a run that needs none.
+ * Before and after a run of the suite: a folder for all temporary files of the run, whoever makes
+ * them, with one in it for the server that `postgres.ts` may start; and the end of both. Nothing is
+ * started for a run that needs none.
  */
 
 import { existsSync, readFileSync } from "node:fs";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -16,9 +17,14 @@ declare module "vitest" {
 }
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const folder = await mkdtemp(join(tmpdir(), "touchdown-test-"));
-  await chmod(folder, 0o755);
+  const run = await mkdtemp(join(tmpdir(), "touchdown-test-"));
+  // Postgres runs as another user where the suite runs as root.
+  await chmod(run, 0o755);
+  const folder = join(run, "postgres");
+  await mkdir(folder, { mode: 0o755 });
   project.provide("postgresFolder", folder);
+  // The test files' processes, and whatever they start, take it over.
+  process.env["TMPDIR"] = run;
   return async () => {
     const file = join(folder, "pid");
     if (existsSync(file)) {
@@ -29,7 +35,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       }
       await gone(Number(readFileSync(file, "utf8")));
     }
-    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    await rm(run, { recursive: true, force: true, maxRetries: 5 });
   };
 }
 
