@@ -101,6 +101,7 @@ describe("the tree", () => {
     const programs = [
       "bench/micro/main.ts",
       "bench/load/main.ts",
+      "bench/simulation/main.ts",
       "bench/compare/main.ts",
       "bench/compare/bare.ts",
       "bench/layers/main.ts",

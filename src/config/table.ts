@@ -177,7 +177,7 @@ export const KEYS = {
   "send.warm_windows": key(
     integer(1, 64),
     4,
-    "How many leader windows ahead connections are opened",
+    "How many leaders ahead connections are opened to; one more for each that is out of reach",
   ),
   "send.connections": key(
     integer(1, 4096),

@@ -24,7 +24,12 @@ export interface LeaderTimes {
   roundTripMs(identity: string): number;
   /** From the sending of a copy until the leader has acknowledged it, typically. */
   neededMs(identity: string): number;
+  /** From 0 to 1: how far a leader can be counted on. */
+  standingOf(identity: string): number;
 }
+
+/** A leader below this is likely not to be reached. */
+const STANDING_MIN = 0.5;
 
 export interface PlanInput {
   /** The slot in progress. */
@@ -59,19 +64,26 @@ export function makePlan(input: PlanInput): Planned {
   return { plan: { slot, send, warm }, changesInMs: changes ? dueInMs : null };
 }
 
-/** The leaders from the slot on with the first slot of their turn, at most as many as wanted. */
-function walk({ slot, leaders, warmWindows, schedule, contacts }: PlanInput): readonly Target[] {
+/**
+ * The leaders from the slot on with the first slot of their turn, as many as wanted. For each that
+ * is likely not to be reached there is one more, to stand in for it; at most twice as many in all.
+ */
+function walk(input: PlanInput): readonly Target[] {
+  const { slot, leaders, warmWindows, schedule, contacts, times } = input;
   // The one after the last that is sent to may be due as well.
   const wanted = Math.max(leaders, 2, warmWindows);
   const warm: Target[] = [];
   let before: string | null = null;
-  for (let ahead = 0; ahead <= PLAN_SLOTS_AHEAD_MAX && warm.length < wanted; ahead += 1) {
+  let left = wanted;
+  for (let ahead = 0; ahead <= PLAN_SLOTS_AHEAD_MAX && left > 0; ahead += 1) {
     const identity = schedule.leaderAt(slot + ahead);
     if (identity === null || identity === before) continue;
     before = identity;
     const address = contacts.address(identity);
     if (address === null || has(warm, address)) continue;
     warm.push({ identity, address, slot: slot + ahead });
+    if (times.standingOf(identity) >= STANDING_MIN) left -= 1;
+    if (warm.length >= 2 * wanted) break;
   }
   return warm;
 }

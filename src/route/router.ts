@@ -86,7 +86,11 @@ export interface Router {
 /** A guess of a leader on another continent, until it was measured. */
 const ROUND_TRIP_MS = 100;
 const NEEDED_MS = 100;
-const GUESSES: LeaderTimes = { roundTripMs: () => ROUND_TRIP_MS, neededMs: () => NEEDED_MS };
+const GUESSES: LeaderTimes = {
+  roundTripMs: () => ROUND_TRIP_MS,
+  neededMs: () => NEEDED_MS,
+  standingOf: () => 1,
+};
 
 export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const { clock } = deps;

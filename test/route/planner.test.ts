@@ -7,7 +7,7 @@ import { type PlanInput, makePlan as plannedOf, samePlan } from "../../src/route
 const TIMES = {
   slotLeftMs: 250,
   slotTimeMs: 250,
-  times: { roundTripMs: () => 100, neededMs: () => 60 },
+  times: { roundTripMs: () => 100, neededMs: () => 60, standingOf: () => 1 },
 };
 
 type Short = Omit<PlanInput, keyof typeof TIMES> & Partial<typeof TIMES>;
@@ -49,6 +49,20 @@ describe("a plan", () => {
     const plan = makePlan({ slot: 0, leaders: 3, warmWindows: 3, ...setUp("AABABC", ALL) });
     expect(plan.send.map((target) => target.slot)).toEqual([0, 8]);
     expect(identities(plan.warm)).toBe("ABC");
+  });
+
+  it("warms one more for each that is likely not to be reached, at most twice as many", () => {
+    const warmed = (bad: string) => {
+      const standingOf = (identity = "") => (bad.includes(identity) ? 0.49 : 0.5);
+      const times = { ...TIMES.times, standingOf };
+      const input = { slot: 0, leaders: 2, warmWindows: 3, ...setUp("ABCDEFGH", ALL) };
+      const { send, warm } = makePlan({ ...input, times });
+      return [identities(send), identities(warm)];
+    };
+    expect(warmed("")).toEqual(["AB", "ABC"]);
+    expect(warmed("A")).toEqual(["AB", "ABCD"]);
+    expect(warmed("BD")).toEqual(["AB", "ABCDE"]);
+    expect(warmed("ABCDEFGH")).toEqual(["AB", "ABCDEF"]);
   });
 
   it("passes over leaders without an address", () => {
@@ -153,6 +167,7 @@ describe("where two windows meet", () => {
     const times = {
       roundTripMs: (identity: string) => (identity === "B" ? 300 : 1),
       neededMs: (identity: string) => (identity === "A" ? 50 : 1),
+      standingOf: () => 1,
     };
     expect(at(2, 250, { times }).changesInMs).toBe(150);
     expect(sendAt(2, 100, { times })).toBe("AB");

@@ -1,0 +1,65 @@
+/** What a simulated cluster is like, and what it is given to do. */
+
+import { createDice, type Dice } from "../../test/support/dice.ts";
+
+export interface SimulationOptions {
+  readonly seed: number;
+  /** Leaders of the cluster, with equal stakes. */
+  readonly leaders: number;
+  readonly slotMs: number;
+  /** Round trip between the edge and every leader. */
+  readonly rttMs: number;
+  /** A packet takes longer by up to this share, drawn for each. */
+  readonly jitter: number;
+  /** Share of packets that are lost, in both directions. */
+  readonly loss: number;
+  /** Share of leaders that answer nothing and make no blocks. */
+  readonly dead: number;
+  /** Share of leaders that make blocks and grant twenty streams a second. */
+  readonly saturated: number;
+  /** Share of the slots of live leaders in which no block comes about. */
+  readonly skip: number;
+  /** Share of windows whose last block is left by the cluster. */
+  readonly forks: number;
+  readonly slots: number;
+  readonly transactions: number;
+  /** `[send] leaders`. */
+  readonly sendLeaders: number;
+}
+
+/** An epoch, as an edge on another continent sees it. */
+export const SIMULATION_DEFAULTS: SimulationOptions = {
+  seed: 1,
+  leaders: 50,
+  slotMs: 250,
+  rttMs: 100,
+  jitter: 0.1,
+  loss: 0,
+  dead: 0,
+  saturated: 0,
+  skip: 0.01,
+  forks: 0.002,
+  slots: 432_000,
+  transactions: 20_000,
+  sendLeaders: 2,
+};
+
+/** Chances that do not depend on each other: what one uses up changes nothing for the others. */
+export interface Chances {
+  readonly schedule: Dice;
+  readonly network: Dice;
+  readonly traffic: Dice;
+  readonly policy: Dice;
+}
+
+export function chancesOf(seed: number): Chances {
+  const dice = (stream: number): Dice => createDice(Math.imul(seed, 0x9e3779b1) + stream);
+  return { schedule: dice(1), network: dice(2), traffic: dice(3), policy: dice(4) };
+}
+
+const STEPS = 2 ** 32;
+
+/** From 0 to below 1. */
+export function share(dice: Dice): number {
+  return dice.below(STEPS) / STEPS;
+}

@@ -1,0 +1,256 @@
+/**
+ * An edge's own planner, sender and landing stage in front of a simulated cluster, on a clock of
+ * its own: the same seed gives the same figures, on any machine.
+ *
+ * Real are the parts that decide: the slot clock, the planner, the peers with their pacing and
+ * reactions, the scorecard, landing with its resends, polls and expiry, joined as in
+ * `edge-leaders.ts`. Simulated are the network, the leaders and the node that is asked.
+ */
+
+import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
+import { encodeSignature } from "../../src/core/encoding.ts";
+import type { End } from "../../src/core/flow.ts";
+import type { Log } from "../../src/core/log.ts";
+import { createLanding, type Landing } from "../../src/land/landing.ts";
+import { createRouter, type Router } from "../../src/route/router.ts";
+import { Scorecard } from "../../src/send/scorecard.ts";
+import { createSender, type Sender } from "../../src/send/sender.ts";
+import { SimulatedChain } from "./chain.ts";
+import { SimulatedNetwork } from "./network.ts";
+import { type Chances, chancesOf, type SimulationOptions, share } from "./options.ts";
+import { drawTransaction } from "./transactions.ts";
+import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
+
+/** Values by place; what was seen how often. */
+export type Counts = ReadonlyMap<number, number>;
+
+export interface SimulationResult {
+  readonly options: SimulationOptions;
+  readonly accepted: number;
+  /** No leader took them: their senders are told so at once. */
+  readonly refused: number;
+  readonly landed: number;
+  readonly expired: number;
+  readonly dropped: number;
+  readonly inFlight: number;
+  readonly reasons: Readonly<Record<string, number>>;
+  /** Slots from the one in progress at receipt to that of the block. */
+  readonly deltas: Counts;
+  /** The same for a sender that reaches every leader that lives, at once and always. */
+  readonly floor: Counts;
+  readonly copies: number;
+  readonly copyReasons: Readonly<Record<string, number>>;
+  readonly resends: number;
+  readonly forked: number;
+  readonly connections: number;
+  readonly ignored: number;
+  readonly lostShare: number;
+  readonly outOfTurn: number;
+  readonly heldLost: number;
+  readonly events: number;
+}
+
+const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
+/** Slots before the first transaction: the edge gets to know the cluster. */
+const WARM_UP_SLOTS = 200;
+/** Slots after the last one, so that every end is known. */
+const COOL_DOWN_SLOTS = 400;
+/** As the configuration has them by default. */
+const LANDING = { countMax: 65_536, watchMs: 120_000, pollMs: 400, resendsPerSecond: 2_000 };
+const WARM_WINDOWS = 4;
+const COPY_TTL_MS = 800;
+
+export const SLOTS_MIN = 2 * (WARM_UP_SLOTS + COOL_DOWN_SLOTS);
+
+interface Simulated {
+  readonly clock: VirtualClock;
+  readonly chain: SimulatedChain;
+  readonly network: SimulatedNetwork;
+  readonly router: Router;
+  readonly sender: Sender;
+  readonly landing: Landing;
+}
+
+/** @throws RangeError for fewer slots than the beginning and the end take */
+export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
+  if (options.slots < SLOTS_MIN || options.slots % 4 !== 0) {
+    throw new RangeError(`${options.slots} slots: needed are ${SLOTS_MIN} or more, in fours`);
+  }
+  const chances = chancesOf(options.seed);
+  const ends: End[] = [];
+  const parts = join(options, chances, (end) => ends.push(end));
+  const { clock, chain, router, sender, landing } = parts;
+  await sender.start();
+  landing.start();
+  router.start();
+  router.setEpoch(chain.epoch);
+  router.setContacts(chain.leaders);
+  chain.start((kind, slot) => router.slotEvent(kind, slot));
+  const traffic = new Traffic(options, chances, parts);
+  traffic.start();
+  await clock.runUntil(chain.startNs(chain.firstSlot + options.slots) - 1);
+  return resultOf(options, parts, traffic, ends);
+}
+
+/** The stages of an edge on its leaders' side. */
+function join(options: SimulationOptions, chances: Chances, onEnd: (end: End) => void): Simulated {
+  const clock = createVirtualClock();
+  const chain = new SimulatedChain(options, clock, chances);
+  const network = new SimulatedNetwork(options, clock, chances, chain);
+  const scorecard = new Scorecard();
+  const log = SILENT;
+  const sender: Sender = createSender(
+    {
+      clock,
+      transport: network,
+      log,
+      scorecard,
+      onOutcome(outcome) {
+        landing.outcome(outcome);
+        if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
+      },
+    },
+    {
+      copyTtlMs: COPY_TTL_MS,
+      random: () => share(chances.policy),
+      slotTimeMs: () => router.slotTimeMs,
+      stakeShareOf: (identity) => router.stakeShareOf(identity),
+    },
+  );
+  const router: Router = createRouter(
+    {
+      clock,
+      times: scorecard,
+      onPlan(plan) {
+        const now = plan ?? { slot: 0, send: [], warm: [] };
+        sender.usePlan(now);
+        landing.usePlan(now);
+      },
+    },
+    { leaders: options.sendLeaders, warmWindows: WARM_WINDOWS },
+  );
+  const landing: Landing = createLanding(
+    {
+      clock,
+      log,
+      resender: sender,
+      chain: { ...chain.view, currentSlot: () => router.currentSlot() },
+      onEnd(end) {
+        onEnd(end);
+        const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;
+        if (leader !== null) scorecard.landed(leader);
+      },
+      onSighted: () => {},
+      onVanished: () => {},
+    },
+    { ...LANDING, leaders: options.sendLeaders, copyTtlMs: COPY_TTL_MS },
+  );
+  return { clock, chain, network, router, sender, landing };
+}
+
+/** Transactions at random times, as those of many senders come. */
+class Traffic {
+  refused = 0;
+  readonly receivedNs: Float64Array;
+  readonly #options: SimulationOptions;
+  readonly #chances: Chances;
+  readonly #parts: Simulated;
+
+  constructor(options: SimulationOptions, chances: Chances, parts: Simulated) {
+    this.#options = options;
+    this.#chances = chances;
+    this.#parts = parts;
+    this.receivedNs = new Float64Array(options.transactions);
+  }
+
+  start(): void {
+    const { slots, slotMs, transactions } = this.#options;
+    const { chain, clock } = this.#parts;
+    const fromNs = chain.startNs(chain.firstSlot + WARM_UP_SLOTS);
+    const spanNs = (slots - WARM_UP_SLOTS - COOL_DOWN_SLOTS) * slotMs * NS_PER_MS;
+    const times = Array.from(
+      { length: transactions },
+      () => fromNs + share(this.#chances.traffic) * spanNs,
+    ).sort((a, b) => a - b);
+    const next = (sequence: number): void => {
+      const atNs = times[sequence];
+      if (atNs === undefined) return;
+      clock.after((atNs - clock.nowNs()) / NS_PER_MS, () => {
+        this.#submit(sequence);
+        next(sequence + 1);
+      });
+    };
+    next(0);
+  }
+
+  #submit(sequence: number): void {
+    const { chain, clock, landing, sender } = this.#parts;
+    const nowNs = clock.nowNs();
+    this.receivedNs[sequence] = nowNs;
+    // The client signed half a second ago, over a blockhash that was confirmed then.
+    const height = chain.heightAt(chain.slotAt(nowNs - NS_PER_S));
+    const { packet, accepted } = drawTransaction(sequence, height, nowNs, this.#chances.traffic);
+    chain.open(packet.bytes, encodeSignature(packet.bytes, accepted.signatureOffset));
+    landing.track(packet, accepted, nowNs);
+    if (sender.accept(packet) > 0) return;
+    landing.abandon(packet.id);
+    this.refused += 1;
+  }
+}
+
+function resultOf(
+  options: SimulationOptions,
+  { clock, chain, network, sender, landing }: Simulated,
+  traffic: Traffic,
+  ends: readonly End[],
+): SimulationResult {
+  const { counters } = landing;
+  const deltas = new Map<number, number>();
+  const floor = new Map<number, number>();
+  for (const { kind, packetId, slot } of ends) {
+    if (kind !== "landed") continue;
+    count(deltas, slot - chain.slotAt(traffic.receivedNs[packetId - 1] ?? 0));
+  }
+  for (const atNs of traffic.receivedNs) count(floor, chain.earliest(atNs) - chain.slotAt(atNs));
+  return {
+    options,
+    accepted: counters.accepted,
+    refused: traffic.refused,
+    landed: counters.landed,
+    expired: counters.expired,
+    dropped: counters.dropped,
+    inFlight: landing.inFlight,
+    reasons: positive(counters.reasons),
+    deltas,
+    floor,
+    copies: sender.counters.copies,
+    copyReasons: positive(sender.counters.reasons),
+    resends: counters.resends,
+    forked: chain.forked,
+    connections: network.counters.connections,
+    ignored: network.counters.ignored,
+    lostShare: network.counters.lost / Math.max(1, network.counters.packets),
+    outOfTurn: chain.outOfTurn,
+    heldLost: chain.heldLost,
+    events: clock.events,
+  };
+}
+
+function count(counts: Map<number, number>, value: number): void {
+  counts.set(value, (counts.get(value) ?? 0) + 1);
+}
+
+function positive(counts: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(counts).filter(([, value]) => value > 0));
+}
+
+/** The least value that this share of all does not exceed; NaN of nothing. */
+export function quantile(counts: Counts, part: number): number {
+  const total = [...counts.values()].reduce((sum, each) => sum + each, 0);
+  let seen = 0;
+  for (const [value, times] of [...counts].sort(([a], [b]) => a - b)) {
+    seen += times;
+    if (seen >= part * total) return value;
+  }
+  return Number.NaN;
+}

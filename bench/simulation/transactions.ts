@@ -1,0 +1,71 @@
+/**
+ * Transactions as far as an edge's later stages look at them: a signature, a blockhash, a size.
+ * Nothing decodes them here; a number in the signature tells which one it is, and one in the
+ * blockhash of which height it is.
+ */
+
+import type { Accepted, Packet } from "../../src/core/flow.ts";
+import type { Dice } from "../../test/support/dice.ts";
+
+const SIZE = 240;
+const SIGNATURE_AT = 1;
+const BLOCKHASH_AT = 165;
+const TIP_LAMPORTS_MIN = 1_000_000;
+const PRIORITY_LAMPORTS_MAX = 5_000_000;
+
+export interface Drawn {
+  readonly packet: Packet;
+  readonly accepted: Accepted;
+}
+
+/** Where the things are that later stages read. */
+const FORM = {
+  kind: "accepted",
+  version: 0,
+  signatureOffset: SIGNATURE_AT,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: SIZE - 65,
+  keysOffset: 69,
+  blockhashOffset: BLOCKHASH_AT,
+  durableNonce: false,
+  tipLamports: TIP_LAMPORTS_MIN,
+} as const;
+
+/** Transaction number `sequence`, with the blockhash of a block of that height. */
+export function drawTransaction(
+  sequence: number,
+  height: number,
+  receivedNs: number,
+  dice: Dice,
+): Drawn {
+  const bytes = dice.bytes(SIZE);
+  const view = viewOf(bytes);
+  view.setUint32(SIGNATURE_AT, sequence);
+  view.setUint32(BLOCKHASH_AT, height);
+  const priorityFeeLamports = dice.below(PRIORITY_LAMPORTS_MAX);
+  return {
+    accepted: { ...FORM, priorityFeeLamports },
+    packet: {
+      id: sequence + 1,
+      bytes,
+      account: "simulation",
+      receivedNs,
+      maxRetries: null,
+      priorityLamports: TIP_LAMPORTS_MIN + priorityFeeLamports,
+    },
+  };
+}
+
+export function sequenceOf(bytes: Uint8Array): number {
+  return viewOf(bytes).getUint32(SIGNATURE_AT);
+}
+
+/** The height of the blockhash at an offset: in a transaction, or by itself at 0. */
+export function readHeight(bytes: Uint8Array, offset = BLOCKHASH_AT): number {
+  return viewOf(bytes).getUint32(offset);
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
+}
