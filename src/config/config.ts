@@ -86,6 +86,10 @@ export function assembleControl(at: Lookup) {
     quicRegions: at("control.quic_regions"),
     edges: at("control.edges"),
     explorerUrl: at("control.explorer_url"),
+    examples: {
+      rpcUrl: at("control.example_rpc_url"),
+      transactionUrl: at("control.example_transaction_url"),
+    },
     trustedProxies: at("control.trusted_proxies"),
     drainGraceMs: at("control.drain_grace"),
     admin: { listen: at("admin.listen") },

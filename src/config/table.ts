@@ -303,6 +303,14 @@ export const KEYS = {
     urlTemplate("{signature}"),
     "Where a transaction can be looked at, with `{signature}` in the signature's place",
   ),
+  "control.example_rpc_url": optional<string>(
+    url(["http", "https"]),
+    "The RPC that the programs on Connect ask for a blockhash; absent: the public one of mainnet",
+  ),
+  "control.example_transaction_url": optional<string>(
+    url(["http", "https"]),
+    "Where those programs get a signed, tipped transaction as bytes, as the sandbox has them",
+  ),
   "control.trusted_proxies": key(
     texts(64, 64),
     [],

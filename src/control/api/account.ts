@@ -16,6 +16,8 @@ export interface SiteOptions {
   readonly quicRegions: readonly Named[];
   /** With `{signature}` in it. */
   readonly explorerUrl: string | null;
+  /** What the programs on Connect use; null where there is none. */
+  readonly examples: { readonly rpcUrl: string | null; readonly transactionUrl: string | null };
   readonly recentLoginMs: number;
 }
 
@@ -37,7 +39,14 @@ const siteShape = z.object({
   version: z.string(),
   regions: z.array(z.object({ name: z.string(), url: z.string(), quic: z.string().nullable() })),
   explorer_url: z.string().nullable(),
+  examples: z.object({
+    rpc_url: z.string().nullable(),
+    transaction_url: z.string().nullable(),
+  }),
   login: z.object({ available: z.boolean() }),
+  logged_in: z.boolean().meta({
+    description: "whether a session's cookie came along; the session may have ended",
+  }),
   recent_login_seconds: z.number(),
 });
 
@@ -95,12 +104,17 @@ function siteRoute({ loginAvailable }: Deps, options: SiteOptions): Route {
     ["GET", "/api/v1/site"],
     "The service: its regions, and whether one can log in now",
     { answer: siteShape },
-    async () => ({
+    async (call) => ({
       name: "Touchdown",
       version: options.version,
       regions,
       explorer_url: options.explorerUrl,
+      examples: {
+        rpc_url: options.examples.rpcUrl,
+        transaction_url: options.examples.transactionUrl,
+      },
       login: { available: loginAvailable() },
+      logged_in: call.cookie("session") !== null,
       recent_login_seconds: options.recentLoginMs / 1000,
     }),
   );
