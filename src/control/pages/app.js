@@ -1,27 +1,107 @@
-/** Says who is logged in, and logs in and out. */
+/**
+ * The dashboard: finds out who is there, builds the frame, and shows the page that the address
+ * names. Each page is a module that is fetched when it is first shown. Leaving a page aborts its
+ * signal, which ends its timers, requests and streams.
+ */
 
-const who = document.querySelector("#who");
-const logIn = document.querySelector("#log-in");
-const logOut = document.querySelector("#log-out");
+import { ApiError, read } from "./lib/api.js";
+import { every } from "./lib/clock.js";
+import { fill } from "./lib/dom.js";
+import { say } from "./lib/say.js";
+import { refreshTimes } from "./lib/times.js";
+import { ADMIN_PAGE, buildFrame, markPage, PAGES } from "./parts/frame.js";
+import { empty, failed, loading } from "./parts/states.js";
 
-async function post(path, body) {
-  const headers = { "content-type": "application/json" };
-  const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
-  return await response.json();
+/** @typedef {{site: any, me: any, main: HTMLElement, signal: AbortSignal, go: typeof go}} Context */
+
+const TIMES_MS = 10_000;
+const VIEWS = new Map([...PAGES, ADMIN_PAGE].map((page) => [page.name, page]));
+
+/** @type {any} */
+const main = document.querySelector("#main");
+let leave = new AbortController();
+/** @type {any} */
+let site = null;
+/** @type {any} */
+let me = null;
+
+/** Who is logged in, or null; nobody is asked for where no session's cookie went along. */
+async function whoIsThere() {
+  if (!site.logged_in) return null;
+  try {
+    return await read("/api/v1/me");
+  } catch (error) {
+    if (error instanceof ApiError && error.reason === "unauthorized") return null;
+    throw error;
+  }
 }
 
-logIn.addEventListener("click", async () => {
-  const { url, error } = await post("/api/v1/login", { return_to: location.pathname });
-  if (url === undefined) who.textContent = error.sentence;
-  else location.href = url;
+async function start() {
+  fill(main, loading());
+  try {
+    site = await read("/api/v1/site");
+    me = await whoIsThere();
+  } catch (error) {
+    buildFrame(null, main);
+    fill(
+      main,
+      failed(error, () => void start()),
+    );
+    return;
+  }
+  buildFrame(me, main);
+  await show({ first: true });
+}
+
+/** Goes to a page of this site without a new document. @param {string} path */
+function go(path) {
+  history.pushState(null, "", path);
+  void show({ first: false });
+}
+
+/** Shows the page that the address names. @param {{first: boolean}} when */
+async function show({ first }) {
+  leave.abort();
+  leave = new AbortController();
+  const { signal } = leave;
+  const name = location.pathname.slice(1) || "overview";
+  const view = me === null ? { name: "sign-in", title: "Log in" } : VIEWS.get(name);
+  markPage(name);
+  document.title = `${view?.title ?? "Not found"} · Touchdown`;
+  if (view === undefined) {
+    fill(main, empty("There is no such page", "The navigation has all that there are."));
+    return;
+  }
+  fill(main, loading(`Loading ${view.title}`));
+  try {
+    const { page } = await import(`./views/${view.name}.js`);
+    if (signal.aborted) return;
+    await page({ site, me, main, signal, go });
+  } catch (error) {
+    if (signal.aborted) return;
+    fill(
+      main,
+      failed(error, () => void show({ first })),
+    );
+  }
+  if (first || signal.aborted) return;
+  scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+  say(view.title);
+}
+
+/** Links within the site change the page, not the document. */
+document.addEventListener("click", (event) => {
+  const modified = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
+  if (event.defaultPrevented || event.button !== 0 || modified) return;
+  const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
+  if (!(link instanceof HTMLAnchorElement) || link.target !== "" || me === null) return;
+  const isPage = link.pathname === "/" || VIEWS.has(link.pathname.slice(1));
+  if (link.origin !== location.origin || !isPage || link.hash !== "") return;
+  event.preventDefault();
+  go(link.pathname + link.search);
 });
 
-logOut.addEventListener("click", async () => {
-  await post("/api/v1/logout", {});
-  location.reload();
-});
-
-const { account } = await (await fetch("/api/v1/me")).json();
-who.textContent = account === undefined ? "Nobody is logged in." : `Account ${account.name}`;
-logIn.hidden = account !== undefined;
-logOut.hidden = account === undefined;
+addEventListener("popstate", () => void show({ first: false }));
+every(TIMES_MS, refreshTimes, new AbortController().signal);
+void start();

@@ -1,0 +1,71 @@
+/**
+ * Calls the dashboard's API. What is refused comes as an `ApiError` with the reason and a sentence
+ * that may be shown as it is; that nobody answered is one too.
+ */
+
+/** A refusal by the API, or that it could not be reached. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status 0 when nobody answered
+   * @param {{reason: string, sentence: string}} error
+   */
+  constructor(status, error) {
+    super(error.sentence);
+    this.name = "ApiError";
+    this.status = status;
+    this.reason = error.reason;
+    /** @type {Record<string, any>} the figures of the sentence, by name */
+    this.fields = error;
+  }
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>} what was answered
+ */
+async function call(method, path, body, signal) {
+  /** @type {RequestInit} */
+  const init = { method, cache: "no-store" };
+  if (signal !== undefined) init.signal = signal;
+  if (body !== undefined) {
+    init.headers = { "content-type": "application/json" };
+    init.body = JSON.stringify(body);
+  }
+  let response;
+  try {
+    response = await fetch(path, init);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    const sentence = "the dashboard's server cannot be reached; is this device online?";
+    throw new ApiError(0, { reason: "unreachable", sentence });
+  }
+  const answer = await parsed(response);
+  if (response.ok) return answer;
+  const unknown = { reason: "internal", sentence: `the server answered HTTP ${response.status}` };
+  throw new ApiError(response.status, answer?.error ?? unknown);
+}
+
+/** @param {Response} response */
+async function parsed(response) {
+  try {
+    return await response.json();
+  } catch {
+    // A proxy in between may answer in its own way; the status says enough.
+    return null;
+  }
+}
+
+/** @param {string} path @param {AbortSignal} [signal] */
+export const read = (path, signal) => call("GET", path, undefined, signal);
+
+/** @param {string} path @param {object} [body] */
+export const post = (path, body = {}) => call("POST", path, body);
+
+/** @param {string} path @param {object} body */
+export const patch = (path, body) => call("PATCH", path, body);
+
+/** @param {string} path */
+export const remove = (path) => call("DELETE", path);

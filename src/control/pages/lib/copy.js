@@ -1,0 +1,34 @@
+/**
+ * A button that copies a text and says so. Where the browser keeps the clipboard from us, the
+ * reader is told to copy by hand.
+ */
+
+import { icon } from "../parts/icons.js";
+import { after } from "./clock.js";
+import { el, fill } from "./dom.js";
+import { say } from "./say.js";
+
+const SHOWN_MS = 2000;
+
+/**
+ * @param {string} what for a reader of the screen: "Copy the key"
+ * @param {() => string} text
+ * @param {{label?: string}} [options]
+ */
+export function copyButton(what, text, { label = "Copy" } = {}) {
+  const idle = () => [icon("copy"), label];
+  const button = el("button", { type: "button", class: "btn", "aria-label": what }, idle());
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      fill(button, icon("check"), "Copied");
+      say("Copied");
+    } catch {
+      // No clipboard without a secure origin or the reader's consent.
+      fill(button, "Copy it by hand");
+      say("The browser does not let this page copy; copy it by hand");
+    }
+    after(SHOWN_MS, () => fill(button, idle()));
+  });
+  return button;
+}

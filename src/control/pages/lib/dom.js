@@ -1,0 +1,71 @@
+/**
+ * Makes elements. Text is always a text node and never markup, which is what keeps a label that
+ * somebody chose from becoming code: there is no other way in these pages to put data on screen.
+ */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @typedef {Node | string | number | null | undefined | false} Child */
+/** @typedef {string | number | boolean | null | undefined | ((event: any) => void)} Attribute */
+
+/**
+ * An element with attributes and children. `true` sets an attribute without a value, `null` and
+ * `false` leave it out; `onclick` and its like take a function.
+ * @param {string} tag
+ * @param {Record<string, Attribute>} [attributes]
+ * @param {...(Child | Child[])} children
+ * @returns {any} the element; its kind follows from the tag
+ */
+export function el(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/**
+ * The same for a drawing.
+ * @param {string} tag
+ * @param {Record<string, Attribute>} [attributes]
+ * @param {...(Child | Child[])} children
+ * @returns {any}
+ */
+export function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/**
+ * @param {Element} element
+ * @param {Record<string, Attribute>} attributes
+ * @param {(Child | Child[])[]} children
+ */
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...nodes(children.flat()));
+  return element;
+}
+
+/**
+ * Puts children in the place of what an element holds.
+ * @param {Element} element
+ * @param {...(Child | Child[])} children
+ */
+export function fill(element, ...children) {
+  element.replaceChildren(...nodes(children.flat()));
+}
+
+/** @param {Child[]} children */
+function nodes(children) {
+  return children
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (typeof child === "number" ? String(child) : child));
+}
+
+let lastId = 0;
+
+/** An id that no other element of the page has. */
+export function freshId(name = "id") {
+  lastId += 1;
+  return `${name}-${lastId}`;
+}

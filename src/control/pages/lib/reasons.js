@@ -1,0 +1,38 @@
+/**
+ * The service's reasons in a sentence each. The words are those of the table of reasons in the
+ * README; a reason that is not known here is shown by its name alone.
+ */
+
+/** @type {Record<string, string>} */
+const REFUSED = {
+  unauthorized: "The key was missing, unknown or revoked",
+  rate_limited: "The account's rate limit was exceeded",
+  length_required: "The request carried Transfer-Encoding",
+  too_large: "The body was larger than is taken",
+  parse_error: "The body was not JSON, or empty",
+  invalid_request: "The body was no JSON-RPC request",
+  method_not_found: "A JSON-RPC method other than sendTransaction and getHealth",
+  invalid_params: "Wrong params: count, type or encoding",
+  undecodable: "Not one whole transaction that leaders would take on",
+  tip_missing: "No transfer of the minimum tip to a tip account",
+  signature_invalid: "A signature did not verify",
+  no_leader: "No leader could be reached then",
+  overloaded: "The edge was overloaded or draining",
+  internal: "An internal error; the request may be retried",
+};
+
+/** @type {Record<string, string>} */
+const ENDED = {
+  blockhash_expired: "The blockhash became too old for any leader, and no block holds it",
+  never_sent: "No copy was put on the wire",
+  watch_ended: "Nothing was heard of it for as long as a transaction is watched",
+  watch_full: "More transactions awaited their end than are watched",
+  shutting_down: "The edge stopped before the end was known",
+};
+
+/** @param {"refused" | "expired" | "dropped"} kind @param {string} reason */
+export function reasonText(kind, reason) {
+  const text = (kind === "refused" ? REFUSED : ENDED)[reason] ?? reason;
+  const kinds = { refused: "Refused", expired: "Sent, then expired", dropped: "Given up" };
+  return `${kinds[kind]}: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
+}

@@ -1,0 +1,50 @@
+/**
+ * The round trip from this browser to a region: the best of several fetches of its `/ping`, because
+ * the first one pays for the connection and each may be held up on the way.
+ */
+
+import { after, monotonicMs } from "./clock.js";
+
+const TRIES = 6;
+const PATIENCE_MS = 3000;
+
+/**
+ * @param {string} url of the region
+ * @param {AbortSignal} signal
+ * @param {(bestMs: number) => void} onBetter told after each try
+ * @returns {Promise<number | null>} milliseconds; null when the region does not answer
+ */
+export async function roundTrip(url, signal, onBetter) {
+  /** @type {number | null} */
+  let best = null;
+  for (let number = 0; number < TRIES; number += 1) {
+    const ms = await one(`${url}/ping`, signal);
+    if (signal.aborted) return null;
+    if (ms === null) return best;
+    // The first one opened the connection: it counts only where nothing better comes.
+    if (number === 1) best = ms;
+    else best = best === null ? ms : Math.min(best, ms);
+    onBetter(best);
+  }
+  return best;
+}
+
+/** @param {string} url @param {AbortSignal} signal */
+async function one(url, signal) {
+  const patience = new AbortController();
+  const stop = () => patience.abort();
+  signal.addEventListener("abort", stop, { once: true });
+  const cancel = after(PATIENCE_MS, stop, signal);
+  const startMs = monotonicMs();
+  try {
+    const response = await fetch(url, { cache: "no-store", signal: patience.signal });
+    await response.text();
+    return response.ok ? monotonicMs() - startMs : null;
+  } catch {
+    // Not reachable, or not in time: what is shown is the same.
+    return null;
+  } finally {
+    cancel();
+    signal.removeEventListener("abort", stop);
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Dialogs: the browser's own element, which keeps the keyboard inside, closes on Escape and gives
+ * the focus back. A dialog is a form; what it does may fail, and then it stays open and says so.
+ */
+
+import { ApiError } from "../lib/api.js";
+import { el, fill, freshId } from "../lib/dom.js";
+import { loginAgain } from "./reveal.js";
+import { sentence } from "./states.js";
+
+/**
+ * Asks, and does. Resolves once the dialog is closed: with what `act` answered, or null.
+ * @template Answer
+ * @param {{title: string, content: import("../lib/dom.js").Child[], button: string,
+ *   danger?: boolean, act: (form: HTMLFormElement) => Promise<Answer>}} options
+ * @returns {Promise<Answer | null>}
+ */
+export function ask({ title, content, button, danger = false, act }) {
+  const fault = el("div", { role: "alert" });
+  const submit = el("button", { class: danger ? "btn main danger" : "btn main" }, button);
+  const cancel = el("button", { type: "button", class: "btn" }, "Cancel");
+  /** @type {Answer | null} */
+  let answer = null;
+  const form = el("form", { method: "dialog" }, heading(title), content, fault);
+  form.append(el("div", { class: "buttons" }, cancel, submit));
+  const dialog = open(title, form);
+  cancel.addEventListener("click", () => dialog.close());
+  form.addEventListener("submit", async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (submit.disabled) return;
+    submit.disabled = true;
+    clearFaults(form);
+    fill(fault);
+    try {
+      answer = await act(form);
+      dialog.close();
+    } catch (error) {
+      showFault(form, fault, error);
+      submit.disabled = false;
+    }
+  });
+  return closed(dialog, () => answer);
+}
+
+/**
+ * Shows something, with one button to close.
+ * @param {{title: string, content: import("../lib/dom.js").Child[], button?: string}} options
+ */
+export function tell({ title, content, button = "Done" }) {
+  const close = el("button", { class: "btn main" }, button);
+  const form = el("form", { method: "dialog" }, heading(title), content);
+  form.append(el("div", { class: "buttons" }, close));
+  return closed(open(title, form), () => null);
+}
+
+/** @param {string} title */
+function heading(title) {
+  return el("h2", {}, title);
+}
+
+/** @param {string} title @param {HTMLElement} form */
+function open(title, form) {
+  const dialog = el("dialog", { "aria-label": title }, form);
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/**
+ * @template Answer
+ * @param {HTMLDialogElement} dialog
+ * @param {() => Answer} answer
+ * @returns {Promise<Answer>}
+ */
+function closed(dialog, answer) {
+  // A dialog belongs to its page: going back with the browser's own button ends it.
+  const leave = () => dialog.close();
+  addEventListener("popstate", leave);
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      removeEventListener("popstate", leave);
+      dialog.remove();
+      resolve(answer());
+    });
+  });
+}
+
+/** @param {HTMLFormElement} form */
+function clearFaults(form) {
+  for (const wrong of form.querySelectorAll(".wrong")) wrong.remove();
+  for (const input of form.querySelectorAll("[aria-invalid]")) {
+    input.removeAttribute("aria-invalid");
+    input.removeAttribute("aria-describedby");
+  }
+}
+
+/**
+ * A fault beside its field where it has one, else at the end of the form.
+ * @param {HTMLFormElement} form
+ * @param {Element} place
+ * @param {unknown} error
+ */
+function showFault(form, place, error) {
+  if (error instanceof ApiError && error.reason === "login_again") {
+    fill(place, loginAgain());
+    return;
+  }
+  const fields = error instanceof ApiError ? (error.fields["fields"] ?? []) : [];
+  let first = null;
+  for (const { path, message } of fields) {
+    const name = String(path).split(".", 1)[0] ?? "";
+    const input = form.elements.namedItem(name);
+    if (!(input instanceof HTMLElement)) continue;
+    const id = freshId("wrong");
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-describedby", id);
+    input.after(el("p", { class: "wrong", id }, message));
+    first ??= input;
+  }
+  first?.focus();
+  if (first === null) fill(place, el("p", { class: "note bad" }, sentence(error)));
+}

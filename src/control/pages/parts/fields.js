@@ -1,0 +1,103 @@
+/**
+ * Fields of forms, each with its label and a word on what is wanted, and what they hold as the API
+ * takes it.
+ */
+
+import { now } from "../lib/clock.js";
+import { el, freshId } from "../lib/dom.js";
+
+const DAY_MS = 86_400_000;
+
+/**
+ * A line of text or a number.
+ * @param {string} label
+ * @param {Record<string, import("../lib/dom.js").Attribute>} attributes of the input
+ * @param {string} [hint]
+ */
+export function textField(label, attributes, hint) {
+  return field(label, (named) => el("input", { type: "text", ...attributes, ...named }), hint);
+}
+
+/** Several lines. @param {string} label @param {string} name @param {string} value @param {string} hint */
+export function linesField(label, name, value, hint) {
+  const make = (/** @type {object} */ named) =>
+    el("textarea", { name, rows: 3, spellcheck: "false", ...named }, value);
+  return field(label, make, hint);
+}
+
+/**
+ * @param {string} label
+ * @param {string} name
+ * @param {readonly (readonly [string, string])[]} options value and label
+ * @param {string} chosen
+ * @param {string} [hint]
+ */
+export function selectField(label, name, options, chosen, hint) {
+  const make = (/** @type {object} */ named) =>
+    el(
+      "select",
+      { name, ...named },
+      options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)),
+    );
+  return field(label, make, hint);
+}
+
+/**
+ * @param {string} label
+ * @param {(named: {id: string, "aria-describedby": string | null}) => HTMLElement} make
+ * @param {string} [hint]
+ */
+function field(label, make, hint) {
+  const id = freshId("field");
+  const hintId = hint === undefined ? null : `${id}-hint`;
+  return el(
+    "div",
+    { class: "field" },
+    el("label", { for: id }, label),
+    make({ id, "aria-describedby": hintId }),
+    hint !== undefined && el("p", { class: "hint", id: hintId }, hint),
+  );
+}
+
+/** When something ends; `now` is an end that is kept as it is. @param {string | null} keep */
+export function expiryField(keep) {
+  const kept = /** @type {const} */ (["keep", "As it is"]);
+  const options = /** @type {const} */ ([
+    ["", "Never"],
+    ["1", "In a day"],
+    ["30", "In 30 days"],
+    ["90", "In 90 days"],
+    ["365", "In a year"],
+  ]);
+  const all = keep === null ? options : [kept, ...options];
+  return selectField("Expires", "expires_at", all, keep === null ? "" : "keep");
+}
+
+/**
+ * The text of a field.
+ * @param {HTMLFormElement} form
+ * @param {string} name
+ */
+export function textOf(form, name) {
+  return String(new FormData(form).get(name) ?? "").trim();
+}
+
+/** A number, or null for an empty field. @param {HTMLFormElement} form @param {string} name */
+export function numberOf(form, name) {
+  const text = textOf(form, name);
+  return text === "" ? null : Number(text);
+}
+
+/** Lines that are not empty. @param {HTMLFormElement} form @param {string} name */
+export function linesOf(form, name) {
+  return textOf(form, name)
+    .split(/[\s,]+/)
+    .filter((line) => line !== "");
+}
+
+/** The chosen end: a time, null for never, undefined to keep it. @param {HTMLFormElement} form */
+export function expiryOf(form) {
+  const days = textOf(form, "expires_at");
+  if (days === "keep") return undefined;
+  return days === "" ? null : new Date(now() + Number(days) * DAY_MS).toISOString();
+}

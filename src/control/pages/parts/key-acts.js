@@ -1,0 +1,176 @@
+/**
+ * What can be done with keys, each a dialog. All of them answer null when they were called off.
+ */
+
+import { patch, post } from "../lib/api.js";
+import { copyButton } from "../lib/copy.js";
+import { el } from "../lib/dom.js";
+import { ask, tell } from "./dialog.js";
+import {
+  expiryField,
+  expiryOf,
+  linesField,
+  linesOf,
+  numberOf,
+  selectField,
+  textField,
+  textOf,
+} from "./fields.js";
+
+export async function makeKey() {
+  const made = await ask({
+    title: "Make a key",
+    content: [nameField(""), ...restrictions({})],
+    button: "Make the key",
+    act: (form) => post("/api/v1/keys", { label: textOf(form, "label"), ...restrictionsOf(form) }),
+  });
+  if (made !== null) await showToken("The new key", made);
+  return made;
+}
+
+/** @param {any} key */
+export function changeKey(key) {
+  return ask({
+    title: `Change ${key.label}`,
+    content: [nameField(key.label), ...restrictions(key)],
+    button: "Save",
+    act: (form) =>
+      patch(`/api/v1/keys/${key.id}`, {
+        label: textOf(form, "label"),
+        ...restrictionsOf(form),
+      }),
+  });
+}
+
+const OVERLAPS = /** @type {const} */ ([
+  ["0", "End it at once"],
+  ["3600", "An hour"],
+  ["86400", "A day"],
+  ["604800", "A week"],
+  ["2592000", "30 days"],
+]);
+
+/** @param {any} key */
+export async function rotateKey(key) {
+  const text =
+    "A new key takes its place, with the same label and limits. The old one goes on for a while, " +
+    "so that your programs can be changed without a gap.";
+  const made = await ask({
+    title: `Rotate ${key.label}`,
+    content: [
+      el("p", {}, text),
+      selectField("The old key works on for", "overlap_seconds", OVERLAPS, "86400"),
+    ],
+    button: "Rotate",
+    act: (form) =>
+      post(`/api/v1/keys/${key.id}/rotate`, {
+        overlap_seconds: Number(textOf(form, "overlap_seconds")),
+      }),
+  });
+  if (made !== null) await showToken("The new key", made);
+  return made;
+}
+
+/** @param {any} key */
+export function revokeKey(key) {
+  return ask({
+    title: `Revoke ${key.label}?`,
+    content: [
+      el(
+        "p",
+        {},
+        "Every region refuses ",
+        el("code", {}, key.hint),
+        " within a second. This cannot be taken back.",
+      ),
+    ],
+    button: "Revoke the key",
+    danger: true,
+    act: () => post(`/api/v1/keys/${key.id}/revoke`),
+  });
+}
+
+export function linkKey() {
+  const text =
+    "A key that works but belongs to no login can be moved to this account, with its use from now " +
+    "on. The proof is the key itself.";
+  const key = textField("The key", {
+    name: "token",
+    required: true,
+    autocomplete: "off",
+    spellcheck: "false",
+    autocapitalize: "none",
+    class: "mono",
+    maxlength: 256,
+  });
+  const label = textField("Label", { name: "label", maxlength: 64 }, "Empty: the one it has.");
+  return ask({
+    title: "Link a key",
+    content: [el("p", {}, text), key, label],
+    button: "Link the key",
+    act: (form) => {
+      const named = textOf(form, "label");
+      const token = textOf(form, "token");
+      return post("/api/v1/keys/link", named === "" ? { token } : { token, label: named });
+    },
+  });
+}
+
+/** @param {string} title @param {{key: any, token: string}} made */
+function showToken(title, { key, token }) {
+  const code = el("code", { "data-testid": "new-key" }, token);
+  return tell({
+    title,
+    content: [
+      el("p", {}, `${key.label} works in every region within a second.`),
+      el(
+        "div",
+        { class: "secret" },
+        code,
+        copyButton("Copy the key", () => token),
+      ),
+    ],
+  });
+}
+
+/** @param {string} value */
+function nameField(value) {
+  const attributes = { name: "label", value, required: true, maxlength: 64, autocomplete: "off" };
+  return textField("Label", attributes, "What it is for: a program, a machine, a customer.");
+}
+
+/** @param {any} key an existing one, or nothing */
+function restrictions(key) {
+  const number = { type: "number", min: 1, step: 1, placeholder: "the plan's" };
+  const addresses = (key.allowed_addresses ?? []).join("\n");
+  return [
+    expiryField(key.expires_at ?? null),
+    linesField(
+      "Only from these addresses",
+      "allowed_addresses",
+      addresses,
+      "Networks such as 203.0.113.0/24, one a line. Empty: from anywhere.",
+    ),
+    el(
+      "div",
+      { class: "pair" },
+      textField("Requests a second", {
+        ...number,
+        name: "rate_per_second",
+        value: key.rate_per_second ?? "",
+      }),
+      textField("At once", { ...number, name: "burst", value: key.burst ?? "" }),
+    ),
+  ];
+}
+
+/** @param {HTMLFormElement} form */
+function restrictionsOf(form) {
+  const expires = expiryOf(form);
+  return {
+    ...(expires === undefined ? {} : { expires_at: expires }),
+    allowed_addresses: linesOf(form, "allowed_addresses"),
+    rate_per_second: numberOf(form, "rate_per_second"),
+    burst: numberOf(form, "burst"),
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * A key that is hidden until it is asked for. It hides itself after the time that the server says,
+ * when the page is left, and when the tab goes to the background for good. Where the login is too
+ * old, the way to a fresh one is offered, which leads back here.
+ */
+
+import { ApiError, post } from "../lib/api.js";
+import { after, every, now } from "../lib/clock.js";
+import { copyButton } from "../lib/copy.js";
+import { el, fill } from "../lib/dom.js";
+import { say } from "../lib/say.js";
+import { logIn } from "../lib/session.js";
+import { here, sentence } from "./states.js";
+
+/**
+ * @param {any} key as the API tells it
+ * @param {AbortSignal} signal of the page
+ * @param {(token: string | null) => void} onChange told when the key shows and when it hides
+ */
+export function reveal(key, signal, onChange) {
+  const code = el("code", { "data-testid": "key" }, key.hint);
+  const button = el("button", { type: "button", class: "btn" }, "Reveal");
+  const left = el("span", { class: "small soft", "aria-hidden": "true" });
+  const below = el("div", { role: "alert" });
+  /** @type {string | null} */
+  let token = null;
+  let hideAtMs = 0;
+  let calledOff = () => {};
+  let tick = () => {};
+  const copy = copyButton("Copy the key", () => token ?? "");
+  copy.hidden = true;
+
+  function hide() {
+    if (token === null) return;
+    token = null;
+    calledOff();
+    tick();
+    code.textContent = key.hint;
+    button.textContent = "Reveal";
+    copy.hidden = true;
+    left.textContent = "";
+    onChange(null);
+    if (!signal.aborted) say("The key is hidden again");
+  }
+
+  /** @param {string} text @param {number} seconds */
+  function show(text, seconds) {
+    token = text;
+    code.textContent = text;
+    button.textContent = "Hide";
+    copy.hidden = false;
+    hideAtMs = now() + seconds * 1000;
+    calledOff = after(seconds * 1000, hide, signal);
+    const count = () => {
+      left.textContent = `Hides in ${Math.max(0, Math.ceil((hideAtMs - now()) / 1000))} s`;
+    };
+    count();
+    tick = every(1000, count, signal);
+    onChange(text);
+    say(`The key is shown for ${seconds} seconds`);
+  }
+
+  button.addEventListener("click", async () => {
+    if (token !== null) {
+      hide();
+      return;
+    }
+    fill(below);
+    button.disabled = true;
+    try {
+      const answer = await post(`/api/v1/keys/${key.id}/reveal`);
+      if (!signal.aborted) show(answer.token, answer.hide_after_seconds);
+    } catch (error) {
+      const old = error instanceof ApiError && error.reason === "login_again";
+      fill(below, old ? loginAgain() : el("p", { class: "note bad" }, sentence(error)));
+    } finally {
+      button.disabled = false;
+    }
+  });
+  addEventListener("pagehide", hide, { signal });
+  signal.addEventListener("abort", hide);
+  if (!key.revealable) {
+    button.disabled = true;
+    const why = "This key was stored without its text, so nobody can show it again.";
+    fill(below, el("p", { class: "small soft" }, why));
+  }
+  return el("div", {}, el("div", { class: "secret" }, code, left, copy, button), below);
+}
+
+/** The way to a fresh login and back. */
+export function loginAgain() {
+  const again = el("button", { type: "button", class: "btn main" }, "Log in again");
+  again.addEventListener("click", () => void logIn(here(), { fresh: true }));
+  return el(
+    "div",
+    {},
+    el("p", { class: "note warn" }, "This needs a login of the last minutes. It leads back here."),
+    el("div", { class: "buttons" }, again),
+  );
+}

@@ -1,0 +1,68 @@
+/**
+ * What a page shows when there is nothing to show: not yet, nothing at all, or a fault.
+ */
+
+import { ApiError } from "../lib/api.js";
+import { el } from "../lib/dom.js";
+import { logIn } from "../lib/session.js";
+
+/** Grey shapes while something is fetched. */
+export function loading(what = "Loading", bones = 3) {
+  const shapes = Array.from({ length: bones }, () => el("div"));
+  return el("div", { class: "bones", role: "status", "aria-label": what }, shapes);
+}
+
+/**
+ * There is nothing, and that is no fault.
+ * @param {string} title
+ * @param {import("../lib/dom.js").Child} text
+ * @param {...import("../lib/dom.js").Child} actions
+ */
+export function empty(title, text, ...actions) {
+  return el(
+    "div",
+    { class: "state" },
+    el("h2", {}, title),
+    el("p", {}, text),
+    actions.length > 0 && el("div", { class: "buttons" }, actions),
+  );
+}
+
+/**
+ * What went wrong, and what can be done about it.
+ * @param {unknown} error
+ * @param {(() => void) | null} retry
+ */
+export function failed(error, retry = null) {
+  const ended = error instanceof ApiError && error.reason === "unauthorized";
+  if (ended) {
+    const again = el(
+      "button",
+      { type: "button", class: "btn main", onclick: () => void logIn(here()) },
+      "Log in",
+    );
+    return empty("This session has ended", "Log in again to go on where you were.", again);
+  }
+  const button =
+    retry && el("button", { type: "button", class: "btn", onclick: retry }, "Try again");
+  const text = sentence(error);
+  const content = [el("h2", {}, "This did not work"), el("p", {}, text)];
+  return el("div", { class: "state", role: "alert" }, content, button && buttonsOf(button));
+}
+
+/** @param {Node} button */
+function buttonsOf(button) {
+  return el("div", { class: "buttons" }, button);
+}
+
+/** The sentence of a fault, as a sentence. @param {unknown} error */
+export function sentence(error) {
+  const text = error instanceof Error ? error.message : String(error);
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}
+
+/** The page the reader is on, to come back to. */
+export function here() {
+  return location.pathname + location.search;
+}

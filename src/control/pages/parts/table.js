@@ -1,0 +1,54 @@
+/**
+ * Tables: headers for columns and rows, numbers to the right, and a box that scrolls by itself
+ * where the screen is narrower than the table.
+ */
+
+import { el } from "../lib/dom.js";
+
+/** @typedef {import("../lib/dom.js").Child} Child */
+/**
+ * @template Row
+ * @typedef {{title: string, cell: (row: Row) => Child | Child[], number?: boolean}} Column
+ */
+
+/**
+ * A table whose first column names its rows. Roles are said outright, because a table that a style
+ * lays out as blocks is no table any more for some readers of the screen.
+ * @template Row
+ * @param {string} caption what the table shows, for those who do not see it
+ * @param {readonly Column<Row>[]} columns
+ * @param {readonly Row[]} rows
+ * @param {{stack?: boolean}} [options] stack: on a narrow screen each row is a block of its own
+ */
+export function table(caption, columns, rows, { stack = false } = {}) {
+  const head = columns.map(({ title, number = false }) =>
+    el("th", { scope: "col", role: "columnheader", class: number ? "num" : null }, title),
+  );
+  const body = rows.map((row) => el("tr", { role: "row" }, cellsOf(columns, row)));
+  return el(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    el(
+      "table",
+      { role: "table", class: stack ? "stack" : null },
+      el("caption", { class: "unseen" }, caption),
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
+      el("tbody", { role: "rowgroup" }, body),
+    ),
+  );
+}
+
+/**
+ * @template Row
+ * @param {readonly Column<Row>[]} columns
+ * @param {Row} row
+ */
+function cellsOf(columns, row) {
+  return columns.map(({ title, cell, number = false }, index) => {
+    const kind = number ? "num" : null;
+    const content = [cell(row)].flat();
+    return index === 0
+      ? el("th", { scope: "row", role: "rowheader", class: kind }, content)
+      : el("td", { role: "cell", class: kind, "data-title": title }, content);
+  });
+}

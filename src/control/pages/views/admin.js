@@ -1,0 +1,147 @@
+/**
+ * For operators: all accounts, their plans, and whether they are disabled. Every change stands in
+ * that account's audit.
+ */
+
+import { patch, read } from "../lib/api.js";
+import { el, fill } from "../lib/dom.js";
+import { count, plural, share } from "../lib/format.js";
+import { say } from "../lib/say.js";
+import { ago, agoAndFull } from "../lib/times.js";
+import { ask } from "../parts/dialog.js";
+import { selectField, textOf } from "../parts/fields.js";
+import { head, sheet } from "../parts/head.js";
+import { empty, failed, sentence } from "../parts/states.js";
+import { table } from "../parts/table.js";
+
+/** @param {import("../app.js").Context} context */
+export async function page({ main, signal }) {
+  const [{ plans }, { totals }] = await Promise.all([
+    read("/api/v1/admin/plans", signal),
+    read("/api/v1/admin/usage?range=day", signal),
+  ]);
+  const text =
+    `In the last day over all accounts: ${plural(totals.accepted, "transaction")} sent, ` +
+    `${share(totals.landed_share)} landed, ${count(totals.refused)} refused.`;
+  fill(main, head("Operator", text), accounts(plans, signal), planSheet(plans));
+}
+
+/** @param {any[]} plans @param {AbortSignal} signal */
+function accounts(plans, signal) {
+  const input = el("input", { type: "search", id: "search", maxlength: 128, autocomplete: "off" });
+  const list = el("div", { "aria-live": "polite" });
+  const more = el("button", { type: "button", class: "btn", hidden: true }, "Show more");
+  /** @type {any[]} */
+  let shown = [];
+  /** @type {string | null} */
+  let next = null;
+
+  /** @param {boolean} further */
+  async function load(further) {
+    const query = new URLSearchParams({ query: input.value.trim() });
+    if (further && next !== null) query.set("after", next);
+    try {
+      const answer = await read(`/api/v1/admin/accounts?${query}`, signal);
+      shown = further ? [...shown, ...answer.accounts] : answer.accounts;
+      next = answer.next;
+      more.hidden = next === null;
+      const none = empty("No account is like that", "Try a part of a name or an address.");
+      fill(list, shown.length === 0 ? none : accountTable(shown, plans, () => void load(false)));
+    } catch (error) {
+      if (!signal.aborted)
+        fill(
+          list,
+          failed(error, () => void load(further)),
+        );
+    }
+  }
+
+  more.addEventListener("click", () => void load(true));
+  const form = el(
+    "form",
+    { class: "inline", role: "search" },
+    el("div", { class: "field" }, el("label", { for: "search" }, "Name, login or id"), input),
+    el("button", { class: "btn" }, "Search"),
+  );
+  form.addEventListener("submit", (/** @type {Event} */ event) => {
+    event.preventDefault();
+    void load(false);
+  });
+  void load(false);
+  return sheet("Accounts", form, list, more);
+}
+
+/** @param {any[]} rows @param {any[]} plans @param {() => void} again */
+function accountTable(rows, plans, again) {
+  /** @type {import("../parts/table.js").Column<any>[]} */
+  const columns = [
+    {
+      title: "Account",
+      cell: ({ name, contact, disabled, rights }) => [
+        name,
+        contact !== null && contact !== name && el("span", { class: "sub" }, contact),
+        disabled && el("span", { class: "badge bad" }, "Disabled"),
+        rights.includes("admin") && el("span", { class: "badge" }, "Operator"),
+      ],
+    },
+    { title: "Plan", cell: ({ plan }) => plan },
+    { title: "Keys", number: true, cell: ({ keys }) => count(keys) },
+    { title: "Last used", cell: ({ last_used_at }) => ago(last_used_at) },
+    { title: "Since", cell: ({ created_at }) => agoAndFull(created_at) },
+    { title: "Change", cell: (account) => changes(account, plans, again) },
+  ];
+  return table("Accounts", columns, rows, { stack: true });
+}
+
+/** @param {any} account @param {any[]} plans @param {() => void} again */
+function changes(account, plans, again) {
+  const { id, name, disabled } = account;
+  const path = `/api/v1/admin/accounts/${id}`;
+  const plan = el("button", { type: "button", class: "btn" }, "Plan");
+  plan.setAttribute("aria-label", `Change the plan of ${name}`);
+  plan.addEventListener("click", async () => {
+    const options = plans.map((one) => /** @type {[string, string]} */ ([one.name, one.name]));
+    const done = await ask({
+      title: `Plan of ${name}`,
+      content: [selectField("Plan", "plan", options, account.plan, "It holds within a second.")],
+      button: "Change the plan",
+      act: (form) => patch(path, { plan: textOf(form, "plan") }),
+    });
+    if (done !== null) ended("The plan is changed");
+  });
+  const word = disabled ? "Enable" : "Disable";
+  const kind = disabled ? "btn" : "btn danger";
+  const turn = el("button", { type: "button", class: kind, "aria-label": `${word} ${name}` }, word);
+  turn.addEventListener("click", async () => {
+    const text = disabled
+      ? "Its keys work again, and its people can log in."
+      : "Its keys are refused within a second, and its sessions end.";
+    const done = await ask({
+      title: `${word} ${name}?`,
+      content: [el("p", {}, text)],
+      button: word,
+      danger: !disabled,
+      act: () => patch(path, { disabled: !disabled }),
+    });
+    if (done !== null) ended(disabled ? "The account is enabled" : "The account is disabled");
+  });
+
+  function ended(/** @type {string} */ text) {
+    say(sentence(text));
+    again();
+  }
+  return el("span", { class: "buttons" }, plan, turn);
+}
+
+/** @param {any[]} plans */
+function planSheet(plans) {
+  /** @type {import("../parts/table.js").Column<any>[]} */
+  const columns = [
+    { title: "Plan", cell: ({ name }) => name },
+    { title: "Accounts", number: true, cell: ({ accounts: number }) => count(number) },
+    { title: "Requests a second", number: true, cell: (plan) => count(plan.rate_per_second) },
+    { title: "At once", number: true, cell: ({ burst }) => count(burst) },
+    { title: "Holds", cell: ({ shared }) => (shared ? "for all regions" : "for each region") },
+  ];
+  return sheet("Plans", table("Plans", columns, plans));
+}

@@ -1,0 +1,133 @@
+/**
+ * What was done to this account, by whom and from where, newest first.
+ */
+
+import { read } from "../lib/api.js";
+import { el, fill } from "../lib/dom.js";
+import { agoAndFull } from "../lib/times.js";
+import { head } from "../parts/head.js";
+import { empty, sentence } from "../parts/states.js";
+import { table } from "../parts/table.js";
+
+/** @type {Record<string, string>} */
+const ACTIONS = {
+  "account.register": "Account made by a first login",
+  "account.create": "Account made",
+  "account.rename": "Account renamed",
+  "account.plan": "Plan changed",
+  "account.disable": "Account disabled",
+  "account.enable": "Account enabled",
+  "account.admin": "Operator's right changed",
+  "key.create": "Key made",
+  "key.change": "Key changed",
+  "key.rotate": "Key rotated",
+  "key.revoke": "Key revoked",
+  "key.reveal": "Key revealed",
+  "key.link": "Key linked",
+  "key.link_refused": "Linking a key refused",
+  "key.moved": "Key moved to another account",
+  "session.login": "Logged in",
+  "session.renew": "Logged in again",
+  "session.logout": "Logged out",
+  "session.end": "Session ended",
+  "session.end_all": "Logged out everywhere",
+  "token.create": "Management token made",
+  "token.revoke": "Management token revoked",
+};
+/** @type {Record<string, string>} */
+const ACTORS = {
+  account: "You",
+  token: "A management token",
+  operator: "The operator",
+  system: "The service",
+};
+
+/** @param {import("../app.js").Context} context */
+export async function page({ main, signal }) {
+  /** @type {any[]} */
+  const entries = [];
+  /** @type {string | null} */
+  let next = null;
+  const body = el("section", { class: "sheet", "aria-label": "Entries" });
+  const more = el("button", { type: "button", class: "btn" }, "Show older ones");
+  const fault = el("p", { class: "wrong", role: "alert" });
+  const text = "Everything that was done to this account, its keys and its logins.";
+
+  async function load() {
+    const query = next === null ? "" : `&after=${encodeURIComponent(next)}`;
+    const answer = await read(`/api/v1/audit?limit=50${query}`, signal);
+    entries.push(...answer.entries);
+    next = answer.next;
+    more.hidden = next === null;
+    fill(body, entries.length === 0 ? empty("Nothing yet", text) : tableOf(entries));
+  }
+
+  more.addEventListener("click", async () => {
+    more.disabled = true;
+    fault.textContent = "";
+    try {
+      await load();
+    } catch (error) {
+      if (!signal.aborted) fault.textContent = sentence(error);
+    }
+    more.disabled = false;
+  });
+  await load();
+  fill(main, head("Audit", text), body, fault, more);
+}
+
+/** @param {any[]} entries */
+function tableOf(entries) {
+  return table(
+    "Audit",
+    [
+      { title: "When", cell: (entry) => agoAndFull(entry.at) },
+      {
+        title: "What",
+        cell: (entry) => [
+          ACTIONS[entry.action] ?? entry.action,
+          el("span", { class: "sub break" }, detailOf(entry.detail)),
+        ],
+      },
+      { title: "By", cell: (entry) => ACTORS[entry.actor] ?? entry.actor },
+      {
+        title: "From",
+        cell: (entry) => [
+          entry.address ?? "–",
+          entry.user_agent !== null && el("span", { class: "sub" }, browserOf(entry.user_agent)),
+        ],
+      },
+    ],
+    entries,
+    { stack: true },
+  );
+}
+
+/** Figures and names of an entry in words; ids are left out, they say nothing to a reader. */
+function detailOf(/** @type {Record<string, unknown>} */ detail) {
+  return Object.entries(detail)
+    .filter(([name, value]) => !/Id$/i.test(name) && value !== null && value !== "")
+    .map(([name, value]) => `${wordsOf(name)} ${shown(value)}`)
+    .join(", ");
+}
+
+/** `overlapMs` is "overlap ms". @param {string} name */
+function wordsOf(name) {
+  return name.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`).replaceAll("_", " ");
+}
+
+/** @param {unknown} value */
+function shown(value) {
+  if (typeof value === "string") return value;
+  const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isRecord ? `(${detailOf(/** @type {any} */ (value))})` : JSON.stringify(value);
+}
+
+/** The browser and the system of a `User-Agent`, as far as they can be told. @param {string} text */
+export function browserOf(text) {
+  const browser = /(Firefox|Edg|Chrome|Version)\/(\d+)/.exec(text);
+  const system = /Android|iPhone|iPad|Windows|Mac OS X|Linux/.exec(text)?.[0];
+  if (browser === null) return text.slice(0, 40);
+  const name = { Edg: "Edge", Version: "Safari" }[browser[1] ?? ""] ?? browser[1];
+  return system === undefined ? `${name} ${browser[2]}` : `${name} ${browser[2]}, ${system}`;
+}

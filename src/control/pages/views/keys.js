@@ -1,0 +1,145 @@
+/**
+ * The account's keys: what each may do and when it was used, and everything that can be done with
+ * them. A key's text is shown once when it is made; after that the Connect page reveals it.
+ */
+
+import { read } from "../lib/api.js";
+import { el, fill } from "../lib/dom.js";
+import { plural } from "../lib/format.js";
+import { say } from "../lib/say.js";
+import { ago, agoAndFull } from "../lib/times.js";
+import { head } from "../parts/head.js";
+import { icon } from "../parts/icons.js";
+import { changeKey, linkKey, makeKey, revokeKey, rotateKey } from "../parts/key-acts.js";
+import { empty, failed } from "../parts/states.js";
+
+const BADGES = { live: "good", expired: "warn", revoked: "bad" };
+const STATES = { live: "Works", expired: "Expired", revoked: "Revoked" };
+
+/** @param {import("../app.js").Context} context */
+export async function page({ main, signal }) {
+  const list = el("div");
+  const make = button("Make a key", "btn main", () => act(makeKey, "The key is made"), "plus");
+  const link = button("Link a key", "btn", () => act(linkKey, "The key is linked"));
+  const text = "One for each program or machine, so that each can be limited and ended by itself.";
+  fill(main, head("Keys", text, link, make), list);
+
+  async function load() {
+    try {
+      const { keys } = await read("/api/v1/keys", signal);
+      fill(list, cardsOf(keys, act));
+    } catch (error) {
+      if (signal.aborted) return;
+      fill(
+        list,
+        failed(error, () => void load()),
+      );
+    }
+  }
+
+  /**
+   * Does something with a key and shows the keys anew.
+   * @param {(key?: any) => Promise<unknown>} what answers null when it was called off
+   * @param {string} done
+   * @param {any} [key]
+   */
+  async function act(what, done, key) {
+    const answer = await what(key);
+    if (answer === null || signal.aborted) return;
+    await load();
+    say(done);
+  }
+
+  await load();
+}
+
+/** @typedef {(what: (key: any) => Promise<unknown>, done: string, key: any) => void} Act */
+
+/** @param {any[]} keys @param {Act} act */
+function cardsOf(keys, act) {
+  const live = keys.filter(({ state }) => state === "live");
+  const ended = keys.filter(({ state }) => state !== "live");
+  const none = el(
+    "div",
+    { class: "sheet" },
+    empty("No key works now", "Make one: a program without a key is refused."),
+  );
+  return [
+    ...(live.length === 0 ? [none] : live.map((key) => card(key, act))),
+    ended.length > 0 &&
+      el(
+        "details",
+        {},
+        el("summary", {}, `${plural(ended.length, "key")} that ended`),
+        ended.map((key) => card(key, act)),
+      ),
+  ];
+}
+
+/** @param {any} key @param {Act} act */
+function card(key, act) {
+  const { label, hint, state, expires_at } = key;
+  const badge = el("span", { class: `badge ${BADGES[/** @type {"live"} */ (state)]}` });
+  badge.textContent = STATES[/** @type {"live"} */ (state)];
+  const ending = state === "live" && expires_at !== null;
+  const live = state === "live";
+  const named = (/** @type {string} */ what) => `${what} the key ${label}`;
+  return el(
+    "article",
+    { class: live ? "key-card" : "key-card ended", "data-key": key.id },
+    el("header", {}, el("h2", {}, label), el("code", { class: "soft" }, hint), badge),
+    facts(key),
+    ending && el("p", { class: "small soft" }, "It works until it expires."),
+    live &&
+      el(
+        "div",
+        { class: "buttons" },
+        button("Change", "btn", () => act(changeKey, "The key is changed", key), null, named),
+        button("Rotate", "btn", () => act(rotateKey, "The key is rotated", key), null, named),
+        button(
+          "Revoke",
+          "btn danger",
+          () => act(revokeKey, "The key is revoked", key),
+          null,
+          named,
+        ),
+      ),
+  );
+}
+
+/** @param {any} key */
+function facts(key) {
+  const { allowed_addresses: addresses, rate_per_second: rate, burst } = key;
+  const limit = [
+    rate !== null && `${plural(rate, "request")} a second`,
+    burst !== null && `${burst} at once`,
+  ].filter(Boolean);
+  return el(
+    "dl",
+    { class: "facts" },
+    fact("Last used", ...agoAndFull(key.last_used_at)),
+    fact("Made", ago(key.created_at)),
+    key.revoked_at === null
+      ? fact("Expires", ...agoAndFull(key.expires_at))
+      : fact("Revoked", ...agoAndFull(key.revoked_at)),
+    fact("Limit", limit.length === 0 ? "The plan's" : limit.join(", ")),
+    fact("From", addresses.length === 0 ? "Any address" : el("code", {}, addresses.join(" "))),
+  );
+}
+
+/** @param {string} name @param {...import("../lib/dom.js").Child} value */
+function fact(name, ...value) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, value));
+}
+
+/**
+ * @param {string} text
+ * @param {string} kind
+ * @param {() => void} onclick
+ * @param {string | null} [sign]
+ * @param {(text: string) => string} [named] the whole name, for those who do not see what is around
+ */
+function button(text, kind, onclick, sign = null, named = (name) => name) {
+  const attributes = { type: "button", class: kind, onclick, "aria-label": named(text) };
+  return el("button", attributes, sign && icon(sign), text);
+}

@@ -1,0 +1,138 @@
+/**
+ * The account's numbers over an hour, a day or a month, for all regions and keys or for one; live
+ * while the page is open. The live stream tells of the last hour over everything; whatever else is
+ * looked at is fetched anew when the stream says that something changed.
+ */
+
+import { read } from "../lib/api.js";
+import { every } from "../lib/clock.js";
+import { el, fill } from "../lib/dom.js";
+import { listen } from "../lib/live.js";
+import { figures } from "../parts/figures.js";
+import { head, segments } from "../parts/head.js";
+import { empty, failed, loading } from "../parts/states.js";
+
+const RANGES = /** @type {const} */ ([
+  ["hour", "Hour"],
+  ["day", "Day"],
+  ["month", "Month"],
+]);
+/** How often at most what the stream does not hold is fetched anew. */
+const REFRESH_MS = 10_000;
+
+/** @param {import("../app.js").Context} context */
+export function page({ main, signal }) {
+  const choice = { range: "hour", region: "", key: "" };
+  const body = el("div", {}, loading("Loading the numbers", 4));
+  const state = el("span", { class: "badge", role: "status" }, "Connecting");
+  const regions = picker("Region", "All regions", (value) => choose("region", value));
+  const keys = picker("Key", "All keys", (value) => choose("key", value));
+  const ranges = segments("Range", RANGES, "hour", (value) => choose("range", value));
+  const title = head("Overview", null, state, regions.field, keys.field, ranges);
+  fill(main, title, body);
+
+  /** @type {ReturnType<typeof figures> | null} */
+  let shown = null;
+  let stale = false;
+  let asked = 0;
+
+  const plain = () => choice.range === "hour" && choice.region === "" && choice.key === "";
+
+  function choose(/** @type {"range" | "region" | "key"} */ what, /** @type {string} */ value) {
+    choice[what] = value;
+    void load();
+  }
+
+  /** @param {any} usage */
+  function show(usage) {
+    regions.offer(usage.regions.map(({ region }) => [region, region]));
+    keys.offer(usage.keys.map(({ key_id, label, hint }) => [key_id, `${label} ${hint}`]));
+    if (plain() && usage.totals.requests === 0) {
+      shown = null;
+      fill(body, nothing());
+      return;
+    }
+    if (shown === null) {
+      shown = figures(signal);
+      fill(body, shown.element);
+    }
+    shown.show(usage);
+  }
+
+  async function load() {
+    asked += 1;
+    const mine = asked;
+    const query = new URLSearchParams({ range: choice.range });
+    if (choice.region !== "") query.set("region", choice.region);
+    if (choice.key !== "") query.set("key", choice.key);
+    body.setAttribute("aria-busy", "true");
+    try {
+      const usage = await read(`/api/v1/usage?${query}`, signal);
+      if (mine === asked) show(usage);
+    } catch (error) {
+      if (signal.aborted || mine !== asked) return;
+      shown = null;
+      fill(
+        body,
+        failed(error, () => void load()),
+      );
+    } finally {
+      if (mine === asked) body.removeAttribute("aria-busy");
+    }
+  }
+
+  listen(signal, {
+    onUsage(usage) {
+      if (plain()) show(usage);
+      else stale = true;
+    },
+    onState(name) {
+      state.textContent = { live: "Live", lost: "Reconnecting", ended: "Logged out" }[name];
+      state.className = `badge ${{ live: "good", lost: "warn", ended: "bad" }[name]}`;
+    },
+  });
+  every(
+    REFRESH_MS,
+    () => {
+      if (!stale) return;
+      stale = false;
+      void load();
+    },
+    signal,
+  );
+  return load();
+}
+
+/**
+ * A list to pick one of, which grows with what the numbers name.
+ * @param {string} label
+ * @param {string} all
+ * @param {(value: string) => void} onChange
+ */
+function picker(label, all, onChange) {
+  const onchange = () => onChange(select.value);
+  const select = el("select", { "aria-label": label, onchange }, el("option", { value: "" }, all));
+  return {
+    field: select,
+    /** @param {[string, string][]} options value and label */
+    offer(options) {
+      const known = new Set([...select.options].map(({ value }) => value));
+      for (const [value, text] of options) {
+        if (!known.has(value)) select.append(el("option", { value }, text));
+      }
+      select.hidden = select.options.length < 3;
+    },
+  };
+}
+
+function nothing() {
+  return el(
+    "div",
+    { class: "sheet" },
+    empty(
+      "Nothing was sent in the last hour",
+      "The numbers appear here within a minute of the first transaction, and go on by themselves.",
+      el("a", { class: "btn main", href: "/connect" }, "Send one"),
+    ),
+  );
+}

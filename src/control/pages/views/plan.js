@@ -1,0 +1,91 @@
+/**
+ * What the plan allows and how much of it is used, and whether the limit holds for each region or
+ * for all of them together.
+ */
+
+import { read } from "../lib/api.js";
+import { el, fill } from "../lib/dom.js";
+import { count, plural } from "../lib/format.js";
+import { head, sheet } from "../parts/head.js";
+
+const MINUTES = 2;
+
+/** @param {import("../app.js").Context} context */
+export async function page({ main, signal }) {
+  const { plan, scope, keys, recent } = await read("/api/v1/plan", signal);
+  const each = scope === "edge";
+  const keysMost = plan.rights.keys_max;
+  const mean = Math.round((recent.requests / (MINUTES * 60)) * 10) / 10;
+  const where = each
+    ? "The limits hold in each region by itself: sending to two regions gives twice as much."
+    : "The limits hold for all regions together, however the requests are spread over them.";
+  const lost = "A request above the limit is refused with 429 and costs nothing.";
+  fill(
+    main,
+    head("Plan", `This account is on the plan ${plan.name}.`),
+    el(
+      "div",
+      { class: "grid two" },
+      sheet(
+        "Requests a second",
+        big(count(plan.rate_per_second), each ? "in each region" : "in all regions together"),
+        meter("Mean of the last two minutes", mean, plan.rate_per_second, `${mean} a second`),
+      ),
+      sheet(
+        "At once",
+        big(count(plan.burst), "requests in one moment"),
+        el("p", { class: "soft" }, "After a pause so many go through without waiting."),
+      ),
+      sheet(
+        "Keys",
+        big(count(keys), keysMost === undefined ? "that work" : `of ${count(keysMost)} that work`),
+        keysMost !== undefined && meter("Keys in use", keys, keysMost, `${count(keys)} in use`),
+        el("p", {}, el("a", { href: "/keys" }, "Go to the keys")),
+      ),
+      sheet(
+        "In the last two minutes",
+        big(count(recent.requests), "requests"),
+        el(
+          "p",
+          { class: "soft" },
+          `${plural(recent.accepted, "transaction")} sent, ${count(recent.refused)} refused.`,
+        ),
+      ),
+    ),
+    sheet("How it is counted", el("p", {}, `${where} ${lost}`)),
+    el("p", { class: "soft" }, "Whoever runs this service can change the plan."),
+  );
+}
+
+/** @param {string} value @param {string} text */
+function big(value, text) {
+  return el(
+    "p",
+    {},
+    el("strong", { class: "figure" }, value),
+    " ",
+    el("span", { class: "soft" }, text),
+  );
+}
+
+/** @param {string} label @param {number} value @param {number} most @param {string} words */
+function meter(label, value, most, words) {
+  const share = most > 0 ? Math.min(1, value / most) : 0;
+  const bar = el("div", { class: share >= 0.9 ? "full" : null });
+  bar.style.width = `${share * 100}%`;
+  const attributes = {
+    class: "meter",
+    role: "meter",
+    "aria-label": label,
+    "aria-valuemin": 0,
+    "aria-valuemax": most,
+    "aria-valuenow": Math.min(value, most),
+    "aria-valuetext": words,
+  };
+  return el(
+    "div",
+    {},
+    el("p", { class: "small soft" }, `${label}: ${words}`),
+    el("div", attributes, bar),
+  );
+}

@@ -1,0 +1,135 @@
+/**
+ * What became of a transaction, by its signature, and the latest submissions that were refused. The
+ * signature is in the address, so that a receipt can be sent to somebody or come back to.
+ */
+
+import { ApiError, read } from "../lib/api.js";
+import { el, fill } from "../lib/dom.js";
+import { listOf } from "../lib/format.js";
+import { agoAndFull } from "../lib/times.js";
+import { head, sheet } from "../parts/head.js";
+import { receiptView } from "../parts/receipt.js";
+import { empty, failed, loading } from "../parts/states.js";
+import { table } from "../parts/table.js";
+
+const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
+
+/** @param {import("../app.js").Context} context */
+export async function page({ site, main, signal, go }) {
+  const given = new URLSearchParams(location.search).get("signature") ?? "";
+  const found = el("div", { "aria-live": "polite" });
+  const refusals = el("div");
+  const text = "Receipts are kept in memory for minutes by the region that took the transaction.";
+  const form = search(given, go);
+  fill(main, head("Transactions", text), el("section", { class: "sheet" }, form), found, refusals);
+  await Promise.all([
+    SIGNATURE.test(given) ? lookUp(given, site, found, signal) : null,
+    latestRefusals(refusals, signal),
+  ]);
+}
+
+/** @param {string} given @param {(path: string) => void} go */
+function search(given, go) {
+  const input = el("input", {
+    type: "text",
+    name: "signature",
+    id: "signature",
+    class: "mono",
+    value: given,
+    required: true,
+    autocomplete: "off",
+    spellcheck: "false",
+    autocapitalize: "none",
+  });
+  const fault = el("p", { class: "wrong", id: "signature-wrong", role: "alert" });
+  const form = el(
+    "form",
+    { role: "search" },
+    el(
+      "div",
+      { class: "inline" },
+      el("div", { class: "field" }, el("label", { for: "signature" }, "Signature"), input),
+      el("button", { class: "btn main" }, "Look up"),
+    ),
+    fault,
+  );
+  form.addEventListener("submit", (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const signature = input.value.trim();
+    if (SIGNATURE.test(signature)) {
+      go(`/transactions?signature=${signature}`);
+      return;
+    }
+    fault.textContent = `A signature has 64 to 88 characters of base58, this has ${signature.length}.`;
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-describedby", "signature-wrong");
+    input.focus();
+  });
+  return form;
+}
+
+/**
+ * @param {string} signature
+ * @param {any} site
+ * @param {HTMLElement} place
+ * @param {AbortSignal} signal
+ */
+async function lookUp(signature, site, place, signal) {
+  fill(place, loading("Asking the regions", 1));
+  const again = () => void lookUp(signature, site, place, signal);
+  try {
+    const answer = await read(`/api/v1/transactions/${signature}`, signal);
+    const views = answer.receipts.map((/** @type {any} */ { edge, receipt }) =>
+      receiptView(edge, receipt, site.explorer_url, { signal, refresh: again }),
+    );
+    fill(place, silent(answer.unreachable), views);
+  } catch (error) {
+    if (signal.aborted) return;
+    const missing = error instanceof ApiError && error.reason === "not_found";
+    if (!missing) {
+      fill(place, el("div", { class: "sheet" }, failed(error, again)));
+      return;
+    }
+    const text = "It was not sent with this account's keys, or so long ago that it is forgotten.";
+    const none = empty("No region knows this transaction", text);
+    fill(place, silent(error.fields["unreachable"] ?? []), el("div", { class: "sheet" }, none));
+  }
+}
+
+/** Which regions did not answer. @param {string[]} unreachable */
+function silent(unreachable) {
+  if (unreachable.length === 0) return null;
+  const text = `Not asked, because it cannot be reached now: ${listOf(unreachable)}.`;
+  return el("p", { class: "note warn" }, text);
+}
+
+/** @param {HTMLElement} place @param {AbortSignal} signal */
+async function latestRefusals(place, signal) {
+  const title = "Latest refusals";
+  try {
+    const { refusals, unreachable } = await read("/api/v1/refusals", signal);
+    const none = el("p", { class: "soft" }, "Nothing was refused since the regions started.");
+    const content = refusals.length === 0 ? none : refusalTable(title, refusals);
+    fill(place, sheet(title, silent(unreachable), content));
+  } catch (error) {
+    if (signal.aborted) return;
+    fill(
+      place,
+      sheet(
+        title,
+        failed(error, () => void latestRefusals(place, signal)),
+      ),
+    );
+  }
+}
+
+/** @param {string} title @param {any[]} refusals */
+function refusalTable(title, refusals) {
+  const columns = [
+    { title: "When", cell: (/** @type {any} */ row) => agoAndFull(row.at) },
+    { title: "Region", cell: (/** @type {any} */ row) => row.edge },
+    { title: "Reason", cell: (/** @type {any} */ row) => el("code", {}, row.reason) },
+    { title: "What was found", cell: (/** @type {any} */ row) => row.sentence },
+  ];
+  return table(title, columns, refusals, { stack: true });
+}
