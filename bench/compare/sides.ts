@@ -14,6 +14,7 @@ import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import { type Child, freePort, startChild, untilReady } from "../load/children.ts";
+import { startAgreeingRpc } from "./agreeing-rpc.ts";
 import { type LineProcess, startLines } from "./program.ts";
 
 export const SIDES = ["incumbent", "everything on", "no verification", "bare"] as const;
@@ -64,8 +65,19 @@ export async function startStage(program: string, names: readonly SideName[]): P
     });
     const urls = await cluster.start();
     stops.push(() => cluster.stop());
+    const rpc = await startAgreeingRpc(urls.rpcUrl, () => cluster.currentSlot());
+    stops.push(() => rpc.stop());
     const key = `td_${randomBytes(18).toString("base64url")}`;
-    const scene: Scene = { ...urls, program, folder, key, leader, tipAccount, stops };
+    const scene: Scene = {
+      ...urls,
+      rpcUrl: rpc.url,
+      program,
+      folder,
+      key,
+      leader,
+      tipAccount,
+      stops,
+    };
     const sides: Side[] = [];
     for (const [name, identity] of identities) {
       const file = join(folder, `${name.replaceAll(" ", "-")}.json`);
