@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/agave/**", "test/validator/**"],
+    exclude: ["test/agave/**", "test/validator/**", "test/chaos/**"],
     pool: "forks",
     testTimeout: 20_000,
     hookTimeout: 30_000,

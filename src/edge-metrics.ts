@@ -88,6 +88,7 @@ function keySources({ loads, feed, usage, sharedLimits }: KeySource) {
         written: usage?.counters.batchesWritten ?? 0,
         failed: usage?.counters.failures ?? 0,
         merged: usage?.counters.merged ?? 0,
+        refused: usage?.counters.refused ?? 0,
       }),
     touchdown_usage_batches_waiting: () => usage?.counters.waiting ?? 0,
     touchdown_shared_limits_connected: () => sharedLimits?.counters.connected ?? 0,

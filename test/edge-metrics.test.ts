@@ -102,6 +102,7 @@ const PARTS: EdgeParts = {
         batchesWritten: 1_204,
         failures: 1_205,
         merged: 1_206,
+        refused: 1_210,
         waiting: 1_207,
         untracked: 0,
       },

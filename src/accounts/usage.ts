@@ -21,6 +21,7 @@ import type { Clock, Timer } from "../core/clock.ts";
 import type { End, Outcome } from "../core/flow.ts";
 import type { Log } from "../core/log.ts";
 import type { Querier } from "./database.ts";
+import { DatabaseError } from "./database-error.ts";
 import { UsageRow, type WrittenRow } from "./usage-row.ts";
 
 export interface UsageDeps {
@@ -46,6 +47,8 @@ export interface UsageCounters {
   waiting: number;
   /** Batches added to the one before, for want of room. */
   merged: number;
+  /** Batches given up because the database would never take them. */
+  refused: number;
   /** Ends and first sends of transactions that were no longer known. */
   untracked: number;
 }
@@ -79,6 +82,7 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
     failures: 0,
     waiting: 0,
     merged: 0,
+    refused: 0,
     untracked: 0,
   };
   /** Rows by key and minute, of the batch that is filled now. */
@@ -134,6 +138,7 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
     counters.waiting = waiting.length;
   }
 
+  /** True: it is there, or will never be. */
   async function writeOne({ sequence: number, rows: part }: Batch): Promise<boolean> {
     const written: WrittenRow[] = [...part.values()].map((row) => row.written());
     try {
@@ -141,20 +146,40 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
         "select touchdown.edge_write_usage($1::uuid, $2, $3, $4, $5::jsonb) as counted",
         [run, number, options.edge, options.region, JSON.stringify(written)],
       );
+      counters.batchesWritten += 1;
       return true;
     } catch (error) {
       counters.failures += 1;
+      if (isForever(error)) {
+        counters.refused += 1;
+        const message = "usage is lost: the database does not take it; is this host's clock right?";
+        log.error({ err: error, rows: part.size }, message);
+        return true;
+      }
       log.warn({ err: error, waiting: waiting.length }, "usage was not written; it is kept");
       return false;
     }
   }
 
+  /** Divides the first batch where more was merged into it than the database takes. */
+  function divideFirst(): void {
+    const first = waiting[0];
+    if (first === undefined || first.rows.size <= USAGE_BATCH_ROWS_MAX) return;
+    const parts = batchesOf(first.rows).map((part, index) => {
+      // It was never sent as long as it could be merged into, so its number is free for a part.
+      if (index > 0) sequence += 1;
+      return { sequence: index === 0 ? first.sequence : sequence, rows: part };
+    });
+    waiting.splice(0, 1, ...parts);
+  }
+
   async function writeAll(): Promise<void> {
-    for (let batch = waiting[0]; batch !== undefined; batch = waiting[0]) {
-      if (!(await writeOne(batch))) return;
+    for (;;) {
+      divideFirst();
+      const [batch] = waiting;
+      if (batch === undefined || !(await writeOne(batch))) return;
       // What is left in front stays in front: nobody else takes from this list.
       waiting.splice(0, 1);
-      counters.batchesWritten += 1;
       counters.waiting = waiting.length;
     }
   }
@@ -207,12 +232,22 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
       timer?.cancel();
       minute?.cancel();
       timer = null;
+      const { failures } = counters;
       await flush();
-      // Once more, for what came while the last batch was on its way.
-      if (rows.size > 0 && counters.waiting === 0) await flush();
+      // Once more, for what came while the last batch was on its way or had just gone.
+      if (counters.failures === failures) await flush();
     },
   };
 }
+
+/** Whether the same batch would be refused again and again, and hold up all that follow. */
+function isForever(error: unknown): boolean {
+  if (!(error instanceof DatabaseError)) return false;
+  return error.kind === "constraint" || (error.code?.startsWith(CLASS_DATA) ?? false);
+}
+
+/** SQLSTATE class 22, data exception: a value is at fault, not the moment. */
+const CLASS_DATA = "22";
 
 /** One batch for each so many rows. */
 function batchesOf(rows: ReadonlyMap<string, UsageRow>): readonly Map<string, UsageRow>[] {

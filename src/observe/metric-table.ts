@@ -75,7 +75,7 @@ export const METRICS = [
   counter(
     "touchdown_usage_batches_total",
     ["result"],
-    "Batches of usage, by written, failed (tried again) or merged for want of room.",
+    "Batches of usage: written, failed (tried again), merged for want of room, refused (lost).",
   ),
   gauge(
     "touchdown_usage_batches_waiting",

@@ -2,11 +2,17 @@ import { describe, expect, it } from "vitest";
 import type { Querier } from "../../src/accounts/database.ts";
 import { createUsage } from "../../src/accounts/usage.ts";
 import type { WrittenRow } from "../../src/accounts/usage-row.ts";
-import { USAGE_PACKETS_MAX, USAGE_WAITING_MAX } from "../../src/core/account-limits.ts";
+import {
+  USAGE_BATCH_ROWS_MAX,
+  USAGE_PACKETS_MAX,
+  USAGE_WAITING_MAX,
+} from "../../src/core/account-limits.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import type { End, Outcome } from "../../src/core/flow.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { silent, testDatabase } from "../support/postgres.ts";
 import { stub } from "../support/stub.ts";
+import { until } from "../support/wait.ts";
 
 const KEY = "a".repeat(32);
 const PERIOD_MS = 10_000;
@@ -50,6 +56,18 @@ function scene() {
     for (let turn = 0; turn < 200; turn += 1) await Promise.resolve();
   };
   return { clock, usage, ...fake, settle };
+}
+
+/** A key of an account of its own; answers its id. */
+async function makeKey(owner: Querier): Promise<string> {
+  const [key] = await owner.query<{ id: string }>(
+    `with made as (insert into touchdown.accounts (name, plan, created_at)
+       values ('a', 'Beta', now()) returning id)
+     insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+     select gen_random_uuid(), id, sha256('k'), 'td_…', '', now() from made
+     returning replace(id::text, '-', '') as id`,
+  );
+  return key?.id ?? "";
 }
 
 const sent = (packetId: number, atNs: number) =>
@@ -134,6 +152,23 @@ describe("usage", () => {
     expect(new Set(calls.map(({ sequence }) => sequence)).size).toBe(USAGE_WAITING_MAX);
   });
 
+  it("keeps what was merged within what the database takes at a time", async () => {
+    const { usage, calls, state, settle } = scene();
+    state.up = false;
+    const [periods, keys] = [USAGE_WAITING_MAX + 10, 600];
+    for (let period = 0; period < periods; period += 1) {
+      for (let key = 0; key < keys; key += 1) usage.request(`${period} ${key}`, null, 1);
+      await settle(PERIOD_MS);
+    }
+    state.up = true;
+    calls.splice(0);
+    await settle(PERIOD_MS);
+    const sizes = calls.map(({ rows }) => rows.length);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(USAGE_BATCH_ROWS_MAX);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(periods * keys);
+    expect(new Set(calls.map(({ sequence }) => sequence)).size).toBe(calls.length);
+  });
+
   it("writes what there is when it stops", async () => {
     const { usage, calls } = scene();
     usage.request(KEY, null, 1);
@@ -152,16 +187,33 @@ describe("usage", () => {
 });
 
 describe("in the database", () => {
+  it("a batch that it will never take holds up none that follow", async () => {
+    const there = await testDatabase();
+    const edge = there.open(there.edgeUrl);
+    const key = await makeKey(there.owner);
+    let aheadMs = 7_200_000;
+    const fake = createFakeClock();
+    const clock = { ...fake, unixMs: () => systemClock.unixMs() + aheadMs };
+    const usage = createUsage(
+      { clock, log: silent, database: edge },
+      { edge: "e", region: "fra", periodMs: PERIOD_MS },
+    );
+    usage.start();
+    usage.request(key, null, 1);
+    clock.advance(PERIOD_MS);
+    await until("it is refused", () => usage.counters.failures > 0);
+    // The clock is set right.
+    aheadMs = 0;
+    clock.advance(60_000);
+    usage.request(key, null, 1);
+    await usage.stop();
+    expect(usage.counters).toMatchObject({ refused: 1, batchesWritten: 1, waiting: 0 });
+  });
+
   it("is counted once, however often a batch is handed in", async () => {
     const there = await testDatabase();
     const edge = there.open(there.edgeUrl);
-    const [key] = await there.owner.query<{ id: string }>(
-      `with made as (insert into touchdown.accounts (name, plan, created_at)
-         values ('a', 'Beta', now()) returning id)
-       insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
-       select gen_random_uuid(), id, sha256('k'), 'td_…', '', now() from made
-       returning replace(id::text, '-', '') as id`,
-    );
+    const key = await makeKey(there.owner);
     const twice: Querier = {
       async query(text, values) {
         await edge.query(text, values);
@@ -174,9 +226,9 @@ describe("in the database", () => {
       { edge: "e", region: "fra", periodMs: PERIOD_MS },
     );
     usage.start();
-    usage.request(key?.id ?? "", null, 300);
-    usage.request(key?.id ?? "", "undecodable", 5);
-    usage.taken(1, key?.id ?? "", 0);
+    usage.request(key, null, 300);
+    usage.request(key, "undecodable", 5);
+    usage.taken(1, key, 0);
     usage.ended(end(1, "landed", { slotDelta: 0 }));
     await usage.stop();
     expect(usage.counters).toMatchObject({ batchesWritten: 1, failures: 0 });

@@ -1,0 +1,123 @@
+/**
+ * A client that makes and revokes keys, sends transactions with them, and notes what it was
+ * answered: the only truth that the service is measured by.
+ */
+
+import type { Dice } from "../support/dice.ts";
+import { pause, type Service } from "./processes.ts";
+
+export interface NotedKey {
+  readonly id: string;
+  readonly token: string;
+  /** asked: the answer never came, so either may be true. */
+  revoked: "no" | "asked" | "answered";
+  /** What the edge last said of it: served, refused, or nothing yet. */
+  heard: "good" | "gone" | null;
+}
+
+export interface Client {
+  readonly keys: NotedKey[];
+  /** Requests with a good key: answered, and sent to an edge that died before its answer. */
+  readonly requests: { answered: number; open: number };
+  /** Works until `stop`, which waits for the last answers. */
+  run(): { stop(): Promise<void> };
+  /** Asks control to; the key says what came of it. */
+  revoke(key: NotedKey): Promise<void>;
+  /** Whether the edge serves this key now; null: it did not answer. */
+  probe(key: NotedKey): Promise<boolean | null>;
+}
+
+export function createClient(service: Service, dice: Dice): Client {
+  const keys: NotedKey[] = [];
+  const requests = { answered: 0, open: 0 };
+  const transactions = Array.from({ length: 50 }, () => service.network.tipped().bytes);
+
+  async function probe(key: NotedKey): Promise<boolean | null> {
+    const body = Uint8Array.from(dice.pick(transactions));
+    try {
+      const response = await fetch(`${service.edgeUrl}/api/v1/sendRawTransaction`, {
+        method: "POST",
+        headers: { "api-x-token": key.token },
+        body,
+      });
+      // The answer is whole from here on: an edge that dies in its middle has counted it.
+      await response.arrayBuffer().catch(() => null);
+      const isServed = response.status !== 401;
+      if (isServed) requests.answered += 1;
+      key.heard = isServed ? "good" : "gone";
+      return isServed;
+    } catch (error) {
+      if (!wasRefused(error)) requests.open += 1;
+      return null;
+    }
+  }
+
+  async function call(path: string, body: object): Promise<unknown> {
+    try {
+      const response = await fetch(`${service.controlUrl}${path}`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          authorization: `Bearer ${service.token}`,
+        },
+        body: JSON.stringify(body),
+      });
+      return response.ok ? await response.json() : null;
+    } catch {
+      // It was killed, or is not there yet.
+      return null;
+    }
+  }
+
+  async function make(): Promise<void> {
+    const made = await call("/api/v1/keys", { label: `${keys.length}` });
+    if (made === null) return;
+    // As the API says.
+    const { key, token } = made as { key: { id: string }; token: string };
+    keys.push({ id: key.id, token, revoked: "no", heard: null });
+  }
+
+  async function revokeAny(): Promise<void> {
+    const good = keys.filter(({ revoked }) => revoked === "no");
+    if (good.length >= 4) await revoke(dice.pick(good));
+  }
+
+  async function revoke(key: NotedKey): Promise<void> {
+    key.revoked = "asked";
+    if ((await call(`/api/v1/keys/${key.id}/revoke`, {})) !== null) key.revoked = "answered";
+  }
+
+  async function repeat(act: () => Promise<unknown>, pauseMs: number, end: { at: boolean }) {
+    while (!end.at) {
+      await act();
+      await pause(pauseMs);
+    }
+  }
+
+  return {
+    keys,
+    requests,
+    probe,
+    revoke,
+    run() {
+      const end = { at: false };
+      const send = async () => {
+        if (keys.length > 0) await probe(dice.pick(keys.slice(-20)));
+      };
+      const manage = () => (dice.chance(3) ? revokeAny() : make());
+      const work = [repeat(send, 2, end), repeat(send, 5, end), repeat(manage, 20, end)];
+      return {
+        async stop() {
+          end.at = true;
+          await Promise.all(work);
+        },
+      };
+    },
+  };
+}
+
+/** Whether nobody listened: then the request was never sent. */
+function wasRefused(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : null;
+  return cause instanceof Error && "code" in cause && cause.code === "ECONNREFUSED";
+}
