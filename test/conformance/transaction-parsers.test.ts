@@ -12,7 +12,7 @@ import {
 } from "@solana/kit";
 import { VersionedTransaction } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { encodeBase58, encodeKey, encodeSignature } from "../../src/core/encoding.ts";
+import { encodeKey, encodeSignature } from "../../src/core/encoding.ts";
 import type { Accepted } from "../../src/core/flow.ts";
 import {
   advanceNonce,
@@ -117,7 +117,7 @@ function readByDecoder(bytes: Uint8Array, verdict: Accepted, reading: Reading): 
     blockhash: encodeKey(bytes, verdict.blockhashOffset),
     // The record does not tell how many there are; the message is the whole of them.
     instructions: reading.instructions,
-    message: encodeBase58(message),
+    message: Buffer.from(message).toString("hex"),
   };
 }
 
@@ -134,7 +134,7 @@ function readByKit(bytes: Uint8Array): Reading {
     keys: message.staticAccounts,
     blockhash: message.lifetimeToken,
     instructions: "instructions" in message ? message.instructions.length : message.numInstructions,
-    message: encodeBase58(Uint8Array.from(messageBytes)),
+    message: Buffer.from(Uint8Array.from(messageBytes)).toString("hex"),
   };
 }
 
@@ -147,7 +147,7 @@ function readByWeb3(bytes: Uint8Array): Reading {
     keys: message.staticAccountKeys.map((key) => key.toBase58()),
     blockhash: message.recentBlockhash,
     instructions: message.compiledInstructions.length,
-    message: encodeBase58(message.serialize()),
+    message: Buffer.from(message.serialize()).toString("hex"),
   };
 }
 

@@ -101,7 +101,7 @@ describe("a ring", () => {
 
   it("brings a million numbers from one thread to another in order", async () => {
     const COUNT = 1_000_000;
-    const slots = 64;
+    const slots = 512;
     const buffer = new SharedArrayBuffer(ringBytes(slots, SLOT_BYTES));
     // The cursors pass the end of int32 halfway.
     new Int32Array(buffer, 0, 1)[0] = 0x7fffffff - COUNT / 2;

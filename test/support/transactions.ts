@@ -125,7 +125,16 @@ export const MEMO_PROGRAM = fromBase58("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmf
  * of that value, a larger one for its hash.
  */
 export function newKeypair(seed?: number | Uint8Array): Keypair {
-  const secret = seedBytes(seed);
+  if (typeof seed !== "number") return keypairOf(seed ?? new Uint8Array(randomBytes(32)));
+  // Many tests ask for the same few again and again, and to make one takes long.
+  const made = numbered.get(seed) ?? keypairOf(seedBytes(seed));
+  numbered.set(seed, made);
+  return made;
+}
+
+const numbered = new Map<number, Keypair>();
+
+function keypairOf(secret: Uint8Array): Keypair {
   const pkcs8 = Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), secret]);
   const privateKey = createPrivateKey({ key: pkcs8, format: "der", type: "pkcs8" });
   const spki = createPublicKey(privateKey).export({ format: "der", type: "spki" });
@@ -138,9 +147,7 @@ export function newKeypair(seed?: number | Uint8Array): Keypair {
   };
 }
 
-function seedBytes(seed: number | Uint8Array | undefined): Uint8Array {
-  if (seed === undefined) return new Uint8Array(randomBytes(32));
-  if (typeof seed !== "number") return seed;
+function seedBytes(seed: number): Uint8Array {
   if (seed < 256) return new Uint8Array(32).fill(seed);
   return new Uint8Array(createHash("sha256").update(String(seed)).digest());
 }

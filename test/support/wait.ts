@@ -8,7 +8,7 @@ const POLL_MS = 2;
 export async function until(
   what: string,
   condition: () => boolean,
-  deadlineMs = 15_000,
+  deadlineMs = 30_000,
 ): Promise<void> {
   const endNs = systemClock.nowNs() + deadlineMs * 1e6;
   while (!condition()) {
