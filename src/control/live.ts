@@ -70,15 +70,15 @@ class LiveStreams implements Live {
 
   open(caller: Caller): Readable {
     const accountId = caller.account.id;
-    const audience = this.#audiences.get(accountId) ?? this.#newAudience(accountId);
-    const full = audience.listeners.size >= LIVE_STREAMS_PER_ACCOUNT_MAX;
-    if (full || this.#count >= LIVE_STREAMS_MAX) {
+    const mine = this.#audiences.get(accountId)?.listeners.size ?? 0;
+    if (mine >= LIVE_STREAMS_PER_ACCOUNT_MAX || this.#count >= LIVE_STREAMS_MAX) {
       this.counters.refused += 1;
       const seconds = LIVE_PERIOD_MS / 1000;
       throw new Fault("rate_limited", "too many live streams are open", {
         retry_after_seconds: seconds,
       });
     }
+    const audience = this.#audiences.get(accountId) ?? this.#newAudience(accountId);
     const stream = new Readable({ read() {} });
     audience.listeners.set(stream, caller);
     this.#count += 1;
@@ -91,8 +91,10 @@ class LiveStreams implements Live {
   }
 
   stop(): void {
-    for (const { listeners } of this.#audiences.values()) {
-      for (const stream of [...listeners.keys()]) end(stream, "stopping");
+    for (const [accountId, audience] of [...this.#audiences]) {
+      for (const stream of [...audience.listeners.keys()]) {
+        this.#end(accountId, audience, stream, "stopping");
+      }
     }
   }
 
@@ -163,14 +165,16 @@ class LiveStreams implements Live {
     for (const [stream, { session, token }] of [...audience.listeners]) {
       const alive =
         (session !== null && sessions.has(session.id)) || (token !== null && tokens.has(token.id));
-      if (!alive) end(stream, "ended");
+      if (!alive) this.#end(accountId, audience, stream, "ended");
     }
   }
-}
 
-function end(stream: Readable, event: "ended" | "stopping"): void {
-  stream.push(`event: ${event}\ndata: {}\n\n`);
-  stream.push(null);
+  /** Its reader may take long to read the end: nothing is told to the stream from here on. */
+  #end(accountId: string, audience: Audience, stream: Readable, event: "ended" | "stopping"): void {
+    this.#leave(accountId, audience, stream);
+    stream.push(`event: ${event}\ndata: {}\n\n`);
+    stream.push(null);
+  }
 }
 
 /** Above this many bytes unread, a reader is taken for gone. */

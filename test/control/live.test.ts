@@ -1,33 +1,75 @@
 import type { Readable } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { createLive } from "../../src/control/live.ts";
 import type { Actor } from "../../src/control/store/contract.ts";
-import { LIVE_PERIOD_MS, LIVE_STREAMS_PER_ACCOUNT_MAX } from "../../src/core/limits-control.ts";
+import {
+  LIVE_PERIOD_MS,
+  LIVE_STREAMS_MAX,
+  LIVE_STREAMS_PER_ACCOUNT_MAX,
+} from "../../src/core/limits-control.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { createMemoryStore } from "../support/memory-store.ts";
+import { createTestStore, type TestStore } from "../support/store-on-postgres.ts";
 
 const ACTOR: Actor = { kind: "account", accountId: null, address: null, userAgent: null };
 
+const undo: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const act of undo.splice(0)) await act();
+});
+
 async function setup() {
-  const clock = createFakeClock();
-  const store = createMemoryStore(clock);
+  const clock = createFakeClock(undefined, Date.now());
+  const store = await createTestStore(clock);
+  undo.push(() => store.stop());
+  const { underWay, usage, sessions, apiTokens } = watched(store);
   const warned: string[] = [];
   const note = (_: object, message: string): void => void warned.push(message);
-  const live = createLive({ store, clock, log: { info: note, warn: note, error: note } });
+  const live = createLive({
+    store: { usage, sessions, apiTokens },
+    clock,
+    log: { info: note, warn: note, error: note },
+  });
   const identity = { issuer: "i", subject: "s", email: null, name: null };
   const registered = await store.accounts.register(identity, ACTOR);
   if (registered.kind === "refused") throw new Error(registered.detail);
   const { account } = registered.value;
-  const login = { accountId: account.id, issuer: "i", subject: "s", authenticatedAtMs: 0 };
+  const at = { authenticatedAtMs: clock.unixMs() };
+  const login = { accountId: account.id, issuer: "i", subject: "s", ...at };
   const opened = await store.sessions.open(login, ACTOR);
   if (opened.kind === "refused") throw new Error(opened.detail);
   const { session, secret } = opened.value;
   const caller = { account, session, token: null, actor: ACTOR };
   const look = async (): Promise<void> => {
     clock.advance(LIVE_PERIOD_MS);
-    for (let turn = 0; turn < 5; turn += 1) await new Promise((r) => setImmediate(r));
+    await settled();
+  };
+  const settled = async (): Promise<void> => {
+    for (let still = 0; still < 5; still = underWay() > 0 ? 0 : still + 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   };
   return { clock, store, live, caller, secret, look, warned };
+}
+
+/** What a live stream asks of the store, and how many of its questions have no answer yet. */
+function watched(store: TestStore) {
+  let asked = 0;
+  async function counted<T>(question: Promise<T>): Promise<T> {
+    asked += 1;
+    return await question.finally(() => {
+      asked -= 1;
+    });
+  }
+  const { usage, sessions, apiTokens } = store;
+  return {
+    underWay: () => asked,
+    usage: {
+      ...usage,
+      overview: (...args: Parameters<typeof usage.overview>) => counted(usage.overview(...args)),
+    },
+    sessions: { ...sessions, list: (id: string) => counted(sessions.list(id)) },
+    apiTokens: { ...apiTokens, list: (id: string) => counted(apiTokens.list(id)) },
+  };
 }
 
 function textOf(stream: Readable): { text: string } {
@@ -69,6 +111,19 @@ describe("live numbers", () => {
     streams[0]?.destroy();
     await new Promise((resolve) => setImmediate(resolve));
     expect(() => live.open(caller)).not.toThrow();
+  });
+
+  it("leave nothing behind where one more is one too many", async () => {
+    const { live, caller, clock } = await setup();
+    const streams = Array.from({ length: LIVE_STREAMS_MAX }, (_, index) =>
+      live.open({ ...caller, account: { ...caller.account, id: `account ${index >> 2}` } }),
+    );
+    const timers = clock.pending;
+    expect(() => live.open(caller)).toThrow(/too many/);
+    expect(clock.pending).toBe(timers);
+    for (const stream of streams) stream.destroy();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([live.count(), clock.pending]).toEqual([0, 0]);
   });
 
   it("go on after the database was away", async () => {

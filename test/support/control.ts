@@ -1,6 +1,6 @@
 /**
- * A control process on loopback with the sandbox's real identity provider, and browsers to use it:
- * what a browser keeps and sends along, and nothing that a browser would not let a page do.
+ * A control process on loopback with the sandbox's real identity provider on a real database, and
+ * browsers to use it: what a browser keeps and sends along, and nothing that a browser would not let a page do.
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -12,13 +12,13 @@ import { type Control, startControl } from "../../src/control/control.ts";
 import type { Log } from "../../src/core/log.ts";
 import { type SandboxProvider, startProvider } from "../../src/sandbox/provider.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
-import { createMemoryStore, type MemoryStore } from "./memory-store.ts";
+import { createTestStore, type TestStore } from "./store-on-postgres.ts";
 
 export interface TestControl {
   readonly url: string;
   readonly control: Control;
   readonly provider: SandboxProvider;
-  readonly store: MemoryStore;
+  readonly store: TestStore;
   readonly clock: FakeClock;
   /** Every line that was logged, as JSON. */
   readonly logged: string[];
@@ -54,7 +54,7 @@ export async function startTestControl(options: TestControlOptions = {}): Promis
   const { issuer, clientSecret } = options.issuer ?? provider;
   // The wall clock's start is real, because the provider's own clock is.
   const clock = createFakeClock(1_000_000_000, Date.now());
-  const store = createMemoryStore(clock);
+  const store = await createTestStore(clock);
   const folder = mkdtempSync(join(tmpdir(), "touchdown-control-"));
   mkdirSync(join(folder, "pages"));
   writeFileSync(join(folder, "pages", "index.html"), "<!doctype html><title>pages</title>");
@@ -85,6 +85,7 @@ export async function startTestControl(options: TestControlOptions = {}): Promis
     async stop() {
       await control.stop();
       await provider.stop();
+      await store.stop();
       rmSync(folder, { recursive: true });
     },
   };

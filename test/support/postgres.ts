@@ -35,8 +35,17 @@ interface Urls {
   readonly edgeUrl: string;
 }
 
-/** A database of one's own; `migrated: false` gives an empty one. */
+/** A database of one's own, until the file's end; `migrated: false` gives an empty one. */
 export async function testDatabase(how = { migrated: true }): Promise<TestDatabase> {
+  const made = await makeDatabase(how);
+  afterAll(() => made.stop());
+  return made;
+}
+
+/** The same, until it is stopped. */
+export async function makeDatabase(
+  how = { migrated: true },
+): Promise<TestDatabase & { stop(): Promise<void> }> {
   const urls = await server();
   const name = `t_${randomBytes(8).toString("hex")}`;
   const admin = createDatabase(deps, { url: at(urls.ownerUrl, "postgres"), connections: 1 });
@@ -49,13 +58,14 @@ export async function testDatabase(how = { migrated: true }): Promise<TestDataba
     opened.push(database);
     return database;
   };
-  afterAll(async () => {
-    await Promise.all(opened.map((database) => database.stop()));
-  });
+  const stop = async (): Promise<void> => {
+    await Promise.all(opened.splice(0).map((database) => database.stop()));
+  };
   const [url, controlUrl, edgeUrl] = [urls.ownerUrl, urls.controlUrl, urls.edgeUrl].map((of) =>
     at(of, name),
   ) as [string, string, string]; // Three in, three out.
-  return { url, controlUrl, edgeUrl, open, database: open(controlUrl), owner: open(url) };
+  const pools = { database: open(controlUrl), owner: open(url) };
+  return { url, controlUrl, edgeUrl, open, ...pools, stop };
 }
 
 /** Starts the server unless another file has; the runner ends it (see postgres-run.ts). */

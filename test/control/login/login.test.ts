@@ -223,7 +223,7 @@ describe("a session", () => {
     const path = `/api/v1/keys/${String(fieldOf(keys.json, "keys.0.id"))}/reveal`;
     const shown = await browser.call("POST", path, {});
     expect(fieldOf(shown.json, "token")).toMatch(/^td_/);
-    expect(site.store.entries.at(-1)).toMatchObject({ action: "key.reveal" });
+    expect(await site.store.lastAction()).toBe("key.reveal");
     site.clock.advance(11 * 60_000);
     const late = await browser.call("POST", path, {});
     expect([late.status, reasonOf(late)]).toEqual([401, "login_again"]);

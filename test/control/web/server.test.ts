@@ -112,7 +112,7 @@ describe("every route that is not open", () => {
       expect([name, reasonOf(answer)]).toEqual([name, expected]);
     }
     const keys = await ada.call("GET", "/api/v1/keys");
-    expect(fieldOf(keys.json, "keys.0")).toMatchObject({ state: "live", label: "first key" });
+    expect(fieldOf(keys.json, "keys.0")).toMatchObject({ state: "live", label: "First key" });
     expect((await ada.call("GET", "/api/v1/me")).status).toBe(200);
   });
 
