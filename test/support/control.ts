@@ -1,6 +1,7 @@
 /**
  * A control process on loopback with the sandbox's real identity provider on a real database, and
- * browsers to use it: what a browser keeps and sends along, and nothing that a browser would not let a page do.
+ * browsers to use it: what a browser keeps and sends along, and nothing that a browser would not
+ * let a page do.
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

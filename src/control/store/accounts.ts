@@ -180,35 +180,39 @@ function changeAccount(
 
 async function setDisabled(
   tx: Querier,
-  { id, disabledAtMs }: Account,
+  account: Account,
   disabled: boolean,
   nowMs: number,
-): Promise<void> {
-  if (disabled === (disabledAtMs !== null)) return;
+): Promise<unknown> {
+  const { id, admin, disabledAtMs } = account;
+  if (disabled === (disabledAtMs !== null)) return null;
+  if (disabled && admin && !(await otherAdmin(tx, id))) return NO_ADMIN_LEFT;
   const at = disabled ? instant(nowMs) : null;
   await tx.query("update touchdown.accounts set disabled_at = $2 where id = $1", [id, at]);
-  if (!disabled) return;
+  if (!disabled) return null;
   await tx.query("delete from touchdown.sessions where account_id = $1", [id]);
-  await tx.query(
+  return await tx.query(
     "update touchdown.api_tokens set revoked_at = $2 where account_id = $1 and revoked_at is null",
     [id, at],
   );
 }
 
-/** Two who take each other's right away at once wait on the lock, and one of them is refused. */
 async function setAdmin(tx: Querier, account: Account, admin: boolean): Promise<unknown> {
-  if (!admin && account.admin) {
-    await tx.query("select pg_advisory_xact_lock($1)", [ADMIN_LOCK]);
-    const [other] = await tx.query(
-      `select from touchdown.accounts where admin and disabled_at is null and id <> $1 limit 1`,
-      [account.id],
-    );
-    if (other === undefined) return refused("last_admin", "there would be no admin left");
-  }
+  if (!admin && account.admin && !(await otherAdmin(tx, account.id))) return NO_ADMIN_LEFT;
   return await tx.query("update touchdown.accounts set admin = $2 where id = $1", [
     account.id,
     admin,
   ]);
+}
+
+/** Two who take each other's right away at once wait on the lock, and one of them is refused. */
+async function otherAdmin(tx: Querier, id: string): Promise<boolean> {
+  await tx.query("select pg_advisory_xact_lock($1)", [ADMIN_LOCK]);
+  const [other] = await tx.query(
+    "select from touchdown.accounts where admin and disabled_at is null and id <> $1 limit 1",
+    [id],
+  );
+  return other !== undefined;
 }
 
 async function listAccounts(
@@ -277,6 +281,7 @@ function identityOf(row: IdentityRow): IdentityRecord {
   };
 }
 
+const NO_ADMIN_LEFT = refused("last_admin", "there would be no admin left");
 const FIRST_PLAN = "Beta";
 const FIRST_KEY = {
   label: "First key",

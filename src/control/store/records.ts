@@ -190,5 +190,6 @@ export function keyOf(row: KeyRecordRow, nowMs: number): KeyRecord {
 
 const UUID_FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const CURSOR_FORM = /^(\d{1,15})_([0-9a-f-]{36})$/;
-const CONTROL = /\p{Cc}|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
+/** Controls, ends of lines, what turns letters around, halves of characters. */
+const CONTROL = /\p{Cc}|\p{Cs}|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 const CONTROLS = new RegExp(CONTROL.source, "gu");

@@ -26,7 +26,8 @@ export const label = z
   .trim()
   .min(1)
   .max(64)
-  .regex(/^[^\p{Cc}]*$/u, "must be one line");
+  .regex(/^[^\p{Cc}]*$/u, "must be one line")
+  .regex(/[\p{L}\p{N}\p{P}\p{S}]/u, "must have something to see");
 
 /** Milliseconds of the store as an answer has them. */
 export function iso(ms: number): string {

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import {
+  Browser,
+  fieldOf,
+  reasonOf,
+  startTestControl,
+  type TestControl,
+} from "../../support/control.ts";
+
+let site: TestControl;
+let grace: Browser;
+beforeAll(async () => {
+  site = await startTestControl();
+  grace = new Browser(site.url);
+  await grace.login("grace");
+});
+afterAll(() => site?.stop());
+// A moment later nobody has tried anything too often, and the login is still a recent one.
+beforeEach(() => site.clock.advance(15_000));
+
+const inDays = (days: number): string =>
+  new Date(site.clock.unixMs() + days * 86_400_000).toISOString();
+
+/** Makes a key; its path, its id and its text. */
+async function made(options: object = {}) {
+  const { status, json, text } = await grace.call("POST", "/api/v1/keys", {
+    label: "x",
+    ...options,
+  });
+  if (status !== 201) throw new Error(text);
+  const id = String(fieldOf(json, "key.id"));
+  return { id, path: `/api/v1/keys/${id}`, token: String(fieldOf(json, "token")), json };
+}
+
+async function lastEntry() {
+  return fieldOf((await grace.call("GET", "/api/v1/audit?limit=1")).json, "entries.0");
+}
+
+describe("a key", () => {
+  it("is made with its restrictions, and shown with a hint of its text alone", async () => {
+    const expires_at = inDays(30);
+    const allowed_addresses = ["203.0.113.0/24", "2001:db8::/32"];
+    const limits = { rate_per_second: 5, burst: 10 };
+    const { json, token, id } = await made({
+      label: "bot",
+      expires_at,
+      allowed_addresses,
+      ...limits,
+    });
+    expect(fieldOf(json, "key")).toMatchObject({
+      ...{ label: "bot", state: "live", expires_at, allowed_addresses, ...limits },
+      ...{ hint: `td_…${token.slice(-4)}`, revealable: true, rotated_from: null },
+    });
+    const list = await grace.call("GET", "/api/v1/keys");
+    const keys = Object.values(Object(fieldOf(list.json, "keys")));
+    expect(keys.find((key) => fieldOf(key, "id") === id)).toMatchObject(
+      Object(fieldOf(json, "key")),
+    );
+    expect(list.text).not.toContain(token);
+    expect(await lastEntry()).toMatchObject({ action: "key.create", detail: { label: "bot" } });
+  });
+
+  it("is changed in what is given, and null takes a restriction off", async () => {
+    const { path } = await made({ expires_at: inDays(1), rate_per_second: 5, burst: 10 });
+    const first = await grace.call("PATCH", path, { allowed_addresses: ["198.51.100.7"] });
+    expect(first.status).toBe(200);
+    expect(fieldOf(first.json, "key")).toMatchObject({ label: "x", rate_per_second: 5, burst: 10 });
+    const second = await grace.call("PATCH", path, {
+      ...{ label: "renamed", expires_at: null, rate_per_second: null, burst: null },
+      allowed_addresses: [],
+    });
+    expect(fieldOf(second.json, "key")).toMatchObject({
+      ...{ label: "renamed", expires_at: null, rate_per_second: null, burst: null },
+      allowed_addresses: [],
+    });
+    expect(await lastEntry()).toMatchObject({ action: "key.change" });
+  });
+
+  it.each([
+    ["an end that is past", { expires_at: "2020-01-01T00:00:00Z" }],
+    ["an end without a zone", { expires_at: "2099-01-01T00:00:00" }],
+    ["an end beyond all calendars", { expires_at: "+999999-01-01T00:00:00Z" }],
+    ["a rate above the plan's", { rate_per_second: 51, burst: 1 }],
+    ["a rate without a burst", { rate_per_second: 5 }],
+    ["a burst without end", { rate_per_second: 5, burst: 1e308 }],
+    ["a rate that is no number", { rate_per_second: "5", burst: 5 }],
+    ["a network that is none", { allowed_addresses: ["203.0.113.0/33"] }],
+    ["a network that is a query", { allowed_addresses: ["1.2.3.4'; drop table keys"] }],
+    ["too many networks", { allowed_addresses: Array.from({ length: 33 }, () => "10.0.0.1") }],
+  ])("is not made with %s", async (_, options) => {
+    const answer = await grace.call("POST", "/api/v1/keys", { label: "x", ...options });
+    expect([answer.status, reasonOf(answer)]).toEqual([400, "invalid_request"]);
+  });
+
+  it.each([
+    ["64 characters of four bytes each", "🚀".repeat(64)],
+    ["letters written from right to left", "مفتاح"],
+    ["a family joined by what has no width", "👩‍👩‍👧"],
+  ])("may be called %s", async (_, label) => {
+    expect(fieldOf((await made({ label })).json, "key.label")).toBe(label);
+  });
+
+  it.each([
+    ["65 characters", "x".repeat(65)],
+    ["nothing", ""],
+    ["blanks", " \u3000 "],
+    ["what cannot be seen", "\u200b\u200d"],
+    ["a NUL", "a\u0000b"],
+    ["two lines", "a\u2028b"],
+    ["letters turned around", "live\u202etset"],
+    ["half a character", "a\ud800"],
+  ])("is not called %s", async (_, label) => {
+    const answer = await grace.call("POST", "/api/v1/keys", { label });
+    expect([answer.status, reasonOf(answer)]).toEqual([400, "invalid_request"]);
+  });
+
+  it("is rotated: the new one at once, the old one until the overlap is over", async () => {
+    const old = await made({ label: "rotating", allowed_addresses: ["10.0.0.0/8"] });
+    const rotated = await grace.call("POST", `${old.path}/rotate`, { overlap_seconds: 60 });
+    expect(rotated.status).toBe(201);
+    expect(fieldOf(rotated.json, "key")).toMatchObject({
+      ...{ rotated_from: old.id, label: "rotating", state: "live" },
+      allowed_addresses: ["10.0.0.0/8"],
+    });
+    expect(fieldOf(rotated.json, "token")).not.toBe(old.token);
+    expect(await stateOf(old.id)).toBe("live");
+    expect(await lastEntry()).toMatchObject({ action: "key.rotate" });
+    site.clock.advance(61_000);
+    expect(await stateOf(old.id)).toBe("expired");
+    const again = await grace.call("POST", `${old.path}/rotate`, {});
+    expect([again.status, reasonOf(again)]).toEqual([409, "conflict"]);
+  });
+
+  it("is revoked, for good, and cannot be revealed, rotated or changed any more", async () => {
+    const { path, id } = await made();
+    const revoked = await grace.call("POST", `${path}/revoke`, {});
+    expect(fieldOf(revoked.json, "key.state")).toBe("revoked");
+    expect((await grace.call("POST", `${path}/revoke`, {})).status).toBe(200);
+    for (const act of ["rotate", "reveal"]) {
+      expect([act, reasonOf(await grace.call("POST", `${path}/${act}`, {}))]).toEqual([
+        act,
+        "conflict",
+      ]);
+    }
+    expect(reasonOf(await grace.call("PATCH", path, { label: "y" }))).toBe("conflict");
+    expect(await stateOf(id)).toBe("revoked");
+  });
+
+  it("of nobody is linked by itself, once, and told apart from no other refusal", async () => {
+    const token = await site.store.orphanKey();
+    const linked = await grace.call("POST", "/api/v1/keys/link", { token, label: "linked" });
+    expect(fieldOf(linked.json, "key")).toMatchObject({ label: "linked", state: "live" });
+    const ada = new Browser(site.url);
+    await ada.login("ada");
+    const answers = [];
+    for (const guess of [token, `td_test_${"a".repeat(33)}`, "x"]) {
+      answers.push((await ada.call("POST", "/api/v1/keys/link", { token: guess })).text);
+    }
+    expect(new Set(answers).size).toBe(1);
+    expect(answers[0]).toContain("key_refused");
+  });
+});
+
+async function stateOf(id: string): Promise<unknown> {
+  const { json } = await grace.call("GET", "/api/v1/keys");
+  const keys = Object.values(Object(fieldOf(json, "keys")));
+  return fieldOf(
+    keys.find((key) => fieldOf(key, "id") === id),
+    "state",
+  );
+}
