@@ -18,7 +18,8 @@ afterEach(async () => {
 });
 
 async function setup() {
-  const clock = createFakeClock(undefined, Date.now());
+  // From the start of a minute on: the numbers' span moves with each.
+  const clock = createFakeClock(undefined, Math.ceil(Date.now() / 60_000) * 60_000);
   const store = await createTestStore(clock);
   undo.push(() => store.stop());
   const { underWay, usage, sessions, apiTokens } = watched(store);

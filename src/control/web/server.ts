@@ -28,7 +28,7 @@ import { faultOf } from "./fault-of.ts";
 import { refuseCrossSite } from "./guard.ts";
 import { openApi } from "./openapi.ts";
 import type { Call, Caller, Route } from "./route.ts";
-import type { Tries } from "./tries.ts";
+import { networkOf, type Tries } from "./tries.ts";
 
 export interface WebDeps {
   readonly clock: Clock;
@@ -53,6 +53,8 @@ export interface WebOptions {
   readonly trustedProxies: readonly string[];
   readonly pagesFolder: string;
   readonly version: string;
+  /** How long a request may take to arrive; not given: as in the limits. */
+  readonly requestTimeoutMs?: number;
 }
 
 export interface WebServer {
@@ -69,6 +71,10 @@ export interface WebServer {
 
 export const CALLBACK_PATH = "/login/callback";
 export const LIVE_PATH = "/api/v1/live";
+/** What the pages do without; the clipboard is for keys that are copied. */
+const PERMISSIONS =
+  "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=(), " +
+  "clipboard-read=(), clipboard-write=(self)";
 /** Names that `index.html` answers to where there is no page of that name. */
 const PAGE_NAMES = /^\/(?:overview|connect|keys|transactions|plan|audit|account|admin)?$/;
 
@@ -98,6 +104,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
   const app = newApp(options, answerFault, count);
   app.addHook("onRequest", async (_, reply) => {
     reply.header("vary", "Origin, Sec-Fetch-Site, Cookie");
+    reply.header("permissions-policy", PERMISSIONS);
     if (refusing) {
       reply.header("connection", "close");
       throw new Fault("unavailable", "the service is stopping");
@@ -136,10 +143,16 @@ function newApp(
   answerFault: (request: FastifyRequest, reply: FastifyReply, error: unknown) => void,
   count: (outcome: string) => void,
 ): FastifyInstance {
+  const requestTimeout = options.requestTimeoutMs ?? CONTROL_REQUEST_TIMEOUT_MS;
   const app = Fastify({
     bodyLimit: CONTROL_BODY_BYTES_MAX,
-    requestTimeout: CONTROL_REQUEST_TIMEOUT_MS,
-    http: { maxHeaderSize: CONTROL_HEADERS_BYTES_MAX },
+    requestTimeout,
+    http: {
+      maxHeaderSize: CONTROL_HEADERS_BYTES_MAX,
+      // Node by itself gives headers a minute, and looks for late ones every 30 s.
+      headersTimeout: requestTimeout,
+      connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
+    },
     trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
     forceCloseConnections: true,
     frameworkErrors: (error, request, reply) => answerFault(request, reply, error),
@@ -221,9 +234,10 @@ function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): 
       },
       publicUrl,
     );
-    take("request", [`address ${ip}`]);
+    const network = networkOf(ip);
+    take("request", [network]);
     if (access === "open") {
-      if (limit !== null) take(limit, [`address ${ip}`]);
+      if (limit !== null) take(limit, [network]);
       return null;
     }
     const caller = await authenticator.caller(
@@ -237,7 +251,7 @@ function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): 
     );
     if (limit !== null) {
       const mine = `account ${caller.account.id}`;
-      take(limit, limit === "change" ? [mine] : [mine, `address ${ip}`]);
+      take(limit, limit === "change" ? [mine] : [mine, network]);
     }
     return caller;
   };
@@ -267,10 +281,12 @@ function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: 
 function addSpecial({ app, deps, options, guarded, count }: Door): void {
   const document = openApi(deps.routes, options);
   app.get("/api/openapi.json", async () => document);
-  app.get(CALLBACK_PATH, async (request, reply) => {
+  // HEAD would log in without a page to see it, and open a stream that nobody reads.
+  const getAlone = { exposeHeadRoute: false };
+  app.get(CALLBACK_PATH, getAlone, async (request, reply) => {
     const question = request.raw.url?.indexOf("?") ?? -1;
     const query = question < 0 ? "" : (request.raw.url ?? "").slice(question);
-    const waitMs = deps.tries.take("login", [`address ${request.ip}`]);
+    const waitMs = deps.tries.take("login", [networkOf(request.ip)]);
     const nothing = { params: null, query: null, body: null };
     const path =
       waitMs > 0
@@ -279,7 +295,7 @@ function addSpecial({ app, deps, options, guarded, count }: Door): void {
     count("ok");
     return reply.header("cache-control", "no-store").redirect(path, 303);
   });
-  app.get(LIVE_PATH, async (request, reply) => {
+  app.get(LIVE_PATH, getAlone, async (request, reply) => {
     const caller = await guarded(request, { access: "account", method: "GET", limit: null });
     if (caller === null) throw new Fault("unauthorized", "nobody is logged in here");
     const stream = deps.onLive(caller);
@@ -314,6 +330,10 @@ async function missing(deps: WebDeps, request: FastifyRequest, reply: FastifyRep
     const allowed = methods.map(({ method }) => method).join(", ");
     reply.header("allow", allowed);
     throw new Fault("method_not_allowed", `${path} takes ${allowed}`);
+  }
+  if (path === CALLBACK_PATH || path === LIVE_PATH) {
+    reply.header("allow", "GET");
+    throw new Fault("method_not_allowed", `${path} takes GET`);
   }
   throw new Fault("not_found", "there is no such path");
 }

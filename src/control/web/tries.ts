@@ -4,6 +4,7 @@
  * is forgotten, which can only be to the favour of somebody who waited longest.
  */
 
+import { isIPv6 } from "node:net";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import { CONTROL_TRIES_KEPT_MAX } from "../../core/limits-control.ts";
 import type { LimitName } from "./route.ts";
@@ -29,6 +30,24 @@ export const LIMITS: Readonly<Record<LimitName | "request", Limit>> = {
   /** Everything that one address asks of the API. */
   request: { burst: 200, everyMs: 20 },
 };
+
+/**
+ * Who is one caller by their address: a host with IPv4, a network of 64 bits with IPv6, where one
+ * subscriber has as many addresses as they like.
+ */
+export function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined || !isIPv6(address)) return `address ${mapped ?? address}`;
+  const [head = "", tail] = address.replace(/%.*$/, "").toLowerCase().split("::", 2);
+  const groups = head === "" ? [] : head.split(":");
+  const rest = tail === undefined || tail === "" ? [] : tail.split(":");
+  // An IPv4 part stands for two groups, in the half that does not count.
+  const dotted = address.includes(".") ? 1 : 0;
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - rest.length - dotted);
+  const all = [...groups, ...Array.from({ length: zeros }, () => "0"), ...rest];
+  const bits = all.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16));
+  return `network ${bits.join(":")}`;
+}
 
 export interface Tries {
   readonly counters: { refused: number; forgotten: number };

@@ -1,6 +1,10 @@
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { CONTROL_BODY_BYTES_MAX } from "../../../src/core/limits-control.ts";
+import type { Authenticator } from "../../../src/control/web/authenticate.ts";
+import { createWebServer } from "../../../src/control/web/server.ts";
+import { createTries } from "../../../src/control/web/tries.ts";
+import { CONTROL_BODY_BYTES_MAX, LIVE_PERIOD_MS } from "../../../src/core/limits-control.ts";
 import {
   Browser,
   fieldOf,
@@ -9,6 +13,9 @@ import {
   startTestControl,
   type TestControl,
 } from "../../support/control.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { silent } from "../../support/postgres.ts";
+import { stub } from "../../support/stub.ts";
 
 let site: TestControl;
 let ada: Browser;
@@ -217,17 +224,118 @@ describe("what is no route", () => {
       expect(headers.get("x-content-type-options")).toBe("nosniff");
       expect(headers.get("referrer-policy")).toBe("no-referrer");
       expect(headers.get("cross-origin-opener-policy")).toBe("same-origin");
+      expect(headers.get("cross-origin-resource-policy")).toBe("same-origin");
+      expect(headers.get("permissions-policy")).toContain("camera=()");
+      expect(headers.get("strict-transport-security")).toBeNull();
       expect(headers.get("access-control-allow-origin")).toBeNull();
       expect(headers.get("server") ?? headers.get("x-powered-by")).toBeNull();
     }
   });
 });
 
+describe("the live stream over HTTP", () => {
+  async function open(browser: Browser, method = "GET") {
+    const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const abort = new AbortController();
+    const response = await fetch(`${site.url}/api/v1/live`, {
+      ...{ method, signal: abort.signal },
+      headers: { cookie, "sec-fetch-site": "same-origin" },
+    });
+    return { response, abort, reader: response.body?.getReader() };
+  }
+
+  it("begins with the numbers, is not kept, and ends with the session", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("grace");
+    const { response, reader } = await open(browser);
+    expect(response.headers.get("content-type")).toBe("text/event-stream");
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    let text = "";
+    const readUntil = async (form: RegExp): Promise<void> => {
+      while (!form.test(text)) {
+        const { done = true, value } = (await reader?.read()) ?? {};
+        if (done) break;
+        text += Buffer.from(value ?? []).toString();
+      }
+      expect(text).toMatch(form);
+    };
+    await readUntil(/event: usage\ndata: \{"range":"hour".*\n\n/);
+    await browser.call("POST", "/api/v1/logout", {});
+    const ended = readUntil(/event: ended\ndata: \{\}\n\n$/);
+    site.clock.advance(LIVE_PERIOD_MS);
+    await ended;
+    expect((await reader?.read())?.done).toBe(true);
+  });
+
+  it("is open to nobody else, and so many times at once, HEAD not counted", async () => {
+    expect((await open(new Browser(site.url))).response.status).toBe(401);
+    const statuses = [];
+    for (let count = 0; count < 6; count += 1) {
+      statuses.push((await open(ada, "HEAD")).response.status);
+    }
+    expect(new Set(statuses)).toEqual(new Set([405]));
+    const streams = [];
+    for (let count = 0; count < 5; count += 1) streams.push(await open(ada));
+    expect(streams.map(({ response }) => response.status)).toEqual([200, 200, 200, 200, 429]);
+    expect(streams[4]?.response.headers.get("retry-after")).toBe("2");
+    for (const { abort } of streams) abort.abort();
+  });
+});
+
+describe("who asks too often", () => {
+  it("is told by their own address: no header of theirs makes them another", async () => {
+    const answers = [];
+    for (let count = 0; count < 25; count += 1) {
+      const headers = {
+        "x-forwarded-for": `198.51.100.${count}`,
+        forwarded: `for=10.0.0.${count}`,
+      };
+      answers.push(await new Browser(site.url).call("POST", "/api/v1/login", {}, headers));
+    }
+    const last = answers.at(-1);
+    expect([last?.status, last === undefined ? null : reasonOf(last)]).toEqual([
+      429,
+      "rate_limited",
+    ]);
+    expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await grace.comeBack(`${site.url}/login/callback?code=x&state=y`)).toBe(
+      "/?login_error=rate_limited",
+    );
+  });
+});
+
+describe("a request that does not arrive", () => {
+  it("is ended, whether its headers or its body are late", async () => {
+    const clock = createFakeClock();
+    const web = createWebServer(
+      {
+        ...{ clock, log: silent, routes: [], tries: createTries(clock) },
+        authenticator: stub<Authenticator>({}),
+        onReturn: async () => "/",
+        onLive: () => {
+          throw new Error("nobody listens");
+        },
+      },
+      {
+        ...{ host: "127.0.0.1", port: 0, publicUrl: site.url, version: "test" },
+        ...{ fetchOrigins: [], trustedProxies: [], pagesFolder: tmpdir() },
+        requestTimeoutMs: 100,
+      },
+    );
+    const { port } = await web.start();
+    const head = "POST /api/v1/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    for (const late of ["", "GET / HTTP/1.1\r\nhost: x\r\n", `${head}content-length: 9\r\n\r\n{`]) {
+      expect(await bytes(late, port)).toMatch(/^(?:HTTP\/1\.1 4\d\d [\s\S]*)?$/);
+    }
+    await web.stop();
+  });
+});
+
 /** Sends bytes on a socket of their own and answers with what comes until it ends. */
-function bytes(text: string): Promise<string> {
+function bytes(text: string, port = Number(new URL(site.url).port)): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = "";
-    const socket = connect(Number(new URL(site.url).port), "127.0.0.1", () => socket.write(text));
+    const socket = connect(port, "127.0.0.1", () => socket.write(text));
     socket.on("data", (chunk) => {
       answer += chunk.toString();
     });

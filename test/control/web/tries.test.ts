@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createTries, LIMITS } from "../../../src/control/web/tries.ts";
+import { createTries, LIMITS, networkOf } from "../../../src/control/web/tries.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 describe("tries", () => {
@@ -32,5 +32,21 @@ describe("tries", () => {
     tries.take("link", ["c"]);
     expect(tries.counters.forgotten).toBe(1);
     expect(tries.take("link", ["a"])).toBe(0);
+  });
+});
+
+describe("a caller", () => {
+  it.each([
+    ["203.0.113.7", "address 203.0.113.7"],
+    ["::ffff:203.0.113.7", "address 203.0.113.7"],
+    ["2001:db8:0:1::1", "network 2001:db8:0:1"],
+    ["2001:0DB8:0:0001:ffff:ffff:ffff:ffff", "network 2001:db8:0:1"],
+    ["::1", "network 0:0:0:0"],
+    ["1::", "network 1:0:0:0"],
+    ["fe80::1%eth0", "network fe80:0:0:0"],
+    ["64:ff9b::203.0.113.7", "network 64:ff9b:0:0"],
+    ["what a proxy says", "address what a proxy says"],
+  ])("with %s is %s", (address, name) => {
+    expect(networkOf(address)).toBe(name);
   });
 });
