@@ -5,19 +5,18 @@
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { createDatabase } from "./accounts/database.ts";
 import { lockJournal } from "./accounts/journal-lock.ts";
 import { createKeyFeed, type KeyFeed } from "./accounts/key-feed.ts";
 import { createKeyJournal } from "./accounts/key-journal.ts";
 import { createKeyTable, type KeyTable } from "./accounts/key-table.ts";
 import { type KeysFile, loadKeysFile } from "./accounts/keys-file.ts";
-import { createLimitStore } from "./accounts/limit-store.ts";
 import { createSharedLimits, type SharedLimits } from "./accounts/shared-limits.ts";
 import { createUsage, type Usage } from "./accounts/usage.ts";
 import type { Config } from "./config/config.ts";
 import type { Clock } from "./core/clock.ts";
 import { SetupError } from "./core/errors.ts";
 import type { Log } from "./core/log.ts";
+import { type EdgeParts, needed } from "./edge-parts.ts";
 
 export interface EdgeKeys {
   readonly table: KeyTable;
@@ -36,6 +35,7 @@ export interface EdgeKeys {
 export interface EdgeKeysDeps {
   readonly clock: Clock;
   readonly log: Log;
+  readonly parts: EdgeParts;
 }
 
 /**
@@ -80,11 +80,12 @@ function loadKeys(path: string): KeysFile["keys"] {
   throw new SetupError(`${path}: the file holds no plan and no key, at least a plan is needed`);
 }
 
-function keysOfDatabase(config: Config, url: string, { clock, log }: EdgeKeysDeps): EdgeKeys {
+function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKeys {
+  const { clock, log, parts } = deps;
   const { accounts, limits, region } = config;
   const edge = config.name ?? hostname();
   const table = createKeyTable();
-  const database = createDatabase(
+  const database = needed(parts.createDatabase)(
     { clock, log },
     { url, connections: CONNECTIONS, applicationName: `touchdown edge ${edge}`.slice(0, 63) },
   );
@@ -99,7 +100,7 @@ function keysOfDatabase(config: Config, url: string, { clock, log }: EdgeKeysDep
     limits.redisUrl === null
       ? null
       : createSharedLimits(
-          { clock, log, store: createLimitStore({ log }, limits.redisUrl) },
+          { clock, log, store: needed(parts.createLimitStore)({ log }, limits.redisUrl) },
           // Two edges of one name would count as one, and each take the share of both.
           { edge: `${region} ${edge} ${randomUUID()}`, edgesAtFirst: limits.edges },
         );

@@ -14,6 +14,7 @@ import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { createIdentityHolder, readIdentity } from "./edge-identity.ts";
 import { buildLanding } from "./edge-landing.ts";
+import { type EdgeParts, needed } from "./edge-parts.ts";
 import type { Landing } from "./land/landing.ts";
 import type { EngineChoice } from "./native/choose.ts";
 import { createReceipts } from "./observe/receipts.ts";
@@ -23,7 +24,7 @@ import { Scorecard } from "./send/scorecard.ts";
 import { createSender, SENDER_DEFAULTS } from "./send/sender.ts";
 import type { Transport } from "./send/transport.ts";
 import { createNativeTransport } from "./send/transport-native.ts";
-import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "./send/transport-quic.ts";
+import { QUIC_TRANSPORT_DEFAULTS } from "./send/transport-quic-options.ts";
 
 /** One step of starting and its reverse. */
 export interface Step {
@@ -35,6 +36,7 @@ export interface LeaderSideDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly engine: EngineChoice;
+  readonly parts: EdgeParts;
   /** Counts for each key what becomes of its transactions; null when nobody does. */
   readonly usage: Pick<Usage, "outcome" | "ended"> | null;
 }
@@ -88,12 +90,13 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       router,
       onLanded: (signature, slot, error) =>
         landing.seen(signature, { slot, confirmed: false, error }),
+      openGeyser: deps.parts.openGeyser,
     },
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
-  const parts = { chain, router, sender, scorecard, receipts, usage };
-  const landing: Landing = buildLanding(config, { clock, log, ...parts });
+  const stages = { chain, router, sender, scorecard, receipts, usage };
+  const landing: Landing = buildLanding(config, { clock, log, ...stages });
   const sending = sendingStep(sender, send.bind);
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
   return { receipts, sender, scorecard, router, chain, holder, landing, bottomUp };
@@ -119,12 +122,12 @@ function sendingStep(sender: Step, binds: readonly ListenAddress[]): Step {
 const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
 
 function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSideDeps): Transport {
-  const { clock, log, engine } = deps;
+  const { clock, log, engine, parts } = deps;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
   const busyPollUs = host.busyPoll ? busyPollOf(engine, availableParallelism()) : 0;
   if (engine.name === "portable") {
     const options = { ...QUIC_TRANSPORT_DEFAULTS, ...portableBindOf(send.bind) };
-    return createQuicTransport({ clock, identity }, options);
+    return needed(parts.createQuicTransport)({ clock, identity }, options);
   }
   const { keepAliveMs, handshakeMs } = SENDER_DEFAULTS;
   return createNativeTransport(

@@ -25,6 +25,7 @@ import { createWorkerPool } from "./decode/pool.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
 import { buildLeaderSide, type Step } from "./edge-leaders.ts";
 import { metricSources } from "./edge-metrics.ts";
+import { type EdgeParts, loadParts } from "./edge-parts.ts";
 import { createReadiness } from "./edge-readiness.ts";
 import { createGate, type Gate } from "./ingress/gate.ts";
 import { createHttpServer, type HttpOptions } from "./ingress/http.ts";
@@ -71,8 +72,12 @@ export interface Edge {
  * @throws SetupError when a file is wrong or a port is taken; nothing is left running then
  */
 export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Edge> {
-  const stages = buildEdge(config, deps);
-  const { log, bottomUp } = stages;
+  const clock = deps.clock ?? systemClock;
+  const log = deps.log ?? createLog({ level: config.log.level });
+  const engine = chooseEngine(config.send.engine, log);
+  const parts = await loadParts(config, engine);
+  const stages = buildEdge(config, { clock, log, engine, parts });
+  const { bottomUp } = stages;
   const started: Step[] = [];
   try {
     for (const step of bottomUp) {
@@ -134,16 +139,14 @@ interface Stages {
   reloadIdentity(): void;
 }
 
-function buildEdge(config: Config, deps: EdgeDeps): Stages {
-  const clock = deps.clock ?? systemClock;
-  const log = deps.log ?? createLog({ level: config.log.level });
-  const keys = openKeys(config, { clock, log });
+function buildEdge(config: Config, base: Base): Stages {
+  const { clock, log, engine } = base;
+  const keys = openKeys(config, base);
   const { usage, feed } = keys;
-  const engine = chooseEngine(config.send.engine, log);
-  const leaders = buildLeaderSide(config, { clock, log, engine, usage });
+  const leaders = buildLeaderSide(config, { ...base, usage });
   const { receipts, router, sender, holder, landing } = leaders;
 
-  const { decoder, decoderStep, dispatch } = buildDecode(config, { clock, log, engine });
+  const { decoder, decoderStep, dispatch } = buildDecode(config, base);
   const seen = createSeen();
   const pipeline = createPipeline({ clock, seen, dispatch, sender, landing, receipts, usage });
 
@@ -215,6 +218,7 @@ interface Base {
   readonly clock: Clock;
   readonly log: Log;
   readonly engine: EngineChoice;
+  readonly parts: EdgeParts;
 }
 
 function buildDecode(config: Config, { clock, log, engine }: Base) {

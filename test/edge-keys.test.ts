@@ -141,11 +141,22 @@ function numbered([name, value]: [string, unknown]): [string, unknown] {
   return [name, typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value];
 }
 
+const NO_PARTS = {
+  createDatabase: null,
+  createLimitStore: null,
+  openGeyser: null,
+  createQuicTransport: null,
+};
+
 describe("an edge on a keys file", () => {
   it("has its keys at once and neither feed nor usage", () => {
     const path = join(folder, "keys.toml");
     writeFileSync(path, keysToml());
-    const keys = openKeys(configOf({ keys_file: path }), { clock: systemClock, log: silent });
+    const keys = openKeys(configOf({ keys_file: path }), {
+      clock: systemClock,
+      log: silent,
+      parts: NO_PARTS,
+    });
     expect(keys.table.counters.keys).toBeGreaterThan(0);
     expect([keys.feed, keys.usage, keys.sharedLimits]).toEqual([null, null, null]);
   });

@@ -13,7 +13,7 @@ import { createBlockFeed } from "./block-feed.ts";
 import { createBlocks } from "./blocks.ts";
 import { createContactFeed } from "./contact-feed.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
-import { openGeyser } from "./geyser.ts";
+import type { openGeyser } from "./geyser.ts";
 import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "./geyser-feed.ts";
 import type { RefreshStatus } from "./refresh.ts";
 import { createRpc, type Rpc } from "./rpc.ts";
@@ -31,6 +31,8 @@ export interface ChainDeps {
    * not confirmed yet. The signature (64 bytes) is lent. Must not throw.
    */
   readonly onLanded?: (signature: Uint8Array, slot: number, error: string | null) => void;
+  /** Opens a gRPC stream; null where there is no URL for it, so that its client is not loaded. */
+  readonly openGeyser: typeof openGeyser | null;
 }
 
 export interface ChainOptions {
@@ -139,7 +141,8 @@ export function createChain(
     nextRetryMs: Math.max(epochCheckMsMin, maxMs),
   });
   const votes = createVoteFeed(parts, { refreshMs: options.votesMs });
-  const geyser = createGeyser({ ...parts, blocks, onLanded: deps.onLanded ?? ignore }, options);
+  const onLanded = deps.onLanded ?? ignore;
+  const geyser = createGeyser({ ...parts, blocks, onLanded }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;
   const blockFeed = createBlockFeed({ ...parts, rpc: promptRpc, blocks, live }, options);
   const feeds: Feed[] = [slots, schedule, contacts, votes, ...blockFeed];
@@ -177,11 +180,12 @@ function ignore(): void {}
 /** The gRPC stream's feed; null without a URL for it. */
 function createGeyser(
   parts: Omit<GeyserFeedDeps, "open">,
+  openStream: ChainDeps["openGeyser"],
   { grpcUrl: url, grpcToken: token, accounts, grpcRetryMsMax, ...times }: ChainOptions,
 ): GeyserFeed | null {
-  if (url === null) return null;
+  if (url === null || openStream === null) return null;
   const backOff = { ...parts.backOff, maxMs: grpcRetryMsMax };
-  const open: GeyserFeedDeps["open"] = (events) => openGeyser({ url, token, accounts }, events);
+  const open: GeyserFeedDeps["open"] = (events) => openStream({ url, token, accounts }, events);
   return createGeyserFeed({ ...parts, open, backOff }, times);
 }
 

@@ -17,7 +17,8 @@ import {
 } from "../../src/send/sender.ts";
 import type { Transport } from "../../src/send/transport.ts";
 import { createNativeTransport } from "../../src/send/transport-native.ts";
-import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic.ts";
+import { createQuicTransport } from "../../src/send/transport-quic.ts";
+import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
 import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
 

@@ -5,6 +5,7 @@
 
 import { createServer } from "node:net";
 import { createChain } from "../../src/chain/chain.ts";
+import { openGeyser } from "../../src/chain/geyser.ts";
 import { systemClock } from "../../src/core/clock.ts";
 
 const [rpcUrl = "", wsUrl = "", when = ""] = process.argv.slice(2);
@@ -15,7 +16,7 @@ const router = {
   setContacts: () => undefined,
 };
 const chain = createChain(
-  { clock: systemClock, log, router },
+  { openGeyser, clock: systemClock, log, router },
   { rpcUrl, wsUrl, silenceMs: 400, pollMs: 100, retryMsFirst: 50, retryMsMax: 100 },
 );
 chain.start();

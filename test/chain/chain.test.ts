@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { type Chain, type ChainOptions, createChain } from "../../src/chain/chain.ts";
+import { openGeyser } from "../../src/chain/geyser.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58, encodeSignature } from "../../src/core/encoding.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
@@ -54,7 +55,7 @@ function startChain(
     { leaders: 2, warmWindows: 4 },
   );
   const chain = createChain(
-    { clock: systemClock, log: SILENT_LOG, router },
+    { openGeyser, clock: systemClock, log: SILENT_LOG, router },
     {
       ...urls,
       silenceMs: 600,
@@ -134,6 +135,7 @@ describe("the chain", () => {
     const landed: string[] = [];
     const chain = createChain(
       {
+        openGeyser,
         clock: systemClock,
         log: SILENT_LOG,
         router: createRouter(
@@ -170,6 +172,7 @@ describe("the chain", () => {
     const told: (readonly string[])[] = [];
     const chain = createChain(
       {
+        openGeyser,
         clock: systemClock,
         log: SILENT_LOG,
         router: {

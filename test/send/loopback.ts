@@ -8,11 +8,11 @@ import {
 } from "../../src/sandbox/leader.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import type { Connection, Ending, Transport } from "../../src/send/transport.ts";
+import { createQuicTransport } from "../../src/send/transport-quic.ts";
 import {
-  createQuicTransport,
   QUIC_TRANSPORT_DEFAULTS,
   type QuicTransportOptions,
-} from "../../src/send/transport-quic.ts";
+} from "../../src/send/transport-quic-options.ts";
 
 export interface Received {
   readonly bytes: Buffer;

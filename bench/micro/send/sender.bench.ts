@@ -13,7 +13,8 @@ import { createSimulatedLeader, type LeaderBehaviour } from "../../../src/sandbo
 import { freshIdentity } from "../../../src/send/identity.ts";
 import { createSender, type Sender } from "../../../src/send/sender.ts";
 import { ACKED, type Connection, type Transport } from "../../../src/send/transport.ts";
-import { createQuicTransport, QUIC_TRANSPORT_DEFAULTS } from "../../../src/send/transport-quic.ts";
+import { createQuicTransport } from "../../../src/send/transport-quic.ts";
+import { QUIC_TRANSPORT_DEFAULTS } from "../../../src/send/transport-quic-options.ts";
 
 const BYTES = new Uint8Array(300).fill(7);
 const log = { info() {}, warn() {}, error() {} };
