@@ -258,6 +258,10 @@ export const STATUS_DEADLINE_MS = 5_000;
 
 // sandbox/cluster
 
+/** Clients of a fault proxy; more are not passed on. */
+export const FAULT_PROXY_CLIENTS_MAX = 64;
+/** Datagrams on their way through a fault proxy; more are lost. */
+export const FAULT_PROXY_HELD_MAX = 8_192;
 /** Transactions that simulated leaders hold for their next turn. */
 export const SANDBOX_HELD_MAX = 10_000;
 /** Landed transactions whose status the simulated cluster remembers. */

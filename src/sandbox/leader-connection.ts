@@ -14,6 +14,15 @@ export interface LeaderEvents {
   invalidStream(): void;
   /** Whether streams are left unread for now. */
   stalled(): boolean;
+  nowNs(): number;
+  /** Whether a transaction that began then and is not whole yet is given up. */
+  tooLate(sinceNs: number): boolean;
+}
+
+/** What came so far of a stream. */
+interface Piece {
+  readonly bytes: Buffer;
+  readonly sinceNs: number;
 }
 
 const INVALID_STREAM = 5;
@@ -30,7 +39,7 @@ export class LeaderConnection {
   readonly #events: LeaderEvents;
   readonly #receiveInfo: QuicheRecvInfo;
   /** What came so far of streams that are not ended. */
-  readonly #partial = new Map<number, Buffer>();
+  readonly #partial = new Map<number, Piece>();
   readonly #chunk = Buffer.allocUnsafeSlow(V1_TRANSACTION_BYTES_MAX + 1);
   #refuse = false;
   #peerPubkey: Uint8Array | null = null;
@@ -119,7 +128,8 @@ export class LeaderConnection {
       const [size, ended] = read;
       const piece = this.#chunk.subarray(0, size);
       const before = this.#partial.get(stream);
-      const whole = before === undefined ? Buffer.from(piece) : Buffer.concat([before, piece]);
+      const whole = Buffer.concat([before?.bytes ?? Buffer.alloc(0), piece]);
+      const sinceNs = before?.sinceNs ?? this.#events.nowNs();
       if (whole.length > V1_TRANSACTION_BYTES_MAX || (ended && whole.length === 0)) {
         this.#events.invalidStream();
         this.close(INVALID_STREAM, "invalid_stream");
@@ -127,10 +137,11 @@ export class LeaderConnection {
       }
       if (ended) {
         this.#partial.delete(stream);
-        this.#events.transaction(whole, this.#peerPubkey);
+        const isLost = before !== undefined && this.#events.tooLate(sinceNs);
+        if (!isLost) this.#events.transaction(whole, this.#peerPubkey);
         return;
       }
-      this.#partial.set(stream, whole);
+      this.#partial.set(stream, { bytes: whole, sinceNs });
     }
   }
 

@@ -6,12 +6,12 @@
  * unidirectional stream, 4096-byte streams, close code 5 for an empty or larger one, 128 streams,
  * no bidirectional ones, 30 s idle, 8 connections for each address (the ninth is closed with 4).
  * What the binding cannot do: begin with no stream granted and grant them later (its limit is set
- * before the handshake), stake-weighted limits, the throttle of 20 streams in 100 ms, eviction by
- * last use. Those are tested against Agave's own server.
+ * before the handshake; none for ever it can), stake-weighted limits, the throttle of 20 streams in
+ * 100 ms, eviction by last use. Those are tested against Agave's own server.
  */
 
 import { createHmac, randomBytes } from "node:crypto";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import {
   LEADER_CONNECTIONS_MAX,
   LEADER_CONNECTIONS_PER_ADDRESS_MAX,
@@ -42,6 +42,16 @@ export interface LeaderBehaviour {
   /** New connections must come back with a token first, as Firedancer wants it. */
   readonly retry: boolean;
   readonly connectionsPerAddressMax: number;
+  /** Streams that a new connection has at once; 0: none is ever granted. */
+  readonly streamsMax: number;
+  /** How long a new connection may say nothing. */
+  readonly idleTimeoutMs: number;
+  /** So long after its handshake a new connection is closed with code 1; null: never. */
+  readonly evictAfterMs: number | null;
+  /** Datagrams of each new address that are lost. */
+  readonly dropFirst: number;
+  /** A transaction whose end comes later than this after its beginning is lost; null: never. */
+  readonly fragmentMs: number | null;
 }
 
 export interface CloseWith {
@@ -55,6 +65,11 @@ export const LEADER_BEHAVIOUR: LeaderBehaviour = {
   reading: "all",
   retry: false,
   connectionsPerAddressMax: LEADER_CONNECTIONS_PER_ADDRESS_MAX,
+  streamsMax: LEADER_STREAMS_MAX,
+  idleTimeoutMs: 30_000,
+  evictAfterMs: null,
+  dropFirst: 0,
+  fragmentMs: null,
 };
 
 export interface LeaderCounters extends DatagramCounters {
@@ -65,6 +80,9 @@ export interface LeaderCounters extends DatagramCounters {
   transactions: number;
   invalidStreams: number;
   retries: number;
+  evictions: number;
+  /** Transactions of which a part came too late. */
+  fragmentsLate: number;
 }
 
 export interface SimulatedLeaderOptions {
@@ -93,6 +111,8 @@ export interface SimulatedLeader {
   onTransaction(callback: OnTransaction): void;
   closeAll(code: number, reason: string): void;
   setBehaviour(behaviour: Partial<LeaderBehaviour>): void;
+  /** "ip:port", once it was started. */
+  readonly address: string;
   readonly connectionCount: number;
   readonly counters: Readonly<LeaderCounters>;
 }
@@ -103,16 +123,16 @@ const TOKEN_MAC_BYTES = 16;
 const DROPPED: CloseWith = { code: 1, reason: "dropped" };
 const TOO_MANY: CloseWith = { code: 4, reason: "too_many" };
 
-function serverConfig(identity: Identity): QuicheConfig {
+function serverConfig(identity: Identity, behaviour: LeaderBehaviour): QuicheConfig {
   const config = quicheConfig(tlsIdentityOf(identity), true);
-  config.setMaxIdleTimeout(30_000);
+  config.setMaxIdleTimeout(behaviour.idleTimeoutMs);
   config.setMaxRecvUdpPayloadSize(1472);
   config.setMaxSendUdpPayloadSize(1200);
   config.setInitialMaxData(8 * 1024 * 1024);
   config.setInitialMaxStreamDataUni(V1_TRANSACTION_BYTES_MAX);
   config.setMaxStreamWindow(V1_TRANSACTION_BYTES_MAX);
   config.setInitialMaxStreamsBidi(0);
-  config.setInitialMaxStreamsUni(LEADER_STREAMS_MAX);
+  config.setInitialMaxStreamsUni(behaviour.streamsMax);
   return config;
 }
 
@@ -130,14 +150,20 @@ class QuicLeader implements SimulatedLeader {
     transactions: 0,
     invalidStreams: 0,
     retries: 0,
+    evictions: 0,
+    fragmentsLate: 0,
   };
   readonly #clock: Clock;
   readonly #host: string;
-  readonly #config: QuicheConfig;
+  readonly #identity: Identity;
+  /** For new connections; what it says of streams and idling is fixed for each connection. */
+  #config: QuicheConfig;
   readonly #tokenKey = randomBytes(32);
   /** By connection id, as latin1 text; for the first datagrams also by the id the client chose. */
   readonly #connections = new Map<string, LeaderConnection>();
   readonly #events: LeaderEvents;
+  /** Datagrams by address, while the first ones are lost. */
+  readonly #seen = new Map<string, number>();
   #behaviour: LeaderBehaviour;
   #port: number;
   #socket: DatagramSocket | null = null;
@@ -148,8 +174,9 @@ class QuicLeader implements SimulatedLeader {
     this.#clock = options.clock;
     this.#host = options.host ?? "127.0.0.1";
     this.#port = options.port ?? 0;
-    this.#config = serverConfig(options.identity);
+    this.#identity = options.identity;
     this.#behaviour = { ...LEADER_BEHAVIOUR, ...options.behaviour };
+    this.#config = serverConfig(options.identity, this.#behaviour);
     this.#events = {
       established: (connection) => this.#established(connection),
       transaction: (bytes, peerPubkey) => {
@@ -160,7 +187,13 @@ class QuicLeader implements SimulatedLeader {
         this.counters.invalidStreams += 1;
       },
       stalled: () => this.#behaviour.reading === "stalled",
+      nowNs: () => this.#clock.nowNs(),
+      tooLate: (sinceNs) => this.#isTooLate(sinceNs),
     };
+  }
+
+  get address(): string {
+    return formatAddress(this.#host, this.#port);
   }
 
   get connectionCount(): number {
@@ -173,7 +206,7 @@ class QuicLeader implements SimulatedLeader {
     this.#socket = await openDatagramSocket(this.#host, this.#port, receive, this.counters);
     this.#port = this.#socket.port;
     this.#sweeper = createSweeper(this.#clock, () => this.#sweep());
-    return { address: formatAddress(this.#host, this.#port) };
+    return { address: this.address };
   }
 
   async stop(): Promise<void> {
@@ -194,6 +227,7 @@ class QuicLeader implements SimulatedLeader {
 
   setBehaviour(behaviour: Partial<LeaderBehaviour>): void {
     this.#behaviour = { ...this.#behaviour, ...behaviour };
+    this.#config = serverConfig(this.#identity, this.#behaviour);
     for (const connection of new Set(this.#connections.values())) connection.read();
   }
 
@@ -213,10 +247,32 @@ class QuicLeader implements SimulatedLeader {
     this.#sweeper?.touch();
   }
 
+  #isTooLate(sinceNs: number): boolean {
+    const { fragmentMs } = this.#behaviour;
+    if (fragmentMs === null) return false;
+    const isLate = this.#clock.nowNs() - sinceNs > fragmentMs * NS_PER_MS;
+    if (isLate) this.counters.fragmentsLate += 1;
+    return isLate;
+  }
+
+  /** Whether the datagram is one of the first from its address, and to be lost. */
+  #isDropped(host: string, port: number): boolean {
+    const { dropFirst } = this.#behaviour;
+    if (dropFirst === 0) return false;
+    const from = `${host} ${port}`;
+    const seen = this.#seen.get(from) ?? 0;
+    if (seen >= dropFirst) return false;
+    // A table that is full is begun anew: rather a few lost too many.
+    if (this.#seen.size >= LEADER_CONNECTIONS_MAX) this.#seen.clear();
+    this.#seen.set(from, seen + 1);
+    return true;
+  }
+
   /** A datagram of no known connection: the beginning of one, or nothing. */
   #welcome(header: QuicheHeader, host: string, port: number): LeaderConnection | null {
     if (header.ty !== quiche.Type.Initial || this.#socket === null) return null;
-    if (this.#behaviour.admission === "silent" || this.#isFull()) {
+    const isIgnored = this.#behaviour.admission === "silent" || this.#isFull();
+    if (isIgnored || this.#isDropped(host, port)) {
       this.counters.connectionsIgnored += 1;
       return null;
     }
@@ -259,11 +315,12 @@ class QuicLeader implements SimulatedLeader {
   }
 
   #established(connection: LeaderConnection): void {
-    const { closeNew, connectionsPerAddressMax } = this.#behaviour;
+    const { closeNew, connectionsPerAddressMax, evictAfterMs } = this.#behaviour;
     if (closeNew !== null) {
       connection.close(closeNew.code, closeNew.reason);
       return;
     }
+    if (evictAfterMs !== null) this.#clock.after(evictAfterMs, () => this.#evict(connection));
     let fromHost = 0;
     for (const other of new Set(this.#connections.values())) {
       if (other.established && other.remote.host === connection.remote.host) fromHost += 1;
@@ -271,6 +328,13 @@ class QuicLeader implements SimulatedLeader {
     if (fromHost <= connectionsPerAddressMax) return;
     this.counters.connectionsTooMany += 1;
     connection.close(TOO_MANY.code, TOO_MANY.reason);
+  }
+
+  #evict(connection: LeaderConnection): void {
+    if (connection.over) return;
+    this.counters.evictions += 1;
+    connection.close(DROPPED.code, DROPPED.reason);
+    this.#forgetIfOver(connection);
   }
 
   #isFull(): boolean {

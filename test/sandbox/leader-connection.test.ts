@@ -19,7 +19,7 @@ const SECOND = 6;
 /** A leader's connection and a bare client, joined by hand; `meet` carries what both have. */
 function setup(config = clientConfig()) {
   const { socket, take } = memorySocket();
-  const seen = { established: 0, invalid: 0, stalled: false };
+  const seen = { established: 0, invalid: 0, stalled: false, late: false };
   const received: { bytes: string; peer: Uint8Array | null }[] = [];
   const connection = new LeaderConnection(newServer(), CLIENT, socket, {
     established: () => {
@@ -32,6 +32,8 @@ function setup(config = clientConfig()) {
       seen.invalid += 1;
     },
     stalled: () => seen.stalled,
+    nowNs: () => 0,
+    tooLate: () => seen.late,
   });
   const client = newClient(config);
   const wire = endOf(client, CLIENT);
@@ -53,6 +55,16 @@ function established() {
 }
 
 describe("a leader's connection", () => {
+  it("hands on what comes in pieces, unless the last one is too late", () => {
+    const { write, seen, received } = established();
+    write(FIRST, "early", false);
+    write(FIRST, " end", true);
+    write(SECOND, "late", false);
+    seen.late = true;
+    write(SECOND, " end", true);
+    expect(received.map(({ bytes }) => bytes)).toEqual(["early end"]);
+  });
+
   it("tells of its handshake once, and hands on transactions with the client's key", () => {
     const identity = freshIdentity();
     const { meet, write, seen, received } = setup(clientConfig(identity));
