@@ -9,13 +9,15 @@ import { untilStopped } from "./signals.ts";
 export const sandboxCommand: Command = {
   name: "sandbox",
   summary: "runs an edge and a simulated cluster on this machine; `npm start` is this",
-  usage: ["sandbox [--port PORT]"],
-  options: { port: { type: "string" } },
+  usage: ["sandbox [--port PORT] [--vices]"],
+  options: { port: { type: "string" }, vices: { type: "boolean" } },
   detail: `
 Prints every address, a working key and a curl line that succeeds as pasted. Everything
 listens on loopback only, and nothing is kept when it stops.
 
   --port PORT   where the edge listens, 0 for any free port
+  --vices       six leaders, of which one stalls, one evicts, one wants a token and
+                forgets the idle, and one is behind a network that loses and delays
 `,
   async run(given, positionals, io) {
     noPositionals(positionals);
@@ -25,6 +27,7 @@ listens on loopback only, and nothing is kept when it stops.
     const sandbox = await startSandbox({
       tell,
       dashboard: true,
+      vices: given["vices"] === true,
       ...(port === null ? {} : { port }),
     });
     const stopped = untilStopped({

@@ -26,7 +26,6 @@ interface Piece {
 }
 
 const INVALID_STREAM = 5;
-const CONNECTION_REFUSED = 0x02;
 
 export class LeaderConnection {
   established = false;
@@ -41,7 +40,6 @@ export class LeaderConnection {
   /** What came so far of streams that are not ended. */
   readonly #partial = new Map<number, Piece>();
   readonly #chunk = Buffer.allocUnsafeSlow(V1_TRANSACTION_BYTES_MAX + 1);
-  #refuse = false;
   #peerPubkey: Uint8Array | null = null;
 
   constructor(
@@ -57,11 +55,6 @@ export class LeaderConnection {
     this.#receiveInfo = { from: remote, to: { host: socket.host, port: socket.port } };
   }
 
-  /** The first datagram will be answered with CONNECTION_REFUSED. */
-  refuseAfterFirst(): void {
-    this.#refuse = true;
-  }
-
   /** One datagram of this connection; its bytes are decrypted in place. */
   receive(bytes: Uint8Array): void {
     if (this.over) return;
@@ -71,10 +64,6 @@ export class LeaderConnection {
       // The client broke the protocol or showed no certificate; quiche has its answer ready.
       this.#flush();
       this.over = true;
-      return;
-    }
-    if (this.#refuse) {
-      this.#close(false, CONNECTION_REFUSED, "");
       return;
     }
     if (this.#quiche.isDraining() || this.#quiche.isClosed()) {
@@ -104,7 +93,14 @@ export class LeaderConnection {
   }
 
   close(code: number, reason: string): void {
-    this.#close(true, code, reason);
+    if (this.over) return;
+    this.over = true;
+    try {
+      this.#quiche.close(true, code, Buffer.from(reason));
+    } catch {
+      // Closing already.
+    }
+    this.#flush();
   }
 
   /** Fires due timers; answers in how many milliseconds the next is, -1 for none. */
@@ -143,17 +139,6 @@ export class LeaderConnection {
       }
       this.#partial.set(stream, { bytes: whole, sinceNs });
     }
-  }
-
-  #close(app: boolean, code: number, reason: string): void {
-    if (this.over) return;
-    this.over = true;
-    try {
-      this.#quiche.close(app, code, Buffer.from(reason));
-    } catch {
-      // Closing already.
-    }
-    this.#flush();
   }
 
   #flush(): void {

@@ -29,6 +29,7 @@ import {
 import type { Identity } from "../send/identity.ts";
 import { type QuicheConfig, type QuicheHeader, quiche, quicheConfig } from "../send/quiche.ts";
 import { createSweeper, type Sweeper } from "../send/sweep.ts";
+import { initialClose } from "./initial-close.ts";
 import { LeaderConnection, type LeaderEvents } from "./leader-connection.ts";
 
 /** How a leader treats its peers. */
@@ -119,6 +120,8 @@ export interface SimulatedLeader {
 
 const CONNECTION_ID_BYTES = 16;
 const TOKEN_MAC_BYTES = 16;
+/** RFC 9000 section 20.1. */
+const CONNECTION_REFUSED = 0x02;
 /** Agave's close codes: `streamer/src/nonblocking/quic.rs`, 4.3, 2026-11. */
 const DROPPED: CloseWith = { code: 1, reason: "dropped" };
 const TOO_MANY: CloseWith = { code: 4, reason: "too_many" };
@@ -276,6 +279,10 @@ class QuicLeader implements SimulatedLeader {
       this.counters.connectionsIgnored += 1;
       return null;
     }
+    if (this.#behaviour.admission === "refuse") {
+      this.#refuse(this.#socket, header, host, port);
+      return null;
+    }
     const token = header.token ?? new Uint8Array(0);
     if (this.#behaviour.retry && token.length === 0) {
       this.#demandToken(this.#socket, header, host, port);
@@ -303,10 +310,6 @@ class QuicLeader implements SimulatedLeader {
     } catch {
       // The binding refuses the ids: not a client of ours.
       return null;
-    }
-    if (this.#behaviour.admission === "refuse") {
-      this.counters.connectionsRefused += 1;
-      connection.refuseAfterFirst();
     }
     this.counters.connections += 1;
     connection.keys.push(keyOf(id), keyOf(header.dcid));
@@ -355,6 +358,13 @@ class QuicLeader implements SimulatedLeader {
       if (dueMs >= 0 && (nextMs < 0 || dueMs < nextMs)) nextMs = dueMs;
     }
     return nextMs;
+  }
+
+  #refuse(socket: DatagramSocket, header: QuicheHeader, host: string, port: number): void {
+    this.counters.connectionsRefused += 1;
+    const packet = initialClose(header, CONNECTION_REFUSED);
+    socket.scratch.set(packet);
+    socket.flush(packet.length, host, port);
   }
 
   #demandToken(socket: DatagramSocket, header: QuicheHeader, host: string, port: number): void {

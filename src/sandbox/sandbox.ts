@@ -22,7 +22,8 @@ import { createLog } from "../observe/log.ts";
 import { freshIdentity, type Identity } from "../send/identity.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "./cluster.ts";
 import type { Dashboard, SandboxAccounts } from "./dashboard.ts";
-import { createSimulatedLeader, type SimulatedLeader } from "./leader.ts";
+import { createFaultProxy, type Faults } from "./fault-proxy.ts";
+import { createSimulatedLeader, type LeaderBehaviour, type SimulatedLeader } from "./leader.ts";
 import { signedTransfer } from "./transfer.ts";
 
 export interface SandboxOptions {
@@ -30,6 +31,8 @@ export interface SandboxOptions {
   readonly port?: number;
   /** Leaders of the simulated cluster. */
   readonly leaderCount?: number;
+  /** Six leaders, of which four have a vice each. */
+  readonly vices?: boolean;
   /** Keys of the edge's configuration in the shape of the file, over the sandbox's own. */
   readonly edge?: Readonly<Record<string, object | string>>;
   readonly log?: Log;
@@ -60,6 +63,22 @@ export interface Sandbox {
   readonly dashboard: Promise<Dashboard> | null;
   stop(): Promise<void>;
 }
+
+/** A leader's vice, or the network in front of it. */
+interface LeaderVice {
+  readonly behaviour?: Partial<LeaderBehaviour>;
+  readonly faults?: Partial<Faults>;
+}
+
+/** Two good leaders, and one each that stalls, evicts, wants a token and is hard to reach. */
+const LEADER_VICES: readonly LeaderVice[] = [
+  {},
+  {},
+  { behaviour: { streamsMax: 4, reading: "stalled" } },
+  { behaviour: { evictAfterMs: 3_000 } },
+  { behaviour: { retry: true, idleTimeoutMs: 2_000, dropFirst: 1 } },
+  { faults: { loss: 0.05, delayMs: 20, jitterMs: 20, reorder: 0.05, duplicate: 0.02 } },
+];
 
 const HOST = "127.0.0.1";
 const PORT = 8080;
@@ -134,11 +153,19 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 async function startNetwork(clock: Clock, options: SandboxOptions, undo: (() => unknown)[]) {
   const leaders: SimulatedLeader[] = [];
   const contacts: { readonly identity: string; readonly address: string }[] = [];
-  for (let index = 0; index < (options.leaderCount ?? LEADER_COUNT); index += 1) {
+  const vices = options.vices === true ? LEADER_VICES : [];
+  const count = options.leaderCount ?? (options.vices === true ? vices.length : LEADER_COUNT);
+  for (let index = 0; index < count; index += 1) {
     const identity = freshIdentity();
-    const leader = createSimulatedLeader({ clock, identity, host: HOST });
-    const { address } = await leader.start();
+    const { behaviour = {}, faults = null } = vices[index] ?? {};
+    const leader = createSimulatedLeader({ clock, identity, host: HOST, behaviour });
+    let { address } = await leader.start();
     undo.push(() => leader.stop());
+    if (faults !== null) {
+      const proxy = createFaultProxy({ clock, target: address, seed: index, faults });
+      ({ address } = await proxy.start());
+      undo.push(() => proxy.stop());
+    }
     leaders.push(leader);
     contacts.push({ identity: encodeKey(identity.publicKey), address });
   }

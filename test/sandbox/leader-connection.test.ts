@@ -136,15 +136,6 @@ describe("a leader's connection", () => {
     expect(seen.invalid).toBe(0);
   });
 
-  it("refuses its client's first datagram when told to", () => {
-    const { connection, client, wire, meet, seen } = setup();
-    connection.refuseAfterFirst();
-    for (const datagram of wire.take()) connection.receive(datagram);
-    expect([connection.over, connection.sweep()]).toEqual([true, -1]);
-    meet();
-    expect([client.isEstablished(), seen.established]).toEqual([false, 0]);
-  });
-
   it("is over when its client closes, and when that shows no certificate", () => {
     const { connection, client, meet } = established();
     expect(connection.sweep()).toBeGreaterThanOrEqual(0);

@@ -178,6 +178,9 @@ describe("a simulated leader", () => {
     const { address, transport, leader, received } = await begin();
     const first = connectTo(transport, address);
     await until("admission", () => first.connection.admitted);
+    // Only once the leader's handshake is done as well it closes with a code of its own.
+    first.connection.send(payload(20));
+    await until("arrival", () => received.length === 1);
     await leader.stop();
     await until("the end", () => first.ending() !== null);
     expect(first.ending()).toEqual({ kind: "app", code: 1 });
@@ -185,6 +188,6 @@ describe("a simulated leader", () => {
     const second = connectTo(transport, address);
     await until("admission", () => second.connection.admitted);
     second.connection.send(payload(10));
-    await until("arrival", () => received.length === 1);
+    await until("arrival", () => received.length === 2);
   });
 });

@@ -40,6 +40,17 @@ describe("the sandbox", () => {
     expect(sandbox.leaders).toHaveLength(4);
   });
 
+  it("lands what it is sent although four of its six leaders have a vice", async () => {
+    const sandbox = await start({ vices: true });
+    expect(sandbox.leaders).toHaveLength(6);
+    const all = Array.from({ length: 10 }, () => sandbox.transaction());
+    for (const bytes of all) expect((await send(sandbox, bytes)).status).toBe(200);
+    for (const bytes of all) {
+      const signature = encodeSignature(bytes, 1);
+      await until("its landing", () => sandbox.cluster.statusOf(signature) !== null, 30_000);
+    }
+  }, 60_000);
+
   it("lands and executes the transaction that it offers", async () => {
     const told: string[] = [];
     const sandbox = await start({ tell: (line) => told.push(line) });

@@ -1,0 +1,156 @@
+/**
+ * One leader of four misbehaves, in every way that is known: a whole edge over real sockets reacts
+ * as `src/send/reactions.ts` says, the others have everything at once, and each copy and each
+ * transaction comes to exactly one end with the right reason.
+ */
+
+import { afterEach, describe, expect, it } from "vitest";
+import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
+import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
+import { type EndName, REACTIONS } from "../../src/send/reactions.ts";
+import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
+import { expectScrapedBalance } from "../support/landing-balance.ts";
+import { seriesValue } from "../support/prometheus.ts";
+import { until } from "../support/wait.ts";
+
+interface Vice {
+  readonly name: string;
+  readonly behaviour: Partial<LeaderBehaviour>;
+  /** How its connections end; null: they do not. */
+  readonly end: EndName | null;
+  /** Reasons with which copies for it may end, other than acknowledged. */
+  readonly reasons: readonly string[];
+}
+
+const ROUND_NS = 50 * NS_PER_MS;
+const AWAY = ["not_connected", "connection_lost", "expired"];
+const close = (code: number): Partial<LeaderBehaviour> => ({ closeNew: { code, reason: "no" } });
+
+const VICES: readonly Vice[] = [
+  { name: "is silent", behaviour: { admission: "silent" }, end: "unanswered", reasons: AWAY },
+  { name: "refuses", behaviour: { admission: "refuse" }, end: "refused", reasons: AWAY },
+  {
+    name: "grants no stream, ever",
+    behaviour: { streamsMax: 0 },
+    end: null,
+    reasons: [...AWAY, "leader_saturated"],
+  },
+  {
+    name: "stops reading",
+    behaviour: { streamsMax: 4, reading: "stalled" },
+    end: null,
+    reasons: [...AWAY, "leader_saturated"],
+  },
+  { name: "evicts", behaviour: { evictAfterMs: 200 }, end: "evicted", reasons: AWAY },
+  { name: "closes with code 1", behaviour: close(1), end: "evicted", reasons: AWAY },
+  { name: "closes with code 2", behaviour: close(2), end: "disallowed", reasons: AWAY },
+  { name: "closes with code 4", behaviour: close(4), end: "too_many", reasons: AWAY },
+  { name: "closes with code 5", behaviour: close(5), end: "invalid_stream", reasons: AWAY },
+  { name: "wants a token first", behaviour: { retry: true }, end: null, reasons: AWAY },
+  {
+    name: "idles two seconds at most",
+    behaviour: { idleTimeoutMs: 2_000 },
+    end: null,
+    reasons: AWAY,
+  },
+  { name: "loses first datagrams", behaviour: { dropFirst: 1 }, end: null, reasons: AWAY },
+  { name: "loses late fragments", behaviour: { fragmentMs: 0 }, end: null, reasons: AWAY },
+];
+
+interface Copy {
+  readonly identity: string;
+  readonly address: string;
+  readonly state: string;
+  readonly reason: string | null;
+}
+
+interface Card {
+  readonly address: string;
+  readonly ends: Readonly<Record<string, number>>;
+  readonly attempts: number;
+}
+
+let flow: Flow | null = null;
+afterEach(async () => {
+  await flow?.stop();
+  flow = null;
+});
+
+async function cardOf({ sandbox }: Flow, address: string): Promise<Card> {
+  const answer = await fetch(`${sandbox.adminUrl}/scorecard`);
+  // Its shape is tested where it is made.
+  const { leaders } = (await answer.json()) as { readonly leaders: readonly Card[] };
+  const card = leaders.find((it) => it.address === address);
+  if (card === undefined) throw new Error(`no card of ${address}`);
+  return card;
+}
+
+async function copiesOf(running: Flow, signature: string): Promise<readonly Copy[]> {
+  const ended = (copies: readonly Copy[]) =>
+    copies.every(({ state }) => ["acked", "failed", "dropped"].includes(state));
+  // Its shape is tested where it is made.
+  const listed = (json: Readonly<Record<string, unknown>>) => json["leaders"] as readonly Copy[];
+  const receipt = await untilAnswer(
+    "every copy to end",
+    () => running.receipt(signature),
+    ({ json }) => ended(listed(json)),
+  );
+  return listed(receipt.json);
+}
+
+/** Posts transactions, a few at a time, until `done`; answers those that were accepted. */
+async function postUntil(running: Flow, done: () => Promise<boolean>): Promise<readonly string[]> {
+  const signatures: string[] = [];
+  for (let round = 0; round < 150; round += 1) {
+    if (round >= 20 && (await done())) return signatures;
+    const built = Array.from({ length: 2 }, () => running.tipped());
+    const answers = await Promise.all(built.map(({ bytes }) => running.postRaw(bytes)));
+    for (const { status, json } of answers) {
+      expect({ status, json }).toMatchObject({ status: 200 });
+      signatures.push(String(json["signature"]));
+    }
+    const nextNs = systemClock.nowNs() + ROUND_NS;
+    await until("the next round", () => systemClock.nowNs() >= nextNs);
+  }
+  throw new Error("waited in vain for the reaction");
+}
+
+async function expectBalance(running: Flow, accepted: number): Promise<void> {
+  const metrics = await running.metrics();
+  expect(expectScrapedBalance(metrics).accepted).toBe(accepted);
+  const copies = (outcome: string) => seriesValue(metrics, "touchdown_copies_total", { outcome });
+  expect(copies("sent")).toBe(copies("acked") + copies("failed"));
+}
+
+describe("a leader that", () => {
+  it.each(VICES)("$name disturbs no other", async ({ behaviour, end, reasons }) => {
+    const running = await startFlow({
+      // Nothing is sent again of its own, so that copies can be counted.
+      edge: { landing: { resends_per_second: 0 }, send: { leaders: 4, copy_ttl: "300ms" } },
+    });
+    flow = running;
+    const [vicious] = running.sandbox.leaders;
+    if (vicious === undefined) throw new Error("no leader");
+    const { address } = vicious;
+    vicious.setBehaviour(behaviour);
+    vicious.closeAll(0, "again");
+    const { attempts } = await cardOf(running, address);
+    const signatures = await postUntil(running, async () => {
+      const card = await cardOf(running, address);
+      return end === null ? card.attempts > attempts : (card.ends[end] ?? 0) > 0;
+    });
+
+    for (const signature of signatures) {
+      for (const copy of await copiesOf(running, signature)) {
+        if (copy.address === address && copy.state !== "acked") {
+          expect(reasons).toContain(copy.reason);
+        } else expect(copy).toMatchObject({ state: "acked", reason: null });
+      }
+    }
+    await expectBalance(running, signatures.length);
+    const { ends } = await cardOf(running, address);
+    const names = Object.keys(ends).filter((name) => name !== "closed");
+    expect(names).toEqual(end === null ? [] : [end]);
+    if (end !== null) expect(REACTIONS).toHaveProperty(end);
+  });
+});
