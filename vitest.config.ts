@@ -1,11 +1,18 @@
+import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
-// The whole suite but for the one against a real Agave server, which needs cargo.
+const hasBrowser = existsSync("/usr/bin/chromium");
+const withoutBrowser = hasBrowser ? [] : ["test/browser/**"];
+if (!hasBrowser) {
+  process.stderr.write("test/browser is skipped: there is no /usr/bin/chromium on this machine\n");
+}
+
+// The whole suite but for those that need cargo; the one in a browser where there is one.
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/agave/**", "test/validator/**", "test/chaos/**"],
+    exclude: ["test/agave/**", "test/validator/**", "test/chaos/**", ...withoutBrowser],
     pool: "forks",
     // Many files wait for timers and processes rather than for the processor.
     maxWorkers: Math.max(2, availableParallelism() - 1),

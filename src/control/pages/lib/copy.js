@@ -11,13 +11,14 @@ import { say } from "./say.js";
 const SHOWN_MS = 2000;
 
 /**
- * @param {string} what for a reader of the screen: "Copy the key"
+ * @param {string} what begins with the label: "Copy the key"
  * @param {() => string} text
  * @param {{label?: string}} [options]
  */
 export function copyButton(what, text, { label = "Copy" } = {}) {
-  const idle = () => [icon("copy"), label];
-  const button = el("button", { type: "button", class: "btn", "aria-label": what }, idle());
+  const rest = what.slice(label.length);
+  const idle = () => [icon("copy"), label, rest && el("span", { class: "unseen" }, rest)];
+  const button = el("button", { type: "button", class: "btn" }, idle());
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(text());

@@ -47,7 +47,7 @@ export function receiptView(edge, receipt, explorerUrl, { signal, refresh }) {
       "div",
       { class: "sheet-head" },
       el("div", { class: "receipt-head" }, el("h2", {}, ends(signature, 10, 10)), badge),
-      copyButton("Copy the signature", () => signature, { label: "Copy signature" }),
+      copyButton("Copy signature", () => signature, { label: "Copy signature" }),
       explorer &&
         el(
           "a",

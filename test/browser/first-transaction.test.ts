@@ -1,0 +1,107 @@
+/**
+ * What the dashboard is for, in a real browser over the real service: from a first login to a
+ * transaction that landed, with nothing to go by but the screen.
+ */
+
+import type { Browser } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import {
+  logIn,
+  open,
+  revealedKey,
+  startChromium,
+  type Visitor,
+  visit,
+} from "../support/chromium.ts";
+import { type Dashboard, startDashboard } from "../support/dashboard.ts";
+import { PROGRAMS, run } from "../support/programs.ts";
+
+const SIGNATURE = /[1-9A-HJ-NP-Za-km-z]{86,88}/;
+
+// A browser on a busy machine needs its time.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let site: Dashboard;
+let browser: Browser;
+let grace: Visitor;
+beforeAll(async () => {
+  [site, browser] = await Promise.all([startDashboard(), startChromium()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop();
+});
+beforeEach(async () => {
+  grace = await visit(browser);
+  await logIn(grace, site.url, "Grace");
+});
+afterEach(async () => {
+  expect(grace.complaints).toEqual([]);
+  await grace.context.close();
+});
+
+async function programText(name: string): Promise<string> {
+  await grace.page.getByRole("tab", { name }).click();
+  return await grace.page.getByRole("region", { name: `Program for ${name}` }).innerText();
+}
+
+/** The signature among what a program printed. */
+async function sent(name: (typeof PROGRAMS)[number]): Promise<string> {
+  const output = await run(name, await programText(name));
+  const signature = SIGNATURE.exec(output)?.[0];
+  if (signature === undefined) throw new Error(`${name} printed no signature: ${output}`);
+  return signature;
+}
+
+describe("the page Connect", () => {
+  it.each(PROGRAMS)(
+    "offers a program for %s that lands a transaction as pasted",
+    async (name) => {
+      await revealedKey(grace);
+      const signature = await sent(name);
+      await open(grace, "Transactions");
+      await grace.page.getByRole("textbox", { name: "Signature" }).fill(signature);
+      await grace.page.getByRole("button", { name: "Look up" }).click();
+      const receipt = grace.page.getByRole("region", { name: "Receipt of local" });
+      await receipt.getByText("Landed", { exact: true }).waitFor();
+      expect(await receipt.getByText(/^Landed in slot \d+/).count()).toBe(1);
+    },
+    60_000,
+  );
+
+  it("measures the round trip to each region from the browser", async () => {
+    await open(grace, "Connect");
+    const row = grace.page.getByRole("row", { name: /local/ });
+    expect(await row.getByText(/^[\d.]+ (?:µs|ms)$/).innerText()).toMatch(/\d/);
+    expect(await row.getByText(site.edgeUrl).count()).toBe(1);
+  });
+
+  it("says that there is no QUIC instead of showing a program for it", async () => {
+    await open(grace, "Connect");
+    await grace.page.getByRole("tab", { name: "QUIC" }).click();
+    const panel = grace.page.getByRole("tabpanel");
+    await panel.getByText("does not take transactions over QUIC").waitFor();
+    expect(await panel.locator("pre").count()).toBe(0);
+  });
+});
+
+describe("the page Overview", () => {
+  it("shows the numbers move while it is open", async () => {
+    const key = await revealedKey(grace);
+    await open(grace, "Overview");
+    await grace.page.getByText("Live", { exact: true }).waitFor();
+    const sentTile = grace.page.locator(".tile", { hasText: "Sent" }).locator("dd").first();
+    const before = (await sentTile.count()) === 0 ? 0 : Number(await sentTile.innerText());
+    const count = 5;
+    for (let index = 0; index < count; index += 1) {
+      const answer = await fetch(`${site.edgeUrl}/api/v1/sendRawTransaction`, {
+        method: "POST",
+        headers: { "api-x-token": key, "content-type": "application/octet-stream" },
+        body: Buffer.from(site.transaction()),
+      });
+      expect(answer.status).toBe(200);
+    }
+    await sentTile.filter({ hasText: String(before + count) }).waitFor();
+    await grace.page.locator(".uplot canvas").first().waitFor();
+  });
+});

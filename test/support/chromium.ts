@@ -1,0 +1,73 @@
+/**
+ * Debian's Chromium on the dashboard: a fresh profile each time, and every complaint of the browser
+ * kept, so that a test can end with "and it had nothing to say".
+ */
+
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from "playwright-core";
+
+const ARGUMENTS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** How long a step may take on a machine that is busy with other things. */
+export const PATIENCE_MS = 20_000;
+
+export interface Visitor {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** What the console, the policy for content and uncaught errors said. */
+  readonly complaints: string[];
+}
+
+export async function startChromium(): Promise<Browser> {
+  return await chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGUMENTS });
+}
+
+/** Somebody with a browser of their own: no cookies, nothing kept. */
+export async function visit(browser: Browser, options: BrowserContextOptions = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(PATIENCE_MS);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  const visitor: Visitor = { page, context, complaints };
+  return visitor;
+}
+
+/** Logs in at the sandbox's provider; ends on the page that was asked for. */
+export async function logIn({ page }: Visitor, url: string, person: "Ada" | "Grace") {
+  await page.goto(url);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("button", { name: `Log in as ${person}` }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+}
+
+/** Goes to a page by the navigation. */
+export async function open({ page }: Visitor, name: string): Promise<void> {
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
+  await page.getByRole("heading", { level: 1, name }).waitFor();
+}
+
+/** Reveals the key that Connect shows. */
+export async function revealedKey(visitor: Visitor): Promise<string> {
+  await open(visitor, "Connect");
+  await visitor.page.getByRole("button", { name: "Reveal" }).click();
+  const key = visitor.page.getByTestId("key").filter({ hasText: /^td_[a-z]+_\w{20,}$/ });
+  return await key.innerText();
+}

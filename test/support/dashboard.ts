@@ -1,0 +1,220 @@
+/**
+ * The whole service on loopback for the tests in a browser: a simulated cluster, an edge that reads
+ * its keys from a real Postgres, the sandbox's identity provider, and the dashboard on top, with
+ * examples to paste. What it serves are the pages of the working tree.
+ */
+
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { configFromValues, controlFromValues } from "../../src/config/load.ts";
+import { startControl } from "../../src/control/control.ts";
+import type { Store } from "../../src/control/store/contract.ts";
+import { openStore } from "../../src/control/store/open.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { decodeBase58, encodeKey } from "../../src/core/encoding.ts";
+import type { Log } from "../../src/core/log.ts";
+import { startEdge } from "../../src/edge.ts";
+import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
+import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
+import { startPostgres } from "../../src/sandbox/postgres.ts";
+import { startProvider } from "../../src/sandbox/provider.ts";
+import { signedTransfer } from "../../src/sandbox/transfer.ts";
+import { freshIdentity, type Identity } from "../../src/send/identity.ts";
+import { freePort } from "./control.ts";
+import { ROOT } from "./source-tree.ts";
+import { until } from "./wait.ts";
+
+const clock = systemClock;
+const silent: Log = { info() {}, warn() {}, error() {} };
+const HOST = "127.0.0.1";
+const LEADER_COUNT = 4;
+
+export interface Dashboard {
+  /** Of the dashboard. */
+  readonly url: string;
+  /** Of the edge. */
+  readonly edgeUrl: string;
+  readonly tipAccount: string;
+  readonly store: Store;
+  /** A fresh signed transaction with its tip. */
+  transaction(): Uint8Array;
+  stop(): Promise<void>;
+}
+
+/** Undoes in the opposite order what was done. */
+class Undo {
+  readonly #acts: (() => unknown)[] = [];
+  add(act: () => unknown): void {
+    this.#acts.push(act);
+  }
+  async all(): Promise<void> {
+    for (const act of this.#acts.splice(0).toReversed()) await act();
+  }
+}
+
+export async function startDashboard(control: Record<string, unknown> = {}): Promise<Dashboard> {
+  const undo = new Undo();
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-dashboard-"));
+  undo.add(() => rmSync(folder, { recursive: true, force: true }));
+  try {
+    return await start(folder, control, undo);
+  } catch (error) {
+    await undo.all();
+    throw error;
+  }
+}
+
+async function start(folder: string, control: Record<string, unknown>, undo: Undo) {
+  const postgres = await startPostgres(
+    { clock, log: silent },
+    { folder: join(folder, "postgres"), port: null, durable: false },
+  );
+  undo.add(() => postgres.stop());
+  const { store, stop } = await openStore(
+    { clock, log: silent },
+    {
+      databaseUrl: postgres.controlUrl,
+      ownerUrl: postgres.ownerUrl,
+      vaultFile: join(folder, "vault.json"),
+      environment: "sandbox",
+      sessionIdleMs: 3_600_000,
+      sessionMsMax: 12 * 3_600_000,
+    },
+  );
+  undo.add(stop);
+  const network = await startNetwork(undo);
+  const edge = await startEdge(
+    configFromValues(
+      {
+        region: "local",
+        http: { listen: `${HOST}:0` },
+        admin: { listen: `${HOST}:0` },
+        cluster: { rpc_url: network.rpcUrl, ws_url: network.wsUrl },
+        tip: { accounts: [network.tipAccount] },
+        accounts: { database_url: postgres.edgeUrl, usage_period: "1s" },
+        send: { bind: `${HOST}:0` },
+      },
+      folder,
+    ),
+    { clock, log: silent },
+  );
+  undo.add(() => edge.stop());
+  await until("the edge is ready", () => edge.readiness().ok);
+  const url = await startSite({ store, folder, network, edge, control }, undo);
+  const { transaction, tipAccount } = network;
+  const edgeUrl = `http://${edge.httpAddress}`;
+  return { url, edgeUrl, tipAccount, store, transaction, stop: () => undo.all() };
+}
+
+interface SiteParts {
+  readonly store: Store;
+  readonly folder: string;
+  readonly network: Awaited<ReturnType<typeof startNetwork>>;
+  readonly edge: { readonly httpAddress: string; readonly adminAddress: string };
+  readonly control: Record<string, unknown>;
+}
+
+async function startSite({ store, folder, network, edge, control }: SiteParts, undo: Undo) {
+  const port = await freePort();
+  const url = `http://${HOST}:${port}`;
+  const redirectUri = `${url}/login/callback`;
+  const provider = await startProvider({ log: silent }, { port: 0, redirectUri });
+  undo.add(() => provider.stop());
+  const config = controlFromValues(
+    {
+      control: {
+        listen: `${HOST}:${port}`,
+        public_url: url,
+        oidc_issuer: provider.issuer,
+        oidc_client_id: provider.clientId,
+        oidc_client_secret: provider.clientSecret,
+        vault_file: "vault.json",
+        admins: [`${provider.issuer} ada`],
+        regions: [`local=http://${edge.httpAddress}`],
+        edges: [`local=http://${edge.adminAddress}`],
+        explorer_url: "https://explorer.example/tx/{signature}",
+        example_rpc_url: network.rpcUrl,
+        example_transaction_url: network.exampleUrl,
+        ...control,
+      },
+      admin: { listen: `${HOST}:0` },
+      accounts: { database_url: "postgres://nobody@127.0.0.1/none" },
+    },
+    folder,
+    {},
+  );
+  const pagesFolder = pages(folder);
+  const site = await startControl(config, {
+    store,
+    clock,
+    log: silent,
+    version: "test",
+    pagesFolder,
+  });
+  undo.add(() => site.stop());
+  return url;
+}
+
+/** The pages as the build lays them out. */
+function pages(folder: string): string {
+  const to = join(folder, "pages");
+  cpSync(join(ROOT, "src", "control", "pages"), to, { recursive: true });
+  mkdirSync(join(to, "vendor"));
+  for (const name of ["uPlot.iife.min.js", "uPlot.min.css"]) {
+    cpSync(join(ROOT, "node_modules", "uplot", "dist", name), join(to, "vendor", name));
+  }
+  return to;
+}
+
+async function startNetwork(undo: Undo) {
+  const leaders: SimulatedLeader[] = [];
+  const contacts: { readonly identity: string; readonly address: string }[] = [];
+  for (let index = 0; index < LEADER_COUNT; index += 1) {
+    const identity = freshIdentity();
+    const leader = createSimulatedLeader({ clock, identity, host: HOST });
+    const { address } = await leader.start();
+    undo.add(() => leader.stop());
+    leaders.push(leader);
+    contacts.push({ identity: encodeKey(identity.publicKey), address });
+  }
+  const cluster = await createSimulatedCluster({
+    clock,
+    leaders: contacts,
+    blockhashAgeMax: 14_400,
+  });
+  const urls = await cluster.start();
+  undo.add(() => cluster.stop());
+  for (const [index, leader] of leaders.entries()) {
+    const identity = contacts[index]?.identity ?? "";
+    leader.onTransaction((bytes) => cluster.receive(identity, bytes));
+  }
+  const payer = freshIdentity();
+  const tip = freshIdentity();
+  const tipAccount = encodeKey(tip.publicKey);
+  cluster.airdrop(encodeKey(payer.publicKey), 1_000_000_000_000n);
+  cluster.airdrop(tipAccount, 1_000_000_000n);
+  const next = transfers(payer, tip, () => cluster.latestBlockhash());
+  const exampleUrl = await serve(next, undo);
+  return { ...urls, tipAccount, transaction: next, exampleUrl };
+}
+
+function transfers(payer: Identity, tip: Identity, latestBlockhash: () => string) {
+  let made = 0n;
+  return (): Uint8Array => {
+    const blockhash = decodeBase58(latestBlockhash(), 32) ?? new Uint8Array(32);
+    made += 1n;
+    return signedTransfer({ payer, to: tip.publicKey, lamports: 1_000_000n + made, blockhash });
+  };
+}
+
+/** An address that answers with one more transaction each time. */
+async function serve(next: () => Uint8Array, undo: Undo): Promise<string> {
+  const server = createServer((_, response) => response.end(next()));
+  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+  undo.add(() => server.close());
+  // A TCP server that listens has an address of this form.
+  return `http://${HOST}:${(server.address() as AddressInfo).port}/`;
+}

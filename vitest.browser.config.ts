@@ -1,0 +1,12 @@
+import { defineConfig } from "vitest/config";
+
+// The dashboard in a real browser. Fails where there is no Chromium, instead of skipping.
+export default defineConfig({
+  test: {
+    include: ["test/browser/**/*.test.ts"],
+    pool: "forks",
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});
