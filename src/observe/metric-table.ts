@@ -49,7 +49,7 @@ export const METRICS = [
   counter(
     "touchdown_seen_hits_total",
     [],
-    "Submissions of a transaction already in flight, answered without sending again.",
+    "Submissions of a transaction sent a moment ago, answered without sending again.",
   ),
   gauge("touchdown_keys", [], "API keys that are known now."),
   counter(
