@@ -129,10 +129,13 @@ describe("a transaction", () => {
   it("is run again when two are in each other's way", async () => {
     await owner.query("create table tx_pair (id int primary key, n int)");
     await owner.query("insert into tx_pair values (1, 0), (2, 0)");
+    let begun = 0;
     const add = (first: number, second: number): Promise<void> =>
       owner.transaction(async (tx) => {
         await tx.query("update tx_pair set n = n + 1 where id = $1", [first]);
-        await tx.query("select pg_sleep(0.05)");
+        begun += 1;
+        // Each holds what the other wants; the third is the one that was run again.
+        await until("both have begun", () => begun >= 2);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [second]);
       });
     const before = owner.counters.retries;
