@@ -20,7 +20,7 @@ import { startFakeGeyser } from "../support/fake-geyser.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const WAIT = { timeout: 10_000, interval: 20 };
+const WAIT = { timeout: 30_000, interval: 20 };
 const LEADERS = [0, 1, 2, 3, 4].map((index) => ({
   identity: newKeypair(index + 1).address,
   address: `127.0.0.1:${9000 + index}`,

@@ -4,7 +4,7 @@ import { type GeyserEvents, type GeyserOptions, openGeyser } from "../../src/cha
 import type { GeyserUpdate } from "../../src/chain/geyser-wire.ts";
 import { startFakeGeyser } from "../support/fake-geyser.ts";
 
-const WAIT = { timeout: 10_000, interval: 10 };
+const WAIT = { timeout: 30_000, interval: 10 };
 const endings: (() => unknown)[] = [];
 afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();

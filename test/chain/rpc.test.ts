@@ -7,7 +7,7 @@ import { createRpc, type FeedEvents, type Rpc } from "../../src/chain/rpc.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../../src/core/limits.ts";
 
-const WAIT = { timeout: 10_000, interval: 10 };
+const WAIT = { timeout: 30_000, interval: 10 };
 const endings: (() => unknown)[] = [];
 afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();

@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
 import { atEnd, endAll, LEADERS, land, setUpRunning } from "./cluster-fixture.ts";
 
-const WAIT = { timeout: 10_000, interval: 20 };
+const WAIT = { timeout: 30_000, interval: 20 };
 afterEach(endAll);
 
 describe("web3.js on the simulated cluster", () => {

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { atEnd, endAll, land, setUpRunning } from "./cluster-fixture.ts";
 
-const WAIT = { timeout: 10_000, interval: 20 };
+const WAIT = { timeout: 30_000, interval: 20 };
 afterEach(endAll);
 
 interface Message {
