@@ -60,7 +60,7 @@ async function openedStore(
   try {
     return await openStore(deps, {
       databaseUrl: config.databaseUrl,
-      ownerUrl: null,
+      ownerUrl: config.ownerUrl,
       vaultFile: config.vaultFile,
       environment: "live",
       sessionIdleMs: config.sessionIdleMs,
@@ -68,6 +68,7 @@ async function openedStore(
     });
   } catch (cause) {
     if (!(cause instanceof DatabaseError)) throw cause;
-    throw new SetupError(`accounts.database_url: ${cause.message}`, { cause });
+    const keys = config.ownerUrl === null ? "" : " or control.owner_url";
+    throw new SetupError(`accounts.database_url${keys}: ${cause.message}`, { cause });
   }
 }

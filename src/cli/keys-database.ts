@@ -100,14 +100,14 @@ async function withStore<T>(config: string, io: Io, act: Act<T>): Promise<T> {
         "which has the vault",
     );
   }
-  const { databaseUrl, vaultFile, sessionIdleMs, sessionMaxMs } = loadControl(config);
+  const { databaseUrl, ownerUrl, vaultFile, sessionIdleMs, sessionMaxMs } = loadControl(config);
   const log = { info() {}, warn() {}, error: (_: object, text: string) => io.err(text) };
   try {
     const opened = await openStore(
       { clock: io.clock, log },
       {
         databaseUrl,
-        ownerUrl: null,
+        ownerUrl,
         vaultFile,
         environment: "live",
         sessionIdleMs,

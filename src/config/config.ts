@@ -77,6 +77,8 @@ export function assembleControl(at: Lookup) {
       clientSecret: at("control.oidc_client_secret"),
       scope: at("control.oidc_scope"),
     },
+    /** To migrate with; null: `databaseUrl`. */
+    ownerUrl: at("control.owner_url"),
     vaultFile: at("control.vault_file"),
     admins: at("control.admins"),
     sessionIdleMs: at("control.session_idle"),

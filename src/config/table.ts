@@ -268,6 +268,10 @@ export const KEYS = {
     path(),
     "The keys that encrypt API keys at rest; on the control host alone",
   ),
+  "control.owner_url": optional<string>(
+    url(["postgres", "postgresql"]),
+    "The accounts database as its owner, to make and to migrate it; absent: `accounts.database_url`",
+  ),
   "control.admins": key(
     texts(64, 512),
     [],

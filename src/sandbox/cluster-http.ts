@@ -10,8 +10,33 @@ import { SANDBOX_RPC_BODY_BYTES_MAX } from "../core/limits.ts";
 import { callMethod, type RpcContext, RpcFault } from "./cluster-rpc.ts";
 
 /** A server that is not listening yet. */
-export function createRpcServer(context: RpcContext): Server {
-  return createServer((request, response) => handle(context, request, response));
+export function createRpcServer(context: RpcContext, example: Example | null = null): Server {
+  return createServer((request, response) => {
+    if (request.method === "GET" && request.url === EXAMPLE_PATH) {
+      answerExample(example?.() ?? null, response);
+      return;
+    }
+    handle(context, request, response);
+  });
+}
+
+/** A fresh signed transaction that can be sent at once; null while there is none. */
+export type Example = () => Uint8Array | null;
+
+/** No method of a real cluster: for snippets that work as pasted. */
+export const EXAMPLE_PATH = "/example-transaction";
+
+function answerExample(bytes: Uint8Array | null, response: ServerResponse): void {
+  if (bytes === null) {
+    respond(response, 404, "text/plain", "There is no example here\n");
+    return;
+  }
+  response.writeHead(200, {
+    "content-type": "application/octet-stream",
+    "content-length": bytes.length,
+    "cache-control": "no-store",
+  });
+  response.end(bytes);
 }
 
 function handle(context: RpcContext, request: IncomingMessage, response: ServerResponse): void {

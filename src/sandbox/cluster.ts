@@ -10,7 +10,7 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { type BankCounters, type Block, createBank, type Landed } from "./cluster-bank.ts";
-import { createRpcServer } from "./cluster-http.ts";
+import { createRpcServer, type Example } from "./cluster-http.ts";
 import type { ClusterLeader, RpcContext } from "./cluster-rpc.ts";
 import { createCalendar } from "./cluster-slots.ts";
 import { attachSocket, type ClusterSocket, NO_VICES, type Vices } from "./cluster-socket.ts";
@@ -36,6 +36,8 @@ export interface ClusterOptions {
   /** LiteSVM where not given. */
   readonly ledger: Ledger | null;
   readonly onLanded: ((landed: Landed) => void) | null;
+  /** What `GET /example-transaction` answers on the RPC's port. */
+  readonly example: Example | null;
 }
 
 export interface ClusterUrls {
@@ -82,6 +84,7 @@ const DEFAULTS = {
   blockhashAgeMax: 150,
   ledger: null,
   onLanded: null,
+  example: null,
 } as const;
 
 /** A cluster that is not started; the first slot begins with this call. */
@@ -137,9 +140,9 @@ class Cluster implements SimulatedCluster {
   }
 
   async startRpc(): Promise<ClusterUrls> {
-    const { host, clock } = this.#options;
+    const { host, clock, example } = this.#options;
     const { bank } = this.#context;
-    const rpc = createRpcServer(this.#context);
+    const rpc = createRpcServer(this.#context, example);
     const ws = createRpcServer(this.#context);
     const unixMs = (): number => Math.floor(clock.unixMs());
     this.#socket = attachSocket(ws, { bank, unixMs, vices: () => this.#vices });

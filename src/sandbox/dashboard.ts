@@ -8,15 +8,14 @@ import { rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { controlFromValues } from "../config/load.ts";
-import { startControl } from "../control/control.ts";
 import type { Actor, Result, Store } from "../control/store/contract.ts";
 import { openStore } from "../control/store/open.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { VERSION } from "../version.ts";
+import { EXAMPLE_PATH } from "./cluster-http.ts";
 import { startPostgres } from "./postgres.ts";
-import { PEOPLE, startProvider } from "./provider.ts";
 
 interface Deps {
   readonly clock: Clock;
@@ -99,8 +98,11 @@ function orThrow<T>(result: Result<T>): T {
 export async function startDashboard(
   deps: Deps,
   accounts: SandboxAccounts,
-  edge: { readonly url: string; readonly adminUrl: string },
+  edge: { readonly url: string; readonly adminUrl: string; readonly rpcUrl: string },
 ): Promise<Dashboard> {
+  // Imported late: nobody waits for their libraries to send.
+  const { startControl } = await import("../control/control.ts");
+  const { PEOPLE, startProvider } = await import("./provider.ts");
   // The provider takes one address to return to, so the port must be known before both start.
   const port = await freePort(PORT);
   const url = `http://${HOST}:${port}`;
@@ -121,6 +123,8 @@ export async function startDashboard(
           session_max: SESSION.max,
           regions: [`sandbox=${edge.url}`],
           edges: [`sandbox=${edge.adminUrl}`],
+          example_rpc_url: edge.rpcUrl,
+          example_transaction_url: edge.rpcUrl + EXAMPLE_PATH,
         },
         admin: { listen: `${HOST}:0` },
         accounts: { database_url: accounts.controlUrl },

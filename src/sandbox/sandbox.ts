@@ -21,6 +21,7 @@ import { type Edge, startEdge } from "../edge.ts";
 import { createLog } from "../observe/log.ts";
 import { freshIdentity, type Identity } from "../send/identity.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "./cluster.ts";
+import type { Example } from "./cluster-http.ts";
 import type { Dashboard, SandboxAccounts } from "./dashboard.ts";
 import { createFaultProxy, type Faults } from "./fault-proxy.ts";
 import { createSimulatedLeader, type LeaderBehaviour, type SimulatedLeader } from "./leader.ts";
@@ -100,11 +101,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     for (const act of undo.splice(0).toReversed()) await act();
   };
   try {
-    // Imported late: an edge and a cluster need none of its libraries.
-    const parts = options.dashboard === true ? await import("./dashboard.ts") : null;
-    const accounts = parts === null ? null : await parts.openAccounts({ clock, log }, folder);
-    if (accounts !== null) undo.push(() => accounts.stop());
-    const network = await startNetwork(clock, options, undo);
+    let example: Example = () => null;
+    const [{ parts, accounts }, network] = await both(
+      startAccounts({ clock, log }, options, folder, undo),
+      startNetwork(clock, options, undo, () => example()),
+    );
     const key = accounts?.key ?? generateToken("sandbox");
     const tip = freshIdentity();
     const tipAccount = encodeKey(tip.publicKey);
@@ -130,6 +131,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       made += 1n;
       return signedTransfer({ payer, to: tip.publicKey, lamports, blockhash });
     };
+    example = transaction;
     const url = `http://${edge.httpAddress}`;
     const adminUrl = `http://${edge.adminAddress}`;
     const facts = { url, adminUrl, key, tipAccount, ...network.urls };
@@ -139,7 +141,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const dashboard =
       parts === null || accounts === null
         ? null
-        : parts.startDashboard({ clock, log }, accounts, { url, adminUrl });
+        : parts.startDashboard({ clock, log }, accounts, {
+            ...{ url, adminUrl, rpcUrl: network.urls.rpcUrl },
+          });
     if (dashboard !== null) undo.push(async () => (await dashboard).stop());
     // Who does not wait for it is told all the same when it stops.
     dashboard?.catch((error: unknown) => log.error({ err: error }, "no dashboard"));
@@ -150,7 +154,29 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
 }
 
-async function startNetwork(clock: Clock, options: SandboxOptions, undo: (() => unknown)[]) {
+type Undo = (() => unknown)[];
+
+/** Both, at the same time; when one fails, once the other has come to its end too. */
+async function both<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([one, other]);
+  return await Promise.all([one, other]);
+}
+
+async function startAccounts(
+  deps: { readonly clock: Clock; readonly log: Log },
+  options: SandboxOptions,
+  folder: string,
+  undo: Undo,
+) {
+  if (options.dashboard !== true) return { parts: null, accounts: null };
+  // Imported late: an edge and a cluster need none of its libraries.
+  const parts = await import("./dashboard.ts");
+  const accounts = await parts.openAccounts(deps, folder);
+  undo.push(() => accounts.stop());
+  return { parts, accounts };
+}
+
+async function startNetwork(clock: Clock, options: SandboxOptions, undo: Undo, example: Example) {
   const leaders: SimulatedLeader[] = [];
   const contacts: { readonly identity: string; readonly address: string }[] = [];
   const vices = options.vices === true ? LEADER_VICES : [];
@@ -174,6 +200,7 @@ async function startNetwork(clock: Clock, options: SandboxOptions, undo: (() => 
     clock,
     leaders: contacts,
     blockhashAgeMax: BLOCKHASH_AGE_MAX,
+    example,
     onLanded(landed) {
       if (landed.leader === null || shown >= SANDBOX_LANDINGS_SHOWN_MAX) return;
       shown += 1;

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -59,6 +60,34 @@ describe("control", () => {
     expect(err).toContain("accounts.database_url: ");
     expect(err).not.toContain("s3cret");
     expect(err).not.toContain("bug");
+  });
+
+  it("makes the schema as the owner of a fresh database, and serves with less", async () => {
+    const { owner, open, url } = await testDatabase();
+    const name = `operator_${randomBytes(4).toString("hex")}`;
+    const login = (role: string) => `create role ${name}_${role} login password 'p'`;
+    await owner.query(login("owner"));
+    await owner.query(`${login("dashboard")} in role touchdown_control`);
+    await owner.query(`create database ${name} owner ${name}_owner`);
+    const as = (role: string): string => {
+      const at = new URL(url);
+      Object.assign(at, { username: `${name}_${role}`, password: "p", pathname: `/${name}` });
+      return at.href;
+    };
+    const port = await freePort();
+    const text = configOf(port, as("dashboard"));
+    const refused = started(text);
+    expect(await refused.code).toBe(1);
+    expect(refused.io.errLines.join("\n")).toContain("control.owner_url");
+    const { io, code } = started(
+      text.replace("[control]", `[control]\nowner_url = "${as("owner")}"`),
+    );
+    await until("being told", () => io.errLines.some((line) => line.startsWith("control:")));
+    const logged = (await open(as("dashboard")).query("select from touchdown.plans")).length;
+    expect(logged).toBe(1);
+    io.emit("SIGTERM");
+    expect(await code).toBe(0);
+    expect(io.errLines.join("\n")).not.toContain(":p@");
   });
 
   it("serves until a signal, though the identity provider is away", async () => {

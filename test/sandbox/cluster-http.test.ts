@@ -10,6 +10,7 @@ describe("the simulated RPC", () => {
     const { rpcUrl, post } = await setUpRunning();
     expect(await (await fetch(`${rpcUrl}/health`)).text()).toBe("ok");
     expect((await fetch(rpcUrl)).status).toBe(405);
+    expect((await fetch(`${rpcUrl}/example-transaction`)).status).toBe(404);
     const sent = await post({ jsonrpc: "2.0", id: "x", method: "sendTransaction", params: ["AA"] });
     expect(sent.status).toBe(200);
     expect(JSON.parse(sent.text)).toEqual({

@@ -63,6 +63,23 @@ describe("from a login to a landed transaction", () => {
     );
   }, 60_000);
 
+  it("has an example to paste: raw bytes that a submission takes as they come", async () => {
+    const site = await new Browser(url).call("GET", "/api/v1/site");
+    const bytes = await fetch(String(fieldOf(site.json, "examples.transaction_url")));
+    expect(bytes.headers.get("content-type")).toBe("application/octet-stream");
+    const sent = await fetch(`${sandbox.url}/api/v1/sendRawTransaction`, {
+      method: "POST",
+      headers: { "api-x-token": sandbox.key },
+      body: await bytes.arrayBuffer(),
+    });
+    expect(await sent.json()).toMatchObject({ success: true });
+    const rpc = await fetch(String(fieldOf(site.json, "examples.rpc_url")), {
+      method: "POST",
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "getLatestBlockhash" }),
+    });
+    expect(fieldOf(await rpc.json(), "result.value.blockhash")).toBeTypeOf("string");
+  });
+
   it("works with the key on the terminal, which its holder can link to a login", async () => {
     expect((await send(sandbox.key)).status).toBe(200);
     const browser = new Browser(url);

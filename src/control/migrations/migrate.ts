@@ -47,7 +47,9 @@ export async function migrate(
     });
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.kind !== "refused") throw error;
-    const needs = "the login of the accounts database must be its owner to bring it up to date";
+    const needs =
+      "the accounts database must be made or brought up to date by its owner, " +
+      "whose login goes into control.owner_url";
     throw new SetupError(`${needs}: ${error.message}`, { cause: error });
   }
 }
