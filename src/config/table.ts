@@ -270,7 +270,7 @@ export const KEYS = {
   ),
   "control.owner_url": optional<string>(
     url(["postgres", "postgresql"]),
-    "The accounts database as its owner, to make and to migrate it; absent: `accounts.database_url`",
+    "The accounts database as its owner, to migrate it; absent: `accounts.database_url`",
   ),
   "control.admins": key(
     texts(64, 512),

@@ -108,7 +108,12 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
   const { recentLoginMs, publicUrl } = config;
   const oidc = createOidc(
     { clock, log },
-    { ...config.oidc, redirectUri: publicUrl + CALLBACK_PATH, freshMs: recentLoginMs },
+    {
+      ...config.oidc,
+      redirectUri: publicUrl + CALLBACK_PATH,
+      afterLogoutUri: `${publicUrl}/`,
+      freshMs: recentLoginMs,
+    },
   );
   const login = createLogin({ store, oidc, log }, { admins: config.admins });
   const edges = createEdges(clock, config.edges);
@@ -118,7 +123,7 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
   const site = { ...config, version };
   const routes = [
     ...accountRoutes({ store, loginAvailable: oidc.available.bind(oidc) }, site),
-    ...sessionRoutes({ store, login }),
+    ...sessionRoutes({ store, login, endUrl: oidc.endUrl.bind(oidc) }),
     ...keyRoutes(store),
     ...usageRoutes(store),
     ...transactionRoutes({ edges }),

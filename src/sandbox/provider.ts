@@ -91,12 +91,16 @@ async function settings(clientSecret: string, redirectUri: string) {
         redirect_uris: [redirectUri],
         grant_types: ["authorization_code"],
         response_types: ["code" as const],
+        post_logout_redirect_uris: [new URL("/", redirectUri).href],
       },
     ],
     jwks: { keys: [{ ...key, kid: randomBytes(8).toString("hex"), use: "sig", alg: "RS256" }] },
     cookies: { keys: [randomBytes(32).toString("base64url")] },
     claims: { openid: ["sub"], profile: ["name"], email: ["email"] },
-    features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: false } },
+    features: {
+      devInteractions: { enabled: false },
+      rpInitiatedLogout: { enabled: true, logoutSource: askToLogOut },
+    },
     pkce: { required: () => true },
     ttl: {
       AccessToken: HOUR_S,
@@ -116,6 +120,12 @@ async function settings(clientSecret: string, redirectUri: string) {
     // Nobody is asked whether the dashboard may know who they are.
     loadExistingGrant: grantOf,
   };
+}
+
+/** The form is the provider's own, with what it needs against a logout by another site's page. */
+function askToLogOut(ctx: { body: unknown }, form: string): void {
+  const button = '<button form="op.logoutForm" name="logout" value="yes">Log out here too</button>';
+  ctx.body = documentOf(`<h1>Log out of the sandbox</h1>${form}<p>${button}</p>`);
 }
 
 type GrantContext = Parameters<
@@ -169,21 +179,25 @@ function buttonOf(path: string, { subject, name, email }: Person): string {
 }
 
 function page(response: ServerResponse, status: number, body: string): void {
-  const title = "Touchdown sandbox: log in";
   response.writeHead(status, {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "X-Content-Type-Options": "nosniff",
   });
-  response.end(
+  const question = "<p>A test provider on this machine. Who are you?</p>";
+  response.end(documentOf(`<h1>Log in to the sandbox</h1>${question}${body}`));
+}
+
+function documentOf(body: string): string {
+  const title = "Touchdown sandbox";
+  return (
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title>` +
-      '<meta name="viewport" content="width=device-width"><style>' +
-      ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui;max-width:32rem;" +
-      "margin:4rem auto;padding:0 1rem}button{font:inherit;padding:.5rem 1rem}" +
-      "</style></head><body><main>" +
-      `<h1>Log in to the sandbox</h1><p>A test provider on this machine. Who are you?</p>${body}` +
-      "</main></body></html>",
+    '<meta name="viewport" content="width=device-width"><style>' +
+    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui;max-width:32rem;" +
+    "margin:4rem auto;padding:0 1rem}button{font:inherit;padding:.5rem 1rem}" +
+    "</style></head><body><main>" +
+    `${body}</main></body></html>`
   );
 }
 

@@ -20,13 +20,17 @@ const sessionShape = z.object({
   user_agent: z.string().nullable(),
 });
 const endedShape = z.object({ ended: z.number() });
+/** `url`: where to go to end the login at the provider as well; null where it offers none. */
+const logoutShape = endedShape.extend({ url: z.string().nullable() });
 
 interface Deps {
   readonly store: Pick<Store, "sessions">;
   readonly login: Login;
+  /** Where a login ends at the provider; null where it cannot. */
+  readonly endUrl: () => string | null;
 }
 
-export function sessionRoutes({ store: { sessions }, login }: Deps): readonly Route[] {
+export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): readonly Route[] {
   return [
     openRoute(
       ["POST", "/api/v1/login"],
@@ -52,27 +56,27 @@ export function sessionRoutes({ store: { sessions }, login }: Deps): readonly Ro
     route(
       ["POST", "/api/v1/logout"],
       "session",
-      "Ends this session",
-      { answer: endedShape },
+      "Ends this session; `url` leads on to ending the login at the provider, for who wants that",
+      { answer: logoutShape },
       async (call) => {
         const secret = call.cookie("session");
         if (secret !== null) await sessions.close(secret, call.caller.actor);
         call.setCookie("session", null);
         call.setCookie("login", null);
-        return { ended: 1 };
+        return { ended: 1, url: endUrl() };
       },
     ),
     route(
       ["POST", "/api/v1/logout-everywhere"],
       "session",
-      "Ends all sessions of the account, this one included",
-      { answer: endedShape },
+      "Ends all sessions of the account, this one included; `url` as for logout",
+      { answer: logoutShape },
       async (call) => {
         const { account, actor } = call.caller;
         const ended = await sessions.endAll(account.id, actor);
         call.setCookie("session", null);
         call.setCookie("login", null);
-        return { ended };
+        return { ended, url: endUrl() };
       },
     ),
     route(

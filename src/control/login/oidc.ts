@@ -11,6 +11,7 @@ import {
   allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
+  buildEndSessionUrl,
   ClientSecretBasic,
   ClientSecretPost,
   Configuration,
@@ -41,6 +42,8 @@ export interface OidcOptions {
   readonly scope: string;
   /** Where the provider sends the browser back to, to the letter. */
   readonly redirectUri: string;
+  /** Where the provider may send the browser after a logout, registered with it. */
+  readonly afterLogoutUri: string;
   /** How young a login must be when a fresh one is asked for. */
   readonly freshMs: number;
 }
@@ -72,6 +75,8 @@ export interface Oidc {
   begin(fresh: boolean): Promise<{ readonly url: string; readonly attempt: Attempt } | null>;
   /** `query` is what the provider sent along, with its `?`. Never rejects. */
   finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished>;
+  /** Where the browser ends its login at the provider too; null where that is not to be had. */
+  endUrl(): string | null;
   start(): void;
   stop(): void;
 }
@@ -173,6 +178,14 @@ class Relying implements Oidc {
     } catch (error) {
       return { kind: isUnreachable(error) ? "unavailable" : "failed", detail: error };
     }
+  }
+
+  endUrl(): string | null {
+    if (this.#known?.serverMetadata().end_session_endpoint === undefined) return null;
+    // No ID token is kept to be a hint: the provider asks the person instead.
+    return buildEndSessionUrl(this.#known, {
+      post_logout_redirect_uri: this.#options.afterLogoutUri,
+    }).href;
   }
 
   #freshSeconds(): number {

@@ -2,7 +2,7 @@
  * The OpenAPI document, made from the very records that the server runs on.
  */
 
-import { CONTROL_REFUSALS } from "../../core/errors.ts";
+import { CONTROL_REFUSALS, type ControlReason } from "../../core/errors.ts";
 import type { Access, Route } from "./route.ts";
 import { z } from "./schema.ts";
 
@@ -55,9 +55,30 @@ function operationOf(route: Route): object {
       : { requestBody: { required: true, content: json(schemaOf(body, "input")) } }),
     responses: {
       [status]: { description: "done", content: json(schemaOf(answer, "output")) },
+      ...Object.fromEntries(
+        refusalsOf(route).map(([code, description]) => [code, { description, content: error }]),
+      ),
       default: { description: "not done", content: error },
     },
   };
+}
+
+/** The refusals that this route can answer, by status, each with its reasons. */
+function refusalsOf({ method, path, access, body, limit }: Route): readonly [string, string][] {
+  const reasons: ControlReason[] = ["invalid_request", "cross_site", "rate_limited", "internal"];
+  if (access !== "open") reasons.push("unauthorized", "forbidden", "disabled", "unavailable");
+  if (access === "recent") reasons.push("login_again");
+  if (body !== null) reasons.push("too_large", "unsupported_media_type");
+  if (path.includes("{")) reasons.push("not_found");
+  if (method !== "GET" && limit !== null) reasons.push("conflict");
+  if (limit === "link") reasons.push("key_refused");
+  if (limit === "login") reasons.push("login_unavailable", "unavailable");
+  const byStatus = new Map<string, ControlReason[]>();
+  for (const reason of reasons) {
+    const status = String(CONTROL_REFUSALS[reason].status);
+    byStatus.set(status, [...(byStatus.get(status) ?? []), reason]);
+  }
+  return [...byStatus].map(([status, named]) => [status, named.join(", ")]);
 }
 
 /** `POST /api/v1/keys/{key_id}/reveal` is `post_keys_key_id_reveal`. */

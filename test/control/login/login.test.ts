@@ -216,6 +216,25 @@ describe("a session", () => {
     expect([await isIn(one), await isIn(two)]).toEqual([false, false]);
   });
 
+  it("ends at the provider too for who goes there, and comes back to this site", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("grace");
+    const again = new URL(await browser.throughProvider(await browser.beginLogin(), "nobody"));
+    expect(again.searchParams.get("code")).not.toBeNull();
+    const out = await browser.call("POST", "/api/v1/logout", {});
+    const url = String(fieldOf(out.json, "url"));
+    expect(new URL(url).origin).toBe(site.provider.issuer);
+    expect(url).not.toContain("id_token_hint");
+    const asked = await browser.send(url, "GET", {});
+    const [, action = ""] = /action="([^"]+)"/.exec(asked.text) ?? [];
+    const [, xsrf = ""] = /name="xsrf" value="([^"]+)"/.exec(asked.text) ?? [];
+    const form = { "content-type": "application/x-www-form-urlencoded" };
+    const gone = await browser.send(action, "POST", form, `xsrf=${xsrf}&logout=yes`);
+    expect(gone.headers.get("location")).toBe(`${site.url}/`);
+    const login = await browser.send(await browser.beginLogin(), "GET", {});
+    expect(login.headers.get("location")).toMatch(/^(?:http.*)?\/login\//);
+  });
+
   it("reveals a key after a recent login alone", async () => {
     const browser = new Browser(site.url);
     await browser.login("grace");

@@ -5,6 +5,7 @@ import { createFakeClock, type FakeClock } from "../../support/fake-clock.ts";
 import { type HostileProvider, startHostileProvider } from "../../support/hostile-provider.ts";
 
 const log = { info() {}, warn() {}, error() {} };
+const AFTER = { afterLogoutUri: "http://127.0.0.1:1/", freshMs: 600_000 };
 const REDIRECT = "http://127.0.0.1:1/login/callback";
 
 let provider: HostileProvider;
@@ -22,7 +23,7 @@ afterEach(async () => {
 
 function newOidc(issuer: string): Oidc {
   const options = { issuer, clientId: "td", clientSecret: "s", scope: "openid" };
-  return createOidc({ clock, log }, { ...options, redirectUri: REDIRECT, freshMs: 600_000 });
+  return createOidc({ clock, log }, { ...options, redirectUri: REDIRECT, ...AFTER });
 }
 
 /** A login as the provider answers it now; `change` is done between the two ways. */

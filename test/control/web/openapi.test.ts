@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "../../../src/control/web/schema.ts";
+import { CONTROL_REFUSALS } from "../../../src/core/errors.ts";
+import { Browser, fieldOf, startTestControl, type TestControl } from "../../support/control.ts";
+
+let site: TestControl;
+let document: unknown;
+beforeAll(async () => {
+  site = await startTestControl();
+  document = (await new Browser(site.url).call("GET", "/api/openapi.json")).json;
+});
+afterAll(() => site?.stop());
+
+// The parts of the OpenAPI 3.1.1 schema (spec.openapis.org, 2026-11) that this document has.
+const media = z.strictObject({
+  "application/json": z.strictObject({ schema: z.record(z.string(), z.unknown()) }),
+});
+const operation = z.strictObject({
+  operationId: z.string().regex(/^[a-z_]+$/),
+  summary: z.string().min(1),
+  "x-access": z.enum(["open", "account", "session", "recent", "admin"]),
+  security: z.array(z.record(z.string().regex(/^(?:session|token)$/), z.tuple([]))),
+  parameters: z.array(
+    z.strictObject({
+      name: z.string(),
+      in: z.enum(["path", "query"]),
+      required: z.boolean(),
+      schema: z.record(z.string(), z.unknown()),
+    }),
+  ),
+  requestBody: z.strictObject({ required: z.boolean(), content: media }).optional(),
+  responses: z.record(
+    z.string().regex(/^(?:[1-5]\d\d|default)$/),
+    z.strictObject({ description: z.string().min(1), content: media }),
+  ),
+});
+const methods = ["get", "post", "patch", "delete"] as const;
+
+function operations() {
+  return Object.entries(Object(fieldOf(document, "paths"))).flatMap(([path, item]) =>
+    Object.entries(Object(item)).map(([method, one]) => ({ path, method, one })),
+  );
+}
+
+describe("the OpenAPI document", () => {
+  it("is one: its version, its paths, and each operation of the form", () => {
+    expect(fieldOf(document, "openapi")).toBe("3.1.0");
+    expect(fieldOf(document, "info")).toMatchObject({ title: expect.any(String), version: "test" });
+    expect(operations().length).toBeGreaterThan(25);
+    for (const { path, method, one } of operations()) {
+      expect(methods).toContain(method);
+      const checked = operation.safeParse(one);
+      expect([path, method, checked.error?.issues ?? []]).toEqual([path, method, []]);
+    }
+  });
+
+  it("names each operation once, and declares the parts of each path", () => {
+    const names = operations().map(({ one }) => fieldOf(one, "operationId"));
+    expect(new Set(names).size).toBe(names.length);
+    for (const { path, one } of operations()) {
+      const declared = Object.values(Object(fieldOf(one, "parameters")))
+        .filter((parameter) => fieldOf(parameter, "in") === "path")
+        .map((parameter) => fieldOf(parameter, "name"));
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      expect([path, declared]).toEqual([path, inPath]);
+    }
+  });
+
+  it("refers to nothing that is not there, and lists every reason of an error", () => {
+    const text = JSON.stringify(document);
+    for (const [, path = ""] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+      expect(fieldOf(document, path.replaceAll("/", "."))).toBeDefined();
+    }
+    const reasons = "components.schemas.Error.properties.error.properties.reason.enum";
+    expect(fieldOf(document, reasons)).toEqual(Object.keys(CONTROL_REFUSALS));
+    for (const { path, one } of operations()) {
+      const codes = Object.keys(Object(fieldOf(one, "responses")));
+      const access = fieldOf(one, "x-access");
+      if (access !== "open") expect([path, codes]).toEqual([path, expect.arrayContaining(["401"])]);
+      const takes = fieldOf(one, "requestBody") !== undefined;
+      if (takes)
+        expect([path, codes]).toEqual([path, expect.arrayContaining(["400", "413", "415"])]);
+      expect(codes).toContain("default");
+    }
+  });
+});
