@@ -98,6 +98,8 @@ describe("the tree", () => {
       "bench/compare/main.ts",
       "bench/compare/bare.ts",
       "bench/layers/main.ts",
+      "bench/accounts/main.ts",
+      "bench/accounts/feed-process.ts",
       "test/support/write-docs.ts",
       // Named by vitest.config.ts.
       "test/support/postgres-run.ts",

@@ -1,0 +1,81 @@
+/** A Postgres with as many keys as a bench wants, and the two changes that edges wait for. */
+
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { migrate } from "../../src/control/migrations/migrate.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import type { Log } from "../../src/core/log.ts";
+import { startPostgres } from "../../src/sandbox/postgres.ts";
+
+export const silent: Log = { info() {}, warn() {}, error() {} };
+const KEYS_AN_ACCOUNT = 10;
+
+export interface BenchDatabase {
+  readonly folder: string;
+  readonly edgeUrl: string;
+  /** Adds keys with the digests of `textOf(n)` until there are so many; ten an account. */
+  fill(count: number): Promise<void>;
+  /** Returns after the commit. */
+  make(text: string): Promise<void>;
+  revoke(text: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** What the key with this number is made of. */
+export const textOf = (number: number): string => `bench ${number}`;
+export const digestOf = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+export async function startDatabase(): Promise<BenchDatabase> {
+  const deps = { clock: systemClock, log: silent };
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-accounts-"));
+  const postgres = await startPostgres(deps, { folder: join(folder, "postgres"), port: null });
+  const owner: Database = createDatabase(deps, {
+    url: postgres.ownerUrl,
+    connections: 2,
+    statementMsMax: 300_000,
+  });
+  await migrate(owner);
+  let filled = 0;
+  return {
+    folder,
+    edgeUrl: postgres.edgeUrl,
+    async fill(count) {
+      await owner.query(FILL, [filled + 1, count, KEYS_AN_ACCOUNT]);
+      await owner.query("analyze touchdown.keys");
+      await owner.query("analyze touchdown.accounts");
+      filled = count;
+    },
+    async make(text) {
+      await owner.query(MAKE, [digestOf(text)]);
+    },
+    async revoke(text) {
+      await owner.query("update touchdown.keys set revoked_at = now() where sha256 = $1", [
+        digestOf(text),
+      ]);
+    },
+    async stop() {
+      await owner.stop();
+      await postgres.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const FILL = `
+with made as (
+  insert into touchdown.accounts (id, name, plan, created_at)
+  select gen_random_uuid(), 'account ' || n, 'Beta', now()
+  from generate_series($1::int, $2::int, $3::int) n
+  returning id, name
+)
+insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+select gen_random_uuid(), made.id, sha256(('bench ' || n)::bytea), 'td_…', '', now()
+from made, lateral (select split_part(made.name, ' ', 2)::int as first) f,
+  generate_series(first, least(first + $3::int - 1, $2::int)) n`;
+
+const MAKE = `
+insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+select gen_random_uuid(), id, $1, 'td_…', '', now() from touchdown.accounts limit 1`;

@@ -1,0 +1,194 @@
+/**
+ * One limit for an account on three edges, as processes, over a real store that goes away and comes
+ * back. What is let through is held against the limit over the time that was measured.
+ */
+
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { freePort } from "../support/control.ts";
+import { MAIN } from "../support/edge-process.ts";
+import { ENGINE } from "../support/flow.ts";
+import { testDatabase } from "../support/postgres.ts";
+import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
+import { until } from "../support/wait.ts";
+
+const PROGRAMS = ["valkey-server", "redis-server"];
+const program = PROGRAMS.find((name) => spawnSync(name, ["--version"]).error === undefined);
+const title = program === undefined ? `needs ${PROGRAMS.join(" or ")}` : `over ${program}`;
+
+const EDGES = 3;
+const RATE = 60;
+const BURST = 15;
+const TOKEN = "one limit on all edges";
+const HAMMER_MS = 2_500;
+
+interface Edge {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly adminUrl: string;
+}
+
+let folder = "";
+let storePort = 0;
+let store: ChildProcess | null = null;
+let edges: readonly Edge[] = [];
+
+beforeAll(async () => {
+  if (program === undefined) return;
+  folder = mkdtempSync(join(tmpdir(), "touchdown-shared-"));
+  storePort = await freePort();
+  startStore(program);
+  const there = await testDatabase();
+  await there.owner.query(
+    `insert into touchdown.plans (name, rate_per_second, burst, shared)
+     values ('Everywhere', $1, $2, true)`,
+    [RATE, BURST],
+  );
+  await there.owner.query(
+    `with made as (insert into touchdown.accounts (name, plan, created_at)
+       values ('a', 'Everywhere', now()) returning id)
+     insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+     select gen_random_uuid(), id, $1, 'td_…', '', now() from made`,
+    [tokenSha256(TOKEN)],
+  );
+  const indexes = Array.from({ length: EDGES }, (_, index) => index);
+  edges = await Promise.all(indexes.map((index) => startEdge(index, there.edgeUrl)));
+  await untilShared(1, EDGES);
+}, 60_000);
+afterAll(() => {
+  for (const { child } of edges) child.kill("SIGKILL");
+  store?.kill("SIGKILL");
+  if (folder !== "") rmSync(folder, { recursive: true, force: true });
+});
+
+function startStore(name: string): void {
+  const where = ["--port", String(storePort), "--bind", "127.0.0.1"];
+  store = spawn(name, [...where, "--save", "", "--dir", folder], { stdio: "ignore" });
+}
+
+async function startEdge(index: number, databaseUrl: string): Promise<Edge> {
+  const [http, admin] = [await freePort(), await freePort()];
+  const file = join(folder, `edge-${index}.toml`);
+  const toml = `
+name = "edge-${index}"
+[http]
+listen = "127.0.0.1:${http}"
+[admin]
+listen = "127.0.0.1:${admin}"
+[cluster]
+rpc_url = "http://127.0.0.1:1"
+ws_url = "ws://127.0.0.1:1"
+[tip]
+accounts = ["11111111111111111111111111111112"]
+[accounts]
+database_url = "${databaseUrl}"
+journal = "edge-${index}.journal"
+[limits]
+redis_url = "redis://127.0.0.1:${storePort}"
+edges = ${EDGES}
+[send]
+engine = "${ENGINE}"
+`;
+  writeFileSync(file, toml);
+  const child = spawn(process.execPath, [MAIN, "edge", "--config", file], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  const keep = (data: Buffer): void => {
+    output += data.toString();
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+  const isUp = (): boolean => /HTTP on /.test(output) || child.exitCode !== null;
+  await until("the edge to listen", isUp, 40_000);
+  if (child.exitCode !== null) throw new Error(output);
+  return { child, url: `http://127.0.0.1:${http}`, adminUrl: `http://127.0.0.1:${admin}` };
+}
+
+/** Waits until each edge says so of the store, and knows the key. */
+async function untilShared(connected: 0 | 1, sharers: number): Promise<void> {
+  const state = edges.map(() => false);
+  const timer = systemClock.every(50, () => {
+    for (const [index, { adminUrl }] of edges.entries()) {
+      fetch(`${adminUrl}/metrics`).then(
+        async (answer) => {
+          const families = parsePrometheus(await answer.text());
+          const value = (name: string) => seriesValue(families, name) ?? 0;
+          state[index] =
+            value("touchdown_shared_limits_connected") === connected &&
+            value("touchdown_shared_limits_edges") === sharers &&
+            value("touchdown_keys") > 0;
+        },
+        () => undefined,
+      );
+    }
+  });
+  await until(`shared: ${connected}`, () => state.every((holds) => holds), 30_000);
+  timer.cancel();
+}
+
+interface Passed {
+  readonly counts: readonly number[];
+  readonly total: number;
+  readonly seconds: number;
+}
+
+/** Several clients at each of these edges, as fast as they are answered. */
+async function hammer(targets: readonly Edge[]): Promise<Passed> {
+  const startNs = systemClock.nowNs();
+  const endNs = startNs + HAMMER_MS * 1e6;
+  const counts = await Promise.all(
+    targets.map(async ({ url }) => {
+      let passed = 0;
+      const client = async (): Promise<void> => {
+        while (systemClock.nowNs() < endNs) {
+          const answer = await fetch(`${url}/api/v1/sendRawTransaction`, {
+            method: "POST",
+            headers: { "api-x-token": TOKEN },
+            // Not a transaction: it costs one all the same.
+            body: "x",
+          });
+          await answer.arrayBuffer();
+          if (answer.status === 400) passed += 1;
+          else expect(answer.status).toBe(429);
+        }
+      };
+      await Promise.all([client(), client()]);
+      return passed;
+    }),
+  );
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  return { counts, total, seconds: (systemClock.nowNs() - startNs) / 1e9 };
+}
+
+describe.skipIf(program === undefined)(`one limit on ${EDGES} edges, ${title}`, () => {
+  it("holds for all of them together, for each its share while the store is away", async () => {
+    const together = await hammer(edges);
+    expect(together.total).toBeLessThanOrEqual(BURST * EDGES + RATE * together.seconds);
+    expect(together.total).toBeGreaterThanOrEqual(RATE * together.seconds * 0.6);
+
+    const ended = new Promise((resolve) => store?.once("exit", resolve));
+    store?.kill("SIGKILL");
+    await ended;
+    await untilShared(0, EDGES);
+    const apart = await hammer(edges);
+    for (const count of apart.counts) {
+      expect(count).toBeLessThanOrEqual((BURST + RATE * apart.seconds) / EDGES + 1);
+      expect(count).toBeGreaterThan(0);
+    }
+
+    startStore(program ?? "");
+    await untilShared(1, EDGES);
+    const [one] = edges;
+    if (one === undefined) throw new Error("no edge");
+    const alone = await hammer([one]);
+    expect(alone.total).toBeLessThanOrEqual(BURST + RATE * alone.seconds + 1);
+    // More than its share: what the others leave is its own again.
+    expect(alone.total).toBeGreaterThan((BURST + RATE * alone.seconds) / EDGES + 1);
+  }, 120_000);
+});
