@@ -87,8 +87,15 @@ export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Da
     allowExitOnIdle: true,
   });
   pool.on("error", (error) => {
-    counters.connectionsLost += 1;
     deps.log.warn({ reason: error.message }, "a connection to the accounts database ended");
+  });
+
+  // The pool hears only the connections that it has at hand: an error of one that is lent, while
+  // nothing is asked of it, would end the process. Its next statement fails.
+  pool.on("connect", (lent) => {
+    lent.on("error", () => {
+      counters.connectionsLost += 1;
+    });
   });
 
   async function guarded<T>(act: () => Promise<T>): Promise<T> {

@@ -16,6 +16,24 @@ const kindOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => (error instanceof DatabaseError ? error.kind : error),
   );
 
+describe("a connection that is lost between two statements of a transaction", () => {
+  it("fails the transaction, and ends no process", async () => {
+    const database = there.open(there.url);
+    const counters = { noticed: false };
+    const lost = database.transaction(async (tx) => {
+      const [row] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
+      await owner.query("select pg_terminate_backend($1)", [row?.pid]);
+      // The news arrives while nothing is asked.
+      while (database.counters.connectionsLost === 0) await owner.query("select pg_sleep(0.01)");
+      counters.noticed = true;
+      await tx.query("select 1");
+    });
+    expect(await kindOf(lost)).toBe("unavailable");
+    expect(counters.noticed).toBe(true);
+    expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
+  });
+});
+
 describe("a statement", () => {
   it("answers with numbers for bigints, milliseconds for times, buffers for bytes", async () => {
     const [row] = await owner.query(
