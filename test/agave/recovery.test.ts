@@ -109,6 +109,8 @@ describe("the sender when a real leader fails it", () => {
     for (let count = 0; count < 50; count += 1) feed();
     await until("all are acknowledged", () => rig.count("acked") === 2 * sent);
     expect(rig.count("failed") + rig.count("dropped")).toBe(0);
+    // The leaders' own news of it may come after their acknowledgements.
+    await until("all are reported", () => leaders.received.length >= 2 * sent);
     expect(leaders.received).toHaveLength(2 * sent);
     const keys = [rig.identity, next].map((it) => encodeBase58(it.publicKey));
     for (const leader of [0, 1]) {
