@@ -72,7 +72,11 @@ async function start(folder: string, control: Record<string, unknown>, undo: Und
     { clock, log: silent },
     { folder: join(folder, "postgres"), port: null, durable: false },
   );
-  undo.add(() => postgres.stop());
+  undo.add(async () => {
+    await postgres.stop();
+    // Not below the folder above where the tests run as root.
+    rmSync(postgres.folder, { recursive: true, force: true });
+  });
   const { store, stop } = await openStore(
     { clock, log: silent },
     {
