@@ -44,6 +44,24 @@ export function readContacts(result: unknown): readonly Contact[] {
   return contacts;
 }
 
+/**
+ * The result of `getRecentPerformanceSamples`: the slot time in milliseconds, over all of them. Null
+ * where there is none, as on a node of less than a minute.
+ */
+export function readSlotTime(result: unknown): number | null {
+  if (!Array.isArray(result)) throw new Error("getRecentPerformanceSamples: no list");
+  let seconds = 0;
+  let slots = 0;
+  for (const sample of result as readonly unknown[]) {
+    if (!isRecord(sample)) continue;
+    const { numSlots, samplePeriodSecs } = sample;
+    if (!isCount(numSlots) || !isCount(samplePeriodSecs) || numSlots === 0) continue;
+    slots += numSlots;
+    seconds += samplePeriodSecs;
+  }
+  return slots === 0 ? null : (seconds / slots) * 1_000;
+}
+
 /** The result of a method that answers with one number. */
 export function readCount(method: string, result: unknown): number {
   if (isCount(result)) return result;

@@ -24,6 +24,7 @@ import {
   readCount,
   readDelinquent,
   readLeaders,
+  readSlotTime,
   readStatuses,
 } from "./rpc-read.ts";
 import type { Contact, SlotEventKind, StatusAnswer } from "./target.ts";
@@ -72,6 +73,8 @@ export interface FeedSocket {
 export interface Rpc {
   /** The slot that the node processes. */
   slot(): Promise<number>;
+  /** The slot time of the last minutes in milliseconds; null where the node has not measured it. */
+  slotTimeMs(): Promise<number | null>;
   epochs(): Promise<EpochPair>;
   /** The leaders of the epoch that a slot lies in; null when the node does not know them yet. */
   leaders(slot: number): Promise<ReadonlyMap<string, readonly number[]> | null>;
@@ -103,6 +106,8 @@ export function createRpc(clock: Clock, options: RpcOptions): Rpc {
 
   return {
     slot: () => connection.getSlot("processed"),
+    slotTimeMs: async () =>
+      readSlotTime(await call(connection, "getRecentPerformanceSamples", [SAMPLES])),
     async epochs() {
       epochSchedule ??= await connection.getEpochSchedule();
       const info = await connection.getEpochInfo("processed");
@@ -216,6 +221,9 @@ interface FetchAnswer {
   readonly statusText: string;
   text(): Promise<string>;
 }
+
+/** Minutes over which a node tells its slot time. */
+const SAMPLES = 3;
 
 const SUBSCRIBE = { slotsUpdates: "slotsUpdatesSubscribe", slot: "slotSubscribe" } as const;
 

@@ -17,8 +17,8 @@ import type { ChainTarget, SlotEventKind } from "./target.ts";
 export interface SlotFeedDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly rpc: Pick<Rpc, "slot" | "openFeed">;
-  readonly target: Pick<ChainTarget, "slotEvent">;
+  readonly rpc: Pick<Rpc, "slot" | "slotTimeMs" | "openFeed">;
+  readonly target: Pick<ChainTarget, "slotEvent" | "slotTimeHint">;
   readonly counters: ChainCounters;
   readonly backOff: BackOffOptions;
 }
@@ -100,6 +100,7 @@ class Feed implements SlotFeed {
     // The first slot is asked for at once; a connection takes longer to say something.
     this.#poll();
     this.#connect();
+    void this.#askSlotTime();
   }
 
   stop(): void {
@@ -234,6 +235,19 @@ class Feed implements SlotFeed {
       const usualMs = this.#polling ? pollMs : checkMs;
       this.#pollTimer = this.#deps.clock.after(waitMs ?? usualMs, () => this.#poll());
     });
+  }
+
+  /** Once: before long the slot time is measured here. */
+  async #askSlotTime(): Promise<void> {
+    const { rpc, target, log } = this.#deps;
+    try {
+      const slotTimeMs = await rpc.slotTimeMs();
+      if (slotTimeMs === null || !this.#running) return;
+      target.slotTimeHint?.(slotTimeMs);
+      log.info({ slotTimeMs: Math.round(slotTimeMs) }, "the slot time, as the node measured it");
+    } catch {
+      // Not every node tells it, and the clock is careful until it knows.
+    }
   }
 
   /** Asks once; answers how long to wait, or null for as long as usual. */

@@ -30,6 +30,8 @@ export interface Contact {
 
 export interface ChainTarget {
   slotEvent(kind: SlotEventKind, slot: number, source: SlotSource): void;
+  /** The slot time that a node measured lately, in milliseconds. */
+  slotTimeHint?(slotTimeMs: number): void;
   setEpoch(epoch: EpochLeaders): void;
   setContacts(contacts: readonly Contact[]): void;
   /** Leaders that have not voted for so long that their slots are most likely empty. */

@@ -160,6 +160,7 @@ export const END_REASONS = {
   watch_ended: "nothing was heard of it for as long as a transaction is watched",
   watch_full: "more transactions await their end than are watched, and this was the oldest",
   shutting_down: "this edge stopped before its end was known",
+  unconfirmed: "a block held it, and was not confirmed for as long as a transaction is watched",
 } as const satisfies Record<string, string>;
 
 export type EndReason = keyof typeof END_REASONS;

@@ -110,7 +110,10 @@ class LandingStage implements Landing {
     const { counters } = this;
     this.#deps = deps;
     const watch = new Watch(options.countMax, options.countMax * WATCH_BYTES_MEAN);
-    const marks = new LeaderMarks(options.countMax, options.leaders + RESEND_MARKS_SPARE);
+    const marks = new LeaderMarks(
+      options.countMax,
+      Math.max(options.leaders, 2) + RESEND_MARKS_SPARE,
+    );
     this.#watch = watch;
     this.#watchNs = options.watchMs * NS_PER_MS;
     this.#neverSentNs = (options.copyTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
@@ -212,7 +215,8 @@ class LandingStage implements Landing {
     const watch = this.#watch;
     const ageNs = nowNs - (watch.sinceNs[row] ?? 0);
     if (ageNs >= this.#watchNs) {
-      this.#drop(row, watch.is(row, SENT) ? "watch_ended" : "never_sent");
+      if (watch.is(row, SIGHTED)) this.#drop(row, "unconfirmed");
+      else this.#drop(row, watch.is(row, SENT) ? "watch_ended" : "never_sent");
       return false;
     }
     const isSilent = !watch.is(row, SENT) && !watch.is(row, SIGHTED);
@@ -276,7 +280,8 @@ class LandingStage implements Landing {
   #end(row: number, kind: End["kind"], status: TxStatus | null, reason: EndReason | null): void {
     const watch = this.#watch;
     const { counters } = this;
-    const slot = status?.slot ?? 0;
+    const sightedSlot = watch.is(row, SIGHTED) ? (watch.sightedSlot[row] ?? 0) : 0;
+    const slot = status?.slot ?? sightedSlot;
     const slotDelta = status === null ? null : this.#deltaOf(row, slot);
     const packetId = watch.packetId[row] ?? NONE;
     watch.close(row);

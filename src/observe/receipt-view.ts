@@ -64,9 +64,12 @@ export interface Receipt extends ReceiptSummary {
 /** Whether and where it landed, as far as this edge knows. */
 export interface Landing {
   readonly state: "in_flight" | "processed" | "landed" | "expired" | "dropped";
-  /** The slot of the block that holds it. */
+  /** The slot of the block that holds it, or held it when it was last heard of. */
   readonly slot: number | null;
-  /** That slot less the one that was in progress when it came. */
+  /**
+   * That slot less the one that was in progress when it came; 0 where the estimate of that one was
+   * ahead of the cluster.
+   */
   readonly slots: number | null;
   /** The network's error where it landed and failed there. */
   readonly error: unknown;
@@ -162,7 +165,7 @@ function landingOf({ rows, errors }: ReceiptStore, row: number): Landing {
   return {
     state: LANDINGS[kind] ?? "in_flight",
     slot,
-    slots: slot === null || receivedSlot === null ? null : slot - receivedSlot,
+    slots: slot === null || receivedSlot === null ? null : Math.max(0, slot - receivedSlot),
     error: error === null ? null : parsed(error),
     reason,
     sentence: reason === null ? sentenceOf(kind, error !== null) : END_REASONS[reason],

@@ -242,8 +242,10 @@ class ReceiptBook implements Receipts {
     if (this.#store.rows.landing[row] === STATE_LANDED) return;
     this.#store.rows.endReason[row] = endReasonNumber(reason);
     this.#learnSlot(row, slot, slotDelta);
-    setError(this.#store, row, error);
-    setLanding(this.#store, row, END_STATES[kind], kind === "landed" ? slot : NONE, atNs);
+    // The network's error of the block that held it last is kept with that block.
+    const isHeld = kind === "landed" || slot !== 0;
+    if (kind === "landed" || !isHeld) setError(this.#store, row, error);
+    setLanding(this.#store, row, END_STATES[kind], isHeld ? slot : NONE, atNs);
   }
 
   count(): number {

@@ -60,6 +60,8 @@ export interface RouterStatus {
 export interface Router {
   /** A slot started, ended, or was asked for, as that source says. */
   slotEvent(kind: SlotEventKind, slot: number, source?: SlotSource): void;
+  /** The slot time in milliseconds, as a node measured it before this process began. */
+  slotTimeHint(slotTimeMs: number): void;
   setEpoch(epoch: EpochLeaders): void;
   setContacts(contacts: Iterable<Contact>): void;
   /** Leaders that do not vote, and are passed over for it; replaces the list before. */
@@ -100,6 +102,7 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const contacts = createContacts(counters, options.deny);
   const keeper = new PlanKeeper(deps, options, { slots, schedule, contacts, counters });
   return {
+    slotTimeHint: slots.hint.bind(slots),
     slotEvent(kind, slot, source) {
       slots.observe(kind, slot, clock.nowNs(), source);
       keeper.look();

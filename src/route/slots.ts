@@ -18,6 +18,8 @@ import {
   SLOT_COAST_MAX,
   SLOT_SKIP_DISTANCE,
   SLOT_SOURCE_LIVE_MS,
+  SLOT_TIME_MS_MAX,
+  SLOT_TIME_MS_MIN,
 } from "../core/limits.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import { createSlotLag, type SlotLag } from "./slot-lag.ts";
@@ -41,6 +43,8 @@ export interface SlotSourceStatus {
 export interface SlotClock {
   /** Takes in one event; never throws. `nowNs` is when it arrived. */
   observe(kind: SlotEventKind, slot: number, nowNs: number, source?: SlotSource): void;
+  /** The slot time as somebody else measured it; counts until it is measured here. */
+  hint(slotTimeMs: number): void;
   /** The slot in progress; null before the first event and when the last one is too long ago. */
   current(nowNs: number): number | null;
   /** When the slot after the current one is expected, on `Clock.nowNs`; null with no current. */
@@ -56,12 +60,18 @@ export interface SlotClock {
 export interface SlotClockOptions {
   /** Slot time until it is measured. SIMD-0525's step live on mainnet in 2026-09: 250 ms. */
   readonly slotTimeMsDefault: number;
+  /**
+   * The slot time to go on by where no event came, until it is measured: that of the slowest network
+   * there is, because a clock that is behind is put right by the next event, and one that ran ahead
+   * is not. Agave `DEFAULT_MS_PER_SLOT`, 2026-11.
+   */
+  readonly slotTimeMsUnmeasured: number;
 }
 
 /** How long, without an event, the choice of a source stands. */
 const LOOK_AGAIN_NS = 10 * NS_PER_MS;
 
-const DEFAULTS: SlotClockOptions = { slotTimeMsDefault: 250 };
+const DEFAULTS: SlotClockOptions = { slotTimeMsDefault: 250, slotTimeMsUnmeasured: 400 };
 
 export function createSlotClock(
   options: Partial<SlotClockOptions> = {},
@@ -86,7 +96,11 @@ class Estimate implements SlotClock {
   readonly #counters: RouteCounters;
   /** At most one for each name. */
   readonly #sources: Source[] = [];
+  /** What is shown, and what the position goes on by; the same once it is known. */
   #paceMs: number;
+  #coastMs: number;
+  /** Whether events of this process have shown the slot time. */
+  #measured = false;
   #followed: Source | null = null;
   /** What is believed with inertia, as a fraction of slots, and when it was; -1 for nothing. */
   #believed = -1;
@@ -96,6 +110,7 @@ class Estimate implements SlotClock {
 
   constructor(options: SlotClockOptions, counters: RouteCounters) {
     this.#paceMs = options.slotTimeMsDefault;
+    this.#coastMs = options.slotTimeMsUnmeasured;
     this.#counters = counters;
   }
 
@@ -119,7 +134,7 @@ class Estimate implements SlotClock {
     }
     this.#counters.slotEvents += 1;
     const source = this.#sourceOf(name);
-    const believable = source.estimate.observe(kind, slot, nowNs, this.#paceMs);
+    const believable = source.estimate.observe(kind, slot, nowNs, this.#coastMs);
     if (!believable) this.#counters.slotEventsFarAhead += 1;
     this.#follow(nowNs);
     this.#setPace();
@@ -127,6 +142,13 @@ class Estimate implements SlotClock {
     const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;
     if (believable && near) source.lag.saw(speaksFor, nowNs, this.#sources);
     this.#publish(nowNs, false);
+  }
+
+  hint(slotTimeMs: number): void {
+    const known = slotTimeMs >= SLOT_TIME_MS_MIN && slotTimeMs <= SLOT_TIME_MS_MAX;
+    if (this.#measured || !known) return;
+    this.#paceMs = slotTimeMs;
+    this.#coastMs = slotTimeMs;
   }
 
   current(nowNs: number): number | null {
@@ -138,7 +160,7 @@ class Estimate implements SlotClock {
   nextSlotNs(nowNs: number): number | null {
     const slot = this.current(nowNs);
     if (slot === null || this.#followed === null) return null;
-    return this.#followed.estimate.startNs(slot + 1, this.#paceMs);
+    return this.#followed.estimate.startNs(slot + 1, this.#coastMs);
   }
 
   sources(nowNs: number): readonly SlotSourceStatus[] {
@@ -166,7 +188,7 @@ class Estimate implements SlotClock {
   /** The slot to give out, where the followed source is now. */
   #publish(nowNs: number, coasting: boolean): number | null {
     const source = this.#followed;
-    const slot = source?.estimate.position(nowNs, this.#paceMs) ?? null;
+    const slot = source?.estimate.position(nowNs, this.#coastMs) ?? null;
     if (source === null || slot === null) return null;
     const returned = source.estimate.returns !== source.returns;
     source.returns = source.estimate.returns;
@@ -186,7 +208,7 @@ class Estimate implements SlotClock {
     let liveCount = 0;
     for (const source of this.#sources) {
       const { estimate } = source;
-      source.position = estimate.position(nowNs, this.#paceMs) ?? -1;
+      source.position = estimate.position(nowNs, this.#coastMs) ?? -1;
       const quietNs = nowNs - (estimate.progressNs ?? nowNs);
       source.live = source.position >= 0 && quietNs <= SLOT_SOURCE_LIVE_MS * NS_PER_MS;
       if (source.live) liveCount += 1;
@@ -241,7 +263,7 @@ class Estimate implements SlotClock {
   /** What was believed, carried on by the wall clock; -1 when it is too old or there is nothing. */
   #expected(nowNs: number): number {
     if (this.#believed < 0) return -1;
-    const passed = Math.max(0, nowNs - this.#believedNs) / (this.#paceMs * NS_PER_MS);
+    const passed = Math.max(0, nowNs - this.#believedNs) / (this.#coastMs * NS_PER_MS);
     return passed > SLOT_COAST_MAX ? -1 : this.#believed + passed;
   }
 
@@ -256,7 +278,10 @@ class Estimate implements SlotClock {
       lowest = Math.min(lowest, ms);
       highest = Math.max(highest, ms);
     }
-    if (highest > 0) this.#paceMs = Math.min(highest, Math.max(lowest, this.#paceMs));
+    if (highest === 0) return;
+    this.#measured = true;
+    this.#paceMs = Math.min(highest, Math.max(lowest, this.#paceMs));
+    this.#coastMs = this.#paceMs;
   }
 }
 

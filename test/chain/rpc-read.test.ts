@@ -5,6 +5,7 @@ import {
   readCount,
   readDelinquent,
   readLeaders,
+  readSlotTime,
   readStatuses,
 } from "../../src/chain/rpc-read.ts";
 
@@ -88,4 +89,17 @@ it("refuses what is no count, no schedule and no list of nodes", () => {
   expect(readCount("getBlockHeight", 0)).toBe(0);
   expect(() => readLeaders([])).toThrow("no map");
   expect(() => readContacts({})).toThrow("no list");
+});
+
+it("reads the slot time over all samples that make sense, and none from an empty list", () => {
+  const samples = [
+    { numSlots: 200, samplePeriodSecs: 60, numTransactions: 1, slot: 7 },
+    { numSlots: 0, samplePeriodSecs: 60 },
+    { numSlots: -1, samplePeriodSecs: 60 },
+    "x",
+    { numSlots: 40, samplePeriodSecs: 12 },
+  ];
+  expect(readSlotTime(samples)).toBe(300);
+  expect(readSlotTime([])).toBeNull();
+  expect(() => readSlotTime({})).toThrow("getRecentPerformanceSamples");
 });

@@ -17,7 +17,8 @@ function setUp(refused: readonly FeedName[] = []) {
   const taken: string[] = [];
   const sources: string[] = [];
   const sessions: { events: FeedEvents; asked: FeedName[]; ended: boolean }[] = [];
-  const node = { slot: 100 as number | null };
+  const node = { slot: 100 as number | null, slotTimeMs: 400 as number | null | undefined };
+  const hints: number[] = [];
   const feed = createSlotFeed(
     {
       clock,
@@ -29,11 +30,16 @@ function setUp(refused: readonly FeedName[] = []) {
           taken.push(`${kind} ${slot}`);
           sources.push(source);
         },
+        slotTimeHint: (slotTimeMs) => void hints.push(slotTimeMs),
       },
       rpc: {
         async slot() {
           if (node.slot === null) throw new Error("away");
           return node.slot;
+        },
+        async slotTimeMs() {
+          if (node.slotTimeMs === undefined) throw new Error("method not found");
+          return node.slotTimeMs;
         },
         openFeed(events) {
           const session = { events, asked: [] as FeedName[], ended: false };
@@ -63,7 +69,7 @@ function setUp(refused: readonly FeedName[] = []) {
       await settle();
     }
   };
-  return { clock, counters, taken, sources, sessions, node, feed, session, advance };
+  return { clock, counters, taken, hints, sources, sessions, node, feed, session, advance };
 }
 
 describe("the slot feed", () => {
@@ -82,6 +88,21 @@ describe("the slot feed", () => {
     expect(session().asked).toEqual(["slotsUpdates", "slot"]);
     expect(feed.status()).toMatchObject({ source: "slotsUpdates", connected: true });
     feed.stop();
+  });
+
+  it("asks once for the slot time, and does without where the node does not tell it", async () => {
+    for (const [told, hints] of [
+      [400, [400]] as const,
+      [null, []] as const,
+      [undefined, []] as const,
+    ]) {
+      const { feed, node, hints: heard, advance } = setUp();
+      node.slotTimeMs = told;
+      feed.start();
+      await advance(5000);
+      expect(heard).toEqual(hints);
+      feed.stop();
+    }
   });
 
   it("asks for the first slot until it has it", async () => {

@@ -138,6 +138,20 @@ describe("a transaction that is dropped", () => {
     expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
   });
 
+  it("was in a block that nobody confirmed while it was watched", async () => {
+    const rig = begun({ watchMs: 30_000 });
+    rig.track(1);
+    rig.track(2);
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, processed(5_001)]]));
+    rig.clock.advance(30_400);
+    expect(rig.ends).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "unconfirmed", slot: 5_001, slotDelta: null },
+      { packetId: 2, kind: "dropped", reason: "watch_ended", slot: 0 },
+    ]);
+    expectBalance(rig.landing);
+  });
+
   it("was in flight when the edge stopped", () => {
     const rig = begun();
     for (const id of [1, 2, 3]) rig.track(id);

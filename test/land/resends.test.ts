@@ -40,6 +40,17 @@ describe("a new plan", () => {
     expect(again(rig, 1)).toEqual(["a", "b"]);
   });
 
+  it("has room for the leaders of two seconds, also where windows of a lone leader meet", () => {
+    const rig = begun({ leaders: 1 });
+    rig.track(1);
+    for (const name of ["c", "d", "e", "f"]) {
+      rig.clock.advance(400);
+      rig.plan(name);
+      rig.clock.advance(20);
+    }
+    expect(rig.resent.map(({ address }) => address.slice(0, 1))).toEqual(["c", "d", "e", "f"]);
+  });
+
   it("leaves alone what was sent a moment ago", () => {
     const rig = begun();
     rig.clock.advance(900);

@@ -103,6 +103,31 @@ it("a sighting may move to another slot, and vanish", () => {
   expect(states()).toEqual(["accepted", "sent", "processed", "sent", "expired"]);
 });
 
+it("a transaction that was in a block to the last, unconfirmed, tells both", () => {
+  const { receipts, clock, submit, end, find } = setup();
+  submit(1);
+  const error = '{"InstructionError":[0,"InvalidArgument"]}';
+  receipts.sighted({ packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() });
+  end(1, "dropped", { reason: "unconfirmed", slot: 391 });
+  expect(find()).toMatchObject({
+    state: "dropped",
+    landing: {
+      state: "dropped",
+      slot: 391,
+      slots: 1,
+      reason: "unconfirmed",
+      error: { InstructionError: [0, "InvalidArgument"] },
+    },
+  });
+});
+
+it("a landing is never told to be before the receipt", () => {
+  const { submit, end, find } = setup();
+  submit(1);
+  end(1, "landed", { slot: 388, slotDelta: 0 });
+  expect(find()?.landing).toMatchObject({ slot: 388, slots: 0 });
+});
+
 it("a landing is taken back by no later end", () => {
   const { submit, end, find, states } = setup();
   submit(1);

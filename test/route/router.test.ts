@@ -15,6 +15,7 @@ function setUp(change: Partial<RouterOptions> = {}) {
     },
     { leaders: 2, warmWindows: 3, ...change },
   );
+  router.slotTimeHint(250);
   return { clock, plans, router };
 }
 

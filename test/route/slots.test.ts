@@ -276,3 +276,38 @@ describe("any sequence of events", () => {
     );
   });
 });
+
+describe("before the slot time is measured", () => {
+  /** How far ahead of the truth the clock is at most, looked at every 10 ms. */
+  function ahead(slots: ReturnType<typeof createSlotClock>, eventsMs: readonly number[]): number {
+    let most = Number.NEGATIVE_INFINITY;
+    for (let ms = 0; ms <= 4_000; ms += 10) {
+      const truth = 1_000 + Math.floor(ms / 400);
+      if (eventsMs.includes(ms)) slots.observe("polled", truth, ms * MS, "polling");
+      most = Math.max(most, (slots.current(ms * MS) ?? 0) - truth);
+    }
+    return most;
+  }
+
+  it("is never ahead of a network with the slowest slots", () => {
+    expect(ahead(setUp().slots, [0, 2_000, 4_000])).toBe(0);
+  });
+
+  it("goes on as somebody else measured it, whatever is shown until then", () => {
+    const { slots } = setUp();
+    expect(slots.slotTimeMs).toBe(250);
+    slots.hint(200);
+    slots.observe("polled", 1_000, 0);
+    expect(slots.slotTimeMs).toBe(200);
+    expect(slots.current(1_000 * MS)).toBe(1_005);
+  });
+
+  it("takes no hint that is absurd, and none once it measured", () => {
+    const { slots } = setUp();
+    for (const ms of [0, -1, 99, 1_001, Number.NaN, Number.POSITIVE_INFINITY]) slots.hint(ms);
+    expect(slots.slotTimeMs).toBe(250);
+    feed(slots, 1_000, 10, 300);
+    slots.hint(200);
+    expect(slots.slotTimeMs).toBe(300);
+  });
+});
