@@ -83,6 +83,7 @@ class SimulatedConnection implements Connection {
   readonly retried = false;
   readonly endNs = 0;
   streamsLeft = 0;
+  readonly keepsAlive = false;
   heard = 0;
   readonly #door: Door;
   readonly #events: ConnectionEvents;

@@ -147,9 +147,22 @@ pub fn peer_close(engine: u32, peer: u32, linger_ms: u32) -> i32 {
     })
 }
 
+/// Makes the leader answer, so that its silence means something. Returns OK, NOT_STARTED or NO_PEER.
+#[napi]
+pub fn peer_ping(engine: u32, peer: u32) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| match engine.peer(peer) {
+        Some(peer) => {
+            peer.ping();
+            OK
+        }
+        None => NO_PEER,
+    })
+}
+
 /// Writes a connection's state (1 connecting, 2 connected, 3 admitted, 4 closing, 5 closed),
-/// rtt_us, queued, in_flight, mtu, congestion window, lost and sent packets, and returns how many
-/// were written; 0 when the connection is gone.
+/// rtt_us, queued, in_flight, mtu, congestion window, lost and sent packets, datagrams heard and
+/// streams that may be opened now (up to STREAMS_AHEAD_MAX), and returns how many were written; 0 when the
+/// connection is gone.
 #[napi]
 pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     with_engine(engine, 0, |engine| {
@@ -320,7 +333,7 @@ fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
 static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
 static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
 
-const CONTRACT_VERSION: u32 = 2;
+const CONTRACT_VERSION: u32 = 3;
 const OK: i32 = 0;
 const NOT_STARTED: i32 = -1;
 const PANIC: i32 = -2;

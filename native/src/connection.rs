@@ -18,7 +18,9 @@ use quinn_proto::{
 use crate::clock::NEVER_NS;
 use crate::copies::Partial;
 use crate::flights::Flights;
-use crate::limits::{DATAGRAMS_A_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, STALL_RETRY_NS};
+use crate::limits::{
+    DATAGRAMS_A_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, STALL_RETRY_NS, STREAMS_AHEAD_MAX,
+};
 use crate::outbox::{Outbox, Train};
 use crate::outcomes::{EndCause, Kind, Reason};
 use crate::peer::{Peer, PeerState, TxCopy};
@@ -42,8 +44,8 @@ pub(crate) struct Link {
     /// When the first of the waiting copies is of no more use.
     pub(crate) expiry_ns: u64,
     pub(crate) flights: Flights,
-    /// A stream that was opened to learn of the grant; the next copy takes it.
-    pub(crate) spare: Option<StreamId>,
+    /// Streams that were opened to learn of the grant; the next copies take them.
+    pub(crate) spares: VecDeque<StreamId>,
     pub(crate) partial: Option<Partial>,
     /// Datagrams that the socket had no room for.
     pub(crate) stalled: VecDeque<Train>,
@@ -59,7 +61,7 @@ impl Link {
             waiting: VecDeque::new(),
             expiry_ns: NEVER_NS,
             flights: Flights::new(in_flight_max),
-            spare: None,
+            spares: VecDeque::new(),
             partial: None,
             stalled: VecDeque::new(),
         }
@@ -84,6 +86,11 @@ impl Link {
             self.expiry_ns = self.expiry_ns.min(copy.until_ns);
             self.waiting.push_back(copy);
             came += 1;
+        }
+        if peer.take_ping()
+            && let Some((_, conn)) = &mut self.connection
+        {
+            conn.ping();
         }
         if self.ended {
             self.drop_waiting(peer, peer.closed_reason());
@@ -146,6 +153,7 @@ impl Link {
             count += 1;
         }
         if count > 0 {
+            peer.latest.heard.fetch_add(count as u64, Ordering::Relaxed);
             self.take_events(peer);
         }
         count
@@ -214,7 +222,8 @@ impl Link {
                 Event::Connected => {
                     peer.advance(PeerState::Connected);
                     self.stream_bytes_max = stream_bytes_max(conn);
-                    peer.report(Kind::Connected, 0, 0, 0, self.stream_bytes_max);
+                    let retried = peer.latest.retried.load(Ordering::Relaxed);
+                    peer.report(Kind::Connected, 0, 0, u8::from(retried), self.stream_bytes_max);
                     self.look_for_grant(peer);
                 }
                 Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => {
@@ -235,20 +244,36 @@ impl Link {
         }
     }
 
-    /// Admitted is who may open a stream; the one opened here is the next copy's.
+    /// Opens what the leader grants, which takes nothing on the wire and is the only way to learn
+    /// how much that is. Admitted is who may open a stream; those opened here are the next copies'.
     fn look_for_grant(&mut self, peer: &Arc<Peer>) {
         let Some((_, conn)) = &mut self.connection else {
             return;
         };
-        if self.give_up_ns == NEVER_NS || conn.is_handshaking() {
+        if conn.is_handshaking() {
             return;
         }
-        self.spare = conn.streams().open(Dir::Uni);
-        if self.spare.is_some() {
+        while self.spares.len() < STREAMS_AHEAD_MAX {
+            let Some(stream) = conn.streams().open(Dir::Uni) else { break };
+            self.spares.push_back(stream);
+        }
+        let granted = self.spares.len();
+        peer.latest.streams_left.store(granted as u32, Ordering::Relaxed);
+        if self.give_up_ns != NEVER_NS && granted > 0 {
             self.give_up_ns = NEVER_NS;
             peer.advance(PeerState::Admitted);
-            peer.report(Kind::Admitted, 0, 0, 0, 0);
+            peer.report(Kind::Admitted, 0, 0, 0, granted as u64);
         }
+    }
+
+    /// The next stream in line; None while the leader grants no more.
+    pub(crate) fn take_stream(&mut self, peer: &Arc<Peer>) -> Option<StreamId> {
+        if self.spares.is_empty() {
+            self.look_for_grant(peer);
+        }
+        let stream = self.spares.pop_front()?;
+        peer.latest.streams_left.store(self.spares.len() as u32, Ordering::Relaxed);
+        Some(stream)
     }
 
     fn acknowledged(&mut self, peer: &Arc<Peer>, id: StreamId) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use quinn_proto::{Dir, StreamId, VarInt, WriteError};
+use quinn_proto::{StreamId, VarInt, WriteError};
 
 use crate::clock::NEVER_NS;
 use crate::connection::Link;
@@ -77,10 +77,10 @@ impl Link {
         if self.flights.is_full() {
             return false;
         }
-        let Some(stream) = self.spare.take().or_else(|| conn.streams().open(Dir::Uni)) else {
+        let Some(stream) = self.take_stream(peer) else {
             return false;
         };
-        let Some(copy) = self.waiting.pop_front() else {
+        let (Some(copy), Some((_, conn))) = (self.waiting.pop_front(), &self.connection) else {
             return false;
         };
         peer.unqueue();

@@ -310,6 +310,9 @@ impl Port {
         match self.endpoint.handle(now, remote, None, ecn, bytes, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(peer) = self.peers.get(&handle) {
+                    if is_retry(datagram) {
+                        peer.latest.retried.store(true, Ordering::Relaxed);
+                    }
                     peer.deliver(event);
                     if !touched.last().is_some_and(|last| Arc::ptr_eq(last, peer)) {
                         touched.push(peer.clone());
@@ -331,6 +334,11 @@ impl Port {
             Some(DatagramEvent::NewConnection(_)) | None => {}
         }
     }
+}
+
+/// Whether it begins with a Retry packet. RFC 9000 section 17.2.5: a long header of type 3.
+fn is_retry(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & 0xf0 == 0xf0)
 }
 
 /// An IPv4 address that came in the clothes of IPv6 as what it is.

@@ -17,6 +17,9 @@ pub const SOCKETS_MAX: usize = 16;
 pub const INBOX_DATAGRAMS_MAX: usize = 1024;
 /// Most datagrams of one connection that are handled in one turn.
 pub const DATAGRAMS_A_TURN: usize = 32;
+/// Most streams that are opened ahead to learn how many a leader grants. Agave grants 128 to an
+/// unstaked address (`swqos.rs`, 2026-11); of more than this it is known that they are more.
+pub const STREAMS_AHEAD_MAX: usize = 1024;
 /// Turns that a sending thread takes before it hands the baton to the I/O thread.
 pub const TURNS_OF_CALLER: usize = 2;
 /// Turns that the I/O thread takes before it looks after other connections.

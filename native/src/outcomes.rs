@@ -29,9 +29,10 @@ pub enum Kind {
     Failed = 3,
     /// A copy never went on the wire.
     Dropped = 4,
-    /// The handshake with a leader is complete; `detail` is how many bytes it takes on a stream.
+    /// The handshake with a leader is complete; `detail` is how many bytes it takes on a stream,
+    /// `reason` 1 where it wanted a token first (Retry).
     Connected = 5,
-    /// The leader granted the first stream.
+    /// The leader granted the first streams; `detail` is how many, up to `STREAMS_AHEAD_MAX`.
     Admitted = 6,
     /// The connection is over; `reason` is an `EndCause`, `detail` its code.
     Closed = 7,

@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use crossbeam_queue::SegQueue;
@@ -90,6 +90,7 @@ pub struct Peer {
     queued: AtomicUsize,
     /// When to close, with what is in hand by then or without it; NEVER_NS: not asked to.
     close_by_ns: AtomicU64,
+    ping_asked: AtomicBool,
     alarm: Alarm,
     /// The transaction that went on the wire last; NEVER_NS: none.
     last_sent_tx: AtomicU64,
@@ -105,6 +106,12 @@ pub(crate) struct Figures {
     pub(crate) window: AtomicU64,
     pub(crate) lost_packets: AtomicU64,
     pub(crate) sent_packets: AtomicU64,
+    /// Datagrams that came for the connection.
+    pub(crate) heard: AtomicU64,
+    /// Streams that may be opened now, as far as they are looked for: `STREAMS_AHEAD_MAX`.
+    pub(crate) streams_left: AtomicU32,
+    /// Whether the leader wanted a token first.
+    pub(crate) retried: AtomicBool,
 }
 
 impl Peer {
@@ -129,6 +136,7 @@ impl Peer {
             state: AtomicU8::new(PeerState::Connecting as u8),
             queued: AtomicUsize::new(0),
             close_by_ns: AtomicU64::new(NEVER_NS),
+            ping_asked: AtomicBool::new(false),
             alarm: Alarm::default(),
             last_sent_tx: AtomicU64::new(NEVER_NS),
             latest: Figures::default(),
@@ -158,9 +166,10 @@ impl Peer {
         self.queued.load(Ordering::Relaxed)
     }
 
-    /// State, rtt_us, queued, in flight, mtu, congestion window, lost and sent packets.
+    /// State, rtt_us, queued, in flight, mtu, congestion window, lost and sent packets, datagrams
+    /// heard, streams left.
     #[must_use]
-    pub fn figures(&self) -> [u64; 8] {
+    pub fn figures(&self) -> [u64; 10] {
         let latest = &self.latest;
         [
             self.state() as u64,
@@ -171,6 +180,8 @@ impl Peer {
             latest.window.load(Ordering::Relaxed),
             latest.lost_packets.load(Ordering::Relaxed),
             latest.sent_packets.load(Ordering::Relaxed),
+            latest.heard.load(Ordering::Relaxed),
+            u64::from(latest.streams_left.load(Ordering::Relaxed)),
         ]
     }
 
@@ -208,6 +219,17 @@ impl Peer {
         self.close_by_ns.fetch_min(by_ns, Ordering::AcqRel);
         self.advance(PeerState::Closing);
         self.announce(TURNS_OF_CALLER);
+    }
+
+    /// Makes the leader answer, however long the connection has been idle.
+    pub fn ping(self: &Arc<Self>) {
+        self.ping_asked.store(true, Ordering::Release);
+        self.announce(TURNS_OF_CALLER);
+    }
+
+    /// Whether somebody asked for a ping since the last call.
+    pub(crate) fn take_ping(&self) -> bool {
+        self.ping_asked.load(Ordering::Relaxed) && self.ping_asked.swap(false, Ordering::AcqRel)
     }
 
     /// When to close; NEVER_NS when not asked to.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, Leader, Manners, SENT, Sender};
 use support::{ended, options};
 use touchdown_native::engine::{OpenError, Options};
+use touchdown_native::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::outcomes::{EndCause, Reason};
 use touchdown_native::tls::public_key;
 
@@ -85,6 +86,40 @@ fn connects_through_address_validation() {
     sender.engine.send(&[peer, 0], b"after retry", 1, 5_000);
     sender.until("acked", |seen| ended(seen) == 1);
     assert_eq!(sender.count(ACKED), 1);
+    assert_eq!(sender.seen.iter().find(|one| one.kind == CONNECTED).unwrap().reason, 1);
+}
+
+#[test]
+fn tells_how_many_streams_are_granted_and_left() {
+    for (grant, told) in [(3, 3), (128, 128), (100_000, STREAMS_AHEAD_MAX as u64)] {
+        let leader = Leader::start(Manners { grant, ..Manners::default() });
+        let mut sender = Sender::start(options());
+        let peer = sender.open_admitted(leader.address);
+        let find =
+            |sender: &Sender, kind| *sender.seen.iter().find(|one| one.kind == kind).unwrap();
+        assert_eq!(find(&sender, CONNECTED).reason, 0);
+        assert_eq!(find(&sender, ADMITTED).detail, told);
+        let peer_now = sender.engine.peer(peer).unwrap();
+        assert_eq!(peer_now.figures()[9], told);
+        sender.engine.send(&[peer, 0], b"takes one", 1, 5_000);
+        sender.until("acked", |seen| ended(seen) == 1);
+        assert!(peer_now.figures()[9] <= told);
+    }
+}
+
+#[test]
+fn a_ping_is_heard_back_on_an_idle_connection() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    let peer = sender.engine.peer(peer).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let heard = peer.figures()[8];
+    assert!(heard > 0);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(peer.figures()[8], heard, "idle connections are silent");
+    peer.ping();
+    sender.until("an answer", |_| peer.figures()[8] > heard);
 }
 
 #[test]

@@ -45,8 +45,8 @@ export function readContacts(result: unknown): readonly Contact[] {
 }
 
 /**
- * The result of `getRecentPerformanceSamples`: the slot time in milliseconds, over all of them. Null
- * where there is none, as on a node of less than a minute.
+ * The result of `getRecentPerformanceSamples`: the slot time in milliseconds, over all of them.
+ * Null where there is none, as on a node of less than a minute.
  */
 export function readSlotTime(result: unknown): number | null {
   if (!Array.isArray(result)) throw new Error("getRecentPerformanceSamples: no list");

@@ -130,8 +130,8 @@ export interface End {
   readonly packetId: number;
   readonly kind: "landed" | "expired" | "dropped";
   /**
-   * The slot of the block that holds it. Of one that did not land: of the block that held it when it
-   * was last heard of, which the cluster had not confirmed; 0 for none.
+   * The slot of the block that holds it. Of one that did not land: of the block that held it when
+   * it was last heard of, which the cluster had not confirmed; 0 for none.
    */
   readonly slot: number;
   /** Slots from the one in progress at receipt to that; null unless both are known. */

@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 2;
+export const CONTRACT_VERSION = 3;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -53,7 +53,13 @@ export interface NativeSending {
   /** Connects to "ip:port" or "[ipv6]:port". Answers a handle above 0, or a code below 0. */
   peerOpen(engine: number, address: string): number;
   peerClose(engine: number, peer: number, lingerMs: number): number;
-  /** Writes state, rtt_us, queued, in flight, mtu, window, lost and sent packets. */
+  /** Makes the leader answer, so that its silence means something. */
+  peerPing(engine: number, peer: number): number;
+  /**
+   * Writes state, rtt_us, queued, in flight, mtu, window, lost and sent packets, datagrams heard
+   * and streams that may be opened now (up to 1024); answers how many, 0 when the connection
+   * is gone.
+   */
   peerFigures(engine: number, peer: number, out: Float64Array): number;
   /**
    * Sends to up to 16 leaders, a handle and a tag each. Bit i of the answer: copy i is on the wire;

@@ -61,9 +61,9 @@ export interface SlotClockOptions {
   /** Slot time until it is measured. SIMD-0525's step live on mainnet in 2026-09: 250 ms. */
   readonly slotTimeMsDefault: number;
   /**
-   * The slot time to go on by where no event came, until it is measured: that of the slowest network
-   * there is, because a clock that is behind is put right by the next event, and one that ran ahead
-   * is not. Agave `DEFAULT_MS_PER_SLOT`, 2026-11.
+   * The slot time to go on by where no event came, until it is measured: that of the slowest
+   * network there is, because a clock that is behind is put right by the next event, and one that
+   * ran ahead is not. Agave `DEFAULT_MS_PER_SLOT`, 2026-11.
    */
   readonly slotTimeMsUnmeasured: number;
 }

@@ -52,9 +52,11 @@ export class Link {
 
   /** Pings when the connection said nothing for `periodNs`. */
   keepAlive(nowNs: number, periodNs: number): void {
-    if (this.connection?.established !== true || nowNs - this.#spokeNs < periodNs) return;
+    const { connection } = this;
+    if (connection?.established !== true || connection.keepsAlive) return;
+    if (nowNs - this.#spokeNs < periodNs) return;
     this.#spokeNs = nowNs;
-    this.connection.ping();
+    connection.ping();
   }
 
   /** Whether a copy that `send` took is not on the wire yet. */

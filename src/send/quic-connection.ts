@@ -49,6 +49,7 @@ export class QuicConnection implements Connection {
   admitted = false;
   rttUs = 0;
   retried = false;
+  readonly keepsAlive = false;
   heard = 0;
   /** The first four bytes of our connection id, by which datagrams find the connection. */
   readonly id: number;

@@ -5,7 +5,7 @@
  * The surprise: a connection's work is done by whichever thread holds its baton, so a copy may be
  * left to the I/O thread, or wait in the engine's queue for credit. `send` says which by the
  * stream's fate, WAITING until the record of it comes. Keeping connections alive is the engine's
- * own work: `ping` has nothing to do.
+ * own work.
  *
  * Hot path: `send` is one call into Rust and one entry in a map.
  */
@@ -112,17 +112,17 @@ interface Engine {
 }
 
 /** Written by `peerFigures`; one thread uses it, and not across calls. */
-const FIGURES = new Float64Array(8);
+const FIGURES = new Float64Array(10);
 const FIGURE_QUEUED = 2;
+const FIGURE_HEARD = 8;
+const FIGURE_STREAMS_LEFT = 9;
 
 class NativeConnection implements Connection {
   established = false;
   admitted = false;
   rttUs = 0;
-  // The engine's records tell nothing of these.
-  readonly retried = false;
-  readonly streamsLeft = -1;
-  readonly heard = -1;
+  retried = false;
+  readonly keepsAlive = true;
   endNs = 0;
   /** Most bytes that this leader takes on one stream. */
   streamBytesMax = 0;
@@ -168,11 +168,25 @@ class NativeConnection implements Connection {
     return stream;
   }
 
+  get streamsLeft(): number {
+    return this.admitted ? this.#figure(FIGURE_STREAMS_LEFT) : 0;
+  }
+
+  get heard(): number {
+    return this.#figure(FIGURE_HEARD);
+  }
+
+  /** -1 where the connection is over. */
+  #figure(which: number): number {
+    if (this.over) return -1;
+    const count = this.#native.peerFigures(this.#engine, this.#peer, FIGURES);
+    return which < count ? (FIGURES[which] ?? -1) : -1;
+  }
+
   /** Records can be lost, so the engine is asked when it seems to have too much. */
   #isBusy(): boolean {
     if (this.#waiting < NATIVE_COPIES_WAITING_MAX) return false;
-    this.#native.peerFigures(this.#engine, this.#peer, FIGURES);
-    this.#waiting = FIGURES[FIGURE_QUEUED] ?? 0;
+    this.#waiting = Math.max(0, this.#figure(FIGURE_QUEUED));
     return this.#waiting >= NATIVE_COPIES_WAITING_MAX;
   }
 
@@ -186,7 +200,7 @@ class NativeConnection implements Connection {
   }
 
   ping(): void {
-    // The engine's own timer keeps connections alive.
+    if (!this.over) this.#native.peerPing(this.#engine, this.#peer);
   }
 
   close(): void {
@@ -265,6 +279,7 @@ export function createNativeTransport(
       connection.settle(stream, DROPPED + Math.max(0, reason - 1), atNs);
     else if (kind === CONNECTED) {
       connection.established = true;
+      connection.retried = reason === 1;
       connection.streamBytesMax = Math.min(records[at + 7] ?? 0, V1_TRANSACTION_BYTES_MAX);
     } else if (kind === ADMITTED) connection.admitted = true;
   }

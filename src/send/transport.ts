@@ -48,7 +48,7 @@ export interface Connection {
   readonly retried: boolean;
   /** Streams that may be opened now; -1 when the engine cannot tell. */
   readonly streamsLeft: number;
-  /** Counts the datagrams that came; -1 when the engine cannot tell. */
+  /** Counts the datagrams that came; -1 when the engine cannot tell. May ask the engine. */
   readonly heard: number;
   /**
    * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or has it next in line
@@ -61,6 +61,8 @@ export interface Connection {
   fate(stream: number): Fate;
   /** When the end that `fate` told last came about, `Clock.nowNs`; 0 when it is told at once. */
   readonly endNs: number;
+  /** Whether the engine keeps the connection from going idle by itself. */
+  readonly keepsAlive: boolean;
   /** Makes the other side answer, and so keeps the connection from going idle. */
   ping(): void;
   /** Closes with application code 0. No event follows. */

@@ -30,7 +30,7 @@ export function createTurnCheck() {
     /** True once, when the connection was asked for this turn and said nothing in time. */
     isSilent(link: Link, turnNs: number, nowNs: number, identity: string, times: TurnTimes) {
       const { connection } = link;
-      if (connection === null || connection.heard < 0) return false;
+      if (connection === null) return false;
       if (asked === link) {
         if (connection.heard !== heard) asked = null;
         else if (nowNs - askedNs >= times.answerMs(identity) * NS_PER_MS) {
@@ -43,9 +43,10 @@ export function createTurnCheck() {
       if (leftNs <= 0 || leftNs > times.checkLeadMs(identity) * NS_PER_MS) return false;
       if (Math.abs(turnNs - checkedTurnNs) < SAME_TURN_MS * NS_PER_MS) return false;
       checkedTurnNs = turnNs;
+      heard = connection.heard;
+      if (heard < 0) return false;
       asked = link;
       askedNs = nowNs;
-      heard = connection.heard;
       connection.ping();
       return false;
     },

@@ -45,7 +45,7 @@ class FakeNative implements NativeSending {
   #wake: () => void = () => {};
 
   contractVersion(): number {
-    return 2;
+    return 3;
   }
   engineStart(_: unknown, wake: () => void): number {
     this.#wake = wake;
@@ -68,10 +68,20 @@ class FakeNative implements NativeSending {
     this.closed.push(peer);
     return 0;
   }
-  queued = 0;
-  peerFigures(_: number, __: number, out: Float64Array): number {
-    out[2] = this.queued;
+  readonly pinged: number[] = [];
+  peerPing(_: number, peer: number): number {
+    this.pinged.push(peer);
     return 0;
+  }
+  queued = 0;
+  heard = 0;
+  streamsLeft = 0;
+  /** As the engine does for a connection that is gone. */
+  isGone = false;
+  peerFigures(_: number, __: number, out: Float64Array): number {
+    if (this.isGone) return 0;
+    out.set([3, 0, this.queued, 0, 0, 0, 0, 0, this.heard, this.streamsLeft]);
+    return 10;
   }
   txSend(_: number, copies: Uint32Array, bytes: Uint8Array, __: number, ttlMs: number): number {
     this.sent.push({ copies: [...copies], bytes: Uint8Array.from(bytes), ttlMs });
@@ -138,6 +148,31 @@ describe("a connection of the native engine", () => {
     expect([connection.admitted, connection.rttUs]).toEqual([true, 900]);
     expect(told).toEqual(["progress", "progress"]);
     expect(native.sent).toHaveLength(0);
+  });
+
+  it("tells whether it went through Retry", async () => {
+    for (const reason of [0, 1]) {
+      const { native, connection } = await scene();
+      native.tell({ kind: "connected", reason });
+      expect(connection.retried).toBe(reason === 1);
+    }
+  });
+
+  it("tells what is granted and heard now, and nothing of what is gone", async () => {
+    const { native, connection } = await admitted();
+    Object.assign(native, { heard: 12, streamsLeft: 128 });
+    expect([connection.heard, connection.streamsLeft]).toEqual([12, 128]);
+    native.isGone = true;
+    expect([connection.heard, connection.streamsLeft]).toEqual([-1, -1]);
+  });
+
+  it("is asked for an answer when somebody wants one, and keeps itself alive", async () => {
+    const { native, connection } = await admitted();
+    expect(connection.keepsAlive).toBe(true);
+    connection.ping();
+    connection.close();
+    connection.ping();
+    expect(native.pinged).toEqual([PEER]);
   });
 
   it("hands a copy to its peer with a tag of its own and the time it may wait", async () => {

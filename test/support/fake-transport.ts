@@ -26,6 +26,7 @@ export class FakeConnection implements Connection {
   admitted = false;
   rttUs = 0;
   retried = false;
+  keepsAlive = false;
   /** As an engine that does not tell what it hears; 0 for one that does. */
   heard = -1;
   /** Streams that may still be opened. */

@@ -45,6 +45,7 @@ function nullTransport(): Transport {
     retried: false,
     streamsLeft: 128,
     heard: -1,
+    keepsAlive: false,
     endNs: 0,
     send: () => ++streams,
     fate: () => ACKED,
