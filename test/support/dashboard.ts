@@ -5,8 +5,6 @@
  */
 
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configFromValues, controlFromValues } from "../../src/config/load.ts";
@@ -18,6 +16,7 @@ import { decodeBase58, encodeKey } from "../../src/core/encoding.ts";
 import type { Log } from "../../src/core/log.ts";
 import { startEdge } from "../../src/edge.ts";
 import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
+import { EXAMPLE_PATH, type Example } from "../../src/sandbox/cluster-http.ts";
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { startPostgres } from "../../src/sandbox/postgres.ts";
 import { startProvider } from "../../src/sandbox/provider.ts";
@@ -184,9 +183,11 @@ async function startNetwork(undo: Undo) {
     leaders.push(leader);
     contacts.push({ identity: encodeKey(identity.publicKey), address });
   }
+  let example: Example = () => null;
   const cluster = await createSimulatedCluster({
     clock,
     leaders: contacts,
+    example: () => example(),
     blockhashAgeMax: 14_400,
   });
   const urls = await cluster.start();
@@ -201,8 +202,8 @@ async function startNetwork(undo: Undo) {
   cluster.airdrop(encodeKey(payer.publicKey), 1_000_000_000_000n);
   cluster.airdrop(tipAccount, 1_000_000_000n);
   const next = transfers(payer, tip, () => cluster.latestBlockhash());
-  const exampleUrl = await serve(next, undo);
-  return { ...urls, tipAccount, transaction: next, exampleUrl };
+  example = next;
+  return { ...urls, tipAccount, transaction: next, exampleUrl: urls.rpcUrl + EXAMPLE_PATH };
 }
 
 function transfers(payer: Identity, tip: Identity, latestBlockhash: () => string) {
@@ -212,13 +213,4 @@ function transfers(payer: Identity, tip: Identity, latestBlockhash: () => string
     made += 1n;
     return signedTransfer({ payer, to: tip.publicKey, lamports: 1_000_000n + made, blockhash });
   };
-}
-
-/** An address that answers with one more transaction each time. */
-async function serve(next: () => Uint8Array, undo: Undo): Promise<string> {
-  const server = createServer((_, response) => response.end(next()));
-  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
-  undo.add(() => server.close());
-  // A TCP server that listens has an address of this form.
-  return `http://${HOST}:${(server.address() as AddressInfo).port}/`;
 }

@@ -27,8 +27,7 @@ export function regionTable(regions, signal, onChoose) {
       },
     });
     const trip = el("span", { class: "soft" }, "measuring…");
-    /** @type {number | null} */
-    const best = null;
+    const best = /** @type {number | null} */ (null);
     return { region, input, trip, best };
   });
 

@@ -103,8 +103,12 @@ function tableOf(entries) {
   );
 }
 
-/** Figures and names of an entry in words; ids are left out, they say nothing to a reader. */
-function detailOf(/** @type {Record<string, unknown>} */ detail) {
+/**
+ * Figures and names of an entry in words; ids are left out, they say nothing to a reader.
+ * @param {Record<string, unknown>} detail
+ * @returns {string}
+ */
+function detailOf(detail) {
   return Object.entries(detail)
     .filter(([name, value]) => !/Id$/i.test(name) && value !== null && value !== "")
     .map(([name, value]) => `${wordsOf(name)} ${shown(value)}`)
@@ -116,7 +120,7 @@ function wordsOf(name) {
   return name.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`).replaceAll("_", " ");
 }
 
-/** @param {unknown} value */
+/** @param {unknown} value @returns {string} */
 function shown(value) {
   if (typeof value === "string") return value;
   const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);

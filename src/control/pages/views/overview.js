@@ -45,8 +45,10 @@ export function page({ main, signal }) {
 
   /** @param {any} usage */
   function show(usage) {
-    regions.offer(usage.regions.map(({ region }) => [region, region]));
-    keys.offer(usage.keys.map(({ key_id, label, hint }) => [key_id, `${label} ${hint}`]));
+    regions.offer(usage.regions.map((/** @type {any} */ { region }) => [region, region]));
+    keys.offer(
+      usage.keys.map((/** @type {any} */ { key_id, label, hint }) => [key_id, `${label} ${hint}`]),
+    );
     if (plain() && usage.totals.requests === 0) {
       shown = null;
       fill(body, nothing());

@@ -69,7 +69,11 @@ export function page({ site, main }) {
         "p",
         { class: "page-foot" },
         el("span", {}, `Version ${site.version}`),
-        el("span", {}, `Regions: ${site.regions.map(({ name }) => name).join(", ") || "none yet"}`),
+        el(
+          "span",
+          {},
+          `Regions: ${site.regions.map((/** @type {any} */ { name }) => name).join(", ") || "none yet"}`,
+        ),
       ),
     ),
   );
