@@ -375,7 +375,12 @@ describe("what the dashboard asks of the admin listener", () => {
     expect(await post(edge, new Uint8Array([1, 2, 3]))).toMatchObject({ status: 400 });
     const mine = JSON.parse((await page(edge, "/refusals?account=acme")).text);
     expect(mine.refusals).toEqual([
-      { at: expect.any(String), reason: "undecodable", sentence: expect.any(String) },
+      {
+        at: expect.any(String),
+        key_id: expect.any(String),
+        reason: "undecodable",
+        sentence: expect.any(String),
+      },
     ]);
     const other = JSON.parse((await page(edge, "/refusals?account=somebody")).text);
     expect(other.refusals).toEqual([]);

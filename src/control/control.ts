@@ -126,7 +126,7 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
     ...sessionRoutes({ store, login, endUrl: oidc.endUrl.bind(oidc) }),
     ...keyRoutes(store),
     ...usageRoutes(store),
-    ...transactionRoutes({ edges }),
+    ...transactionRoutes({ edges, keys: store.keys }),
     ...tokenRoutes(store),
     ...adminRoutes(store),
   ];

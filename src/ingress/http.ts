@@ -36,7 +36,7 @@ export interface IngressDeps extends PagesDeps {
   /** From a body complete to its answer, of submissions; null when nobody measures. */
   readonly latency: LatencySink | null;
   /** Told of what a known account was refused. */
-  readonly refused?: (account: string, refusal: Refusal) => void;
+  readonly refused?: (account: string, refusal: Refusal, keyId: string) => void;
 }
 
 export interface HttpOptions extends PagesOptions {

@@ -12,13 +12,15 @@ import { REFUSALS_ACCOUNTS_MAX, REFUSALS_PER_ACCOUNT_MAX } from "../core/limits.
 export interface RefusalView {
   /** ISO 8601 with milliseconds. */
   readonly at: string;
+  /** As the accounts have it: with which key it was tried. */
+  readonly key_id: string;
   readonly reason: RefusalReason;
   readonly sentence: string;
 }
 
 export interface RefusalBook {
   readonly counters: { accountsForgotten: number };
-  note(account: string, refusal: Refusal): void;
+  note(account: string, refusal: Refusal, keyId: string): void;
   /** Newest first. */
   latest(account: string): readonly RefusalView[];
 }
@@ -27,6 +29,7 @@ export interface RefusalBook {
 interface Ring {
   count: number;
   readonly refusals: Refusal[];
+  readonly keyIds: string[];
   readonly atUnixMs: Float64Array;
 }
 
@@ -45,17 +48,18 @@ export function createRefusalBook(
         break;
       }
     }
-    const ring = { count: 0, refusals: [], atUnixMs: new Float64Array(eachMax) };
+    const ring = { count: 0, refusals: [], keyIds: [], atUnixMs: new Float64Array(eachMax) };
     rings.set(account, ring);
     return ring;
   }
 
   return {
     counters,
-    note(account, refusal) {
+    note(account, refusal, keyId) {
       const ring = rings.get(account) ?? newRing(account);
       const place = ring.count % eachMax;
       ring.refusals[place] = refusal;
+      ring.keyIds[place] = keyId;
       ring.atUnixMs[place] = clock.unixMs();
       ring.count += 1;
     },
@@ -69,7 +73,8 @@ export function createRefusalBook(
         const atMs = ring.atUnixMs[index % eachMax] ?? 0;
         if (refusal === undefined) continue;
         const { reason, sentence } = refusal;
-        views.push({ at: new Date(atMs).toISOString(), reason, sentence });
+        const key_id = ring.keyIds[index % eachMax] ?? "";
+        views.push({ at: new Date(atMs).toISOString(), key_id, reason, sentence });
       }
       return views;
     },

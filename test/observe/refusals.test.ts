@@ -5,16 +5,18 @@ import { createFakeClock } from "../support/fake-clock.ts";
 
 const refusal = (sentence: string): Refusal => ({ reason: "tip_missing", sentence, data: {} });
 
+const KEY = "0123456789abcdef0123456789abcdef";
+
 describe("the latest refusals", () => {
   it("are told to their account alone, newest first, with their time", () => {
     const clock = createFakeClock();
     const book = createRefusalBook(clock);
-    book.note("ada", refusal("first"));
+    book.note("ada", refusal("first"), KEY);
     clock.advance(1000);
-    book.note("ada", refusal("second"));
-    book.note("grace", refusal("other"));
+    book.note("ada", refusal("second"), KEY);
+    book.note("grace", refusal("other"), KEY);
     const [second, first] = book.latest("ada");
-    expect(second).toMatchObject({ reason: "tip_missing", sentence: "second" });
+    expect(second).toMatchObject({ reason: "tip_missing", sentence: "second", key_id: KEY });
     expect(Date.parse(second?.at ?? "") - Date.parse(first?.at ?? "")).toBe(1000);
     expect(book.latest("grace").map(({ sentence }) => sentence)).toEqual(["other"]);
     expect(book.latest("nobody")).toEqual([]);
@@ -22,13 +24,13 @@ describe("the latest refusals", () => {
 
   it("are bounded for each account: the oldest goes", () => {
     const book = createRefusalBook(createFakeClock(), { eachMax: 2 });
-    for (const sentence of ["a", "b", "c"]) book.note("ada", refusal(sentence));
+    for (const sentence of ["a", "b", "c"]) book.note("ada", refusal(sentence), KEY);
     expect(book.latest("ada").map(({ sentence }) => sentence)).toEqual(["c", "b"]);
   });
 
   it("are bounded over the accounts: the one heard of first goes, and is counted", () => {
     const book = createRefusalBook(createFakeClock(), { accountsMax: 2 });
-    for (const account of ["a", "b", "a", "c"]) book.note(account, refusal("x"));
+    for (const account of ["a", "b", "a", "c"]) book.note(account, refusal("x"), KEY);
     expect(book.latest("a")).toEqual([]);
     expect(book.latest("b")).toHaveLength(1);
     expect(book.latest("c")).toHaveLength(1);

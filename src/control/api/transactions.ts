@@ -7,6 +7,7 @@
 import { decodeBase58 } from "../../core/encoding.ts";
 import type { Edges } from "../edges.ts";
 import { Fault } from "../fault.ts";
+import type { Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { time, z } from "../web/schema.ts";
 
@@ -18,12 +19,22 @@ const refusalShape = z.object({
   edge: z.string(),
   reason: z.string(),
   sentence: z.string(),
+  /** With which key it was tried; null where it is none of the account's any more. */
+  key_id: z.string().nullable(),
+  hint: z.string().nullable(),
 });
 const refusalsOfEdge = z.object({
-  refusals: z.array(refusalShape.omit({ edge: true })).max(1000),
+  refusals: z
+    .array(refusalShape.omit({ edge: true, hint: true }).extend({ key_id: z.string().default("") }))
+    .max(1000),
 });
 
-export function transactionRoutes({ edges }: { readonly edges: Edges }): readonly Route[] {
+interface Deps {
+  readonly edges: Edges;
+  readonly keys: Pick<Store["keys"], "list">;
+}
+
+export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
   return [
     route(
       ["GET", "/api/v1/transactions/{signature}"],
@@ -72,7 +83,15 @@ export function transactionRoutes({ edges }: { readonly edges: Edges }): readonl
           return told.success ? told.data.refusals.map((row) => ({ ...row, edge })) : [];
         });
         refusals.sort((a, b) => (a.at < b.at ? 1 : -1));
-        return { refusals: refusals.slice(0, limit), unreachable: [...unreachable] };
+        // Edges write ids without dashes.
+        const own = new Map(
+          (await keys.list(caller.account.id)).map((key) => [key.id.replaceAll("-", ""), key]),
+        );
+        const named = refusals.slice(0, limit).map((row) => {
+          const key = own.get(row.key_id.replaceAll("-", ""));
+          return { ...row, key_id: key?.id ?? null, hint: key?.hint ?? null };
+        });
+        return { refusals: named, unreachable: [...unreachable] };
       },
     ),
   ];

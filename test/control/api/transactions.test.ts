@@ -95,7 +95,12 @@ describe("the latest refusals", () => {
         row("2026-11-21T10:00:00.000Z", "tip_missing"),
       ],
     };
-    answers.two["/refusals"] = { refusals: [row("2026-11-21T10:00:01.000Z", "undecodable")] };
+    const keys = await grace.call("GET", "/api/v1/keys");
+    const [id, hint] = ["id", "hint"].map((name) => fieldOf(keys.json, `keys.0.${name}`));
+    const key_id = String(id).replaceAll("-", "");
+    answers.two["/refusals"] = {
+      refusals: [{ ...row("2026-11-21T10:00:01.000Z", "undecodable"), key_id }],
+    };
     const { json } = await grace.call("GET", "/api/v1/refusals");
     const shown = Object.values(Object(fieldOf(json, "refusals")));
     expect(shown.map((one) => [fieldOf(one, "reason"), fieldOf(one, "edge")])).toEqual([
@@ -103,6 +108,8 @@ describe("the latest refusals", () => {
       ["undecodable", "two"],
       ["tip_missing", "one"],
     ]);
+    expect(shown[1]).toMatchObject({ key_id: id, hint });
+    expect(shown[0]).toMatchObject({ key_id: null, hint: null });
     expect(fieldOf(json, "unreachable")).toEqual(["away"]);
     const few = await grace.call("GET", "/api/v1/refusals?limit=1");
     expect(fieldOf(few.json, "refusals")).toHaveLength(1);
