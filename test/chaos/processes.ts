@@ -79,7 +79,7 @@ export async function startService(): Promise<Service> {
       await owner.stop();
       await postgres.stop();
       await network.stop();
-      rmSync(folder, { recursive: true, force: true });
+      for (const left of [folder, postgres.folder]) rmSync(left, { recursive: true, force: true });
     },
   };
 }
