@@ -28,6 +28,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "identitySet",
   "peerOpen",
   "peerClose",
+  "peerPing",
   "peerFigures",
   "txSend",
   "outcomesDrain",
