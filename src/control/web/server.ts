@@ -6,21 +6,14 @@
  * HTTP parser. Answers of the API are not cached, and hold what their schema names and no more.
  */
 
-import type { Socket } from "node:net";
 import fastifyHelmet from "@fastify/helmet";
 import fastifyStatic from "@fastify/static";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import { createHistogram, type Histogram } from "../../core/histogram.ts";
-import {
-  CONTROL_BODY_BYTES_MAX,
-  CONTROL_CONNECTIONS_MAX,
-  CONTROL_HEADERS_BYTES_MAX,
-  CONTROL_REQUEST_TIMEOUT_MS,
-} from "../../core/limits-control.ts";
 import type { Log } from "../../core/log.ts";
 import { Fault, faultBody } from "../fault.ts";
+import { type App, headersOf, newApp, type Reply, type Request, type WebOptions } from "./app.ts";
 import type { Authenticator } from "./authenticate.ts";
 import { checked } from "./checked.ts";
 import { readCookie, writeCookie } from "./cookies.ts";
@@ -40,21 +33,6 @@ export interface WebDeps {
   readonly onReturn: (call: Call<null, null, null>, query: string) => Promise<string>;
   /** Opens the live stream of a caller. */
   readonly onLive: (caller: Caller) => NodeJS.ReadableStream;
-}
-
-export interface WebOptions {
-  readonly host: string;
-  /** 0 for any free one. */
-  readonly port: number;
-  readonly publicUrl: string;
-  /** Origins that the pages may fetch from beside their own. */
-  readonly fetchOrigins: readonly string[];
-  /** Networks of proxies whose `X-Forwarded-For` is believed. */
-  readonly trustedProxies: readonly string[];
-  readonly pagesFolder: string;
-  readonly version: string;
-  /** How long a request may take to arrive; not given: as in the limits. */
-  readonly requestTimeoutMs?: number;
 }
 
 export interface WebServer {
@@ -87,7 +65,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
     counters.requests[outcome] = (counters.requests[outcome] ?? 0) + 1;
   }
 
-  function answerFault(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+  function answerFault(request: Request, reply: Reply, error: unknown): void {
     const fault = faultOf(error);
     if (fault.reason === "internal" || fault.reason === "unavailable") {
       log.error({ err: error, method: request.method, route: request.routeOptions.url }, "failed");
@@ -130,7 +108,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
 }
 
 interface Door {
-  readonly app: FastifyInstance;
+  readonly app: App;
   readonly deps: WebDeps;
   readonly options: WebOptions;
   readonly guarded: Guarded;
@@ -138,77 +116,8 @@ interface Door {
   readonly clock: Clock;
 }
 
-function newApp(
-  options: WebOptions,
-  answerFault: (request: FastifyRequest, reply: FastifyReply, error: unknown) => void,
-  count: (outcome: string) => void,
-): FastifyInstance {
-  const requestTimeout = options.requestTimeoutMs ?? CONTROL_REQUEST_TIMEOUT_MS;
-  const app = Fastify({
-    bodyLimit: CONTROL_BODY_BYTES_MAX,
-    requestTimeout,
-    http: {
-      maxHeaderSize: CONTROL_HEADERS_BYTES_MAX,
-      // Node by itself gives headers a minute, and looks for late ones every 30 s.
-      headersTimeout: requestTimeout,
-      connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
-    },
-    trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
-    forceCloseConnections: true,
-    frameworkErrors: (error, request, reply) => answerFault(request, reply, error),
-    clientErrorHandler: (error, socket) => {
-      count("invalid_request");
-      refuseBytes(error, socket);
-    },
-  });
-  app.server.maxConnections = CONTROL_CONNECTIONS_MAX;
-  app.removeContentTypeParser("text/plain");
-  app.setErrorHandler((error, request, reply) => answerFault(request, reply, error));
-  return app;
-}
-
-/** What is no HTTP gets an answer in our form all the same, where the socket still takes one. */
-function refuseBytes(error: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable || error.code === "ECONNRESET") {
-    socket.destroy();
-    return;
-  }
-  const large = error.code === "HPE_HEADER_OVERFLOW";
-  const fault = new Fault("invalid_request", large ? "the headers are too large" : "not HTTP");
-  const body = JSON.stringify(faultBody(fault));
-  const status = large ? "431 Request Header Fields Too Large" : "400 Bad Request";
-  const length = `Content-Length: ${Buffer.byteLength(body)}`;
-  const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n${length}`;
-  socket.end(`${head}\r\nConnection: close\r\n\r\n${body}`);
-}
-
-function headersOf({ fetchOrigins, publicUrl }: WebOptions) {
-  return {
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: {
-        "default-src": ["'none'"],
-        "script-src": ["'self'"],
-        "style-src": ["'self'"],
-        "img-src": ["'self'", "data:"],
-        "font-src": ["'self'"],
-        "connect-src": ["'self'", ...fetchOrigins],
-        "form-action": ["'self'"],
-        "base-uri": ["'none'"],
-        "frame-ancestors": ["'none'"],
-      },
-    },
-    crossOriginOpenerPolicy: { policy: "same-origin" as const },
-    crossOriginResourcePolicy: { policy: "same-origin" as const },
-    referrerPolicy: { policy: "no-referrer" as const },
-    xFrameOptions: { action: "deny" as const },
-    // Over plain HTTP the header means nothing, and a browser must not remember it for loopback.
-    strictTransportSecurity: publicUrl.startsWith("https:") ? { maxAge: 31_536_000 } : false,
-  };
-}
-
 type Guarded = (
-  request: FastifyRequest,
+  request: Request,
   route: Pick<Route, "access" | "method" | "limit">,
 ) => Promise<Caller | null>;
 
@@ -258,7 +167,7 @@ function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): 
 }
 
 function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: Histogram): void {
-  const callers = new WeakMap<FastifyRequest, Caller | null>();
+  const callers = new WeakMap<Request, Caller | null>();
   app.route({
     method: route.method,
     url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
@@ -318,7 +227,7 @@ async function addPages({ app, options }: Door): Promise<void> {
 }
 
 /** Pages by their names; everything else that is not there, in one form. */
-async function missing(deps: WebDeps, request: FastifyRequest, reply: FastifyReply) {
+async function missing(deps: WebDeps, request: Request, reply: Reply) {
   const path = (request.raw.url ?? "/").split("?", 1)[0] ?? "/";
   const reads = request.method === "GET" || request.method === "HEAD";
   if (reads && PAGE_NAMES.test(path) && !missed.has(request)) {
@@ -339,15 +248,15 @@ async function missing(deps: WebDeps, request: FastifyRequest, reply: FastifyRep
 }
 
 /** Requests whose page is missing too, so that looking for it comes to an end. */
-const missed = new WeakSet<FastifyRequest>();
+const missed = new WeakSet<Request>();
 
 function patternOf(path: string): RegExp {
   return new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
 }
 
 function callOf<P, Q, B>(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: Request,
+  reply: Reply,
   input: { readonly params: P; readonly query: Q; readonly body: B },
 ): Call<P, Q, B> {
   return {
@@ -360,11 +269,11 @@ function callOf<P, Q, B>(
   };
 }
 
-function cookieOf(request: FastifyRequest, name: "session" | "login"): string | null {
+function cookieOf(request: Request, name: "session" | "login"): string | null {
   return readCookie(request.headers.cookie, name);
 }
 
-function userAgentOf({ headers }: FastifyRequest): string | null {
+function userAgentOf({ headers }: Request): string | null {
   return headers["user-agent"]?.slice(0, 256) ?? null;
 }
 
@@ -372,7 +281,7 @@ function textOf(header: string | string[] | undefined): string | null {
   return typeof header === "string" ? header : (header?.[0] ?? null);
 }
 
-async function listen(app: FastifyInstance, { host, port }: WebOptions) {
+async function listen(app: App, { host, port }: WebOptions) {
   try {
     await app.listen({ host, port });
   } catch (cause) {

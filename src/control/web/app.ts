@@ -1,0 +1,118 @@
+/**
+ * The framework's application as the dashboard needs it: bounds on what arrives, whose word on the
+ * client's address counts, an answer in our form even to what is no HTTP, and the headers of every
+ * answer. Whoever is not behind a trusted proxy has the address of their socket, whatever they say.
+ */
+
+import type { Socket } from "node:net";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import {
+  CONTROL_BODY_BYTES_MAX,
+  CONTROL_CONNECTIONS_MAX,
+  CONTROL_HEADERS_BYTES_MAX,
+  CONTROL_REQUEST_TIMEOUT_MS,
+} from "../../core/limits-control.ts";
+import { Fault, faultBody } from "../fault.ts";
+
+export type App = FastifyInstance;
+export type Request = FastifyRequest;
+export type Reply = FastifyReply;
+
+export interface WebOptions {
+  readonly host: string;
+  /** 0 for any free one. */
+  readonly port: number;
+  readonly publicUrl: string;
+  /** Origins that the pages may fetch from beside their own. */
+  readonly fetchOrigins: readonly string[];
+  /** Networks of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
+  readonly pagesFolder: string;
+  readonly version: string;
+  /** How long a request may take to arrive; not given: as in the limits. */
+  readonly requestTimeoutMs?: number;
+}
+
+/** `answerFault` answers whatever goes wrong; `count` is told of what is no HTTP. */
+export function newApp(
+  options: WebOptions,
+  answerFault: (request: Request, reply: Reply, error: unknown) => void,
+  count: (outcome: string) => void,
+): App {
+  const requestTimeout = options.requestTimeoutMs ?? CONTROL_REQUEST_TIMEOUT_MS;
+  const app = Fastify({
+    bodyLimit: CONTROL_BODY_BYTES_MAX,
+    requestTimeout,
+    http: {
+      maxHeaderSize: CONTROL_HEADERS_BYTES_MAX,
+      // Node by itself gives headers a minute, and looks for late ones every 30 s.
+      headersTimeout: requestTimeout,
+      connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
+    },
+    trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
+    forceCloseConnections: true,
+    frameworkErrors: (error, request, reply) => answerFault(request, reply, error),
+    clientErrorHandler: (error, socket) => {
+      count("invalid_request");
+      refuseBytes(error, socket);
+    },
+  });
+  app.server.maxConnections = CONTROL_CONNECTIONS_MAX;
+  app.removeContentTypeParser("text/plain");
+  takeEmptyJson(app);
+  app.setErrorHandler((error, request, reply) => answerFault(request, reply, error));
+  return app;
+}
+
+/**
+ * A body that is announced as JSON and is empty is none. Many clients send the header with every
+ * request, a DELETE too; a route that needs a body says so by itself.
+ */
+function takeEmptyJson(app: App): void {
+  const parse = app.getDefaultJsonParser("error", "error");
+  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
+    if (body === "") done(null);
+    else void parse(request, String(body), done);
+  });
+}
+
+/** What is no HTTP gets an answer in our form all the same, where the socket still takes one. */
+function refuseBytes(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const large = error.code === "HPE_HEADER_OVERFLOW";
+  const fault = new Fault("invalid_request", large ? "the headers are too large" : "not HTTP");
+  const body = JSON.stringify(faultBody(fault));
+  const status = large ? "431 Request Header Fields Too Large" : "400 Bad Request";
+  const length = `Content-Length: ${Buffer.byteLength(body)}`;
+  const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n${length}`;
+  socket.end(`${head}\r\nConnection: close\r\n\r\n${body}`);
+}
+
+/** What helmet sends with every answer. */
+export function headersOf({ fetchOrigins, publicUrl }: WebOptions) {
+  return {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'", ...fetchOrigins],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+      },
+    },
+    crossOriginOpenerPolicy: { policy: "same-origin" as const },
+    crossOriginResourcePolicy: { policy: "same-origin" as const },
+    referrerPolicy: { policy: "no-referrer" as const },
+    xFrameOptions: { action: "deny" as const },
+    // Over plain HTTP the header means nothing, and a browser must not remember it for loopback.
+    strictTransportSecurity: publicUrl.startsWith("https:") ? { maxAge: 31_536_000 } : false,
+  };
+}
