@@ -17,7 +17,7 @@ use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring as provider;
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{CipherSuite, DigitallySignedStruct, Error, SignatureScheme};
 
 use crate::certificate::{certificate_der, private_key_der};
@@ -52,14 +52,13 @@ impl Default for Transport {
 /// The settings for connections that carry the identity of this seed.
 pub fn client_config(seed: &[u8; 32], transport: &Transport) -> Result<ClientConfig, Error> {
     let provider = Arc::new(lean_provider());
-    let key = PrivatePkcs8KeyDer::from(private_key_der(seed));
-    let certificate = CertificateDer::from(certificate_der(&public_key(seed)?));
+    let (certificate, key) = self_signed(seed)?;
     let verifier = Arc::new(AnyKey(provider.clone()));
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
-        .with_client_auth_cert(vec![certificate], key.into())?;
+        .with_client_auth_cert(vec![certificate], key)?;
     tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
     tls.resumption = Resumption::disabled();
     let crypto = QuicClientConfig::try_from(tls)
@@ -69,6 +68,19 @@ pub fn client_config(seed: &[u8; 32], transport: &Transport) -> Result<ClientCon
     // Agave never asks for address validation, and a token of another server breaks handshakes.
     config.token_store(Arc::new(NoneTokenStore));
     Ok(config)
+}
+
+/// What one side of a connection shows: a certificate that nobody signed, and its key.
+pub fn self_signed(
+    seed: &[u8; 32],
+) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), Error> {
+    let certificate = certificate_der(&public_key(seed)?);
+    Ok((certificate.into(), PrivatePkcs8KeyDer::from(private_key_der(seed)).into()))
+}
+
+/// The answer of either side to a signature of TLS 1.2, which QUIC does not have.
+pub fn no_tls12() -> Result<HandshakeSignatureValid, Error> {
+    Err(Error::General("QUIC has no TLS 1.2".into()))
 }
 
 /// The Ed25519 public key of a seed.
@@ -151,7 +163,7 @@ impl ServerCertVerifier for AnyKey {
         _cert: &CertificateDer<'_>,
         _dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("QUIC has no TLS 1.2".into()))
+        no_tls12()
     }
 
     fn verify_tls13_signature(

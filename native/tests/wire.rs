@@ -5,83 +5,20 @@
 
 mod support;
 
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::UdpSocket;
 use std::time::Duration;
 
+use support::between::Between;
+use support::dice::dice;
 use support::terms::Terms;
 use support::{ACKED, Leader, Manners, Sender, ended, options};
 use touchdown_native::outcomes::EndCause;
-
-/// Stands between an engine and a leader, and does as `bend` says with each of the leader's
-/// datagrams: what it returns is what arrives.
-struct Between {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Between {
-    fn start(
-        leader: SocketAddr,
-        mut bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static,
-    ) -> Self {
-        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
-        for socket in [&near, &far] {
-            socket.set_nonblocking(true).unwrap();
-        }
-        let address = near.local_addr().unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
-            let mut client = None;
-            let mut buffer = [0; 65_535];
-            while !stopped.load(Ordering::Relaxed) {
-                let mut idle = true;
-                while let Ok((size, from)) = near.recv_from(&mut buffer) {
-                    (client, idle) = (Some(from), false);
-                    let _ = far.send_to(&buffer[..size], leader);
-                }
-                while let Ok((size, _)) = far.recv_from(&mut buffer) {
-                    idle = false;
-                    let Some(client) = client else { continue };
-                    for datagram in bend(&buffer[..size]) {
-                        let _ = near.send_to(&datagram, client);
-                    }
-                }
-                if idle {
-                    std::thread::sleep(Duration::from_micros(200));
-                }
-            }
-        });
-        Self { address, stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Between {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn dice() -> impl FnMut(usize) -> usize {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    move |below| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as usize % below.max(1)
-    }
-}
 
 /// Sends through `bend`, with a leader beside it that nobody stands before; every copy to both is
 /// to be acknowledged.
 fn all_arrives(bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
     let (bent, straight) = (Leader::start(Manners::default()), Leader::start(Manners::default()));
-    let between = Between::start(bent.address, bend);
+    let between = Between::bending_the_leader(bent.address, bend);
     let mut sender = Sender::start(options());
     let peers = [sender.open_admitted(between.address), sender.open_admitted(straight.address)];
     for tx in 0..100 {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
+pub mod between;
+pub mod dice;
 pub mod terms;
 
 use std::net::{SocketAddr, UdpSocket};
@@ -16,17 +18,16 @@ use rustls::DigitallySignedStruct;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::ring::default_provider;
 use rustls::crypto::verify_tls13_signature;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DistinguishedName, Error, SignatureScheme};
 use tokio::runtime::Runtime;
 
 use terms::{OtherTerms, Terms};
 
-use touchdown_native::certificate::{certificate_der, private_key_der};
 use touchdown_native::engine::{Engine, Options};
 use touchdown_native::outcomes::RECORD_FIELDS;
-use touchdown_native::tls::{ALPN_TPU, public_key};
+use touchdown_native::tls::{ALPN_TPU, no_tls12, self_signed};
 
 /// How a leader treats its clients.
 #[derive(Clone, Copy)]
@@ -173,14 +174,12 @@ async fn serve(incoming: Incoming, manners: Manners, parts: Parts) -> Option<()>
 }
 
 fn server_config(manners: Manners) -> ServerConfig {
-    let seed = [0x77; 32];
-    let key = PrivatePkcs8KeyDer::from(private_key_der(&seed));
-    let certificate = CertificateDer::from(certificate_der(&public_key(&seed).unwrap()));
+    let (certificate, key) = self_signed(&[0x77; 32]).unwrap();
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_client_cert_verifier(Arc::new(AnyClient))
-        .with_single_cert(vec![certificate], key.into())
+        .with_single_cert(vec![certificate], key)
         .unwrap();
     tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
     let mut config = ServerConfig::with_crypto(Arc::new(OtherTerms {
@@ -220,7 +219,7 @@ impl ClientCertVerifier for AnyClient {
         _cert: &CertificateDer<'_>,
         _dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("no TLS 1.2".into()))
+        no_tls12()
     }
 
     fn verify_tls13_signature(

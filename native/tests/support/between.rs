@@ -1,0 +1,82 @@
+//! Who sits on the path between an engine and a leader.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Who sent a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    Engine,
+    Leader,
+}
+
+/// Stands between an engine and a leader, and does as `bend` says with each datagram: what it
+/// returns is what arrives.
+pub struct Between {
+    pub address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Between {
+    pub fn start(
+        leader: SocketAddr,
+        mut bend: impl FnMut(From, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
+    ) -> Self {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for socket in [&near, &far] {
+            socket.set_nonblocking(true).unwrap();
+        }
+        let address = near.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut client = None;
+            let mut buffer = [0; 65_535];
+            while !stopped.load(Ordering::Relaxed) {
+                let mut idle = true;
+                while let Ok((size, from)) = near.recv_from(&mut buffer) {
+                    (client, idle) = (Some(from), false);
+                    for datagram in bend(From::Engine, &buffer[..size]) {
+                        let _ = far.send_to(&datagram, leader);
+                    }
+                }
+                while let Ok((size, _)) = far.recv_from(&mut buffer) {
+                    idle = false;
+                    let Some(client) = client else { continue };
+                    for datagram in bend(From::Leader, &buffer[..size]) {
+                        let _ = near.send_to(&datagram, client);
+                    }
+                }
+                if idle {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            }
+        });
+        Self { address, stop, thread: Some(thread) }
+    }
+
+    /// Bends what the leader sends, and lets the engine's datagrams through.
+    pub fn bending_the_leader(
+        leader: SocketAddr,
+        mut bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static,
+    ) -> Self {
+        Self::start(leader, move |from, datagram| match from {
+            From::Engine => vec![datagram.to_vec()],
+            From::Leader => bend(datagram),
+        })
+    }
+}
+
+impl Drop for Between {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
