@@ -119,6 +119,11 @@ export interface Outcome {
    * milliseconds; below 0 when the copy waited for the connection; NaN when no connection took it.
    */
   readonly connectionAgeMs: number;
+  /**
+   * Which sending of the transaction the copy belongs to: 0 for the first one, n for the nth time
+   * that it was sent again. All copies of one such round have the same number.
+   */
+  readonly resend: number;
 }
 
 /**

@@ -35,6 +35,8 @@ export interface ChainView {
 
 /** Which leaders a resend goes to; called by the sender while `again` runs. */
 export interface ResendTo {
+  /** Which resend of the packet it is, from 1 on. */
+  readonly ordinal: number;
   wants(target: Target): boolean;
   /** The copy was taken on by that leader's connection. */
   took(target: Target): void;

@@ -61,7 +61,7 @@ export class Resends {
   /** The row that is being sent, for `#to`. */
   #row = NONE;
   #nowNs = 0;
-  readonly #to: ResendTo;
+  readonly #to: ResendTo & { ordinal: number };
 
   /** `perSecond` of 0: no rounds. */
   constructor(deps: ResendsDeps, perSecond: number) {
@@ -70,6 +70,7 @@ export class Resends {
     this.#rows = new Int32Array(deps.watch.capacity);
     this.#ids = new Float64Array(deps.watch.capacity);
     this.#to = {
+      ordinal: 0,
       wants: (target) => {
         const { identityTag, addressTag } = this.#tagged(target);
         return deps.marks.allows(this.#row, identityTag, addressTag, this.#nowNs);
@@ -132,6 +133,7 @@ export class Resends {
     if (!this.#running || watch.is(row, SIGHTED) || expiry.isTooOld(row)) return 0;
     this.#nowNs = clock.nowNs();
     this.#row = row;
+    this.#to.ordinal = (watch.resends[row] ?? 0) + 1;
     const packet: Packet = {
       id: watch.packetId[row] ?? NONE,
       bytes: watch.bytes(row),
@@ -144,6 +146,7 @@ export class Resends {
     this.#row = NONE;
     if (copies === 0) return 0;
     watch.lastSentNs[row] = this.#nowNs;
+    watch.resends[row] = this.#to.ordinal;
     counters.resends += 1;
     counters.resendCopies += copies;
     return copies;

@@ -54,6 +54,8 @@ export class Watch {
   /** The slot in progress when the height was seen to be past that; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
   readonly retriesLeft: Int32Array;
+  /** Times that it was sent again. */
+  readonly resends: Uint32Array;
   /** Times that the chain was asked for its blockhash. */
   readonly lookups: Uint8Array;
   readonly flags: Uint8Array;
@@ -99,6 +101,7 @@ export class Watch {
     this.expiredSlot = numbers();
     this.priorityLamports = numbers();
     this.retriesLeft = new Int32Array(capacity);
+    this.resends = new Uint32Array(capacity);
     this.lookups = new Uint8Array(capacity);
     this.flags = new Uint8Array(capacity);
     this.rank = new Uint8Array(capacity);
@@ -145,6 +148,7 @@ export class Watch {
     this.priorityLamports[row] = lamports;
     this.rank[row] = rankOf(lamports);
     this.lookups[row] = 0;
+    this.resends[row] = 0;
     this.lastValidHeight[row] = UNKNOWN;
     this.expiredSlot[row] = UNKNOWN;
     this.#bySignature.add(this.#hash(bytes, offset), row);

@@ -102,6 +102,8 @@ export function createCopies(count: number) {
     endedNs: new Float64Array(count),
     rttUs: new Float32Array(count),
     connectionAgeMs: new Float32Array(count),
+    /** As `Outcome.resend`, up to the column's maximum. */
+    resend: new Uint16Array(count),
     state: new Uint8Array(count),
     reason: new Uint8Array(count),
     identity: createStringColumn(),

@@ -97,6 +97,11 @@ export interface LeaderCopy {
   readonly connection_age_ms: number | null;
   /** Which copy for this leader it is: 1 for the first one, 2 for the first resend. */
   readonly attempt: number;
+  /**
+   * 0: a copy of the first sending. n: of the nth time that this edge sent the transaction again,
+   * which may well be the first copy for this leader.
+   */
+  readonly resend: number;
 }
 
 /** The receipt in `row`. */
@@ -226,6 +231,7 @@ function leadersOf({ rows, copies }: ReceiptStore, row: number): readonly Leader
       rtt_us: rttUs === 0 ? null : Math.round(rttUs),
       ...connectionOf(copies.connectionAgeMs[copy] ?? Number.NaN),
       attempt,
+      resend: copies.resend[copy] ?? 0,
     });
   }
   return leaders;

@@ -34,6 +34,8 @@ import { noteCopy, setError, setLanding } from "./receipt-states.ts";
 import { ReceiptStore } from "./receipt-store.ts";
 
 const SWEEP_PERIOD_MS = 1000;
+/** What the column of resends can hold. */
+const RESEND_MAX = 0xffff;
 
 export interface ReceiptDeps {
   readonly clock: Clock;
@@ -281,6 +283,7 @@ class ReceiptBook implements Receipts {
     copies.identity.set(copy, outcome.identity);
     copies.address.set(copy, outcome.address);
     copies.connectionAgeMs[copy] = outcome.connectionAgeMs;
+    copies.resend[copy] = Math.min(outcome.resend, RESEND_MAX);
     copies.sentNs[copy] = outcome.atNs;
     copies.endedNs[copy] = outcome.atNs;
     setState(store, copy, outcome, state);

@@ -35,6 +35,7 @@ export type ReportCopy = (
   reason: CopyReason | null,
   rttUs: number,
   connectionAgeMs: number,
+  resend: number,
   /** When it happened; now where it is not given. */
   atNs?: number,
 ) => void;
@@ -80,9 +81,9 @@ export class Copies {
     this.#ttlNs = options.copyTtlMs * NS_PER_MS;
     this.#waiting = new Waiting(options.queuePerPeer);
     const { report } = deps;
-    this.#onWire = ({ packetId, target, ageMs }) => {
+    this.#onWire = ({ packetId, target, ageMs, resend }) => {
       this.card.sent += 1;
-      report(packetId, target, "sent", null, this.#rttUs, ageMs);
+      report(packetId, target, "sent", null, this.#rttUs, ageMs, resend);
     };
     this.#settled = (copy, fate) => this.#settle(copy, fate);
     this.#lost = (copy) => this.#fail(copy, "connection_lost", "not_connected");
@@ -104,7 +105,7 @@ export class Copies {
     if (this.#waiting.size === 0 && this.#mayOpen(link)) {
       const stream = link.send(packet.bytes, nowNs);
       if (stream >= 0) {
-        this.#sent(link, packet.id, target, stream, nowNs);
+        this.#sent(link, packet.id, target, stream, nowNs, 0);
         return "taken";
       }
       if (stream === CLOSED) return "not_connected";
@@ -116,15 +117,18 @@ export class Copies {
     return "leader_saturated";
   }
 
-  /** Writes a copy only where that takes nothing from a first send: now, with credit to spare. */
-  spare(link: Link, packet: Packet, target: Target, nowNs: number): boolean {
+  /**
+   * Writes a copy of the nth resend, and only where that takes nothing from a first send: now, with
+   * credit to spare.
+   */
+  spare(link: Link, packet: Packet, target: Target, nowNs: number, resend: number): boolean {
     const { bytes, id } = packet;
     if (this.#waiting.size > 0 || bytes.length > this.bytesMax || !this.#mayOpen(link))
       return false;
     if (link.inFlight.size >= RESENDS_IN_FLIGHT_MAX) return false;
     const stream = link.send(bytes, nowNs);
     if (stream < 0) return false;
-    this.#sent(link, id, target, stream, nowNs);
+    this.#sent(link, id, target, stream, nowNs, resend);
     return true;
   }
 
@@ -163,7 +167,7 @@ export class Copies {
         return;
       }
       if (stream === TOO_LARGE) this.#drop(row, "stream_too_large");
-      else this.#sent(link, row.packetId, row.target, stream, row.sinceNs);
+      else this.#sent(link, row.packetId, row.target, stream, row.sinceNs, 0);
       waiting.drop();
     }
     this.window.drained(nowNs);
@@ -207,45 +211,55 @@ export class Copies {
   }
 
   /** `givenNs` is when this peer was given the copy. */
-  #sent(link: Link, packetId: number, target: Target, stream: number, givenNs: number): void {
+  #sent(
+    link: Link,
+    packetId: number,
+    target: Target,
+    stream: number,
+    givenNs: number,
+    resend: number,
+  ): void {
     this.window.opened();
     const onWire = !link.waits(stream);
     const ageMs = (givenNs - link.liveNs) / NS_PER_MS;
-    if (!link.inFlight.push(packetId, target, stream, onWire, ageMs)) {
+    if (!link.inFlight.push(packetId, target, stream, onWire, ageMs, resend)) {
       const oldest = link.inFlight.oldest();
-      if (oldest !== null) this.#end(oldest, "failed", "too_many_in_flight", oldest.ageMs);
+      if (oldest !== null)
+        this.#end(oldest, "failed", "too_many_in_flight", oldest.ageMs, oldest.resend);
       link.inFlight.drop();
-      link.inFlight.push(packetId, target, stream, onWire, ageMs);
+      link.inFlight.push(packetId, target, stream, onWire, ageMs, resend);
     }
     if (!onWire) return;
     this.card.sent += 1;
     const rttUs = link.connection?.rttUs ?? 0;
-    this.#deps.report(packetId, target, "sent", null, rttUs, ageMs);
+    this.#deps.report(packetId, target, "sent", null, rttUs, ageMs, resend);
   }
 
-  #settle({ packetId, target, ageMs, endNs }: FlyingCopy, fate: Fate): void {
+  #settle(copy: FlyingCopy, fate: Fate): void {
+    const { packetId, target, ageMs, endNs, resend } = copy;
     const { report } = this.#deps;
     const atNs = endNs === 0 ? this.#nowNs : endNs;
     if (fate === ACKED) {
       const givenNs = this.#liveNs + ageMs * NS_PER_MS;
       this.card.ack((atNs - givenNs) / NS_PER_US);
-      report(packetId, target, "acked", null, this.#rttUs, ageMs, atNs);
+      report(packetId, target, "acked", null, this.#rttUs, ageMs, resend, atNs);
     } else if (fate === STOPPED) {
-      report(packetId, target, "failed", "stream_stopped", this.#rttUs, ageMs, atNs);
+      report(packetId, target, "failed", "stream_stopped", this.#rttUs, ageMs, resend, atNs);
     } else {
       const reason = DROP_REASONS[fate - DROPPED] ?? "expired";
       if (reason === "leader_saturated") this.card.saturated += 1;
-      report(packetId, target, "dropped", reason, 0, ageMs, atNs);
+      report(packetId, target, "dropped", reason, 0, ageMs, resend, atNs);
     }
   }
 
   #fail(copy: FlyingCopy, sent: CopyReason, unsent: CopyReason): void {
-    if (copy.sent) this.#end(copy, "failed", sent, copy.ageMs);
-    else this.#end(copy, "dropped", unsent, copy.ageMs);
+    if (copy.sent) this.#end(copy, "failed", sent, copy.ageMs, copy.resend);
+    else this.#end(copy, "dropped", unsent, copy.ageMs, copy.resend);
   }
 
   #drop(copy: WaitingCopy, reason: CopyReason): void {
-    this.#end(copy, "dropped", reason, Number.NaN);
+    // No resend waits for credit.
+    this.#end(copy, "dropped", reason, Number.NaN, 0);
   }
 
   #end(
@@ -253,7 +267,8 @@ export class Copies {
     kind: "failed" | "dropped",
     reason: CopyReason,
     ageMs: number,
+    resend: number,
   ): void {
-    this.#deps.report(packetId, target, kind, reason, 0, ageMs);
+    this.#deps.report(packetId, target, kind, reason, 0, ageMs, resend);
   }
 }

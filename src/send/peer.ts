@@ -169,10 +169,10 @@ export class Peer {
   }
 
   /** Writes a copy only where that takes nothing from a first send: now, with credit to spare. */
-  spare(packet: Packet, target: Target, nowNs: number): boolean {
+  spare(packet: Packet, target: Target, nowNs: number, resend: number): boolean {
     const link = this.#link;
     if (link === null || link.liveNs === 0) return false;
-    return this.#copies.spare(link, packet, target, nowNs);
+    return this.#copies.spare(link, packet, target, nowNs, resend);
   }
 
   /** Keeps a copy until the connection that is being made is live. */

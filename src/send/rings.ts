@@ -18,6 +18,8 @@ export interface FlyingCopy {
   endNs: number;
   /** As `Outcome.connectionAgeMs`. */
   ageMs: number;
+  /** As `Outcome.resend`. */
+  resend: number;
 }
 
 const NOTHING: FlyingCopy = {
@@ -27,6 +29,7 @@ const NOTHING: FlyingCopy = {
   sent: false,
   endNs: 0,
   ageMs: 0,
+  resend: 0,
 };
 
 /** A first-in first-out ring of rows that are made once and written over. */
@@ -71,7 +74,14 @@ export class InFlight extends Ring<FlyingCopy> {
   }
 
   /** False when the ring is full. */
-  push(packetId: number, target: Target, stream: number, sent: boolean, ageMs: number): boolean {
+  push(
+    packetId: number,
+    target: Target,
+    stream: number,
+    sent: boolean,
+    ageMs: number,
+    resend: number,
+  ): boolean {
     const row = this.next();
     if (row === null) return false;
     row.packetId = packetId;
@@ -80,6 +90,7 @@ export class InFlight extends Ring<FlyingCopy> {
     row.sent = sent;
     row.endNs = 0;
     row.ageMs = ageMs;
+    row.resend = resend;
     return true;
   }
 }

@@ -73,6 +73,8 @@ export interface PeerView {
 
 /** Who is to get a packet again; called while `again` runs. */
 export interface ResendTo {
+  /** Which resend of the packet it is, from 1 on. */
+  readonly ordinal: number;
   wants(target: Target): boolean;
   /** That leader's connection took the copy. */
   took(target: Target): void;
@@ -137,6 +139,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     reason: CopyReason | null,
     rttUs: number,
     connectionAgeMs: number,
+    resend: number,
     atNs = clock.nowNs(),
   ): void {
     if (kind === "sent") counters.copiesSent += 1;
@@ -154,6 +157,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       atNs,
       rttUs,
       connectionAgeMs,
+      resend,
     });
   }
 
@@ -164,7 +168,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       let offer = offers[index] ?? "taken";
       if (route === undefined || offer === "taken") continue;
       if (offer === "not_connected") offer = route.peer.awaitLive(packet, route.target, nowNs);
-      if (offer !== "taken") report(packet.id, route.target, "dropped", offer, 0, Number.NaN);
+      if (offer !== "taken") report(packet.id, route.target, "dropped", offer, 0, Number.NaN, 0);
     }
   }
 
@@ -195,7 +199,8 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     const nowNs = clock.nowNs();
     let taken = 0;
     for (const { peer, target } of peers.routes) {
-      if (!peer.live || !to.wants(target) || !peer.spare(packet, target, nowNs)) continue;
+      if (!peer.live || !to.wants(target)) continue;
+      if (!peer.spare(packet, target, nowNs, to.ordinal)) continue;
       to.took(target);
       taken += 1;
     }

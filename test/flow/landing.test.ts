@@ -125,7 +125,7 @@ async function post(bytes: Uint8Array, config: object = {}): Promise<string> {
 interface Ended {
   readonly state: string;
   readonly landing: Readonly<Record<string, unknown>>;
-  readonly leaders: readonly { readonly identity: string }[];
+  readonly leaders: readonly { readonly identity: string; readonly resend: number }[];
 }
 
 /** The receipt once it tells an end. */
@@ -172,13 +172,17 @@ describe("a transaction", () => {
     const keeper = later.find((identity) => identity !== now && identity !== next) ?? "";
     for (const { identity } of contacts) if (identity !== keeper) deaf.add(identity);
     const signature = await post(transfer());
-    const { state } = await ended(signature);
+    const { state, leaders: copies } = await ended(signature);
     deaf.clear();
     expect(state).toBe("landed");
     expect(cluster.statusOf(signature)?.leader).toBe(keeper);
     const identities = copiesOf(signature).map(({ identity }) => identity);
     expect(identities[0]).not.toBe(keeper);
     expect(identities).toContain(keeper);
+    expect(copies[0]).toMatchObject({ identity: identities[0], resend: 0 });
+    const landedWith = copies.filter(({ identity }) => identity === keeper);
+    for (const { resend } of landedWith) expect(resend).toBeGreaterThan(0);
+    expect(landedWith).not.toEqual([]);
   });
 
   it("is sent again until it lands, but once only where its sender wants no more", async () => {

@@ -22,8 +22,28 @@ describe("a new plan", () => {
     rig.clock.advance(RESEND_PAUSE_MS);
     rig.plan("b", "c");
     rig.clock.advance(20);
-    expect(rig.resent).toEqual([{ id: 1, address: "c:8009", bytes: bytesOf(1) }]);
+    expect(rig.resent).toEqual([{ id: 1, ordinal: 1, address: "c:8009", bytes: bytesOf(1) }]);
     expect(rig.landing.counters).toMatchObject({ resends: 1, resendCopies: 1, resendsShed: 0 });
+  });
+
+  it("numbers the resends of a transaction, one number for all leaders of a round", () => {
+    const rig = begun();
+    rig.track(1);
+    rig.clock.advance(RESEND_PAUSE_MS);
+    rig.plan("c", "d");
+    rig.clock.advance(RESEND_PAUSE_MS + 20);
+    rig.dead.add("e:8009");
+    rig.plan("e");
+    rig.clock.advance(20);
+    rig.plan("f");
+    rig.clock.advance(20);
+    const told = rig.resent.map(({ ordinal, address }) => `${ordinal} ${address}`);
+    expect(told).toEqual(["1 c:8009", "1 d:8009", "2 f:8009"]);
+    rig.track(2);
+    rig.clock.advance(RESEND_PAUSE_MS);
+    rig.plan("g");
+    rig.clock.advance(20);
+    expect(rig.resent.find(({ id }) => id === 2)).toMatchObject({ ordinal: 1 });
   });
 
   it("sends nothing again to a leader within two seconds, by identity or address", () => {

@@ -72,6 +72,7 @@ export function outcomeOf(packetId: number, name: string, kind: Outcome["kind"],
     atNs,
     rttUs: 0,
     connectionAgeMs: 1,
+    resend: 0,
   } as const satisfies Outcome;
 }
 
@@ -104,8 +105,12 @@ export function startRig(over: Partial<LandingOptions> = {}) {
   /** Leaders of the plan that take resends now, in the plan's order. */
   let plan: readonly Target[] = [];
   const dead = new Set<string>();
-  const resent: { readonly id: number; readonly address: string; readonly bytes: Uint8Array }[] =
-    [];
+  const resent: {
+    readonly id: number;
+    readonly ordinal: number;
+    readonly address: string;
+    readonly bytes: Uint8Array;
+  }[] = [];
   const resender: Resender = {
     again(packet, to) {
       let taken = 0;
@@ -114,6 +119,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
         to.took(target);
         resent.push({
           id: packet.id,
+          ordinal: to.ordinal,
           address: target.address,
           bytes: Uint8Array.from(packet.bytes),
         });

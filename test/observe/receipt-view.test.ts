@@ -27,6 +27,7 @@ interface CopySpec {
   readonly endedUs?: number;
   readonly rttUs?: number;
   readonly ageMs?: number;
+  readonly resend?: number;
   readonly identity?: string;
 }
 
@@ -63,6 +64,7 @@ function viewOf(copies: readonly CopySpec[], spec: RowSpec = {}): Receipt {
     const copy = store.addCopy(row);
     store.copies.identity.set(copy, more.identity ?? `leader ${copy}`);
     store.copies.connectionAgeMs[copy] = more.ageMs ?? Number.NaN;
+    store.copies.resend[copy] = more.resend ?? 0;
     store.copies.address.set(copy, "10.0.0.1:8009");
     store.copies.slot[copy] = 400 + copy;
     store.copies.state[copy] = state;
@@ -155,18 +157,20 @@ describe("a receipt's view", () => {
     ]);
   });
 
-  it("tells how warm the connection was, and which try for a leader a copy is", () => {
+  it("tells how warm the connection was, which try and which resend a copy is", () => {
     const { leaders } = viewOf([
       { state: SENT, ageMs: 4_200.26, identity: "A" },
       { state: SENT, ageMs: -3, identity: "B" },
-      { state: DROPPED, identity: "A" },
-      { state: SENT, ageMs: 0, identity: "A" },
+      { state: DROPPED, identity: "A", resend: 1 },
+      { state: SENT, ageMs: 0, identity: "C", resend: 1 },
+      { state: SENT, ageMs: 0, identity: "A", resend: 2 },
     ]);
     expect(leaders).toMatchObject([
-      { identity: "A", connection: "warm", connection_age_ms: 4_200.3, attempt: 1 },
-      { identity: "B", connection: "cold", connection_age_ms: null, attempt: 1 },
-      { identity: "A", connection: null, connection_age_ms: null, attempt: 2 },
-      { identity: "A", connection: "warm", connection_age_ms: 0, attempt: 3 },
+      { identity: "A", connection: "warm", connection_age_ms: 4_200.3, attempt: 1, resend: 0 },
+      { identity: "B", connection: "cold", connection_age_ms: null, attempt: 1, resend: 0 },
+      { identity: "A", connection: null, connection_age_ms: null, attempt: 2, resend: 1 },
+      { identity: "C", attempt: 1, resend: 1 },
+      { identity: "A", connection: "warm", connection_age_ms: 0, attempt: 3, resend: 2 },
     ]);
   });
 });

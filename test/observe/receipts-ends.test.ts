@@ -37,6 +37,7 @@ function setup(slot: number | null = 390) {
       atNs: clock.nowNs(),
       rttUs: 0,
       connectionAgeMs: 0,
+      resend: 0,
     });
   const end = (packetId: number, kind: End["kind"], more: Partial<End> = {}): void =>
     receipts.end({

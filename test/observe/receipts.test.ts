@@ -67,6 +67,7 @@ function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = 
       atNs: startNs,
       rttUs: 0,
       connectionAgeMs: Number.NaN,
+      resend: 0,
       ...more,
     });
   const find = (number: number, account = "acme") =>
@@ -120,6 +121,7 @@ describe("a receipt", () => {
           connection: null,
           connection_age_ms: null,
           attempt: 1,
+          resend: 0,
         },
       ],
     });

@@ -20,7 +20,7 @@ function linkWith(credit = 10) {
 /** Sends packets with the ids 1 to `count`; their streams are 0 and on. */
 function sendAll(link: Link, count: number): void {
   for (let id = 1; id <= count; id += 1) {
-    link.inFlight.push(id, TARGET, link.send(BYTES, 0), true, 0);
+    link.inFlight.push(id, TARGET, link.send(BYTES, 0), true, 0, 0);
   }
 }
 
@@ -99,7 +99,7 @@ describe("a link's copies in flight", () => {
 
   it("are none while there is no connection", () => {
     const link = new Link(0, 8);
-    link.inFlight.push(1, TARGET, 0, true, 0);
+    link.inFlight.push(1, TARGET, 0, true, 0, 0);
     const never = (): void => expect.unreachable();
     link.settle(never, never);
     expect(link.inFlight.size).toBe(1);
@@ -111,7 +111,7 @@ describe("a link's copies in flight", () => {
     connection.delay(1);
     const streams = [link.send(BYTES, 0), link.send(BYTES, 0)];
     expect(streams.map((stream) => link.waits(stream))).toEqual([true, true]);
-    for (const stream of streams) link.inFlight.push(stream + 1, TARGET, stream, false, 0);
+    for (const stream of streams) link.inFlight.push(stream + 1, TARGET, stream, false, 0, 0);
     const told: string[] = [];
     const settle = (): void =>
       link.settle(

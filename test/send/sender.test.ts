@@ -27,6 +27,7 @@ describe("accept", () => {
       atNs: rig.clock.nowNs(),
       rttUs: 0,
       connectionAgeMs: 0,
+      resend: 0,
     });
   });
 
@@ -286,7 +287,7 @@ describe("again", () => {
     maxRetries: null,
     priorityLamports: 0,
   };
-  const anyone = { wants: () => true, took: () => {} };
+  const anyone = { ordinal: 1, wants: () => true, took: () => {} };
 
   it("sends to those live leaders of the plan that are wanted, and tells of each", async () => {
     const rig = await startRig(planOf([A, B, C]));
@@ -294,6 +295,7 @@ describe("again", () => {
     rig.transport.to(B).admit();
     const took: string[] = [];
     const to = {
+      ordinal: 3,
       wants: ({ address }: { address: string }) => address !== A,
       took: ({ address }: { address: string }) => void took.push(address),
     };
@@ -304,6 +306,7 @@ describe("again", () => {
     expect(rig.story(77)).toEqual(["sent"]);
     rig.transport.to(B).ack(0);
     expect(rig.story(77)).toEqual(["sent", "acked"]);
+    expect(rig.outcomes.map(({ resend }) => resend)).toEqual([3, 3]);
     expect(rig.sender.counters).toMatchObject({ copies: 1, copiesAcked: 1, packetsTaken: 0 });
   });
 

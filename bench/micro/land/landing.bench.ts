@@ -108,6 +108,7 @@ export async function build(): Promise<Bench> {
       atNs: 0,
       rttUs: 900,
       connectionAgeMs: 1,
+      resend: 0,
     };
     landing.outcome(outcome);
   };

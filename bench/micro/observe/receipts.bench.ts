@@ -61,6 +61,7 @@ export async function build(): Promise<Bench> {
       atNs: systemClock.nowNs(),
       rttUs: 900,
       connectionAgeMs: 4_000,
+      resend: 0,
     });
   const whole = (): void => {
     open();

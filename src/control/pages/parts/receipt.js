@@ -140,7 +140,7 @@ function leaders({ leaders: copies, leaders_left_out: more }) {
       cell: (/** @type {any} */ copy) => [
         COPIES[copy.state] ?? copy.state,
         copy.reason !== null && el("code", { class: "sub" }, copy.reason),
-        copy.attempt > 1 && sub(`resend ${copy.attempt - 1}`),
+        copy.resend > 0 && sub(`resend ${copy.resend}`),
       ],
     },
     { title: "Sent", number: true, cell: (/** @type {any} */ copy) => micros(copy.sent_us) },

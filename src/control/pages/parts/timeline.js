@@ -73,10 +73,10 @@ function lanesOf({ timings, leaders, landing }) {
 
 /** @param {any} copy @returns {Lane} */
 function laneOf(copy) {
-  const { identity, slot, state, reason, sent_us, acked_us, ended_us, attempt } = copy;
+  const { identity, slot, state, reason, sent_us, acked_us, ended_us, resend } = copy;
   const endUs = acked_us ?? ended_us;
   const bad = state === "failed" || state === "dropped";
-  const again = attempt > 1 ? `, resend ${attempt - 1}` : "";
+  const again = resend > 0 ? `, resend ${resend}` : "";
   const end =
     { acked: "acknowledged", sent: "on the way" }[/** @type {"sent"} */ (state)] ??
     reason ??
