@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLimitStore } from "../../src/accounts/limit-store.ts";
 import type { LimitStore } from "../../src/accounts/shared-limits.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { freePort } from "../support/ports.ts";
 import { silent } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";
 
@@ -46,14 +46,6 @@ afterAll(() => {
   server?.kill("SIGKILL");
   if (folder !== "") rmSync(folder, { recursive: true, force: true });
 });
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 const spend = (account: string, count: number, intervalNs = 1_000_000_000) =>
   store?.spend([{ account, count, intervalNs, ageNs: 0 }]) ?? Promise.resolve([]);

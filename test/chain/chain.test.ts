@@ -3,11 +3,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { type Chain, type ChainOptions, createChain } from "../../src/chain/chain.ts";
 import { openGeyser } from "../../src/chain/geyser.ts";
-import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58, encodeSignature } from "../../src/core/encoding.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import {
@@ -16,8 +15,11 @@ import {
   createSimulatedCluster,
 } from "../../src/sandbox/cluster.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
+import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 import { startFakeGeyser } from "../support/fake-geyser.ts";
+import { freePort } from "../support/ports.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
+import { pace } from "../support/wait.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const WAIT = { timeout: 30_000, interval: 20 };
@@ -26,19 +28,28 @@ const LEADERS = [0, 1, 2, 3, 4].map((index) => ({
   address: `127.0.0.1:${9000 + index}`,
 }));
 
+/** Of everything here but the processes that are started. */
+let clock: FakeClock;
 const endings: (() => unknown)[] = [];
+beforeEach(() => {
+  clock = createFakeClock();
+  endings.push(pace(clock));
+});
 afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
 
 async function startCluster(options: Partial<ClusterOptions> = {}) {
   const cluster = await createSimulatedCluster({
-    clock: systemClock,
+    clock,
     leaders: LEADERS,
     slotMs: 100,
     skipShare: 0,
     epochSlots: 432,
     ledger: createBlindLedger(),
+    // The node may come back.
+    rpcPort: await freePort(),
+    wsPort: await freePort(),
     ...options,
   });
   endings.push(() => cluster.stop());
@@ -50,12 +61,9 @@ function startChain(
   urls: ClusterUrls,
   options: Partial<ChainOptions> = {},
 ): { chain: Chain; router: Router } {
-  const router = createRouter(
-    { clock: systemClock, onPlan: () => undefined },
-    { leaders: 2, warmWindows: 4 },
-  );
+  const router = createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 });
   const chain = createChain(
-    { openGeyser, clock: systemClock, log: SILENT_LOG, router },
+    { openGeyser, clock, log: SILENT_LOG, router },
     {
       ...urls,
       silenceMs: 600,
@@ -136,12 +144,9 @@ describe("the chain", () => {
     const chain = createChain(
       {
         openGeyser,
-        clock: systemClock,
+        clock,
         log: SILENT_LOG,
-        router: createRouter(
-          { clock: systemClock, onPlan: () => undefined },
-          { leaders: 2, warmWindows: 4 },
-        ),
+        router: createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 }),
         onLanded: (signature, slot, error) => void landed.push(`${signature[0]} ${slot} ${error}`),
       },
       { ...urls, grpcUrl: server.url, grpcToken: "a token", accounts: ["T"], retryMsFirst: 50 },
@@ -173,7 +178,7 @@ describe("the chain", () => {
     const chain = createChain(
       {
         openGeyser,
-        clock: systemClock,
+        clock,
         log: SILENT_LOG,
         router: {
           slotEvent: () => undefined,

@@ -19,7 +19,7 @@ interface Call {
 }
 
 /** A node that answers each method with what is set for it. */
-async function setUp(results: Record<string, unknown> = {}, timeoutMs = 2000) {
+async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) {
   const calls: Call[] = [];
   let raw: ((response: ServerResponse) => void) | null = null;
   const server = createServer(async (request, response) => {

@@ -11,9 +11,9 @@ import { createDatabase, type Database } from "../../src/accounts/database.ts";
 import { openStore } from "../../src/control/store/open.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { type Postgres, startPostgres } from "../../src/sandbox/postgres.ts";
-import { freePort } from "../support/control.ts";
 import { MAIN, type Network, startNetwork } from "../support/edge-process.ts";
 import { ENGINE, SILENT } from "../support/flow.ts";
+import { freePort } from "../support/ports.ts";
 import { until } from "../support/wait.ts";
 
 /** A process that is started, killed and started again with the same file and port. */

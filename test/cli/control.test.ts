@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { run } from "../../src/cli/run.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { freePort } from "../support/control.ts";
 import { createFakeIo } from "../support/fake-io.ts";
+import { freePort } from "../support/ports.ts";
 import { testDatabase } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";
 

@@ -2,7 +2,6 @@
 
 import { randomBytes } from "node:crypto";
 import { Connection } from "@solana/web3.js";
-import { systemClock } from "../../src/core/clock.ts";
 import {
   type ClusterOptions,
   createSimulatedCluster,
@@ -11,7 +10,9 @@ import {
 import type { Landed } from "../../src/sandbox/cluster-bank.ts";
 import { fromBase58 } from "../support/base58.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { freePort } from "../support/ports.ts";
 import { type BuiltTransaction, buildTransaction, newKeypair } from "../support/transactions.ts";
+import { pace } from "../support/wait.ts";
 
 export const SLOT_MS = 250;
 export const LEADERS = [0, 1, 2, 3].map((index) => ({
@@ -63,16 +64,20 @@ export function leaderOfWindow(cluster: SimulatedCluster, windowsAhead: number):
   return cluster.leaderAt((Math.floor(cluster.currentSlot() / 4) + windowsAhead) * 4);
 }
 
-/** A cluster that runs, with slots of 50 ms. */
+/** A cluster that runs by itself and comes back on its ports, with slots of 50 ms. */
 export async function setUpRunning(options: Partial<ClusterOptions> = {}) {
+  const clock = createFakeClock();
   const cluster = await createSimulatedCluster({
-    clock: systemClock,
+    clock,
     leaders: LEADERS,
     slotMs: 50,
     skipShare: 0,
     epochSlots: 432,
+    rpcPort: await freePort(),
+    wsPort: await freePort(),
     ...options,
   });
+  atEnd(pace(clock));
   atEnd(() => cluster.stop());
   const { rpcUrl, wsUrl } = await cluster.start();
   const web3 = new Connection(rpcUrl, { wsEndpoint: wsUrl, commitment: "processed" });

@@ -5,7 +5,6 @@
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { controlFromValues } from "../../src/config/load.ts";
@@ -13,6 +12,7 @@ import { type Control, startControl } from "../../src/control/control.ts";
 import type { Log } from "../../src/core/log.ts";
 import { type SandboxProvider, startProvider } from "../../src/sandbox/provider.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+import { freePort } from "./ports.ts";
 import { createTestStore, type TestStore } from "./store-on-postgres.ts";
 
 export interface TestControl {
@@ -31,16 +31,6 @@ export interface TestControlOptions {
   readonly issuer?: { readonly issuer: string; readonly clientSecret: string };
   /** Keys of [control] over the test's own. */
   readonly control?: Readonly<Record<string, unknown>>;
-}
-
-/** A port of 127.0.0.1 that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 export async function startTestControl(options: TestControlOptions = {}): Promise<TestControl> {

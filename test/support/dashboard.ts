@@ -22,7 +22,7 @@ import { startPostgres } from "../../src/sandbox/postgres.ts";
 import { startProvider } from "../../src/sandbox/provider.ts";
 import { signedTransfer } from "../../src/sandbox/transfer.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
-import { freePort } from "./control.ts";
+import { freePort } from "./ports.ts";
 import { ROOT } from "./source-tree.ts";
 import { until } from "./wait.ts";
 

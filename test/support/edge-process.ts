@@ -13,6 +13,7 @@ import { createSimulatedCluster, type SimulatedCluster } from "../../src/sandbox
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { ENGINE, keysToml, untilAnswer, WIDE_KEY } from "./flow.ts";
+import { freePort } from "./ports.ts";
 import { type Family, parsePrometheus } from "./prometheus.ts";
 import { type BuiltTransaction, buildTransaction, memo, newKeypair } from "./transactions.ts";
 import { until } from "./wait.ts";
@@ -46,7 +47,9 @@ export async function startNetwork(leaderCount = 2): Promise<Network> {
     leaders.push(leader);
     contacts.push({ identity: encodeKey(identity.publicKey), address });
   }
-  const cluster = await createSimulatedCluster({ clock, leaders: contacts });
+  // Its RPC may come back.
+  const [rpcPort, wsPort] = [await freePort(), await freePort()];
+  const cluster = await createSimulatedCluster({ clock, leaders: contacts, rpcPort, wsPort });
   const urls = await cluster.start();
   const tipAccount = newKeypair().address;
   let made = 0;

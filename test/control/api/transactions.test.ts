@@ -5,11 +5,11 @@ import { encodeBase58 } from "../../../src/core/encoding.ts";
 import {
   Browser,
   fieldOf,
-  freePort,
   reasonOf,
   startTestControl,
   type TestControl,
 } from "../../support/control.ts";
+import { freePort } from "../../support/ports.ts";
 
 /** What each edge's admin listener answers, by path; anything else is 404. */
 const answers: Record<"one" | "two", Record<string, unknown>> = { one: {}, two: {} };

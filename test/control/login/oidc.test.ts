@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createOidc, type Oidc } from "../../../src/control/login/oidc.ts";
-import { Browser, freePort, reasonOf, startTestControl } from "../../support/control.ts";
+import { Browser, reasonOf, startTestControl } from "../../support/control.ts";
 import { createFakeClock, type FakeClock } from "../../support/fake-clock.ts";
 import { type HostileProvider, startHostileProvider } from "../../support/hostile-provider.ts";
+import { freePort } from "../../support/ports.ts";
 
 const log = { info() {}, warn() {}, error() {} };
 const AFTER = { afterLogoutUri: "http://127.0.0.1:1/", freshMs: 600_000 };
