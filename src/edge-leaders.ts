@@ -81,7 +81,12 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
         landing.usePlan(plan ?? NO_PLAN);
       },
     },
-    { leaders: send.leaders, warmWindows: send.warmWindows, deny: send.deny },
+    {
+      leaders: send.leaders,
+      warmWindows: send.warmWindows,
+      deny: send.deny,
+      slotOrigins: slotOriginsOf(config.cluster),
+    },
   );
   const chain = createChain(
     {
@@ -101,6 +106,19 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
   return { receipts, sender, scorecard, router, chain, holder, landing, bottomUp };
 }
+
+/** Which node each source of slots speaks for: sources of one host have one vote together. */
+export function slotOriginsOf({ rpcUrl, wsUrl, grpcUrl }: SlotUrls) {
+  const socket = new URL(wsUrl).hostname;
+  return {
+    slotsUpdates: socket,
+    slot: socket,
+    polling: new URL(rpcUrl).hostname,
+    grpc: grpcUrl === null ? "" : new URL(grpcUrl).hostname,
+  };
+}
+
+type SlotUrls = Pick<Config["cluster"], "rpcUrl" | "wsUrl" | "grpcUrl">;
 
 /** The sender, whose start fails where its address is not one of this machine. */
 function sendingStep(sender: Step, binds: readonly ListenAddress[]): Step {

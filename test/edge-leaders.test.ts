@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { busyPollOf, portableBindOf } from "../src/edge-leaders.ts";
+import { busyPollOf, portableBindOf, slotOriginsOf } from "../src/edge-leaders.ts";
 import type { NativeEngine } from "../src/native/contract.ts";
 import { stub } from "./support/stub.ts";
 
@@ -28,5 +28,18 @@ describe("polling", () => {
     expect(busyPollOf(native, 4)).toBeGreaterThan(0);
     expect(() => busyPollOf(native, 3)).toThrow("this machine has 3");
     expect(() => busyPollOf({ name: "portable", native: null }, 64)).toThrow("portable");
+  });
+});
+
+describe("sources of slots", () => {
+  it("speak for one node where they have one host, whatever the ports", () => {
+    const urls = { rpcUrl: "http://a.test:8899/key", wsUrl: "wss://a.test:8900" };
+    const own = { slotsUpdates: "a.test", slot: "a.test", polling: "a.test" };
+    expect(slotOriginsOf({ ...urls, grpcUrl: "https://b.test" })).toEqual({
+      ...own,
+      grpc: "b.test",
+    });
+    expect(slotOriginsOf({ ...urls, grpcUrl: "http://a.test:10000" }).grpc).toBe("a.test");
+    expect(slotOriginsOf({ ...urls, wsUrl: "ws://c.test", grpcUrl: null }).slot).toBe("c.test");
   });
 });

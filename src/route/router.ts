@@ -37,6 +37,8 @@ export interface RouterOptions {
   readonly warmWindows: number;
   /** `[send] deny`: identities of leaders that are passed over. */
   readonly deny?: readonly string[];
+  /** The node that each source of slots speaks for; one that is not named stands for itself. */
+  readonly slotOrigins?: Readonly<Partial<Record<SlotSource, string>>>;
 }
 
 export interface RouterStatus {
@@ -97,7 +99,7 @@ const GUESSES: LeaderTimes = {
 export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const { clock } = deps;
   const counters = createRouteCounters();
-  const slots = createSlotClock({}, counters);
+  const slots = createSlotClock({ origins: options.slotOrigins ?? {} }, counters);
   const schedule = createSchedule(counters);
   const contacts = createContacts(counters, options.deny);
   const keeper = new PlanKeeper(deps, options, { slots, schedule, contacts, counters });

@@ -2,8 +2,10 @@
  * The estimate of the current slot, from several sources of which any may stop or lie.
  *
  * Each source has a position of its own (`slot-source.ts`). Sources that are near each other agree;
- * the largest group of them counts, and its freshest member, the one furthest ahead, is followed.
- * Where no group is larger, inertia decides: what was believed goes on by the wall clock, and who
+ * the group with most votes counts, and its freshest member, the one furthest ahead, is followed.
+ * A vote is an origin's, the node that a source speaks for, and its sources share it: however much
+ * one node talks, it does not outvote another.
+ * Where no group has more, inertia decides: what was believed goes on by the wall clock, and who
  * is nearest to that is right. So neither a jump nor a slow drift of one source pulls the estimate,
  * and one source alone is followed wherever it goes. The slot time has the same inertia. The number
  * given out never goes back, except after a source returned from a long silence, or by more than 48
@@ -66,12 +68,21 @@ export interface SlotClockOptions {
    * ran ahead is not. Agave `DEFAULT_MS_PER_SLOT`, 2026-11.
    */
   readonly slotTimeMsUnmeasured: number;
+  /** The node that each source speaks for; one that is not named stands for itself. */
+  readonly origins: Readonly<Partial<Record<SlotSource, string>>>;
 }
 
 /** How long, without an event, the choice of a source stands. */
 const LOOK_AGAIN_NS = 10 * NS_PER_MS;
 
-const DEFAULTS: SlotClockOptions = { slotTimeMsDefault: 250, slotTimeMsUnmeasured: 400 };
+const DEFAULTS: SlotClockOptions = {
+  slotTimeMsDefault: 250,
+  slotTimeMsUnmeasured: 400,
+  origins: {},
+};
+
+/** One origin's vote: a number that up to four sources can share. */
+const VOTE = 12;
 
 export function createSlotClock(
   options: Partial<SlotClockOptions> = {},
@@ -82,6 +93,7 @@ export function createSlotClock(
 
 interface Source {
   readonly name: SlotSource;
+  readonly origin: string;
   readonly estimate: SlotSourceEstimate;
   readonly lag: SlotLag;
   /** `estimate.returns` when it was last followed. */
@@ -90,10 +102,13 @@ interface Source {
   position: number;
   /** Whether it made progress lately. */
   live: boolean;
+  /** Its share of its origin's vote, while it is live. */
+  share: number;
 }
 
 class Estimate implements SlotClock {
   readonly #counters: RouteCounters;
+  readonly #origins: SlotClockOptions["origins"];
   /** At most one for each name. */
   readonly #sources: Source[] = [];
   /** What is shown, and what the position goes on by; the same once it is known. */
@@ -111,6 +126,7 @@ class Estimate implements SlotClock {
   constructor(options: SlotClockOptions, counters: RouteCounters) {
     this.#paceMs = options.slotTimeMsDefault;
     this.#coastMs = options.slotTimeMsUnmeasured;
+    this.#origins = options.origins;
     this.#counters = counters;
   }
 
@@ -180,7 +196,9 @@ class Estimate implements SlotClock {
     if (known !== undefined) return known;
     const estimate = new SlotSourceEstimate();
     const lag = createSlotLag();
-    const source: Source = { name, estimate, lag, returns: 0, position: -1, live: false };
+    const origin = this.#origins[name] ?? name;
+    const now = { returns: 0, position: -1, live: false, share: 0 };
+    const source: Source = { name, origin, estimate, lag, ...now };
     this.#sources.push(source);
     return source;
   }
@@ -205,15 +223,13 @@ class Estimate implements SlotClock {
   /** Decides which source to follow now, and where inertia will take what is believed. */
   #follow(nowNs: number): void {
     const expected = this.#expected(nowNs);
-    let liveCount = 0;
     for (const source of this.#sources) {
       const { estimate } = source;
       source.position = estimate.position(nowNs, this.#coastMs) ?? -1;
       const quietNs = nowNs - (estimate.progressNs ?? nowNs);
       source.live = source.position >= 0 && quietNs <= SLOT_SOURCE_LIVE_MS * NS_PER_MS;
-      if (source.live) liveCount += 1;
     }
-    const center = this.#center(expected, liveCount);
+    const center = this.#center(expected, this.#share());
     if (center === null) return;
     let [lowest, freshest] = [center, center];
     for (const source of this.#sources) {
@@ -235,7 +251,7 @@ class Estimate implements SlotClock {
   }
 
   /** The source around which most agree; null where what was followed goes on by the clock. */
-  #center(expected: number, liveCount: number): Source | null {
+  #center(expected: number, votesOfAll: number): Source | null {
     let best: Source | null = null;
     let bestVotes = 0;
     for (const source of this.#sources) {
@@ -248,7 +264,7 @@ class Estimate implements SlotClock {
       }
     }
     if (best === null || best === this.#followed || expected < 0) return best;
-    const majority = bestVotes >= 2 && bestVotes * 2 > liveCount;
+    const majority = bestVotes * 2 > votesOfAll && this.#isSeconded(best);
     if (majority || distance(best, expected) <= SLOT_SKIP_DISTANCE) return best;
     // A stranger far from everything that was believed has to wait until that is too old.
     return this.#followed !== null && this.#followed.position >= 0 ? null : best;
@@ -256,7 +272,31 @@ class Estimate implements SlotClock {
 
   #votes(center: Source): number {
     let votes = 0;
-    for (const source of this.#sources) if (source.live && agree(source, center)) votes += 1;
+    for (const source of this.#sources) {
+      if (source.live && agree(source, center)) votes += source.share;
+    }
+    return votes;
+  }
+
+  /** Whether another source agrees with it. */
+  #isSeconded(center: Source): boolean {
+    for (const source of this.#sources) {
+      if (source !== center && source.live && agree(source, center)) return true;
+    }
+    return false;
+  }
+
+  /** Divides the vote of each origin among its live sources; answers the sum of all. */
+  #share(): number {
+    let votes = 0;
+    for (const source of this.#sources) {
+      let count = 0;
+      for (const other of this.#sources) {
+        if (other.live && other.origin === source.origin) count += 1;
+      }
+      source.share = source.live ? VOTE / count : 0;
+      votes += source.share;
+    }
     return votes;
   }
 

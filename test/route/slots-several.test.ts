@@ -176,3 +176,68 @@ describe("several sources of slots", () => {
     expect(leaders).toEqual([second, second, second, first, first]);
   });
 });
+
+describe("sources that speak for the same node", () => {
+  const origins = { slotsUpdates: "a", slot: "a", polling: "a", grpc: "b" };
+  const clockOf = (of = {}) => createSlotClock({ origins: of }, createRouteCounters());
+  const followed = (clock: ReturnType<typeof clockOf>) =>
+    clock.sources(0).find((each) => each.followed)?.source;
+
+  it.each([
+    ["jump far ahead", (slot: number) => slot + (slot > FIRST + 100 ? 1_000_000 : 0)],
+    ["jump a little ahead", (slot: number) => slot + (slot > FIRST + 100 ? 40 : 0)],
+    ["fall far behind", (slot: number) => slot - (slot > FIRST + 100 ? 5_000 : 0)],
+    ["drift ahead", (slot: number) => slot + Math.floor(Math.max(0, slot - FIRST - 60) / 2)],
+    ["run at half the pace", (slot: number) => Math.floor((slot + FIRST) / 2)],
+  ])("do not outvote another node's one when they %s", (_, says) => {
+    const manners = { slotsUpdates: { says }, slot: { says }, polling: { says }, grpc: {} };
+    const { errors, clock } = run(manners, { clock: clockOf(origins) });
+    // One slot more than those who agree may be apart, until they part.
+    expect(worst(errors)).toBeLessThanOrEqual(5);
+    expect(worst(errors.slice(-100))).toBeLessThanOrEqual(1);
+    expect(followed(clock)).toBe("grpc");
+    const apart = run(manners, { clock: clockOf() });
+    expect(worst(apart.errors.slice(-100))).toBeGreaterThan(20);
+  });
+
+  it("are not outvoted by another node's one either", () => {
+    const says = (slot: number) => slot + (slot > FIRST + 100 ? 1_000_000 : 0);
+    const honest = { slotsUpdates: {}, slot: {}, polling: {} };
+    const { errors, clock } = run({ grpc: { says }, ...honest }, { clock: clockOf(origins) });
+    expect(worst(errors.slice(0, 100))).toBe(0);
+    expect(worst(errors)).toBeLessThanOrEqual(1);
+    expect(followed(clock)).not.toBe("grpc");
+  });
+
+  it("share its vote, so that one of them that lies is alone against two", () => {
+    const says = (slot: number) => slot + (slot > FIRST + 50 ? 30 : 0);
+    const manners = { slotsUpdates: { says }, slot: { lateMs: 60 }, polling: { lateMs: 120 } };
+    const { errors, clock } = run(manners, { clock: clockOf(origins) });
+    expect(worst(errors.slice(-200))).toBe(0);
+    expect(followed(clock)).toBe("slot");
+    const first = clockOf(origins);
+    first.observe("polled", 9_000_000, 0, "polling");
+    const lies = { polling: { says: (slot: number) => slot + 9_000_000 - FIRST } };
+    const right = run({ ...lies, slotsUpdates: {}, slot: { lateMs: 60 } }, { clock: first });
+    expect(worst(right.errors.slice(5))).toBe(0);
+  });
+
+  it("are followed wherever they go once the other node is silent for long", () => {
+    const says = (slot: number) => slot - 2_000;
+    const grpc = { says: (slot: number) => (slot < FIRST + 100 ? slot : null) };
+    const a = { slotsUpdates: { says }, slot: { says }, polling: { says } };
+    const { errors, clock } = run({ grpc, ...a }, { clock: clockOf(origins) });
+    expect(worst(errors.slice(5, 100))).toBe(0);
+    expect(errors.at(-1)).toBe(-2_000);
+    expect(followed(clock)).not.toBe("grpc");
+  });
+
+  it("give way to a fresher one of another node, and take its place when it stops", () => {
+    const grpc = { says: (slot: number) => (slot < FIRST + 100 ? slot : null) };
+    const a = { slotsUpdates: { lateMs: 150 }, slot: { lateMs: 200 }, polling: { lateMs: 240 } };
+    const { errors, clock } = run({ grpc, ...a }, { clock: clockOf(origins) });
+    expect(worst(errors.slice(0, 100))).toBe(0);
+    expect(worst(errors)).toBeLessThanOrEqual(1);
+    expect(followed(clock)).toBe("slotsUpdates");
+  });
+});
