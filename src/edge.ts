@@ -22,6 +22,7 @@ import { createDecoder, type DecoderOptions } from "./decode/decoder.ts";
 import { createDispatch } from "./decode/dispatch.ts";
 import { createNativeDecoder, NATIVE_HERE } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
+import { askedOf } from "./edge-asked.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
 import { buildLeaderSide, type Step } from "./edge-leaders.ts";
 import { metricSources } from "./edge-metrics.ts";
@@ -180,7 +181,7 @@ function buildEdge(config: Config, base: Base): Stages {
       readiness: readiness.check,
       leaders: () => ({ plan: router.plan, peers: sender.peers() }),
       scorecard: () => ({ leaders: leaders.scorecard.view() }),
-      ofAccount: { receipt: receipts.find.bind(receipts), refusals: refusals.latest },
+      ofAccount: askedOf(receipts, refusals),
     },
     config.admin.listen,
   );

@@ -20,24 +20,29 @@ export interface EdgeAnswers {
 
 export interface Edges {
   readonly counters: { asked: number; failed: number };
-  /** GETs `path` of every edge for one account. An edge's 404 is an answer, and holds nothing. */
-  ask(path: string, accountId: string): Promise<EdgeAnswers>;
+  /**
+   * GETs `path` of every edge for one account, with what else is in `query`. An edge's 404 is an
+   * answer, and holds nothing.
+   */
+  ask(
+    path: string,
+    accountId: string,
+    query?: Readonly<Record<string, string>>,
+  ): Promise<EdgeAnswers>;
 }
 
 export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
   const counters = { asked: 0, failed: 0 };
   return {
     counters,
-    async ask(path, accountId) {
+    async ask(path, accountId, query = {}) {
+      const asked = new URLSearchParams({ ...query, account: accountId });
       const answers: { readonly edge: string; readonly body: unknown }[] = [];
       const unreachable: string[] = [];
       const askOne = async ({ name, at }: Named): Promise<void> => {
         counters.asked += 1;
         try {
-          const body = await answerOf(
-            clock,
-            `${at}${path}?account=${encodeURIComponent(accountId)}`,
-          );
+          const body = await answerOf(clock, `${at}${path}?${asked}`);
           if (body !== null) answers.push({ edge: name, body });
         } catch {
           // Which edge it was is told; why is in that edge's own log and metrics.

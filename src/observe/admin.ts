@@ -41,9 +41,16 @@ export interface AdminDeps {
   readonly ofAccount?: {
     /** Null where there is none for this account. */
     receipt(signature: string, account: string): object | null;
+    /** The account's latest, newest first; `query` as of the public list of transactions. */
+    receipts(account: string, query: string): AskedList;
     refusals(account: string): readonly object[];
   };
 }
+
+/** A list as it is answered, or the sentence that says what is wrong with the query. */
+export type AskedList =
+  | { readonly kind: "list"; readonly list: object }
+  | { readonly kind: "refused"; readonly sentence: string };
 
 export interface AdminOptions {
   readonly host: string;
@@ -66,8 +73,8 @@ interface Page {
   readonly body: string;
 }
 
-/** Gets what follows the route's path, and the account that is asked for. */
-type Route = (rest: string, account: string | null) => Page | Promise<Page>;
+/** Gets what follows the route's path, the account that is asked for, and the rest of the query. */
+type Route = (rest: string, account: string | null, query: string) => Page | Promise<Page>;
 
 export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
   const counters = { answered: 0, refused: 0, failed: 0 };
@@ -120,6 +127,11 @@ function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
       const receipt = ofAccount.receipt(signature, account);
       return receipt === null ? refusal("not_found", "no receipt") : json(200, receipt);
     });
+    routes.set("/receipts", (_, account, query) => {
+      if (account === null) return NO_ACCOUNT;
+      const asked = ofAccount.receipts(account, query);
+      return asked.kind === "list" ? json(200, asked.list) : badQuery(asked.sentence);
+    });
     routes.set("/refusals", (_, account) =>
       account === null ? NO_ACCOUNT : json(200, { refusals: ofAccount.refusals(account) }),
     );
@@ -161,8 +173,10 @@ async function handle(
     response.setHeader("Allow", "GET, HEAD");
     send(response, refusal("method_not_allowed", `${path} takes GET and HEAD`));
   } else {
-    const account = new URLSearchParams(query).get("account");
-    send(response, await route(rest, account), method === "HEAD");
+    const given = new URLSearchParams(query);
+    const account = given.get("account");
+    given.delete("account");
+    send(response, await route(rest, account, given.toString()), method === "HEAD");
     counters.answered += 1;
   }
 }
@@ -171,11 +185,11 @@ function refusal(reason: "not_found" | "method_not_allowed", error: string): Pag
   return json(REFUSALS[reason].status, { status: "error", reason, error });
 }
 
-const NO_ACCOUNT: Page = json(400, {
-  status: "error",
-  reason: "invalid_request",
-  error: "the query must name an account",
-});
+function badQuery(error: string): Page {
+  return json(400, { status: "error", reason: "invalid_request", error });
+}
+
+const NO_ACCOUNT = badQuery("the query must name an account");
 
 function json(status: number, value: object): Page {
   return { status, contentType: "application/json", body: `${JSON.stringify(value)}\n` };

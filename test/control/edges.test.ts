@@ -39,7 +39,8 @@ describe("edges", () => {
       answers: [{ edge: "one", body: { a: 1 } }],
       unreachable: [],
     });
-    expect(one.asked).toEqual(["/refusals?account=a%26b%3Dc"]);
+    await edges.ask("/receipts", "a", { state: "landed", account: "somebody else's" });
+    expect(one.asked).toEqual(["/refusals?account=a%26b%3Dc", "/receipts?state=landed&account=a"]);
   });
 
   it("that fail, answer no JSON or too much are named, and hold up nobody", async () => {

@@ -162,6 +162,10 @@ describe("what the dashboard asks", () => {
   const ofAccount = {
     receipt: (signature: string, account: string) =>
       signature === "sig" && account === "ada" ? { signature, state: "landed" } : null,
+    receipts: (account: string, query: string) =>
+      query === "state=landed"
+        ? ({ kind: "list", list: { transactions: [account] } } as const)
+        : ({ kind: "refused", sentence: `no such query: ${query}` } as const),
     refusals: (account: string) => [{ reason: "tip_missing", sentence: account }],
   };
 
@@ -170,6 +174,11 @@ describe("what the dashboard asks", () => {
     const receipt = await get("/receipts/sig?account=ada");
     expect(await receipt.json()).toEqual({ signature: "sig", state: "landed" });
     expect((await get("/receipts/sig?account=grace")).status).toBe(404);
+    const list = await get("/receipts?account=ada&state=landed");
+    expect(await list.json()).toEqual({ transactions: ["ada"] });
+    const misspelt = await get("/receipts?account=ada&stat=landed");
+    expect(misspelt.status).toBe(400);
+    expect(await misspelt.json()).toMatchObject({ error: "no such query: stat=landed" });
     const refusals = await get("/refusals?account=a%20b");
     expect(await refusals.json()).toEqual({
       refusals: [{ reason: "tip_missing", sentence: "a b" }],
@@ -180,7 +189,8 @@ describe("what the dashboard asks", () => {
     const { get } = await setup({ ofAccount });
     expect((await get("/receipts/sig")).status).toBe(400);
     expect((await get("/refusals")).status).toBe(400);
-    for (const path of ["/receipts/", "/receipts", "/receipts/a/b?account=ada", "/livez/x"]) {
+    expect((await get("/receipts")).status).toBe(400);
+    for (const path of ["/receipts/", "/receipts/a/b?account=ada", "/livez/x"]) {
       expect((await get(path)).status).toBe(404);
     }
     const other = await setup();

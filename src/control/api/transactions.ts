@@ -1,18 +1,60 @@
 /**
- * What became of a transaction, and the latest refusals. Both are in the memory of the edges that
- * took them, so the edges are asked, in the name of the account: an edge answers with what belongs
- * to it alone.
+ * What became of the account's transactions, one or the latest of them, and the latest refusals.
+ * All of it is in the memory of the edges that took them, so these are asked, in the name of the
+ * account: an edge answers with what belongs to it alone. A transaction that was sent to two edges
+ * is in the list twice, because each followed it by itself.
  */
 
 import { decodeBase58 } from "../../core/encoding.ts";
+import { RECEIPT_STATES } from "../../core/receipt.ts";
 import type { Edges } from "../edges.ts";
 import { Fault } from "../fault.ts";
 import type { Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { time, z } from "../web/schema.ts";
 
+/** Of what an edge's answer has room for even where each of them failed with a long error. */
+const LISTED_MAX = 100;
+
 /** As the edge made it; its own schema is in the README of the edge's answers. */
 const receiptShape = z.looseObject({ signature: z.string(), state: z.string() });
+
+const us = z.number().nullable();
+/** A receipt without its leaders, as an edge lists it. */
+const listedShape = z.object({
+  signature: z.string(),
+  state: z.string(),
+  received_at: time,
+  received_slot: z.number().nullable(),
+  submissions: z.number(),
+  version: z.union([z.string(), z.number()]),
+  tip_lamports: z.number(),
+  priority_fee_lamports: z.number(),
+  timings: z.object({ decoded_us: us, first_sent_us: us, first_acked_us: us }),
+  landing: z.object({
+    state: z.string(),
+    slot: z.number().nullable(),
+    /** That slot less the one in progress at receipt. */
+    slots: z.number().nullable(),
+    error: z.unknown(),
+    reason: z.string().nullable(),
+    sentence: z.string(),
+    known_us: us,
+  }),
+});
+const transactionShape = listedShape.extend({ edge: z.string() });
+const listOfEdge = z.object({
+  transactions: z.array(listedShape).max(LISTED_MAX),
+  next: z.string().nullable(),
+});
+
+/** `landed,expired` as the list of it; of what is no state it says which there are. */
+const givenStates = z
+  .string()
+  .max(200)
+  .transform((text) => text.split(",").map((name) => name.trim()))
+  .pipe(z.array(z.enum(RECEIPT_STATES)).max(RECEIPT_STATES.length))
+  .meta({ description: `some of ${RECEIPT_STATES.join(", ")}, with commas in between` });
 
 const refusalShape = z.object({
   at: time,
@@ -36,6 +78,7 @@ interface Deps {
 
 export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
   return [
+    latestRoute(edges),
     route(
       ["GET", "/api/v1/transactions/{signature}"],
       "account",
@@ -95,4 +138,41 @@ export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
       },
     ),
   ];
+}
+
+function latestRoute(edges: Edges): Route {
+  return route(
+    ["GET", "/api/v1/transactions"],
+    "account",
+    "The latest transactions of the account from all edges, newest first, of some states or of all",
+    {
+      query: z.strictObject({
+        state: givenStates.optional(),
+        limit: z.coerce.number().int().min(1).max(LISTED_MAX).default(50),
+      }),
+      answer: z.object({
+        transactions: z.array(transactionShape),
+        /** Whether edges have older ones of these states. */
+        more: z.boolean(),
+        unreachable: z.array(z.string()),
+      }),
+    },
+    async ({ caller, query: { state, limit } }) => {
+      const wanted = { ...(state === undefined ? {} : { state: state.join(",") }) };
+      const { answers, unreachable } = await edges.ask("/receipts", caller.account.id, {
+        ...wanted,
+        limit: String(limit),
+      });
+      const lists = answers.flatMap(({ edge, body }) => {
+        const told = listOfEdge.safeParse(body);
+        return told.success ? [{ edge, ...told.data }] : [];
+      });
+      const all = lists.flatMap(({ edge, transactions }) =>
+        transactions.map((one) => ({ ...one, edge })),
+      );
+      all.sort((a, b) => (a.received_at < b.received_at ? 1 : -1));
+      const more = all.length > limit || lists.some(({ next }) => next !== null);
+      return { transactions: all.slice(0, limit), more, unreachable: [...unreachable] };
+    },
+  );
 }

@@ -22,7 +22,9 @@ let accountId = "";
 async function startEdge(name: "one" | "two"): Promise<string> {
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://edge");
-    asked.push(`${url.pathname} ${url.searchParams.get("account")}`);
+    const account = url.searchParams.get("account");
+    url.searchParams.delete("account");
+    asked.push(`${url.pathname}${url.search} ${account}`);
     const answer = answers[name][url.pathname];
     response.statusCode = answer === undefined ? 404 : 200;
     response.end(typeof answer === "string" ? answer : JSON.stringify(answer ?? {}));
@@ -83,6 +85,91 @@ describe("a transaction", () => {
       expect([signature, [400, 404].includes(answer.status)]).toEqual([signature, true]);
     }
     expect(asked).toEqual([]);
+  });
+});
+
+describe("the latest transactions", () => {
+  /** One as an edge lists it. */
+  const listed = (fill: number, received_at: string, state = "landed") => ({
+    signature: encodeBase58(new Uint8Array(64).fill(fill)),
+    state,
+    received_at,
+    received_slot: 40,
+    submissions: 1,
+    version: "legacy",
+    tip_lamports: 1_000_000,
+    priority_fee_lamports: 0,
+    timings: { decoded_us: 90, first_sent_us: 200, first_acked_us: null },
+    landing: {
+      ...{ state, slot: 41, slots: 1, error: null, reason: null },
+      ...{ sentence: "it landed", known_us: 900 },
+    },
+    a_newer_field: "left out",
+  });
+  const list = async (query = "") => {
+    const { status, json } = await grace.call("GET", `/api/v1/transactions${query}`);
+    const rows = Object.values(Object(fieldOf(json, "transactions")));
+    const row = (one: unknown) => [fieldOf(one, "received_at"), fieldOf(one, "edge")];
+    return { status, json, rows, order: rows.map(row) };
+  };
+
+  it("are those of all edges, newest first, asked in the account's own name", async () => {
+    answers.one["/receipts"] = {
+      transactions: [listed(1, "2026-11-21T10:00:03.000Z"), listed(2, "2026-11-21T10:00:01.000Z")],
+      next: null,
+    };
+    answers.two["/receipts"] = {
+      transactions: [listed(3, "2026-11-21T10:00:02.000Z", "expired")],
+      next: null,
+    };
+    const all = await list();
+    expect(all.status).toBe(200);
+    expect(all.order).toEqual([
+      ["2026-11-21T10:00:03.000Z", "one"],
+      ["2026-11-21T10:00:02.000Z", "two"],
+      ["2026-11-21T10:00:01.000Z", "one"],
+    ]);
+    const { a_newer_field: _, ...known } = listed(1, "2026-11-21T10:00:03.000Z");
+    expect(all.rows[0]).toEqual({ ...known, edge: "one" });
+    expect(all.json).toMatchObject({ more: false, unreachable: ["away"] });
+    expect(new Set(asked)).toEqual(new Set([`/receipts?limit=50 ${accountId}`]));
+  });
+
+  it("are so many, and say when there are more", async () => {
+    const two = await list("?limit=2");
+    expect(two.order.map(([at]) => at)).toEqual([
+      "2026-11-21T10:00:03.000Z",
+      "2026-11-21T10:00:02.000Z",
+    ]);
+    expect(two.json).toMatchObject({ more: true });
+    answers.two["/receipts"] = { transactions: [], next: SIGNATURE };
+    expect((await list()).json).toMatchObject({ more: true });
+  });
+
+  it("are of the states that are asked for, and of no others' names", async () => {
+    const answer = await list("?state=landed,expired&limit=100");
+    expect(answer.status).toBe(200);
+    expect(new Set(asked)).toEqual(
+      new Set([`/receipts?state=landed%2Cexpired&limit=100 ${accountId}`]),
+    );
+    asked.length = 0;
+    const wrong = ["?state=gone", "?state=", "?limit=0", "?limit=101", "?stat=landed"];
+    for (const query of [...wrong, `?account=${accountId}`, "?before=x"]) {
+      const { status, json } = await list(query);
+      expect([query, status, fieldOf(json, "error.reason")]).toEqual([
+        query,
+        400,
+        "invalid_request",
+      ]);
+    }
+    expect(asked).toEqual([]);
+  });
+
+  it("leave out what an edge garbles", async () => {
+    for (const garbled of ["<html>", { transactions: 7, next: null }, { transactions: [{}] }]) {
+      answers.two["/receipts"] = garbled;
+      expect((await list()).rows).toHaveLength(2);
+    }
   });
 });
 

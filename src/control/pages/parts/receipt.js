@@ -7,26 +7,13 @@ import { after } from "../lib/clock.js";
 import { copyButton } from "../lib/copy.js";
 import { el } from "../lib/dom.js";
 import { count, ends, micros, millis, NONE, plural, sol } from "../lib/format.js";
+import { stateBadge } from "../lib/receipt-states.js";
 import { agoAndFull } from "../lib/times.js";
 import { sentence } from "./states.js";
 import { table } from "./table.js";
 import { timeline } from "./timeline.js";
 
 const AGAIN_MS = 2000;
-/** @type {Record<string, string>} */
-const BADGES = { landed: "good", processed: "good", expired: "bad", dropped: "bad", failed: "bad" };
-/** @type {Record<string, string>} */
-const STATES = {
-  accepted: "Accepted",
-  sent: "Sent",
-  acknowledged: "With a leader",
-  failed: "No copy arrived",
-  processed: "In a block",
-  landed: "Landed",
-  expired: "Expired",
-  dropped: "Given up",
-};
-
 /**
  * @param {string} edge the region that took it
  * @param {any} receipt
@@ -34,19 +21,23 @@ const STATES = {
  * @param {{signal: AbortSignal, refresh: () => void}} page
  */
 export function receiptView(edge, receipt, explorerUrl, { signal, refresh }) {
-  const { signature, state, landing } = receipt;
+  const { signature, landing } = receipt;
   if (landing.state === "in_flight" || landing.state === "processed") {
     after(AGAIN_MS, refresh, signal);
   }
   const explorer = explorerUrl?.replace("{signature}", signature);
-  const badge = el("span", { class: `badge ${BADGES[state] ?? ""}` }, STATES[state] ?? state);
   return el(
     "section",
     { class: "sheet", "aria-label": `Receipt of ${edge}` },
     el(
       "div",
       { class: "sheet-head" },
-      el("div", { class: "receipt-head" }, el("h2", {}, ends(signature, 10, 10)), badge),
+      el(
+        "div",
+        { class: "receipt-head" },
+        el("h2", {}, ends(signature, 10, 10)),
+        stateBadge(receipt),
+      ),
       copyButton("Copy signature", () => signature, { label: "Copy signature" }),
       explorer &&
         el(

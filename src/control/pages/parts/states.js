@@ -4,6 +4,7 @@
 
 import { ApiError } from "../lib/api.js";
 import { el } from "../lib/dom.js";
+import { listOf } from "../lib/format.js";
 import { logIn } from "../lib/session.js";
 
 /** Grey shapes while something is fetched. */
@@ -53,6 +54,13 @@ export function failed(error, retry = null) {
 /** @param {Node} button */
 function buttonsOf(button) {
   return el("div", { class: "buttons" }, button);
+}
+
+/** Which regions did not answer; nothing where all did. @param {readonly string[]} unreachable */
+export function unreachableNote(unreachable) {
+  if (unreachable.length === 0) return null;
+  const text = `Not asked, because it cannot be reached now: ${listOf(unreachable)}.`;
+  return el("p", { class: "note warn" }, text);
 }
 
 /** The sentence of a fault, as a sentence. @param {unknown} error */

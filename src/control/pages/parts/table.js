@@ -18,9 +18,11 @@ import { el } from "../lib/dom.js";
  * @param {string} caption what the table shows, for those who do not see it
  * @param {readonly Column<Row>[]} columns
  * @param {readonly Row[]} rows
- * @param {{stack?: boolean}} [options] stack: on a narrow screen each row is a block of its own
+ * @param {{stack?: boolean, dense?: boolean}} [options] stack: on a narrow screen each row is a
+ *   block of its own; dense: with its cells in a row, for long lists
  */
-export function table(caption, columns, rows, { stack = false } = {}) {
+export function table(caption, columns, rows, { stack = false, dense = false } = {}) {
+  const kind = [stack && "stack", dense && "dense"].filter(Boolean).join(" ");
   const head = columns.map(({ title, number = false }) =>
     el("th", { scope: "col", role: "columnheader", class: number ? "num" : null }, title),
   );
@@ -30,7 +32,7 @@ export function table(caption, columns, rows, { stack = false } = {}) {
     { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
     el(
       "table",
-      { role: "table", class: stack ? "stack" : null },
+      { role: "table", class: kind === "" ? null : kind },
       el("caption", { class: "unseen" }, caption),
       el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
       el("tbody", { role: "rowgroup" }, body),

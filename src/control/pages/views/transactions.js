@@ -1,15 +1,16 @@
 /**
- * What became of a transaction, by its signature, and the latest submissions that were refused. The
- * signature is in the address, so that a receipt can be sent to somebody or come back to.
+ * What became of a transaction, by its signature; the latest ones, and the latest submissions that
+ * were refused. The signature is in the address, so that a receipt can be sent to somebody or come
+ * back to.
  */
 
 import { ApiError, read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { listOf } from "../lib/format.js";
 import { agoAndFull } from "../lib/times.js";
 import { head, sheet } from "../parts/head.js";
+import { latestTransactions } from "../parts/latest.js";
 import { receiptView } from "../parts/receipt.js";
-import { empty, failed, loading } from "../parts/states.js";
+import { empty, failed, loading, unreachableNote } from "../parts/states.js";
 import { table } from "../parts/table.js";
 
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
@@ -18,12 +19,21 @@ const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 export async function page({ site, main, signal, go }) {
   const given = new URLSearchParams(location.search).get("signature") ?? "";
   const found = el("div", { "aria-live": "polite" });
+  const latest = el("div");
   const refusals = el("div");
   const text = "Receipts are kept in memory for minutes by the region that took the transaction.";
   const form = search(given, go);
-  fill(main, head("Transactions", text), el("section", { class: "sheet" }, form), found, refusals);
+  fill(
+    main,
+    head("Transactions", text),
+    el("section", { class: "sheet" }, form),
+    found,
+    latest,
+    refusals,
+  );
   await Promise.all([
     SIGNATURE.test(given) ? lookUp(given, site, found, signal) : null,
+    latestTransactions(latest, signal),
     latestRefusals(refusals, signal),
   ]);
 }
@@ -82,7 +92,7 @@ async function lookUp(signature, site, place, signal) {
     const views = answer.receipts.map((/** @type {any} */ { edge, receipt }) =>
       receiptView(edge, receipt, site.explorer_url, { signal, refresh: again }),
     );
-    fill(place, silent(answer.unreachable), views);
+    fill(place, unreachableNote(answer.unreachable), views);
   } catch (error) {
     if (signal.aborted) return;
     const missing = error instanceof ApiError && error.reason === "not_found";
@@ -92,15 +102,12 @@ async function lookUp(signature, site, place, signal) {
     }
     const text = "It was not sent with this account's keys, or so long ago that it is forgotten.";
     const none = empty("No region knows this transaction", text);
-    fill(place, silent(error.fields["unreachable"] ?? []), el("div", { class: "sheet" }, none));
+    fill(
+      place,
+      unreachableNote(error.fields["unreachable"] ?? []),
+      el("div", { class: "sheet" }, none),
+    );
   }
-}
-
-/** Which regions did not answer. @param {string[]} unreachable */
-function silent(unreachable) {
-  if (unreachable.length === 0) return null;
-  const text = `Not asked, because it cannot be reached now: ${listOf(unreachable)}.`;
-  return el("p", { class: "note warn" }, text);
 }
 
 /** @param {HTMLElement} place @param {AbortSignal} signal */
@@ -110,7 +117,7 @@ async function latestRefusals(place, signal) {
     const { refusals, unreachable } = await read("/api/v1/refusals", signal);
     const none = el("p", { class: "soft" }, "Nothing was refused since the regions started.");
     const content = refusals.length === 0 ? none : refusalTable(title, refusals);
-    fill(place, sheet(title, silent(unreachable), content));
+    fill(place, sheet(title, unreachableNote(unreachable), content));
   } catch (error) {
     if (signal.aborted) return;
     fill(
