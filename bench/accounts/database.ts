@@ -25,7 +25,7 @@ export interface BenchDatabase {
 }
 
 /** What the key with this number is made of. */
-export const textOf = (number: number): string => `bench ${number}`;
+export const textOf = (number: number): string => `td_bench_${String(number).padStart(33, "0")}`;
 export const digestOf = (text: string): Buffer => createHash("sha256").update(text).digest();
 
 export async function startDatabase(): Promise<BenchDatabase> {
@@ -72,7 +72,8 @@ with made as (
   returning id, name
 )
 insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
-select gen_random_uuid(), made.id, sha256(('bench ' || n)::bytea), 'td_…', '', now()
+select gen_random_uuid(), made.id, sha256(('td_bench_' || lpad(n::text, 33, '0'))::bytea),
+  'td_…', '', now()
 from made, lateral (select split_part(made.name, ' ', 2)::int as first) f,
   generate_series(first, least(first + $3::int - 1, $2::int)) n`;
 

@@ -131,6 +131,7 @@ async function startOfMany(database: BenchDatabase): Promise<void> {
       rss_mb: round(report.rssMb),
       rss_mb_max: round(report.rssMbMax),
       lookup_ns: round(report.lookupNs),
+      find_ns: round(report.findNs),
       held_ms_p99: round(report.heldMsP99),
       held_ms_max: round(report.heldMsMax),
       journal_ms: Number.isNaN(report.rewriteMs) ? null : round(report.rewriteMs),

@@ -1,0 +1,124 @@
+/**
+ * From a digest to the line of its key: open addressing with linear probing, in 256 parts, each of
+ * which grows by itself, so that no key that is added waits for all the others to be placed anew.
+ *
+ * An entry has ten bits of the digest beside the line's number, so almost every line that is read
+ * is the one that was looked for. A removal moves the entries that follow back; there are no marks
+ * of what was. A digest is random already and serves as its own hash.
+ *
+ * Hot path: `find` reads one part, as a rule one of its cache lines, and one line of the keys.
+ */
+
+import type { KeyLines } from "./key-lines.ts";
+
+/** Lines that an index can tell apart. */
+export const INDEX_LINES_MAX = 2 ** 22 - 1;
+export const NO_LINE = -1;
+
+const PARTS = 256;
+const PART_MIN = 16;
+/** An entry: 22 bits of the line's number plus 1, below ten of the digest; 0: free. */
+const LINE_MASK = INDEX_LINES_MAX;
+const MARK_MASK = ~LINE_MASK;
+
+/** Of the digest: its first word says where in a part and the mark, its second which part. */
+const PLACE_WORD = 0;
+const PART_WORD = 1;
+
+export class KeyIndex {
+  readonly #lines: KeyLines;
+  /** The size of each is a power of two. */
+  readonly #parts: Int32Array[];
+  readonly #counts = new Uint32Array(PARTS);
+
+  constructor(lines: KeyLines) {
+    this.#lines = lines;
+    this.#parts = Array.from({ length: PARTS }, () => NO_ENTRIES);
+  }
+
+  /** The line with this digest, `NO_LINE` for none. */
+  find(sha256: Buffer): number {
+    const entries = this.#parts[sha256.readInt32LE(PART_WORD * 4) & (PARTS - 1)] ?? NO_ENTRIES;
+    const first = sha256.readInt32LE(PLACE_WORD * 4);
+    const mask = entries.length - 1;
+    for (let place = first & mask; ; place = (place + 1) & mask) {
+      const entry = entries[place] ?? 0;
+      if (entry === 0) return NO_LINE;
+      if (((entry ^ first) & MARK_MASK) !== 0) continue;
+      const line = (entry & LINE_MASK) - 1;
+      if (this.#lines.isOf(line, sha256)) return line;
+    }
+  }
+
+  /** Adds a line whose digest is not in yet. */
+  add(line: number): void {
+    const part = this.#partOf(line);
+    const count = (this.#counts[part] ?? 0) + 1;
+    this.#counts[part] = count;
+    const entries = this.#parts[part] ?? NO_ENTRIES;
+    // Half full at most, and never full: a free entry is where a search ends.
+    if (count * 2 > entries.length) this.#parts[part] = this.#grown(entries, count);
+    this.#place(this.#parts[part] ?? NO_ENTRIES, line);
+  }
+
+  remove(line: number): void {
+    const part = this.#partOf(line);
+    const entries = this.#parts[part] ?? NO_ENTRIES;
+    this.#counts[part] = (this.#counts[part] ?? 0) - 1;
+    this.#free(entries, this.#placeOf(entries, line));
+  }
+
+  /** What is in line `from` stands in line `to` from now on. */
+  move(from: number, to: number): void {
+    const entries = this.#parts[this.#partOf(from)] ?? NO_ENTRIES;
+    const place = this.#placeOf(entries, from);
+    entries[place] = ((entries[place] ?? 0) & MARK_MASK) | (to + 1);
+  }
+
+  #partOf(line: number): number {
+    return this.#lines.wordOf(line, PART_WORD) & (PARTS - 1);
+  }
+
+  #placeOf(entries: Int32Array, line: number): number {
+    const mask = entries.length - 1;
+    let place = this.#lines.wordOf(line, PLACE_WORD) & mask;
+    while (((entries[place] ?? 0) & LINE_MASK) !== line + 1) place = (place + 1) & mask;
+    return place;
+  }
+
+  #place(entries: Int32Array, line: number): void {
+    const mask = entries.length - 1;
+    const first = this.#lines.wordOf(line, PLACE_WORD);
+    let place = first & mask;
+    while (entries[place] !== 0) place = (place + 1) & mask;
+    entries[place] = (first & MARK_MASK) | (line + 1);
+  }
+
+  #grown(entries: Int32Array, count: number): Int32Array {
+    let size = PART_MIN;
+    while (size < count * 2) size *= 2;
+    const larger = new Int32Array(size);
+    for (const entry of entries) {
+      if (entry !== 0) this.#place(larger, (entry & LINE_MASK) - 1);
+    }
+    return larger;
+  }
+
+  /** Frees an entry; those behind it that stood there for want of a better place move back. */
+  #free(entries: Int32Array, freed: number): void {
+    const mask = entries.length - 1;
+    let hole = freed;
+    for (let next = (hole + 1) & mask; entries[next] !== 0; next = (next + 1) & mask) {
+      const line = ((entries[next] ?? 0) & LINE_MASK) - 1;
+      const home = this.#lines.wordOf(line, PLACE_WORD) & mask;
+      // Only what may stand at the hole, seen from its home, can fill it.
+      if (((next - home) & mask) < ((next - hole) & mask)) continue;
+      entries[hole] = entries[next] ?? 0;
+      hole = next;
+    }
+    entries[hole] = 0;
+  }
+}
+
+/** Where nothing was ever added: one free entry. */
+const NO_ENTRIES = new Int32Array(1);

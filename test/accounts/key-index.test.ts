@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import { INDEX_LINES_MAX, KeyIndex, NO_LINE } from "../../src/accounts/key-index.ts";
+import { KeyLines } from "../../src/accounts/key-lines.ts";
+import { KEYS_MAX } from "../../src/core/account-limits.ts";
+import { createDice } from "../support/dice.ts";
+
+const ID = "00".repeat(16);
+
+/** An index over lines with these digests. */
+function indexOf(digests: readonly Buffer[]) {
+  const lines = new KeyLines();
+  const index = new KeyIndex(lines);
+  for (const [line, sha256] of digests.entries()) {
+    lines.write(line, sha256, ID, 0, 0, 0);
+    index.add(line);
+  }
+  return { lines, index };
+}
+
+/** A digest with these two first words. */
+function digestWith(first: number, second: number, rest: number): Buffer {
+  const sha256 = Buffer.alloc(32, rest);
+  sha256.writeUInt32LE(first, 0);
+  sha256.writeUInt32LE(second, 4);
+  return sha256;
+}
+
+describe("the index of keys", () => {
+  it("finds each of many, and nothing else", () => {
+    const dice = createDice(2);
+    const digests = Array.from({ length: 20_000 }, () => Buffer.from(dice.bytes(32)));
+    const { index } = indexOf(digests);
+    for (const [line, sha256] of digests.entries()) expect(index.find(sha256)).toBe(line);
+    for (let i = 0; i < 1_000; i += 1) {
+      expect(index.find(Buffer.from(dice.bytes(32)))).toBe(NO_LINE);
+    }
+  });
+
+  it("tells digests apart that begin alike, however many", () => {
+    const digests = Array.from({ length: 200 }, (_, rest) => digestWith(0xffff_ffff, 3, rest));
+    const { index } = indexOf(digests);
+    for (const [line, sha256] of digests.entries()) expect(index.find(sha256)).toBe(line);
+    expect(index.find(digestWith(0xffff_ffff, 3, 201))).toBe(NO_LINE);
+  });
+
+  it("finds what stays when others go, over the end of a part too", () => {
+    // Sixteen places hold eight: these want the last two and the first.
+    const firsts = [15, 15, 14, 0, 15, 14, 0];
+    const digests = firsts.map((first, rest) => digestWith(first, 0, rest));
+    for (const gone of digests.keys()) {
+      const { index } = indexOf(digests);
+      index.remove(gone);
+      for (const [line, sha256] of digests.entries()) {
+        expect(index.find(sha256)).toBe(line === gone ? NO_LINE : line);
+      }
+    }
+  });
+
+  it("follows a line that moves", () => {
+    const digests = [1, 2, 3].map((rest) => digestWith(5, 5, rest));
+    const { lines, index } = indexOf(digests);
+    index.remove(0);
+    index.move(2, 0);
+    lines.copy(2, 0);
+    expect(digests.map((sha256) => index.find(sha256))).toEqual([NO_LINE, 1, 0]);
+  });
+
+  it("can number all keys that an edge may know", () => {
+    expect(INDEX_LINES_MAX).toBeGreaterThan(KEYS_MAX);
+  });
+});

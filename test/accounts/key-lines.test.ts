@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { KeyLines } from "../../src/accounts/key-lines.ts";
+import { createDice } from "../support/dice.ts";
+
+const dice = createDice(1);
+const digest = () => Buffer.from(dice.bytes(32));
+const id = () => Buffer.from(dice.bytes(16)).toString("hex");
+
+describe("the lines of keys", () => {
+  it("hold what was written, over any number of blocks", () => {
+    const lines = new KeyLines();
+    const written = Array.from({ length: 9_000 }, () => ({ sha256: digest(), keyId: id() }));
+    for (const [line, { sha256, keyId }] of written.entries()) {
+      lines.write(line, sha256, keyId, line, 2 ** 32 - 1 - line, line * 2);
+    }
+    for (const [line, { sha256, keyId }] of written.entries()) {
+      expect(lines.digestOf(line).equals(sha256) && lines.isOf(line, sha256)).toBe(true);
+      expect(lines.idOf(line)).toBe(keyId);
+      expect(lines.accountOf(line)).toBe(line);
+      expect(lines.planOf(line)).toBe(2 ** 32 - 1 - line);
+      expect(lines.restrictionOf(line)).toBe(line * 2);
+    }
+  });
+
+  it("tell a digest from one that differs in any bit", () => {
+    const lines = new KeyLines();
+    const sha256 = digest();
+    lines.write(0, sha256, id(), 0, 0, 0);
+    for (let bit = 0; bit < 256; bit += 1) {
+      const other = Buffer.from(sha256);
+      other.writeUInt8(other.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+      expect(lines.isOf(0, other)).toBe(false);
+    }
+  });
+
+  it("are copied whole, within a block and from one to another", () => {
+    const lines = new KeyLines();
+    const [sha256, keyId] = [digest(), id()];
+    for (const line of [1, 5_000]) lines.write(line, digest(), id(), 0, 0, 0);
+    lines.write(2, sha256, keyId, 7, 8, 9);
+    lines.copy(2, 1);
+    lines.copy(2, 5_000);
+    for (const line of [1, 2, 5_000]) {
+      expect(lines.isOf(line, sha256)).toBe(true);
+      expect(lines.idOf(line)).toBe(keyId);
+      expect([lines.accountOf(line), lines.planOf(line), lines.restrictionOf(line)]).toEqual([
+        7, 8, 9,
+      ]);
+    }
+  });
+});
