@@ -7,7 +7,7 @@ export default defineConfig({
     globalSetup: ["test/agave/build.ts"],
     pool: "forks",
     fileParallelism: false,
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     hookTimeout: 1_200_000,
   },
 });

@@ -6,7 +6,8 @@ export default defineConfig({
     include: ["test/browser/**/*.test.ts"],
     pool: "forks",
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

@@ -6,7 +6,7 @@ export default defineConfig({
     include: ["test/chaos/**/*.test.ts"],
     pool: "forks",
     fileParallelism: false,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 600_000,
+    hookTimeout: 180_000,
   },
 });

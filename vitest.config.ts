@@ -16,9 +16,11 @@ export default defineConfig({
     pool: "forks",
     // Many files wait for timers and processes rather than for the processor.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    // For a machine that does much else; on a quiet one the slowest test takes a quarter of it.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // No test is about time, so only one that hangs is ended by these. On a quiet machine the
+    // slowest takes a twelfth.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     globalSetup: ["test/support/postgres-run.ts"],
   },
 });

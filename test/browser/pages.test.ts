@@ -8,9 +8,10 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { logIn, startChromium, type Visitor, visit } from "../support/chromium.ts";
 import { type Dashboard, startDashboard } from "../support/dashboard.ts";
+import { untilAnswer } from "../support/flow.ts";
 
 const SHOTS = join(import.meta.dirname, "shots");
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -19,9 +20,6 @@ const SCHEMES = ["light", "dark"] as const;
 const WIDTHS = [390, 1280];
 const FIRST_PAGE_BYTES_MAX = 200_000;
 const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
-
-// A browser on a busy machine needs its time.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let site: Dashboard;
 let browser: Browser;
@@ -55,8 +53,8 @@ async function makeTraffic(): Promise<string> {
     return JSON.stringify(await answer.json());
   };
   // The news of a key takes a moment to reach the edge.
-  const refused = async () => (await send(new Uint8Array(9))).includes("undecodable");
-  for (let tries = 0; tries < 200 && !(await refused()); tries += 1);
+  const refused = () => send(new Uint8Array(9));
+  await untilAnswer("the key at the edge", refused, (text) => text.includes("undecodable"));
   let last = "";
   for (let index = 0; index < 24; index += 1) last = await send(site.transaction());
   return /"signature":"(\w+)"/.exec(last)?.[1] ?? "";
@@ -101,32 +99,24 @@ async function lookAt({ page, complaints }: Visitor, name: string): Promise<void
 /** Waits until nothing is being fetched and drawn any more. */
 async function settled(page: Page): Promise<void> {
   await page.locator("main h1").first().waitFor();
-  await expect.poll(() => page.locator(".bones").count(), { timeout: 10_000 }).toBe(0);
+  await expect.poll(() => page.locator(".bones").count()).toBe(0);
 }
 
 describe("in both schemes, on a phone and on a desk,", () => {
-  it.each(PAGES)(
-    "the page %s is sound",
-    async (name) => {
-      const query = name === "transactions" ? `?signature=${signature}` : "";
-      await ada.page.goto(`${site.url}/${name}${query}`);
-      await settled(ada.page);
-      if (name === "overview") await ada.page.locator(".uplot canvas").nth(2).waitFor();
-      if (name === "transactions") await ada.page.getByText(/^Landed in slot/).waitFor();
-      await lookAt(ada, name);
-    },
-    60_000,
-  );
+  it.each(PAGES)("the page %s is sound", async (name) => {
+    const query = name === "transactions" ? `?signature=${signature}` : "";
+    await ada.page.goto(`${site.url}/${name}${query}`);
+    await settled(ada.page);
+    if (name === "overview") await ada.page.locator(".uplot canvas").nth(2).waitFor();
+    if (name === "transactions") await ada.page.getByText(/^Landed in slot/).waitFor();
+    await lookAt(ada, name);
+  });
 
-  it.each(["Make a key", "Link a key"])(
-    "the dialog %s is sound",
-    async (name) => {
-      await ada.page.goto(`${site.url}/keys`);
-      await ada.page.getByRole("button", { name }).click();
-      await lookAt(ada, `dialog-${name.toLowerCase().replaceAll(" ", "-")}`);
-    },
-    60_000,
-  );
+  it.each(["Make a key", "Link a key"])("the dialog %s is sound", async (name) => {
+    await ada.page.goto(`${site.url}/keys`);
+    await ada.page.getByRole("button", { name }).click();
+    await lookAt(ada, `dialog-${name.toLowerCase().replaceAll(" ", "-")}`);
+  });
 
   it("the page for those who are not logged in is sound", async () => {
     const stranger = await visit(browser);

@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readyUrl } from "../../src/cli/ready.ts";
 import { run } from "../../src/cli/run.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeIo } from "../support/fake-io.ts";
+import { pace } from "../support/wait.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 
@@ -40,8 +42,11 @@ async function ready(port: number, timeout: string) {
   const file = join(directory, "touchdown.toml");
   const least = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "k"\n`;
   writeFileSync(file, `[admin]\nlisten = "127.0.0.1:${port}"\n${least}`);
-  const io = createFakeIo();
+  const clock = createFakeClock();
+  const io = createFakeIo(clock);
+  const stop = pace(clock);
   const code = await run(["ready", "--config", file, "--timeout", timeout], io);
+  stop();
   return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
 }
 

@@ -1,10 +1,18 @@
 import { createServer, type Server } from "node:http";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { waitForEnd } from "../../src/cli/send-wait.ts";
-import { systemClock } from "../../src/core/clock.ts";
+import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
+import { pace } from "../support/wait.ts";
 
 let server: Server | null = null;
+let clock: FakeClock;
+let stopClock = (): void => {};
+beforeEach(() => {
+  clock = createFakeClock();
+  stopClock = pace(clock);
+});
 afterEach(() => {
+  stopClock();
   server?.close();
   server?.closeAllConnections();
   server = null;
@@ -29,7 +37,7 @@ async function edge(...replies: readonly Reply[]) {
   if (address === null || typeof address === "string") throw new Error("no port");
   const url = `http://127.0.0.1:${address.port}`;
   const wait = (timeoutMs = 20_000) =>
-    waitForEnd(systemClock, { url, key: "td_key", signature: "5ig", timeoutMs });
+    waitForEnd(clock, { url, key: "td_key", signature: "5ig", timeoutMs });
   return { asked, wait };
 }
 
@@ -87,6 +95,6 @@ describe("the end of a transaction", () => {
 
   it("is given up when the time is up, with what was known last", async () => {
     const { wait } = await edge(IN_FLIGHT);
-    expect(await wait(50)).toEqual({ landed: false, line: "no end in time: it is sent" });
+    expect(await wait(300)).toEqual({ landed: false, line: "no end in time: it is sent" });
   });
 });

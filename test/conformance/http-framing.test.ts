@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Submit } from "../../src/ingress/submit.ts";
+import { until } from "../support/wait.ts";
 import {
   accept,
   connectRaw,
@@ -35,15 +36,6 @@ afterEach(() => client.close());
 
 const sha = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 const head = (...lines: string[]) => `${lines.join("\r\n")}\r\n\r\n`;
-
-/** Polls until `check` holds; the work of a server is seen only from its effects. */
-async function eventually(check: () => boolean): Promise<void> {
-  const deadline = AbortSignal.timeout(5_000);
-  while (!check()) {
-    if (deadline.aborted) throw new Error("it never came true");
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
-}
 
 describe("Transfer-Encoding", () => {
   const values = ["chunked", "Chunked", "xchunked", "gzip, chunked", "identity", ""];
@@ -216,7 +208,7 @@ describe("a body in several segments", () => {
     client.write(whole);
     await client.answer();
     client.write(whole.subarray(0, whole.length - 10));
-    await eventually(() => edge.server.counters.requestsOpen > 0);
+    await until("the request", () => edge.server.counters.requestsOpen > 0);
     client.write(whole.subarray(whole.length - 10));
     await client.answer();
     // The view of a body in one piece has been taken back; the assembled one is our own memory.
@@ -229,9 +221,9 @@ describe("a client that leaves", () => {
     const whole = post(RAW, BYTES, [WITH_KEY]);
     const before = edge.server.counters.aborted;
     client.write(whole.subarray(0, whole.length - 10));
-    await eventually(() => edge.server.counters.requestsOpen > 0);
+    await until("the request", () => edge.server.counters.requestsOpen > 0);
     client.close();
-    await eventually(() => edge.server.counters.aborted === before + 1);
+    await until("its end", () => edge.server.counters.aborted === before + 1);
     expect(edge.submitted).toHaveLength(0);
     expect((await once(edge.port, whole)).status).toBe(200);
   });
@@ -246,9 +238,9 @@ describe("a client that leaves", () => {
       const other = await connectRaw(edge.port);
       late = null;
       other.write(request);
-      await eventually(() => late !== null);
+      await until("the request", () => late !== null);
       other.close();
-      await eventually(() => edge.server.counters.aborted === before + 1);
+      await until("its end", () => edge.server.counters.aborted === before + 1);
       (late as Parameters<Submit>[1] | null)?.({ kind: "accepted", signature: SIGNATURE });
     }
     expect(edge.server.counters.requestsOpen).toBe(0);

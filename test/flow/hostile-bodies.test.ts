@@ -145,5 +145,5 @@ describe("hostile bodies", () => {
     const { bytes } = network.tipped();
     expect(await edge.post(bytes)).toBe(200);
     await until("a good one at a leader", () => network.copiesOf(bytes) > 0);
-  }, 60_000);
+  });
 });

@@ -90,7 +90,7 @@ beforeAll(async () => {
   await untilAnswer("every connection", metrics, (families) => {
     return seriesValue(families, "touchdown_connections_warm") === LEADERS;
   });
-}, 30_000);
+});
 
 afterAll(async () => {
   await edge?.stop();
@@ -129,12 +129,12 @@ interface Ended {
 }
 
 /** The receipt once it tells an end. */
-function ended(signature: string, deadlineMs = 30_000): Promise<Ended> {
+function ended(signature: string): Promise<Ended> {
   const url = `http://${edge.httpAddress}/api/v1/transactions/${signature}`;
   // The receipt's own shape is tested where it is made.
   const ask = async () => (await (await fetch(url, { headers })).json()) as Ended;
   const isOver = ({ state }: Ended) => ["landed", "expired", "dropped"].includes(state);
-  return untilAnswer("its end", ask, isOver, deadlineMs);
+  return untilAnswer("its end", ask, isOver);
 }
 
 /** The leaders of this window and of those to come. */
@@ -204,10 +204,10 @@ describe("a transaction", () => {
   });
 
   it("with a blockhash that no block has expires", async () => {
-    const { state, landing } = await ended(foreign, 40_000);
+    const { state, landing } = await ended(foreign);
     expect(state).toBe("expired");
     expect(landing).toMatchObject({ reason: "blockhash_expired" });
-  }, 90_000);
+  });
 
   it("that is in flight when the edge stops has an end, and the balance is even", async () => {
     for (let count = 0; count < 20; count += 1) await post(transfer(FOREIGN));

@@ -285,7 +285,7 @@ describe("an RPC node that goes away", () => {
     } finally {
       await own.stop();
     }
-  }, 40_000);
+  });
 });
 
 describe("keys", () => {

@@ -55,7 +55,7 @@ describe.skipIf(native === null)("both decoders say the same", () => {
     // Text, and what only a worker thread says, is not among them.
     expect(seen.size).toBeGreaterThan(FAULT_COUNT - 10);
     expect(cached.counters.keysFound).toBeGreaterThan(1000);
-  }, 120_000);
+  });
 
   it("of noise, of text and of anything long", () => {
     const dice = createDice(7);

@@ -38,16 +38,16 @@ describe.skipIf(native === null)("whatever an export is called with", () => {
       expect(own?.[name]?.answered, name).toBeGreaterThan(0);
       if (types.length > 0) expect(own?.[name]?.threw, name).toBeGreaterThan(0);
     }
-  }, 60_000);
+  });
 
   it("does so on several threads at once, while engines and decoders come and go", () => {
     const told = storm({ rounds: 6_000, seed: 7, workers: 3 });
     expect(told).toHaveLength(4);
     for (const each of told) expect(Object.keys(each)).toHaveLength(exported.length);
-  }, 60_000);
+  });
 
   it("outlives the threads that started engines and left without a word", () => {
     const [, ...told] = storm({ rounds: 3_000, seed: 9, workers: 2, onlyWorkers: true });
     for (const each of told) expect(each["engineStart"]?.answered).toBeGreaterThan(0);
-  }, 60_000);
+  });
 });

@@ -14,8 +14,8 @@ let url = "";
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0, leaderCount: 2, dashboard: true, log: SILENT });
   url = (await sandbox.dashboard)?.url ?? "";
-}, 60_000);
-afterAll(() => sandbox?.stop(), 60_000);
+});
+afterAll(() => sandbox?.stop());
 
 async function send(key: string) {
   const response = await fetch(`${sandbox.url}/api/v1/sendTransaction`, {
@@ -61,7 +61,7 @@ describe("from a login to a landed transaction", () => {
       () => send(token),
       ({ status }) => status === 401,
     );
-  }, 60_000);
+  });
 
   it("has an example to paste: raw bytes that a submission takes as they come", async () => {
     const site = await new Browser(url).call("GET", "/api/v1/site");
@@ -90,7 +90,7 @@ describe("from a login to a landed transaction", () => {
     await thief.login("ada");
     const again = await thief.call("POST", "/api/v1/keys/link", { token: sandbox.key });
     expect(reasonOf(again)).toBe("key_refused");
-  }, 60_000);
+  });
 
   it("refuses to guess keys: five tries, and one answer for all of them", async () => {
     const browser = new Browser(url);
@@ -102,7 +102,7 @@ describe("from a login to a landed transaction", () => {
     }
     expect(answers.at(-1)).toBe("rate_limited");
     expect(new Set(answers)).toEqual(new Set(["key_refused", "rate_limited"]));
-  }, 60_000);
+  });
 });
 
 describe("the sandbox's database", () => {
@@ -113,5 +113,5 @@ describe("the sandbox's database", () => {
     await accounts.stop();
     expect(existsSync(accounts.databaseFolder)).toBe(false);
     rmSync(folder, { recursive: true });
-  }, 60_000);
+  });
 });

@@ -20,8 +20,6 @@ import { until } from "../support/wait.ts";
 
 /** How often the server is killed; 50 with STORE_KILLS=50. */
 const KILLS = Number(process.env["STORE_KILLS"] ?? "5");
-/** For a test that makes a server or two, on a machine that does much else. */
-const START_MS = 90_000;
 const deps = { clock: systemClock, log: silent };
 
 const running: Postgres[] = [];
@@ -74,7 +72,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-describe("an embedded Postgres", { timeout: START_MS }, () => {
+describe("an embedded Postgres", () => {
   it("keeps what was committed, its port and its passwords over a restart", async () => {
     const folder = place();
     const first = await start(folder);
@@ -149,9 +147,9 @@ describe("an embedded Postgres", { timeout: START_MS }, () => {
     const writers = [write(), write()];
     for (let kill = 1; kill <= KILLS; kill += 1) {
       const goal = committed.length + 20;
-      await until("some more rows", () => committed.length >= goal, 60_000);
+      await until("some more rows", () => committed.length >= goal);
       process.kill(postgres.pid(), "SIGKILL");
-      await until("the server is back", () => postgres.counters.restarts >= kill, 60_000);
+      await until("the server is back", () => postgres.counters.restarts >= kill);
     }
     writing = false;
     await Promise.all(writers);

@@ -91,11 +91,10 @@ describe("a connection to a leader", () => {
   it("is blocked when the granted streams are used up, and not when they are renewed", async () => {
     const { connection, leader } = await admitted({ reading: "stalled" });
     let sent = 0;
-    for (let turn = 0; turn < 300 && sent < 128; turn += 1) {
-      if (connection.send(payload(50)) >= 0) sent += 1;
-      else await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(sent).toBe(128);
+    await until("the last stream", () => {
+      while (sent < 128 && connection.send(payload(50)) >= 0) sent += 1;
+      return sent === 128;
+    });
     expect(connection.send(payload(50))).toBe(BLOCKED);
     leader.leader.setBehaviour({ reading: "all" });
     await until("credit", () => connection.send(payload(50)) >= 0);
@@ -105,11 +104,15 @@ describe("a connection to a leader", () => {
   it("never leaves a transaction half written when the window is short", async () => {
     const { connection, leader, ending } = await admitted();
     const sizes: number[] = [];
-    for (let turn = 0; sizes.length < 200 && turn < 100_000; turn += 1) {
-      const size = 1 + ((turn * 977) % 4096);
-      if (connection.send(payload(size, turn)) >= 0) sizes.push(size);
-      else await new Promise((resolve) => setImmediate(resolve));
-    }
+    let turn = 0;
+    await until("the last one", () => {
+      for (let room = true; room && sizes.length < 200; turn += 1) {
+        const size = 1 + ((turn * 977) % 4096);
+        room = connection.send(payload(size, turn)) >= 0;
+        if (room) sizes.push(size);
+      }
+      return sizes.length === 200;
+    });
     await until("arrival", () => leader.received.length === 200);
     const sorted = (list: number[]): number[] => list.sort((left, right) => left - right);
     expect(sorted(leader.received.map((it) => it.bytes.length))).toEqual(sorted(sizes));
@@ -177,14 +180,23 @@ describe("the end of a connection", () => {
   it("is kept away by pings", async () => {
     const leader = await leaderWith();
     const transport = await transportWith(freshIdentity(), { idleTimeoutMs: 300 });
-    const { connection, ending } = connectTo(transport, leader.address);
-    await until("admission", () => connection.admitted);
-    const endNs = systemClock.nowNs() + 900e6;
-    await until("three idle times", () => {
-      connection.ping();
-      return systemClock.nowNs() > endNs;
-    });
-    expect(ending()).toBeNull();
+    // quiche has a clock of its own: where the machine stands still longer than that, a connection
+    // rightly ends, and another one has to tell.
+    for (let pauseNs = Number.POSITIVE_INFINITY; pauseNs > 100e6; ) {
+      pauseNs = 0;
+      let lastNs = systemClock.nowNs();
+      const endNs = lastNs + 1_000e6;
+      const { connection, ending } = connectTo(transport, leader.address);
+      await until("three idle times", () => {
+        connection.ping();
+        const nowNs = systemClock.nowNs();
+        pauseNs = Math.max(pauseNs, nowNs - lastNs);
+        lastNs = nowNs;
+        return nowNs > endNs;
+      });
+      if (pauseNs <= 100e6) expect(ending()).toBeNull();
+      connection.close();
+    }
   });
 
   it("is not told when it is ours, and the leader hears of it", async () => {

@@ -23,7 +23,7 @@ const ARGUMENTS = [
 ];
 
 /** How long a step may take on a machine that is busy with other things. */
-export const PATIENCE_MS = 20_000;
+export const PATIENCE_MS = 60_000;
 
 export interface Visitor {
   readonly page: Page;

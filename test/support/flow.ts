@@ -170,7 +170,7 @@ export async function untilAnswer<T>(
   what: string,
   ask: () => Promise<T>,
   satisfies: (answer: T) => boolean,
-  deadlineMs = 30_000,
+  deadlineMs = 60_000,
 ): Promise<T> {
   const endNs = systemClock.nowNs() + deadlineMs * 1e6;
   for (;;) {
@@ -192,7 +192,7 @@ export interface Finished {
 /** Runs a program to its end; never rejects for its exit code. */
 export function runProgram(file: string, args: readonly string[], input = ""): Promise<Finished> {
   return new Promise((resolve) => {
-    const child = execFile(file, [...args], { timeout: 50_000 }, (error, out, err) => {
+    const child = execFile(file, [...args], { timeout: 150_000 }, (error, out, err) => {
       const code = error === null ? 0 : typeof error.code === "number" ? error.code : 255;
       resolve({ code, out, err });
     });

@@ -9,7 +9,7 @@ const POLL_MS = 2;
 export async function until(
   what: string,
   condition: () => boolean,
-  deadlineMs = 30_000,
+  deadlineMs = 60_000,
 ): Promise<void> {
   const endNs = systemClock.nowNs() + deadlineMs * 1e6;
   while (!condition()) {

@@ -140,7 +140,7 @@ describe("the overview", () => {
       expect([seen.byKey.length, seen.byRegion.length]).toEqual([3, 2]);
     }
     process.stdout.write(`overview over 259,200 rows of minutes: ${told.join(", ")}\n`);
-  }, 60_000);
+  });
 });
 
 describe("a percentile", () => {

@@ -340,6 +340,9 @@ function bytes(text: string, port = Number(new URL(site.url).port)): Promise<str
       answer += chunk.toString();
     });
     socket.on("close", () => resolve(answer));
-    socket.on("error", reject);
+    // A reset is one of the ways in which a server ends a connection.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error);
+    });
   });
 }
