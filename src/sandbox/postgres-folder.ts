@@ -6,8 +6,9 @@
  *     owner.json     the process that runs the server
  *     server.log     what Postgres says
  *
- * A server whose owner was killed goes on by itself and would keep the next one out. It is ended
- * here, after a look at its command line: a number in a stale file may be anybody's by now.
+ * A server whose owner and guard were killed goes on by itself and would keep the next one out. It
+ * is ended here, after a look at its command line: a number in a stale file may be anybody's by
+ * now.
  */
 
 import { randomBytes } from "node:crypto";

@@ -4,8 +4,8 @@
  *
  * It listens on loopback with passwords made at the first start. It runs in a session of its own,
  * so that Ctrl-C at a terminal reaches us alone and we end it last. When it dies it is started
- * again; when we are killed it goes on, and the next start ends it first. What was committed
- * survives all of that.
+ * again; when we are killed its guard ends it, and where that one is killed too, the next start
+ * does. What was committed survives all of that.
  */
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
@@ -43,6 +43,7 @@ import {
   serverStatus,
   waitFor,
 } from "./postgres-folder.ts";
+import { type Guard, guardServer } from "./postgres-guard.ts";
 
 export interface PostgresDeps {
   readonly clock: Clock;
@@ -56,6 +57,8 @@ export interface PostgresOptions {
   readonly port: number | null;
   /** Whether a commit is on the disk when it is answered; false is for tests alone. */
   readonly durable?: boolean;
+  /** Whether the server goes on when this process ends without stopping it; for tests alone. */
+  readonly outlives?: boolean;
 }
 
 export interface Postgres {
@@ -81,6 +84,7 @@ interface Plan {
   readonly folder: Folder;
   readonly runAs: RunAs;
   readonly durable: boolean;
+  readonly outlives: boolean;
 }
 
 /** Starts the server and makes the database; a `SetupError` says why that cannot be. */
@@ -94,7 +98,8 @@ export async function startPostgres(
     const binaries = await findBinaries(runAs);
     const folder = openFolder(reachableFolder(options.folder, runAs));
     claim(folder);
-    const plan: Plan = { binaries, folder, runAs, durable: options.durable ?? true };
+    const { durable = true, outlives = false } = options;
+    const plan: Plan = { binaries, folder, runAs, durable, outlives };
     await endLeftover(folder, clock);
     if (!existsSync(folder.data)) await initialise(plan);
     const supervisor = supervise(plan, { clock, log });
@@ -150,6 +155,7 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
   const { folder } = plan;
   const counters = { restarts: 0 };
   let child: ChildProcess | null = null;
+  let guard: Guard | null = null;
   let stopping = false;
   let restarting: Promise<void> = Promise.resolve();
 
@@ -158,6 +164,9 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
     const fresh = spawnServer(plan, port);
     child = fresh;
     const { pid } = fresh;
+    guard?.dismiss();
+    const watched = pid !== undefined && !plan.outlives;
+    guard = watched ? guardServer({ pid, data: folder.data }, plan.runAs) : null;
     let ended = pid === undefined;
     fresh.once("error", () => {
       ended = true;
@@ -207,15 +216,19 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
     async stop() {
       stopping = true;
       await restarting;
-      const last = child;
-      if (last === null || last.exitCode !== null || last.signalCode !== null) return;
-      const gone = (): boolean => last.exitCode !== null || last.signalCode !== null;
-      last.kill("SIGINT");
-      if (await waitFor(clock, POSTGRES_STOP_MS_MAX, gone)) return;
-      last.kill("SIGQUIT");
-      await waitFor(clock, POSTGRES_STOP_MS_MAX, gone);
+      if (child !== null) await end(child, clock);
+      guard?.dismiss();
     },
   };
+}
+
+async function end(server: ChildProcess, clock: Clock): Promise<void> {
+  const gone = (): boolean => server.exitCode !== null || server.signalCode !== null;
+  for (const signal of ["SIGINT", "SIGQUIT"] as const) {
+    if (gone()) return;
+    server.kill(signal);
+    await waitFor(clock, POSTGRES_STOP_MS_MAX, gone);
+  }
 }
 
 function spawnServer({ binaries, folder, runAs, durable }: Plan, port: number): ChildProcess {

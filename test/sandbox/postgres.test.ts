@@ -39,10 +39,10 @@ async function start(folder: string): Promise<Postgres> {
   return postgres;
 }
 
-/** A process of its own that runs a server in this folder; both end with the test. */
-async function ownedServer(folder: string) {
+/** A process of its own that runs a server in this folder, and is killed by the test. */
+async function ownedServer(folder: string, how: "guarded" | "outlives") {
   const program = join(import.meta.dirname, "../support/postgres-owner.mjs");
-  const owner = spawn(process.execPath, [program, folder], {
+  const owner = spawn(process.execPath, [program, folder, how], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(owner, "exit");
@@ -58,6 +58,16 @@ async function ownedServer(folder: string) {
       await exited;
     },
   };
+}
+
+/** Whether there is such a process; one that ended and is not waited for is none. */
+function lives(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    // Not there any more.
+    return false;
+  }
 }
 
 function connect(url: string): Database {
@@ -105,9 +115,19 @@ describe("an embedded Postgres", () => {
     await expect(start(folder)).rejects.toThrow(`is in use by process ${ppid}`);
   });
 
-  it("goes on when its owner is killed, and the next owner takes its data over", async () => {
+  it("ends when its owner is killed, and the next owner finds its data", async () => {
     const folder = place();
-    const left = await ownedServer(folder);
+    const left = await ownedServer(folder, "guarded");
+    await connect(left.url).query("create table kept as select 7 as n");
+    await left.kill();
+    await until("the end of the server", () => !lives(left.pid), 60_000);
+    const next = await start(folder);
+    expect(await connect(next.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
+  });
+
+  it("that outlived its owner is taken over with its data by the next one", async () => {
+    const folder = place();
+    const left = await ownedServer(folder, "outlives");
     await connect(left.url).query("create table kept as select 7 as n");
     await left.kill();
     expect(await connect(left.url).query("select n from kept")).toEqual([{ n: 7 }]);
@@ -119,7 +139,7 @@ describe("an embedded Postgres", () => {
 
   it("starts over what kill -9 of owner and server at once leaves behind", async () => {
     const folder = place();
-    const left = await ownedServer(folder);
+    const left = await ownedServer(folder, "guarded");
     await connect(left.url).query("create table kept as select 7 as n");
     await Promise.all([left.kill(), process.kill(left.pid, "SIGKILL")]);
     const next = await start(folder);

@@ -1,6 +1,7 @@
 /**
  * A process that runs an embedded Postgres in the folder it is given, tells its address, and is
- * then killed by the test, so that the server is left without an owner.
+ * then killed by the test. The server ends with it, or goes on without an owner where the second
+ * argument is `outlives`.
  */
 
 import { holdProcess, systemClock } from "../../dist/core/clock.js";
@@ -8,6 +9,7 @@ import { startPostgres } from "../../dist/sandbox/postgres.js";
 
 holdProcess();
 const log = { info() {}, warn() {}, error() {} };
-const folder = process.argv[2];
-const postgres = await startPostgres({ clock: systemClock, log }, { folder, port: null });
+const [folder, how] = process.argv.slice(2);
+const options = { folder, port: null, outlives: how === "outlives" };
+const postgres = await startPostgres({ clock: systemClock, log }, options);
 process.stdout.write(`${JSON.stringify({ url: postgres.ownerUrl, pid: postgres.pid() })}\n`);

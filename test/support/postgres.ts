@@ -94,7 +94,9 @@ async function server(): Promise<Urls> {
 }
 
 async function firstStart(folder: string): Promise<Urls> {
-  const postgres = await startPostgres(deps, { folder, port: null, durable: false });
+  // It goes on for the files that come after; the runner ends it.
+  const how = { folder, port: null, durable: false, outlives: true };
+  const postgres = await startPostgres(deps, how);
   writeFileSync(join(folder, "pid"), String(postgres.pid()));
   const { ownerUrl, controlUrl, edgeUrl } = postgres;
   const database = createDatabase(deps, { url: ownerUrl, connections: 1 });

@@ -11,7 +11,8 @@ import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { migrate } from "../migrations/migrate.ts";
-import { createVaultFile, type KeyEncryption, openVault } from "../vault.ts";
+import { createVaultFile, type KeyEncryption } from "../vault.ts";
+import { followVaultFile } from "../vault-file.ts";
 import type { Store } from "./contract.ts";
 import { encryptionKeysInUse } from "./operator-keys.ts";
 import { createStore, type StoreOptions } from "./store.ts";
@@ -40,7 +41,7 @@ export async function openStore(
   await migrateAs(deps, options.ownerUrl ?? options.databaseUrl);
   const database = createDatabase(deps, { url: options.databaseUrl });
   try {
-    const vault = await vaultFor(database, options.vaultFile, deps.clock);
+    const vault = await vaultFor(database, options.vaultFile, deps);
     const store = createStore({ database, vault, clock: deps.clock }, options);
     const sealed = await sealAnew(store, deps.log);
     return { store, database, sealed, stop: () => database.stop() };
@@ -64,10 +65,10 @@ async function migrateAs(
 }
 
 /** The vault of this file, which is made when no stored text needs one yet. */
-export async function vaultFor(
+async function vaultFor(
   database: Database,
   path: string,
-  clock: Clock,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<KeyEncryption> {
   if (!existsSync(path)) {
     const used = await encryptionKeysInUse({ database });
@@ -79,7 +80,7 @@ export async function vaultFor(
     }
     createVaultFile(path, new Date(clock.unixMs()).toISOString().slice(0, DAY_CHARS));
   }
-  return openVault({ kind: "file", path });
+  return followVaultFile(path, log);
 }
 
 /** Seals anew what an older key sealed; what cannot be opened is told, and hides nothing else. */

@@ -1,4 +1,5 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -59,6 +60,24 @@ describe("opening the store", () => {
     );
     expect(await second.store.keys.list(account.id)).toHaveLength(1);
     await second.stop();
+  });
+
+  it("reveals on while another process rotates the vault's key", async () => {
+    const options = await place();
+    const running = await openStore(deps, options);
+    const { account, key } = value(await running.store.accounts.register(identityOf(), actor));
+    const reveal = () => running.store.keys.reveal(account.id, key?.id ?? "", actor);
+    const { token } = value(await reveal());
+    const old = readFileSync(options.vaultFile, "utf8");
+    const secret = randomBytes(32).toString("base64");
+    const fresh = `[[keys]]\nid = "fresh"\nkey = "${secret}"\n\n`;
+    writeFileSync(options.vaultFile, fresh + old);
+    const other = await openStore(deps, { ...options, ownerUrl: null });
+    expect(other.sealed).toEqual({ rewrapped: 1, failed: 0 });
+    await other.stop();
+    writeFileSync(options.vaultFile, fresh);
+    expect(value(await reveal()).token).toBe(token);
+    await running.stop();
   });
 
   it("says who must migrate when the login may not", async () => {

@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { followVaultFile } from "../../src/control/vault-file.ts";
+import type { Log } from "../../src/core/log.ts";
+
+const owner = { accountId: "a-1", keyId: "k-1" };
+
+/** A table of one key, as a vault file has it. */
+function entry(id: string): string {
+  return `[[keys]]\nid = "${id}"\nkey = "${randomBytes(32).toString("base64")}"\n\n`;
+}
+
+function setup(text: string) {
+  const path = join(mkdtempSync(join(tmpdir(), "vault-")), "vault.toml");
+  const logged: string[] = [];
+  const log: Log = {
+    info: (_, message) => void logged.push(`info ${message}`),
+    warn: (_, message) => void logged.push(`warn ${message}`),
+    error: (_, message) => void logged.push(`error ${message}`),
+  };
+  let written = 0;
+  /** Replaces the file as editors do, so that it is told from the one before whatever the clock. */
+  const write = (next: string): void => {
+    written += 1;
+    writeFileSync(`${path}.${written}`, next, { mode: 0o600 });
+    renameSync(`${path}.${written}`, path);
+  };
+  write(text);
+  return { path, logged, write, vault: followVaultFile(path, log) };
+}
+
+describe("the vault of a running process", () => {
+  it("seals with a new first key as soon as the file has it, and opens with all", () => {
+    const [old, fresh] = [entry("old"), entry("fresh")];
+    const { vault, write, logged } = setup(old);
+    const sealed = vault.seal("text", owner);
+    write(fresh + old);
+    expect(vault.seal("text", owner).kekId).toBe("fresh");
+    expect(vault.open(sealed, owner)).toEqual({ kind: "ok", text: "text" });
+    expect([vault.activeId, vault.ids]).toEqual(["fresh", ["fresh", "old"]]);
+    expect(logged).toEqual(["info the vault file was read again"]);
+  });
+
+  it("opens what another process sealed anew with a key that came later", () => {
+    const [old, fresh] = [entry("old"), entry("fresh")];
+    const running = setup(old);
+    const other = setup(fresh + old);
+    const sealed = other.vault.seal("text", owner);
+    expect(running.vault.open(sealed, owner)).toEqual({ kind: "missing", kekId: "fresh" });
+    running.write(fresh + old);
+    expect(running.vault.open(sealed, owner)).toEqual({ kind: "ok", text: "text" });
+    running.write(fresh);
+    expect(running.vault.ids).toEqual(["fresh"]);
+    expect(running.vault.open(sealed, owner)).toEqual({ kind: "ok", text: "text" });
+  });
+
+  it("keeps what it read last while the file is broken, open to others or gone", () => {
+    const { path, vault, write, logged } = setup(entry("one"));
+    const sealed = vault.seal("text", owner);
+    const works = (): void => {
+      expect(vault.open(sealed, owner)).toEqual({ kind: "ok", text: "text" });
+      expect(vault.activeId).toBe("one");
+    };
+    write("[[keys]]\nid = ");
+    works();
+    write(entry("two"));
+    chmodSync(path, 0o644);
+    works();
+    rmSync(path);
+    works();
+    const told = "error the vault file cannot be read, the keys read before stay";
+    expect(logged).toEqual([told, told, told]);
+    write(entry("three"));
+    expect(vault.activeId).toBe("three");
+  });
+
+  it("is no vault where the file is broken from the beginning", () => {
+    expect(() => setup("")).toThrow(/\[\[keys\]\] with id and key is missing/);
+  });
+});
