@@ -98,6 +98,7 @@ describe("the tree", () => {
       "bench/compare/main.ts",
       "bench/compare/bare.ts",
       "bench/layers/main.ts",
+      "bench/idle/main.ts",
       "bench/accounts/main.ts",
       "bench/accounts/feed-process.ts",
       "test/support/write-docs.ts",

@@ -25,10 +25,10 @@ export type LeaderMessage =
       readonly copies: number;
     };
 
-/** A mainnet slot's length; skips are left out, so that runs are alike. */
+/** Skips are left out, so that runs are alike. */
 const SLOT_MS = 400;
 
-const [leaderCount = 4, transactionCount = 0] = process.argv.slice(2).map(Number);
+const [leaderCount = 4, transactionCount = 0, slotMs = SLOT_MS] = process.argv.slice(2).map(Number);
 const arrivedNs = new Float64Array(transactionCount).fill(Number.NaN);
 let copies = 0;
 
@@ -56,7 +56,7 @@ async function startLeaders(): Promise<readonly { identity: string; address: str
 const cluster = await createSimulatedCluster({
   clock: systemClock,
   leaders: await startLeaders(),
-  slotMs: SLOT_MS,
+  slotMs,
   skipShare: 0,
   ledger: createBlindLedger(),
 });
