@@ -18,7 +18,10 @@ import type { Sender } from "./send/sender.ts";
 export interface EdgeLandingDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly chain: Pick<Chain, "blockHeight" | "lastValidHeight" | "fetchStatuses">;
+  readonly chain: Pick<
+    Chain,
+    "blockHeight" | "lastValidHeight" | "fetchStatuses" | "statusTelling"
+  >;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly scorecard: Pick<Scorecard, "landed">;
   readonly sender: Pick<Sender, "again">;
@@ -35,6 +38,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
     currentSlot: () => router.currentSlot(),
     lastValidHeight: (blockhash) => chain.lastValidHeight(blockhash),
     fetchStatuses: (signatures) => chain.fetchStatuses(signatures),
+    statusTelling: () => chain.statusTelling(),
   };
   return createLanding(
     {

@@ -95,6 +95,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       router,
       onLanded: (signature, slot, error) =>
         landing.seen(signature, { slot, confirmed: false, error }),
+      onConfirmed: (slot) => landing.confirmed(slot),
       openGeyser: deps.parts.openGeyser,
     },
     { ...config.cluster, accounts: config.tip.accounts },

@@ -196,7 +196,9 @@ function sendSources({ sender, receipts }: EdgeParts) {
   } satisfies Partial<MetricSources>;
 }
 
-function landSources({ landing }: EdgeParts) {
+const TOLD = { yes: 1, no: 0, unknown: Number.NaN } as const;
+
+function landSources({ landing, chain }: EdgeParts) {
   const { counters } = landing;
   return {
     touchdown_transactions_accepted_total: () => counters.accepted,
@@ -218,6 +220,7 @@ function landSources({ landing }: EdgeParts) {
         late: counters.requestsLate,
       }),
     touchdown_statuses_asked_total: () => counters.statusesAsked,
+    touchdown_statuses_told: () => TOLD[chain.statusTelling()],
     touchdown_status_lag_seconds: () => landing.pollLagNs / NS_PER_S,
     touchdown_sightings_total: () =>
       samplesBy("result", { seen: counters.sighted, vanished: counters.vanished }),

@@ -4,6 +4,7 @@
  */
 
 import type { KeyFeed } from "./accounts/key-feed.ts";
+import type { Chain } from "./chain/chain.ts";
 import type { Check, Readiness } from "./observe/admin.ts";
 import type { Router } from "./route/router.ts";
 import type { Sender } from "./send/sender.ts";
@@ -11,6 +12,7 @@ import type { Sender } from "./send/sender.ts";
 export interface ReadinessDeps {
   readonly router: Pick<Router, "status">;
   readonly sender: Pick<Sender, "warmCount">;
+  readonly chain: Pick<Chain, "statusTelling">;
   /** null where keys come from a file, and are there from the start. */
   readonly feed: Pick<KeyFeed, "hasKeys"> | null;
 }
@@ -22,7 +24,14 @@ function keysCheck(ok: boolean): Check {
   return { name: "keys", ok, detail: ok ? "keys are known" : "no keys were read yet" };
 }
 
-export function createReadiness({ router, sender, feed }: ReadinessDeps) {
+/** Of what landed. An edge that cannot know it sends all the same, so this fails nothing. */
+const STATUSES = {
+  yes: "the node tells statuses",
+  no: "the node tells no statuses: what landed cannot be known of it",
+  unknown: "whether the node tells statuses is not known yet",
+} as const satisfies Record<ReturnType<Chain["statusTelling"]>, string>;
+
+export function createReadiness({ router, sender, chain, feed }: ReadinessDeps) {
   let draining = false;
 
   function check(): Readiness {
@@ -39,6 +48,7 @@ export function createReadiness({ router, sender, feed }: ReadinessDeps) {
       },
       { name: "contacts", ok: contacts > 0, detail: `${contacts} leaders with an address` },
       { name: "warm", ok: sender.warmCount > 0, detail: `${sender.warmCount} live connections` },
+      { name: "statuses", ok: true, detail: STATUSES[chain.statusTelling()] },
     ];
     if (feed !== null) checks.push(keysCheck(feed.hasKeys));
     return { ok: checks.every(({ ok }) => ok), checks };

@@ -145,7 +145,7 @@ function buildEdge(config: Config, base: Base): Stages {
   const keys = openKeys(config, base);
   const { usage, feed } = keys;
   const leaders = buildLeaderSide(config, { ...base, usage });
-  const { receipts, router, sender, holder, landing } = leaders;
+  const { receipts, router, sender, chain, holder, landing } = leaders;
 
   const { decoder, decoderStep, dispatch } = buildDecode(config, base);
   const seen = createSeen();
@@ -159,7 +159,7 @@ function buildEdge(config: Config, base: Base): Stages {
     { clock, log, gate: gateOf(keys, clock), submit: pipeline.submit, receipts, tip, ...told },
     httpOptionsOf(config),
   );
-  const readiness = createReadiness({ router, sender, feed });
+  const readiness = createReadiness({ router, sender, chain, feed });
   const metrics = createMetrics(
     metricSources({
       ...leaders,

@@ -22,7 +22,12 @@ describe("landing, joined to an edge", () => {
     const landing = buildLanding(configOf(), {
       clock,
       log: { info() {}, warn() {}, error() {} },
-      chain: { blockHeight: () => 10, lastValidHeight: () => null, fetchStatuses },
+      chain: {
+        blockHeight: () => 10,
+        lastValidHeight: () => null,
+        fetchStatuses,
+        statusTelling: () => "yes",
+      },
       router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
       scorecard: { landed: (identity) => void told.push(identity) },
       sender: { again: () => 0 },

@@ -131,6 +131,7 @@ const PARTS: EdgeParts = {
   }),
   chain: stub<Chain>({
     status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: 60_500, failures: 0 } }),
+    statusTelling: () => "no",
     counters: {
       ...createChainCounters(),
       socketsClosed: 3,
@@ -336,11 +337,19 @@ describe("an edge's metrics", () => {
       chain: stub<Chain>({
         status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: null, failures: 0 } }),
         counters: createChainCounters(),
+        statusTelling: () => "unknown",
       }),
       readiness: () => ({ ok: false, checks: [] }),
     });
-    const names = ["slot", "slot_age_seconds", "schedule_covers", "contacts_age_seconds", "ready"];
+    const names = [
+      "slot",
+      "slot_age_seconds",
+      "schedule_covers",
+      "contacts_age_seconds",
+      "ready",
+      "statuses_told",
+    ];
     const values = names.map((name) => seriesValue(page, `touchdown_${name}`));
-    expect(values).toEqual([0, Number.NaN, 0, Number.NaN, 0]);
+    expect(values).toEqual([0, Number.NaN, 0, Number.NaN, 0, Number.NaN]);
   });
 });

@@ -18,7 +18,7 @@ function readinessOf(
   warmCount = 1,
   feed: { hasKeys: boolean } | null = null,
 ) {
-  const world = { status: { ...READY, ...status }, warmCount };
+  const world = { status: { ...READY, ...status }, warmCount, telling: "yes" as "yes" | "no" };
   const readiness = createReadiness({
     router: { status: () => world.status },
     sender: {
@@ -26,6 +26,7 @@ function readinessOf(
         return world.warmCount;
       },
     },
+    chain: { statusTelling: () => world.telling },
     feed,
   });
   return { world, readiness };
@@ -56,7 +57,17 @@ describe("an edge's readiness", () => {
       { name: "schedule", ok: true, detail: "the current leader is known" },
       { name: "contacts", ok: true, detail: "4 leaders with an address" },
       { name: "warm", ok: true, detail: "1 live connections" },
+      { name: "statuses", ok: true, detail: "the node tells statuses" },
     ]);
+  });
+
+  it("says that a node tells no statuses, and is given all the same", () => {
+    const edge = readinessOf();
+    edge.world.telling = "no";
+    const { ok, checks } = edge.readiness.check();
+    expect(ok).toBe(true);
+    const detail = expect.stringContaining("tells no statuses");
+    expect(checks).toContainEqual({ name: "statuses", ok: true, detail });
   });
 
   it.each([

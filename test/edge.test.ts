@@ -135,6 +135,7 @@ describe("starting", () => {
       "schedule",
       "contacts",
       "warm",
+      "statuses",
     ]);
     expect(lines).toContainEqual({
       level: "info",

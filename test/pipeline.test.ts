@@ -125,6 +125,7 @@ function newLanding(clock: Clock) {
         blockHeight: () => null,
         currentSlot: () => null,
         lastValidHeight: () => null,
+        statusTelling: () => "yes",
         fetchStatuses: () => Promise.reject(new Error("nobody answers")),
       },
       resender: { again: () => 0 },

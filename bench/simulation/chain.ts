@@ -139,6 +139,7 @@ export class SimulatedChain {
   readonly view: Omit<ChainView, "currentSlot"> = {
     blockHeight: () => this.heightAt(this.#nodeSlot() - CONFIRM_SLOTS),
     lastValidHeight: (blockhash) => readHeight(blockhash, 0) + BLOCKHASH_AGE,
+    statusTelling: () => "yes",
     fetchStatuses: (signatures) => this.#statuses(signatures),
   };
 

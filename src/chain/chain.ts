@@ -19,7 +19,8 @@ import type { RefreshStatus } from "./refresh.ts";
 import { createRpc, type Rpc } from "./rpc.ts";
 import { createScheduleFeed } from "./schedule-feed.ts";
 import { createSlotFeed, type SlotFeedStatus } from "./slot-feed.ts";
-import type { ChainTarget, StatusAnswer } from "./target.ts";
+import { createStatusProof, type StatusProof } from "./status-proof.ts";
+import type { ChainTarget, StatusAnswer, StatusTelling } from "./target.ts";
 import { createVoteFeed } from "./vote-feed.ts";
 
 export interface ChainDeps {
@@ -31,6 +32,8 @@ export interface ChainDeps {
    * not confirmed yet. The signature (64 bytes) is lent. Must not throw.
    */
   readonly onLanded?: (signature: Uint8Array, slot: number, error: string | null) => void;
+  /** Told over gRPC: the cluster confirmed the block of that slot. Must not throw. */
+  readonly onConfirmed?: (slot: number) => void;
   /** Opens a gRPC stream; null where there is no URL for it, so that its client is not loaded. */
   readonly openGeyser: typeof openGeyser | null;
 }
@@ -94,6 +97,8 @@ export interface Chain {
    * @throws Error (the promise rejects) when the node does not answer in time or not in full
    */
   fetchStatuses(signatures: readonly string[]): Promise<StatusAnswer>;
+  /** Whether the node tells statuses, as far as its answers prove it. */
+  statusTelling(): StatusTelling;
   readonly counters: ChainCounters;
 }
 
@@ -141,10 +146,11 @@ export function createChain(
     nextRetryMs: Math.max(epochCheckMsMin, maxMs),
   });
   const votes = createVoteFeed(parts, { refreshMs: options.votesMs });
-  const onLanded = deps.onLanded ?? ignore;
-  const geyser = createGeyser({ ...parts, blocks, onLanded }, deps.openGeyser, options);
+  const told = { onLanded: deps.onLanded ?? ignore, onConfirmed: deps.onConfirmed ?? ignore };
+  const geyser = createGeyser({ ...parts, blocks, ...told }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;
   const blockFeed = createBlockFeed({ ...parts, rpc: promptRpc, blocks, live }, options);
+  const proof = createStatusProof({ clock, log, rpc, counters });
   const feeds: Feed[] = [slots, schedule, contacts, votes, ...blockFeed];
   if (geyser !== null) feeds.push(geyser);
 
@@ -165,7 +171,8 @@ export function createChain(
     }),
     blockHeight: blocks.height,
     lastValidHeight: blocks.lastValidHeight,
-    fetchStatuses: createStatuses(promptRpc, counters),
+    fetchStatuses: createStatuses(promptRpc, proof, counters),
+    statusTelling: () => proof.telling,
     counters,
   };
 }
@@ -189,15 +196,18 @@ function createGeyser(
   return createGeyserFeed({ ...parts, open, backOff }, times);
 }
 
-function createStatuses(rpc: Pick<Rpc, "statuses">, counters: ChainCounters) {
+function createStatuses(rpc: Pick<Rpc, "statuses">, proof: StatusProof, counters: ChainCounters) {
   return async (signatures: readonly string[]): Promise<StatusAnswer> => {
     if (signatures.length > STATUSES_ASKED_MAX) {
       throw new RangeError(`${signatures.length} signatures, at most ${STATUSES_ASKED_MAX}`);
     }
     counters.statusFetches += 1;
     try {
-      return await rpc.statuses(signatures);
+      const answer = await rpc.statuses(signatures);
+      proof.answered(answer);
+      return answer;
     } catch (error) {
+      proof.failed(error);
       counters.statusFailures += 1;
       throw error;
     }

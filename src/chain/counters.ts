@@ -27,6 +27,9 @@ export interface ChainCounters {
   /** Questions for the statuses of signatures. */
   statusFetches: number;
   statusFailures: number;
+  /** Times that the node was tried with signatures of its own blocks, and those that failed. */
+  statusProbes: number;
+  statusProbeFailures: number;
   /** gRPC streams that were opened, that ended, and that were given up because they were silent. */
   geyserOpened: number;
   geyserClosed: number;
@@ -57,6 +60,8 @@ export function createChainCounters(): ChainCounters {
     voteFailures: 0,
     statusFetches: 0,
     statusFailures: 0,
+    statusProbes: 0,
+    statusProbeFailures: 0,
     geyserOpened: 0,
     geyserClosed: 0,
     geyserSilent: 0,

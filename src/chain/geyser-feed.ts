@@ -4,8 +4,8 @@
  *   slot ─▶ router      status ─▶ who watches landings      block ─▶ blocks
  *
  * Landings are told as soon as a block holds them, before it is confirmed. A block's height counts
- * once its slot is confirmed. A stream that ends or stays silent is opened anew with a back-off
- * from 0.5 s up to 30 s, which begins anew with the first update.
+ * once its slot is confirmed, and so does what it holds. A stream that ends or stays silent is
+ * opened anew with a back-off from 0.5 s up to 30 s, which begins anew with the first update.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
@@ -28,6 +28,8 @@ export interface GeyserFeedDeps {
   readonly blocks: Blocks;
   /** A block holds a transaction; the signature, 64 bytes, is lent. */
   readonly onLanded: (signature: Uint8Array, slot: number, error: string | null) => void;
+  /** The cluster confirmed the block of a slot. */
+  readonly onConfirmed: (slot: number) => void;
   readonly counters: ChainCounters;
   readonly backOff: BackOffOptions;
 }
@@ -56,7 +58,7 @@ const KINDS: Readonly<Partial<Record<SlotStage, SlotEventKind>>> = {
 };
 
 export function createGeyserFeed(deps: GeyserFeedDeps, options: GeyserFeedOptions): GeyserFeed {
-  const { clock, log, open, target, blocks, onLanded, counters } = deps;
+  const { clock, log, open, target, blocks, onLanded, onConfirmed, counters } = deps;
   const waits = createBackOff(deps.backOff);
   /** Heights of blocks that await their confirmation, by slot, oldest first. */
   const heights = new Map<number, number>();
@@ -127,6 +129,7 @@ export function createGeyserFeed(deps: GeyserFeedDeps, options: GeyserFeedOption
     if (stage === "confirmed") {
       const height = heights.get(slot);
       if (height !== undefined) blocks.setHeight(height);
+      onConfirmed(slot);
     }
     const kind = KINDS[stage];
     if (kind === undefined) return;

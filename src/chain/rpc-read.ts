@@ -80,6 +80,14 @@ export function readBlockhash(result: unknown): Blockhash {
   return { blockhash, lastValidHeight };
 }
 
+/** The result of `getBlock` with signatures alone; null for a slot without a block. */
+export function readBlockSignatures(result: unknown): readonly string[] | null {
+  if (result === null) return null;
+  const signatures = isRecord(result) ? result["signatures"] : null;
+  if (!Array.isArray(signatures)) throw new Error("getBlock: the result has no signatures");
+  return (signatures as readonly unknown[]).filter((each) => typeof each === "string");
+}
+
 /** The result of `getSignatureStatuses`; a list of another length is no answer at all. */
 export function readStatuses(result: unknown, count: number): StatusAnswer {
   const context = isRecord(result) ? result["context"] : null;

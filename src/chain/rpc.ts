@@ -20,6 +20,7 @@ import {
   type Blockhash,
   isRecord,
   readBlockhash,
+  readBlockSignatures,
   readContacts,
   readCount,
   readDelinquent,
@@ -84,6 +85,12 @@ export interface Rpc {
   latestBlockhash(commitment: Commitment): Promise<Blockhash>;
   /** What became of at most 256 signatures, base58. */
   statuses(signatures: readonly string[]): Promise<StatusAnswer>;
+  /**
+   * The signatures of a confirmed block; null for a slot without one.
+   *
+   * @throws RpcError also for a block that the node does not keep
+   */
+  blockSignatures(slot: number): Promise<readonly string[] | null>;
   /** Identities of the validators that have not voted for 128 slots. */
   delinquent(): Promise<readonly string[]>;
   openFeed(events: FeedEvents): FeedSocket;
@@ -131,6 +138,16 @@ export function createRpc(clock: Clock, options: RpcOptions): Rpc {
       const result = await call(connection, "getSignatureStatuses", params);
       return readStatuses(result, signatures.length);
     },
+    async blockSignatures(slot) {
+      const detail = { transactionDetails: "signatures", rewards: false };
+      const config = { ...detail, commitment: "confirmed", maxSupportedTransactionVersion: 0 };
+      try {
+        return readBlockSignatures(await call(connection, "getBlock", [slot, config]));
+      } catch (error) {
+        if (error instanceof RpcError && NO_BLOCK_CODES.has(error.code)) return null;
+        throw error;
+      }
+    },
     delinquent: async () => readDelinquent(await call(connection, "getVoteAccounts", [])),
     openFeed: (events) => openFeed(options, events),
     close() {
@@ -171,8 +188,24 @@ async function call(
   if (!isRecord(answer)) throw new Error(`${method}: the answer is no JSON-RPC`);
   if ("result" in answer) return answer["result"];
   const { error } = answer;
-  throw new Error(`${method}: ${isRecord(error) ? String(error["message"]) : "no result"}`);
+  const code = isRecord(error) && typeof error["code"] === "number" ? error["code"] : 0;
+  const message = isRecord(error) ? String(error["message"]) : "no result";
+  throw new RpcError(code, `${method}: ${message}`);
 }
+
+/** The node's own word that it does not do what it was asked. */
+export class RpcError extends Error {
+  override readonly name = "RpcError";
+  /** Of JSON-RPC; 0 where it named none. */
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Slot skipped, block not there yet. Agave `rpc-client-api/src/custom_error.rs`, 4.3, 2026-11. */
+const NO_BLOCK_CODES: ReadonlySet<number> = new Set([-32004, -32007, -32009]);
 
 /**
  * What the library fetches with: a deadline for the whole answer and a bound for its size. `fetch`

@@ -48,6 +48,9 @@ export interface TxStatus {
   readonly error: string | null;
 }
 
+/** Whether statuses are told at all: a node that drops them answers null for what landed, too. */
+export type StatusTelling = "yes" | "no" | "unknown";
+
 export interface StatusAnswer {
   /** The slot that the answering node had processed. */
   readonly slot: number;

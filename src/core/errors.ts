@@ -161,6 +161,8 @@ export const END_REASONS = {
   watch_full: "more transactions await their end than are watched, and this was the oldest",
   shutting_down: "this edge stopped before its end was known",
   unconfirmed: "a block held it, and was not confirmed for as long as a transaction is watched",
+  status_unknown:
+    "its blockhash is too old, and the node tells no statuses: nobody could say whether it landed",
 } as const satisfies Record<string, string>;
 
 export type EndReason = keyof typeof END_REASONS;

@@ -287,6 +287,9 @@ export const GEYSER_BLOCKS_MAX = 256;
 export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Signatures in one question for statuses. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
 export const STATUSES_ASKED_MAX = 256;
+/** Blocks that are asked for in search of signatures that landed, and signatures asked for then. */
+export const STATUS_PROBE_BLOCKS_MAX = 4;
+export const STATUS_PROBE_SIGNATURES = 4;
 
 /** Landings that the sandbox tells of on its terminal. */
 export const SANDBOX_LANDINGS_SHOWN_MAX = 100;

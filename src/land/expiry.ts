@@ -81,6 +81,11 @@ export class Expiry {
     return lastValid !== UNKNOWN && this.#height > lastValid;
   }
 
+  /** Whether the chain is past the transaction's last height for good, and that was noted. */
+  isOver(row: number): boolean {
+    return (this.#deps.watch.expiredSlot[row] ?? UNKNOWN) !== UNKNOWN;
+  }
+
   /**
    * A node at `slot` knows of no block with the transaction; it was asked when the height was
    * `heightAsked`. What that says: it may still land, it expired, or it expired and nobody can say

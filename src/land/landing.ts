@@ -10,8 +10,8 @@
  * Each ends exactly once, and accepted = landed + expired + dropped + in flight at any time. A
  * sighting is told at once, for whoever counts slots, and may be taken back; an end is final, so
  * `landed` waits for the cluster's confirmation. Nothing is called expired on a failed request, an
- * answer from before the height had passed, one of a node that lags behind, or one that does not
- * reach back far enough.
+ * answer from before the height had passed, one of a node that lags behind or has not proven that
+ * it tells statuses, or one that does not reach back far enough.
  *
  * Hot path: `track` and `outcome`, on typed arrays alone.
  */
@@ -73,6 +73,8 @@ export interface Landing {
   usePlan(plan: Plan): void;
   /** A feed saw the transaction with this signature (64 bytes) in a block. */
   seen(signature: Uint8Array, status: TxStatus): void;
+  /** A feed says that the block of that slot is confirmed: what was seen in it has landed. */
+  confirmed(slot: number): void;
   readonly inFlight: number;
   /** By how much the most overdue status was late when last looked, in nanoseconds. */
   readonly pollLagNs: number;
@@ -104,6 +106,9 @@ class LandingStage implements Landing {
   readonly #expiry: Expiry;
   readonly #watchNs: number;
   readonly #neverSentNs: number;
+  /** Transactions that an unconfirmed block holds, and the network's errors of those by row. */
+  #sighted = 0;
+  readonly #errors = new Map<number, string>();
 
   constructor(deps: LandingDeps, options: LandingOptions) {
     const { clock, chain, resender } = deps;
@@ -162,6 +167,7 @@ class LandingStage implements Landing {
     const row = this.#watch.findPacket(packetId);
     if (row === NONE) return;
     this.counters.accepted -= 1;
+    if (this.#watch.is(row, SIGHTED)) this.#unsight(row);
     this.#watch.close(row);
   }
 
@@ -197,6 +203,19 @@ class LandingStage implements Landing {
     if (row !== NONE) this.#found(row, status);
   }
 
+  confirmed(slot: number): void {
+    if (this.#sighted === 0) return;
+    const watch = this.#watch;
+    for (let row = watch.oldest; row !== NONE; ) {
+      const next = watch.newerThan(row);
+      if (watch.is(row, SIGHTED) && watch.sightedSlot[row] === slot) {
+        const error = this.#errors.get(row) ?? null;
+        this.#end(row, "landed", { slot, confirmed: true, error }, null);
+      }
+      row = next;
+    }
+  }
+
   start(): void {
     this.#resends.start();
     this.#polls.start();
@@ -225,7 +244,11 @@ class LandingStage implements Landing {
       return false;
     }
     this.#expiry.look(row, nowNs);
-    return true;
+    // Where statuses are refused, no answer comes that could end it.
+    const isOver = this.#expiry.isOver(row) && !watch.is(row, SIGHTED);
+    if (!isOver || this.#deps.chain.statusTelling() !== "no") return true;
+    this.#drop(row, watch.is(row, SENT) ? "status_unknown" : "never_sent");
+    return false;
   }
 
   #status(row: number, status: TxStatus | null, slot: number, heightAsked: number): void {
@@ -235,14 +258,16 @@ class LandingStage implements Landing {
     }
     const watch = this.#watch;
     if (watch.is(row, SIGHTED)) {
-      // A node that has not come as far as that block knows nothing of it.
-      if (slot > (watch.sightedSlot[row] ?? 0)) this.#vanish(row);
+      // A node that has not come as far as that block, or drops statuses, knows nothing of it.
+      const isTold = this.#deps.chain.statusTelling() === "yes";
+      if (isTold && slot > (watch.sightedSlot[row] ?? 0)) this.#vanish(row);
       return;
     }
     const verdict = this.#expiry.absent(row, slot, heightAsked);
     if (verdict === "open") return;
     if (verdict === "lost") this.#drop(row, "watch_ended");
     else if (!watch.is(row, SENT)) this.#drop(row, "never_sent");
+    else if (this.#deps.chain.statusTelling() !== "yes") this.#drop(row, "status_unknown");
     else this.#end(row, "expired", null, "blockhash_expired");
   }
 
@@ -254,8 +279,11 @@ class LandingStage implements Landing {
   #sight(row: number, { slot, error }: TxStatus): void {
     const watch = this.#watch;
     if (watch.is(row, SIGHTED) && watch.sightedSlot[row] === slot) return;
+    if (!watch.is(row, SIGHTED)) this.#sighted += 1;
     watch.raise(row, SIGHTED);
     watch.sightedSlot[row] = slot;
+    if (error === null) this.#errors.delete(row);
+    else this.#errors.set(row, error);
     this.counters.sighted += 1;
     this.#deps.onSighted({
       packetId: watch.packetId[row] ?? NONE,
@@ -268,9 +296,15 @@ class LandingStage implements Landing {
 
   #vanish(row: number): void {
     const watch = this.#watch;
-    watch.lower(row, SIGHTED);
+    this.#unsight(row);
     this.counters.vanished += 1;
     this.#deps.onVanished(watch.packetId[row] ?? NONE, this.#deps.clock.nowNs());
+  }
+
+  #unsight(row: number): void {
+    this.#watch.lower(row, SIGHTED);
+    this.#sighted -= 1;
+    this.#errors.delete(row);
   }
 
   #drop(row: number, reason: EndReason): void {
@@ -284,6 +318,7 @@ class LandingStage implements Landing {
     const slot = status?.slot ?? sightedSlot;
     const slotDelta = status === null ? null : this.#deltaOf(row, slot);
     const packetId = watch.packetId[row] ?? NONE;
+    if (watch.is(row, SIGHTED)) this.#unsight(row);
     watch.close(row);
     counters[kind] += 1;
     if (reason !== null) counters.reasons[reason] += 1;

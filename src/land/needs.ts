@@ -15,6 +15,9 @@ export interface TxStatus {
   readonly error: string | null;
 }
 
+/** Whether statuses are told at all: a node that drops them answers null for what landed, too. */
+export type StatusTelling = "yes" | "no" | "unknown";
+
 export interface StatusAnswer {
   /** The slot that the answering node had processed. */
   readonly slot: number;
@@ -31,6 +34,8 @@ export interface ChainView {
   lastValidHeight(blockhash: Uint8Array): number | null;
   /** Asks a node for at most `STATUSES_A_REQUEST` signatures; rejects when it does not answer. */
   fetchStatuses(signatures: readonly string[]): Promise<StatusAnswer>;
+  /** Whether an answer of null means anything. */
+  statusTelling(): StatusTelling;
 }
 
 /** Which leaders a resend goes to; called by the sender while `again` runs. */

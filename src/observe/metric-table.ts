@@ -272,6 +272,11 @@ export const METRICS = [
     "Transactions asked for in those requests, each time counted.",
   ),
   gauge(
+    "touchdown_statuses_told",
+    [],
+    "1 while the node proves to tell statuses, 0 while it tells none, NaN before either is known.",
+  ),
+  gauge(
     "touchdown_status_lag_seconds",
     [],
     "By how much the most overdue question after a status is late.",

@@ -24,6 +24,12 @@ export interface Block {
   readonly blockhash: string;
 }
 
+/** What a block holds: its leader's vote, then what landed. */
+export interface BlockContent {
+  readonly block: Block;
+  readonly signatures: readonly string[];
+}
+
 /** A transaction that is in a block. */
 export interface Landed {
   readonly signature: string;
@@ -63,6 +69,8 @@ export interface Bank {
   /** The newest block that has reached a commitment. */
   block(commitment: Commitment): Block;
   statusOf(signature: string): Landed | null;
+  /** A confirmed block with the signatures in it; null where there is none, or not any more. */
+  contentOf(slot: number): BlockContent | null;
   commitmentOf(landed: Landed): Commitment;
   isBlockhashValid(blockhash: string): boolean;
   /** The last height at which the blockhash of a block of this height is valid. */
@@ -101,6 +109,8 @@ class SimulatedBank implements Bank {
   readonly #blocks: Block[];
   readonly #heights = new Map<string, number>();
   readonly #landed = new Map<string, Landed>();
+  /** The leaders' own votes, one a block: they have a status like every other. */
+  readonly #votes = new Map<string, Landed>();
   #held: Held[] = [];
   #slot: number;
   #open = false;
@@ -155,7 +165,14 @@ class SimulatedBank implements Bank {
   }
 
   statusOf(signature: string): Landed | null {
-    return this.#landed.get(signature) ?? null;
+    return this.#landed.get(signature) ?? this.#votes.get(signature) ?? null;
+  }
+
+  contentOf(slot: number): BlockContent | null {
+    const block = this.#blocks.find((each) => each.slot === slot);
+    if (block === undefined || block.height > this.block("confirmed").height) return null;
+    const landed = [...this.#landed.values()].filter((each) => each.slot === slot);
+    return { block, signatures: [voteOf(slot), ...landed.map(({ signature }) => signature)] };
   }
 
   commitmentOf(landed: Landed): Commitment {
@@ -189,11 +206,15 @@ class SimulatedBank implements Bank {
   #append(block: Block): void {
     this.#blocks.push(block);
     this.#heights.set(block.blockhash, block.height);
+    const signature = voteOf(block.slot);
+    const { slot, height } = block;
+    this.#votes.set(signature, { signature, slot, height, err: null, leader: null });
     // Blockhashes are remembered for twice their time, as Agave's queue does.
     const most = 2 * this.#deps.blockhashAgeMax;
     if (this.#blocks.length <= most) return;
     for (const old of this.#blocks.splice(0, this.#blocks.length - most)) {
       this.#heights.delete(old.blockhash);
+      this.#votes.delete(voteOf(old.slot));
     }
   }
 
@@ -264,6 +285,11 @@ class SimulatedBank implements Bank {
 
 function blockhashOf(slot: number): string {
   return encodeKey(createHash("sha256").update(`block ${slot}`).digest());
+}
+
+/** A block's vote by its signature; nobody made it, so nobody can find a key for it. */
+function voteOf(slot: number): string {
+  return encodeSignature(createHash("sha512").update(`vote ${slot}`).digest());
 }
 
 function createCounters(): BankCounters {

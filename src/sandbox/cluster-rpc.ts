@@ -20,12 +20,33 @@ export interface ClusterLeader {
   readonly delinquent?: boolean;
 }
 
+/** How a feed behaves: as it should, refused with -32601, or taken and then silent. */
+export type FeedManner = "works" | "unsupported" | "silent";
+
+export interface Vices {
+  readonly slotsUpdates: FeedManner;
+  readonly slots: FeedManner;
+  /** Slots beyond the real one that every fifth slot's first shred claims; 0 for none. */
+  readonly bogusSlotsAhead: number;
+  /** `getSignatureStatuses`; `silent`: null for every transaction, as of a node that keeps none. */
+  readonly statuses: FeedManner;
+}
+
+export const NO_VICES: Vices = {
+  slotsUpdates: "works",
+  slots: "works",
+  bogusSlotsAhead: 0,
+  statuses: "works",
+};
+
 export interface RpcContext {
   readonly calendar: Calendar;
   readonly bank: Bank;
   readonly ledger: Ledger;
   readonly leaders: readonly ClusterLeader[];
   readonly unixMs: () => number;
+  /** How `getSignatureStatuses` behaves now. */
+  readonly statuses: () => FeedManner;
 }
 
 /** A JSON-RPC error that a method answers. */
@@ -72,6 +93,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   getSlotLeaders,
   getClusterNodes: ({ leaders }) => leaders.map(clusterNode),
   getVoteAccounts,
+  getBlock,
   getLatestBlockhash(context, params) {
     const block = blockOf(context, params[0]);
     const lastValidBlockHeight = context.bank.lastValidHeight(block.height);
@@ -185,13 +207,33 @@ function getSignatureStatuses(context: RpcContext, params: Params): unknown {
     throw new RpcFault(-32602, `Too many inputs provided; max ${STATUSES_MAX}`);
   }
   const { bank } = context;
+  const manner = context.statuses();
+  if (manner === "unsupported") throw new RpcFault(-32601, "Method not found");
   return withContext(
     context,
     signatures.map((signature: unknown) => {
+      if (manner === "silent") return null;
       const landed = typeof signature === "string" ? bank.statusOf(signature) : null;
       return landed === null ? null : signatureStatus(bank, landed);
     }),
   );
+}
+
+/** With signatures alone; there is a vote in every block, as on a real network. */
+function getBlock({ bank, unixMs }: RpcContext, params: Params): unknown {
+  const slot = count(params, 0);
+  const config = params[1];
+  const detail = isRecord(config) ? config["transactionDetails"] : undefined;
+  if (detail !== "signatures") throw new RpcFault(-32602, "Only signatures are told here");
+  const content = bank.contentOf(slot);
+  if (content === null) {
+    const message = `Slot ${slot} was skipped, or missing due to ledger jump to recent snapshot`;
+    throw new RpcFault(-32007, message);
+  }
+  const { block, signatures } = content;
+  const blockTime = Math.floor(unixMs() / 1000);
+  const { blockhash, parent: parentSlot, height: blockHeight } = block;
+  return { blockhash, parentSlot, blockHeight, blockTime, signatures };
 }
 
 function signatureStatus(bank: Bank, landed: Landed): unknown {

@@ -2,7 +2,8 @@
  * The simulated cluster's WebSocket: slots, slot updates and signatures, in the real one's shapes.
  *
  * It can be told to behave badly in the ways that real providers do: to know no slot updates, to
- * take subscriptions and stay silent, or to pass on shreds of a far future.
+ * take subscriptions and stay silent, or to pass on shreds of a far future. The vices of the HTTP
+ * side stand beside them.
  */
 
 import type { Server } from "node:http";
@@ -10,19 +11,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import { SANDBOX_SOCKET_BYTES_MAX, SANDBOX_SUBSCRIPTIONS_MAX } from "../core/limits.ts";
 import type { Bank, Block, Commitment, Landed } from "./cluster-bank.ts";
 import { errorOf, toJson } from "./cluster-http.ts";
-import { commitmentIn, RpcFault } from "./cluster-rpc.ts";
-
-/** How a feed behaves: as it should, refused with -32601, or taken and then silent. */
-export type FeedManner = "works" | "unsupported" | "silent";
-
-export interface Vices {
-  readonly slotsUpdates: FeedManner;
-  readonly slots: FeedManner;
-  /** Slots beyond the real one that every fifth slot's first shred claims; 0 for none. */
-  readonly bogusSlotsAhead: number;
-}
-
-export const NO_VICES: Vices = { slotsUpdates: "works", slots: "works", bogusSlotsAhead: 0 };
+import { commitmentIn, RpcFault, type Vices } from "./cluster-rpc.ts";
 
 export interface ClusterSocket {
   /** A block was begun. */

@@ -11,9 +11,9 @@ import type { AddressInfo } from "node:net";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { type BankCounters, type Block, createBank, type Landed } from "./cluster-bank.ts";
 import { createRpcServer, type Example } from "./cluster-http.ts";
-import type { ClusterLeader, RpcContext } from "./cluster-rpc.ts";
+import { type ClusterLeader, NO_VICES, type RpcContext, type Vices } from "./cluster-rpc.ts";
 import { createCalendar } from "./cluster-slots.ts";
-import { attachSocket, type ClusterSocket, NO_VICES, type Vices } from "./cluster-socket.ts";
+import { attachSocket, type ClusterSocket } from "./cluster-socket.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 
 export interface ClusterOptions {
@@ -65,7 +65,7 @@ export interface SimulatedCluster {
   balance(address: string): bigint;
   /** The newest block's blockhash, base58. */
   latestBlockhash(): string;
-  /** Replaces what the WebSocket does wrong. */
+  /** Replaces what the RPC and its WebSocket do wrong. */
   behave(vices: Partial<Vices>): void;
   /** Whether what lands is executed; false where LiteSVM cannot be loaded. */
   readonly executes: boolean;
@@ -117,7 +117,9 @@ class Cluster implements SimulatedCluster {
     };
     const { blockhashAgeMax } = options;
     const bank = createBank({ calendar, ledger, onLanded, blockhashAgeMax });
-    this.#context = { calendar, bank, ledger, leaders, unixMs: () => Math.floor(clock.unixMs()) };
+    const unixMs = (): number => Math.floor(clock.unixMs());
+    const statuses = () => this.#vices.statuses;
+    this.#context = { calendar, bank, ledger, leaders, unixMs, statuses };
   }
 
   get counters(): BankCounters {

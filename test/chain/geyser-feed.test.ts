@@ -26,6 +26,7 @@ function setUp() {
       backOff: { firstMs: 500, maxMs: 30_000, random: () => 1 },
       target: { slotEvent: (kind, slot) => void taken.push(`${kind} ${slot}`) },
       onLanded: (signature, slot, error) => void taken.push(`${signature[0]} in ${slot}: ${error}`),
+      onConfirmed: (slot) => void taken.push(`confirmed ${slot}`),
       open(events) {
         const stream = { events, ended: false };
         streams.push(stream);
@@ -49,7 +50,7 @@ function setUp() {
 const hash = (fill: number) => new Uint8Array(32).fill(fill);
 
 describe("the gRPC feed", () => {
-  it("hands on starts and ends of slots, and nothing of the other stages", () => {
+  it("hands on starts, ends and confirmations of slots, and nothing else of them", () => {
     const { feed, events, taken } = setUp();
     feed.start();
     for (const stage of ["firstShred", "created", "completed", "processed"] as const) {
@@ -58,7 +59,7 @@ describe("the gRPC feed", () => {
     for (const stage of ["confirmed", "other"] as const) {
       events().update({ kind: "slot", slot: 8, stage });
     }
-    expect(taken).toEqual(["start 7", "start 7", "end 7", "end 7"]);
+    expect(taken).toEqual(["start 7", "start 7", "end 7", "end 7", "confirmed 8"]);
     feed.stop();
   });
 

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
-import { createRpc, type FeedEvents, type Rpc } from "../../src/chain/rpc.ts";
+import { createRpc, type FeedEvents, type Rpc, RpcError } from "../../src/chain/rpc.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../../src/core/limits.ts";
 
@@ -30,7 +30,9 @@ async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) 
     if (raw !== null) return raw(response);
     const result = results[method];
     const answer =
-      result instanceof Error ? { error: { code: 1, message: result.message } } : { result };
+      result instanceof RpcError
+        ? { error: { code: result.code, message: result.message } }
+        : { result };
     response.end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
   });
   server.listen(0, "127.0.0.1");
@@ -133,9 +135,29 @@ describe("the RPC client", () => {
     ]);
   });
 
-  it("fails with the node's own words", async () => {
-    const { rpc } = await setUp({ getClusterNodes: new Error("node is behind") });
-    await expect(rpc.contacts()).rejects.toThrow("getClusterNodes: node is behind");
+  it("reads a block's signatures, and null where its slot has no block", async () => {
+    const results: Record<string, unknown> = { getBlock: { signatures: ["A", "B"] } };
+    const { rpc, calls } = await setUp(results);
+    expect(await rpc.blockSignatures(7)).toEqual(["A", "B"]);
+    const config = { commitment: "confirmed", maxSupportedTransactionVersion: 0 };
+    const detail = { transactionDetails: "signatures", rewards: false };
+    expect(calls[0]?.params).toEqual([7, { ...config, ...detail }]);
+    results["getBlock"] = null;
+    expect(await rpc.blockSignatures(7)).toBeNull();
+    for (const code of [-32004, -32007, -32009]) {
+      results["getBlock"] = new RpcError(code, "Slot 7 was skipped");
+      expect(await rpc.blockSignatures(7)).toBeNull();
+    }
+    results["getBlock"] = new RpcError(-32601, "Method not found");
+    await expect(rpc.blockSignatures(7)).rejects.toMatchObject({ code: -32601 });
+    results["getBlock"] = { signatures: 7 };
+    await expect(rpc.blockSignatures(7)).rejects.toThrow("no signatures");
+  });
+
+  it("fails with the node's own words and code", async () => {
+    const { rpc } = await setUp({ getClusterNodes: new RpcError(-32005, "node is behind") });
+    const words = "getClusterNodes: node is behind";
+    await expect(rpc.contacts()).rejects.toMatchObject({ message: words, code: -32005 });
   });
 
   it("fails at once where the node limits it, without tries of its own", async () => {

@@ -94,6 +94,24 @@ describe("a transaction that lands", () => {
     expect(rig.ends).toMatchObject([{ packetId: 1, kind: "landed" }]);
   });
 
+  it("has landed once a feed says that its block is confirmed, without a question", () => {
+    const rig = begun();
+    for (const id of [1, 2, 3]) rig.track(id);
+    rig.landing.seen(bytesOf(1).subarray(1), { ...processed(5_001), error: '"AccountInUse"' });
+    rig.landing.seen(bytesOf(2).subarray(1), processed(5_002));
+    rig.landing.confirmed(5_000);
+    expect(rig.ends).toEqual([]);
+    rig.landing.confirmed(5_001);
+    rig.landing.confirmed(5_001);
+    expect(rig.ends).toMatchObject([
+      { packetId: 1, kind: "landed", slot: 5_001, slotDelta: 1, error: '"AccountInUse"' },
+    ]);
+    rig.landing.confirmed(5_002);
+    expect(rig.ends).toMatchObject([{ packetId: 1 }, { packetId: 2, kind: "landed", error: null }]);
+    expect(rig.landing.inFlight).toBe(1);
+    expectBalance(rig.landing);
+  });
+
   it("has no slot delta where the slot at receipt is not known", async () => {
     const rig = begun();
     rig.chain.slot = null;
@@ -308,3 +326,44 @@ async function answer(rig: ReturnType<typeof startRig>, seed: number): Promise<v
   }
   await rig.answerAll(statuses);
 }
+
+describe("where the node tells no statuses", () => {
+  /** Past the blockhash's last height and the margin for forks. */
+  const BLOCKS = 170;
+
+  it.each(["no", "unknown"] as const)(
+    "nobody could say what became of it (%s)",
+    async (telling) => {
+      const rig = begun();
+      rig.chain.telling = telling;
+      rig.track(1);
+      rig.track(2, { sent: [] });
+      rig.track(3);
+      rig.landing.seen(bytesOf(3).subarray(1), processed(5_001));
+      for (let block = 0; block < BLOCKS; block += 1) {
+        rig.slots(1);
+        await rig.answerAll();
+      }
+      const reasons = rig.ends.map(({ packetId, kind, reason }) => `${packetId} ${kind} ${reason}`);
+      expect(reasons.sort()).toEqual(["1 dropped status_unknown", "2 dropped never_sent"]);
+      // A null of such a node takes back nothing that a feed saw.
+      expect(rig.vanished).toEqual([]);
+      rig.landing.confirmed(5_001);
+      expect(rig.ends.at(-1)).toMatchObject({ packetId: 3, kind: "landed" });
+      expectBalance(rig.landing);
+    },
+  );
+
+  it("it ends also where the question itself is refused", async () => {
+    const rig = begun();
+    rig.chain.telling = "no";
+    rig.track(1);
+    for (let block = 0; block < BLOCKS; block += 1) {
+      rig.slots(1);
+      for (const request of rig.asked.splice(0)) request.fail();
+      await rig.settle();
+    }
+    expect(rig.ends).toMatchObject([{ kind: "dropped", reason: "status_unknown" }]);
+    expectBalance(rig.landing);
+  });
+});

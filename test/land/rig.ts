@@ -3,7 +3,13 @@
 import { decodeBase58 } from "../../src/core/encoding.ts";
 import type { Accepted, End, Outcome, Packet, Sighting, Target } from "../../src/core/flow.ts";
 import { createLanding, type LandingOptions } from "../../src/land/landing.ts";
-import type { ChainView, Resender, StatusAnswer, TxStatus } from "../../src/land/needs.ts";
+import type {
+  ChainView,
+  Resender,
+  StatusAnswer,
+  StatusTelling,
+  TxStatus,
+} from "../../src/land/needs.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 export const OPTIONS: LandingOptions = {
@@ -81,6 +87,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
   const chain = {
     height: 1_000 as number | null,
     slot: 5_000 as number | null,
+    telling: "yes" as StatusTelling,
     /** By the number in the blockhash. */
     lastValid: new Map<number, number>([[1, 1_150]]),
   };
@@ -90,6 +97,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     currentSlot: () => chain.slot,
     lastValidHeight: (hash) =>
       chain.lastValid.get(new DataView(hash.buffer, hash.byteOffset).getUint32(0)) ?? null,
+    statusTelling: () => chain.telling,
     fetchStatuses: (signatures) =>
       new Promise((resolve, reject) => {
         const ids = signatures.map(idOf);

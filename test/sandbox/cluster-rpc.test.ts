@@ -135,3 +135,30 @@ describe("kit on the simulated cluster", () => {
     }
   });
 });
+
+describe("a block of the simulated cluster", () => {
+  it("tells its signatures, all of which have a status unless told otherwise", async () => {
+    const { cluster, web3, post } = await setUpRunning();
+    const { signature } = land(cluster, cluster.latestBlockhash());
+    const landed = cluster.statusOf(signature)?.slot ?? 0;
+    await vi.waitFor(async () => {
+      expect(await web3.getSlot("confirmed")).toBeGreaterThan(landed);
+    }, WAIT);
+    const ask = async (method: string, params: unknown[]) =>
+      JSON.parse((await post({ jsonrpc: "2.0", id: 1, method, params })).text);
+    const detail = { transactionDetails: "signatures", rewards: false };
+    const { result } = await ask("getBlock", [landed, detail]);
+    expect(result).toMatchObject({ parentSlot: landed - 1 });
+    expect(result.signatures.at(-1)).toBe(signature);
+    const [vote] = result.signatures;
+    const statuses = () => ask("getSignatureStatuses", [[vote, signature]]);
+    expect((await statuses()).result.value).toMatchObject([{ slot: landed }, { slot: landed }]);
+    const missing = await ask("getBlock", [landed + 9_000, detail]);
+    expect(missing).toMatchObject({ error: { code: -32007 } });
+    expect(await ask("getBlock", [landed])).toMatchObject({ error: { code: -32602 } });
+    cluster.behave({ statuses: "silent" });
+    expect((await statuses()).result.value).toEqual([null, null]);
+    cluster.behave({ statuses: "unsupported" });
+    expect(await statuses()).toMatchObject({ error: { code: -32601 } });
+  });
+});

@@ -59,6 +59,7 @@ export async function build(): Promise<Bench> {
           blockHeight: () => 1_000,
           currentSlot: () => 5_000,
           lastValidHeight: () => 1_150,
+          statusTelling: () => "yes",
           fetchStatuses: () => Promise.reject(new Error("nobody is asked")),
         },
         resender: { again: () => 0 },

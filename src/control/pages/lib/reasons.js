@@ -28,6 +28,8 @@ const ENDED = {
   watch_ended: "Nothing was heard of it for as long as a transaction is watched",
   watch_full: "More transactions awaited their end than are watched",
   shutting_down: "The edge stopped before the end was known",
+  unconfirmed: "A block held it, and was not confirmed for as long as it was watched",
+  status_unknown: "Its blockhash became too old, and the node told nobody whether it landed",
 };
 
 /** @param {"refused" | "expired" | "dropped"} kind @param {string} reason */

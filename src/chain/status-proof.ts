@@ -1,0 +1,105 @@
+/**
+ * Whether the RPC node tells what became of signatures, by evidence.
+ *
+ * A node that keeps no signatures in its status cache, as Agave 4.3 without its full RPC, answers
+ * null for every transaction, landed or not; another refuses the method. One status that is not
+ * null proves the node; the word that the method does not exist disproves it. While every answer
+ * is null there may simply be nothing that landed, so the node is asked now and then for signatures
+ * of a block of its own: nobody's word is needed that these landed.
+ */
+
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
+import { STATUS_PROBE_BLOCKS_MAX, STATUS_PROBE_SIGNATURES } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { ChainCounters } from "./counters.ts";
+import { type Rpc, RpcError } from "./rpc.ts";
+import type { StatusAnswer, StatusTelling } from "./target.ts";
+
+export interface StatusProofDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly rpc: Pick<Rpc, "blockSignatures" | "statuses">;
+  readonly counters: ChainCounters;
+}
+
+export interface StatusProof {
+  /** As far as is known now; `unknown` before the first evidence. */
+  readonly telling: StatusTelling;
+  /** The node answered a question for statuses. */
+  answered(answer: StatusAnswer): void;
+  /** It did not. */
+  failed(error: unknown): void;
+}
+
+/** Between two probes while nothing is known, and while everything is null after a proof. */
+const PROBE_MS = 10_000;
+const PROBE_AGAIN_MS = 60_000;
+/**
+ * How far back the probed block lies: confirmed for good, and well within the 300 rooted slots that
+ * Agave's status cache holds, 2026-11.
+ */
+const PROBE_SLOTS_BACK = 40;
+/** JSON-RPC 2.0. */
+const METHOD_NOT_FOUND = -32601;
+
+export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps): StatusProof {
+  let telling: StatusTelling = "unknown";
+  /** When the last evidence came, either way, and when the next probe may be made. */
+  let provenNs = Number.NEGATIVE_INFINITY;
+  let nextProbeNs = 0;
+  let probing = false;
+
+  function learn(now: "yes" | "no"): void {
+    provenNs = clock.nowNs();
+    if (telling === now) return;
+    if (now === "no") log.warn({}, "the node tells no statuses: what landed cannot be known of it");
+    else if (telling === "no") log.info({}, "the node tells statuses again");
+    telling = now;
+  }
+
+  /** Signatures of the newest block at or below the slot; empty where there is none to be had. */
+  async function landedNear(slot: number): Promise<readonly string[]> {
+    for (let back = 0; back < STATUS_PROBE_BLOCKS_MAX; back += 1) {
+      const signatures = await rpc.blockSignatures(slot - back);
+      if (signatures !== null && signatures.length > 0) return signatures;
+    }
+    return [];
+  }
+
+  async function probe(slot: number): Promise<void> {
+    counters.statusProbes += 1;
+    const landed = (await landedNear(slot)).slice(0, STATUS_PROBE_SIGNATURES);
+    if (landed.length === 0) return;
+    const answer = await rpc.statuses(landed);
+    if (answer.statuses.some((status) => status !== null)) learn("yes");
+    else if (answer.slot > slot) learn("no");
+  }
+
+  return {
+    get telling() {
+      return telling;
+    },
+    answered({ slot, statuses }) {
+      if (statuses.some((status) => status !== null)) {
+        learn("yes");
+        return;
+      }
+      const nowNs = clock.nowNs();
+      const isFresh = telling === "yes" && nowNs - provenNs < PROBE_AGAIN_MS * NS_PER_MS;
+      if (isFresh || probing || nowNs < nextProbeNs) return;
+      probing = true;
+      nextProbeNs = nowNs + PROBE_MS * NS_PER_MS;
+      void probe(Math.max(0, slot - PROBE_SLOTS_BACK))
+        .catch(() => {
+          // Nodes without a history have no blocks to show: what was known stays.
+          counters.statusProbeFailures += 1;
+        })
+        .finally(() => {
+          probing = false;
+        });
+    },
+    failed(error) {
+      if (error instanceof RpcError && error.code === METHOD_NOT_FOUND) learn("no");
+    },
+  };
+}

@@ -1,0 +1,147 @@
+import { describe, expect, it } from "vitest";
+import { createChainCounters } from "../../src/chain/counters.ts";
+import { RpcError } from "../../src/chain/rpc.ts";
+import { createStatusProof } from "../../src/chain/status-proof.ts";
+import type { StatusAnswer, TxStatus } from "../../src/chain/target.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const TOLD: TxStatus = { slot: 990, confirmed: true, error: null };
+const nothing = (slot = 1_000): StatusAnswer => ({ slot, statuses: [null, null] });
+
+function setUp() {
+  const clock = createFakeClock();
+  const counters = createChainCounters();
+  const lines: string[] = [];
+  const asked: unknown[] = [];
+  const node = {
+    /** Signatures by slot; null: a slot without a block. */
+    block: (_slot: number): readonly string[] | null => ["vote", "other", "c", "d", "e"],
+    status: null as TxStatus | null,
+    slot: 1_000,
+  };
+  const proof = createStatusProof({
+    clock,
+    counters,
+    log: {
+      info: (_fields, text) => void lines.push(text),
+      warn: (_fields, text) => void lines.push(text),
+      error: () => undefined,
+    },
+    rpc: {
+      async blockSignatures(slot) {
+        asked.push(slot);
+        return node.block(slot);
+      },
+      async statuses(signatures) {
+        asked.push(signatures);
+        return { slot: node.slot, statuses: signatures.map(() => node.status) };
+      },
+    },
+  });
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  };
+  return { clock, counters, lines, asked, node, proof, settle };
+}
+
+describe("whether a node tells statuses", () => {
+  it("is not known before it answered, and proven by one status, without a probe", async () => {
+    const { proof, asked, settle } = setUp();
+    expect(proof.telling).toBe("unknown");
+    proof.answered({ slot: 1_000, statuses: [null, TOLD] });
+    proof.answered(nothing());
+    await settle();
+    expect(proof.telling).toBe("yes");
+    expect(asked).toEqual([]);
+  });
+
+  it("is found out with signatures of a block of its own when all answers are null", async () => {
+    const { proof, asked, node, lines, settle } = setUp();
+    node.status = TOLD;
+    proof.answered(nothing());
+    await settle();
+    expect(proof.telling).toBe("yes");
+    expect(asked).toEqual([960, ["vote", "other", "c", "d"]]);
+    expect(lines).toEqual([]);
+  });
+
+  it("is denied by a null for what is in its own block, and said once", async () => {
+    const { proof, clock, lines, node, settle } = setUp();
+    for (let round = 0; round < 3; round += 1) {
+      proof.answered(nothing());
+      await settle();
+      clock.advance(10_000);
+    }
+    expect(proof.telling).toBe("no");
+    expect(lines).toEqual(["the node tells no statuses: what landed cannot be known of it"]);
+    node.status = TOLD;
+    proof.answered(nothing());
+    await settle();
+    expect(proof.telling).toBe("yes");
+    expect(lines.at(-1)).toBe("the node tells statuses again");
+  });
+
+  it("is denied by the word that there is no such method, and by no other failure", () => {
+    const { proof } = setUp();
+    proof.failed(new Error("no answer in 2000 ms"));
+    proof.failed(new RpcError(-32005, "getSignatureStatuses: node is behind"));
+    expect(proof.telling).toBe("unknown");
+    proof.failed(new RpcError(-32601, "getSignatureStatuses: Method not found"));
+    expect(proof.telling).toBe("no");
+  });
+
+  it("passes over slots without a block, a bounded number", async () => {
+    const { proof, asked, node, counters, settle } = setUp();
+    node.block = (slot) => (slot > 957 ? null : ["vote"]);
+    node.status = TOLD;
+    proof.answered(nothing());
+    await settle();
+    expect(asked).toEqual([960, 959, 958, 957, ["vote"]]);
+    expect(proof.telling).toBe("yes");
+    expect(counters).toMatchObject({ statusProbes: 1, statusProbeFailures: 0 });
+
+    const barren = setUp();
+    barren.node.block = () => null;
+    barren.proof.answered(nothing());
+    await barren.settle();
+    expect(barren.asked).toHaveLength(4);
+    expect(barren.proof.telling).toBe("unknown");
+  });
+
+  it("stays as it was where the node keeps no blocks or answers from before one", async () => {
+    const { proof, node, counters, clock, settle } = setUp();
+    node.block = () => {
+      throw new RpcError(-32011, "Transaction history is not available from this node");
+    };
+    proof.answered(nothing());
+    await settle();
+    expect(proof.telling).toBe("unknown");
+    expect(counters.statusProbeFailures).toBe(1);
+    node.block = () => ["vote"];
+    node.slot = 960;
+    clock.advance(10_000);
+    proof.answered(nothing());
+    await settle();
+    expect(proof.telling).toBe("unknown");
+  });
+
+  it("is tried every ten seconds at most, and once a minute after a proof", async () => {
+    const { proof, counters, clock, node, settle } = setUp();
+    const during = async (seconds: number): Promise<number> => {
+      const before = counters.statusProbes;
+      for (let second = 0; second < seconds; second += 1) {
+        proof.answered(nothing());
+        await settle();
+        clock.advance(1_000);
+      }
+      return counters.statusProbes - before;
+    };
+    node.block = () => null;
+    expect(await during(30)).toBe(3);
+    proof.answered({ slot: 1_000, statuses: [TOLD] });
+    expect(await during(60)).toBe(0);
+    node.block = () => ["vote"];
+    node.status = TOLD;
+    expect(await during(120)).toBe(2);
+  });
+});
