@@ -7,7 +7,7 @@ mod support;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use support::{ACKED, DROPPED, Leader, Manners, Sender, ended, options};
+use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, Sender, ended, options};
 use touchdown_native::engine::{OpenError, Options};
 use touchdown_native::outcomes::EndCause;
 use touchdown_native::tls::public_key;
@@ -21,7 +21,7 @@ fn connections_are_spread_over_the_local_addresses_of_their_family() {
     for tx in 0..4 {
         let leader = if tx == 2 { &v6 } else { &v4 };
         let peer = sender.open_admitted(leader.address);
-        sender.engine.send(&[peer, 0], b"from anywhere", tx, 5_000);
+        sender.engine.send(&[peer, 0], b"from anywhere", tx, LONG_MS);
     }
     sender.until("acked", |seen| ended(seen) == 4);
     assert_eq!(sender.count(ACKED), 4);
@@ -44,7 +44,7 @@ fn an_engine_that_polls_sends_as_one_that_sleeps() {
     let mut sender = Sender::start(Options { busy_poll, ..options() });
     let peer = sender.open_admitted(leader.address);
     for tx in 0..50 {
-        sender.engine.send(&[peer, 0], &[1; 900], tx, 5_000);
+        sender.engine.send(&[peer, 0], &[1; 900], tx, LONG_MS);
     }
     sender.until("acked", |seen| ended(seen) == 50);
     assert_eq!(sender.count(ACKED), 50);
@@ -57,16 +57,16 @@ fn engines_in_one_process_know_nothing_of_each_other() {
     let peers = senders.each_mut().map(|sender| sender.open_admitted(leader.address));
     assert_eq!(peers[0], peers[1]);
     for (sender, peer) in senders.iter().zip(peers) {
-        sender.engine.send(&[peer, 0], b"mine", 7, 5_000);
+        sender.engine.send(&[peer, 0], b"mine", 7, LONG_MS);
     }
     for sender in &mut senders {
         sender.until("acked", |seen| ended(seen) == 1);
     }
     senders[0].engine.stop(Duration::ZERO);
-    senders[1].engine.send(&[peers[1], 0], b"still mine", 8, 5_000);
+    senders[1].engine.send(&[peers[1], 0], b"still mine", 8, LONG_MS);
     senders[1].until("acked", |seen| ended(seen) == 2);
     assert_eq!(senders[1].count(ACKED), 2);
-    assert_eq!(leader.received_count(), 3);
+    leader.assert_received(3);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn stopping_waits_no_longer_than_its_bound() {
         engine.stop(Duration::from_millis(u64::from(u32::MAX)));
         done.send(()).unwrap();
     });
-    told.recv_timeout(Duration::from_secs(20)).unwrap();
+    told.recv_timeout(Duration::from_secs(120)).unwrap();
     sender.drain_now();
     sender.assert_conserved([1]);
 }
@@ -92,15 +92,15 @@ fn a_new_identity_serves_new_connections_while_old_ones_finish() {
     let mut sender = Sender::start(options());
     let old = sender.open_admitted(leader.address);
     for tx in 0..50 {
-        sender.engine.send(&[old, 0], &[1; 900], tx, 10_000);
+        sender.engine.send(&[old, 0], &[1; 900], tx, LONG_MS);
     }
     assert!(sender.engine.identity_set(&[6; 32]));
     let new = sender.open_admitted(leader.address);
     for tx in 50..100 {
-        sender.engine.send(&[old, 0], &[1; 900], tx, 10_000);
+        sender.engine.send(&[old, 0], &[1; 900], tx, LONG_MS);
     }
-    assert!(sender.engine.peer_close(old, Duration::from_secs(10)));
-    sender.engine.send(&[new, 0], &[1; 900], 100, 10_000);
+    assert!(sender.engine.peer_close(old, Duration::from_secs(60)));
+    sender.engine.send(&[new, 0], &[1; 900], 100, LONG_MS);
     sender.until("ended", |seen| ended(seen) == 101);
     assert_eq!(sender.count(ACKED), 101);
     assert_eq!(sender.closed(old).reason, EndCause::Local as u8);
@@ -119,7 +119,7 @@ fn threads_share_a_connection_and_nothing_is_lost_or_told_twice() {
             std::thread::spawn(move || {
                 for number in 0..500u64 {
                     let tx = thread * 500 + number;
-                    engine.send(&[peer, 0], &vec![3; 100 + (tx % 900) as usize], tx, 20_000);
+                    engine.send(&[peer, 0], &vec![3; 100 + (tx % 900) as usize], tx, LONG_MS);
                     if number % 50 == 0 {
                         std::thread::sleep(Duration::from_millis(1));
                     }
@@ -134,7 +134,7 @@ fn threads_share_a_connection_and_nothing_is_lost_or_told_twice() {
     sender.assert_conserved(0..2000);
     let dropped = sender.count(DROPPED);
     assert_eq!(sender.count(ACKED) + dropped, 2000);
-    assert_eq!(leader.received_count(), 2000 - dropped);
+    leader.assert_received(2000 - dropped);
     assert!(sender.wakes.load(Ordering::SeqCst) <= sender.seen.len());
 }
 
@@ -143,12 +143,12 @@ fn every_call_answers_after_stop() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
-    sender.engine.send(&[peer, 0], b"last words", 1, 5_000);
-    sender.engine.stop(Duration::from_secs(5));
-    sender.engine.stop(Duration::from_secs(5));
+    sender.engine.send(&[peer, 0], b"last words", 1, LONG_MS);
+    sender.engine.stop(Duration::from_secs(60));
+    sender.engine.stop(Duration::from_secs(60));
     assert_eq!(sender.engine.peer_open(leader.address), Err(OpenError::Stopping));
     assert!(!sender.engine.peer_close(peer, Duration::ZERO));
-    let mask = sender.engine.send(&[peer, 0], b"late", 2, 5_000);
+    let mask = sender.engine.send(&[peer, 0], b"late", 2, LONG_MS);
     assert_eq!((mask.live, mask.waiting), (0, 0));
     sender.drain_now();
     sender.assert_conserved([1, 2]);

@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use support::between::Between;
-use support::{ACKED, Leader, Manners, Sender, ended, options};
+use support::{ACKED, LONG_MS, Leader, Manners, Sender, ended, options};
 
 /// Sends through a path that harms datagrams of both sides; `harm` is told how many came before.
 fn delivers_all_through(harm: fn(Vec<u8>, usize) -> Vec<Vec<u8>>) {
@@ -20,12 +20,12 @@ fn delivers_all_through(harm: fn(Vec<u8>, usize) -> Vec<Vec<u8>>) {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(between.address);
     for tx in 0..100 {
-        sender.engine.send(&[peer, 0], &[tx as u8; 700], tx, 15_000);
+        sender.engine.send(&[peer, 0], &[tx as u8; 700], tx, LONG_MS);
     }
     sender.until("ended", |seen| ended(seen) == 100);
     sender.assert_conserved(0..100);
     assert_eq!(sender.count(ACKED), 100);
-    assert_eq!(leader.received_count(), 100);
+    leader.assert_received(100);
     assert_eq!(sender.engine.counters()[5], 0, "panics");
 }
 
@@ -74,14 +74,14 @@ fn a_flood_of_grants_and_closes_costs_only_its_own_connection() {
         flooded.close(quinn::VarInt::from_u32(u32::MAX), &[0xff; 900]);
     });
     for tx in 0..200 {
-        sender.engine.send(&[bad_peer, 0, good_peer, 1], &[9; 900], tx, 15_000);
+        sender.engine.send(&[bad_peer, 0, good_peer, 1], &[9; 900], tx, LONG_MS);
     }
     flood.join().unwrap();
     assert_eq!(sender.closed(bad_peer).detail, u64::from(u32::MAX));
     sender.until("ended", |seen| ended(seen) == 400);
     let acked = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == 1).count();
     assert_eq!(acked, 200);
-    assert_eq!(good.received_count(), 200);
+    good.assert_received(200);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn connections_come_and_go_by_the_hundred_and_leave_nothing() {
         let peers: Vec<u32> = (0..20).map(|_| sender.open(leader.address)).collect();
         for (index, peer) in peers.iter().enumerate() {
             tx += 1;
-            sender.engine.send(&[*peer, 0], &[1; 600], tx, 10_000);
+            sender.engine.send(&[*peer, 0], &[1; 600], tx, LONG_MS);
             // Some are closed before they are up, some later, and each at once or in peace.
             if index % 2 == 0 {
                 let linger = Duration::from_millis(if index % 4 == 0 { 0 } else { 5_000 });

@@ -82,7 +82,7 @@ impl Leader {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
-        let socket = UdpSocket::bind(address).unwrap();
+        let socket = bound(address);
         let address = socket.local_addr().unwrap();
         let endpoint = {
             let _entered = runtime.enter();
@@ -120,13 +120,36 @@ impl Leader {
     /// Goes away without a word, like a crash.
     pub fn crash(mut self) -> SocketAddr {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_timeout(Duration::from_millis(50));
+            // Its socket is free once the thread is done, which a busy machine may be late with.
+            runtime.shutdown_timeout(PATIENCE);
         }
         self.address
     }
 
     pub fn received_count(&self) -> usize {
         self.received.lock().len()
+    }
+
+    /// Waits until it has read so many, and sees that there are no more: what is acknowledged was
+    /// taken in by the leader's QUIC, and read by the leader later.
+    pub fn assert_received(&self, count: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.received_count() < count && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(self.received_count(), count);
+    }
+}
+
+/// Another test may have the address of a leader that crashed for a moment.
+fn bound(address: SocketAddr) -> UdpSocket {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match UdpSocket::bind(address) {
+            Ok(socket) => return socket,
+            Err(error) => assert!(Instant::now() < deadline, "{address}: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -297,7 +320,7 @@ impl Sender {
 
     /// Drains until `is_so`, with a deadline that only a failing test meets.
     pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&[Seen]) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             self.drain();
             if is_so(&self.seen) {
@@ -349,6 +372,12 @@ pub fn options() -> Options {
 pub fn ended(seen: &[Seen]) -> usize {
     seen.iter().filter(|one| [ACKED, FAILED, DROPPED].contains(&one.kind)).count()
 }
+
+/// How long something may take that happens for certain.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long a copy may wait whose end is not in doubt, in milliseconds.
+pub const LONG_MS: u32 = 60_000;
 
 pub const SENT: u8 = 1;
 pub const ACKED: u8 = 2;
