@@ -147,6 +147,10 @@ fn terms_that_no_leader_means_cost_its_own_connection_at_most() {
         let good = Leader::start(Manners::default());
         let mut sender = Sender::start(options());
         let peers = [sender.open(odd.address), sender.open_admitted(good.address)];
+        if arrives {
+            // One that says what it does not yet grant ends a connection over who believes it.
+            sender.until("granted", |_| !odd.connections.lock().is_empty());
+        }
         for tx in 0..50 {
             // What has no end by itself has one in time.
             let odd_ms = if arrives { LONG_MS } else { 1_500 };

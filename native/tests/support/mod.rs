@@ -178,12 +178,12 @@ async fn serve(incoming: Incoming, manners: Manners, parts: Parts) -> Option<()>
     let connection = incoming.await.ok()?;
     let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
     clients.lock().push(*chain.first()?.get(100..)?.first_chunk()?);
+    connection.set_max_concurrent_uni_streams(VarInt::from_u32(grant.load(Ordering::Relaxed)));
     connections.lock().push(connection.clone());
     if let Some(code) = manners.close_code {
         connection.close(VarInt::from_u32(code), b"because");
         return Some(());
     }
-    connection.set_max_concurrent_uni_streams(VarInt::from_u32(grant.load(Ordering::Relaxed)));
     loop {
         let mut stream = connection.accept_uni().await.ok()?;
         if manners.stop_streams {
