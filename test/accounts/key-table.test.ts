@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KeyRow } from "../../src/accounts/key.ts";
 import { createKeyTable } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { fc } from "../support/properties.ts";
 
 const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
 const row = (token: string, account = token): KeyRow => ({

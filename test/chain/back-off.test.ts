@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createBackOff } from "../../src/chain/back-off.ts";
+import { fc } from "../support/properties.ts";
 
 describe("the back-off", () => {
   it("doubles up to its bound and begins anew after a success", () => {

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createBlocks } from "../../src/chain/blocks.ts";
 import { BLOCKHASHES_KEPT } from "../../src/core/limits.ts";
+import { fc } from "../support/properties.ts";
 
 function hash(index: number, first = index): Uint8Array {
   const bytes = new Uint8Array(32);

@@ -2,7 +2,8 @@
  * kill -9 of edge, control and Postgres at random moments, under work. Afterwards: no key lost that
  * was answered as made, no revoked key alive, no request counted twice.
  *
- * CHAOS_ROUNDS and CHAOS_SEED choose how many rounds and which; a failure names both.
+ * CHAOS_ROUNDS and CHAOS_SEED choose how many rounds and which; a failure names both. Which process
+ * is killed and when is the same for a seed; what it was doing then is not.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -12,7 +13,7 @@ import { type Client, createClient, type NotedKey } from "./client.ts";
 import { type Managed, pause, type Service, startService } from "./processes.ts";
 
 const ROUNDS = Number(process.env["CHAOS_ROUNDS"] ?? 6);
-const SEED = Number(process.env["CHAOS_SEED"] ?? systemClock.unixMs() % 1_000_000);
+const SEED = Number(process.env["CHAOS_SEED"] ?? 1);
 const dice = createDice(SEED);
 
 let service: Service;
@@ -43,7 +44,7 @@ async function killEdge(): Promise<void> {
   await service.edge.kill();
   kills.edge += 1;
   // A statement of the dead edge may still be under way.
-  await pause(200);
+  await service.edgeForgotten();
   const now = await service.countedRequests();
   expect(now - counted).toBeLessThanOrEqual(sent() + unanswered());
   counted = now;
@@ -56,7 +57,7 @@ const unanswered = (): number => client.requests.open - open;
 /** All that this edge answered is counted, and nothing twice. */
 async function expectCounted(): Promise<void> {
   let now = 0;
-  for (let tries = 0; tries < 150; tries += 1) {
+  for (let tries = 0; tries < 900; tries += 1) {
     now = (await service.countedRequests()) - counted;
     if (now >= sent()) break;
     await pause(100);
@@ -97,7 +98,7 @@ async function untilHeard(keys: readonly NotedKey[], wanted: boolean): Promise<n
     while ((await client.probe(key)) !== wanted) {
       const waitedMs = (systemClock.nowNs() - startNs) / 1e6;
       const what = `${wanted ? "not served" : "still served"}: key ${key.id}`;
-      if (waitedMs > 15_000) throw new Error(`${what}\n${service.edge.output()}`);
+      if (waitedMs > 90_000) throw new Error(`${what}\n${service.edge.output()}`);
       await pause(5);
     }
   }
@@ -128,7 +129,7 @@ async function startBlind(): Promise<void> {
 
 async function revokeNow(key: NotedKey): Promise<void> {
   for (let tries = 0; key.revoked !== "answered"; tries += 1) {
-    if (tries > 100) throw new Error(`control does not revoke: ${service.control.output()}`);
+    if (tries > 1_000) throw new Error(`control does not revoke: ${service.control.output()}`);
     await client.revoke(key);
     await pause(50);
   }

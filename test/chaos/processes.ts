@@ -38,6 +38,8 @@ export interface Service {
   killPostgres(): Promise<void>;
   stopPostgres(): Promise<void>;
   startPostgres(): Promise<void>;
+  /** Resolves when the database has ended every connection of an edge. */
+  edgeForgotten(): Promise<void>;
   /** Requests that the database has counted; waits while it is away. */
   countedRequests(): Promise<number>;
   stop(): Promise<void>;
@@ -73,6 +75,7 @@ export async function startService(): Promise<Service> {
     async startPostgres() {
       postgres = await startPostgres(deps, data);
     },
+    edgeForgotten: () => retried(() => expectForgotten(owner)),
     countedRequests: () => retried(() => countedRequests(owner)),
     async stop() {
       await Promise.all([edge.kill(), control.kill()]);
@@ -107,6 +110,11 @@ async function prepare(postgres: Postgres, vaultFile: string): Promise<string> {
   return issued.value.token;
 }
 
+async function expectForgotten(owner: Database): Promise<void> {
+  const left = await owner.query("select from pg_stat_activity where usename = 'edge'");
+  if (left.length > 0) throw new Error(`${left.length} connections of an edge`);
+}
+
 async function countedRequests(owner: Database): Promise<number> {
   const [row] = await owner.query<{ minutes: number; hours: number }>(
     `select (select coalesce(sum(requests), 0)::bigint from touchdown.usage_minutes) as minutes,
@@ -128,7 +136,7 @@ async function retried<T>(act: () => Promise<T>): Promise<T> {
     try {
       return await act();
     } catch (error) {
-      if (attempt >= 100) throw error;
+      if (attempt >= 600) throw error;
       await pause(100);
     }
   }
@@ -163,7 +171,7 @@ function managed(name: "edge" | "control", file: string, listening: RegExp): Man
           resolve();
         });
       });
-      await until(`${name} to listen`, () => listening.test(printed) || child !== fresh, 60_000);
+      await until(`${name} to listen`, () => listening.test(printed) || child !== fresh);
       if (child !== fresh) throw new Error(`${name} ended: ${printed}`);
     },
     async kill() {

@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { run } from "../../src/cli/run.ts";
 import { transactionBytes } from "../../src/cli/send.ts";
 import { encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
 import { createFakeIo } from "../support/fake-io.ts";
+import { fc } from "../support/properties.ts";
 
 /** The size of a transaction with one signature, and the count of signatures in its two places. */
 const BYTES = Uint8Array.from({ length: 215 }, (_, at) => (at === 0 || at === 65 ? 1 : at));

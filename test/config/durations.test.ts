@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatDuration, parseDuration } from "../../src/config/durations.ts";
+import { fc } from "../support/properties.ts";
 
 describe("parseDuration", () => {
   it.each([

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   base58LengthMax,
@@ -13,6 +12,7 @@ import {
   encodeSignature,
 } from "../../src/core/encoding.ts";
 import { toBase58 } from "../support/base58.ts";
+import { fc } from "../support/properties.ts";
 
 const runs = { seed: 58, numRuns: 2000 };
 const plain = (bytes: Uint8Array | null): number[] | null => (bytes === null ? null : [...bytes]);

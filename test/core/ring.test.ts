@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRing, ringBytes } from "../../src/core/ring.ts";
+import { fc } from "../support/properties.ts";
 
 const OFFSET = 8;
 const SLOT_BYTES = 16;

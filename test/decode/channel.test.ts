@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Verdict } from "../../src/core/flow.ts";
 import {
@@ -8,6 +7,7 @@ import {
   readVerdict,
   writeVerdict,
 } from "../../src/decode/channel.ts";
+import { fc } from "../support/properties.ts";
 
 const count = fc.nat({ max: 4096 });
 const lamports = fc.maxSafeNat();

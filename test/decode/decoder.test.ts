@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FAULT } from "../../src/core/faults.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { DECODER, newPacket } from "../support/packets.ts";
+import { fc } from "../support/properties.ts";
 import {
   buildTransaction,
   newKeypair,

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { begin, createScan, finish, sameKey, u32At, u64At } from "../../src/decode/scan.ts";
+import { fc } from "../support/properties.ts";
 import { u32, u64 } from "../support/transactions.ts";
 
 describe("numbers in bytes", () => {

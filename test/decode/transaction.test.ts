@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import { createTransactionDecoder, peekSignatureOffset } from "../../src/decode/transaction.ts";
+import { fc } from "../support/properties.ts";
 import { computeUnitLimit, memo, newKeypair } from "../support/transactions.ts";
 import { accepted, decoder, tipAccount, tipped, verdictOf } from "../support/verdicts.ts";
 

@@ -3,12 +3,12 @@
  * for: over real sockets on both sides, with simulated leaders.
  */
 
-import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LEGACY_TRANSACTION_BYTES_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { type Answer, type Flow, OTHER_KEY, startFlow, untilAnswer } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
+import { fc } from "../support/properties.ts";
 import { type BuiltTransaction, memo, newKeypair } from "../support/transactions.ts";
 import { until } from "../support/wait.ts";
 

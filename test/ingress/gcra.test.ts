@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { charged, intervalNs, waitNs } from "../../src/ingress/gcra.ts";
+import { fc } from "../support/properties.ts";
 
 const SECOND = 1_000_000_000;
 

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { callId, parseBody, readCall } from "../../src/ingress/json-rpc.ts";
+import { fc } from "../support/properties.ts";
 
 const bytes = (text: string) => Buffer.from(text);
 

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createSeen } from "../../src/ingress/seen.ts";
+import { fc } from "../support/properties.ts";
 
 const MS = 1_000_000;
 /** A transaction whose signature starts at 1 and holds `n`. */

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ByteStore, NONE } from "../../src/land/byte-store.ts";
+import { fc } from "../support/properties.ts";
 
 const BLOCK = 512;
 

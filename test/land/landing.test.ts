@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TxStatus } from "../../src/land/needs.ts";
 import { expectBalance } from "../support/landing-balance.ts";
+import { fc } from "../support/properties.ts";
 import { bytesOf, outcomeOf, startRig } from "./rig.ts";
 
 const processed = (slot: number): TxStatus => ({ slot, confirmed: false, error: null });

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NONE } from "../../src/land/byte-store.ts";
 import { RowIndex } from "../../src/land/row-index.ts";
+import { fc } from "../support/properties.ts";
 
 function rowsOf(index: RowIndex, hash: number): number[] {
   const rows: number[] = [];

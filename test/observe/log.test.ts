@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createLog, type LogLevel } from "../../src/observe/log.ts";
 import { HIDDEN, scrubFields } from "../../src/observe/scrub.ts";
+import { fc } from "../support/properties.ts";
 
 const CANARY = "td_C4naryC4naryC4naryC4nary_0-9";
 

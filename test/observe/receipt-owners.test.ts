@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { expect, it } from "vitest";
 import { RECEIPT_OWNERS_MAX } from "../../src/core/limits.ts";
 import { NONE } from "../../src/observe/receipt-columns.ts";
 import { NOBODY, ReceiptOwners } from "../../src/observe/receipt-owners.ts";
+import { fc } from "../support/properties.ts";
 
 /** The rows of an account, newest first, as its list has them. */
 function rowsOf(owners: ReceiptOwners, account: string): number[] {

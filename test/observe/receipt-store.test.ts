@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   RECEIPT_COPIES_MAX,
@@ -7,6 +6,7 @@ import {
 } from "../../src/core/limits.ts";
 import { NONE, STATE_LANDED } from "../../src/observe/receipt-columns.ts";
 import { ReceiptStore } from "../../src/observe/receipt-store.ts";
+import { fc } from "../support/properties.ts";
 
 /** 64 bytes that name transaction `number`; all share their first eight, and so one bucket. */
 function signature(number: number): Uint8Array {

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { Accepted, Outcome, Packet } from "../../src/core/flow.ts";
@@ -9,6 +8,7 @@ import {
 } from "../../src/core/limits.ts";
 import { createReceipts } from "../../src/observe/receipts.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { fc } from "../support/properties.ts";
 
 const US = 1_000;
 

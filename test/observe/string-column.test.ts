@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createStringColumn } from "../../src/observe/string-column.ts";
+import { fc } from "../support/properties.ts";
 
 const PAGE_SIZE = 1024;
 

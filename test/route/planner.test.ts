@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SEND_SLOTS_AHEAD_MAX } from "../../src/core/limits.ts";
 import { type PlanInput, makePlan as plannedOf, samePlan } from "../../src/route/planner.ts";
+import { fc } from "../support/properties.ts";
 
 /** Leaders on the far side of the world, and a slot that has just begun. */
 const TIMES = {

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import { createSchedule, WINDOW_SLOTS_MAX } from "../../src/route/schedule.ts";
 import { epochOf } from "../support/epochs.ts";
+import { fc } from "../support/properties.ts";
 
 describe("the schedule", () => {
   it("names the leader of each slot and nobody outside its epochs", () => {

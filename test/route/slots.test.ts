@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import { createSlotClock } from "../../src/route/slots.ts";
+import { fc } from "../support/properties.ts";
 
 const MS = 1_000_000;
 

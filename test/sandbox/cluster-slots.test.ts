@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createCalendar } from "../../src/sandbox/cluster-slots.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { fc } from "../support/properties.ts";
 
 const OPTIONS = {
   identities: ["A", "B", "C"],

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
+import { fc } from "../support/properties.ts";
 import { planOf, startRig } from "./rig.ts";
 
 const A = "10.0.0.1:8009";

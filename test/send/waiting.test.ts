@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Waiting } from "../../src/send/waiting.ts";
+import { fc } from "../support/properties.ts";
 
 const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };
 const BYTES = Uint8Array.of(1, 2);
