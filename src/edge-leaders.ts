@@ -56,6 +56,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       log,
       scorecard,
       transport: transportOf(config, identity, deps),
+      onMissed: () => chain.hastenContacts(),
       onOutcome(outcome) {
         receipts.record(outcome);
         landing.outcome(outcome);

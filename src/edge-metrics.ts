@@ -127,6 +127,14 @@ function leaderSources({ router, chain }: EdgeParts) {
   return {
     touchdown_slot: () => router.currentSlot() ?? 0,
     touchdown_slot_age_seconds: () => seconds(router.status().slotAgeMs),
+    touchdown_slot_events_total: () => {
+      const { slotEvents, slotEventsFarAhead, slotEventsInvalid } = router.counters;
+      return samplesBy("result", {
+        taken: slotEvents - slotEventsFarAhead,
+        far_ahead: slotEventsFarAhead,
+        invalid: slotEventsInvalid,
+      });
+    },
     touchdown_slot_seconds: () => seconds(router.status().slotTimeMs),
     touchdown_slot_source_age_seconds: () => bySource(router, ({ ageMs }) => seconds(ageMs)),
     touchdown_slot_source_lag_seconds: () => bySource(router, ({ lagMs }) => seconds(lagMs)),
@@ -134,6 +142,7 @@ function leaderSources({ router, chain }: EdgeParts) {
     touchdown_schedule_covers: () => (router.status().scheduleCovers ? 1 : 0),
     touchdown_contacts: () => router.status().contacts,
     touchdown_contacts_age_seconds: () => seconds(chain.status().contacts.ageMs),
+    touchdown_contacts_hastened_total: () => chain.counters.contactsHastened,
     touchdown_feed_failures_total: () => {
       const { counters } = chain;
       return samplesBy("feed", {

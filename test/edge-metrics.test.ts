@@ -14,6 +14,7 @@ import type { Landing } from "../src/land/landing.ts";
 import { createMetrics } from "../src/observe/metrics.ts";
 import type { Receipts } from "../src/observe/receipts.ts";
 import type { Pipeline } from "../src/pipeline.ts";
+import { createRouteCounters } from "../src/route/counters.ts";
 import type { Router, RouterStatus } from "../src/route/router.ts";
 import type { PeerState } from "../src/send/peer.ts";
 import { Scorecard } from "../src/send/scorecard.ts";
@@ -123,6 +124,12 @@ const PARTS: EdgeParts = {
   inlineVerifier: verifier(20, 30),
   router: stub<Router>({
     currentSlot: () => 301,
+    counters: {
+      ...createRouteCounters(),
+      slotEvents: 137 + 138,
+      slotEventsFarAhead: 138,
+      slotEventsInvalid: 139,
+    },
     status: () => STATUS,
     slotSources: () => [
       { source: "grpc", ageMs: 125, lagMs: 0, followed: true },
@@ -138,6 +145,7 @@ const PARTS: EdgeParts = {
       slotPollFailures: 4,
       scheduleFailures: 131,
       contactFailures: 132,
+      contactsHastened: 136,
       voteFailures: 133,
       blockFailures: 134,
       statusFailures: 135,
@@ -333,6 +341,7 @@ describe("an edge's metrics", () => {
         currentSlot: () => null,
         status: () => unknown,
         slotSources: () => [],
+        counters: createRouteCounters(),
       }),
       chain: stub<Chain>({
         status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: null, failures: 0 } }),

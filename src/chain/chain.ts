@@ -6,7 +6,7 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import { STATUSES_ASKED_MAX } from "../core/limits.ts";
+import { CONTACTS_GAP_MS, STATUSES_ASKED_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockFeed } from "./block-feed.ts";
@@ -87,6 +87,8 @@ export interface Chain {
   /** Ends every timer, request and connection. */
   stop(): void;
   status(): ChainStatus;
+  /** A leader that worked is not where it was: the addresses are read again soon. */
+  hastenContacts(): void;
   /** The highest confirmed block's height; null before the first is known. Never goes back. */
   blockHeight(): number | null;
   /** The last height at which 32 bytes are a valid blockhash; null for one that was never seen. */
@@ -169,6 +171,10 @@ export function createChain(
       contacts: contacts.status(),
       votes: votes.status(),
     }),
+    hastenContacts() {
+      counters.contactsHastened += 1;
+      contacts.hasten(CONTACTS_GAP_MS);
+    },
     blockHeight: blocks.height,
     lastValidHeight: blocks.lastValidHeight,
     fetchStatuses: createStatuses(promptRpc, proof, counters),

@@ -18,6 +18,8 @@ export interface ChainCounters {
   scheduleFailures: number;
   contactFetches: number;
   contactFailures: number;
+  /** Times that the nodes' addresses were wanted sooner, because a leader was missed. */
+  contactsHastened: number;
   /** Questions for the block height or the latest blockhashes. */
   blockPolls: number;
   blockFailures: number;
@@ -54,6 +56,7 @@ export function createChainCounters(): ChainCounters {
     scheduleFailures: 0,
     contactFetches: 0,
     contactFailures: 0,
+    contactsHastened: 0,
     blockPolls: 0,
     blockFailures: 0,
     voteFetches: 0,

@@ -1,7 +1,8 @@
 /**
  * Does one thing again and again: after a success when it says so, after a failure with back-off.
  *
- * Never two at a time. What it has in hand when it is stopped comes to nothing.
+ * Never two at a time. It can be hastened, but not to more than one in a set time. What it has in
+ * hand when it is stopped comes to nothing.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
@@ -17,6 +18,8 @@ export interface RefreshStatus {
 export interface Refresh {
   start(): void;
   stop(): void;
+  /** Does it as soon as `gapMs` have passed since it was last begun. */
+  hasten(gapMs: number): void;
   status(): RefreshStatus;
 }
 
@@ -35,6 +38,11 @@ export function createRefresh({ clock, backOff, act, onFailure }: RefreshDeps): 
   let running = false;
   let failures = 0;
   let successNs: number | null = null;
+  let begunNs = 0;
+  /** When the next one is due; null while one is in hand. */
+  let dueNs: number | null = null;
+  /** What is in hand was begun before somebody wanted a newer one. */
+  let hastenedMs: number | null = null;
 
   async function once(): Promise<number> {
     try {
@@ -51,9 +59,31 @@ export function createRefresh({ clock, backOff, act, onFailure }: RefreshDeps): 
   }
 
   function run(): void {
+    begunNs = clock.nowNs();
+    dueNs = null;
+    hastenedMs = null;
     void once().then((waitMs) => {
-      if (running) timer = clock.after(waitMs, run);
+      if (!running) return;
+      arm(waitMs);
+      if (hastenedMs !== null) hasten(hastenedMs);
     });
+  }
+
+  function arm(waitMs: number): void {
+    dueNs = clock.nowNs() + waitMs * NS_PER_MS;
+    timer = clock.after(waitMs, run);
+  }
+
+  function hasten(gapMs: number): void {
+    if (!running) return;
+    if (dueNs === null) {
+      hastenedMs = gapMs;
+      return;
+    }
+    const waitMs = Math.max(0, gapMs - (clock.nowNs() - begunNs) / NS_PER_MS);
+    if (clock.nowNs() + waitMs * NS_PER_MS >= dueNs) return;
+    timer?.cancel();
+    arm(waitMs);
   }
 
   return {
@@ -67,6 +97,7 @@ export function createRefresh({ clock, backOff, act, onFailure }: RefreshDeps): 
       timer?.cancel();
       timer = null;
     },
+    hasten,
     status() {
       const ageMs = successNs === null ? null : (clock.nowNs() - successNs) / NS_PER_MS;
       return { ageMs, failures };

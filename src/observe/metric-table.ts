@@ -124,6 +124,11 @@ export const METRICS = [
     [],
     "Since the cluster last told of a new slot; NaN until it did.",
   ),
+  counter(
+    "touchdown_slot_events_total",
+    ["result"],
+    "What sources said of slots, by taken, far_ahead (not believed yet) and invalid.",
+  ),
   gauge("touchdown_slot_seconds", [], "The measured duration of a slot."),
   gauge(
     "touchdown_slot_source_age_seconds",
@@ -150,6 +155,11 @@ export const METRICS = [
     "touchdown_contacts_age_seconds",
     [],
     "Since the contacts were last loaded; NaN until they were.",
+  ),
+  counter(
+    "touchdown_contacts_hastened_total",
+    [],
+    "Times that the contacts were wanted sooner, because a leader that worked was missed.",
   ),
   counter(
     "touchdown_feed_failures_total",

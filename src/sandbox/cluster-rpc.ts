@@ -28,6 +28,8 @@ export interface Vices {
   readonly slots: FeedManner;
   /** Slots beyond the real one that every fifth slot's first shred claims; 0 for none. */
   readonly bogusSlotsAhead: number;
+  /** Slots by which all slot updates are off; below 0: behind. */
+  readonly skewSlots: number;
   /** `getSignatureStatuses`; `silent`: null for every transaction, as of a node that keeps none. */
   readonly statuses: FeedManner;
 }
@@ -36,6 +38,7 @@ export const NO_VICES: Vices = {
   slotsUpdates: "works",
   slots: "works",
   bogusSlotsAhead: 0,
+  skewSlots: 0,
   statuses: "works",
 };
 

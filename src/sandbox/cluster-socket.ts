@@ -2,8 +2,7 @@
  * The simulated cluster's WebSocket: slots, slot updates and signatures, in the real one's shapes.
  *
  * It can be told to behave badly in the ways that real providers do: to know no slot updates, to
- * take subscriptions and stay silent, or to pass on shreds of a far future. The vices of the HTTP
- * side stand beside them.
+ * take subscriptions and stay silent, to pass on shreds of a far future, to be off by some slots.
  */
 
 import type { Server } from "node:http";
@@ -177,10 +176,12 @@ class Feeds implements ClusterSocket {
     return id;
   }
 
-  #update(update: object): void {
-    if (this.#deps.vices().slotsUpdates !== "works") return;
+  #update(update: { readonly slot: number; readonly [field: string]: unknown }): void {
+    const { slotsUpdates, skewSlots } = this.#deps.vices();
+    if (slotsUpdates !== "works") return;
     const timestamp = this.#deps.unixMs();
-    this.#publish("slotsUpdates", "slotsUpdatesNotification", { ...update, timestamp });
+    const slot = Math.max(0, update.slot + skewSlots);
+    this.#publish("slotsUpdates", "slotsUpdatesNotification", { ...update, slot, timestamp });
   }
 
   #publish(feed: Subscription["feed"], method: string, result: unknown): void {

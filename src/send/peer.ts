@@ -39,6 +39,8 @@ export interface PeerDeps extends CopiesDeps {
   readonly scorecard: Scorecard;
   /** A connection became live, or a live one ended. */
   readonly onChange: () => void;
+  /** A leader that took copies is not at its address any more, as it seems. */
+  readonly onMissed: () => void;
 }
 
 export type PeerState = "idle" | "connecting" | "waiting" | "live";
@@ -340,6 +342,7 @@ export class Peer {
     counters[reaction.counter] += 1;
     if (link.liveNs === 0) counters.connectionsNotAdmitted += 1;
     card.end(name, link.carried);
+    if (card.misses(name, link.liveNs !== 0, link.carried)) this.#deps.onMissed();
     if (link !== this.#retiring) this.#pace.ended(name, link.liveNs, nowNs);
     if (reaction.single) this.#single = true;
     // It does not say which one was too large; what every leader takes is not in question.

@@ -24,6 +24,8 @@ export interface Reaction {
   readonly single: boolean;
   /** The share of its standing that the leader loses: how little it can be counted on. */
   readonly score: number;
+  /** Whether the leader may have left its address, if it was in use or does not answer there. */
+  readonly gone: boolean;
   readonly counter: keyof Omit<SendCounters, "reasons">;
   /** What the leader says by it. */
   readonly meaning: string;
@@ -36,6 +38,7 @@ export const REACTIONS = {
     next: "soon",
     single: false,
     score: 0.05,
+    gone: true,
     counter: "endedOtherCode",
     meaning: "code 0: closed without a complaint",
   },
@@ -45,6 +48,7 @@ export const REACTIONS = {
     next: "before_turn",
     single: false,
     score: 0.1,
+    gone: true,
     counter: "endedDropped",
     meaning: "code 1: evicted for another, or the node goes down",
   },
@@ -54,6 +58,7 @@ export const REACTIONS = {
     next: "soon",
     single: true,
     score: 0.25,
+    gone: false,
     counter: "endedDisallowed",
     meaning: "code 2: too many new connections, or not welcome there",
   },
@@ -63,6 +68,7 @@ export const REACTIONS = {
     next: "soon",
     single: false,
     score: 0.1,
+    gone: false,
     counter: "endedOtherCode",
     meaning: "code 3: more streams than granted, of servers before 4.0",
   },
@@ -72,6 +78,7 @@ export const REACTIONS = {
     next: "soon",
     single: true,
     score: 0.1,
+    gone: false,
     counter: "endedTooMany",
     meaning: "code 4: too many connections of this address or identity at once",
   },
@@ -81,6 +88,7 @@ export const REACTIONS = {
     next: "soon",
     single: false,
     score: 0,
+    gone: false,
     counter: "endedInvalidStream",
     meaning: "code 5: a transaction larger than it takes; large ones are kept from it",
   },
@@ -90,6 +98,7 @@ export const REACTIONS = {
     next: "soon",
     single: false,
     score: 0.25,
+    gone: false,
     counter: "endedOtherCode",
     meaning: "any other code",
   },
@@ -99,6 +108,7 @@ export const REACTIONS = {
     next: "soon",
     single: false,
     score: 0.25,
+    gone: true,
     counter: "endedTransport",
     meaning: "CONNECTION_REFUSED: thousands are connected already",
   },
@@ -108,6 +118,7 @@ export const REACTIONS = {
     next: "soon",
     single: false,
     score: 0.5,
+    gone: false,
     counter: "endedTransport",
     meaning: "a fault of QUIC or TLS",
   },
@@ -117,6 +128,7 @@ export const REACTIONS = {
     next: "soon",
     single: true,
     score: 0.5,
+    gone: true,
     counter: "endedSilent",
     meaning: "no answer to the handshake: unreachable, or the address is over its rate",
   },
@@ -126,6 +138,7 @@ export const REACTIONS = {
     next: "soon",
     single: false,
     score: 0.25,
+    gone: true,
     counter: "endedSilent",
     meaning: "silence on a connection that worked",
   },
@@ -135,6 +148,7 @@ export const REACTIONS = {
     next: "soon",
     single: false,
     score: 0.25,
+    gone: false,
     counter: "endedLocal",
     meaning: "given up on this side, for a fault in its packets or in the engine",
   },

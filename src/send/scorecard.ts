@@ -39,6 +39,8 @@ export class Card {
   acked = 0;
   saturated = 0;
   silentBeforeTurn = 0;
+  /** Whether it took copies since it was last missed. */
+  present = false;
   targeted = 0;
   landed = 0;
 
@@ -65,6 +67,7 @@ export class Card {
   /** The leader takes copies; `streams` is how many at once, below 0 when not known. */
   admit(streams: number, late: boolean): void {
     this.admitted += 1;
+    this.present = true;
     if (late) this.admittedLate += 1;
     this.standing += (1 - this.standing) / 2;
     this.streamsMax = Math.max(this.streamsMax, streams);
@@ -76,6 +79,16 @@ export class Card {
     this.lastEnd = name;
     this.standing *= 1 - REACTIONS[name].score;
     if (REACTIONS[name].next === "before_turn" && !carried) this.evictedIdle += 1;
+  }
+
+  /**
+   * Whether the leader is missed by that end of a connection, `live` if it took copies: true once,
+   * until it takes copies again.
+   */
+  misses(name: EndName, live: boolean, carried: boolean): boolean {
+    if (!this.present || !REACTIONS[name].gone || (live && !carried)) return false;
+    this.present = false;
+    return true;
   }
 }
 

@@ -27,6 +27,8 @@ export interface SenderDeps {
   /** Called while `accept` runs, too. Must not throw, nor call the sender. */
   readonly onOutcome: (outcome: Outcome) => void;
   readonly log: Log;
+  /** A leader that took copies is not at its address any more, as it seems. Must not throw. */
+  readonly onMissed?: () => void;
   /** Where dealings with leaders are noted; one of its own when none is given. */
   readonly scorecard?: Scorecard;
 }
@@ -126,7 +128,8 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   const settings: SenderOptions = { ...SENDER_DEFAULTS, ...options };
   const counters = newSendCounters();
   const scorecard = deps.scorecard ?? new Scorecard();
-  const peers = new Peers({ clock, transport, counters, report, scorecard }, settings);
+  const onMissed = deps.onMissed ?? ((): void => {});
+  const peers = new Peers({ clock, transport, counters, report, onMissed, scorecard }, settings);
   /** What each leader of the plan answered to the packet at hand. */
   const offers: Offer[] = [];
   let running = false;

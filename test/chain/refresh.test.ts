@@ -67,4 +67,50 @@ describe("a refresh", () => {
     expect(failures).toEqual([]);
     expect(calls()).toBe(1);
   });
+
+  it("is hastened, but begun once in the set time at most", async () => {
+    const { clock, refresh, calls } = setUp([60_000, 60_000, 60_000]);
+    refresh.hasten(10_000);
+    expect(calls()).toBe(0);
+    refresh.start();
+    await settle();
+    clock.advance(4_000);
+    for (let times = 0; times < 5; times += 1) refresh.hasten(10_000);
+    clock.advance(5_999);
+    await settle();
+    expect(calls()).toBe(1);
+    clock.advance(1);
+    await settle();
+    expect(calls()).toBe(2);
+    clock.advance(30_000);
+    refresh.hasten(10_000);
+    clock.advance(0);
+    await settle();
+    expect(calls()).toBe(3);
+    clock.advance(59_999);
+    await settle();
+    expect(calls()).toBe(3);
+    clock.advance(1);
+    await settle();
+    expect(calls()).toBe(4);
+    refresh.stop();
+    refresh.hasten(10_000);
+    clock.advance(60_000);
+    expect(calls()).toBe(4);
+  });
+
+  it("is done once more when it is hastened while one is in hand", async () => {
+    const { clock, refresh, calls } = setUp([60_000, 60_000]);
+    refresh.start();
+    refresh.hasten(10_000);
+    await settle();
+    expect(calls()).toBe(1);
+    clock.advance(10_000);
+    await settle();
+    expect(calls()).toBe(2);
+    clock.advance(59_999);
+    await settle();
+    expect(calls()).toBe(2);
+    refresh.stop();
+  });
 });

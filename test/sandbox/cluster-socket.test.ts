@@ -84,5 +84,14 @@ describe("the simulated WebSocket", () => {
         ({ params }) => Number(params?.result["slot"]) > cluster.currentSlot() + 4000,
       );
     await vi.waitFor(() => expect(far()).toBe(true), WAIT);
+    cluster.behave({ skewSlots: -300 });
+    const skewed = await listen(wsUrl, ...ask);
+    const told = () =>
+      skewed.heard
+        .filter(({ method }) => method === "slotsUpdatesNotification")
+        .map(({ params }) => params?.result["slot"]);
+    await vi.waitFor(() => expect(told().length).toBeGreaterThan(3), WAIT);
+    for (const slot of told())
+      expect(Number(slot)).toBeLessThanOrEqual(cluster.currentSlot() - 300);
   });
 });

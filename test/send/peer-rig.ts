@@ -28,6 +28,8 @@ export function setup(transport = createFakeTransport()) {
   const story: string[] = [];
   /** The connection's age in each report. */
   const ages: number[] = [];
+  /** When the leader was missed. */
+  const missed: number[] = [];
   const scorecard = new Scorecard();
   const peer = new Peer(
     TARGET,
@@ -37,6 +39,7 @@ export function setup(transport = createFakeTransport()) {
       counters,
       scorecard,
       onChange: () => {},
+      onMissed: () => void missed.push(clock.nowNs()),
       report: (packetId, { identity }, kind, reason, _rttUs, ageMs) => {
         ages.push(ageMs);
         story.push([packetId, identity, kind, reason].filter((it) => it !== null).join(" "));
@@ -51,6 +54,7 @@ export function setup(transport = createFakeTransport()) {
     counters,
     story,
     ages,
+    missed,
     peer,
     card: scorecard.card(TARGET.identity, TARGET.address),
     connect: () => peer.connect(nowNs()),

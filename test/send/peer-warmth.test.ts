@@ -73,6 +73,51 @@ describe("what a peer notes of its leader", () => {
   });
 });
 
+describe("a leader is missed", () => {
+  const CLOSED = { kind: "app", code: 1 } as const;
+  const SILENT = { kind: "silence", code: 0 } as const;
+
+  it("when a connection that was in use is closed or falls silent, once until it is back", () => {
+    for (const ending of [CLOSED, SILENT]) {
+      const { connection, offer, later, missed, connect } = live();
+      offer(1);
+      connection().end(ending);
+      expect(missed).toHaveLength(1);
+      later(1_000);
+      connect();
+      connection().end(SILENT);
+      expect(missed).toHaveLength(1);
+      later(64_000);
+      connect();
+      connection().admit();
+      offer(2);
+      connection().end(ending);
+      expect(missed).toHaveLength(2);
+    }
+  });
+
+  it("when it does not answer any more, but not for the end of an idle connection", () => {
+    const { connection, later, missed, connect } = live();
+    connection().end(CLOSED);
+    expect(missed).toEqual([]);
+    later(1_000);
+    connect();
+    later(3_000);
+    expect(missed).toHaveLength(1);
+  });
+
+  it("not when it never answered, nor when it says that it has enough", () => {
+    const dead = setup();
+    dead.connect();
+    dead.later(3_000);
+    expect(dead.missed).toEqual([]);
+    const { connection, offer, missed } = live();
+    offer(1);
+    connection().end({ kind: "app", code: 4 });
+    expect(missed).toEqual([]);
+  });
+});
+
 describe("just before the leader's turn", () => {
   /** A live peer of an engine that tells what it hears, two seconds before its turn. */
   function waiting() {

@@ -1,0 +1,83 @@
+/**
+ * A bad network between a whole edge and its leaders: a seeded proxy loses, delays, reorders and
+ * doubles datagrams of a real QUIC engine. What was accepted lands, and every copy ends once.
+ */
+
+import { afterEach, describe, expect, it } from "vitest";
+import type { Faults } from "../../src/sandbox/fault-proxy.ts";
+import { untilAnswer } from "../support/flow.ts";
+import { expectScrapedBalance } from "../support/landing-balance.ts";
+import {
+  type LandingEdge,
+  type LandingNetwork,
+  startLandingEdge,
+  startLandingNetwork,
+} from "../support/landing-network.ts";
+import { seriesValue } from "../support/prometheus.ts";
+
+let network: LandingNetwork;
+let edge: LandingEdge | null = null;
+afterEach(async () => {
+  await edge?.stop();
+  await network?.stop();
+});
+
+const NETWORKS: readonly {
+  readonly name: string;
+  readonly faults: Partial<Faults>;
+  /** Which counter of the proxies shows that it happened. */
+  readonly shows: "lost" | "reordered" | "doubled" | "passed";
+}[] = [
+  { name: "loses a tenth", faults: { loss: 0.1 }, shows: "lost" },
+  { name: "is far away and unsteady", faults: { delayMs: 60, jitterMs: 60 }, shows: "passed" },
+  { name: "reorders a fifth", faults: { reorder: 0.2, reorderMs: 30 }, shows: "reordered" },
+  { name: "doubles a fifth", faults: { duplicate: 0.2 }, shows: "doubled" },
+  {
+    name: "does all of it",
+    faults: { loss: 0.05, delayMs: 20, jitterMs: 20, reorder: 0.1, duplicate: 0.05 },
+    shows: "lost",
+  },
+];
+
+describe("a network that", () => {
+  it.each(NETWORKS)(
+    "$name lets everything land that was accepted",
+    async ({ faults, shows }) => {
+      network = await startLandingNetwork({ faults, cluster: { slotMs: 250 } });
+      const running = await startLandingEdge(network);
+      edge = running;
+      const signatures: string[] = [];
+      for (let count = 0; count < 60; count += 1) {
+        const { bytes, signature } = network.tipped();
+        // A connection may be lost for a moment; who is refused tries again.
+        await untilAnswer(
+          "a leader that takes it",
+          () => running.post(bytes),
+          (status) => status === 200,
+        );
+        signatures.push(signature);
+      }
+      for (const signature of signatures) {
+        expect(await running.ended(signature)).toMatchObject({ state: "landed" });
+        const { leaders } = await untilAnswer(
+          "every copy to end",
+          () => running.receipt(signature),
+          (receipt) => receipt.leaders.every(({ state }) => state !== "sent"),
+        );
+        for (const { state, reason } of leaders) expect(state === "acked").toBe(reason === null);
+      }
+      const happened = network.proxies.reduce((sum, { counters }) => sum + counters[shows], 0);
+      expect(happened).toBeGreaterThan(0);
+      const copies = (outcome: string) => (families: Parameters<typeof seriesValue>[0]) =>
+        seriesValue(families, "touchdown_copies_total", { outcome });
+      const families = await untilAnswer(
+        "the copies of resends to end",
+        running.metrics,
+        (now) => copies("sent")(now) === copies("acked")(now) + copies("failed")(now),
+      );
+      const { accepted, landed } = expectScrapedBalance(families);
+      expect({ accepted, landed }).toEqual({ accepted: 60, landed: 60 });
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,109 @@
+/**
+ * SIGTERM in the middle of a load, to the process that an operator runs: what it accepted has ended
+ * once, each, by the time it exits, and its own last words say so.
+ */
+
+import { afterEach, describe, expect, it } from "vitest";
+import {
+  type EdgeProcess,
+  type EdgeProcessOptions,
+  startEdgeProcess,
+  untilReady,
+} from "../support/edge-process.ts";
+import { RAW_PATH, untilAnswer, WIDE_KEY } from "../support/flow.ts";
+import { expectScrapedBalance } from "../support/landing-balance.ts";
+import { type LandingNetwork, startLandingNetwork } from "../support/landing-network.ts";
+
+/** No block of the cluster has it: such a transaction is in flight until it expires. */
+const FOREIGN = new Uint8Array(32).fill(9);
+
+let network: LandingNetwork;
+let edge: EdgeProcess | null = null;
+afterEach(async () => {
+  await edge?.remove();
+  await network?.stop();
+});
+
+async function start(options: EdgeProcessOptions): Promise<EdgeProcess> {
+  network = await startLandingNetwork();
+  edge = await startEdgeProcess(network, options);
+  await untilReady(edge);
+  return edge;
+}
+
+interface Load {
+  /** Signatures that were answered with 200. */
+  readonly accepted: Set<string>;
+  /** Resolves when the edge takes nothing more. */
+  readonly over: Promise<unknown>;
+}
+
+/** Eight clients post until they are refused for good; every fifth transaction cannot land. */
+function load(of: EdgeProcess, onAccepted: (count: number) => void): Load {
+  const accepted = new Set<string>();
+  let made = 0;
+  const client = async (): Promise<void> => {
+    for (;;) {
+      made += 1;
+      const { bytes, signature } = network.tipped(made % 5 === 0 ? FOREIGN : undefined);
+      const headers = { "api-x-token": WIDE_KEY };
+      const body = Uint8Array.from(bytes);
+      const answer = await fetch(of.url + RAW_PATH, { method: "POST", headers, body }).catch(
+        () => null,
+      );
+      if (answer === null) return;
+      const { reason } = (await answer.json()) as { readonly reason?: string };
+      if (answer.status === 200) onAccepted(accepted.add(signature).size);
+      else if (reason === "overloaded") return;
+    }
+  };
+  return { accepted, over: Promise.all(Array.from({ length: 8 }, client)) };
+}
+
+/** The figures of the last line that landing logs. */
+function lastWords(of: EdgeProcess): Readonly<Record<string, unknown>> {
+  const line = of
+    .output()
+    .split("\n")
+    .findLast((it) => it.includes('"landing stopped"'));
+  return JSON.parse(line ?? "{}") as Readonly<Record<string, unknown>>;
+}
+
+describe("SIGTERM under load", () => {
+  it("leaves no accepted transaction without an end: landed + expired + dropped", async () => {
+    const running = await start({ http: 'drain_grace = "1s"', more: '[landing]\npoll = "200ms"' });
+    const { accepted, over } = load(running, (count) => {
+      if (count === 300) running.child.kill("SIGTERM");
+    });
+    let scrapes = 0;
+    // While it drains, until its listener is gone.
+    await untilAnswer(
+      "its listener to be gone",
+      async () => {
+        const families = await running.metrics().catch(() => null);
+        if (families === null) return true;
+        expectScrapedBalance(families);
+        scrapes += 1;
+        return false;
+      },
+      (isGone) => isGone,
+      90_000,
+    );
+    expect(scrapes).toBeGreaterThan(0);
+    await over;
+    expect(await running.exited).toBe(0);
+    const { landed, expired, dropped, ...words } = lastWords(running) as Record<string, number>;
+    // An answer may be lost with its connection, so there may be more than clients heard of.
+    expect(words["accepted"]).toBeGreaterThanOrEqual(accepted.size);
+    expect(accepted.size).toBeGreaterThanOrEqual(300);
+    const ends = (landed ?? 0) + (expired ?? 0) + (dropped ?? 0);
+    expect(ends).toBe(words["accepted"]);
+    expect(landed).toBeGreaterThan(0);
+    expect(dropped).toBeGreaterThan(0);
+    // What is told as landed has landed.
+    const inBlocks = [...accepted].filter((signature) => network.cluster.statusOf(signature));
+    expect(inBlocks.length).toBeGreaterThanOrEqual(
+      (landed ?? 0) - (words["accepted"] ?? 0) + accepted.size,
+    );
+  }, 120_000);
+});
