@@ -1,17 +1,20 @@
 /**
- * Which transactions were accepted a moment ago, so that a repetition answers with its signature
- * again and costs neither a verification nor a stream.
+ * Which transactions were accepted a moment ago, so that a repetition is answered as the first one
+ * was and costs neither a verification nor a stream.
  *
  * Asked before a transaction is decoded, told only after it was accepted: so nobody can put an
  * entry in with somebody else's signature, and an entry answers only for exactly the same bytes.
- * The bytes lie in one ring, oldest overwritten first; nothing is allocated after the start but
- * the map's own cells.
+ * The bytes lie in one ring, oldest overwritten first, and an index of numbers leads to them;
+ * nothing is allocated after the start, so that nothing of a transaction outlives it in the
+ * garbage collector's memory.
  *
  *     arena  ├──── older ────┤ next ▶ ├──── older still ────┤
+ *     index  hash of the signature ─▶ newest entry of its bucket ─▶ older ─▶ NONE
  *
- * Hot path: one number as the key, one comparison of memory.
+ * Hot path: one hash of six bytes, one comparison of memory.
  */
 
+import { randomInt } from "node:crypto";
 import { NS_PER_MS } from "../core/clock.ts";
 import { SEEN_BYTES_MAX, SEEN_KEEP_MS, SEEN_TRANSACTIONS_MAX } from "../core/limits.ts";
 
@@ -32,106 +35,158 @@ export interface SeenCounters {
 
 export interface Seen {
   /**
-   * The signature of the accepted transaction with exactly these bytes, null for none.
-   * `signatureOffset` is where the first signature would start; it may lie outside of the bytes.
+   * Whether exactly these bytes were accepted a moment ago. `signatureOffset` is where the first
+   * signature would start; it may lie outside of the bytes.
    */
-  query(bytes: Uint8Array, signatureOffset: number, nowNs: number): string | null;
+  query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean;
   /** Remembers an accepted transaction; copies its bytes. */
-  insert(bytes: Uint8Array, signatureOffset: number, signature: string, nowNs: number): void;
+  insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void;
   readonly counters: SeenCounters;
 }
 
+/** Numbers of an entry: its hash, where its bytes are and how many, the older one of its bucket. */
+const START = 1;
+const SIZE = 2;
+const OLDER = 3;
+const ENTRY_NUMBERS = 4;
+const NONE = -1;
+
+/** Bytes of the signature that are hashed. */
+const HASHED_BYTES = 6;
+
 export function createSeen(options: SeenOptions = {}): Seen {
-  const entriesMax = options.entriesMax ?? SEEN_TRANSACTIONS_MAX;
-  const bytesMax = options.bytesMax ?? SEEN_BYTES_MAX;
-  const keepNs = (options.keepMs ?? SEEN_KEEP_MS) * NS_PER_MS;
-  const arena = Buffer.alloc(bytesMax);
-  /** Entry i: its key, when it was put in, and where its bytes are. */
-  const keys = new Float64Array(entriesMax);
-  const insertedNs = new Float64Array(entriesMax);
-  const starts = new Int32Array(entriesMax);
-  const sizes = new Int32Array(entriesMax);
-  const signatures: string[] = new Array<string>(entriesMax).fill("");
-  const entryOf = new Map<number, number>();
-  const counters: SeenCounters = { hits: 0, entries: 0, evicted: 0 };
+  return new SeenRing(
+    options.entriesMax ?? SEEN_TRANSACTIONS_MAX,
+    options.bytesMax ?? SEEN_BYTES_MAX,
+    (options.keepMs ?? SEEN_KEEP_MS) * NS_PER_MS,
+  );
+}
+
+class SeenRing implements Seen {
+  readonly counters: SeenCounters = { hits: 0, entries: 0, evicted: 0 };
+  readonly #entriesMax: number;
+  readonly #bytesMax: number;
+  readonly #keepNs: number;
+  readonly #arena: Buffer;
+  readonly #entries: Int32Array;
+  readonly #insertedNs: Float64Array;
+  /** The newest entry of each bucket. */
+  readonly #buckets: Int32Array;
+  /** Senders choose their signatures, so what spreads them is not theirs to know. */
+  readonly #seed = randomInt(2 ** 32);
   /** The oldest entry, how many there are, and where the next bytes go. */
-  let oldest = 0;
-  let count = 0;
-  let head = 0;
+  #oldest = 0;
+  #count = 0;
+  #head = 0;
 
-  function drop(): void {
-    const key = keys[oldest] ?? -1;
-    // A later transaction with the same key may have taken its place in the map.
-    if (entryOf.get(key) === oldest) entryOf.delete(key);
-    signatures[oldest] = "";
-    oldest = oldest + 1 === entriesMax ? 0 : oldest + 1;
-    count -= 1;
+  constructor(entriesMax: number, bytesMax: number, keepNs: number) {
+    this.#entriesMax = entriesMax;
+    this.#bytesMax = bytesMax;
+    this.#keepNs = keepNs;
+    this.#arena = Buffer.alloc(bytesMax);
+    this.#entries = new Int32Array(entriesMax * ENTRY_NUMBERS);
+    this.#insertedNs = new Float64Array(entriesMax);
+    this.#buckets = new Int32Array(2 ** Math.ceil(Math.log2(entriesMax + 1))).fill(NONE);
   }
 
-  function expire(nowNs: number): void {
-    while (count > 0 && nowNs - (insertedNs[oldest] ?? 0) > keepNs) drop();
-  }
-
-  /** Makes room for `size` bytes at `head`; the oldest entries lie right behind it. */
-  function makeRoom(size: number): void {
-    if (head + size > bytesMax) {
-      // What lies between here and the end is older than what lies at the start.
-      while (count > 0 && (starts[oldest] ?? 0) >= head) evict();
-      head = 0;
+  query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean {
+    if (!isInside(bytes, signatureOffset)) return false;
+    const hash = this.#hash(bytes, signatureOffset);
+    const entries = this.#entries;
+    let entry = this.#buckets[hash & (this.#buckets.length - 1)] ?? NONE;
+    for (; entry !== NONE; entry = entries[entry * ENTRY_NUMBERS + OLDER] ?? NONE) {
+      const at = entry * ENTRY_NUMBERS;
+      if (entries[at] !== hash || entries[at + SIZE] !== bytes.length) continue;
+      if (nowNs - (this.#insertedNs[entry] ?? 0) > this.#keepNs) return false;
+      const start = entries[at + START] ?? 0;
+      if (this.#arena.compare(bytes, 0, bytes.length, start, start + bytes.length) !== 0) continue;
+      this.counters.hits += 1;
+      return true;
     }
-    while (count > 0 && overlaps(starts[oldest] ?? 0, sizes[oldest] ?? 0, head, size)) evict();
-    while (count >= entriesMax) evict();
+    return false;
   }
 
-  function evict(): void {
-    drop();
-    counters.evicted += 1;
+  insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void {
+    const size = bytes.length;
+    if (size > this.#bytesMax || !isInside(bytes, signatureOffset)) return;
+    this.#expire(nowNs);
+    this.#makeRoom(size);
+    const hash = this.#hash(bytes, signatureOffset);
+    const bucket = hash & (this.#buckets.length - 1);
+    const entry = (this.#oldest + this.#count) % this.#entriesMax;
+    const at = entry * ENTRY_NUMBERS;
+    this.#entries[at] = hash;
+    this.#entries[at + START] = this.#head;
+    this.#entries[at + SIZE] = size;
+    this.#entries[at + OLDER] = this.#buckets[bucket] ?? NONE;
+    this.#insertedNs[entry] = nowNs;
+    this.#buckets[bucket] = entry;
+    this.#arena.set(bytes, this.#head);
+    this.#head += size;
+    this.#count += 1;
+    this.counters.entries = this.#count;
   }
 
-  return {
-    counters,
-    query(bytes, signatureOffset, nowNs) {
-      const entry = entryOf.get(keyAt(bytes, signatureOffset));
-      if (entry === undefined || nowNs - (insertedNs[entry] ?? 0) > keepNs) return null;
-      const start = starts[entry] ?? 0;
-      const size = sizes[entry] ?? 0;
-      if (size !== bytes.length) return null;
-      if (arena.compare(bytes, 0, size, start, start + size) !== 0) return null;
-      counters.hits += 1;
-      return signatures[entry] ?? null;
-    },
-    insert(bytes, signatureOffset, signature, nowNs) {
-      const size = bytes.length;
-      const key = keyAt(bytes, signatureOffset);
-      if (size > bytesMax || key < 0) return;
-      expire(nowNs);
-      makeRoom(size);
-      const entry = (oldest + count) % entriesMax;
-      keys[entry] = key;
-      insertedNs[entry] = nowNs;
-      starts[entry] = head;
-      sizes[entry] = size;
-      signatures[entry] = signature;
-      arena.set(bytes, head);
-      entryOf.set(key, entry);
-      head += size;
-      count += 1;
-      counters.entries = count;
-    },
-  };
+  /** Forgets the oldest entry: always the last one of its bucket. */
+  #drop(): void {
+    const entries = this.#entries;
+    const entry = this.#oldest;
+    const bucket = (entries[entry * ENTRY_NUMBERS] ?? 0) & (this.#buckets.length - 1);
+    let newer = this.#buckets[bucket] ?? NONE;
+    if (newer === entry) this.#buckets[bucket] = NONE;
+    else {
+      let next = entries[newer * ENTRY_NUMBERS + OLDER] ?? NONE;
+      for (; next !== entry; next = entries[newer * ENTRY_NUMBERS + OLDER] ?? NONE) newer = next;
+      entries[newer * ENTRY_NUMBERS + OLDER] = NONE;
+    }
+    this.#oldest = entry + 1 === this.#entriesMax ? 0 : entry + 1;
+    this.#count -= 1;
+  }
+
+  #expire(nowNs: number): void {
+    while (this.#count > 0 && nowNs - (this.#insertedNs[this.#oldest] ?? 0) > this.#keepNs) {
+      this.#drop();
+    }
+  }
+
+  /** Makes room for `size` bytes at the head; the oldest entries lie right behind it. */
+  #makeRoom(size: number): void {
+    if (this.#head + size > this.#bytesMax) {
+      // What lies between here and the end is older than what lies at the start.
+      while (this.#count > 0 && this.#oldestStart() >= this.#head) this.#evict();
+      this.#head = 0;
+    }
+    while (this.#count > 0 && this.#oldestOverlaps(size)) this.#evict();
+    while (this.#count >= this.#entriesMax) this.#evict();
+  }
+
+  #evict(): void {
+    this.#drop();
+    this.counters.evicted += 1;
+  }
+
+  #oldestStart(): number {
+    return this.#entries[this.#oldest * ENTRY_NUMBERS + START] ?? 0;
+  }
+
+  #oldestOverlaps(size: number): boolean {
+    const start = this.#oldestStart();
+    const oldestSize = this.#entries[this.#oldest * ENTRY_NUMBERS + SIZE] ?? 0;
+    return start < this.#head + size && this.#head < start + oldestSize;
+  }
+
+  #hash(bytes: Uint8Array, offset: number): number {
+    const low = Math.imul(wordAt(bytes, offset) ^ this.#seed, 0x9e3779b1);
+    const both = Math.imul((low ^ (low >>> 15)) + wordAt(bytes, offset + 2), 0x85ebca6b);
+    return both ^ (both >>> 13);
+  }
 }
 
-function overlaps(start: number, size: number, otherStart: number, otherSize: number): boolean {
-  return start < otherStart + otherSize && otherStart < start + size;
+function wordAt(bytes: Uint8Array, at: number): number {
+  const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
+  return low | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
 }
 
-/** The first 48 bits of the signature as a number; -1 where there are none. */
-function keyAt(bytes: Uint8Array, offset: number): number {
-  if (offset < 0 || offset + KEY_BYTES > bytes.length) return -1;
-  const high = ((bytes[offset] ?? 0) << 16) | ((bytes[offset + 1] ?? 0) << 8);
-  const low = ((bytes[offset + 3] ?? 0) << 16) | ((bytes[offset + 4] ?? 0) << 8);
-  return (high | (bytes[offset + 2] ?? 0)) * KEY_HALF + (low | (bytes[offset + 5] ?? 0));
+function isInside(bytes: Uint8Array, offset: number): boolean {
+  return offset >= 0 && offset + HASHED_BYTES <= bytes.length;
 }
-
-const KEY_BYTES = 6;
-const KEY_HALF = 1 << 24;
