@@ -87,6 +87,8 @@ export class Exchange implements Waiter {
   readonly #desk: Desk;
   readonly #shape: Shape;
   #headOnly = false;
+  /** Whether one of the library's callbacks runs, which gathers what is written by itself. */
+  #gathered = true;
   #assembled: Uint8Array | null = null;
   #filled = 0;
 
@@ -118,12 +120,19 @@ export class Exchange implements Waiter {
     this.bodyBytes = size;
     this.#wire.onData((chunk, isLast) => {
       if (!this.open) return;
+      this.#gathered = true;
       try {
         this.#takeChunk(chunk, isLast, size, taker);
       } catch (error) {
         this.fail(error);
       }
+      this.#gathered = false;
     });
+  }
+
+  /** The library's callback that began this exchange is about to return. */
+  handled(): void {
+    this.#gathered = false;
   }
 
   #takeChunk(chunk: ArrayBuffer, isLast: boolean, size: number, taker: BodyTaker): void {
@@ -197,22 +206,19 @@ export class Exchange implements Waiter {
   send(status: string, headers: string, body: string): void {
     if (!this.open) return;
     this.#finish();
+    if (this.#gathered) this.#write(status, headers, body);
+    else this.#wire.cork(() => this.#write(status, headers, body));
+  }
+
+  #write(status: string, headers: string, body: string): void {
     const wire = this.#wire;
-    const close = this.#desk.draining;
+    // It is what the library writes by itself.
+    if (status !== STATUS_OK) wire.writeStatus(status);
+    wire.writeHeader("content-type", headers);
     if (this.#headOnly) {
-      wire.cork(() => {
-        wire.writeStatus(status);
-        wire.writeHeader("content-type", headers);
-        wire.writeHeader("content-length", String(Buffer.byteLength(body)));
-        wire.endWithoutBody();
-      });
-      return;
-    }
-    wire.cork(() => {
-      wire.writeStatus(status);
-      wire.writeHeader("content-type", headers);
-      wire.end(body, close);
-    });
+      wire.writeHeader("content-length", String(Buffer.byteLength(body)));
+      wire.endWithoutBody();
+    } else wire.end(body, this.#desk.draining);
   }
 
   /** Answers a preflight. */

@@ -98,6 +98,7 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
       } catch (error) {
         exchange.fail(error);
       }
+      exchange.handled();
     };
   }
 

@@ -28,6 +28,28 @@ describe("an exchange", () => {
     expect(desk.counters).toMatchObject({ requests: 2, requestsOpen: 0, aborted: 1 });
   });
 
+  it("gathers an answer by itself only where no callback of the library does", () => {
+    const desk = deskOn(createFakeClock());
+    const answer = { kind: "accepted", signature: "s" } as const;
+    const corked = (): boolean => wire.calls.includes("cork");
+    let wire = fakeWire();
+    new Exchange(wire, desk, "raw").settle(answer);
+    expect(corked()).toBe(false);
+    wire = fakeWire();
+    const inBody = new Exchange(wire, desk, "raw");
+    inBody.receive(1, { take: (exchange) => exchange.settle(answer) });
+    inBody.handled();
+    wire.chunk(Uint8Array.of(1), true);
+    expect(corked()).toBe(false);
+    wire = fakeWire();
+    const late = new Exchange(wire, desk, "raw");
+    late.receive(1, { take: () => {} });
+    late.handled();
+    wire.chunk(Uint8Array.of(1), true);
+    late.settle(answer);
+    expect(corked()).toBe(true);
+  });
+
   it("hands one chunk on without a copy and puts several together", () => {
     const desk = deskOn(createFakeClock());
     const taken: number[][] = [];
@@ -75,6 +97,7 @@ describe("an exchange", () => {
       },
     };
     const exchange = new Exchange(wire, desk, "raw");
+    exchange.handled();
     exchange.fail(new Error("a bug"));
     expect(errors).toHaveLength(2);
   });

@@ -20,6 +20,7 @@ export function fakeWire(): FakeWire {
   let onWritable: () => boolean = () => true;
   let takesIn = true;
   let isOver = false;
+  let hasStatus = false;
   const use = (name: string): void => {
     if (isOver) throw new Error(`${name} after the end`);
     calls.push(name);
@@ -38,8 +39,16 @@ export function fakeWire(): FakeWire {
       use("cork");
       act();
     },
-    writeStatus: (status) => use(`status ${status}`),
-    writeHeader: (key, value) => use(`${key}: ${value.slice(0, 40)}`),
+    writeStatus(status) {
+      hasStatus = true;
+      use(`status ${status}`);
+    },
+    writeHeader(key, value) {
+      // As the real one does.
+      if (!hasStatus) use("status 200 OK");
+      hasStatus = true;
+      use(`${key}: ${value.slice(0, 40)}`);
+    },
     write(chunk) {
       use(`write ${chunk}`);
       return takesIn;
