@@ -7,7 +7,7 @@
  * stream's fate, WAITING until the record of it comes. Keeping connections alive is the engine's
  * own work.
  *
- * Hot path: `send` is one call into Rust and one entry in a map.
+ * Hot path: `send` is one call into Rust and one place in an array.
  */
 
 import { getSystemErrorName } from "node:util";
@@ -20,6 +20,7 @@ import {
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../native/contract.ts";
+import { Fates } from "./fates.ts";
 import type { Identity } from "./identity.ts";
 import {
   ACKED,
@@ -133,11 +134,9 @@ class NativeConnection implements Connection {
   readonly #engine: number;
   readonly #peer: number;
   readonly #events: ConnectionEvents;
-  readonly #fates = new Map<number, Fate>();
+  readonly #fates = new Fates();
   /** Copies that the engine has and that are not on the wire yet. */
   #waiting = 0;
-  /** When the streams whose end is known, but was not asked for, came to it. */
-  readonly #endsNs = new Map<number, number>();
   readonly #copy: Uint32Array;
   readonly #ttlMs: number;
   #streams = 0;
@@ -158,13 +157,13 @@ class NativeConnection implements Connection {
     // The engine keeps them in the order of coming; with the peer the best paid one goes first.
     if (this.#isBusy()) return BLOCKED;
     // The tag names the stream in the records.
-    this.#streams = (this.#streams + 1) >>> 0;
+    this.#streams = (this.#streams + 1) >>> 0 || 1;
     const stream = this.#streams;
     this.#copy[1] = stream;
     const mask = this.#native.txSend(this.#engine, this.#copy, bytes, stream, this.#ttlMs);
     if (mask === 0) return BLOCKED;
     if (mask !== ON_WIRE) this.#waiting += 1;
-    this.#fates.set(stream, mask === ON_WIRE ? FLYING : WAITING);
+    this.#fates.open(stream, mask === ON_WIRE ? FLYING : WAITING);
     return stream;
   }
 
@@ -191,12 +190,11 @@ class NativeConnection implements Connection {
   }
 
   fate(stream: number): Fate {
-    const fate = this.#fates.get(stream) ?? STOPPED;
+    const fate = this.#fates.of(stream);
     if (fate === FLYING || fate === WAITING) return fate;
-    this.#fates.delete(stream);
-    this.endNs = this.#endsNs.get(stream) ?? 0;
-    this.#endsNs.delete(stream);
-    return fate;
+    this.endNs = this.#fates.endNsOf(stream);
+    this.#fates.close(stream);
+    return fate < 0 ? STOPPED : fate;
   }
 
   ping(): void {
@@ -211,11 +209,10 @@ class NativeConnection implements Connection {
 
   /** News of a copy; one that was refused at once is not among the fates. */
   settle(stream: number, fate: Fate, atNs: number): void {
-    const before = this.#fates.get(stream);
-    if (before === undefined) return;
+    const before = this.#fates.of(stream);
+    if (before < 0) return;
     if (before === WAITING && fate !== WAITING) this.#waiting = Math.max(0, this.#waiting - 1);
-    this.#fates.set(stream, fate);
-    if (fate !== FLYING) this.#endsNs.set(stream, atNs);
+    this.#fates.settle(stream, fate, fate === FLYING ? 0 : atNs);
   }
 
   progress(): void {

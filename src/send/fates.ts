@@ -1,0 +1,84 @@
+/**
+ * What became of the streams of one connection, until somebody asks for the last time.
+ *
+ * Streams count up from 1 and pass through 2^32. Those that are not done lie close together, so
+ * each has its place by its number in arrays that double when two would meet: a connection that
+ * carries little costs little, and nothing of a stream is left to the garbage collector. At the
+ * bound the older one is forgotten: it is further back than any copy that is still asked for.
+ *
+ * Hot path: every function here.
+ */
+
+import { COPIES_IN_FLIGHT_MAX } from "../core/limits.ts";
+import type { Fate } from "./transport.ts";
+
+const PLACES_MIN = 16;
+/** The copies of a connection that are asked for are its newest. */
+const PLACES_MAX = 2 ** Math.ceil(Math.log2(COPIES_IN_FLIGHT_MAX + 1));
+/** In a place: nobody. Streams count from 1. */
+const NOBODY = 0;
+
+export class Fates {
+  #streams = new Uint32Array(PLACES_MIN);
+  #fates = new Uint8Array(PLACES_MIN);
+  #endsNs = new Float64Array(PLACES_MIN);
+
+  /** A new stream, and what is known of it. */
+  open(stream: number, fate: Fate): void {
+    while (this.#isTaken(stream)) this.#grow();
+    const place = this.#placeOf(stream);
+    this.#streams[place] = stream;
+    this.#fates[place] = fate;
+    this.#endsNs[place] = 0;
+  }
+
+  /** -1 for a stream that is not here. */
+  of(stream: number): Fate {
+    const place = this.#placeOf(stream);
+    return this.#streams[place] === stream ? (this.#fates[place] ?? -1) : -1;
+  }
+
+  /** When it came to its end, as far as `settle` told; 0 before. */
+  endNsOf(stream: number): number {
+    const place = this.#placeOf(stream);
+    return this.#streams[place] === stream ? (this.#endsNs[place] ?? 0) : 0;
+  }
+
+  /** News of a stream that is here; `endNs` is 0 where it is not its end. */
+  settle(stream: number, fate: Fate, endNs: number): void {
+    const place = this.#placeOf(stream);
+    if (this.#streams[place] !== stream) return;
+    this.#fates[place] = fate;
+    this.#endsNs[place] = endNs;
+  }
+
+  close(stream: number): void {
+    const place = this.#placeOf(stream);
+    if (this.#streams[place] === stream) this.#streams[place] = NOBODY;
+  }
+
+  #isTaken(stream: number): boolean {
+    return this.#streams.length < PLACES_MAX && this.#streams[this.#placeOf(stream)] !== NOBODY;
+  }
+
+  #placeOf(stream: number): number {
+    return stream & (this.#streams.length - 1);
+  }
+
+  #grow(): void {
+    const [streams, fates, endsNs] = [this.#streams, this.#fates, this.#endsNs];
+    const places = 2 * streams.length;
+    this.#streams = new Uint32Array(places);
+    this.#fates = new Uint8Array(places);
+    this.#endsNs = new Float64Array(places);
+    for (let from = 0; from < streams.length; from += 1) {
+      const stream = streams[from] ?? NOBODY;
+      if (stream === NOBODY) continue;
+      // Those that did not meet in the smaller arrays do not meet in the larger ones.
+      const place = this.#placeOf(stream);
+      this.#streams[place] = stream;
+      this.#fates[place] = fates[from] ?? 0;
+      this.#endsNs[place] = endsNs[from] ?? 0;
+    }
+  }
+}
