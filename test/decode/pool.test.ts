@@ -84,10 +84,12 @@ describe("worker threads", () => {
   });
 
   it("are replaced when they are killed in the middle of a batch", async () => {
-    const { dispatch, accept, pool, answered } = newStage({ workers: 1, ringSlots: 1024 });
+    // So much that the worker is busy with it for a second.
+    const count = 8192;
+    const { dispatch, accept, pool, answered } = newStage({ workers: 1, ringSlots: count });
     const { bytes } = newPacket(1);
     await dispatch.start();
-    const verdicts = Array.from({ length: 1024 }, (_, id) => accept(packetOf(id, bytes)));
+    const verdicts = Array.from({ length: count }, (_, id) => accept(packetOf(id, bytes)));
     await verdicts[0];
     await pool.threads[0]?.terminate();
     const faults = (await Promise.all(verdicts)).map(faultOf);
@@ -96,8 +98,8 @@ describe("worker threads", () => {
     expect(faults.slice(0, cut).every((fault) => fault === null)).toBe(true);
     expect(faults.slice(cut).every((fault) => fault === FAULT.worker_died)).toBe(true);
     await until("the worker is up again", () => dispatch.workersUp === 1);
-    expect((await accept(newPacket(2000))).kind).toBe("accepted");
-    expect(dispatch.counters).toMatchObject({ deaths: 1, lost: 1024 - cut });
+    expect((await accept(newPacket(count))).kind).toBe("accepted");
+    expect(dispatch.counters).toMatchObject({ deaths: 1, lost: count - cut });
     expect([...answered.values()].every((times) => times === 1)).toBe(true);
     await dispatch.stop();
   });

@@ -1,6 +1,5 @@
 /** The decode stage over fake workers and a fake clock, and a list of what it answered. */
 
-import { expect } from "vitest";
 import { FAULT } from "../../src/core/faults.ts";
 import type { Packet, Verdict } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
@@ -9,6 +8,7 @@ import { createDispatch, type DispatchOptions } from "../../src/decode/dispatch.
 import { createFakeClock } from "./fake-clock.ts";
 import { createFakeWorkers } from "./fake-workers.ts";
 import { DECODER } from "./packets.ts";
+import { until as holds } from "./wait.ts";
 
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
@@ -54,11 +54,9 @@ export async function startedStage(options: Partial<DispatchOptions> = {}) {
   return stage;
 }
 
-/** Resolves when the condition holds; fails when it does not within a thousand turns. */
-export async function until(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 1000 && !condition(); turn += 1) await nextTurn();
-  expect(condition()).toBe(true);
-}
+/** Resolves when the condition holds. */
+export const until = (condition: () => boolean) => holds("what the stage is to do", condition);
+
 export const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** The packets' ids in the order of their answers. */
