@@ -97,6 +97,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       onLanded: (signature, slot, error) =>
         landing.seen(signature, { slot, confirmed: false, error }),
       onConfirmed: (slot) => landing.confirmed(slot),
+      busy: () => landing.inFlight > 0,
       openGeyser: deps.parts.openGeyser,
     },
     { ...config.cluster, accounts: config.tip.accounts },

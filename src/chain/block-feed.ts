@@ -1,12 +1,14 @@
 /**
- * Keeps the block height and the recent blockhashes by asking for them.
+ * Keeps the block height and the blockhashes that are valid by asking for them.
  *
- * Blockhashes are asked for at both commitments, because senders take either. Blocks come faster
- * than the questions, so some hashes are never seen: whoever looks one up must bear with that.
- * While a stream tells of every block (`live`), nothing is asked.
+ * The height is asked for often while transactions are in flight, for it says when they are too
+ * old, and now and then while none is. All blockhashes are asked for in one question, and only when
+ * somebody looked one up that is not known. Where a node tells the latest blockhash alone, some are
+ * never seen: whoever looks one up must bear with that. While a stream tells of every block
+ * (`live`), only what is wanted is asked for.
  */
 
-import type { Clock } from "../core/clock.ts";
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import type { Blocks } from "./blocks.ts";
@@ -17,53 +19,57 @@ import type { Rpc } from "./rpc.ts";
 export interface BlockFeedDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly rpc: Pick<Rpc, "blockHeight" | "latestBlockhash">;
+  readonly rpc: Pick<Rpc, "blockHeight" | "blockNews">;
   readonly blocks: Blocks;
   /** Whether somebody else tells of every block now. */
   readonly live: () => boolean;
+  /** Whether transactions are in flight. */
+  readonly busy: () => boolean;
   readonly counters: ChainCounters;
   readonly backOff: BackOffOptions;
 }
 
 export interface BlockFeedOptions {
-  /** Time between two questions for the height, and for the blockhashes, in milliseconds. */
+  /** Time between two questions for the height, with and without transactions in flight. */
   readonly heightMs: number;
-  readonly blockhashMs: number;
+  readonly idleHeightMs: number;
+  /** Shortest time between two questions for blockhashes. */
+  readonly blockhashesMs: number;
 }
 
-export function createBlockFeed(
-  deps: BlockFeedDeps,
-  options: BlockFeedOptions,
-): readonly Refresh[] {
-  const { clock, log, rpc, blocks, live, counters, backOff } = deps;
+export function createBlockFeed(deps: BlockFeedDeps, options: BlockFeedOptions): Refresh {
+  const { clock, log, rpc, blocks, live, busy, counters, backOff } = deps;
+  const { heightMs, idleHeightMs, blockhashesMs } = options;
+  let listedNs = Number.NEGATIVE_INFINITY;
 
-  function polling(what: string, everyMs: number, ask: () => Promise<void>): Refresh {
-    return createRefresh({
-      clock,
-      backOff,
-      async act() {
-        if (live()) return everyMs;
-        counters.blockPolls += 1;
-        await ask();
-        return everyMs;
-      },
-      onFailure(error, failures) {
-        counters.blockFailures += 1;
-        const reason = error instanceof Error ? error.message : String(error);
-        if (failures === 1) log.warn({ reason }, `${what} could not be read`);
-      },
-    });
+  async function ask(): Promise<void> {
+    const nowNs = clock.nowNs();
+    const isWanted = blocks.wanted && nowNs - listedNs >= blockhashesMs * NS_PER_MS;
+    if (!isWanted && live()) return;
+    counters.blockPolls += 1;
+    if (!isWanted) {
+      blocks.setHeight(await rpc.blockHeight());
+      return;
+    }
+    listedNs = nowNs;
+    const { height, blockhashes } = await rpc.blockNews();
+    blocks.settle();
+    blocks.setHeight(height);
+    // The oldest first, because what was told first is forgotten first.
+    for (const each of blockhashes.toReversed()) blocks.add(each.blockhash, each.lastValidHeight);
   }
 
-  return [
-    polling("the block height", options.heightMs, async () => {
-      blocks.setHeight(await rpc.blockHeight("confirmed"));
-    }),
-    polling("the latest blockhash", options.blockhashMs, async () => {
-      const both = [rpc.latestBlockhash("processed"), rpc.latestBlockhash("confirmed")];
-      for (const each of await Promise.all(both)) {
-        blocks.add(each.blockhash, each.lastValidHeight);
-      }
-    }),
-  ];
+  return createRefresh({
+    clock,
+    backOff,
+    async act() {
+      await ask();
+      return busy() ? heightMs : idleHeightMs;
+    },
+    onFailure(error, failures) {
+      counters.blockFailures += 1;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (failures === 1) log.warn({ reason }, "the chain's blocks could not be read");
+    },
+  });
 }

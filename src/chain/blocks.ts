@@ -2,10 +2,10 @@
  * The chain's height, and how long each recent blockhash is good for.
  *
  * Both are asked for by whoever watches transactions, many times a second, so a look-up allocates
- * nothing. The height is that of the highest confirmed block: once it is above a blockhash's last
- * height, every block that could hold such a transaction is confirmed as well. It never goes back.
- * Blockhashes come from different sources in any order; the last 512 are known, which is more than
- * the 300 that a validator's queue holds.
+ * nothing; one in vain is noted, so that somebody finds out. The height is that of the highest
+ * confirmed block: once it is above a blockhash's last height, every block that could hold such a
+ * transaction is confirmed as well. It never goes back. Blockhashes come from different sources in
+ * any order; the last 512 are known, which is more than the 300 that a validator's queue holds.
  */
 
 import { BLOCKHASHES_KEPT } from "../core/limits.ts";
@@ -19,6 +19,10 @@ export interface Blocks {
   height(): number | null;
   /** The last height at which a blockhash is valid; null for one that was never told. */
   lastValidHeight(blockhash: Uint8Array): number | null;
+  /** Whether one was asked for that is not known, since `settle`. */
+  readonly wanted: boolean;
+  /** What is wanted is about to be told, as far as anybody knows it. */
+  settle(): void;
 }
 
 const HASH_BYTES = 32;
@@ -31,6 +35,8 @@ export function createBlocks(): Blocks {
   let next = 0;
   let filled = 0;
   let highest: number | null = null;
+  // Before the first is told, all are wanted.
+  let wanted = true;
 
   function sameAt(place: number, blockhash: Uint8Array): boolean {
     const from = place * HASH_BYTES;
@@ -70,7 +76,14 @@ export function createBlocks(): Blocks {
     height: () => highest,
     lastValidHeight(blockhash) {
       const place = placeOf(blockhash);
+      if (place < 0) wanted = true;
       return place < 0 ? null : (heights[place] ?? null);
+    },
+    get wanted() {
+      return wanted;
+    },
+    settle() {
+      wanted = false;
     },
   };
 }

@@ -34,6 +34,8 @@ export interface ChainDeps {
   readonly onLanded?: (signature: Uint8Array, slot: number, error: string | null) => void;
   /** Told over gRPC: the cluster confirmed the block of that slot. Must not throw. */
   readonly onConfirmed?: (slot: number) => void;
+  /** Whether transactions are in flight, whose age matters; always where nobody says. */
+  readonly busy?: () => boolean;
   /** Opens a gRPC stream; null where there is no URL for it, so that its client is not loaded. */
   readonly openGeyser: typeof openGeyser | null;
 }
@@ -59,9 +61,11 @@ export interface ChainOptions {
   readonly contactsMs: number;
   /** How often the delinquent leaders are read. */
   readonly votesMs: number;
-  /** How often the block height and the latest blockhashes are asked for. */
+  /** How often the block height is asked for, with and without transactions in flight. */
   readonly heightMs: number;
-  readonly blockhashMs: number;
+  readonly idleHeightMs: number;
+  /** How often blockhashes are asked for while some are wanted that are not known. */
+  readonly blockhashesMs: number;
   /** As `timeoutMs`, for what is worth nothing when it is late: blocks and statuses. */
   readonly statusTimeoutMs: number;
   /** Shortest and longest time between two looks at the epoch. */
@@ -116,7 +120,8 @@ const DEFAULTS: Omit<ChainOptions, "rpcUrl" | "wsUrl"> = {
   contactsMs: 60_000,
   votesMs: 60_000,
   heightMs: 500,
-  blockhashMs: 400,
+  idleHeightMs: 1_500,
+  blockhashesMs: 1_000,
   statusTimeoutMs: 2_000,
   epochCheckMsMin: 1_000,
   epochCheckMsMax: 300_000,
@@ -151,9 +156,10 @@ export function createChain(
   const told = { onLanded: deps.onLanded ?? ignore, onConfirmed: deps.onConfirmed ?? ignore };
   const geyser = createGeyser({ ...parts, blocks, ...told }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;
-  const blockFeed = createBlockFeed({ ...parts, rpc: promptRpc, blocks, live }, options);
+  const busy = deps.busy ?? always;
+  const blockFeed = createBlockFeed({ ...parts, rpc: promptRpc, blocks, live, busy }, options);
   const proof = createStatusProof({ clock, log, rpc, counters });
-  const feeds: Feed[] = [slots, schedule, contacts, votes, ...blockFeed];
+  const feeds: Feed[] = [slots, schedule, contacts, votes, blockFeed];
   if (geyser !== null) feeds.push(geyser);
 
   return {
@@ -189,6 +195,8 @@ interface Feed {
 }
 
 function ignore(): void {}
+
+const always = (): boolean => true;
 
 /** The gRPC stream's feed; null without a URL for it. */
 function createGeyser(

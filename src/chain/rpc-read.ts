@@ -7,7 +7,7 @@
  * gathered from strangers.
  */
 
-import { decodeBase58 } from "../core/encoding.ts";
+import { decodeBase58, decodeBase64 } from "../core/encoding.ts";
 import type { Contact, StatusAnswer, TxStatus } from "./target.ts";
 
 /** A block's hash, and the last block height at which a transaction may name it. */
@@ -86,6 +86,80 @@ export function readBlockSignatures(result: unknown): readonly string[] | null {
   const signatures = isRecord(result) ? result["signatures"] : null;
   if (!Array.isArray(signatures)) throw new Error("getBlock: the result has no signatures");
   return (signatures as readonly unknown[]).filter((each) => typeof each === "string");
+}
+
+/** Entries of the account of recent blockhashes: a hash and what a signature cost, 8 bytes. */
+const LISTED_BYTES = 40;
+const HASH_BYTES = 32;
+
+/**
+ * The result of `getAccountInfo` for the account of recent blockhashes, newest first; none where
+ * the node does not tell it: it can be done without.
+ */
+export function readBlockhashList(result: unknown): readonly Uint8Array[] {
+  const value = isRecord(result) ? result["value"] : null;
+  const data = isRecord(value) ? value["data"] : null;
+  const text: unknown = Array.isArray(data) ? data[0] : null;
+  const bytes = typeof text === "string" ? decodeBase64(text) : null;
+  if (bytes === null || bytes.length < 8) return [];
+  const counted = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
+  const count = Math.min(counted, Math.floor((bytes.length - 8) / LISTED_BYTES));
+  return Array.from({ length: count }, (_, index) => {
+    const start = 8 + index * LISTED_BYTES;
+    return bytes.subarray(start, start + HASH_BYTES);
+  });
+}
+
+/**
+ * Each hash of the list with its last height, by its distance from the latest one, newest first;
+ * the latest alone where the list does not hold it.
+ */
+export function placeBlockhashes(
+  latest: Blockhash,
+  list: readonly Uint8Array[],
+): readonly Blockhash[] {
+  const place = list.findIndex((hash) => Buffer.compare(hash, latest.blockhash) === 0);
+  if (place < 0) return [latest];
+  return list.map((blockhash, index) => ({
+    blockhash,
+    lastValidHeight: latest.lastValidHeight + place - index,
+  }));
+}
+
+/** How long epochs are. */
+export interface EpochSchedule {
+  readonly slotsPerEpoch: number;
+  readonly firstNormalEpoch: number;
+}
+
+/** The result of `getEpochSchedule`. */
+export function readEpochSchedule(result: unknown): EpochSchedule {
+  const { slotsPerEpoch, firstNormalEpoch } = fieldsOf(result);
+  if (!isCount(slotsPerEpoch) || !isCount(firstNormalEpoch)) {
+    throw new Error("getEpochSchedule: the result is no schedule of epochs");
+  }
+  return { slotsPerEpoch, firstNormalEpoch };
+}
+
+/** A young cluster's epochs double from this one on. Agave `MINIMUM_SLOTS_PER_EPOCH`, 2026-11. */
+const FIRST_EPOCH_SLOTS = 32;
+
+export function slotsInEpoch(schedule: EpochSchedule, epoch: number): number {
+  const { slotsPerEpoch, firstNormalEpoch } = schedule;
+  return epoch < firstNormalEpoch ? FIRST_EPOCH_SLOTS * 2 ** epoch : slotsPerEpoch;
+}
+
+/** The result of `getEpochInfo`. */
+export function readEpochInfo(result: unknown) {
+  const { epoch, absoluteSlot: slot, slotIndex, slotsInEpoch: slots } = fieldsOf(result);
+  if (!isCount(epoch) || !isCount(slot) || !isCount(slotIndex) || !isCount(slots)) {
+    throw new Error("getEpochInfo: the result is no place in an epoch");
+  }
+  return { epoch, slot, slotIndex, slots };
+}
+
+function fieldsOf(result: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(result) ? result : {};
 }
 
 /** The result of `getSignatureStatuses`; a list of another length is no answer at all. */

@@ -11,7 +11,8 @@ import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { type BackOff, type BackOffOptions, createBackOff } from "./back-off.ts";
 import type { ChainCounters } from "./counters.ts";
-import type { FeedName, FeedSocket, Rpc } from "./rpc.ts";
+import type { FeedName, FeedSocket } from "./feed-socket.ts";
+import type { Rpc } from "./rpc.ts";
 import type { ChainTarget, SlotEventKind } from "./target.ts";
 
 export interface SlotFeedDeps {

@@ -12,7 +12,8 @@ import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { STATUS_PROBE_BLOCKS_MAX, STATUS_PROBE_SIGNATURES } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { ChainCounters } from "./counters.ts";
-import { type Rpc, RpcError } from "./rpc.ts";
+import { RpcError } from "./json-rpc.ts";
+import type { Rpc } from "./rpc.ts";
 import type { StatusAnswer, StatusTelling } from "./target.ts";
 
 export interface StatusProofDeps {

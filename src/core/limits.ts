@@ -279,6 +279,8 @@ export const SANDBOX_SOCKET_BYTES_MAX = 4 * 1024 * 1024;
 export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** The nodes' addresses are read at most once in this time, whoever is missed meanwhile. */
 export const CONTACTS_GAP_MS = 10_000;
+/** Largest message of a node's WebSocket that is read; one on a slot has a few hundred bytes. */
+export const FEED_MESSAGE_BYTES_MAX = 64 * 1024;
 /** Blockhashes whose age is known. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
 export const BLOCKHASHES_KEPT = 512;
 /** Blocks for which a blockhash is good. Agave `MAX_PROCESSING_AGE`, 2026-11. */

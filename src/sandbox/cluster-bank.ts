@@ -68,6 +68,8 @@ export interface Bank {
   airdrop(address: string, amount: bigint): string;
   /** The newest block that has reached a commitment. */
   block(commitment: Commitment): Block;
+  /** That one and those before it, newest first: as many as a real cluster lists hashes of. */
+  recent(commitment: Commitment): readonly Block[];
   statusOf(signature: string): Landed | null;
   /** A confirmed block with the signatures in it; null where there is none, or not any more. */
   contentOf(slot: number): BlockContent | null;
@@ -90,6 +92,8 @@ export interface BankDeps {
 
 /** Blocks that a block is behind the newest one when it counts as confirmed, and as finalized. */
 const DEPTH = { processed: 0, confirmed: 1, finalized: 31 } as const;
+/** Of the account of recent blockhashes: `solana-sysvar`, 2026-11. */
+const LISTED_BLOCKHASHES_MAX = 150;
 /** Windows after the current one whose leaders hold what they get. */
 const HOLD_WINDOWS = 2;
 
@@ -162,6 +166,12 @@ class SimulatedBank implements Bank {
     const block = this.#blocks[index];
     if (block === undefined) throw new RangeError("a bank has at least its first block");
     return block;
+  }
+
+  recent(commitment: Commitment): readonly Block[] {
+    const end = Math.max(1, this.#blocks.length - DEPTH[commitment]);
+    const count = Math.min(LISTED_BLOCKHASHES_MAX, this.#deps.blockhashAgeMax);
+    return this.#blocks.slice(Math.max(0, end - count), end).reverse();
   }
 
   statusOf(signature: string): Landed | null {

@@ -252,7 +252,31 @@ function signatureStatus(bank: Bank, landed: Landed): unknown {
   };
 }
 
+const RECENT_BLOCKHASHES = "SysvarRecentB1ockHashes11111111111111111111";
+const LISTED_BYTES = 40;
+
+/** The account of recent blockhashes: their count, then each with what a signature costs. */
+function recentBlockhashes(context: RpcContext, config: unknown): unknown {
+  const blocks = context.bank.recent(commitmentIn(config) ?? "finalized");
+  const data = Buffer.alloc(8 + blocks.length * LISTED_BYTES);
+  data.writeBigUInt64LE(BigInt(blocks.length));
+  for (const [index, { blockhash }] of blocks.entries()) {
+    const start = 8 + index * LISTED_BYTES;
+    data.set(decodeBase58(blockhash, 32) ?? [], start);
+    data.writeBigUInt64LE(BigInt(LAMPORTS_PER_SIGNATURE), start + 32);
+  }
+  return withContext(context, {
+    lamports: 42_706_560,
+    owner: "Sysvar1111111111111111111111111111111111111",
+    data: [encodeBase64(data), "base64"],
+    executable: false,
+    rentEpoch: 0,
+    space: data.length,
+  });
+}
+
 function getAccountInfo(context: RpcContext, params: Params): unknown {
+  if (params[0] === RECENT_BLOCKHASHES) return recentBlockhashes(context, params[1]);
   const account = context.ledger.account(key(params, 0));
   if (account === null) return withContext(context, null);
   const { lamports, owner, data, executable } = account;

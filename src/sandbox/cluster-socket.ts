@@ -6,7 +6,7 @@
  */
 
 import type { Server } from "node:http";
-import { type WebSocket, WebSocketServer } from "ws";
+import { createSocketServer, type ServerSocket } from "../chain/web-socket.ts";
 import { SANDBOX_SOCKET_BYTES_MAX, SANDBOX_SUBSCRIPTIONS_MAX } from "../core/limits.ts";
 import type { Bank, Block, Commitment, Landed } from "./cluster-bank.ts";
 import { errorOf, toJson } from "./cluster-http.ts";
@@ -31,7 +31,7 @@ export interface SocketDeps {
 
 interface Subscription {
   readonly id: number;
-  readonly socket: WebSocket;
+  readonly socket: ServerSocket;
   readonly feed: "slotsUpdates" | "slot" | "signature";
   readonly signature: string;
   readonly commitment: Commitment;
@@ -46,13 +46,13 @@ export function attachSocket(server: Server, deps: SocketDeps): ClusterSocket {
 
 class Feeds implements ClusterSocket {
   readonly #deps: SocketDeps;
-  readonly #server: WebSocketServer;
+  readonly #server: ReturnType<typeof createSocketServer>;
   readonly #subscriptions = new Map<number, Subscription>();
   #lastId = 0;
 
   constructor(server: Server, deps: SocketDeps) {
     this.#deps = deps;
-    this.#server = new WebSocketServer({ server, maxPayload: 64 * 1024 });
+    this.#server = createSocketServer(server, 64 * 1024);
     this.#server.on("connection", (socket) => this.#connected(socket));
     // The HTTP server below reports its own faults to whoever started it.
     this.#server.on("error", () => undefined);
@@ -101,20 +101,20 @@ class Feeds implements ClusterSocket {
     this.#subscriptions.clear();
   }
 
-  #connected(socket: WebSocket): void {
+  #connected(socket: ServerSocket): void {
     socket.on("message", (data) => this.#message(socket, String(data)));
     socket.on("close", () => this.#forget(socket));
     // A reset connection also closes, which is all that matters here.
     socket.on("error", () => undefined);
   }
 
-  #forget(socket: WebSocket): void {
+  #forget(socket: ServerSocket): void {
     for (const each of this.#subscriptions.values()) {
       if (each.socket === socket) this.#subscriptions.delete(each.id);
     }
   }
 
-  #message(socket: WebSocket, text: string): void {
+  #message(socket: ServerSocket, text: string): void {
     let call: unknown;
     try {
       call = JSON.parse(text);
@@ -137,7 +137,7 @@ class Feeds implements ClusterSocket {
     }
   }
 
-  #call(socket: WebSocket, method: string, params: readonly unknown[]): unknown {
+  #call(socket: ServerSocket, method: string, params: readonly unknown[]): unknown {
     const { slotsUpdates, slots } = this.#deps.vices();
     switch (method) {
       case "slotsUpdatesSubscribe":
@@ -162,7 +162,7 @@ class Feeds implements ClusterSocket {
   }
 
   #subscribe(
-    socket: WebSocket,
+    socket: ServerSocket,
     feed: Subscription["feed"],
     signature = "",
     commitment: Commitment = "processed",
@@ -210,7 +210,7 @@ function notify({ socket, id }: Subscription, method: string, result: unknown): 
   send(socket, { jsonrpc: "2.0", method, params: { result, subscription: id } });
 }
 
-function send(socket: WebSocket, message: unknown): void {
+function send(socket: ServerSocket, message: unknown): void {
   if (socket.bufferedAmount > SANDBOX_SOCKET_BYTES_MAX) socket.terminate();
   else socket.send(toJson(message));
 }

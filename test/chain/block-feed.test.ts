@@ -13,13 +13,13 @@ function setUp() {
   const counters = createChainCounters();
   const blocks = createBlocks();
   const warnings: string[] = [];
-  const node = { height: 100, away: false, live: false, asked: [] as string[] };
+  const node = { height: 100, away: false, live: false, busy: false, asked: [] as string[] };
   const answer = <T>(name: string, value: T): Promise<T> => {
     node.asked.push(name);
     return node.away ? Promise.reject(new Error("away")) : Promise.resolve(value);
   };
   const hashAt = (height: number) => new Uint8Array(32).fill(height);
-  const feeds = createBlockFeed(
+  const feed = createBlockFeed(
     {
       clock,
       counters,
@@ -30,17 +30,20 @@ function setUp() {
         error: () => undefined,
       },
       live: () => node.live,
+      busy: () => node.busy,
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
       rpc: {
-        blockHeight: (commitment) => answer(`height ${commitment}`, node.height),
-        latestBlockhash(commitment) {
-          const height = node.height + (commitment === "processed" ? 1 : 0);
-          const lastValidHeight = height + 150;
-          return answer(`hash ${commitment}`, { blockhash: hashAt(height), lastValidHeight });
+        blockHeight: () => answer("height", node.height),
+        blockNews() {
+          const blockhashes = [0, 1, 2].map((age) => ({
+            blockhash: hashAt(node.height - age),
+            lastValidHeight: node.height - age + 150,
+          }));
+          return answer("news", { height: node.height, blockhashes });
         },
       },
     },
-    { heightMs: 500, blockhashMs: 400 },
+    { heightMs: 500, idleHeightMs: 1_500, blockhashesMs: 1_000 },
   );
   const advance = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 100) {
@@ -49,65 +52,92 @@ function setUp() {
     }
   };
   const start = async (): Promise<void> => {
-    for (const feed of feeds) feed.start();
+    feed.start();
     await settle();
   };
-  return { clock, counters, blocks, warnings, node, feeds, hashAt, advance, start };
+  return { clock, counters, blocks, warnings, node, feed, hashAt, advance, start };
 }
 
 describe("the block feed", () => {
-  it("asks at once for the confirmed height and for the hashes of both commitments", async () => {
+  it("asks at once for the height and all blockhashes", async () => {
     const { start, node, blocks, hashAt } = setUp();
     await start();
-    expect(node.asked).toEqual(["height confirmed", "hash processed", "hash confirmed"]);
+    expect(node.asked).toEqual(["news"]);
     expect(blocks.height()).toBe(100);
+    expect(blocks.lastValidHeight(hashAt(98))).toBe(248);
     expect(blocks.lastValidHeight(hashAt(100))).toBe(250);
-    expect(blocks.lastValidHeight(hashAt(101))).toBe(251);
   });
 
-  it("asks for the height twice a second and for hashes each 400 ms", async () => {
+  it("asks for the height now and then, and often while transactions are in flight", async () => {
     const { start, node, advance } = setUp();
     await start();
     node.asked.length = 0;
-    await advance(2000);
-    expect(node.asked.filter((each) => each === "height confirmed")).toHaveLength(4);
-    expect(node.asked.filter((each) => each === "hash processed")).toHaveLength(5);
+    await advance(6_000);
+    expect(node.asked).toEqual(["height", "height", "height", "height"]);
+    node.busy = true;
+    await advance(1_500);
+    node.asked.length = 0;
+    await advance(2_000);
+    expect(node.asked).toEqual(["height", "height", "height", "height"]);
   });
 
-  it("asks nothing while a stream tells of every block, and again when it does not", async () => {
-    const { start, node, advance, counters } = setUp();
+  it("asks for blockhashes when an unknown one is wanted, once a second at most", async () => {
+    const { start, node, advance, blocks, hashAt } = setUp();
+    node.busy = true;
+    await start();
+    await advance(2_000);
+    node.height = 103;
+    node.asked.length = 0;
+    expect(blocks.lastValidHeight(hashAt(103))).toBeNull();
+    await advance(500);
+    expect(node.asked).toEqual(["news"]);
+    expect(blocks.lastValidHeight(hashAt(103))).toBe(253);
+    node.asked.length = 0;
+    for (let step = 0; step < 20; step += 1) {
+      expect(blocks.lastValidHeight(hashAt(7))).toBeNull();
+      await advance(100);
+    }
+    expect(node.asked).toEqual(["height", "news", "height", "news"]);
+  });
+
+  it("asks for nothing but what is wanted while a stream tells of every block", async () => {
+    const { start, node, advance, blocks, hashAt } = setUp();
     node.live = true;
     await start();
-    await advance(3000);
-    expect(node.asked).toEqual([]);
-    expect(counters.blockPolls).toBe(0);
+    expect(node.asked).toEqual(["news"]);
+    await advance(3_000);
+    expect(node.asked).toEqual(["news"]);
+    blocks.lastValidHeight(hashAt(7));
+    await advance(1_500);
+    expect(node.asked).toEqual(["news", "news"]);
     node.live = false;
-    await advance(500);
-    expect(node.asked).toContain("height confirmed");
+    await advance(1_500);
+    expect(node.asked).toEqual(["news", "news", "height"]);
   });
 
   it("keeps what it knows when the node is away, says so once, and backs off", async () => {
-    const { start, node, advance, counters, blocks, warnings } = setUp();
+    const { start, node, advance, counters, blocks, warnings, hashAt } = setUp();
+    node.busy = true;
     await start();
     node.away = true;
+    blocks.lastValidHeight(hashAt(7));
     await advance(10_000);
     expect(blocks.height()).toBe(100);
-    expect(warnings.sort()).toEqual([
-      "the block height could not be read",
-      "the latest blockhash could not be read",
-    ]);
-    expect(counters.blockFailures).toBeGreaterThan(4);
-    expect(counters.blockFailures).toBeLessThan(14);
+    expect(warnings).toEqual(["the chain's blocks could not be read"]);
+    expect(counters.blockFailures).toBeGreaterThan(2);
+    expect(counters.blockFailures).toBeLessThan(7);
     node.away = false;
     node.height = 130;
-    await advance(8000);
+    await advance(8_000);
     expect(blocks.height()).toBe(130);
+    // What was wanted meanwhile is still asked for.
+    expect(node.asked.at(-1) === "news" || blocks.lastValidHeight(hashAt(130)) === 280).toBe(true);
   });
 
   it("leaves no timer behind when stopped", async () => {
-    const { start, feeds, clock } = setUp();
+    const { start, feed, clock } = setUp();
     await start();
-    for (const feed of feeds) feed.stop();
+    feed.stop();
     expect(clock.pending).toBe(0);
   });
 });

@@ -72,3 +72,16 @@ describe("a blockhash", () => {
     );
   });
 });
+
+describe("what is wanted", () => {
+  it("is everything at first, and then what was looked up in vain", () => {
+    const blocks = createBlocks();
+    expect(blocks.wanted).toBe(true);
+    blocks.settle();
+    blocks.add(hash(1), 160);
+    blocks.lastValidHeight(hash(1));
+    expect(blocks.wanted).toBe(false);
+    blocks.lastValidHeight(hash(2));
+    expect(blocks.wanted).toBe(true);
+  });
+});

@@ -108,7 +108,7 @@ describe("the chain", () => {
 
   it("knows the height, a blockhash's last height, and what became of signatures", async () => {
     const { cluster, urls } = await startCluster({ blockhashAgeMax: 40 });
-    const { chain } = startChain(urls, { heightMs: 50, blockhashMs: 50 });
+    const { chain } = startChain(urls, { heightMs: 50, blockhashesMs: 50 });
     expect(chain.blockHeight()).toBeNull();
     await vi.waitFor(() => expect(chain.blockHeight()).toBeGreaterThan(0), WAIT);
     const before = chain.blockHeight() ?? 0;

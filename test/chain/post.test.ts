@@ -4,6 +4,8 @@ import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
 import { createPoster } from "../../src/chain/post.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 
 const endings: (() => unknown)[] = [];
 afterEach(() => {
@@ -18,24 +20,33 @@ async function setUp(act: (request: IncomingMessage, response: ServerResponse) =
   await once(server, "listening");
   // A TCP server's address is never a path.
   const { port } = server.address() as AddressInfo;
-  const poster = createPoster(`http://127.0.0.1:${port}/`, 1_000);
+  const clock = createFakeClock();
+  const options = { url: `http://me:word@127.0.0.1:${port}/path?key=1`, bytesMax: 1_000 };
+  const poster = createPoster(clock, { ...options, timeoutMs: 2_000 });
   endings.push(() => poster.close());
   endings.push(() => server.close().closeAllConnections());
-  const ask = (signal = new AbortController().signal) =>
-    poster.post({ "content-type": "application/json" }, "{}", signal);
-  return { server, ask };
+  return { server, poster, clock, options, ask: () => poster.post("{}") };
+}
+
+function signal() {
+  let tell = (): void => undefined;
+  const told = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  return { told, tell: () => tell() };
 }
 
 describe("a post", () => {
   it("carries body and headers, and takes status and body back", async () => {
     const seen: unknown[] = [];
-    const { ask } = await setUp(({ method, headers }, response) => {
-      seen.push(method, headers["content-type"], headers["content-length"]);
+    const { ask } = await setUp(({ method, url, headers }, response) => {
+      seen.push(method, url, headers["content-type"], headers["content-length"]);
+      seen.push(Buffer.from(headers.authorization?.split(" ")[1] ?? "", "base64").toString());
       response.writeHead(201, "Fine").end("yes");
     });
     const { status, statusText, body } = await ask();
     expect([status, statusText, String(body)]).toEqual([201, "Fine", "yes"]);
-    expect(seen).toEqual(["POST", "application/json", "2"]);
+    expect(seen).toEqual(["POST", "/path?key=1", "application/json", "2", "me:word"]);
   });
 
   it("uses one connection for questions that follow each other", async () => {
@@ -83,12 +94,35 @@ describe("a post", () => {
     await expect(ask()).rejects.toThrow();
   });
 
-  it("fails with the reason of an abort, before and during the answer", async () => {
-    const { ask } = await setUp((_, response) => void response.write("half"));
-    await expect(ask(AbortSignal.abort(new Error("never")))).rejects.toThrow("never");
-    const later = new AbortController();
-    const failing = expect(ask(later.signal)).rejects.toThrow("enough");
-    setImmediate(() => later.abort(new Error("enough")));
+  it("says how long it waited for an answer that does not end", async () => {
+    const asked = signal();
+    const { ask, clock } = await setUp((_, response) => {
+      response.write("half", () => asked.tell());
+    });
+    const failing = expect(ask()).rejects.toThrow("no answer in 2000 ms");
+    await asked.told;
+    clock.advance(2_000);
     await failing;
+    expect(clock.pending).toBe(0);
+  });
+
+  it("fails when it is closed, with nothing left behind", async () => {
+    const asked = signal();
+    const { ask, poster, clock } = await setUp(() => asked.tell());
+    const failing = expect(ask()).rejects.toThrow("the client was closed");
+    await asked.told;
+    poster.close();
+    await failing;
+    expect(clock.pending).toBe(0);
+  });
+
+  it("fails where nobody listens", async () => {
+    const { server, options, poster } = await setUp(() => undefined);
+    poster.close();
+    server.close();
+    await once(server, "close");
+    const other = createPoster(systemClock, { ...options, timeoutMs: 30_000 });
+    await expect(other.post("{}")).rejects.toThrow(/ECONNREFUSED/);
+    other.close();
   });
 });

@@ -1,12 +1,17 @@
 import { describe, expect, it } from "vitest";
 import {
+  placeBlockhashes,
   readBlockhash,
+  readBlockhashList,
   readContacts,
   readCount,
   readDelinquent,
+  readEpochInfo,
+  readEpochSchedule,
   readLeaders,
   readSlotTime,
   readStatuses,
+  slotsInEpoch,
 } from "../../src/chain/rpc-read.ts";
 
 const NONSENSE = [null, undefined, 7, "x", [], [7], {}, { value: null }, { value: {} }];
@@ -102,4 +107,51 @@ it("reads the slot time over all samples that make sense, and none from an empty
   expect(readSlotTime(samples)).toBe(300);
   expect(readSlotTime([])).toBeNull();
   expect(() => readSlotTime({})).toThrow("getRecentPerformanceSamples");
+});
+
+describe("the list of blockhashes", () => {
+  const hash = (fill: number) => new Uint8Array(32).fill(fill);
+  const listed = (count: number, ...fills: readonly number[]) => {
+    const data = Buffer.alloc(8 + 40 * fills.length);
+    data.writeBigUInt64LE(BigInt(count));
+    for (const [index, fill] of fills.entries()) data.set(hash(fill), 8 + 40 * index);
+    return readBlockhashList({ value: { data: [data.toString("base64"), "base64"] } });
+  };
+
+  it("is read as far as it goes, whatever count it tells", () => {
+    expect(listed(2, 5, 4, 3).map(([fill]) => fill)).toEqual([5, 4]);
+    expect(listed(9, 5, 4, 3).map(([fill]) => fill)).toEqual([5, 4, 3]);
+    expect(listed(0, 5)).toEqual([]);
+  });
+
+  it("is empty where there is nothing to read", () => {
+    for (const nonsense of NONSENSE) expect(readBlockhashList(nonsense)).toEqual([]);
+    for (const data of [["!!", "base64"], ["AAAA", "base64"], [7], "AAAA"]) {
+      expect(readBlockhashList({ value: { data } })).toEqual([]);
+    }
+  });
+
+  it("has its places by the latest, which alone is known where the list lacks it", () => {
+    const latest = { blockhash: hash(4), lastValidHeight: 200 };
+    const places = placeBlockhashes(latest, [hash(5), hash(4), hash(3)]);
+    expect(places.map(({ lastValidHeight }) => lastValidHeight)).toEqual([201, 200, 199]);
+    expect(placeBlockhashes(latest, [hash(5), hash(3)])).toEqual([latest]);
+    expect(placeBlockhashes(latest, [])).toEqual([latest]);
+  });
+});
+
+describe("an epoch", () => {
+  it("doubles from 32 slots until it has its length", () => {
+    const schedule = readEpochSchedule({ slotsPerEpoch: 8192, firstNormalEpoch: 8, warmup: true });
+    expect([0, 1, 7, 8, 9].map((epoch) => slotsInEpoch(schedule, epoch))).toEqual([
+      32, 64, 4096, 8192, 8192,
+    ]);
+  });
+
+  it("is refused where anything of it is missing", () => {
+    for (const nonsense of NONSENSE) {
+      expect(() => readEpochSchedule(nonsense)).toThrow("getEpochSchedule");
+      expect(() => readEpochInfo(nonsense)).toThrow("getEpochInfo");
+    }
+  });
 });

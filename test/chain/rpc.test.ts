@@ -2,9 +2,10 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { WebSocketServer } from "ws";
-import { createRpc, type FeedEvents, type Rpc, RpcError } from "../../src/chain/rpc.ts";
+import { RpcError } from "../../src/chain/json-rpc.ts";
+import { createRpc, type Rpc } from "../../src/chain/rpc.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { encodeKey } from "../../src/core/encoding.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../../src/core/limits.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
@@ -18,6 +19,18 @@ interface Call {
   readonly params: readonly unknown[];
 }
 
+type Question = Call & { readonly id: number };
+
+const hash = (fill: number) => new Uint8Array(32).fill(fill);
+
+/** The account of recent blockhashes. */
+function listOf(...fills: number[]): string {
+  const data = Buffer.alloc(8 + 40 * fills.length);
+  data.writeBigUInt64LE(BigInt(fills.length));
+  for (const [index, fill] of fills.entries()) data.set(hash(fill), 8 + 40 * index);
+  return data.toString("base64");
+}
+
 /** A node that answers each method with what is set for it. */
 async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) {
   const calls: Call[] = [];
@@ -25,15 +38,21 @@ async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) 
   const server = createServer(async (request, response) => {
     let body = "";
     for await (const chunk of request) body += String(chunk);
-    const { id, method, params } = JSON.parse(body) as Call & { id: string };
-    calls.push({ method, params });
-    if (raw !== null) return raw(response);
-    const result = results[method];
-    const answer =
-      result instanceof RpcError
-        ? { error: { code: result.code, message: result.message } }
-        : { result };
-    response.end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+    if (raw !== null) {
+      calls.push({ method: "", params: [] });
+      return raw(response);
+    }
+    const asked = JSON.parse(body) as Question | Question[];
+    const answers = (Array.isArray(asked) ? asked : [asked]).map(({ id, method, params }) => {
+      calls.push({ method, params });
+      const result = results[method];
+      const answer =
+        result instanceof RpcError
+          ? { error: { code: result.code, message: result.message } }
+          : { result };
+      return { jsonrpc: "2.0", id, ...answer };
+    });
+    response.end(JSON.stringify(Array.isArray(asked) ? answers : answers[0]));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -109,30 +128,50 @@ describe("the RPC client", () => {
     ]);
   });
 
-  it("asks for heights, blockhashes, statuses and votes in the words of the network", async () => {
+  it("asks for heights, statuses and votes in the words of the network", async () => {
     const signature = "1".repeat(64);
     const { rpc, calls } = await setUp({
       getBlockHeight: 77,
-      getLatestBlockhash: {
-        context: { slot: 9 },
-        value: { blockhash: "1".repeat(32), lastValidBlockHeight: 227 },
-      },
       getSignatureStatuses: { context: { slot: 9 }, value: [null] },
       getVoteAccounts: { current: [], delinquent: [{ nodePubkey: "A" }] },
     });
-    expect(await rpc.blockHeight("confirmed")).toBe(77);
-    expect((await rpc.latestBlockhash("processed")).lastValidHeight).toBe(227);
+    expect(await rpc.blockHeight()).toBe(77);
     expect(await rpc.statuses([signature])).toEqual({ slot: 9, statuses: [null] });
     expect(await rpc.delinquent()).toEqual(["A"]);
     expect(calls).toEqual([
       { method: "getBlockHeight", params: [{ commitment: "confirmed" }] },
-      { method: "getLatestBlockhash", params: [{ commitment: "processed" }] },
       {
         method: "getSignatureStatuses",
         params: [[signature], { searchTransactionHistory: false }],
       },
       { method: "getVoteAccounts", params: [] },
     ]);
+  });
+
+  it("asks for the height and all blockhashes at once, and places them by the latest", async () => {
+    const latest = { blockhash: encodeKey(hash(9)), lastValidBlockHeight: 227 };
+    const results: Record<string, unknown> = {
+      getBlockHeight: 77,
+      getLatestBlockhash: { context: { slot: 9 }, value: latest },
+      getAccountInfo: { context: { slot: 9 }, value: { data: [listOf(10, 9, 8), "base64"] } },
+    };
+    const { rpc, calls } = await setUp(results);
+    const news = await rpc.blockNews();
+    expect(news.height).toBe(77);
+    expect(
+      news.blockhashes.map(({ blockhash: [fill], lastValidHeight }) => [fill, lastValidHeight]),
+    ).toEqual([
+      [10, 228],
+      [9, 227],
+      [8, 226],
+    ]);
+    expect(calls[2]?.params[0]).toBe("SysvarRecentB1ockHashes11111111111111111111");
+    // A node that does not tell the list still tells the latest; one that lacks that has failed.
+    results["getAccountInfo"] = new RpcError(1, "not here");
+    const { blockhashes } = await rpc.blockNews();
+    expect(blockhashes.map(({ lastValidHeight }) => lastValidHeight)).toEqual([227]);
+    results["getLatestBlockhash"] = new RpcError(1, "behind");
+    await expect(rpc.blockNews()).rejects.toThrow("getLatestBlockhash: behind");
   });
 
   it("reads a block's signatures, and null where its slot has no block", async () => {
@@ -196,90 +235,5 @@ describe("the RPC client", () => {
     await vi.waitFor(() => expect(arrived).toBe(true), WAIT);
     rpc.close();
     await failing;
-  });
-});
-
-describe("a feed of the RPC client", () => {
-  async function openFeed(answer: (method: string) => object) {
-    const { server, rpc } = await setUp();
-    const sockets = new WebSocketServer({ server });
-    const asked: string[] = [];
-    sockets.on("connection", (socket) => {
-      socket.on("message", (data) => {
-        const { id, method } = JSON.parse(String(data)) as { id: number; method: string };
-        asked.push(method);
-        socket.send(JSON.stringify({ jsonrpc: "2.0", id, ...answer(method) }));
-      });
-    });
-    endings.push(() => {
-      for (const socket of sockets.clients) socket.terminate();
-    });
-    const seen: string[] = [];
-    const events: FeedEvents = {
-      opened: () => void seen.push("opened"),
-      event: (feed, kind, slot) => void seen.push(`${feed} ${kind} ${slot}`),
-      closed: () => void seen.push("closed"),
-    };
-    const feed = rpc.openFeed(events);
-    endings.push(() => feed.end());
-    await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
-    const say = (method: string, result: unknown) => {
-      for (const socket of sockets.clients) {
-        socket.send(
-          JSON.stringify({ jsonrpc: "2.0", method, params: { result, subscription: 1 } }),
-        );
-      }
-    };
-    return { feed, seen, asked, sockets, say };
-  }
-
-  it("tells refused subscriptions from accepted ones, and asks once", async () => {
-    const { feed, asked } = await openFeed((method) =>
-      method === "slotSubscribe" ? { result: 1 } : { error: { code: -32601, message: "no" } },
-    );
-    expect(await feed.subscribe("slotsUpdates")).toBe(false);
-    expect(await feed.subscribe("slot")).toBe(true);
-    expect(asked).toEqual(["slotsUpdatesSubscribe", "slotSubscribe"]);
-  });
-
-  it("maps what a node says to starts and ends", async () => {
-    const { seen, say } = await openFeed(() => ({ result: 1 }));
-    for (const type of ["firstShredReceived", "createdBank", "completed", "frozen", "root", "x"]) {
-      say("slotsUpdatesNotification", { type, slot: 7, timestamp: 1 });
-    }
-    say("slotNotification", { slot: 8, parent: 7, root: 1 });
-    await vi.waitFor(() => expect(seen.at(-1)).toBe("slot start 8"), WAIT);
-    expect(seen.slice(1)).toEqual([
-      "slotsUpdates start 7",
-      "slotsUpdates start 7",
-      "slotsUpdates end 7",
-      "slotsUpdates end 7",
-      "slot start 8",
-    ]);
-  });
-
-  it("tells once that the connection ended, and does not come back by itself", async () => {
-    const { seen, sockets } = await openFeed(() => ({ result: 1 }));
-    for (const socket of sockets.clients) socket.terminate();
-    await vi.waitFor(() => expect(seen).toEqual(["opened", "closed"]), WAIT);
-    await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
-  });
-
-  it("says nothing after its end", async () => {
-    const { feed, seen, sockets } = await openFeed(() => ({ result: 1 }));
-    feed.end();
-    await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
-    expect(seen).toEqual(["opened"]);
-  });
-
-  it("tells of a connection that could not be opened", async () => {
-    const { server, rpc } = await setUp();
-    server.close();
-    server.closeAllConnections();
-    await once(server, "close");
-    const seen: string[] = [];
-    const events = { opened: () => seen.push("opened"), closed: () => seen.push("closed") };
-    rpc.openFeed({ ...events, event: () => undefined });
-    await vi.waitFor(() => expect(seen).toEqual(["closed"]), WAIT);
   });
 });

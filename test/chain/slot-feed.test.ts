@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createChainCounters } from "../../src/chain/counters.ts";
-import type { FeedEvents, FeedName } from "../../src/chain/rpc.ts";
+import type { FeedEvents, FeedName } from "../../src/chain/feed-socket.ts";
 import { createSlotFeed } from "../../src/chain/slot-feed.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 

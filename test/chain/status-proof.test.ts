@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createChainCounters } from "../../src/chain/counters.ts";
-import { RpcError } from "../../src/chain/rpc.ts";
+import { RpcError } from "../../src/chain/json-rpc.ts";
 import { createStatusProof } from "../../src/chain/status-proof.ts";
 import type { StatusAnswer, TxStatus } from "../../src/chain/target.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

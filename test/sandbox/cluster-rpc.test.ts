@@ -7,6 +7,7 @@ import {
 } from "@solana/kit";
 import { PublicKey } from "@solana/web3.js";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { encodeKey } from "../../src/core/encoding.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
 import { atEnd, endAll, LEADERS, land, setUpRunning } from "./cluster-fixture.ts";
 
@@ -67,6 +68,22 @@ describe("web3.js on the simulated cluster", () => {
     expect(value[0]).toMatchObject({ err: null, slot: cluster.statusOf(signature)?.slot });
     expect(value[1]?.err).toBeNull();
     expect(await web3.getMinimumBalanceForRentExemption(0)).toBe(890_880);
+  });
+
+  it("keeps the account of recent blockhashes, newest first", async () => {
+    const { web3 } = await setUpRunning();
+    const account = new PublicKey("SysvarRecentB1ockHashes11111111111111111111");
+    const latest = await web3.getLatestBlockhash("confirmed");
+    const info = await web3.getAccountInfo(account, "confirmed");
+    const data = info?.data ?? Buffer.alloc(8);
+    const count = Number(data.readBigUInt64LE());
+    expect(data).toHaveLength(8 + 40 * count);
+    const hashes = Array.from({ length: count }, (_, index) =>
+      encodeKey(data.subarray(8 + 40 * index, 40 + 40 * index)),
+    );
+    expect(hashes).toContain(latest.blockhash);
+    expect(new Set(hashes).size).toBe(count);
+    expect((await web3.isBlockhashValid(hashes.at(-1) ?? "")).value).toBe(true);
   });
 
   it("is told of slots by both subscriptions", async () => {

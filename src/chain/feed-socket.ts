@@ -1,0 +1,106 @@
+/**
+ * One WebSocket connection to a node, and the subscriptions to slots over it.
+ *
+ * Each feed is asked for once: libraries ask again in a tight loop where a node refuses, and throw
+ * into a promise that nobody holds when it sends what they do not know. Here whatever makes no
+ * sense is passed over.
+ */
+
+import { isRecord } from "./rpc-read.ts";
+import type { SlotEventKind } from "./target.ts";
+import { openWebSocket } from "./web-socket.ts";
+
+/** Which events a node is asked to send. */
+export type FeedName = "slotsUpdates" | "slot";
+
+export interface FeedEvents {
+  opened(): void;
+  event(feed: FeedName, kind: SlotEventKind, slot: number): void;
+  /** Once, whether it was ever open or not; not after `end`. */
+  closed(): void;
+}
+
+/** One WebSocket connection; it does not come back by itself. */
+export interface FeedSocket {
+  /** True when the node will send these events, false when it refuses to or the connection ends. */
+  subscribe(feed: FeedName): Promise<boolean>;
+  end(): void;
+}
+
+/** What the updates of a node say about a slot; other kinds say nothing that is needed here. */
+const UPDATE_KINDS: ReadonlyMap<unknown, SlotEventKind> = new Map([
+  ["firstShredReceived", "start"],
+  ["createdBank", "start"],
+  ["completed", "end"],
+  ["frozen", "end"],
+]);
+
+const FEEDS: readonly FeedName[] = ["slotsUpdates", "slot"];
+
+/** `timeoutMs` is for the handshake. */
+export function openFeed(url: string, timeoutMs: number, events: FeedEvents): FeedSocket {
+  /** Who waits for the answer to which question. */
+  const asked = new Map<number, (accepted: boolean) => void>();
+
+  function refuseAll(): void {
+    for (const answer of asked.values()) answer(false);
+    asked.clear();
+  }
+
+  const socket = openWebSocket(url, timeoutMs, {
+    opened: events.opened,
+    message(text) {
+      const message = recordIn(text);
+      if (message === null) return;
+      const { method, id } = message;
+      if (typeof method === "string") notified(events, method, resultIn(message["params"]));
+      else if (typeof id === "number") {
+        const answer = asked.get(id);
+        asked.delete(id);
+        answer?.("result" in message);
+      }
+    },
+    closed() {
+      refuseAll();
+      events.closed();
+    },
+  });
+
+  return {
+    subscribe(feed) {
+      const id = FEEDS.indexOf(feed) + 1;
+      const method = `${feed}Subscribe`;
+      return new Promise((resolve) => {
+        asked.set(id, resolve);
+        socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params: [] }));
+      });
+    },
+    end() {
+      socket.end();
+      refuseAll();
+    },
+  };
+}
+
+function notified(events: FeedEvents, method: string, result: Record<string, unknown>): void {
+  const slot = Number(result["slot"]);
+  if (method === "slotNotification") events.event("slot", "start", slot);
+  if (method !== "slotsUpdatesNotification") return;
+  const kind = UPDATE_KINDS.get(result["type"]);
+  if (kind !== undefined) events.event("slotsUpdates", kind, slot);
+}
+
+function recordIn(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const message: unknown = JSON.parse(text);
+    return isRecord(message) ? message : null;
+  } catch {
+    // A node that sends what is no JSON says nothing.
+    return null;
+  }
+}
+
+function resultIn(params: unknown): Record<string, unknown> {
+  const result = isRecord(params) ? params["result"] : null;
+  return isRecord(result) ? result : {};
+}
