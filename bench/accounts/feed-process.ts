@@ -4,7 +4,8 @@
  * each change was known, how long the event loop was held and what a look-up costs.
  */
 
-import { monitorEventLoopDelay } from "node:perf_hooks";
+import { readFileSync } from "node:fs";
+import { createHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createKeyFeed } from "../../src/accounts/key-feed.ts";
 import { createKeyJournal } from "../../src/accounts/key-journal.ts";
@@ -30,6 +31,9 @@ export type FeedMessage =
       /** The longest turn of the event loop since the feed began, in ms. */
       readonly heldMsMax: number;
       readonly heldMsP99: number;
+      /** The same by the processor time of the loop's thread: a busy machine changes less of it. */
+      readonly heldCpuMsMax: number;
+      readonly heldCpuMsP99: number;
       readonly rssMb: number;
       readonly rssMbMax: number;
       /** Processor time for one look-up by its digest of a key that is there, another each time. */
@@ -58,6 +62,20 @@ const watched: KeyTable = {
 /** Keys that are looked up for one figure. */
 const LOOKUPS = 200_000;
 const delay = monitorEventLoopDelay({ resolution: 1 });
+/** Processor time of this thread so far: the first field of its schedstat, in ns. */
+const SCHEDSTAT = `/proc/${process.pid}/task/${process.pid}/schedstat`;
+const threadCpuMs = (): number => Number.parseInt(readFileSync(SCHEDSTAT, "latin1"), 10) / 1e6;
+const turns = createHistogram();
+let turnFromMs = 0;
+/** At most one a turn, so what lies between two of them is a turn and a millisecond at most. */
+const watchTurns = (): void => {
+  turnFromMs = threadCpuMs();
+  setInterval(() => {
+    const nowMs = threadCpuMs();
+    turns.record(Math.max(1, Math.round((nowMs - turnFromMs) * 1e3)));
+    turnFromMs = nowMs;
+  }, 1).unref();
+};
 let rssMbMax = 0;
 const watch = setInterval(() => {
   rssMbMax = Math.max(rssMbMax, process.memoryUsage.rss() / 1e6);
@@ -125,6 +143,7 @@ const startCpu = process.cpuUsage();
 feed.start();
 // From here on others could be answered: what the journal held back is in the start's time.
 delay.enable();
+watchTurns();
 let rewriteMs = Number.NaN;
 const wait = setInterval(() => {
   if (!feed.hasKeys) return;
@@ -144,10 +163,21 @@ const wait = setInterval(() => {
 process.on("message", () => {
   const [heldMsMax, heldMsP99] = [delay.max / 1e6, delay.percentile(99) / 1e6];
   const rssMb = process.memoryUsage.rss() / 1e6;
+  const [heldCpuMsMax, heldCpuMsP99] = [turns.max / 1e3, turns.percentile(99) / 1e3];
   const figures = { lookupNs: median(lookupNs), findNs: median(findNs) };
   tell({
     kind: "report",
-    ...{ knownNs, heldMsMax, heldMsP99, rssMb, rssMbMax, rewriteMs, ...figures },
+    ...{
+      knownNs,
+      heldMsMax,
+      heldMsP99,
+      heldCpuMsMax,
+      heldCpuMsP99,
+      rssMb,
+      rssMbMax,
+      rewriteMs,
+      ...figures,
+    },
   });
   clearInterval(watch);
 });

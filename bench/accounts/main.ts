@@ -134,6 +134,8 @@ async function startOfMany(database: BenchDatabase): Promise<void> {
       find_ns: round(report.findNs),
       held_ms_p99: round(report.heldMsP99),
       held_ms_max: round(report.heldMsMax),
+      held_cpu_ms_p99: round(report.heldCpuMsP99),
+      held_cpu_ms_max: round(report.heldCpuMsMax),
       journal_ms: Number.isNaN(report.rewriteMs) ? null : round(report.rewriteMs),
     });
     await feed.child.stop();

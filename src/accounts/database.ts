@@ -22,6 +22,7 @@ import {
 } from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
+import { CopyOut } from "./copy-out.ts";
 import { BROKEN, DatabaseError, translate } from "./database-error.ts";
 
 /** Where a statement can be sent to. */
@@ -33,6 +34,15 @@ export interface Querier {
   ): Promise<readonly Row[]>;
 }
 
+/** A transaction that is under way. */
+export interface Transaction extends Querier {
+  /**
+   * Hands what a `COPY … TO STDOUT` sends to `take`, in pieces that are cut anywhere and are its
+   * own until it returns; other work has its turns in between. Rejects with what `take` throws.
+   */
+  copyOut(text: string, take: (chunk: Buffer) => void): Promise<void>;
+}
+
 export interface TransactionOptions {
   /** A repeatable-read view of one moment, read only; else read committed. */
   readonly snapshot?: boolean;
@@ -42,7 +52,7 @@ export interface TransactionOptions {
 
 export interface Database extends Querier {
   /** Commits what `act` did when it resolves, rolls it back when it rejects. */
-  transaction<T>(act: (tx: Querier) => Promise<T>, options?: TransactionOptions): Promise<T>;
+  transaction<T>(act: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Hears a channel until stopped, over a connection of its own that is opened anew when lost. */
   listen(channel: string, on: ListenEvents): Listener;
   readonly counters: DatabaseCounters;
@@ -185,7 +195,7 @@ function clientOptions(options: DatabaseOptions): pg.ClientConfig {
 
 async function runTransaction<T>(
   pool: pg.Pool,
-  act: (tx: Querier) => Promise<T>,
+  act: (tx: Transaction) => Promise<T>,
   how: TransactionOptions,
   counters: DatabaseCounters,
 ): Promise<T> {
@@ -193,7 +203,15 @@ async function runTransaction<T>(
   const { statementMsMax } = how;
   const extra =
     statementMsMax === undefined ? {} : { query_timeout: statementMsMax + DATABASE_CONNECT_MS_MAX };
-  const tx: Querier = {
+  const tx: Transaction = {
+    copyOut(text, take) {
+      counters.queries += 1;
+      const msMax = (statementMsMax ?? DATABASE_STATEMENT_MS_MAX) + DATABASE_CONNECT_MS_MAX;
+      return new Promise((resolve, reject) => {
+        const done = (error: Error | null) => (error === null ? resolve() : reject(error));
+        client.query(new CopyOut(text, msMax, take, done));
+      });
+    },
     async query<Row extends object>(text: string, values: readonly unknown[] = []) {
       counters.queries += 1;
       return rowsOf<Row>(await client.query({ ...queryConfig(text, values), ...extra }));

@@ -92,7 +92,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
 
   async function readAll(): Promise<void> {
     const rebuild = table.begin();
-    const next = await database.transaction((tx) => fetchAll(tx, rebuild.put), {
+    const next = await database.transaction((tx) => fetchAll(tx, rebuild.putLent), {
       snapshot: true,
       statementMsMax: SNAPSHOT_MS_MAX,
     });

@@ -4,9 +4,10 @@
  * Both run in a transaction that sees one moment. Nothing is applied here.
  */
 
-import { KEY_CHANGES_MAX, KEY_FETCH_ROWS } from "../core/account-limits.ts";
-import type { Querier } from "./database.ts";
-import type { Plan, StoredKey } from "./key.ts";
+import { KEY_CHANGES_MAX } from "../core/account-limits.ts";
+import type { Querier, Transaction } from "./database.ts";
+import type { LentKey, Plan } from "./key.ts";
+import { createKeyCopy, KEY_COPY_SQL } from "./key-copy.ts";
 import type { KeyChanges } from "./key-journal-line.ts";
 import { type EdgeKeyRow, keyOfRow, type PlanRow, planOfRow } from "./key-records.ts";
 import type { KeyTable } from "./key-table.ts";
@@ -16,20 +17,14 @@ const KEY_COLUMNS =
   "expires_at as expires, cidrs, rate_per_second as rate, burst";
 
 /** Hands every key to `put`; answers the revision that they are of. */
-export async function fetchAll(tx: Querier, put: (row: StoredKey) => boolean): Promise<number> {
+export async function fetchAll(tx: Transaction, put: (key: LentKey) => boolean): Promise<number> {
   const [at] = await tx.query<{ revision: number }>("select revision from touchdown.edge_revision");
   const plans = new Map<string, Plan>();
   for (const row of await tx.query<PlanRow>(PLANS_SQL)) plans.set(row.name, planOfRow(row));
-  await tx.query(
-    `declare all_keys no scroll cursor for select ${KEY_COLUMNS} from touchdown.edge_keys`,
-  );
-  for (;;) {
-    const rows = await tx.query<EdgeKeyRow>(`fetch ${KEY_FETCH_ROWS} from all_keys`);
-    for (const row of rows) {
-      if (!put(keyOfRow(row, plans))) throw new RangeError("more keys than an edge can hold");
-    }
-    if (rows.length < KEY_FETCH_ROWS) return at?.revision ?? 0;
-  }
+  const copy = createKeyCopy(plans, put);
+  await tx.copyOut(KEY_COPY_SQL, copy.take);
+  copy.finish();
+  return at?.revision ?? 0;
 }
 
 const PLANS_SQL = "select name, rate_per_second as rate, burst, shared from touchdown.edge_plans";

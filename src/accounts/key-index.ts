@@ -1,6 +1,7 @@
 /**
  * From a digest to the line of its key: open addressing with linear probing, in 256 parts, each of
- * which grows by itself, so that no key that is added waits for all the others to be placed anew.
+ * which grows by itself and at a time of its own, so that no key that is added waits until all the
+ * others are placed anew.
  *
  * An entry has ten bits of the digest beside the line's number, so almost every line that is read
  * is the one that was looked for. A removal moves the entries that follow back; there are no marks
@@ -36,17 +37,17 @@ export class KeyIndex {
     this.#parts = Array.from({ length: PARTS }, () => NO_ENTRIES);
   }
 
-  /** The line with this digest, `NO_LINE` for none. */
-  find(sha256: Buffer): number {
-    const entries = this.#parts[sha256.readInt32LE(PART_WORD * 4) & (PARTS - 1)] ?? NO_ENTRIES;
-    const first = sha256.readInt32LE(PLACE_WORD * 4);
+  /** The line with the digest that begins at `at` of the bytes, `NO_LINE` for none. */
+  find(bytes: Buffer, at: number): number {
+    const entries = this.#parts[bytes.readInt32LE(at + PART_WORD * 4) & (PARTS - 1)] ?? NO_ENTRIES;
+    const first = bytes.readInt32LE(at + PLACE_WORD * 4);
     const mask = entries.length - 1;
     for (let place = first & mask; ; place = (place + 1) & mask) {
       const entry = entries[place] ?? 0;
       if (entry === 0) return NO_LINE;
       if (((entry ^ first) & MARK_MASK) !== 0) continue;
       const line = (entry & LINE_MASK) - 1;
-      if (this.#lines.isOf(line, sha256)) return line;
+      if (this.#lines.isOf(line, bytes, at)) return line;
     }
   }
 
@@ -56,8 +57,9 @@ export class KeyIndex {
     const count = (this.#counts[part] ?? 0) + 1;
     this.#counts[part] = count;
     const entries = this.#parts[part] ?? NO_ENTRIES;
-    // Half full at most, and never full: a free entry is where a search ends.
-    if (count * 2 > entries.length) this.#parts[part] = this.#grown(entries, count);
+    if (count > countMax(part, entries.length)) {
+      this.#parts[part] = this.#grown(entries, part, count);
+    }
     this.#place(this.#parts[part] ?? NO_ENTRIES, line);
   }
 
@@ -94,9 +96,9 @@ export class KeyIndex {
     entries[place] = (first & MARK_MASK) | (line + 1);
   }
 
-  #grown(entries: Int32Array, count: number): Int32Array {
+  #grown(entries: Int32Array, part: number, count: number): Int32Array {
     let size = PART_MIN;
-    while (size < count * 2) size *= 2;
+    while (count > countMax(part, size)) size *= 2;
     const larger = new Int32Array(size);
     for (const entry of entries) {
       if (entry !== 0) this.#place(larger, (entry & LINE_MASK) - 1);
@@ -118,6 +120,15 @@ export class KeyIndex {
     }
     entries[hole] = 0;
   }
+}
+
+/**
+ * Entries that a part of this size takes: three eighths in the first part, up to six in the last.
+ * Digests fill all parts alike, so this spreads their growing evenly over the time in which the
+ * number of keys doubles. None is ever full: a search ends at a free entry.
+ */
+function countMax(part: number, size: number): number {
+  return (size * 3 * (PARTS + part)) / (PARTS * 8);
 }
 
 /** Where nothing was ever added: one free entry. */

@@ -30,22 +30,30 @@ interface Block {
 export class KeyLines {
   readonly #blocks: Block[] = [];
 
-  /** Writes into a line that is there, or into the first one behind them. */
-  write(
-    line: number,
-    sha256: Buffer,
-    keyId: string,
-    account: number,
-    plan: number,
-    restriction: number,
-  ): void {
-    const { words, bytes } = this.#blockOf(line);
-    const place = line & PLACE_MASK;
-    const start = place * LINE_WORDS;
+  /** Writes the digest into a line that is there, or into the first one behind them. */
+  writeDigest(line: number, from: Buffer, at: number): void {
+    const { words } = this.#blockOf(line);
+    const start = (line & PLACE_MASK) * LINE_WORDS;
     for (let word = 0; word < DIGEST_WORDS; word += 1) {
-      words[start + word] = sha256.readUInt32LE(word * 4);
+      words[start + word] = from.readUInt32LE(at + word * 4);
     }
-    bytes.write(keyId, place * LINE_BYTES + ID_AT * 4, ID_BYTES, "hex");
+  }
+
+  writeId(line: number, from: Buffer, at: number): void {
+    const { bytes } = this.#blockOf(line);
+    const start = (line & PLACE_MASK) * LINE_BYTES + ID_AT * 4;
+    for (let byte = 0; byte < ID_BYTES; byte += 1) bytes[start + byte] = from[at + byte] ?? 0;
+  }
+
+  /** From 32 hexadecimal digits. */
+  writeIdText(line: number, id: string): void {
+    const { bytes } = this.#blockOf(line);
+    bytes.write(id, (line & PLACE_MASK) * LINE_BYTES + ID_AT * 4, ID_BYTES, "hex");
+  }
+
+  writeNumbers(line: number, account: number, plan: number, restriction: number): void {
+    const { words } = this.#blockOf(line);
+    const start = (line & PLACE_MASK) * LINE_WORDS;
     words[start + ACCOUNT_AT] = account;
     words[start + PLAN_AT] = plan;
     words[start + RESTRICTION_AT] = restriction;
@@ -58,13 +66,13 @@ export class KeyLines {
     this.#blockOf(to).words.set(line, (to & PLACE_MASK) * LINE_WORDS);
   }
 
-  /** Whether the line has this digest; takes as long whichever bits differ. */
-  isOf(line: number, sha256: Buffer): boolean {
+  /** Whether the line has the digest that begins there; takes as long whichever bits differ. */
+  isOf(line: number, bytes: Buffer, at: number): boolean {
     const { words } = this.#blockOf(line);
     const start = (line & PLACE_MASK) * LINE_WORDS;
     let difference = 0;
     for (let word = 0; word < DIGEST_WORDS; word += 1) {
-      difference |= (words[start + word] ?? 0) ^ sha256.readUInt32LE(word * 4);
+      difference |= (words[start + word] ?? 0) ^ bytes.readUInt32LE(at + word * 4);
     }
     return difference === 0;
   }

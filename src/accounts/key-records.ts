@@ -42,7 +42,11 @@ export function keyOfRow(row: EdgeKeyRow, plans: ReadonlyMap<string, Plan>): Sto
   return { sha256, keyId: id, account, plan, restriction: restrictionOf(row, plan) };
 }
 
-function restrictionOf(row: EdgeKeyRow, plan: Plan): StoredKey["restriction"] {
+/** What narrows a key of this plan; null for nothing. */
+export function restrictionOf(
+  row: Pick<EdgeKeyRow, "expires" | "cidrs" | "rate" | "burst">,
+  plan: Plan,
+): StoredKey["restriction"] {
   const networks = row.cidrs === null || row.cidrs.length === 0 ? null : networksFrom(row.cidrs);
   const hasLimit = row.rate !== null || row.burst !== null;
   const limit = hasLimit

@@ -7,7 +7,7 @@
  * Hot path: `lookup` allocates its answer, nothing else.
  */
 
-import type { KeyOwner, Plan, StoredKey } from "./key.ts";
+import type { KeyOwner, LentKey, Plan, StoredKey } from "./key.ts";
 import { KeyIndex, NO_LINE } from "./key-index.ts";
 import { KeyLines } from "./key-lines.ts";
 import type { Restriction } from "./restriction.ts";
@@ -16,20 +16,23 @@ import type { Restriction } from "./restriction.ts";
 class Shared<T> {
   readonly #items: T[] = [];
   readonly #numbers = new Map<string, number>();
+  /** Asked for last: keys of one account come side by side. */
+  #lastName: string | null = null;
+  #lastNumber = 0;
 
   get size(): number {
     return this.#items.length;
   }
 
   numberOf(name: string, item: T): number {
-    const known = this.#numbers.get(name);
-    if (known !== undefined) {
-      this.#items[known] = item;
-      return known;
+    if (name !== this.#lastName) {
+      const known = this.#numbers.get(name);
+      this.#lastNumber = known ?? this.#items.length;
+      this.#lastName = name;
+      if (known === undefined) this.#numbers.set(name, this.#lastNumber);
     }
-    const number = this.#items.push(item) - 1;
-    this.#numbers.set(name, number);
-    return number;
+    this.#items[this.#lastNumber] = item;
+    return this.#lastNumber;
   }
 
   find(name: string): number {
@@ -63,6 +66,8 @@ class Owned<T> {
   }
 }
 
+type Narrowed = Pick<StoredKey, "account" | "plan" | "restriction">;
+
 const NONE = -1;
 /** Names that may be held beyond those of keys before they are looked through. */
 const NAMES_SPARE = 1024;
@@ -81,32 +86,24 @@ export class Rows {
   }
 
   has(sha256: Buffer): boolean {
-    return this.#index.find(sha256) !== NO_LINE;
+    return this.#index.find(sha256, 0) !== NO_LINE;
   }
 
   lookup(sha256: Buffer): KeyOwner | null {
-    const line = this.#index.find(sha256);
+    const line = this.#index.find(sha256, 0);
     return line === NO_LINE ? null : this.#ownerOf(line);
   }
 
-  put(row: StoredKey): true {
-    const known = this.#index.find(row.sha256);
-    const line = known === NO_LINE ? this.count : known;
-    if (known !== NO_LINE) this.#restrictions.remove(this.#lines.restrictionOf(known));
-    const { sha256, keyId, account, plan, restriction } = row;
-    this.#lines.write(
-      line,
-      sha256,
-      keyId,
-      this.#accounts.numberOf(account, account),
-      this.#plans.numberOf(plan.name, plan),
-      restriction === null ? 0 : this.#restrictions.add(restriction),
-    );
-    if (known === NO_LINE) {
-      this.#index.add(line);
-      this.count += 1;
-    }
-    return true;
+  put(key: StoredKey): void {
+    const line = this.#lineFor(key.sha256, 0);
+    this.#lines.writeIdText(line, key.keyId);
+    this.#write(line, key);
+  }
+
+  putLent(key: LentKey): void {
+    const line = this.#lineFor(key.bytes, key.sha256At);
+    this.#lines.writeId(line, key.bytes, key.idAt);
+    this.#write(line, key);
   }
 
   setPlan(plan: Plan): void {
@@ -140,7 +137,7 @@ export class Rows {
   }
 
   remove(sha256: Buffer): boolean {
-    const line = this.#index.find(sha256);
+    const line = this.#index.find(sha256, 0);
     if (line === NO_LINE) return false;
     this.#restrictions.remove(this.#lines.restrictionOf(line));
     this.#index.remove(line);
@@ -157,6 +154,29 @@ export class Rows {
     const rows = new Rows();
     for (const row of this.entries()) rows.put(row);
     return rows;
+  }
+
+  /** The line of the key with this digest, a new one where there is none. */
+  #lineFor(bytes: Buffer, at: number): number {
+    const known = this.#index.find(bytes, at);
+    if (known !== NO_LINE) {
+      this.#restrictions.remove(this.#lines.restrictionOf(known));
+      return known;
+    }
+    const line = this.count;
+    this.#lines.writeDigest(line, bytes, at);
+    this.#index.add(line);
+    this.count += 1;
+    return line;
+  }
+
+  #write(line: number, { account, plan, restriction }: Narrowed): void {
+    this.#lines.writeNumbers(
+      line,
+      this.#accounts.numberOf(account, account),
+      this.#plans.numberOf(plan.name, plan),
+      restriction === null ? 0 : this.#restrictions.add(restriction),
+    );
   }
 
   #ownerOf(line: number): KeyOwner | null {

@@ -10,7 +10,7 @@
  */
 
 import { KEYS_MAX } from "../core/account-limits.ts";
-import type { KeyOwner, KeyRow, Plan, StoredKey } from "./key.ts";
+import type { KeyOwner, KeyRow, LentKey, Plan, StoredKey } from "./key.ts";
 import { Rows } from "./key-rows.ts";
 
 export interface KeyTable {
@@ -43,6 +43,8 @@ export interface KeyTable {
 export interface Rebuild {
   /** False: there is no room for one more. */
   put(row: StoredKey): boolean;
+  /** The same, for a key whose bytes are lent until it returns. */
+  putLent(key: LentKey): boolean;
   has(sha256: Buffer): boolean;
   /** From now on these keys are good, and no others. */
   finish(): void;
@@ -80,7 +82,16 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     begin() {
       const next = new Rows();
       return {
-        put: (row) => next.count < KEYS_MAX && next.put(row),
+        put(row) {
+          if (next.count >= KEYS_MAX) return false;
+          next.put(row);
+          return true;
+        },
+        putLent(key) {
+          if (next.count >= KEYS_MAX) return false;
+          next.putLent(key);
+          return true;
+        },
         has: (sha256) => next.has(sha256),
         finish: () => takeOver(next),
       };

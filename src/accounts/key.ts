@@ -37,3 +37,12 @@ export interface KeyOwner {
 
 /** A key as the table has it. */
 export type StoredKey = Omit<KeyRow, "label">;
+
+/** The same as it is read from a connection: digest and id lie in bytes that are only lent. */
+export interface LentKey extends Pick<KeyRow, "account" | "plan" | "restriction"> {
+  readonly bytes: Buffer;
+  /** Where the 32 bytes of the digest begin. */
+  readonly sha256At: number;
+  /** Where the 16 bytes of the id begin. */
+  readonly idAt: number;
+}

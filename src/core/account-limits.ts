@@ -21,8 +21,6 @@ export const SHARED_ROUND_MAX = 1_000;
 export const LIMIT_STORE_MS_MAX = 1_000;
 /** Longest line of the key journal, in bytes: what one change of very many keys takes. */
 export const KEY_JOURNAL_LINE_BYTES_MAX = 64 * 1024 * 1024;
-/** Keys that are fetched from the accounts database in one go. */
-export const KEY_FETCH_ROWS = 2000;
 /** Changes that are applied one by one; of more, everything is read instead. */
 export const KEY_CHANGES_MAX = 10_000;
 /** Wait after the accounts database could not be read, in milliseconds. */
@@ -50,6 +48,8 @@ export const DATABASE_WAITING_MAX = 256;
 export const DATABASE_CONNECT_MS_MAX = 5_000;
 /** Longest time of one statement, in milliseconds. */
 export const DATABASE_STATEMENT_MS_MAX = 10_000;
+/** Bytes of a copy that are taken in one turn of the event loop; a piece may go beyond it. */
+export const DATABASE_COPY_BYTES_A_TURN = 32 * 1024;
 /** How often a transaction is tried when others are in its way. */
 export const DATABASE_TRANSACTION_TRIES_MAX = 4;
 /** The wait before a lost channel is opened anew; doubled each time up to the longest. */

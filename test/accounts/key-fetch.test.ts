@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { StoredKey } from "../../src/accounts/key.ts";
+import type { LentKey, StoredKey } from "../../src/accounts/key.ts";
 import { fetchAll, fetchChanges } from "../../src/accounts/key-fetch.ts";
 import { createKeyTable } from "../../src/accounts/key-table.ts";
 import { testDatabase } from "../support/postgres.ts";
@@ -25,7 +25,10 @@ async function makeKeys(count: number): Promise<string> {
 
 async function readAll() {
   const rows: StoredKey[] = [];
-  const put = (row: StoredKey) => rows.push(row) > 0;
+  const put = ({ bytes, sha256At, idAt, ...rest }: LentKey) => {
+    const sha256 = Buffer.from(bytes.subarray(sha256At, sha256At + 32));
+    return rows.push({ ...rest, sha256, keyId: bytes.toString("hex", idAt, idAt + 16) }) > 0;
+  };
   const revision = await edge.transaction((tx) => fetchAll(tx, put), { snapshot: true });
   return { rows, revision };
 }

@@ -4,14 +4,12 @@ import { KeyLines } from "../../src/accounts/key-lines.ts";
 import { KEYS_MAX } from "../../src/core/account-limits.ts";
 import { createDice } from "../support/dice.ts";
 
-const ID = "00".repeat(16);
-
 /** An index over lines with these digests. */
 function indexOf(digests: readonly Buffer[]) {
   const lines = new KeyLines();
   const index = new KeyIndex(lines);
   for (const [line, sha256] of digests.entries()) {
-    lines.write(line, sha256, ID, 0, 0, 0);
+    lines.writeDigest(line, sha256, 0);
     index.add(line);
   }
   return { lines, index };
@@ -30,28 +28,28 @@ describe("the index of keys", () => {
     const dice = createDice(2);
     const digests = Array.from({ length: 20_000 }, () => Buffer.from(dice.bytes(32)));
     const { index } = indexOf(digests);
-    for (const [line, sha256] of digests.entries()) expect(index.find(sha256)).toBe(line);
+    for (const [line, sha256] of digests.entries()) expect(index.find(sha256, 0)).toBe(line);
     for (let i = 0; i < 1_000; i += 1) {
-      expect(index.find(Buffer.from(dice.bytes(32)))).toBe(NO_LINE);
+      expect(index.find(Buffer.from(dice.bytes(32)), 0)).toBe(NO_LINE);
     }
   });
 
   it("tells digests apart that begin alike, however many", () => {
     const digests = Array.from({ length: 200 }, (_, rest) => digestWith(0xffff_ffff, 3, rest));
     const { index } = indexOf(digests);
-    for (const [line, sha256] of digests.entries()) expect(index.find(sha256)).toBe(line);
-    expect(index.find(digestWith(0xffff_ffff, 3, 201))).toBe(NO_LINE);
+    for (const [line, sha256] of digests.entries()) expect(index.find(sha256, 0)).toBe(line);
+    expect(index.find(digestWith(0xffff_ffff, 3, 201), 0)).toBe(NO_LINE);
   });
 
   it("finds what stays when others go, over the end of a part too", () => {
-    // Sixteen places hold eight: these want the last two and the first.
-    const firsts = [15, 15, 14, 0, 15, 14, 0];
-    const digests = firsts.map((first, rest) => digestWith(first, 0, rest));
+    // The last part holds eleven in its first sixteen places: these want two ends of it.
+    const firsts = [15, 15, 14, 0, 15, 14, 0, 15, 1, 13];
+    const digests = firsts.map((first, rest) => digestWith(first, 255, rest));
     for (const gone of digests.keys()) {
       const { index } = indexOf(digests);
       index.remove(gone);
       for (const [line, sha256] of digests.entries()) {
-        expect(index.find(sha256)).toBe(line === gone ? NO_LINE : line);
+        expect(index.find(sha256, 0)).toBe(line === gone ? NO_LINE : line);
       }
     }
   });
@@ -62,7 +60,7 @@ describe("the index of keys", () => {
     index.remove(0);
     index.move(2, 0);
     lines.copy(2, 0);
-    expect(digests.map((sha256) => index.find(sha256))).toEqual([NO_LINE, 1, 0]);
+    expect(digests.map((sha256) => index.find(sha256, 0))).toEqual([NO_LINE, 1, 0]);
   });
 
   it("can number all keys that an edge may know", () => {

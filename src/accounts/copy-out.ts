@@ -1,0 +1,87 @@
+/**
+ * `COPY … TO STDOUT` over a connection of `pg`: what comes is handed on as bytes, without a record
+ * or a text for each row, and no faster than the event loop has turns for it.
+ *
+ * It is what `pg` calls a submittable: the client calls the methods below as the answer comes.
+ * Between two turns the socket is not read, so a fast server holds up nobody.
+ */
+
+import { DATABASE_COPY_BYTES_A_TURN } from "../core/account-limits.ts";
+
+/** What is used of the client's connection. */
+export interface CopyConnection {
+  query(text: string): void;
+  readonly stream: { pause(): unknown; resume(): unknown; destroy(): unknown };
+}
+
+export class CopyOut {
+  /** The client puts its own around it, to end its timer. */
+  callback: (error: Error | null) => void;
+  /** The client's name for it; in milliseconds, for the whole answer. */
+  readonly query_timeout: number;
+  readonly #text: string;
+  readonly #take: (chunk: Buffer) => void;
+  #connection: CopyConnection | null = null;
+  #fault: Error | null = null;
+  #bytesOfTurn = 0;
+
+  /**
+   * `take` has the bytes until it returns; they are cut anywhere. When it throws, the connection is
+   * given up and `done` has what was thrown. `done` is called once.
+   */
+  constructor(
+    text: string,
+    msMax: number,
+    take: (chunk: Buffer) => void,
+    done: (error: Error | null) => void,
+  ) {
+    this.#text = text;
+    this.query_timeout = msMax;
+    this.#take = take;
+    this.callback = done;
+  }
+
+  submit(connection: CopyConnection): void {
+    this.#connection = connection;
+    connection.query(this.#text);
+  }
+
+  handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
+    if (this.#fault !== null) return;
+    try {
+      this.#take(chunk);
+    } catch (error) {
+      this.#giveUp(error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    this.#bytesOfTurn += chunk.length;
+    if (this.#bytesOfTurn < DATABASE_COPY_BYTES_A_TURN) return;
+    this.#bytesOfTurn = 0;
+    const stream = this.#connection?.stream;
+    stream?.pause();
+    setImmediate(() => void stream?.resume());
+  }
+
+  handleRowDescription(): void {
+    this.#giveUp(new TypeError("the statement answers with rows, a COPY is needed"));
+  }
+
+  handleDataRow(): void {}
+
+  handleCommandComplete(): void {}
+
+  handleReadyForQuery(): void {
+    this.callback(this.#fault);
+  }
+
+  /** The server's, or that the connection is gone, which may be our own doing. */
+  handleError(error: Error): void {
+    this.callback(this.#fault ?? error);
+  }
+
+  /** Nothing else ends what the server still sends. */
+  #giveUp(fault: Error): void {
+    this.#fault ??= fault;
+    this.#connection?.stream.destroy();
+  }
+}
