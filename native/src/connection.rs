@@ -253,7 +253,9 @@ impl Link {
         if conn.is_handshaking() {
             return;
         }
-        while self.spares.len() < STREAMS_AHEAD_MAX {
+        // Those that the leader refused count until it acknowledges their end.
+        let open_max = self.flights.max() + STREAMS_AHEAD_MAX;
+        while self.spares.len() < STREAMS_AHEAD_MAX && conn.streams().send_streams() < open_max {
             let Some(stream) = conn.streams().open(Dir::Uni) else { break };
             self.spares.push_back(stream);
         }
@@ -286,6 +288,11 @@ impl Link {
     }
 
     fn stopped(&mut self, peer: &Arc<Peer>, id: StreamId) {
+        // Refused before its turn: no copy may take it, as it would wait there until it is too old.
+        if let Ok(place) = self.spares.binary_search_by_key(&id.index(), |spare| spare.index()) {
+            self.spares.remove(place);
+            peer.latest.streams_left.store(self.spares.len() as u32, Ordering::Relaxed);
+        }
         if let Some((_, conn)) = &mut self.connection {
             let _ = conn.send_stream(id).reset(VarInt::from_u32(0));
         }

@@ -84,7 +84,7 @@ impl Link {
             return false;
         };
         peer.unqueue();
-        self.flights.push(copy.tx, copy.tag);
+        self.flights.push(stream.index(), copy.tx, copy.tag);
         self.partial = Some(Partial {
             stream,
             unsent: copy.bytes.len(),

@@ -4,6 +4,9 @@
 
 pub mod between;
 pub mod dice;
+pub mod heard;
+pub mod packets;
+pub mod rogue;
 pub mod terms;
 
 use std::net::{SocketAddr, UdpSocket};
@@ -196,7 +199,8 @@ async fn serve(incoming: Incoming, manners: Manners, parts: Parts) -> Option<()>
     }
 }
 
-fn server_config(manners: Manners) -> ServerConfig {
+/// The TLS of a leader that takes any client.
+pub fn server_tls() -> rustls::ServerConfig {
     let (certificate, key) = self_signed(&[0x77; 32]).unwrap();
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -205,8 +209,12 @@ fn server_config(manners: Manners) -> ServerConfig {
         .with_single_cert(vec![certificate], key)
         .unwrap();
     tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
+    tls
+}
+
+fn server_config(manners: Manners) -> ServerConfig {
     let mut config = ServerConfig::with_crypto(Arc::new(OtherTerms {
-        inner: Arc::new(QuicServerConfig::try_from(tls).unwrap()),
+        inner: Arc::new(QuicServerConfig::try_from(server_tls()).unwrap()),
         terms: manners.terms,
     }));
     let transport = Arc::get_mut(&mut config.transport).unwrap();

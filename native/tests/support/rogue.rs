@@ -1,0 +1,375 @@
+//! A leader written by hand, down to the frames, that can say what no library would let it.
+//!
+//! It makes an honest handshake with one client at a time and acknowledges what it hears, unless
+//! its nature is otherwise; what else it says is up to the test, which speaks through `Session`.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use quinn::crypto::ServerConfig as _;
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn_proto::ConnectionId;
+use rustls::Side;
+use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use rustls::quic::{KeyChange, ServerConnection, Version};
+
+use super::heard::Heard;
+use super::packets::{
+    CRYPTO, DATA, HANDSHAKE, HANDSHAKE_DONE, ID_BYTES, INITIAL, MAX_STREAMS_UNI, Outline, PING,
+    Space, VERSION, frame, long, number, open, outline, short,
+};
+use super::server_tls;
+
+/// Numbers of transport parameters, RFC 9000 section 18.2, that tests change.
+pub const ORIGINAL_ID: u64 = 0x00;
+pub const RESET_TOKEN: u64 = 0x02;
+pub const MAX_DATA_TERM: u64 = 0x04;
+pub const STREAM_DATA_TERM: u64 = 0x07;
+pub const STREAMS_TERM: u64 = 0x09;
+pub const SOURCE_ID: u64 = 0x0f;
+pub const RETRY_ID: u64 = 0x10;
+
+type Terms = Vec<(u64, Vec<u8>)>;
+
+/// How a rogue behaves until its handshake is done.
+pub struct Nature {
+    /// Changes the transport parameters before they are told.
+    pub terms: fn(&mut Terms),
+    /// Retry packets it answers with first, to as many Initials.
+    pub retries: usize,
+    /// Version Negotiation packets before its answer, each with these versions.
+    pub versions: &'static [&'static [u32]],
+    /// The handshake goes so far and no further: up to this space.
+    pub until: usize,
+    /// Streams granted once the handshake is done.
+    pub grant: u64,
+    /// Bytes behind each of its packets in the same datagram.
+    pub coalesced: fn(&Session) -> Vec<u8>,
+}
+
+impl Default for Nature {
+    fn default() -> Self {
+        Self {
+            terms: |_| {},
+            retries: 0,
+            versions: &[],
+            until: DATA,
+            grant: 64,
+            coalesced: |_| Vec::new(),
+        }
+    }
+}
+
+/// One client's connection, from the leader's side.
+pub struct Session {
+    pub socket: UdpSocket,
+    pub client: SocketAddr,
+    /// The client's connection id, and the one that this side chose.
+    pub theirs: Vec<u8>,
+    pub own: [u8; ID_BYTES],
+    pub spaces: [Space; 3],
+    pub heard: Heard,
+    /// Whether it acknowledges what it hears.
+    pub acks: bool,
+    tls: ServerConnection,
+    read: [usize; 3],
+    /// Handshake bytes of this side, by space.
+    flight: [Vec<u8>; 3],
+    ready: bool,
+    nature: Arc<Nature>,
+}
+
+pub struct Rogue {
+    pub address: SocketAddr,
+    session: Arc<Mutex<Option<Session>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Rogue {
+    pub fn start(nature: Nature) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        let address = socket.local_addr().unwrap();
+        let (session, stop) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
+        let mut doorman = Doorman {
+            socket,
+            nature: Arc::new(nature),
+            session: session.clone(),
+            original: Vec::new(),
+            retried: Vec::new(),
+            answers: 0,
+        };
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut buffer = [0; 2048];
+            while !stopped.load(Ordering::Relaxed) {
+                if let Ok((size, from)) = doorman.socket.recv_from(&mut buffer) {
+                    doorman.receive(&mut buffer[..size], from);
+                }
+            }
+        });
+        Self { address, session, stop, thread: Some(thread) }
+    }
+
+    /// Speaks through the session there is.
+    pub fn say<T>(&self, act: impl FnOnce(&mut Session) -> T) -> T {
+        act(self.session.lock().as_mut().expect("a client came"))
+    }
+
+    /// Waits until `is_so`, with a deadline that only a failing test meets.
+    pub fn until(&self, what: &str, mut is_so: impl FnMut(&mut Session) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.session.lock().as_mut().is_some_and(&mut is_so) {
+            assert!(Instant::now() < deadline, "not {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Says `frames` in as many packets, a few at a time so that none is lost on the way, until
+    /// they were acknowledged or the client closed.
+    pub fn flood(&self, count: usize, mut frames: impl FnMut(usize) -> Vec<u8>) {
+        for first in (0..count).step_by(PACKETS_A_WAVE) {
+            let last = self.say(|session| {
+                for index in first..count.min(first + PACKETS_A_WAVE) {
+                    session.send(&frames(index));
+                }
+                session.send(&[PING as u8])
+            });
+            let is_through = |session: &mut Session| {
+                session.heard.closed.is_some() || session.heard.acked[DATA] >= Some(last)
+            };
+            self.until("acknowledged", is_through);
+        }
+    }
+}
+
+impl Drop for Rogue {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Who answers Initials until there is a session for them.
+struct Doorman {
+    socket: UdpSocket,
+    nature: Arc<Nature>,
+    session: Arc<Mutex<Option<Session>>>,
+    /// The destination of the first Initial, and of the one after the first Retry.
+    original: Vec<u8>,
+    retried: Vec<u8>,
+    answers: usize,
+}
+
+impl Doorman {
+    fn receive(&mut self, datagram: &mut [u8], from: SocketAddr) {
+        let shared = self.session.clone();
+        let mut session = shared.lock();
+        let initial = outline(datagram).filter(|outline| outline.space == INITIAL);
+        let known = |id: &[u8]| session.as_ref().is_some_and(|session| session.theirs == id);
+        if let Some(initial) = initial.filter(|initial| !known(&initial.from)) {
+            *session = self.admit(initial, from);
+        }
+        if let Some(session) = session.as_mut() {
+            session.receive(datagram);
+        }
+    }
+
+    fn admit(&mut self, initial: Outline, from: SocketAddr) -> Option<Session> {
+        if self.original.is_empty() {
+            self.original = initial.to.clone();
+        }
+        self.answers += 1;
+        if let Some(versions) = self.nature.versions.get(self.answers - 1) {
+            let packet = version_negotiation(&initial.from, &initial.to, versions);
+            self.socket.send_to(&packet, from).unwrap();
+        }
+        if self.answers <= self.nature.retries {
+            let id = [self.answers as u8; ID_BYTES];
+            self.socket.send_to(&retry(&initial.from, &id, &initial.to), from).unwrap();
+            if self.retried.is_empty() {
+                self.retried = id.to_vec();
+            }
+            // The next Initial is the one that the first Retry asked for, or the same again.
+            return None;
+        }
+        let own = [0xab; ID_BYTES];
+        let mut terms = vec![
+            (ORIGINAL_ID, self.original.clone()),
+            (SOURCE_ID, own.to_vec()),
+            (RESET_TOKEN, STATELESS_TOKEN.to_vec()),
+            (MAX_DATA_TERM, value(1 << 24)),
+            (STREAM_DATA_TERM, value(4096)),
+            (STREAMS_TERM, value(0)),
+        ];
+        if !self.retried.is_empty() {
+            terms.push((RETRY_ID, self.retried.clone()));
+        }
+        (self.nature.terms)(&mut terms);
+        let mut told = Vec::new();
+        for (id, bytes) in &terms {
+            number(&mut told, *id);
+            number(&mut told, bytes.len() as u64);
+            told.extend(bytes);
+        }
+        let mut tls = server_tls();
+        tls.send_tls13_tickets = 0;
+        let tls = ServerConnection::new(Arc::new(tls), Version::V1, told).unwrap();
+        let suite = TLS13_AES_128_GCM_SHA256.tls13().unwrap().quic_suite().unwrap();
+        let mut spaces: [Space; 3] = Default::default();
+        spaces[INITIAL].keys = Some(suite.keys(&initial.to, Side::Server, Version::V1));
+        Some(Session {
+            socket: self.socket.try_clone().unwrap(),
+            client: from,
+            theirs: initial.from,
+            own,
+            spaces,
+            heard: Heard::default(),
+            acks: true,
+            tls,
+            read: [0; 3],
+            flight: Default::default(),
+            ready: false,
+            nature: self.nature.clone(),
+        })
+    }
+}
+
+impl Session {
+    /// Sends these frames in one packet with a short header; its number.
+    pub fn send(&mut self, frames: &[u8]) -> u64 {
+        let packet = self.packet(DATA, frames);
+        self.socket.send_to(&packet, self.client).unwrap();
+        self.spaces[DATA].next - 1
+    }
+
+    /// A packet of these frames, ready to be sent.
+    pub fn packet(&mut self, space: usize, frames: &[u8]) -> Vec<u8> {
+        match space {
+            DATA => short(&mut self.spaces[DATA], &self.theirs, frames),
+            _ => long(&mut self.spaces[space], space, &self.theirs, &self.own, frames),
+        }
+    }
+
+    fn receive(&mut self, mut datagram: &mut [u8]) {
+        self.heard.datagrams += 1;
+        self.heard.bytes += datagram.len() as u64;
+        let (mut news, mut wants_ack) = (false, [false; 3]);
+        while let Some(outline) = outline(datagram) {
+            let (packet, rest) = datagram.split_at_mut(outline.size);
+            let space = outline.space;
+            if let Some((packet_number, frames)) = open(&self.spaces[space], &outline, packet) {
+                wants_ack[space] |= frames.iter().any(|byte| *byte > 0x03);
+                // What came before says that this side's answer was lost.
+                news |= !self.spaces[space].note(packet_number) || space < DATA;
+                self.heard.take(space, &frames).expect("frames that can be read");
+            }
+            datagram = rest;
+        }
+        self.shake_hands();
+        if news || !self.ready {
+            self.send_flight();
+        }
+        if wants_ack[DATA] && self.acks {
+            let ack = self.spaces[DATA].ack();
+            self.send(&ack);
+        }
+    }
+
+    /// Gives TLS what was heard, and takes what it says.
+    fn shake_hands(&mut self) {
+        for space in [INITIAL, HANDSHAKE] {
+            let fresh = self.heard.crypto[space][self.read[space]..].to_vec();
+            self.read[space] += fresh.len();
+            if !fresh.is_empty() && self.tls.read_hs(&fresh).is_err() {
+                return;
+            }
+            loop {
+                let at = self.spaces.iter().filter(|space| space.keys.is_some()).count() - 1;
+                let mut said = Vec::new();
+                let change = self.tls.write_hs(&mut said);
+                let done = said.is_empty() && change.is_none();
+                self.flight[at].extend(said);
+                match change {
+                    Some(KeyChange::Handshake { keys }) => self.spaces[HANDSHAKE].keys = Some(keys),
+                    Some(KeyChange::OneRtt { keys, .. }) => self.spaces[DATA].keys = Some(keys),
+                    None => {}
+                }
+                if done {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Everything that the handshake needs of this side; again and again until it is done.
+    fn send_flight(&mut self) {
+        let nature = self.nature.clone();
+        for space in [INITIAL, HANDSHAKE] {
+            if self.spaces[space].keys.is_none() || space > nature.until {
+                continue;
+            }
+            let flight = self.flight[space].clone();
+            for (index, piece) in flight.chunks(1000).enumerate() {
+                let mut frames = self.spaces[space].ack();
+                frames.extend(frame(CRYPTO, &[1000 * index as u64, piece.len() as u64], piece));
+                if space == INITIAL {
+                    frames.resize(1150, 0);
+                }
+                let mut datagram = self.packet(space, &frames);
+                datagram.extend((nature.coalesced)(self));
+                self.socket.send_to(&datagram, self.client).unwrap();
+            }
+        }
+        if !self.tls.is_handshaking() && nature.until == DATA {
+            self.ready = true;
+            let mut frames = frame(HANDSHAKE_DONE, &[], &[]);
+            frames.extend(frame(MAX_STREAMS_UNI, &[nature.grant], &[]));
+            self.send(&frames);
+        }
+    }
+}
+
+/// A number as the value of a transport parameter.
+pub fn value(value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    number(&mut bytes, value);
+    bytes
+}
+
+/// A Retry packet that names `own`, for an Initial that was sent to `to`.
+pub fn retry(theirs: &[u8], own: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0xf0];
+    packet.extend(VERSION.to_be_bytes());
+    for id in [theirs, own] {
+        packet.push(id.len() as u8);
+        packet.extend(id);
+    }
+    packet.extend(b"a token");
+    let crypto = QuicServerConfig::try_from(server_tls()).unwrap();
+    let tag = crypto.retry_tag(VERSION, &ConnectionId::new(to), &packet);
+    packet.extend(tag);
+    packet
+}
+
+fn version_negotiation(theirs: &[u8], to: &[u8], versions: &[u32]) -> Vec<u8> {
+    let mut packet = vec![0x80, 0, 0, 0, 0];
+    for id in [theirs, to] {
+        packet.push(id.len() as u8);
+        packet.extend(id);
+    }
+    packet.extend(versions.iter().flat_map(|version| version.to_be_bytes()));
+    packet
+}
+
+/// The stateless reset token that every rogue announces.
+pub const STATELESS_TOKEN: [u8; 16] = [0x5a; 16];
+/// As many fit the receive buffer that a kernel gives without asking.
+const PACKETS_A_WAVE: usize = 40;
