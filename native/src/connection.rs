@@ -291,7 +291,7 @@ impl Link {
         // Refused before its turn: no copy may take it, as it would wait there until it is too old.
         if let Ok(place) = self.spares.binary_search_by_key(&id.index(), |spare| spare.index()) {
             self.spares.remove(place);
-            peer.latest.streams_left.store(self.spares.len() as u32, Ordering::Relaxed);
+            self.look_for_grant(peer);
         }
         if let Some((_, conn)) = &mut self.connection {
             let _ = conn.send_stream(id).reset(VarInt::from_u32(0));

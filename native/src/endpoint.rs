@@ -25,8 +25,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::{NEVER_NS, NS_PER_S, duration_ns};
 use crate::limits::{
-    GOODBYE_NS_MAX, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, RECEIVES_A_TURN, SLEEP_NS_MAX,
-    TIMER_SLACK_NS_MAX, TURNS_OF_IO,
+    DATAGRAM_BYTES_MAX, GOODBYE_NS_MAX, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, RECEIVES_A_TURN,
+    SLEEP_NS_MAX, TIMER_SLACK_NS_MAX, TURNS_OF_IO,
 };
 use crate::outbox::Socket;
 use crate::outcomes::claim_io_thread;
@@ -72,6 +72,8 @@ impl Io {
         busy_poll: Duration,
     ) -> Self {
         let mut config = EndpointConfig::default();
+        // Refused only below what QUIC itself needs.
+        let _ = config.max_udp_payload_size(DATAGRAM_BYTES_MAX);
         config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
         let config = Arc::new(config);
         let ports = sockets.iter().map(|socket| Port {
@@ -187,6 +189,10 @@ impl Io {
             for (buffer, meta) in buffers.iter().zip(&metas).take(count) {
                 let bytes = buffer.get(..meta.len).unwrap_or_default();
                 for datagram in bytes.chunks(meta.stride.max(1)) {
+                    if datagram.len() > usize::from(DATAGRAM_BYTES_MAX) {
+                        self.shared.inbox_drops.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
                     port.route(now, meta, datagram, &mut self.touched);
                 }
             }

@@ -15,6 +15,9 @@ pub const ENGINES_MAX: usize = 16;
 pub const SOCKETS_MAX: usize = 16;
 /// Most datagrams that wait for one connection's baton; more are dropped like lost packets.
 pub const INBOX_DATAGRAMS_MAX: usize = 1024;
+/// Largest datagram that leaders are told to send and that is looked at: what an Ethernet link
+/// carries. Larger ones are dropped, so that what waits for a connection is bounded in bytes too.
+pub const DATAGRAM_BYTES_MAX: u16 = 1472;
 /// Most datagrams of one connection that are handled in one turn.
 pub const DATAGRAMS_A_TURN: usize = 32;
 /// Most streams that are opened ahead to learn how many a leader grants. Agave grants 128 to an

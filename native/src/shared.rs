@@ -32,6 +32,6 @@ pub struct Shared {
     pub(crate) stopped: AtomicBool,
     /// Bugs that were caught.
     pub(crate) panics: AtomicU64,
-    /// Datagrams dropped because a connection's inbox was full.
+    /// Datagrams dropped because a connection's inbox was full, or they were larger than announced.
     pub(crate) inbox_drops: AtomicU64,
 }

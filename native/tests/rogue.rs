@@ -6,7 +6,7 @@ mod support;
 
 use support::packets::{MAX_STREAMS_UNI, STOP_SENDING, frame};
 use support::rogue::{Nature, Rogue};
-use support::{ACKED, Sender, ended, options};
+use support::{ACKED, LONG_MS, Sender, ended, options};
 
 #[test]
 fn a_leader_by_hand_takes_transactions_like_any_other() {
@@ -14,7 +14,7 @@ fn a_leader_by_hand_takes_transactions_like_any_other() {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
     for tx in 0..50 {
-        sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, 10_000);
+        sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, LONG_MS);
     }
     sender.until("acked", |seen| ended(seen) == 50);
     assert_eq!(sender.count(ACKED), 50);
@@ -33,7 +33,7 @@ fn streams_that_are_refused_before_their_turn_are_passed_over() {
         refused.iter().flat_map(|n| frame(STOP_SENDING, &[4 * n + 2, 9], &[])).collect();
     rogue.flood(1, |_| frames.clone());
     for tx in 0..58 {
-        sender.engine.send(&[peer, 0], &[tx as u8; 300], tx, 20_000);
+        sender.engine.send(&[peer, 0], &[tx as u8; 300], tx, LONG_MS);
     }
     sender.until("acked", |seen| ended(seen) == 58);
     assert_eq!(sender.count(ACKED), 58);
@@ -45,7 +45,7 @@ fn streams_that_are_refused_before_their_turn_are_passed_over() {
         }
     });
     rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[65], &[]));
-    sender.engine.send(&[peer, 0], b"one more", 58, 20_000);
+    sender.engine.send(&[peer, 0], b"one more", 58, LONG_MS);
     sender.until("acked", |seen| ended(seen) == 59);
     sender.assert_conserved([58]);
 }

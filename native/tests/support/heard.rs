@@ -25,13 +25,16 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// Takes the frames of one packet; None where they cannot be read.
-    pub fn take(&mut self, space: usize, mut rest: &[u8]) -> Option<()> {
+    /// Takes the frames of one packet; whether they want an acknowledgement, None where they cannot
+    /// be read.
+    pub fn take(&mut self, space: usize, mut rest: &[u8]) -> Option<bool> {
         let rest = &mut rest;
+        let mut elicits = false;
         while !rest.is_empty() {
             let kind = take_number(rest)?;
             let place = if (0x08..=0x0f).contains(&kind) { STREAM } else { kind };
             *self.frames.entry(place).or_default() += 1;
+            elicits |= !matches!(kind, 0x00 | ACK | 0x03 | CONNECTION_CLOSE | 0x1d);
             match kind {
                 ACK | 0x03 => self.take_ack(space, kind, rest)?,
                 CRYPTO => {
@@ -62,7 +65,7 @@ impl Heard {
                 _ => return None,
             }
         }
-        Some(())
+        Some(elicits)
     }
 
     pub fn count(&self, kind: u64) -> u64 {

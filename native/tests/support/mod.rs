@@ -8,6 +8,7 @@ pub mod heard;
 pub mod packets;
 pub mod rogue;
 pub mod terms;
+mod tls;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -17,20 +18,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime, VarInt};
-use rustls::DigitallySignedStruct;
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::ring::default_provider;
-use rustls::crypto::verify_tls13_signature;
-use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DistinguishedName, Error, SignatureScheme};
+use rustls::pki_types::CertificateDer;
 use tokio::runtime::Runtime;
 
 use terms::{OtherTerms, Terms};
+pub use tls::server_tls;
 
 use touchdown_native::engine::{Engine, Options};
 use touchdown_native::outcomes::RECORD_FIELDS;
-use touchdown_native::tls::{ALPN_TPU, no_tls12, self_signed};
 
 /// How a leader treats its clients.
 #[derive(Clone, Copy)]
@@ -199,19 +194,6 @@ async fn serve(incoming: Incoming, manners: Manners, parts: Parts) -> Option<()>
     }
 }
 
-/// The TLS of a leader that takes any client.
-pub fn server_tls() -> rustls::ServerConfig {
-    let (certificate, key) = self_signed(&[0x77; 32]).unwrap();
-    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_client_cert_verifier(Arc::new(AnyClient))
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
-    tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
-    tls
-}
-
 fn server_config(manners: Manners) -> ServerConfig {
     let mut config = ServerConfig::with_crypto(Arc::new(OtherTerms {
         inner: Arc::new(QuicServerConfig::try_from(server_tls()).unwrap()),
@@ -224,48 +206,6 @@ fn server_config(manners: Manners) -> ServerConfig {
         .stream_receive_window(VarInt::from_u32(manners.stream_window))
         .receive_window(VarInt::from_u32(manners.window));
     config
-}
-
-/// Any certificate will do, as long as its key signed the handshake.
-#[derive(Debug)]
-struct AnyClient;
-
-impl ClientCertVerifier for AnyClient {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        Ok(ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        no_tls12()
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = default_provider().signature_verification_algorithms;
-        verify_tls13_signature(message, cert, dss, &algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
 }
 
 /// One outcome or event, as JavaScript reads it.
@@ -334,7 +274,8 @@ impl Sender {
             if is_so(&self.seen) {
                 return;
             }
-            assert!(Instant::now() < deadline, "not {what}: {:?}", self.seen.iter().rev().take(8));
+            let last = &self.seen[self.seen.len().saturating_sub(8)..];
+            assert!(Instant::now() < deadline, "not {what}: {last:?}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -373,8 +314,12 @@ impl Sender {
     }
 }
 
+/// An engine that gives up nobody because the machine stood still for a while.
 pub fn options() -> Options {
-    Options { binds: vec!["127.0.0.1:0".parse().unwrap()], seed: [5; 32], ..Options::default() }
+    let mut patient = Options { seed: [5; 32], admission_timeout: PATIENCE, ..Options::default() };
+    patient.binds = vec!["127.0.0.1:0".parse().unwrap()];
+    patient.transport.idle_timeout = PATIENCE;
+    patient
 }
 
 pub fn ended(seen: &[Seen]) -> usize {
@@ -382,7 +327,7 @@ pub fn ended(seen: &[Seen]) -> usize {
 }
 
 /// How long something may take that happens for certain.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long a copy may wait whose end is not in doubt, in milliseconds.
 pub const LONG_MS: u32 = 60_000;

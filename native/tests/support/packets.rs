@@ -1,7 +1,7 @@
 //! QUIC packets written and read by hand, so that a test can put anything into them. RFC 9000
 //! sections 12, 16, 17 and 19; RFC 9001 section 5.
 
-use rustls::quic::Keys;
+use rustls::quic::{Keys, PacketKeySet, Secrets};
 
 /// Where a packet belongs: the order of the spaces is that of the handshake.
 pub const INITIAL: usize = 0;
@@ -13,17 +13,36 @@ pub const ID_BYTES: usize = 8;
 /// Every packet number is written in as many.
 const NUMBER_BYTES: usize = 4;
 pub const VERSION: u32 = 1;
+/// The bit of a short header that says which keys are in use.
+const PHASE: u8 = 0x04;
 
 /// The keys of one packet number space, and what was sent and heard in it.
 #[derive(Default)]
 pub struct Space {
     pub keys: Option<Keys>,
+    /// Where the keys after these come from, and the bit that says which are in use.
+    later: Option<(Secrets, PacketKeySet)>,
+    phase: u8,
     pub next: u64,
     /// Numbers heard, as ranges that do not touch, the highest last.
     pub heard: Vec<(u64, u64)>,
 }
 
 impl Space {
+    /// The keys of the data space, which change now and then: RFC 9001 section 6.
+    pub fn change_later(&mut self, mut secrets: Secrets) {
+        let next = secrets.next_packet_keys();
+        self.later = Some((secrets, next));
+    }
+
+    /// Takes the next keys into use.
+    pub fn change_keys(&mut self) {
+        let (Some(keys), Some((secrets, next))) = (&mut self.keys, &mut self.later) else { return };
+        let now = std::mem::replace(next, secrets.next_packet_keys());
+        (keys.local.packet, keys.remote.packet) = (now.local, now.remote);
+        self.phase ^= PHASE;
+    }
+
     pub fn note(&mut self, number: u64) -> bool {
         if self.heard.iter().any(|(from, to)| (*from..=*to).contains(&number)) {
             return false;
@@ -104,7 +123,7 @@ pub fn long(space: &mut Space, of: usize, to: &[u8], from: &[u8], frames: &[u8])
 
 /// A packet with a short header, sealed.
 pub fn short(space: &mut Space, to: &[u8], frames: &[u8]) -> Vec<u8> {
-    let mut header = vec![0x40 | (NUMBER_BYTES as u8 - 1)];
+    let mut header = vec![0x40 | space.phase | (NUMBER_BYTES as u8 - 1)];
     header.extend(to);
     seal(space, header, frames)
 }
@@ -178,7 +197,7 @@ pub fn outline(datagram: &[u8]) -> Option<Outline> {
 }
 
 /// Opens a packet; its number and frames.
-pub fn open(space: &Space, outline: &Outline, packet: &mut [u8]) -> Option<(u64, Vec<u8>)> {
+pub fn open(space: &mut Space, outline: &Outline, packet: &mut [u8]) -> Option<(u64, Vec<u8>)> {
     let theirs = &space.keys.as_ref()?.remote;
     let at = outline.number_at;
     let (head, sample) = packet.split_at_mut_checked(at + 4)?;
@@ -195,8 +214,16 @@ pub fn open(space: &Space, outline: &Outline, packet: &mut [u8]) -> Option<(u64,
     let fitting = candidates.into_iter().filter(|one| one & (span - 1) == told);
     let packet_number = fitting.min_by_key(|one| one.abs_diff(expected))?;
     let (header, payload) = packet.split_at_mut(at + size);
-    let opened = theirs.packet.decrypt_in_place(packet_number, header, payload).ok()?;
-    Some((packet_number, opened.to_vec()))
+    let changed = outline.space == DATA && header[0] & PHASE != space.phase;
+    let key = match &space.later {
+        Some((_, next)) if changed => &next.remote,
+        _ => &theirs.packet,
+    };
+    let opened = key.decrypt_in_place(packet_number, header, payload).ok()?.to_vec();
+    if changed {
+        space.change_keys();
+    }
+    Some((packet_number, opened))
 }
 
 pub const ACK: u64 = 0x02;
@@ -217,3 +244,13 @@ pub const HANDSHAKE_DONE: u64 = 0x1e;
 pub const DATAGRAM: u64 = 0x30;
 pub const ACK_FREQUENCY: u64 = 0xaf;
 pub const PING: u64 = 0x01;
+
+/// Codes that a connection is closed with: RFC 9000 section 20.1.
+pub const INTERNAL: u64 = 0x01;
+pub const STREAM_LIMIT: u64 = 0x04;
+pub const STREAM_STATE: u64 = 0x05;
+pub const ENCODING: u64 = 0x07;
+pub const TERMS: u64 = 0x08;
+pub const ID_LIMIT: u64 = 0x09;
+pub const VIOLATION: u64 = 0x0a;
+pub const CRYPTO_BUFFER: u64 = 0x0d;

@@ -22,7 +22,7 @@ use super::packets::{
     CRYPTO, DATA, HANDSHAKE, HANDSHAKE_DONE, ID_BYTES, INITIAL, MAX_STREAMS_UNI, Outline, PING,
     Space, VERSION, frame, long, number, open, outline, short,
 };
-use super::server_tls;
+use super::{PATIENCE, server_tls};
 
 /// Numbers of transport parameters, RFC 9000 section 18.2, that tests change.
 pub const ORIGINAL_ID: u64 = 0x00;
@@ -33,7 +33,7 @@ pub const STREAMS_TERM: u64 = 0x09;
 pub const SOURCE_ID: u64 = 0x0f;
 pub const RETRY_ID: u64 = 0x10;
 
-type Terms = Vec<(u64, Vec<u8>)>;
+pub type Terms = Vec<(u64, Vec<u8>)>;
 
 /// How a rogue behaves until its handshake is done.
 pub struct Nature {
@@ -43,8 +43,8 @@ pub struct Nature {
     pub retries: usize,
     /// Version Negotiation packets before its answer, each with these versions.
     pub versions: &'static [&'static [u32]],
-    /// The handshake goes so far and no further: up to this space.
-    pub until: usize,
+    /// In how many spaces it talks by itself, the first ones: the handshake goes no further.
+    pub spaces: usize,
     /// Streams granted once the handshake is done.
     pub grant: u64,
     /// Bytes behind each of its packets in the same datagram.
@@ -57,7 +57,7 @@ impl Default for Nature {
             terms: |_| {},
             retries: 0,
             versions: &[],
-            until: DATA,
+            spaces: 3,
             grant: 64,
             coalesced: |_| Vec::new(),
         }
@@ -121,29 +121,39 @@ impl Rogue {
         act(self.session.lock().as_mut().expect("a client came"))
     }
 
+    /// The same, where a client came already.
+    pub fn say_if_any(&self, act: impl FnOnce(&mut Session)) {
+        self.session.lock().as_mut().map(act);
+    }
+
     /// Waits until `is_so`, with a deadline that only a failing test meets.
     pub fn until(&self, what: &str, mut is_so: impl FnMut(&mut Session) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         while !self.session.lock().as_mut().is_some_and(&mut is_so) {
             assert!(Instant::now() < deadline, "not {what}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Says `frames` in as many packets, a few at a time so that none is lost on the way, until
-    /// they were acknowledged or the client closed.
+    /// Says `frames` in as many packets, a few at a time so that few are lost on the way, until
+    /// what was said last is acknowledged or the client closed.
     pub fn flood(&self, count: usize, mut frames: impl FnMut(usize) -> Vec<u8>) {
         for first in (0..count).step_by(PACKETS_A_WAVE) {
             let last = self.say(|session| {
                 for index in first..count.min(first + PACKETS_A_WAVE) {
                     session.send(&frames(index));
                 }
-                session.send(&[PING as u8])
+                session.spaces[DATA].next
             });
-            let is_through = |session: &mut Session| {
+            let mut rounds = 0;
+            self.until("acknowledged", |session| {
+                // Again now and then, as it may be lost itself.
+                if rounds % 100 == 0 {
+                    session.send(&[PING as u8]);
+                }
+                rounds += 1;
                 session.heard.closed.is_some() || session.heard.acked[DATA] >= Some(last)
-            };
-            self.until("acknowledged", is_through);
+            });
         }
     }
 }
@@ -261,15 +271,15 @@ impl Session {
     fn receive(&mut self, mut datagram: &mut [u8]) {
         self.heard.datagrams += 1;
         self.heard.bytes += datagram.len() as u64;
-        let (mut news, mut wants_ack) = (false, [false; 3]);
+        let (mut news, mut wants_ack) = (false, false);
         while let Some(outline) = outline(datagram) {
             let (packet, rest) = datagram.split_at_mut(outline.size);
             let space = outline.space;
-            if let Some((packet_number, frames)) = open(&self.spaces[space], &outline, packet) {
-                wants_ack[space] |= frames.iter().any(|byte| *byte > 0x03);
+            if let Some((packet_number, frames)) = open(&mut self.spaces[space], &outline, packet) {
                 // What came before says that this side's answer was lost.
                 news |= !self.spaces[space].note(packet_number) || space < DATA;
-                self.heard.take(space, &frames).expect("frames that can be read");
+                let elicits = self.heard.take(space, &frames).expect("frames that can be read");
+                wants_ack |= elicits && space == DATA;
             }
             datagram = rest;
         }
@@ -277,7 +287,7 @@ impl Session {
         if news || !self.ready {
             self.send_flight();
         }
-        if wants_ack[DATA] && self.acks {
+        if wants_ack && self.acks {
             let ack = self.spaces[DATA].ack();
             self.send(&ack);
         }
@@ -299,7 +309,10 @@ impl Session {
                 self.flight[at].extend(said);
                 match change {
                     Some(KeyChange::Handshake { keys }) => self.spaces[HANDSHAKE].keys = Some(keys),
-                    Some(KeyChange::OneRtt { keys, .. }) => self.spaces[DATA].keys = Some(keys),
+                    Some(KeyChange::OneRtt { keys, next }) => {
+                        self.spaces[DATA].keys = Some(keys);
+                        self.spaces[DATA].change_later(next);
+                    }
                     None => {}
                 }
                 if done {
@@ -313,7 +326,7 @@ impl Session {
     fn send_flight(&mut self) {
         let nature = self.nature.clone();
         for space in [INITIAL, HANDSHAKE] {
-            if self.spaces[space].keys.is_none() || space > nature.until {
+            if self.spaces[space].keys.is_none() || space >= nature.spaces {
                 continue;
             }
             let flight = self.flight[space].clone();
@@ -328,7 +341,7 @@ impl Session {
                 self.socket.send_to(&datagram, self.client).unwrap();
             }
         }
-        if !self.tls.is_handshaking() && nature.until == DATA {
+        if !self.tls.is_handshaking() && nature.spaces == 3 {
             self.ready = true;
             let mut frames = frame(HANDSHAKE_DONE, &[], &[]);
             frames.extend(frame(MAX_STREAMS_UNI, &[nature.grant], &[]));

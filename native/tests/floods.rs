@@ -1,0 +1,236 @@
+//! Floods of frames by a leader that means harm: they cost bounded memory, no more answers than
+//! they are packets, and their own connection at most.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+#[path = "support/heap.rs"]
+mod heap;
+mod support;
+
+use parking_lot::Mutex;
+use support::packets::*;
+use support::rogue::{Nature, Rogue};
+use support::{
+    ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, Manners, SENT, Sender, ended, options,
+};
+use touchdown_native::engine::Options;
+use touchdown_native::limits::STREAMS_AHEAD_MAX;
+use touchdown_native::outcomes::{EndCause, Reason};
+
+#[global_allocator]
+static HEAP: heap::Counted = heap::Counted;
+
+/// One test at a time, as they count the memory of the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Packets of one flood; the memory that the first few take is not counted.
+const PACKETS: usize = 1_200;
+const PACKETS_BEFORE: usize = 300;
+/// A good half of the flood's own bytes; what the test notes itself is in it.
+const GROWTH_BYTES_MAX: usize = 1 << 20;
+/// Transactions with each tenth of a flood.
+const TXS_A_WAVE: u64 = 10;
+
+/// How a connection ends, and the code that the leader is told; None where it lives on.
+type End = Option<u64>;
+
+/// Sends through a flood to the leader that makes it and to one beside it.
+fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
+    let _alone = ALONE.lock();
+    let rogue = Rogue::start(Nature { grant: 400, ..Nature::default() });
+    let good = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let peers = [sender.open_admitted(rogue.address), sender.open_admitted(good.address)];
+    let mut txs = 0;
+    let mut send = |sender: &mut Sender| {
+        for _ in 0..TXS_A_WAVE {
+            sender.engine.send(&[peers[0], 0, peers[1], 1], &[7; 700], txs, LONG_MS);
+            txs += 1;
+        }
+    };
+    send(&mut sender);
+    rogue.flood(PACKETS_BEFORE, &mut frames);
+    sender.until(name, |seen| ended(seen) == 20);
+    let (held, told) = (heap::held(), rogue.say(|session| session.heard.datagrams));
+    for wave in 0..10 {
+        let (first, size) = (PACKETS_BEFORE + wave * PACKETS / 10, PACKETS / 10);
+        rogue.flood(size, |index| frames(first + index));
+        send(&mut sender);
+    }
+    sender.until(name, |seen| ended(seen) == 220);
+    let answers = rogue.say(|session| session.heard.datagrams) - told;
+    let grown = heap::held().saturating_sub(held);
+    assert!(grown <= GROWTH_BYTES_MAX, "{name}: grew by {grown} bytes");
+    // Pings and transactions have answers of their own.
+    assert!(answers <= PACKETS as u64 + 800, "{name}: {answers} answers");
+    let beside = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == 1);
+    assert_eq!(beside.count(), 110, "{name}: the leader beside it");
+    for tx in 0..txs {
+        let count = |tag, kinds: &[u8]| {
+            let of = sender.seen.iter().filter(|one| one.tx == tx && one.tag == tag);
+            of.filter(|one| kinds.contains(&one.kind)).count()
+        };
+        assert_eq!([count(0, &ENDS), count(1, &ENDS)], [1, 1], "{name}: an end for each copy");
+        assert_eq!(count(0, &[SENT]), count(0, &[ACKED, FAILED]), "{name}: sent before");
+    }
+    assert_eq!(sender.engine.counters()[5], 0, "{name}: panics");
+    let closed = sender.seen.iter().filter(|one| one.kind == CLOSED);
+    let closed: Vec<_> = closed.map(|one| (one.peer, one.reason, one.detail)).collect();
+    let expected = end.map(|code| (peers[0], EndCause::Protocol as u8, code));
+    assert_eq!(closed, Vec::from_iter(expected), "{name}");
+}
+
+const ENDS: [u8; 3] = [ACKED, FAILED, DROPPED];
+
+/// As many frames as fit a packet; `one` is told which of the flood it is.
+fn many(packet: usize, one: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
+    let mut frames = Vec::new();
+    for index in 0.. {
+        let next = one(packet as u64 * 2_000 + index);
+        if frames.len() + next.len() > 1_150 {
+            break;
+        }
+        frames.extend(next);
+    }
+    frames
+}
+
+fn new_id(sequence: u64, retire_before: u64) -> Vec<u8> {
+    let mut id = vec![ID_BYTES as u8];
+    id.extend(sequence.to_be_bytes());
+    id.extend((u128::from(sequence) * 7919).to_be_bytes());
+    frame(NEW_CONNECTION_ID, &[sequence, retire_before], &id)
+}
+
+/// The id of the n-th stream of a client that carries data one way.
+fn stream(n: u64) -> u64 {
+    4 * n + 2
+}
+
+#[test]
+fn floods_of_connection_ids() {
+    // Few enough at a time that each can be retired before the next ones come.
+    let now_and_then = |k: usize| match (k / 4, k % 4) {
+        (n, 0) => new_id(n as u64 + 1, n as u64 + 1),
+        _ => vec![PING as u8],
+    };
+    survive("one after the other", None, now_and_then);
+    survive("one again and again", None, |k| many(k, |_| new_id(1, 0)));
+    survive("without retiring any", Some(ID_LIMIT), |k| new_id(k as u64 + 1, 0));
+    // Ids of one byte, so that one packet has more of them that are of no more use than may wait.
+    let late = |n: u64| frame(NEW_CONNECTION_ID, &[n, 0], &[&[1, n as u8], &[9; 16][..]].concat());
+    let at_once = |_| new_id(63, 63).into_iter().chain((1..=52).flat_map(late)).collect();
+    survive("more than can be retired", Some(ID_LIMIT), at_once);
+    let retire = |n| frame(RETIRE_CONNECTION_ID, &[n], &[]);
+    survive("retired again and again", None, |k| many(k, |_| retire(1)));
+    survive("retired before they come", Some(VIOLATION), |k| retire(k as u64 + 100));
+}
+
+#[test]
+fn floods_of_challenges_and_credit() {
+    survive("pings", None, |k| many(k, |_| vec![PING as u8]));
+    survive("challenges", None, |k| many(k, |n| frame(PATH_CHALLENGE, &[], &n.to_be_bytes())));
+    survive("streams", None, |k| many(k, |n| frame(MAX_STREAMS_UNI, &[n], &[])));
+    survive("beyond all streams", Some(ENCODING), |_| frame(MAX_STREAMS_UNI, &[1 << 61], &[]));
+    survive("credit", None, |k| many(k, |n| frame(MAX_DATA, &[(1 << 61) + n], &[])));
+    let on_stream = |n| frame(MAX_STREAM_DATA, &[stream(n % 400), 5_000 + n], &[]);
+    survive("credit on streams", None, |k| many(k, on_stream));
+    survive("frequencies", None, |k| {
+        many(k, |n| frame(ACK_FREQUENCY, &[n, 1, 1_000 + n % 9_000, 1], &[]))
+    });
+    survive("the handshake's end", None, |k| many(k, |_| frame(HANDSHAKE_DONE, &[], &[])));
+}
+
+#[test]
+fn floods_of_data_that_nobody_asked_for() {
+    survive("tokens", None, |k| frame(NEW_TOKEN, &[1_000], &[k as u8; 1_000]));
+    survive("datagrams", Some(VIOLATION), |_| frame(DATAGRAM, &[], &[1; 1_000]));
+    survive("a stream", Some(STREAM_LIMIT), |_| frame(STREAM, &[3], &[1; 1_000]));
+    survive("on our stream", Some(STREAM_STATE), |_| frame(STREAM, &[2], &[1; 1_000]));
+    survive("refusals", None, |k| many(k, |n| frame(STOP_SENDING, &[stream(n % 400), 9], &[])));
+    let unopened = |k: usize| frame(STOP_SENDING, &[stream(500 + k as u64), 9], &[]);
+    survive("refusals of what is not", Some(STREAM_STATE), unopened);
+    survive("an unknown frame", Some(ENCODING), |_| frame(0x21, &[1], &[]));
+}
+
+#[test]
+fn floods_of_handshake_bytes() {
+    fn piece(at: u64, size: usize) -> Vec<u8> {
+        frame(CRYPTO, &[at, size as u64], &vec![0x55; size])
+    }
+    survive("with a gap", None, |k| piece(1 + (k as u64 * 97) % 15_000, 1_000));
+    // quinn-proto gives up where pieces cost more than they carry.
+    let crumbs = |k: u64| (0..150).flat_map(move |n| piece(1 + (k * 150 + n) * 2 % 16_000, 1));
+    survive("in crumbs", Some(INTERNAL), |k| crumbs(k as u64).collect());
+    survive("too far ahead", Some(CRYPTO_BUFFER), |_| piece(1 << 20, 1_000));
+    survive("garbage", Some(VIOLATION), |k| piece(k as u64 * 1_000, 1_000));
+}
+
+#[test]
+fn acknowledgements_of_what_was_never_sent() {
+    survive("a number to come", Some(VIOLATION), |_| frame(ACK, &[1 << 30, 0, 0, 0], &[]));
+    survive("ranges without end", Some(ENCODING), |_| frame(ACK, &[1, 0, 1 << 20, 0], &[]));
+    survive("below zero", Some(ENCODING), |_| frame(ACK, &[1, 0, 1, 0, 5, 0], &[]));
+}
+
+/// Optimistic acknowledgements: the engine leaves a number out now and then, which nobody can have
+/// received.
+#[test]
+fn acknowledging_without_looking_ends_the_connection() {
+    let _alone = ALONE.lock();
+    let rogue = Rogue::start(Nature { grant: 2_000, ..Nature::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(rogue.address);
+    rogue.say(|session| session.acks = false);
+    let mut txs = 0;
+    let is_closed = |sender: &Sender| sender.seen.iter().any(|one| one.kind == CLOSED);
+    while !is_closed(&sender) && txs < 1_500 {
+        sender.engine.send(&[peer, 0], &[1; 100], txs, LONG_MS);
+        txs += 1;
+        rogue.say(|session| {
+            let largest = session.spaces[DATA].heard.last().unwrap().1;
+            session.send(&frame(ACK, &[largest, 0, 0, largest], &[]));
+        });
+        sender.drain();
+        if txs % 50 == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+    let closed = sender.closed(peer);
+    assert_eq!((closed.reason, closed.detail), (EndCause::Protocol as u8, VIOLATION));
+    sender.until("ended", |seen| ended(seen) == txs as usize);
+    sender.assert_conserved(0..txs);
+}
+
+/// Refuses all that it grants, and acknowledges the end of none.
+#[test]
+fn refused_streams_count_until_their_end_is_acknowledged() {
+    let _alone = ALONE.lock();
+    let rogue = Rogue::start(Nature { grant: 1 << 40, ..Nature::default() });
+    let mut sender = Sender::start(Options { in_flight_max: 64, ..options() });
+    let peer = sender.open_admitted(rogue.address);
+    let streams_left = |sender: &Sender| sender.engine.peer(peer).unwrap().figures()[9];
+    rogue.say(|session| session.acks = false);
+    let mut refused = 0;
+    while streams_left(&sender) > 0 {
+        let last = refused + streams_left(&sender);
+        assert!(last <= 64 + STREAMS_AHEAD_MAX as u64, "{last} streams are held");
+        rogue.flood(1, |_| {
+            let end = last.min(refused + 200);
+            let frames = (refused..end).flat_map(|n| frame(STOP_SENDING, &[stream(n), 9], &[]));
+            let frames = frames.collect();
+            refused = end;
+            frames
+        });
+    }
+    sender.engine.send(&[peer, 0], b"no stream is left", 0, 50);
+    sender.until("dropped", |seen| ended(seen) == 1);
+    let dropped = *sender.seen.last().unwrap();
+    assert_eq!((dropped.kind, dropped.reason), (DROPPED, Reason::LeaderSaturated as u8));
+    rogue.say(|session| session.acks = true);
+    rogue.flood(1, |_| frame(PING, &[], &[]));
+    sender.engine.peer(peer).unwrap().ping();
+    sender.engine.send(&[peer, 0], b"a stream is free", 1, LONG_MS);
+    sender.until("acked", |seen| ended(seen) == 2);
+    assert_eq!(sender.count(ACKED), 1);
+}

@@ -1,0 +1,311 @@
+//! Leaders whose handshake is odd, or never ends, and datagrams that say that a connection is over.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use support::packets::*;
+use support::rogue::*;
+use support::{ACKED, ADMITTED, CLOSED, CONNECTED, DROPPED, LONG_MS};
+use support::{Leader, Manners, Seen, Sender, ended, options};
+use touchdown_native::engine::Options;
+use touchdown_native::outcomes::{EndCause, Reason};
+
+/// Connects to a rogue and to a leader beside it and sends to both. How the rogue's connection
+/// ends, if it does before all is acknowledged.
+fn meet(name: &str, nature: Nature, during: impl Fn(&mut Session)) -> Option<(EndCause, u64)> {
+    let (rogue, good) = (Rogue::start(nature), Leader::start(Manners::default()));
+    let mut sender = Sender::start(options());
+    let peers = [sender.open(rogue.address), sender.open(good.address)];
+    for tx in 0..20 {
+        sender.engine.send(&[peers[0], 0, peers[1], 1], &[tx as u8; 500], tx, LONG_MS);
+    }
+    sender.until(name, |seen| {
+        rogue.say_if_any(&during);
+        ended(seen) == 40
+    });
+    let acked = |tag| {
+        let of = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == tag);
+        of.count()
+    };
+    let (odd, beside) = (acked(0), acked(1));
+    assert_eq!(beside, 20, "{name}: the leader beside it");
+    assert_eq!(sender.engine.counters()[5], 0, "{name}: panics");
+    if odd == 20 {
+        return None;
+    }
+    let reasons = [Reason::NotConnected as u8, Reason::ConnectionLost as u8];
+    for one in sender.seen.iter().filter(|one| one.tag == 0 && (3..=4).contains(&one.kind)) {
+        assert!(reasons.contains(&one.reason), "{name}: {one:?}");
+    }
+    let closed = sender.closed(peers[0]);
+    let causes = [EndCause::Transport, EndCause::Protocol, EndCause::TimedOut, EndCause::Reset];
+    let causes = causes.into_iter().chain([EndCause::Version, EndCause::HandshakeTimeout]);
+    let cause = causes.into_iter().find(|cause| *cause as u8 == closed.reason);
+    Some((cause.unwrap_or_else(|| panic!("{name}: {closed:?}")), closed.detail))
+}
+
+type Change = fn(&mut Terms);
+
+fn with_terms(name: &str, terms: Change) -> Option<(EndCause, u64)> {
+    meet(name, Nature { terms, ..Nature::default() }, |_| {})
+}
+
+fn without(terms: &mut Terms, id: u64) {
+    terms.retain(|(other, _)| *other != id);
+}
+
+#[test]
+fn terms_that_break_the_protocol_end_the_connection_and_are_told_so() {
+    let cases: [(&str, Change); 16] = [
+        ("no original id", |terms| without(terms, ORIGINAL_ID)),
+        ("no source id", |terms| without(terms, SOURCE_ID)),
+        ("another original id", |terms| terms[0].1 = vec![1; 8]),
+        ("another source id", |terms| terms[1].1 = vec![1; 8]),
+        ("a retry that never was", |terms| terms.push((RETRY_ID, vec![1; 8]))),
+        ("the same twice", |terms| terms.push((MAX_DATA_TERM, value(1)))),
+        ("a short reset token", |terms| terms[2].1 = vec![1; 15]),
+        ("a long id", |terms| terms[1].1 = vec![1; 21]),
+        ("an empty number", |terms| terms.push((0x06, vec![]))),
+        ("a number cut short", |terms| terms.push((0x06, vec![0xc0, 1]))),
+        ("a number and more", |terms| terms.push((0x06, vec![1, 1]))),
+        ("more streams than there are", |terms| terms[5].1 = value((1 << 60) + 1)),
+        ("datagrams too small", |terms| terms.push((0x03, value(1_199)))),
+        ("delays beyond all", |terms| terms.push((0x0a, value(21)))),
+        ("acknowledgements too late", |terms| terms.push((0x0b, value(1 << 14)))),
+        ("one connection id", |terms| terms.push((0x0e, value(1)))),
+    ];
+    for (name, terms) in cases {
+        assert_eq!(with_terms(name, terms), Some((EndCause::Protocol, TERMS)), "{name}");
+    }
+}
+
+#[test]
+fn terms_that_are_only_odd_are_taken() {
+    let cases: [(&str, Change); 5] = [
+        ("no reset token", |terms| without(terms, RESET_TOKEN)),
+        ("much that nobody knows", |terms| {
+            terms.extend((0..60).map(|n| (27 + 31 * (n + 5), vec![n as u8; 40])));
+        }),
+        ("a long one that nobody knows", |terms| terms.push((27 + 31 * 9, vec![0; 3_000]))),
+        ("an acknowledgement that is promised sooner", |terms| {
+            terms.push((0xff04_de1b, value(1)));
+        }),
+        ("in another order", |terms| terms.reverse()),
+    ];
+    for (name, terms) in cases {
+        assert_eq!(with_terms(name, terms), None, "{name}");
+    }
+}
+
+#[test]
+fn a_second_retry_is_ignored() {
+    for retries in [1, 2] {
+        let rogue = Rogue::start(Nature { retries, ..Nature::default() });
+        let mut sender = Sender::start(options());
+        let peer = sender.open_admitted(rogue.address);
+        sender.engine.send(&[peer, 0], b"after all", 1, LONG_MS);
+        sender.until("acked", |seen| ended(seen) == 1);
+        assert_eq!(sender.count(ACKED), 1);
+        assert_eq!(sender.seen.iter().find(|one| one.kind == CONNECTED).unwrap().reason, 1);
+    }
+}
+
+#[test]
+fn versions_are_given_up_for_only_where_ours_is_not_among_them() {
+    let lists: [&[&[u32]]; 3] = [&[&[1]], &[&[2, 1, 3]], &[&[0x1a2a_3a4a, 1], &[1]]];
+    for versions in lists {
+        assert_eq!(meet("ours", Nature { versions, ..Nature::default() }, |_| {}), None);
+    }
+    let versions: &[&[u32]] = &[&[0x6b33_43cf, 0x1a2a_3a4a]];
+    let ended = meet("others", Nature { versions, ..Nature::default() }, |_| {});
+    assert_eq!(ended, Some((EndCause::Version, 0)));
+}
+
+/// Opens it again where a machine that stood still has made its handshake last too long.
+fn open_at_last(sender: &mut Sender, address: SocketAddr) -> u32 {
+    loop {
+        let peer = sender.open(address);
+        let of = |seen: &[Seen], kind| seen.iter().any(|one| one.kind == kind && one.peer == peer);
+        sender.until("admitted or not", |seen| of(seen, ADMITTED) || of(seen, CLOSED));
+        if of(&sender.seen, ADMITTED) {
+            return peer;
+        }
+    }
+}
+
+#[test]
+fn a_handshake_that_never_ends_is_given_up_in_time() {
+    let admission_timeout = Duration::from_secs(3);
+    let mut sender = Sender::start(Options { admission_timeout, ..options() });
+    let good = Leader::start(Manners::default());
+    let beside = open_at_last(&mut sender, good.address);
+    let natures = [1, 2].map(|spaces| Nature { spaces, ..Nature::default() });
+    let rogues = natures.map(Rogue::start);
+    let peers = rogues.each_ref().map(|rogue| sender.open(rogue.address));
+    sender.engine.send(&[peers[0], 0, peers[1], 1, beside, 2], b"to all", 1, LONG_MS);
+    sender.until("ended", |seen| {
+        // Each says something new all the time.
+        for (space, rogue) in [INITIAL, HANDSHAKE].into_iter().zip(&rogues) {
+            rogue.say_if_any(|session| {
+                let packet = session.packet(space, &[PING as u8]);
+                session.socket.send_to(&packet, session.client).unwrap();
+            });
+        }
+        ended(seen) == 3
+    });
+    assert_eq!(sender.count(ACKED), 1);
+    for peer in peers {
+        assert_eq!(sender.closed(peer).reason, EndCause::HandshakeTimeout as u8);
+    }
+    let dropped = sender.seen.iter().filter(|one| one.kind == DROPPED);
+    let reasons: Vec<u8> = dropped.map(|one| one.reason).collect();
+    assert_eq!(reasons, [Reason::NotConnected as u8; 2]);
+}
+
+#[test]
+fn handshake_bytes_that_make_no_sense_end_the_connection() {
+    for (at, size, code) in [(1 << 20, 500, CRYPTO_BUFFER), (0, 500, VIOLATION)] {
+        let nature = Nature { spaces: 1, ..Nature::default() };
+        let ended = meet("garbage", nature, |session| {
+            if session.spaces[HANDSHAKE].keys.is_some() {
+                let frames = frame(CRYPTO, &[at, size], &vec![0x55; size as usize]);
+                let packet = session.packet(HANDSHAKE, &frames);
+                session.socket.send_to(&packet, session.client).unwrap();
+            }
+        });
+        assert_eq!(ended, Some((EndCause::Protocol, code)));
+    }
+}
+
+#[test]
+fn a_refusal_before_the_handshake_is_told_with_its_code() {
+    // Once a client is further it looks at no Initial any more.
+    let nature = Nature { spaces: 0, ..Nature::default() };
+    let ended = meet("refused", nature, |session| {
+        let packet = session.packet(INITIAL, &frame(CONNECTION_CLOSE, &[2, 0, 0], &[]));
+        session.socket.send_to(&packet, session.client).unwrap();
+    });
+    assert_eq!(ended, Some((EndCause::Transport, 2)));
+}
+
+#[test]
+fn garbage_behind_a_packet_is_passed_over() {
+    let garbage: [fn(&Session) -> Vec<u8>; 5] = [
+        |_| vec![0; 200],
+        |_| vec![0xff; 200],
+        // A long header for the client that is longer than the datagram, and many that are empty.
+        |session| [&[0xc3, 0, 0, 0, 1, 8], session.theirs.as_slice(), &[8; 9], &[0, 0x7f]].concat(),
+        |session| {
+            let one = [&[0xe3, 0, 0, 0, 1, 8], session.theirs.as_slice(), &[8; 9], &[0]].concat();
+            one.repeat(9)
+        },
+        |session| [&[0x43], session.theirs.as_slice(), &[7; 100]].concat(),
+    ];
+    for (index, coalesced) in garbage.into_iter().enumerate() {
+        let nature = Nature { coalesced, ..Nature::default() };
+        assert_eq!(meet("coalesced", nature, |_| {}), None, "garbage {index}");
+    }
+}
+
+/// A datagram that looks like a packet of a connection and ends in a stateless reset's token.
+fn reset(token: &[u8; 16]) -> Vec<u8> {
+    let mut datagram = vec![0x5f; 60];
+    datagram.extend(token);
+    datagram
+}
+
+#[test]
+fn only_the_leaders_own_reset_ends_a_connection() {
+    let (rogue, good) = (Rogue::start(Nature::default()), Leader::start(Manners::default()));
+    let mut sender = Sender::start(options());
+    let peers = [sender.open_admitted(rogue.address), sender.open_admitted(good.address)];
+    let engine = sender.engine.local_addresses()[0];
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for n in 0..200u8 {
+        // From elsewhere the token is right, and from the leader's address one bit is not.
+        stranger.send_to(&reset(&STATELESS_TOKEN), engine).unwrap();
+        let mut other = STATELESS_TOKEN;
+        other[usize::from(n) % 16] ^= 1 << (n % 8);
+        rogue.say(|session| session.socket.send_to(&reset(&other), engine).unwrap());
+    }
+    sender.engine.send(&[peers[0], 0, peers[1], 1], b"alive", 1, LONG_MS);
+    sender.until("acked", |seen| ended(seen) == 2);
+    assert_eq!(sender.count(ACKED), 2);
+    rogue.say(|session| {
+        session.acks = false;
+        session.socket.send_to(&reset(&STATELESS_TOKEN), engine).unwrap();
+    });
+    sender.engine.send(&[peers[0], 0, peers[1], 1], b"in flight", 2, LONG_MS);
+    assert_eq!(sender.closed(peers[0]).reason, EndCause::Reset as u8);
+    sender.until("ended", |seen| ended(seen) == 4);
+    assert_eq!(sender.count(ACKED), 3);
+    sender.engine.send(&[peers[1], 1], b"alive beside it", 3, LONG_MS);
+    sender.until("acked", |seen| ended(seen) == 5);
+    assert_eq!((sender.count(ACKED), sender.engine.counters()[5]), (4, 0));
+}
+
+#[test]
+fn sound_packets_from_elsewhere_are_no_move_of_the_leader() {
+    let rogue = Rogue::start(Nature::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(rogue.address);
+    let elsewhere = UdpSocket::bind("127.0.0.1:0").unwrap();
+    rogue.say(|session| {
+        for _ in 0..100 {
+            let close = frame(CONNECTION_CLOSE, &[0, 0, 0], &[]);
+            let packet = session.packet(DATA, &close);
+            elsewhere.send_to(&packet, session.client).unwrap();
+        }
+    });
+    sender.engine.send(&[peer, 0], b"alive", 1, LONG_MS);
+    sender.until("acked", |seen| ended(seen) == 1);
+    assert_eq!((sender.count(ACKED), sender.engine.counters()[5]), (1, 0));
+}
+
+#[test]
+fn datagrams_larger_than_announced_are_dropped_and_counted() {
+    let rogue = Rogue::start(Nature::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(rogue.address);
+    let told = rogue.say(|session| {
+        for _ in 0..3 {
+            session.send(&[PING as u8; 2_000]);
+        }
+        // The largest that is not: a header of 13 bytes before, a seal of 16 behind.
+        session.send(&[PING as u8; 1472 - 29])
+    });
+    rogue.until("acknowledged", |session| session.heard.acked[DATA] >= Some(told));
+    assert_eq!(sender.engine.counters()[3], 3);
+    sender.engine.send(&[peer, 0], b"alive", 1, LONG_MS);
+    sender.until("acked", |seen| ended(seen) == 1);
+}
+
+#[test]
+fn keys_may_change_as_often_as_the_leader_likes() {
+    let rogue = Rogue::start(Nature::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(rogue.address);
+    for tx in 0..40 {
+        rogue.say(|session| session.spaces[DATA].change_keys());
+        rogue.flood(1, |_| vec![PING as u8]);
+        sender.engine.send(&[peer, 0], &[1; 500], tx, LONG_MS);
+        sender.until("acked", |seen| ended(seen) as u64 == tx + 1);
+    }
+    assert_eq!(sender.count(ACKED), 40);
+    // Faster than anybody can follow.
+    rogue.say(|session| {
+        for _ in 0..500 {
+            session.spaces[DATA].change_keys();
+            session.send(&[PING as u8]);
+        }
+    });
+    sender.engine.send(&[peer, 0], b"lost with it", 40, 300);
+    sender.engine.stop(Duration::ZERO);
+    sender.drain_now();
+    assert_eq!(sender.engine.counters()[5], 0);
+    sender.assert_conserved(0..=40);
+}
