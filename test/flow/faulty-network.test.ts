@@ -40,44 +40,40 @@ const NETWORKS: readonly {
 ];
 
 describe("a network that", () => {
-  it.each(NETWORKS)(
-    "$name lets everything land that was accepted",
-    async ({ faults, shows }) => {
-      network = await startLandingNetwork({ faults, cluster: { slotMs: 250 } });
-      const running = await startLandingEdge(network);
-      edge = running;
-      const signatures: string[] = [];
-      for (let count = 0; count < 60; count += 1) {
-        const { bytes, signature } = network.tipped();
-        // A connection may be lost for a moment; who is refused tries again.
-        await untilAnswer(
-          "a leader that takes it",
-          () => running.post(bytes),
-          (status) => status === 200,
-        );
-        signatures.push(signature);
-      }
-      for (const signature of signatures) {
-        expect(await running.ended(signature)).toMatchObject({ state: "landed" });
-        const { leaders } = await untilAnswer(
-          "every copy to end",
-          () => running.receipt(signature),
-          (receipt) => receipt.leaders.every(({ state }) => state !== "sent"),
-        );
-        for (const { state, reason } of leaders) expect(state === "acked").toBe(reason === null);
-      }
-      const happened = network.proxies.reduce((sum, { counters }) => sum + counters[shows], 0);
-      expect(happened).toBeGreaterThan(0);
-      const copies = (outcome: string) => (families: Parameters<typeof seriesValue>[0]) =>
-        seriesValue(families, "touchdown_copies_total", { outcome });
-      const families = await untilAnswer(
-        "the copies of resends to end",
-        running.metrics,
-        (now) => copies("sent")(now) === copies("acked")(now) + copies("failed")(now),
+  it.each(NETWORKS)("$name lets everything land that was accepted", async ({ faults, shows }) => {
+    network = await startLandingNetwork({ faults, cluster: { slotMs: 250 } });
+    const running = await startLandingEdge(network);
+    edge = running;
+    const signatures: string[] = [];
+    for (let count = 0; count < 60; count += 1) {
+      const { bytes, signature } = network.tipped();
+      // A connection may be lost for a moment; who is refused tries again.
+      await untilAnswer(
+        "a leader that takes it",
+        () => running.post(bytes),
+        (status) => status === 200,
       );
-      const { accepted, landed } = expectScrapedBalance(families);
-      expect({ accepted, landed }).toEqual({ accepted: 60, landed: 60 });
-    },
-    120_000,
-  );
+      signatures.push(signature);
+    }
+    for (const signature of signatures) {
+      expect(await running.ended(signature)).toMatchObject({ state: "landed" });
+      const { leaders } = await untilAnswer(
+        "every copy to end",
+        () => running.receipt(signature),
+        (receipt) => receipt.leaders.every(({ state }) => state !== "sent"),
+      );
+      for (const { state, reason } of leaders) expect(state === "acked").toBe(reason === null);
+    }
+    const happened = network.proxies.reduce((sum, { counters }) => sum + counters[shows], 0);
+    expect(happened).toBeGreaterThan(0);
+    const copies = (outcome: string) => (families: Parameters<typeof seriesValue>[0]) =>
+      seriesValue(families, "touchdown_copies_total", { outcome });
+    const families = await untilAnswer(
+      "the copies of resends to end",
+      running.metrics,
+      (now) => copies("sent")(now) === copies("acked")(now) + copies("failed")(now),
+    );
+    const { accepted, landed } = expectScrapedBalance(families);
+    expect({ accepted, landed }).toEqual({ accepted: 60, landed: 60 });
+  });
 });

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
@@ -48,7 +49,7 @@ async function rawClient(address: string, certificate = true): Promise<QuicheCon
   await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
   const local = { host: "127.0.0.1", port: socket.address().port };
   const remote = { host, port: Number(port) };
-  const id = Uint8Array.from({ length: 16 }, () => Math.floor(Math.random() * 256));
+  const id = randomBytes(16);
   const connection = quiche.Connection.connect("leader", id, local, remote, config);
   const flush = (): void => {
     const buffer = new Uint8Array(1500);

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { COPIES_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
 import { Fates } from "../../src/send/fates.ts";
+import { fc } from "../support/properties.ts";
 
 describe("the fates of a connection's streams", () => {
   it("are what was told last, with the time of the end, until a stream is closed", () => {

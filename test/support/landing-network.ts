@@ -188,7 +188,7 @@ export async function startLandingEdge(
         `the end of ${signature}`,
         () => running.receipt(signature),
         ({ state }) => ["landed", "expired", "dropped"].includes(state),
-        60_000,
+        120_000,
       ),
     metrics: async () =>
       parsePrometheus(await (await fetch(`http://${edge.adminAddress}/metrics`)).text()),

@@ -103,6 +103,12 @@ const BANNED: readonly Banned[] = [
     except: /^test\/support\//,
   },
   {
+    form: /\bimport fc\b|\bMath\.random\b/,
+    remedy: "draw from a seed: support/properties.ts, support/dice.ts",
+    within: /^test\//,
+    except: /^test\/support\/properties\.ts$/,
+  },
+  {
     form: /\bprocess\.env\b/,
     remedy: "add a key to config/table.ts",
     within: /^src\//,
