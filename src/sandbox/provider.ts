@@ -124,8 +124,12 @@ async function settings(clientSecret: string, redirectUri: string) {
 
 /** The form is the provider's own, with what it needs against a logout by another site's page. */
 function askToLogOut(ctx: { body: unknown }, form: string): void {
-  const button = '<button form="op.logoutForm" name="logout" value="yes">Log out here too</button>';
-  ctx.body = documentOf(`<h1>Log out of the sandbox</h1>${form}<p>${button}</p>`);
+  const text = "You are logged out of the dashboard. This test provider still knows who you are.";
+  const out = '<button form="op.logoutForm" name="logout" value="yes">Log out here too</button>';
+  const stay = '<button form="op.logoutForm">Stay logged in here</button>';
+  ctx.body = documentOf(
+    `<h1>Log out of the sandbox</h1><p>${text}</p>${form}<p>${out} ${stay}</p>`,
+  );
 }
 
 type GrantContext = Parameters<
@@ -158,6 +162,11 @@ async function interact(
   if (request.method === "GET" && LOGIN_PATH.test(path)) {
     await provider.interactionDetails(request, response);
     page(response, 200, PEOPLE.map((person) => buttonOf(path, person)).join("\n"));
+    return true;
+  }
+  if (path === "/favicon.ico") {
+    // Every browser asks for one, and would complain in its console.
+    response.writeHead(204).end();
     return true;
   }
   const subject = request.method === "POST" ? CHOICE_PATH.exec(path)?.[1] : undefined;
@@ -195,7 +204,8 @@ function documentOf(body: string): string {
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title>` +
     '<meta name="viewport" content="width=device-width"><style>' +
     ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui;max-width:32rem;" +
-    "margin:4rem auto;padding:0 1rem}button{font:inherit;padding:.5rem 1rem}" +
+    "margin:4rem auto;padding:0 1rem}" +
+    "button{font:inherit;padding:.5rem 1rem;margin:0 .25rem .5rem 0}" +
     "</style></head><body><main>" +
     `${body}</main></body></html>`
   );

@@ -3,38 +3,17 @@
  * transaction that landed, with nothing to go by but the screen.
  */
 
-import type { Browser } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import {
-  logIn,
-  open,
-  revealedKey,
-  startChromium,
-  type Visitor,
-  visit,
-} from "../support/chromium.ts";
-import { type Dashboard, startDashboard } from "../support/dashboard.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { PROGRAMS, run } from "../support/programs.ts";
 
 const SIGNATURE = /[1-9A-HJ-NP-Za-km-z]{86,88}/;
 
-let site: Dashboard;
-let browser: Browser;
+const rig = useBrowser();
 let grace: Visitor;
-beforeAll(async () => {
-  [site, browser] = await Promise.all([startDashboard(), startChromium()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await site?.stop();
-});
 beforeEach(async () => {
-  grace = await visit(browser);
-  await logIn(grace, site.url, "Grace");
-});
-afterEach(async () => {
-  expect(grace.complaints).toEqual([]);
-  await grace.context.close();
+  grace = await rig.page("Grace");
 });
 
 async function programText(name: string): Promise<string> {
@@ -66,7 +45,7 @@ describe("the page Connect", () => {
     await open(grace, "Connect");
     const row = grace.page.getByRole("row", { name: /local/ });
     expect(await row.getByText(/^[\d.]+ (?:µs|ms)$/).innerText()).toMatch(/\d/);
-    expect(await row.getByText(site.edgeUrl).count()).toBe(1);
+    expect(await row.getByText(rig.site.edgeUrl).count()).toBe(1);
   });
 
   it("says that there is no QUIC instead of showing a program for it", async () => {
@@ -87,12 +66,7 @@ describe("the page Overview", () => {
     const before = (await sentTile.count()) === 0 ? 0 : Number(await sentTile.innerText());
     const count = 5;
     for (let index = 0; index < count; index += 1) {
-      const answer = await fetch(`${site.edgeUrl}/api/v1/sendRawTransaction`, {
-        method: "POST",
-        headers: { "api-x-token": key, "content-type": "application/octet-stream" },
-        body: Buffer.from(site.transaction()),
-      });
-      expect(answer.status).toBe(200);
+      expect((await rig.site.submit(key)).status).toBe(200);
     }
     // What the programs above sent may be counted later than it was looked at.
     const shown = async () => Number(await sentTile.innerText());

@@ -3,49 +3,24 @@
  * code; and a key that hides itself.
  */
 
-import type { Browser } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import {
-  logIn,
-  open,
-  revealedKey,
-  startChromium,
-  type Visitor,
-  visit,
-} from "../support/chromium.ts";
-import { type Dashboard, startDashboard } from "../support/dashboard.ts";
+import type { Locator } from "playwright-core";
+import { beforeEach, describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { open, revealedKey, type Visitor } from "../support/chromium.ts";
+import { lookAt } from "../support/look.ts";
 
 const HOSTILE = `"><img src=x onerror="alert(1)"><script>alert(2)</script>`;
 const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 
-let site: Dashboard;
-let browser: Browser;
+const rig = useBrowser();
 let grace: Visitor;
-beforeAll(async () => {
-  [site, browser] = await Promise.all([startDashboard(), startChromium()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await site?.stop();
-});
 beforeEach(async () => {
-  grace = await visit(browser);
-  await logIn(grace, site.url, "Grace");
-});
-afterEach(async () => {
-  expect(grace.complaints).toEqual([]);
-  await grace.context.close();
+  grace = await rig.page("Grace");
 });
 
 /** How the edge answers a transaction with this key. */
 async function statusOf(key: string): Promise<number> {
-  const answer = await fetch(`${site.edgeUrl}/api/v1/sendRawTransaction`, {
-    method: "POST",
-    headers: { "api-x-token": key, "content-type": "application/octet-stream" },
-    body: Buffer.from(site.transaction()),
-  });
-  await answer.text();
-  return answer.status;
+  return (await rig.site.submit(key)).status;
 }
 
 /** Asks the edge until it answers so; the news of a key takes a moment to reach it. */
@@ -97,7 +72,7 @@ describe("the page Keys", () => {
   });
 
   it("links a key of an account without a login, once", async () => {
-    const { accounts, keys } = site.store;
+    const { accounts, keys } = rig.site.store;
     const made = await accounts.create("old customer", "Beta", NOBODY);
     if (made.kind !== "ok") throw new Error(made.detail);
     const none = { expiresAtMs: null, cidrs: [], ratePerSecond: null, burst: null };
@@ -110,6 +85,71 @@ describe("the page Keys", () => {
     await dialog.getByRole("button", { name: "Link the key" }).click();
     await grace.page.getByRole("heading", { name: "from before" }).waitFor();
     await untilStatus(key.value.token, 200);
+  });
+
+  it("changes a key, and the edge holds it to that at once", async () => {
+    const key = await makeKey("to be changed");
+    await untilStatus(key, 200);
+    const { page } = grace;
+    const card = page.locator("article", { hasText: "to be changed" });
+    /** Opens the dialog, does this in it, and saves. */
+    const change = async (act: (dialog: Locator) => Promise<unknown>): Promise<void> => {
+      await card.getByRole("button", { name: /^Change the key/ }).click();
+      const dialog = page.getByRole("dialog");
+      await act(dialog);
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await dialog.waitFor({ state: "detached" });
+    };
+    const from = (dialog: Locator) => dialog.getByLabel("Only from these addresses");
+
+    await change((dialog) => from(dialog).fill("203.0.113.0/24\n2001:db8::/32"));
+    await card.getByText("203.0.113.0/24 2001:db8::/32").waitFor();
+    await untilStatus(key, 401);
+    await change(async (dialog) => {
+      await lookAt(page, "dialog-change-key");
+      await from(dialog).fill("203.0.113.0/24, 127.0.0.0/8");
+    });
+    await untilStatus(key, 200);
+
+    await change(async (dialog) => {
+      await dialog.getByLabel("Requests a second").fill("1");
+      await dialog.getByLabel("At once").fill("2");
+      await dialog.getByLabel("Expires").selectOption("In a day");
+      await dialog.getByLabel("Label").fill("to be changed, slowly");
+    });
+    await card.getByText("1 request a second, 2 at once").waitFor();
+    expect(await card.getByRole("heading").innerText()).toBe("to be changed, slowly");
+    await card.getByText(/^in (?:23|24) hr\.$|^tomorrow$/).waitFor();
+    // Three at one moment are one more than the key lets through at once.
+    const statuses = async () => await Promise.all([1, 2, 3].map(() => statusOf(key)));
+    await expect.poll(statuses).toContain(429);
+
+    await change(async (dialog) => {
+      await dialog.getByLabel("Requests a second").fill("");
+      await dialog.getByLabel("At once").fill("");
+      await dialog.getByLabel("Expires").selectOption("Never");
+      await from(dialog).fill("");
+    });
+    await card.getByText("The plan's").waitFor();
+    await card.getByText("Any address").waitFor();
+    await expect.poll(statuses).toEqual([200, 200, 200]);
+  });
+
+  it("refuses half a limit, and one above the plan's", async () => {
+    const { page } = grace;
+    await open(grace, "Keys");
+    await page.getByRole("button", { name: "Change the key First key" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Requests a second").fill("1000000");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("A key's own limit needs both").waitFor();
+    await dialog.getByLabel("At once").fill("5");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText(/plan/).waitFor();
+    await lookAt(page, "dialog-change-key-refused");
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    // The browser itself complains of the refused requests, and of nothing else.
+    for (const one of grace.complaints.splice(0)) expect(one).toContain("400");
   });
 
   it("says what is wrong with a restriction, beside its field", async () => {
@@ -139,7 +179,8 @@ describe("the page Keys", () => {
 
 describe("a revealed key", () => {
   it("hides itself after half a minute", async () => {
-    // Time stands still in this page but for what is said here.
+    // Time stands still in this browser but for what is said here.
+    grace = await rig.visitor("Grace");
     await grace.page.clock.install();
     await grace.page.clock.pauseAt(Date.now() + 60_000);
     const key = await revealedKey(grace);
@@ -160,17 +201,3 @@ describe("a revealed key", () => {
     expect(await grace.page.content()).not.toContain(key);
   });
 });
-
-describe("logging out", () => {
-  it("ends the session, and the way back needs a login", async () => {
-    await grace.page.getByRole("button", { name: "Log out" }).click();
-    await grace.page.getByRole("button", { name: "Log in" }).waitFor();
-    await grace.page.goto(`${site.url}/keys`);
-    await grace.page.getByRole("button", { name: "Log in" }).click();
-    await grace.page.getByRole("button", { name: "Log in as Grace" }).or(keysTitle()).waitFor();
-  });
-});
-
-function keysTitle() {
-  return grace.page.getByRole("heading", { level: 1, name: "Keys" });
-}

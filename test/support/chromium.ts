@@ -25,6 +25,9 @@ const ARGUMENTS = [
 /** How long a step may take on a machine that is busy with other things. */
 export const PATIENCE_MS = 60_000;
 
+/** Those whom the sandbox's provider knows; Ada is an operator. */
+export type Person = "Ada" | "Grace";
+
 export interface Visitor {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -37,21 +40,28 @@ export async function startChromium(): Promise<Browser> {
 }
 
 /** Somebody with a browser of their own: no cookies, nothing kept. */
-export async function visit(browser: Browser, options: BrowserContextOptions = {}) {
+export async function visit(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<Visitor> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(PATIENCE_MS);
+  return await newPage(context);
+}
+
+/** Another page of the same browser, with the same cookies. */
+export async function newPage(context: BrowserContext): Promise<Visitor> {
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
   });
   page.on("pageerror", (error) => complaints.push(String(error)));
-  const visitor: Visitor = { page, context, complaints };
-  return visitor;
+  return { page, context, complaints };
 }
 
 /** Logs in at the sandbox's provider; ends on the page that was asked for. */
-export async function logIn({ page }: Visitor, url: string, person: "Ada" | "Grace") {
+export async function logIn({ page }: Visitor, url: string, person: Person): Promise<void> {
   await page.goto(url);
   await page.getByRole("button", { name: "Log in" }).click();
   await page.getByRole("button", { name: `Log in as ${person}` }).click();

@@ -40,7 +40,24 @@ export interface Dashboard {
   readonly store: Store;
   /** A fresh signed transaction with its tip. */
   transaction(): Uint8Array;
+  /** Sends such a one, or these bytes, with this key; what the edge answers. */
+  submit(key: string, body?: Uint8Array): Promise<Submitted>;
+  /** The id of the account of this name; of several the one made last. */
+  accountOf(name: string): Promise<string>;
   stop(): Promise<void>;
+}
+
+export interface Submitted {
+  readonly status: number;
+  /** As JSON. */
+  readonly text: string;
+  /** "" where it was refused. */
+  readonly signature: string;
+}
+
+export interface DashboardOptions {
+  /** Keys of [control] over the rig's own. */
+  readonly control?: Readonly<Record<string, unknown>>;
 }
 
 /** Undoes in the opposite order what was done. */
@@ -54,7 +71,7 @@ class Undo {
   }
 }
 
-export async function startDashboard(control: Record<string, unknown> = {}): Promise<Dashboard> {
+export async function startDashboard({ control = {} }: DashboardOptions = {}): Promise<Dashboard> {
   const undo = new Undo();
   const folder = mkdtempSync(join(tmpdir(), "touchdown-dashboard-"));
   undo.add(() => rmSync(folder, { recursive: true, force: true }));
@@ -66,7 +83,9 @@ export async function startDashboard(control: Record<string, unknown> = {}): Pro
   }
 }
 
-async function start(folder: string, control: Record<string, unknown>, undo: Undo) {
+type ControlKeys = Readonly<Record<string, unknown>>;
+
+async function start(folder: string, control: ControlKeys, undo: Undo): Promise<Dashboard> {
   const postgres = await startPostgres(
     { clock, log: silent },
     { folder: join(folder, "postgres"), port: null, durable: false },
@@ -109,7 +128,28 @@ async function start(folder: string, control: Record<string, unknown>, undo: Und
   const url = await startSite({ store, folder, network, edge, control }, undo);
   const { transaction, tipAccount } = network;
   const edgeUrl = `http://${edge.httpAddress}`;
-  return { url, edgeUrl, tipAccount, store, transaction, stop: () => undo.all() };
+  return {
+    ...{ url, edgeUrl, tipAccount, store, transaction },
+    submit: (key, body = transaction()) => submit(edgeUrl, key, body),
+    async accountOf(name) {
+      const { items } = await store.accounts.list({ search: name, limit: 1, after: null });
+      const [account] = items;
+      if (account === undefined) throw new Error(`there is no account like ${name}`);
+      return account.id;
+    },
+    stop: () => undo.all(),
+  };
+}
+
+async function submit(edgeUrl: string, key: string, body: Uint8Array): Promise<Submitted> {
+  const answer = await fetch(`${edgeUrl}/api/v1/sendRawTransaction`, {
+    method: "POST",
+    headers: { "api-x-token": key, "content-type": "application/octet-stream" },
+    body: Buffer.from(body),
+  });
+  const text = await answer.text();
+  const signature = /"signature":"(\w+)"/.exec(text)?.[1] ?? "";
+  return { status: answer.status, text, signature };
 }
 
 interface SiteParts {
@@ -117,7 +157,7 @@ interface SiteParts {
   readonly folder: string;
   readonly network: Awaited<ReturnType<typeof startNetwork>>;
   readonly edge: { readonly httpAddress: string; readonly adminAddress: string };
-  readonly control: Record<string, unknown>;
+  readonly control: ControlKeys;
 }
 
 async function startSite({ store, folder, network, edge, control }: SiteParts, undo: Undo) {

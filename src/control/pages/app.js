@@ -59,13 +59,18 @@ function go(path) {
   void show({ first: false });
 }
 
+/** The page of this name, where this reader has it. @param {string} name */
+function viewOf(name) {
+  return name === ADMIN_PAGE.name && !me.rights.includes("admin") ? undefined : VIEWS.get(name);
+}
+
 /** Shows the page that the address names. @param {{first: boolean}} when */
 async function show({ first }) {
   leave.abort();
   leave = new AbortController();
   const { signal } = leave;
   const name = location.pathname.slice(1) || "overview";
-  const view = me === null ? { name: "sign-in", title: "Log in" } : VIEWS.get(name);
+  const view = me === null ? { name: "sign-in", title: "Log in" } : viewOf(name);
   markPage(name);
   document.title = `${view?.title ?? "Not found"} · Touchdown`;
   if (view === undefined) {

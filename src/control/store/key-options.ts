@@ -21,7 +21,10 @@ export function checkOptions(
     return refused("invalid", "the end of a key must be to come, within 10 years");
   }
   if ((ratePerSecond === null) !== (burst === null)) {
-    return refused("invalid", "a key's own limit needs both a rate and a burst, or neither");
+    return refused(
+      "invalid",
+      "a key's own limit needs both, requests a second and requests at once, or neither",
+    );
   }
   if (ratePerSecond !== null && !(ratePerSecond > 0 && ratePerSecond <= plan.ratePerSecond)) {
     const bound = `above 0 and at most the plan's ${plan.ratePerSecond}`;

@@ -1,9 +1,10 @@
 /**
- * Logging in and out. The provider's address comes from the API; the way back is a path of this
- * site, the page the reader was on.
+ * Logging in and out. The provider's addresses come from the API; the way back is a path of this
+ * site, the page the reader was on. Logging out leads on to the provider where it can end the login
+ * there too: somebody else at this browser would otherwise be let in without being asked.
  */
 
-import { post } from "./api.js";
+import { ApiError, post } from "./api.js";
 
 /**
  * Leaves for the provider.
@@ -15,12 +16,20 @@ export async function logIn(returnTo, { fresh = false } = {}) {
   location.href = url;
 }
 
-export async function logOut() {
-  await post("/api/v1/logout");
-  location.href = "/";
-}
+/** Ends this session. */
+export const logOut = () => leave("/api/v1/logout");
 
-export async function logOutEverywhere() {
-  await post("/api/v1/logout-everywhere");
-  location.href = "/";
+/** Ends all sessions of the account. */
+export const logOutEverywhere = () => leave("/api/v1/logout-everywhere");
+
+/** @param {string} path */
+async function leave(path) {
+  let url = null;
+  try {
+    ({ url } = await post(path));
+  } catch (error) {
+    // A session that ended by itself meanwhile is what was wanted.
+    if (!(error instanceof ApiError && error.reason === "unauthorized")) throw error;
+  }
+  location.href = url ?? "/";
 }

@@ -5,8 +5,7 @@
 
 import { ApiError } from "../lib/api.js";
 import { el, fill, freshId } from "../lib/dom.js";
-import { loginAgain } from "./reveal.js";
-import { sentence } from "./states.js";
+import { faultNote } from "./states.js";
 
 /**
  * Asks, and does. Resolves once the dialog is closed: with what `act` answered, or null.
@@ -101,10 +100,6 @@ function clearFaults(form) {
  * @param {unknown} error
  */
 function showFault(form, place, error) {
-  if (error instanceof ApiError && error.reason === "login_again") {
-    fill(place, loginAgain());
-    return;
-  }
   const fields = error instanceof ApiError ? (error.fields["fields"] ?? []) : [];
   let first = null;
   for (const { path, message } of fields) {
@@ -118,5 +113,5 @@ function showFault(form, place, error) {
     first ??= input;
   }
   first?.focus();
-  if (first === null) fill(place, el("p", { class: "note bad" }, sentence(error)));
+  if (first === null) fill(place, faultNote(error));
 }

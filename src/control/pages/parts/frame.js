@@ -6,7 +6,9 @@
 import { el, fill } from "../lib/dom.js";
 import { say } from "../lib/say.js";
 import { logOut } from "../lib/session.js";
+import { tell } from "./dialog.js";
 import { icon } from "./icons.js";
+import { faultNote } from "./states.js";
 
 /** The pages in the order of the navigation. */
 export const PAGES = [
@@ -32,7 +34,7 @@ export function buildFrame(me, main) {
   if (frame === null) return;
   const leave = el(
     "button",
-    { type: "button", class: "btn quiet icon log-out", onclick: () => void logOut() },
+    { type: "button", class: "btn quiet icon log-out", onclick: leaveSite },
     icon("out"),
     el("span", { class: "unseen" }, "Log out"),
   );
@@ -73,7 +75,7 @@ function whoIs(me) {
   const [person] = me.people;
   const leave = el(
     "button",
-    { type: "button", class: "btn quiet", onclick: () => void logOut() },
+    { type: "button", class: "btn quiet", onclick: leaveSite },
     icon("out"),
     "Log out",
   );
@@ -84,6 +86,14 @@ function whoIs(me) {
     el("p", {}, person?.name ?? person?.email ?? me.account.name),
     leave,
   );
+}
+
+async function leaveSite() {
+  try {
+    await logOut();
+  } catch (error) {
+    void tell({ title: "You are still logged in", content: [faultNote(error)], button: "Close" });
+  }
 }
 
 /** Goes round the three schemes; the choice stays on this device. */

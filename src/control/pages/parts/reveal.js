@@ -4,13 +4,12 @@
  * old, the way to a fresh one is offered, which leads back here.
  */
 
-import { ApiError, post } from "../lib/api.js";
+import { post } from "../lib/api.js";
 import { after, every, now } from "../lib/clock.js";
 import { copyButton } from "../lib/copy.js";
 import { el, fill } from "../lib/dom.js";
 import { say } from "../lib/say.js";
-import { logIn } from "../lib/session.js";
-import { here, sentence } from "./states.js";
+import { faultNote } from "./states.js";
 
 /**
  * @param {any} key as the API tells it
@@ -71,8 +70,7 @@ export function reveal(key, signal, onChange) {
       const answer = await post(`/api/v1/keys/${key.id}/reveal`);
       if (!signal.aborted) show(answer.token, answer.hide_after_seconds);
     } catch (error) {
-      const old = error instanceof ApiError && error.reason === "login_again";
-      fill(below, old ? loginAgain() : el("p", { class: "note bad" }, sentence(error)));
+      fill(below, faultNote(error));
     } finally {
       button.disabled = false;
     }
@@ -85,16 +83,4 @@ export function reveal(key, signal, onChange) {
     fill(below, el("p", { class: "small soft" }, why));
   }
   return el("div", {}, el("div", { class: "secret" }, code, left, copy, button), below);
-}
-
-/** The way to a fresh login and back. */
-export function loginAgain() {
-  const again = el("button", { type: "button", class: "btn main" }, "Log in again");
-  again.addEventListener("click", () => void logIn(here(), { fresh: true }));
-  return el(
-    "div",
-    {},
-    el("p", { class: "note warn" }, "This needs a login of the last minutes. It leads back here."),
-    el("div", { class: "buttons" }, again),
-  );
 }

@@ -37,18 +37,58 @@ export function empty(title, text, ...actions) {
 export function failed(error, retry = null) {
   const ended = error instanceof ApiError && error.reason === "unauthorized";
   if (ended) {
-    const again = el(
-      "button",
-      { type: "button", class: "btn main", onclick: () => void logIn(here()) },
-      "Log in",
-    );
-    return empty("This session has ended", "Log in again to go on where you were.", again);
+    return empty("This session has ended", "Log in again to go on where you were.", loginButton());
   }
   const button =
     retry && el("button", { type: "button", class: "btn", onclick: retry }, "Try again");
   const text = sentence(error);
   const content = [el("h2", {}, "This did not work"), el("p", {}, text)];
   return el("div", { class: "state", role: "alert" }, content, button && buttonsOf(button));
+}
+
+/**
+ * What went wrong, in a line, with the way to a login where one is missing or too old.
+ * @param {unknown} error
+ */
+export function faultNote(error) {
+  const reason = error instanceof ApiError ? error.reason : "";
+  if (reason === "login_again") {
+    const text = "This needs a login of the last minutes. It leads back here.";
+    return loginNote(text, loginButton("Log in again", { fresh: true }));
+  }
+  if (reason === "unauthorized") return sessionEnded();
+  return el("p", { class: "note bad" }, sentence(error));
+}
+
+/** What is shown beside what the page still holds. */
+export function sessionEnded() {
+  return loginNote("This session has ended. A login leads back here.", loginButton());
+}
+
+/** @param {string} text @param {Node} way */
+function loginNote(text, way) {
+  return el("div", {}, el("p", { class: "note warn" }, text), buttonsOf(way));
+}
+
+/**
+ * Leads to the provider and back to this page; says so where that cannot be.
+ * @param {string} text
+ * @param {{fresh?: boolean}} [options]
+ */
+function loginButton(text = "Log in", options = {}) {
+  const fault = el("p", { class: "wrong", role: "alert" });
+  const button = el("button", { type: "button", class: "btn main" }, text);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    fault.textContent = "";
+    try {
+      await logIn(here(), options);
+    } catch (error) {
+      button.disabled = false;
+      fault.textContent = sentence(error);
+    }
+  });
+  return el("div", {}, button, fault);
 }
 
 /** @param {Node} button */

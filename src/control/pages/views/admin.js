@@ -143,5 +143,5 @@ function planSheet(plans) {
     { title: "At once", number: true, cell: ({ burst }) => count(burst) },
     { title: "Holds", cell: ({ shared }) => (shared ? "for all regions" : "for each region") },
   ];
-  return sheet("Plans", table("Plans", columns, plans));
+  return sheet("Plans", table("Plans", columns, plans, { stack: true }));
 }

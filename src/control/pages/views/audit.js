@@ -4,7 +4,8 @@
 
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { agoAndFull } from "../lib/times.js";
+import { plural } from "../lib/format.js";
+import { absolute, agoAndFull } from "../lib/times.js";
 import { head } from "../parts/head.js";
 import { empty, sentence } from "../parts/states.js";
 import { table } from "../parts/table.js";
@@ -104,27 +105,61 @@ function tableOf(entries) {
 }
 
 /**
- * Figures and names of an entry in words; ids are left out, they say nothing to a reader.
+ * Figures and names of an entry in words; ids are left out, they say nothing to a reader. What was
+ * there before a change stands before what is there now.
  * @param {Record<string, unknown>} detail
  * @returns {string}
  */
-function detailOf(detail) {
+function detailOf({ was, ...detail }) {
+  const before = isRecord(was) ? was : {};
   return Object.entries(detail)
-    .filter(([name, value]) => !/Id$/i.test(name) && value !== null && value !== "")
-    .map(([name, value]) => `${wordsOf(name)} ${shown(value)}`)
+    .filter(([name, value]) => !/Id$/i.test(name) && (isSome(value) || isSome(before[name])))
+    .map(([name, value]) => {
+      const earlier = name in before && before[name] !== value;
+      const from = earlier ? `${shown(name, before[name])} → ` : "";
+      return `${wordsOf(name)} ${from}${shown(name, value)}`;
+    })
     .join(", ");
 }
 
-/** `overlapMs` is "overlap ms". @param {string} name */
+/** `overlapMs` is "overlap", `ratePerSecond` "rate per second". @param {string} name */
 function wordsOf(name) {
-  return name.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`).replaceAll("_", " ");
+  const plain = name.replace(/(?:At)?Ms$/, "").replaceAll("_", " ");
+  return plain.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** @param {unknown} value @returns {string} */
-function shown(value) {
+/** @param {string} name @param {unknown} value @returns {string} */
+function shown(name, value) {
+  if (!isSome(value)) return "none";
+  if (typeof value === "number" && name.endsWith("AtMs")) {
+    return absolute(new Date(value).toISOString());
+  }
+  if (typeof value === "number" && name.endsWith("Ms")) return span(value);
   if (typeof value === "string") return value;
-  const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isRecord ? `(${detailOf(/** @type {any} */ (value))})` : JSON.stringify(value);
+  if (Array.isArray(value)) return value.map((one) => shown("", one)).join(" ");
+  return isRecord(value) ? `(${detailOf(value)})` : JSON.stringify(value);
+}
+
+/** @param {number} ms */
+function span(ms) {
+  const hours = ms / 3_600_000;
+  if (hours >= 24) return plural(Math.round(hours / 24), "day");
+  return hours >= 1 ? plural(Math.round(hours), "hour") : plural(Math.round(ms / 1000), "second");
+}
+
+/** @param {unknown} value */
+function isSome(value) {
+  return value !== null && value !== undefined && value !== "" && !isEmptyList(value);
+}
+
+/** @param {unknown} value */
+function isEmptyList(value) {
+  return Array.isArray(value) && value.length === 0;
+}
+
+/** @param {unknown} value @returns {value is Record<string, unknown>} */
+function isRecord(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The browser and the system of a `User-Agent`, as far as they can be told. @param {string} text */

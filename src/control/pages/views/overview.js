@@ -10,7 +10,7 @@ import { el, fill } from "../lib/dom.js";
 import { listen } from "../lib/live.js";
 import { figures } from "../parts/figures.js";
 import { head, segments } from "../parts/head.js";
-import { empty, failed, loading } from "../parts/states.js";
+import { empty, failed, loading, sessionEnded } from "../parts/states.js";
 
 const RANGES = /** @type {const} */ ([
   ["hour", "Hour"],
@@ -29,7 +29,8 @@ export function page({ main, signal }) {
   const keys = picker("Key", "All keys", (value) => choose("key", value));
   const ranges = segments("Range", RANGES, "hour", (value) => choose("range", value));
   const title = head("Overview", null, state, regions.field, keys.field, ranges);
-  fill(main, title, body);
+  const notice = el("div", { class: "notice", role: "alert" });
+  fill(main, title, notice, body);
 
   /** @type {ReturnType<typeof figures> | null} */
   let shown = null;
@@ -91,6 +92,7 @@ export function page({ main, signal }) {
     onState(name) {
       state.textContent = { live: "Live", lost: "Reconnecting", ended: "Logged out" }[name];
       state.className = `badge ${{ live: "good", lost: "warn", ended: "bad" }[name]}`;
+      if (name === "ended") fill(notice, sessionEnded());
     },
   });
   every(

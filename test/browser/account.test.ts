@@ -1,0 +1,223 @@
+/**
+ * What an account does with itself in a browser: its sessions and how they end, here, everywhere
+ * and by themselves; its management tokens and what curl does with them.
+ */
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { open, type Visitor } from "../support/chromium.ts";
+import { lookAt } from "../support/look.ts";
+
+const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const run = promisify(execFile);
+const rig = useBrowser();
+
+/** The front page of somebody whom nobody knows here. */
+async function atTheDoor({ page }: Visitor): Promise<void> {
+  await page.getByRole("button", { name: "Log in", exact: true }).waitFor();
+  await page.getByRole("heading", { name: "Transactions that reach the leader" }).waitFor();
+}
+
+/** Whether the browser's cookie is still good for something. */
+async function isIn({ page }: Visitor): Promise<boolean> {
+  const ask = `fetch("/api/v1/site").then((answer) => answer.json())
+    .then(({ logged_in }) => logged_in ? fetch("/api/v1/me").then(({ ok }) => ok) : false)`;
+  return await page.evaluate<boolean>(ask);
+}
+
+/** Logs out here; who is faster than the page's first questions would have them refused. */
+async function logOut({ page }: Visitor): Promise<void> {
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.getByText("Nothing was sent in the last hour").waitFor();
+  await page.getByRole("button", { name: "Log out" }).click();
+}
+
+/** Answers the provider's question after a log-out here. */
+async function atProvider({ page }: Visitor, answer: string): Promise<void> {
+  await page.getByRole("heading", { name: "Log out of the sandbox" }).waitFor();
+  await page.getByRole("button", { name: answer }).click();
+}
+
+/** Begins a login; whether the provider asks who it is. */
+async function isAsked({ page }: Visitor): Promise<boolean> {
+  await page.getByRole("button", { name: "Log in", exact: true }).click();
+  const question = page.getByRole("button", { name: "Log in as Grace" });
+  await question
+    .or(page.getByRole("navigation", { name: "Pages" }))
+    .first()
+    .waitFor();
+  return (await question.count()) === 1;
+}
+
+describe("logging out", () => {
+  it("leads on to the provider, ends the login there too, and comes back", async () => {
+    const grace = await rig.visitor("Grace");
+    await logOut(grace);
+    await grace.page.getByRole("heading", { name: "Log out of the sandbox" }).waitFor();
+    await lookAt(grace.page, "provider-log-out");
+    await atProvider(grace, "Log out here too");
+    await atTheDoor(grace);
+    expect(await isIn(grace)).toBe(false);
+    await grace.page.goto(`${rig.site.url}/keys`);
+    expect(await isAsked(grace)).toBe(true);
+    await lookAt(grace.page, "provider-log-in");
+    await grace.page.getByRole("button", { name: "Log in as Grace" }).click();
+    await grace.page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
+  });
+
+  it("may leave the login at the provider, which then asks nobody", async () => {
+    const grace = await rig.visitor("Grace");
+    await logOut(grace);
+    await atProvider(grace, "Stay logged in here");
+    await atTheDoor(grace);
+    expect(await isIn(grace)).toBe(false);
+    expect(await isAsked(grace)).toBe(false);
+  });
+
+  it("everywhere ends the sessions of other browsers too, and one ends by itself", async () => {
+    const [here, there] = [await rig.visitor("Grace"), await rig.visitor("Grace")];
+    await open(here, "Account");
+    const sessions = here.page.getByRole("region", { name: "Sessions" }).first();
+    await sessions.getByText("this one").waitFor();
+    await lookAt(here.page, "account-sessions");
+    const third = await rig.visitor("Grace");
+    await open(third, "Account");
+    await third.page
+      .getByRole("button", { name: /^End the session from/ })
+      .first()
+      .click();
+    await expect
+      .poll(async () => [await isIn(here), await isIn(there)].filter(Boolean).length)
+      .toBe(1);
+    const left = (await isIn(here)) ? here : there;
+    for (const { complaints } of [here, there]) complaints.splice(0);
+    await open(third, "Account");
+    await third.page.getByRole("button", { name: "Log out everywhere" }).click();
+    const dialog = third.page.getByRole("dialog");
+    await lookAt(third.page, "dialog-log-out-everywhere");
+    await dialog.getByRole("button", { name: "Log out everywhere" }).click();
+    await atProvider(third, "Log out here too");
+    await atTheDoor(third);
+    expect([await isIn(third), await isIn(left)]).toEqual([false, false]);
+    // The browser itself complains of the refused question, and of nothing else.
+    for (const one of left.complaints.splice(0)) expect(one).toContain("401");
+  });
+});
+
+describe("a session that ends while its page is open", () => {
+  async function end(): Promise<void> {
+    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), NOBODY);
+  }
+
+  it("is told on the page whose numbers were live, with a way back to it", async () => {
+    const grace = await rig.visitor("Grace");
+    await grace.page.getByText("Live", { exact: true }).waitFor();
+    await end();
+    await grace.page.getByText("This session has ended. A login leads back here.").waitFor();
+    await grace.page.getByText("Logged out", { exact: true }).waitFor();
+    await lookAt(grace.page, "session-ended-overview");
+    await grace.page.getByRole("button", { name: "Log in" }).click();
+    await grace.page.getByText("Live", { exact: true }).waitFor();
+  });
+
+  it("is told in a dialog, by a reveal and by a page, and the login leads back there", async () => {
+    const grace = await rig.visitor("Grace");
+    const { page } = grace;
+    await open(grace, "Keys");
+    await page.getByRole("button", { name: "Make a key" }).click();
+    await end();
+    await page.getByLabel("Label").fill("too late");
+    await page.getByRole("button", { name: "Make the key" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("This session has ended").waitFor();
+    await lookAt(page, "session-ended-dialog");
+    await dialog.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
+
+    await open(grace, "Connect");
+    await page.getByRole("button", { name: "Reveal" }).waitFor();
+    await end();
+    await page.getByRole("button", { name: "Reveal" }).click();
+    await page.getByText("This session has ended").waitFor();
+    await page.getByRole("link", { name: "Account" }).click();
+    await page.getByRole("heading", { name: "This session has ended" }).first().waitFor();
+    await page.getByRole("button", { name: "Log in" }).first().click();
+    await page.getByRole("button", { name: "Log out everywhere" }).waitFor();
+
+    await end();
+    await page.getByRole("button", { name: "Log out", exact: true }).click();
+    await atTheDoor(grace);
+    for (const one of grace.complaints.splice(0)) expect(one).toContain("401");
+  });
+});
+
+describe("a management token", () => {
+  /** What curl makes of a call with this token: the status, and the body as JSON. */
+  async function curl(token: string, path: string, ...more: readonly string[]) {
+    const call = ["-sS", "-w", "\\n%{http_code}", "-H", `Authorization: Bearer ${token}`, ...more];
+    const { stdout } = await run("curl", [...call, `${rig.site.url}${path}`]);
+    const split = stdout.lastIndexOf("\n");
+    const body: unknown = JSON.parse(stdout.slice(0, split));
+    return { status: Number(stdout.slice(split + 1)), body };
+  }
+
+  async function makeToken({ page }: Visitor, label: string, scope: string): Promise<string> {
+    await page.getByRole("button", { name: "Make a token" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Label").fill(label);
+    await dialog.getByLabel("It may").selectOption(scope);
+    await dialog.getByLabel("Expires").selectOption("In a day");
+    await dialog.getByRole("button", { name: "Make the token" }).click();
+    const shown = dialog.getByText(/^tdm_[\w-]{16,}$/);
+    const token = await shown.innerText();
+    await lookAt(page, `dialog-new-token-${scope}`);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    return token;
+  }
+
+  it("that may read reads with curl, changes nothing, and is refused once revoked", async () => {
+    const grace = await rig.page("Grace");
+    await open(grace, "Account");
+    const token = await makeToken(grace, "reader", "read");
+    expect(await curl(token, "/api/v1/me")).toMatchObject({
+      status: 200,
+      body: { account: { name: "Grace User" } },
+    });
+    expect((await curl(token, "/api/v1/keys")).status).toBe(200);
+    const list = await curl(token, "/api/v1/transactions?state=landed&limit=5");
+    expect(list).toMatchObject({ status: 200, body: { transactions: [], more: false } });
+    const json = ["-H", "content-type: application/json", "-d", '{"label":"by curl"}'];
+    const write = await curl(token, "/api/v1/keys", ...json);
+    expect(write).toMatchObject({ status: 403, body: { error: { reason: "forbidden" } } });
+    await grace.page
+      .getByRole("row", { name: /reader/ })
+      .getByText("In", { exact: false })
+      .first()
+      .waitFor();
+    await grace.page.getByRole("button", { name: "Revoke the token reader" }).click();
+    await grace.page.getByRole("button", { name: "Revoke the token", exact: true }).click();
+    await grace.page.getByRole("row", { name: /reader/ }).waitFor({ state: "detached" });
+    expect((await curl(token, "/api/v1/me")).status).toBe(401);
+  });
+
+  it("that may write makes a key with curl that an edge takes, and ends it", async () => {
+    const grace = await rig.page("Grace");
+    await open(grace, "Account");
+    const token = await makeToken(grace, "writer", "write");
+    const json = ["-H", "content-type: application/json"];
+    const made = await curl(token, "/api/v1/keys", ...json, "-d", '{"label":"by curl"}');
+    expect(made).toMatchObject({ status: 201, body: { key: { label: "by curl" } } });
+    const { key, token: text } = Object(made.body);
+    const status = async () => (await rig.site.submit(text)).status;
+    await expect.poll(status).toBe(200);
+    await open(grace, "Keys");
+    await grace.page.getByRole("heading", { name: "by curl" }).waitFor();
+    const gone = await curl(token, `/api/v1/keys/${key.id}/revoke`, ...json, "-d", "{}");
+    expect(gone.status).toBe(200);
+    await expect.poll(status).toBe(401);
+    const reveal = await curl(token, `/api/v1/keys/${key.id}/reveal`, ...json, "-d", "{}");
+    expect(reveal.status).toBe(403);
+  });
+});

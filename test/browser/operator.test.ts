@@ -1,0 +1,82 @@
+/** What an operator does in a browser with somebody else's account, and what that one then sees. */
+
+import { describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { open, revealedKey, type Visitor } from "../support/chromium.ts";
+import { lookAt } from "../support/look.ts";
+
+const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const rig = useBrowser();
+
+/** Ada's page Operator, narrowed to Grace's account. */
+async function gracesRow(ada: Visitor) {
+  await open(ada, "Operator");
+  await ada.page.getByLabel("Name, login or id").fill("grace");
+  await ada.page.getByRole("button", { name: "Search" }).click();
+  await ada.page.getByRole("row", { name: /Ada Operator/ }).waitFor({ state: "detached" });
+  return ada.page.getByRole("row", { name: /Grace User/ });
+}
+
+describe("an operator", () => {
+  it("changes an account's plan, which its edges and its pages then have", async () => {
+    const wide = { name: "Wide", ratePerSecond: 500, burst: 1000, shared: false, rights: {} };
+    const saved = await rig.site.store.plans.save(wide, NOBODY);
+    expect(saved.kind).toBe("ok");
+    const grace = await rig.page("Grace");
+    const ada = await rig.page("Ada");
+    const row = await gracesRow(ada);
+    await row.getByText("Beta", { exact: true }).waitFor();
+    await row.getByRole("button", { name: "Change the plan of Grace User" }).click();
+    const dialog = ada.page.getByRole("dialog");
+    await dialog.getByLabel("Plan").selectOption("Wide");
+    await lookAt(ada.page, "dialog-change-plan");
+    await dialog.getByRole("button", { name: "Change the plan" }).click();
+    await row.getByText("Wide", { exact: true }).waitFor();
+    await lookAt(ada.page, "operator-search");
+    await open(grace, "Plan");
+    await grace.page.getByText("This account is on the plan Wide.").waitFor();
+    await open(grace, "Audit");
+    await grace.page.getByText("plan Beta → Wide").waitFor();
+    await lookAt(grace.page, "audit-of-plan-change");
+  });
+
+  it("disables an account: its key is refused and its session over; and enables it", async () => {
+    const grace = await rig.visitor("Grace");
+    const key = await revealedKey(grace);
+    const status = async () => (await rig.site.submit(key)).status;
+    await expect.poll(status).toBe(200);
+    const ada = await rig.page("Ada");
+    const row = await gracesRow(ada);
+    await row.getByRole("button", { name: "Disable Grace User" }).click();
+    await lookAt(ada.page, "dialog-disable-account");
+    await ada.page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
+    await row.getByText("Disabled", { exact: true }).waitFor();
+    await expect.poll(status).toBe(401);
+    await grace.page.reload();
+    await grace.page.getByRole("button", { name: "Log in" }).click();
+    await grace.page.getByText("This account is disabled.").waitFor();
+    await lookAt(grace.page, "sign-in-disabled");
+    await row.getByRole("button", { name: "Enable Grace User" }).click();
+    await ada.page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+    await row.getByText("Disabled", { exact: true }).waitFor({ state: "detached" });
+    await expect.poll(status).toBe(200);
+    await grace.page.getByRole("button", { name: "Log in" }).click();
+    await grace.page.getByRole("navigation", { name: "Pages" }).waitFor();
+    // The browser itself complains of what was refused meanwhile, and of nothing else.
+    for (const one of grace.complaints.splice(0)) expect(one).toContain("401");
+  });
+
+  it("finds nobody by what nobody is called, and others have no such page", async () => {
+    const ada = await rig.page("Ada");
+    await open(ada, "Operator");
+    await ada.page.getByLabel("Name, login or id").fill("nobody at all");
+    await ada.page.getByRole("button", { name: "Search" }).click();
+    await ada.page.getByText("No account is like that").waitFor();
+    await lookAt(ada.page, "operator-nobody");
+    const grace = await rig.visitor("Grace");
+    expect(await grace.page.getByRole("link", { name: "Operator" }).count()).toBe(0);
+    await grace.page.goto(`${rig.site.url}/admin`);
+    await grace.page.getByText("There is no such page").waitFor();
+    await lookAt(grace.page, "no-such-page");
+  });
+});

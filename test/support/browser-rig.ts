@@ -1,0 +1,77 @@
+/**
+ * What every test in a browser needs: the whole service and Chromium, once a file, and visitors.
+ * Each visitor ends with its test, which fails when the browser had something to complain of that
+ * the test did not take out of `complaints`.
+ *
+ * The surprise: logins are limited for each address, and here all come from one. So a file logs
+ * each person in once and gives each test a page of its own in that browser; a test that ends a
+ * session, or needs a second one, asks for a browser of its own.
+ */
+
+import type { Browser } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { logIn, newPage, type Person, startChromium, type Visitor, visit } from "./chromium.ts";
+import { type Dashboard, type DashboardOptions, startDashboard } from "./dashboard.ts";
+
+export interface BrowserRig {
+  readonly site: Dashboard;
+  readonly browser: Browser;
+  /** A fresh page of the browser in which this person is logged in for the whole file. */
+  page(person: Person): Promise<Visitor>;
+  /** A browser of its own with nobody logged in, or this person. */
+  visitor(person?: Person): Promise<Visitor>;
+}
+
+/** To be called at the top of a test file, once. */
+export function useBrowser(options: DashboardOptions = {}): BrowserRig {
+  let site: Dashboard | null = null;
+  let browser: Browser | null = null;
+  const homes = new Map<Person, Visitor>();
+  const visitors: { readonly visitor: Visitor; readonly end: () => Promise<void> }[] = [];
+
+  beforeAll(async () => {
+    [site, browser] = await Promise.all([startDashboard(options), startChromium()]);
+  });
+  afterEach(async () => {
+    const all = visitors.splice(0);
+    for (const { end } of all) await end();
+    expect(all.flatMap(({ visitor }) => visitor.complaints)).toEqual([]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await site?.stop();
+  });
+
+  const rig: BrowserRig = {
+    get site() {
+      return started(site);
+    },
+    get browser() {
+      return started(browser);
+    },
+    async page(person) {
+      let home = homes.get(person);
+      if (home === undefined) {
+        home = await visit(rig.browser);
+        await logIn(home, rig.site.url, person);
+        homes.set(person, home);
+      }
+      const visitor = await newPage(home.context);
+      await visitor.page.goto(`${rig.site.url}/overview`);
+      visitors.push({ visitor, end: () => visitor.page.close() });
+      return visitor;
+    },
+    async visitor(person) {
+      const visitor = await visit(rig.browser);
+      visitors.push({ visitor, end: () => visitor.context.close() });
+      if (person !== undefined) await logIn(visitor, rig.site.url, person);
+      return visitor;
+    },
+  };
+  return rig;
+}
+
+function started<T>(part: T | null): T {
+  if (part === null) throw new Error("the rig is asked for something before it has started");
+  return part;
+}

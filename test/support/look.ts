@@ -1,0 +1,59 @@
+/**
+ * Looks at a page as people do: at two widths, in both colour schemes. A picture of each goes to
+ * `test/browser/shots`, to be looked at; axe must find nothing serious, and nothing may stand out
+ * at the side.
+ */
+
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { ROOT } from "./source-tree.ts";
+
+const SHOTS = join(ROOT, "test", "browser", "shots");
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SCHEMES = ["light", "dark"] as const;
+const WIDTHS = [390, 1280];
+
+/** Runs in the page; as text, because what it speaks of is not known here. */
+const RUN_AXE = `
+  axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+    violations
+      .filter(({ impact }) => ["serious", "critical"].includes(impact))
+      .map(({ id, nodes }) => id + ": " + nodes.map((node) => node.html).join(" ")),
+  )`;
+const TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+
+/** `name` is that of the pictures. The page is as wide as before when this is done. */
+export async function lookAt(page: Page, name: string): Promise<void> {
+  mkdirSync(SHOTS, { recursive: true });
+  const before = page.viewportSize();
+  for (const scheme of SCHEMES) {
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: width < 500 ? 844 : 900 });
+      await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+      const path = join(SHOTS, `${name}-${width}-${scheme}.png`);
+      // What is behind an open dialog is as large as the window, and no larger.
+      const fullPage = (await page.locator("dialog[open]").count()) === 0;
+      await page.screenshot({ path, fullPage, animations: "disabled" });
+      expect([name, scheme, width, await findings(page)]).toEqual([name, scheme, width, []]);
+      const overflow = [name, width, "px too wide:", await page.evaluate(TOO_WIDE)];
+      expect(overflow).toEqual([name, width, "px too wide:", 0]);
+    }
+  }
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+  if (before !== null) await page.setViewportSize(before);
+}
+
+/** What axe finds serious or critical, in a line each. */
+async function findings(page: Page): Promise<readonly string[]> {
+  await page.evaluate(AXE);
+  return await page.evaluate<string[]>(RUN_AXE);
+}
+
+/** Waits until nothing is being fetched and drawn any more. */
+export async function settled(page: Page): Promise<void> {
+  await page.locator("main h1").first().waitFor();
+  await expect.poll(() => page.locator(".bones").count()).toBe(0);
+}
