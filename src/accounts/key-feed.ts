@@ -21,6 +21,7 @@ import { fetchAll, fetchChanges } from "./key-fetch.ts";
 import type { KeyJournal } from "./key-journal.ts";
 import type { KeyChanges } from "./key-journal-line.ts";
 import type { KeyTable, Rebuild } from "./key-table.ts";
+import { isSameRevision, type Revision } from "./revision.ts";
 
 export interface KeyFeedDeps {
   readonly clock: Clock;
@@ -65,7 +66,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     failures: 0,
     connected: 0,
   };
-  let revision: number | null = null;
+  let revision: Revision | null = null;
   let currentNs: number | null = null;
   let listener: Listener | null = null;
   let retry: Timer | null = null;
@@ -81,9 +82,9 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   /** When the disk is tried again after it took nothing. */
   let rewriteFromNs = 0;
 
-  function reached(next: number): void {
+  function reached(next: Revision): void {
     revision = next;
-    counters.revision = next;
+    counters.revision = next.number;
   }
 
   function pause(): Promise<void> {
@@ -104,7 +105,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   }
 
   /** Keys that are here and not in a whole set, as removals from the file that is on disk. */
-  async function lostIn(rebuild: Rebuild, since: number): Promise<KeyChanges> {
+  async function lostIn(rebuild: Rebuild, since: Revision): Promise<KeyChanges> {
     const removals: Buffer[] = [];
     let looked = 0;
     for (const { sha256 } of table.rows()) {
@@ -140,7 +141,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     );
   }
 
-  async function readChanges(since: number): Promise<void> {
+  async function readChanges(since: Revision): Promise<void> {
     const changes = await database.transaction((tx) => fetchChanges(tx, since, table), {
       snapshot: true,
     });
@@ -148,7 +149,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       await readAll();
       return;
     }
-    if (changes.revision > since) {
+    if (!isSameRevision(changes.revision, since)) {
       for (const part of partsOf(changes)) {
         apply(part);
         await pause();
@@ -174,7 +175,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       if (revision === null) await readAll();
       else await readChanges(revision);
       currentNs = startNs;
-      if (isAway) log.info({ revision }, "the accounts database is read again");
+      if (isAway) log.info({ revision: counters.revision }, "the accounts database is read again");
       isAway = false;
     } catch (error) {
       counters.failures += 1;
@@ -218,7 +219,10 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       try {
         const kept = journal.load(table);
         if (kept !== null) reached(kept);
-        log.info({ keys: table.counters.keys, revision: kept }, "keys taken from disk");
+        log.info(
+          { keys: table.counters.keys, revision: kept?.number ?? null },
+          "keys taken from disk",
+        );
       } catch (error) {
         log.error({ err: error }, "the keys on disk cannot be read");
       }

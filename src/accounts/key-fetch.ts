@@ -11,20 +11,28 @@ import { createKeyCopy, KEY_COPY_SQL } from "./key-copy.ts";
 import type { KeyChanges } from "./key-journal-line.ts";
 import { type EdgeKeyRow, keyOfRow, type PlanRow, planOfRow } from "./key-records.ts";
 import type { KeyTable } from "./key-table.ts";
+import { isSameRevision, type Revision } from "./revision.ts";
 
 const KEY_COLUMNS =
   "replace(key_id::text, '-', '') as id, sha256, account_id as account, plan, " +
   "expires_at as expires, cidrs, rate_per_second as rate, burst";
 
 /** Hands every key to `put`; answers the revision that they are of. */
-export async function fetchAll(tx: Transaction, put: (key: LentKey) => boolean): Promise<number> {
-  const [at] = await tx.query<{ revision: number }>("select revision from touchdown.edge_revision");
+export async function fetchAll(tx: Transaction, put: (key: LentKey) => boolean): Promise<Revision> {
+  const at = await revisionNow(tx);
   const plans = new Map<string, Plan>();
   for (const row of await tx.query<PlanRow>(PLANS_SQL)) plans.set(row.name, planOfRow(row));
   const copy = createKeyCopy(plans, put);
   await tx.copyOut(KEY_COPY_SQL, copy.take);
   copy.finish();
-  return at?.revision ?? 0;
+  return at;
+}
+
+async function revisionNow(tx: Querier): Promise<Revision> {
+  const [at] = await tx.query<Revision>(
+    "select revision as number, mark from touchdown.edge_revision",
+  );
+  return at ?? { number: 0, mark: null };
 }
 
 const PLANS_SQL = "select name, rate_per_second as rate, burst, shared from touchdown.edge_plans";
@@ -34,24 +42,25 @@ interface ChangeRow {
   readonly kind: string;
   readonly id: string;
   readonly sha256: Buffer | null;
+  /** Of the revision before this one. */
+  readonly mark_before: string | null;
 }
 
 /** What changed since a revision; null where everything has to be read instead. */
 export async function fetchChanges(
   tx: Querier,
-  since: number,
+  since: Revision,
   table: KeyTable,
 ): Promise<KeyChanges | null> {
-  const [at] = await tx.query<{ revision: number; oldest: number }>(
-    "select revision, oldest from touchdown.edge_revision",
-  );
-  // A lower number is another database, or one that was restored.
-  if (at === undefined || at.revision < since || at.oldest > since + 1) return null;
+  const revision = await revisionNow(tx);
+  const nothing = { since, revision, plans: [], puts: [], removals: [] };
+  if (isSameRevision(revision, since)) return nothing;
   const changes = await tx.query<ChangeRow>(
-    "select revision, kind, id, sha256 from touchdown.edge_changes where revision > $1 limit $2",
-    [since, KEY_CHANGES_MAX + 1],
+    `select revision, kind, id, sha256, mark_before from touchdown.edge_changes
+     where revision > $1 limit $2`,
+    [since.number, KEY_CHANGES_MAX + 1],
   );
-  if (changes.length > KEY_CHANGES_MAX) return null;
+  if (changes.length > KEY_CHANGES_MAX || !follow(changes, since)) return null;
   if (changes.some(({ kind, sha256 }) => !KINDS.has(kind) || (kind === "key" && !sha256))) {
     return null;
   }
@@ -70,11 +79,20 @@ export async function fetchChanges(
   const candidates = [...touched, ...table.digestsOf(new Set(accounts))];
   return {
     since,
-    revision: at.revision,
+    revision,
     plans: planNames.flatMap((name) => plans.get(name) ?? []),
     puts,
     removals: candidates.filter((sha256) => !good.has(sha256.toString("hex"))),
   };
+}
+
+/**
+ * Whether the first of them was made to what an edge knows. It was not where the database is
+ * another one or was restored, nor where the first are so old that they are gone.
+ */
+function follow(changes: readonly ChangeRow[], since: Revision): boolean {
+  const first = changes.find(({ revision }) => revision === since.number + 1);
+  return first !== undefined && since.mark !== null && first.mark_before === since.mark;
 }
 
 const KINDS: ReadonlySet<string> = new Set(["key", "account", "plan"]);

@@ -12,13 +12,14 @@ import { crc32 } from "node:zlib";
 import { KEY_JOURNAL_LINE_BYTES_MAX } from "../core/account-limits.ts";
 import type { Plan, StoredKey } from "./key.ts";
 import { networksOf } from "./restriction.ts";
+import type { Revision } from "./revision.ts";
 
 /** One step from a set of keys to the next. */
 export interface KeyChanges {
   /** The set that it changes. */
-  readonly since: number;
+  readonly since: Revision;
   /** The set that it leads to. */
-  readonly revision: number;
+  readonly revision: Revision;
   readonly plans: readonly Plan[];
   readonly puts: readonly StoredKey[];
   /** Digests of keys that are no longer good. */
@@ -31,8 +32,8 @@ export type LineStep = "first" | "more" | "last" | "change";
 /** As it stands in the file. */
 export interface Line {
   readonly step: LineStep;
-  readonly since: number;
-  readonly revision: number;
+  readonly since: Revision;
+  readonly revision: Revision;
   readonly plans: readonly Plan[];
   readonly puts: readonly LineKey[];
   /** base64 */
@@ -64,8 +65,13 @@ export function lineOf(step: LineStep, changes: KeyChanges): Buffer {
 export function parsedLine(text: string): Line | null {
   const json = text.slice(CHECKSUM_CHARS + 1);
   if (text.slice(0, CHECKSUM_CHARS) !== checksum(json)) return null;
-  // Its checksum says that this module wrote it.
-  return JSON.parse(json) as Line;
+  // Its checksum says that this module wrote it, or what this module was before marks.
+  const line = JSON.parse(json) as Line & Record<"since" | "revision", Revision | number>;
+  return { ...line, since: revisionOf(line.since), revision: revisionOf(line.revision) };
+}
+
+function revisionOf(written: Revision | number): Revision {
+  return typeof written === "number" ? { number: written, mark: null } : written;
 }
 
 /** @throws RangeError for a key on a plan that was never named */

@@ -33,6 +33,7 @@ import {
   parsedLine,
 } from "./key-journal-line.ts";
 import type { KeyTable } from "./key-table.ts";
+import { isSameRevision, type Revision } from "./revision.ts";
 
 export interface KeyJournal {
   /**
@@ -40,7 +41,7 @@ export interface KeyJournal {
    *
    * @returns the revision, null where there is no file or no whole set of keys in it
    */
-  load(table: KeyTable): number | null;
+  load(table: KeyTable): Revision | null;
   /**
    * Adds a change. It is on disk, as far as a killed process goes, when this returns.
    *
@@ -52,7 +53,7 @@ export interface KeyJournal {
    * come meanwhile are kept, and a rewriting that is under way is given up for this one. The old
    * file stays until the new one is whole.
    */
-  rewrite(table: KeyTable, revision: number, pause: () => Promise<void>): Promise<void>;
+  rewrite(table: KeyTable, revision: Revision, pause: () => Promise<void>): Promise<void>;
   /** Whether it has to be written anew: it missed a change, or most of it is changes. */
   readonly needsRewrite: boolean;
   close(): void;
@@ -88,7 +89,7 @@ interface Open {
   readonly baseBytes: number;
   bytes: number;
   /** What it has whole. */
-  revision: number;
+  revision: Revision;
 }
 
 const fsyncLater = promisify(fsync);
@@ -102,7 +103,7 @@ export function createKeyJournal(path: string): KeyJournal {
 
   function appendTo(to: Open, changes: KeyChanges): void {
     if (!isStill(to.file, path)) throw new Error(`${path} is not the file that was written to`);
-    const follows = to.revision === changes.since;
+    const follows = isSameRevision(to.revision, changes.since);
     const { revision } = follows ? changes : to;
     const kept = follows
       ? changes
@@ -121,7 +122,7 @@ export function createKeyJournal(path: string): KeyJournal {
   async function writeAnew(
     mine: Job,
     table: KeyTable,
-    revision: number,
+    revision: Revision,
     pause: () => Promise<void>,
   ): Promise<void> {
     if (mine.isVoid) return;
@@ -237,7 +238,7 @@ function writeWhole(file: number, line: Buffer, place: number): void {
   }
 }
 
-function* wholeSet(table: KeyTable, revision: number): Generator<Buffer> {
+function* wholeSet(table: KeyTable, revision: Revision): Generator<Buffer> {
   const empty: KeyChanges = { since: revision, revision, plans: [], puts: [], removals: [] };
   let puts: StoredKey[] = [];
   yield lineOf("first", empty);
@@ -251,7 +252,7 @@ function* wholeSet(table: KeyTable, revision: number): Generator<Buffer> {
 }
 
 interface Found {
-  readonly revision: number | null;
+  readonly revision: Revision | null;
   /** Up to the end of the last line that holds. */
   readonly bytes: number;
   readonly baseBytes: number;
@@ -260,7 +261,7 @@ interface Found {
 function readInto(file: number, table: KeyTable, counters: { linesRead: number }): Found {
   const rebuild = table.begin();
   const plans = new Map<string, Plan>();
-  let revision: number | null = null;
+  let revision: Revision | null = null;
   let [bytes, baseBytes] = [0, 0];
   for (const { text, end } of linesOf(file)) {
     const line = text === null ? null : parsedLine(text);
@@ -280,8 +281,8 @@ function readInto(file: number, table: KeyTable, counters: { linesRead: number }
 }
 
 /** Whether a line may stand at this place; `revision` is null before the end of the whole set. */
-function fits(line: Line, bytes: number, revision: number | null): boolean {
-  if (revision !== null) return line.step === "change" && line.since === revision;
+function fits(line: Line, bytes: number, revision: Revision | null): boolean {
+  if (revision !== null) return line.step === "change" && isSameRevision(line.since, revision);
   return (bytes === 0) === (line.step === "first") && line.step !== "change";
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LentKey, StoredKey } from "../../src/accounts/key.ts";
 import { fetchAll, fetchChanges } from "../../src/accounts/key-fetch.ts";
 import { createKeyTable } from "../../src/accounts/key-table.ts";
+import type { Revision } from "../../src/accounts/revision.ts";
 import { testDatabase } from "../support/postgres.ts";
 
 const there = await testDatabase();
@@ -52,7 +53,8 @@ describe("what an edge reads", () => {
     expect((await read())?.puts).toHaveLength(3);
     await owner.query("update touchdown.accounts set disabled_at = now() where id = $1", [account]);
     const changes = await read();
-    expect(changes).toMatchObject({ since: revision, revision: revision + 2, puts: [] });
+    expect(changes).toMatchObject({ since: revision, puts: [] });
+    expect(changes?.revision.number).toBe(revision.number + 2);
     expect(changes?.removals).toHaveLength(3);
   });
 
@@ -60,9 +62,21 @@ describe("what an edge reads", () => {
     const account = await makeKeys(1);
     const { revision } = await readAll();
     const table = createKeyTable();
-    const since = (from: number) => edge.transaction((tx) => fetchChanges(tx, from, table));
-    expect(await since(revision + 1)).toBeNull();
+    const since = (from: Revision) => edge.transaction((tx) => fetchChanges(tx, from, table));
+    expect(await since({ ...revision, number: revision.number + 1 })).toBeNull();
     await owner.query("delete from touchdown.keys where account_id = $1", [account]);
     expect(await since(revision)).toBeNull();
+  });
+
+  it("is nothing where the history is another one, at the same number and behind it", async () => {
+    const account = await makeKeys(1);
+    const { revision } = await readAll();
+    const table = createKeyTable();
+    const since = (from: Revision) => edge.transaction((tx) => fetchChanges(tx, from, table));
+    const others = ["00000000-0000-4000-8000-000000000000", null];
+    for (const mark of others) expect(await since({ ...revision, mark })).toBeNull();
+    await owner.query("update touchdown.accounts set name = 'b' where id = $1", [account]);
+    expect((await since(revision))?.puts).toHaveLength(1);
+    for (const mark of others) expect(await since({ ...revision, mark })).toBeNull();
   });
 });

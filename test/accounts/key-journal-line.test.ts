@@ -1,9 +1,11 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { decodedKey, lineOf, linesOf, parsedLine } from "../../src/accounts/key-journal-line.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import type { Revision } from "../../src/accounts/revision.ts";
 
 const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
 const put = {
@@ -13,16 +15,26 @@ const put = {
   plan,
   restriction: null,
 };
-const changes = { since: 4, revision: 5, plans: [], puts: [put], removals: [tokenSha256("b")] };
+const [since, revision] = [4, 5].map((number) => ({ number, mark: `mark ${number}` })) as [
+  Revision,
+  Revision,
+]; // Two in, two out.
+const changes = { since, revision, plans: [], puts: [put], removals: [tokenSha256("b")] };
 
 describe("a line of the key journal", () => {
   it("gives back what it was made of, its keys' plans included", () => {
     const line = parsedLine(lineOf("change", changes).toString().trimEnd());
-    expect(line).toMatchObject({ step: "change", since: 4, revision: 5, plans: [plan] });
+    expect(line).toMatchObject({ step: "change", since, revision, plans: [plan] });
     const [key] = line?.puts ?? [];
     if (key === undefined) throw new Error("no key");
     expect(decodedKey(key, new Map([["P", plan]]))).toEqual(put);
     expect(() => decodedKey(key, new Map())).toThrow("names no plan P");
+  });
+
+  it("is read as well where it was written before there were marks", () => {
+    const json = JSON.stringify({ step: "last", since: 4, revision: 4, plans: [], puts: [] });
+    const text = `${crc32(json).toString(16).padStart(8, "0")} ${json}`;
+    expect(parsedLine(text)?.revision).toEqual({ number: 4, mark: null });
   });
 
   it("holds with every byte or not at all", () => {

@@ -15,6 +15,7 @@ import { type KeyChanges, lineOf } from "../../src/accounts/key-journal-line.ts"
 import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { networksOf } from "../../src/accounts/restriction.ts";
+import type { Revision } from "../../src/accounts/revision.ts";
 
 const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
 const key = (token: string, account = token): StoredKey => ({
@@ -24,9 +25,10 @@ const key = (token: string, account = token): StoredKey => ({
   plan,
   restriction: null,
 });
+const at = (number: number): Revision => ({ number, mark: `mark ${number}` });
 const change = (revision: number, parts: Partial<KeyChanges>): KeyChanges => ({
-  since: revision - 1,
-  revision,
+  since: at(revision - 1),
+  revision: at(revision),
   plans: [],
   puts: [],
   removals: [],
@@ -52,7 +54,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 function restarted(): { readonly table: KeyTable; readonly revision: number | null } {
   const table = createKeyTable();
   const journal = createKeyJournal(path);
-  const revision = journal.load(table);
+  const revision = journal.load(table)?.number ?? null;
   journal.close();
   return { table, revision };
 }
@@ -66,7 +68,7 @@ describe("the key journal", () => {
     };
     const table = tableOf("a");
     table.put({ ...key("b"), restriction });
-    await createKeyJournal(path).rewrite(table, 42, pause);
+    await createKeyJournal(path).rewrite(table, at(42), pause);
     const after = restarted();
     expect(after.revision).toBe(42);
     expect(after.table.lookup(tokenSha256("a"))).toEqual(table.lookup(tokenSha256("a")));
@@ -87,7 +89,7 @@ describe("the key journal", () => {
 
   it("applies the changes that follow, in their order", async () => {
     const journal = createKeyJournal(path);
-    await journal.rewrite(tableOf("a", "b"), 1, pause);
+    await journal.rewrite(tableOf("a", "b"), at(1), pause);
     journal.append(change(2, { removals: [tokenSha256("a")] }));
     journal.append(change(3, { puts: [key("c")], plans: [{ ...plan, burst: 99 }] }));
     const { table, revision } = restarted();
@@ -97,7 +99,7 @@ describe("the key journal", () => {
   });
 
   it("goes on after a restart where it was", async () => {
-    await createKeyJournal(path).rewrite(tableOf("a"), 1, pause);
+    await createKeyJournal(path).rewrite(tableOf("a"), at(1), pause);
     const journal = createKeyJournal(path);
     journal.load(createKeyTable());
     journal.append(change(2, { puts: [key("b")] }));
@@ -107,7 +109,7 @@ describe("the key journal", () => {
 
   it("cuts off what was not written whole, and writes on behind what was", async () => {
     const first = createKeyJournal(path);
-    await first.rewrite(tableOf("a"), 1, pause);
+    await first.rewrite(tableOf("a"), at(1), pause);
     first.append(change(2, { puts: [key("b")] }));
     const whole = statSync(path).size;
     first.append(change(3, { removals: [tokenSha256("a")] }));
@@ -116,7 +118,7 @@ describe("the key journal", () => {
       writeFileSync(path, text.subarray(0, size));
       const table = createKeyTable();
       const journal = createKeyJournal(path);
-      expect(journal.load(table)).toBe(2);
+      expect(journal.load(table)).toEqual(at(2));
       expect(accountsOf(table)).toEqual(["a", "b"]);
       expect(journal.counters.bytesCut).toBe(size - whole);
       journal.append(change(3, { puts: [key("d")] }));
@@ -127,7 +129,7 @@ describe("the key journal", () => {
 
   it("takes nothing from behind a line that was altered", async () => {
     const journal = createKeyJournal(path);
-    await journal.rewrite(tableOf("a"), 1, pause);
+    await journal.rewrite(tableOf("a"), at(1), pause);
     const whole = statSync(path).size;
     journal.append(change(2, { puts: [key("b")] }));
     journal.append(change(3, { puts: [key("c")] }));
@@ -144,9 +146,9 @@ describe("the key journal", () => {
   it("keeps changes that come while it is written anew", async () => {
     const table = tableOf(...Array.from({ length: 1_000 }, (_, i) => `key ${i}`));
     const journal = createKeyJournal(path);
-    await journal.rewrite(table, 1, pause);
+    await journal.rewrite(table, at(1), pause);
     let pauses = 0;
-    await journal.rewrite(table, 1, async () => {
+    await journal.rewrite(table, at(1), async () => {
       pauses += 1;
       if (pauses !== 2) return;
       table.remove(tokenSha256("key 1"));
@@ -162,14 +164,14 @@ describe("the key journal", () => {
   it("says when changes outweigh the set, and is short again once written anew", async () => {
     const table = tableOf("a");
     const journal = createKeyJournal(path);
-    await journal.rewrite(table, 1, pause);
+    await journal.rewrite(table, at(1), pause);
     const many = Array.from({ length: 2_000 }, (_, i) => key(`key ${i}`));
     expect(journal.needsRewrite).toBe(false);
     for (let revision = 2; !journal.needsRewrite; revision += 1) {
       journal.append(change(revision, { puts: many }));
       expect(revision).toBeLessThan(100);
     }
-    await journal.rewrite(table, 100, pause);
+    await journal.rewrite(table, at(100), pause);
     expect(journal.needsRewrite).toBe(false);
     expect(restarted()).toMatchObject({ revision: 100 });
   });
@@ -177,22 +179,33 @@ describe("the key journal", () => {
   it("that missed a change keeps removals alone, until it is written anew", async () => {
     const table = tableOf("a", "b", "c");
     const journal = createKeyJournal(path);
-    await journal.rewrite(table, 1, pause);
+    await journal.rewrite(table, at(1), pause);
     // 2 took "a" away and was lost.
     journal.append(change(3, { removals: [tokenSha256("b")], puts: [key("d")] }));
     expect(journal.needsRewrite).toBe(true);
     expect(restarted().revision).toBe(1);
     expect(accountsOf(restarted().table)).toEqual(["a", "c"]);
     for (const row of ["a", "b"]) table.remove(tokenSha256(row));
-    await journal.rewrite(table, 3, pause);
+    await journal.rewrite(table, at(3), pause);
     expect(journal.needsRewrite).toBe(false);
     journal.append(change(4, { puts: [key("d")] }));
     expect(accountsOf(restarted().table)).toEqual(["c", "d"]);
   });
 
+  it("takes no change of another history, though the numbers follow", async () => {
+    const journal = createKeyJournal(path);
+    await journal.rewrite(tableOf("a"), at(1), pause);
+    const since = { number: 1, mark: "of a restored database" };
+    journal.append(change(2, { since, puts: [key("b")] }));
+    expect(journal.needsRewrite).toBe(true);
+    expect(restarted().revision).toBe(1);
+    appendFileSync(path, lineOf("change", change(2, { since, puts: [key("b")] })));
+    expect(accountsOf(restarted().table)).toEqual(["a"]);
+  });
+
   it("is read up to where a change does not follow", async () => {
     const journal = createKeyJournal(path);
-    await journal.rewrite(tableOf("a"), 1, pause);
+    await journal.rewrite(tableOf("a"), at(1), pause);
     const next = lineOf("change", change(2, { puts: [key("b")] }));
     const afterNext = lineOf("change", change(4, { puts: [key("c")] }));
     appendFileSync(path, Buffer.concat([next, afterNext]));
@@ -202,7 +215,7 @@ describe("the key journal", () => {
 
   it("names the plan of every key that a change adds", async () => {
     const journal = createKeyJournal(path);
-    await journal.rewrite(tableOf("a"), 1, pause);
+    await journal.rewrite(tableOf("a"), at(1), pause);
     journal.append(change(2, { puts: [{ ...key("b"), plan: { ...plan, name: "other" } }] }));
     const { table } = restarted();
     expect(table.lookup(tokenSha256("b"))?.plan.name).toBe("other");
@@ -211,9 +224,13 @@ describe("the key journal", () => {
   it("gives a rewriting up for the next one, and keeps changes from its beginning on", async () => {
     const old = tableOf(...Array.from({ length: 1_000 }, (_, i) => `old ${i}`));
     const journal = createKeyJournal(path);
-    const first = journal.rewrite(old, 1, () => new Promise((resolve) => setImmediate(resolve)));
+    const first = journal.rewrite(
+      old,
+      at(1),
+      () => new Promise((resolve) => setImmediate(resolve)),
+    );
     await new Promise((resolve) => setImmediate(resolve));
-    const second = journal.rewrite(tableOf("a", "b"), 7, pause);
+    const second = journal.rewrite(tableOf("a", "b"), at(7), pause);
     journal.append(change(8, { removals: [tokenSha256("a")] }));
     await Promise.all([first, second]);
     expect(restarted().revision).toBe(8);
@@ -223,8 +240,8 @@ describe("the key journal", () => {
 
   it("does not write to a file that another process has replaced", async () => {
     const [one, two] = [createKeyJournal(path), createKeyJournal(path)];
-    await one.rewrite(tableOf("a"), 1, pause);
-    await two.rewrite(tableOf("b"), 1, pause);
+    await one.rewrite(tableOf("a"), at(1), pause);
+    await two.rewrite(tableOf("b"), at(1), pause);
     expect(() => one.append(change(2, { puts: [key("c")] }))).toThrow("not the file");
     expect(one.needsRewrite).toBe(true);
     expect(accountsOf(restarted().table)).toEqual(["b"]);
@@ -232,7 +249,7 @@ describe("the key journal", () => {
 
   it("can be read by its owner alone, and holds no key", async () => {
     const table = createKeyTable([{ ...key("a secret token", "acme"), label: null }]);
-    await createKeyJournal(path).rewrite(table, 1, pause);
+    await createKeyJournal(path).rewrite(table, at(1), pause);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(readFileSync(path, "utf8")).not.toContain("secret");
   });

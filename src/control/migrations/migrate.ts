@@ -16,6 +16,7 @@ import { ACCOUNTS_SQL } from "./0001-accounts.ts";
 import { LOGINS_SQL } from "./0002-logins.ts";
 import { USAGE_SQL } from "./0003-usage.ts";
 import { EDGES_SQL } from "./0004-edges.ts";
+import { MARKS_SQL } from "./0005-marks.ts";
 
 export interface Migration {
   /** Counts up from 1 without a gap. */
@@ -30,6 +31,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 2, name: "logins", sql: LOGINS_SQL },
   { number: 3, name: "usage", sql: USAGE_SQL },
   { number: 4, name: "edges", sql: EDGES_SQL },
+  { number: 5, name: "marks", sql: MARKS_SQL },
 ];
 
 /**

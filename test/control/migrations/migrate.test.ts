@@ -4,7 +4,7 @@ import { MIGRATIONS, migrate } from "../../../src/control/migrations/migrate.ts"
 import { SetupError } from "../../../src/core/errors.ts";
 import { testDatabase } from "../../support/postgres.ts";
 
-const TITLES = ["0001-accounts", "0002-logins", "0003-usage", "0004-edges"];
+const TITLES = ["0001-accounts", "0002-logins", "0003-usage", "0004-edges", "0005-marks"];
 
 describe("migrations", () => {
   it("make the schema once, and then have nothing to do", async () => {
@@ -26,14 +26,14 @@ describe("migrations", () => {
   });
 
   it("are counted up without a gap", () => {
-    expect(MIGRATIONS.map(({ number }) => number)).toEqual([1, 2, 3, 4]);
+    expect(MIGRATIONS.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5]);
   });
 
   it("leave nothing behind when one fails", async () => {
     const { owner } = await testDatabase({ migrated: false });
     const sql = "create tabel x ()";
-    const broken = [...MIGRATIONS, { number: 5, name: "broken", sql }];
-    await expect(migrate(owner, broken)).rejects.toThrow(/migration 0005-broken failed/);
+    const broken = [...MIGRATIONS, { number: 6, name: "broken", sql }];
+    await expect(migrate(owner, broken)).rejects.toThrow(/migration 0006-broken failed/);
     expect(await owner.query("select from pg_namespace where nspname = 'touchdown'")).toEqual([]);
     expect(await migrate(owner)).toEqual(TITLES);
   });
@@ -59,7 +59,7 @@ describe("migrations", () => {
     const { database } = await testDatabase();
     expect(await migrate(database)).toEqual([]);
     const sql = "create table touchdown.x ()";
-    const more = [...MIGRATIONS, { number: 5, name: "more", sql }];
+    const more = [...MIGRATIONS, { number: 6, name: "more", sql }];
     await expect(migrate(database, more)).rejects.toThrow(
       /must be made or brought up to date by its owner, .*permission denied/,
     );
