@@ -1,8 +1,9 @@
 /**
  * Where edges tell each other what they let through: Valkey or Redis, by the client `iovalkey`.
  *
- * For each account there is one number, the time at which its bucket is full again, by the store's
- * own clock; a script adds to it and answers how far ahead it is, so edges need no common clock.
+ * For each account the store keeps by how much its bucket is behind full and when that was, by its
+ * own clock; a script reckons on from there, so edges need no common clock. Where the store's clock
+ * is set back, no time has passed: nobody gains by it, and nobody waits for the clock to come back.
  * Nothing waits here: while the store is away every call fails at once.
  */
 
@@ -65,7 +66,7 @@ function figures({ count, intervalNs, ageNs }: Spent): readonly [number, number,
   return [count, Math.ceil(intervalNs / NS_PER_US), Math.floor(ageNs / NS_PER_US)];
 }
 
-const PREFIX = "touchdown:limit:";
+const PREFIX = "touchdown:bucket:";
 const RETRY_MS_MAX = 5_000;
 
 /**
@@ -75,18 +76,30 @@ const RETRY_MS_MAX = 5_000;
 const SPEND = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local full = tonumber(redis.call('GET', KEYS[1]) or '0')
-if full < now - ARGV[3] then full = now - ARGV[3] end
-full = full + ARGV[1] * ARGV[2]
-local ahead = math.max(0, full - now)
-redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', math.ceil(ahead / 1000) + 1000)
-return string.format('%.0f', ahead)`;
+local last = redis.call('HMGET', KEYS[1], 'behind', 'at')
+local behind = -ARGV[3]
+if last[1] then
+  local passed = math.max(0, now - last[2])
+  behind = math.max(behind, last[1] - passed)
+end
+behind = behind + ARGV[1] * ARGV[2]
+redis.call('HSET', KEYS[1], 'behind', string.format('%.0f', behind),
+  'at', string.format('%.0f', now))
+redis.call('PEXPIRE', KEYS[1], math.ceil(math.max(0, behind) / 1000) + 1000)
+return string.format('%.0f', math.max(0, behind))`;
 
-/** KEYS: the edges; ARGV: this one, milliseconds until a silent one is forgotten. Their number. */
+/**
+ * KEYS: the edges; ARGV: this one, milliseconds until a silent one is forgotten. Answers their
+ * number. One whose sign of life is to come gave it before the clock was set back: it counts as
+ * given now.
+ */
 const BEAT = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
+for _, edge in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf')) do
+  redis.call('ZADD', KEYS[1], now, edge)
+end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[2] * 2)
 return redis.call('ZCARD', KEYS[1])`;

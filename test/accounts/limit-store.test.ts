@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Redis } from "iovalkey";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLimitStore } from "../../src/accounts/limit-store.ts";
 import type { LimitStore } from "../../src/accounts/shared-limits.ts";
@@ -19,6 +20,8 @@ let server: ChildProcess | null = null;
 let folder = "";
 let url = "";
 let store: LimitStore | null = null;
+/** What the store keeps, to see and to set. */
+let direct: Redis | null = null;
 
 beforeAll(async () => {
   if (program === undefined) return;
@@ -41,8 +44,10 @@ beforeAll(async () => {
   });
   await until("the store answers", () => answers);
   stop.cancel();
+  direct = new Redis(url);
 });
 afterAll(() => {
+  direct?.disconnect();
   store?.stop();
   server?.kill("SIGKILL");
   if (folder !== "") rmSync(folder, { recursive: true, force: true });
@@ -50,6 +55,11 @@ afterAll(() => {
 
 const spend = (account: string, count: number, intervalNs = 1_000_000_000) =>
   store?.spend([{ account, count, intervalNs, ageNs: 0 }]) ?? Promise.resolve([]);
+
+/** What one request costs where no pause of the machine may count. */
+const HOUR_US = 3_600_000_000;
+const HOUR_NS = HOUR_US * 1_000;
+const DAY_US = HOUR_US * 24;
 
 describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, () => {
   it("adds up what every edge spent", async () => {
@@ -67,6 +77,28 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     expect(await store?.spend([spent])).toEqual([2_000_000]);
   });
 
+  it("lets nobody wait for its clock when that is set back, and nobody gain by it", async () => {
+    await spend("back", 3, HOUR_NS);
+    // As it stands when the clock was a day ahead until now.
+    const key = "touchdown:bucket:back";
+    const at = Number(await direct?.hget(key, "at"));
+    expect(at).toBeGreaterThan(0);
+    await direct?.hset(key, "at", at + DAY_US);
+    expect(await spend("back", 1, HOUR_NS)).toEqual([4 * HOUR_US]);
+    // From here on time passes again.
+    expect(Number(await direct?.hget(key, "at"))).toBeLessThan(at + DAY_US);
+    const [behind = 0] = await spend("back", 1, HOUR_NS);
+    expect(behind).toBeGreaterThan(4 * HOUR_US);
+    expect(behind).toBeLessThanOrEqual(5 * HOUR_US);
+    expect(await direct?.pttl(key)).toBeLessThanOrEqual(Math.ceil(behind / 1_000) + 1_000);
+  });
+
+  it("forgives at most what was owed when its clock is set forward", async () => {
+    await spend("forward", 3, HOUR_NS);
+    await direct?.hincrby("touchdown:bucket:forward", "at", -DAY_US);
+    expect(await spend("forward", 2, HOUR_NS)).toEqual([2 * HOUR_US]);
+  });
+
   it("answers for many accounts in their order", async () => {
     const spent = [5, 1, 3].map((count) => {
       return { account: `many ${count}`, count, intervalNs: 1_000_000_000, ageNs: 0 };
@@ -82,6 +114,20 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     await untilAnswer(
       "the silent ones are forgotten",
       async () => (await store?.beat("two", 1)) ?? 0,
+      (count) => count === 1,
+    );
+  });
+
+  it("forgets an edge that was alive when the clock was ahead, after the same time", async () => {
+    const list = "touchdown:bucket:edges";
+    await direct?.del(list);
+    const aheadMs = systemClock.unixMs() + 3_600_000;
+    await direct?.zadd(list, aheadMs, "gone", aheadMs, "alive");
+    expect(await store?.beat("alive", 600_000)).toBe(2);
+    expect(Number(await direct?.zscore(list, "gone"))).toBeLessThan(aheadMs);
+    await untilAnswer(
+      "it is forgotten",
+      async () => (await store?.beat("alive", 1)) ?? 0,
       (count) => count === 1,
     );
   });
