@@ -27,7 +27,7 @@ export const REFUSALS = {
     rpcStatus: 401,
     rpcCode: -32000,
     retryable: false,
-    meaning: "key missing, unknown or revoked",
+    meaning: "key missing, unknown or revoked, or its account disabled",
   },
   rate_limited: {
     status: 429,

@@ -226,7 +226,7 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
       counters.keysUnknown += 1;
       return deps.looksMistyped(token)
         ? unauthorized("the key in api-x-token has a typing error: its checksum does not match")
-        : unauthorized("the key in api-x-token is unknown or revoked");
+        : unauthorized(UNKNOWN);
     },
   };
 }
@@ -272,6 +272,8 @@ function unauthorized(sentence: string): Refusal {
   return { reason: "unauthorized", sentence, data: {} };
 }
 
+/** Which of them it is the edge does not know: it holds no key that is not good. */
+const UNKNOWN = "the key in api-x-token is unknown or revoked, or its account is disabled";
 const DIGEST_BYTES = 32;
 
 /** Keys whose digest is remembered, so that it is not computed for each request. */

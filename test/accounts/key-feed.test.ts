@@ -4,10 +4,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createDatabase, type Database } from "../../src/accounts/database.ts";
 import { createKeyFeed, type KeyFeed } from "../../src/accounts/key-feed.ts";
+import { looksMistyped } from "../../src/accounts/key-format.ts";
 import { createKeyJournal, type KeyJournal } from "../../src/accounts/key-journal.ts";
 import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { createGate } from "../../src/ingress/gate.ts";
 import { silent, testDatabase } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";
 
@@ -121,6 +123,28 @@ describe("the keys of an edge", () => {
     await until("a revoked key", () => owned() === null);
     expect(feed.counters.snapshots).toBe(1);
     await owner.query("update touchdown.plans set burst = 100 where name = 'Beta'");
+  });
+
+  it("are refused while their account is disabled, and told that this may be why", async () => {
+    const account = await makeAccount();
+    const token = "a key of 16 characters and more";
+    await makeKey(account, token);
+    const { table } = startFeed();
+    const gate = createGate({
+      clock: systemClock,
+      keys: table,
+      looksMistyped,
+      sharedLimits: null,
+    });
+    const origin = { remoteAddress: () => "127.0.0.1" };
+    await until("it is let in", () => gate.find(token, origin) !== null);
+    await owner.query("update touchdown.accounts set disabled_at = now() where id = $1", [account]);
+    await until("it is refused", () => gate.find(token, origin) === null);
+    const refusal = gate.refusalOf(token, origin);
+    expect(refusal).toMatchObject({ reason: "unauthorized" });
+    expect(refusal.sentence).toContain("its account is disabled");
+    await owner.query("update touchdown.accounts set disabled_at = null where id = $1", [account]);
+    await until("it is let in again", () => gate.find(token, origin) !== null);
   });
 
   it("are read anew when very many changed at once", async () => {

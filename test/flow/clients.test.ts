@@ -228,7 +228,8 @@ describe("where the reason stands", () => {
     expect(error).toMatchObject({
       context: {
         statusCode: 401,
-        message: "Unauthorized: the key in api-x-token is unknown or revoked",
+        message:
+          "Unauthorized: the key in api-x-token is unknown or revoked, or its account is disabled",
       },
     });
     expect(error).toMatchObject({ message: expect.stringContaining("unknown or revoked") });

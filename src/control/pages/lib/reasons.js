@@ -5,7 +5,7 @@
 
 /** @type {Record<string, string>} */
 const REFUSED = {
-  unauthorized: "The key was missing, unknown or revoked",
+  unauthorized: "The key was missing, unknown or revoked, or its account disabled",
   rate_limited: "The account's rate limit was exceeded",
   length_required: "The request carried Transfer-Encoding",
   too_large: "The body was larger than is taken",
