@@ -20,7 +20,7 @@ export interface EdgeLandingDeps {
   readonly log: Log;
   readonly chain: Pick<
     Chain,
-    "blockHeight" | "lastValidHeight" | "fetchStatuses" | "statusTelling"
+    "blockHeight" | "blockHeightNs" | "lastValidHeight" | "fetchStatuses" | "statusTelling"
   >;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly scorecard: Pick<Scorecard, "landed">;
@@ -35,6 +35,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
   const { clock, log, chain, router, sender, scorecard, receipts, usage } = deps;
   const view: ChainView = {
     blockHeight: () => chain.blockHeight(),
+    blockHeightNs: () => chain.blockHeightNs(),
     currentSlot: () => router.currentSlot(),
     lastValidHeight: (blockhash) => chain.lastValidHeight(blockhash),
     fetchStatuses: (signatures) => chain.fetchStatuses(signatures),

@@ -24,6 +24,7 @@ describe("landing, joined to an edge", () => {
       log: { info() {}, warn() {}, error() {} },
       chain: {
         blockHeight: () => 10,
+        blockHeightNs: () => 0,
         lastValidHeight: () => null,
         fetchStatuses,
         statusTelling: () => "yes",

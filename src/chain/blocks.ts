@@ -17,6 +17,8 @@ export interface Blocks {
   add(blockhash: Uint8Array, lastValidHeight: number): void;
   /** The highest confirmed block's height; null before the first. */
   height(): number | null;
+  /** When that was told. */
+  heightNs(): number;
   /** The last height at which a blockhash is valid; null for one that was never told. */
   lastValidHeight(blockhash: Uint8Array): number | null;
   /** Whether one was asked for that is not known, since `settle`. */
@@ -27,7 +29,8 @@ export interface Blocks {
 
 const HASH_BYTES = 32;
 
-export function createBlocks(): Blocks {
+/** `nowNs` tells the time; always 0 where it is not given. */
+export function createBlocks(nowNs: () => number = () => 0): Blocks {
   const hashes = new Uint8Array(BLOCKHASHES_KEPT * HASH_BYTES);
   const heights = new Float64Array(BLOCKHASHES_KEPT);
   /** From the first 32 bits of a hash, which is random, to its place. */
@@ -35,6 +38,7 @@ export function createBlocks(): Blocks {
   let next = 0;
   let filled = 0;
   let highest: number | null = null;
+  let highestNs = 0;
   // Before the first is told, all are wanted.
   let wanted = true;
 
@@ -54,7 +58,9 @@ export function createBlocks(): Blocks {
 
   return {
     setHeight(height) {
-      if (highest === null || height > highest) highest = height;
+      if (highest !== null && height <= highest) return;
+      highest = height;
+      highestNs = nowNs();
     },
     add(blockhash, lastValidHeight) {
       if (blockhash.length !== HASH_BYTES) return;
@@ -74,6 +80,7 @@ export function createBlocks(): Blocks {
       next = (next + 1) % BLOCKHASHES_KEPT;
     },
     height: () => highest,
+    heightNs: () => highestNs,
     lastValidHeight(blockhash) {
       const place = placeOf(blockhash);
       if (place < 0) wanted = true;

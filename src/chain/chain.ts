@@ -95,6 +95,8 @@ export interface Chain {
   hastenContacts(): void;
   /** The highest confirmed block's height; null before the first is known. Never goes back. */
   blockHeight(): number | null;
+  /** `Clock.nowNs` of when that became known. */
+  blockHeightNs(): number;
   /** The last height at which 32 bytes are a valid blockhash; null for one that was never seen. */
   lastValidHeight(blockhash: Uint8Array): number | null;
   /**
@@ -143,7 +145,7 @@ export function createChain(
   const { clock, log, router: target } = deps;
   const rpc = createRpc(clock, options);
   const promptRpc = createRpc(clock, { ...options, timeoutMs: options.statusTimeoutMs });
-  const blocks = createBlocks();
+  const blocks = createBlocks(() => clock.nowNs());
   const parts = { clock, log, rpc, target, counters, backOff };
   const slots = createSlotFeed(parts, options);
   const contacts = createContactFeed(parts, { refreshMs: options.contactsMs });
@@ -182,6 +184,7 @@ export function createChain(
       contacts.hasten(CONTACTS_GAP_MS);
     },
     blockHeight: blocks.height,
+    blockHeightNs: blocks.heightNs,
     lastValidHeight: blocks.lastValidHeight,
     fetchStatuses: createStatuses(promptRpc, proof, counters),
     statusTelling: () => proof.telling,

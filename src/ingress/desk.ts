@@ -91,6 +91,7 @@ export class Desk {
   readonly #deps: DeskDeps;
   readonly #deadlineNs: number;
   readonly #tickMs: number;
+  #running = false;
   #timer: Timer | null = null;
   #first: Waiter | null = null;
   #last: Waiter | null = null;
@@ -106,10 +107,12 @@ export class Desk {
   }
 
   start(): void {
-    this.#timer = this.#deps.clock.every(this.#tickMs, () => this.#expire());
+    this.#running = true;
+    if (this.#first !== null) this.#watch();
   }
 
   stop(): void {
+    this.#running = false;
     this.#timer?.cancel();
     this.#timer = null;
   }
@@ -132,6 +135,7 @@ export class Desk {
     if (this.#last === null) this.#first = waiter;
     else this.#last.next = waiter;
     this.#last = waiter;
+    if (this.#timer === null) this.#watch();
   }
 
   finished(waiter: Waiter): void {
@@ -174,7 +178,18 @@ export class Desk {
     waiter.next = null;
   }
 
+  /** Looks at deadlines until a look finds that nobody waits. */
+  #watch(): void {
+    if (!this.#running) return;
+    this.#timer = this.#deps.clock.every(this.#tickMs, () => this.#expire());
+  }
+
   #expire(): void {
+    if (this.#first === null) {
+      this.#timer?.cancel();
+      this.#timer = null;
+      return;
+    }
     const nowNs = this.#deps.clock.nowNs();
     for (let head = this.#first; head !== null; head = this.#first) {
       if (nowNs - head.receivedNs < this.#deadlineNs) return;

@@ -21,14 +21,17 @@ import { DURABLE, UNKNOWN, type Watch } from "./watch.ts";
 export interface ExpiryDeps {
   readonly clock: Clock;
   readonly watch: Watch;
-  readonly chain: Pick<ChainView, "blockHeight" | "currentSlot" | "lastValidHeight">;
+  readonly chain: Pick<
+    ChainView,
+    "blockHeight" | "blockHeightNs" | "currentSlot" | "lastValidHeight"
+  >;
 }
 
 /** From this age on it matters when a transaction expires. */
 const LOOKUP_AGE_NS = 2 * NS_PER_S;
 /** Times that the chain is asked for a blockhash before it counts as unknown. */
 const LOOKUPS_MAX = 4;
-/** A height that is older says little of what is the newest block. */
+/** A height that is known for longer says little of what is the newest block. */
 const HEIGHT_FRESH_NS = 2 * NS_PER_S;
 
 export class Expiry {
@@ -52,7 +55,7 @@ export class Expiry {
     const height = chain.blockHeight() ?? UNKNOWN;
     if (height <= this.#height) return;
     this.#height = height;
-    this.#heightNs = clock.nowNs();
+    this.#heightNs = chain.blockHeightNs?.() ?? clock.nowNs();
   }
 
   /** Notes where the chain stands when a transaction is accepted. Hot path. */

@@ -28,6 +28,8 @@ export interface StatusAnswer {
 export interface ChainView {
   /** The newest block height that is known; null before the first. */
   blockHeight(): number | null;
+  /** `Clock.nowNs` of when that became known; where nobody says, when it was first read. */
+  blockHeightNs?(): number;
   /** The slot in progress; null when not known. */
   currentSlot(): number | null;
   /** The last height at which these 32 bytes are a valid blockhash; null when not known. */

@@ -58,6 +58,7 @@ export class Polls {
   readonly #deps: PollsDeps;
   readonly #periodMs: number;
   readonly #requests = new Set<Request>();
+  #running = false;
   #timer: Timer | null = null;
   /** The row at which the next search begins. */
   #cursor = 0;
@@ -71,19 +72,30 @@ export class Polls {
   }
 
   start(): void {
-    this.#timer ??= this.#deps.clock.every(this.#periodMs, () => this.#tick());
+    this.#running = true;
+    const { watch, clock } = this.#deps;
+    if (watch.count > 0) this.#wake(clock.nowNs());
   }
 
   /** Nothing that is still in hand is listened to any more. */
   stop(): void {
+    this.#running = false;
     this.#timer?.cancel();
     this.#timer = null;
     for (const request of this.#requests) this.#close(request);
   }
 
-  /** When a transaction that is tracked now is asked for first. */
+  /** When a transaction that is tracked now is asked for first. Hot path. */
   firstNs(nowNs: number): number {
+    if (this.#timer === null) this.#wake(nowNs);
     return nowNs + this.#periodMs * NS_PER_MS * (1 - EARLY_SHARE);
+  }
+
+  /** Ticks until a tick finds that nothing is in flight. */
+  #wake(nowNs: number): void {
+    if (!this.#running) return;
+    this.#deps.onTick(nowNs);
+    this.#timer = this.#deps.clock.every(this.#periodMs, () => this.#tick());
   }
 
   #tick(): void {
@@ -91,6 +103,11 @@ export class Polls {
     const nowNs = clock.nowNs();
     onTick(nowNs);
     const due = this.#dueRows(nowNs);
+    if (watch.count === 0 && this.#pause === 0) {
+      this.#timer?.cancel();
+      this.#timer = null;
+      return;
+    }
     if (this.#pause > 0) {
       this.#pause -= 1;
       return;

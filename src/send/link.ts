@@ -2,6 +2,7 @@
  * One connection of a peer, with the copies that it carries. Hot path: `send`, `settle`.
  */
 
+import { NS_PER_MS } from "../core/clock.ts";
 import { type FlyingCopy, InFlight } from "./rings.ts";
 import { CLOSED, type Connection, DROPPED, type Fate, FLYING, WAITING } from "./transport.ts";
 
@@ -57,6 +58,12 @@ export class Link {
     if (nowNs - this.#spokeNs < periodNs) return;
     this.#spokeNs = nowNs;
     connection.ping();
+  }
+
+  /** In how many milliseconds `keepAlive` pings; never where the engine does that. */
+  nextPingMs(nowNs: number, periodNs: number): number {
+    if (this.connection?.keepsAlive !== false) return Number.POSITIVE_INFINITY;
+    return (this.#spokeNs + periodNs - nowNs) / NS_PER_MS;
   }
 
   /** Whether a copy that `send` took is not on the wire yet. */

@@ -22,6 +22,7 @@ import { Link } from "./link.ts";
 import { Pace, type PaceOptions } from "./pace.ts";
 import { endNameOf, REACTIONS } from "./reactions.ts";
 import type { Scorecard } from "./scorecard.ts";
+import { LOOK_LATE_MS, LOOK_SOON_MS } from "./ticker.ts";
 import type { Ending, Transport } from "./transport.ts";
 import { createTurnCheck } from "./turn-check.ts";
 
@@ -184,7 +185,20 @@ export class Peer {
     return this.#copies.keep(packet, target, nowNs) ? "taken" : "queue_full";
   }
 
-  /** Everything that time brings; called a few times in each `copyTtlMs`. */
+  /** In how many milliseconds `tick` may have something to do. */
+  nextLookMs(nowNs: number): number {
+    const link = this.#link;
+    const isMoving = this.#successor !== null || this.#retiring !== null || this.queued > 0;
+    if (isMoving || link?.liveNs === 0 || link?.outdated === true) return LOOK_SOON_MS;
+    if (link === null) return LOOK_LATE_MS;
+    const pingMs = link.nextPingMs(nowNs, this.#options.keepAliveMs * NS_PER_MS);
+    if (this.leftNs !== 0) return pingMs;
+    const { scorecard } = this.#deps;
+    const checkMs = this.#check.nextLookMs(this.turnNs, nowNs, this.#identity, scorecard);
+    return Math.min(pingMs, checkMs);
+  }
+
+  /** Everything that time brings; while copies wait called a few times in each `copyTtlMs`. */
   tick(nowNs: number): void {
     const link = this.#link;
     this.#copies.expire(nowNs, link?.connection?.established === true);

@@ -13,6 +13,7 @@ import { NS_PER_MS } from "../core/clock.ts";
 import type { Plan, Target } from "../core/flow.ts";
 import { PEERS_REMEMBERED_MAX, SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
 import { Peer, type PeerDeps, type PeerOptions } from "./peer.ts";
+import { LOOK_LATE_MS } from "./ticker.ts";
 
 export interface PeersOptions extends PeerOptions {
   readonly connectionsMax: number;
@@ -88,13 +89,17 @@ export class Peers {
     }
   }
 
-  tick(nowNs: number): void {
+  /** Everything that time brings; answers in how many milliseconds there may be more of it. */
+  tick(nowNs: number): number {
     for (const peer of this.#byAddress.values()) {
       peer.tick(nowNs);
       if (peer.leftNs !== 0) this.#letGo(peer, nowNs);
     }
     this.connect(nowNs);
     this.#recycle(nowNs);
+    let waitMs = LOOK_LATE_MS;
+    for (const peer of this.#byAddress.values()) waitMs = Math.min(waitMs, peer.nextLookMs(nowNs));
+    return waitMs;
   }
 
   /** The edge has another identity: all connections are to be replaced. */

@@ -7,7 +7,7 @@
  * exactly one of acked, failed and dropped. A packet that no connection took has no copies.
  */
 
-import type { Clock, Timer } from "../core/clock.ts";
+import type { Clock } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
@@ -19,6 +19,7 @@ import type { PeerState } from "./peer.ts";
 import { Peers, type PeersOptions, type Route } from "./peers.ts";
 import { Scorecard } from "./scorecard.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
+import { createTicker } from "./ticker.ts";
 import type { Transport } from "./transport.ts";
 
 export interface SenderDeps {
@@ -119,8 +120,6 @@ export interface Sender {
   stop(): Promise<void>;
 }
 
-/** Between two looks at what time brings. */
-const TICK_MS = 50;
 const STOP_POLL_MS = 10;
 
 export function createSender(deps: SenderDeps, options: Partial<SenderOptions> = {}): Sender {
@@ -132,8 +131,10 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   const peers = new Peers({ clock, transport, counters, report, onMissed, scorecard }, settings);
   /** What each leader of the plan answered to the packet at hand. */
   const offers: Offer[] = [];
+  const ticker = createTicker(clock, () => peers.tick(clock.nowNs()));
   let running = false;
-  let ticker: Timer | null = null;
+  /** Copies that waited so far, as the ticker knows. */
+  let queuedKnown = 0;
 
   function report(
     packetId: number,
@@ -194,6 +195,10 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     counters.packetsTaken += 1;
     counters.copies += routes.length;
     if (taken < routes.length) placeRest(packet, routes, nowNs);
+    if (counters.copiesQueued !== queuedKnown) {
+      queuedKnown = counters.copiesQueued;
+      ticker.hurry();
+    }
     return taken;
   }
 
@@ -209,10 +214,6 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     }
     counters.copies += taken;
     return taken;
-  }
-
-  function tick(): void {
-    peers.tick(clock.nowNs());
   }
 
   const isQuiet = (): boolean =>
@@ -236,12 +237,16 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     usePlan(plan) {
       const nowNs = clock.nowNs();
       peers.use(plan, nowNs);
-      if (running) peers.connect(nowNs);
+      if (!running) return;
+      peers.connect(nowNs);
+      // Turns have moved, and connections may have begun.
+      ticker.hurry();
     },
     useIdentity(identity) {
       transport.useIdentity(identity);
       counters.identityChanges += 1;
       peers.outdate();
+      ticker.hurry();
     },
     get outdatedCount() {
       return peers.all().filter((peer) => peer.outdated).length;
@@ -268,14 +273,14 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     async start() {
       await transport.start();
       running = true;
-      ticker = clock.every(TICK_MS, tick);
+      ticker.start();
       peers.connect(clock.nowNs());
     },
     async stop() {
       if (!running) return;
       running = false;
       await quiet();
-      ticker?.cancel();
+      ticker.stop();
       peers.shutDown();
       await transport.stop();
       log.info({ copies: counters.copies, acked: counters.copiesAcked }, "sender stopped");

@@ -11,6 +11,7 @@
 
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Link } from "./link.ts";
+import { LOOK_LATE_MS, LOOK_SOON_MS } from "./ticker.ts";
 
 export interface TurnTimes {
   answerMs(identity: string): number;
@@ -27,6 +28,15 @@ export function createTurnCheck() {
   let heard = 0;
 
   return {
+    /** In how many milliseconds `isSilent` may have something to ask or to say. */
+    nextLookMs(turnNs: number, nowNs: number, identity: string, times: TurnTimes): number {
+      if (asked !== null) return LOOK_SOON_MS;
+      const leadNs = times.checkLeadMs(identity) * NS_PER_MS;
+      if (turnNs <= nowNs || Math.abs(turnNs - checkedTurnNs) < SAME_TURN_MS * NS_PER_MS) {
+        return LOOK_LATE_MS;
+      }
+      return (turnNs - leadNs - nowNs) / NS_PER_MS;
+    },
     /** True once, when the connection was asked for this turn and said nothing in time. */
     isSilent(link: Link, turnNs: number, nowNs: number, identity: string, times: TurnTimes) {
       const { connection } = link;

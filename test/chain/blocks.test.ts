@@ -13,16 +13,21 @@ function hash(index: number, first = index): Uint8Array {
 
 describe("the block height", () => {
   it("is unknown at first and never goes back", () => {
-    const blocks = createBlocks();
+    let nowNs = 0;
+    const blocks = createBlocks(() => nowNs);
     expect(blocks.height()).toBeNull();
     for (const [told, known] of [
       [10, 10],
       [9, 10],
       [12, 12],
     ] as const) {
+      nowNs += 1;
       blocks.setHeight(told);
       expect(blocks.height()).toBe(known);
     }
+    // The second told nothing new.
+    blocks.setHeight(12);
+    expect(blocks.heightNs()).toBe(3);
   });
 });
 

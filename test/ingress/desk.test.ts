@@ -41,6 +41,27 @@ describe("the deadline", () => {
     desk.stop();
   });
 
+  it("takes no timer while nobody waits", () => {
+    const clock = createFakeClock();
+    const desk = deskOn(clock);
+    desk.start();
+    expect(clock.pending).toBe(0);
+    const exchange = new Exchange(fakeWire(), desk, "rpc");
+    exchange.receivedNs = clock.nowNs();
+    desk.wait(exchange);
+    clock.advance(60);
+    expect(clock.pending).toBe(1);
+    exchange.settle({ kind: "accepted", signature: "s" });
+    clock.advance(60);
+    expect(clock.pending).toBe(0);
+    const later = new Exchange(fakeWire(), desk, "rpc");
+    later.receivedNs = clock.nowNs();
+    desk.wait(later);
+    clock.advance(10_000);
+    expect(desk.counters.expired).toBe(1);
+    desk.stop();
+  });
+
   it("measures from the body to the answer", () => {
     const clock = createFakeClock();
     const measured: number[] = [];

@@ -6,8 +6,23 @@ describe("questions after statuses", () => {
   it("are not asked while nothing is in flight", () => {
     const rig = startRig();
     rig.landing.start();
+    expect(rig.clock.pending).toBe(0);
     rig.slots(20);
     expect(rig.asked).toEqual([]);
+  });
+
+  it("take no timer once all has ended, and begin again with the next transaction", async () => {
+    const rig = startRig({ countMax: 100 });
+    rig.landing.start();
+    for (const id of [1, 2]) {
+      rig.track(id);
+      rig.clock.advance(400);
+      expect(rig.asked.flatMap(({ ids }) => ids)).toEqual([id]);
+      rig.landing.abandon(id);
+      await rig.answerAll();
+      rig.clock.advance(400);
+      expect(rig.clock.pending).toBe(0);
+    }
   });
 
   it("are asked in batches of 256, a bounded number at a time", async () => {

@@ -84,8 +84,17 @@ export function outcomeOf(packetId: number, name: string, kind: Outcome["kind"],
 
 export function startRig(over: Partial<LandingOptions> = {}) {
   const clock = createFakeClock();
+  let height: number | null = 1_000;
+  let heightNs = clock.nowNs();
   const chain = {
-    height: 1_000 as number | null,
+    get height() {
+      return height;
+    },
+    /** Told now. */
+    set height(told: number | null) {
+      height = told;
+      heightNs = clock.nowNs();
+    },
     slot: 5_000 as number | null,
     telling: "yes" as StatusTelling,
     /** By the number in the blockhash. */
@@ -94,6 +103,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
   const asked: Asked[] = [];
   const view: ChainView = {
     blockHeight: () => chain.height,
+    blockHeightNs: () => heightNs,
     currentSlot: () => chain.slot,
     lastValidHeight: (hash) =>
       chain.lastValid.get(new DataView(hash.buffer, hash.byteOffset).getUint32(0)) ?? null,

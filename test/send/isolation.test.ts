@@ -57,7 +57,9 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
         onOutcome: (outcome) => outcomes.push(outcome),
         log: { info() {}, warn() {}, error() {} },
       },
-      { reconnectMs: 200, copyTtlMs: 100, stopMs: 300 },
+      // What waits for the stalled one gives way for want of room, not for want of time: a machine
+      // that stands still for a moment drops nothing of the healthy one.
+      { reconnectMs: 200, copyTtlMs: 60_000, queuePerPeer: 32, stopMs: 300 },
     );
     open.sender = sender;
     await sender.start();

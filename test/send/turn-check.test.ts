@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { Link } from "../../src/send/link.ts";
+import { LOOK_LATE_MS, LOOK_SOON_MS } from "../../src/send/ticker.ts";
 import { createTurnCheck } from "../../src/send/turn-check.ts";
 import { FakeConnection } from "../support/fake-transport.ts";
 
@@ -14,7 +15,9 @@ function setUp(heard = 0) {
   const check = createTurnCheck();
   const at = (nowMs: number, turnMs: number): boolean =>
     check.isSilent(link, turnMs * NS_PER_MS, nowMs * NS_PER_MS, "A", TIMES);
-  return { connection, at };
+  const waits = (nowMs: number, turnMs: number): number =>
+    check.nextLookMs(turnMs * NS_PER_MS, nowMs * NS_PER_MS, "A", TIMES);
+  return { connection, at, waits };
 }
 
 describe("the check before a turn", () => {
@@ -50,6 +53,17 @@ describe("the check before a turn", () => {
     expect(connection.pings).toBe(1);
     at(9_700, 10_000);
     expect(connection.pings).toBe(2);
+  });
+
+  it("says when there is something to ask or to say", () => {
+    const { connection, at, waits } = setUp();
+    expect([waits(200, 1_000), waits(500, 1_000)]).toEqual([300, 0]);
+    at(500, 1_000);
+    expect(waits(510, 1_000)).toBe(LOOK_SOON_MS);
+    connection.heard += 1;
+    at(550, 1_000);
+    expect([waits(560, 1_010), waits(1_100, 1_000)]).toEqual([LOOK_LATE_MS, LOOK_LATE_MS]);
+    expect(waits(1_100, 5_000)).toBe(3_400);
   });
 
   it("leaves an engine alone that does not tell what it hears", () => {

@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+import { createTicker, LOOK_LATE_MS, LOOK_SOON_MS } from "../../src/send/ticker.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+function setUp() {
+  const clock = createFakeClock();
+  const looks: number[] = [];
+  const next = { waitMs: LOOK_LATE_MS };
+  const startNs = clock.nowNs();
+  const ticker = createTicker(clock, () => {
+    looks.push((clock.nowNs() - startNs) / 1e6);
+    return next.waitMs;
+  });
+  return { clock, looks, next, ticker };
+}
+
+describe("the ticker", () => {
+  it("looks again when the look before said so, but no later than its bound", () => {
+    const { clock, looks, next, ticker } = setUp();
+    ticker.start();
+    ticker.start();
+    clock.advance(LOOK_SOON_MS);
+    next.waitMs = 70;
+    clock.advance(LOOK_LATE_MS);
+    next.waitMs = Number.POSITIVE_INFINITY;
+    clock.advance(70 + LOOK_LATE_MS);
+    next.waitMs = -5;
+    clock.advance(LOOK_LATE_MS);
+    expect(looks).toEqual([50, 300, 370, 620, 870]);
+    ticker.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("looks soon when it is hurried, once, and not later than it would have", () => {
+    const { clock, looks, ticker } = setUp();
+    ticker.hurry();
+    expect(clock.pending).toBe(0);
+    ticker.start();
+    clock.advance(LOOK_SOON_MS + 100);
+    ticker.hurry();
+    clock.advance(LOOK_SOON_MS - 1);
+    ticker.hurry();
+    expect(looks).toEqual([50]);
+    clock.advance(1);
+    expect(looks).toEqual([50, 200]);
+    ticker.stop();
+    ticker.hurry();
+    expect(clock.pending).toBe(0);
+  });
+});
