@@ -90,7 +90,7 @@ describe("a statement", () => {
   });
 
   it("is refused at once when too many wait", async () => {
-    const database = createDatabase(deps, { url: there.url, connections: 1 });
+    const database = createDatabase(deps, { url: there.url, connections: 8 });
     const all = Array.from({ length: 300 }, () => kindOf(database.query("select pg_sleep(0.001)")));
     const kinds = await Promise.all(all);
     expect(kinds.filter((kind) => kind === "done").length).toBeGreaterThanOrEqual(256);

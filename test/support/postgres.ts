@@ -54,7 +54,8 @@ export async function makeDatabase(
   await admin.stop();
   const opened: Database[] = [];
   const open = (url: string): Database => {
-    const database = createDatabase(deps, { url, connections: 8 });
+    // Some tests fill large tables, on a machine that does much else.
+    const database = createDatabase(deps, { url, connections: 8, statementMsMax: 120_000 });
     opened.push(database);
     return database;
   };
