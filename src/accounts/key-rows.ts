@@ -119,12 +119,8 @@ export class Rows {
       wanted[number] = 1;
       found += 1;
     }
-    const digests: Buffer[] = [];
-    if (found === 0) return digests;
-    for (let line = 0; line < this.count; line += 1) {
-      if (wanted[this.#lines.accountOf(line)] === 1) digests.push(this.#lines.digestOf(line));
-    }
-    return digests;
+    if (found === 0) return [];
+    return this.#lines.linesOf(wanted, this.count).map((line) => this.#lines.digestOf(line));
   }
 
   /** From the last to the first: what fills a gap comes from where was looked already. */

@@ -51,6 +51,17 @@ describe("the lines of keys", () => {
     expect(lines.idOf(3)).toBe(bytes.toString("hex", 50, 66));
   });
 
+  it("are found by their accounts, up to a count, wherever they were copied to", () => {
+    const lines = new KeyLines();
+    for (let line = 0; line < 6_000; line += 1) write(lines, line, digest(), id(), line % 7, 0, 0);
+    lines.copy(3, 5_995);
+    const marks = Uint8Array.from([0, 0, 0, 1, 0, 0, 0]);
+    const expected = Array.from({ length: 5_999 }, (_, line) => line).filter(
+      (line) => line % 7 === 3 || line === 5_995,
+    );
+    expect(lines.linesOf(marks, 5_999)).toEqual(expected);
+  });
+
   it("are copied whole, within a block and from one to another", () => {
     const lines = new KeyLines();
     const [sha256, keyId] = [digest(), id()];
