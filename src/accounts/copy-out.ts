@@ -7,6 +7,7 @@
  */
 
 import { DATABASE_COPY_BYTES_A_TURN } from "../core/account-limits.ts";
+import { DatabaseError } from "./database-error.ts";
 
 /** What is used of the client's connection. */
 export interface CopyConnection {
@@ -24,6 +25,7 @@ export class CopyOut {
   #connection: CopyConnection | null = null;
   #fault: Error | null = null;
   #bytesOfTurn = 0;
+  #hasMoved = true;
 
   /**
    * `take` has the bytes until it returns; they are cut anywhere. When it throws, the connection is
@@ -48,6 +50,7 @@ export class CopyOut {
 
   handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
     if (this.#fault !== null) return;
+    this.#hasMoved = true;
     try {
       this.#take(chunk);
     } catch (error) {
@@ -60,6 +63,13 @@ export class CopyOut {
     const stream = this.#connection?.stream;
     stream?.pause();
     setImmediate(() => void stream?.resume());
+  }
+
+  /** Called now and then: gives it up when nothing has come since the last time. */
+  check(): void {
+    if (!this.#hasMoved)
+      this.#giveUp(new DatabaseError("timeout", "a copy stands still", null, null));
+    this.#hasMoved = false;
   }
 
   handleRowDescription(): void {

@@ -13,6 +13,7 @@ import pg from "pg";
 import {
   DATABASE_CONNECT_MS_MAX,
   DATABASE_CONNECTIONS_MAX,
+  DATABASE_COPY_STALL_MS_MAX,
   DATABASE_LISTEN_BEAT_MS,
   DATABASE_RETRY_MS_MAX,
   DATABASE_RETRY_MS_MIN,
@@ -132,7 +133,7 @@ export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Da
       for (let attempt = 1; ; attempt += 1) {
         counters.transactions += 1;
         try {
-          return await guarded(() => runTransaction(pool, act, how, counters));
+          return await guarded(() => runTransaction(pool, act, how, counters, deps.clock));
         } catch (error) {
           const again = error instanceof DatabaseError && error.kind === "conflict";
           if (!again || attempt >= DATABASE_TRANSACTION_TRIES_MAX) throw error;
@@ -198,6 +199,7 @@ async function runTransaction<T>(
   act: (tx: Transaction) => Promise<T>,
   how: TransactionOptions,
   counters: DatabaseCounters,
+  clock: Clock,
 ): Promise<T> {
   const client = await pool.connect();
   const { statementMsMax } = how;
@@ -208,8 +210,13 @@ async function runTransaction<T>(
       counters.queries += 1;
       const msMax = (statementMsMax ?? DATABASE_STATEMENT_MS_MAX) + DATABASE_CONNECT_MS_MAX;
       return new Promise((resolve, reject) => {
-        const done = (error: Error | null) => (error === null ? resolve() : reject(error));
-        client.query(new CopyOut(text, msMax, take, done));
+        const copy = new CopyOut(text, msMax, take, (error) => {
+          watch.cancel();
+          if (error === null) resolve();
+          else reject(error);
+        });
+        const watch = clock.every(DATABASE_COPY_STALL_MS_MAX, () => copy.check());
+        client.query(copy);
       });
     },
     async query<Row extends object>(text: string, values: readonly unknown[] = []) {

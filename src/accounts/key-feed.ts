@@ -253,8 +253,8 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
 }
 
 const KEYS_CHANNEL = "touchdown_keys";
-/** A million keys over a slow line. */
-const SNAPSHOT_MS_MAX = 60_000;
+/** A million keys, 100 MB, over a slow line; one on which nothing comes is given up before. */
+const SNAPSHOT_MS_MAX = 600_000;
 
 /**
  * The same step in small ones, between which requests are answered: removals at once, then keys by

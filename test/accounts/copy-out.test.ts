@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { testDatabase } from "../support/postgres.ts";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silent, testDatabase } from "../support/postgres.ts";
 
-const { database } = await testDatabase();
+const { database, controlUrl: url } = await testDatabase();
 const MANY = 200_000;
 const COPY = `copy (select n from generate_series(1, ${MANY}) n) to stdout`;
 
@@ -56,6 +58,17 @@ describe("a copy out of the database", () => {
     await expect(copy(midway)).rejects.toMatchObject({ code: "22012" });
     await expect(copy("select 1")).rejects.toThrow("a COPY is needed");
     expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
+  });
+
+  it("is given up when nothing comes, and the next statement is served", async () => {
+    const every = (_: number, act: () => void) => systemClock.every(50, act);
+    const hasty = createDatabase({ clock: { ...systemClock, every }, log: silent }, { url });
+    const reading = hasty.transaction((tx) =>
+      tx.copyOut("copy (select pg_sleep(600)) to stdout", () => undefined),
+    );
+    await expect(reading).rejects.toMatchObject({ name: "DatabaseError", kind: "timeout" });
+    expect(await hasty.query("select 1 as one")).toEqual([{ one: 1 }]);
+    await hasty.stop();
   });
 
   it("fails when the connection is lost midway", async () => {
