@@ -38,12 +38,22 @@ listens on loopback only, and nothing is kept when it stops.
     });
     for (const line of sandbox.lines) io.out(line);
     sandbox.dashboard?.then(
-      ({ url }) => io.out(`The dashboard, with a login of its own: ${url}\n`),
+      ({ url }) => io.out(dashboardLines(url)),
       () => io.err("the dashboard could not be started, the edge serves without it"),
     );
     return await stopped;
   },
 };
+
+/** Who logs in has a key of their own: the one above is another account's until it is linked. */
+function dashboardLines(url: string): string {
+  return [
+    `The dashboard: ${url}`,
+    "  Log in as Grace, or as Ada, an operator; nobody asks for a password. Each has a key there.",
+    "  What the key above sends is shown to whoever links it: Keys, Link a key.",
+    "",
+  ].join("\n");
+}
 
 function portOf(text: string | null): number | null {
   if (text === null) return null;

@@ -16,6 +16,11 @@ beforeEach(async () => {
   grace = await rig.page("Grace");
 });
 
+/** A signature as the list shows it. */
+function ends(signature: string): string {
+  return `${signature.slice(0, 8)}…${signature.slice(-8)}`;
+}
+
 async function programText(name: string): Promise<string> {
   await grace.page.getByRole("tab", { name }).click();
   return await grace.page.getByRole("region", { name: `Program for ${name}` }).innerText();
@@ -33,7 +38,8 @@ describe("the page Connect", () => {
   it.each(PROGRAMS)("offers a program for %s that lands a transaction as pasted", async (name) => {
     await revealedKey(grace);
     const signature = await sent(name);
-    await open(grace, "Transactions");
+    await grace.page.locator(".next").getByRole("link", { name: "Transactions" }).click();
+    await grace.page.getByRole("link", { name: ends(signature) }).waitFor();
     await grace.page.getByRole("textbox", { name: "Signature" }).fill(signature);
     await grace.page.getByRole("button", { name: "Look up" }).click();
     const receipt = grace.page.getByRole("region", { name: "Receipt of local" });

@@ -64,10 +64,16 @@ export async function page({ site, main, signal }) {
     const table = regionTable(site.regions, signal, (region) => void choose(region));
     const text = "The round trip is measured from this browser: best of several tries.";
     steps.append(sheet("Choose a region", el("p", { class: "soft" }, text), table));
-    steps.append(sheet("Send a transaction", program));
+    steps.append(sheet("Send a transaction", program, next()));
   }
   fill(main, title, steps);
   if (state.region !== null) await choose(state.region);
+}
+
+/** Where to look once a program was run. */
+function next() {
+  const way = el("a", { href: "/transactions" }, "Transactions");
+  return el("p", { class: "next" }, "Run it, then see what became of it: ", way, ".");
 }
 
 /**
