@@ -99,6 +99,7 @@ describe("the tree", () => {
       "bench/compare/bare.ts",
       "bench/layers/main.ts",
       "bench/idle/main.ts",
+      "bench/idle/connections-process.ts",
       "bench/accounts/main.ts",
       "bench/accounts/feed-process.ts",
       "test/support/write-docs.ts",

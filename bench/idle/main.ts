@@ -1,7 +1,8 @@
 /**
  * `npm run bench:idle`: what an edge costs while it waits. An edge with the default configuration
  * before a simulated cluster of four leaders with 250 ms slots: the slots are known, connections
- * are warm, and no transaction comes. Its processor time each second, thread by thread.
+ * are warm, and no transaction comes. Its processor time each second, thread by thread. Then the
+ * native engine alone with a thousand warm connections, and what they take of memory.
  */
 
 import { appendFileSync, mkdirSync } from "node:fs";
@@ -10,14 +11,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { rssMb } from "../load/children.ts";
 import { commit, machine } from "../machine.ts";
-import { startScene } from "./scene.ts";
+import { startConnections, startScene } from "./scene.ts";
 import { ratesBetween, type ThreadRate, threadTimes } from "./threads.ts";
 
 const USAGE = `usage: npm run bench:idle -- [options]
 
-  --seconds N    how long is measured (20)
-  --settle N     how long the edge runs before that (10)
-  --dry          prints, and keeps no result`;
+  --seconds N       how long each is measured (20)
+  --settle N        how long each runs before that (10)
+  --connections N   warm connections of the native engine; 0: not measured (1000)
+  --no-edge         measures the connections alone
+  --dry             prints, and keeps no result`;
 
 const RESULTS = join(import.meta.dirname, "../results");
 
@@ -25,52 +28,83 @@ const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "20" },
     settle: { type: "string", default: "10" },
+    connections: { type: "string", default: "1000" },
+    "no-edge": { type: "boolean", default: false },
     dry: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
+const seconds = Number(values.seconds);
+const connections = Number(values.connections);
 
 if (values.help) console.log(USAGE);
-else await run(Number(values.seconds), Number(values.settle));
+else {
+  if (!values["no-edge"]) await measureEdge();
+  if (connections > 0) await measureConnections();
+}
 
-async function run(seconds: number, settle: number): Promise<void> {
+async function measureEdge(): Promise<void> {
   const scene = await startScene();
   try {
-    await sleep(settle * 1000);
-    const before = threadTimes(scene.edgePid);
-    const beforeNs = process.hrtime.bigint();
-    await sleep(seconds * 1000);
-    const took = Number(process.hrtime.bigint() - beforeNs) / 1e9;
-    const threads = ratesBetween(before, threadTimes(scene.edgePid), took);
-    report(threads, took, rssMb(scene.edgePid));
+    const threads = await ratesOf(scene.edgePid);
+    const rss = rssMb(scene.edgePid);
+    report("idle edge", threads, { rss_mb: rss });
   } finally {
     await scene.stop();
   }
 }
 
-function report(threads: readonly ThreadRate[], seconds: number, rss: number | null): void {
+async function measureConnections(): Promise<void> {
+  const scene = await startConnections(connections);
+  try {
+    await sleep(2_000);
+    const before = rssMb(scene.pid);
+    await scene.warm();
+    const threads = await ratesOf(scene.pid);
+    const after = rssMb(scene.pid);
+    const grown = before === null || after === null ? null : after - before;
+    report(`${connections} warm connections`, threads, { rss_grown_mb: grown });
+  } finally {
+    await scene.stop();
+  }
+}
+
+async function ratesOf(pid: number): Promise<readonly ThreadRate[]> {
+  await sleep(Number(values.settle) * 1000);
+  const before = threadTimes(pid);
+  const beforeNs = process.hrtime.bigint();
+  await sleep(seconds * 1000);
+  const took = Number(process.hrtime.bigint() - beforeNs) / 1e9;
+  return ratesBetween(before, threadTimes(pid), took);
+}
+
+function report(
+  what: string,
+  threads: readonly ThreadRate[],
+  memory: Readonly<Record<string, number | null>>,
+): void {
+  const woken = threads.filter((rate) => rate.wakes_per_s > 0);
   const sum = (pick: (rate: ThreadRate) => number): number =>
-    threads.reduce((all, rate) => all + pick(rate), 0);
+    woken.reduce((all, rate) => all + pick(rate), 0);
   const cpu = sum((rate) => rate.cpu_ms_per_s);
   const wakes = sum((rate) => rate.wakes_per_s);
-  for (const { name, cpu_ms_per_s: ms, wakes_per_s: turns } of threads) {
-    if (turns > 0)
-      console.log(`${name.padEnd(16)} ${ms.toFixed(2)} ms/s, ${turns.toFixed(1)} turns/s`);
+  for (const { name, cpu_ms_per_s: ms, wakes_per_s: turns } of woken) {
+    console.log(`  ${name.padEnd(16)} ${ms.toFixed(2)} ms/s, ${turns.toFixed(1)} turns/s`);
   }
-  console.log(
-    `idle edge: ${cpu.toFixed(2)} ms of CPU a second, ${wakes.toFixed(0)} wakes, ${rss} MB`,
-  );
+  const taken = JSON.stringify(memory);
+  console.log(`${what}: ${cpu.toFixed(2)} ms of CPU a second, ${wakes.toFixed(0)} wakes, ${taken}`);
   if (values.dry) return;
   const line = {
     at: new Date().toISOString(),
     machine: machine(),
     node: process.version,
     commit: commit(),
+    what,
     seconds,
     cpu_ms_per_s: cpu,
     wakes_per_s: wakes,
-    rss_mb: rss,
-    threads: threads.filter((rate) => rate.wakes_per_s > 0),
+    ...memory,
+    threads: woken,
   };
   mkdirSync(RESULTS, { recursive: true });
   appendFileSync(join(RESULTS, "idle.ndjson"), `${JSON.stringify(line)}\n`);

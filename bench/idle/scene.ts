@@ -19,8 +19,26 @@ export interface IdleScene {
   stop(): Promise<void>;
 }
 
-/** Resolves when the edge is ready. */
-export async function startScene(): Promise<IdleScene> {
+interface Cluster {
+  readonly rpcUrl: string;
+  readonly wsUrl: string;
+}
+
+/** A process of leaders; the caller stops it. */
+async function startCluster(leaders: number, children: Child[]): Promise<Cluster> {
+  const script = fileURLToPath(new URL("../load/leader-process.ts", import.meta.url));
+  const args = ["--import", "tsx", script, String(leaders), "0", String(SLOT_MS)];
+  const child = startChild(args, true);
+  children.push(child);
+  const [message] = await once(child.process, "message");
+  // Its first message tells where it listens.
+  return message as Extract<LeaderMessage, { kind: "ready" }>;
+}
+
+/** Runs what starts children, and stops them where it fails. */
+async function withChildren<T>(
+  start: (children: Child[], folder: string) => Promise<T>,
+): Promise<T & { stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-idle-"));
   const children: Child[] = [];
   const stop = async (): Promise<void> => {
@@ -28,16 +46,20 @@ export async function startScene(): Promise<IdleScene> {
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const script = fileURLToPath(new URL("../load/leader-process.ts", import.meta.url));
-    const args = ["--import", "tsx", script, String(LEADERS), "0", String(SLOT_MS)];
-    const leaders = startChild(args, true);
-    children.push(leaders);
-    const [cluster] = await once(leaders.process, "message");
+    return { ...(await start(children, folder)), stop };
+  } catch (cause) {
+    await stop();
+    throw cause;
+  }
+}
+
+/** Resolves when the edge is ready. */
+export function startScene(): Promise<IdleScene> {
+  return withChildren(async (children, folder) => {
+    const { rpcUrl, wsUrl } = await startCluster(LEADERS, children);
     const [http, admin] = [await freePort(), await freePort()];
     const file = join(folder, "edge.toml");
     writeFileSync(join(folder, "keys.toml"), KEYS);
-    // Its first message tells where it listens.
-    const { rpcUrl, wsUrl } = cluster as Extract<LeaderMessage, { kind: "ready" }>;
     writeFileSync(
       file,
       [
@@ -52,11 +74,39 @@ export async function startScene(): Promise<IdleScene> {
     const edge = startChild([...options, "dist/main.js", "edge", "--config", file]);
     children.push(edge);
     await untilReady(edge, `http://127.0.0.1:${admin}/readyz`, READY_MS);
-    return { edgePid: edge.pid, stop };
-  } catch (cause) {
-    await stop();
-    throw cause;
-  }
+    return { edgePid: edge.pid };
+  });
 }
 
+export interface ConnectionsScene {
+  readonly pid: number;
+  /** Opens them all; resolves when they are warm. */
+  warm(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The native engine alone, and as many leaders as connections are wanted. */
+export function startConnections(count: number): Promise<ConnectionsScene> {
+  return withChildren(async (children) => {
+    const { rpcUrl } = await startCluster(count, children);
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "getClusterNodes" });
+    const answer = await fetch(rpcUrl, { method: "POST", body });
+    // The simulated cluster answers as the real one does.
+    const { result } = (await answer.json()) as { result: readonly { tpuQuic: string }[] };
+    const script = fileURLToPath(new URL("./connections-process.ts", import.meta.url));
+    const child = startChild(["--import", "tsx", script], true);
+    children.push(child);
+    await once(child.process, "message");
+    return {
+      pid: child.pid,
+      async warm() {
+        child.process.send(result.map(({ tpuQuic }) => tpuQuic));
+        await once(child.process, "message", { signal: AbortSignal.timeout(WARM_MS) });
+      },
+    };
+  });
+}
+
+/** Handshakes of a thousand, with leaders that share the processors. */
+const WARM_MS = 240_000;
 const KEYS = "[plans.Idle]\nrate_per_second = 50\nburst = 50\n";
