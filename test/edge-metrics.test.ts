@@ -90,7 +90,7 @@ const PARTS: EdgeParts = {
     },
   }),
   answers: histogramOf(3),
-  seen: stub<Seen>({ counters: { hits: 103, entries: 0, evicted: 0 } }),
+  seen: stub<Seen>({ counters: { hits: 103, entries: 0, evicted: 0, bytes: 0 } }),
   keys: {
     table: { counters: { keys: 104 } },
     loads: { ok: 0, failed: 0 },

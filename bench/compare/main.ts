@@ -18,7 +18,6 @@ const LADDER_TO = 24_000;
 const LADDER_SECONDS = 2;
 const LADDER_TRIES = 3;
 const HELD_P99_US = 20_000;
-const MEMORY_RATE = 6_000;
 const MEMORY_SAMPLES = 40;
 
 if (process.argv.includes("--help")) {
@@ -111,11 +110,11 @@ async function watchMemory(stage: Stage, options: CompareOptions): Promise<Memor
   if (side === undefined) throw new Error("--memory needs the side everything on");
   const json = options.endpoint === "json";
   const samples: { sent: number; rss_mb: number }[] = [];
-  const seconds = Math.ceil(options.memory / MEMORY_RATE / MEMORY_SAMPLES);
+  const seconds = Math.ceil(options.memory / options.memoryRate / MEMORY_SAMPLES);
   let sent = 0;
   let lost = 0;
   while (sent < options.memory) {
-    const turn = await takeTurn(stage, side, { rate: MEMORY_RATE, seconds, json });
+    const turn = await takeTurn(stage, side, { rate: options.memoryRate, seconds, json });
     sent += turn.accepted;
     lost += turn.lost;
     samples.push({ sent, rss_mb: rssMb(side.pid) ?? 0 });

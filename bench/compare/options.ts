@@ -13,6 +13,8 @@ export interface CompareOptions {
   readonly capacity: boolean;
   /** Transactions of the memory run; 0 for none. */
   readonly memory: number;
+  /** How many of them a second. */
+  readonly memoryRate: number;
   /** Whether the README's figures are written anew and the results kept. */
   readonly keep: boolean;
 }
@@ -27,6 +29,7 @@ export const USAGE = `usage: npm run bench:compare -- [options]
                    also: ${VARIANTS.join(", ")}
   --no-capacity    does not look for the highest rate held
   --memory N       sends N transactions through the edge and watches its memory (0)
+  --memory-rate N  that many of them a second (6000)
   --dry            prints, and writes neither results nor README`;
 
 /** The options of a command line, or an Error that names what is wrong. */
@@ -41,6 +44,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
       sides: { type: "string", default: SIDES.join(",") },
       "no-capacity": { type: "boolean", default: false },
       memory: { type: "string", default: "0" },
+      "memory-rate": { type: "string", default: "6000" },
       dry: { type: "boolean", default: false },
     },
   });
@@ -55,6 +59,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
     sides: values.sides.split(",").map(sideOf),
     capacity: !values["no-capacity"],
     memory: wholeNumber("memory", values.memory, 0, 10_000_000),
+    memoryRate: wholeNumber("memory-rate", values["memory-rate"], 100, 100_000),
     keep: !values.dry,
   };
 }

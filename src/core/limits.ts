@@ -185,6 +185,8 @@ export const WORKERS_START_MS_MAX = 15_000;
 export const WORKERS_STOP_MS_MAX = 5_000;
 /** The most memory that one worker thread's heap may take, in megabytes. */
 export const WORKER_HEAP_MB_MAX = 128;
+/** Of that for what is young: verdicts, which live for a moment. */
+export const WORKER_YOUNG_MB_MAX = 6;
 
 // ingress/
 /** Shortest and longest key that a client may hold, in characters. */

@@ -13,7 +13,7 @@
 import { resolve, sep } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { Piscina } from "piscina";
-import { WORKER_HEAP_MB_MAX } from "../core/limits.ts";
+import { WORKER_HEAP_MB_MAX, WORKER_YOUNG_MB_MAX } from "../core/limits.ts";
 import type { WorkerTask } from "./decode.worker.ts";
 
 export interface WorkerPool {
@@ -61,7 +61,10 @@ function newThread(): Piscina {
     minThreads: 0,
     maxThreads: 1,
     recordTiming: false,
-    resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MB_MAX },
+    resourceLimits: {
+      maxOldGenerationSizeMb: WORKER_HEAP_MB_MAX,
+      maxYoungGenerationSizeMb: WORKER_YOUNG_MB_MAX,
+    },
   });
 }
 

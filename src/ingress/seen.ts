@@ -6,7 +6,8 @@
  * entry in with somebody else's signature, and an entry answers only for exactly the same bytes.
  * The bytes lie in one ring, oldest overwritten first, and an index of numbers leads to them;
  * nothing is allocated after the start, so that nothing of a transaction outlives it in the
- * garbage collector's memory.
+ * garbage collector's memory. The ring begins small and grows with what has to be remembered: what
+ * of its memory was never written to is not resident.
  *
  *     arena  ├──── older ────┤ next ▶ ├──── older still ────┤
  *     index  hash of the signature ─▶ newest entry of its bucket ─▶ older ─▶ NONE
@@ -31,6 +32,8 @@ export interface SeenCounters {
   entries: number;
   /** Transactions forgotten before their time, for want of room. */
   evicted: number;
+  /** Bytes that the ring has grown to. */
+  bytes: number;
 }
 
 export interface Seen {
@@ -63,7 +66,7 @@ export function createSeen(options: SeenOptions = {}): Seen {
 }
 
 class SeenRing implements Seen {
-  readonly counters: SeenCounters = { hits: 0, entries: 0, evicted: 0 };
+  readonly counters: SeenCounters = { hits: 0, entries: 0, evicted: 0, bytes: 0 };
   readonly #entriesMax: number;
   readonly #bytesMax: number;
   readonly #keepNs: number;
@@ -84,6 +87,7 @@ class SeenRing implements Seen {
     this.#bytesMax = bytesMax;
     this.#keepNs = keepNs;
     this.#arena = Buffer.alloc(bytesMax);
+    this.counters.bytes = Math.min(bytesMax, BYTES_MIN);
     this.#entries = new Int32Array(entriesMax * ENTRY_NUMBERS);
     this.#insertedNs = new Float64Array(entriesMax);
     this.#buckets = new Int32Array(2 ** Math.ceil(Math.log2(entriesMax + 1))).fill(NONE);
@@ -151,13 +155,28 @@ class SeenRing implements Seen {
 
   /** Makes room for `size` bytes at the head; the oldest entries lie right behind it. */
   #makeRoom(size: number): void {
-    if (this.#head + size > this.#bytesMax) {
+    if (this.#count === 0) this.#head = 0;
+    const { counters } = this;
+    while (this.#head + size > counters.bytes && this.#mayGrow()) {
+      counters.bytes = Math.min(this.#bytesMax, Math.ceil(counters.bytes * GROWTH));
+    }
+    if (this.#head + size > counters.bytes) {
       // What lies between here and the end is older than what lies at the start.
       while (this.#count > 0 && this.#oldestStart() >= this.#head) this.#evict();
       this.#head = 0;
     }
     while (this.#count > 0 && this.#oldestOverlaps(size)) this.#evict();
     while (this.#count >= this.#entriesMax) this.#evict();
+  }
+
+  /** Whether the ring had better grow than go back to its start, where little is free. */
+  #mayGrow(): boolean {
+    const { bytes } = this.counters;
+    if (bytes === this.#bytesMax) return false;
+    if (this.#count === 0) return true;
+    // Behind the head lie only those that have to go anyway, and at the start what came later.
+    const start = this.#oldestStart();
+    return start < this.#head && start < bytes * FREE_SHARE;
   }
 
   #evict(): void {
@@ -181,6 +200,11 @@ class SeenRing implements Seen {
     return both ^ (both >>> 13);
   }
 }
+
+/** Bytes at first, by how much more each time, and what must be free at the start to go back. */
+const BYTES_MIN = 1024 * 1024;
+const GROWTH = 1.5;
+const FREE_SHARE = 1 / 4;
 
 function wordAt(bytes: Uint8Array, at: number): number {
   const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);

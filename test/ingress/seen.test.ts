@@ -69,6 +69,30 @@ describe("a transaction that was accepted", () => {
     expect(seen.query(tx(3, 60), 1, 0)).toBe(false);
   });
 
+  it("takes memory by how much has to be remembered, and loses nothing by that", () => {
+    const seen = createSeen({ keepMs: 2_000, bytesMax: 32 * 1024 * 1024 });
+    const size = 700;
+    let n = 0;
+    const send = (count: number, everyNs: number, fromNs: number): number => {
+      for (let sent = 0; sent < count; sent += 1) {
+        n += 1;
+        seen.insert(tx(n, size), 1, fromNs + sent * everyNs);
+      }
+      return fromNs + count * everyNs;
+    };
+    // 100 a second need 140 kB, 6,000 a second 8.4 MB.
+    let nowNs = send(3_000, 10 * MS, 0);
+    expect(seen.counters.bytes).toBe(1024 * 1024);
+    nowNs = send(40_000, MS / 6, nowNs);
+    expect(seen.counters.bytes).toBeGreaterThan(8_400_000);
+    expect(seen.counters.bytes).toBeLessThan(16_000_000);
+    expect(seen.query(tx(n - 11_900, size), 1, nowNs)).toBe(true);
+    expect(seen.counters.evicted).toBeLessThan(200);
+    const { bytes } = seen.counters;
+    send(40_000, MS / 6, nowNs);
+    expect(seen.counters.bytes).toBe(bytes);
+  });
+
   it("is not asked for where there is no signature", () => {
     const seen = createSeen();
     seen.insert(tx(1, 6), 1, 0);
