@@ -141,7 +141,7 @@ function histogramValues(row: MetricRow, histogram: HistogramSource): readonly V
  * How often the event loop's lag is sampled. The library's own 10 ms would wake an idle process a
  * hundred times a second.
  */
-const LAG_SAMPLE_MS = 100;
+const LAG_SAMPLE_MS = 250;
 const LAG_METRICS = ["min", "max", "mean", "p50", "p90", "p99"];
 
 function collectProcess(registry: Registry): void {

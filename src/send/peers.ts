@@ -89,7 +89,14 @@ export class Peers {
     }
   }
 
-  /** Everything that time brings; answers in how many milliseconds there may be more of it. */
+  /** In how many milliseconds `tick` may have something to do. */
+  nextLookMs(nowNs: number): number {
+    let waitMs = LOOK_LATE_MS;
+    for (const peer of this.#byAddress.values()) waitMs = Math.min(waitMs, peer.nextLookMs(nowNs));
+    return waitMs;
+  }
+
+  /** Everything that time brings; answers as `nextLookMs`. */
   tick(nowNs: number): number {
     for (const peer of this.#byAddress.values()) {
       peer.tick(nowNs);
@@ -97,9 +104,7 @@ export class Peers {
     }
     this.connect(nowNs);
     this.#recycle(nowNs);
-    let waitMs = LOOK_LATE_MS;
-    for (const peer of this.#byAddress.values()) waitMs = Math.min(waitMs, peer.nextLookMs(nowNs));
-    return waitMs;
+    return this.nextLookMs(nowNs);
   }
 
   /** The edge has another identity: all connections are to be replaced. */

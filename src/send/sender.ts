@@ -19,7 +19,7 @@ import type { PeerState } from "./peer.ts";
 import { Peers, type PeersOptions, type Route } from "./peers.ts";
 import { Scorecard } from "./scorecard.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
-import { createTicker } from "./ticker.ts";
+import { createTicker, LOOK_SOON_MS } from "./ticker.ts";
 import type { Transport } from "./transport.ts";
 
 export interface SenderDeps {
@@ -200,7 +200,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     if (taken < routes.length) placeRest(packet, routes, nowNs);
     if (counters.copiesQueued !== queuedKnown) {
       queuedKnown = counters.copiesQueued;
-      ticker.hurry();
+      ticker.within(LOOK_SOON_MS);
     }
     return taken;
   }
@@ -243,13 +243,13 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       if (!running) return;
       peers.connect(nowNs);
       // Turns have moved, and connections may have begun.
-      ticker.hurry();
+      ticker.within(peers.nextLookMs(nowNs));
     },
     useIdentity(identity) {
       transport.useIdentity(identity);
       counters.identityChanges += 1;
       peers.outdate();
-      ticker.hurry();
+      ticker.within(LOOK_SOON_MS);
     },
     get outdatedCount() {
       return peers.all().filter((peer) => peer.outdated).length;

@@ -6,7 +6,7 @@
  * of twenty, and waking it costs more than the look.
  */
 
-import type { Clock, Timer } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 
 /** Between two looks while something waits, and at most. */
 export const LOOK_SOON_MS = 50;
@@ -15,25 +15,27 @@ export const LOOK_LATE_MS = 250;
 export interface Ticker {
   start(): void;
   stop(): void;
-  /** Something waits: the next look is due within LOOK_SOON_MS. */
-  hurry(): void;
+  /** The next look is due within this time; LOOK_SOON_MS where something waits from now on. */
+  within(waitMs: number): void;
 }
 
 /** `look` answers in how many milliseconds it is due again, LOOK_LATE_MS at most. */
 export function createTicker(clock: Clock, look: () => number): Ticker {
   let timer: Timer | null = null;
   let running = false;
-  let soon = false;
+  /** When the next look is due. */
+  let dueNs = 0;
 
   function arm(waitMs: number): void {
-    soon = waitMs <= LOOK_SOON_MS;
-    timer = clock.after(Math.min(Math.max(1, waitMs), LOOK_LATE_MS), fire);
+    const boundedMs = Math.min(Math.max(1, waitMs), LOOK_LATE_MS);
+    dueNs = clock.nowNs() + boundedMs * NS_PER_MS;
+    timer = clock.after(boundedMs, fire);
   }
 
   function fire(): void {
     timer = null;
-    // Whoever hurries while it looks is seen by the look, or by its answer.
-    soon = true;
+    // Who calls for a look while it looks is seen by it, or by its answer.
+    dueNs = 0;
     const waitMs = look();
     if (running) arm(waitMs);
   }
@@ -49,10 +51,10 @@ export function createTicker(clock: Clock, look: () => number): Ticker {
       timer?.cancel();
       timer = null;
     },
-    hurry() {
-      if (soon || !running) return;
+    within(waitMs) {
+      if (!running || dueNs <= clock.nowNs() + waitMs * NS_PER_MS) return;
       timer?.cancel();
-      arm(LOOK_SOON_MS);
+      arm(waitMs);
     },
   };
 }

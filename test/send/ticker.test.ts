@@ -31,20 +31,37 @@ describe("the ticker", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("looks soon when it is hurried, once, and not later than it would have", () => {
-    const { clock, looks, ticker } = setUp();
-    ticker.hurry();
+  it("looks sooner when it is told to, and never later than it would have", () => {
+    const { clock, looks, next, ticker } = setUp();
+    ticker.within(LOOK_SOON_MS);
     expect(clock.pending).toBe(0);
     ticker.start();
     clock.advance(LOOK_SOON_MS + 100);
-    ticker.hurry();
+    ticker.within(LOOK_SOON_MS);
     clock.advance(LOOK_SOON_MS - 1);
-    ticker.hurry();
+    ticker.within(LOOK_SOON_MS);
     expect(looks).toEqual([50]);
     clock.advance(1);
     expect(looks).toEqual([50, 200]);
+    ticker.within(120);
+    next.waitMs = 30;
+    clock.advance(120);
+    expect(looks).toEqual([50, 200, 320]);
     ticker.stop();
-    ticker.hurry();
+    ticker.within(LOOK_SOON_MS);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("keeps to one timer when a look calls for another", () => {
+    const clock = createFakeClock();
+    const ticker = createTicker(clock, () => {
+      ticker.within(LOOK_SOON_MS);
+      return LOOK_LATE_MS;
+    });
+    ticker.start();
+    clock.advance(LOOK_SOON_MS);
+    expect(clock.pending).toBe(1);
+    ticker.stop();
     expect(clock.pending).toBe(0);
   });
 });
