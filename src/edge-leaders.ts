@@ -145,7 +145,7 @@ const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
 function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSideDeps): Transport {
   const { clock, log, engine, parts } = deps;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
-  const busyPollUs = host.busyPoll ? busyPollOf(engine, availableParallelism()) : 0;
+  const busyPollUs = busyPollOf(host, engine, availableParallelism());
   if (engine.name === "portable") {
     const options = { ...QUIC_TRANSPORT_DEFAULTS, ...portableBindOf(send.bind) };
     return needed(parts.createQuicTransport)({ clock, identity }, options);
@@ -186,8 +186,17 @@ export function portableBindOf(binds: readonly ListenAddress[]) {
   return { ...optionsOf(first), ...(second === undefined ? {} : optionsOf(second)) };
 }
 
-/** How long to poll. @throws SetupError where that would take the time of others */
-export function busyPollOf(engine: EngineChoice, processors: number): number {
+/**
+ * How long a thread looks for work before it sleeps; 0: not at all.
+ *
+ * @throws SetupError where that would take the time of others
+ */
+export function busyPollOf(
+  { busyPoll }: Config["host"],
+  engine: EngineChoice,
+  processors: number,
+): number {
+  if (!busyPoll) return 0;
   if (engine.native === null) {
     throw new SetupError("host.busy_poll: the portable engine cannot poll, the native one can");
   }

@@ -24,9 +24,10 @@ import { createNativeDecoder, NATIVE_HERE } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
 import { askedOf } from "./edge-asked.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
-import { buildLeaderSide, type Step } from "./edge-leaders.ts";
+import { buildLeaderSide, busyPollOf, type Step } from "./edge-leaders.ts";
 import { metricSources } from "./edge-metrics.ts";
 import { type EdgeParts, loadParts } from "./edge-parts.ts";
+import { createPolling } from "./edge-polling.ts";
 import { createReadiness } from "./edge-readiness.ts";
 import { createGate, type Gate } from "./ingress/gate.ts";
 import { createHttpServer, type HttpOptions } from "./ingress/http.ts";
@@ -197,6 +198,7 @@ function buildEdge(config: Config, base: Base): Stages {
       dispatch,
       listener(admin, ports, "admin"),
       listener(http, ports, "http"),
+      ...(config.host.busyPoll ? [createPolling()] : []),
     ],
     httpAddress: () => addressOf(config.http.listen, ports.http),
     adminAddress: () => addressOf(config.admin.listen, ports.admin),
@@ -225,10 +227,11 @@ interface Base {
 function buildDecode(config: Config, { clock, log, engine }: Base) {
   const options = decoderOptionsOf(config);
   const { decoder, forWorkers, here, close } = decodersOf(options, engine);
+  const pollUs = busyPollOf(config.host, engine, availableParallelism());
   const workers = config.decode.workers ?? Math.max(1, availableParallelism() - 1);
   const dispatch = createDispatch(
     { clock, decoder, log, workers: createWorkerPool() },
-    { inline: config.decode.inline, workers, decoder: forWorkers, ...here },
+    { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...here },
   );
   // Workers use the native decoder to their end, so it is closed after them.
   const decoderStep: Step = { start() {}, stop: close };

@@ -98,6 +98,7 @@ describe("the tree", () => {
       "bench/compare/main.ts",
       "bench/compare/bare.ts",
       "bench/layers/main.ts",
+      "bench/micro/support/stamping-client.ts",
       "bench/idle/main.ts",
       "bench/idle/connections-process.ts",
       "bench/accounts/main.ts",

@@ -18,8 +18,8 @@ import { startAgreeingRpc } from "./agreeing-rpc.ts";
 import { type LineProcess, startLines } from "./program.ts";
 
 export const SIDES = ["incumbent", "everything on", "no verification", "bare"] as const;
-/** The edge with one setting changed: what decides how transactions are dispatched. */
-export const VARIANTS = ["all inline", "all on workers", "portable engine"] as const;
+/** The edge with one setting changed. */
+export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
 export type SideName = (typeof SIDES)[number] | (typeof VARIANTS)[number];
 
 export interface Side {
@@ -157,7 +157,8 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
       `[accounts]\nkeys_file = "${file}-keys.toml"`,
       `[decode]\nverify = ${name !== "no verification"}`,
       `inline = "${INLINE[name] ?? "auto"}"`,
-      `[send]\nengine = "${name === "portable engine" ? "portable" : "native"}"\n`,
+      `[send]\nengine = "${name === "portable engine" ? "portable" : "native"}"`,
+      `[host]\nbusy_poll = ${name === "polling"}\n`,
     ].join("\n"),
   );
   const edge: Child = startChild([

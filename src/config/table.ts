@@ -203,7 +203,8 @@ export const KEYS = {
   "host.busy_poll": key(
     boolean(),
     false,
-    "Whether the native engine's I/O thread polls before it sleeps; needs 4 processors or more",
+    "Whether threads look for work instead of sleeping: the HTTP thread always, the native " +
+      "engine's I/O thread and the workers for 1 ms after the last; needs 4 processors or more",
   ),
 
   "landing.count_max": key(

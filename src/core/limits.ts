@@ -304,7 +304,7 @@ export const SANDBOX_LANDINGS_SHOWN_MAX = 100;
 
 /** Local addresses to send from: as many sockets. */
 export const SEND_ADDRESSES_MAX = 16;
-/** How long the I/O thread looks for datagrams before it sleeps, where it may poll. */
+/** How long the I/O thread and the workers look for work before they sleep, where they may poll. */
 export const BUSY_POLL_US = 1_000;
 /** Processors below which polling takes the time of those who have work. */
 export const BUSY_POLL_PROCESSORS_MIN = 4;

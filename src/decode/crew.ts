@@ -28,6 +28,8 @@ export interface CrewOptions {
   readonly workers: number;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
+  /** How long a worker looks for more before it sleeps. */
+  readonly pollUs: number;
 }
 
 export class Crew {
@@ -45,7 +47,7 @@ export class Crew {
   /** Threads start with `start`. */
   constructor(deps: CrewDeps, options: CrewOptions) {
     this.#deps = deps;
-    const { slots, decoder } = options;
+    const { slots, decoder, pollUs } = options;
     const laneDeps = {
       clock: deps.clock,
       workers: deps.workers,
@@ -53,7 +55,7 @@ export class Crew {
       onDeath: (error: unknown, restartMs: number) => this.#laneDied(error, restartMs),
     };
     for (let i = 0; i < options.workers; i += 1) {
-      this.#lanes.push(new Lane(laneDeps, { bell: this.#bell.buffer, slots, decoder }));
+      this.#lanes.push(new Lane(laneDeps, { bell: this.#bell.buffer, slots, decoder, pollUs }));
     }
     this.verifierCounters = sumOfFigures(this.#lanes);
   }

@@ -7,6 +7,7 @@
  * fires here, and a message cannot reach it. The main thread addresses this file as it is built.
  */
 
+import { NS_PER_US, systemClock } from "../core/clock.ts";
 import { FAULT } from "../core/faults.ts";
 import type { Refused } from "../core/flow.ts";
 import { loadNative } from "../native/load.ts";
@@ -31,6 +32,8 @@ export interface WorkerTask {
   readonly channel: SharedArrayBuffer;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
+  /** How long it looks for more before it sleeps. */
+  readonly pollUs: number;
 }
 
 /** Serves one channel. Returns when told to stop; that it does not return is its normal state. */
@@ -42,6 +45,7 @@ export function serve(task: WorkerTask): void {
   wake(bell, 0);
   for (;;) {
     drain(channel, decoder, bell);
+    if (task.pollUs > 0) poll(channel, task.pollUs);
     if (Atomics.load(channel.words, STOP) === 1 && channel.requests.depth === 0) return;
     Atomics.store(channel.words, ASLEEP, 1);
     const rest = channel.requests.depth > 0 || Atomics.load(channel.words, STOP) === 1;
@@ -49,6 +53,19 @@ export function serve(task: WorkerTask): void {
     else Atomics.wait(channel.words, ASLEEP, 1);
   }
 }
+
+/** Looks for a request or the end until one is there or the time is up. */
+function poll({ requests, words }: Channel, pollUs: number): void {
+  const untilNs = systemClock.nowNs() + pollUs * NS_PER_US;
+  do {
+    for (let look = 0; look < LOOKS_A_TIME; look += 1) {
+      if (requests.depth > 0 || Atomics.load(words, STOP) === 1) return;
+    }
+  } while (systemClock.nowNs() < untilNs);
+}
+
+/** Between two looks at the clock, which costs more. */
+const LOOKS_A_TIME = 64;
 
 function drain(channel: Channel, decoder: Decoder, bell: Int32Array<SharedArrayBuffer>): void {
   const { requests, replies, bytes, numbers } = channel;

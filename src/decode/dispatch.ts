@@ -54,6 +54,8 @@ export interface DispatchOptions {
   readonly hereATurn?: number;
   /** Slots of each worker's rings, a power of two; DECODE_RING_SLOTS when not given. */
   readonly ringSlots?: number;
+  /** How long a worker looks for more before it sleeps; not at all when not given. */
+  readonly pollUs?: number;
 }
 
 export interface DispatchCounters {
@@ -99,7 +101,12 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   const auto = options.inline === "auto";
   const hereAtLeast = options.hereAtLeast ?? DECODE_HERE_AT_LEAST;
   const hereATurn = options.hereATurn ?? DECODE_HERE_A_TURN;
-  const crew = new Crew(deps, { workers, slots, decoder: options.decoder });
+  const crew = new Crew(deps, {
+    workers,
+    slots,
+    decoder: options.decoder,
+    pollUs: options.pollUs ?? 0,
+  });
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };
   let stopped = false;
   /** Decoded here since this turn of the event loop began. */

@@ -53,6 +53,7 @@ export interface LaneOptions {
   readonly bell: SharedArrayBuffer;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
+  readonly pollUs: number;
 }
 
 const DIED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };
@@ -148,13 +149,13 @@ export class Lane {
   }
 
   start(): void {
-    const { bell, slots, decoder } = this.#options;
+    const { bell, slots, decoder, pollUs } = this.#options;
     this.#restart = null;
     this.#startedNs = this.#deps.clock.nowNs();
     for (let i = 0; i < FIGURE_COUNT; i += 1) this.#figuresPast[i] = this.figure(i);
     const memory = channelMemory(slots);
     this.#channel = openChannel(memory, slots);
-    this.#life = this.#deps.workers.run({ bell, channel: memory, slots, decoder }).then(
+    this.#life = this.#deps.workers.run({ bell, channel: memory, slots, decoder, pollUs }).then(
       () => this.#ended(new Error("the task returned without being told to")),
       (error: unknown) => this.#ended(error),
     );

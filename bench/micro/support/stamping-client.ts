@@ -1,0 +1,18 @@
+/**
+ * A process of its own that posts the time to a port of loopback, a hundred times a second, and so
+ * finds whoever listens asleep, if he sleeps.
+ */
+
+import { connect } from "node:net";
+import { systemClock } from "../../../src/core/clock.ts";
+
+const PAUSE_MS = 10;
+
+const socket = connect(Number(process.argv[2]), "127.0.0.1");
+socket.setNoDelay(true);
+socket.resume();
+socket.on("close", () => process.exit());
+setInterval(() => {
+  const stamp = String(systemClock.nowNs());
+  socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${stamp.length}\r\n\r\n${stamp}`);
+}, PAUSE_MS);
