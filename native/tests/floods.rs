@@ -7,7 +7,10 @@
 mod heap;
 mod support;
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
+use support::dice::dice;
 use support::packets::*;
 use support::rogue::{Nature, Rogue};
 use support::{
@@ -173,6 +176,37 @@ fn acknowledgements_of_what_was_never_sent() {
     survive("below zero", Some(ENCODING), |_| frame(ACK, &[1, 0, 1, 0, 5, 0], &[]));
 }
 
+/// Packets of the leader's own that say anything at all, each to a connection as far as it lives.
+#[test]
+fn frames_at_random_end_their_own_connection_at_most() {
+    let _alone = ALONE.lock();
+    let good = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let beside = sender.open_admitted(good.address);
+    let mut below = dice();
+    for tx in 0..ODD_LEADERS {
+        let rogue = Rogue::start(Nature::default());
+        let peer = sender.open_admitted(rogue.address);
+        rogue.flood(40, |_| {
+            let mut frames = Vec::new();
+            for _ in 0..1 + below(4) {
+                let kinds = [below(0x20) as u64, below(64) as u64, ACK_FREQUENCY];
+                let numbers: Vec<u64> = (0..below(5)).map(|_| 1 << below(62)).collect();
+                let rest: Vec<u8> = (0..below(40)).map(|_| below(256) as u8).collect();
+                frames.extend(frame(kinds[below(3)], &numbers, &rest));
+            }
+            frames
+        });
+        sender.engine.send(&[peer, 0, beside, 1], b"to both", tx, LONG_MS);
+        sender.engine.peer_close(peer, Duration::ZERO);
+    }
+    sender.until("ended", |seen| ended(seen) as u64 == 2 * ODD_LEADERS);
+    let acked = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == 1);
+    assert_eq!((acked.count() as u64, sender.engine.counters()[5]), (ODD_LEADERS, 0));
+}
+
+const ODD_LEADERS: u64 = 100;
+
 /// Optimistic acknowledgements: the engine leaves a number out now and then, which nobody can have
 /// received.
 #[test]
@@ -194,7 +228,7 @@ fn acknowledging_without_looking_ends_the_connection() {
         });
         sender.drain();
         if txs % 50 == 0 {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
     let closed = sender.closed(peer);
