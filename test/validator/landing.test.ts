@@ -6,6 +6,7 @@ import { freePort, startChild, untilReady } from "../../bench/load/children.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { fromBase58 } from "../support/base58.ts";
 import { untilAnswer } from "../support/flow.ts";
+import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { buildTransaction, type Keypair, newKeypair, u64 } from "../support/transactions.ts";
 import { until } from "../support/wait.ts";
 import { validatorProgram } from "./build.ts";
@@ -20,7 +21,7 @@ const TIP_LAMPORTS = 1_000_000;
 const FUNDS_LAMPORTS = 20_000_000_000;
 const READY_MS = 60_000;
 /** Longer than a blockhash lives. */
-const SETTLE_MS = 120_000;
+const SETTLE_MS = 240_000;
 
 interface Status {
   readonly slot: number;
@@ -36,6 +37,7 @@ interface Told {
 const undo: (() => unknown)[] = [];
 let validator: Validator;
 let url = "";
+let adminUrl = "";
 const tip = newKeypair();
 const payers = Array.from({ length: PAYERS }, () => newKeypair());
 
@@ -43,10 +45,29 @@ beforeAll(async () => {
   validator = await startValidator(validatorProgram());
   undo.push(() => validator.stop());
   await fund([tip, ...payers]);
-  url = await startEdge();
+  ({ url, adminUrl } = await startEdge());
 });
 afterAll(async () => {
   for (const act of undo.splice(0).toReversed()) await act();
+});
+
+/** Nothing has landed yet, so the edge has only the validator's own blocks to try it with. */
+it("proves the validator by its blocks, and calls expired what cannot land", async () => {
+  const [payer] = payers;
+  if (payer === undefined) throw new Error("a payer");
+  const tips = [{ to: tip.address, lamports: TIP_LAMPORTS }];
+  const blockhash = new Uint8Array(32).fill(9);
+  const signature = await submit(buildTransaction({ payer, tips, blockhash }).bytes);
+  await untilAnswer(
+    "the proof",
+    async () => {
+      const page = await (await fetch(`${adminUrl}/metrics`)).text();
+      return seriesValue(parsePrometheus(page), "touchdown_statuses_told");
+    },
+    (told) => told === 1,
+    READY_MS,
+  );
+  expect((await receiptOf(signature)).state).toBe("expired");
 });
 
 it(`lands ${COUNT} tipped transfers, and the receipts say what the validator says`, async () => {
@@ -87,7 +108,7 @@ async function fund(keypairs: readonly Keypair[]): Promise<void> {
   }
 }
 
-async function startEdge(): Promise<string> {
+async function startEdge() {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-validator-edge-"));
   undo.push(() => rmSync(folder, { recursive: true, force: true }));
   const [http, admin] = [await freePort(), await freePort()];
@@ -102,12 +123,12 @@ async function startEdge(): Promise<string> {
     `region = "validator"\n[http]\nlisten = "127.0.0.1:${http}"\ndrain_grace = "0s"\n` +
       `[admin]\nlisten = "127.0.0.1:${admin}"\n[cluster]\nrpc_url = "${validator.rpcUrl}"\n` +
       `ws_url = "${validator.wsUrl}"\n[tip]\naccounts = ["${tip.address}"]\n` +
-      '[accounts]\nkeys_file = "keys.toml"\n[send]\nleaders = 1\n',
+      '[accounts]\nkeys_file = "keys.toml"\n[send]\nleaders = 1\n[landing]\nwatch = "4m"\n',
   );
   const child = startChild(["dist/main.js", "edge", "--config", config]);
   undo.push(() => child.stop());
   await untilReady(child, `http://127.0.0.1:${admin}/readyz`, READY_MS);
-  return `http://127.0.0.1:${http}`;
+  return { url: `http://127.0.0.1:${http}`, adminUrl: `http://127.0.0.1:${admin}` };
 }
 
 /** Sends at an even pace, with the newest blockhash of each second; answers the signatures. */
