@@ -46,10 +46,11 @@ beforeAll(async () => {
   stop.cancel();
   direct = new Redis(url);
 });
-afterAll(() => {
+afterAll(async () => {
   direct?.disconnect();
   store?.stop();
-  server?.kill("SIGKILL");
+  const ended = new Promise((resolve) => server?.once("exit", resolve));
+  if (server?.kill("SIGKILL") === true) await ended;
   if (folder !== "") rmSync(folder, { recursive: true, force: true });
 });
 

@@ -61,9 +61,12 @@ beforeAll(async () => {
   edges = await Promise.all(indexes.map((index) => startEdge(index, there.edgeUrl)));
   await untilShared(1, EDGES);
 });
-afterAll(() => {
-  for (const { child } of edges) child.kill("SIGKILL");
-  store?.kill("SIGKILL");
+afterAll(async () => {
+  const children = [...edges.map(({ child }) => child), ...(store === null ? [] : [store])];
+  for (const child of children) child.kill("SIGKILL");
+  const isOver = ({ exitCode, signalCode }: ChildProcess) =>
+    exitCode !== null || signalCode !== null;
+  await until("the end of all", () => children.every(isOver));
   if (folder !== "") rmSync(folder, { recursive: true, force: true });
 });
 

@@ -35,12 +35,23 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       }
       await gone(Number(readFileSync(file, "utf8")));
     }
-    await rm(run, { recursive: true, force: true, maxRetries: 5 });
+    // What a test killed may still be writing its last.
+    await rm(run, { recursive: true, force: true, maxRetries: 20 });
   };
 }
 
 async function gone(pid: number): Promise<void> {
-  for (let i = 0; i < 500 && existsSync(`/proc/${pid}`); i += 1) {
+  for (let i = 0; i < 6_000 && lives(pid); i += 1) {
     await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** A process that ended stays in the list until somebody waits for it. */
+function lives(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    // Not there any more.
+    return false;
   }
 }
