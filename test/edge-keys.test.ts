@@ -9,7 +9,7 @@ import { systemClock } from "../src/core/clock.ts";
 import { type Edge, startEdge } from "../src/edge.ts";
 import { openKeys } from "../src/edge-keys.ts";
 import { type Network, startNetwork } from "./support/edge-process.ts";
-import { ENGINE, keysToml, RAW_PATH } from "./support/flow.ts";
+import { ENGINE, keysToml, RAW_PATH, untilAnswer } from "./support/flow.ts";
 import { silent, type TestDatabase, testDatabase } from "./support/postgres.ts";
 import { until } from "./support/wait.ts";
 
@@ -83,17 +83,12 @@ describe("an edge on the accounts database", () => {
     const at = await startReady();
     expect(await post(at, token, network.tipped().bytes)).toBe(401);
     await makeKey(token);
-    let status = 0;
-    const ask = async (): Promise<void> => {
-      status = await post(at, token, network.tipped().bytes);
-    };
-    const asked = systemClock.every(20, () => void ask());
-    await until("the new key is served", () => status === 200);
+    const ask = () => post(at, token, network.tipped().bytes);
+    await untilAnswer("the new key is served", ask, (status) => status === 200);
     await there.owner.query("update touchdown.keys set revoked_at = now() where sha256 = $1", [
       tokenSha256(token),
     ]);
-    await until("the revoked key is refused", () => status === 401);
-    asked.cancel();
+    await untilAnswer("the revoked key is refused", ask, (status) => status === 401);
   });
 
   it("writes what the key did: requests by outcome, bytes, and times to the wire", async () => {

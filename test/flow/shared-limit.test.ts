@@ -119,9 +119,10 @@ async function untilShared(connected: 0 | 1, sharers: number): Promise<void> {
   const state = edges.map(() => false);
   const timer = systemClock.every(50, () => {
     for (const [index, { adminUrl }] of edges.entries()) {
-      fetch(`${adminUrl}/metrics`).then(
-        async (answer) => {
-          const families = parsePrometheus(await answer.text());
+      const ask = async () => await (await fetch(`${adminUrl}/metrics`)).text();
+      ask().then(
+        (text) => {
+          const families = parsePrometheus(text);
           const value = (name: string) => seriesValue(families, name) ?? 0;
           state[index] =
             value("touchdown_shared_limits_connected") === connected &&
