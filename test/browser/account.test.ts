@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
 import { open, type Visitor } from "../support/chromium.ts";
-import { lookAt } from "../support/look.ts";
+import { lookAt, settled } from "../support/look.ts";
 
 const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const run = promisify(execFile);
@@ -30,7 +30,7 @@ async function isIn({ page }: Visitor): Promise<boolean> {
 /** Logs out here; who is faster than the page's first questions would have them refused. */
 async function logOut({ page }: Visitor): Promise<void> {
   await page.getByText("Live", { exact: true }).waitFor();
-  await page.getByText("Nothing was sent in the last hour").waitFor();
+  await settled(page);
   await page.getByRole("button", { name: "Log out" }).click();
 }
 

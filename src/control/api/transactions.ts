@@ -125,7 +125,7 @@ export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
           const told = refusalsOfEdge.safeParse(body);
           return told.success ? told.data.refusals.map((row) => ({ ...row, edge })) : [];
         });
-        refusals.sort((a, b) => (a.at < b.at ? 1 : -1));
+        refusals.sort((a, b) => newestFirst(a.at, b.at));
         // Edges write ids without dashes.
         const own = new Map(
           (await keys.list(caller.account.id)).map((key) => [key.id.replaceAll("-", ""), key]),
@@ -170,9 +170,15 @@ function latestRoute(edges: Edges): Route {
       const all = lists.flatMap(({ edge, transactions }) =>
         transactions.map((one) => ({ ...one, edge })),
       );
-      all.sort((a, b) => (a.received_at < b.received_at ? 1 : -1));
+      all.sort((a, b) => newestFirst(a.received_at, b.received_at));
       const more = all.length > limit || lists.some(({ next }) => next !== null);
       return { transactions: all.slice(0, limit), more, unreachable: [...unreachable] };
     },
   );
+}
+
+/** Of ISO times. Those of one millisecond stay in the order in which their edge has them. */
+function newestFirst(left: string, right: string): number {
+  if (left === right) return 0;
+  return left < right ? 1 : -1;
 }

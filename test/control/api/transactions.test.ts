@@ -165,6 +165,17 @@ describe("the latest transactions", () => {
     expect(asked).toEqual([]);
   });
 
+  it("of one millisecond stay in the order in which their edge has them", async () => {
+    const at = "2026-11-21T10:00:05.000Z";
+    const many = Array.from({ length: 40 }, (_, index) => listed(index + 10, at));
+    const before = answers.one["/receipts"];
+    answers.one["/receipts"] = { transactions: many, next: null };
+    const { rows } = await list();
+    answers.one["/receipts"] = before;
+    const signatures = rows.map((row) => fieldOf(row, "signature"));
+    expect(signatures.slice(0, 40)).toEqual(many.map(({ signature }) => signature));
+  });
+
   it("leave out what an edge garbles", async () => {
     for (const garbled of ["<html>", { transactions: 7, next: null }, { transactions: [{}] }]) {
       answers.two["/receipts"] = garbled;

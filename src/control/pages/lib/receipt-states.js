@@ -19,7 +19,7 @@ const STATES = {
 /** What a list may be narrowed to: value for the page's address, name, states for the API. */
 export const FILTERS = /** @type {const} */ ([
   ["all", "All", ""],
-  ["under-way", "Under way", "accepted,sent,acknowledged,failed,processed"],
+  ["in-flight", "In flight", "accepted,sent,acknowledged,failed,processed"],
   ["landed", "Landed", "landed"],
   ["not-landed", "Not landed", "expired,dropped"],
 ]);

@@ -1,0 +1,90 @@
+/** The list of the latest transactions in a browser: how it grows, is narrowed, and leads on. */
+
+import { describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { open, revealedKey, type Visitor } from "../support/chromium.ts";
+import { lookAt, settled } from "../support/look.ts";
+
+const rig = useBrowser();
+
+const listOf = ({ page }: Visitor) => page.getByRole("table", { name: "Latest transactions" });
+const rowsOf = (visitor: Visitor) => listOf(visitor).locator("tbody tr");
+
+/** The link of a signature in the list. */
+function linkOf({ page }: Visitor, signature: string) {
+  const name = `${signature.slice(0, 8)}…${signature.slice(-8)}`;
+  return page.getByRole("link", { name });
+}
+
+async function choose({ page }: Visitor, name: string): Promise<void> {
+  await page.getByRole("radio", { name, exact: true }).check();
+}
+
+describe("the latest transactions", () => {
+  it("come by themselves, with what became of them, and lead to the receipt", async () => {
+    const grace = await rig.page("Grace");
+    const key = await revealedKey(grace);
+    await open(grace, "Transactions");
+    await settled(grace.page);
+    const { status, signature } = await rig.site.submit(key);
+    expect(status).toBe(200);
+    const row = rowsOf(grace).filter({ has: linkOf(grace, signature) });
+    await row.getByText("Landed", { exact: true }).waitFor();
+    await linkOf(grace, signature).click();
+    await grace.page.getByText(/^Landed in slot/).waitFor();
+    expect(new URL(grace.page.url()).searchParams.get("signature")).toBe(signature);
+  });
+
+  it("are narrowed to some states, which the address keeps", async () => {
+    const grace = await rig.page("Grace");
+    const key = await revealedKey(grace);
+    const { signature } = await rig.site.submit(key);
+    await open(grace, "Transactions");
+    await linkOf(grace, signature).waitFor();
+    await choose(grace, "Not landed");
+    await grace.page.getByText("None of the transactions that are kept.").waitFor();
+    expect(grace.page.url()).toMatch(/\/transactions\?show=not-landed$/);
+    await lookAt(grace.page, "transactions-not-landed");
+    await grace.page.reload();
+    await grace.page.getByText("None of the transactions that are kept.").waitFor();
+    await choose(grace, "Landed");
+    await linkOf(grace, signature).waitFor();
+    await choose(grace, "All");
+    await linkOf(grace, signature).waitFor();
+    expect(grace.page.url()).toMatch(/\/transactions$/);
+  });
+
+  it("are twenty, newest first, and more where that is asked for", async () => {
+    const grace = await rig.page("Grace");
+    const key = await revealedKey(grace);
+    const signatures: string[] = [];
+    for (let count = 0; count < 25; count += 1) {
+      signatures.push((await rig.site.submit(key)).signature);
+    }
+    await open(grace, "Transactions");
+    await linkOf(grace, signatures.at(-1) ?? "").waitFor();
+    expect(await rowsOf(grace).count()).toBe(20);
+    expect(await linkOf(grace, signatures[0] ?? "").count()).toBe(0);
+    await grace.page.getByRole("button", { name: "Show up to 100" }).click();
+    await linkOf(grace, signatures[0] ?? "").waitFor();
+    const shown = await rowsOf(grace)
+      .locator("a")
+      .evaluateAll((links) => links.map((link) => link.getAttribute("title")));
+    expect(shown.slice(0, 25)).toEqual(signatures.toReversed());
+  });
+
+  it("are another account's nowhere, and what nobody knows is said to be unknown", async () => {
+    const grace = await rig.page("Grace");
+    const { signature } = await rig.site.submit(await revealedKey(grace));
+    const ada = await rig.page("Ada");
+    await open(ada, "Transactions");
+    await ada.page.getByText("Nothing was sent lately").waitFor();
+    await lookAt(ada.page, "transactions-none");
+    await ada.page.getByRole("textbox", { name: "Signature" }).fill(signature);
+    await ada.page.getByRole("button", { name: "Look up" }).click();
+    await ada.page.getByText("No region knows this transaction").waitFor();
+    await lookAt(ada.page, "transactions-unknown");
+    // The browser itself complains of the answer, and of nothing else.
+    for (const one of ada.complaints.splice(0)) expect(one).toContain("404");
+  });
+});
