@@ -104,7 +104,12 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
   const stages = { chain, router, sender, scorecard, receipts, usage };
-  const landing: Landing = buildLanding(config, { clock, log, ...stages });
+  const landing: Landing = buildLanding(config, {
+    clock,
+    log,
+    native: deps.engine.native,
+    ...stages,
+  });
   const sending = sendingStep(sender, send.bind);
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
   return { receipts, sender, scorecard, router, chain, holder, landing, bottomUp };

@@ -29,10 +29,12 @@ import { metricSources } from "./edge-metrics.ts";
 import { type EdgeParts, loadParts } from "./edge-parts.ts";
 import { createPolling } from "./edge-polling.ts";
 import { createReadiness } from "./edge-readiness.ts";
+import { callReaderOf } from "./ingress/call-reader.ts";
 import { createGate, type Gate } from "./ingress/gate.ts";
 import { createHttpServer, type HttpOptions } from "./ingress/http.ts";
 import { createSeen } from "./ingress/seen.ts";
 import { chooseEngine, type EngineChoice } from "./native/choose.ts";
+import { signatureTextOf } from "./native/signature-text.ts";
 import { createAdmin, type Readiness } from "./observe/admin.ts";
 import { createLog } from "./observe/log.ts";
 import { createMetrics } from "./observe/metrics.ts";
@@ -150,12 +152,15 @@ function buildEdge(config: Config, base: Base): Stages {
 
   const { decoder, decoderStep, dispatch } = buildDecode(config, base);
   const seen = createSeen();
-  const pipeline = createPipeline({ clock, seen, dispatch, sender, landing, receipts, usage });
+  const nameOf = signatureTextOf(engine.native);
+  const stages = { clock, seen, dispatch, sender, landing, receipts, usage };
+  const pipeline = createPipeline({ ...stages, nameOf });
 
   const answers = createHistogram();
   const refusals = createRefusalBook(clock);
   const { tip, region } = config;
-  const told = { latency: answers, refused: refusals.note, usage: usage ?? undefined };
+  const calls = callReaderOf(engine.native);
+  const told = { latency: answers, refused: refusals.note, usage: usage ?? undefined, calls };
   const http = createHttpServer(
     { clock, log, gate: gateOf(keys, clock), submit: pipeline.submit, receipts, tip, ...told },
     httpOptionsOf(config),

@@ -38,6 +38,7 @@ describe("landing, joined to an edge", () => {
         vanished: () => void told.push("vanished"),
       },
       usage: { ended: ({ kind }) => void told.push(`counted ${kind}`) },
+      native: null,
     });
     landing.start();
     const packet = newPacket(1);

@@ -9,14 +9,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array};
+use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array, Uint8ArraySlice};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 
+use crate::base58::signature_text;
+use crate::call::read_call;
 use crate::decoder::{DECODERS_MAX, Decoder, numbers};
 use crate::engine::{Engine, OpenError, Options, StartError};
 use crate::handles::Handles;
-use crate::limits::ENGINES_MAX;
+use crate::limits::{ENGINES_MAX, TRANSACTION_BYTES_MAX};
 use crate::tls::Transport;
 
 /// What an engine is started with; every field is present.
@@ -290,6 +292,53 @@ pub fn decode_batch(
     })
 }
 
+/// Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the start
+/// of `out`, which holds 4096 bytes or more. `numbers` gets its size, `maxRetries` or -1, the id
+/// where that is a count or else -1, and where the id's text starts and ends in `body`. Returns 1;
+/// 0 for any other form, or NO_ROOM or PANIC.
+#[napi]
+pub fn call_read(
+    body: &[u8],
+    mut out: Uint8ArraySlice<'_>,
+    mut numbers: Float64ArraySlice<'_>,
+) -> i32 {
+    guarded(PANIC, || {
+        let (out, numbers) = (writable_bytes(&mut out), writable(&mut numbers));
+        let Some(numbers) = numbers.first_chunk_mut::<5>() else {
+            return NO_ROOM;
+        };
+        if out.len() < TRANSACTION_BYTES_MAX || overlap(body, out) {
+            return NO_ROOM;
+        }
+        let Some(call) = read_call(body, out) else {
+            return 0;
+        };
+        let (start, end) = call.id;
+        let count = std::str::from_utf8(body.get(start..end).unwrap_or_default());
+        let count = count.ok().and_then(|text| text.parse::<u64>().ok());
+        let or_none = |number: Option<u64>| number.map_or(-1.0, |number| number as f64);
+        let (retries, count) = (or_none(call.max_retries), or_none(count));
+        *numbers = [call.size as f64, retries, count, start as f64, end as f64];
+        1
+    })
+}
+
+/// Writes the signature of 64 bytes at `offset` in base58 to the start of `out`. Returns how many
+/// characters it has, at most 88, or NO_ROOM where either array is too short, or PANIC.
+#[napi]
+pub fn signature_write(bytes: &[u8], offset: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
+    guarded(PANIC, || {
+        let rest = bytes.get(offset as usize..);
+        let Some(signature) = rest.and_then(|rest| rest.first_chunk()).copied() else {
+            return NO_ROOM;
+        };
+        let Some(out) = writable_bytes(&mut out).first_chunk_mut() else {
+            return NO_ROOM;
+        };
+        i32::try_from(signature_text(&signature, out)).unwrap_or(PANIC)
+    })
+}
+
 fn parse_options(given: &EngineOptions) -> Option<Options> {
     let binds = given.binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;
     Some(Options {
@@ -315,6 +364,17 @@ fn writable<'a>(out: &'a mut Float64ArraySlice<'_>) -> &'a mut [f64] {
     unsafe { out.as_mut() }
 }
 
+fn writable_bytes<'a>(out: &'a mut Uint8ArraySlice<'_>) -> &'a mut [u8] {
+    // SAFETY: as above.
+    unsafe { out.as_mut() }
+}
+
+/// Whether two arrays share memory, as views of one buffer may.
+fn overlap(one: &[u8], other: &[u8]) -> bool {
+    let (one, other) = (one.as_ptr_range(), other.as_ptr_range());
+    one.start < other.end && other.start < one.end
+}
+
 fn milliseconds(count: u32) -> Duration {
     Duration::from_millis(u64::from(count))
 }
@@ -333,7 +393,7 @@ fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
 static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
 static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
 
-const CONTRACT_VERSION: u32 = 3;
+const CONTRACT_VERSION: u32 = 4;
 const OK: i32 = 0;
 const NOT_STARTED: i32 = -1;
 const PANIC: i32 = -2;

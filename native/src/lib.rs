@@ -20,10 +20,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 mod alarm;
+pub mod base58;
 #[cfg(feature = "addon")]
 // The macro around the exports writes unsafe code, and so does a view into JavaScript's memory.
 #[allow(unsafe_code)]
 pub mod bindings;
+pub mod call;
 pub mod certificate;
 pub mod clock;
 pub mod comb;

@@ -17,6 +17,7 @@ import {
   RPC_BODY_BYTES_MAX,
   UNREAD_BODY_BYTES_MAX,
 } from "../core/limits.ts";
+import type { CallReader } from "./call-reader.ts";
 import type { Desk } from "./desk.ts";
 import type { BodyTaker, Exchange } from "./exchange.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
@@ -31,6 +32,8 @@ export interface AdmissionDeps {
   readonly gate: Gate;
   readonly submit: Submit;
   readonly desk: Desk;
+  /** Reads JSON-RPC calls of the usual form; null: all are parsed. */
+  readonly calls: CallReader | null;
 }
 
 /** One entrance for each route that takes a body. */

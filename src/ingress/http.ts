@@ -20,6 +20,7 @@ import { type RefusalReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { createAdmission, tooLarge } from "./admission.ts";
+import type { CallReader } from "./call-reader.ts";
 import { Desk, type DeskCounters, type LatencySink } from "./desk.ts";
 import { Exchange, type Shape } from "./exchange.ts";
 import { readFraming } from "./framing.ts";
@@ -37,6 +38,8 @@ export interface IngressDeps extends PagesDeps {
   readonly latency: LatencySink | null;
   /** Told of what a known account was refused. */
   readonly refused?: (account: string, refusal: Refusal, keyId: string) => void;
+  /** Reads JSON-RPC calls of the usual form; all are parsed when not given. */
+  readonly calls?: CallReader;
 }
 
 export interface HttpOptions extends PagesOptions {
@@ -67,7 +70,7 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
   const { clock, gate, submit } = deps;
   const app = uws.App();
   const pages = createPages(deps, options);
-  const admission = createAdmission({ clock, gate, submit, desk });
+  const admission = createAdmission({ clock, gate, submit, desk, calls: deps.calls ?? null });
   const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
   let listening: uws.us_listen_socket | null = null;
 

@@ -86,7 +86,14 @@ export class Watch {
   /** Senders choose their signatures, so what hashes them is not theirs to know. */
   readonly #seed = randomInt(2 ** 32);
 
-  constructor(capacity: number, bytesMax: number) {
+  readonly #nameOf: (bytes: Uint8Array, offset: number) => string;
+
+  constructor(
+    capacity: number,
+    bytesMax: number,
+    nameOf: (bytes: Uint8Array, offset: number) => string = encodeSignature,
+  ) {
+    this.#nameOf = nameOf;
     this.capacity = capacity;
     const numbers = (): Float64Array => new Float64Array(capacity);
     this.packetId = numbers().fill(NONE);
@@ -229,7 +236,7 @@ export class Watch {
   name(row: number): string {
     const known = this.#names[row] ?? "";
     if (known !== "") return known;
-    const name = encodeSignature(this.#signatures, row * SIGNATURE_BYTES);
+    const name = this.#nameOf(this.#signatures, row * SIGNATURE_BYTES);
     this.#names[row] = name;
     return name;
   }

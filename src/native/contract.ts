@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 3;
+export const CONTRACT_VERSION = 4;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -74,7 +74,7 @@ export interface NativeSending {
 export const RECORD_NUMBERS = 8;
 
 /** The whole addon. */
-export type NativeEngine = NativeSending & NativeDecoding;
+export type NativeEngine = NativeSending & NativeDecoding & NativeReading;
 
 /** The decoder's and verifier's part of the addon. */
 export interface NativeDecoding {
@@ -106,6 +106,27 @@ export interface NativeDecoding {
    */
   decodeBatch(decoder: number, bytes: Uint8Array, spans: Uint32Array, out: Float64Array): number;
 }
+
+/** What the addon does with text. */
+export interface NativeReading {
+  /**
+   * Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the
+   * start of `out`, which holds 4096 bytes or more. `numbers` gets CALL_NUMBERS: its size,
+   * `maxRetries` or -1, the id where that is a count or else -1, and where the id's text starts and
+   * ends in `body`. Answers 1; 0 for any other form, or NO_ROOM or PANIC.
+   */
+  callRead(body: Uint8Array, out: Uint8Array, numbers: Float64Array): number;
+  /**
+   * Writes the signature of 64 bytes at `offset` in base58 to the start of `out`. Answers how many
+   * characters it has, at most SIGNATURE_TEXT_MAX, or NO_ROOM where an array is too short, or
+   * PANIC.
+   */
+  signatureWrite(bytes: Uint8Array, offset: number, out: Uint8Array): number;
+}
+
+/** Numbers of a call, and most characters of a signature. */
+export const CALL_NUMBERS = 5;
+export const SIGNATURE_TEXT_MAX = 88;
 
 /** Numbers of a verdict, and of a decoder's counters. */
 export const VERDICT_NUMBERS = 11;

@@ -37,6 +37,8 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "decoderCounters",
   "decode",
   "decodeBatch",
+  "callRead",
+  "signatureWrite",
 ];
 
 /** Loads the addon into this thread; what it holds is the process's. */

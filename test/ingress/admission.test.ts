@@ -29,7 +29,7 @@ function enter(
   };
   const wire = fakeWire();
   const exchange = new Exchange(wire, desk, door === "raw" ? "raw" : "rpc");
-  createAdmission({ clock, gate, submit, desk })[door](exchange, {
+  createAdmission({ clock, gate, submit, desk, calls: null })[door](exchange, {
     forEach(visit) {
       for (const [key, value] of Object.entries(headers)) visit(key, value);
     },

@@ -22,7 +22,7 @@ function take(body: unknown, submit: Submit, hasKey = true) {
   const wire = fakeWire();
   const exchange = new Exchange(wire, desk, "rpc");
   if (hasKey) exchange.owner = keyOwner("acme", plan);
-  const taker = createRpcTaker({ clock, gate, submit, desk }, true);
+  const taker = createRpcTaker({ clock, gate, submit, desk, calls: null }, true);
   taker.take(exchange, Buffer.from(JSON.stringify(body)));
   const answer = wire.calls.find((call) => call.startsWith("end "))?.slice(4) ?? null;
   return { answer, exchange, gate, desk, wire };

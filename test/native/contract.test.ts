@@ -14,6 +14,7 @@ const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter) => le
 const TYPES: Readonly<Record<string, string>> = {
   "&[u8]": "Uint8Array",
   Uint8Array: "Uint8Array",
+  "Uint8ArraySlice<'_>": "Uint8Array",
   "&[u32]": "Uint32Array",
   "Float64ArraySlice<'_>": "Float64Array",
   "Function<'_, (), ()>": "() => void",

@@ -1,0 +1,116 @@
+import { describe, expect, it } from "vitest";
+import { callReaderOf } from "../../src/ingress/call-reader.ts";
+import { parseBody, type RpcCall, readCall } from "../../src/ingress/json-rpc.ts";
+import { native } from "../native/addon.ts";
+import { fc } from "../support/properties.ts";
+
+const reader = callReaderOf(native);
+
+/** What the parser makes of a body: the call, null where it is no single one. */
+function parsed(body: Uint8Array): RpcCall | null {
+  const read = parseBody(body);
+  return read.kind === "single" ? readCall(read.call, read.text, -1, true) : null;
+}
+
+/** Compares the two readers; whether the native one read the call. */
+function agrees(body: string | Uint8Array): boolean {
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  const call = reader.read(bytes);
+  if (call === null) return false;
+  const other = parsed(bytes);
+  expect(other).toMatchObject({ kind: "send", id: call.id, maxRetries: call.maxRetries });
+  if (other?.kind === "send") expect(Buffer.compare(call.bytes, other.bytes)).toBe(0);
+  return true;
+}
+
+const usual = (transaction: Uint8Array, id: unknown, config?: object): string =>
+  JSON.stringify({
+    jsonrpc: "2.0",
+    id,
+    method: "sendTransaction",
+    params: [Buffer.from(transaction).toString("base64"), ...(config ? [config] : [])],
+  });
+
+describe("without the native engine", () => {
+  it("nothing is read", () => {
+    expect(callReaderOf(null).read(Buffer.from(usual(Uint8Array.of(1), 1)))).toBeNull();
+  });
+});
+
+describe.skipIf(native === null)("a call of the usual form", () => {
+  const transaction = fc.uint8Array({ minLength: 1, maxLength: 4096 });
+  const id = fc.oneof(
+    fc.nat(),
+    fc.constant(null),
+    fc.uuid(),
+    fc.stringMatching(/^[A-Za-z0-9 _.:#-]{0,40}$/),
+  );
+  const config = fc.record(
+    {
+      encoding: fc.constant("base64"),
+      skipPreflight: fc.boolean(),
+      preflightCommitment: fc.constantFrom("processed", "confirmed"),
+      maxRetries: fc.nat(),
+      minContextSlot: fc.nat(),
+    },
+    { requiredKeys: [] },
+  );
+
+  it("is read, and as the parser reads it", () => {
+    fc.assert(
+      fc.property(transaction, id, fc.option(config), (bytes, id, config) => {
+        expect(agrees(usual(bytes, id, config ?? undefined))).toBe(true);
+      }),
+    );
+  });
+
+  it("is read from a view into a larger buffer", () => {
+    const body = Buffer.from(usual(Uint8Array.of(1, 2, 3), "a"));
+    const larger = Buffer.concat([Buffer.from('"x'), body, Buffer.from("}}")]);
+    expect(agrees(larger.subarray(2, 2 + body.length))).toBe(true);
+  });
+
+  it("means the same after any change, where it is still read", () => {
+    const change = fc.tuple(fc.nat(), fc.constantFrom("drop", "set", "twice"), fc.nat(255));
+    let read = 0;
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ minLength: 1, maxLength: 40 }),
+        id,
+        fc.option(config),
+        fc.array(change, { minLength: 1, maxLength: 3 }),
+        (bytes, id, config, changes) => {
+          let body = Buffer.from(usual(bytes, id, config ?? undefined));
+          for (const [where, what, byte] of changes) {
+            const at = where % body.length;
+            const middle = { drop: [], set: [byte], twice: [body[at] ?? 0, byte] }[what];
+            body = Buffer.concat([
+              body.subarray(0, at),
+              Buffer.from(middle),
+              body.subarray(at + 1),
+            ]);
+          }
+          if (agrees(body)) read += 1;
+        },
+      ),
+      { numRuns: 2_000, seed: 20_261_121 },
+    );
+    expect(read).toBeGreaterThan(50);
+  });
+
+  it("is left to the parser in any other form", () => {
+    const others = [
+      "",
+      "{}",
+      `[${usual(Uint8Array.of(1), 1)}]`,
+      usual(Uint8Array.of(1), 1.5),
+      usual(Uint8Array.of(1), -1),
+      usual(Uint8Array.of(1), "ü"),
+      usual(Uint8Array.of(1), 1, { encoding: "base58" }),
+      usual(Uint8Array.of(1), 1, { maxRetries: null }),
+      usual(new Uint8Array(4097), 1),
+      usual(Uint8Array.of(1), 1).replace("sendTransaction", "getHealth"),
+    ];
+    for (const body of others) expect(agrees(body)).toBe(false);
+  });
+});
