@@ -3,12 +3,20 @@
  * repetitions, no receipt, no metric, no route: what the features of an edge cost is the distance
  * to this. A process of its own: the leader's address, an identity file and a tip account are its
  * arguments, and it prints its address once the leader has admitted it.
+ *
+ * A fourth argument says on which thread a transaction is decoded and sent, by the edge's own
+ * dispatch stage; without it there is no such stage, and all of it happens on the HTTP thread.
  */
 
 import * as uws from "uWebSockets.js";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58 } from "../../src/core/encoding.ts";
+import { createDispatch } from "../../src/decode/dispatch.ts";
+import { NATIVE_HERE, nativeDecoder } from "../../src/decode/native-decoder.ts";
+import { createWorkerPool, type WorkerPool } from "../../src/decode/pool.ts";
 import { RECORD_NUMBERS, VERDICT_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
 import { identityOfJson } from "../../src/send/identity.ts";
@@ -16,8 +24,17 @@ import { identityOfJson } from "../../src/send/identity.ts";
 const ADMITTED = 3;
 const KEYS_MAX = 512;
 const TTL_MS = 800;
+const SENDING_WORKER = join(import.meta.dirname, "sending.worker.js");
 
-const [leader = "", identityFile = "", tipAccount = ""] = process.argv.slice(2);
+/** How many of a turn stay on the HTTP thread, and who sends what does not. */
+const DISPATCHES = {
+  "all here": { inline: "always", workersSend: false },
+  "sixteen here": { inline: "auto", workersSend: false },
+  "workers judge": { inline: "never", workersSend: false },
+  "workers send": { inline: "never", workersSend: true },
+} as const;
+
+const [leader = "", identityFile = "", tipAccount = "", dispatched = ""] = process.argv.slice(2);
 const found = loadNative();
 if (found.kind !== "loaded") throw new Error("the native engine is not built");
 const { native } = found;
@@ -45,7 +62,7 @@ const engine = native.engineStart(
   },
 );
 const peer = native.peerOpen(engine, leader);
-const figures = new Float64Array(8);
+const figures = new Float64Array(16);
 while (figures[0] !== ADMITTED) {
   await sleep(5);
   native.peerFigures(engine, peer, figures);
@@ -55,20 +72,56 @@ const copies = Uint32Array.of(peer, 0);
 const verdict = new Float64Array(VERDICT_NUMBERS);
 let tx = 0;
 
-function pass(bytes: Uint8Array): string {
+function send(bytes: Uint8Array): boolean {
   tx += 1;
-  const good =
-    native.decode(decoder, bytes, verdict, 0) === 1 &&
-    native.txSend(engine, copies, bytes, tx, TTL_MS) !== 0;
-  return good ? '{"success":true}' : '{"error":"refused"}';
+  return native.txSend(engine, copies, bytes, tx, TTL_MS) !== 0;
 }
+
+type Answer = (isGood: boolean) => void;
+
+function passHere(bytes: Uint8Array, answer: Answer): void {
+  answer(native.decode(decoder, bytes, verdict, 0) === 1 && send(bytes));
+}
+
+/** The dispatch stage of an edge, with a sender behind it or on the workers. */
+async function createPass({ inline, workersSend }: (typeof DISPATCHES)[keyof typeof DISPATCHES]) {
+  const pool = workersSend ? createWorkerPool(SENDING_WORKER) : createWorkerPool();
+  // What the sending worker needs besides.
+  const sending: WorkerPool = {
+    ...pool,
+    run: (task) => pool.run({ ...task, ...{ engine, peer } }),
+  };
+  const log = { info() {}, warn() {}, error: console.error };
+  const dispatch = createDispatch(
+    { clock: systemClock, decoder: nativeDecoder(native, decoder), workers: sending, log },
+    { inline, workers: 1, decoder: { nativeHandle: decoder }, ...NATIVE_HERE },
+  );
+  await dispatch.start();
+  return (bytes: Uint8Array, answer: Answer): void => {
+    const packet = { id: 1, bytes, account: "", receivedNs: 0, maxRetries: null };
+    dispatch.accept({ ...packet, priorityLamports: 0 }, ({ bytes }, { kind }) => {
+      answer(kind === "accepted" && (workersSend || send(bytes)));
+    });
+  };
+}
+
+const given = Object.entries(DISPATCHES).find(([name]) => name === dispatched)?.[1];
+const pass = given === undefined ? passHere : await createPass(given);
 
 function take(judge: (body: ArrayBuffer) => Uint8Array) {
   return (response: uws.HttpResponse): void => {
-    response.onAborted(() => undefined);
+    let isOpen = true;
+    response.onAborted(() => {
+      isOpen = false;
+    });
     // A request of the generator comes in one piece.
     response.onData((chunk) => {
-      response.end(pass(judge(chunk)));
+      pass(judge(chunk), (isGood) => {
+        if (!isOpen) return;
+        response.cork(() => {
+          response.end(isGood ? '{"success":true}' : '{"error":"refused"}');
+        });
+      });
     });
   };
 }

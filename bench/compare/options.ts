@@ -1,7 +1,7 @@
 /** The command line of the comparison, with its bounds. */
 
 import { parseArgs } from "node:util";
-import { SIDES, type SideName, VARIANTS } from "./sides.ts";
+import { DISPATCHES, SIDES, type SideName, VARIANTS } from "./sides.ts";
 
 export interface CompareOptions {
   readonly rounds: number;
@@ -9,6 +9,8 @@ export interface CompareOptions {
   readonly rates: readonly number[];
   readonly endpoint: "raw" | "json";
   readonly sides: readonly SideName[];
+  /** Whether ways of dispatching are compared: another part of the README. */
+  readonly dispatch: boolean;
   /** Whether the highest rate held is looked for. */
   readonly capacity: boolean;
   /** Transactions of the memory run; 0 for none. */
@@ -26,7 +28,8 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --rates LIST     transactions a second (100,1000,5000); none for none
   --endpoint KIND  json, as most clients speak, or raw (json)
   --sides LIST     ${SIDES.join(",")};
-                   also: ${VARIANTS.join(", ")}
+                   also: ${[...VARIANTS, ...DISPATCHES].join(", ")}
+  --dispatch       those four last ones: on which thread a burst is decoded and sent
   --no-capacity    does not look for the highest rate held
   --memory N       sends N transactions through the edge and watches its memory (0)
   --memory-rate N  that many of them a second (6000)
@@ -42,6 +45,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
       rates: { type: "string", default: "100,1000,5000" },
       endpoint: { type: "string", default: "json" },
       sides: { type: "string", default: SIDES.join(",") },
+      dispatch: { type: "boolean", default: false },
       "no-capacity": { type: "boolean", default: false },
       memory: { type: "string", default: "0" },
       "memory-rate": { type: "string", default: "6000" },
@@ -56,7 +60,8 @@ export function readOptions(args: readonly string[]): CompareOptions {
     seconds: wholeNumber("seconds", values.seconds, 1, 60),
     rates: rates.map((rate) => wholeNumber("rates", rate, 1, 100_000)),
     endpoint,
-    sides: values.sides.split(",").map(sideOf),
+    sides: values.dispatch ? DISPATCHES : values.sides.split(",").map(sideOf),
+    dispatch: values.dispatch,
     capacity: !values["no-capacity"],
     memory: wholeNumber("memory", values.memory, 0, 10_000_000),
     memoryRate: wholeNumber("memory-rate", values["memory-rate"], 100, 100_000),
@@ -65,7 +70,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
 }
 
 function sideOf(name: string): SideName {
-  const side = [...SIDES, ...VARIANTS].find((known) => known === name);
+  const side = [...SIDES, ...VARIANTS, ...DISPATCHES].find((known) => known === name);
   if (side === undefined) throw new Error(`--sides: ${name} is none of ${SIDES.join(", ")}`);
   return side;
 }

@@ -20,7 +20,12 @@ import { type LineProcess, startLines } from "./program.ts";
 export const SIDES = ["incumbent", "everything on", "no verification", "bare"] as const;
 /** The edge with one setting changed. */
 export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
-export type SideName = (typeof SIDES)[number] | (typeof VARIANTS)[number];
+/** The bare path behind the edge's dispatch stage: on which thread it decodes and sends. */
+export const DISPATCHES = ["all here", "sixteen here", "workers judge", "workers send"] as const;
+export type SideName =
+  | (typeof SIDES)[number]
+  | (typeof VARIANTS)[number]
+  | (typeof DISPATCHES)[number];
 
 export interface Side {
   readonly name: SideName;
@@ -110,10 +115,14 @@ function startSide(scene: Scene, name: SideName, identityFile: string): Promise<
   switch (name) {
     case "incumbent":
       return startLinesSide(scene, name, scene.program, ["incumbent", scene.leader]);
-    case "bare": {
+    case "bare":
+    case "all here":
+    case "sixteen here":
+    case "workers judge":
+    case "workers send": {
       const script = join(import.meta.dirname, "bare.ts");
       const args = ["--import", "tsx", script, scene.leader, identityFile, scene.tipAccount];
-      return startLinesSide(scene, name, process.execPath, args);
+      return startLinesSide(scene, name, process.execPath, [...args, name]);
     }
     default:
       return startEdge(scene, name, identityFile);

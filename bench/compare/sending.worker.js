@@ -1,0 +1,40 @@
+/**
+ * A decode worker that sends by itself: the bench's answer to whether a worker should. It serves the
+ * same channel as `src/decode/decode.worker.ts`, and what it finds good it sends to the one leader
+ * before it hands the verdict back; the main thread only answers. Plain JavaScript on the built
+ * files, because a thread of Node 20 cannot load TypeScript.
+ */
+
+import { ASLEEP, openChannel, READY, REQUEST_HEAD_BYTES, wake } from "../../dist/decode/channel.js";
+import { loadNative } from "../../dist/native/load.js";
+
+const TTL_MS = 800;
+
+/** Serves one channel until the process ends. */
+export function serve({ bell: bellMemory, channel: memory, slots, decoder, engine, peer }) {
+  const { native } = loadNative();
+  const bell = new Int32Array(bellMemory);
+  const channel = openChannel(memory, slots);
+  const { requests, replies, bytes, numbers, words } = channel;
+  const copies = Uint32Array.of(peer, 0);
+  let tx = 0;
+  Atomics.store(words, READY, 1);
+  wake(bell, 0);
+  for (;;) {
+    for (let request = requests.peek(); request !== -1; request = requests.peek()) {
+      const start = request + REQUEST_HEAD_BYTES;
+      const transaction = bytes.subarray(start, start + (numbers[request / 8] ?? 0));
+      const reply = replies.claim();
+      if (native.decode(decoder.nativeHandle, transaction, numbers, reply / 8) === 1) {
+        tx += 1;
+        native.txSend(engine, copies, transaction, tx, TTL_MS);
+      }
+      requests.release();
+      replies.publish();
+      wake(bell, 0);
+    }
+    Atomics.store(words, ASLEEP, 1);
+    if (requests.depth > 0) Atomics.store(words, ASLEEP, 0);
+    else Atomics.wait(words, ASLEEP, 1);
+  }
+}
