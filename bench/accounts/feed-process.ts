@@ -62,7 +62,10 @@ const watched: KeyTable = {
 /** Keys that are looked up for one figure. */
 const LOOKUPS = 200_000;
 const delay = monitorEventLoopDelay({ resolution: 1 });
-/** Processor time of this thread so far: the first field of its schedstat, in ns. */
+/**
+ * Processor time of this thread so far: the first field of its schedstat, in ns. While the thread
+ * runs it is brought up to date at each tick of the scheduler, so a turn is told to 4 ms at best.
+ */
 const SCHEDSTAT = `/proc/${process.pid}/task/${process.pid}/schedstat`;
 const threadCpuMs = (): number => Number.parseInt(readFileSync(SCHEDSTAT, "latin1"), 10) / 1e6;
 const turns = createHistogram();
