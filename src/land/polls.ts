@@ -7,6 +7,8 @@
  * says nothing of its transactions: they are due again. While requests fail, fewer are made.
  * Several requests of one tick are made one after another, a while apart, because making one and
  * reading its answer takes a good part of a millisecond of the thread that also serves clients.
+ * While more is due than can be asked for, an answer brings the next request, so that what is in
+ * flight does not pile up as long as the node keeps up.
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
@@ -49,6 +51,8 @@ const VERY_OLD_NS = 40 * NS_PER_S;
 const PAUSE_TICKS_MAX = 16;
 /** Requests of one tick are this part of a tick apart. */
 const APART_SHARE = 1 / 8;
+/** And this part while more is due than can be asked for at a time. */
+const CATCHING_UP_SHARE = 1 / 16;
 /** A row that is due within this share of a tick is taken with those that are due now. */
 const EARLY_SHARE = 0.25;
 
@@ -60,6 +64,10 @@ export class Polls {
   readonly #requests = new Set<Request>();
   #running = false;
   #timer: Timer | null = null;
+  /** A tick between two of the regular ones. */
+  #early: Timer | null = null;
+  /** Whether more was due at the last tick than could be asked for. */
+  #isCut = false;
   /** The row at which the next search begins. */
   #cursor = 0;
   /** Ticks to leave out, and how many it were after the last failure. */
@@ -82,6 +90,8 @@ export class Polls {
     this.#running = false;
     this.#timer?.cancel();
     this.#timer = null;
+    this.#early?.cancel();
+    this.#early = null;
     for (const request of this.#requests) this.#close(request);
   }
 
@@ -119,7 +129,8 @@ export class Polls {
       for (const row of rows) watch.raise(row, ASKED);
       const request: Request = { rows, ids, stamp: 0, timer: null, over: false };
       this.#requests.add(request);
-      const delayMs = (from / STATUSES_A_REQUEST) * APART_SHARE * this.#periodMs;
+      const apart = this.#isCut ? CATCHING_UP_SHARE : APART_SHARE;
+      const delayMs = (from / STATUSES_A_REQUEST) * apart * this.#periodMs;
       if (delayMs === 0) this.#ask(request);
       else request.timer = clock.after(delayMs, () => this.#ask(request));
     }
@@ -133,6 +144,7 @@ export class Polls {
     const due: number[] = [];
     const rows = watch.rowsUsed;
     let lagNs = 0;
+    this.#isCut = false;
     for (let step = 0; step < rows; step += 1) {
       const row = (this.#cursor + step) % rows;
       if (watch.packetId[row] === NONE || !onLook(row, nowNs)) continue;
@@ -140,6 +152,7 @@ export class Polls {
       if (dueNs > soonNs || watch.is(row, ASKED)) continue;
       lagNs = Math.max(lagNs, nowNs - dueNs);
       if (due.length < most) due.push(row);
+      else this.#isCut = true;
     }
     this.lagNs = lagNs;
     return due;
@@ -181,12 +194,22 @@ export class Polls {
     counters.requestsAnswered += 1;
     this.#pauseLength = 0;
     this.#close(request);
+    if (this.#isCut) this.#tickEarly();
     const nowNs = clock.nowNs();
     for (const [index, row] of request.rows.entries()) {
       if (!watch.holds(row, request.ids[index] ?? NONE)) continue;
       watch.nextPollNs[row] = nowNs + this.#waitNs(row, nowNs);
       onStatus(row, answer.statuses[index] ?? null, answer.slot, request.stamp);
     }
+  }
+
+  /** Once a request is answered another can be made: as many as the node answers, and no more. */
+  #tickEarly(): void {
+    if (this.#early !== null || !this.#running) return;
+    this.#early = this.#deps.clock.after(this.#periodMs * CATCHING_UP_SHARE, () => {
+      this.#early = null;
+      this.#tick();
+    });
   }
 
   #waitNs(row: number, nowNs: number): number {

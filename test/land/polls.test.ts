@@ -35,12 +35,34 @@ describe("questions after statuses", () => {
     expect(rig.asked.map(({ ids }) => ids.length)).toEqual([256, 256, 256, 256]);
     rig.clock.advance(400);
     expect(rig.asked).toHaveLength(STATUS_REQUESTS_MAX);
+    expect(rig.landing.pollLagNs).toBeGreaterThan(400e6);
     await rig.answerAll();
     rig.clock.advance(450);
     // Those that waited come first, though the others are due again.
     const waited = Array.from({ length: 476 }, (_, index) => 1_025 + index);
     expect(rig.asked.flatMap(({ ids }) => ids).slice(0, 476)).toEqual(waited);
-    expect(rig.landing.pollLagNs).toBeGreaterThan(400e6);
+  });
+
+  it("keep up with as many as the node answers, however many a tick brings", async () => {
+    const rig = startRig({ countMax: 10_000 });
+    rig.landing.start();
+    let id = 0;
+    // 5,000 a second for four seconds; each is in a confirmed block once somebody asks.
+    for (let step = 0; step < 160; step += 1) {
+      for (let count = 0; count < 125; count += 1) {
+        id += 1;
+        rig.track(id);
+      }
+      rig.clock.advance(25);
+      const landed = { slot: 5_000, confirmed: true, error: null };
+      for (const { ids, answer } of rig.asked.splice(0)) {
+        answer(new Map(ids.map((each) => [each, landed])));
+      }
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    }
+    // What came within the last tick and a half, at most.
+    expect(rig.landing.inFlight).toBeLessThan(3_000);
+    expect(rig.landing.counters.landed).toBe(id - rig.landing.inFlight);
   });
 
   it("are made one after another, and not about what has ended meanwhile", async () => {
