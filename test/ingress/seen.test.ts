@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createSeen } from "../../src/ingress/seen.ts";
 import { fc } from "../support/properties.ts";
 
@@ -91,6 +91,22 @@ describe("a transaction that was accepted", () => {
     const { bytes } = seen.counters;
     send(40_000, MS / 6, nowNs);
     expect(seen.counters.bytes).toBe(bytes);
+  });
+
+  it("is found as fast beside many whose signatures begin alike", () => {
+    const seen = createSeen();
+    // A signer who uses one nonce again makes the first half of all signatures the same.
+    const alike = (n: number): Buffer => {
+      const bytes = Buffer.alloc(100, 7);
+      bytes.writeUInt32LE(n, 1 + 32);
+      return bytes;
+    };
+    const compare = vi.spyOn(Buffer.prototype, "compare");
+    for (let n = 0; n < 500; n += 1) seen.insert(alike(n), 1, 0);
+    for (let n = 0; n < 500; n += 1) expect(seen.query(alike(n), 1, 0)).toBe(true);
+    expect(seen.query(alike(500), 1, 0)).toBe(false);
+    expect(compare.mock.calls.length).toBe(500);
+    compare.mockRestore();
   });
 
   it("is not asked for where there is no signature", () => {
