@@ -140,7 +140,8 @@ impl<'a> Text<'a> {
         let rest = self.bytes.get(self.at..)?;
         let (read, size) = decode_base64(rest, out)?;
         self.at += read;
-        self.expect(b'"')?;
+        // A blank here is the text's own.
+        self.word(b"\"")?;
         match self.next_mark()? {
             b']' => return Some((size, None)),
             b',' => {}
@@ -310,6 +311,9 @@ mod tests {
             call(r#"["AQID=="]"#),
             call(r#"["AQIDBB=="]"#),
             call(r#"["AQIDBAV="]"#),
+            call(r#"["AQIDBAU= "]"#),
+            call("[\"AQIDBA==\n\"]"),
+            call(r#"["AQID "]"#),
             call(r#"["AQI="#),
             call(r#"["AQ-_"]"#),
             call(r#"["AQID",null]"#),

@@ -110,6 +110,9 @@ describe.skipIf(native === null)("a call of the usual form", () => {
       usual(Uint8Array.of(1), 1, { maxRetries: null }),
       usual(new Uint8Array(4097), 1),
       usual(Uint8Array.of(1), 1).replace("sendTransaction", "getHealth"),
+      usual(Uint8Array.of(1), 1).replace("==", "== "),
+      usual(Uint8Array.of(1, 2), 1).replace("=", "=\n"),
+      usual(Uint8Array.of(1, 2, 3), 1).replace("AQID", "AQID "),
     ];
     for (const body of others) expect(agrees(body)).toBe(false);
   });
