@@ -40,8 +40,12 @@ export function followVaultFile(path: string, log: Log): KeyEncryption {
   };
 }
 
-/** What tells one state of the file from the next; "" where there is none. */
+/** What tells one state of the file from the next; where there is none to be seen, why. */
 function stateOf(path: string): string {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? "" : `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
+  try {
+    const stat = statSync(path, { bigint: true });
+    return `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
