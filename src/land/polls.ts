@@ -205,10 +205,11 @@ export class Polls {
 
   /** Once a request is answered another can be made: as many as the node answers, and no more. */
   #tickEarly(): void {
-    if (this.#early !== null || !this.#running) return;
+    if (this.#early !== null || this.#pause > 0 || !this.#running) return;
     this.#early = this.#deps.clock.after(this.#periodMs * CATCHING_UP_SHARE, () => {
       this.#early = null;
-      this.#tick();
+      // A pause is counted in regular ticks.
+      if (this.#pause === 0) this.#tick();
     });
   }
 

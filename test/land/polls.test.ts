@@ -121,6 +121,24 @@ describe("questions after statuses", () => {
     expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
+  it("pause after a refusal for as long where others are answered", async () => {
+    const rig = startRig({ countMax: 10_000 });
+    rig.landing.start();
+    for (let id = 1; id <= 8_000; id += 1) rig.track(id);
+    rig.clock.advance(400 + 75);
+    const [refused, ...answered] = rig.asked.splice(0);
+    expect(answered).toHaveLength(3);
+    refused?.fail();
+    await rig.settle();
+    for (const request of answered) request.answer(new Map());
+    await rig.settle();
+    // The tick at 800 is left out.
+    rig.clock.advance(700);
+    expect(rig.asked).toEqual([]);
+    rig.clock.advance(25);
+    expect(rig.asked).not.toEqual([]);
+  });
+
   it("without an answer are given up at a deadline, and a late answer is not heard", async () => {
     const rig = startRig();
     rig.landing.start();
