@@ -37,6 +37,7 @@ describe("a call", () => {
   it.each([
     [{ body: { error: { message: "behind" } } }, "a: behind"],
     [{ body: { error: { message: "no key" } }, status: 403 }, "a: no key"],
+    [{ body: { id: 1, result: null, error: { message: "none" } } }, "a: none"],
     [{ body: {} }, "a: no result"],
     [{ body: { id: 7, result: 7 } }, "a: the answer is to something else"],
     [{ body: [] }, "a: the answer is no JSON-RPC"],
@@ -70,6 +71,9 @@ describe("a batch", () => {
 
   it.each([
     { body: { id: null, error: { message: "batches are not supported" } } },
+    { body: [{ id: null, error: { message: "no batches" } }] },
+    { body: [0, 1].map((id) => ({ id, error: { message: "not in a batch" } })) },
+    { body: [] },
     { body: "Forbidden", status: 403 },
     { body: { error: { message: "too many calls" } }, status: 413 },
   ])("asks one by one from then on where the node answers %j", async (refusal) => {
@@ -98,8 +102,20 @@ describe("a batch", () => {
     expect(asked.every(Array.isArray)).toBe(true);
   });
 
-  it("fails as a whole where none of the single questions has a result", async () => {
-    const { batch } = setUp({ body: {} });
-    await expect(batch(CALLS)).rejects.toThrow("away");
+  it("takes an error of null beside a result for none", async () => {
+    const { batch } = setUp({ body: [{ id: 0, result: 5, error: null }] });
+    expect((await batch(CALLS))[0]).toEqual({ result: 5 });
+  });
+
+  it("fails as a whole where no single question has a result, and is tried again", async () => {
+    const { batch, asked } = setUp(
+      { body: { error: { message: "over the limit" } } },
+      { body: { error: { message: "over the limit" } } },
+      { body: { error: { message: "over the limit" } } },
+      { body: [{ id: 0, result: 1 }] },
+    );
+    await expect(batch(CALLS)).rejects.toThrow("over the limit");
+    expect((await batch(CALLS))[0]).toEqual({ result: 1 });
+    expect(asked.map(Array.isArray)).toEqual([true, false, false, true]);
   });
 });
