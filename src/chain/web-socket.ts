@@ -8,6 +8,7 @@
 import type { Server } from "node:http";
 import { WebSocket, WebSocketServer } from "ws";
 import { FEED_MESSAGE_BYTES_MAX } from "../core/limits.ts";
+import { USER_AGENT } from "./post.ts";
 
 export interface SocketEvents {
   opened(): void;
@@ -30,6 +31,7 @@ export function openWebSocket(url: string, timeoutMs: number, events: SocketEven
     followRedirects: false,
     handshakeTimeout: timeoutMs,
     maxPayload: FEED_MESSAGE_BYTES_MAX,
+    headers: { "user-agent": USER_AGENT },
   });
 
   function end(): void {

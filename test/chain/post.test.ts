@@ -41,12 +41,13 @@ describe("a post", () => {
     const seen: unknown[] = [];
     const { ask } = await setUp(({ method, url, headers }, response) => {
       seen.push(method, url, headers["content-type"], headers["content-length"]);
+      seen.push(headers["user-agent"]);
       seen.push(Buffer.from(headers.authorization?.split(" ")[1] ?? "", "base64").toString());
       response.writeHead(201, "Fine").end("yes");
     });
     const { status, statusText, body } = await ask();
     expect([status, statusText, String(body)]).toEqual([201, "Fine", "yes"]);
-    expect(seen).toEqual(["POST", "/path?key=1", "application/json", "2", "me:word"]);
+    expect(seen).toEqual(["POST", "/path?key=1", "application/json", "2", "touchdown", "me:word"]);
   });
 
   it("uses one connection for questions that follow each other", async () => {
@@ -68,6 +69,29 @@ describe("a post", () => {
     });
     await ask();
     expect(String((await ask()).body)).toBe("3");
+  });
+
+  it("leaves connections that were idle when another went dead", async () => {
+    const sockets = new Set<unknown>();
+    const both = signal();
+    const dead = signal();
+    const held: ServerResponse[] = [];
+    const { ask, clock } = await setUp(({ socket }, response) => {
+      const isNew = !sockets.has(socket);
+      sockets.add(socket);
+      if (!isNew) dead.tell();
+      else if (held.push(response) === 2) both.tell();
+      else if (held.length > 2) response.end("new");
+    });
+    const first = [ask(), ask()];
+    await both.told;
+    for (const response of held) response.end("yes");
+    await Promise.all(first);
+    const failing = expect(ask()).rejects.toThrow("no answer in 2000 ms");
+    await dead.told;
+    clock.advance(2_000);
+    await failing;
+    expect(String((await ask()).body)).toBe("new");
   });
 
   it("fails where a connection that was never good is reset", async () => {

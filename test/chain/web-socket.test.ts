@@ -26,9 +26,9 @@ async function connect() {
   endings.push(() => socket.end());
   // What is sent before it is open goes nowhere, and is no fault.
   socket.send("early");
-  const [peer] = await once(server, "connection");
+  const [peer, request] = await once(server, "connection");
   await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
-  return { seen, socket, peer };
+  return { seen, socket, peer, headers: request.headers };
 }
 
 describe("a WebSocket of the chain's", () => {
@@ -42,6 +42,11 @@ describe("a WebSocket of the chain's", () => {
     peer.terminate();
     await vi.waitFor(() => expect(seen.at(-1)).toBe("closed"), WAIT);
     expect(seen.filter((each) => each === "closed")).toHaveLength(1);
+  });
+
+  it("says what it is, because some gateways turn those away that do not", async () => {
+    const { headers } = await connect();
+    expect(headers["user-agent"]).toBe("touchdown");
   });
 
   it("ends where a message is larger than any that is read", async () => {
