@@ -8,8 +8,8 @@
  *   packet id mod places ─▶ sequence; a packet so old that its place was taken is forgotten
  *   account ─▶ its receipts, newest first (receipt-owners.ts)
  *
- * Memory is touched as it is first used. The seed keeps senders, who choose their signatures, from
- * filling one bucket.
+ * Memory is touched as it is first used. The seed keeps senders from filling one bucket, and what
+ * is hashed lies in the signature's second half: the first they may make the same each time.
  *
  * Hot path: `open`, `sequenceOfPacket` and `addCopy` run for each transaction and copy.
  */
@@ -35,6 +35,8 @@ import { NO_ERROR, ReceiptErrors } from "./receipt-errors.ts";
 import { ReceiptOwners } from "./receipt-owners.ts";
 
 const SIGNATURE_BYTES = 64;
+/** Where its second half begins. */
+const SCALAR_AT = 32;
 
 /** Room for a fixed number of receipts; `bytes` says what it takes. */
 export class ReceiptStore {
@@ -219,8 +221,11 @@ export class ReceiptStore {
 
   #bucketOf(bytes: Uint8Array, offset: number): number {
     let hash = this.#seed;
-    for (let at = offset; at < offset + 8; at += 1) {
-      hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
+    for (let at = 0; at < 4; at += 1) {
+      hash = Math.imul(hash ^ (bytes[offset + at] ?? 0), 0x01000193);
+    }
+    for (let at = SCALAR_AT; at < SCALAR_AT + 8; at += 1) {
+      hash = Math.imul(hash ^ (bytes[offset + at] ?? 0), 0x01000193);
     }
     hash ^= hash >>> 15;
     return Math.imul(hash, this.#seed) >>> this.#bucketShift;

@@ -8,7 +8,7 @@ import { NONE, STATE_LANDED } from "../../src/observe/receipt-columns.ts";
 import { ReceiptStore } from "../../src/observe/receipt-store.ts";
 import { fc } from "../support/properties.ts";
 
-/** 64 bytes that name transaction `number`; all share their first eight, and so one bucket. */
+/** 64 bytes that name transaction `number`; all share what is hashed, and so one bucket. */
 function signature(number: number): Uint8Array {
   const bytes = new Uint8Array(64).fill(7);
   new DataView(bytes.buffer).setUint32(60, number);
@@ -41,6 +41,27 @@ describe("the store's rows", () => {
     shifted.set(signature(2), 5);
     expect(store.find(shifted, 5)).toBe(rows[1]);
     expect(store.find(shifted, 4)).toBe(NONE);
+  });
+
+  it("are found as fast beside many whose signatures begin alike", () => {
+    const store = new ReceiptStore(512);
+    // A signer who uses one nonce again makes the first half of all signatures the same.
+    const alike = (number: number): Uint8Array => {
+      const bytes = new Uint8Array(64).fill(7);
+      new DataView(bytes.buffer).setUint32(32, number);
+      return bytes;
+    };
+    for (let number = 0; number < 500; number += 1) store.open(alike(number), 0);
+    let compared = 0;
+    const watched = new Proxy(alike(0), {
+      get(bytes, name) {
+        if (name === "0") compared += 1;
+        return Reflect.get(bytes, name);
+      },
+    });
+    expect(store.find(watched, 0)).toBe(0);
+    expect(compared).toBeGreaterThan(0);
+    expect(compared).toBeLessThan(100);
   });
 
   it("begin blank although another receipt had the place", () => {
