@@ -139,13 +139,21 @@ class NativeConnection implements Connection {
   #waiting = 0;
   readonly #copy: Uint32Array;
   readonly #ttlMs: number;
+  readonly #waitingMax: number;
   #streams = 0;
 
-  constructor(engine: Engine, peer: number, ttlMs: number, events: ConnectionEvents) {
+  constructor(
+    engine: Engine,
+    peer: number,
+    { copyTtlMs, queuePerPeer }: NativeTransportOptions,
+    events: ConnectionEvents,
+  ) {
     this.#native = engine.native;
     this.#engine = engine.handle;
     this.#peer = peer;
-    this.#ttlMs = ttlMs;
+    this.#ttlMs = copyTtlMs;
+    // What the engine has no room for is refused, and the news of that would bring it here again.
+    this.#waitingMax = Math.min(NATIVE_COPIES_WAITING_MAX, queuePerPeer);
     this.#events = events;
     this.#copy = Uint32Array.of(peer, 0);
   }
@@ -184,9 +192,9 @@ class NativeConnection implements Connection {
 
   /** Records can be lost, so the engine is asked when it seems to have too much. */
   #isBusy(): boolean {
-    if (this.#waiting < NATIVE_COPIES_WAITING_MAX) return false;
+    if (this.#waiting < this.#waitingMax) return false;
     this.#waiting = Math.max(0, this.#figure(FIGURE_QUEUED));
-    return this.#waiting >= NATIVE_COPIES_WAITING_MAX;
+    return this.#waiting >= this.#waitingMax;
   }
 
   fate(stream: number): Fate {
@@ -334,7 +342,7 @@ export function createNativeTransport(
         counters.connectErrors += 1;
         return null;
       }
-      const connection = new NativeConnection({ native, handle }, peer, options.copyTtlMs, events);
+      const connection = new NativeConnection({ native, handle }, peer, options, events);
       connections.set(peer, connection);
       return connection;
     },

@@ -102,7 +102,7 @@ class FakeNative implements NativeSending {
   }
 }
 
-async function scene() {
+async function scene(queuePerPeer = 128) {
   const native = new FakeNative();
   const transport = createNativeTransport(
     {
@@ -116,7 +116,7 @@ async function scene() {
       idleTimeoutMs: 10_000,
       keepAliveMs: 1_000,
       admissionTimeoutMs: 5_000,
-      queuePerPeer: 16,
+      queuePerPeer,
       copyTtlMs: 800,
     },
   );
@@ -130,8 +130,8 @@ async function scene() {
   return { native, transport, connection, told };
 }
 
-async function admitted() {
-  const parts = await scene();
+async function admitted(queuePerPeer?: number) {
+  const parts = await scene(queuePerPeer);
   parts.native.tell({ kind: "connected", detail: 4096 }, { kind: "admitted", rttUs: 900 });
   parts.told.length = 0;
   return parts;
@@ -216,6 +216,15 @@ describe("a leader without credit, with the native engine", () => {
     expect(native.sent).toHaveLength(32);
     native.tell({ kind: "sent", tag: streams[0] ?? 0 });
     expect(connection.send(BYTES)).toBeGreaterThan(0);
+  });
+
+  it("is not offered more than the engine may keep, again and again", async () => {
+    const { native, connection } = await admitted(4);
+    native.sendAnswer = 1 << 16;
+    for (let count = 0; count < 4; count += 1) expect(connection.send(BYTES)).toBeGreaterThan(0);
+    native.queued = 4;
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+    expect(native.sent).toHaveLength(4);
   });
 
   it("is taken for free again when the engine has nothing, whatever news was lost", async () => {
