@@ -70,6 +70,8 @@ export class Polls {
   #isCut = false;
   /** The row at which the next search begins. */
   #cursor = 0;
+  /** From when on the next request may be made. */
+  #freeNs = 0;
   /** Ticks to leave out, and how many it were after the last failure. */
   #pause = 0;
   #pauseLength = 0;
@@ -112,16 +114,21 @@ export class Polls {
     const { watch, onTick, clock } = this.#deps;
     const nowNs = clock.nowNs();
     onTick(nowNs);
-    const due = this.#dueRows(nowNs);
-    if (watch.count === 0 && this.#pause === 0) {
+    const isPaused = this.#pause > 0;
+    this.#askDue(nowNs, false);
+    if (isPaused) this.#pause -= 1;
+    else if (watch.count === 0) {
       this.#timer?.cancel();
       this.#timer = null;
-      return;
     }
-    if (this.#pause > 0) {
-      this.#pause -= 1;
-      return;
-    }
+  }
+
+  /** Looks for what is due, and asks for it but in a pause. */
+  #askDue(nowNs: number, isEarly: boolean): void {
+    const { watch, clock } = this.#deps;
+    const due = this.#dueRows(nowNs, isEarly);
+    if (this.#pause > 0) return;
+    const apart = this.#isCut ? CATCHING_UP_SHARE : APART_SHARE;
     for (let from = 0; from < due.length; from += STATUSES_A_REQUEST) {
       const rows = due.slice(from, from + STATUSES_A_REQUEST);
       this.#cursor = (rows.at(-1) ?? 0) + 1;
@@ -129,15 +136,18 @@ export class Polls {
       for (const row of rows) watch.raise(row, ASKED);
       const request: Request = { rows, ids, stamp: 0, timer: null, over: false };
       this.#requests.add(request);
-      const apart = this.#isCut ? CATCHING_UP_SHARE : APART_SHARE;
-      const delayMs = (from / STATUSES_A_REQUEST) * apart * this.#periodMs;
-      if (delayMs === 0) this.#ask(request);
-      else request.timer = clock.after(delayMs, () => this.#ask(request));
+      const atNs = Math.max(nowNs, this.#freeNs);
+      this.#freeNs = atNs + apart * this.#periodMs * NS_PER_MS;
+      if (atNs === nowNs) this.#ask(request);
+      else request.timer = clock.after((atNs - nowNs) / NS_PER_MS, () => this.#ask(request));
     }
   }
 
-  /** Looks at every row; answers those that are due, as many as may be asked for now. */
-  #dueRows(nowNs: number): readonly number[] {
+  /**
+   * Looks at every row; answers those that are due, as many as may be asked for now. Between two
+   * regular ticks it looks no further than for those, because there may be very many.
+   */
+  #dueRows(nowNs: number, isEarly: boolean): readonly number[] {
     const { watch, onLook } = this.#deps;
     const most = (STATUS_REQUESTS_MAX - this.#requests.size) * STATUSES_A_REQUEST;
     const soonNs = nowNs + this.#periodMs * NS_PER_MS * EARLY_SHARE;
@@ -152,9 +162,12 @@ export class Polls {
       if (dueNs > soonNs || watch.is(row, ASKED)) continue;
       lagNs = Math.max(lagNs, nowNs - dueNs);
       if (due.length < most) due.push(row);
-      else this.#isCut = true;
+      else {
+        this.#isCut = true;
+        if (isEarly) break;
+      }
     }
-    this.lagNs = lagNs;
+    if (!isEarly) this.lagNs = lagNs;
     return due;
   }
 
@@ -209,7 +222,7 @@ export class Polls {
     this.#early = this.#deps.clock.after(this.#periodMs * CATCHING_UP_SHARE, () => {
       this.#early = null;
       // A pause is counted in regular ticks.
-      if (this.#pause === 0) this.#tick();
+      if (this.#pause === 0) this.#askDue(this.#deps.clock.nowNs(), true);
     });
   }
 

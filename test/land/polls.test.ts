@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { STATUS_DEADLINE_MS, STATUS_REQUESTS_MAX } from "../../src/core/limits.ts";
-import { startRig } from "./rig.ts";
+import { newLandCounters } from "../../src/land/land-counters.ts";
+import { Polls } from "../../src/land/polls.ts";
+import { Watch } from "../../src/land/watch.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { ACCEPTED, bytesOf, startRig } from "./rig.ts";
 
 describe("questions after statuses", () => {
   it("are not asked while nothing is in flight", () => {
@@ -63,6 +67,60 @@ describe("questions after statuses", () => {
     // What came within the last tick and a half, at most.
     expect(rig.landing.inFlight).toBeLessThan(3_000);
     expect(rig.landing.counters.landed).toBe(id - rig.landing.inFlight);
+  });
+
+  it("are a while apart also where a node answers at once and very many are due", async () => {
+    const rig = startRig({ countMax: 20_000 });
+    rig.landing.start();
+    for (let id = 1; id <= 20_000; id += 1) rig.track(id);
+    rig.clock.advance(375);
+    let most = 0;
+    for (let step = 0; step < 40; step += 1) {
+      rig.clock.advance(25);
+      most = Math.max(most, rig.asked.length);
+      await rig.answerAll();
+    }
+    // One each 25 ms, and those that an answer brings as fast.
+    expect(most).toBe(1);
+    expect(rig.landing.counters.requestsAnswered).toBeGreaterThan(25);
+  });
+
+  it("take a look at all that is in flight at every tick, and not with every answer", async () => {
+    const count = 10_000;
+    const clock = createFakeClock();
+    const watch = new Watch(count, count * 1_000);
+    let looks = 0;
+    const polls = new Polls(
+      {
+        clock,
+        watch,
+        counters: newLandCounters(),
+        chain: { fetchStatuses: async (of) => ({ slot: 1, statuses: of.map(() => null) }) },
+        onTick() {},
+        onLook() {
+          looks += 1;
+          return true;
+        },
+        stamp: () => 0,
+        onStatus() {},
+      },
+      400,
+    );
+    polls.start();
+    for (let id = 1; id <= count; id += 1) {
+      const rest = { account: "a", receivedNs: 0, maxRetries: null, priorityLamports: 0 };
+      const row = watch.open({ id, bytes: bytesOf(id), ...rest }, ACCEPTED);
+      watch.nextPollNs[row] = polls.firstNs(clock.nowNs());
+    }
+    clock.advance(400);
+    expect(looks).toBe(count);
+    for (let step = 0; step < 15; step += 1) {
+      clock.advance(25);
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    }
+    expect(looks).toBeLessThan(2 * count);
+    expect(watch.nextPollNs.filter((atNs) => atNs > clock.nowNs()).length).toBeGreaterThan(2_000);
+    polls.stop();
   });
 
   it("are made one after another, and not about what has ended meanwhile", async () => {
