@@ -58,13 +58,14 @@ export function lineOf(step: LineStep, changes: KeyChanges): Buffer {
     removals: removals.map((sha256) => sha256.toString("base64")),
   };
   const text = JSON.stringify(line);
-  return Buffer.from(`${checksum(text)} ${text}\n`);
+  return Buffer.from(`${checksum(text, FORM)} ${text}\n`);
 }
 
 /** What a line says, null when it was not written whole. */
 export function parsedLine(text: string): Line | null {
   const json = text.slice(CHECKSUM_CHARS + 1);
-  if (text.slice(0, CHECKSUM_CHARS) !== checksum(json)) return null;
+  const found = text.slice(0, CHECKSUM_CHARS);
+  if (found !== checksum(json, FORM) && found !== checksum(json, FORM_BEFORE_MARKS)) return null;
   // Its checksum says that this module wrote it, or what this module was before marks.
   const line = JSON.parse(json) as Line & Record<"since" | "revision", Revision | number>;
   return { ...line, since: revisionOf(line.since), revision: revisionOf(line.revision) };
@@ -98,9 +99,17 @@ function decodedRestriction(narrowed: LineRestriction): StoredKey["restriction"]
   return { expiresUnixMs, networks, limit: burst === 0 ? null : { ratePerSecond, burst } };
 }
 
-function checksum(text: string): string {
-  return crc32(text).toString(16).padStart(CHECKSUM_CHARS, "0");
+function checksum(text: string, form: number): string {
+  return crc32(text, form).toString(16).padStart(CHECKSUM_CHARS, "0");
 }
+
+/**
+ * What checksums begin with. A version that knows no marks must find no line of its own here: it
+ * would ask the database for what follows a mark, which fails for ever, and keep revoked keys. So
+ * it reads everything instead.
+ */
+const FORM = 1;
+const FORM_BEFORE_MARKS = 0;
 
 const CHECKSUM_CHARS = 8;
 const CHUNK_BYTES = 1024 * 1024;

@@ -37,6 +37,13 @@ describe("a line of the key journal", () => {
     expect(parsedLine(text)?.revision).toEqual({ number: 4, mark: null });
   });
 
+  it("is none to a version from before marks, which would take one for a number", () => {
+    const text = lineOf("last", changes).toString().trimEnd();
+    const json = text.slice(9);
+    expect(text.slice(0, 8)).not.toBe(crc32(json).toString(16).padStart(8, "0"));
+    expect(parsedLine(text)?.revision).toEqual(revision);
+  });
+
   it("holds with every byte or not at all", () => {
     const text = lineOf("change", changes).toString().trimEnd();
     for (let cut = 0; cut < text.length; cut += 3) {
