@@ -49,6 +49,8 @@ export function createTurnCheck() {
         }
         return false;
       }
+      // Of a connection that is not there any more nothing will be heard.
+      asked = null;
       const leftNs = turnNs - nowNs;
       if (leftNs <= 0 || leftNs > times.checkLeadMs(identity) * NS_PER_MS) return false;
       if (Math.abs(turnNs - checkedTurnNs) < SAME_TURN_MS * NS_PER_MS) return false;

@@ -17,7 +17,7 @@ function setUp(heard = 0) {
     check.isSilent(link, turnMs * NS_PER_MS, nowMs * NS_PER_MS, "A", TIMES);
   const waits = (nowMs: number, turnMs: number): number =>
     check.nextLookMs(turnMs * NS_PER_MS, nowMs * NS_PER_MS, "A", TIMES);
-  return { connection, at, waits };
+  return { connection, link, check, at, waits };
 }
 
 describe("the check before a turn", () => {
@@ -64,6 +64,16 @@ describe("the check before a turn", () => {
     at(550, 1_000);
     expect([waits(560, 1_010), waits(1_100, 1_000)]).toEqual([LOOK_LATE_MS, LOOK_LATE_MS]);
     expect(waits(1_100, 5_000)).toBe(3_400);
+  });
+
+  it("waits for no answer of a connection that was replaced", () => {
+    const { at, waits, link, check } = setUp();
+    at(500, 1_000);
+    expect(waits(510, 1_000)).toBe(LOOK_SOON_MS);
+    const other = new Link(0, 8);
+    other.connection = link.connection;
+    check.isSilent(other, 1_000 * NS_PER_MS, 600 * NS_PER_MS, "A", TIMES);
+    expect([waits(600, 1_000), waits(1_100, 1_000)]).toEqual([LOOK_LATE_MS, LOOK_LATE_MS]);
   });
 
   it("leaves an engine alone that does not tell what it hears", () => {
