@@ -237,6 +237,8 @@ export class Polls {
 
   #failed(request: Request): void {
     this.#close(request);
+    // Of the requests that were in hand when the first of them failed, the others say no more.
+    if (this.#pause > 0) return;
     this.#pauseLength = Math.min(Math.max(1, this.#pauseLength * 2), PAUSE_TICKS_MAX);
     this.#pause = this.#pauseLength;
   }

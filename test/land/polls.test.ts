@@ -197,6 +197,25 @@ describe("questions after statuses", () => {
     expect(rig.asked).not.toEqual([]);
   });
 
+  it("that fail together are one failure, and the next one makes the pause longer", async () => {
+    const rig = startRig({ countMax: 1_000 });
+    rig.landing.start();
+    for (let id = 1; id <= 1_000; id += 1) rig.track(id);
+    const pauses: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      for (let tick = 0; rig.asked.length === 0 && tick < 30; tick += 1) {
+        rig.clock.advance(400);
+        pauses[round] = tick;
+      }
+      rig.clock.advance(150);
+      expect(rig.asked).toHaveLength(4);
+      for (const request of rig.asked.splice(0)) request.fail();
+      await rig.settle();
+      rig.clock.advance(250);
+    }
+    expect(pauses).toEqual([0, 0, 1]);
+  });
+
   it("without an answer are given up at a deadline, and a late answer is not heard", async () => {
     const rig = startRig();
     rig.landing.start();
