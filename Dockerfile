@@ -35,5 +35,5 @@ EXPOSE 8080/tcp 9090/tcp
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
   CMD ["node", "dist/main.js", "ready", "--config", "/etc/touchdown/touchdown.toml", "--timeout", "3s"]
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["node", "dist/main.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=8", "dist/main.js"]
 CMD ["edge", "--config", "/etc/touchdown/touchdown.toml"]

@@ -172,6 +172,8 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
   );
   const edge: Child = startChild([
     ...nodeOptions(name),
+    // As the README and the image start it.
+    "--max-semi-space-size=8",
     "dist/main.js",
     "edge",
     "--config",
