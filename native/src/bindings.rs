@@ -18,6 +18,7 @@ use crate::call::read_call;
 use crate::decoder::{DECODERS_MAX, Decoder, numbers};
 use crate::engine::{Engine, OpenError, Options, StartError};
 use crate::handles::Handles;
+use crate::lent::{overlap, writable, writable_bytes};
 use crate::limits::{ENGINES_MAX, TRANSACTION_BYTES_MAX};
 use crate::tls::Transport;
 
@@ -356,23 +357,6 @@ fn parse_options(given: &EngineOptions) -> Option<Options> {
             ack_delay: milliseconds(given.ack_delay_ms),
         },
     })
-}
-
-fn writable<'a>(out: &'a mut Float64ArraySlice<'_>) -> &'a mut [f64] {
-    // SAFETY: the call holds JavaScript's thread, so nobody else of it writes to the array, and
-    // what another thread does to a shared one changes numbers, not the program.
-    unsafe { out.as_mut() }
-}
-
-fn writable_bytes<'a>(out: &'a mut Uint8ArraySlice<'_>) -> &'a mut [u8] {
-    // SAFETY: as above.
-    unsafe { out.as_mut() }
-}
-
-/// Whether two arrays share memory, as views of one buffer may.
-fn overlap(one: &[u8], other: &[u8]) -> bool {
-    let (one, other) = (one.as_ptr_range(), other.as_ptr_range());
-    one.start < other.end && other.start < one.end
 }
 
 fn milliseconds(count: u32) -> Duration {

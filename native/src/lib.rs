@@ -1,7 +1,7 @@
 //! Touchdown's native engine.
 //!
-//! Everything here is sans-Node except `bindings`, which holds every exported item and nothing
-//! else. A transaction is sent on the thread that asks for it, under its connection's baton
+//! Everything here is sans-Node except `lent` and `bindings`, which holds every exported item and
+//! nothing else. A transaction is sent on the thread that asks for it, under its connection's baton
 //! (`baton`, `peer`); one I/O thread receives, acknowledges and runs timers (`endpoint`); what
 //! became of each copy comes back through one bounded ring (`outcomes`).
 
@@ -22,7 +22,7 @@
 mod alarm;
 pub mod base58;
 #[cfg(feature = "addon")]
-// The macro around the exports writes unsafe code, and so does a view into JavaScript's memory.
+// The macro around the exports writes unsafe code.
 #[allow(unsafe_code)]
 pub mod bindings;
 pub mod call;
@@ -43,6 +43,9 @@ pub mod flights;
 pub mod handles;
 pub mod key_tables;
 pub mod legacy;
+// A view into JavaScript's memory takes unsafe code.
+#[allow(unsafe_code)]
+pub mod lent;
 pub mod limits;
 pub mod message;
 pub mod outbox;
