@@ -43,6 +43,7 @@ pub mod flights;
 pub mod handles;
 pub mod key_tables;
 pub mod legacy;
+#[cfg(feature = "addon")]
 // A view into JavaScript's memory takes unsafe code.
 #[allow(unsafe_code)]
 pub mod lent;
