@@ -48,7 +48,8 @@ export const REACTIONS = {
     next: "before_turn",
     single: false,
     score: 0.1,
-    gone: true,
+    // A node that is full evicts all the time. One that went down does not answer the next attempt.
+    gone: false,
     counter: "endedDropped",
     meaning: "code 1: evicted for another, or the node goes down",
   },

@@ -74,7 +74,8 @@ describe("what a peer notes of its leader", () => {
 });
 
 describe("a leader is missed", () => {
-  const CLOSED = { kind: "app", code: 1 } as const;
+  const CLOSED = { kind: "app", code: 0 } as const;
+  const EVICTED = { kind: "app", code: 1 } as const;
   const SILENT = { kind: "silence", code: 0 } as const;
 
   it("when a connection that was in use is closed or falls silent, once until it is back", () => {
@@ -99,6 +100,23 @@ describe("a leader is missed", () => {
   it("when it does not answer any more, but not for the end of an idle connection", () => {
     const { connection, later, missed, connect } = live();
     connection().end(CLOSED);
+    expect(missed).toEqual([]);
+    later(1_000);
+    connect();
+    later(3_000);
+    expect(missed).toHaveLength(1);
+  });
+
+  it("not when it evicts a connection, which it does where it is, but when it is gone then", () => {
+    const { connection, offer, later, missed, connect } = live();
+    offer(1);
+    connection().end(EVICTED);
+    expect(missed).toEqual([]);
+    later(1_000);
+    connect();
+    connection().admit();
+    offer(2);
+    connection().end(EVICTED);
     expect(missed).toEqual([]);
     later(1_000);
     connect();
