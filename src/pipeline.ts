@@ -18,7 +18,7 @@ import type { Seen } from "./ingress/seen.ts";
 import type { Submission, Submit } from "./ingress/submit.ts";
 import type { Landing } from "./land/landing.ts";
 import type { Receipts } from "./observe/receipts.ts";
-import type { Sender } from "./send/sender.ts";
+import { NO_ROOM, type Sender } from "./send/sender.ts";
 
 export interface PipelineDeps {
   readonly clock: Clock;
@@ -96,10 +96,11 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       receipts.open(packet, accepted, nowNs);
       landing.track(packet, accepted, nowNs);
       usage?.taken(packet.id, keyId, packet.receivedNs);
-      if (sender.accept(packet) === 0) {
+      const taken = sender.accept(packet);
+      if (taken <= 0) {
         landing.abandon(packet.id);
         receipts.abandon(packet.id);
-        done(NO_LEADER);
+        done(taken === NO_ROOM ? LEADERS_FULL : NO_LEADER);
         return;
       }
     }
@@ -139,3 +140,11 @@ const NO_LEADER_REFUSAL: Refusal = {
   data: {},
 };
 const NO_LEADER: Answer = { kind: "refused", refusal: NO_LEADER_REFUSAL };
+const LEADERS_FULL_REFUSAL: Refusal = {
+  reason: "overloaded",
+  sentence:
+    "every leader that is connected now has as many transactions waiting as may wait for it, " +
+    "and each of them pays as much or more",
+  data: {},
+};
+const LEADERS_FULL: Answer = { kind: "refused", refusal: LEADERS_FULL_REFUSAL };

@@ -9,6 +9,7 @@ import { createSeen } from "../src/ingress/seen.ts";
 import { createLanding } from "../src/land/landing.ts";
 import { createReceipts } from "../src/observe/receipts.ts";
 import { createPipeline } from "../src/pipeline.ts";
+import { NO_ROOM } from "../src/send/sender.ts";
 import { createFakeClock } from "./support/fake-clock.ts";
 import { expectBalance } from "./support/landing-balance.ts";
 import { DECODER, newPacket } from "./support/packets.ts";
@@ -254,6 +255,22 @@ describe("no leader", () => {
     submit(bytesOf(1));
     expect(rig.answers[1]).toMatchObject({ refusal: { reason: "no_leader" } });
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).not.toBeNull();
+  });
+});
+
+describe("leaders that are all full", () => {
+  it("are no missing leaders: it is overloaded, and leaves nothing behind", () => {
+    const { rig, submit, receipts, landing, seen } = newRig();
+    rig.taken = NO_ROOM;
+    submit(bytesOf(1));
+    const refusal = { reason: "overloaded", data: {} };
+    expect(rig.answers).toMatchObject([{ kind: "refused", refusal }]);
+    expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
+    expect(landing.counters.accepted).toBe(0);
+    expect(seen.counters.entries).toBe(0);
+    rig.taken = 1;
+    submit(bytesOf(1));
+    expect(rig.answers[1]).toMatchObject({ kind: "accepted" });
   });
 });
 

@@ -2,7 +2,7 @@
  * Puts transactions on the wire: one copy for each leader of the plan. Hot path: `accept`.
  *
  * A packet is first offered to the live connections; only when one of them took it may others keep
- * a copy for later, so an answer of 0 means that nothing of the packet will ever be sent. Every
+ * a copy for later, so an answer of 0 or less means that nothing of it will ever be sent. Every
  * copy is told of through `onOutcome`, in part while `accept` runs: perhaps `sent`, and then
  * exactly one of acked, failed and dropped. A packet that no connection took has no copies.
  */
@@ -89,7 +89,9 @@ export interface ResendTo {
 export interface Sender {
   /**
    * Sends a packet to the leaders of the plan. Answers how many live connections took it, now or
-   * as soon as they have credit; 0: nothing of it is sent or kept. Never throws.
+   * as soon as they have credit. Otherwise nothing of it is sent or kept: NO_ROOM where a
+   * connection is live and has as much waiting for it as may, 0 where none takes it at all. Never
+   * throws.
    */
   accept(packet: Packet): number;
   /**
@@ -122,6 +124,9 @@ export interface Sender {
   /** Takes nothing more, waits a moment for acknowledgements, then ends every copy. */
   stop(): Promise<void>;
 }
+
+/** What `accept` answers where leaders are connected, and none has room for one more. */
+export const NO_ROOM = -1;
 
 const STOP_POLL_MS = 10;
 
@@ -184,16 +189,18 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     const nowNs = clock.nowNs();
     const { routes } = peers;
     let taken = 0;
+    let refusal = 0;
     for (let index = 0; index < routes.length; index += 1) {
       const route = routes[index];
       if (route === undefined) continue;
       const offer = route.peer.offer(packet, route.target, nowNs);
       offers[index] = offer;
       if (offer === "taken") taken += 1;
+      else if (offer === "leader_saturated") refusal = NO_ROOM;
     }
     if (taken === 0) {
       counters.packetsRefused += 1;
-      return 0;
+      return refusal;
     }
     counters.packetsTaken += 1;
     counters.copies += routes.length;

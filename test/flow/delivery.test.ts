@@ -283,7 +283,7 @@ describe("conservation", () => {
       await Promise.all(Array.from({ length: 8 }, worker));
       const accepted = answers.filter(({ status }) => status === 200);
       const refused = answers.filter(({ status }) => status !== 200);
-      for (const { json } of refused) expect(json["reason"]).toBe("no_leader");
+      for (const { json } of refused) expect(["no_leader", "overloaded"]).toContain(json["reason"]);
       expect(accepted.length + refused.length).toBe(800);
       expect(accepted.length).toBeGreaterThan(200);
 

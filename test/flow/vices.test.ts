@@ -155,3 +155,26 @@ describe("a leader that", () => {
     if (end !== null) expect(REACTIONS).toHaveProperty(end);
   });
 });
+
+describe("leaders that read nothing any more", () => {
+  it("are told as overloaded once as many wait for them as may, and not as missing", async () => {
+    const send = { queue_per_peer: 3, copy_ttl: "60s" };
+    flow = await startFlow({ leaderCount: 1, edge: { send } });
+    const { sandbox, postRaw, postRpc, tipped, metrics } = flow;
+    sandbox.leaders[0]?.setBehaviour({ reading: "stalled" });
+    const refused = await untilAnswer(
+      "a leader that is full",
+      () => postRaw(tipped().bytes),
+      ({ status }) => status !== 200,
+    );
+    const json = { success: false, reason: "overloaded" };
+    expect(refused).toMatchObject({ status: 503, retryAfter: "1", json });
+    expect(await postRpc([tipped().base64])).toMatchObject({
+      status: 503,
+      json: { error: { code: -32603, data: { reason: "overloaded", retryable: true } } },
+    });
+    const families = await metrics();
+    expect(seriesValue(families, "touchdown_connections_warm")).toBe(1);
+    expect(seriesValue(families, "touchdown_requests_total", { outcome: "overloaded" })).toBe(2);
+  });
+});
