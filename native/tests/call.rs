@@ -1,0 +1,74 @@
+//! The reader of JSON-RPC calls over its corpus: what it reads is what a whole parser reads.
+//!
+//! Each file of `fuzz/corpus/call` is a body; its name starts with `read` or with `left`, for what
+//! is left to the caller's parser. That the two parsers of the project agree is in
+//! `test/ingress/`, on the other side of the edge.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used)]
+
+#[path = "support/calls.rs"]
+mod calls;
+#[path = "support/dice.rs"]
+mod dice;
+
+use dice::dice;
+
+fn corpus() -> Vec<(String, Vec<u8>)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/call");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap());
+    files
+        .map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_corpus_is_read_as_its_names_say() {
+    let (mut read, mut left) = (0, 0);
+    for (name, body) in corpus() {
+        let was_read = calls::feed(&body);
+        // What a fuzzer has added is named by its hash.
+        match name.split_once('.') {
+            Some(("read", _)) => {
+                assert!(was_read, "{name}");
+                read += 1;
+            }
+            Some(("left", _)) => {
+                assert!(!was_read, "{name}");
+                left += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(read >= 10 && left >= 30, "the corpus has {read} and {left}");
+}
+
+/// Every prefix of every short file, and each byte of it set to what JSON is made of.
+#[test]
+fn whatever_is_read_of_a_damaged_call_is_what_it_says() {
+    let mut read = 0;
+    let marks = br#""\{}[]:, =+/A0n9e.-_"#.iter().chain(&[0, 0x1f, 0x7f, 0x80, 0xff]);
+    for (_, body) in corpus().into_iter().filter(|(_, body)| body.len() < 512) {
+        for size in 0..body.len() {
+            read += usize::from(calls::feed(&body[..size]));
+            for mark in marks.clone() {
+                let mut changed = body.clone();
+                changed[size] = *mark;
+                read += usize::from(calls::feed(&changed));
+            }
+        }
+    }
+    assert!(read > 1000, "{read}");
+}
+
+/// Pieces of calls put together at random, whole members twice or in any order.
+#[test]
+fn whatever_is_read_of_mixed_calls_is_what_it_says() {
+    let mut throw = dice();
+    let bodies = corpus();
+    let mut read = 0;
+    for _ in 0..20_000 {
+        let [one, other] = [0, 1].map(|_| &bodies[throw(bodies.len())].1);
+        let (cut, past) = (throw(one.len() + 1), throw(other.len() + 1));
+        read += usize::from(calls::feed(&[&one[..cut], &other[past..]].concat()));
+    }
+    assert!(read > 10, "{read}");
+}

@@ -1,0 +1,51 @@
+//! Bodies of JSON-RPC calls, as they lie in a file of `fuzz/corpus/call` and as the fuzzer makes
+//! them up. Whatever is read of one must be what a whole JSON parser reads of it.
+
+use serde_json::Value;
+use touchdown_native::call::read_call;
+
+/// Reads a body; whether it had the usual form. Panics where what was read is not what it says.
+pub fn feed(body: &[u8]) -> bool {
+    // Its last bytes stay as they are: nothing is written past the transaction's bound.
+    let mut out = [MARK; OUT_BYTES + 4];
+    let Some(call) = read_call(body, &mut out) else {
+        assert!(out.ends_with(&[MARK; 4]), "written past the bound");
+        return false;
+    };
+    assert!(out.ends_with(&[MARK; 4]), "written past the bound");
+    let whole: Value = serde_json::from_slice(body).expect("read, but no JSON");
+    assert_eq!(whole["jsonrpc"], "2.0");
+    assert_eq!(whole["method"], "sendTransaction");
+    assert_eq!(whole.as_object().map(|members| members.len()), Some(4));
+    let (start, end) = call.id;
+    let id: Value = serde_json::from_slice(&body[start..end]).expect("the id's text");
+    assert_eq!(whole["id"], id);
+    let params = whole["params"].as_array().expect("the params");
+    let text = params[0].as_str().expect("the transaction");
+    assert_eq!(base64(&out[..call.size]), text);
+    let config = params.get(1);
+    assert!(params.len() <= 2 && config.is_none_or(Value::is_object));
+    let member = |name| config.and_then(|config| config.get(name));
+    assert!(member("encoding").is_none_or(|encoding| encoding == "base64"));
+    assert_eq!(member("maxRetries").and_then(Value::as_u64), call.max_retries);
+    assert_eq!(member("maxRetries").is_some(), call.max_retries.is_some());
+    true
+}
+
+/// RFC 4648 section 4, with padding.
+fn base64(bytes: &[u8]) -> String {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let word = (0..3).fold(0, |word, at| word << 8 | u32::from(*three.get(at).unwrap_or(&0)));
+        for place in 0..4 {
+            let letter = letters[(word >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= three.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+const MARK: u8 = 0xa5;
+/// As large as a transaction may be, and as the caller's own array.
+const OUT_BYTES: usize = 4096;
