@@ -1,6 +1,8 @@
 /**
  * Asks the edges' admin listeners, all of them at once within a bound, each for a bounded time and
- * a bounded answer. An edge that does not answer is named, and keeps nobody else from answering.
+ * a bounded answer. An edge that does not answer, or not what was asked for, is named, and keeps
+ * nobody else from answering. So an edge of an older version, which does not know the path, is not
+ * taken for one that has nothing.
  */
 
 import type { Named } from "../config/site-kinds.ts";
@@ -11,65 +13,90 @@ import {
   EDGES_ASKED_MAX,
 } from "../core/limits-control.ts";
 
-export interface EdgeAnswers {
-  /** What the edges that know something have answered, parsed. */
-  readonly answers: readonly { readonly edge: string; readonly body: unknown }[];
+export interface EdgeAnswers<T> {
+  /** What the edges that know something have answered. */
+  readonly answers: readonly { readonly edge: string; readonly body: T }[];
   /** Names of edges that did not answer, or not in a way that can be read. */
   readonly unreachable: readonly string[];
 }
 
+export interface Asked {
+  readonly path: string;
+  /** In whose name. */
+  readonly accountId: string;
+  readonly query?: Readonly<Record<string, string>>;
+}
+
+/** Makes what is wanted of an edge's JSON. @throws where it is something else */
+export type Read<T> = (body: unknown) => T;
+
 export interface Edges {
   readonly counters: { asked: number; failed: number };
-  /**
-   * GETs `path` of every edge for one account, with what else is in `query`. An edge's 404 is an
-   * answer, and holds nothing.
-   */
-  ask(
-    path: string,
-    accountId: string,
-    query?: Readonly<Record<string, string>>,
-  ): Promise<EdgeAnswers>;
+  /** GETs what every edge has, such as a list: one without it did not answer. */
+  ask<T>(asked: Asked, read: Read<T>): Promise<EdgeAnswers<T>>;
+  /** GETs what an edge may not have, such as a receipt: "not found" is an answer, of nothing. */
+  find<T>(asked: Asked, read: Read<T>): Promise<EdgeAnswers<T>>;
 }
 
 export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
   const counters = { asked: 0, failed: 0 };
+
+  async function answersOf<T>(
+    { path, accountId, query = {} }: Asked,
+    read: (told: Told) => T | null,
+  ): Promise<EdgeAnswers<T>> {
+    const asked = new URLSearchParams({ ...query, account: accountId });
+    const answers: { readonly edge: string; readonly body: T }[] = [];
+    const unreachable: string[] = [];
+    const askOne = async ({ name, at }: Named): Promise<void> => {
+      counters.asked += 1;
+      try {
+        const body = read(await toldBy(clock, `${at}${path}?${asked}`));
+        if (body !== null) answers.push({ edge: name, body });
+      } catch {
+        // Which edge it was is told; why is in that edge's own log and metrics.
+        counters.failed += 1;
+        unreachable.push(name);
+      }
+    };
+    for (let first = 0; first < edges.length; first += EDGES_ASKED_MAX) {
+      await Promise.all(edges.slice(first, first + EDGES_ASKED_MAX).map(askOne));
+    }
+    return { answers, unreachable };
+  }
+
   return {
     counters,
-    async ask(path, accountId, query = {}) {
-      const asked = new URLSearchParams({ ...query, account: accountId });
-      const answers: { readonly edge: string; readonly body: unknown }[] = [];
-      const unreachable: string[] = [];
-      const askOne = async ({ name, at }: Named): Promise<void> => {
-        counters.asked += 1;
-        try {
-          const body = await answerOf(clock, `${at}${path}?${asked}`);
-          if (body !== null) answers.push({ edge: name, body });
-        } catch {
-          // Which edge it was is told; why is in that edge's own log and metrics.
-          counters.failed += 1;
-          unreachable.push(name);
-        }
-      };
-      for (let first = 0; first < edges.length; first += EDGES_ASKED_MAX) {
-        await Promise.all(edges.slice(first, first + EDGES_ASKED_MAX).map(askOne));
-      }
-      return { answers, unreachable };
-    },
+    ask: (asked, read) => answersOf(asked, (told) => read(found(told))),
+    find: (asked, read) => answersOf(asked, (told) => (isNothing(told) ? null : read(found(told)))),
   };
 }
 
-/** Null where the edge has nothing. @throws where it cannot be read */
-async function answerOf(clock: Clock, url: string): Promise<unknown> {
+interface Told {
+  readonly status: number;
+  /** Parsed. */
+  readonly body: unknown;
+}
+
+/** @throws where it is no success */
+function found({ status, body }: Told): unknown {
+  if (status !== 200) throw new Error(`HTTP ${status}`);
+  return body;
+}
+
+/** An edge says so itself; what else stands at its address may answer 404 to everything. */
+function isNothing({ status, body }: Told): boolean {
+  const named = typeof body === "object" && body !== null && "reason" in body;
+  return status === 404 && named && body.reason === "not_found";
+}
+
+/** @throws where nothing comes, or no JSON */
+async function toldBy(clock: Clock, url: string): Promise<Told> {
   const abort = new AbortController();
   const timer = clock.after(EDGE_ANSWER_MS_MAX, () => abort.abort());
   try {
     const response = await fetch(url, { signal: abort.signal, redirect: "error" });
-    if (response.status === 404) {
-      await response.body?.cancel();
-      return null;
-    }
-    if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
-    return JSON.parse(await boundedText(response));
+    return { status: response.status, body: JSON.parse(await boundedText(response)) };
   } finally {
     timer.cancel();
   }

@@ -1,5 +1,6 @@
 /** The list of the latest transactions in a browser: how it grows, is narrowed, and leads on. */
 
+import type { Route } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
 import { open, revealedKey, type Visitor } from "../support/chromium.ts";
@@ -88,3 +89,27 @@ describe("the latest transactions", () => {
     for (const one of ada.complaints.splice(0)) expect(one).toContain("404");
   });
 });
+
+describe("a region that does not answer", () => {
+  it("is named, and the list is not called empty", async () => {
+    const { page } = await rig.page("Ada");
+    for (const list of ["transactions", "refusals"]) {
+      await page.route(`**/api/v1/${list}?*`, answerWithout(list));
+      await page.route(`**/api/v1/${list}`, answerWithout(list));
+    }
+    await page.goto(`${rig.site.url}/transactions`);
+    await page
+      .getByText("No answer from tokyo and oslo: what they know is missing")
+      .nth(1)
+      .waitFor();
+    expect(await page.getByText("None in the regions that answered.").count()).toBe(2);
+    expect(await page.getByText("Nothing was").count()).toBe(0);
+    await lookAt(page, "transactions-unreachable");
+  });
+});
+
+/** What the API tells of two regions that are away. */
+function answerWithout(list: string) {
+  const body = JSON.stringify({ [list]: [], more: false, unreachable: ["tokyo", "oslo"] });
+  return (route: Route) => route.fulfill({ contentType: "application/json", body });
+}

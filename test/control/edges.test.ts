@@ -30,38 +30,64 @@ async function edge(name: string, status: number | null, body: string) {
   return { name, at: `http://127.0.0.1:${port}`, asked };
 }
 
+const whole = (body: unknown) => body;
+
 describe("edges", () => {
   it("are all asked in the account's name; one that has nothing gives nothing", async () => {
     const one = await edge("one", 200, '{"a":1}');
-    const two = await edge("two", 404, "{}");
+    const two = await edge("two", 404, '{"status":"error","reason":"not_found"}');
     const edges = createEdges(createFakeClock(), [one, two]);
-    expect(await edges.ask("/refusals", "a&b=c")).toEqual({
+    expect(await edges.find({ path: "/receipts/x", accountId: "a&b=c" }, whole)).toEqual({
       answers: [{ edge: "one", body: { a: 1 } }],
       unreachable: [],
     });
-    await edges.ask("/receipts", "a", { state: "landed", account: "somebody else's" });
-    expect(one.asked).toEqual(["/refusals?account=a%26b%3Dc", "/receipts?state=landed&account=a"]);
+    const query = { state: "landed", account: "somebody else's" };
+    await edges.ask({ path: "/receipts", accountId: "a", query }, whole);
+    expect(one.asked).toEqual([
+      "/receipts/x?account=a%26b%3Dc",
+      "/receipts?state=landed&account=a",
+    ]);
   });
 
-  it("that fail, answer no JSON or too much are named, and hold up nobody", async () => {
+  it("that do not know what every edge has did not answer, and are not empty", async () => {
+    const older = await edge("older", 404, '{"status":"error","reason":"not_found"}');
+    const edges = createEdges(createFakeClock(), [older]);
+    expect(await edges.ask({ path: "/receipts", accountId: "a" }, whole)).toEqual({
+      answers: [],
+      unreachable: ["older"],
+    });
+  });
+
+  it("whose 404 is not an edge's own are not taken for having nothing", async () => {
+    const all = [await edge("proxy", 404, "<html>"), await edge("other", 404, '"not_found"')];
+    const edges = createEdges(createFakeClock(), all);
+    const { unreachable } = await edges.find({ path: "/receipts/x", accountId: "a" }, whole);
+    expect([...unreachable].sort()).toEqual(["other", "proxy"]);
+  });
+
+  it("that fail, answer no JSON, too much or something else are named", async () => {
     const all = [
       await edge("broken", 200, "<html>"),
       await edge("failing", 500, "{}"),
       await edge("large", 200, " ".repeat(EDGE_ANSWER_BYTES_MAX + 1)),
+      await edge("strange", 200, '"strange"'),
       await edge("good", 200, "[]"),
       { name: "gone", at: "http://127.0.0.1:1" },
     ];
     const edges = createEdges(createFakeClock(), all);
-    const { answers, unreachable } = await edges.ask("/", "x");
-    expect(answers).toEqual([{ edge: "good", body: [] }]);
-    expect([...unreachable].sort()).toEqual(["broken", "failing", "gone", "large"]);
-    expect(edges.counters).toEqual({ asked: 5, failed: 4 });
+    const { answers, unreachable } = await edges.ask({ path: "/", accountId: "x" }, (body) => {
+      if (Array.isArray(body)) return body.length;
+      throw new Error("no list");
+    });
+    expect(answers).toEqual([{ edge: "good", body: 0 }]);
+    expect([...unreachable].sort()).toEqual(["broken", "failing", "gone", "large", "strange"]);
+    expect(edges.counters).toEqual({ asked: 6, failed: 5 });
   });
 
   it("that are silent are given up", async () => {
     const clock = createFakeClock();
     const silent = await edge("silent", null, "");
-    const asking = createEdges(clock, [silent]).ask("/", "x");
+    const asking = createEdges(clock, [silent]).ask({ path: "/", accountId: "x" }, whole);
     await until("being asked", () => silent.asked.length > 0);
     clock.advance(EDGE_ANSWER_MS_MAX);
     expect((await asking).unreachable).toEqual(["silent"]);

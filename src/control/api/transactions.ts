@@ -97,12 +97,11 @@ export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
             fields: [{ path: "signature", message: "must be 64 bytes in base58" }],
           });
         }
-        const path = `/receipts/${signature}`;
-        const { answers, unreachable } = await edges.ask(path, caller.account.id);
-        const receipts = answers.flatMap(({ edge, body }) => {
-          const receipt = receiptShape.safeParse(body);
-          return receipt.success ? [{ edge, receipt: receipt.data }] : [];
-        });
+        const { answers, unreachable } = await edges.find(
+          { path: `/receipts/${signature}`, accountId: caller.account.id },
+          (body) => receiptShape.parse(body),
+        );
+        const receipts = answers.map(({ edge, body }) => ({ edge, receipt: body }));
         if (receipts.length > 0) return { signature, receipts, unreachable: [...unreachable] };
         const sentence = "no edge has a receipt of this transaction for this account";
         throw new Fault("not_found", sentence, { unreachable: [...unreachable] });
@@ -120,11 +119,13 @@ export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
         }),
       },
       async ({ caller, query: { limit } }) => {
-        const { answers, unreachable } = await edges.ask("/refusals", caller.account.id);
-        const refusals = answers.flatMap(({ edge, body }) => {
-          const told = refusalsOfEdge.safeParse(body);
-          return told.success ? told.data.refusals.map((row) => ({ ...row, edge })) : [];
-        });
+        const { answers, unreachable } = await edges.ask(
+          { path: "/refusals", accountId: caller.account.id },
+          (body) => refusalsOfEdge.parse(body),
+        );
+        const refusals = answers.flatMap(({ edge, body }) =>
+          body.refusals.map((row) => ({ ...row, edge })),
+        );
         refusals.sort((a, b) => newestFirst(a.at, b.at));
         // Edges write ids without dashes.
         const own = new Map(
@@ -159,19 +160,19 @@ function latestRoute(edges: Edges): Route {
     },
     async ({ caller, query: { state, limit } }) => {
       const wanted = { ...(state === undefined ? {} : { state: state.join(",") }) };
-      const { answers, unreachable } = await edges.ask("/receipts", caller.account.id, {
-        ...wanted,
-        limit: String(limit),
-      });
-      const lists = answers.flatMap(({ edge, body }) => {
-        const told = listOfEdge.safeParse(body);
-        return told.success ? [{ edge, ...told.data }] : [];
-      });
-      const all = lists.flatMap(({ edge, transactions }) =>
-        transactions.map((one) => ({ ...one, edge })),
+      const { answers, unreachable } = await edges.ask(
+        {
+          path: "/receipts",
+          accountId: caller.account.id,
+          query: { ...wanted, limit: String(limit) },
+        },
+        (body) => listOfEdge.parse(body),
+      );
+      const all = answers.flatMap(({ edge, body }) =>
+        body.transactions.map((one) => ({ ...one, edge })),
       );
       all.sort((a, b) => newestFirst(a.received_at, b.received_at));
-      const more = all.length > limit || lists.some(({ next }) => next !== null);
+      const more = all.length > limit || answers.some(({ body }) => body.next !== null);
       return { transactions: all.slice(0, limit), more, unreachable: [...unreachable] };
     },
   );

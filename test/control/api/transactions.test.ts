@@ -11,7 +11,7 @@ import {
 } from "../../support/control.ts";
 import { freePort } from "../../support/ports.ts";
 
-/** What each edge's admin listener answers, by path; anything else is 404. */
+/** What each edge's admin listener answers, by path; anything else is a 404 as an edge's. */
 const answers: Record<"one" | "two", Record<string, unknown>> = { one: {}, two: {} };
 const asked: string[] = [];
 const servers: Server[] = [];
@@ -27,7 +27,8 @@ async function startEdge(name: "one" | "two"): Promise<string> {
     asked.push(`${url.pathname}${url.search} ${account}`);
     const answer = answers[name][url.pathname];
     response.statusCode = answer === undefined ? 404 : 200;
-    response.end(typeof answer === "string" ? answer : JSON.stringify(answer ?? {}));
+    const missing = { status: "error", reason: "not_found", error: "no such path" };
+    response.end(typeof answer === "string" ? answer : JSON.stringify(answer ?? missing));
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -176,11 +177,20 @@ describe("the latest transactions", () => {
     expect(signatures.slice(0, 40)).toEqual(many.map(({ signature }) => signature));
   });
 
-  it("leave out what an edge garbles", async () => {
+  it("leave out what an edge garbles, and name it", async () => {
     for (const garbled of ["<html>", { transactions: 7, next: null }, { transactions: [{}] }]) {
       answers.two["/receipts"] = garbled;
-      expect((await list()).rows).toHaveLength(2);
+      const { rows, json } = await list();
+      expect(rows).toHaveLength(2);
+      expect(Object(fieldOf(json, "unreachable")).toSorted()).toEqual(["away", "two"]);
     }
+  });
+
+  it("of an edge of a version that has no list are missing, and the edge is named", async () => {
+    answers.two = {};
+    const { rows, json } = await list();
+    expect(rows).toHaveLength(2);
+    expect(Object(fieldOf(json, "unreachable")).toSorted()).toEqual(["away", "two"]);
   });
 });
 

@@ -101,13 +101,14 @@ function contentOf({ transactions, more, unreachable }, filter, limit, showMore)
       : el("p", { class: "small soft" }, "Older ones are looked up by their signature."));
   return [
     unreachableNote(unreachable),
-    transactions.length === 0 ? nothing(filter) : listOf(transactions),
+    transactions.length === 0 ? nothing(filter, unreachable.length === 0) : listOf(transactions),
     further && el("div", { class: "buttons" }, further),
   ];
 }
 
-/** @param {(typeof FILTERS)[number]} filter */
-function nothing([name]) {
+/** @param {(typeof FILTERS)[number]} filter @param {boolean} allAnswered */
+function nothing([name], allAnswered) {
+  if (!allAnswered) return el("p", { class: "soft" }, "None in the regions that answered.");
   if (name !== "all") return el("p", { class: "soft" }, "None of the transactions that are kept.");
   const text = "What you send appears here by itself, with what became of it.";
   return empty(

@@ -99,7 +99,8 @@ function buttonsOf(button) {
 /** Which regions did not answer; nothing where all did. @param {readonly string[]} unreachable */
 export function unreachableNote(unreachable) {
   if (unreachable.length === 0) return null;
-  const text = `Not asked, because it cannot be reached now: ${listOf(unreachable)}.`;
+  const missing = unreachable.length === 1 ? "what it knows" : "what they know";
+  const text = `No answer from ${listOf(unreachable)}: ${missing} is missing here.`;
   return el("p", { class: "note warn" }, text);
 }
 

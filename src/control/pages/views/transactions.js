@@ -101,12 +101,10 @@ async function lookUp(signature, site, place, signal) {
       return;
     }
     const text = "It was not sent with this account's keys, or so long ago that it is forgotten.";
-    const none = empty("No region knows this transaction", text);
-    fill(
-      place,
-      unreachableNote(error.fields["unreachable"] ?? []),
-      el("div", { class: "sheet" }, none),
-    );
+    const unreachable = error.fields["unreachable"] ?? [];
+    const which = unreachable.length === 0 ? "No region" : "No region that answered";
+    const none = empty(`${which} knows this transaction`, text);
+    fill(place, unreachableNote(unreachable), el("div", { class: "sheet" }, none));
   }
 }
 
@@ -115,7 +113,11 @@ async function latestRefusals(place, signal) {
   const title = "Latest refusals";
   try {
     const { refusals, unreachable } = await read("/api/v1/refusals", signal);
-    const none = el("p", { class: "soft" }, "Nothing was refused since the regions started.");
+    const text =
+      unreachable.length === 0
+        ? "Nothing was refused since the regions started."
+        : "None in the regions that answered.";
+    const none = el("p", { class: "soft" }, text);
     const content = refusals.length === 0 ? none : refusalTable(title, refusals);
     fill(place, sheet(title, unreachableNote(unreachable), content));
   } catch (error) {
