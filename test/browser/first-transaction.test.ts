@@ -34,6 +34,17 @@ async function sent(name: (typeof PROGRAMS)[number]): Promise<string> {
   return signature;
 }
 
+/** What Ctrl+V puts into an editor. */
+async function pasted(): Promise<string> {
+  const editor = await grace.context.newPage();
+  await editor.setContent("<textarea></textarea>");
+  await editor.locator("textarea").focus();
+  await editor.keyboard.press("Control+V");
+  const text = await editor.locator("textarea").inputValue();
+  await editor.close();
+  return text;
+}
+
 describe("the page Connect", () => {
   it.each(PROGRAMS)("offers a program for %s that lands a transaction as pasted", async (name) => {
     await revealedKey(grace);
@@ -54,12 +65,39 @@ describe("the page Connect", () => {
     expect(await row.getByText(rig.site.edgeUrl).count()).toBe(1);
   });
 
-  it("says that there is no QUIC instead of showing a program for it", async () => {
+  it("speaks of QUIC where a region takes it, and nowhere else", async () => {
     await open(grace, "Connect");
+    const tabs = grace.page.getByRole("tab");
+    await tabs.first().waitFor();
+    expect(await tabs.allInnerTexts()).toEqual([...PROGRAMS.slice(0, 3), "Rust", "Python"]);
+    await grace.page.route("**/api/v1/site", async (route) => {
+      const site = await (await route.fetch()).json();
+      const regions = [{ ...site.regions[0], quic: "203.0.113.7:8009" }];
+      await route.fulfill({ json: { ...site, regions } });
+    });
+    await grace.page.reload();
     await grace.page.getByRole("tab", { name: "QUIC" }).click();
-    const panel = grace.page.getByRole("tabpanel");
-    await panel.getByText("does not take transactions over QUIC").waitFor();
-    expect(await panel.locator("pre").count()).toBe(0);
+    await grace.page.getByText("takes transactions over QUIC at 203.0.113.7:8009").waitFor();
+    expect(await grace.page.getByRole("tabpanel").locator("pre").isVisible()).toBe(false);
+  });
+
+  it("lets no program be copied that cannot run: it fills the key in first", async () => {
+    const { page } = grace;
+    await open(grace, "Connect");
+    const fillIn = page.getByRole("button", { name: "Fill in the key" });
+    const copy = page.getByRole("button", { name: "Copy the program for curl" });
+    await fillIn.waitFor();
+    expect(await copy.isVisible()).toBe(false);
+    await fillIn.focus();
+    await page.keyboard.press("Enter");
+    await copy.waitFor();
+    // Nothing is made anew under who is there: the button that came has the focus.
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await run("curl", await pasted())).toMatch(SIGNATURE);
+    await page.getByRole("button", { name: "Hide" }).click();
+    await fillIn.waitFor();
+    expect(await copy.isVisible()).toBe(false);
   });
 });
 

@@ -161,7 +161,10 @@ const COLUMNS = [
 /** @param {any[]} regions */
 function regionsOf(regions) {
   const name = { title: "Region", cell: (/** @type {any} */ row) => row.region };
-  return sheet("By region", table("Numbers by region", [name, ...COLUMNS], regions));
+  return sheet(
+    "By region",
+    table("Numbers by region", [name, ...COLUMNS], regions, { stack: true, dense: true }),
+  );
 }
 
 /** @param {any[]} keys */
@@ -170,5 +173,8 @@ function keysOf(keys) {
     title: "Key",
     cell: (/** @type {any} */ row) => [row.label, el("code", { class: "sub" }, row.hint)],
   };
-  return sheet("By key", table("Numbers by key", [name, ...COLUMNS], keys));
+  return sheet(
+    "By key",
+    table("Numbers by key", [name, ...COLUMNS], keys, { stack: true, dense: true }),
+  );
 }

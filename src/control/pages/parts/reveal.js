@@ -15,6 +15,7 @@ import { faultNote } from "./states.js";
  * @param {any} key as the API tells it
  * @param {AbortSignal} signal of the page
  * @param {(token: string | null) => void} onChange told when the key shows and when it hides
+ * @returns {{element: HTMLElement, ask: () => void}} `ask` shows it, as the button does
  */
 export function reveal(key, signal, onChange) {
   const code = el("code", { "data-testid": "key" }, key.hint);
@@ -59,11 +60,8 @@ export function reveal(key, signal, onChange) {
     say(`The key is shown for ${seconds} seconds`);
   }
 
-  button.addEventListener("click", async () => {
-    if (token !== null) {
-      hide();
-      return;
-    }
+  async function ask() {
+    if (button.disabled || token !== null) return;
     fill(below);
     button.disabled = true;
     try {
@@ -71,9 +69,15 @@ export function reveal(key, signal, onChange) {
       if (!signal.aborted) show(answer.token, answer.hide_after_seconds);
     } catch (error) {
       fill(below, faultNote(error));
+      // Who asked from further down the page has to see why there is no key.
+      below.scrollIntoView({ block: "nearest" });
     } finally {
       button.disabled = false;
     }
+  }
+  button.addEventListener("click", () => {
+    if (token === null) void ask();
+    else hide();
   });
   addEventListener("pagehide", hide, { signal });
   signal.addEventListener("abort", hide);
@@ -82,5 +86,6 @@ export function reveal(key, signal, onChange) {
     const why = "This key was stored without its text, so nobody can show it again.";
     fill(below, el("p", { class: "small soft" }, why));
   }
-  return el("div", {}, el("div", { class: "secret" }, code, left, copy, button), below);
+  const element = el("div", {}, el("div", { class: "secret" }, code, left, copy, button), below);
+  return { element, ask: () => void ask() };
 }

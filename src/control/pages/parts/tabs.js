@@ -8,7 +8,8 @@ import { el, fill, freshId } from "../lib/dom.js";
 /**
  * @param {string} label of the list of tabs
  * @param {readonly {name: string, title: string}[]} tabs
- * @param {(name: string) => import("../lib/dom.js").Child[]} content made anew when shown
+ * @param {(name: string) => import("../lib/dom.js").Child[]} content asked for whenever it is shown
+ * @returns {HTMLElement}
  */
 export function tabs(label, tabs, content) {
   const panelId = freshId("panel");
@@ -39,10 +40,6 @@ export function tabs(label, tabs, content) {
       button.tabIndex = selected ? 0 : -1;
     }
     panel.setAttribute("aria-labelledby", `${panelId}-${name}`);
-    refresh();
-  }
-
-  function refresh() {
     fill(panel, content(chosen));
   }
 
@@ -62,5 +59,5 @@ export function tabs(label, tabs, content) {
     buttons[next]?.focus();
   });
   choose(chosen);
-  return { element: el("div", {}, list, panel), refresh };
+  return el("div", {}, list, panel);
 }

@@ -4,51 +4,46 @@
  */
 
 import { read } from "../lib/api.js";
-import { copyButton } from "../lib/copy.js";
 import { el, fill } from "../lib/dom.js";
-import { plural, sol } from "../lib/format.js";
-import { snippets } from "../lib/snippets.js";
 import { head, sheet } from "../parts/head.js";
+import { programs } from "../parts/programs.js";
 import { regionTable } from "../parts/regions.js";
 import { reveal } from "../parts/reveal.js";
 import { empty } from "../parts/states.js";
-import { tabs } from "../parts/tabs.js";
 
 /** @param {import("../app.js").Context} context */
 export async function page({ site, main, signal }) {
   const { keys } = await read("/api/v1/keys", signal);
   const usable = keys.filter((/** @type {any} */ { state }) => state === "live");
+  /** @type {import("../parts/programs.js").State} */
   const state = {
     key: usable[0] ?? null,
-    /** @type {string | null} */
     token: null,
     region: site.regions[0] ?? null,
-    /** @type {{accounts: string[], lamportsMin: number} | null} */
     tip: null,
+    tipAsked: false,
   };
   const program = el("div");
-  const keyBox = el("div");
-  /** @type {ReturnType<typeof tabs> | null} */
+  /** @type {ReturnType<typeof programs> | null} */
   let shown = null;
-  const note = el("p", { class: "note", role: "status" });
-
-  function refresh() {
-    note.hidden = state.token !== null || state.key === null;
-    note.textContent = "Reveal the key above, and it is filled in here.";
-    shown?.refresh();
-  }
+  const key = keySheet(usable, state, signal, () => shown?.refresh());
 
   /** @param {any} region */
   async function choose(region) {
     state.region = region;
     state.tip = null;
+    state.tipAsked = false;
     if (shown === null) {
-      shown = programs(site, state);
-      fill(program, note, shown.element);
+      shown = programs(site, state, key.ask);
+      fill(program, shown.element);
+    } else {
+      shown.refresh();
     }
-    refresh();
-    state.tip = await tipOf(region.url, signal);
-    if (!signal.aborted) refresh();
+    const tip = await tipOf(region.url, signal);
+    if (signal.aborted || state.region !== region) return;
+    state.tip = tip;
+    state.tipAsked = true;
+    shown.refresh();
   }
 
   const title = head(
@@ -56,7 +51,7 @@ export async function page({ site, main, signal }) {
     "A key, a region and a program: all that a first transaction needs.",
   );
   const steps = el("div", { class: "steps" });
-  steps.append(keySheet(usable, state, keyBox, signal, refresh));
+  steps.append(key.element);
   if (site.regions.length === 0) {
     const text = "Whoever runs this service has named no region yet (control.regions).";
     steps.append(sheet("Choose a region", empty("No regions", text)));
@@ -78,30 +73,29 @@ function next() {
 
 /**
  * @param {any[]} usable
- * @param {{key: any, token: string | null}} state
- * @param {HTMLElement} box
+ * @param {import("../parts/programs.js").State} state
  * @param {AbortSignal} signal
  * @param {() => void} refresh
+ * @returns {{element: HTMLElement, ask: () => void}} `ask` shows the key as its button does
  */
-function keySheet(usable, state, box, signal, refresh) {
+function keySheet(usable, state, signal, refresh) {
   if (state.key === null) {
     const make = el("a", { class: "btn main", href: "/keys" }, "Make a key");
-    return sheet(
-      "Your key",
-      empty("No key works now", "Each of them is revoked or expired.", make),
-    );
+    const none = empty("No key works now", "Each of them is revoked or expired.", make);
+    return { element: sheet("Your key", none), ask() {} };
   }
-  let shown = new AbortController();
+  const box = el("div");
+  let leave = new AbortController();
+  let ask = () => {};
   const show = () => {
-    shown.abort();
-    shown = new AbortController();
-    fill(
-      box,
-      reveal(state.key, AbortSignal.any([signal, shown.signal]), (token) => {
-        state.token = token;
-        refresh();
-      }),
-    );
+    leave.abort();
+    leave = new AbortController();
+    const shown = reveal(state.key, AbortSignal.any([signal, leave.signal]), (token) => {
+      state.token = token;
+      refresh();
+    });
+    ask = shown.ask;
+    fill(box, shown.element);
   };
   show();
   const select = el(
@@ -113,15 +107,17 @@ function keySheet(usable, state, box, signal, refresh) {
   select.addEventListener("change", () => {
     state.key = usable.find(({ id }) => id === select.value) ?? state.key;
     show();
+    refresh();
   });
   const text = "Whoever has it sends in your name. It goes into the header api-x-token.";
-  return el(
+  const element = el(
     "section",
     { class: "sheet", "aria-label": "Your key" },
     el("div", { class: "sheet-head" }, el("h2", {}, "Your key"), select),
     box,
     el("p", { class: "small soft" }, text),
   );
+  return { element, ask: () => ask() };
 }
 
 /** What the region asks for; null when it does not answer. */
@@ -133,61 +129,4 @@ async function tipOf(/** @type {string} */ url, /** @type {AbortSignal} */ signa
     // The table of regions says already that it cannot be reached.
     return null;
   }
-}
-
-/**
- * @param {any} site
- * @param {{key: any, token: string | null, region: any, tip: any}} state
- */
-function programs(site, state) {
-  const filling = () => ({
-    url: state.region.url.replace(/\/$/, ""),
-    key: state.token ?? state.key?.hint ?? "YOUR-KEY",
-    tipAccount: state.tip?.accounts[0] ?? "TIP-ACCOUNT",
-    tipLamports: state.tip?.lamportsMin ?? 1_000_000,
-    rpcUrl: site.examples?.rpc_url ?? null,
-    exampleUrl: site.examples?.transaction_url ?? null,
-    quic: state.region.quic,
-  });
-  const all = snippets(filling());
-  return tabs("Programs", all, (name) => {
-    const values = filling();
-    const snippet = snippets(values).find((one) => one.name === name);
-    if (snippet === undefined) return [];
-    const { title, before, code } = snippet;
-    const text = el("p", {}, before);
-    if (code === null) return [text];
-    const lines = code(values);
-    const box = el(
-      "div",
-      { class: "code" },
-      el(
-        "pre",
-        { tabindex: 0, role: "region", "aria-label": `Program for ${title}` },
-        el("code", {}, lines),
-      ),
-      copyButton(`Copy the program for ${title}`, () => lines),
-    );
-    return [text, box, tipNote(state.tip)];
-  });
-}
-
-/** @param {{accounts: string[], lamportsMin: number} | null} tip */
-function tipNote(tip) {
-  if (tip === null) return null;
-  const { accounts, lamportsMin } = tip;
-  return el(
-    "details",
-    {},
-    el(
-      "summary",
-      {},
-      `The tip: at least ${sol(lamportsMin)} to one of ${plural(accounts.length, "account")}`,
-    ),
-    el(
-      "ul",
-      {},
-      accounts.map((account) => el("li", {}, el("code", { class: "break" }, account))),
-    ),
-  );
 }

@@ -33,7 +33,7 @@ export async function page({ main, signal }) {
       ),
       sheet(
         "At once",
-        big(count(plan.burst), "requests in one moment"),
+        big(count(plan.burst), `${plan.burst === 1 ? "request" : "requests"} in one moment`),
         el("p", { class: "soft" }, "After a pause so many go through without waiting."),
       ),
       sheet(
@@ -44,7 +44,7 @@ export async function page({ main, signal }) {
       ),
       sheet(
         "In the last two minutes",
-        big(count(recent.requests), "requests"),
+        big(count(recent.requests), recent.requests === 1 ? "request" : "requests"),
         el(
           "p",
           { class: "soft" },

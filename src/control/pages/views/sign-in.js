@@ -56,7 +56,11 @@ export function page({ site, main }) {
           "div",
           { class: "act" },
           button,
-          el("a", { class: "btn quiet", href: "/api/openapi.json" }, "API description"),
+          el(
+            "a",
+            { class: "btn quiet", href: "/api/openapi.json", target: "_blank", rel: "noopener" },
+            "API description",
+          ),
         ),
       ),
       runway(),
