@@ -143,6 +143,15 @@ function leaderSources({ router, chain }: EdgeParts) {
     touchdown_contacts: () => router.status().contacts,
     touchdown_contacts_age_seconds: () => seconds(chain.status().contacts.ageMs),
     touchdown_contacts_hastened_total: () => chain.counters.contactsHastened,
+    touchdown_block_height: () => chain.blockHeight() ?? Number.NaN,
+    touchdown_block_heights_total: () => {
+      const { heightsBelieved, heightsDoubted, heightsRebased } = chain.counters;
+      return samplesBy("result", {
+        believed: heightsBelieved,
+        doubted: heightsDoubted,
+        rebased: heightsRebased,
+      });
+    },
     touchdown_feed_failures_total: () => {
       const { counters } = chain;
       return samplesBy("feed", {

@@ -139,6 +139,7 @@ const PARTS: EdgeParts = {
   chain: stub<Chain>({
     status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: 60_500, failures: 0 } }),
     statusTelling: () => "no",
+    blockHeight: () => 129,
     counters: {
       ...createChainCounters(),
       socketsClosed: 3,
@@ -149,6 +150,9 @@ const PARTS: EdgeParts = {
       voteFailures: 133,
       blockFailures: 134,
       statusFailures: 135,
+      heightsBelieved: 126,
+      heightsDoubted: 127,
+      heightsRebased: 128,
       geyserClosed: 30,
       geyserGarbage: 106,
     },
@@ -250,6 +254,10 @@ describe("an edge's metrics", () => {
     ["schedule_covers", {}, 1],
     ["contacts", {}, 305],
     ["contacts_age_seconds", {}, 60.5],
+    ["block_height", {}, 129],
+    ["block_heights_total", { result: "believed" }, 126],
+    ["block_heights_total", { result: "doubted" }, 127],
+    ["block_heights_total", { result: "rebased" }, 128],
     ["feed_failures_total", { feed: "slots" }, 7],
     ["feed_failures_total", { feed: "schedule" }, 131],
     ["feed_failures_total", { feed: "contacts" }, 132],
@@ -347,6 +355,7 @@ describe("an edge's metrics", () => {
         status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: null, failures: 0 } }),
         counters: createChainCounters(),
         statusTelling: () => "unknown",
+        blockHeight: () => null,
       }),
       readiness: () => ({ ok: false, checks: [] }),
     });
@@ -357,8 +366,9 @@ describe("an edge's metrics", () => {
       "contacts_age_seconds",
       "ready",
       "statuses_told",
+      "block_height",
     ];
     const values = names.map((name) => seriesValue(page, `touchdown_${name}`));
-    expect(values).toEqual([0, Number.NaN, 0, Number.NaN, 0, Number.NaN]);
+    expect(values).toEqual([0, Number.NaN, 0, Number.NaN, 0, Number.NaN, Number.NaN]);
   });
 });

@@ -5,7 +5,7 @@
  * old, and now and then while none is. All blockhashes are asked for in one question, and only when
  * somebody looked one up that is not known. Where a node tells the latest blockhash alone, some are
  * never seen: whoever looks one up must bear with that. While a stream tells of every block
- * (`live`), only what is wanted is asked for.
+ * (`live`), only what is wanted is asked for. What comes with a height that does not fit is left.
  */
 
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
@@ -53,8 +53,9 @@ export function createBlockFeed(deps: BlockFeedDeps, options: BlockFeedOptions):
     }
     listedNs = nowNs;
     const { height, blockhashes } = await rpc.blockNews();
+    // Of a node whose height is doubted nothing else is believed; what is wanted stays so.
+    if (!blocks.setHeight(height)) return;
     blocks.settle();
-    blocks.setHeight(height);
     // The oldest first, because what was told first is forgotten first.
     for (const each of blockhashes.toReversed()) blocks.add(each.blockhash, each.lastValidHeight);
   }
@@ -64,7 +65,7 @@ export function createBlockFeed(deps: BlockFeedDeps, options: BlockFeedOptions):
     backOff,
     async act() {
       await ask();
-      return busy() ? heightMs : idleHeightMs;
+      return busy() || blocks.wanted ? heightMs : idleHeightMs;
     },
     onFailure(error, failures) {
       counters.blockFailures += 1;

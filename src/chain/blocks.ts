@@ -4,20 +4,22 @@
  * Both are asked for by whoever watches transactions, many times a second, so a look-up allocates
  * nothing; one in vain is noted, so that somebody finds out. The height is that of the highest
  * confirmed block: once it is above a blockhash's last height, every block that could hold such a
- * transaction is confirmed as well. It never goes back. Blockhashes come from different sources in
- * any order; the last 512 are known, which is more than the 300 that a validator's queue holds.
+ * transaction is confirmed as well. What is told of it is believed where it fits (`height.ts`).
+ * Blockhashes come from different sources in any order; the last 512 are known, which is more than
+ * the 300 that a validator's queue holds.
  */
 
 import { BLOCKHASHES_KEPT } from "../core/limits.ts";
+import { createHeight, type HeightCounters } from "./height.ts";
 
 export interface Blocks {
-  /** A confirmed block has this height; lower than before is ignored. */
-  setHeight(height: number): void;
+  /** A confirmed block has this height. Answers whether that fits what is known. */
+  setHeight(height: number): boolean;
   /** A block has this hash (32 bytes, copied), good up to and with that height. */
   add(blockhash: Uint8Array, lastValidHeight: number): void;
-  /** The highest confirmed block's height; null before the first. */
+  /** The highest confirmed block's height; null before the first two were told. */
   height(): number | null;
-  /** When that was told. */
+  /** When that was told first. */
   heightNs(): number;
   /** The last height at which a blockhash is valid; null for one that was never told. */
   lastValidHeight(blockhash: Uint8Array): number | null;
@@ -29,16 +31,14 @@ export interface Blocks {
 
 const HASH_BYTES = 32;
 
-/** `nowNs` tells the time; always 0 where it is not given. */
-export function createBlocks(nowNs: () => number = () => 0): Blocks {
+export function createBlocks(nowNs: () => number, counters: HeightCounters): Blocks {
+  const highest = createHeight(nowNs, counters);
   const hashes = new Uint8Array(BLOCKHASHES_KEPT * HASH_BYTES);
   const heights = new Float64Array(BLOCKHASHES_KEPT);
   /** From the first 32 bits of a hash, which is random, to its place. */
   const places = new Map<number, number>();
   let next = 0;
   let filled = 0;
-  let highest: number | null = null;
-  let highestNs = 0;
   // Before the first is told, all are wanted.
   let wanted = true;
 
@@ -57,11 +57,7 @@ export function createBlocks(nowNs: () => number = () => 0): Blocks {
   }
 
   return {
-    setHeight(height) {
-      if (highest !== null && height <= highest) return;
-      highest = height;
-      highestNs = nowNs();
-    },
+    setHeight: highest.tell,
     add(blockhash, lastValidHeight) {
       if (blockhash.length !== HASH_BYTES) return;
       const known = placeOf(blockhash);
@@ -79,8 +75,8 @@ export function createBlocks(nowNs: () => number = () => 0): Blocks {
       places.set(tagOf(blockhash, 0), next);
       next = (next + 1) % BLOCKHASHES_KEPT;
     },
-    height: () => highest,
-    heightNs: () => highestNs,
+    height: () => highest.value,
+    heightNs: () => highest.sinceNs,
     lastValidHeight(blockhash) {
       const place = placeOf(blockhash);
       if (place < 0) wanted = true;

@@ -93,7 +93,7 @@ export interface Chain {
   status(): ChainStatus;
   /** A leader that worked is not where it was: the addresses are read again soon. */
   hastenContacts(): void;
-  /** The highest confirmed block's height; null before the first is known. Never goes back. */
+  /** The highest confirmed block's height; null before it is known. */
   blockHeight(): number | null;
   /** `Clock.nowNs` of when that became known. */
   blockHeightNs(): number;
@@ -145,7 +145,7 @@ export function createChain(
   const { clock, log, router: target } = deps;
   const rpc = createRpc(clock, options);
   const promptRpc = createRpc(clock, { ...options, timeoutMs: options.statusTimeoutMs });
-  const blocks = createBlocks(() => clock.nowNs());
+  const blocks = createBlocks(() => clock.nowNs(), counters);
   const parts = { clock, log, rpc, target, counters, backOff };
   const slots = createSlotFeed(parts, options);
   const contacts = createContactFeed(parts, { refreshMs: options.contactsMs });

@@ -1,6 +1,8 @@
 /** What the chain stage counts; each feed increments only its own fields. */
 
-export interface ChainCounters {
+import type { HeightCounters } from "./height.ts";
+
+export interface ChainCounters extends HeightCounters {
   /** Slot events from the WebSocket. */
   slotEvents: number;
   /** Answers to asking for the slot. */
@@ -59,6 +61,9 @@ export function createChainCounters(): ChainCounters {
     contactsHastened: 0,
     blockPolls: 0,
     blockFailures: 0,
+    heightsBelieved: 0,
+    heightsDoubted: 0,
+    heightsRebased: 0,
     voteFetches: 0,
     voteFailures: 0,
     statusFetches: 0,

@@ -283,6 +283,23 @@ export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 export const CONTACTS_GAP_MS = 10_000;
 /** Largest message of a node's WebSocket that is read; one on a slot has a few hundred bytes. */
 export const FEED_MESSAGE_BYTES_MAX = 64 * 1024;
+/**
+ * Shortest time of a block for which a height is believed at once: a quarter of the 200 ms to which
+ * SIMD-0525 shortens slots, for who tells of several at a time; and blocks beyond that.
+ */
+export const HEIGHT_BLOCK_MS_MIN = 50;
+export const HEIGHT_SLACK_BLOCKS = 32;
+/** Blocks by which a node may lag behind another and still speak of the same chain. */
+export const HEIGHT_BACK_MAX = 48;
+/**
+ * How long heights that do not fit must go on before they are believed, in milliseconds: higher
+ * ones, and lower ones, as also a node tells for minutes that was restarted and catches up.
+ */
+export const HEIGHT_DOUBT_UP_MS = 10_000;
+export const HEIGHT_DOUBT_DOWN_MS = 60_000;
+/** And at what pace: who catches up is faster, who stands still proves nothing. */
+export const HEIGHT_PACE_MS_MIN = 200;
+export const HEIGHT_PACE_MS_MAX = 2_000;
 /** Blockhashes whose age is known. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
 export const BLOCKHASHES_KEPT = 512;
 /** Blocks for which a blockhash is good. Agave `MAX_PROCESSING_AGE`, 2026-11. */

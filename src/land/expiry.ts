@@ -53,7 +53,8 @@ export class Expiry {
   read(): void {
     const { chain, clock } = this.#deps;
     const height = chain.blockHeight() ?? UNKNOWN;
-    if (height <= this.#height) return;
+    // It goes back where what was believed before turned out to be wrong.
+    if (height === UNKNOWN || height === this.#height) return;
     this.#height = height;
     this.#heightNs = chain.blockHeightNs?.() ?? clock.nowNs();
   }
@@ -74,8 +75,10 @@ export class Expiry {
     if (watch.lastValidHeight[row] === UNKNOWN) {
       watch.lastValidHeight[row] = this.#lastValidHeightOf(row, nowNs);
     }
-    if (watch.expiredSlot[row] !== UNKNOWN || !this.#isPast(row, this.#height)) return;
-    watch.expiredSlot[row] = chain.currentSlot() ?? UNKNOWN;
+    if (!this.#isPast(row, this.#height)) watch.expiredSlot[row] = UNKNOWN;
+    else if (watch.expiredSlot[row] === UNKNOWN) {
+      watch.expiredSlot[row] = chain.currentSlot() ?? UNKNOWN;
+    }
   }
 
   /** Whether no leader takes the transaction any more, as far as is known. */

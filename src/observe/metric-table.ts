@@ -161,6 +161,16 @@ export const METRICS = [
     [],
     "Times that the contacts were wanted sooner, because a leader that worked was missed.",
   ),
+  gauge(
+    "touchdown_block_height",
+    [],
+    "Height of the highest confirmed block that is believed; NaN before it is known.",
+  ),
+  counter(
+    "touchdown_block_heights_total",
+    ["result"],
+    "Heights told: believed, doubted for not fitting, rebased when such were believed after all.",
+  ),
   counter(
     "touchdown_feed_failures_total",
     ["feed"],

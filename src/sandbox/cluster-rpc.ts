@@ -30,6 +30,8 @@ export interface Vices {
   readonly bogusSlotsAhead: number;
   /** Slots by which all slot updates are off; below 0: behind. */
   readonly skewSlots: number;
+  /** Blocks beyond the real one that every third slot's height claims; 0 for none. */
+  readonly heightsAhead: number;
   /** `getSignatureStatuses`; `silent`: null for every transaction, as of a node that keeps none. */
   readonly statuses: FeedManner;
 }
@@ -39,6 +41,7 @@ export const NO_VICES: Vices = {
   slots: "works",
   bogusSlotsAhead: 0,
   skewSlots: 0,
+  heightsAhead: 0,
   statuses: "works",
 };
 
@@ -48,8 +51,8 @@ export interface RpcContext {
   readonly ledger: Ledger;
   readonly leaders: readonly ClusterLeader[];
   readonly unixMs: () => number;
-  /** How `getSignatureStatuses` behaves now. */
-  readonly statuses: () => FeedManner;
+  /** How the node misbehaves now. */
+  readonly vices: () => Pick<Vices, "statuses" | "heightsAhead">;
 }
 
 /** A JSON-RPC error that a method answers. */
@@ -82,7 +85,10 @@ const METHODS: Readonly<Record<string, Method>> = {
   getGenesisHash: () => GENESIS_HASH,
   getIdentity: ({ leaders }) => ({ identity: leaders[0]?.identity }),
   getSlot: (context, params) => blockOf(context, params[0]).slot,
-  getBlockHeight: (context, params) => blockOf(context, params[0]).height,
+  getBlockHeight(context, params) {
+    const { slot, height } = blockOf(context, params[0]);
+    return slot % 3 === 0 ? height + context.vices().heightsAhead : height;
+  },
   getEpochInfo,
   getEpochSchedule: ({ calendar }) => ({
     slotsPerEpoch: calendar.epochSlots,
@@ -210,7 +216,7 @@ function getSignatureStatuses(context: RpcContext, params: Params): unknown {
     throw new RpcFault(-32602, `Too many inputs provided; max ${STATUSES_MAX}`);
   }
   const { bank } = context;
-  const manner = context.statuses();
+  const manner = context.vices().statuses;
   if (manner === "unsupported") throw new RpcFault(-32601, "Method not found");
   return withContext(
     context,

@@ -118,8 +118,8 @@ class Cluster implements SimulatedCluster {
     const { blockhashAgeMax } = options;
     const bank = createBank({ calendar, ledger, onLanded, blockhashAgeMax });
     const unixMs = (): number => Math.floor(clock.unixMs());
-    const statuses = () => this.#vices.statuses;
-    this.#context = { calendar, bank, ledger, leaders, unixMs, statuses };
+    const vices = () => this.#vices;
+    this.#context = { calendar, bank, ledger, leaders, unixMs, vices };
   }
 
   get counters(): BankCounters {

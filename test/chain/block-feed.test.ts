@@ -11,7 +11,7 @@ async function settle(): Promise<void> {
 function setUp() {
   const clock = createFakeClock();
   const counters = createChainCounters();
-  const blocks = createBlocks();
+  const blocks = createBlocks(() => clock.nowNs(), counters);
   const warnings: string[] = [];
   const node = { height: 100, away: false, live: false, busy: false, asked: [] as string[] };
   const answer = <T>(name: string, value: T): Promise<T> => {
@@ -51,18 +51,25 @@ function setUp() {
       await settle();
     }
   };
+  /** And comes to know the height, for which it takes two answers. */
   const start = async (): Promise<void> => {
     feed.start();
     await settle();
+    await advance(1_000);
   };
   return { clock, counters, blocks, warnings, node, feed, hashAt, advance, start };
 }
 
 describe("the block feed", () => {
-  it("asks at once for the height and all blockhashes", async () => {
-    const { start, node, blocks, hashAt } = setUp();
-    await start();
+  it("asks at once for height and all blockhashes, and believes the second answer", async () => {
+    const { feed, node, blocks, hashAt, advance } = setUp();
+    feed.start();
+    await settle();
+    await advance(400);
     expect(node.asked).toEqual(["news"]);
+    expect(blocks.height()).toBeNull();
+    await advance(600);
+    expect(node.asked).toEqual(["news", "height", "news"]);
     expect(blocks.height()).toBe(100);
     expect(blocks.lastValidHeight(hashAt(98))).toBe(248);
     expect(blocks.lastValidHeight(hashAt(100))).toBe(250);
@@ -102,17 +109,34 @@ describe("the block feed", () => {
 
   it("asks for nothing but what is wanted while a stream tells of every block", async () => {
     const { start, node, advance, blocks, hashAt } = setUp();
-    node.live = true;
     await start();
-    expect(node.asked).toEqual(["news"]);
+    node.live = true;
+    node.asked.length = 0;
     await advance(3_000);
-    expect(node.asked).toEqual(["news"]);
+    expect(node.asked).toEqual([]);
     blocks.lastValidHeight(hashAt(7));
     await advance(1_500);
-    expect(node.asked).toEqual(["news", "news"]);
+    expect(node.asked).toEqual(["news"]);
     node.live = false;
     await advance(1_500);
-    expect(node.asked).toEqual(["news", "news", "height"]);
+    expect(node.asked).toEqual(["news", "height"]);
+  });
+
+  it("leaves what comes with a wild height, and asks for it again", async () => {
+    const { start, node, advance, blocks, hashAt } = setUp();
+    await start();
+    node.busy = true;
+    await advance(1_500);
+    node.height = 9_000_000;
+    expect(blocks.lastValidHeight(hashAt(103))).toBeNull();
+    await advance(500);
+    expect(node.asked.at(-1)).toBe("news");
+    expect(blocks.height()).toBe(100);
+    expect(blocks.lastValidHeight(hashAt(9_000_000))).toBeNull();
+    node.height = 103;
+    await advance(1_000);
+    expect(blocks.height()).toBe(103);
+    expect(blocks.lastValidHeight(hashAt(103))).toBe(253);
   });
 
   it("keeps what it knows when the node is away, says so once, and backs off", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createBlocks } from "../../src/chain/blocks.ts";
+import { createChainCounters } from "../../src/chain/counters.ts";
 import { BLOCKHASHES_KEPT } from "../../src/core/limits.ts";
 import { fc } from "../support/properties.ts";
 
@@ -11,29 +12,34 @@ function hash(index: number, first = index): Uint8Array {
   return bytes;
 }
 
+function newBlocks(nowNs = () => 0) {
+  return createBlocks(nowNs, createChainCounters());
+}
+
 describe("the block height", () => {
-  it("is unknown at first and never goes back", () => {
+  it("is unknown at first, is the highest that was told, and knows since when", () => {
     let nowNs = 0;
-    const blocks = createBlocks(() => nowNs);
+    const blocks = newBlocks(() => nowNs);
     expect(blocks.height()).toBeNull();
     for (const [told, known] of [
+      [10, null],
       [10, 10],
       [9, 10],
       [12, 12],
+      [12, 12],
     ] as const) {
       nowNs += 1;
-      blocks.setHeight(told);
+      expect(blocks.setHeight(told)).toBe(known !== null);
       expect(blocks.height()).toBe(known);
     }
-    // The second told nothing new.
-    blocks.setHeight(12);
-    expect(blocks.heightNs()).toBe(3);
+    // The last told nothing new.
+    expect(blocks.heightNs()).toBe(4);
   });
 });
 
 describe("a blockhash", () => {
   it("is known with its last height, the newest that was told", () => {
-    const blocks = createBlocks();
+    const blocks = newBlocks();
     const bytes = hash(1);
     blocks.add(bytes, 160);
     bytes.fill(0);
@@ -44,7 +50,7 @@ describe("a blockhash", () => {
   });
 
   it("is not taken for another that begins alike, nor for one of another size", () => {
-    const blocks = createBlocks();
+    const blocks = newBlocks();
     blocks.add(hash(1, 7), 160);
     expect(blocks.lastValidHeight(hash(2, 7))).toBeNull();
     blocks.add(hash(1).subarray(1), 99);
@@ -52,7 +58,7 @@ describe("a blockhash", () => {
   });
 
   it("is forgotten once as many newer ones came as are kept, and no earlier", () => {
-    const blocks = createBlocks();
+    const blocks = newBlocks();
     for (let index = 0; index < BLOCKHASHES_KEPT; index += 1) blocks.add(hash(index), index);
     expect(blocks.lastValidHeight(hash(0))).toBe(0);
     blocks.add(hash(BLOCKHASHES_KEPT), 9);
@@ -64,7 +70,7 @@ describe("a blockhash", () => {
     const told = fc.array(fc.record({ index: fc.nat(60), height: fc.nat(1000) }));
     fc.assert(
       fc.property(told, (list) => {
-        const blocks = createBlocks();
+        const blocks = newBlocks();
         const last = new Map<number, number>();
         for (const { index, height } of list) {
           blocks.add(hash(index), height);
@@ -80,7 +86,7 @@ describe("a blockhash", () => {
 
 describe("what is wanted", () => {
   it("is everything at first, and then what was looked up in vain", () => {
-    const blocks = createBlocks();
+    const blocks = newBlocks();
     expect(blocks.wanted).toBe(true);
     blocks.settle();
     blocks.add(hash(1), 160);

@@ -155,14 +155,17 @@ describe("the chain", () => {
     endings.push(() => chain.stop());
     await vi.waitFor(() => expect(server.requests).toHaveLength(1), WAIT);
     expect(server.tokens).toEqual(["a token"]);
+    await vi.waitFor(() => expect(chain.blockHeight()).not.toBeNull(), WAIT);
     const slot = cluster.currentSlot();
     const blockhash = "1".repeat(32);
-    server.say({ block_meta: { slot, blockhash, block_height: { block_height: 9_000 } } });
+    // Ahead of what the node tells, as far as it may be.
+    const height = (chain.blockHeight() ?? 0) + 30;
+    server.say({ block_meta: { slot, blockhash, block_height: { block_height: height } } });
     server.say({ slot: { slot, status: 1 } });
     server.say({ transaction_status: { slot, signature: Buffer.alloc(64, 5) } });
     await vi.waitFor(() => expect(landed).toEqual([`5 ${slot} null`]), WAIT);
-    expect(chain.lastValidHeight(new Uint8Array(32))).toBe(9_150);
-    expect(chain.blockHeight()).toBe(9_000);
+    expect(chain.lastValidHeight(new Uint8Array(32))).toBe(height + 150);
+    expect(chain.blockHeight()).toBeGreaterThanOrEqual(height);
     server.cut();
     await vi.waitFor(() => expect(server.requests).toHaveLength(2), WAIT);
     server.say({ transaction_status: { slot, signature: Buffer.alloc(64, 6) } });

@@ -3,24 +3,14 @@
  * doubles datagrams of a real QUIC engine. What was accepted lands, and every copy ends once.
  */
 
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Faults } from "../../src/sandbox/fault-proxy.ts";
 import { untilAnswer } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
-import {
-  type LandingEdge,
-  type LandingNetwork,
-  startLandingEdge,
-  startLandingNetwork,
-} from "../support/landing-network.ts";
+import { useLanding } from "../support/landing-rig.ts";
 import { seriesValue } from "../support/prometheus.ts";
 
-let network: LandingNetwork;
-let edge: LandingEdge | null = null;
-afterEach(async () => {
-  await edge?.stop();
-  await network?.stop();
-});
+const rig = useLanding();
 
 const NETWORKS: readonly {
   readonly name: string;
@@ -41,25 +31,16 @@ const NETWORKS: readonly {
 
 describe("a network that", () => {
   it.each(NETWORKS)("$name lets everything land that was accepted", async ({ faults, shows }) => {
-    network = await startLandingNetwork({ faults, cluster: { slotMs: 250 } });
-    const running = await startLandingEdge(network);
-    edge = running;
+    const { network, ...edge } = await rig.start({ faults, cluster: { slotMs: 250 } });
     const signatures: string[] = [];
     for (let count = 0; count < 60; count += 1) {
-      const { bytes, signature } = network.tipped();
-      // A connection may be lost for a moment; who is refused tries again.
-      await untilAnswer(
-        "a leader that takes it",
-        () => running.post(bytes),
-        (status) => status === 200,
-      );
-      signatures.push(signature);
+      signatures.push(await edge.postUntilTaken(network.tipped()));
     }
     for (const signature of signatures) {
-      expect(await running.ended(signature)).toMatchObject({ state: "landed" });
+      expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
       const { leaders } = await untilAnswer(
         "every copy to end",
-        () => running.receipt(signature),
+        () => edge.receipt(signature),
         (receipt) => receipt.leaders.every(({ state }) => state !== "sent"),
       );
       for (const { state, reason } of leaders) expect(state === "acked").toBe(reason === null);
@@ -70,7 +51,7 @@ describe("a network that", () => {
       seriesValue(families, "touchdown_copies_total", { outcome });
     const families = await untilAnswer(
       "the copies of resends to end",
-      running.metrics,
+      edge.metrics,
       (now) => copies("sent")(now) === copies("acked")(now) + copies("failed")(now),
     );
     const { accepted, landed } = expectScrapedBalance(families);

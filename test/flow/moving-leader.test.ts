@@ -3,30 +3,17 @@
  * addresses anew, and what it has in flight lands there.
  */
 
-import { afterEach, describe, expect, it } from "vitest";
-import { untilAnswer } from "../support/flow.ts";
+import { describe, expect, it } from "vitest";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
-import {
-  type LandingEdge,
-  type LandingNetwork,
-  startLandingEdge,
-  startLandingNetwork,
-} from "../support/landing-network.ts";
+import { useLanding } from "../support/landing-rig.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 
-let network: LandingNetwork;
-let edge: LandingEdge | null = null;
-afterEach(async () => {
-  await edge?.stop();
-  await network?.stop();
-});
+const rig = useLanding();
 
 describe("a leader that moves in the middle of its window", () => {
   it("is sent to at its new address, and lands there what nobody else does", async () => {
-    network = await startLandingNetwork({ leaders: 2, cluster: { slotMs: 250 } });
-    const running = await startLandingEdge(network);
-    edge = running;
+    const { network, ...edge } = await rig.start({ leaders: 2, cluster: { slotMs: 250 } });
     const [mover, other] = network.contacts;
     if (mover === undefined || other === undefined) throw new Error("two leaders");
     const { cluster } = network;
@@ -40,26 +27,22 @@ describe("a leader that moves in the middle of its window", () => {
     network.deaf.add(mover.identity);
     await until("the middle of its window", isMidst);
     const before = network.tipped();
-    expect(await running.post(before.bytes)).toBe(200);
+    expect(await edge.post(before.bytes)).toBe(200);
     await network.move(0);
     network.deaf.delete(mover.identity);
     expect(mover.address).not.toBe(oldAddress);
     // While it is gone the other leader still answers for the plan.
     const during = network.tipped();
-    await untilAnswer(
-      "a leader that takes it",
-      () => running.post(during.bytes),
-      (status) => status === 200,
-    );
+    await edge.postUntilTaken(during);
 
     for (const { signature } of [before, during]) {
-      const { state, leaders } = await running.ended(signature);
+      const { state, leaders } = await edge.ended(signature);
       expect(state).toBe("landed");
       expect(cluster.statusOf(signature)?.leader).toBe(mover.identity);
       const acked = leaders.filter((copy) => copy.state === "acked");
       expect(acked.map(({ address }) => address)).toContain(mover.address);
     }
-    const metrics = await running.metrics();
+    const metrics = await edge.metrics();
     // The minute in which addresses are read anyway had not passed: it was missed.
     expect(seriesValue(metrics, "touchdown_contacts_hastened_total")).toBeGreaterThan(0);
     expectScrapedBalance(metrics);

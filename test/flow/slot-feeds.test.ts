@@ -1,26 +1,16 @@
 /**
- * Feeds of slots that lie, stop or lag, beside honest ones: transactions land all the same, and the
- * metrics tell which source is off.
+ * Feeds of slots that lie, stop or lag, beside honest ones, and a node that tells wild heights:
+ * transactions land all the same, and the metrics tell what is off.
  */
 
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Vices } from "../../src/sandbox/cluster-rpc.ts";
 import { untilAnswer } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
-import {
-  type LandingEdge,
-  type LandingNetwork,
-  startLandingEdge,
-  startLandingNetwork,
-} from "../support/landing-network.ts";
+import { useLanding } from "../support/landing-rig.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 
-let network: LandingNetwork;
-let edge: LandingEdge | null = null;
-afterEach(async () => {
-  await edge?.stop();
-  await network?.stop();
-});
+const rig = useLanding();
 
 type Families = ReadonlyMap<string, Family>;
 
@@ -65,32 +55,45 @@ const FEEDS: readonly {
 
 describe("a feed of slots that", () => {
   it.each(FEEDS)("$name does not keep transactions from landing", async ({ vices, tells }) => {
-    network = await startLandingNetwork();
-    const running = await startLandingEdge(network);
-    edge = running;
+    const { network, ...edge } = await rig.start();
     // It was honest before, and so believed.
     const first = network.tipped();
-    expect(await running.post(first.bytes)).toBe(200);
-    expect(await running.ended(first.signature)).toMatchObject({ state: "landed" });
+    expect(await edge.post(first.bytes)).toBe(200);
+    expect(await edge.ended(first.signature)).toMatchObject({ state: "landed" });
     network.cluster.behave(vices);
-    await untilAnswer("the metrics to tell", running.metrics, tells);
-    const built = Array.from({ length: 20 }, () => network.tipped());
-    for (const { bytes } of built) {
-      await untilAnswer(
-        "a leader that takes it",
-        () => running.post(bytes),
-        (status) => status === 200,
-      );
+    await untilAnswer("the metrics to tell", edge.metrics, tells);
+    const signatures: string[] = [];
+    for (let count = 0; count < 20; count += 1) {
+      signatures.push(await edge.postUntilTaken(network.tipped()));
     }
-    for (const { signature } of built) {
-      expect(await running.ended(signature)).toMatchObject({ state: "landed" });
+    for (const signature of signatures) {
+      expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
     }
     // What is told may be a moment old on a busy machine, but never for long as far off as the lie.
     const families = await untilAnswer(
       "a slot that is right",
-      running.metrics,
+      edge.metrics,
       (now) => Math.abs(seriesValue(now, "touchdown_slot") - network.cluster.currentSlot()) < 15,
     );
+    expectScrapedBalance(families);
+  });
+});
+
+describe("a node that tells of a far future height now and then", () => {
+  it("makes nothing expire that can still land", async () => {
+    const { network, ...edge } = await rig.start({ cluster: { slotMs: 250 } });
+    const doubted = (families: Families): number =>
+      seriesValue(families, "touchdown_block_heights_total", { result: "doubted" });
+    // For as long as it lies nothing lands.
+    for (const { identity } of network.contacts) network.deaf.add(identity);
+    const signature = await edge.postUntilTaken(network.tipped());
+    const before = doubted(await edge.metrics());
+    network.cluster.behave({ heightsAhead: 1_000_000 });
+    await untilAnswer("its lies", edge.metrics, (now) => doubted(now) >= before + 4);
+    network.deaf.clear();
+    expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
+    const families = await edge.metrics();
+    expect(seriesValue(families, "touchdown_block_height")).toBeLessThan(1_000_000);
     expectScrapedBalance(families);
   });
 });

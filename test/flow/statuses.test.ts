@@ -3,17 +3,12 @@
  * look, and tells no sender that what may have landed has expired.
  */
 
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { decodeBase58 } from "../../src/core/encoding.ts";
 import { startFakeGeyser } from "../support/fake-geyser.ts";
 import { untilAnswer } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
-import {
-  type LandingEdge,
-  type LandingNetwork,
-  startLandingEdge,
-  startLandingNetwork,
-} from "../support/landing-network.ts";
+import { type Landed, useLanding } from "../support/landing-rig.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 
@@ -23,31 +18,26 @@ const SHORT = { slotMs: 50, blockhashAgeMax: 90 };
 /** `SlotStatus` of Yellowstone's description. */
 const CONFIRMED = 1;
 
-let network: LandingNetwork;
-let edge: LandingEdge | null = null;
-afterEach(async () => {
-  await edge?.stop();
-  await network?.stop();
-});
+const rig = useLanding();
 
 /** An edge before a cluster that has existed for longer than a probe looks back. */
-async function start(statuses: "works" | "silent" | "unsupported"): Promise<LandingEdge> {
-  network = await startLandingNetwork({ cluster: SHORT });
+async function start(statuses: "works" | "silent" | "unsupported"): Promise<Landed> {
+  const network = await rig.network({ cluster: SHORT });
   network.cluster.behave({ statuses });
   const first = network.cluster.currentSlot();
   await until("some blocks", () => network.cluster.currentSlot() > first + 60);
-  edge = await startLandingEdge(network);
-  return edge;
+  return rig.edge({}, network);
 }
 
-const told = async (running: LandingEdge): Promise<number> =>
+const told = async (running: Landed): Promise<number> =>
   seriesValue(await running.metrics(), "touchdown_statuses_told");
 
-const detail = (running: LandingEdge): string =>
+const detail = (running: Landed): string =>
   running.edge.readiness().checks.find(({ name }) => name === "statuses")?.detail ?? "";
 
 /** Posts one and answers how it ended, once it did. */
-async function endOf(running: LandingEdge, blockhash?: Uint8Array) {
+async function endOf(running: Landed, blockhash?: Uint8Array) {
+  const { network } = running;
   const { bytes, signature } = network.tipped(blockhash);
   expect(await running.post(bytes)).toBe(200);
   const { state, landing } = await running.ended(signature);
@@ -74,7 +64,7 @@ describe("a node that tells no statuses", () => {
     const warning = "warn the node tells no statuses: what landed cannot be known of it";
     expect(running.lines.filter((line) => line === warning)).toHaveLength(1);
 
-    network.cluster.behave({ statuses: "works" });
+    running.network.cluster.behave({ statuses: "works" });
     await untilAnswer(
       "one that is known to have landed",
       () => endOf(running),
@@ -104,7 +94,7 @@ describe("a node that tells no statuses", () => {
   it("hides nothing where gRPC tells of landings and confirmations", async () => {
     const geyser = await startFakeGeyser();
     try {
-      network = await startLandingNetwork({
+      const network = await rig.network({
         cluster: {
           onLanded({ signature, slot }) {
             const bytes = Buffer.from(decodeBase58(signature, 64) ?? []);
@@ -113,8 +103,7 @@ describe("a node that tells no statuses", () => {
         },
       });
       network.cluster.behave({ statuses: "unsupported" });
-      const running = await startLandingEdge(network, { cluster: { grpc_url: geyser.url } });
-      edge = running;
+      const running = await rig.edge({ cluster: { grpc_url: geyser.url } }, network);
       await until("its stream", () => geyser.requests.length > 0);
       const { bytes, signature } = network.tipped();
       expect(await running.post(bytes)).toBe(200);

@@ -58,6 +58,26 @@ describe("a transaction expires", () => {
     expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
+  it("by the height as it is, where it was set back for having been wrong", async () => {
+    const rig = begun();
+    rig.track(1);
+    await pass(rig, 10);
+    rig.chain.height = 9_000_000;
+    // Nobody answers while it is believed.
+    await pass(rig, 10, false);
+    rig.chain.height = 1_030;
+    const slotThen = rig.chain.slot ?? 0;
+    await pass(rig, 100);
+    expect(rig.ends).toEqual([]);
+    await pass(rig, 60, false);
+    // From a node that had come no further than the chain was then.
+    rig.clock.advance(1_000);
+    await rig.answerAll(new Map(), slotThen);
+    expect(rig.ends).toEqual([]);
+    await pass(rig, 8);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+  });
+
   it("only by an answer that was asked for after the height had passed", async () => {
     const rig = begun();
     rig.track(1);

@@ -1,0 +1,67 @@
+/**
+ * What every test of landing over a misbehaving network needs: the network and an edge in front of
+ * it, both ended with their test, whether it passed or not.
+ */
+
+import { afterEach } from "vitest";
+import { untilAnswer } from "./flow.ts";
+import {
+  type LandingEdge,
+  type LandingNetwork,
+  type LandingNetworkOptions,
+  startLandingEdge,
+  startLandingNetwork,
+} from "./landing-network.ts";
+import type { BuiltTransaction } from "./transactions.ts";
+
+/** An edge that runs, and what it runs in front of. */
+export interface Landed extends LandingEdge {
+  readonly network: LandingNetwork;
+  /** Posts until a leader takes it: connections may be lost for a moment. Answers the signature. */
+  postUntilTaken(built: BuiltTransaction): Promise<string>;
+}
+
+export interface LandingRig {
+  /** A network without an edge; ends with the test. */
+  network(options?: LandingNetworkOptions): Promise<LandingNetwork>;
+  /** An edge in front of a network, a fresh one when none is given; `over` are its own sections. */
+  edge(over?: Readonly<Record<string, object>>, network?: LandingNetwork): Promise<Landed>;
+  /** Both. */
+  start(options?: LandingNetworkOptions): Promise<Landed>;
+}
+
+/** To be called at the top of a test file, once. */
+export function useLanding(): LandingRig {
+  const running: { stop(): Promise<void> }[] = [];
+  afterEach(async () => {
+    // The edge before its network.
+    for (const each of running.splice(0).reverse()) await each.stop();
+  });
+
+  const rig: LandingRig = {
+    async network(options) {
+      const network = await startLandingNetwork(options);
+      running.push(network);
+      return network;
+    },
+    async edge(over, given) {
+      const network = given ?? (await rig.network());
+      const edge = await startLandingEdge(network, over);
+      running.push(edge);
+      return {
+        ...edge,
+        network,
+        async postUntilTaken({ bytes, signature }) {
+          await untilAnswer(
+            "a leader that takes it",
+            () => edge.post(bytes),
+            (status) => status === 200,
+          );
+          return signature;
+        },
+      };
+    },
+    start: async (options) => rig.edge({}, await rig.network(options)),
+  };
+  return rig;
+}
