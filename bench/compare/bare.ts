@@ -20,6 +20,7 @@ import { createWorkerPool, type WorkerPool } from "../../src/decode/pool.ts";
 import { RECORD_NUMBERS, VERDICT_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
 import { identityOfJson } from "../../src/send/identity.ts";
+import { SENDER_DEFAULTS } from "../../src/send/sender.ts";
 
 const ADMITTED = 3;
 const KEYS_MAX = 512;
@@ -52,7 +53,8 @@ const engine = native.engineStart(
     outcomesMax: 65_536,
     admissionTimeoutMs: 4000,
     idleTimeoutMs: 30_000,
-    keepAliveMs: 1000,
+    // As an edge does.
+    keepAliveMs: SENDER_DEFAULTS.keepAliveMs,
     ackEvery: 10,
     ackDelayMs: 25,
     busyPollUs: 0,

@@ -37,6 +37,8 @@ export interface KeyTable {
   rows(): IterableIterator<StoredKey>;
   /** Another table to be filled in steps and taken over as a whole. */
   begin(): Rebuild;
+  /** Rises with each change of any key or plan, so that what was looked up can be held. */
+  readonly changes: number;
   readonly counters: KeyTableCounters;
 }
 
@@ -64,10 +66,12 @@ export interface KeyTableCounters {
 export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
   const counters: KeyTableCounters = { keys: 0, replacements: 0, puts: 0, removals: 0 };
   let rows = filled(initial);
+  let changes = 0;
   counters.keys = rows.count;
 
   function takeOver(next: Rows): void {
     rows = next;
+    changes += 1;
     counters.keys = rows.count;
     counters.replacements += 1;
   }
@@ -76,7 +80,13 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     counters,
     lookup: (sha256) => rows.lookup(sha256),
     replace: (next) => takeOver(filled(next)),
-    setPlan: (plan) => rows.setPlan(plan),
+    get changes() {
+      return changes;
+    },
+    setPlan(plan) {
+      rows.setPlan(plan);
+      changes += 1;
+    },
     digestsOf: (accounts) => rows.digestsOf(accounts),
     rows: () => rows.entries(),
     begin() {
@@ -100,12 +110,14 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
       if (rows.count >= KEYS_MAX && !rows.has(row.sha256)) return false;
       if (rows.isStale) rows = rows.compacted();
       rows.put(row);
+      changes += 1;
       counters.keys = rows.count;
       counters.puts += 1;
       return true;
     },
     remove(sha256) {
       if (!rows.remove(sha256)) return false;
+      changes += 1;
       counters.keys = rows.count;
       counters.removals += 1;
       return true;

@@ -12,6 +12,8 @@
  * is full the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand
  * is answered `worker_died` (internal) and another takes its place. A turn is one round of the
  * event loop: it ends with setImmediate, after all sockets that were readable have been served.
+ * That costs a round that does not sleep, so small turns go without: what they decoded, less than
+ * a quarter of a share, counts for the turn that follows.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -109,15 +111,17 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   });
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };
   let stopped = false;
-  /** Decoded here since this turn of the event loop began. */
+  /** Decoded here in this turn of the event loop, and in small ones just before. */
   let hereInTurn = 0;
+  /** From so many on the end of the turn is waited for. */
+  const largeTurn = hereAtLeast >> 2;
   const endTurn = (): void => {
     hereInTurn = 0;
   };
 
   function decodeHere(packet: Packet, done: DecodeDone): void {
     own.inline += 1;
-    if (hereInTurn === 0 && workers > 0) setImmediate(endTurn);
+    if (hereInTurn === largeTurn && workers > 0) setImmediate(endTurn);
     hereInTurn += 1;
     let verdict: Verdict = FAILED;
     try {

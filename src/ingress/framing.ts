@@ -57,12 +57,26 @@ function visit(key: string, value: string): void {
 
 function takeLength(value: string): void {
   lengthText = value;
-  if (PLAIN_LENGTH.test(value)) framing.bodySize = Number(value);
+  const size = plainNumber(value);
+  if (size >= 0) framing.bodySize = size;
   else framing.fault ??= LENGTH_MALFORMED;
 }
 
+/** The number that 1 to 9 digits make, -1 for any other text; an expression takes thrice this. */
+function plainNumber(text: string): number {
+  if (text.length === 0 || text.length > LENGTH_DIGITS_MAX) return -1;
+  let number = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const digit = text.charCodeAt(at) - ZERO;
+    if (digit < 0 || digit > 9) return -1;
+    number = number * 10 + digit;
+  }
+  return number;
+}
+
 /** The same bound as the parser underneath has. */
-const PLAIN_LENGTH = /^[0-9]{1,9}$/;
+const LENGTH_DIGITS_MAX = 9;
+const ZERO = 0x30;
 
 const TRANSFER_ENCODING: Refusal = {
   reason: "length_required",

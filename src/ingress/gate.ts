@@ -5,7 +5,7 @@
  * limit, shared by its keys and by every endpoint. The state of a limit is one number, outlives a
  * reload of the keys, and is forgotten once it says nothing, so idle accounts cost no memory.
  *
- * Hot path: three look-ups for each request, and a hash for a key not seen lately; no closures.
+ * Hot path: two look-ups for each request, and a hash for a key not seen lately; no closures.
  */
 
 import { hash } from "node:crypto";
@@ -61,6 +61,8 @@ export interface Origin {
 /** Where the keys are, by the SHA-256 of the key. */
 export interface KeyLookup {
   lookup(sha256: Buffer): KeyOwner | null;
+  /** Rises with each change of any key or plan; an owner holds until then. */
+  readonly changes: number;
 }
 
 /** Limits that hold over all edges, for the plans that say so. */
@@ -115,6 +117,13 @@ export interface GateCounters {
   accountsEvicted: number;
 }
 
+/** A key that was good once, and whose it is; the owner holds while `changes` is the keys' own. */
+interface KnownKey {
+  readonly digest: Buffer;
+  owner: KeyOwner | null;
+  changes: number;
+}
+
 /** One account's limit. */
 interface LimitState {
   /** When the bucket is full again, by `Clock.nowNs`. */
@@ -135,8 +144,8 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     accountsEvicted: 0,
   };
   let sweepAt = Math.min(SWEEP_FIRST_AT, accountsMax);
-  /** Digests of keys that were good, by the key; whether they still are is asked each time. */
-  const digests = new Map<string, Buffer>();
+  /** Keys that were good; whether they still are is asked anew after each change of any key. */
+  const known = new Map<string, KnownKey>();
   /** Of the key that is looked up now. */
   const digest = Buffer.alloc(DIGEST_BYTES);
 
@@ -172,15 +181,21 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
 
   function lookup(token: string): KeyOwner | null {
     if (token.length < TOKEN_CHARS_MIN || token.length > TOKEN_CHARS_MAX) return null;
-    const known = digests.get(token);
-    if (known !== undefined) return deps.keys.lookup(known);
+    const { changes } = deps.keys;
+    const key = known.get(token);
+    if (key !== undefined) {
+      if (key.changes === changes) return key.owner;
+      key.owner = deps.keys.lookup(key.digest);
+      key.changes = changes;
+      return key.owner;
+    }
     // As a text, because one more buffer of its own costs three times what the hash does.
     digest.write(hash("sha256", token, "binary"), "latin1");
     const owner = deps.keys.lookup(digest);
     if (owner === null) return null;
     // Keys in use are few; when they are many, all are forgotten and the busy ones come back.
-    if (digests.size >= TOKEN_DIGESTS_MAX) digests.clear();
-    digests.set(token, Buffer.from(digest));
+    if (known.size >= TOKENS_KNOWN_MAX) known.clear();
+    known.set(token, { digest: Buffer.from(digest), owner, changes });
     return owner;
   }
 
@@ -276,8 +291,8 @@ function unauthorized(sentence: string): Refusal {
 const UNKNOWN = "the key in api-x-token is unknown or revoked, or its account is disabled";
 const DIGEST_BYTES = 32;
 
-/** Keys whose digest is remembered, so that it is not computed for each request. */
-const TOKEN_DIGESTS_MAX = 4096;
+/** Keys whose digest and owner are remembered, so that they are not looked up for each request. */
+const TOKENS_KNOWN_MAX = 4096;
 
 /** Below this many accounts nothing is ever forgotten. */
 const SWEEP_FIRST_AT = 1024;

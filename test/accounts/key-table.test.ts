@@ -153,6 +153,25 @@ describe("the key table", () => {
     expect(table.lookup(tokenSha256("b"))?.plan).toEqual(wider);
   });
 
+  it("counts every change, so that nothing looked up before outlives one", () => {
+    const table = createKeyTable([row("a")]);
+    const rises = (act: () => unknown): boolean => {
+      const before = table.changes;
+      act();
+      return table.changes > before;
+    };
+    expect(rises(() => table.put(row("b")))).toBe(true);
+    expect(rises(() => table.put(row("b", "other")))).toBe(true);
+    expect(rises(() => table.setPlan({ ...plan, burst: 9 }))).toBe(true);
+    expect(rises(() => table.remove(tokenSha256("b")))).toBe(true);
+    expect(rises(() => table.remove(tokenSha256("b")))).toBe(false);
+    expect(rises(() => table.replace([row("c")]))).toBe(true);
+    const rebuild = table.begin();
+    expect(rises(() => rebuild.put(row("d")))).toBe(false);
+    expect(rises(() => rebuild.finish())).toBe(true);
+    expect(rises(() => table.lookup(tokenSha256("d")))).toBe(false);
+  });
+
   it("names the keys of an account", () => {
     const table = createKeyTable([row("a", "x"), row("b", "y"), row("c", "x")]);
     expect(new Set(table.digestsOf(new Set(["x"])))).toEqual(

@@ -77,6 +77,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
             if (id === digest(BROKEN_KEY)) throw new Error("a bug in the look-up");
             return owners.get(id) ?? null;
           },
+          changes: 0,
         },
         looksMistyped: (token) => token.startsWith("td_"),
         sharedLimits: null,

@@ -50,6 +50,21 @@ describe("dispatch, inline auto", () => {
     await until(() => answers.length === 5);
   });
 
+  it("counts small turns for the one that follows, until a large one is over", async () => {
+    const { accept, answers, dispatch, workers } = await startedStage({ hereAtLeast: 8 });
+    for (let id = 1; id <= 2; id += 1) {
+      accept(newPacket(id));
+      await nextTurn();
+    }
+    for (let id = 3; id <= 9; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    await nextTurn();
+    for (let id = 10; id <= 18; id += 1) accept(newPacket(id));
+    expect(dispatch.counters).toMatchObject({ inline: 16, handed: 2, full: 0 });
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 18);
+  });
+
   it("takes its share of a burst once every worker is behind", async () => {
     const { accept, answers, dispatch, workers } = await startedStage({ ringSlots: 16 });
     for (let id = 1; id <= 25; id += 1) accept(newPacket(id));

@@ -27,7 +27,10 @@ function gateWith(
       row,
     ]),
   );
-  const keys = { lookup: (sha256: Buffer) => table.get(sha256.toString("hex")) ?? null };
+  const keys = {
+    lookup: (sha256: Buffer) => table.get(sha256.toString("hex")) ?? null,
+    changes: 0,
+  };
   const clock = createFakeClock();
   const looksMistyped = (token: string): boolean => token.startsWith("td_");
   return createGate({ clock, keys, looksMistyped, sharedLimits }, { accountsMax });
@@ -47,6 +50,7 @@ describe("find", () => {
         lookups.push(sha256);
         return null;
       },
+      changes: 0,
     };
     const gate = createGate({
       clock: createFakeClock(),
@@ -60,7 +64,7 @@ describe("find", () => {
     expect(lookups).toHaveLength(2);
   });
 
-  it("asks for a known key anew each time, so that a revoked one is refused at once", () => {
+  it("asks for a known key after each change, so that a revoked one is refused at once", () => {
     const digests: string[] = [];
     let good: KeyOwner | null = owner("a");
     const keys = {
@@ -68,13 +72,20 @@ describe("find", () => {
         digests.push(sha256.toString("hex"));
         return good;
       },
+      changes: 0,
     };
     const clock = createFakeClock();
     const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits: null });
     expect(gate.find(TOKEN, HERE)?.account).toBe("a");
     expect(gate.find(TOKEN, HERE)?.account).toBe("a");
+    expect(digests).toHaveLength(1);
     good = null;
+    keys.changes += 1;
     expect(gate.find(TOKEN, HERE)).toBeNull();
+    expect(gate.find(TOKEN, HERE)).toBeNull();
+    good = owner("b");
+    keys.changes += 1;
+    expect(gate.find(TOKEN, HERE)?.account).toBe("b");
     expect(digests).toEqual(Array(3).fill(createHash("sha256").update(TOKEN).digest("hex")));
   });
 
@@ -171,7 +182,7 @@ describe("a restricted key", () => {
     const row = keyOwner("a", plan, { expiresUnixMs: clock.unixMs() + 1_000 });
     const gate = createGate({
       clock,
-      keys: { lookup: () => row },
+      keys: { lookup: () => row, changes: 0 },
       looksMistyped: () => false,
       sharedLimits: null,
     });

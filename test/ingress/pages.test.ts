@@ -11,7 +11,7 @@ const SIGNATURE = "5".repeat(88);
 const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });
 const gate = createGate({
   clock: createFakeClock(),
-  keys: { lookup: () => owner },
+  keys: { lookup: () => owner, changes: 0 },
   looksMistyped: () => false,
   sharedLimits: null,
 });

@@ -15,7 +15,7 @@ function take(body: unknown, submit: Submit, hasKey = true) {
   const desk = deskOn(clock);
   const gate = createGate({
     clock,
-    keys: { lookup: () => null },
+    keys: { lookup: () => null, changes: 0 },
     looksMistyped: () => false,
     sharedLimits: null,
   });
