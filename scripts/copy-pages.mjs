@@ -1,16 +1,26 @@
 /**
- * Puts what the dashboard serves beside what tsc built: the pages as they are, which no compiler
- * touches, and uPlot's script and style sheet, so that a page fetches nothing from elsewhere. The
- * script is the form that makes a global, because it is a third of the size of the module.
+ * Puts what the dashboard serves beside what tsc built, or into the folder that is named: the pages
+ * as they are, which no compiler touches, and uPlot's script and style sheet, so that a page fetches
+ * nothing from elsewhere. The script is the form that makes a global, because it is a third of the
+ * size of the module. Beside each file lies its compressed form, which is what browsers are sent.
  */
 
-import { copyFileSync, cpSync, mkdirSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const from = join(root, "src", "control", "pages");
-const to = join(root, "dist", "control", "pages");
+const to = process.argv[2] ?? join(root, "dist", "control", "pages");
 const uplot = join(root, "node_modules", "uplot", "dist");
 const vendor = join(to, "vendor");
 
@@ -19,4 +29,9 @@ cpSync(from, to, { recursive: true });
 mkdirSync(vendor, { recursive: true });
 for (const name of ["uPlot.iife.min.js", "uPlot.min.css"]) {
   copyFileSync(join(uplot, name), join(vendor, name));
+}
+for (const name of readdirSync(to, { recursive: true })) {
+  if (!/\.(?:js|css|html|svg)$/.test(name)) continue;
+  const path = join(to, name);
+  writeFileSync(`${path}.gz`, gzipSync(readFileSync(path), { level: 9 }));
 }

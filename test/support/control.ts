@@ -7,6 +7,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { controlFromValues } from "../../src/config/load.ts";
 import { type Control, startControl } from "../../src/control/control.ts";
 import type { Log } from "../../src/core/log.ts";
@@ -50,6 +51,7 @@ export async function startTestControl(options: TestControlOptions = {}): Promis
   mkdirSync(join(folder, "pages"));
   writeFileSync(join(folder, "pages", "index.html"), "<!doctype html><title>pages</title>");
   writeFileSync(join(folder, "pages", "app.js"), "export {};");
+  writeFileSync(join(folder, "pages", "app.js.gz"), gzipSync("export {};"));
   writeFileSync(join(folder, "secret.txt"), "not for anybody");
   const config = controlFromValues(
     {

@@ -4,7 +4,8 @@
  * examples to paste. What it serves are the pages of the working tree.
  */
 
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configFromValues, controlFromValues } from "../../src/config/load.ts";
@@ -204,11 +205,7 @@ async function startSite({ store, folder, network, edge, control }: SiteParts, u
 /** The pages as the build lays them out. */
 function pages(folder: string): string {
   const to = join(folder, "pages");
-  cpSync(join(ROOT, "src", "control", "pages"), to, { recursive: true });
-  mkdirSync(join(to, "vendor"));
-  for (const name of ["uPlot.iife.min.js", "uPlot.min.css"]) {
-    cpSync(join(ROOT, "node_modules", "uplot", "dist", name), join(to, "vendor", name));
-  }
+  execFileSync(process.execPath, [join(ROOT, "scripts", "copy-pages.mjs"), to]);
   return to;
 }
 

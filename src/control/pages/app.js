@@ -40,6 +40,7 @@ async function start() {
   fill(main, loading());
   try {
     site = await read("/api/v1/site");
+    if (site.logged_in) ahead(nameOf());
     me = await whoIsThere();
   } catch (error) {
     buildFrame(null, main);
@@ -51,6 +52,17 @@ async function start() {
   }
   buildFrame(me, main);
   await show({ first: true });
+}
+
+/** Of the page in the address. */
+function nameOf() {
+  return location.pathname.slice(1) || "overview";
+}
+
+/** Fetches a page's modules while it is still asked who is there. @param {string} name */
+function ahead(name) {
+  // What is wrong with it is told when it is shown.
+  if (VIEWS.has(name)) import(`./views/${name}.js`).catch(() => null);
 }
 
 /** Goes to a page of this site without a new document. @param {string} path */
@@ -69,7 +81,7 @@ async function show({ first }) {
   leave.abort();
   leave = new AbortController();
   const { signal } = leave;
-  const name = location.pathname.slice(1) || "overview";
+  const name = nameOf();
   const view = me === null ? { name: "sign-in", title: "Log in" } : viewOf(name);
   markPage(name);
   document.title = `${view?.title ?? "Not found"} · Touchdown`;

@@ -222,6 +222,8 @@ async function addPages({ app, options }: Door): Promise<void> {
     dotfiles: "ignore",
     index: "index.html",
     extensions: ["html"],
+    // The build lays it beside each file.
+    preCompressed: true,
     setHeaders: (reply) => void reply.header("cache-control", "no-cache"),
   });
 }

@@ -214,6 +214,20 @@ describe("what is no route", () => {
     }
   });
 
+  it("sends a page's files compressed to who takes them so, and says that it varies", async () => {
+    const headersOf = async (encoding: string) => {
+      const answer = await fetch(`${site.url}/app.js`, {
+        headers: { "accept-encoding": encoding },
+      });
+      expect(await answer.text()).toBe("export {};");
+      expect(answer.headers.get("content-type")).toMatch(/javascript/);
+      expect(answer.headers.get("vary")?.toLowerCase()).toContain("accept-encoding");
+      return [answer.headers.get("content-encoding"), answer.headers.get("cache-control")];
+    };
+    expect(await headersOf("gzip, deflate, br")).toEqual(["gzip", "no-cache"]);
+    expect(await headersOf("identity")).toEqual([null, "no-cache"]);
+  });
+
   it("carries the security headers on pages and on the API, errors included", async () => {
     for (const path of ["/", "/api/v1/site", "/api/v1/nothing", "/api/v1/me"]) {
       const { headers } = await new Browser(site.url).call("GET", path);

@@ -1,5 +1,5 @@
 /**
- * A plot over time by uPlot, which is fetched when the first plot is drawn. Lines differ by dashes
+ * A plot over time by uPlot, which is fetched when there is to be a plot. Lines differ by dashes
  * as well as by colour; under the plot stand a sentence with its figures and a table of its values,
  * for those who do not see it.
  */
@@ -23,6 +23,12 @@ const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" })
 
 /** @type {Promise<any> | null} */
 let library = null;
+
+/** Fetches what plots need before there is anything to plot. */
+export function plotsAhead() {
+  // What is wrong with it is told in place of the plot.
+  uplot().catch(() => null);
+}
 
 /** uPlot, once: its module form is three times as large as the one that makes a global. */
 function uplot() {
