@@ -1,19 +1,23 @@
 /**
  * The stream of live numbers. The browser connects again by itself after a cut; where the server
- * refuses the stream altogether, it is tried anew after a while, because that may pass too.
+ * refuses the stream altogether, it is asked why, because the browser does not tell, and tried anew
+ * after a while: too many open pages may become fewer. Only the end of the session is the end.
  */
 
 import { after } from "./clock.js";
 
 const AGAIN_MS = 5000;
+const PATH = "/api/v1/live";
+
+/** @typedef {"live" | "lost" | "full" | "ended"} LiveState full: too many pages are open */
 
 /**
  * @param {AbortSignal} signal
- * @param {{onUsage: (usage: any) => void, onState: (state: "live" | "lost" | "ended") => void}} to
+ * @param {{onUsage: (usage: any) => void, onState: (state: LiveState) => void}} to
  */
 export function listen(signal, to) {
   if (signal.aborted) return;
-  const source = new EventSource("/api/v1/live");
+  const source = new EventSource(PATH);
   const close = () => source.close();
   signal.addEventListener("abort", close, { once: true });
   source.addEventListener("open", () => to.onState("live"));
@@ -22,11 +26,31 @@ export function listen(signal, to) {
     close();
     to.onState("ended");
   });
-  source.addEventListener("error", () => {
+  source.addEventListener("error", async () => {
     if (signal.aborted) return;
-    to.onState("lost");
-    if (source.readyState !== EventSource.CLOSED) return;
+    if (source.readyState !== EventSource.CLOSED) {
+      to.onState("lost");
+      return;
+    }
     signal.removeEventListener("abort", close);
-    after(AGAIN_MS, () => listen(signal, to), signal);
+    const why = await refusal(signal);
+    if (signal.aborted) return;
+    to.onState(why);
+    if (why !== "ended") after(AGAIN_MS, () => listen(signal, to), signal);
   });
+}
+
+/** Why the stream is not to be had. @param {AbortSignal} signal @returns {Promise<LiveState>} */
+async function refusal(signal) {
+  const enough = new AbortController();
+  try {
+    const either = AbortSignal.any([signal, enough.signal]);
+    const { status } = await fetch(PATH, { cache: "no-store", signal: either });
+    return status === 401 ? "ended" : status === 429 ? "full" : "lost";
+  } catch {
+    // Nobody answers, or the page is left.
+    return "lost";
+  } finally {
+    enough.abort();
+  }
 }

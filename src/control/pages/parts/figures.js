@@ -20,9 +20,9 @@ export function figures(signal) {
   const wire = chart("Receipt to wire", signal);
   const delta = chart("Slot delta", signal);
   const rest = el("div");
-  const tables = el("div");
+  let shown = "";
   const plots = el("div", { class: "grid two" }, wire.figure, delta.figure);
-  const element = el("div", {}, tiles, sent.figure, plots, rest, tables);
+  const element = el("div", {}, tiles, sent.figure, plots, rest);
   return {
     element,
     /** @param {any} usage */
@@ -41,8 +41,16 @@ export function figures(signal) {
         percentiles(series.slot_delta_p50, series.slot_delta_p99, count),
         summaryOf(totals.slot_delta, slots, over),
       );
-      fill(rest, reasonsOf(usage.reasons, over), regionsOf(usage.regions));
-      fill(tables, keysOf(usage.keys));
+      // What did not change stays as it is, with the reader's focus and selection in it.
+      const told = JSON.stringify([range, usage.reasons, usage.regions, usage.keys]);
+      if (told === shown) return;
+      shown = told;
+      fill(
+        rest,
+        reasonsOf(usage.reasons, over),
+        regionsOf(usage.regions, over),
+        keysOf(usage.keys, over),
+      );
     },
   };
 }
@@ -158,8 +166,14 @@ const COLUMNS = [
   },
 ];
 
-/** @param {any[]} regions */
-function regionsOf(regions) {
+/** @param {string} over */
+function nothing(over) {
+  return el("p", { class: "soft" }, `Nothing was sent in ${over}.`);
+}
+
+/** @param {any[]} regions @param {string} over */
+function regionsOf(regions, over) {
+  if (regions.length === 0) return sheet("By region", nothing(over));
   const name = { title: "Region", cell: (/** @type {any} */ row) => row.region };
   return sheet(
     "By region",
@@ -167,8 +181,9 @@ function regionsOf(regions) {
   );
 }
 
-/** @param {any[]} keys */
-function keysOf(keys) {
+/** @param {any[]} keys @param {string} over */
+function keysOf(keys, over) {
+  if (keys.length === 0) return sheet("By key", nothing(over));
   const name = {
     title: "Key",
     cell: (/** @type {any} */ row) => [row.label, el("code", { class: "sub" }, row.hint)],

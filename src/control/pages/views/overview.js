@@ -8,6 +8,7 @@ import { read } from "../lib/api.js";
 import { every } from "../lib/clock.js";
 import { el, fill } from "../lib/dom.js";
 import { listen } from "../lib/live.js";
+import { plotsAhead } from "../parts/chart.js";
 import { figures } from "../parts/figures.js";
 import { head, segments } from "../parts/head.js";
 import { empty, failed, loading, sessionEnded } from "../parts/states.js";
@@ -17,11 +18,19 @@ const RANGES = /** @type {const} */ ([
   ["day", "Day"],
   ["month", "Month"],
 ]);
+/** Of the live numbers: with many pages open, the rest of them ask now and then instead. */
+const STATES = /** @type {const} */ ({
+  live: ["Live", "good"],
+  lost: ["Reconnecting", "warn"],
+  full: ["Every 10 s", ""],
+  ended: ["Logged out", "bad"],
+});
 /** How often at most what the stream does not hold is fetched anew. */
 const REFRESH_MS = 10_000;
 
 /** @param {import("../app.js").Context} context */
 export function page({ main, signal }) {
+  plotsAhead();
   const choice = { range: "hour", region: "", key: "" };
   const body = el("div", {}, loading("Loading the numbers", 4));
   const state = el("span", { class: "badge", role: "status" }, "Connecting");
@@ -35,6 +44,7 @@ export function page({ main, signal }) {
   /** @type {ReturnType<typeof figures> | null} */
   let shown = null;
   let stale = false;
+  let polls = false;
   let asked = 0;
 
   const plain = () => choice.range === "hour" && choice.region === "" && choice.key === "";
@@ -90,15 +100,17 @@ export function page({ main, signal }) {
       else stale = true;
     },
     onState(name) {
-      state.textContent = { live: "Live", lost: "Reconnecting", ended: "Logged out" }[name];
-      state.className = `badge ${{ live: "good", lost: "warn", ended: "bad" }[name]}`;
+      polls = name === "full";
+      const [text, kind] = STATES[name];
+      if (state.textContent !== text) state.textContent = text;
+      state.className = `badge ${kind}`;
       if (name === "ended") fill(notice, sessionEnded());
     },
   });
   every(
     REFRESH_MS,
     () => {
-      if (!stale) return;
+      if (!stale && !polls) return;
       stale = false;
       void load();
     },

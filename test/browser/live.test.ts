@@ -1,0 +1,54 @@
+/** The badge beside Overview's heading: what it says where the live numbers are not to be had. */
+
+import { describe, expect, it } from "vitest";
+import { LIVE_STREAMS_PER_ACCOUNT_MAX } from "../../src/core/limits-control.ts";
+import { useBrowser } from "../support/browser-rig.ts";
+import { revealedKey, type Visitor } from "../support/chromium.ts";
+
+const rig = useBrowser();
+
+/** Opens live streams as other pages of this browser would, until there is none left to have. */
+async function takeStreams({ context }: Visitor, signal: AbortSignal): Promise<void> {
+  const cookies = await context.cookies(rig.site.url);
+  const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
+  for (let count = 0; count <= LIVE_STREAMS_PER_ACCOUNT_MAX; count += 1) {
+    const answer = await fetch(`${rig.site.url}/api/v1/live`, { headers: { cookie }, signal });
+    if (answer.status === 429) return;
+    expect(answer.status).toBe(200);
+  }
+  throw new Error("one account may open more streams than its share");
+}
+
+describe("the live numbers", () => {
+  it("are asked for now and then where too many pages are open, and live again after", async () => {
+    const grace = await rig.page("Grace");
+    const { page } = grace;
+    const key = await revealedKey(grace);
+    const others = new AbortController();
+    const badge = page.getByRole("status").filter({ hasText: /^(?:Live|Every 10 s)$/ });
+    // A page that was left may give its stream back late; then the next one has it.
+    const told = async () => {
+      await page.goto("about:blank");
+      await takeStreams(grace, others.signal);
+      await page.goto(`${rig.site.url}/overview`);
+      return await badge.innerText();
+    };
+    await expect.poll(told).toBe("Every 10 s");
+    expect((await rig.site.submit(key)).status).toBe(200);
+    await page.locator(".tile", { hasText: "Sent" }).waitFor();
+    await page.getByText("Every 10 s", { exact: true }).waitFor();
+    others.abort();
+    await page.getByText("Live", { exact: true }).waitFor();
+    // The browser itself complains of each refused stream, and of nothing else.
+    for (const one of grace.complaints.splice(0)) expect(one).toContain("429");
+  });
+
+  it("end where the session has ended while nothing could be heard", async () => {
+    const grace = await rig.page("Grace");
+    await grace.page.route("**/api/v1/live", (route) => route.fulfill({ status: 401 }));
+    await grace.page.goto(`${rig.site.url}/overview`);
+    await grace.page.getByText("Logged out", { exact: true }).waitFor();
+    await grace.page.getByText("This session has ended. A login leads back here.").waitFor();
+    for (const one of grace.complaints.splice(0)) expect(one).toContain("401");
+  });
+});
