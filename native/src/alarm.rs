@@ -51,7 +51,9 @@ impl Alarm {
 
     /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
     pub(crate) fn take_rearmed(&self) -> Option<u64> {
-        self.listed.store(false, Ordering::Release);
+        // A swap, not a store, which a processor may put off past the look that follows: a timer
+        // that moves meanwhile is then seen here, or else told anew.
+        self.listed.swap(false, Ordering::AcqRel);
         let timer_ns = self.timer_ns.load(Ordering::Acquire);
         (timer_ns < self.armed_ns.load(Ordering::Acquire)).then(|| {
             self.armed_ns.store(timer_ns, Ordering::Release);
@@ -78,6 +80,7 @@ impl Alarm {
 mod tests {
     use super::{Alarm, Due};
     use crate::clock::NEVER_NS;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn tells_of_a_timer_once_and_only_when_it_moved_closer() {
@@ -106,4 +109,44 @@ mod tests {
         alarm.set(NEVER_NS);
         assert_eq!(alarm.take_due(90, 95), Due::Stale);
     }
+
+    /// Both threads do their one step of a round at the same moment, as near as may be.
+    #[test]
+    fn a_timer_that_moves_while_the_list_is_read_is_not_missed() {
+        let (alarm, round, done) = (Alarm::default(), AtomicU64::new(0), AtomicU64::new(0));
+        let reach = |counter: &AtomicU64, value| {
+            let mut looks = 0;
+            while counter.load(Ordering::Acquire) < value {
+                looks += 1;
+                if looks % 1000 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+            }
+        };
+        let mut missed = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for next in 1..=ROUNDS {
+                    reach(&round, next);
+                    let _ = alarm.take_rearmed();
+                    done.store(next, Ordering::Release);
+                }
+            });
+            for next in 1..=ROUNDS {
+                // Told of once, and not taken up yet.
+                let timer_ns = 2 * (ROUNDS - next);
+                alarm.set(timer_ns + 1);
+                let _ = alarm.list();
+                round.store(next, Ordering::Release);
+                (0..next % 64).for_each(|_| std::hint::spin_loop());
+                alarm.set(timer_ns);
+                let told = alarm.list();
+                reach(&done, next);
+                let known = alarm.armed_ns.load(Ordering::Acquire) == timer_ns;
+                missed += u64::from(!known && told.is_none());
+                let _ = alarm.take_rearmed();
+            }
+        });
+        assert_eq!(missed, 0, "timers that nobody knows of");
+    }
+
+    const ROUNDS: u64 = 50_000;
 }
