@@ -199,6 +199,14 @@ impl Outcomes {
         }
     }
 
+    /// A thread has done a connection's work. The I/O thread tells at the end of its turn what it
+    /// wrote; another one tells now what is acted on, because the I/O thread may sleep for long.
+    pub fn wake_here(&self) {
+        if self.urgent.load(Ordering::SeqCst) && !ON_IO_THREAD.get() {
+            self.wake();
+        }
+    }
+
     /// When `wake_due` will have to wake the reader for what waits now.
     #[must_use]
     pub fn due_ns(&self) -> u64 {

@@ -278,6 +278,7 @@ impl Peer {
             let done = matches!(progress, Progress::Done);
             if done && self.announced.fetch_sub(seen, Ordering::AcqRel) == seen {
                 self.arm();
+                self.shared.outcomes.wake_here();
                 return;
             }
         }

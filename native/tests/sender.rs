@@ -5,6 +5,7 @@
 mod support;
 
 use std::net::UdpSocket;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use support::dice::dice;
@@ -282,6 +283,23 @@ fn a_copy_larger_than_the_leader_takes_is_dropped_and_holds_up_no_other() {
     let too_large = Reason::StreamTooLarge as u8;
     assert_eq!(told(DROPPED), [(1, too_large), (3, too_large), (4, too_large)]);
     assert_eq!(sender.count(ACKED), 2);
+}
+
+#[test]
+fn what_a_sending_thread_drops_is_told_before_it_goes_on() {
+    let leader = Leader::start(Manners { stream_window: 1232, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    for tx in 0..20 {
+        // The I/O thread has slept in by then, and would tell of it when it wakes for another reason.
+        std::thread::sleep(Duration::from_millis(5));
+        sender.drain_now();
+        let before = sender.wakes.load(Ordering::SeqCst);
+        sender.engine.send(&[peer, 0], &[1; 1233], tx, LONG_MS);
+        assert!(sender.wakes.load(Ordering::SeqCst) > before, "{tx}: nobody was told");
+        sender.drain();
+    }
+    assert_eq!(sender.count(DROPPED), 20);
 }
 
 #[test]
