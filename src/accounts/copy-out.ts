@@ -2,8 +2,9 @@
  * `COPY … TO STDOUT` over a connection of `pg`: what comes is handed on as bytes, without a record
  * or a text for each row, and no faster than the event loop has turns for it.
  *
- * It is what `pg` calls a submittable: the client calls the methods below as the answer comes.
- * Between two turns the socket is not read, so a fast server holds up nobody.
+ * It is what `pg` calls a submittable: the client calls the methods below as the answer comes, many
+ * times in one turn. So pieces wait here for turns of their own, and the socket is not read
+ * meanwhile: a fast server holds up nobody, and what waits is what one read of the socket gave.
  */
 
 import { DATABASE_COPY_BYTES_A_TURN } from "../core/account-limits.ts";
@@ -24,7 +25,12 @@ export class CopyOut {
   readonly #take: (chunk: Buffer) => void;
   #connection: CopyConnection | null = null;
   #fault: Error | null = null;
-  #bytesOfTurn = 0;
+  #waiting: Buffer[] = [];
+  /** How many of those that wait are taken. */
+  #taken = 0;
+  /** The server has said all. */
+  #isAnswered = false;
+  #isDone = false;
   #hasMoved = true;
 
   /**
@@ -51,18 +57,10 @@ export class CopyOut {
   handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
     if (this.#fault !== null) return;
     this.#hasMoved = true;
-    try {
-      this.#take(chunk);
-    } catch (error) {
-      this.#giveUp(error instanceof Error ? error : new Error(String(error)));
-      return;
-    }
-    this.#bytesOfTurn += chunk.length;
-    if (this.#bytesOfTurn < DATABASE_COPY_BYTES_A_TURN) return;
-    this.#bytesOfTurn = 0;
-    const stream = this.#connection?.stream;
-    stream?.pause();
-    setImmediate(() => void stream?.resume());
+    this.#waiting.push(chunk);
+    if (this.#waiting.length > 1) return;
+    this.#connection?.stream.pause();
+    setImmediate(this.#turn);
   }
 
   /** Called now and then: gives it up when nothing has come since the last time. */
@@ -81,12 +79,44 @@ export class CopyOut {
   handleCommandComplete(): void {}
 
   handleReadyForQuery(): void {
-    this.callback(this.#fault);
+    this.#isAnswered = true;
+    if (this.#waiting.length === 0) this.#end();
   }
 
   /** The server's, or that the connection is gone, which may be our own doing. */
   handleError(error: Error): void {
-    this.callback(this.#fault ?? error);
+    this.#fault ??= error;
+    this.#end();
+  }
+
+  /** Takes what waits until it was enough for one turn; reads on when nothing waits. */
+  readonly #turn = (): void => {
+    this.#hasMoved = true;
+    for (let bytes = 0; bytes < DATABASE_COPY_BYTES_A_TURN && this.#fault === null; ) {
+      const chunk = this.#waiting[this.#taken];
+      if (chunk === undefined) break;
+      this.#taken += 1;
+      bytes += chunk.length;
+      try {
+        this.#take(chunk);
+      } catch (error) {
+        this.#giveUp(error instanceof Error ? error : new Error(String(error)));
+      }
+    }
+    if (this.#fault === null && this.#taken < this.#waiting.length) {
+      setImmediate(this.#turn);
+      return;
+    }
+    this.#waiting = [];
+    this.#taken = 0;
+    this.#connection?.stream.resume();
+    if (this.#isAnswered) this.#end();
+  };
+
+  #end(): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    this.callback(this.#fault);
   }
 
   /** Nothing else ends what the server still sends. */

@@ -70,7 +70,7 @@ export interface KeyJournalCounters {
 }
 
 /** Keys of one line; small, because a line is made between two requests. */
-const LINE_KEYS = 200;
+const LINE_KEYS = 100;
 const LONG_BYTES_MIN = 1024 * 1024;
 
 /** A rewriting that is under way. */

@@ -49,7 +49,7 @@ export const DATABASE_CONNECT_MS_MAX = 5_000;
 /** Longest time of one statement, in milliseconds. */
 export const DATABASE_STATEMENT_MS_MAX = 10_000;
 /** Bytes of a copy that are taken in one turn of the event loop; a piece may go beyond it. */
-export const DATABASE_COPY_BYTES_A_TURN = 32 * 1024;
+export const DATABASE_COPY_BYTES_A_TURN = 16 * 1024;
 /** A copy of which nothing came for so long, twice at most, is given up; in milliseconds. */
 export const DATABASE_COPY_STALL_MS_MAX = 15_000;
 /** How often a transaction is tried when others are in its way. */

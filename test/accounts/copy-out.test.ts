@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { type CopyConnection, CopyOut } from "../../src/accounts/copy-out.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
+import { DATABASE_COPY_BYTES_A_TURN } from "../../src/core/account-limits.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { silent, testDatabase } from "../support/postgres.ts";
 
@@ -85,5 +87,73 @@ describe("a copy out of the database", () => {
     await expect(reading).rejects.toMatchObject({ name: "DatabaseError", kind: "unavailable" });
     expect(pieces).toBeGreaterThan(0);
     expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
+  });
+});
+
+describe("pieces that come all at once", () => {
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const PIECE = Buffer.alloc(DATABASE_COPY_BYTES_A_TURN / 4);
+
+  /** A copy of which so many pieces have come, what was taken of it, and how it ended. */
+  function copyOf(pieces: number, take: (count: number) => void = () => undefined) {
+    const told = { taken: 0, paused: false, ends: [] as (Error | null)[] };
+    const stream = {
+      pause: () => (told.paused = true),
+      resume: () => (told.paused = false),
+      destroy: () => undefined,
+    };
+    const connection: CopyConnection = { query: () => undefined, stream };
+    const taken = (): void => {
+      told.taken += 1;
+      take(told.taken);
+    };
+    const copy = new CopyOut("copy", 1_000, taken, (error) => told.ends.push(error));
+    copy.submit(connection);
+    for (let piece = 0; piece < pieces; piece += 1) copy.handleCopyData({ chunk: PIECE });
+    return { copy, told };
+  }
+
+  it("are taken in several turns, and nothing is read until all are", async () => {
+    const { told } = copyOf(10);
+    expect(told).toMatchObject({ taken: 0, paused: true });
+    const seen: number[] = [];
+    while (told.paused) {
+      await turn();
+      seen.push(told.taken);
+    }
+    expect(seen).toEqual([4, 8, 10]);
+  });
+
+  it("are all taken before the end is told, once", async () => {
+    const { copy, told } = copyOf(6);
+    copy.handleReadyForQuery();
+    expect(told.ends).toEqual([]);
+    await turn();
+    expect(told).toMatchObject({ taken: 4, ends: [] });
+    await turn();
+    expect(told).toMatchObject({ taken: 6, ends: [null], paused: false });
+    // The client's timer, a moment too late.
+    copy.handleError(new Error("timeout"));
+    expect(told.ends).toEqual([null]);
+  });
+
+  it("are let go when the connection fails", async () => {
+    const { copy, told } = copyOf(10);
+    await turn();
+    copy.handleError(new Error("gone"));
+    await turn();
+    await turn();
+    expect(told).toMatchObject({ taken: 4, ends: [new Error("gone")], paused: false });
+  });
+
+  it("are let go when one of them cannot be taken", async () => {
+    const { copy, told } = copyOf(10, (count) => {
+      if (count === 2) throw new RangeError("not this one");
+    });
+    await turn();
+    // As the client tells of a socket that was destroyed.
+    copy.handleError(new Error("socket closed"));
+    await turn();
+    expect(told).toMatchObject({ taken: 2, ends: [new RangeError("not this one")] });
   });
 });
