@@ -2,28 +2,23 @@
  * Keeps two edges from one journal file: each would cut off or replace what the other wrote, and a
  * key that one had heard revoked could come back with its restart.
  *
- * The lock is a file beside the journal that names its process and when that was started. What a
- * killed process left is void; so it is after a restart in a container, where the same number is
- * another process.
+ * The lock is a file beside the journal with the mark of its process. What a killed process left
+ * is void; so it is after a restart in a container, where the same number is another process.
  */
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { SetupError } from "../core/errors.ts";
+import { isAlive, markOf, ownMark, type ProcessMark } from "../core/process-mark.ts";
 
 export interface JournalLock {
   release(): void;
 }
 
-interface Holder {
-  readonly pid: number;
-  readonly start: string | null;
-}
-
 /** @throws SetupError while another living process, or another edge of this one, has it */
 export function lockJournal(path: string): JournalLock {
   const file = `${path}.lock`;
-  const mine = JSON.stringify({ pid: process.pid, start: startOf(process.pid) } satisfies Holder);
+  const mine = ownMark();
   try {
     mkdirSync(dirname(path), { recursive: true });
     if (!made(file, mine)) {
@@ -58,40 +53,11 @@ function made(file: string, text: string): boolean {
   }
 }
 
-function holderOf(file: string): Holder | null {
+function holderOf(file: string): ProcessMark | null {
   try {
-    const { pid, start }: { pid?: unknown; start?: unknown } = JSON.parse(
-      readFileSync(file, "utf8"),
-    );
-    if (typeof pid !== "number") return null;
-    return { pid, start: typeof start === "string" ? start : null };
+    return markOf(readFileSync(file, "utf8"));
   } catch {
-    // Not written whole: its process was killed while it wrote.
+    // It went away meanwhile.
     return null;
   }
 }
-
-function isAlive({ pid, start }: Holder): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    // Not allowed to signal it means that it is there.
-    if (!(error instanceof Error && "code" in error && error.code === "EPERM")) return false;
-  }
-  return startOf(pid) === start;
-}
-
-/** When a process was started, in ticks since boot; null where that cannot be told, or it ended. */
-function startOf(pid: number): string | null {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return fields[0] === "Z" ? null : (fields[START_FIELD] ?? null);
-  } catch {
-    // Another system, or no such process.
-    return null;
-  }
-}
-
-/** Field 22 of `/proc/PID/stat`, counted from the state, which is field 3. */
-const START_FIELD = 19;

@@ -107,6 +107,8 @@ export const PRUNE_STEPS_MAX = 200;
 export const POSTGRES_CONNECTIONS_MAX = 100;
 /** Longest wait until it takes connections, recovery after a crash included, in milliseconds. */
 export const POSTGRES_START_MS_MAX = 60_000;
+/** Folders of killed sandboxes that one start removes. */
+export const SANDBOX_LEFTOVERS_MAX = 16;
 /** How often its start is tried: a port may be taken, a killed one's last processes may linger. */
 export const POSTGRES_START_TRIES_MAX = 5;
 /** Longest wait between two attempts to start it again, in milliseconds. */

@@ -40,8 +40,12 @@ export async function findBinaries(runAs: RunAs): Promise<Binaries> {
 /** Where a data folder can be: the one wished, or for root one that the lent user can reach. */
 export function reachableFolder(wished: string, runAs: RunAs): string {
   if (isReachable(dirname(wished), runAs)) return wished;
-  const name = wished.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-/, "");
-  return join(ROOT_FOLDER, name);
+  return join(ROOT_FOLDER, lentFolderName(wished));
+}
+
+/** What a folder is called where the lent user can reach it. */
+export function lentFolderName(wished: string): string {
+  return wished.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-/, "");
 }
 
 /** Root lends Postgres a user; anybody else runs it as themselves. */
@@ -145,4 +149,4 @@ const run = promisify(execFile);
 const USER = "touchdown-postgres";
 const USER_TRIES = 5;
 /** Where root puts what another user must reach while its own folder is closed to others. */
-const ROOT_FOLDER = "/var/lib/touchdown";
+export const ROOT_FOLDER = "/var/lib/touchdown";

@@ -17,6 +17,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
+import { isAlive, markOf, ownMark } from "../core/process-mark.ts";
 import type { RunAs } from "./postgres-binaries.ts";
 
 /** What a server is reached by; made at the first start and kept. */
@@ -66,11 +67,11 @@ export function openFolder(path: string): Folder {
 /** Says who runs the server from now on; a `SetupError` when another living process does. */
 export function claim(folder: Folder): void {
   const file = join(folder.path, "owner.json");
-  const holder = existsSync(file) ? ownerOf(readFileSync(file, "utf8")) : null;
-  if (holder !== null && holder.pid !== process.pid && startOf(holder.pid) === holder.start) {
+  const holder = existsSync(file) ? markOf(readFileSync(file, "utf8")) : null;
+  if (holder !== null && holder.pid !== process.pid && isAlive(holder)) {
     throw new SetupError(`${folder.path} is in use by process ${holder.pid}: stop that one first`);
   }
-  writeFileSync(file, JSON.stringify({ pid: process.pid, start: startOf(process.pid) }));
+  writeFileSync(file, ownMark());
 }
 
 export async function release(folder: Folder): Promise<void> {
@@ -81,7 +82,7 @@ export async function release(folder: Folder): Promise<void> {
  * Ends a server that was left running on this data, and removes the file that a killed one leaves.
  * Resolves when the data is nobody's; a `SetupError` when a server cannot be ended.
  */
-export async function endLeftover(folder: Folder, clock: Clock): Promise<void> {
+export async function endLeftover(folder: Pick<Folder, "data">, clock: Clock): Promise<void> {
   const file = join(folder.data, "postmaster.pid");
   const pid = postmasterPid(folder);
   // Where a process cannot be looked at, Postgres itself decides what the file is worth.
@@ -125,12 +126,12 @@ export async function waitFor(
   }
 }
 
-function postmasterPid(folder: Folder): number | null {
+function postmasterPid(folder: Pick<Folder, "data">): number | null {
   const pid = Number(pidFileLines(folder)[0]);
   return Number.isSafeInteger(pid) && pid > 1 ? pid : null;
 }
 
-function pidFileLines(folder: Folder): readonly string[] {
+function pidFileLines(folder: Pick<Folder, "data">): readonly string[] {
   try {
     return readFileSync(join(folder.data, "postmaster.pid"), "utf8").split("\n");
   } catch {
@@ -148,30 +149,6 @@ function isOurServer(pid: number, data: string): boolean {
   } catch {
     // Not there any more.
     return false;
-  }
-}
-
-/** When a process was started, in ticks since boot; null when it is not there. */
-function startOf(pid: number): string | null {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const state = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return state[0] === "Z" ? null : (state[START_FIELD] ?? null);
-  } catch {
-    // Not there any more.
-    return null;
-  }
-}
-
-function ownerOf(text: string): { readonly pid: number; readonly start: string } | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null) return null;
-    if (!("pid" in value) || !("start" in value)) return null;
-    return { pid: Number(value.pid), start: String(value.start) };
-  } catch {
-    // Cut off by a crash while it was written; its writer is gone.
-    return null;
   }
 }
 
@@ -201,5 +178,3 @@ const ENDINGS: readonly (readonly [NodeJS.Signals, number])[] = [
 ];
 /** `postmaster.pid`: the pid is its first line, the status its eighth. Postgres 18, 2026-11. */
 const STATUS_LINE = 7;
-/** Field 22 of `/proc/PID/stat`, counted from the state, which is field 3. */
-const START_FIELD = 19;

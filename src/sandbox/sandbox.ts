@@ -7,8 +7,7 @@
  * so that the line which is printed still lands when it is pasted after a coffee.
  */
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generateToken } from "../accounts/key-format.ts";
 import { configFromValues } from "../config/load.ts";
@@ -25,6 +24,7 @@ import type { Example } from "./cluster-http.ts";
 import type { Dashboard, SandboxAccounts } from "./dashboard.ts";
 import { createFaultProxy, type Faults } from "./fault-proxy.ts";
 import { createSimulatedLeader, type LeaderBehaviour, type SimulatedLeader } from "./leader.ts";
+import { makeSandboxFolder, removeLeftovers } from "./sandbox-folder.ts";
 import { signedTransfer } from "./transfer.ts";
 
 export interface SandboxOptions {
@@ -95,7 +95,8 @@ const BLOCKHASH_AGE_MAX = 14_400;
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const clock = systemClock;
   const log = options.log ?? createLog({ level: "warn", destination: 2 });
-  const folder = mkdtempSync(join(tmpdir(), "touchdown-sandbox-"));
+  await removeLeftovers({ clock, log });
+  const folder = makeSandboxFolder();
   const undo: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
   const stop = async (): Promise<void> => {
     for (const act of undo.splice(0).toReversed()) await act();
