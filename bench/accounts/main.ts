@@ -166,7 +166,8 @@ async function wholeEdge(database: BenchDatabase, from: string, url: string): Pr
   const deadlineNs = systemClock.nowNs() + READY_MS * 1e6;
   while ((await figureOf(admin, "touchdown_keys")) < many) {
     if (systemClock.nowNs() > deadlineNs) throw new Error(`the keys never came: ${edge.output()}`);
-    await pause(20);
+    // Each look costs the edge a millisecond or two.
+    await pause(100);
   }
   const startMs = (systemClock.nowNs() - startNs) / 1e6;
   const startCpuMs = (cpuUs(edge.pid) ?? Number.NaN) / 1_000;

@@ -100,6 +100,24 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     expect(await spend("forward", 2, HOUR_NS)).toEqual([2 * HOUR_US]);
   });
 
+  it("goes on with what another version wrote, and lets be what it does not know", async () => {
+    // The form that all versions share: see "Shared limits" in README.md.
+    const [seconds = 0] = (await direct?.time()) ?? [];
+    const key = "touchdown:bucket:versions";
+    await direct?.hset(key, { behind: 3 * HOUR_US, at: Number(seconds) * 1e6, later: "7" });
+    const [behind = 0] = await spend("versions", 1, HOUR_NS);
+    expect(behind).toBeGreaterThan(3 * HOUR_US);
+    expect(behind).toBeLessThanOrEqual(4 * HOUR_US);
+    expect(await direct?.hgetall(key)).toEqual({
+      behind: String(behind),
+      at: expect.stringMatching(/^[0-9]{16}$/),
+      later: "7",
+    });
+    await store?.beat("a", 600_000);
+    expect(await direct?.zscore("touchdown:bucket:edges", "a")).toMatch(/^[0-9]{13}$/);
+    await direct?.del("touchdown:bucket:edges");
+  });
+
   it("answers for many accounts in their order", async () => {
     const spent = [5, 1, 3].map((count) => {
       return { account: `many ${count}`, count, intervalNs: 1_000_000_000, ageNs: 0 };
