@@ -4,7 +4,6 @@
  */
 
 import { COPY_REASONS, type CopyReason, END_REASONS, type EndReason } from "../core/errors.ts";
-import { createStringColumn } from "./string-column.ts";
 
 /** No row, no copy, no sequence, no slot. */
 export const NONE = -1;
@@ -96,8 +95,11 @@ export function createRows(count: number) {
 export function createCopies(count: number) {
   return {
     next: new Int32Array(count),
-    packetId: new Float64Array(count),
-    slot: new Float64Array(count),
+    /** The packet's id to 32 bits: those of copies lie closer together. */
+    packetId: new Uint32Array(count),
+    slot: new Uint32Array(count),
+    /** The number of the leader in the store's `leaders`. */
+    leader: new Uint32Array(count),
     sentNs: new Float64Array(count),
     endedNs: new Float64Array(count),
     rttUs: new Float32Array(count),
@@ -106,8 +108,6 @@ export function createCopies(count: number) {
     resend: new Uint16Array(count),
     state: new Uint8Array(count),
     reason: new Uint8Array(count),
-    identity: createStringColumn(),
-    address: createStringColumn(),
   };
 }
 
@@ -121,11 +121,7 @@ export function createPackets(count: number) {
   };
 }
 
-/** What a group of columns takes, in bytes; those of strings as far as they have grown. */
-export function bytesOf(columns: Readonly<Record<string, ArrayBufferView | { bytes: number }>>) {
-  let sum = 0;
-  for (const column of Object.values(columns)) {
-    sum += "byteLength" in column ? column.byteLength : column.bytes;
-  }
-  return sum;
+/** What a group of columns takes, in bytes. */
+export function bytesOf(columns: Readonly<Record<string, ArrayBufferView>>): number {
+  return Object.values(columns).reduce((sum, column) => sum + column.byteLength, 0);
 }

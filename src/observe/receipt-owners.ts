@@ -1,11 +1,12 @@
 /**
  * Which accounts may see a receipt, and each account's receipts in the order in which it sent them.
  *
- *   account ─▶ number ─▶ newest node ─▶ older node ─▶ …      node = row × OWNERS + place
+ *   account ─▶ number ─▶ newest node ─▶ older node ─▶ …      node = place × rows + row
  *
  * A receipt has a few places for owners; an account is a link of its own list in each. The first
- * accounts that sent a transaction take the places, later ones see nothing of it. An account with
- * no receipt left is forgotten.
+ * accounts that sent a transaction take the places, later ones see nothing of it. First places lie
+ * side by side, so the memory of the others is not touched while each has one owner. An account
+ * with no receipt left is forgotten.
  *
  * Hot path: `add` and `release` run once for each transaction.
  */
@@ -27,7 +28,10 @@ export class ReceiptOwners {
   readonly #newer: Int32Array;
   readonly #older: Int32Array;
 
+  readonly #rowsMax: number;
+
   constructor(rowsMax: number) {
+    this.#rowsMax = rowsMax;
     this.#account = new Uint32Array(rowsMax * RECEIPT_OWNERS_MAX);
     this.#newer = new Int32Array(rowsMax * RECEIPT_OWNERS_MAX);
     this.#older = new Int32Array(rowsMax * RECEIPT_OWNERS_MAX);
@@ -50,8 +54,7 @@ export class ReceiptOwners {
   /** Lets an account see a row, where a place is left. */
   add(row: number, account: string): void {
     const number = this.#numbers.get(account) ?? NOBODY;
-    const first = row * RECEIPT_OWNERS_MAX;
-    for (let node = first; node < first + RECEIPT_OWNERS_MAX; node += 1) {
+    for (let node = row; node < this.#account.length; node += this.#rowsMax) {
       const owner = this.#account[node];
       if (owner === NOBODY) {
         this.#link(node, number === NOBODY ? this.#enter(account) : number);
@@ -64,8 +67,7 @@ export class ReceiptOwners {
   /** The node of an account in a row, or NONE. */
   nodeOf(row: number, number: number): number {
     if (number === NOBODY) return NONE;
-    const first = row * RECEIPT_OWNERS_MAX;
-    for (let node = first; node < first + RECEIPT_OWNERS_MAX; node += 1) {
+    for (let node = row; node < this.#account.length; node += this.#rowsMax) {
       if (this.#account[node] === number) return node;
     }
     return NONE;
@@ -82,13 +84,12 @@ export class ReceiptOwners {
   }
 
   rowOf(node: number): number {
-    return Math.floor(node / RECEIPT_OWNERS_MAX);
+    return node % this.#rowsMax;
   }
 
   /** Frees all places of a row. */
   release(row: number): void {
-    const first = row * RECEIPT_OWNERS_MAX;
-    for (let node = first; node < first + RECEIPT_OWNERS_MAX; node += 1) {
+    for (let node = row; node < this.#account.length; node += this.#rowsMax) {
       const owner = this.#account[node] ?? NOBODY;
       // Places are taken from the first on.
       if (owner === NOBODY) return;

@@ -32,6 +32,7 @@ import {
   STATE_ACCEPTED,
 } from "./receipt-columns.ts";
 import { NO_ERROR, ReceiptErrors } from "./receipt-errors.ts";
+import { ReceiptLeaders } from "./receipt-leaders.ts";
 import { ReceiptOwners } from "./receipt-owners.ts";
 
 const SIGNATURE_BYTES = 64;
@@ -44,6 +45,7 @@ export class ReceiptStore {
   readonly copies: ReturnType<typeof createCopies>;
   readonly packets: ReturnType<typeof createPackets>;
   readonly owners: ReceiptOwners;
+  readonly leaders = new ReceiptLeaders();
   readonly errors = new ReceiptErrors();
   readonly changes: ReceiptChanges;
 
@@ -78,7 +80,7 @@ export class ReceiptStore {
     this.changes = new ReceiptChanges(rowsMax * RECEIPT_CHANGES_MEAN);
   }
 
-  /** What all of it takes, in bytes, but for the texts of accounts and of the network's errors. */
+  /** What all of it takes, in bytes, but for texts: leaders, accounts, the network's errors. */
   get bytes(): number {
     const own = this.#signatures.byteLength + this.#buckets.byteLength + this.#chain.byteLength;
     const columns = bytesOf(this.rows) + bytesOf(this.copies) + bytesOf(this.packets);
@@ -172,6 +174,11 @@ export class ReceiptStore {
     rows.lastCopy[row] = copy;
     rows.copyCount[row] = count + 1;
     return copy;
+  }
+
+  /** The number of a leader, for the column `leader` of the copies. */
+  numberOfLeader(identity: string, address: string): number {
+    return this.leaders.numberOf(identity, address, this.copies.leader);
   }
 
   /** Remembers which receipt a packet's outcomes belong to. */

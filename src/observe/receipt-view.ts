@@ -207,21 +207,23 @@ function parsed(text: string): unknown {
   }
 }
 
-function leadersOf({ rows, copies }: ReceiptStore, row: number): readonly LeaderCopy[] {
+function leadersOf(store: ReceiptStore, row: number): readonly LeaderCopy[] {
+  const { rows, copies } = store;
   const receivedNs = rows.receivedNs[row] ?? 0;
   const leaders: LeaderCopy[] = [];
   const attempts = new Map<string, number>();
   let copy = rows.firstCopy[row] ?? NONE;
   for (; copy !== NONE; copy = copies.next[copy] ?? NONE) {
     const state = copies.state[copy] ?? SENT;
-    const identity = copies.identity.at(copy);
+    const leader = copies.leader[copy] ?? NONE;
+    const identity = store.leaders.identityOf(leader);
     const attempt = (attempts.get(identity) ?? 0) + 1;
     attempts.set(identity, attempt);
     const endedUs = microseconds((copies.endedNs[copy] ?? 0) - receivedNs);
     const rttUs = copies.rttUs[copy] ?? 0;
     leaders.push({
       identity,
-      address: copies.address.at(copy),
+      address: store.leaders.addressOf(leader),
       slot: copies.slot[copy] ?? 0,
       state: COPY_STATES[state] ?? "sent",
       reason: reasonOf(copies.reason[copy] ?? 0),

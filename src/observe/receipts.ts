@@ -98,7 +98,7 @@ export interface Receipts extends ReceiptReader {
   end(end: End): void;
   /** Receipts kept now. */
   count(): number;
-  /** What they take at most, in bytes; fixed, but for the texts that they refer to. */
+  /** What they take at most, in bytes; fixed, but for texts of leaders, accounts and errors. */
   readonly bytes: number;
   /** Lets go of what is too old, a bounded number a call. */
   sweep(): void;
@@ -280,8 +280,7 @@ class ReceiptBook implements Receipts {
     if (copy === NONE) return;
     copies.packetId[copy] = outcome.packetId;
     copies.slot[copy] = outcome.slot;
-    copies.identity.set(copy, outcome.identity);
-    copies.address.set(copy, outcome.address);
+    copies.leader[copy] = store.numberOfLeader(outcome.identity, outcome.address);
     copies.connectionAgeMs[copy] = outcome.connectionAgeMs;
     copies.resend[copy] = Math.min(outcome.resend, RESEND_MAX);
     copies.sentNs[copy] = outcome.atNs;
@@ -360,12 +359,14 @@ function addSubmission(store: ReceiptStore, row: number, account: string): void 
 }
 
 /** The oldest copy of that packet to that leader that has not ended. */
-function sentCopy({ rows, copies }: ReceiptStore, row: number, outcome: Outcome): number {
+function sentCopy(store: ReceiptStore, row: number, outcome: Outcome): number {
+  const { rows, copies } = store;
+  const leader = store.numberOfLeader(outcome.identity, outcome.address);
+  const packetId = outcome.packetId >>> 0;
   let copy = rows.firstCopy[row] ?? NONE;
   for (; copy !== NONE; copy = copies.next[copy] ?? NONE) {
-    if (copies.state[copy] !== SENT || copies.packetId[copy] !== outcome.packetId) continue;
-    if (copies.address.at(copy) !== outcome.address) continue;
-    if (copies.identity.at(copy) === outcome.identity) return copy;
+    if (copies.state[copy] !== SENT || copies.packetId[copy] !== packetId) continue;
+    if (copies.leader[copy] === leader) return copy;
   }
   return NONE;
 }

@@ -22,6 +22,15 @@ it("numbers changes from 1 and keeps the latest ones", () => {
   ]);
 });
 
+it("knows receipts apart beyond 32 bits", () => {
+  const changes = new ReceiptChanges(4);
+  const sequences = [-2, -1, 0, 1].map((step) => 3 * 2 ** 32 + step);
+  for (const sequence of sequences) changes.add(sequence, 0);
+  expect(all(changes).map(([sequence]) => sequence)).toEqual(sequences);
+  changes.takeBack(sequences[3] ?? 0);
+  expect(all(changes).map(([, state]) => state)).toEqual([0, 0, 0, null]);
+});
+
 it("takes back what one receipt added last, and nothing of another", () => {
   const changes = new ReceiptChanges(4);
   for (const [sequence, state] of [

@@ -24,5 +24,5 @@ it("gives each reason a number of its own, and 0 to none", () => {
 });
 
 it("adds up what columns take", () => {
-  expect(bytesOf({ a: new Float64Array(3), b: new Uint8Array(5), c: { bytes: 100 } })).toBe(129);
+  expect(bytesOf({ a: new Float64Array(3), b: new Uint8Array(5) })).toBe(29);
 });

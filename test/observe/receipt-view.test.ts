@@ -62,10 +62,10 @@ function viewOf(copies: readonly CopySpec[], spec: RowSpec = {}): Receipt {
   rows.copiesLeftOut[row] = leftOut;
   for (const { state, reason = null, sentUs = 0, endedUs = 0, rttUs = 0, ...more } of copies) {
     const copy = store.addCopy(row);
-    store.copies.identity.set(copy, more.identity ?? `leader ${copy}`);
+    const identity = more.identity ?? `leader ${copy}`;
+    store.copies.leader[copy] = store.numberOfLeader(identity, "10.0.0.1:8009");
     store.copies.connectionAgeMs[copy] = more.ageMs ?? Number.NaN;
     store.copies.resend[copy] = more.resend ?? 0;
-    store.copies.address.set(copy, "10.0.0.1:8009");
     store.copies.slot[copy] = 400 + copy;
     store.copies.state[copy] = state;
     store.copies.reason[copy] = reasonNumber(reason);
