@@ -43,6 +43,8 @@ export interface Dashboard {
   transaction(): Uint8Array;
   /** Sends such a one, or these bytes, with this key; what the edge answers. */
   submit(key: string, body?: Uint8Array): Promise<Submitted>;
+  /** Gives an address lamports to send. */
+  fund(address: string): void;
   /** The id of the account of this name; of several the one made last. */
   accountOf(name: string): Promise<string>;
   stop(): Promise<void>;
@@ -57,7 +59,7 @@ export interface Submitted {
 }
 
 export interface DashboardOptions {
-  /** Keys of [control] over the rig's own. */
+  /** Keys of [control] over the rig's own; null leaves one out. */
   readonly control?: Readonly<Record<string, unknown>>;
 }
 
@@ -127,10 +129,10 @@ async function start(folder: string, control: ControlKeys, undo: Undo): Promise<
   undo.add(() => edge.stop());
   await until("the edge is ready", () => edge.readiness().ok);
   const url = await startSite({ store, folder, network, edge, control }, undo);
-  const { transaction, tipAccount } = network;
+  const { transaction, tipAccount, fund } = network;
   const edgeUrl = `http://${edge.httpAddress}`;
   return {
-    ...{ url, edgeUrl, tipAccount, store, transaction },
+    ...{ url, edgeUrl, tipAccount, store, transaction, fund },
     submit: (key, body = transaction()) => submit(edgeUrl, key, body),
     async accountOf(name) {
       const { items } = await store.accounts.list({ search: name, limit: 1, after: null });
@@ -169,7 +171,7 @@ async function startSite({ store, folder, network, edge, control }: SiteParts, u
   undo.add(() => provider.stop());
   const config = controlFromValues(
     {
-      control: {
+      control: withoutNull({
         listen: `${HOST}:${port}`,
         public_url: url,
         oidc_issuer: provider.issuer,
@@ -183,7 +185,7 @@ async function startSite({ store, folder, network, edge, control }: SiteParts, u
         example_rpc_url: network.rpcUrl,
         example_transaction_url: network.exampleUrl,
         ...control,
-      },
+      }),
       admin: { listen: `${HOST}:0` },
       accounts: { database_url: "postgres://nobody@127.0.0.1/none" },
     },
@@ -200,6 +202,10 @@ async function startSite({ store, folder, network, edge, control }: SiteParts, u
   });
   undo.add(() => site.stop());
   return url;
+}
+
+function withoutNull(keys: ControlKeys): ControlKeys {
+  return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
 }
 
 /** The pages as the build lays them out. */
@@ -240,7 +246,8 @@ async function startNetwork(undo: Undo) {
   cluster.airdrop(tipAccount, 1_000_000_000n);
   const next = transfers(payer, tip, () => cluster.latestBlockhash());
   example = next;
-  return { ...urls, tipAccount, transaction: next, exampleUrl: urls.rpcUrl + EXAMPLE_PATH };
+  const fund = (address: string) => cluster.airdrop(address, 1_000_000_000n);
+  return { ...urls, tipAccount, transaction: next, fund, exampleUrl: urls.rpcUrl + EXAMPLE_PATH };
 }
 
 function transfers(payer: Identity, tip: Identity, latestBlockhash: () => string) {

@@ -19,21 +19,35 @@ function isProgram(name: string): name is Program {
   return Object.hasOwn(RUNNERS, name);
 }
 
+/** What lies beside the program, and what it finds in its environment. */
+export interface Around {
+  readonly files?: Readonly<Record<string, Uint8Array>>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** What the program printed. @throws with its complaints when it fails */
-export async function run(name: Program, text: string): Promise<string> {
+export async function run(name: Program, text: string, around: Around = {}): Promise<string> {
   const [command, file] = RUNNERS[name];
   // Within the tree, so that Node finds the packages that the program imports.
   const folder = mkdtempSync(join(ROOT, "node_modules", ".program-"));
   try {
     writeFileSync(join(folder, file), text);
-    return await outputOf(command, file, folder);
+    for (const [beside, bytes] of Object.entries(around.files ?? {})) {
+      writeFileSync(join(folder, beside), bytes);
+    }
+    return await outputOf(command, file, folder, { ...process.env, ...around.env });
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-function outputOf(command: string, file: string, cwd: string): Promise<string> {
-  const child = spawn(command, [file], { cwd, stdio: ["ignore", "pipe", "pipe"] });
+function outputOf(
+  command: string,
+  file: string,
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const child = spawn(command, [file], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   let complaints = "";
   child.stdout.on("data", (piece: Buffer) => {

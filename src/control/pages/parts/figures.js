@@ -186,7 +186,11 @@ function keysOf(keys, over) {
   if (keys.length === 0) return sheet("By key", nothing(over));
   const name = {
     title: "Key",
-    cell: (/** @type {any} */ row) => [row.label, el("code", { class: "sub" }, row.hint)],
+    cell: (/** @type {any} */ row) => [
+      // One that was linked to another account since is named there alone.
+      row.label || "Another account's",
+      el("code", { class: "sub" }, row.hint),
+    ],
   };
   return sheet(
     "By key",

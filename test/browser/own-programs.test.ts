@@ -1,0 +1,40 @@
+/**
+ * The programs of Connect where the service has no examples to hand out, as it is outside of the
+ * sandbox: the reader's own transaction in a file, or the key pair of Solana's own tools.
+ */
+
+import { describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { revealedKey } from "../support/chromium.ts";
+import { type Around, PROGRAMS, run } from "../support/programs.ts";
+import { newKeypair } from "../support/transactions.ts";
+
+const SIGNATURE = /[1-9A-HJ-NP-Za-km-z]{86,88}/;
+const rig = useBrowser({ control: { example_transaction_url: null } });
+
+/** A funded key pair, as `solana-keygen` writes it. */
+function keyPair(): Uint8Array {
+  const { seed, publicKey, address } = newKeypair();
+  rig.site.fund(address);
+  return Buffer.from(JSON.stringify([...seed, ...publicKey]));
+}
+
+describe("outside of the sandbox", () => {
+  it.each(PROGRAMS)("the program for %s lands the reader's own transaction", async (name) => {
+    const grace = await rig.page("Grace");
+    const { page } = grace;
+    await revealedKey(grace);
+    await page.getByRole("tab", { name }).click();
+    const text = await page.getByRole("region", { name: `Program for ${name}` }).innerText();
+    expect(text).not.toContain("irdrop");
+    const around: Around = {
+      files: { "transaction.bin": rig.site.transaction(), "id.json": keyPair() },
+      env: { KEYPAIR: "id.json" },
+    };
+    const output = await run(name, text, around);
+    const signature = SIGNATURE.exec(output)?.[0];
+    if (signature === undefined) throw new Error(`${name} printed no signature: ${output}`);
+    await page.goto(`${rig.site.url}/transactions?signature=${signature}`);
+    await page.getByText(/^Landed in slot \d+/).waitFor();
+  });
+});
