@@ -7,7 +7,6 @@
 import { DatabaseError } from "../accounts/database-error.ts";
 import { loadControl, serviceOf } from "../config/load.ts";
 import type { Account, Actor, Result, Store } from "../control/store/contract.ts";
-import { openStore } from "../control/store/open.ts";
 import { KEYS_LISTED_A_PAGE } from "../core/account-limits.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Io } from "./command.ts";
@@ -102,6 +101,8 @@ async function withStore<T>(config: string, io: Io, act: Act<T>): Promise<T> {
   }
   const { databaseUrl, ownerUrl, vaultFile, sessionIdleMs, sessionMaxMs } = loadControl(config);
   const log = { info() {}, warn() {}, error: (_: object, text: string) => io.err(text) };
+  // Late, so that no other command carries a database's client.
+  const { openStore } = await import("../control/store/open.ts");
   try {
     const opened = await openStore(
       { clock: io.clock, log },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { callReaderOf } from "../../src/ingress/call-reader.ts";
+import { callReaderOf, countText } from "../../src/ingress/call-reader.ts";
 import { parseBody, type RpcCall, readCall } from "../../src/ingress/json-rpc.ts";
 import { native } from "../native/addon.ts";
 import { fc } from "../support/properties.ts";
@@ -30,6 +30,18 @@ const usual = (transaction: Uint8Array, id: unknown, config?: object): string =>
     method: "sendTransaction",
     params: [Buffer.from(transaction).toString("base64"), ...(config ? [config] : [])],
   });
+
+describe("an id that is a count", () => {
+  it("is the text of its number at every size", () => {
+    for (const count of [0, 9, 999, 1e3, 1_001, 10_010, 999_999, 1e6, 1_000_001, 123_456_789]) {
+      expect(countText(count)).toBe(String(count));
+    }
+    for (const count of [999_999_999, 1e9, 2 ** 53 - 1])
+      expect(countText(count)).toBe(String(count));
+    fc.assert(fc.property(fc.maxSafeNat(), (count) => countText(count) === String(count)));
+    fc.assert(fc.property(fc.nat(2e9), (count) => countText(count) === String(count)));
+  });
+});
 
 describe("without the native engine", () => {
   it("nothing is read", () => {
