@@ -104,6 +104,22 @@ describe("the bound on connections", () => {
   });
 
   it("takes the place of the furthest turn for a nearer one", async () => {
+    const rig = await startRig(planOf([A], [B, C]), { connectionsMax: 3, lifetimeMs: 5_000 });
+    const [a, b, c] = [rig.transport.to(A), rig.transport.to(B), rig.transport.to(C)];
+    b.admit();
+    rig.clock.advance(2_000);
+    a.admit();
+    c.admit();
+    // B has grown old, and is being replaced when A needs a place.
+    rig.clock.advance(3_100);
+    expect(addressesOf(rig)).toEqual([A, B, C, B]);
+    a.end({ kind: "app", code: 0 });
+    rig.clock.advance(1_100);
+    expect(addressesOf(rig)).toEqual([A, B, C, B, A]);
+    expect([b.closed, c.closed]).toEqual([false, true]);
+  });
+
+  it("takes the place of who left the plan before that", async () => {
     const rig = await startRig(planOf([A], [B]), { connectionsMax: 2 });
     rig.transport.to(A).end({ kind: "app", code: 0 });
     rig.sender.usePlan(planOf([A], [C]));
@@ -207,6 +223,13 @@ describe("attempts", () => {
 });
 
 describe("a live connection", () => {
+  it("is pinged twice in the 10 s after which Firedancer forgets who is silent", async () => {
+    const rig = await startRig(planOf([A]));
+    rig.transport.to(A).admit();
+    rig.clock.advance(10_000);
+    expect(rig.transport.to(A).pings).toBeGreaterThanOrEqual(2);
+  });
+
   it("is pinged when it said nothing for a second", async () => {
     const rig = await startRig(planOf([A]), { keepAliveMs: 1_000 });
     const a = rig.transport.to(A);
