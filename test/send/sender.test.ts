@@ -123,6 +123,9 @@ describe("accept", () => {
     rig.transport.to(B).streamBytesMax = 1232;
     expect(rig.send(new Uint8Array(1233))).toBe(1);
     expect(rig.story(1, B)).toEqual(["dropped:stream_too_large"]);
+    // Who is live takes none of that size: no matter of room.
+    rig.transport.to(A).streamBytesMax = 1232;
+    expect(rig.send(new Uint8Array(1233))).toBe(0);
   });
 
   it("does not count a leader whose connection ends while it sends", async () => {
