@@ -322,6 +322,18 @@ describe("an edge's metrics", () => {
     expect(seriesValue(await pageOf(), `touchdown_${name}`, labels)).toBe(value);
   });
 
+  it("name ten leaders of a dozen: those that most was sent to", async () => {
+    const page = await pageOf();
+    const named = (metric: string): readonly string[] => {
+      const samples = page.get(`touchdown_leader_${metric}`)?.samples ?? [];
+      return [...new Set(samples.map(({ labels }) => labels["leader"] ?? ""))].sort();
+    };
+    const most = Array.from({ length: 10 }, (_, index) => `leader${index + 2}`).sort();
+    for (const metric of ["round_trip_seconds", "copies_total", "landed_share"]) {
+      expect(named(metric)).toEqual(most);
+    }
+  });
+
   it("name every refusal, every fault and every reason of a loss", async () => {
     const page = await pageOf();
     const values = (metric: string, label: string, names: readonly string[]): number[] =>

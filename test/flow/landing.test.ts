@@ -103,6 +103,19 @@ async function metrics() {
   return parsePrometheus(await (await fetch(`http://${edge.adminAddress}/metrics`)).text());
 }
 
+interface Card {
+  readonly identity: string;
+  /** Copies that it acknowledged, and transactions that landed in its blocks. */
+  readonly targeted: number;
+  readonly landed: number;
+}
+
+async function scorecard(): Promise<readonly Card[]> {
+  const answer = await fetch(`http://${edge.adminAddress}/scorecard`);
+  // The scorecard's own shape is tested where it is made.
+  return ((await answer.json()) as { readonly leaders: readonly Card[] }).leaders;
+}
+
 function transfer(blockhash = decodeBase58(cluster.latestBlockhash(), 32)): Uint8Array {
   if (blockhash === null) throw new Error("the cluster has a blockhash");
   made += 1n;
@@ -164,6 +177,10 @@ describe("a transaction", () => {
     const landed = cluster.statusOf(signature);
     expect(landing).toMatchObject({ slot: landed?.slot, error: null });
     expect(landing["slots"]).toBeLessThan(400);
+    const leader = landed?.leader;
+    await untilAnswer("the scorecard to count it for that leader", scorecard, (cards) =>
+      cards.some((card) => card.identity === leader && card.landed > 0 && card.targeted > 0),
+    );
   });
 
   it("that leaders lose is sent again, and lands with the one who keeps it", async () => {
