@@ -137,8 +137,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 const NO_LEADER_REFUSAL: Refusal = {
   reason: "no_leader",
   sentence:
-    "no leader can be reached now: no connection to the current or next leaders is live and takes " +
-    "a transaction of this size",
+    "no leader can be reached now: no connection to the current or next leaders is live and " +
+    "takes a transaction of this size",
   data: {},
 };
 const NO_LEADER: Answer = { kind: "refused", refusal: NO_LEADER_REFUSAL };
