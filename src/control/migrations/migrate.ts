@@ -17,6 +17,7 @@ import { LOGINS_SQL } from "./0002-logins.ts";
 import { USAGE_SQL } from "./0003-usage.ts";
 import { EDGES_SQL } from "./0004-edges.ts";
 import { MARKS_SQL } from "./0005-marks.ts";
+import { EDGE_COLUMNS_SQL } from "./0006-edge-columns.ts";
 
 export interface Migration {
   /** Counts up from 1 without a gap. */
@@ -32,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 3, name: "usage", sql: USAGE_SQL },
   { number: 4, name: "edges", sql: EDGES_SQL },
   { number: 5, name: "marks", sql: MARKS_SQL },
+  { number: 6, name: "edge-columns", sql: EDGE_COLUMNS_SQL },
 ];
 
 /**

@@ -4,7 +4,9 @@ import { MIGRATIONS, migrate } from "../../../src/control/migrations/migrate.ts"
 import { SetupError } from "../../../src/core/errors.ts";
 import { testDatabase } from "../../support/postgres.ts";
 
-const TITLES = ["0001-accounts", "0002-logins", "0003-usage", "0004-edges", "0005-marks"];
+const NAMES = ["accounts", "logins", "usage", "edges", "marks", "edge-columns"];
+const TITLES = NAMES.map((name, index) => `000${index + 1}-${name}`);
+const NEXT = NAMES.length + 1;
 
 describe("migrations", () => {
   it("make the schema once, and then have nothing to do", async () => {
@@ -26,14 +28,23 @@ describe("migrations", () => {
   });
 
   it("are counted up without a gap", () => {
-    expect(MIGRATIONS.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5]);
+    const numbers = MIGRATIONS.map(({ number }) => number);
+    expect(numbers).toEqual(NAMES.map((_, index) => index + 1));
+  });
+
+  it("bring a database of each version before up to date", async () => {
+    const { owner } = await testDatabase({ migrated: false });
+    for (const [index, title] of TITLES.entries()) {
+      expect(await migrate(owner, MIGRATIONS.slice(0, index + 1))).toEqual([title]);
+    }
+    expect(await migrate(owner)).toEqual([]);
   });
 
   it("leave nothing behind when one fails", async () => {
     const { owner } = await testDatabase({ migrated: false });
     const sql = "create tabel x ()";
-    const broken = [...MIGRATIONS, { number: 6, name: "broken", sql }];
-    await expect(migrate(owner, broken)).rejects.toThrow(/migration 0006-broken failed/);
+    const broken = [...MIGRATIONS, { number: NEXT, name: "broken", sql }];
+    await expect(migrate(owner, broken)).rejects.toThrow(/migration 0007-broken failed/);
     expect(await owner.query("select from pg_namespace where nspname = 'touchdown'")).toEqual([]);
     expect(await migrate(owner)).toEqual(TITLES);
   });
@@ -59,7 +70,7 @@ describe("migrations", () => {
     const { database } = await testDatabase();
     expect(await migrate(database)).toEqual([]);
     const sql = "create table touchdown.x ()";
-    const more = [...MIGRATIONS, { number: 6, name: "more", sql }];
+    const more = [...MIGRATIONS, { number: NEXT, name: "more", sql }];
     await expect(migrate(database, more)).rejects.toThrow(
       /must be made or brought up to date by its owner, .*permission denied/,
     );
