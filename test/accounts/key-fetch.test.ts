@@ -8,6 +8,10 @@ import { testDatabase } from "../support/postgres.ts";
 const there = await testDatabase();
 const { owner } = there;
 const edge = there.open(there.edgeUrl);
+const OTHER_PLAN = "update touchdown.accounts set plan = 'Other' where id = $1";
+await owner.query(
+  "insert into touchdown.plans (name, rate_per_second, burst) values ('Other', 1, 1)",
+);
 
 async function makeKeys(count: number): Promise<string> {
   const [row] = await owner.query<{ id: string }>(
@@ -49,7 +53,7 @@ describe("what an edge reads", () => {
     for (const row of rows) table.put(row);
     const read = () => edge.transaction((tx) => fetchChanges(tx, revision, table));
     expect(await read()).toMatchObject({ since: revision, revision, puts: [], removals: [] });
-    await owner.query("update touchdown.accounts set name = 'b' where id = $1", [account]);
+    await owner.query(OTHER_PLAN, [account]);
     expect((await read())?.puts).toHaveLength(3);
     await owner.query("update touchdown.accounts set disabled_at = now() where id = $1", [account]);
     const changes = await read();
@@ -75,7 +79,7 @@ describe("what an edge reads", () => {
     const since = (from: Revision) => edge.transaction((tx) => fetchChanges(tx, from, table));
     const others = ["00000000-0000-4000-8000-000000000000", null];
     for (const mark of others) expect(await since({ ...revision, mark })).toBeNull();
-    await owner.query("update touchdown.accounts set name = 'b' where id = $1", [account]);
+    await owner.query(OTHER_PLAN, [account]);
     expect((await since(revision))?.puts).toHaveLength(1);
     for (const mark of others) expect(await since({ ...revision, mark })).toBeNull();
   });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { looksMistyped } from "../../../src/accounts/key-format.ts";
 import { hintOf, keysMax } from "../../../src/control/store/keys.ts";
 import { sha256 } from "../../../src/control/store/records.ts";
+import { KEYS_PER_ACCOUNT_MAX } from "../../../src/core/account-limits.ts";
 import { actor, createFixture, freshKek, plain, reasonOf, value, vaultOf } from "./fixture.ts";
 
 const fixture = await createFixture();
@@ -187,7 +188,31 @@ describe("rotation", () => {
     value(await store.keys.rotate(id, other.id, 0, actor));
     expect((await store.keys.byId(id, other.id))?.state).toBe("revoked");
     expect(reasonOf(await store.keys.rotate(id, other.id, 0, actor))).toBe("key_ended");
-    expect(reasonOf(await store.keys.rotate(id, short.id, -1, actor))).toBe("invalid");
+    for (const overlapMs of [-1, 30 * DAY_MS + 1, Number.NaN]) {
+      expect(reasonOf(await store.keys.rotate(id, short.id, overlapMs, actor))).toBe("invalid");
+    }
+  });
+
+  it("leaves twice as many good keys as one may make, also when all come at once", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, plain, actor));
+    const all = Array.from({ length: 2 * KEYS_PER_ACCOUNT_MAX + 3 }, () =>
+      store.keys.rotate(id, key.id, DAY_MS, actor),
+    );
+    const reasons = (await Promise.all(all)).map(reasonOf);
+    expect(reasons.filter((reason) => reason === "too_many").length).toBeGreaterThan(0);
+    const live = (await store.keys.list(id)).filter(({ state }) => state === "live");
+    expect(live).toHaveLength(2 * KEYS_PER_ACCOUNT_MAX);
+  });
+
+  it("without an overlap makes one new key of those that are asked for at once", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, plain, actor));
+    const all = Array.from({ length: 5 }, () => store.keys.rotate(id, key.id, 0, actor));
+    const reasons = (await Promise.all(all)).map(reasonOf);
+    expect(reasons.filter((reason) => reason === "key_ended")).toHaveLength(4);
+    const heirs = (await store.keys.list(id)).filter(({ rotatedFrom }) => rotatedFrom === key.id);
+    expect(heirs).toHaveLength(1);
   });
 });
 
@@ -196,9 +221,14 @@ describe("revoking", () => {
     const { id } = await user();
     const { key } = value(await store.keys.create(id, plain, actor));
     const before = await revision();
-    value(await store.keys.revoke(id, key.id, actor));
-    value(await store.keys.revoke(id, key.id, actor));
+    const revoke = () => store.keys.revoke(id, key.id, actor);
+    const first = value((await Promise.all([revoke(), revoke(), revoke()]))[0]);
+    clock.advance(DAY_MS);
+    const again = value(await store.keys.revoke(id, key.id, actor));
+    expect(again.revokedAtMs).toBe(first.revokedAtMs);
     expect(await revision()).toBe(before + 1);
+    const { items } = await store.audit.list(id, { limit: 50, after: null });
+    expect(items.filter(({ action }) => action === "key.revoke")).toHaveLength(1);
     const sql = "select key_id from touchdown.edge_keys where key_id = $1";
     expect(await there.owner.query(sql, [key.id])).toEqual([]);
     expect(reasonOf(await store.keys.revoke(id, randomUUID(), actor))).toBe("not_found");

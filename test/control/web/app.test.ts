@@ -63,6 +63,26 @@ describe("behind a proxy that is trusted", () => {
   });
 });
 
+describe("an account from many addresses", () => {
+  let site: TestControl;
+  beforeAll(async () => {
+    site = await startTestControl({ control: { trusted_proxies: ["127.0.0.0/8"] } });
+  });
+  afterAll(() => site?.stop());
+
+  it("reveals ten keys a minute all the same", async () => {
+    const ada = new Browser(site.url);
+    await ada.login("ada");
+    const id = fieldOf((await ada.call("GET", "/api/v1/keys")).json, "keys.0.id");
+    const statuses = [];
+    for (let count = 0; count < 11; count += 1) {
+      const from = { "x-forwarded-for": `203.0.113.${count}` };
+      statuses.push((await ada.call("POST", `/api/v1/keys/${id}/reveal`, {}, from)).status);
+    }
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 200), 429]);
+  });
+});
+
 describe("from a peer that is no trusted proxy", () => {
   let site: TestControl;
   let grace: Browser;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Authenticator } from "../../../src/control/web/authenticate.ts";
 import { createWebServer } from "../../../src/control/web/server.ts";
-import { createTries } from "../../../src/control/web/tries.ts";
+import { createTries, LIMITS } from "../../../src/control/web/tries.ts";
 import { CONTROL_BODY_BYTES_MAX, LIVE_PERIOD_MS } from "../../../src/core/limits-control.ts";
 import {
   Browser,
@@ -315,6 +315,34 @@ describe("who asks too often", () => {
     expect(await grace.comeBack(`${site.url}/login/callback?code=x&state=y`)).toBe(
       "/?login_error=rate_limited",
     );
+  });
+});
+
+describe("who asks very much", () => {
+  it("of the API is told so, whatever it asks and whoever they are", async () => {
+    const { burst } = LIMITS.request;
+    const asked = await Promise.all(
+      Array.from({ length: burst + 10 }, (_, count) =>
+        (count % 2 === 0 ? ada : new Browser(site.url)).call("GET", "/api/v1/me"),
+      ),
+    );
+    const refused = asked.filter((answer) => reasonOf(answer) === "rate_limited");
+    expect(refused).toHaveLength(10);
+    expect((await ada.call("GET", "/api/v1/site")).status).toBe(429);
+    site.clock.advance(LIMITS.request.everyMs);
+    expect((await ada.call("GET", "/api/v1/site")).status).toBe(200);
+  });
+
+  it("guesses five keys a minute, under one login or several from one address", async () => {
+    const guess = (browser: Browser) =>
+      browser.call("POST", "/api/v1/keys/link", { token: `td_test_${"0".repeat(33)}` });
+    const answers = [];
+    for (let count = 0; count < 6; count += 1) answers.push(await guess(ada));
+    expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 429]);
+    expect((await guess(grace)).status).toBe(429);
+    site.clock.advance(12_000);
+    expect((await guess(grace)).status).toBe(400);
+    expect((await guess(ada)).status).toBe(429);
   });
 });
 
