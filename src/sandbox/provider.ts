@@ -63,7 +63,9 @@ export async function startProvider(
       },
       (error: unknown) => {
         log.warn({ err: error }, "a login at the sandbox's provider failed");
-        page(response, 400, "<p>This login is over. Go back to the dashboard and try again.</p>");
+        const dashboard = new URL("/", redirectUri).href;
+        const way = `<a href="${dashboard}">Begin another one at the dashboard</a>`;
+        page(response, 400, `<h1>This login is over</h1><p>It was finished already. ${way}.</p>`);
       },
     );
   });
@@ -161,7 +163,9 @@ async function interact(
   const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
   if (request.method === "GET" && LOGIN_PATH.test(path)) {
     await provider.interactionDetails(request, response);
-    page(response, 200, PEOPLE.map((person) => buttonOf(path, person)).join("\n"));
+    const question = "<p>A test provider on this machine. Who are you?</p>";
+    const buttons = PEOPLE.map((person) => buttonOf(path, person)).join("\n");
+    page(response, 200, `<h1>Log in to the sandbox</h1>${question}${buttons}`);
     return true;
   }
   if (path === "/favicon.ico") {
@@ -194,8 +198,7 @@ function page(response: ServerResponse, status: number, body: string): void {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "X-Content-Type-Options": "nosniff",
   });
-  const question = "<p>A test provider on this machine. Who are you?</p>";
-  response.end(documentOf(`<h1>Log in to the sandbox</h1>${question}${body}`));
+  response.end(documentOf(body));
 }
 
 function documentOf(body: string): string {

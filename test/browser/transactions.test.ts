@@ -36,6 +36,17 @@ describe("the latest transactions", () => {
     expect(new URL(grace.page.url()).searchParams.get("signature")).toBe(signature);
   });
 
+  it("are asked for by the page alone, which keeps no session of an absent reader", async () => {
+    const { page } = await rig.page("Grace");
+    const asked = page.waitForRequest(
+      (request) =>
+        request.url().includes("/api/v1/transactions?") &&
+        request.headers()["x-unattended"] === "1",
+    );
+    await page.goto(`${rig.site.url}/transactions`);
+    expect((await (await asked).response())?.status()).toBe(200);
+  });
+
   it("are narrowed to some states, which the address keeps", async () => {
     const grace = await rig.page("Grace");
     const key = await revealedKey(grace);

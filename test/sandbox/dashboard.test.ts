@@ -30,6 +30,17 @@ async function send(key: string) {
   return { status: response.status, signature: String(fieldOf(json, "result")) };
 }
 
+describe("a login at the provider that is over", () => {
+  it("says so, with a way back to the dashboard", async () => {
+    const { issuer } = (await sandbox.dashboard) ?? { issuer: "" };
+    const answer = await fetch(`${issuer}/login/finished-already`);
+    expect(answer.status).toBe(400);
+    const text = await answer.text();
+    expect(text).toContain("This login is over");
+    expect(text).toContain(`<a href="${url}/">`);
+  });
+});
+
 describe("from a login to a landed transaction", () => {
   it("works with the key that the account has from the start", async () => {
     const browser = new Browser(url);

@@ -282,6 +282,8 @@ export interface Sessions {
   ): Promise<Result<{ readonly session: Session; readonly secret: string }>>;
   /** The live session with this secret, its idle end moved on; null when it ended or never was. */
   touch(secret: string): Promise<Session | null>;
+  /** The same without moving its idle end: for what nobody did. */
+  look(secret: string): Promise<Session | null>;
   /** After a login within a session: a new secret for the same session, the old one is void. */
   renew(
     secret: string,

@@ -66,6 +66,7 @@ export function createSessions(deps: StoreDeps, options: SessionOptions): Sessio
         if (session === null) throw new Error("a session that was just opened is not there");
         return ok({ session, secret });
       }),
+    look: (secret) => findLive(database, secret, clock.unixMs()),
     async touch(secret) {
       const nowMs = clock.unixMs();
       const session = await findLive(database, secret, nowMs);

@@ -16,6 +16,8 @@ export interface Credentials {
   readonly secret: string | null;
   readonly address: string;
   readonly userAgent: string | null;
+  /** Whether a page asks by itself: a session whose reader is away ends all the same. */
+  readonly unattended: boolean;
 }
 
 export interface Demand {
@@ -57,8 +59,10 @@ export function createAuthenticator(
   }
 
   async function bySession(credentials: Credentials, demand: Demand): Promise<Caller> {
-    const { secret } = credentials;
-    const session = secret === null ? null : await store.sessions.touch(secret);
+    const { secret, unattended } = credentials;
+    const { sessions } = store;
+    const known = unattended ? sessions.look : sessions.touch;
+    const session = secret === null ? null : await known(secret);
     if (session === null) throw new Fault("unauthorized", "nobody is logged in here");
     const account = enabled(session.account);
     if (demand.access === "admin" && !account.admin) {

@@ -155,6 +155,7 @@ function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): 
         secret: cookieOf(request, "session"),
         address: ip,
         userAgent: userAgentOf(request),
+        unattended: request.routeOptions.url === LIVE_PATH || headers["x-unattended"] === "1",
       },
       { access, writes: method !== "GET" },
     );

@@ -198,6 +198,24 @@ describe("a session", () => {
     expect(await isIn(browser)).toBe(false);
   });
 
+  it("is not kept alive by a page that asks by itself, nor by its live stream", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("grace");
+    const cookie = `${SESSION_COOKIE}=${browser.cookies.get(SESSION_COOKIE)}`;
+    const alone = { "x-unattended": "1" };
+    for (let minutes = 10; minutes < 30; minutes += 10) {
+      site.clock.advance(10 * 60_000);
+      const headers = { cookie, "sec-fetch-site": "same-origin" };
+      const stream = await fetch(`${site.url}/api/v1/live`, { headers });
+      expect(stream.status).toBe(200);
+      await stream.body?.cancel();
+      expect((await browser.call("GET", "/api/v1/me", undefined, alone)).status).toBe(200);
+    }
+    site.clock.advance(10 * 60_000);
+    const ended = await browser.call("GET", "/api/v1/me", undefined, alone);
+    expect(reasonOf(ended)).toBe("unauthorized");
+  });
+
   it("ends by logging out, here or everywhere, and one by one", async () => {
     const [one, two, three] = [new Browser(site.url), new Browser(site.url), new Browser(site.url)];
     for (const browser of [one, two, three]) await browser.login("grace");

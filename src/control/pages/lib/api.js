@@ -24,11 +24,13 @@ export class ApiError extends Error {
  * @param {string} path
  * @param {object} [body]
  * @param {AbortSignal} [signal]
+ * @param {boolean} [unattended]
  * @returns {Promise<any>} what was answered
  */
-async function call(method, path, body, signal) {
+async function call(method, path, body, signal, unattended = false) {
   /** @type {RequestInit} */
   const init = { method, cache: "no-store" };
+  if (unattended) init.headers = { "x-unattended": "1" };
   if (signal !== undefined) init.signal = signal;
   if (body !== undefined) {
     init.headers = { "content-type": "application/json" };
@@ -60,6 +62,13 @@ async function parsed(response) {
 
 /** @param {string} path @param {AbortSignal} [signal] */
 export const read = (path, signal) => call("GET", path, undefined, signal);
+
+/**
+ * The same for what a page asks by itself, which does not keep the session of an absent reader.
+ * @param {string} path
+ * @param {AbortSignal} [signal]
+ */
+export const readAlone = (path, signal) => call("GET", path, undefined, signal, true);
 
 /** @param {string} path @param {object} [body] */
 export const post = (path, body = {}) => call("POST", path, body);

@@ -3,7 +3,7 @@
  * the reader likes. The list renews itself, but not under the fingers of somebody who is in it.
  */
 
-import { read } from "../lib/api.js";
+import { read, readAlone } from "../lib/api.js";
 import { every } from "../lib/clock.js";
 import { el, fill } from "../lib/dom.js";
 import { count, ends, micros, NONE, plural, sol } from "../lib/format.js";
@@ -55,13 +55,13 @@ export function latestTransactions(place, signal) {
     void load();
   }
 
-  async function load() {
+  async function load(ask = read) {
     asked += 1;
     const mine = asked;
     const query = new URLSearchParams({ limit: String(limit) });
     if (filter[2] !== "") query.set("state", filter[2]);
     try {
-      const answer = await read(`/api/v1/transactions?${query}`, signal);
+      const answer = await ask(`/api/v1/transactions?${query}`, signal);
       const text = JSON.stringify([filter, answer]);
       if (mine !== asked || text === shown) return;
       shown = text;
@@ -80,7 +80,7 @@ export function latestTransactions(place, signal) {
     AGAIN_MS,
     () => {
       const inUse = body.contains(document.activeElement) || shown === "";
-      if (!document.hidden && !inUse) void load();
+      if (!document.hidden && !inUse) void load(readAlone);
     },
     signal,
   );

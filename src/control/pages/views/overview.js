@@ -4,7 +4,7 @@
  * looked at is fetched anew when the stream says that something changed.
  */
 
-import { read } from "../lib/api.js";
+import { read, readAlone } from "../lib/api.js";
 import { every } from "../lib/clock.js";
 import { el, fill } from "../lib/dom.js";
 import { listen } from "../lib/live.js";
@@ -72,7 +72,7 @@ export function page({ main, signal }) {
     shown.show(usage);
   }
 
-  async function load() {
+  async function load(ask = read) {
     asked += 1;
     const mine = asked;
     const query = new URLSearchParams({ range: choice.range });
@@ -80,7 +80,7 @@ export function page({ main, signal }) {
     if (choice.key !== "") query.set("key", choice.key);
     body.setAttribute("aria-busy", "true");
     try {
-      const usage = await read(`/api/v1/usage?${query}`, signal);
+      const usage = await ask(`/api/v1/usage?${query}`, signal);
       if (mine === asked) show(usage);
     } catch (error) {
       if (signal.aborted || mine !== asked) return;
@@ -112,7 +112,7 @@ export function page({ main, signal }) {
     () => {
       if (!stale && !polls) return;
       stale = false;
-      void load();
+      void load(readAlone);
     },
     signal,
   );

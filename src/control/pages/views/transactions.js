@@ -4,7 +4,7 @@
  * back to.
  */
 
-import { ApiError, read } from "../lib/api.js";
+import { ApiError, read, readAlone } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
 import { agoAndFull } from "../lib/times.js";
 import { head, sheet } from "../parts/head.js";
@@ -83,14 +83,17 @@ function search(given, go) {
  * @param {any} site
  * @param {HTMLElement} place
  * @param {AbortSignal} signal
+ * @param {typeof read} ask
  */
-async function lookUp(signature, site, place, signal) {
-  fill(place, loading("Asking the regions", 1));
+async function lookUp(signature, site, place, signal, ask = read) {
+  // What is shown stays until there is something newer.
+  if (place.childElementCount === 0) fill(place, loading("Asking the regions", 1));
   const again = () => void lookUp(signature, site, place, signal);
+  const refresh = () => void lookUp(signature, site, place, signal, readAlone);
   try {
-    const answer = await read(`/api/v1/transactions/${signature}`, signal);
+    const answer = await ask(`/api/v1/transactions/${signature}`, signal);
     const views = answer.receipts.map((/** @type {any} */ { edge, receipt }) =>
-      receiptView(edge, receipt, site.explorer_url, { signal, refresh: again }),
+      receiptView(edge, receipt, site.explorer_url, { signal, refresh }),
     );
     fill(place, unreachableNote(answer.unreachable), views);
   } catch (error) {
