@@ -14,6 +14,7 @@ import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { createIdentityHolder, readIdentity } from "./edge-identity.ts";
 import { buildLanding } from "./edge-landing.ts";
+import { createOutcomeRelay } from "./edge-outcomes.ts";
 import { type EdgeParts, needed } from "./edge-parts.ts";
 import type { Landing } from "./land/landing.ts";
 import type { EngineChoice } from "./native/choose.ts";
@@ -50,6 +51,13 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
   const scorecard = new Scorecard({ versionOf: (identity) => router.versionOf(identity) });
+  const outcomes = createOutcomeRelay((outcome) => {
+    receipts.record(outcome);
+    landing.outcome(outcome);
+    usage?.outcome(outcome);
+    // What a leader has is what can land with it.
+    if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
+  });
   const sender = createSender(
     {
       clock,
@@ -57,13 +65,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       scorecard,
       transport: transportOf(config, identity, deps),
       onMissed: () => chain.hastenContacts(),
-      onOutcome(outcome) {
-        receipts.record(outcome);
-        landing.outcome(outcome);
-        usage?.outcome(outcome);
-        // What a leader has is what can land with it.
-        if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
-      },
+      onOutcome: outcomes.tell,
     },
     {
       queuePerPeer: send.queuePerPeer,
@@ -112,7 +114,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   });
   const sending = sendingStep(sender, send.bind);
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
-  return { receipts, sender, scorecard, router, chain, holder, landing, bottomUp };
+  return { receipts, sender, outcomes, scorecard, router, chain, holder, landing, bottomUp };
 }
 
 /** Which node each source of slots speaks for: sources of one host have one vote together. */

@@ -148,12 +148,12 @@ function buildEdge(config: Config, base: Base): Stages {
   const keys = openKeys(config, base);
   const { usage, feed } = keys;
   const leaders = buildLeaderSide(config, { ...base, usage });
-  const { receipts, router, sender, chain, holder, landing } = leaders;
+  const { receipts, router, sender, outcomes, chain, holder, landing } = leaders;
 
   const { decoder, decoderStep, dispatch } = buildDecode(config, base);
   const seen = createSeen();
   const nameOf = signatureTextOf(engine.native);
-  const stages = { clock, seen, dispatch, sender, landing, receipts, usage };
+  const stages = { clock, seen, dispatch, sender, outcomes, landing, receipts, usage };
   const pipeline = createPipeline({ ...stages, nameOf });
 
   const answers = createHistogram();

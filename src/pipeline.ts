@@ -1,6 +1,7 @@
 /**
- * The path of one transaction through an edge, joined: submission, seen, decode, landing,
- * send, answer.
+ * The path of one transaction through an edge, joined: submission, seen, decode, send, receipt,
+ * landing, answer. It is on the wire before anything is noted of it, and of one that no leader took
+ * nothing is.
  * The stages know nothing of each other; this file is the only one that knows their order.
  *
  * Hot path: one closure for each transaction, because its answer may come from a worker later; a
@@ -14,6 +15,7 @@ import { FAULT_COUNT, refusalOf } from "./core/faults.ts";
 import type { Accepted, Answer, Packet } from "./core/flow.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
 import { peekSignatureOffset } from "./decode/transaction.ts";
+import type { OutcomeRelay } from "./edge-outcomes.ts";
 import type { Seen } from "./ingress/seen.ts";
 import type { Submission, Submit } from "./ingress/submit.ts";
 import type { Landing } from "./land/landing.ts";
@@ -25,8 +27,10 @@ export interface PipelineDeps {
   readonly seen: Pick<Seen, "query" | "insert">;
   readonly dispatch: Pick<Dispatch, "accept">;
   readonly sender: Pick<Sender, "accept">;
-  readonly landing: Pick<Landing, "track" | "abandon" | "join">;
-  readonly receipts: Pick<Receipts, "open" | "share" | "abandon">;
+  /** Holds what the sender tells of a packet until it is noted. */
+  readonly outcomes: Pick<OutcomeRelay, "hold" | "release">;
+  readonly landing: Pick<Landing, "track" | "join">;
+  readonly receipts: Pick<Receipts, "open" | "share">;
   /** Counts for each key what becomes of its transactions; null when nobody does. */
   readonly usage: PacketUsage | null;
   /** Writes the signature at `offset` in base58; `encodeSignature` when not given. */
@@ -54,7 +58,7 @@ type Done = (answer: Answer) => void;
 type Submitted = Pick<Packet, "bytes" | "account" | "maxRetries">;
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { clock, seen, dispatch, sender, landing, receipts, usage } = deps;
+  const { clock, seen, dispatch, sender, outcomes, landing, receipts, usage } = deps;
   const nameOf = deps.nameOf ?? encodeSignature;
   const verdicts: PipelineVerdicts = {
     accepted: 0,
@@ -93,13 +97,15 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       return;
     }
     if (!joined(packet, offset)) {
-      receipts.open(packet, accepted, nowNs);
-      landing.track(packet, accepted, nowNs);
-      usage?.taken(packet.id, keyId, packet.receivedNs);
+      outcomes.hold();
       const taken = sender.accept(packet);
+      if (taken > 0) {
+        receipts.open(packet, accepted, nowNs);
+        landing.track(packet, accepted, nowNs);
+        usage?.taken(packet.id, keyId, packet.receivedNs);
+      }
+      outcomes.release();
       if (taken <= 0) {
-        landing.abandon(packet.id);
-        receipts.abandon(packet.id);
         done(taken === NO_ROOM ? LEADERS_FULL : NO_LEADER);
         return;
       }

@@ -210,7 +210,6 @@ const PARTS: EdgeParts = {
       joined: 0,
       evictedAge: 162,
       evictedRoom: 163,
-      abandoned: 0,
       untracked: 164,
     },
   }),

@@ -68,14 +68,11 @@ function newRig() {
         return rig.taken;
       },
     },
+    outcomes: { hold: () => note("hold"), release: () => note("release") },
     landing: {
       track(packet, accepted, nowNs) {
         note("track");
         landing.track(packet, accepted, nowNs);
-      },
-      abandon(packetId) {
-        note("land.abandon");
-        landing.abandon(packetId);
       },
       join(bytes, offset, maxRetries) {
         const joins = landing.join(bytes, offset, maxRetries);
@@ -91,10 +88,6 @@ function newRig() {
       share(bytes, offset, account) {
         note("receipt.share");
         receipts.share(bytes, offset, account);
-      },
-      abandon(packetId) {
-        note("receipt.abandon");
-        receipts.abandon(packetId);
       },
     },
     usage: { taken: (packetId, keyId) => void rig.counted.push(`${packetId} ${keyId}`) },
@@ -160,9 +153,11 @@ describe("the order", () => {
     expect(rig.calls).toEqual([
       "seen.query",
       "decode",
+      "hold",
+      "send",
       "receipt.open",
       "track",
-      "send",
+      "release",
       "seen.insert",
       "answer",
     ]);
@@ -220,14 +215,7 @@ describe("no leader", () => {
     const { rig, submit, receipts, landing } = newRig();
     rig.taken = 0;
     submit(bytesOf(1));
-    expect(rig.calls.slice(-6)).toEqual([
-      "receipt.open",
-      "track",
-      "send",
-      "land.abandon",
-      "receipt.abandon",
-      "answer",
-    ]);
+    expect(rig.calls.slice(-4)).toEqual(["hold", "send", "release", "answer"]);
     expect(landing.counters.accepted).toBe(0);
     expectBalance(landing);
     expect(rig.answers).toMatchObject([{ kind: "refused", refusal: { reason: "no_leader" } }]);

@@ -11,6 +11,7 @@ import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { End } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
+import { createOutcomeRelay, type OutcomeRelay } from "../../src/edge-outcomes.ts";
 import { createLanding, type Landing } from "../../src/land/landing.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import { Scorecard } from "../../src/send/scorecard.ts";
@@ -68,6 +69,7 @@ interface Simulated {
   readonly network: SimulatedNetwork;
   readonly router: Router;
   readonly sender: Sender;
+  readonly outcomes: OutcomeRelay;
   readonly landing: Landing;
 }
 
@@ -99,16 +101,17 @@ function join(options: SimulationOptions, chances: Chances, onEnd: (end: End) =>
   const network = new SimulatedNetwork(options, clock, chances, chain);
   const scorecard = new Scorecard();
   const log = SILENT;
+  const outcomes = createOutcomeRelay((outcome) => {
+    landing.outcome(outcome);
+    if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
+  });
   const sender: Sender = createSender(
     {
       clock,
       transport: network,
       log,
       scorecard,
-      onOutcome(outcome) {
-        landing.outcome(outcome);
-        if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
-      },
+      onOutcome: outcomes.tell,
     },
     {
       copyTtlMs: COPY_TTL_MS,
@@ -145,7 +148,7 @@ function join(options: SimulationOptions, chances: Chances, onEnd: (end: End) =>
     },
     { ...LANDING, leaders: options.sendLeaders, copyTtlMs: COPY_TTL_MS },
   );
-  return { clock, chain, network, router, sender, landing };
+  return { clock, chain, network, router, sender, outcomes, landing };
 }
 
 /** Transactions at random times, as those of many senders come. */
@@ -184,17 +187,18 @@ class Traffic {
   }
 
   #submit(sequence: number): void {
-    const { chain, clock, landing, sender } = this.#parts;
+    const { chain, clock, landing, outcomes, sender } = this.#parts;
     const nowNs = clock.nowNs();
     this.receivedNs[sequence] = nowNs;
     // The client signed half a second ago, over a blockhash that was confirmed then.
     const height = chain.heightAt(chain.slotAt(nowNs - NS_PER_S));
     const { packet, accepted } = drawTransaction(sequence, height, nowNs, this.#chances.traffic);
     chain.open(packet.bytes, encodeSignature(packet.bytes, accepted.signatureOffset));
-    landing.track(packet, accepted, nowNs);
-    if (sender.accept(packet) > 0) return;
-    landing.abandon(packet.id);
-    this.refused += 1;
+    outcomes.hold();
+    const taken = sender.accept(packet) > 0;
+    if (taken) landing.track(packet, accepted, nowNs);
+    else this.refused += 1;
+    outcomes.release();
   }
 }
 

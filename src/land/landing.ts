@@ -60,10 +60,8 @@ export interface LandingOptions {
 }
 
 export interface Landing {
-  /** An accepted packet is about to be sent, now. Copies its bytes. */
+  /** A packet was accepted, and a leader took it; before its outcomes. Copies its bytes. */
   track(packet: Packet, accepted: Accepted, nowNs: number): void;
-  /** No leader took it, as the client is told: it was not accepted after all. */
-  abandon(packetId: number): void;
   /**
    * The transaction with the signature at `offset` was submitted again. True when it is in flight.
    * Unless it was sent just now, it goes at once to those leaders of the plan that lack it.
@@ -163,14 +161,6 @@ class LandingStage implements Landing {
     watch.nextPollNs[row] = this.#polls.firstNs(nowNs);
     this.#expiry.open(row, nowNs);
     this.#resends.first(row, nowNs);
-  }
-
-  abandon(packetId: number): void {
-    const row = this.#watch.findPacket(packetId);
-    if (row === NONE) return;
-    this.counters.accepted -= 1;
-    if (this.#watch.is(row, SIGHTED)) this.#unsight(row);
-    this.#watch.close(row);
   }
 
   join(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean {

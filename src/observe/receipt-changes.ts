@@ -7,9 +7,6 @@
  * Hot path: `add` is two writes.
  */
 
-/** The state of a change that was taken back. */
-const TAKEN_BACK = 0xff;
-
 export class ReceiptChanges {
   /** The number that the next change gets. */
   next = 1;
@@ -43,24 +40,14 @@ export class ReceiptChanges {
     this.next += 1;
   }
 
-  /** Takes back what the receipt of that sequence added last; only changes of its own follow. */
-  takeBack(sequence: number): void {
-    for (let number = this.next - 1; number >= this.first; number -= 1) {
-      const place = number % this.#capacity;
-      if (this.#sequences[place] !== sequence >>> 0) return;
-      this.#states[place] = TAKEN_BACK;
-    }
-  }
-
   /** The receipt that change `number` is of. */
   sequenceOf(number: number): number {
     const kept = this.#sequences[number % this.#capacity] ?? 0;
     return this.#newest - (((this.#newest >>> 0) - kept) >>> 0);
   }
 
-  /** The state that it changed to; null when that was taken back. */
-  stateOf(number: number): number | null {
-    const state = this.#states[number % this.#capacity] ?? TAKEN_BACK;
-    return state === TAKEN_BACK ? null : state;
+  /** The state that it changed to. */
+  stateOf(number: number): number {
+    return this.#states[number % this.#capacity] ?? 0;
   }
 }

@@ -131,7 +131,7 @@ export function createReceiptReader(
       const end = Math.min(changes.next, first + stepsMax);
       for (let number = first; number < end; number += 1) {
         const state = changes.stateOf(number);
-        if (state === null || (wanted & (1 << state)) === 0) continue;
+        if ((wanted & (1 << state)) === 0) continue;
         const row = store.rowOfSequence(changes.sequenceOf(number));
         if (row === NONE || owners.nodeOf(row, owner) === NONE) continue;
         if (!take(number, changed(row, state))) return number + 1;

@@ -145,19 +145,6 @@ export class ReceiptStore {
     this.#oldest += 1;
   }
 
-  /** Takes back the receipt that was opened last, if it is this packet's alone; else nothing. */
-  takeBack(packetId: number): boolean {
-    const place = this.placeOfPacket(packetId);
-    if (place === NONE || this.packets.sequence[place] !== this.#next - 1) return false;
-    const row = this.rowOfPlace(place);
-    if (this.rows.submissions[row] !== 1) return false;
-    this.#release(row);
-    this.packets.id[place] = NONE;
-    this.#next -= 1;
-    this.changes.takeBack(this.#next);
-    return true;
-  }
-
   /** A new copy at the end of the row's list, or NONE where the row or the store has no place. */
   addCopy(row: number): number {
     const { rows, copies } = this;

@@ -61,8 +61,6 @@ export interface Receipts extends ReceiptReader {
     joined: number;
     evictedAge: number;
     evictedRoom: number;
-    /** Opened for a packet that went nowhere. */
-    abandoned: number;
     untracked: number;
   };
   readonly durations: {
@@ -74,7 +72,7 @@ export interface Receipts extends ReceiptReader {
     readonly ack: Histogram;
   };
   /**
-   * Opens or joins the receipt of an accepted packet; call it before the packet is sent.
+   * Opens or joins the receipt of an accepted packet, which a leader took; before its outcomes.
    * `decodedNs` is now.
    */
   open(packet: Packet, accepted: Accepted, decodedNs: number): void;
@@ -83,11 +81,6 @@ export interface Receipts extends ReceiptReader {
    * nothing when there is none.
    */
   share(bytes: Uint8Array, offset: number, account: string): void;
-  /**
-   * Takes back what `open` did for a packet that no leader could be sent, as the client is told.
-   * A receipt that others joined stays.
-   */
-  abandon(packetId: number): void;
   /** Takes one copy's news. */
   record(outcome: Outcome): void;
   /** A block holds the transaction, as far as is known yet. */
@@ -116,7 +109,6 @@ class ReceiptBook implements Receipts {
     joined: 0,
     evictedAge: 0,
     evictedRoom: 0,
-    abandoned: 0,
     untracked: 0,
   };
   readonly durations = {
@@ -135,9 +127,6 @@ class ReceiptBook implements Receipts {
   readonly #keepNs: number;
   readonly #store: ReceiptStore;
   #timer: Timer | null = null;
-  /** The packet that opened an ended receipt again, and that end, until its first copy is sent. */
-  #reopenedBy = NONE;
-  #reopenedEnd = IN_FLIGHT;
 
   constructor({ clock, slot }: ReceiptDeps, { keepMs, entriesMax }: ReceiptOptions) {
     this.#clock = clock;
@@ -179,7 +168,7 @@ class ReceiptBook implements Receipts {
       this.counters.opened += 1;
     } else {
       this.counters.joined += 1;
-      this.#reopen(row, packet.id);
+      this.#reopen(row);
     }
     addSubmission(store, row, packet.account);
     store.bindPacket(packet.id, packet.receivedNs, row);
@@ -191,11 +180,6 @@ class ReceiptBook implements Receipts {
     if (row === NONE) return;
     addSubmission(this.#store, row, account);
     this.counters.joined += 1;
-  }
-
-  abandon(packetId: number): void {
-    if (this.#store.takeBack(packetId)) this.counters.abandoned += 1;
-    else if (this.#reopenedBy === packetId) this.#closeAgain(packetId);
   }
 
   record(outcome: Outcome): void {
@@ -303,21 +287,11 @@ class ReceiptBook implements Receipts {
   }
 
   /** A transaction that ended without landing and is accepted anew is in flight again. */
-  #reopen(row: number, packetId: number): void {
+  #reopen(row: number): void {
     const { rows } = this.#store;
     const landing = rows.landing[row] ?? IN_FLIGHT;
     if (landing !== STATE_EXPIRED && landing !== STATE_DROPPED) return;
-    this.#reopenedBy = packetId;
-    this.#reopenedEnd = landing;
     setLanding(this.#store, row, IN_FLIGHT, NONE, rows.landingNs[row] ?? 0);
-  }
-
-  /** No leader could be sent what was accepted anew, so it remains ended as it was. */
-  #closeAgain(packetId: number): void {
-    const row = this.#rowOf(packetId);
-    this.#reopenedBy = NONE;
-    if (row === NONE) return;
-    setLanding(this.#store, row, this.#reopenedEnd, NONE, this.#store.rows.landingNs[row] ?? 0);
   }
 
   /** Where the slot at receipt was not known here, the landing may tell it. */

@@ -184,18 +184,6 @@ describe("a transaction that is dropped", () => {
   });
 });
 
-describe("a transaction that no leader took", () => {
-  it("was not accepted, and has no end", () => {
-    const rig = begun();
-    rig.track(1, { sent: [] });
-    rig.landing.abandon(1);
-    rig.landing.abandon(1);
-    rig.landing.stop();
-    expect(rig.ends).toEqual([]);
-    expect(rig.landing.counters.accepted).toBe(0);
-  });
-});
-
 describe("a transaction that is submitted again", () => {
   it("joins the one in flight, and goes to leaders that did not have it", () => {
     const rig = begun();
@@ -248,7 +236,6 @@ describe("a transaction that is submitted again", () => {
 describe("the balance", () => {
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ do: fc.constant("track"), n: fc.nat({ max: 7 }) }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant("refused"), n: fc.nat({ max: 3 }) }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant("outcome"), n: fc.nat({ max: 200 }) }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant("join"), n: fc.nat({ max: 60 }) }) },
     { weight: 6, arbitrary: fc.record({ do: fc.constant("wait"), n: fc.nat({ max: 3_000 }) }) },
@@ -287,13 +274,12 @@ async function play(
   const taken: number[] = [];
   let id = 0;
   for (const { do: what, n } of steps) {
-    if (what === "track" || what === "refused") {
+    if (what === "track") {
       id += 1;
       const maxRetries = n % 3 === 0 ? n : null;
       const accepted = { durableNonce: n === 5 };
       rig.track(id, { hash: n % 3, maxRetries, accepted, sent: n % 2 === 0 ? ["a"] : [] });
-      if (what === "refused") rig.landing.abandon(id);
-      else taken.push(id);
+      taken.push(id);
     } else if (what === "outcome") {
       const kinds = ["sent", "acked", "failed", "dropped"] as const;
       const kind = kinds[n % 4] ?? "sent";

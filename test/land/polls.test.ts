@@ -22,7 +22,7 @@ describe("questions after statuses", () => {
       rig.track(id);
       rig.clock.advance(400);
       expect(rig.asked.flatMap(({ ids }) => ids)).toEqual([id]);
-      rig.landing.abandon(id);
+      rig.landing.seen(bytesOf(id).subarray(1, 65), { slot: 5_001, confirmed: true, error: null });
       await rig.answerAll();
       rig.clock.advance(400);
       expect(rig.clock.pending).toBe(0);

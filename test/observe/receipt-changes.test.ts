@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { ReceiptChanges } from "../../src/observe/receipt-changes.ts";
 
-function all(changes: ReceiptChanges): (readonly [number, number | null])[] {
-  const found: (readonly [number, number | null])[] = [];
+function all(changes: ReceiptChanges): (readonly [number, number])[] {
+  const found: (readonly [number, number])[] = [];
   for (let number = changes.first; number < changes.next; number += 1) {
     found.push([changes.sequenceOf(number), changes.stateOf(number)]);
   }
@@ -27,20 +27,4 @@ it("knows receipts apart beyond 32 bits", () => {
   const sequences = [-2, -1, 0, 1].map((step) => 3 * 2 ** 32 + step);
   for (const sequence of sequences) changes.add(sequence, 0);
   expect(all(changes).map(([sequence]) => sequence)).toEqual(sequences);
-  changes.takeBack(sequences[3] ?? 0);
-  expect(all(changes).map(([, state]) => state)).toEqual([0, 0, 0, null]);
-});
-
-it("takes back what one receipt added last, and nothing of another", () => {
-  const changes = new ReceiptChanges(4);
-  for (const [sequence, state] of [
-    [7, 0],
-    [8, 0],
-    [8, 1],
-  ] as const) {
-    changes.add(sequence, state);
-  }
-  changes.takeBack(8);
-  changes.takeBack(9);
-  expect(all(changes).map(([, state]) => state)).toEqual([0, null, null]);
 });

@@ -93,7 +93,7 @@ describe("the store's rows", () => {
   });
 
   it("hold what a plain list would hold, over any order of opening and letting go", () => {
-    const step = fc.constantFrom("open", "open", "evict", "take back");
+    const step = fc.constantFrom("open", "open", "evict");
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const store = new ReceiptStore(5);
@@ -107,8 +107,6 @@ describe("the store's rows", () => {
           } else if (each === "evict" && kept.length > 0) {
             kept.splice(0, 1);
             store.evict();
-          } else if (each === "take back" && kept.length > 0) {
-            expect(store.takeBack(kept.pop() ?? 0)).toBe(true);
           }
         }
         expect(store.count).toBe(kept.length);
@@ -174,20 +172,6 @@ describe("a packet", () => {
     store.bindPacket(1 + RECEIPT_PACKETS_MIN, 0, row);
     expect(store.placeOfPacket(1)).toBe(NONE);
     expect(store.rowOfPlace(store.placeOfPacket(1 + RECEIPT_PACKETS_MIN))).toBe(row);
-  });
-
-  it("takes back its receipt only while that is the newest and its alone", () => {
-    const store = new ReceiptStore(3);
-    open(store, 1);
-    const row = open(store, 2);
-    expect([store.takeBack(1), store.takeBack(99)]).toEqual([false, false]);
-    store.rows.submissions[row] = 2;
-    expect(store.takeBack(2)).toBe(false);
-    store.rows.submissions[row] = 1;
-    expect([store.takeBack(2), store.takeBack(2)]).toEqual([true, false]);
-    expect([store.count, store.find(signature(2), 0)]).toEqual([1, NONE]);
-    expect(open(store, 3)).toBe(row);
-    expect(store.placeOfPacket(2)).toBe(NONE);
   });
 });
 

@@ -154,18 +154,6 @@ it("what ended without landing is in flight again when it is accepted anew", () 
   expect(states()).toEqual(["accepted", "dropped", "accepted", "sent", "landed"]);
 });
 
-it("what no leader could be sent anew remains ended as it was", () => {
-  const { receipts, submit, end, find } = setup();
-  submit(1);
-  end(1, "expired", { reason: "blockhash_expired" });
-  submit(2);
-  receipts.abandon(2);
-  expect(find()).toMatchObject({
-    state: "expired",
-    landing: { state: "expired", reason: "blockhash_expired" },
-  });
-});
-
 it("the slot at receipt is that of the landing's difference where it was not known", () => {
   const { submit, sight, find } = setup(null);
   submit(1);

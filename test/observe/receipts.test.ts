@@ -214,31 +214,6 @@ describe("a receipt", () => {
     expect(receipts.count()).toBe(1);
   });
 
-  it("is taken back when no leader could be sent the transaction", () => {
-    const { submit, outcome, find, receipts } = setup();
-    const kept = submit(1);
-    const lost = submit(2);
-    outcome(lost, "dropped", { reason: "not_connected" });
-    receipts.abandon(lost);
-    expect(find(2)).toBeNull();
-    expect(receipts.count()).toBe(1);
-    const next = submit(3);
-    outcome(lost, "sent");
-    outcome(next, "sent", { identity: "LeaderB" });
-    expect(find(3)?.leaders).toMatchObject([{ identity: "LeaderB" }]);
-    expect(find(1)).not.toBeNull();
-    receipts.abandon(kept);
-    expect(find(1)).not.toBeNull();
-    expect(receipts.counters).toMatchObject({ abandoned: 1, untracked: 1 });
-  });
-
-  it("stays when only a later submission found no leader", () => {
-    const { submit, find, receipts } = setup();
-    submit(1);
-    receipts.abandon(submit(1));
-    expect(find(1)?.submissions).toBe(2);
-  });
-
   it("keeps its bound of copies and counts the rest", () => {
     const { submit, outcome, find, receipts } = setup({ entriesMax: 100 });
     const id = submit(1);
