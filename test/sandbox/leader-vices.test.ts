@@ -71,4 +71,14 @@ describe("a leader with a vice", () => {
     await until("the transaction", () => received.length === 1);
     expect(leader.counters.connectionsIgnored).toBe(2);
   });
+
+  it("loses a transaction whose later fragments come too late, and no other", async () => {
+    const { connection, received, leader } = await begin({ fragmentMs: 0 });
+    await until("admission", () => connection.admitted);
+    expect(connection.send(payload(4096))).toBeGreaterThanOrEqual(0);
+    await until("the late fragment", () => leader.counters.fragmentsLate > 0);
+    connection.send(payload(300));
+    await until("what came in one piece", () => received.length > 0);
+    expect(received.map(({ bytes }) => bytes.length)).toEqual([300]);
+  });
 });

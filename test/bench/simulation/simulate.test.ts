@@ -61,6 +61,12 @@ describe("a simulated cluster of 50 leaders, 250 ms slots, 100 ms round trip", (
     expect(landedShare(result)).toBeGreaterThanOrEqual(0.999);
   });
 
+  it("sends again what whole windows without a block took, until it lands", async () => {
+    const result = await run({ skip: 0.6 });
+    expectBalance(result, SHORT.transactions);
+    expect(result.landed).toBe(SHORT.transactions);
+  });
+
   it("ends each transaction with a reason when no leader lives", async () => {
     const result = await run({ dead: 1 });
     expectBalance(result, SHORT.transactions);
