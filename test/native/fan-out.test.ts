@@ -1,0 +1,90 @@
+/**
+ * One transaction for several leaders is parsed and verified once, and costs one send for each of
+ * them: by the native engine's own counters and by the calls that the edge makes of it.
+ */
+
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { DECODER_COUNTERS, type NativeEngine } from "../../src/native/contract.ts";
+import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
+import { until } from "../support/wait.ts";
+import { native } from "./addon.ts";
+
+const LEADERS = 4;
+/** A schedule by lot names four different leaders for the next windows most of the time. */
+const SEARCH_MS = 60_000;
+
+describe.skipIf(native === null)("one transaction for several leaders", () => {
+  let flow: Flow;
+  const calls = native === null ? null : spied(native);
+  beforeAll(async () => {
+    flow = await startFlow({
+      leaderCount: LEADERS,
+      edge: {
+        landing: { resends_per_second: 0 },
+        decode: { inline: "always" },
+        send: { leaders: LEADERS, engine: "native" },
+      },
+    });
+  });
+  afterAll(async () => {
+    await flow?.stop();
+    vi.restoreAllMocks();
+  });
+
+  /** Posts one; how many leaders it was for. */
+  async function postOne(): Promise<number> {
+    if (calls === null) throw new Error("the native engine is not built");
+    const before = calls.counters();
+    calls.decode.mockClear();
+    calls.txSend.mockClear();
+    const { bytes, signature } = flow.tipped();
+    expect((await flow.postRaw(bytes)).status).toBe(200);
+    const { json } = await untilAnswer(
+      "its acknowledgements",
+      () => flow.receipt(signature),
+      (receipt) => copiesOf(receipt.json).every(({ state }) => state === "acked"),
+    );
+    const leaders = copiesOf(json).map(({ identity }) => identity);
+    await until("every copy", () => flow.copiesOf(bytes) === leaders.length);
+    const had = flow.received.filter((it) => it.bytes.equals(bytes)).map(({ leader }) => leader);
+    expect(new Set(had).size).toBe(leaders.length);
+
+    // Parsed once, and its one signature verified once.
+    expect(calls.decode).toHaveBeenCalledTimes(1);
+    const after = calls.counters();
+    expect(after.verified - before.verified).toBe(1);
+    // A call for each leader, with one connection and one tag.
+    expect(calls.txSend.mock.calls.map(([, copies]) => copies.length)).toEqual(had.map(() => 2));
+    expect(after.sends - before.sends).toBe(leaders.length);
+    return leaders.length;
+  }
+
+  it("is parsed and verified once, and costs a send for each", async () => {
+    const endNs = systemClock.nowNs() + SEARCH_MS * 1e6;
+    while ((await postOne()) < LEADERS) {
+      if (systemClock.nowNs() > endNs) throw new Error("no plan named four leaders");
+    }
+  });
+});
+
+/** The addon's calls, and the counters of the one engine and the one decoder that are made next. */
+function spied(addon: NativeEngine) {
+  const engineStart = vi.spyOn(addon, "engineStart");
+  const decoderCreate = vi.spyOn(addon, "decoderCreate");
+  const [engine, decoder] = [new Float64Array(6), new Float64Array(DECODER_COUNTERS)];
+  return {
+    decode: vi.spyOn(addon, "decode"),
+    txSend: vi.spyOn(addon, "txSend"),
+    counters() {
+      addon.engineCounters(engineStart.mock.results[0]?.value, engine);
+      addon.decoderCounters(decoderCreate.mock.results[0]?.value, decoder);
+      return { sends: engine[0] ?? Number.NaN, verified: decoder[0] ?? Number.NaN };
+    },
+  };
+}
+
+function copiesOf(json: Readonly<Record<string, unknown>>) {
+  // The receipt's own shape is tested where it is made.
+  return json["leaders"] as readonly { readonly identity: string; readonly state: string }[];
+}
