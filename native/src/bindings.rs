@@ -18,15 +18,16 @@ use crate::call::read_call;
 use crate::decoder::{DECODERS_MAX, Decoder, numbers};
 use crate::engine::{Engine, OpenError, Options, StartError};
 use crate::handles::Handles;
-use crate::lent::{overlap, writable, writable_bytes};
+use crate::lent::{Texts, overlap, writable, writable_bytes};
 use crate::limits::{ENGINES_MAX, TRANSACTION_BYTES_MAX};
 use crate::tls::Transport;
 
 /// What an engine is started with; every field is present.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 pub struct EngineOptions {
     /// Local addresses to send from, "ip:port" each, port 0 for any.
-    pub binds: Vec<String>,
+    #[napi(ts_type = "Array<string>")]
+    pub binds: Texts,
     /// The identity's 32-byte Ed25519 seed.
     pub seed: Uint8Array,
     /// Most copies that wait for one leader.
@@ -246,14 +247,19 @@ pub fn decoder_counters(decoder: u32, mut out: Float64ArraySlice<'_>) -> u32 {
 /// Judges a transaction and writes the verdict from `out[at]` on. Refused: 0, fault, found,
 /// needed. Accepted: 1, version, signature offset and count, message offset and size, keys offset,
 /// blockhash offset, durable nonce, tip and priority fee in lamports. Eleven numbers either way.
-/// Returns 1 or 0 like the first number, or NO_DECODER, NO_ROOM or PANIC.
+/// Returns 1 or 0 like the first number, or NO_DECODER, PANIC, or NO_ROOM where `out` is too short
+/// or shares memory with the transaction.
 #[napi]
 pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u32) -> i32 {
     guarded(PANIC, || {
         let Some(decoder) = DECODERS.find(decoder) else {
             return NO_DECODER;
         };
-        let rest = writable(&mut out).get_mut(at as usize..);
+        let out = writable(&mut out);
+        if overlap(bytes, out) {
+            return NO_ROOM;
+        }
+        let rest = out.get_mut(at as usize..);
         let Some(slot) = rest.and_then(|rest| rest.first_chunk_mut()) else {
             return NO_ROOM;
         };
@@ -265,7 +271,7 @@ pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u3
 
 /// Judges many transactions that lie in one buffer. `spans` is offset, size and the place of the
 /// verdict in `out` for each. Stops at the first span that lies outside. Returns how many were
-/// judged, or NO_DECODER or PANIC.
+/// judged, or NO_DECODER or PANIC, or NO_ROOM where `out` shares memory with what is read.
 #[napi]
 pub fn decode_batch(
     decoder: u32,
@@ -278,6 +284,9 @@ pub fn decode_batch(
             return NO_DECODER;
         };
         let out = writable(&mut out);
+        if overlap(bytes, out) || overlap(spans, out) {
+            return NO_ROOM;
+        }
         let mut judged = 0;
         for [offset, size, at] in spans.as_chunks().0 {
             let rest = bytes.get(*offset as usize..);
@@ -308,7 +317,8 @@ pub fn call_read(
         let Some(numbers) = numbers.first_chunk_mut::<5>() else {
             return NO_ROOM;
         };
-        if out.len() < TRANSACTION_BYTES_MAX || overlap(body, out) {
+        let shared = overlap(body, out) || overlap(body, numbers) || overlap(out, numbers);
+        if shared || out.len() < TRANSACTION_BYTES_MAX {
             return NO_ROOM;
         }
         let Some(call) = read_call(body, out) else {
@@ -341,7 +351,8 @@ pub fn signature_write(bytes: &[u8], offset: u32, mut out: Uint8ArraySlice<'_>) 
 }
 
 fn parse_options(given: &EngineOptions) -> Option<Options> {
-    let binds = given.binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;
+    let binds = given.binds.0.as_ref()?;
+    let binds = binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;
     Some(Options {
         binds,
         seed: <[u8; 32]>::try_from(given.seed.as_ref()).ok()?,

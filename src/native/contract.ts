@@ -97,12 +97,14 @@ export interface NativeDecoding {
    * Judges a transaction and writes VERDICT_NUMBERS numbers from `out[at]` on. Refused: 0, fault,
    * found, needed. Accepted: 1, version, signature offset and count, message offset and size, keys
    * offset, blockhash offset, durable nonce, tip and priority fee in lamports. Answers 1 or 0, or
-   * NO_DECODER, NO_ROOM or PANIC. Both arrays may lie in shared memory.
+   * NO_DECODER, PANIC, or NO_ROOM where `out` is too short or a part of it is of `bytes` too. Both
+   * arrays may lie in shared memory.
    */
   decode(decoder: number, bytes: Uint8Array, out: Float64Array, at: number): number;
   /**
    * Judges many transactions in one buffer; `spans` is offset, size and the place in `out` for
-   * each. Stops at the first that lies outside. Answers how many were judged, or NO_DECODER.
+   * each. Stops at the first that lies outside. Answers how many were judged, or NO_DECODER, or
+   * NO_ROOM where a part of `out` is of what is read too.
    */
   decodeBatch(decoder: number, bytes: Uint8Array, spans: Uint32Array, out: Float64Array): number;
 }

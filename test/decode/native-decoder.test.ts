@@ -91,6 +91,15 @@ describe.skipIf(native === null)("the native decoder", () => {
     expect(addon.decode(decoder.handle, good, out, 1)).toBe(NO_ROOM);
     expect(addon.decode(decoder.handle, good, new Float64Array(0), 0)).toBe(NO_ROOM);
     expect(addon.decode(decoder.handle, new Uint8Array(0), out, 0)).toBe(0);
+    const { buffer } = new Float64Array(VERDICT_NUMBERS + 1);
+    const numbers = new Float64Array(buffer, 8);
+    const span = new Uint32Array([0, 9, 0]);
+    expect(addon.decode(decoder.handle, new Uint8Array(buffer, 0, 9), numbers, 0)).toBe(NO_ROOM);
+    expect(addon.decode(decoder.handle, new Uint8Array(buffer, 0, 8), numbers, 0)).toBe(0);
+    const both = new Uint8Array(buffer);
+    expect(addon.decodeBatch(decoder.handle, both, span, numbers)).toBe(NO_ROOM);
+    const spans = new Uint32Array(buffer, 12, 3);
+    expect(addon.decodeBatch(decoder.handle, good, spans, numbers)).toBe(NO_ROOM);
     expect(addon.decoderCounters(0, out)).toBe(0);
     expect(addon.decoderCounters(decoder.handle, new Float64Array(2))).toBe(2);
     expect(addon.decoderClose(0)).toBe(NO_DECODER);

@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
   "Float64ArraySlice<'_>": "Float64Array",
   "Function<'_, (), ()>": "() => void",
   EngineOptions: "NativeEngineOptions",
-  "Vec<String>": "string[]",
+  Texts: "string[]",
   String: "string",
   bool: "boolean",
   u32: "number",

@@ -2,10 +2,26 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
 import { native } from "./addon.ts";
 
 const contract = readFileSync(new URL("../../src/native/contract.ts", import.meta.url), "utf8");
+
+/** Of `native/src/bindings.rs`. */
+const START_OPTIONS = -11;
+const OPTIONS = {
+  seed: new Uint8Array(32),
+  queueMax: 64,
+  inFlightMax: 64,
+  outcomesMax: 64,
+  admissionTimeoutMs: 1000,
+  idleTimeoutMs: 1000,
+  keepAliveMs: 1000,
+  ackEvery: 0,
+  ackDelayMs: 25,
+  busyPollUs: 0,
+};
 
 /** Every function of the contract with the types of its parameters. */
 const exported = [...contract.matchAll(/^ {2}(\w+)\(((?:[^()]|\(\))*)\): number;/gm)].map(
@@ -30,6 +46,18 @@ function storm(options: object): readonly Told[] {
 describe.skipIf(native === null)("whatever an export is called with", () => {
   it("is known for every one of them", () => {
     expect(exported.map(({ name }) => name)).toEqual([...NATIVE_NAMES]);
+  });
+
+  it("takes no room for what an array only says that it holds", () => {
+    const binds = new Array<string>(2 ** 32 - 1);
+    expect(native?.engineStart({ ...OPTIONS, binds }, () => undefined)).toBe(START_OPTIONS);
+    const sixteen = Array.from({ length: 16 }, () => "127.0.0.1:0");
+    expect(native?.engineStart({ ...OPTIONS, binds: [...sixteen, ""] }, () => undefined)).toBe(
+      START_OPTIONS,
+    );
+    const handle = native?.engineStart({ ...OPTIONS, binds: sixteen }, () => undefined) ?? 0;
+    expect(handle).toBeGreaterThan(0);
+    expect(native?.engineStop(handle, 0)).toBe(OK);
   });
 
   it("answers a code or throws, before start, after stop, and never crashes", () => {

@@ -37,7 +37,21 @@ const STRINGS = [
   "\u0000",
   "é".repeat(999),
 ];
+const buffer = new ArrayBuffer(4096);
 const STRANGE = [
+  new Proxy(new Uint8Array(64), {}),
+  { length: 2 ** 32, 0: 1 },
+  new Array(2 ** 32 - 1),
+  new DataView(buffer),
+  buffer,
+  new SharedArrayBuffer(64),
+  Buffer.alloc(64),
+  new Uint8ClampedArray(64),
+  new Int8Array(64),
+  new Uint16Array(64),
+  new Int32Array(64),
+  new Float32Array(64),
+  new BigUint64Array(64),
   null,
   undefined,
   true,
@@ -57,9 +71,22 @@ function detached(kind) {
   return view;
 }
 
+/** A view whose length follows its buffer, which has shrunk below its start or has grown. */
+function resized(kind) {
+  const shrinks = below(2) === 0;
+  const width = kind.BYTES_PER_ELEMENT;
+  const whole = new ArrayBuffer(64 * width, { maxByteLength: 8192 });
+  const view = new kind(whole, 8 * width);
+  whole.resize(shrinks ? below(9) * width : 8192);
+  return view;
+}
+
 function arrayOf(kind) {
   const size = pick([0, 1, 2, 3, 8, 11, 33, 64, 1232]);
-  const choice = below(8);
+  const choice = below(10);
+  if (choice === 8) return resized(kind);
+  // Several of these share their memory, and two of a call may.
+  if (choice === 9) return new kind(buffer, 8 * below(64), below(400));
   if (choice === 0) return detached(kind);
   if (choice === 1) return new kind(new SharedArrayBuffer(size * kind.BYTES_PER_ELEMENT));
   if (choice === 2) return new kind(new ArrayBuffer(4096), 64, Math.min(size, 400));
@@ -76,9 +103,55 @@ const MAKERS = {
   Uint8Array: () => arrayOf(Uint8Array),
   Uint32Array: () => arrayOf(Uint32Array),
   Float64Array: () => arrayOf(Float64Array),
-  "() => void": () => () => undefined,
-  NativeEngineOptions: () => ({
-    binds: pick([["127.0.0.1:0"], ["127.0.0.1:0"], ["[::1]:0", "127.0.0.1:0"], [], ["no"], 7]),
+  "() => void": () => pick([() => undefined, () => undefined, brokenWake]),
+  NativeEngineOptions: () =>
+    pick([plainOptions, plainOptions, plainOptions, plainOptions, trickyOptions])(),
+};
+
+const WAKE_MESSAGE = "a wake that throws";
+function brokenWake() {
+  throw new Error(WAKE_MESSAGE);
+}
+// What a wake throws is the caller's, and comes to where nobody caught it.
+process.on("uncaughtException", (error) => {
+  if (error.message === WAKE_MESSAGE) return;
+  process.stderr.write(`${error.stack}\n`);
+  process.exit(1);
+});
+
+/** Options whose members call the addon, throw, or are told by a proxy, while they are read. */
+function trickyOptions() {
+  const options = plainOptions();
+  const native = createRequire(import.meta.url)(addon);
+  const tricks = [
+    () => native.engineStop(pick(handles), 0),
+    () => native.txSend(pick(handles), new Uint32Array(4), new Uint8Array(9), 1, 1),
+    () => {
+      throw new Error("a member that throws");
+    },
+  ];
+  const member = pick(Object.keys(options));
+  const value = options[member];
+  Object.defineProperty(options, member, {
+    get() {
+      pick(tricks)();
+      return value;
+    },
+  });
+  return below(2) === 0 ? options : new Proxy(options, {});
+}
+
+function plainOptions() {
+  return {
+    binds: pick([
+      ["127.0.0.1:0"],
+      ["127.0.0.1:0"],
+      ["[::1]:0", "127.0.0.1:0"],
+      [],
+      ["no"],
+      7,
+      new Array(2 ** 32 - 1),
+    ]),
     seed: pick([new Uint8Array(32), new Uint8Array(32), new Uint8Array(31), "seed"]),
     queueMax: pick([1, 64, 64, 0, -1, Number.NaN]),
     inFlightMax: pick([1, 64, 64, 0, -1]),
@@ -89,8 +162,8 @@ const MAKERS = {
     ackEvery: pick([0, 10, -1]),
     ackDelayMs: pick([0, 25, -1]),
     busyPollUs: pick([0, 100, 2 ** 32 - 1]),
-  }),
-};
+  };
+}
 
 function argument(type) {
   if (below(12) === 0) return pick(STRANGE);
