@@ -20,7 +20,7 @@ import type { Seen } from "./ingress/seen.ts";
 import type { Submission, Submit } from "./ingress/submit.ts";
 import type { Landing } from "./land/landing.ts";
 import type { Receipts } from "./observe/receipts.ts";
-import { NO_ROOM, type Sender } from "./send/sender.ts";
+import { ALL_FULL, type Sender } from "./send/sender.ts";
 
 export interface PipelineDeps {
   readonly clock: Clock;
@@ -106,7 +106,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       }
       outcomes.release();
       if (taken <= 0) {
-        done(taken === NO_ROOM ? LEADERS_FULL : NO_LEADER);
+        done(taken === ALL_FULL ? LEADERS_FULL : NO_LEADER);
         return;
       }
     }

@@ -9,7 +9,7 @@ import { createSeen } from "../src/ingress/seen.ts";
 import { createLanding } from "../src/land/landing.ts";
 import { createReceipts } from "../src/observe/receipts.ts";
 import { createPipeline } from "../src/pipeline.ts";
-import { NO_ROOM } from "../src/send/sender.ts";
+import { ALL_FULL } from "../src/send/sender.ts";
 import { createFakeClock } from "./support/fake-clock.ts";
 import { expectBalance } from "./support/landing-balance.ts";
 import { DECODER, newPacket } from "./support/packets.ts";
@@ -249,7 +249,7 @@ describe("no leader", () => {
 describe("leaders that are all full", () => {
   it("are no missing leaders: it is overloaded, and leaves nothing behind", () => {
     const { rig, submit, receipts, landing, seen } = newRig();
-    rig.taken = NO_ROOM;
+    rig.taken = ALL_FULL;
     submit(bytesOf(1));
     const refusal = { reason: "overloaded", data: {} };
     expect(rig.answers).toMatchObject([{ kind: "refused", refusal }]);

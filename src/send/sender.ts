@@ -89,7 +89,7 @@ export interface ResendTo {
 export interface Sender {
   /**
    * Sends a packet to the leaders of the plan. Answers how many live connections took it, now or
-   * as soon as they have credit. Otherwise nothing of it is sent or kept: NO_ROOM where a
+   * as soon as they have credit. Otherwise nothing of it is sent or kept: ALL_FULL where a
    * connection is live and has as much waiting for it as may, 0 where none takes it at all. Never
    * throws.
    */
@@ -126,7 +126,7 @@ export interface Sender {
 }
 
 /** What `accept` answers where leaders are connected, and none has room for one more. */
-export const NO_ROOM = -1;
+export const ALL_FULL = -1;
 
 const STOP_POLL_MS = 10;
 
@@ -196,7 +196,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       const offer = route.peer.offer(packet, route.target, nowNs);
       offers[index] = offer;
       if (offer === "taken") taken += 1;
-      else if (offer === "leader_saturated") refusal = NO_ROOM;
+      else if (offer === "leader_saturated") refusal = ALL_FULL;
     }
     if (taken === 0) {
       counters.packetsRefused += 1;

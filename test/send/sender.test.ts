@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
-import { NO_ROOM } from "../../src/send/sender.ts";
+import { ALL_FULL } from "../../src/send/sender.ts";
 import { fc } from "../support/properties.ts";
 import { planOf, startRig } from "./rig.ts";
 
@@ -75,7 +75,7 @@ describe("accept", () => {
   it("answers that there is no room when the only live leader's queue is full", async () => {
     const rig = await startRig(planOf([A, B]), { queuePerPeer: 2 });
     rig.transport.to(A).admit(0);
-    expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, NO_ROOM]);
+    expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, ALL_FULL]);
     expect(rig.story(3)).toEqual([]);
     expect(rig.sender.counters).toMatchObject({ packetsTaken: 2, packetsRefused: 1 });
     // Nobody is there any more.
