@@ -26,13 +26,17 @@ beforeAll(async () => {
 async function makeTraffic(): Promise<string> {
   const account = await rig.site.accountOf("Ada");
   const limits = { expiresAtMs: null, cidrs: ["127.0.0.0/8"], ratePerSecond: 40, burst: 90 };
-  const options = { label: "trading bot", ...limits };
-  const made = await rig.site.store.keys.create(account, options, NOBODY);
-  if (made.kind !== "ok") throw new Error(made.detail);
-  const { token } = made.value;
-  // The news of a key takes a moment to reach the edge.
-  const refused = async () => (await rig.site.submit(token, new Uint8Array(9))).text;
-  await untilAnswer("the key at the edge", refused, (text) => text.includes("undecodable"));
+  const keyOf = async (label: string) => {
+    const made = await rig.site.store.keys.create(account, { label, ...limits }, NOBODY);
+    if (made.kind !== "ok") throw new Error(made.detail);
+    // The news of a key takes a moment to reach the edge.
+    const refused = async () => (await rig.site.submit(made.value.token, new Uint8Array(9))).text;
+    await untilAnswer("the key at the edge", refused, (text) => text.includes("undecodable"));
+    return made.value.token;
+  };
+  // As long as a label may be, and no place to break it: nothing may stand out for it.
+  await keyOf("x".repeat(64));
+  const token = await keyOf("trading bot");
   let last = "";
   for (let index = 0; index < 24; index += 1) last = (await rig.site.submit(token)).signature;
   return last;
@@ -89,6 +93,18 @@ describe("a fault of the server", () => {
     await page.getByRole("heading", { name: "First key" }).waitFor();
     // The browser itself complains of that answer, and of nothing else.
     expect(complaints.splice(0)).toEqual([expect.stringContaining("503")]);
+  });
+});
+
+describe("an address that is none of the pages", () => {
+  it("says so, with the way to those there are", async () => {
+    const { page, complaints } = await rig.page("Ada");
+    await page.goto(`${rig.site.url}/overveiw`);
+    await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+    await lookAt(page, "no-such-page");
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    expect(complaints.splice(0)).toEqual([expect.stringContaining("404")]);
   });
 });
 

@@ -247,6 +247,12 @@ async function missing(deps: WebDeps, request: Request, reply: Reply) {
     reply.header("allow", "GET");
     throw new Fault("method_not_allowed", `${path} takes GET`);
   }
+  // Somebody at a browser who mistyped: the pages have words and a way on for that.
+  const looks = request.headers.accept?.includes("text/html") === true;
+  if (reads && looks && !path.startsWith("/api/") && !missed.has(request)) {
+    missed.add(request);
+    return reply.code(404).sendFile("index.html");
+  }
   throw new Fault("not_found", "there is no such path");
 }
 

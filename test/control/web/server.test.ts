@@ -202,30 +202,38 @@ describe("what is no route", () => {
       expect(page.headers.get("cache-control")).toBe("no-cache");
     }
     expect((await grace.call("GET", "/app.js")).headers.get("content-type")).toMatch(/javascript/);
-    for (const path of [
-      "/../secret.txt",
-      "/..%2fsecret.txt",
-      "/%2e%2e/secret.txt",
-      "//etc/passwd",
-    ]) {
+    const outside = ["/../secret.txt", "/..%2fsecret.txt", "/%2e%2e/secret.txt", "//etc/passwd"];
+    for (const path of outside) {
       const answer = await bytes(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
       expect(answer).not.toContain("not for anybody");
       expect(answer).toMatch(/^HTTP\/1\.1 40[034] /);
     }
   });
 
-  it("sends a page's files compressed to who takes them so, and says that it varies", async () => {
-    const headersOf = async (encoding: string) => {
-      const answer = await fetch(`${site.url}/app.js`, {
-        headers: { "accept-encoding": encoding },
-      });
-      expect(await answer.text()).toBe("export {};");
-      expect(answer.headers.get("content-type")).toMatch(/javascript/);
-      expect(answer.headers.get("vary")?.toLowerCase()).toContain("accept-encoding");
-      return [answer.headers.get("content-encoding"), answer.headers.get("cache-control")];
+  it("is a page to a browser that goes there, and not found all the same", async () => {
+    const at = async (path: string, accept: string) => {
+      const answer = await fetch(`${site.url}${path}`, { headers: { accept } });
+      return [answer.status, answer.headers.get("content-type"), await answer.text()];
     };
-    expect(await headersOf("gzip, deflate, br")).toEqual(["gzip", "no-cache"]);
-    expect(await headersOf("identity")).toEqual([null, "no-cache"]);
+    const html = "text/html,application/xhtml+xml,*/*;q=0.8";
+    const page = [404, expect.stringContaining("html"), expect.stringContaining("<title>")];
+    const fault = [404, expect.stringContaining("json"), expect.stringContaining("not_found")];
+    expect(await at("/no-such-page", html)).toEqual(page);
+    expect(await at("/no-such-page", "*/*")).toEqual(fault);
+    expect(await at("/api/v1/nothing", html)).toEqual(fault);
+  });
+
+  it("sends a page's files compressed to who takes them so, and says that it varies", async () => {
+    for (const [encoding, sent] of [
+      ["gzip, deflate, br", "gzip"],
+      ["identity", null],
+    ] as const) {
+      const headers = { "accept-encoding": encoding };
+      const answer = await fetch(`${site.url}/app.js`, { headers });
+      expect(await answer.text()).toBe("export {};");
+      expect(answer.headers.get("vary")?.toLowerCase()).toContain("accept-encoding");
+      expect(answer.headers.get("content-encoding")).toBe(sent);
+    }
   });
 
   it("carries the security headers on pages and on the API, errors included", async () => {

@@ -61,5 +61,6 @@ export function regionTable(regions, signal, onChoose) {
       { title: "Round trip", number: true, cell: ({ trip }) => trip },
     ],
     rows,
+    { stack: true },
   );
 }

@@ -5,7 +5,7 @@
 
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
+import { count, plural } from "../lib/format.js";
 import { say } from "../lib/say.js";
 import { ago, agoAndFull } from "../lib/times.js";
 import { head } from "../parts/head.js";
@@ -112,7 +112,7 @@ function facts(key) {
   const { allowed_addresses: addresses, rate_per_second: rate, burst } = key;
   const limit = [
     rate !== null && `${plural(rate, "request")} a second`,
-    burst !== null && `${burst} at once`,
+    burst !== null && `${count(burst)} at once`,
   ].filter(Boolean);
   return el(
     "dl",

@@ -29,7 +29,12 @@ export async function page({ main, signal }) {
       sheet(
         "Requests a second",
         big(count(plan.rate_per_second), each ? "in each region" : "in all regions together"),
-        meter("Mean of the last two minutes", mean, plan.rate_per_second, `${mean} a second`),
+        meter(
+          "Mean of the last two minutes",
+          mean,
+          plan.rate_per_second,
+          `${count(mean)} a second`,
+        ),
       ),
       sheet(
         "At once",
