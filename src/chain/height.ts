@@ -4,7 +4,7 @@
  * A height that is told too high would call every transaction in flight too old, so what nodes say
  * is held against time: blocks come one after another, and no faster than slots can pass. What fits
  * is believed at once. What does not is doubted: it is believed only when it goes on from there at
- * a chain's pace for long enough, while nobody tells of a height that fits. So one wild answer
+ * a chain's pace for long enough, while nobody tells of a next height that fits. So one wild answer
  * changes nothing, nor does a node that was restarted and catches up; after this machine slept, or
  * a chain was begun anew, it is followed after a while. The first of all needs a second beside it.
  *
@@ -18,6 +18,7 @@ import {
   HEIGHT_BLOCK_MS_MIN,
   HEIGHT_DOUBT_DOWN_MS,
   HEIGHT_DOUBT_UP_MS,
+  HEIGHT_FIRST_BLOCKS,
   HEIGHT_PACE_MS_MAX,
   HEIGHT_PACE_MS_MIN,
   HEIGHT_SLACK_BLOCKS,
@@ -64,20 +65,29 @@ export function createHeight(nowNs: () => number, counters: HeightCounters): Hei
       rival = { height, firstNs: atNs };
       return false;
     }
-    if (value !== null) {
-      const doubtMs = height > value ? HEIGHT_DOUBT_UP_MS : HEIGHT_DOUBT_DOWN_MS;
-      const isMoving = height - rival.height >= spanMs / HEIGHT_PACE_MS_MAX;
-      if (spanMs < doubtMs || !isMoving) return false;
-      counters.heightsRebased += 1;
-    }
+    const doubtMs = height > (value ?? 0) ? HEIGHT_DOUBT_UP_MS : HEIGHT_DOUBT_DOWN_MS;
+    const isMoving = height - rival.height >= spanMs / HEIGHT_PACE_MS_MAX;
+    if (spanMs < doubtMs || !isMoving) return false;
+    counters.heightsRebased += 1;
     believe(height, atNs);
     return true;
+  }
+
+  /** Two nodes of a balancer may be far apart, and take turns. */
+  function begin(height: number, atNs: number): boolean {
+    if (rival !== null && Math.abs(height - rival.height) <= HEIGHT_FIRST_BLOCKS) {
+      believe(Math.max(height, rival.height), atNs);
+      return true;
+    }
+    counters.heightsDoubted += 1;
+    rival = { height, firstNs: atNs };
+    return false;
   }
 
   return {
     tell(height) {
       const atNs = nowNs();
-      if (value === null) return doubt(height, atNs);
+      if (value === null) return begin(height, atNs);
       if (height > value) {
         const passedMs = (atNs - toldNs) / NS_PER_MS;
         if (!follows(height, value, passedMs, HEIGHT_BLOCK_MS_MIN)) return doubt(height, atNs);
@@ -85,8 +95,8 @@ export function createHeight(nowNs: () => number, counters: HeightCounters): Hei
         return true;
       }
       if (height < value - HEIGHT_BACK_MAX) return doubt(height, atNs);
+      // Who stands still or lags does not speak against what is doubted.
       if (height === value) toldNs = atNs;
-      rival = null;
       return true;
     },
     get value() {

@@ -291,6 +291,8 @@ export const HEIGHT_BLOCK_MS_MIN = 50;
 export const HEIGHT_SLACK_BLOCKS = 32;
 /** Blocks by which a node may lag behind another and still speak of the same chain. */
 export const HEIGHT_BACK_MAX = 48;
+/** The first two heights may be so far apart: less than a blockhash lives. */
+export const HEIGHT_FIRST_BLOCKS = 140;
 /**
  * How long heights that do not fit must go on before they are believed, in milliseconds: higher
  * ones, and lower ones, as also a node tells for minutes that was restarted and catches up.

@@ -5,6 +5,7 @@ import {
   HEIGHT_BLOCK_MS_MIN,
   HEIGHT_DOUBT_DOWN_MS,
   HEIGHT_DOUBT_UP_MS,
+  HEIGHT_FIRST_BLOCKS,
   HEIGHT_SLACK_BLOCKS,
 } from "../../src/core/limits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -68,6 +69,15 @@ describe("a wild height", () => {
     expect(height.value).toBeNull();
     ask(10_000, 500);
     expect(height.value).toBe(10_002);
+  });
+
+  it("is not needed to begin with: nodes that take turns may be far apart", () => {
+    const { clock, height } = setUp();
+    for (let at = 10_000; at < 10_020; at += 2) {
+      height.tell(at % 4 === 0 ? at : at - HEIGHT_FIRST_BLOCKS);
+      clock.advance(500);
+    }
+    expect(height.value).toBeGreaterThanOrEqual(10_016);
   });
 
   it("that comes again and again is not believed while an honest one comes in between", () => {
@@ -145,6 +155,20 @@ describe("an honest jump", () => {
     const latest = ask(then, 1_000);
     expect(height.value).toBe(latest);
     expect(counters.heightsRebased).toBe(1);
+  });
+});
+
+describe("a node that stands still", () => {
+  it("does not keep another from being followed after a jump", () => {
+    const { clock, height, now } = known();
+    let at = now + 14_400;
+    for (let ms = 0; ms <= HEIGHT_DOUBT_UP_MS; ms += 500) {
+      clock.advance(500);
+      at += 2;
+      height.tell(at);
+      height.tell(now);
+    }
+    expect(height.value).toBe(at);
   });
 });
 
