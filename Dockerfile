@@ -22,7 +22,8 @@ COPY src src
 RUN npm run build:ts && npm prune --omit=dev
 
 FROM node:22-bookworm-slim
-ENV NODE_ENV=production
+# The second keeps glibc from raising the size from which it gives freed memory back.
+ENV NODE_ENV=production MALLOC_MMAP_THRESHOLD_=131072
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules

@@ -11,7 +11,14 @@ import { loadavg } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { systemClock } from "../../src/core/clock.ts";
-import { type Child, cpuUs, freePort, startChild, untilReady } from "../load/children.ts";
+import {
+  type Child,
+  cpuUs,
+  freePort,
+  LIKE_THE_IMAGE,
+  startChild,
+  untilReady,
+} from "../load/children.ts";
 import { commit, machine } from "../machine.ts";
 import { type BenchDatabase, digestOf, startDatabase, textOf } from "./database.ts";
 import type { FeedMessage } from "./feed-process.ts";
@@ -19,7 +26,6 @@ import type { FeedMessage } from "./feed-process.ts";
 const RESULTS = join(import.meta.dirname, "../results/accounts.ndjson");
 const LOAD_BEFORE = Math.round((loadavg()[0] ?? 0) * 10) / 10;
 const READY_MS = 120_000;
-const LIKE_THE_IMAGE = ["--max-semi-space-size=8"];
 
 const { values } = parseArgs({
   options: {

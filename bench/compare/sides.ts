@@ -13,7 +13,7 @@ import { encodeKey } from "../../src/core/encoding.ts";
 import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
-import { type Child, freePort, startChild, untilReady } from "../load/children.ts";
+import { type Child, freePort, LIKE_THE_IMAGE, startChild, untilReady } from "../load/children.ts";
 import { startAgreeingRpc } from "./agreeing-rpc.ts";
 import { type LineProcess, startLines } from "./program.ts";
 
@@ -172,8 +172,7 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
   );
   const edge: Child = startChild([
     ...nodeOptions(name),
-    // As the README and the image start it.
-    "--max-semi-space-size=8",
+    ...LIKE_THE_IMAGE,
     "dist/main.js",
     "edge",
     "--config",
