@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { actor, createFixture, identityOf, operator, reasonOf, value } from "./fixture.ts";
 
-const { store, clock, there, user, loginless } = await createFixture();
+const { store, clock, there, user, loginless, atOnce } = await createFixture();
 
 describe("registering", () => {
   it("makes an account on plan Beta with a key at the first login, then finds it", async () => {
@@ -25,8 +25,10 @@ describe("registering", () => {
 
   it("makes one account of many first logins at once", async () => {
     const identity = identityOf();
-    const all = await Promise.all(
-      Array.from({ length: 8 }, () => store.accounts.register(identity, actor)),
+    const register = () => store.accounts.register(identity, actor);
+    const all = await atOnce(
+      "identities",
+      Array.from({ length: 8 }, () => register),
     );
     const made = all.map(value);
     expect(new Set(made.map(({ account }) => account.id)).size).toBe(1);
@@ -91,6 +93,21 @@ describe("an operator", () => {
     expect(await there.owner.query(sql, [account.id])).toEqual([]);
     value(await store.accounts.setDisabled(account.id, false, operator));
     expect(await there.owner.query(sql, [account.id])).toHaveLength(1);
+    // What had ended does not come back.
+    expect(await store.apiTokens.authenticate(token)).toBeNull();
+    expect(await store.sessions.touch(secret)).toBeNull();
+  });
+
+  it("disables an account in the database by hand, to the same effect", async () => {
+    const identity = identityOf();
+    const { account } = value(await store.accounts.register(identity, actor));
+    const login = { ...identity, accountId: account.id, authenticatedAtMs: 0 };
+    const { secret } = value(await store.sessions.open(login, actor));
+    const options = { label: "", scope: "read", expiresAtMs: null } as const;
+    const { token } = value(await store.apiTokens.create(account.id, options, actor));
+    const set = "update touchdown.accounts set disabled_at = now() where id = $1";
+    await there.owner.query(set, [account.id]);
+    expect(await store.sessions.touch(secret)).toBeNull();
     expect(await store.apiTokens.authenticate(token)).toBeNull();
   });
 
@@ -110,10 +127,16 @@ describe("an operator", () => {
   it("cannot take the last admin's right away, nor two the last two at once", async () => {
     const [left, right] = [await user(), await user()];
     for (const { id } of [left, right]) value(await store.accounts.setAdmin(id, true, operator));
-    const answers = await Promise.all(
-      [left, right].map(({ id }) => store.accounts.setAdmin(id, false, operator)),
+    const both = [left, right].map(
+      ({ id }) =>
+        () =>
+          store.accounts.setAdmin(id, false, operator),
     );
+    const answers = await atOnce("accounts", both);
     expect(answers.map(reasonOf).sort()).toEqual(["last_admin", null]);
+    const [first] = answers;
+    const last = first?.kind === "ok" ? right : left;
+    expect(reasonOf(await store.accounts.setDisabled(last.id, true, operator))).toBe("last_admin");
   });
 
   it("renames, and finds accounts by name", async () => {

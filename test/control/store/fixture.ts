@@ -48,6 +48,11 @@ export interface StoreFixture {
   user(): Promise<Account>;
   /** One that nobody logs in to. */
   loginless(): Promise<Account>;
+  /**
+   * Does all of these at the same time: whatever they read, none writes to this table before every
+   * one of them waits, for that or for another.
+   */
+  atOnce<T>(table: string, acts: readonly (() => Promise<T>)[]): Promise<readonly T[]>;
   /** A store on the same data with another vault. */
   withVault(vault: KeyEncryption): Store;
 }
@@ -69,9 +74,35 @@ export async function createFixture(): Promise<StoreFixture> {
     store,
     user: async () => value(await store.accounts.register(identityOf(), actor)).account,
     loginless: async () => value(await store.accounts.create("operator made", "Beta", operator)),
+    atOnce: (table, acts) => atOnce(there, table, acts),
     withVault: (vault) => createStore({ ...deps, vault }, STORE_OPTIONS),
   };
 }
+
+async function atOnce<T>(
+  { owner }: TestDatabase,
+  table: string,
+  acts: readonly (() => Promise<T>)[],
+): Promise<readonly T[]> {
+  let all: Promise<readonly T[]> = Promise.resolve([]);
+  await owner.transaction(async (tx) => {
+    await tx.query(`lock table touchdown.${table} in share mode`);
+    all = Promise.all(acts.map((act) => act()));
+    // Who waits for `all` hears of it.
+    all.catch(() => undefined);
+    for (let looks = 0; (await tx.query(WAITING)).length < acts.length; looks += 1) {
+      if (looks === LOOKS_MAX) throw new Error(`they do not all wait for ${table}`);
+      // Else it would see in one transaction what it saw first.
+      await tx.query("select pg_sleep(0.01), pg_stat_clear_snapshot()");
+    }
+  });
+  return await all;
+}
+
+const WAITING = `select from pg_stat_activity
+  where datname = current_database() and wait_event_type = 'Lock'`;
+/** Of 10 ms. */
+const LOOKS_MAX = 6_000;
 
 export function identityOf(subject: string = randomUUID()) {
   return { issuer: "https://id.example", subject, email: `${subject}@x.example`, name: "A User" };

@@ -3,7 +3,7 @@ import { generateToken } from "../../../src/accounts/key-format.ts";
 import { keysMax } from "../../../src/control/store/keys.ts";
 import { actor, createFixture, plain, reasonOf, value } from "./fixture.ts";
 
-const { store, user, loginless, there } = await createFixture();
+const { store, user, loginless, there, atOnce } = await createFixture();
 
 describe("linking", () => {
   it("moves a key that nobody logs in to, and it can be revealed by its new owner", async () => {
@@ -56,9 +56,12 @@ describe("linking", () => {
   it("gives a key to one of two who ask at once", async () => {
     const [from, left, right] = [await loginless(), await user(), await user()];
     const { token } = value(await store.keys.create(from.id, plain, actor));
-    const answers = await Promise.all(
-      [left, right].map(({ id }) => store.keys.link(id, token, actor)),
+    const both = [left, right].map(
+      ({ id }) =>
+        () =>
+          store.keys.link(id, token, actor),
     );
+    const answers = await atOnce("keys", both);
     expect(answers.map(reasonOf).sort()).toEqual(["not_found", null]);
   });
 
