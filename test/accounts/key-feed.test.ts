@@ -291,6 +291,41 @@ describe("a disk that is full for a moment", () => {
   });
 });
 
+describe("an edge that reads everything anew", () => {
+  it("keeps on disk what is gone, even if it is killed before that is written anew", async () => {
+    const account = await makeAccount();
+    for (const token of ["kept on disk", "gone from disk"]) await makeKey(account, token);
+    const table = createKeyTable();
+    const journal = createKeyJournal(join(folder, "edge.journal"));
+    let kill = (): void => undefined;
+    const killed = new Promise<void>((resolve) => {
+      kill = resolve;
+    });
+    const slow: KeyJournal = {
+      ...journal,
+      needsRewrite: false,
+      rewrite: (...all) => (journal.counters.rewrites === 0 ? journal.rewrite(...all) : killed),
+    };
+    const deps = { clock: systemClock, log: silent };
+    const database = createDatabase(deps, { url: there.edgeUrl });
+    const feed = createKeyFeed({ ...deps, database, table, journal: slow });
+    running.push({ feed, database });
+    feed.start();
+    await until("the keys are on disk", () => journal.counters.rewrites === 1);
+    await owner.transaction(async (tx) => {
+      const revoke = "update touchdown.keys set revoked_at = now() where sha256 = $1";
+      await tx.query(revoke, [tokenSha256("gone from disk")]);
+      // What changed cannot be told any more.
+      await tx.query("delete from touchdown.key_changes");
+    });
+    await until("everything is read", () => feed.counters.snapshots === 2);
+    const found = createKeyTable();
+    createKeyJournal(join(folder, "edge.journal")).load(found);
+    kill();
+    expect([knows(found, "kept on disk"), knows(found, "gone from disk")]).toEqual([true, false]);
+  });
+});
+
 describe("a change that nobody tells of", () => {
   it("is found by asking", async () => {
     const account = await makeAccount();

@@ -1,0 +1,54 @@
+import { tmpdir } from "node:os";
+import { expect, it } from "vitest";
+import { z } from "zod";
+import type { Authenticator } from "../../../src/control/web/authenticate.ts";
+import { openRoute, route } from "../../../src/control/web/route.ts";
+import { createWebServer } from "../../../src/control/web/server.ts";
+import { createTries } from "../../../src/control/web/tries.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { silent } from "../../support/postgres.ts";
+import { stub } from "../../support/stub.ts";
+
+const shape = z.object({ name: z.string(), inner: z.object({ count: z.number() }) });
+
+it("an answer holds what its schema names and no more, whatever the handler gives", async () => {
+  const clock = createFakeClock();
+  const whole = { name: "a", inner: { count: 1, secret: "x" }, ciphertext: "y" };
+  const wrong: object = { name: 7 };
+  const web = createWebServer(
+    {
+      ...{ clock, log: silent, tries: createTries(clock), authenticator: stub<Authenticator>({}) },
+      routes: [
+        openRoute(["GET", "/api/v1/whole"], "", { answer: shape }, async () => whole),
+        // As a handler would whose types lie.
+        openRoute(["GET", "/api/v1/wrong"], "", { answer: shape }, async () => wrong as never),
+      ],
+      onReturn: async () => "/",
+      onLive: () => {
+        throw new Error("nobody listens");
+      },
+    },
+    {
+      ...{ host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1", version: "test" },
+      ...{ fetchOrigins: [], trustedProxies: [], pagesFolder: tmpdir() },
+    },
+  );
+  const { port } = await web.start();
+  const ask = async (path: string) => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`);
+    return [response.status, await response.json()] as const;
+  };
+  expect(await ask("whole")).toEqual([200, { name: "a", inner: { count: 1 } }]);
+  const [status, told] = await ask("wrong");
+  expect(status).toBe(500);
+  expect(JSON.stringify(told)).not.toContain("7");
+  await web.stop();
+});
+
+it("is not run for nobody where it is for those who are known", async () => {
+  const spec = { answer: z.object({}) };
+  const known = route(["GET", "/api/v1/x"], "account", "", spec, async () => ({}));
+  const call = { params: {}, query: {}, body: null, address: "", userAgent: null };
+  const whole = { ...call, cookie: () => null, setCookie: () => undefined };
+  expect(() => known.handle(whole, null)).toThrow("without a caller");
+});
