@@ -50,7 +50,6 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/control/web/checked.ts":
     "every body and id is tried over HTTP by test/control/web/server.test.ts",
   "src/control/web/fault-of.ts": "every refusal over HTTP goes through it",
-  "src/control/web/route.ts": "every route is made by it",
   "src/control/web/schema.ts": "every route is made by it",
   "src/sandbox/provider.ts": "every login of the tests of control goes through it",
   "src/sandbox/provider-store.ts": "every login of the tests of control goes through it",

@@ -288,7 +288,9 @@ function unauthorized(sentence: string): Refusal {
 }
 
 /** Which of them it is the edge does not know: it holds no key that is not good. */
-const UNKNOWN = "the key in api-x-token is unknown or revoked, or its account is disabled";
+const UNKNOWN =
+  "the key in api-x-token is unknown or revoked, or its account is disabled; " +
+  "whoever issued it can tell which";
 const DIGEST_BYTES = 32;
 
 /** Keys whose digest and owner are remembered, so that they are not looked up for each request. */

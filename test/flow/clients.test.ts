@@ -229,7 +229,8 @@ describe("where the reason stands", () => {
       context: {
         statusCode: 401,
         message:
-          "Unauthorized: the key in api-x-token is unknown or revoked, or its account is disabled",
+          "Unauthorized: the key in api-x-token is unknown or revoked, or its account is " +
+          "disabled; whoever issued it can tell which",
       },
     });
     expect(error).toMatchObject({ message: expect.stringContaining("unknown or revoked") });
