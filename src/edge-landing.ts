@@ -10,8 +10,6 @@ import type { Clock } from "./core/clock.ts";
 import type { Log } from "./core/log.ts";
 import { createLanding, type Landing } from "./land/landing.ts";
 import type { ChainView } from "./land/needs.ts";
-import type { NativeReading } from "./native/contract.ts";
-import { signatureTextOf } from "./native/signature-text.ts";
 import type { Receipts } from "./observe/receipts.ts";
 import type { Router } from "./route/router.ts";
 import type { Scorecard } from "./send/scorecard.ts";
@@ -30,8 +28,6 @@ export interface EdgeLandingDeps {
   readonly receipts: Pick<Receipts, "end" | "sighted" | "vanished">;
   /** Counts ends by key; null when nobody does. */
   readonly usage: Pick<Usage, "ended"> | null;
-  /** Null where there is none. */
-  readonly native: NativeReading | null;
 }
 
 /** The stage that follows each transaction to its end. */
@@ -51,7 +47,6 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       log,
       chain: view,
       resender: sender,
-      nameOf: signatureTextOf(deps.native),
       onEnd(end) {
         receipts.end(end);
         const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;

@@ -100,18 +100,14 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
         landing.seen(signature, { slot, confirmed: false, error }),
       onConfirmed: (slot) => landing.confirmed(slot),
       busy: () => landing.inFlight > 0,
+      native: deps.engine.native,
       openGeyser: deps.parts.openGeyser,
     },
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
   const stages = { chain, router, sender, scorecard, receipts, usage };
-  const landing: Landing = buildLanding(config, {
-    clock,
-    log,
-    native: deps.engine.native,
-    ...stages,
-  });
+  const landing: Landing = buildLanding(config, { clock, log, ...stages });
   const sending = sendingStep(sender, send.bind);
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
   return { receipts, sender, outcomes, scorecard, router, chain, holder, landing, bottomUp };

@@ -142,6 +142,7 @@ function leaderSources({ router, chain }: EdgeParts) {
     touchdown_schedule_covers: () => (router.status().scheduleCovers ? 1 : 0),
     touchdown_contacts: () => router.status().contacts,
     touchdown_contacts_age_seconds: () => seconds(chain.status().contacts.ageMs),
+    touchdown_node_requests_held_back_total: () => chain.counters.requestsHeldBack,
     touchdown_contacts_hastened_total: () => chain.counters.contactsHastened,
     touchdown_block_height: () => chain.blockHeight() ?? Number.NaN,
     touchdown_block_heights_total: () => {

@@ -10,7 +10,7 @@
  */
 
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { encodeKey } from "../../src/core/encoding.ts";
+import { encodeKey, encodeSignatures } from "../../src/core/encoding.ts";
 import type { ChainView, StatusAnswer } from "../../src/land/needs.ts";
 import type { EpochLeaders } from "../../src/route/schedule.ts";
 import type { SlotEventKind } from "../../src/route/slot-time.ts";
@@ -227,10 +227,11 @@ export class SimulatedChain {
     return this.slotAt(this.#clock.nowNs() - TRAVEL_MS * NS_PER_MS) - 1;
   }
 
-  #statuses(signatures: readonly string[]): Promise<StatusAnswer> {
+  #statuses(signatures: Uint8Array): Promise<StatusAnswer> {
+    const names = encodeSignatures(signatures);
     return new Promise((resolve) => {
       this.#clock.after(RPC_MS / 2, () => {
-        const answer = this.#answer(signatures);
+        const answer = this.#answer(names);
         this.#clock.after(RPC_MS / 2, () => {
           this.#clock.settled();
           resolve(answer);

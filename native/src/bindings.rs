@@ -13,14 +13,20 @@ use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array, Uint8ArrayS
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 
+use crate::asker::{Asker, Question};
 use crate::base58::signature_text;
 use crate::call::read_call;
 use crate::decoder::{DECODERS_MAX, Decoder, numbers};
 use crate::engine::{Engine, OpenError, Options, StartError};
 use crate::handles::Handles;
 use crate::lent::{Texts, overlap, writable, writable_bytes};
-use crate::limits::{ENGINES_MAX, TRANSACTION_BYTES_MAX};
+use crate::limits::{
+    ANSWER_BYTES_MAX, ASKERS_MAX, ENGINES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX,
+    TRANSACTION_BYTES_MAX,
+};
+use crate::statuses::SIGNATURE_BYTES;
 use crate::tls::Transport;
+use crate::web::Web;
 
 /// What an engine is started with; every field is present.
 #[napi(object, object_to_js = false)]
@@ -350,6 +356,118 @@ pub fn signature_write(bytes: &[u8], offset: u32, mut out: Uint8ArraySlice<'_>) 
     })
 }
 
+/// Makes an asker of one node at an http: or https: address without name and password; what goes
+/// into the header `authorization` is given apart, empty for none. An answer above `bytes_max` is
+/// no answer. `wake` is called without arguments, on the thread that called this, when the first
+/// of some answers is there. Returns the asker's handle, above 0, or ASKER_OPTIONS, ASKER_FULL or
+/// PANIC.
+#[napi]
+pub fn asker_open(
+    url: String,
+    authorization: String,
+    bytes_max: u32,
+    wake: Function<'_, (), ()>,
+) -> i32 {
+    guarded(PANIC, || {
+        let bytes_max = (bytes_max as usize).min(ANSWER_BYTES_MAX);
+        let Some(web) = Web::new(&url, authorization, bytes_max) else {
+            return ASKER_OPTIONS;
+        };
+        let builder = wake.build_threadsafe_function::<()>().weak::<true>().max_queue_size::<2>();
+        let Ok(wake) = builder.build() else {
+            return ASKER_OPTIONS;
+        };
+        let waker = Box::new(move || {
+            // As with engines: a call is under way already, or Node leaves.
+            let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        });
+        let made = ASKERS.insert(|_| false, || Ok::<_, ()>(Arc::new(Asker::new(web, waker))));
+        made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(ASKER_FULL)
+    })
+}
+
+/// Ends an asker's connections; questions in hand get no answer. Returns OK or NO_ASKER.
+#[napi]
+pub fn asker_close(asker: u32) -> i32 {
+    guarded(PANIC, || {
+        if let Some(asker) = ASKERS.find(asker) {
+            asker.close();
+        }
+        if ASKERS.remove(asker) { OK } else { NO_ASKER }
+    })
+}
+
+/// Asks with a body of JSON, 65536 bytes at most, on another thread. `id` comes back with the
+/// answer. Returns OK, NO_ASKER, NO_ROOM for a larger body, or ASKER_FULL.
+#[napi]
+pub fn ask(asker: u32, id: u32, body: &[u8], timeout_ms: u32) -> i32 {
+    if body.len() > QUESTION_BYTES_MAX {
+        return NO_ROOM;
+    }
+    take_on(asker, id, timeout_ms, || Question::Json(body.to_vec()))
+}
+
+/// Asks what became of at most 256 signatures of 64 bytes each. Returns as `ask`.
+#[napi]
+pub fn ask_statuses(asker: u32, id: u32, signatures: &[u8], timeout_ms: u32) -> i32 {
+    let is_whole = signatures.len().is_multiple_of(SIGNATURE_BYTES);
+    if !is_whole || signatures.len() > SIGNATURES_ASKED_MAX * SIGNATURE_BYTES {
+        return NO_ROOM;
+    }
+    take_on(asker, id, timeout_ms, || Question::Statuses(signatures.to_vec()))
+}
+
+/// Writes of the oldest answer that was not taken: the question's id, its kind (0 failed: its bytes
+/// say why; 1 late; 2 too large; 3 the body of an answer; 4 statuses, as statuses.rs lays them
+/// out), the HTTP status, for how many seconds the node asks to be left alone, and how many bytes
+/// there are. Returns 1, or 0 where there is none, or NO_ASKER, NO_ROOM or PANIC.
+#[napi]
+pub fn answer_next(asker: u32, mut out: Float64ArraySlice<'_>) -> i32 {
+    with_asker(asker, |asker| {
+        let Some(out) = writable(&mut out).first_chunk_mut::<5>() else {
+            return NO_ROOM;
+        };
+        let told = asker.peek(|answer| {
+            let (kind, retry_after) = (answer.kind as u8, answer.retry_after_s);
+            let numbers = [f64::from(kind), f64::from(answer.status), f64::from(retry_after)];
+            let [kind, status, retry_after] = numbers;
+            [f64::from(answer.id), kind, status, retry_after, answer.bytes.len() as f64]
+        });
+        match told {
+            Some(told) => {
+                *out = told;
+                1
+            }
+            None => 0,
+        }
+    })
+}
+
+/// Takes that answer; its bytes go to the start of `out`, as many as it holds. Returns OK,
+/// NO_ASKER or PANIC.
+#[napi]
+pub fn answer_take(asker: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
+    with_asker(asker, |asker| {
+        if let Some(answer) = asker.take() {
+            for (slot, byte) in writable_bytes(&mut out).iter_mut().zip(answer.bytes) {
+                *slot = byte;
+            }
+        }
+        OK
+    })
+}
+
+fn take_on(asker: u32, id: u32, timeout_ms: u32, question: impl FnOnce() -> Question) -> i32 {
+    with_asker(asker, |asker| {
+        let is_taken = asker.ask(id, question(), milliseconds(timeout_ms));
+        if is_taken { OK } else { ASKER_FULL }
+    })
+}
+
+fn with_asker(handle: u32, act: impl FnOnce(&Asker) -> i32) -> i32 {
+    guarded(PANIC, || ASKERS.find(handle).map_or(NO_ASKER, |asker| act(&asker)))
+}
+
 fn parse_options(given: &EngineOptions) -> Option<Options> {
     let binds = given.binds.0.as_ref()?;
     let binds = binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;
@@ -386,9 +504,10 @@ fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
 }
 
 static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
+static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);
 static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
 
-const CONTRACT_VERSION: u32 = 4;
+const CONTRACT_VERSION: u32 = 5;
 const OK: i32 = 0;
 const NOT_STARTED: i32 = -1;
 const PANIC: i32 = -2;
@@ -406,3 +525,6 @@ const DECODER_OPTIONS: i32 = -40;
 const DECODER_FULL: i32 = -41;
 const NO_DECODER: i32 = -42;
 const NO_ROOM: i32 = -43;
+const ASKER_OPTIONS: i32 = -50;
+const ASKER_FULL: i32 = -51;
+const NO_ASKER: i32 = -52;

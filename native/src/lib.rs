@@ -20,6 +20,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 mod alarm;
+#[cfg(feature = "addon")]
+pub mod asker;
 pub mod base58;
 #[cfg(feature = "addon")]
 // The macro around the exports writes unsafe code.
@@ -55,6 +57,8 @@ pub mod peer;
 pub mod scan;
 pub mod shared;
 pub mod signal;
+#[cfg(feature = "addon")]
+pub mod statuses;
 pub mod table;
 mod terms;
 pub mod tip;
@@ -62,3 +66,5 @@ pub mod tls;
 pub mod tx;
 pub mod v1;
 pub mod verify;
+#[cfg(feature = "addon")]
+pub mod web;

@@ -66,3 +66,21 @@ pub const OUTCOMES_MAX: usize = 1 << 20;
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// Longest that the I/O thread may look for datagrams before it sleeps.
 pub const BUSY_POLL_MAX: Duration = Duration::from_millis(10);
+/// Most nodes that are asked at once.
+pub const ASKERS_MAX: usize = 64;
+/// Most questions to one node in hand.
+pub const QUESTIONS_MAX: usize = 64;
+/// Most connections to one node, and threads that wait for its answers.
+pub const CONNECTIONS_TO_NODE_MAX: usize = 16;
+/// Stack of such a thread: a TLS handshake needs less than half of it.
+pub const ASKING_STACK_BYTES: usize = 512 * 1024;
+/// Times that a question is tried on connections that turn out closed.
+pub const WEB_TRIES_MAX: u32 = 4;
+/// Buffer for each direction of a connection to a node.
+pub const WEB_BUFFER_BYTES: usize = 32 * 1024;
+/// Largest question.
+pub const QUESTION_BYTES_MAX: usize = 64 * 1024;
+/// Largest answer that an operator may ask for.
+pub const ANSWER_BYTES_MAX: usize = 1 << 30;
+/// Most signatures asked for at a time. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11.
+pub const SIGNATURES_ASKED_MAX: usize = 256;

@@ -8,6 +8,7 @@
 import type { Clock } from "../core/clock.ts";
 import { CONTACTS_GAP_MS, STATUSES_ASKED_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
+import type { NativeAsking } from "../native/contract.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockFeed } from "./block-feed.ts";
 import { createBlocks } from "./blocks.ts";
@@ -15,6 +16,7 @@ import { createContactFeed } from "./contact-feed.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
 import type { openGeyser } from "./geyser.ts";
 import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "./geyser-feed.ts";
+import { createPatience } from "./patience.ts";
 import type { RefreshStatus } from "./refresh.ts";
 import { createRpc, type Rpc } from "./rpc.ts";
 import { createScheduleFeed } from "./schedule-feed.ts";
@@ -36,6 +38,8 @@ export interface ChainDeps {
   readonly onConfirmed?: (slot: number) => void;
   /** Whether transactions are in flight, whose age matters; always where nobody says. */
   readonly busy?: () => boolean;
+  /** Asks the node off this thread; null where there is no native engine. */
+  readonly native: NativeAsking | null;
   /** Opens a gRPC stream; null where there is no URL for it, so that its client is not loaded. */
   readonly openGeyser: typeof openGeyser | null;
 }
@@ -100,15 +104,17 @@ export interface Chain {
   /** The last height at which 32 bytes are a valid blockhash; null for one that was never seen. */
   lastValidHeight(blockhash: Uint8Array): number | null;
   /**
-   * What became of at most 256 signatures, base58.
+   * What became of at most 256 signatures, 64 bytes each. They are read at once.
    *
    * @throws Error (the promise rejects) when the node does not answer in time or not in full
    */
-  fetchStatuses(signatures: readonly string[]): Promise<StatusAnswer>;
+  fetchStatuses(signatures: Uint8Array): Promise<StatusAnswer>;
   /** Whether the node tells statuses, as far as its answers prove it. */
   statusTelling(): StatusTelling;
   readonly counters: ChainCounters;
 }
+
+const SIGNATURE_BYTES = 64;
 
 const DEFAULTS: Omit<ChainOptions, "rpcUrl" | "wsUrl"> = {
   grpcUrl: null,
@@ -143,8 +149,9 @@ export function createChain(
   const backOff: BackOffOptions = { firstMs, maxMs, random };
   const counters = createChainCounters();
   const { clock, log, router: target } = deps;
-  const rpc = createRpc(clock, options);
-  const promptRpc = createRpc(clock, { ...options, timeoutMs: options.statusTimeoutMs });
+  const rpcDeps = { clock, native: deps.native, patience: createPatience(clock, counters) };
+  const rpc = createRpc(rpcDeps, options);
+  const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
   const blocks = createBlocks(() => clock.nowNs(), counters);
   const parts = { clock, log, rpc, target, counters, backOff };
   const slots = createSlotFeed(parts, options);
@@ -214,9 +221,10 @@ function createGeyser(
 }
 
 function createStatuses(rpc: Pick<Rpc, "statuses">, proof: StatusProof, counters: ChainCounters) {
-  return async (signatures: readonly string[]): Promise<StatusAnswer> => {
-    if (signatures.length > STATUSES_ASKED_MAX) {
-      throw new RangeError(`${signatures.length} signatures, at most ${STATUSES_ASKED_MAX}`);
+  return async (signatures: Uint8Array): Promise<StatusAnswer> => {
+    const count = signatures.length / SIGNATURE_BYTES;
+    if (count > STATUSES_ASKED_MAX) {
+      throw new RangeError(`${count} signatures, at most ${STATUSES_ASKED_MAX}`);
     }
     counters.statusFetches += 1;
     try {

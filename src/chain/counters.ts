@@ -34,6 +34,8 @@ export interface ChainCounters extends HeightCounters {
   /** Times that the node was tried with signatures of its own blocks, and those that failed. */
   statusProbes: number;
   statusProbeFailures: number;
+  /** Questions that were not asked because the node wants to be left alone. */
+  requestsHeldBack: number;
   /** gRPC streams that were opened, that ended, and that were given up because they were silent. */
   geyserOpened: number;
   geyserClosed: number;
@@ -70,6 +72,7 @@ export function createChainCounters(): ChainCounters {
     statusFailures: 0,
     statusProbes: 0,
     statusProbeFailures: 0,
+    requestsHeldBack: 0,
     geyserOpened: 0,
     geyserClosed: 0,
     geyserSilent: 0,

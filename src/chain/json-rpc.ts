@@ -6,6 +6,7 @@
  * leader schedule held the thread for 480 ms where parsing takes 5 ms.
  */
 
+import { STATUS_CODES } from "node:http";
 import type { PostAnswer, Poster } from "./post.ts";
 import { isRecord } from "./rpc-read.ts";
 
@@ -33,13 +34,18 @@ export interface Caller {
   call(method: string, params: readonly unknown[]): Promise<unknown>;
   /** One result for each call; rejects when there is no answer to all of it. */
   batch(calls: readonly Call[]): Promise<readonly CallResult[]>;
+  /** The result that an answer to one call holds; throws as `call` rejects. */
+  read(method: string, answer: PostAnswer): unknown;
 }
 
 export function createCaller(poster: Pick<Poster, "post">): Caller {
   let takesBatches = true;
 
   async function call(method: string, params: readonly unknown[]): Promise<unknown> {
-    const answer = await poster.post(textOf({ method, params }, ID));
+    return read(method, await poster.post(textOf({ method, params }, ID)));
+  }
+
+  function read(method: string, answer: PostAnswer): unknown {
     const body = parsed(method, answer);
     if (isRecord(body) && "result" in body && body["id"] !== ID) {
       throw new Error(`${method}: the answer is to something else`);
@@ -57,6 +63,7 @@ export function createCaller(poster: Pick<Poster, "post">): Caller {
 
   return {
     call,
+    read,
     async batch(calls) {
       if (takesBatches) {
         const answer = await poster.post(`[${calls.map(textOf).join(",")}]`);
@@ -125,8 +132,8 @@ function parsed(method: string, answer: PostAnswer): unknown {
   throw statusError(method, answer);
 }
 
-function statusError(method: string, { status, statusText }: PostAnswer): Error {
-  return new Error(`${method}: HTTP ${status} ${statusText}`.trimEnd());
+function statusError(method: string, { status }: PostAnswer): Error {
+  return new Error(`${method}: HTTP ${status} ${STATUS_CODES[status] ?? ""}`.trimEnd());
 }
 
 function resultOf(method: string, answer: unknown): unknown {

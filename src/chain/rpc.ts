@@ -8,9 +8,13 @@
  */
 
 import type { Clock } from "../core/clock.ts";
+import { encodeSignatures } from "../core/encoding.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../core/limits.ts";
+import type { NativeAsking } from "../native/contract.ts";
 import { type FeedEvents, type FeedSocket, openFeed } from "./feed-socket.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
+import { createNativePoster } from "./native-poster.ts";
+import { type Patience, patient } from "./patience.ts";
 import { createPoster } from "./post.ts";
 import {
   type Blockhash,
@@ -73,8 +77,8 @@ export interface Rpc {
   blockHeight(): Promise<number>;
   /** The same, and the blockhashes that are valid now. */
   blockNews(): Promise<BlockNews>;
-  /** What became of at most 256 signatures, base58. */
-  statuses(signatures: readonly string[]): Promise<StatusAnswer>;
+  /** What became of at most 256 signatures, 64 bytes each. */
+  statuses(signatures: Uint8Array): Promise<StatusAnswer>;
   /**
    * The signatures of a confirmed block; null for a slot without one.
    *
@@ -88,11 +92,21 @@ export interface Rpc {
   close(): void;
 }
 
+export interface RpcDeps {
+  readonly clock: Clock;
+  /** Shared by all clients of one node. */
+  readonly patience: Patience;
+  /** Asks off this thread; null where there is no engine for it. */
+  readonly native: NativeAsking | null;
+}
+
 /** A client; nothing is connected before the first request. */
-export function createRpc(clock: Clock, options: RpcOptions): Rpc {
+export function createRpc({ clock, patience, native }: RpcDeps, options: RpcOptions): Rpc {
   const { rpcUrl: url, wsUrl, timeoutMs } = options;
-  const poster = createPoster(clock, { url, timeoutMs, bytesMax: RPC_ANSWER_BYTES_MAX });
-  const { call, batch } = createCaller(poster);
+  const post = { url, timeoutMs, bytesMax: RPC_ANSWER_BYTES_MAX };
+  const made = native === null ? createPoster(clock, post) : createNativePoster(native, post);
+  const poster = patient(made, patience);
+  const { call, batch, read } = createCaller(poster);
   let epochSchedule: EpochSchedule | null = null;
 
   return {
@@ -123,8 +137,12 @@ export function createRpc(clock: Clock, options: RpcOptions): Rpc {
       };
     },
     async statuses(signatures) {
-      const params = [signatures, { searchTransactionHistory: false }];
-      return readStatuses(await call("getSignatureStatuses", params), signatures.length);
+      const answer = await poster.statuses?.(signatures);
+      if (answer !== undefined && "statuses" in answer) return answer;
+      const names = encodeSignatures(signatures);
+      const params = [names, { searchTransactionHistory: false }];
+      const result = answer === undefined ? await call(STATUSES, params) : read(STATUSES, answer);
+      return readStatuses(result, names.length);
     },
     async blockSignatures(slot) {
       const detail = { transactionDetails: "signatures", rewards: false };
@@ -154,6 +172,7 @@ function given(each: CallResult | undefined): unknown {
 
 /** Slot skipped, block not there yet. Agave `rpc-client-api/src/custom_error.rs`, 4.3, 2026-11. */
 const NO_BLOCK_CODES: ReadonlySet<number> = new Set([-32004, -32007, -32009]);
+const STATUSES = "getSignatureStatuses";
 const PROCESSED = { commitment: "processed" };
 const CONFIRMED = { commitment: "confirmed" };
 /** Minutes over which a node tells its slot time. */

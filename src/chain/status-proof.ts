@@ -9,6 +9,7 @@
  */
 
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
+import { decodeBase58 } from "../core/encoding.ts";
 import { STATUS_PROBE_BLOCKS_MAX, STATUS_PROBE_SIGNATURES } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { ChainCounters } from "./counters.ts";
@@ -70,8 +71,9 @@ export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps
   async function probe(slot: number): Promise<void> {
     counters.statusProbes += 1;
     const landed = (await landedNear(slot)).slice(0, STATUS_PROBE_SIGNATURES);
-    if (landed.length === 0) return;
-    const answer = await rpc.statuses(landed);
+    const signatures = landed.map((text) => decodeBase58(text, 64)).filter((each) => each !== null);
+    if (signatures.length === 0) return;
+    const answer = await rpc.statuses(Buffer.concat(signatures));
     if (answer.statuses.some((status) => status !== null)) learn("yes");
     else if (answer.slot > slot) learn("no");
   }

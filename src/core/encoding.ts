@@ -52,6 +52,16 @@ export function encodeSignature(bytes: Uint8Array, offset = 0): string {
   return encodeWords(bytes, offset, 32, LIMBS_MAX);
 }
 
+/** Signatures of 64 bytes each, one after another, as base58 texts. */
+export function encodeSignatures(bytes: Uint8Array): readonly string[] {
+  const count = Math.floor(bytes.length / SIGNATURE_BYTES);
+  return Array.from({ length: count }, (_, index) =>
+    encodeSignature(bytes, index * SIGNATURE_BYTES),
+  );
+}
+
+const SIGNATURE_BYTES = 64;
+
 function encodeWords(bytes: Uint8Array, offset: number, words: number, limbs: number): string {
   if (offset < 0 || offset + 2 * words > bytes.length) {
     throw new RangeError(`${2 * words} bytes at ${offset} are outside of ${bytes.length}`);

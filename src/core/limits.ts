@@ -279,6 +279,8 @@ export const SANDBOX_SOCKET_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Largest answer of the RPC node that is read. A leader schedule has 3 MB on mainnet; 2026-11. */
 export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** The longest that a node is left alone because it asks for that. */
+export const RETRY_AFTER_MS_MAX = 30_000;
 /** The nodes' addresses are read at most once in this time, whoever is missed meanwhile. */
 export const CONTACTS_GAP_MS = 10_000;
 /** Largest message of a node's WebSocket that is read; one on a slot has a few hundred bytes. */

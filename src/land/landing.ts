@@ -41,8 +41,6 @@ export interface LandingDeps {
   readonly onSighted: (sighting: Sighting) => void;
   /** The block of the last sighting is not the cluster's any more. */
   readonly onVanished: (packetId: number, atNs: number) => void;
-  /** Writes the signature at `offset` in base58; `encodeSignature` when not given. */
-  readonly nameOf?: (bytes: Uint8Array, offset: number) => string;
 }
 
 export interface LandingOptions {
@@ -114,7 +112,7 @@ class LandingStage implements Landing {
     const { clock, chain, resender } = deps;
     const { counters } = this;
     this.#deps = deps;
-    const watch = new Watch(options.countMax, options.countMax * WATCH_BYTES_MEAN, deps.nameOf);
+    const watch = new Watch(options.countMax, options.countMax * WATCH_BYTES_MEAN);
     const marks = new LeaderMarks(
       options.countMax,
       Math.max(options.leaders, 2) + RESEND_MARKS_SPARE,

@@ -34,8 +34,11 @@ export interface ChainView {
   currentSlot(): number | null;
   /** The last height at which these 32 bytes are a valid blockhash; null when not known. */
   lastValidHeight(blockhash: Uint8Array): number | null;
-  /** Asks a node for at most `STATUSES_A_REQUEST` signatures; rejects when it does not answer. */
-  fetchStatuses(signatures: readonly string[]): Promise<StatusAnswer>;
+  /**
+   * Asks a node for at most `STATUSES_A_REQUEST` signatures of 64 bytes each, which are read at
+   * once; rejects when it does not answer.
+   */
+  fetchStatuses(signatures: Uint8Array): Promise<StatusAnswer>;
   /** Whether an answer of null means anything. */
   statusTelling(): StatusTelling;
 }

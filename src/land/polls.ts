@@ -5,8 +5,8 @@
  * number. What is due beyond that waits, and whoever waited is next, because the search goes on
  * where it stopped; how late it is can be seen in `lagNs`. A request that fails or takes too long
  * says nothing of its transactions: they are due again. While requests fail, fewer are made.
- * Several requests of one tick are made one after another, a while apart, because making one and
- * reading its answer takes a good part of a millisecond of the thread that also serves clients.
+ * Several requests of one tick are made one after another, a while apart, because what is done for
+ * one and for its answer is done on the thread that also serves clients.
  * While more is due than can be asked for, an answer brings the next request, so that what is in
  * flight does not pile up as long as the node keeps up.
  */
@@ -186,7 +186,7 @@ export class Polls {
       counters.requestsLate += 1;
       this.#failed(request);
     });
-    chain.fetchStatuses(request.rows.map((row) => watch.name(row))).then(
+    chain.fetchStatuses(watch.signatures(request.rows)).then(
       (answer) => this.#answered(request, answer),
       () => {
         if (request.over) return;

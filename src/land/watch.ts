@@ -10,7 +10,6 @@
  */
 
 import { randomInt } from "node:crypto";
-import { encodeSignature } from "../core/encoding.ts";
 import type { Accepted, Packet } from "../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { ByteStore, NONE } from "./byte-store.ts";
@@ -68,8 +67,6 @@ export class Watch {
   /** No row at or above this number was ever used. */
   rowsUsed = 0;
   readonly #signatures: Buffer;
-  /** As base58, once somebody asked. */
-  readonly #names: string[];
   readonly #size: Int32Array;
   readonly #bytes: Int32Array;
   readonly #blockhashOffset: Uint16Array;
@@ -86,14 +83,7 @@ export class Watch {
   /** Senders choose their signatures, so what hashes them is not theirs to know. */
   readonly #seed = randomInt(2 ** 32);
 
-  readonly #nameOf: (bytes: Uint8Array, offset: number) => string;
-
-  constructor(
-    capacity: number,
-    bytesMax: number,
-    nameOf: (bytes: Uint8Array, offset: number) => string = encodeSignature,
-  ) {
-    this.#nameOf = nameOf;
+  constructor(capacity: number, bytesMax: number) {
     this.capacity = capacity;
     const numbers = (): Float64Array => new Float64Array(capacity);
     this.packetId = numbers().fill(NONE);
@@ -113,7 +103,6 @@ export class Watch {
     this.flags = new Uint8Array(capacity);
     this.rank = new Uint8Array(capacity);
     this.#signatures = Buffer.alloc(capacity * SIGNATURE_BYTES);
-    this.#names = new Array<string>(capacity).fill("");
     this.#size = new Int32Array(capacity);
     this.#bytes = new Int32Array(capacity);
     this.#blockhashOffset = new Uint16Array(capacity);
@@ -168,7 +157,6 @@ export class Watch {
     this.#bySignature.remove(this.#hash(this.#signatures, row * SIGNATURE_BYTES), row);
     this.#byPacket.remove(this.packetId[row] ?? NONE, row);
     this.#store.free(this.#bytes[row] ?? NONE);
-    this.#names[row] = "";
     this.packetId[row] = NONE;
     this.flags[row] = 0;
     this.#unlink(row);
@@ -232,13 +220,14 @@ export class Watch {
     return this.bytes(row).subarray(offset, offset + BLOCKHASH_BYTES);
   }
 
-  /** The signature in base58, made when it is first asked for. */
-  name(row: number): string {
-    const known = this.#names[row] ?? "";
-    if (known !== "") return known;
-    const name = this.#nameOf(this.#signatures, row * SIGNATURE_BYTES);
-    this.#names[row] = name;
-    return name;
+  /** The signatures of rows, one after the other. */
+  signatures(rows: readonly number[]): Uint8Array {
+    const bytes = Buffer.allocUnsafe(rows.length * SIGNATURE_BYTES);
+    for (const [index, row] of rows.entries()) {
+      const start = row * SIGNATURE_BYTES;
+      this.#signatures.copy(bytes, index * SIGNATURE_BYTES, start, start + SIGNATURE_BYTES);
+    }
+    return bytes;
   }
 
   /** The free row that was used last, else the next one that never was; the youngest from now. */

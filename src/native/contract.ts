@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 4;
+export const CONTRACT_VERSION = 5;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -74,7 +74,7 @@ export interface NativeSending {
 export const RECORD_NUMBERS = 8;
 
 /** The whole addon. */
-export type NativeEngine = NativeSending & NativeDecoding & NativeReading;
+export type NativeEngine = NativeSending & NativeDecoding & NativeReading & NativeAsking;
 
 /** The decoder's and verifier's part of the addon. */
 export interface NativeDecoding {
@@ -126,6 +126,48 @@ export interface NativeReading {
   signatureWrite(bytes: Uint8Array, offset: number, out: Uint8Array): number;
 }
 
+/** Questions to nodes over HTTP, on threads of the addon's own. */
+export interface NativeAsking {
+  /**
+   * Makes an asker of one node at an http: or https: address without name and password; what goes
+   * into the header `authorization` is given apart, empty for none. An answer above `bytesMax` is
+   * no answer. `wake` is called when the first of some answers is there. Answers a handle above 0,
+   * or ASKER_OPTIONS, ASKER_FULL or PANIC.
+   */
+  askerOpen(url: string, authorization: string, bytesMax: number, wake: () => void): number;
+  /** Ends its connections; questions in hand get no answer. Answers OK or NO_ASKER. */
+  askerClose(asker: number): number;
+  /**
+   * Asks with a body of JSON, 65536 bytes at most, on another thread; `id`, a whole number below
+   * 2^32, comes back with the answer. Answers OK, NO_ASKER, NO_ROOM for a larger body, or
+   * ASKER_FULL while 64 questions are in hand.
+   */
+  ask(asker: number, id: number, body: Uint8Array, timeoutMs: number): number;
+  /** Asks what became of at most 256 signatures of 64 bytes each. Answers as `ask`. */
+  askStatuses(asker: number, id: number, signatures: Uint8Array, timeoutMs: number): number;
+  /**
+   * Writes ANSWER_NUMBERS of the oldest answer that was not taken: the question's id, its kind
+   * (ANSWER), the HTTP status, for how many seconds the node asks to be left alone, and its size in
+   * bytes. Answers 1, or 0 where there is none, or NO_ASKER, NO_ROOM or PANIC.
+   */
+  answerNext(asker: number, out: Float64Array): number;
+  /**
+   * Takes that answer; its bytes go to the start of `out`, as many as it holds. Answers OK,
+   * NO_ASKER or PANIC.
+   */
+  answerTake(asker: number, out: Uint8Array): number;
+}
+
+/** Numbers of `answerNext`. */
+export const ANSWER_NUMBERS = 5;
+/**
+ * What an answer's bytes are: the words of what went wrong; nothing, because the time was up or the
+ * answer too large; the body of an HTTP answer; or statuses of n signatures: the node's slot and
+ * the slot of each or -1 as doubles, a byte for each, 1 where its block is confirmed, and for each
+ * that failed its index and the error's size as doubles and the error as JSON.
+ */
+export const ANSWER = { failed: 0, late: 1, tooLarge: 2, body: 3, statuses: 4 } as const;
+
 /** Numbers of a call, and most characters of a signature. */
 export const CALL_NUMBERS = 5;
 export const SIGNATURE_TEXT_MAX = 88;
@@ -144,3 +186,7 @@ export const DECODER_OPTIONS = -40;
 export const DECODER_FULL = -41;
 export const NO_DECODER = -42;
 export const NO_ROOM = -43;
+/** Answers of an asker's calls. */
+export const ASKER_OPTIONS = -50;
+export const ASKER_FULL = -51;
+export const NO_ASKER = -52;

@@ -39,6 +39,12 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "decodeBatch",
   "callRead",
   "signatureWrite",
+  "askerOpen",
+  "askerClose",
+  "ask",
+  "askStatuses",
+  "answerNext",
+  "answerTake",
 ];
 
 /** Loads the addon into this thread; what it holds is the process's. */

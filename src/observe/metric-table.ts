@@ -157,6 +157,11 @@ export const METRICS = [
     "Since the contacts were last loaded; NaN until they were.",
   ),
   counter(
+    "touchdown_node_requests_held_back_total",
+    [],
+    "Questions that were not asked because the node wants to be left alone (`Retry-After`).",
+  ),
+  counter(
     "touchdown_contacts_hastened_total",
     [],
     "Times that the contacts were wanted sooner, because a leader that worked was missed.",

@@ -16,7 +16,7 @@ const router = {
   setContacts: () => undefined,
 };
 const chain = createChain(
-  { openGeyser, clock: systemClock, log, router },
+  { openGeyser, native: null, clock: systemClock, log, router },
   { rpcUrl, wsUrl, silenceMs: 400, pollMs: 100, retryMsFirst: 50, retryMsMax: 100 },
 );
 chain.start();

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { type Chain, type ChainOptions, createChain } from "../../src/chain/chain.ts";
 import { openGeyser } from "../../src/chain/geyser.ts";
-import { decodeBase58, encodeSignature } from "../../src/core/encoding.ts";
+import { decodeBase58 } from "../../src/core/encoding.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import {
   type ClusterOptions,
@@ -63,7 +63,7 @@ function startChain(
 ): { chain: Chain; router: Router } {
   const router = createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 });
   const chain = createChain(
-    { openGeyser, clock, log: SILENT_LOG, router },
+    { openGeyser, native: null, clock, log: SILENT_LOG, router },
     {
       ...urls,
       silenceMs: 600,
@@ -123,16 +123,17 @@ describe("the chain", () => {
     const blockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
     const { bytes, signature } = buildTransaction({ payer: newKeypair(77), blockhash });
     cluster.receive(leader, bytes);
-    const other = encodeSignature(new Uint8Array(64).fill(9));
+    const asked = new Uint8Array(128).fill(9);
+    asked.set(decodeBase58(signature, 64) ?? [], 64);
     await vi.waitFor(async () => {
-      const { slot, statuses } = await chain.fetchStatuses([other, signature]);
+      const { slot, statuses } = await chain.fetchStatuses(asked);
       const landed = cluster.statusOf(signature)?.slot;
       expect(slot).toBeGreaterThanOrEqual(landed ?? 0);
       expect(statuses).toEqual([null, { slot: landed, confirmed: true, error: null }]);
     }, WAIT);
-    await expect(chain.fetchStatuses(new Array(257).fill(other))).rejects.toThrow("at most 256");
+    await expect(chain.fetchStatuses(new Uint8Array(257 * 64))).rejects.toThrow("at most 256");
     await cluster.stopRpc();
-    await expect(chain.fetchStatuses([signature])).rejects.toThrow();
+    await expect(chain.fetchStatuses(asked)).rejects.toThrow();
     expect(chain.counters.statusFailures).toBe(1);
   });
 
@@ -144,6 +145,7 @@ describe("the chain", () => {
     const chain = createChain(
       {
         openGeyser,
+        native: null,
         clock,
         log: SILENT_LOG,
         router: createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 }),
@@ -181,6 +183,7 @@ describe("the chain", () => {
     const chain = createChain(
       {
         openGeyser,
+        native: null,
         clock,
         log: SILENT_LOG,
         router: {

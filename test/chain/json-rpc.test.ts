@@ -16,7 +16,7 @@ function setUp(...answers: readonly Answer[]) {
       const [next] = left.splice(0, 1);
       if (next === undefined) throw new Error("away");
       const text = typeof next.body === "string" ? next.body : JSON.stringify(next.body);
-      return { status: next.status ?? 200, statusText: "Words", body: Buffer.from(text) };
+      return { status: next.status ?? 200, retryAfterMs: 0, body: Buffer.from(text) };
     },
   });
   return { ...caller, asked };
@@ -42,8 +42,8 @@ describe("a call", () => {
     [{ body: { id: 7, result: 7 } }, "a: the answer is to something else"],
     [{ body: [] }, "a: the answer is no JSON-RPC"],
     [{ body: "<html>" }, "a: the answer is no JSON"],
-    [{ body: "<html>", status: 502 }, "a: HTTP 502 Words"],
-    [{ body: "{}", status: 429 }, "a: HTTP 429 Words"],
+    [{ body: "<html>", status: 502 }, "a: HTTP 502 Bad Gateway"],
+    [{ body: "{}", status: 429 }, "a: HTTP 429 Too Many Requests"],
   ])("fails for %j", async (answer, message) => {
     await expect(setUp(answer).call("a", [])).rejects.toThrow(message);
   });

@@ -2,7 +2,9 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { createChainCounters } from "../../src/chain/counters.ts";
 import { RpcError } from "../../src/chain/json-rpc.ts";
+import { createPatience } from "../../src/chain/patience.ts";
 import { createRpc, type Rpc } from "../../src/chain/rpc.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
@@ -62,7 +64,11 @@ async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) 
   });
   const { port } = server.address() as AddressInfo;
   const options = { rpcUrl: `http://127.0.0.1:${port}`, wsUrl: `ws://127.0.0.1:${port}` };
-  const rpc: Rpc = createRpc(systemClock, { ...options, timeoutMs });
+  const patience = createPatience(systemClock, createChainCounters());
+  const rpc: Rpc = createRpc(
+    { clock: systemClock, patience, native: null },
+    { ...options, timeoutMs },
+  );
   endings.push(() => rpc.close());
   const answerWith = (act: (response: ServerResponse) => void) => {
     raw = act;
@@ -129,20 +135,19 @@ describe("the RPC client", () => {
   });
 
   it("asks for heights, statuses and votes in the words of the network", async () => {
-    const signature = "1".repeat(64);
     const { rpc, calls } = await setUp({
       getBlockHeight: 77,
       getSignatureStatuses: { context: { slot: 9 }, value: [null] },
       getVoteAccounts: { current: [], delinquent: [{ nodePubkey: "A" }] },
     });
     expect(await rpc.blockHeight()).toBe(77);
-    expect(await rpc.statuses([signature])).toEqual({ slot: 9, statuses: [null] });
+    expect(await rpc.statuses(new Uint8Array(64))).toEqual({ slot: 9, statuses: [null] });
     expect(await rpc.delinquent()).toEqual(["A"]);
     expect(calls).toEqual([
       { method: "getBlockHeight", params: [{ commitment: "confirmed" }] },
       {
         method: "getSignatureStatuses",
-        params: [[signature], { searchTransactionHistory: false }],
+        params: [["1".repeat(64)], { searchTransactionHistory: false }],
       },
       { method: "getVoteAccounts", params: [] },
     ]);

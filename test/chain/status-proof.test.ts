@@ -3,10 +3,15 @@ import { createChainCounters } from "../../src/chain/counters.ts";
 import { RpcError } from "../../src/chain/json-rpc.ts";
 import { createStatusProof } from "../../src/chain/status-proof.ts";
 import type { StatusAnswer, TxStatus } from "../../src/chain/target.ts";
+import { encodeSignature, encodeSignatures } from "../../src/core/encoding.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const TOLD: TxStatus = { slot: 990, confirmed: true, error: null };
 const nothing = (slot = 1_000): StatusAnswer => ({ slot, statuses: [null, null] });
+
+function nameOf(fill: number): string {
+  return encodeSignature(new Uint8Array(64).fill(fill));
+}
 
 function setUp() {
   const clock = createFakeClock();
@@ -15,7 +20,7 @@ function setUp() {
   const asked: unknown[] = [];
   const node = {
     /** Signatures by slot; null: a slot without a block. */
-    block: (_slot: number): readonly string[] | null => ["vote", "other", "c", "d", "e"],
+    block: (_slot: number): readonly string[] | null => [1, 2, 3, 4, 5].map(nameOf),
     status: null as TxStatus | null,
     slot: 1_000,
   };
@@ -33,8 +38,9 @@ function setUp() {
         return node.block(slot);
       },
       async statuses(signatures) {
-        asked.push(signatures);
-        return { slot: node.slot, statuses: signatures.map(() => node.status) };
+        const names = encodeSignatures(signatures);
+        asked.push(names);
+        return { slot: node.slot, statuses: names.map(() => node.status) };
       },
     },
   });
@@ -61,7 +67,7 @@ describe("whether a node tells statuses", () => {
     proof.answered(nothing());
     await settle();
     expect(proof.telling).toBe("yes");
-    expect(asked).toEqual([960, ["vote", "other", "c", "d"]]);
+    expect(asked).toEqual([960, [1, 2, 3, 4].map(nameOf)]);
     expect(lines).toEqual([]);
   });
 
@@ -92,11 +98,11 @@ describe("whether a node tells statuses", () => {
 
   it("passes over slots without a block, a bounded number", async () => {
     const { proof, asked, node, counters, settle } = setUp();
-    node.block = (slot) => (slot > 957 ? null : ["vote"]);
+    node.block = (slot) => (slot > 957 ? null : [nameOf(1)]);
     node.status = TOLD;
     proof.answered(nothing());
     await settle();
-    expect(asked).toEqual([960, 959, 958, 957, ["vote"]]);
+    expect(asked).toEqual([960, 959, 958, 957, [nameOf(1)]]);
     expect(proof.telling).toBe("yes");
     expect(counters).toMatchObject({ statusProbes: 1, statusProbeFailures: 0 });
 
@@ -117,7 +123,7 @@ describe("whether a node tells statuses", () => {
     await settle();
     expect(proof.telling).toBe("unknown");
     expect(counters.statusProbeFailures).toBe(1);
-    node.block = () => ["vote"];
+    node.block = () => [nameOf(1)];
     node.slot = 960;
     clock.advance(10_000);
     proof.answered(nothing());
@@ -140,7 +146,7 @@ describe("whether a node tells statuses", () => {
     expect(await during(30)).toBe(3);
     proof.answered({ slot: 1_000, statuses: [TOLD] });
     expect(await during(60)).toBe(0);
-    node.block = () => ["vote"];
+    node.block = () => [nameOf(1)];
     node.status = TOLD;
     expect(await during(120)).toBe(2);
   });

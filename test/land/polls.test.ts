@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { encodeSignatures } from "../../src/core/encoding.ts";
 import { STATUS_DEADLINE_MS, STATUS_REQUESTS_MAX } from "../../src/core/limits.ts";
 import { newLandCounters } from "../../src/land/land-counters.ts";
 import { Polls } from "../../src/land/polls.ts";
@@ -95,7 +96,12 @@ describe("questions after statuses", () => {
         clock,
         watch,
         counters: newLandCounters(),
-        chain: { fetchStatuses: async (of) => ({ slot: 1, statuses: of.map(() => null) }) },
+        chain: {
+          fetchStatuses: async (of) => ({
+            slot: 1,
+            statuses: encodeSignatures(of).map(() => null),
+          }),
+        },
         onTick() {},
         onLook() {
           looks += 1;

@@ -1,6 +1,5 @@
 /** A landing stage on a fake clock, between a chain and leaders that do what the test says. */
 
-import { decodeBase58 } from "../../src/core/encoding.ts";
 import type { Accepted, End, Outcome, Packet, Sighting, Target } from "../../src/core/flow.ts";
 import { createLanding, type LandingOptions } from "../../src/land/landing.ts";
 import type {
@@ -47,10 +46,10 @@ export function bytesOf(id: number, hash = 1): Uint8Array {
   return bytes;
 }
 
-/** The id in a signature, as `bytesOf` wrote it. */
-function idOf(signature: string): number {
-  const bytes = decodeBase58(signature, 64) ?? new Uint8Array(64);
-  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
+/** The ids in signatures, as `bytesOf` wrote it. */
+function idsOf(signatures: Uint8Array): readonly number[] {
+  const view = new DataView(signatures.buffer, signatures.byteOffset, signatures.byteLength);
+  return Array.from({ length: signatures.length / 64 }, (_, index) => view.getUint32(index * 64));
 }
 
 export function targetOf(name: string): Target {
@@ -110,7 +109,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     statusTelling: () => chain.telling,
     fetchStatuses: (signatures) =>
       new Promise((resolve, reject) => {
-        const ids = signatures.map(idOf);
+        const ids = idsOf(signatures);
         asked.push({
           ids,
           answer: (statuses, slot = chain.slot ?? 0) =>

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { encodeSignature } from "../../src/core/encoding.ts";
 import type { Accepted, Packet } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { NONE } from "../../src/land/byte-store.ts";
@@ -53,7 +52,7 @@ describe("the table of transactions in flight", () => {
     expect(watch.findSignature(second.bytes, 1)).toBe(rows[1]);
   });
 
-  it("keeps the bytes, the name and the blockhash after the lent view is gone", () => {
+  it("keeps the bytes, the signature and the blockhash after the lent view is gone", () => {
     const watch = new Watch(8, 8192);
     const packet = newPacket(1);
     const whole = Uint8Array.from(packet.bytes);
@@ -61,8 +60,7 @@ describe("the table of transactions in flight", () => {
     const row = open(watch, packet);
     packet.bytes.fill(0);
     expect(watch.bytes(row)).toEqual(whole);
-    expect(watch.name(row)).toBe(encodeSignature(whole, 1));
-    expect(watch.name(row)).toBe(encodeSignature(whole, 1));
+    expect(Buffer.compare(watch.signatures([row]), whole.subarray(1, 65))).toBe(0);
     expect(watch.blockhash(row)).toEqual(whole.slice(blockhashOffset, blockhashOffset + 32));
   });
 
@@ -72,7 +70,6 @@ describe("the table of transactions in flight", () => {
     expect(idsOf(watch)).toEqual([1, 2, 3]);
     const middle = rows[1] ?? NONE;
     watch.raise(middle, SENT);
-    watch.name(middle);
     watch.close(middle);
     expect(idsOf(watch)).toEqual([1, 3]);
     expect(watch.holds(middle, 2)).toBe(false);
@@ -81,7 +78,8 @@ describe("the table of transactions in flight", () => {
     expect(open(watch, again)).toBe(middle);
     expect(idsOf(watch)).toEqual([1, 3, 4]);
     expect([watch.is(middle, SENT), watch.is(middle, DURABLE)]).toEqual([false, false]);
-    expect(watch.name(middle)).toBe(encodeSignature(again.bytes, 1));
+    const both = Buffer.concat([again.bytes.subarray(1, 65), newPacket(1).bytes.subarray(1, 65)]);
+    expect(Buffer.compare(watch.signatures([middle, rows[0] ?? NONE]), both)).toBe(0);
     expect(watch.findSignature(newPacket(2).bytes, 1)).toBe(NONE);
   });
 

@@ -34,6 +34,8 @@ const STRINGS = [
   "127.0.0.1:0",
   "[::1]:9",
   "0.0.0.0:1",
+  "http://127.0.0.1:9",
+  "https://127.0.0.1:9/x?y",
   "\u0000",
   "é".repeat(999),
 ];
@@ -93,7 +95,7 @@ function arrayOf(kind) {
   return new kind(size).map(() => pick(NUMBERS));
 }
 
-/** Engines and decoders that were made and may be gone, as handles. */
+/** Engines, decoders and askers that were made and may be gone, as handles. */
 const handles = [0];
 
 const MAKERS = {
@@ -165,6 +167,8 @@ function plainOptions() {
   };
 }
 
+const MAKING = new Set(["engineStart", "decoderCreate", "peerOpen", "askerOpen"]);
+
 function argument(type) {
   if (below(12) === 0) return pick(STRANGE);
   return MAKERS[type]();
@@ -189,9 +193,7 @@ function storm(native) {
     }
     if (typeof answer !== "number") throw new Error(`${name} answered a ${typeof answer}`);
     told[name].answered += 1;
-    if (name === "engineStart" || name === "decoderCreate" || name === "peerOpen") {
-      if (answer > 0) handles[below(32)] = answer;
-    }
+    if (MAKING.has(name) && answer > 0) handles[below(32)] = answer;
   }
   return told;
 }

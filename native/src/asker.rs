@@ -1,0 +1,208 @@
+//! Questions to a node, asked away from JavaScript's thread.
+//!
+//! A question waits for one of a few threads, which asks it and waits for the whole answer; answers
+//! wait here until JavaScript takes them, and wake it when the first of them comes. What is in
+//! hand, asked or answered, is bounded: beyond that a question is refused. Each question has its
+//! own deadline, counted from when it was handed over.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::limits::{ASKING_STACK_BYTES, CONNECTIONS_TO_NODE_MAX, QUESTIONS_MAX};
+use crate::statuses;
+use crate::web::{Answered, Unanswered, Web};
+
+/// What is asked.
+pub enum Question {
+    /// This JSON.
+    Json(Vec<u8>),
+    /// What became of signatures of 64 bytes each.
+    Statuses(Vec<u8>),
+}
+
+/// What an answer's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The words of what went wrong.
+    Failed,
+    /// The time was up; no bytes.
+    Late,
+    /// The answer was too large; no bytes.
+    TooLarge,
+    /// The body of an answer with an HTTP status.
+    Body,
+    /// Statuses, as `Statuses::write` writes them.
+    Statuses,
+}
+
+/// What came of one question.
+#[derive(Debug)]
+pub struct Answer {
+    /// The asker's name for the question.
+    pub id: u32,
+    /// What its bytes are.
+    pub kind: Kind,
+    /// Of HTTP; 0 where there is none.
+    pub status: u16,
+    /// For how long the node asks not to be asked again, in seconds; 0 when it does not.
+    pub retry_after_s: u32,
+    /// As the kind says.
+    pub bytes: Vec<u8>,
+}
+
+/// Asks one node.
+pub struct Asker {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    web: Web,
+    /// Tells JavaScript that there are answers.
+    wake: Box<dyn Fn() + Send + Sync>,
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Waiting>,
+    answers: VecDeque<Answer>,
+    /// Questions whose answer was not taken yet.
+    in_hand: usize,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+struct Waiting {
+    id: u32,
+    question: Question,
+    until: Instant,
+}
+
+impl Asker {
+    /// Nothing is connected and no thread started before the first question.
+    #[must_use]
+    pub fn new(web: Web, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+        let (state, work) = (Mutex::default(), Condvar::new());
+        Self { shared: Arc::new(Shared { web, wake, state, work }) }
+    }
+
+    /// Takes a question on; false when it is closed, too much is in hand, or no thread starts.
+    pub fn ask(&self, id: u32, question: Question, timeout: Duration) -> bool {
+        let shared = &self.shared;
+        let mut state = shared.state.lock();
+        if state.closed || state.in_hand == QUESTIONS_MAX {
+            return false;
+        }
+        if state.waiting.len() >= state.idle && state.threads < CONNECTIONS_TO_NODE_MAX {
+            let shared = Arc::clone(shared);
+            let builder = thread::Builder::new().name("touchdown-ask".to_owned());
+            let started = builder.stack_size(ASKING_STACK_BYTES).spawn(move || shared.serve());
+            match started {
+                Ok(_) => state.threads += 1,
+                Err(_) if state.threads == 0 => return false,
+                // The others will come to it.
+                Err(_) => {}
+            }
+        }
+        state.in_hand += 1;
+        state.waiting.push_back(Waiting { id, question, until: Instant::now() + timeout });
+        shared.work.notify_one();
+        true
+    }
+
+    /// The oldest answer, for as long as nobody takes it.
+    pub fn peek<T>(&self, look: impl FnOnce(&Answer) -> T) -> Option<T> {
+        self.shared.state.lock().answers.front().map(look)
+    }
+
+    /// Takes the oldest answer.
+    #[must_use]
+    pub fn take(&self) -> Option<Answer> {
+        let mut state = self.shared.state.lock();
+        let answer = state.answers.pop_front()?;
+        state.in_hand -= 1;
+        Some(answer)
+    }
+
+    /// Ends connections and threads; questions in hand stay without an answer.
+    pub fn close(&self) {
+        let mut state = self.shared.state.lock();
+        state.closed = true;
+        state.waiting.clear();
+        state.answers.clear();
+        drop(state);
+        self.shared.work.notify_all();
+        self.shared.web.shut_down();
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// A thread's life.
+    fn serve(&self) {
+        while let Some(waiting) = self.next() {
+            let answer = self.answer(waiting);
+            let mut state = self.state.lock();
+            if state.closed {
+                return;
+            }
+            state.answers.push_back(answer);
+            let is_first = state.answers.len() == 1;
+            drop(state);
+            if is_first {
+                (self.wake)();
+            }
+        }
+    }
+
+    /// Waits for a question; none when there will be no more.
+    fn next(&self) -> Option<Waiting> {
+        let mut state = self.state.lock();
+        state.idle += 1;
+        while state.waiting.is_empty() && !state.closed {
+            self.work.wait(&mut state);
+        }
+        state.idle -= 1;
+        state.waiting.pop_front()
+    }
+
+    fn answer(&self, Waiting { id, question, until }: Waiting) -> Answer {
+        let asked = match &question {
+            Question::Json(text) => self.web.post(text, until),
+            Question::Statuses(signatures) => self.web.post(&statuses::question(signatures), until),
+        };
+        let failed = |kind, bytes| Answer { id, kind, status: 0, retry_after_s: 0, bytes };
+        match asked {
+            Err(Unanswered::Late) => failed(Kind::Late, Vec::new()),
+            Err(Unanswered::TooLarge) => failed(Kind::TooLarge, Vec::new()),
+            Err(Unanswered::Broken(why)) => failed(Kind::Failed, why.into_bytes()),
+            Ok(Answered { status, retry_after_s, body }) => {
+                let (kind, bytes) = read(&question, status, body);
+                Answer { id, kind, status, retry_after_s, bytes }
+            }
+        }
+    }
+}
+
+/// An answer of the usual form is read here, any other by JavaScript.
+fn read(question: &Question, status: u16, body: Vec<u8>) -> (Kind, Vec<u8>) {
+    if let (Question::Statuses(signatures), 200..300) = (question, status) {
+        let count = signatures.len() / statuses::SIGNATURE_BYTES;
+        if let Some(statuses) = statuses::read(&body, count) {
+            return (Kind::Statuses, statuses.write());
+        }
+    }
+    (Kind::Body, body)
+}

@@ -1,0 +1,38 @@
+/**
+ * The native engine's form of statuses, in which numbers stand in columns; the layout is told
+ * beside `ANSWER` in `native/contract.ts`.
+ */
+
+import type { StatusAnswer, TxStatus } from "./target.ts";
+
+/** Reads the statuses of `count` signatures. `bytes` begin where their buffer does. */
+export function readStatusColumns(bytes: Uint8Array, count: number): StatusAnswer {
+  const numbers = new Float64Array(bytes.buffer, 0, count + 1);
+  const flags = numbers.byteLength;
+  const errors = errorsOf(Buffer.from(bytes.buffer, flags + count));
+  const statuses: (TxStatus | null)[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const slot = numbers[index + 1] ?? -1;
+    const confirmed = bytes[flags + index] === 1;
+    const error = errors?.get(index) ?? null;
+    statuses.push(slot < 0 ? null : { slot, confirmed, error });
+  }
+  return { slot: numbers[0] ?? 0, statuses };
+}
+
+/** Errors by their index; null where everything went well. */
+function errorsOf(bytes: Buffer): ReadonlyMap<number, string> | null {
+  if (bytes.length === 0) return null;
+  const errors = new Map<number, string>();
+  for (let at = 0; at < bytes.length; ) {
+    const index = bytes.readDoubleLE(at);
+    const start = at + HEAD_BYTES;
+    at = start + bytes.readDoubleLE(at + 8);
+    // Without the node's own spaces, as everywhere.
+    errors.set(index, JSON.stringify(JSON.parse(bytes.toString("utf8", start, at))));
+  }
+  return errors;
+}
+
+/** Index and size. */
+const HEAD_BYTES = 16;

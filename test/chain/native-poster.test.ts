@@ -1,0 +1,162 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { createChainCounters } from "../../src/chain/counters.ts";
+import { createNativePoster } from "../../src/chain/native-poster.ts";
+import { createPatience } from "../../src/chain/patience.ts";
+import { createRpc } from "../../src/chain/rpc.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { encodeSignatures } from "../../src/core/encoding.ts";
+import { native } from "../native/addon.ts";
+
+const endings: (() => unknown)[] = [];
+afterEach(() => {
+  for (const end of endings.splice(0).reverse()) end();
+});
+
+/** A node that answers every question with these words. */
+async function nodeThat(answer: (body: string) => { status?: number; text: string }) {
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += String(chunk);
+    const { status = 200, text } = answer(body);
+    response.writeHead(status).end(text);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  endings.push(() => server.close().closeAllConnections());
+  // A TCP server's address is never a path.
+  const { port } = server.address() as AddressInfo;
+  return `http://127.0.0.1:${port}`;
+}
+
+function told(value: unknown, more: object = {}): string {
+  const result = { context: { apiVersion: "4.2.2", slot: 99 }, value };
+  return JSON.stringify({ jsonrpc: "2.0", result, id: 1, ...more });
+}
+
+const STATUS = { slot: 7, confirmations: 3, err: null, confirmationStatus: "confirmed" };
+const ERROR = { InstructionError: [0, { Custom: 1 }] };
+
+/** Answers to two signatures: those that are read over there, and those that come as they are. */
+const ANSWERS: readonly { readonly text: string; readonly status?: number }[] = [
+  { text: told([null, null]) },
+  { text: told([STATUS, { ...STATUS, confirmationStatus: "processed", slot: 0 }]) },
+  { text: told([{ ...STATUS, err: ERROR, status: { Err: ERROR } }, null]) },
+  {
+    text: told([
+      { ...STATUS, err: "AccountInUse" },
+      { ...STATUS, err: "Ünïcödé \n \u0000" },
+    ]),
+  },
+  {
+    text: told([
+      { slot: 1, confirmations: null },
+      { slot: 2, confirmations: 4 },
+    ]),
+  },
+  { text: told([{ slot: 1 }, { slot: 2, confirmations: null, confirmationStatus: null }]) },
+  {
+    text: told([
+      { ...STATUS, confirmationStatus: 'new"er' },
+      { ...STATUS, extra: [{}] },
+    ]),
+  },
+  { text: JSON.stringify(JSON.parse(told([STATUS, { ...STATUS, err: ERROR }])), null, 2) },
+  { text: told([null, null], { error: null }) },
+  { text: told([null]) },
+  { text: told([null, null, null]) },
+  { text: told([STATUS, 7]) },
+  { text: told([STATUS, { ...STATUS, slot: 1.5 }]) },
+  { text: told([STATUS, { ...STATUS, slot: 2 ** 53 }]) },
+  { text: told([null, null], { id: 2 }) },
+  { text: told([null, null], { error: { code: -32005, message: "behind" } }) },
+  { text: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32601, message: "no" } }) },
+  { text: "<html>" },
+  { text: "" },
+  { text: told([null, null]), status: 502 },
+  { text: "busy", status: 429 },
+];
+
+describe.skipIf(native === null)("statuses that the native engine asks for", () => {
+  const signatures = Buffer.alloc(128, 7).fill(0, 64, 70);
+
+  it("are those that are read here, whatever the node says", async () => {
+    const wanted: unknown[] = [];
+    for (const answer of ANSWERS) {
+      const rpcUrl = await nodeThat(() => answer);
+      const outcomes = [];
+      for (const engine of [null, native]) {
+        const patience = createPatience(systemClock, createChainCounters());
+        const deps = { clock: systemClock, patience, native: engine };
+        const rpc = createRpc(deps, { rpcUrl, wsUrl: "ws://127.0.0.1:1", timeoutMs: 60_000 });
+        endings.push(() => rpc.close());
+        outcomes.push(
+          await rpc.statuses(signatures).catch((error: unknown) => [error, String(error)]),
+        );
+      }
+      expect(outcomes[1], answer.text).toEqual(outcomes[0]);
+      wanted.push(outcomes[0]);
+    }
+    expect(wanted.filter((outcome) => !Array.isArray(outcome))).toHaveLength(9);
+  });
+
+  it("are asked for by name, 256 at the most", async () => {
+    const bodies: string[] = [];
+    const url = await nodeThat((body) => {
+      bodies.push(body);
+      return { text: told([null, null]) };
+    });
+    if (native === null) throw new Error("the native engine is not built");
+    const poster = createNativePoster(native, { url, bytesMax: 10_000, timeoutMs: 60_000 });
+    endings.push(() => poster.close());
+    expect(await poster.statuses?.(signatures)).toEqual({ slot: 99, statuses: [null, null] });
+    expect(bodies.map((body) => JSON.parse(body))).toEqual([
+      {
+        jsonrpc: "2.0",
+        id: 1,
+        method: "getSignatureStatuses",
+        params: [encodeSignatures(signatures), { searchTransactionHistory: false }],
+      },
+    ]);
+    await expect(poster.statuses?.(new Uint8Array(257 * 64))).rejects.toThrow("not taken on");
+    await expect(poster.statuses?.(new Uint8Array(65))).rejects.toThrow("not taken on");
+  });
+
+  it("are refused beyond what may be in hand, and taken again after that", async () => {
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const server = createServer(async (request, response) => {
+      request.resume();
+      await released;
+      response.end("{}");
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    endings.push(() => server.close().closeAllConnections());
+    const { port } = server.address() as AddressInfo;
+    if (native === null) throw new Error("the native engine is not built");
+    const url = `http://127.0.0.1:${port}`;
+    const poster = createNativePoster(native, { url, bytesMax: 100, timeoutMs: 60_000 });
+    endings.push(() => poster.close());
+    const asked = Array.from({ length: 64 }, () => poster.post("{}"));
+    await expect(poster.post("{}")).rejects.toThrow("code -51");
+    release();
+    const answers = await Promise.all(asked);
+    expect(answers.map(({ body }) => String(body))).toEqual(new Array(64).fill("{}"));
+    expect((await poster.post("{}")).status).toBe(200);
+  });
+
+  it("are not asked for once the poster is closed", async () => {
+    if (native === null) throw new Error("the native engine is not built");
+    const url = await nodeThat(() => ({ text: "{}" }));
+    const poster = createNativePoster(native, { url, bytesMax: 100, timeoutMs: 60_000 });
+    poster.close();
+    await expect(poster.post("{}")).rejects.toThrow("the client was closed");
+    await expect(poster.statuses?.(signatures)).rejects.toThrow("the client was closed");
+    poster.close();
+  });
+});
