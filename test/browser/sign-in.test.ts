@@ -1,0 +1,36 @@
+/** The page for those who are not logged in, where a login did not work. */
+
+import { describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { lookAt } from "../support/look.ts";
+import { freePort } from "../support/ports.ts";
+
+const rig = useBrowser({ control: { oidc_issuer: `http://127.0.0.1:${await freePort()}` } });
+
+describe("a login", () => {
+  it("that cannot begin while the provider is away is told before and after a try", async () => {
+    const { page, complaints } = await rig.visitor();
+    await page.goto(rig.site.url);
+    const told = page
+      .getByRole("alert")
+      .getByText(/^The identity provider cannot be reached now\./);
+    await told.getByText("Try again in a moment.").waitFor();
+    await lookAt(page, "sign-in-provider-away");
+    const button = page.getByRole("button", { name: "Log in" });
+    await button.click();
+    await told.filter({ hasNotText: "Try again" }).waitFor();
+    expect(await button.isEnabled()).toBe(true);
+    // The browser itself complains of the answer, and of nothing else.
+    expect(complaints.splice(0)).toEqual([expect.stringContaining("503")]);
+  });
+
+  it("that was finished already, or by nobody here, is told with what to do", async () => {
+    const { page } = await rig.visitor();
+    await page.goto(`${rig.site.url}/login/callback?code=old&state=unknown`);
+    await page.getByText("That login took too long or was used already. Try again.").waitFor();
+    await page.goto(`${rig.site.url}/?login_error=disabled`);
+    await page.getByText("This account is disabled. Ask whoever runs this service.").waitFor();
+    await page.goto(`${rig.site.url}/?login_error=%3Cscript%3E`);
+    await page.getByText("The login did not work. Try again.").waitFor();
+  });
+});
