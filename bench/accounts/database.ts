@@ -16,11 +16,16 @@ const KEYS_AN_ACCOUNT = 10;
 export interface BenchDatabase {
   readonly folder: string;
   readonly edgeUrl: string;
+  readonly controlUrl: string;
   /** Adds keys with the digests of `textOf(n)` until there are so many; ten an account. */
   fill(count: number): Promise<void>;
   /** Returns after the commit. */
   make(text: string): Promise<void>;
   revoke(text: string): Promise<void>;
+  /** Fills minutes and hours of one account's usage by this statement; minutes are rows. */
+  fillMonth(
+    sql: string,
+  ): Promise<{ readonly accountId: string; readonly keys: number; readonly minutes: number }>;
   stop(): Promise<void>;
 }
 
@@ -42,6 +47,7 @@ export async function startDatabase(): Promise<BenchDatabase> {
   return {
     folder,
     edgeUrl: postgres.edgeUrl,
+    controlUrl: postgres.controlUrl,
     async fill(count) {
       await owner.query(FILL, [filled + 1, count, KEYS_AN_ACCOUNT]);
       await owner.query("analyze touchdown.keys");
@@ -55,6 +61,24 @@ export async function startDatabase(): Promise<BenchDatabase> {
       await owner.query("update touchdown.keys set revoked_at = now() where sha256 = $1", [
         digestOf(text),
       ]);
+    },
+    async fillMonth(sql) {
+      const [account] = await owner.query<{ id: string }>(
+        `select account_id as id from touchdown.keys where revoked_at is null
+         group by 1 having count(*) >= 3 limit 1`,
+      );
+      const accountId = account?.id ?? "";
+      for (const [table, step] of [
+        ["usage_minutes", "1 minute"],
+        ["usage_hours", "1 hour"],
+      ] as const) {
+        await owner.query(sql.replace("into usage", `into touchdown.${table}`), [accountId, step]);
+      }
+      await owner.query("analyze touchdown.usage_minutes, touchdown.usage_hours");
+      const [rows] = await owner.query<{ keys: number; minutes: number }>(
+        "select count(distinct key_id) as keys, count(*) as minutes from touchdown.usage_minutes",
+      );
+      return { accountId, keys: rows?.keys ?? 0, minutes: rows?.minutes ?? 0 };
     },
     async stop() {
       await owner.stop();

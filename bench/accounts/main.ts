@@ -1,8 +1,8 @@
 /**
  * `npm run bench:accounts`: how soon five edges know of a change with 100,000 keys, and what a
  * million keys cost one: its start from the database and from disk, memory, a look-up, and how long
- * the event loop is held meanwhile. A feed by itself is measured with the loader of TypeScript in
- * its memory; the whole edge is what an operator runs.
+ * the event loop is held meanwhile; and what the dashboard's Overview over a month takes. A feed
+ * by itself has the loader of TypeScript in its memory; the whole edge is what an operator runs.
  */
 
 import { once } from "node:events";
@@ -22,6 +22,7 @@ import {
 import { commit, machine } from "../machine.ts";
 import { type BenchDatabase, digestOf, startDatabase, textOf } from "./database.ts";
 import type { FeedMessage } from "./feed-process.ts";
+import { overviewOfMonth } from "./month.ts";
 
 const RESULTS = join(import.meta.dirname, "../results/accounts.ndjson");
 const LOAD_BEFORE = Math.round((loadavg()[0] ?? 0) * 10) / 10;
@@ -33,6 +34,7 @@ const { values } = parseArgs({
     changes: { type: "string", default: "400" },
     keys: { type: "string", default: "100000" },
     many: { type: "string", default: "1000000" },
+    month: { type: "string", default: "yes" },
   },
 });
 const [edges, changes, keys, many] = [values.edges, values.changes, values.keys, values.many].map(
@@ -205,6 +207,10 @@ const round = (value: number): number => Math.round(value * 10) / 10;
 const database = await startDatabase();
 try {
   if (changes > 0) await propagation(database);
+  if (values.month === "yes") {
+    await database.fill(keys);
+    note("overview of a month", { ...(await overviewOfMonth(database)) });
+  }
   if (many > 0) await startOfMany(database);
 } finally {
   await database.stop();
