@@ -22,9 +22,10 @@ pub(crate) struct Partial {
     rest: Bytes,
     finished: bool,
     until_ns: u64,
-    /// Bytes of it that no datagram has carried yet, and stream frames sent before it.
-    unsent: usize,
-    frames_before: u64,
+    /// Whether quinn-proto may hold bytes of it, or its end, that no datagram has carried yet.
+    unsent: bool,
+    /// Stream frames sent so far.
+    frames: u64,
 }
 
 impl Link {
@@ -87,11 +88,11 @@ impl Link {
         self.flights.push(stream.index(), copy.tx, copy.tag);
         self.partial = Some(Partial {
             stream,
-            unsent: copy.bytes.len(),
             rest: copy.bytes,
             finished: false,
             until_ns: copy.until_ns,
-            frames_before: conn.stats().frame_tx.stream,
+            unsent: true,
+            frames: conn.stats().frame_tx.stream,
         });
         true
     }
@@ -103,6 +104,7 @@ impl Link {
         if partial.finished {
             return;
         }
+        partial.unsent = true;
         let mut stream = conn.send_stream(partial.stream);
         while !partial.rest.is_empty() {
             // `write_chunks` moves what it took out of the slice.
@@ -127,17 +129,18 @@ impl Link {
                 break;
             };
             if let Some(partial) = &mut self.partial {
-                partial.unsent = partial.unsent.saturating_sub(transmit.size);
+                let frames = conn.stats().frame_tx.stream;
+                if frames > partial.frames {
+                    partial.frames = frames;
+                    partial.unsent = transmit.size + FRAME_SLACK > usize::from(conn.current_mtu());
+                }
             }
             if let Some(train) = outbox.push(&transmit, &peer.socket) {
                 self.stalled.push_back(train);
             }
         }
         let Some(partial) = &self.partial else { return };
-        let gone = partial.finished
-            && partial.unsent == 0
-            && conn.stats().frame_tx.stream > partial.frames_before;
-        if gone {
+        if partial.finished && !partial.unsent {
             let index = partial.stream.index();
             self.partial = None;
             self.note_sent(peer, index);
@@ -217,3 +220,8 @@ impl Link {
         self.expiry_ns = NEVER_NS;
     }
 }
+
+/// A datagram with this much room left carried all that its stream had: quinn-proto fills it,
+/// but for what it keeps free for the length of a frame that it takes for the last. A copy that
+/// ends in so full a datagram counts as sent when it is acknowledged.
+const FRAME_SLACK: usize = 8;

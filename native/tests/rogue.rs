@@ -4,9 +4,12 @@
 
 mod support;
 
+use std::time::Instant;
+
+use support::heard::Piece;
 use support::packets::{MAX_STREAMS_UNI, STOP_SENDING, frame};
 use support::rogue::{Nature, Rogue};
-use support::{ACKED, LONG_MS, Sender, ended, options};
+use support::{ACKED, LONG_MS, PATIENCE, Sender, ended, options};
 
 #[test]
 fn a_leader_by_hand_takes_transactions_like_any_other() {
@@ -48,4 +51,69 @@ fn streams_that_are_refused_before_their_turn_are_passed_over() {
     sender.engine.send(&[peer, 0], b"one more", 58, LONG_MS);
     sender.until("acked", |seen| ended(seen) == 59);
     sender.assert_conserved([58]);
+}
+
+/// What came before anything was sent a second time, which a busy machine may bring about.
+fn first_time(pieces: &[Piece]) -> &[Piece] {
+    let again = |(place, piece): (usize, &Piece)| {
+        pieces[..place].iter().any(|one| (one.stream, one.at) == (piece.stream, piece.at))
+    };
+    let end = pieces.iter().enumerate().position(again);
+    &pieces[..end.unwrap_or(pieces.len())]
+}
+
+/// Sends transactions of all sizes, half of them put down before the leader grants a stream, so
+/// that they leave in one go, and half of them by four threads; what the leader heard, None where the
+/// network lost some of it.
+fn sent_in_a_crowd(sizes: &[usize]) -> Option<Vec<Piece>> {
+    let rogue = Rogue::start(Nature { grant: 256, ..Nature::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open(rogue.address);
+    let (before, after) = sizes.split_at(sizes.len() / 2);
+    let send = |tx: usize, size: &usize| {
+        sender.engine.send(&[peer, 0], &vec![tx as u8; *size], tx as u64, LONG_MS);
+    };
+    before.iter().enumerate().for_each(|(tx, size)| send(tx, size));
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            scope.spawn(move || {
+                let own = after.iter().enumerate().filter(|(tx, _)| tx % 4 == part);
+                own.for_each(|(tx, size)| send(before.len() + tx, size));
+            });
+        }
+    });
+    sender.until("ended", |seen| ended(seen) == sizes.len());
+    assert_eq!(sender.count(ACKED), sizes.len());
+    let [_, _, _, _, _, _, lost, ..] = sender.engine.peer(peer).unwrap().figures();
+    (lost == 0).then(|| rogue.say(|session| session.heard.pieces.clone()))
+}
+
+#[test]
+fn a_transaction_that_fits_has_a_datagram_to_itself_and_none_comes_between_another() {
+    // Two in eight are larger than a datagram.
+    let sizes: Vec<usize> =
+        (0..200).map(|tx| [250, 1100, 4000, 250, 1, 1100, 1300, 251][tx % 8]).collect();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let pieces = sent_in_a_crowd(&sizes);
+        let pieces = first_time(pieces.as_deref().unwrap_or_default());
+        for pair in pieces.windows(2) {
+            let [one, next] = pair else { unreachable!() };
+            // The next one begins when the last one is whole, and in a datagram of its own.
+            assert_ne!(one.datagram, next.datagram, "{pair:?}");
+            match one.is_last {
+                true => assert_eq!(next.at, 0, "{pair:?}"),
+                false => {
+                    assert_eq!((next.stream, next.at), (one.stream, one.at + one.size), "{pair:?}");
+                }
+            }
+        }
+        for piece in pieces.iter().filter(|piece| piece.at == 0 && piece.size <= 1100) {
+            assert!(piece.is_last, "{piece:?} would have fitted");
+        }
+        if pieces.iter().filter(|piece| piece.is_last).count() >= sizes.len() / 2 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "only {} pieces before a repetition", pieces.len());
+    }
 }

@@ -286,6 +286,22 @@ fn a_copy_larger_than_the_leader_takes_is_dropped_and_holds_up_no_other() {
 }
 
 #[test]
+fn transactions_that_end_where_a_datagram_ends_are_sent_like_others() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(leader.address);
+    // Every size around a datagram of 1200 bytes, which connections begin with, and of 1452.
+    let sizes: Vec<usize> = (1130..1200).chain(1380..1450).collect();
+    for (tx, size) in sizes.iter().enumerate() {
+        sender.engine.send(&[peer, 0], &vec![tx as u8; *size], tx as u64, LONG_MS);
+    }
+    sender.until("acked", |seen| ended(seen) == sizes.len());
+    assert_eq!(sender.count(ACKED), sizes.len());
+    sender.assert_conserved(0..sizes.len() as u64);
+    leader.assert_received(sizes.len());
+}
+
+#[test]
 fn what_a_sending_thread_drops_is_told_before_it_goes_on() {
     let leader = Leader::start(Manners { stream_window: 1232, ..Manners::default() });
     let mut sender = Sender::start(options());

@@ -17,11 +17,24 @@ pub struct Heard {
     pub closed: Option<u64>,
     /// Whole streams by their number.
     pub streams: HashMap<u64, Vec<u8>>,
+    /// Every part of a stream that came, in order.
+    pub pieces: Vec<Piece>,
     parts: HashMap<u64, Vec<u8>>,
     /// Handshake bytes of each space that came in order.
     pub crypto: [Vec<u8>; 3],
     /// The highest packet of ours that it acknowledged, in each space.
     pub acked: [Option<u64>; 3],
+}
+
+/// A part of a stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Piece {
+    /// Which datagram brought it.
+    pub datagram: u64,
+    pub stream: u64,
+    pub at: usize,
+    pub size: usize,
+    pub is_last: bool,
 }
 
 impl Heard {
@@ -84,11 +97,14 @@ impl Heard {
         let id = take_number(rest)?;
         let at = if kind & 4 == 0 { 0 } else { take_number(rest)? as usize };
         let bytes = if kind & 2 == 0 { std::mem::take(rest) } else { take_bytes(rest)? };
+        let is_last = kind & 1 == 1;
+        let (datagram, size) = (self.datagrams, bytes.len());
+        self.pieces.push(Piece { datagram, stream: id, at, size, is_last });
         let part = self.parts.entry(id).or_default();
         if at == part.len() {
             part.extend(bytes);
         }
-        if kind & 1 == 1 && at + bytes.len() == part.len() {
+        if is_last && at + bytes.len() == part.len() {
             self.streams.insert(id, part.clone());
         }
         Some(())
