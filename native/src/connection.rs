@@ -49,6 +49,9 @@ pub(crate) struct Link {
     pub(crate) partial: Option<Partial>,
     /// Datagrams that the socket had no room for.
     pub(crate) stalled: VecDeque<Train>,
+    /// Whether there is a bug.
+    #[cfg(test)]
+    pub(crate) is_broken: bool,
 }
 
 impl Link {
@@ -64,6 +67,8 @@ impl Link {
             spares: VecDeque::new(),
             partial: None,
             stalled: VecDeque::new(),
+            #[cfg(test)]
+            is_broken: false,
         }
     }
 
@@ -87,6 +92,8 @@ impl Link {
             self.waiting.push_back(copy);
             came += 1;
         }
+        #[cfg(test)]
+        assert!(!self.is_broken, "as a bug would");
         if peer.take_ping()
             && let Some((_, conn)) = &mut self.connection
         {

@@ -383,3 +383,7 @@ impl Peer {
 thread_local! {
     static OUTBOX: RefCell<Outbox> = RefCell::new(Outbox::default());
 }
+
+#[cfg(test)]
+#[path = "peer_tests.rs"]
+mod tests;

@@ -5,11 +5,12 @@
 mod support;
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, Sender, ended, options};
-use touchdown_native::engine::{OpenError, Options};
-use touchdown_native::outcomes::EndCause;
+use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, PATIENCE, Sender, ended, options};
+use touchdown_native::engine::{Engine, OpenError, Options};
+use touchdown_native::outcomes::{EndCause, RECORD_FIELDS};
+use touchdown_native::peer::PeerState;
 use touchdown_native::tls::public_key;
 
 #[test]
@@ -48,6 +49,34 @@ fn an_engine_that_polls_sends_as_one_that_sleeps() {
     }
     sender.until("acked", |seen| ended(seen) == 50);
     assert_eq!(sender.count(ACKED), 50);
+}
+
+#[test]
+fn the_io_thread_outlives_a_bug_in_what_it_calls() {
+    let leader = Leader::start(Manners::default());
+    // What a sending thread calls comes to the edge, which catches it there.
+    let waker = || {
+        let is_io = std::thread::current().name() == Some("touchdown-io");
+        assert!(!is_io, "as a bug would");
+    };
+    let engine = Engine::start(options(), Box::new(waker)).unwrap();
+    let peer = engine.peer_open(leader.address).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let mut acked = 0;
+    while acked < 20 {
+        if engine.peer_state(peer) == PeerState::Admitted && engine.counters()[0] < 20 {
+            engine.send(&[peer, 0], b"all the same", engine.counters()[0], LONG_MS);
+        }
+        let mut out = [0.0; 16 * RECORD_FIELDS];
+        let count = engine.outcomes_drain(&mut out);
+        let records = out.chunks_exact(RECORD_FIELDS).take(count);
+        acked += records.filter(|one| one[0] == f64::from(ACKED)).count();
+        assert!(Instant::now() < deadline, "{acked} acknowledged");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let [.., panics] = engine.counters();
+    assert!(panics > 0);
+    leader.assert_received(20);
 }
 
 #[test]
