@@ -44,7 +44,7 @@ pub const IDLE_GRID_NS: u64 = 40_000_000;
 /// Outcomes that wake JavaScript however young they are.
 pub const OUTCOMES_A_WAKE: usize = 256;
 /// Longest that an outcome which is only noted waits for others, in nanoseconds.
-pub const OUTCOMES_LINGER_NS: u64 = 20_000_000;
+pub const OUTCOMES_LINGER_NS: u64 = 60_000_000;
 /// Events about connections that wait to be drained; each connection makes at most three.
 pub const PEER_EVENTS_MAX: usize = 16_384;
 /// Most that a timer may be late so that others share its waking, in nanoseconds.
