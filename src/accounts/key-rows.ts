@@ -12,29 +12,57 @@ import { KeyIndex, NO_LINE } from "./key-index.ts";
 import { KeyLines } from "./key-lines.ts";
 import type { Restriction } from "./restriction.ts";
 
-/** What many keys share, held once for each name and called by a number; the newest holds. */
+/** What many keys share, held once for each name as long as a key has it; the newest holds. */
 class Shared<T> {
-  readonly #items: T[] = [];
+  readonly #nameOf: (item: T) => string;
+  readonly #items: (T | null)[] = [];
+  /** How many keys have each. */
+  readonly #counts: number[] = [];
+  readonly #free: number[] = [];
   /** In many maps, because one that grows places all that it has anew, which takes long. */
   readonly #numbers = Array.from({ length: NAME_PARTS }, () => new Map<string, number>());
   /** Asked for last: keys of one account come side by side. */
   #lastName: string | null = null;
   #lastNumber = 0;
 
+  constructor(nameOf: (item: T) => string) {
+    this.#nameOf = nameOf;
+  }
+
   get size(): number {
     return this.#items.length;
   }
 
-  numberOf(name: string, item: T): number {
+  /** The number by which one more key calls it. */
+  take(item: T): number {
+    const name = this.#nameOf(item);
     if (name !== this.#lastName) {
-      const numbers = this.#numbersOf(name);
-      const known = numbers?.get(name);
-      this.#lastNumber = known ?? this.#items.length;
+      this.#lastNumber = this.#numbersOf(name)?.get(name) ?? this.#added(name);
       this.#lastName = name;
-      if (known === undefined) numbers?.set(name, this.#lastNumber);
     }
-    this.#items[this.#lastNumber] = item;
-    return this.#lastNumber;
+    const number = this.#lastNumber;
+    this.#items[number] = item;
+    this.#counts[number] = (this.#counts[number] ?? 0) + 1;
+    return number;
+  }
+
+  /** A key has it no more; with the last one it is forgotten, and its number another's. */
+  release(number: number): void {
+    const left = (this.#counts[number] ?? 0) - 1;
+    this.#counts[number] = left;
+    const item = this.#items[number] ?? null;
+    if (left > 0 || item === null) return;
+    const name = this.#nameOf(item);
+    this.#numbersOf(name)?.delete(name);
+    this.#items[number] = null;
+    this.#free.push(number);
+    if (name === this.#lastName) this.#lastName = null;
+  }
+
+  /** For all keys that have it. */
+  set(item: T): void {
+    const number = this.find(this.#nameOf(item));
+    if (number !== NONE) this.#items[number] = item;
   }
 
   find(name: string): number {
@@ -43,6 +71,13 @@ class Shared<T> {
 
   at(number: number): T | null {
     return this.#items[number] ?? null;
+  }
+
+  #added(name: string): number {
+    const number = this.#free.pop() ?? this.#counts.length;
+    this.#counts[number] = 0;
+    this.#numbersOf(name)?.set(name, number);
+    return number;
   }
 
   /** By the last characters: names that count up differ there, and ids anywhere. */
@@ -80,21 +115,14 @@ type Narrowed = Pick<StoredKey, "account" | "plan" | "restriction">;
 const NONE = -1;
 /** Maps of names; a power of two. */
 const NAME_PARTS = 256;
-/** Names that may be held beyond those of keys before they are looked through. */
-const NAMES_SPARE = 1024;
 
 export class Rows {
   count = 0;
   readonly #lines = new KeyLines();
   readonly #index = new KeyIndex(this.#lines);
   readonly #restrictions = new Owned<Restriction>();
-  readonly #accounts = new Shared<string>();
-  readonly #plans = new Shared<Plan>();
-
-  /** Whether most names belong to keys that are gone. */
-  get isStale(): boolean {
-    return this.#accounts.size + this.#plans.size > 2 * this.count + NAMES_SPARE;
-  }
+  readonly #accounts = new Shared<string>((account) => account);
+  readonly #plans = new Shared<Plan>(({ name }) => name);
 
   has(sha256: Buffer): boolean {
     return this.#index.find(sha256, 0) !== NO_LINE;
@@ -118,7 +146,7 @@ export class Rows {
   }
 
   setPlan(plan: Plan): void {
-    this.#plans.numberOf(plan.name, plan);
+    this.#plans.set(plan);
   }
 
   digestsOf(accounts: ReadonlySet<string>): readonly Buffer[] {
@@ -149,7 +177,7 @@ export class Rows {
   remove(sha256: Buffer): boolean {
     const line = this.#index.find(sha256, 0);
     if (line === NO_LINE) return false;
-    this.#restrictions.remove(this.#lines.restrictionOf(line));
+    this.#forget(line);
     this.#index.remove(line);
     this.count -= 1;
     if (line !== this.count) {
@@ -159,18 +187,11 @@ export class Rows {
     return true;
   }
 
-  /** The same keys, without the names of those that are gone. */
-  compacted(): Rows {
-    const rows = new Rows();
-    for (const row of this.entries()) rows.put(row);
-    return rows;
-  }
-
   /** The line of the key with this digest, a new one where there is none. */
   #lineFor(bytes: Buffer, at: number): number {
     const known = this.#index.find(bytes, at);
     if (known !== NO_LINE) {
-      this.#restrictions.remove(this.#lines.restrictionOf(known));
+      this.#forget(known);
       return known;
     }
     const line = this.count;
@@ -180,11 +201,18 @@ export class Rows {
     return line;
   }
 
+  /** What a line's numbers stand for. */
+  #forget(line: number): void {
+    this.#restrictions.remove(this.#lines.restrictionOf(line));
+    this.#accounts.release(this.#lines.accountOf(line));
+    this.#plans.release(this.#lines.planOf(line));
+  }
+
   #write(line: number, { account, plan, restriction }: Narrowed): void {
     this.#lines.writeNumbers(
       line,
-      this.#accounts.numberOf(account, account),
-      this.#plans.numberOf(plan.name, plan),
+      this.#accounts.take(account),
+      this.#plans.take(plan),
       restriction === null ? 0 : this.#restrictions.add(restriction),
     );
   }

@@ -108,7 +108,6 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     },
     put(row) {
       if (rows.count >= KEYS_MAX && !rows.has(row.sha256)) return false;
-      if (rows.isStale) rows = rows.compacted();
       rows.put(row);
       changes += 1;
       counters.keys = rows.count;

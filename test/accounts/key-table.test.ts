@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { KeyRow } from "../../src/accounts/key.ts";
 import { createKeyTable } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { createDice } from "../support/dice.ts";
 import { fc } from "../support/properties.ts";
 
 const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
@@ -143,6 +144,41 @@ describe("the key table", () => {
     }
     expect(table.counters.keys).toBe(1);
     expect(table.lookup(tokenSha256("kept"))).toMatchObject({ account: "kept", restriction });
+  });
+
+  it("knows whose each key is, however often accounts and plans come and go", () => {
+    const dice = createDice(11);
+    const table = createKeyTable();
+    const model = new Map<string, { readonly account: string; readonly plan: string }>();
+    const bursts = new Map<string, number>();
+    for (let step = 0; step < 20_000; step += 1) {
+      const token = `t ${dice.below(30)}`;
+      const account = `a ${dice.below(40)}`;
+      const name = `p ${dice.below(5)}`;
+      if (dice.chance(3)) {
+        expect(table.remove(tokenSha256(token))).toBe(model.delete(token));
+      } else if (dice.chance(20)) {
+        bursts.set(name, step + 1);
+        table.setPlan({ ...plan, name, burst: step + 1 });
+      } else {
+        const own = { ...plan, name, burst: bursts.get(name) ?? plan.burst };
+        table.put({ ...row(token, account), plan: own });
+        model.set(token, { account, plan: name });
+      }
+    }
+    for (let number = 0; number < 30; number += 1) {
+      const wanted = model.get(`t ${number}`) ?? null;
+      const found = table.lookup(tokenSha256(`t ${number}`));
+      expect(found && { account: found.account, plan: found.plan.name }).toEqual(wanted);
+      if (found !== null) expect(found.plan.burst).toBe(bursts.get(found.plan.name) ?? plan.burst);
+    }
+    for (let number = 0; number < 40; number += 1) {
+      const account = `a ${number}`;
+      const mine = [...model].filter(([, of]) => of.account === account);
+      const hex = mine.map(([token]) => tokenSha256(token).toString("hex"));
+      const told = table.digestsOf(new Set([account])).map((digest) => digest.toString("hex"));
+      expect(told.toSorted()).toEqual(hex.toSorted());
+    }
   });
 
   it("changes a plan for all keys that are on it", () => {
