@@ -143,3 +143,78 @@ impl Socket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Outbox, Socket};
+    use quinn_proto::Transmit;
+    use quinn_udp::UdpSocketState;
+    use std::net::{SocketAddr, UdpSocket};
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    fn socket() -> Socket {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let state = UdpSocketState::new((&udp).into()).unwrap();
+        Socket { index: 0, udp, state, send_errors: AtomicU64::new(0) }
+    }
+
+    fn push(outbox: &mut Outbox, socket: &Socket, destination: SocketAddr, datagram: &[u8]) {
+        outbox.scratch.extend_from_slice(datagram);
+        let size = datagram.len();
+        let transmit = Transmit { destination, ecn: None, size, segment_size: None, src_ip: None };
+        assert!(outbox.push(&transmit, socket).is_none(), "a full buffer");
+    }
+
+    fn received(from: &UdpSocket) -> Vec<u8> {
+        from.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut datagram = vec![0; 2048];
+        let size = from.recv(&mut datagram).unwrap();
+        datagram.truncate(size);
+        datagram
+    }
+
+    #[test]
+    fn datagrams_of_one_size_to_one_leader_make_a_train_and_arrive_one_by_one() {
+        let (socket, mut outbox) = (socket(), Outbox::default());
+        let leaders = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let [one, other] = leaders.each_ref().map(|leader| leader.local_addr().unwrap());
+        let mut cars = Vec::new();
+        // The shorter one ends the train; what is larger or goes elsewhere begins another.
+        for (leader, size, fill) in [
+            (one, 300, 1),
+            (one, 300, 2),
+            (one, 200, 3),
+            (one, 200, 4),
+            (one, 900, 5),
+            (other, 9, 6),
+        ] {
+            push(&mut outbox, &socket, leader, &vec![fill; size]);
+            cars.push(outbox.train.as_ref().map_or(0, |train| train.count));
+        }
+        assert_eq!(cars, [1, 2, 3, 1, 1, 1]);
+        assert!(outbox.flush(&socket).is_none() && outbox.train.is_none());
+        let [here, there] = &leaders;
+        for (size, fill) in [(300, 1), (300, 2), (200, 3), (200, 4), (900, 5)] {
+            assert_eq!(received(here), vec![fill; size]);
+        }
+        assert_eq!(received(there), [6; 9]);
+        assert_eq!(socket.send_errors.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_train_ends_at_its_bound() {
+        let (socket, mut outbox) = (socket(), Outbox::default());
+        let leader = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = leader.local_addr().unwrap();
+        let count = super::SEGMENTS_MAX as u8 + 1;
+        for fill in 0..count {
+            push(&mut outbox, &socket, address, &[fill; 100]);
+        }
+        assert_eq!(outbox.train.as_ref().map(|train| train.count), Some(1));
+        assert!(outbox.flush(&socket).is_none());
+        for fill in 0..count {
+            assert_eq!(received(&leader), [fill; 100]);
+        }
+    }
+}
