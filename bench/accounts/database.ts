@@ -83,7 +83,8 @@ export async function startDatabase(): Promise<BenchDatabase> {
     async stop() {
       await owner.stop();
       await postgres.stop();
-      rmSync(folder, { recursive: true, force: true });
+      // As root the database is in a folder of its own elsewhere.
+      for (const made of [folder, postgres.folder]) rmSync(made, { recursive: true, force: true });
     },
   };
 }
