@@ -16,6 +16,7 @@ import { loadNative } from "../../src/native/load.ts";
 import type { Quantiles } from "../compare/turn.ts";
 import { requestOf } from "../load/transactions.ts";
 import { startBareHttp } from "./http.ts";
+import { openNotes } from "./notes.ts";
 
 export interface Sample {
   readonly transactions: readonly Uint8Array[];
@@ -26,6 +27,9 @@ const KEYS_MAX = 512;
 const LAMPORTS_MIN = 1_000_000;
 /** No retries asked for, no priority. */
 const PLAIN = { maxRetries: null, priorityLamports: 0 } as const;
+const NOTHING = new Uint8Array();
+/** Receipts that fill the store before the clock starts. */
+const NOTES_BEFORE = 70_000;
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 
 /** `native.decode` itself. */
@@ -74,6 +78,18 @@ export async function dispatchLayer(
   await dispatch.stop();
   decoder.close();
   return quantilesOf(took);
+}
+
+/** What receipts add: on a transaction's path, and with the news of its copies afterwards. */
+export function notesLayers({ transactions, ...sample }: Sample): readonly [Quantiles, Quantiles] {
+  const { decoder } = openDecoder({ transactions, ...sample });
+  const note = openNotes(decoder);
+  const before = Array.from({ length: NOTES_BEFORE }, (_, id) => id);
+  for (const id of before) note(transactions[id % transactions.length] ?? NOTHING, id + 1);
+  const noted = transactions.map((bytes, index) => note(bytes, NOTES_BEFORE + index + 1));
+  decoder.close();
+  const followed = noted.map(({ followedNs }) => followedNs);
+  return [quantilesOf(noted.map(({ openedNs }) => openedNs)), quantilesOf(followed)];
 }
 
 /** From the request's write to the answer's arrival, one at a time on one connection. */

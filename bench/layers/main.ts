@@ -17,7 +17,14 @@ import { type Quantiles, takeTurn } from "../compare/turn.ts";
 import { commit, machine } from "../machine.ts";
 import { drawSpans } from "../plot.ts";
 import { writeMeasured } from "../readme.ts";
-import { addonLayer, decodeLayer, dispatchLayer, httpLayer, type Sample } from "./layers.ts";
+import {
+  addonLayer,
+  decodeLayer,
+  dispatchLayer,
+  httpLayer,
+  notesLayers,
+  type Sample,
+} from "./layers.ts";
 
 interface Layer extends Quantiles {
   readonly layer: string;
@@ -36,6 +43,7 @@ report(layers);
 async function measure(): Promise<readonly Layer[]> {
   const program = buildProgram();
   const { figures, sample } = readSample(program);
+  const [opened, followed] = notesLayers(sample);
   const found: Layer[] = [
     { layer: "Rust: parse", what: "form and tip, no signature", ...figures.parsed },
     { layer: "Rust: decode", what: "and the signature of a known key", ...figures.verified },
@@ -51,6 +59,8 @@ async function measure(): Promise<readonly Layer[]> {
       what: "to a worker thread and back",
       ...(await dispatchLayer(sample, "never")),
     },
+    { layer: "plan and receipt", what: "the plan read, a receipt opened", ...opened },
+    { layer: "receipt's news", what: "afterwards: two copies sent and acknowledged", ...followed },
     {
       layer: "HTTP",
       what: "a request and its answer on loopback, key and limit, nothing behind",

@@ -72,6 +72,8 @@ export interface SlotClockOptions {
   readonly origins: Readonly<Partial<Record<SlotSource, string>>>;
 }
 
+/** How long, without an event and within a slot, an answer is given again. */
+const GIVEN_AGAIN_NS = NS_PER_MS;
 /** How long, without an event, the choice of a source stands. */
 const LOOK_AGAIN_NS = 10 * NS_PER_MS;
 
@@ -123,6 +125,11 @@ class Estimate implements SlotClock {
   /** The highest slot given out since the last rewind. */
   #publishedSlot = -1;
 
+  /** What was answered last, and for which time it stands; an event makes it void. */
+  #given: number | null = null;
+  #givenNs = 0;
+  #givenUntilNs = 0;
+
   constructor(options: SlotClockOptions, counters: RouteCounters) {
     this.#paceMs = options.slotTimeMsDefault;
     this.#coastMs = options.slotTimeMsUnmeasured;
@@ -149,6 +156,7 @@ class Estimate implements SlotClock {
       return;
     }
     this.#counters.slotEvents += 1;
+    this.#givenUntilNs = 0;
     const source = this.#sourceOf(name);
     const believable = source.estimate.observe(kind, slot, nowNs, this.#coastMs);
     if (!believable) this.#counters.slotEventsFarAhead += 1;
@@ -165,12 +173,22 @@ class Estimate implements SlotClock {
     if (this.#measured || !known) return;
     this.#paceMs = slotTimeMs;
     this.#coastMs = slotTimeMs;
+    this.#givenUntilNs = 0;
   }
 
   current(nowNs: number): number | null {
-    // Asked for with every transaction: who is followed changes with events, and slowly without.
+    // Asked for twice with every transaction.
+    if (nowNs >= this.#givenNs && nowNs < this.#givenUntilNs) return this.#given;
+    // Who is followed changes with events, and slowly without.
     if (Math.abs(nowNs - this.#believedNs) > LOOK_AGAIN_NS) this.#follow(nowNs);
-    return this.#publish(nowNs, true);
+    this.#given = this.#publish(nowNs, true);
+    this.#givenNs = nowNs;
+    this.#givenUntilNs = nowNs + GIVEN_AGAIN_NS;
+    if (this.#given !== null && this.#followed !== null) {
+      const endNs = this.#followed.estimate.startNs(this.#given + 1, this.#coastMs);
+      this.#givenUntilNs = Math.min(this.#givenUntilNs, endNs);
+    }
+    return this.#given;
   }
 
   nextSlotNs(nowNs: number): number | null {

@@ -47,6 +47,14 @@ describe("the current slot", () => {
     expect(slots.current(400 * MS)).toBe(1002);
   });
 
+  it("ends to the nanosecond, however shortly before it was asked for", () => {
+    const { slots } = setUp();
+    const endNs = feed(slots, 1000, 100, 250) * MS;
+    const startNs = slots.nextSlotNs(endNs - 10) ?? 0;
+    expect(slots.current(startNs - 10)).toBe(1099);
+    expect(slots.current(startNs + 1)).toBe(1100);
+  });
+
   it("ignores what is no slot number", () => {
     const { slots, counters } = setUp();
     for (const bad of [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 60]) {
