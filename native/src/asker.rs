@@ -3,9 +3,11 @@
 //! A question waits for one of a few threads, which asks it and waits for the whole answer; answers
 //! wait here until JavaScript takes them, and wake it when the first of them comes. What is in
 //! hand, asked or answered, is bounded: beyond that a question is refused. Each question has its
-//! own deadline, counted from when it was handed over.
+//! own deadline, counted from when it was handed over. Each that is taken on is answered, also
+//! where a bug or an exhausted system makes its thread panic.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -153,7 +155,9 @@ impl Shared {
     /// A thread's life.
     fn serve(&self) {
         while let Some(waiting) = self.next() {
-            let answer = self.answer(waiting);
+            let id = waiting.id;
+            let asked = catch_unwind(AssertUnwindSafe(|| self.answer(waiting)));
+            let answer = asked.unwrap_or_else(|_| self.give_up(id));
             let mut state = self.state.lock();
             if state.closed {
                 return;
@@ -178,22 +182,32 @@ impl Shared {
         state.waiting.pop_front()
     }
 
+    /// Such as where no thread starts that looks the host up: ureq panics then.
+    fn give_up(&self, id: u32) -> Answer {
+        // Locks that it held when it panicked are of no use any more.
+        self.web.leave_idle();
+        failed(id, Kind::Failed, "the engine failed to ask".into())
+    }
+
     fn answer(&self, Waiting { id, question, until }: Waiting) -> Answer {
         let asked = match &question {
             Question::Json(text) => self.web.post(text, until),
             Question::Statuses(signatures) => self.web.post(&statuses::question(signatures), until),
         };
-        let failed = |kind, bytes| Answer { id, kind, status: 0, retry_after_s: 0, bytes };
         match asked {
-            Err(Unanswered::Late) => failed(Kind::Late, Vec::new()),
-            Err(Unanswered::TooLarge) => failed(Kind::TooLarge, Vec::new()),
-            Err(Unanswered::Broken(why)) => failed(Kind::Failed, why.into_bytes()),
+            Err(Unanswered::Late) => failed(id, Kind::Late, Vec::new()),
+            Err(Unanswered::TooLarge) => failed(id, Kind::TooLarge, Vec::new()),
+            Err(Unanswered::Broken(why)) => failed(id, Kind::Failed, why.into_bytes()),
             Ok(Answered { status, retry_after_s, body }) => {
                 let (kind, bytes) = read(&question, status, body);
                 Answer { id, kind, status, retry_after_s, bytes }
             }
         }
     }
+}
+
+fn failed(id: u32, kind: Kind, bytes: Vec<u8>) -> Answer {
+    Answer { id, kind, status: 0, retry_after_s: 0, bytes }
 }
 
 /// An answer of the usual form is read here, any other by JavaScript.

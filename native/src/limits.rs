@@ -74,8 +74,8 @@ pub const QUESTIONS_MAX: usize = 64;
 pub const CONNECTIONS_TO_NODE_MAX: usize = 16;
 /// Stack of such a thread: a TLS handshake needs less than half of it.
 pub const ASKING_STACK_BYTES: usize = 512 * 1024;
-/// Times that a question is tried on connections that turn out closed.
-pub const WEB_TRIES_MAX: u32 = 4;
+/// Times that a question is asked where the connection is closed before the answer.
+pub const WEB_TRIES_MAX: u32 = 2;
 /// Buffer for each direction of a connection to a node.
 pub const WEB_BUFFER_BYTES: usize = 32 * 1024;
 /// Largest question.

@@ -4,7 +4,11 @@
 //! other goes on as it came to whoever knows the node's words (`src/chain/json-rpc.ts`). The two
 //! readers agree on every answer that this one takes (`test/chain/native-poster.test.ts`).
 
-use serde::Deserialize;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::base58::{SIGNATURE_TEXT_MAX, signature_text};
@@ -57,11 +61,12 @@ pub struct Status {
 /// Reads an answer about `count` signatures; none for one of another form.
 #[must_use]
 pub fn read(body: &[u8], count: usize) -> Option<Statuses> {
-    let answer: Answer = serde_json::from_slice(body).ok()?;
-    let Answer { id: ID, result, error: None } = answer else {
+    let Object(answer) = serde_json::from_slice::<Object<Answer>>(body).ok()?;
+    let Answer { id: ID, result: Object(result), error: None } = answer else {
         return None;
     };
-    let slot = counted(result.context.slot)?;
+    let Object(Context { slot }) = result.context;
+    let slot = counted(slot)?;
     let each = result.value.into_iter().map(status).collect::<Option<Vec<_>>>()?;
     (each.len() == count).then_some(Statuses { slot, each })
 }
@@ -92,8 +97,8 @@ impl Statuses {
     }
 }
 
-fn status(told: Option<Told<'_>>) -> Option<Option<Status>> {
-    let Some(told) = told else {
+fn status(told: Option<Object<Told<'_>>>) -> Option<Option<Status>> {
+    let Some(Object(told)) = told else {
         return Some(None);
     };
     let slot = counted(told.slot)?;
@@ -116,28 +121,28 @@ fn counted(count: u64) -> Option<u64> {
     (count <= COUNT_MAX).then_some(count)
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct Answer<'a> {
     id: u64,
     #[serde(borrow)]
-    result: Result<'a>,
+    result: Object<Result<'a>>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct Result<'a> {
-    context: Context,
+    context: Object<Context>,
     #[serde(borrow)]
-    value: Vec<Option<Told<'a>>>,
+    value: Vec<Option<Object<Told<'a>>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct Context {
     slot: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Told<'a> {
     slot: u64,
@@ -150,10 +155,33 @@ struct Told<'a> {
     confirmation_status: Option<&'a RawValue>,
 }
 
-fn present<'de, D: serde::Deserializer<'de>>(
+fn present<'de, D: Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
+}
+
+/// What is read from an object alone: serde takes a list of the fields' values as well.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_map(Fields(PhantomData))
+    }
+}
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> std::result::Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
 }
 
 /// Of a call that is alone in its request, as `json-rpc.ts` numbers it.
@@ -224,6 +252,10 @@ mod tests {
         let bodies = [
             answer("[null,null]"),
             answer("[7]"),
+            answer(r#"[[7,null,null,"confirmed"]]"#),
+            r#"[1,{"context":{"slot":9},"value":[null]},null]"#.to_owned(),
+            r#"{"id":1,"result":[{"slot":9},[null]]}"#.to_owned(),
+            r#"{"id":1,"result":{"context":[9],"value":[null]}}"#.to_owned(),
             answer("{}"),
             answer(r#"[{"slot":-1}]"#),
             answer(r#"[{"slot":1.5}]"#),

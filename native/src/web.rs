@@ -1,11 +1,12 @@
 //! One question over HTTP: a POST of JSON to a node, and its whole answer.
 //!
 //! Connections are kept alive by ureq, which knows HTTP and TLS. What a node may do to an idle
-//! connection is met here: one that is closed at the moment of its use is tried again, and those
-//! that were idle when another went dead without a word are left. Errors are told in words that
-//! name no address, because an address may carry a key.
+//! connection is met here: where one is closed at the moment of its use, the question is asked once
+//! more on a new one; and those that were idle when another went dead without a word are left.
+//! Errors are told in words that name no address, because an address may carry a key.
 
 use std::io::{self, ErrorKind, Read};
+use std::mem;
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
@@ -21,7 +22,8 @@ pub struct Web {
     /// Of the header `authorization`; empty for none.
     authorization: String,
     bytes_max: usize,
-    agent: RwLock<Agent>,
+    /// None once it is shut down.
+    agent: RwLock<Option<Agent>>,
 }
 
 /// A whole answer, whatever its status.
@@ -54,7 +56,7 @@ impl Web {
         let uri = url.parse::<Uri>().ok()?;
         let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
         let named = uri.host().is_some_and(|host| !host.is_empty());
-        let agent = RwLock::new(new_agent());
+        let agent = RwLock::new(Some(new_agent()));
         (is_known && named).then_some(Self { uri, authorization, bytes_max, agent })
     }
 
@@ -73,20 +75,26 @@ impl Web {
                     return Err(Unanswered::Late);
                 }
                 // The node may close an idle connection at the very moment when it is used again.
-                Err(Error::Io(error)) if tries > 0 && is_reset(&error) => {}
+                // Which one it was is not known, so the next is made one that never was idle.
+                Err(Error::Io(error)) if tries > 0 && is_reset(&error) => self.leave_idle(),
                 Err(error) => return Err(told(error)),
                 Ok(answered) => return Ok(answered),
             }
         }
     }
 
-    /// Ends all connections; questions in hand fail.
+    /// Ends connections, and asks no more. What is in hand fails, but for a question on a connection
+    /// that was left: that one ends with its deadline.
     pub fn shut_down(&self) {
-        self.agent.read().clone().shutdown();
+        let agent = self.agent.write().take();
+        if let Some(agent) = agent {
+            agent.shutdown();
+        }
     }
 
     fn once(&self, body: &[u8], left: Duration) -> Result<Answered, Error> {
         let agent = self.agent.read().clone();
+        let agent = agent.ok_or_else(|| Error::Io(ErrorKind::NotConnected.into()))?;
         let mut request = agent.post(&self.uri).content_type("application/json");
         if !self.authorization.is_empty() {
             request = request.header("authorization", &self.authorization);
@@ -109,9 +117,11 @@ impl Web {
 
     /// What made one connection go dead without a word, such as a gateway that forgot them, has
     /// most likely done so to those that were idle meanwhile; each would cost another deadline.
-    fn leave_idle(&self) {
+    pub fn leave_idle(&self) {
+        let new = new_agent();
         // Questions in hand keep the agent that they began with.
-        *self.agent.write() = new_agent();
+        let left = self.agent.write().as_mut().map(|agent| mem::replace(agent, new));
+        drop(left);
     }
 }
 
@@ -158,6 +168,7 @@ fn told(error: Error) -> Unanswered {
         Error::BadUri(_) => Unanswered::Broken("the address is none".to_owned()),
         Error::HostNotFound => Unanswered::Broken("the host is not known".to_owned()),
         Error::Rustls(error) => Unanswered::Broken(error.to_string()),
+        Error::Io(error) => Unanswered::Broken(error.to_string()),
         other => Unanswered::Broken(other.to_string()),
     }
 }

@@ -101,10 +101,15 @@ class NativePoster implements Poster {
       const waiting = this.#waiting.get(id);
       this.#waiting.delete(id);
       if (waiting === undefined) continue;
-      if (kind === ANSWER.statuses) waiting.resolve(readStatusColumns(bytes, waiting.count));
-      else if (kind === ANSWER.body) {
-        waiting.resolve({ status, retryAfterMs: retryAfterS * 1_000, body: bytes });
-      } else waiting.reject(this.#failure(kind, bytes));
+      // What fails here is one answer, and those behind it are still to be taken.
+      try {
+        if (kind === ANSWER.statuses) waiting.resolve(readStatusColumns(bytes, waiting.count));
+        else if (kind === ANSWER.body) {
+          waiting.resolve({ status, retryAfterMs: retryAfterS * 1_000, body: bytes });
+        } else waiting.reject(this.#failure(kind, bytes));
+      } catch (cause) {
+        waiting.reject(cause instanceof Error ? cause : new Error(String(cause)));
+      }
     }
   }
 

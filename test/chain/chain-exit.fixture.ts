@@ -7,8 +7,9 @@ import { createServer } from "node:net";
 import { createChain } from "../../src/chain/chain.ts";
 import { openGeyser } from "../../src/chain/geyser.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { native } from "../native/addon.ts";
 
-const [rpcUrl = "", wsUrl = "", when = ""] = process.argv.slice(2);
+const [rpcUrl = "", wsUrl = "", when = "", engine = ""] = process.argv.slice(2);
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const router = {
   slotEvent: () => undefined,
@@ -16,7 +17,7 @@ const router = {
   setContacts: () => undefined,
 };
 const chain = createChain(
-  { openGeyser, native: null, clock: systemClock, log, router },
+  { openGeyser, native: engine === "native" ? native : null, clock: systemClock, log, router },
   { rpcUrl, wsUrl, silenceMs: 400, pollMs: 100, retryMsFirst: 50, retryMsMax: 100 },
 );
 chain.start();

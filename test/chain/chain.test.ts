@@ -342,27 +342,29 @@ describe("the chain", () => {
     expect(chain.counters.slotPollFailures).toBeGreaterThan(0);
   });
 
-  it.each(["while it runs", "while the node is away"])(
-    "lets the process end after stop, %s",
-    async (when) => {
-      const { cluster, urls } = await startCluster();
-      if (when === "while the node is away") await cluster.stopRpc();
-      const script = fileURLToPath(new URL("./chain-exit.fixture.ts", import.meta.url));
-      const child = spawn(
-        process.execPath,
-        ["--import", "tsx", script, urls.rpcUrl, urls.wsUrl, when],
-        { stdio: ["ignore", "pipe", "pipe"] },
-      );
-      endings.push(() => child.kill("SIGKILL"));
-      let said = "";
-      child.stdout.on("data", (chunk) => {
-        said += String(chunk);
-      });
-      child.stderr.on("data", (chunk) => {
-        said += String(chunk);
-      });
-      const [code] = (await once(child, "exit")) as [number | null];
-      expect({ code, said }).toEqual({ code: 0, said: "stopped\n" });
-    },
-  );
+  it.each([
+    ["while it runs", "native"],
+    ["while it runs", "portable"],
+    ["while the node is away", "native"],
+    ["while the node is away", "portable"],
+  ])("lets the process end after stop, %s, with the %s engine", async (when, engine) => {
+    const { cluster, urls } = await startCluster();
+    if (when === "while the node is away") await cluster.stopRpc();
+    const script = fileURLToPath(new URL("./chain-exit.fixture.ts", import.meta.url));
+    const child = spawn(
+      process.execPath,
+      ["--import", "tsx", script, urls.rpcUrl, urls.wsUrl, when, engine],
+      { stdio: ["ignore", "pipe", "pipe"] },
+    );
+    endings.push(() => child.kill("SIGKILL"));
+    let said = "";
+    child.stdout.on("data", (chunk) => {
+      said += String(chunk);
+    });
+    child.stderr.on("data", (chunk) => {
+      said += String(chunk);
+    });
+    const [code] = (await once(child, "exit")) as [number | null];
+    expect({ code, said }).toEqual({ code: 0, said: "stopped\n" });
+  });
 });

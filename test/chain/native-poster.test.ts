@@ -1,6 +1,8 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { createChainCounters } from "../../src/chain/counters.ts";
 import { createNativePoster } from "../../src/chain/native-poster.ts";
@@ -39,6 +41,9 @@ function told(value: unknown, more: object = {}): string {
 const STATUS = { slot: 7, confirmations: 3, err: null, confirmationStatus: "confirmed" };
 const ERROR = { InstructionError: [0, { Custom: 1 }] };
 
+/** Deeper than JavaScript writes. */
+const DEEP = "[".repeat(100_000) + "]".repeat(100_000);
+
 /** Answers to two signatures: those that are read over there, and those that come as they are. */
 const ANSWERS: readonly { readonly text: string; readonly status?: number }[] = [
   { text: told([null, null]) },
@@ -73,6 +78,14 @@ const ANSWERS: readonly { readonly text: string; readonly status?: number }[] = 
   { text: told([null, null], { id: 2 }) },
   { text: told([null, null], { error: { code: -32005, message: "behind" } }) },
   { text: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32601, message: "no" } }) },
+  { text: told([[7, null, null, "confirmed"], null]) },
+  { text: `[1,{"context":{"slot":9},"value":[null,null]},null]` },
+  { text: `{"id":1,"result":[{"slot":9},[null,null]]}` },
+  { text: `{"id":1,"result":{"context":[9],"value":[null,null]}}` },
+  { text: told([STATUS, STATUS]).replace('"err":null', `"err":${DEEP}`) },
+  { text: told([STATUS, STATUS]).replace('"err":null', '"err":1e999,"x":"\\ud800"') },
+  { text: told([STATUS, STATUS]).replace('"slot":7', '"slot":1,"slot":7') },
+  { text: `\ufeff${told([null, null])}` },
   { text: "<html>" },
   { text: "" },
   { text: told([null, null]), status: 502 },
@@ -96,10 +109,10 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
           await rpc.statuses(signatures).catch((error: unknown) => [error, String(error)]),
         );
       }
-      expect(outcomes[1], answer.text).toEqual(outcomes[0]);
+      expect(outcomes[1], answer.text.slice(0, 200)).toEqual(outcomes[0]);
       wanted.push(outcomes[0]);
     }
-    expect(wanted.filter((outcome) => !Array.isArray(outcome))).toHaveLength(9);
+    expect(wanted.filter((outcome) => !Array.isArray(outcome))).toHaveLength(11);
   });
 
   it("are asked for by name, 256 at the most", async () => {
@@ -149,6 +162,23 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
     expect(answers.map(({ body }) => String(body))).toEqual(new Array(64).fill("{}"));
     expect((await poster.post("{}")).status).toBe(200);
   });
+
+  it("fail where the system starts no thread that looks the host up", async () => {
+    const script = fileURLToPath(new URL("./native-poster.fixture.ts", import.meta.url));
+    // No stack of that size is to be had.
+    const env = { ...process.env, RUST_MIN_STACK: String(2 ** 50) };
+    const child = spawn(process.execPath, ["--import", "tsx", script], {
+      env,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    endings.push(() => child.kill("SIGKILL"));
+    let said = "";
+    child.stdout.on("data", (chunk) => {
+      said += String(chunk);
+    });
+    await once(child, "close");
+    expect(said).toBe("Error: the engine failed to ask\n".repeat(20));
+  }, 60_000);
 
   it("are not asked for once the poster is closed", async () => {
     if (native === null) throw new Error("the native engine is not built");

@@ -128,6 +128,16 @@ describe.each(POSTERS.filter(({ here }) => here))("$name", ({ create, timeoutMs,
     await expect(ask()).rejects.toThrow(/reset/i);
   });
 
+  it("asks once more at the most where the node closes every connection", async () => {
+    let asked = 0;
+    const { ask } = await setUp(({ socket }) => {
+      asked += 1;
+      socket.destroy();
+    });
+    await expect(ask()).rejects.toThrow();
+    expect(asked).toBeLessThanOrEqual(2);
+  });
+
   it("tells for how long a node wants to be left alone, and takes no date for that", async () => {
     const told = ["7", "Wed, 21 Oct 2026 07:28:00 GMT", "-1"];
     const { ask } = await setUp((_, response) => {
