@@ -195,11 +195,24 @@ export function url(schemes: readonly string[]): Kind<string> {
       if (!schemes.includes(parsed.protocol.slice(0, -1))) {
         return problem(`must start with ${list}`);
       }
-      return parsed.hostname === "" ? problem("must name a host") : ok(raw);
+      if (parsed.hostname === "") return problem("must name a host");
+      const isHttp = parsed.protocol.startsWith("http");
+      const canBeSent = !isHttp || [parsed.username, parsed.password].every(isDecodable);
+      return canBeSent ? ok(raw) : problem("has a % in its name or password; write it as %25");
     },
     fromText: asIs,
     show: hideUrl,
   };
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    // What is thrown says no more than that.
+    return false;
+  }
 }
 
 /** Hosted nodes put their keys into the path or the query, so only scheme and host are shown. */

@@ -130,6 +130,14 @@ describe("URL", () => {
     ]);
   });
 
+  it("takes a name and a password that can be sent to a node", () => {
+    expect(accepts(http, "http://me%40:100%25@a")).toBe(true);
+    expect(accepts(http, "http://me:100%@a")).toBe(false);
+    expect(accepts(http, "http://%ff:word@a")).toBe(false);
+    // Postgres takes a % that stands for itself.
+    expect(accepts(kinds.url(["postgres"]), "postgres://u:100%@db")).toBe(true);
+  });
+
   it("shows scheme and host, and nothing that may be a secret", () => {
     expect(http.show("http://127.0.0.1:8899")).toBe("http://127.0.0.1:8899");
     expect(http.show("https://node.example/v1/s3cret")).toBe("https://node.example/hidden");
