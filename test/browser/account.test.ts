@@ -1,24 +1,17 @@
 /**
- * What an account does with itself in a browser: its sessions and how they end, here, everywhere
- * and by themselves; its management tokens and what curl does with them.
+ * What an account does with itself in a browser: how its sessions end, here and
+ * everywhere; its management tokens and what curl does with them.
  */
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
-import { open, type Visitor } from "../support/chromium.ts";
+import { atTheDoor, open, type Visitor } from "../support/chromium.ts";
 import { lookAt, settled } from "../support/look.ts";
 
-const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const run = promisify(execFile);
 const rig = useBrowser();
-
-/** The front page of somebody whom nobody knows here. */
-async function atTheDoor({ page }: Visitor): Promise<void> {
-  await page.getByRole("button", { name: "Log in", exact: true }).waitFor();
-  await page.getByRole("heading", { name: "Transactions that reach the leader" }).waitFor();
-}
 
 /** Whether the browser's cookie is still good for something. */
 async function isIn({ page }: Visitor): Promise<boolean> {
@@ -103,53 +96,6 @@ describe("logging out", () => {
     expect([await isIn(third), await isIn(left)]).toEqual([false, false]);
     // The browser itself complains of the refused question, and of nothing else.
     for (const one of left.complaints.splice(0)) expect(one).toContain("401");
-  });
-});
-
-describe("a session that ends while its page is open", () => {
-  async function end(): Promise<void> {
-    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), NOBODY);
-  }
-
-  it("is told on the page whose numbers were live, with a way back to it", async () => {
-    const grace = await rig.visitor("Grace");
-    await grace.page.getByText("Live", { exact: true }).waitFor();
-    await end();
-    await grace.page.getByText("This session has ended. A login leads back here.").waitFor();
-    await grace.page.getByText("Logged out", { exact: true }).waitFor();
-    await lookAt(grace.page, "session-ended-overview");
-    await grace.page.getByRole("button", { name: "Log in" }).click();
-    await grace.page.getByText("Live", { exact: true }).waitFor();
-  });
-
-  it("is told in a dialog, by a reveal and by a page, and the login leads back there", async () => {
-    const grace = await rig.visitor("Grace");
-    const { page } = grace;
-    await open(grace, "Keys");
-    await page.getByRole("button", { name: "Make a key" }).click();
-    await end();
-    await page.getByLabel("Label").fill("too late");
-    await page.getByRole("button", { name: "Make the key" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByText("This session has ended").waitFor();
-    await lookAt(page, "session-ended-dialog");
-    await dialog.getByRole("button", { name: "Log in" }).click();
-    await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
-
-    await open(grace, "Connect");
-    await page.getByRole("button", { name: "Reveal" }).waitFor();
-    await end();
-    await page.getByRole("button", { name: "Reveal" }).click();
-    await page.getByText("This session has ended").waitFor();
-    await page.getByRole("link", { name: "Account" }).click();
-    await page.getByRole("heading", { name: "This session has ended" }).first().waitFor();
-    await page.getByRole("button", { name: "Log in" }).first().click();
-    await page.getByRole("button", { name: "Log out everywhere" }).waitFor();
-
-    await end();
-    await page.getByRole("button", { name: "Log out", exact: true }).click();
-    await atTheDoor(grace);
-    for (const one of grace.complaints.splice(0)) expect(one).toContain("401");
   });
 });
 

@@ -81,3 +81,9 @@ export async function revealedKey(visitor: Visitor): Promise<string> {
   const key = visitor.page.getByTestId("key").filter({ hasText: /^td_[a-z]+_\w{20,}$/ });
   return await key.innerText();
 }
+
+/** The front page of somebody whom nobody knows here. */
+export async function atTheDoor({ page }: Visitor): Promise<void> {
+  await page.getByRole("button", { name: "Log in", exact: true }).waitFor();
+  await page.getByRole("heading", { name: "Transactions that reach the leader" }).waitFor();
+}
