@@ -36,7 +36,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
   const view: ChainView = {
     blockHeight: () => chain.blockHeight(),
     blockHeightNs: () => chain.blockHeightNs(),
-    currentSlot: () => router.currentSlot(),
+    currentSlot: (nowNs) => router.currentSlot(nowNs),
     lastValidHeight: (blockhash) => chain.lastValidHeight(blockhash),
     fetchStatuses: (signatures) => chain.fetchStatuses(signatures),
     statusTelling: () => chain.statusTelling(),

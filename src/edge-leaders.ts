@@ -47,7 +47,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const { send } = config;
   const identity = readIdentity(config.identity.keypair);
   const receipts = createReceipts(
-    { clock, slot: () => router.currentSlot() },
+    { clock, slot: (nowNs) => router.currentSlot(nowNs) },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
   const scorecard = new Scorecard({ versionOf: (identity) => router.versionOf(identity) });

@@ -23,9 +23,15 @@ interface Pending {
 function newRig() {
   const clock = createFakeClock();
   const seen = createSeen();
-  const receipts = createReceipts({ clock, slot: () => 400 }, { keepMs: 60_000, entriesMax: 100 });
+  /** For which times the slot was asked for. */
+  const slotsAsked: (number | undefined)[] = [];
+  const slotAt = (nowNs?: number): number => {
+    slotsAsked.push(nowNs);
+    return 400;
+  };
+  const receipts = createReceipts({ clock, slot: slotAt }, { keepMs: 60_000, entriesMax: 100 });
   const decoder = createDecoder(DECODER);
-  const landing = newLanding(clock);
+  const landing = newLanding(clock, slotAt);
   const rig = {
     clock,
     seen,
@@ -40,6 +46,7 @@ function newRig() {
     pending: [] as Pending[],
     answers: [] as Answer[],
     counted: [] as string[],
+    slotsAsked,
   };
   const note = (call: string): void => void rig.calls.push(call);
   const pipeline = createPipeline({
@@ -110,14 +117,14 @@ function newRig() {
 }
 
 /** A real one, whose chain says nothing and whose leaders take nothing again. */
-function newLanding(clock: Clock) {
+function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
   return createLanding(
     {
       clock,
       log: { info() {}, warn() {}, error() {} },
       chain: {
         blockHeight: () => null,
-        currentSlot: () => null,
+        currentSlot: slotAt,
         lastValidHeight: () => null,
         statusTelling: () => "yes",
         fetchStatuses: () => Promise.reject(new Error("nobody answers")),
@@ -162,6 +169,12 @@ describe("the order", () => {
       "answer",
     ]);
     expect(rig.answers).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
+  });
+
+  it("gives receipt and landing the slot of one moment, so that they count alike", () => {
+    const { rig, submit } = newRig();
+    submit(bytesOf(1));
+    expect(rig.slotsAsked).toEqual([rig.clock.nowNs(), rig.clock.nowNs()]);
   });
 
   it("is over before submit returns when nothing waits", () => {

@@ -16,7 +16,6 @@ import { createContactFeed } from "./contact-feed.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
 import type { openGeyser } from "./geyser.ts";
 import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "./geyser-feed.ts";
-import { createPatience } from "./patience.ts";
 import type { RefreshStatus } from "./refresh.ts";
 import { createRpc, type Rpc } from "./rpc.ts";
 import { createScheduleFeed } from "./schedule-feed.ts";
@@ -149,7 +148,8 @@ export function createChain(
   const backOff: BackOffOptions = { firstMs, maxMs, random };
   const counters = createChainCounters();
   const { clock, log, router: target } = deps;
-  const rpcDeps = { clock, native: deps.native, patience: createPatience(clock, counters) };
+  // Two clients: a limit that heavy questions meet does not silence those for statuses and heights.
+  const rpcDeps = { clock, native: deps.native, counters };
   const rpc = createRpc(rpcDeps, options);
   const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
   const blocks = createBlocks(() => clock.nowNs(), counters);

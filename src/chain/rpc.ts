@@ -11,10 +11,11 @@ import type { Clock } from "../core/clock.ts";
 import { encodeSignatures } from "../core/encoding.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../core/limits.ts";
 import type { NativeAsking } from "../native/contract.ts";
+import type { ChainCounters } from "./counters.ts";
 import { type FeedEvents, type FeedSocket, openFeed } from "./feed-socket.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
 import { createNativePoster } from "./native-poster.ts";
-import { type Patience, patient } from "./patience.ts";
+import { createPatience, patient } from "./patience.ts";
 import { createPoster } from "./post.ts";
 import {
   type Blockhash,
@@ -94,18 +95,17 @@ export interface Rpc {
 
 export interface RpcDeps {
   readonly clock: Clock;
-  /** Shared by all clients of one node. */
-  readonly patience: Patience;
+  readonly counters: ChainCounters;
   /** Asks off this thread; null where there is no engine for it. */
   readonly native: NativeAsking | null;
 }
 
 /** A client; nothing is connected before the first request. */
-export function createRpc({ clock, patience, native }: RpcDeps, options: RpcOptions): Rpc {
+export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOptions): Rpc {
   const { rpcUrl: url, wsUrl, timeoutMs } = options;
   const post = { url, timeoutMs, bytesMax: RPC_ANSWER_BYTES_MAX };
   const made = native === null ? createPoster(clock, post) : createNativePoster(native, post);
-  const poster = patient(made, patience);
+  const poster = patient(made, createPatience(clock, counters));
   const { call, batch, read } = createCaller(poster);
   let epochSchedule: EpochSchedule | null = null;
 

@@ -62,7 +62,7 @@ export class Expiry {
   /** Notes where the chain stands when a transaction is accepted. Hot path. */
   open(row: number, nowNs: number): void {
     const { watch, chain } = this.#deps;
-    const slot = chain.currentSlot() ?? UNKNOWN;
+    const slot = chain.currentSlot(nowNs) ?? UNKNOWN;
     watch.receivedSlot[row] = slot;
     watch.absentSlot[row] = slot;
     watch.receivedHeight[row] = this.#heightAt(nowNs);

@@ -39,8 +39,8 @@ const RESEND_MAX = 0xffff;
 
 export interface ReceiptDeps {
   readonly clock: Clock;
-  /** The slot in progress, null while it is not known. */
-  readonly slot: () => number | null;
+  /** The slot in progress at a moment just past, null while it is not known. */
+  readonly slot: (nowNs: number) => number | null;
 }
 
 export interface ReceiptOptions {
@@ -123,7 +123,7 @@ class ReceiptBook implements Receipts {
   readonly readChanges: ReceiptReader["readChanges"];
   readonly changes: ReceiptReader["changes"];
   readonly #clock: Clock;
-  readonly #slot: () => number | null;
+  readonly #slot: (nowNs: number) => number | null;
   readonly #keepNs: number;
   readonly #store: ReceiptStore;
   #timer: Timer | null = null;
@@ -157,7 +157,7 @@ class ReceiptBook implements Receipts {
       if (store.isFull) this.#evictForRoom();
       row = store.open(packet.bytes, accepted.signatureOffset);
       rows.receivedNs[row] = packet.receivedNs;
-      rows.receivedSlot[row] = this.#slot() ?? NONE;
+      rows.receivedSlot[row] = this.#slot(decodedNs) ?? NONE;
       const ageMs = (decodedNs - packet.receivedNs) / NS_PER_MS;
       rows.receivedUnixMs[row] = this.#clock.unixMs() - ageMs;
       rows.decodedNs[row] = decodedNs;

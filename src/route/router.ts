@@ -77,7 +77,8 @@ export interface Router {
   readonly slotTimeMs: number;
   /** What the hot path reads. */
   readonly plan: Plan | null;
-  currentSlot(): number | null;
+  /** The slot in progress, or that of a moment just past; null when not known. */
+  currentSlot(nowNs?: number): number | null;
   /** The sources of slots that have said something. */
   slotSources(): readonly SlotSourceStatus[];
   readonly counters: RouteCounters;
@@ -129,7 +130,7 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
     get plan() {
       return keeper.plan;
     },
-    currentSlot: () => slots.current(clock.nowNs()),
+    currentSlot: (nowNs) => slots.current(nowNs ?? clock.nowNs()),
     slotSources: () => slots.sources(clock.nowNs()),
     counters,
     status: () => statusOf({ slots, schedule, contacts, plan: keeper.plan }, clock.nowNs()),

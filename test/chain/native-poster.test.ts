@@ -6,7 +6,6 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { createChainCounters } from "../../src/chain/counters.ts";
 import { createNativePoster } from "../../src/chain/native-poster.ts";
-import { createPatience } from "../../src/chain/patience.ts";
 import { createRpc } from "../../src/chain/rpc.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { encodeSignatures } from "../../src/core/encoding.ts";
@@ -101,8 +100,7 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
       const rpcUrl = await nodeThat(() => answer);
       const outcomes = [];
       for (const engine of [null, native]) {
-        const patience = createPatience(systemClock, createChainCounters());
-        const deps = { clock: systemClock, patience, native: engine };
+        const deps = { clock: systemClock, counters: createChainCounters(), native: engine };
         const rpc = createRpc(deps, { rpcUrl, wsUrl: "ws://127.0.0.1:1", timeoutMs: 60_000 });
         endings.push(() => rpc.close());
         outcomes.push(

@@ -1,8 +1,25 @@
-import { describe, expect, it } from "vitest";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { createChain } from "../../src/chain/chain.ts";
 import { createChainCounters } from "../../src/chain/counters.ts";
 import { createPatience, patient } from "../../src/chain/patience.ts";
 import type { PostAnswer } from "../../src/chain/post.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { freePort } from "../support/ports.ts";
+
+const WAIT = { timeout: 30_000, interval: 10 };
+const endings: (() => unknown)[] = [];
+afterEach(() => {
+  for (const end of endings.splice(0).reverse()) end();
+});
+
+interface Question {
+  readonly id: number;
+  readonly method: string;
+}
 
 function setUp(...answers: readonly Partial<PostAnswer>[]) {
   const clock = createFakeClock();
@@ -61,5 +78,44 @@ describe("a node that wants to be left alone", () => {
   it("has no statuses of its own where the poster has none", () => {
     const { made, patience } = setUp();
     expect(patient({ post: made.post, close: made.close }, patience).statuses).toBeUndefined();
+  });
+
+  it("is asked on for statuses and heights where it limits what is heavy", async () => {
+    const results: Readonly<Record<string, unknown>> = {
+      getSignatureStatuses: { context: { slot: 9 }, value: [null] },
+      getBlockHeight: 5,
+    };
+    const server = createServer(async (request, response) => {
+      let body = "";
+      for await (const chunk of request) body += String(chunk);
+      if (/getClusterNodes|getVoteAccounts|getEpoch/.test(body)) {
+        response.writeHead(429, { "retry-after": "30" }).end();
+        return;
+      }
+      // The chain asks in JSON, for several things at once where they belong together.
+      const asked = JSON.parse(body) as Question | Question[];
+      const answers = [asked].flat().map(({ id, method }) => {
+        const result = results[method];
+        return result === undefined ? { id, error: { code: -1, message: "no" } } : { id, result };
+      });
+      response.end(JSON.stringify(Array.isArray(asked) ? answers : answers[0]));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    endings.push(() => server.close().closeAllConnections());
+    // A TCP server's address is never a path.
+    const { port } = server.address() as AddressInfo;
+    const wsUrl = `ws://127.0.0.1:${await freePort()}`;
+    const router = { slotEvent() {}, setEpoch() {}, setContacts() {} };
+    const log = { info() {}, warn() {}, error() {} };
+    const chain = createChain(
+      { clock: systemClock, log, router, native: null, openGeyser: null },
+      { rpcUrl: `http://127.0.0.1:${port}`, wsUrl, retryMsFirst: 50, retryMsMax: 400 },
+    );
+    chain.start();
+    endings.push(() => chain.stop());
+    await vi.waitFor(() => expect(chain.counters.requestsHeldBack).toBeGreaterThan(0), WAIT);
+    await vi.waitFor(() => expect(chain.blockHeight()).toBe(5), WAIT);
+    expect(await chain.fetchStatuses(new Uint8Array(64))).toEqual({ slot: 9, statuses: [null] });
   });
 });

@@ -4,7 +4,6 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createChainCounters } from "../../src/chain/counters.ts";
 import { RpcError } from "../../src/chain/json-rpc.ts";
-import { createPatience } from "../../src/chain/patience.ts";
 import { createRpc, type Rpc } from "../../src/chain/rpc.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
@@ -64,9 +63,8 @@ async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) 
   });
   const { port } = server.address() as AddressInfo;
   const options = { rpcUrl: `http://127.0.0.1:${port}`, wsUrl: `ws://127.0.0.1:${port}` };
-  const patience = createPatience(systemClock, createChainCounters());
   const rpc: Rpc = createRpc(
-    { clock: systemClock, patience, native: null },
+    { clock: systemClock, counters: createChainCounters(), native: null },
     { ...options, timeoutMs },
   );
   endings.push(() => rpc.close());
