@@ -142,7 +142,7 @@ export async function startSender(
     send(bytes) {
       id += 1;
       const receivedNs = systemClock.nowNs();
-      return sender.accept({
+      const taken = sender.accept({
         id,
         bytes,
         account: "test",
@@ -150,6 +150,8 @@ export async function startSender(
         maxRetries: null,
         priorityLamports: 0,
       });
+      // Where leaders live that are all full, as where none lives, nobody took it.
+      return Math.max(0, taken);
     },
     count: (kind, address) =>
       outcomes.filter((it) => it.kind === kind && (address === undefined || it.address === address))
