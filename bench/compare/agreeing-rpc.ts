@@ -2,6 +2,8 @@
  * The RPC of a cluster in which everything lands: statuses are answered here, with the slot before
  * the current one, and whatever else is asked goes on to the simulated cluster. Without it an edge
  * would watch every transaction of a run until its blockhash expires, which no cluster makes it do.
+ * A node has a machine of its own, this one shares two processors with what is measured: so a
+ * question is not parsed, and its answer is made by repetition.
  */
 
 import { createServer, request } from "node:http";
@@ -10,12 +12,6 @@ import type { AddressInfo } from "node:net";
 export interface AgreeingRpc {
   readonly url: string;
   stop(): Promise<void>;
-}
-
-interface Call {
-  readonly id: number;
-  readonly method: string;
-  readonly params: readonly unknown[];
 }
 
 /** Listens on loopback. */
@@ -28,11 +24,9 @@ export async function startAgreeingRpc(
     incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
     incoming.on("end", () => {
       const body = Buffer.concat(chunks);
-      // An edge asks in JSON; a bench that sends anything else should fail loudly.
-      const call = JSON.parse(body.toString()) as Call;
-      if (call.method === "getSignatureStatuses") {
+      if (body.includes('"getSignatureStatuses"')) {
         outgoing.setHeader("content-type", "application/json");
-        outgoing.end(statuses(call, currentSlot()));
+        outgoing.end(statuses(body, currentSlot()));
         return;
       }
       const { headers, method } = incoming;
@@ -56,16 +50,24 @@ export async function startAgreeingRpc(
   };
 }
 
-function statuses({ id, params }: Call, slot: number): string {
-  const [signatures] = params;
-  const count = Array.isArray(signatures) ? signatures.length : 0;
-  const status = {
-    slot: slot - 1,
-    confirmations: 1,
-    err: null,
-    status: { Ok: null },
-    confirmationStatus: "confirmed",
-  };
-  const value = new Array<typeof status>(count).fill(status);
-  return JSON.stringify({ jsonrpc: "2.0", id, result: { context: { slot }, value } });
+/** Where a question's id stands. */
+const HEAD_BYTES = 64;
+const QUOTE = 0x22;
+
+/** Texts of the list that a question begins its parameters with. */
+function countOf(question: Buffer): number {
+  const end = question.indexOf("]");
+  let quotes = 0;
+  for (let at = question.indexOf("[["); at < end; at += 1) quotes += Number(question[at] === QUOTE);
+  return quotes / 2;
+}
+
+function statuses(question: Buffer, slot: number): string {
+  const id = /"id":(\d+)/.exec(question.toString("latin1", 0, HEAD_BYTES))?.[1];
+  if (id === undefined) throw new Error(`a question without its id in front: ${question}`);
+  const status =
+    `{"slot":${slot - 1},"confirmations":1,"err":null,"status":{"Ok":null},` +
+    '"confirmationStatus":"confirmed"}';
+  const value = `${status},`.repeat(countOf(question)).slice(0, -1);
+  return `{"jsonrpc":"2.0","id":${id},"result":{"context":{"slot":${slot}},"value":[${value}]}}`;
 }

@@ -6,6 +6,7 @@
  */
 
 import { ASLEEP, openChannel, READY, REQUEST_HEAD_BYTES, wake } from "../../dist/decode/channel.js";
+import { VERDICT_NUMBERS } from "../../dist/native/contract.js";
 import { loadNative } from "../../dist/native/load.js";
 
 const TTL_MS = 800;
@@ -17,6 +18,8 @@ export function serve({ bell: bellMemory, channel: memory, slots, decoder, engin
   const channel = openChannel(memory, slots);
   const { requests, replies, bytes, numbers, words } = channel;
   const copies = Uint32Array.of(peer, 0);
+  // The engine writes to no memory that it reads a transaction from.
+  const verdict = new Float64Array(VERDICT_NUMBERS);
   let tx = 0;
   Atomics.store(words, READY, 1);
   wake(bell, 0);
@@ -25,10 +28,11 @@ export function serve({ bell: bellMemory, channel: memory, slots, decoder, engin
       const start = request + REQUEST_HEAD_BYTES;
       const transaction = bytes.subarray(start, start + (numbers[request / 8] ?? 0));
       const reply = replies.claim();
-      if (native.decode(decoder.nativeHandle, transaction, numbers, reply / 8) === 1) {
+      if (native.decode(decoder.nativeHandle, transaction, verdict, 0) === 1) {
         tx += 1;
         native.txSend(engine, copies, transaction, tx, TTL_MS);
       }
+      numbers.set(verdict, reply / 8);
       requests.release();
       replies.publish();
       wake(bell, 0);

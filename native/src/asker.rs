@@ -1,4 +1,4 @@
-//! Questions to a node, asked away from JavaScript's thread.
+//! Questions to a node, asked away from JavaScript's thread, and without getting in its way.
 //!
 //! A question waits for one of a few threads, which asks it and waits for the whole answer; answers
 //! wait here until JavaScript takes them, and wake it when the first of them comes. What is in
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::limits::{ASKING_STACK_BYTES, CONNECTIONS_TO_NODE_MAX, QUESTIONS_MAX};
+use crate::priority::give_way;
 use crate::statuses;
 use crate::web::{Answered, Unanswered, Web};
 
@@ -154,6 +155,7 @@ impl Drop for Asker {
 impl Shared {
     /// A thread's life.
     fn serve(&self) {
+        give_way();
         while let Some(waiting) = self.next() {
             let id = waiting.id;
             let asked = catch_unwind(AssertUnwindSafe(|| self.answer(waiting)));

@@ -21,6 +21,7 @@ use parking_lot::RwLock;
 
 use crate::comb::Comb;
 use crate::curve::Point;
+use crate::priority::give_way;
 
 /// The shape that `benches/verify.rs` found best for its 52 kB.
 pub type KeyComb = Comb<5, 2>;
@@ -189,6 +190,7 @@ impl Shared {
     }
 
     fn build(&self) {
+        give_way();
         while !self.stopped.load(Ordering::SeqCst) {
             if let Some(key) = self.queue.pop() {
                 if self.make(&key) {

@@ -54,6 +54,7 @@ pub mod message;
 pub mod outbox;
 pub mod outcomes;
 pub mod peer;
+mod priority;
 pub mod scan;
 pub mod shared;
 pub mod signal;

@@ -70,6 +70,40 @@ describe("the metrics page", () => {
     expect(seriesValue(parsePrometheus(await metrics.text()), "touchdown_slot")).toBe(8);
   });
 
+  it("tells figures of one moment, and lets the event loop turn while it writes them", async () => {
+    let counted = 1;
+    const [first, last] = ["touchdown_ready", "touchdown_receipts"] as const;
+    const names = METRICS.map((row): string => row.name);
+    expect(names.indexOf(last) - names.indexOf(first)).toBeGreaterThan(8);
+    const given = { [first]: () => counted, [last]: () => counted };
+    const metrics = createMetrics(sources(given), { process: false });
+    let turns = 0;
+    const turn = (): void => {
+      turns += 1;
+      counted += 1;
+      timer = setImmediate(turn);
+    };
+    let timer = setImmediate(turn);
+    const families = parsePrometheus(await metrics.text());
+    clearImmediate(timer);
+    expect(turns).toBeGreaterThan(METRICS.length / 16);
+    expect(seriesValue(families, first)).toBe(1);
+    expect(seriesValue(families, last)).toBe(1);
+  });
+
+  it("gives one page to all who ask while it is written", async () => {
+    let reads = 0;
+    const slot = (): number => {
+      reads += 1;
+      return reads;
+    };
+    const metrics = createMetrics(sources({ touchdown_slot: slot }), { process: false });
+    const [one, other] = await Promise.all([metrics.text(), metrics.text()]);
+    expect(other).toBe(one);
+    await metrics.text();
+    expect(reads).toBe(2);
+  });
+
   it("shows labelled counters one series each", async () => {
     const outcomes = {
       accepted: 4,
