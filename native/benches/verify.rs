@@ -17,6 +17,7 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use ring::digest::{Context, SHA512};
 use touchdown_native::comb::Comb;
 use touchdown_native::curve::{BASE, Point, inverses};
+use touchdown_native::sums::{Backend, Picks};
 use touchdown_native::tx::Accepted;
 use touchdown_native::verify::Verifier;
 
@@ -38,21 +39,38 @@ fn main() {
     for keys in [1, 64, 512] {
         println!("-- tables of {keys} keys in turn");
         let some = &cases[..keys];
-        comb::<4, 2, 6>(some, &message);
-        comb::<5, 2, 6>(some, &message);
-        comb::<5, 2, 7>(some, &message);
-        comb::<5, 2, 8>(some, &message);
-        comb::<6, 2, 6>(some, &message);
-        comb::<6, 4, 6>(some, &message);
-        comb::<5, 1, 6>(some, &message);
-        comb::<6, 1, 8>(some, &message);
+        for backend in backends() {
+            comb::<4, 7>(backend, some, &message);
+            comb::<4, 8>(backend, some, &message);
+            comb::<5, 7>(backend, some, &message);
+            comb::<5, 8>(backend, some, &message);
+            comb::<6, 8>(backend, some, &message);
+        }
     }
     println!("-- the verifier, with counters and look-ups");
-    for count in [1, 2, 4, 12] {
-        verifier(&cases[..count], &message, true);
+    for backend in backends() {
+        for count in [1, 2, 4, 12] {
+            verifier(backend, &cases[..count], &message, true);
+        }
     }
-    verifier(&cases[..1], &message, false);
+    verifier(Backend::best(), &cases[..1], &message, false);
     ever_new_keys(&cases, &message);
+}
+
+/// The ways of adding that this machine has, the one it uses first.
+fn backends() -> Vec<Backend> {
+    match Backend::best() {
+        Backend::Scalar => vec![Backend::Scalar],
+        best => vec![best, Backend::Scalar],
+    }
+}
+
+fn name(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Scalar => "scalar",
+        #[cfg(target_arch = "x86_64")]
+        Backend::Vector(_) => "AVX-512",
+    }
 }
 
 fn case(seed: u32, message: &[u8]) -> Case {
@@ -126,43 +144,41 @@ fn public_tables(cases: &[Case], message: &[u8]) {
     });
 }
 
-fn comb<const WIDTH: usize, const STRIDE: usize, const BASE_WIDTH: usize>(
+fn comb<const WIDTH: usize, const BASE_WIDTH: usize>(
+    backend: Backend,
     cases: &[Case],
     message: &[u8],
 ) {
     let point = |key| Point::decompress(key).unwrap();
-    let base = Comb::<BASE_WIDTH, 1>::new(&point(&BASE));
+    let base = Comb::<BASE_WIDTH>::new(&point(&BASE));
     let tables: Vec<_> =
-        cases.iter().map(|case| Comb::<WIDTH, STRIDE>::new(&point(&case.key).negated())).collect();
-    let sizes = (Comb::<WIDTH, STRIDE>::size() / 1024, Comb::<BASE_WIDTH, 1>::size() / 1024);
-    let name = format!(
-        "comb {WIDTH} bits by {STRIDE} ({} kB), base {BASE_WIDTH} ({} kB)",
-        sizes.0, sizes.1
-    );
+        cases.iter().map(|case| Comb::<WIDTH>::new(&point(&case.key).negated())).collect();
+    let sizes = (Comb::<WIDTH>::size() / 1024, Comb::<BASE_WIDTH>::size() / 1024);
+    let by = name(backend);
+    let name = format!("{by}: {WIDTH} bits ({} kB), base {BASE_WIDTH} ({} kB)", sizes.0, sizes.1);
     way(&name, cases, |index, case| {
-        let k = Comb::<WIDTH, STRIDE>::digits(&challenge(case, message).to_bytes());
-        let s = Comb::<BASE_WIDTH, 1>::digits(&case.signature[32..].try_into().unwrap());
-        tables[index].touch(&k);
-        base.touch(&s);
-        let point = base.times(&s, tables[index].times(&k, Point::NEUTRAL));
+        let mut picks = Picks::new();
+        base.pick(&case.signature[32..].try_into().unwrap(), &mut picks);
+        tables[index].pick(&challenge(case, message).to_bytes(), &mut picks);
+        let point = backend.sum(&picks);
         point.compress(&inverses(&[point])[0])[..] == case.signature[..32]
     });
     if cases.len() == 1 {
         let negated = point(&cases[0].key).negated();
         time("  making the key's table", 1, || {
-            black_box(Comb::<WIDTH, STRIDE>::new(black_box(&negated)));
+            black_box(Comb::<WIDTH>::new(black_box(&negated)));
         });
     }
 }
 
-fn verifier(cases: &[Case], message: &[u8], tabled: bool) {
-    let verifier = Verifier::new(if tabled { 256 } else { 0 });
+fn verifier(backend: Backend, cases: &[Case], message: &[u8], tabled: bool) {
+    let verifier = Verifier::with_backend(if tabled { 256 } else { 0 }, backend);
     for case in cases {
         verifier.tables().make(&case.key);
     }
     let (bytes, accepted) = lay(cases, message);
     let count = cases.len();
-    let kind = if tabled { "with tables" } else { "without a table" };
+    let kind = if tabled { name(backend) } else { "without a table" };
     time(&format!("{count} signatures of one transaction, {kind}"), count, || {
         assert!(verifier.verify(black_box(&bytes), &accepted).is_ok());
     });

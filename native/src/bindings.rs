@@ -213,7 +213,7 @@ pub fn outcomes_drain(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
 }
 
 /// Makes a decoder that any thread may use. `tip_accounts` are 32 bytes each; `keys_max` is how
-/// many keys may have tables of 52 kB each, at most 1024. Returns its handle, above 0, or a
+/// many keys may have tables of 64 kB each, at most 1024. Returns its handle, above 0, or a
 /// DECODER code, below 0.
 #[napi]
 pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys_max: u32) -> i32 {

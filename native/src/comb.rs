@@ -1,47 +1,52 @@
 //! Tables of multiples of one point, so that a multiplication is a few dozen additions.
 //!
-//! A scalar is written in signed digits of `WIDTH` bits. The table holds, for every `STRIDE`-th
-//! digit, the multiples that the digit may ask for; the digits between use the same rows, and the
-//! sum is doubled `WIDTH` times from one to the next. Look-ups take their time from the digits,
-//! which is harmless: keys, signatures and messages are public.
-//!
-//!     digit     0   1   2   3   4  …      STRIDE = 2: rows for 0, 2, 4, …
-//!     rows      0       1       2  …      sum the odd digits, double WIDTH times, sum the even
-
-use std::hint::black_box;
+//! A scalar is written in signed digits of `WIDTH` bits. The table holds a row for each of them,
+//! with every multiple that the digit may ask for, so what a scalar comes to is a list of table
+//! entries, each to be added or subtracted; `sums` adds them up. There are no doublings: a
+//! processor with long vectors makes eight additions at once, but doublings one after the other.
+//! Look-ups take their time from the digits, which is harmless: keys, signatures and messages are
+//! public.
 
 use crate::curve::{Niels, Point, invert_all};
+use crate::sums::{Pick, Picks};
 
 /// The multiples of one point.
-pub struct Comb<const WIDTH: usize, const STRIDE: usize> {
+pub struct Comb<const WIDTH: usize> {
     /// Row after row; a row holds 1 to 2^(WIDTH - 1) times its power of the point.
     multiples: Box<[Niels]>,
 }
 
-/// Most digits of any width; scalars are below 2^253.
-const DIGITS_MAX: usize = 128;
-
-/// The signed digits of a scalar.
-pub struct Digits([i16; DIGITS_MAX]);
-
-impl<const WIDTH: usize, const STRIDE: usize> Comb<WIDTH, STRIDE> {
-    /// One bit above the scalars' 253 takes the carry out of the highest digit.
-    const DIGITS: usize = 254usize.div_ceil(WIDTH);
-    const ROWS: usize = Self::DIGITS.div_ceil(STRIDE);
+impl<const WIDTH: usize> Comb<WIDTH> {
+    /// Digits of a scalar below 2^253. One bit more takes the carry out of the highest.
+    pub const DIGITS: usize = 254usize.div_ceil(WIDTH);
     const ROW: usize = 1 << (WIDTH - 1);
+    /// 2^(WIDTH - 1) in every digit, as little-endian words: with this added to the scalar, every
+    /// digit is its own bits less 2^(WIDTH - 1), and nothing is carried from one to the next.
+    // Out of bounds would be an error of the compiler.
+    #[allow(clippy::indexing_slicing)]
+    const BIAS: [u64; 5] = {
+        let mut words = [0; 5];
+        let mut digit = 0;
+        while digit < Self::DIGITS {
+            let bit = digit * WIDTH + WIDTH - 1;
+            words[bit / 64] |= 1 << (bit % 64);
+            digit += 1;
+        }
+        words
+    };
 
     /// Makes the table: a point addition for each entry and one inversion.
     #[must_use]
     pub fn new(point: &Point) -> Self {
-        let mut points = Vec::with_capacity(Self::ROWS * Self::ROW);
+        let mut points = Vec::with_capacity(Self::DIGITS * Self::ROW);
         let mut power = *point;
-        for _ in 0..Self::ROWS {
+        for _ in 0..Self::DIGITS {
             let mut multiple = power;
             for _ in 0..Self::ROW {
                 points.push(multiple);
                 multiple = multiple.plus(&power);
             }
-            power = power.doubled((WIDTH * STRIDE) as u32);
+            power = power.doubled(WIDTH as u32);
         }
         let inverses = invert_all(&points);
         let multiples = points.iter().zip(&inverses).map(|(point, z)| point.niels(z)).collect();
@@ -51,72 +56,37 @@ impl<const WIDTH: usize, const STRIDE: usize> Comb<WIDTH, STRIDE> {
     /// Bytes that the table takes.
     #[must_use]
     pub const fn size() -> usize {
-        Self::ROWS * Self::ROW * size_of::<Niels>()
+        Self::DIGITS * Self::ROW * size_of::<Niels>()
     }
 
-    /// The digits of a scalar below 2^253, little-endian.
-    #[must_use]
-    pub fn digits(scalar: &[u8; 32]) -> Digits {
-        let mut digits = [0; DIGITS_MAX];
-        let mut words = [0_u64; 5];
-        for (word, bytes) in words.iter_mut().zip(scalar.chunks_exact(8)) {
-            *word = u64::from_le_bytes(bytes.try_into().unwrap_or([0; 8]));
-        }
-        let mut carry = 0;
-        for (i, digit) in digits.iter_mut().enumerate().take(Self::DIGITS) {
+    /// Adds to `picks` the entries whose sum is scalar * point, for a scalar below 2^253,
+    /// little-endian, and has them read ahead.
+    #[inline]
+    pub fn pick<'a>(&'a self, scalar: &[u8; 32], picks: &mut Picks<'a>) {
+        let biased = Self::biased(scalar);
+        for (i, row) in self.multiples.chunks_exact(Self::ROW).enumerate() {
             let (word, shift) = (i * WIDTH / 64, i * WIDTH % 64);
-            let low = words.get(word).copied().unwrap_or(0);
-            let high = words.get(word + 1).copied().unwrap_or(0);
-            let bits = (u128::from(low) | u128::from(high) << 64) >> shift;
-            let value = (bits as i32 & ((1 << WIDTH) - 1)) + carry;
-            carry = i32::from(value > 1 << (WIDTH - 1));
-            *digit = (value - (carry << WIDTH)) as i16;
+            let low = biased.get(word).map_or(0, |bits| bits >> shift);
+            let high = match shift + WIDTH > 64 {
+                true => biased.get(word + 1).map_or(0, |bits| bits << (64 - shift)),
+                false => 0,
+            };
+            let digit = ((low | high) as i32 & ((1 << WIDTH) - 1)) - (1 << (WIDTH - 1));
+            let index = (digit.unsigned_abs() as usize).wrapping_sub(1);
+            picks.push(Pick { multiple: row.get(index), negative: digit < 0 });
         }
-        Digits(digits)
     }
 
-    /// Reads every multiple that `times` will use. An addition is too long for the processor to
-    /// look beyond it, so a table that is not in its caches would be waited for line by line.
-    #[inline]
-    pub fn touch(&self, digits: &Digits) {
-        let mut bits = 0;
-        for phase in 0..STRIDE {
-            for (row, digit) in self.rows(digits, phase) {
-                let index = usize::from(digit.unsigned_abs()).wrapping_sub(1);
-                bits ^= row.get(index).map_or(0, Niels::touched);
-            }
+    /// The scalar with the bias added.
+    fn biased(scalar: &[u8; 32]) -> [u64; 5] {
+        let mut words = Self::BIAS;
+        let mut carry = 0;
+        let (bytes, _) = scalar.as_chunks::<8>();
+        for (word, bytes) in words.iter_mut().zip(bytes.iter().chain(&[[0; 8]])) {
+            let sum = u128::from(*word) + u128::from(u64::from_le_bytes(*bytes)) + carry;
+            *word = sum as u64;
+            carry = sum >> 64;
         }
-        black_box(bits);
-    }
-
-    /// The rows for the digits of one phase.
-    #[inline(always)]
-    fn rows<'a>(
-        &'a self,
-        digits: &'a Digits,
-        phase: usize,
-    ) -> impl Iterator<Item = (&'a [Niels], i16)> {
-        let used = digits.0.iter().take(Self::DIGITS).skip(phase).step_by(STRIDE);
-        self.multiples.chunks_exact(Self::ROW).zip(used.copied())
-    }
-
-    /// start + scalar * point, where the scalar's digits are given and `start` is the neutral
-    /// element unless STRIDE is 1.
-    #[inline]
-    #[must_use]
-    pub fn times(&self, digits: &Digits, start: Point) -> Point {
-        let mut sum = start;
-        for phase in (0..STRIDE).rev() {
-            for (row, digit) in self.rows(digits, phase) {
-                let index = usize::from(digit.unsigned_abs()).wrapping_sub(1);
-                if let Some(multiple) = row.get(index) {
-                    sum = sum.plus_niels(multiple, digit < 0);
-                }
-            }
-            if phase > 0 {
-                sum = sum.doubled(WIDTH as u32);
-            }
-        }
-        sum
+        words
     }
 }

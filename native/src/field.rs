@@ -44,11 +44,16 @@ impl Fe {
         out
     }
 
-    /// Some of its bits, to have it read.
+    /// Its limbs, each at most 2^51.
     #[inline(always)]
-    #[must_use]
-    pub fn limb(&self, index: usize) -> u64 {
-        self.0.0.get(index).copied().unwrap_or(0)
+    pub(crate) fn limbs(&self) -> [u64; 5] {
+        self.0.0
+    }
+
+    /// The number of limbs that `limbs` gave.
+    #[inline(always)]
+    pub(crate) const fn of_limbs(limbs: [u64; 5]) -> Self {
+        Self(fiat_25519_tight_field_element(limbs))
     }
 
     /// self + other
@@ -156,6 +161,11 @@ impl Fe {
 
 impl Sum {
     const ZERO: Self = Self(fiat_25519_loose_field_element([0; 5]));
+
+    /// The number of limbs that are at most 3 * 2^51.
+    pub(crate) const fn of_limbs(limbs: [u64; 5]) -> Self {
+        Self(fiat_25519_loose_field_element(limbs))
+    }
 
     /// self * other
     #[inline(always)]

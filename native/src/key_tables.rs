@@ -1,6 +1,6 @@
 //! Tables of the keys that sign often, shared by all threads.
 //!
-//! A table makes a verification take a third of the time, and costs 52 kB and as long as four
+//! A table makes a verification take a third of the time, and costs 64 kB and as long as four
 //! verifications to make, so only keys of steady senders shall have one. A key comes up for it
 //! when a second signature of it was found good within a short memory; one thread makes the
 //! tables, with a pause after each, so that a flood of keys takes a few percent of a core and no
@@ -23,10 +23,10 @@ use crate::comb::Comb;
 use crate::curve::Point;
 use crate::priority::give_way;
 
-/// The shape that `benches/verify.rs` found best for its 52 kB.
-pub type KeyComb = Comb<5, 2>;
+/// The shape that `benches/verify.rs` found best for its 64 kB.
+pub type KeyComb = Comb<4>;
 
-/// Most keys that an operator may ask to be kept: 54 MB.
+/// Most keys that an operator may ask to be kept: 67 MB.
 pub const KEYS_MAX: usize = 1024;
 /// Tables of one set.
 const WAYS: usize = 4;

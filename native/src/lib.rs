@@ -44,6 +44,18 @@ pub mod field;
 pub mod flights;
 pub mod handles;
 pub mod key_tables;
+#[cfg(target_arch = "x86_64")]
+// A function for a processor that has more than every one takes unsafe code to be called.
+#[allow(unsafe_code)]
+pub mod lane_points;
+#[cfg(target_arch = "x86_64")]
+// A vector that is read from memory takes unsafe code.
+#[allow(unsafe_code)]
+mod lanes;
+#[cfg(all(test, target_arch = "x86_64"))]
+// A function for a processor that has more than every one takes unsafe code to be called.
+#[allow(unsafe_code)]
+mod lanes_tests;
 pub mod legacy;
 #[cfg(feature = "addon")]
 // A view into JavaScript's memory takes unsafe code.
@@ -60,6 +72,7 @@ pub mod shared;
 pub mod signal;
 #[cfg(feature = "addon")]
 pub mod statuses;
+pub mod sums;
 pub mod table;
 mod terms;
 pub mod tip;

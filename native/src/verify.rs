@@ -22,12 +22,13 @@ use crate::comb::Comb;
 use crate::curve::{BASE, Point, inverses};
 use crate::encoding::{halves, is_scalar_canonical, is_unsafe_point, signature_fault};
 use crate::faults::{Refused, refuse};
-use crate::key_tables::{KeyComb, KeyCounters, KeyTable, KeyTables};
+use crate::key_tables::{KeyCounters, KeyTable, KeyTables};
 use crate::message::SIGNATURES_MAX;
+use crate::sums::{Backend, Picks};
 use crate::tx::Accepted;
 
 /// The shape that `benches/verify.rs` found best for the base point: 512 kB for all keys together.
-pub type BaseComb = Comb<8, 1>;
+pub type BaseComb = Comb<8>;
 
 /// Multiples of the base point, made once a process in 1 ms.
 pub static BASE_COMB: LazyLock<BaseComb> =
@@ -36,6 +37,7 @@ pub static BASE_COMB: LazyLock<BaseComb> =
 /// Verifies for any number of threads.
 pub struct Verifier {
     tables: KeyTables,
+    backend: Backend,
     verified: AtomicU64,
     invalid: AtomicU64,
 }
@@ -52,9 +54,16 @@ impl Verifier {
     /// A verifier with room for the tables of so many keys; 0 for none.
     #[must_use]
     pub fn new(keys: usize) -> Self {
+        Self::with_backend(keys, Backend::best())
+    }
+
+    /// The same, adding up as told.
+    #[must_use]
+    pub fn with_backend(keys: usize, backend: Backend) -> Self {
         LazyLock::force(&BASE_COMB);
         Self {
             tables: KeyTables::new(keys),
+            backend,
             verified: AtomicU64::new(0),
             invalid: AtomicU64::new(0),
         }
@@ -134,7 +143,7 @@ impl Verifier {
             return Check::Bad;
         }
         if let Some(table) = self.tables.find(key) {
-            return Check::Open(recomputed(&table, &r, &s, message), r);
+            return Check::Open(recomputed(self.backend, &table, &r, &s, message), r);
         }
         if UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_err() {
             return Check::Bad;
@@ -145,18 +154,24 @@ impl Verifier {
 }
 
 /// S B - k A, which is R if the signature is good.
-fn recomputed(table: &KeyTable, r: &[u8; 32], s: &[u8; 32], message: &[u8]) -> Point {
+fn recomputed(
+    backend: Backend,
+    table: &KeyTable,
+    r: &[u8; 32],
+    s: &[u8; 32],
+    message: &[u8],
+) -> Point {
+    // First the base point's entries: they come into the caches while the message is hashed.
+    let mut picks = Picks::new();
+    BASE_COMB.pick(s, &mut picks);
     let mut hash = Context::new(&SHA512);
     hash.update(r);
     hash.update(&table.key);
     hash.update(message);
     let mut wide = [0; 64];
     wide.copy_from_slice(hash.finish().as_ref());
-    let k = Scalar::from_bytes_mod_order_wide(&wide).to_bytes();
-    let (k, s) = (KeyComb::digits(&k), BaseComb::digits(s));
-    table.comb.touch(&k);
-    BASE_COMB.touch(&s);
-    BASE_COMB.times(&s, table.comb.times(&k, Point::NEUTRAL))
+    table.comb.pick(&Scalar::from_bytes_mod_order_wide(&wide).to_bytes(), &mut picks);
+    backend.sum(&picks)
 }
 
 /// The key and the signature with this index.

@@ -1,5 +1,5 @@
-//! Whether the verifier answers what dalek's `verify_strict` answers: with a table and without,
-//! one signature at a time and several together.
+//! Whether the verifier answers what dalek's `verify_strict` answers: with a table and without, one
+//! signature at a time and several together, and with every way of adding that this machine has.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use curve25519_dalek::constants::{ED25519_BASEPOINT_TABLE, EIGHT_TORSION};
@@ -7,6 +7,7 @@ use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha512};
 use touchdown_native::faults::{Fault, Refused};
+use touchdown_native::sums::Backend;
 use touchdown_native::tx::Accepted;
 use touchdown_native::verify::Verifier;
 
@@ -44,13 +45,31 @@ fn strict((key, signature): &Signed, message: &[u8]) -> bool {
     VerifyingKey::from_bytes(key).is_ok_and(|key| key.verify_strict(message, &signature).is_ok())
 }
 
-/// Asks a verifier that has the key's table, whatever the key, and one that has none.
-fn agree(tabled: &Verifier, plain: &Verifier, signed: &Signed, message: &[u8]) -> bool {
-    tabled.tables().make(&signed.0);
+/// The ways of adding to be tried. The scalar one runs everywhere.
+fn backends() -> Vec<Backend> {
+    match Backend::best() {
+        Backend::Scalar => {
+            eprintln!("this processor has no AVX-512 IFMA: the vector backend is not tried");
+            vec![Backend::Scalar]
+        }
+        best => vec![Backend::Scalar, best],
+    }
+}
+
+/// A verifier with room for tables for each way of adding, and one that has none.
+fn judges(keys: usize) -> (Vec<Verifier>, Verifier) {
+    let tabled = backends().into_iter().map(|backend| Verifier::with_backend(keys, backend));
+    (tabled.collect(), Verifier::new(0))
+}
+
+/// Asks verifiers that have the key's table, whatever the key, and one that has none.
+fn agree(tabled: &[Verifier], plain: &Verifier, signed: &Signed, message: &[u8]) -> bool {
     let expected = strict(signed, message);
-    for verifier in [tabled, plain] {
+    for verifier in tabled {
+        verifier.tables().make(&signed.0);
         assert_eq!(answer(verifier, &[*signed], message).is_ok(), expected, "{signed:02x?}");
     }
+    assert_eq!(answer(plain, &[*signed], message).is_ok(), expected, "{signed:02x?}");
     expected
 }
 
@@ -95,7 +114,7 @@ impl Dice {
 
 #[test]
 fn every_vector_is_judged_as_by_verify_strict() {
-    let (tabled, plain) = (Verifier::new(1024), Verifier::new(0));
+    let (tabled, plain) = judges(1024);
     let wycheproof = vectors("ed25519-wycheproof.json", unhex);
     let speccheck = vectors("ed25519-speccheck.json", unhex);
     let cctv = vectors("ed25519-cctv.json", |text| text.as_bytes().to_vec());
@@ -107,12 +126,12 @@ fn every_vector_is_judged_as_by_verify_strict() {
         }
     }
     assert_eq!(accepted, [88, 43, 1]);
-    assert!(tabled.key_counters().found > 100);
+    assert!(tabled.iter().all(|verifier| verifier.key_counters().found > 100));
 }
 
 #[test]
 fn the_corpus_is_judged_as_by_verify_strict() {
-    let (tabled, plain) = (Verifier::new(1024), Verifier::new(0));
+    let (tabled, plain) = judges(1024);
     let folder = format!("{}/fuzz/corpus/verify", env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
     for file in std::fs::read_dir(folder).unwrap() {
@@ -130,7 +149,7 @@ fn the_corpus_is_judged_as_by_verify_strict() {
 
 #[test]
 fn signatures_with_one_thing_changed_are_judged_as_by_verify_strict() {
-    let (tabled, plain) = (Verifier::new(1024), Verifier::new(0));
+    let (tabled, plain) = judges(1024);
     let mut dice = Dice(1);
     let keys: Vec<_> = (0..16).map(|_| SigningKey::from_bytes(&dice.bytes())).collect();
     let mut accepted = 0;
@@ -158,7 +177,7 @@ fn signatures_with_one_thing_changed_are_judged_as_by_verify_strict() {
 /// without the cofactor, and only there.
 #[test]
 fn points_with_a_part_of_small_order_are_judged_as_by_verify_strict() {
-    let (tabled, plain) = (Verifier::new(1024), Verifier::new(0));
+    let (tabled, plain) = judges(1024);
     let mut dice = Dice(2);
     let mut accepted = 0;
     let mut refused = 0;
@@ -186,7 +205,7 @@ fn points_with_a_part_of_small_order_are_judged_as_by_verify_strict() {
 
 #[test]
 fn every_point_of_small_order_is_refused_as_key_and_as_r() {
-    let (tabled, plain) = (Verifier::new(64), Verifier::new(0));
+    let (tabled, plain) = judges(64);
     for key in EIGHT_TORSION {
         for r in EIGHT_TORSION {
             let mut signature = [0; 64];
@@ -199,10 +218,16 @@ fn every_point_of_small_order_is_refused_as_key_and_as_r() {
 
 #[test]
 fn the_first_bad_signature_of_several_is_named() {
+    for backend in backends() {
+        name_the_first_bad_one(backend);
+    }
+}
+
+fn name_the_first_bad_one(backend: Backend) {
     let mut dice = Dice(3);
     let message = b"several";
     for round in 0..400 {
-        let verifier = Verifier::new(64);
+        let verifier = Verifier::with_backend(64, backend);
         let count = 1 + dice.below(12);
         let mut signed = Vec::new();
         for _ in 0..count {

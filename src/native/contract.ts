@@ -80,7 +80,7 @@ export type NativeEngine = NativeSending & NativeDecoding & NativeReading & Nati
 export interface NativeDecoding {
   /**
    * Makes a decoder that any thread may use: tip accounts of 32 bytes each, the least tip in
-   * lamports, whether signatures are verified, and how many keys may have a table of 52 kB (0 to
+   * lamports, whether signatures are verified, and how many keys may have a table of 64 kB (0 to
    * 1024). Answers a handle above 0, or DECODER_OPTIONS, DECODER_FULL or PANIC.
    */
   decoderCreate(

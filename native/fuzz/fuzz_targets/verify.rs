@@ -1,9 +1,10 @@
 //! A key, a signature and a message are judged as by dalek's `verify_strict`, with a table of the
-//! key and without.
+//! key and without, and by both ways of adding where the processor has both.
 #![no_main]
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use libfuzzer_sys::fuzz_target;
+use touchdown_native::sums::Backend;
 use touchdown_native::tx::Accepted;
 use touchdown_native::verify::Verifier;
 
@@ -28,8 +29,10 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let expected = VerifyingKey::from_bytes(key)
         .is_ok_and(|key| key.verify_strict(message, &Signature::from_bytes(signature)).is_ok());
-    let verifier = Verifier::new(1);
-    assert_eq!(verifier.verify(bytes, &accepted).is_ok(), expected);
-    verifier.tables().make(key);
-    assert_eq!(verifier.verify(bytes, &accepted).is_ok(), expected);
+    for backend in [Backend::Scalar, Backend::best()] {
+        let verifier = Verifier::with_backend(1, backend);
+        assert_eq!(verifier.verify(bytes, &accepted).is_ok(), expected);
+        verifier.tables().make(key);
+        assert_eq!(verifier.verify(bytes, &accepted).is_ok(), expected);
+    }
 });
