@@ -4,8 +4,8 @@
  */
 
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
 
 /** Files and folders of `native/` that the library is made from. */
 const SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "src"];
@@ -14,15 +14,22 @@ const SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "src"];
 export function stampOf(native, more) {
   const hash = createHash("sha256");
   for (const source of SOURCES) {
-    const path = join(native, source);
-    const files = source === "src" ? readdirSync(path).sort() : [""];
-    for (const file of files) {
-      const bytes = readFileSync(join(path, file));
-      hash.update(`${source}/${file} ${bytes.length}\n`).update(bytes);
+    for (const path of filesOf(join(native, source))) {
+      const bytes = readFileSync(path);
+      hash.update(`${relative(native, path)} ${bytes.length}\n`).update(bytes);
     }
   }
   for (const each of more) hash.update(`${each}\n`);
   return `${hash.digest("hex").slice(0, 32)}\n`;
+}
+
+/** The file, or all files below the folder, always in the same order. */
+function filesOf(path) {
+  if (!statSync(path).isDirectory()) return [path];
+  return readdirSync(path, { recursive: true })
+    .sort()
+    .map((name) => join(path, name))
+    .filter((file) => statSync(file).isFile());
 }
 
 /**
