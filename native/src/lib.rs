@@ -63,6 +63,8 @@ pub mod legacy;
 pub mod lent;
 pub mod limits;
 pub mod message;
+#[cfg(feature = "addon")]
+pub mod names;
 pub mod outbox;
 pub mod outcomes;
 pub mod peer;

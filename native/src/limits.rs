@@ -76,6 +76,8 @@ pub const CONNECTIONS_TO_NODE_MAX: usize = 16;
 pub const ASKING_STACK_BYTES: usize = 512 * 1024;
 /// Times that a question is asked where the connection is closed before the answer.
 pub const WEB_TRIES_MAX: u32 = 2;
+/// For how long it is not asked again which addresses a node's name stands for.
+pub const NAME_KEPT: Duration = Duration::from_secs(30);
 /// Buffer for each direction of a connection to a node.
 pub const WEB_BUFFER_BYTES: usize = 32 * 1024;
 /// Largest question.

@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use ureq::http::Uri;
 use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Error};
 
 use crate::limits::{CONNECTIONS_TO_NODE_MAX, WEB_BUFFER_BYTES, WEB_TRIES_MAX};
+use crate::names::Names;
 
 /// A node's HTTP address, and the connections to it.
 pub struct Web {
@@ -22,6 +24,7 @@ pub struct Web {
     /// Of the header `authorization`; empty for none.
     authorization: String,
     bytes_max: usize,
+    names: Names,
     /// None once it is shut down.
     agent: RwLock<Option<Agent>>,
 }
@@ -56,8 +59,9 @@ impl Web {
         let uri = url.parse::<Uri>().ok()?;
         let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
         let named = uri.host().is_some_and(|host| !host.is_empty());
-        let agent = RwLock::new(Some(new_agent()));
-        (is_known && named).then_some(Self { uri, authorization, bytes_max, agent })
+        let names = Names::new();
+        let agent = RwLock::new(Some(new_agent(&names)));
+        (is_known && named).then_some(Self { uri, authorization, bytes_max, names, agent })
     }
 
     /// Asks something that may be asked twice.
@@ -77,7 +81,10 @@ impl Web {
                 // The node may close an idle connection at the very moment when it is used again.
                 // Which one it was is not known, so the next is made one that never was idle.
                 Err(Error::Io(error)) if tries > 0 && is_reset(&error) => self.leave_idle(),
-                Err(error) => return Err(told(error)),
+                Err(error) => {
+                    self.names.doubt();
+                    return Err(told(error));
+                }
                 Ok(answered) => return Ok(answered),
             }
         }
@@ -118,7 +125,8 @@ impl Web {
     /// What made one connection go dead without a word, such as a gateway that forgot them, has
     /// most likely done so to those that were idle meanwhile; each would cost another deadline.
     pub fn leave_idle(&self) {
-        let new = new_agent();
+        self.names.doubt();
+        let new = new_agent(&self.names);
         // Questions in hand keep the agent that they began with.
         let left = self.agent.write().as_mut().map(|agent| mem::replace(agent, new));
         drop(left);
@@ -133,13 +141,13 @@ fn unwrapped(error: io::Error) -> Error {
     }
 }
 
-fn new_agent() -> Agent {
+fn new_agent(names: &Names) -> Agent {
     let tls = TlsConfig::builder()
         .provider(TlsProvider::Rustls)
         .root_certs(RootCerts::WebPki)
         .unversioned_rustls_crypto_provider(rustls::crypto::ring::default_provider().into())
         .build();
-    Agent::config_builder()
+    let config = Agent::config_builder()
         .tls_config(tls)
         .proxy(None)
         .http_status_as_error(false)
@@ -152,8 +160,8 @@ fn new_agent() -> Agent {
         .output_buffer_size(WEB_BUFFER_BYTES)
         .max_idle_connections(CONNECTIONS_TO_NODE_MAX)
         .max_idle_connections_per_host(CONNECTIONS_TO_NODE_MAX)
-        .build()
-        .new_agent()
+        .build();
+    Agent::with_parts(config, DefaultConnector::default(), names.clone())
 }
 
 fn is_reset(error: &io::Error) -> bool {

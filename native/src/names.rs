@@ -1,0 +1,185 @@
+//! The addresses that a node's name stands for.
+//!
+//! ureq looks a name up before each request, on a thread that it starts for that, also where a
+//! connection to the host is open already: with several questions a second that is as many threads
+//! and as many questions to the name server. Here what was found holds for a while. After trouble
+//! it is looked up again at once, because the node may have moved; and where that fails, what was
+//! found before is better than nothing, since an open connection needs no name.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use ureq::Error;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::NextTimeout;
+
+use crate::limits::NAME_KEPT;
+
+/// Remembers the addresses of one host. Clones share what they know.
+#[derive(Debug)]
+pub struct Names<R = DefaultResolver> {
+    known: Arc<Mutex<Known>>,
+    resolver: Arc<R>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    found: Option<ResolvedSocketAddrs>,
+    /// Until when it need not be looked up; None: it has to be.
+    until: Option<Instant>,
+}
+
+impl Names {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(DefaultResolver::default())
+    }
+}
+
+impl<R> Clone for Names<R> {
+    fn clone(&self) -> Self {
+        Self { known: Arc::clone(&self.known), resolver: Arc::clone(&self.resolver) }
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: Resolver> Names<R> {
+    fn with(resolver: R) -> Self {
+        Self { known: Arc::default(), resolver: Arc::new(resolver) }
+    }
+
+    /// What is known may be wrong by now.
+    pub fn doubt(&self) {
+        self.known.lock().until = None;
+    }
+
+    fn resolve_at(
+        &self,
+        now: Instant,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        if let Known { found: Some(found), until: Some(until) } = &*self.known.lock()
+            && now < *until
+        {
+            return Ok(self.copy(found));
+        }
+        // Nobody waits for this lock meanwhile: each that comes now looks it up for itself.
+        match self.resolver.resolve(uri, config, timeout) {
+            Ok(found) => {
+                let mut known = self.known.lock();
+                known.found = Some(self.copy(&found));
+                known.until = now.checked_add(NAME_KEPT);
+                Ok(found)
+            }
+            Err(error) => self.known.lock().found.as_ref().map(|old| self.copy(old)).ok_or(error),
+        }
+    }
+
+    fn copy(&self, addresses: &ResolvedSocketAddrs) -> ResolvedSocketAddrs {
+        let mut copy = self.resolver.empty();
+        for address in addresses {
+            copy.push(*address);
+        }
+        copy
+    }
+}
+
+impl<R: Resolver> Resolver for Names<R> {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        self.resolve_at(Instant::now(), uri, config, timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::{AtomicU16, Ordering};
+    use std::time::Duration;
+
+    use ureq::unversioned::transport::NextTimeout;
+
+    use super::*;
+
+    /// Answers with the number of the question as the port, or not at all from `until` on.
+    #[derive(Debug)]
+    struct Server {
+        asked: AtomicU16,
+        until: u16,
+    }
+
+    impl Resolver for Server {
+        fn resolve(
+            &self,
+            _: &Uri,
+            _: &Config,
+            _: NextTimeout,
+        ) -> Result<ResolvedSocketAddrs, Error> {
+            let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+            if asked >= self.until {
+                return Err(Error::HostNotFound);
+            }
+            let mut found = self.empty();
+            found.push(SocketAddr::from(([127, 0, 0, 1], asked)));
+            Ok(found)
+        }
+    }
+
+    fn names(until: u16) -> Names<Server> {
+        Names::with(Server { asked: AtomicU16::new(0), until })
+    }
+
+    fn port(names: &Names<Server>, now: Instant) -> Result<u16, Error> {
+        let uri = "http://node.example/".parse::<Uri>().unwrap();
+        let config = Config::default();
+        let found = names.resolve_at(now, &uri, &config, NextTimeout::default())?;
+        Ok(found.first().unwrap().port())
+    }
+
+    #[test]
+    fn a_name_is_looked_up_once_and_again_when_its_time_is_over() {
+        let names = names(u16::MAX);
+        let start = Instant::now();
+        let last = start + NAME_KEPT - Duration::from_millis(1);
+        assert_eq!(port(&names, start).unwrap(), 1);
+        assert_eq!(port(&names.clone(), last).unwrap(), 1);
+        assert_eq!(port(&names, start + NAME_KEPT).unwrap(), 2);
+        assert_eq!(port(&names, start + NAME_KEPT).unwrap(), 2);
+    }
+
+    #[test]
+    fn after_trouble_it_is_looked_up_at_once() {
+        let names = names(u16::MAX);
+        let now = Instant::now();
+        assert_eq!(port(&names, now).unwrap(), 1);
+        names.clone().doubt();
+        assert_eq!(port(&names, now).unwrap(), 2);
+        assert_eq!(port(&names, now).unwrap(), 2);
+    }
+
+    #[test]
+    fn what_was_found_serves_while_nothing_is() {
+        let names = names(2);
+        let now = Instant::now();
+        assert_eq!(port(&names, now).unwrap(), 1);
+        names.doubt();
+        assert_eq!(port(&names, now).unwrap(), 1);
+        assert_eq!(names.resolver.asked.load(Ordering::Relaxed), 2);
+        assert!(matches!(port(&self::names(1), now), Err(Error::HostNotFound)));
+    }
+}
