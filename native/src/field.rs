@@ -11,6 +11,8 @@ use fiat_crypto::curve25519_64::{
     fiat_25519_sub, fiat_25519_tight_field_element, fiat_25519_to_bytes,
 };
 
+use crate::inverse::inverse;
+
 /// A carried number.
 #[derive(Clone, Copy)]
 pub struct Fe(fiat_25519_tight_field_element);
@@ -115,9 +117,18 @@ impl Fe {
         out
     }
 
-    /// 1 / self; 0 for 0.
+    /// 1 / self; 0 for 0. An inverse is believed when its product with the number is 1.
     #[must_use]
     pub fn inverted(&self) -> Self {
+        let quick = inverse(&self.to_bytes()).map(|bytes| Self::from_bytes(&bytes));
+        match quick {
+            Some(quick) if self.times(&quick).is(&Self::ONE) => quick,
+            _ => self.inverted_by_power(),
+        }
+    }
+
+    /// 1 / self; 0 for 0.
+    pub(crate) fn inverted_by_power(&self) -> Self {
         // p - 2 = 2^255 - 21 = 2^5 * (2^250 - 1) + 11
         let (x250, x11) = self.ladder();
         x250.squared_times(5).times(&x11)
@@ -192,5 +203,55 @@ impl Sum {
         let mut out = Fe::ZERO;
         fiat_25519_carry(&mut out.0, &self.0);
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fe;
+    use crate::inverse::inverse;
+
+    /// Numbers that look random, few bits, and neighbours of 0, of p and of the powers of 2.
+    fn numbers() -> Vec<[u8; 32]> {
+        let mut out = Vec::new();
+        for low in 0..=255 {
+            let mut near_p = [0xff; 32];
+            (near_p[0], near_p[31]) = (low, 0x7f);
+            let mut small = [0; 32];
+            small[0] = low;
+            out.extend([small, near_p]);
+        }
+        for bit in 0..255 {
+            let mut power = [0_u8; 32];
+            power[bit / 8] = 1 << (bit % 8);
+            let below: [u8; 32] =
+                std::array::from_fn(
+                    |i| if i < bit / 8 { 0xff } else { power[i].saturating_sub(1) },
+                );
+            out.extend([power, below]);
+        }
+        let mut state = 1_u64;
+        for _ in 0..100_000 {
+            out.push(std::array::from_fn(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            }));
+        }
+        out
+    }
+
+    /// The power is only there for a mistake, so the quick way must always be right itself.
+    #[test]
+    fn the_quick_inverse_is_the_one_of_the_power() {
+        for bytes in numbers() {
+            let number = Fe::from_bytes(&bytes);
+            let power = number.inverted_by_power();
+            let quick = inverse(&number.to_bytes()).map(|bytes| Fe::from_bytes(&bytes));
+            match quick {
+                Some(quick) => assert!(quick.is(&power), "{bytes:02x?}"),
+                None => assert!(number.is(&Fe::ZERO), "{bytes:02x?}"),
+            }
+            assert!(number.inverted().is(&power));
+        }
     }
 }

@@ -43,6 +43,7 @@ pub mod faults;
 pub mod field;
 pub mod flights;
 pub mod handles;
+mod inverse;
 pub mod key_tables;
 #[cfg(target_arch = "x86_64")]
 // A function for a processor that has more than every one takes unsafe code to be called.
