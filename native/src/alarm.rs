@@ -63,16 +63,36 @@ impl Alarm {
 
     /// I/O thread: `armed_ns` has come.
     pub(crate) fn take_due(&self, armed_ns: u64, now_ns: u64) -> Due {
+        let due = self.moved_beyond(armed_ns, now_ns);
+        if due == Due::Now {
+            self.armed_ns.store(NEVER_NS, Ordering::Release);
+        }
+        due
+    }
+
+    /// I/O thread: whether the timer is still to be waited for until `armed_ns`, which is to come;
+    /// then `Now`.
+    pub(crate) fn moved(&self, armed_ns: u64) -> Due {
+        self.moved_beyond(armed_ns, armed_ns)
+    }
+
+    fn moved_beyond(&self, armed_ns: u64, at_ns: u64) -> Due {
         if armed_ns != self.armed_ns.load(Ordering::Acquire) {
             return Due::Stale;
         }
-        let timer_ns = self.timer_ns.load(Ordering::Acquire);
-        if timer_ns > now_ns {
-            self.armed_ns.store(timer_ns, Ordering::Release);
-            return if timer_ns == NEVER_NS { Due::Stale } else { Due::Later(timer_ns) };
+        let mut timer_ns = self.timer_ns.load(Ordering::Acquire);
+        if timer_ns <= at_ns {
+            return Due::Now;
         }
-        self.armed_ns.store(NEVER_NS, Ordering::Release);
-        Due::Now
+        // As in `take_rearmed`: a timer that moves closer meanwhile is seen by the second look, or
+        // is told of by who moves it.
+        self.armed_ns.swap(timer_ns, Ordering::AcqRel);
+        let latest_ns = self.timer_ns.load(Ordering::Acquire);
+        if latest_ns < timer_ns {
+            timer_ns = latest_ns;
+            self.armed_ns.store(timer_ns, Ordering::Release);
+        }
+        if timer_ns == NEVER_NS { Due::Stale } else { Due::Later(timer_ns) }
     }
 }
 

@@ -23,6 +23,7 @@ use quinn_proto::{
 use quinn_udp::RecvMeta;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::alarm::Due;
 use crate::clock::{NEVER_NS, NS_PER_S, duration_ns};
 use crate::limits::{
     DATAGRAM_BYTES_MAX, GOODBYE_NS_MAX, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, RECEIVES_A_TURN,
@@ -241,10 +242,27 @@ impl Io {
         }
     }
 
+    /// The soonest timer. One that moved away meanwhile is not woken up for.
+    fn next_timer_ns(&mut self) -> u64 {
+        while let Some(&Reverse((at_ns, id))) = self.timers.peek() {
+            match self.table.find(id).map_or(Due::Stale, |peer| peer.timer_after(at_ns)) {
+                Due::Now => return at_ns,
+                Due::Later(later_ns) => {
+                    self.timers.pop();
+                    self.timers.push(Reverse((later_ns, id)));
+                }
+                Due::Stale => {
+                    self.timers.pop();
+                }
+            }
+        }
+        NEVER_NS
+    }
+
     /// Sleeps until something arrives, a timer is due or another thread calls; whether datagrams
     /// may be there.
     fn rest(&mut self) -> bool {
-        let next_ns = self.timers.peek().map_or(NEVER_NS, |Reverse((at_ns, _))| *at_ns);
+        let next_ns = self.next_timer_ns();
         let now_ns = self.shared.clock.now_ns();
         // A little late in proportion, so that timers close to each other share one waking.
         let slack_ns = (next_ns.saturating_sub(now_ns) / 8).min(TIMER_SLACK_NS_MAX);
@@ -280,23 +298,25 @@ impl Io {
             || !self.shared.endpoint_events.is_empty()
     }
 
-    /// Polls the sockets and the signal; which of the two has something.
+    /// Polls the sockets and the signal: whether datagrams may be there, and a call.
     fn wait(&self, left_ns: u64) -> (bool, bool) {
         let timeout = Timespec {
             tv_sec: i64::try_from(left_ns / NS_PER_S).unwrap_or(i64::MAX),
             tv_nsec: i64::try_from(left_ns % NS_PER_S).unwrap_or(0),
         };
-        let mut fds = Vec::with_capacity(self.ports.len() + 1);
-        fds.push(PollFd::from_borrowed_fd(self.shared.signal.as_fd(), PollFlags::IN));
-        for port in &self.ports {
-            fds.push(PollFd::from_borrowed_fd(port.socket.udp.as_fd(), PollFlags::IN));
-        }
+        let calls = self.shared.signal.fds();
+        let ports = self.ports.iter().map(|port| port.socket.udp.as_fd());
+        let mut fds: Vec<_> = calls
+            .into_iter()
+            .chain(ports)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
         if poll(&mut fds, Some(&timeout)).is_err() {
             return (true, true);
         }
-        let mut flags = fds.iter().map(|fd| !fd.revents().is_empty());
-        let called = flags.next().unwrap_or(false);
-        (flags.any(|ready| ready), called)
+        let any = |fds: &[PollFd<'_>]| fds.iter().any(|fd| !fd.revents().is_empty());
+        let (called, ready) = fds.split_at(calls.len());
+        (any(ready), any(called))
     }
 }
 

@@ -315,6 +315,11 @@ impl Peer {
         self.alarm.take_rearmed()
     }
 
+    /// I/O thread: what has become of the timer that is waited for; `Due::Now` where it stands.
+    pub(crate) fn timer_after(&self, armed_ns: u64) -> Due {
+        self.alarm.moved(armed_ns)
+    }
+
     /// I/O thread: a timer that was waited for is due. Returns a later one to wait for, or does
     /// the work.
     pub(crate) fn take_due(self: &Arc<Self>, armed_ns: u64, now_ns: u64) -> Option<u64> {
