@@ -1,11 +1,11 @@
 //! Tables of the keys that sign often, shared by all threads.
 //!
-//! A table makes a verification take a third of the time, and costs 64 kB and as long as four
-//! verifications to make, so only keys of steady senders shall have one. A key comes up for it
-//! when a second signature of it was found good within a short memory; one thread makes the
-//! tables, with a pause after each, so that a flood of keys takes a few percent of a core and no
-//! more. Inside a set, tables that were used lately stand their ground: every newcomer that finds
-//! no idle one is turned away and wears all of them a little.
+//! A table makes a verification take a tenth of the time, or a third where vectors are short, and
+//! costs 64 kB and as long as four verifications without it to make, so only keys of steady senders
+//! shall have one. A key comes up for it when a second signature of it was found good within a short
+//! memory; one thread makes the tables, with a pause after each, so that a flood of keys takes a few
+//! percent of a core and no more. Inside a set, tables that were used lately stand their ground:
+//! every newcomer that finds no idle one is turned away and wears all of them a little.
 //!
 //!     find ──miss──▶ verified elsewhere ──good──▶ sighted ──second──▶ queue ──▶ builder ──▶ set
 
