@@ -102,6 +102,7 @@ impl Point {
     }
 
     /// The point of limbs of y + x, y - x, z and t, each below 3 * 2^51.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn of_sums(sum: [u64; 5], difference: [u64; 5], z: [u64; 5], t: [u64; 5]) -> Self {
         let carried = |limbs| Sum::of_limbs(limbs).carried();
         let (sum, difference, z, t) = (carried(sum), carried(difference), carried(z), carried(t));
@@ -244,6 +245,7 @@ impl Niels {
     }
 
     /// The limbs of its three numbers, each at most 2^51, as the two cache lines hold them.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn words(&self) -> &[[u64; 8]; 2] {
         &self.0

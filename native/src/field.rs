@@ -174,6 +174,7 @@ impl Sum {
     const ZERO: Self = Self(fiat_25519_loose_field_element([0; 5]));
 
     /// The number of limbs that are at most 3 * 2^51.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) const fn of_limbs(limbs: [u64; 5]) -> Self {
         Self(fiat_25519_loose_field_element(limbs))
     }
