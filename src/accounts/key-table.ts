@@ -10,6 +10,7 @@
  */
 
 import { KEYS_MAX } from "../core/account-limits.ts";
+import { quick } from "../core/quick.ts";
 import type { KeyOwner, KeyRow, LentKey, Plan, StoredKey } from "./key.ts";
 import { Rows } from "./key-rows.ts";
 
@@ -76,7 +77,7 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     counters.replacements += 1;
   }
 
-  return {
+  return quick({
     counters,
     lookup: (sha256) => rows.lookup(sha256),
     replace: (next) => takeOver(filled(next)),
@@ -121,7 +122,7 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
       counters.removals += 1;
       return true;
     },
-  };
+  });
 }
 
 function filled(source: Iterable<KeyRow>): Rows {

@@ -8,6 +8,9 @@
  * takes to compare two clocks.
  */
 
+// By name, because the global one is looked up and got through a getter at each use.
+import { performance } from "node:perf_hooks";
+
 /** A timer that has not fired yet. */
 export interface Timer {
   /** Stops the timer; nothing happens when it has fired or was cancelled already. */

@@ -9,6 +9,7 @@
  */
 
 import { NS_PER_S, NS_PER_US } from "./clock.ts";
+import { quick } from "./quick.ts";
 
 export interface Histogram {
   /** Takes one duration in nanoseconds; a negative one (a clock's coarseness) counts as 0. */
@@ -46,7 +47,7 @@ export function createHistogram(boundsNs: readonly number[] = LATENCY_BOUNDS_NS)
   let sumNs = 0;
   let count = 0;
 
-  return {
+  return quick({
     record(ns) {
       const value = Math.max(ns, 0);
       let bucket = 0;
@@ -63,5 +64,5 @@ export function createHistogram(boundsNs: readonly number[] = LATENCY_BOUNDS_NS)
     get count() {
       return count;
     },
-  };
+  });
 }

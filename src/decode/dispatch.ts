@@ -27,6 +27,7 @@ import {
   V1_TRANSACTION_BYTES_MAX,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
+import { quick } from "../core/quick.ts";
 import { Crew } from "./crew.ts";
 import type { Decoder, WorkerDecoder } from "./decoder.ts";
 import type { DecodeDone } from "./lane.ts";
@@ -157,7 +158,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
     else share(packet, done);
   }
 
-  return {
+  return quick({
     accept,
     counters: dispatchCounters(own, crew),
     verifierCounters: crew.verifierCounters,
@@ -172,7 +173,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
       stopped = true;
       return crew.stop();
     },
-  };
+  });
 }
 
 type OwnCounters = Omit<DispatchCounters, "lost" | "deaths">;

@@ -60,7 +60,8 @@ export function loadNative(path: string = ADDON_PATH): NativeLoad {
     if (version !== CONTRACT_VERSION) {
       throw new TypeError(`it is version ${version}, not ${CONTRACT_VERSION}: build it again`);
     }
-    return { kind: "loaded", native: engine };
+    // Of a copy, because what the addon exports is an object that is slow to use: see quick.ts.
+    return { kind: "loaded", native: { ...engine } };
   } catch (cause) {
     return { kind: "broken", path, cause };
   }

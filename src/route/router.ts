@@ -10,6 +10,7 @@
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import type { Plan } from "../core/flow.ts";
+import { quick } from "../core/quick.ts";
 import { type Contact, type Contacts, createContacts } from "./contacts.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import { type LeaderTimes, makePlan, samePlan } from "./planner.ts";
@@ -104,7 +105,7 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const schedule = createSchedule(counters);
   const contacts = createContacts(counters, options.deny);
   const keeper = new PlanKeeper(deps, options, { slots, schedule, contacts, counters });
-  return {
+  return quick({
     slotTimeHint: slots.hint.bind(slots),
     slotEvent(kind, slot, source) {
       slots.observe(kind, slot, clock.nowNs(), source);
@@ -136,7 +137,7 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
     status: () => statusOf({ slots, schedule, contacts, plan: keeper.plan }, clock.nowNs()),
     start: () => keeper.start(),
     stop: () => keeper.stop(),
-  };
+  });
 }
 
 interface Sources {

@@ -13,6 +13,7 @@ import type { CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
 import { COPIES_QUEUED_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
+import { quick } from "../core/quick.ts";
 import type { Offer } from "./copies.ts";
 import type { Identity } from "./identity.ts";
 import type { PeerState } from "./peer.ts";
@@ -241,7 +242,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     });
   }
 
-  return {
+  return quick({
     accept,
     again,
     usePlan(plan) {
@@ -295,5 +296,5 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       await transport.stop();
       log.info({ copies: counters.copies, acked: counters.copiesAcked }, "sender stopped");
     },
-  };
+  });
 }

@@ -1,0 +1,47 @@
+import { setFlagsFromString } from "node:v8";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { createHistogram } from "../../src/core/histogram.ts";
+import { quick } from "../../src/core/quick.ts";
+import { createRing, ringBytes } from "../../src/core/ring.ts";
+import { loadNative } from "../../src/native/load.ts";
+
+setFlagsFromString("--allow-natives-syntax");
+/** What V8 itself says of an object. */
+const isQuick = new Function("object", "return %HasFastProperties(object)");
+
+function counter() {
+  let count = 0;
+  return {
+    name: "counter",
+    add() {
+      count += 1;
+    },
+    get count() {
+      return count;
+    },
+  };
+}
+
+describe("a quick record", () => {
+  it("is what a literal with a getter is not", () => {
+    expect(isQuick(counter())).toBe(false);
+    expect(isQuick(quick(counter()))).toBe(true);
+  });
+
+  it("has the same properties, and its getters tell what holds now", () => {
+    const record = quick(counter());
+    record.add();
+    record.add();
+    expect(record).toEqual({ name: "counter", add: expect.any(Function), count: 2 });
+    expect(Object.keys(record)).toEqual(["name", "add", "count"]);
+  });
+
+  it("is what transactions pass through", () => {
+    const ring = createRing(new SharedArrayBuffer(ringBytes(4, 64)), 0, 4, 64);
+    const native = loadNative();
+    const records: unknown[] = [systemClock, createHistogram([1]), ring];
+    if (native.kind === "loaded") records.push(native.native);
+    expect(records.map((record) => isQuick(record))).toEqual(records.map(() => true));
+  });
+});
