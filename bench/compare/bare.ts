@@ -30,7 +30,7 @@ const SENDING_WORKER = join(import.meta.dirname, "sending.worker.js");
 /** How many of a turn stay on the HTTP thread, and who sends what does not. */
 const DISPATCHES = {
   "all here": { inline: "always", workersSend: false },
-  "sixteen here": { inline: "auto", workersSend: false },
+  "as an edge": { inline: "auto", workersSend: false },
   "workers judge": { inline: "never", workersSend: false },
   "workers send": { inline: "never", workersSend: true },
 } as const;

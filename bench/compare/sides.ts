@@ -21,7 +21,7 @@ export const SIDES = ["incumbent", "everything on", "no verification", "bare"] a
 /** The edge with one setting changed. */
 export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
 /** The bare path behind the edge's dispatch stage: on which thread it decodes and sends. */
-export const DISPATCHES = ["all here", "sixteen here", "workers judge", "workers send"] as const;
+export const DISPATCHES = ["all here", "as an edge", "workers judge", "workers send"] as const;
 export type SideName =
   | (typeof SIDES)[number]
   | (typeof VARIANTS)[number]
@@ -117,7 +117,7 @@ function startSide(scene: Scene, name: SideName, identityFile: string): Promise<
       return startLinesSide(scene, name, scene.program, ["incumbent", scene.leader]);
     case "bare":
     case "all here":
-    case "sixteen here":
+    case "as an edge":
     case "workers judge":
     case "workers send": {
       const script = join(import.meta.dirname, "bare.ts");

@@ -7,7 +7,7 @@
  *
  * Waking a thread costs as much as half a verification, and far more where processors are busy, so
  * the first few of a turn stay on the calling thread, and the rest of a burst is spread over the
- * workers. A worker that the machine gives no time delays only what it has: a new turn begins here
+ * workers. How many are few is a matter of time: a signer that is not known takes ten times as long. A worker that the machine gives no time delays only what it has: a new turn begins here
  * whatever waits there, and once every ring is some way behind this thread takes more. When a ring
  * is full the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand
  * is answered `worker_died` (internal) and another takes its place. A turn is one round of the
@@ -16,7 +16,7 @@
  * a quarter of a share, counts for the turn that follows.
  */
 
-import type { Clock } from "../core/clock.ts";
+import { type Clock, NS_PER_US } from "../core/clock.ts";
 import { FAULT } from "../core/faults.ts";
 import type { Packet, Refused, Verdict } from "../core/flow.ts";
 import {
@@ -55,6 +55,8 @@ export interface DispatchOptions {
   /** Decoded here in each turn whatever waits, and while every worker is behind. */
   readonly hereAtLeast?: number;
   readonly hereATurn?: number;
+  /** What takes longer counts for as many of those as fit into it; each for one when not given. */
+  readonly hereUnitUs?: number;
   /** Slots of each worker's rings, a power of two; DECODE_RING_SLOTS when not given. */
   readonly ringSlots?: number;
   /** How long a worker looks for more before it sleeps; not at all when not given. */
@@ -110,20 +112,26 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
     decoder: options.decoder,
     pollUs: options.pollUs ?? 0,
   });
+  const unitNs = (options.hereUnitUs ?? Number.POSITIVE_INFINITY) * NS_PER_US;
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };
   let stopped = false;
-  /** Decoded here in this turn of the event loop, and in small ones just before. */
+  /** Decoded here in this turn of the event loop, and in small ones just before, in units. */
   let hereInTurn = 0;
   /** From so many on the end of the turn is waited for. */
   const largeTurn = hereAtLeast >> 2;
+  let isEndAwaited = false;
   const endTurn = (): void => {
     hereInTurn = 0;
+    isEndAwaited = false;
   };
 
   function decodeHere(packet: Packet, done: DecodeDone): void {
     own.inline += 1;
-    if (hereInTurn === largeTurn && workers > 0) setImmediate(endTurn);
-    hereInTurn += 1;
+    if (hereInTurn >= largeTurn && workers > 0 && !isEndAwaited) {
+      isEndAwaited = true;
+      setImmediate(endTurn);
+    }
+    const beganNs = deps.clock.nowNs();
     let verdict: Verdict = FAILED;
     try {
       verdict = deps.decoder.decode(packet.bytes);
@@ -132,6 +140,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
       own.failed += 1;
       deps.log.error({ error: String(error) }, "the decoder threw");
     }
+    hereInTurn += Math.max(1, (deps.clock.nowNs() - beganNs) / unitNs);
     done(packet, verdict);
   }
 

@@ -40,6 +40,20 @@ describe("dispatch, inline auto", () => {
     await until(() => answers.length === 7);
   });
 
+  it("counts one that takes long for several", async () => {
+    const options = { hereAtLeast: 8, hereUnitUs: 5 };
+    const { accept, answers, decoding, workers } = await startedStage(options);
+    decoding.us = 15;
+    for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1, 2, 3]);
+    await nextTurn();
+    decoding.us = 2;
+    for (let id = 6; id <= 14; id += 1) accept(newPacket(id));
+    expect(ids(answers)).toEqual([1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13]);
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 14);
+  });
+
   it("begins every turn inline, though a worker has something in hand", async () => {
     const { accept, answers, workers } = await startedStage();
     for (let id = 1; id <= 4; id += 1) accept(newPacket(id));

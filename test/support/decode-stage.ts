@@ -23,7 +23,15 @@ export interface Answer {
 export function newStage(options: Partial<DispatchOptions> = {}) {
   const clock = createFakeClock();
   const workers = createFakeWorkers();
-  const decoder = createDecoder(DECODER);
+  const real = createDecoder(DECODER);
+  /** How long each decoding takes on the calling thread. */
+  const decoding = { us: 0 };
+  const decoder = {
+    decode(bytes: Uint8Array): Verdict {
+      clock.advance(decoding.us / 1_000);
+      return real.decode(bytes);
+    },
+  };
   const deps = { clock, decoder, workers, log: SILENT };
   const dispatch = createDispatch(deps, {
     inline: "auto",
@@ -42,7 +50,7 @@ export function newStage(options: Partial<DispatchOptions> = {}) {
     });
   };
   const accept = (packet: Packet): void => dispatch.accept(packet, done);
-  return { clock, workers, dispatch, answers, accept, done, log: SILENT };
+  return { clock, workers, dispatch, answers, accept, done, decoding, log: SILENT };
 }
 
 /** A stage whose workers are up. */
