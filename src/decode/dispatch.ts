@@ -7,7 +7,8 @@
  *
  * Waking a thread costs as much as half a verification, and far more where processors are busy, so
  * the first few of a turn stay on the calling thread, and the rest of a burst is spread over the
- * workers. How many are few is a matter of time: a signer that is not known takes ten times as long. A worker that the machine gives no time delays only what it has: a new turn begins here
+ * workers. How many are few is a matter of time: a signer that is not known takes ten times as
+ * long. A worker that the machine gives no time delays only what it has: a new turn begins here
  * whatever waits there, and once every ring is some way behind this thread takes more. When a ring
  * is full the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand
  * is answered `worker_died` (internal) and another takes its place. A turn is one round of the
