@@ -128,10 +128,6 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
 
   function decodeHere(packet: Packet, done: DecodeDone): void {
     own.inline += 1;
-    if (hereInTurn >= largeTurn && workers > 0 && !isEndAwaited) {
-      isEndAwaited = true;
-      setImmediate(endTurn);
-    }
     const beganNs = deps.clock.nowNs();
     let verdict: Verdict = FAILED;
     try {
@@ -142,6 +138,10 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
       deps.log.error({ error: String(error) }, "the decoder threw");
     }
     hereInTurn += Math.max(1, (deps.clock.nowNs() - beganNs) / unitNs);
+    if (hereInTurn > largeTurn && workers > 0 && !isEndAwaited) {
+      isEndAwaited = true;
+      setImmediate(endTurn);
+    }
     done(packet, verdict);
   }
 

@@ -54,6 +54,23 @@ describe("dispatch, inline auto", () => {
     await until(() => answers.length === 14);
   });
 
+  it("begins the next turn inline after one that took longer than a whole share", async () => {
+    const { accept, answers, decoding, workers } = await startedStage({
+      hereAtLeast: 64,
+      hereUnitUs: 4,
+    });
+    decoding.us = 3_000;
+    accept(newPacket(1));
+    accept(newPacket(2));
+    expect(ids(answers)).toEqual([1]);
+    decoding.us = 4;
+    await nextTurn();
+    accept(newPacket(3));
+    expect(ids(answers)).toEqual([1, 3]);
+    for (const worker of workers.started) worker.work();
+    await until(() => answers.length === 3);
+  });
+
   it("begins every turn inline, though a worker has something in hand", async () => {
     const { accept, answers, workers } = await startedStage();
     for (let id = 1; id <= 4; id += 1) accept(newPacket(id));
