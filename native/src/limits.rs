@@ -78,6 +78,11 @@ pub const ASKING_STACK_BYTES: usize = 512 * 1024;
 pub const WEB_TRIES_MAX: u32 = 2;
 /// For how long it is not asked again which addresses a node's name stands for.
 pub const NAME_KEPT: Duration = Duration::from_secs(30);
+/// How long a lookup may take where older addresses are known, and when the next one follows where
+/// it brought nothing.
+pub const NAME_PATIENCE: Duration = Duration::from_millis(500);
+/// See above.
+pub const NAME_RETRY: Duration = Duration::from_secs(5);
 /// Buffer for each direction of a connection to a node.
 pub const WEB_BUFFER_BYTES: usize = 32 * 1024;
 /// Largest question.

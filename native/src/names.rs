@@ -4,7 +4,8 @@
 //! connection to the host is open already: with several questions a second that is as many threads
 //! and as many questions to the name server. Here what was found holds for a while. After trouble
 //! it is looked up again at once, because the node may have moved; and where that fails, what was
-//! found before is better than nothing, since an open connection needs no name.
+//! found before is better than nothing, since an open connection needs no name: then a lookup may
+//! take a moment only, and the next one waits a while.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +17,7 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-use crate::limits::NAME_KEPT;
+use crate::limits::{NAME_KEPT, NAME_PATIENCE, NAME_RETRY};
 
 /// Remembers the addresses of one host. Clones share what they know.
 #[derive(Debug)]
@@ -74,15 +75,25 @@ impl<R: Resolver> Names<R> {
         {
             return Ok(self.copy(found));
         }
-        // Nobody waits for this lock meanwhile: each that comes now looks it up for itself.
-        match self.resolver.resolve(uri, config, timeout) {
-            Ok(found) => {
-                let mut known = self.known.lock();
+        let mut timeout = timeout;
+        if self.known.lock().found.is_some() {
+            timeout.after = timeout.after.min(NAME_PATIENCE.into());
+        }
+        // Nobody waits for the lock meanwhile: each that comes now looks it up for itself.
+        let looked_up = self.resolver.resolve(uri, config, timeout);
+        let mut known = self.known.lock();
+        match (looked_up, &known.found) {
+            (Ok(found), _) => {
                 known.found = Some(self.copy(&found));
                 known.until = now.checked_add(NAME_KEPT);
                 Ok(found)
             }
-            Err(error) => self.known.lock().found.as_ref().map(|old| self.copy(old)).ok_or(error),
+            (Err(_), Some(old)) => {
+                let old = self.copy(old);
+                known.until = now.checked_add(NAME_RETRY);
+                Ok(old)
+            }
+            (Err(error), None) => Err(error),
         }
     }
 
@@ -109,7 +120,7 @@ impl<R: Resolver> Resolver for Names<R> {
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
-    use std::sync::atomic::{AtomicU16, Ordering};
+    use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
     use std::time::Duration;
 
     use ureq::unversioned::transport::NextTimeout;
@@ -121,6 +132,8 @@ mod tests {
     struct Server {
         asked: AtomicU16,
         until: u16,
+        /// How long it was last given.
+        patience_ms: AtomicU64,
     }
 
     impl Resolver for Server {
@@ -128,8 +141,9 @@ mod tests {
             &self,
             _: &Uri,
             _: &Config,
-            _: NextTimeout,
+            timeout: NextTimeout,
         ) -> Result<ResolvedSocketAddrs, Error> {
+            self.patience_ms.store(timeout.after.as_millis() as u64, Ordering::Relaxed);
             let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
             if asked >= self.until {
                 return Err(Error::HostNotFound);
@@ -141,7 +155,7 @@ mod tests {
     }
 
     fn names(until: u16) -> Names<Server> {
-        Names::with(Server { asked: AtomicU16::new(0), until })
+        Names::with(Server { asked: AtomicU16::new(0), until, patience_ms: AtomicU64::new(0) })
     }
 
     fn port(names: &Names<Server>, now: Instant) -> Result<u16, Error> {
@@ -175,11 +189,15 @@ mod tests {
     #[test]
     fn what_was_found_serves_while_nothing_is() {
         let names = names(2);
+        let asked = || names.resolver.asked.load(Ordering::Relaxed);
         let now = Instant::now();
         assert_eq!(port(&names, now).unwrap(), 1);
         names.doubt();
-        assert_eq!(port(&names, now).unwrap(), 1);
-        assert_eq!(names.resolver.asked.load(Ordering::Relaxed), 2);
+        assert_eq!((port(&names, now).unwrap(), asked()), (1, 2));
+        assert_eq!((port(&names, now).unwrap(), asked()), (1, 2));
+        assert_eq!((port(&names, now + NAME_RETRY).unwrap(), asked()), (1, 3));
+        let patience = names.resolver.patience_ms.load(Ordering::Relaxed);
+        assert_eq!(u128::from(patience), NAME_PATIENCE.as_millis());
         assert!(matches!(port(&self::names(1), now), Err(Error::HostNotFound)));
     }
 }
