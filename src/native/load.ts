@@ -60,11 +60,20 @@ export function loadNative(path: string = ADDON_PATH): NativeLoad {
     if (version !== CONTRACT_VERSION) {
       throw new TypeError(`it is version ${version}, not ${CONTRACT_VERSION}: build it again`);
     }
-    // Of a copy, because what the addon exports is an object that is slow to use: see quick.ts.
-    return { kind: "loaded", native: { ...engine } };
+    return { kind: "loaded", native: quickOf(engine) };
   } catch (cause) {
     return { kind: "broken", path, cause };
   }
+}
+
+/** By what the addon exports. */
+const QUICK = new WeakMap<NativeEngine, NativeEngine>();
+
+/** The same for all of this thread: what the addon exports is slow to use, see core/quick.ts. */
+function quickOf(engine: NativeEngine): NativeEngine {
+  const quick = QUICK.get(engine) ?? { ...engine };
+  QUICK.set(engine, quick);
+  return quick;
 }
 
 function hasFunction(holder: unknown, name: string): boolean {
