@@ -42,11 +42,15 @@ impl Alarm {
         self.timer_ns.store(timer_ns, Ordering::Release);
     }
 
-    /// The timer that the I/O thread must be told of now, if any.
-    pub(crate) fn list(&self) -> Option<u64> {
+    /// The timer, when it is sooner than the one that the I/O thread waits for.
+    pub(crate) fn sooner(&self) -> Option<u64> {
         let timer_ns = self.timer_ns.load(Ordering::Acquire);
-        let sooner = timer_ns < self.armed_ns.load(Ordering::Acquire);
-        (sooner && !self.listed.swap(true, Ordering::AcqRel)).then_some(timer_ns)
+        (timer_ns < self.armed_ns.load(Ordering::Acquire)).then_some(timer_ns)
+    }
+
+    /// Whether the connection is to be put on its way to the I/O thread now: it is not yet.
+    pub(crate) fn list(&self) -> bool {
+        !self.listed.swap(true, Ordering::AcqRel)
     }
 
     /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
@@ -105,14 +109,16 @@ mod tests {
     #[test]
     fn tells_of_a_timer_once_and_only_when_it_moved_closer() {
         let alarm = Alarm::default();
-        assert_eq!(alarm.list(), None);
+        assert_eq!(alarm.sooner(), None);
         alarm.set(50);
-        assert_eq!((alarm.list(), alarm.list()), (Some(50), None));
+        assert_eq!(alarm.sooner(), Some(50));
+        assert!(alarm.list() && !alarm.list());
         assert_eq!((alarm.take_rearmed(), alarm.take_rearmed()), (Some(50), None));
         alarm.set(80);
-        assert_eq!(alarm.list(), None);
+        assert_eq!(alarm.sooner(), None);
         alarm.set(20);
-        assert_eq!((alarm.list(), alarm.take_rearmed()), (Some(20), Some(20)));
+        assert_eq!(alarm.sooner(), Some(20));
+        assert_eq!((alarm.list(), alarm.take_rearmed()), (true, Some(20)));
     }
 
     #[test]
@@ -125,7 +131,7 @@ mod tests {
         assert_eq!(alarm.take_due(50, 60), Due::Later(80));
         assert_eq!(alarm.take_due(80, 80), Due::Now);
         alarm.set(90);
-        assert_eq!((alarm.list(), alarm.take_rearmed()), (Some(90), Some(90)));
+        assert_eq!((alarm.sooner(), alarm.take_rearmed()), (Some(90), Some(90)));
         alarm.set(NEVER_NS);
         assert_eq!(alarm.take_due(90, 95), Due::Stale);
     }
@@ -154,14 +160,14 @@ mod tests {
                 // Told of once, and not taken up yet.
                 let timer_ns = 2 * (ROUNDS - next);
                 alarm.set(timer_ns + 1);
-                let _ = alarm.list();
+                let _ = alarm.sooner().is_some() && alarm.list();
                 round.store(next, Ordering::Release);
                 (0..next % 64).for_each(|_| std::hint::spin_loop());
                 alarm.set(timer_ns);
-                let told = alarm.list();
+                let told = alarm.sooner().is_some() && alarm.list();
                 reach(&done, next);
                 let known = alarm.armed_ns.load(Ordering::Acquire) == timer_ns;
-                missed += u64::from(!known && told.is_none());
+                missed += u64::from(!known && !told);
                 let _ = alarm.take_rearmed();
             }
         });

@@ -300,8 +300,12 @@ impl Peer {
 
     /// Tells the I/O thread of the link's next timer when it is sooner than the one it knows.
     fn arm(self: &Arc<Self>) {
-        if let Some(timer_ns) = self.alarm.list() {
+        if self.alarm.sooner().is_some() && self.alarm.list() {
             self.shared.rearmed.push(self.clone());
+        }
+        // Also where it was on its way before, for a timer of then. Looked at once more: who moved it
+        // closer before the push roused nobody.
+        if let Some(timer_ns) = self.alarm.sooner() {
             self.shared.signal.wake_by(timer_ns);
         }
     }

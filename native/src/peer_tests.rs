@@ -1,4 +1,5 @@
-//! What a bug costs that panics while a connection is worked on.
+//! What a bug costs that panics while a connection is worked on, and for which timers the I/O thread
+//! is roused.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -7,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use crossbeam_queue::SegQueue;
 use quinn_udp::UdpSocketState;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Peer, PeerState, Taken, TxCopy};
-use crate::clock::{Clock, NEVER_NS};
+use crate::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
 use crate::outbox::Socket;
 use crate::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
 use crate::shared::Shared;
@@ -70,4 +72,21 @@ fn a_bug_ends_its_own_connection_and_its_copies_are_told_of() {
     assert_eq!((broken.send(copy(9)), sound.send(copy(9))), (Taken::No, Taken::Waiting));
     assert_eq!(told(&shared), [dropped(9)]);
     assert_eq!((shared.panics.load(Ordering::Relaxed), sound.queued()), (1, 2));
+}
+
+/// The second thread does not put the connection on its way again, and is not to be forgotten.
+#[test]
+fn a_timer_that_moves_closer_again_while_the_io_thread_sleeps_is_waited_for() {
+    let shared = shared();
+    let peer = peer(1, &shared);
+    let at = |seconds| monotonic_ns() + seconds * NS_PER_S;
+    shared.signal.sleeping_until(NEVER_NS);
+    for timer_ns in [at(1000), monotonic_ns() + 1] {
+        peer.set_timer(timer_ns);
+        peer.arm();
+    }
+    let mut fds = shared.signal.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let long = Timespec { tv_sec: 10, tv_nsec: 0 };
+    assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "nobody is roused");
+    assert_eq!(shared.rearmed.len(), 1);
 }
