@@ -168,7 +168,7 @@ export const SEND_SLOTS_AHEAD_MAX = 19;
 export const DECODE_RING_SLOTS = 256;
 /** Transactions in a worker's hand from which on it counts as behind. */
 export const DECODE_BEHIND = 8;
-/** Signers for whom the native engine keeps a table of about 52 kB each, for all threads. */
+/** Signers for whom the native engine keeps a table of 64 kB each, for all threads. */
 export const NATIVE_KEYS_MAX = 512;
 /** Transactions of a turn that the calling thread decodes itself, and while workers are behind. */
 export const DECODE_HERE_AT_LEAST = 3;
