@@ -8,7 +8,7 @@
 //! (`key_tables`) is verified here; any other by ring, whose equation is the same.
 //!
 //! What several signatures of one transaction can share is the inversion that encoding takes, a
-//! quarter of the work. A random combination of their equations would be quicker still, but it takes
+//! third of the work. A random combination of their equations would be quicker still, but it takes
 //! some signatures that `verify_strict` refuses.
 
 use std::sync::LazyLock;
