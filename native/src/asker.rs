@@ -58,6 +58,16 @@ pub struct Answer {
     pub bytes: Vec<u8>,
 }
 
+impl Answer {
+    /// The id, the kind, the HTTP status, `retry_after_s` and how many bytes there are.
+    #[must_use]
+    pub fn numbers(&self) -> [f64; 5] {
+        let (kind, status) = (f64::from(self.kind as u8), f64::from(self.status));
+        let retry_after_s = f64::from(self.retry_after_s);
+        [f64::from(self.id), kind, status, retry_after_s, self.bytes.len() as f64]
+    }
+}
+
 /// Asks one node.
 pub struct Asker {
     shared: Arc<Shared>,

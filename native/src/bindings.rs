@@ -1,32 +1,34 @@
 //! Every item that Node sees, and nothing else.
 //!
 //! Bytes, handles and numbers cross, in one call a batch; no promise and, past `peer_open`, no
-//! string. What can go wrong is a code (below); an argument of another type than declared is the
+//! string. What can go wrong is a code (`codes`); an argument of another type than declared is the
 //! caller's bug and throws. Panics stay here: the call answers `PANIC`.
 
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array, Uint8ArraySlice};
-use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 
-use crate::asker::{Asker, Question};
+use crate::asker::{Answer, Asker, Question};
 use crate::base58::signature_text;
 use crate::call::read_call;
-use crate::decoder::{DECODERS_MAX, Decoder, numbers};
-use crate::engine::{Engine, OpenError, Options, StartError};
-use crate::handles::Handles;
+use crate::codes::*;
+use crate::crossing::{
+    ASKERS, DECODERS, ENGINES, fill, guarded, milliseconds, parse_options, take_on, waker,
+    with_asker, with_engine,
+};
+use crate::decoder::{Decoder, numbers};
+use crate::engine::Engine;
 use crate::lent::{Texts, overlap, writable, writable_bytes};
 use crate::limits::{
-    ANSWER_BYTES_MAX, ASKERS_MAX, ENGINES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX,
-    TRANSACTION_BYTES_MAX,
+    ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX, TRANSACTION_BYTES_MAX,
 };
 use crate::statuses::SIGNATURE_BYTES;
-use crate::tls::Transport;
 use crate::web::Web;
+
+/// The version of this list.
+const CONTRACT_VERSION: u32 = 5;
 
 /// What an engine is started with; every field is present.
 #[napi(object, object_to_js = false)]
@@ -72,21 +74,13 @@ pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
         let Some(options) = parse_options(&options) else {
             return START_OPTIONS;
         };
-        let builder = wake.build_threadsafe_function::<()>().weak::<true>().max_queue_size::<2>();
-        let Ok(wake) = builder.build() else {
+        let Some(waker) = waker(wake) else {
             return START_OPTIONS;
         };
-        let waker = Box::new(move || {
-            // A full queue means that a call is under way already; a closed one that Node leaves.
-            let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
-        });
         // A stopped engine keeps its place, so that it can be drained, until that is needed.
         match ENGINES.insert(Engine::is_stopped, || Engine::start(options, waker)) {
             Some(Ok(handle)) => i32::try_from(handle).unwrap_or(START_FULL),
-            Some(Err(StartError::Options)) => START_OPTIONS,
-            Some(Err(StartError::Socket(number))) => START_SOCKET.saturating_sub(number),
-            Some(Err(StartError::Identity)) => START_IDENTITY,
-            Some(Err(StartError::Thread)) => START_THREAD,
+            Some(Err(error)) => start_code(&error),
             None => START_FULL,
         }
     })
@@ -107,15 +101,7 @@ pub fn engine_stop(engine: u32, linger_ms: u32) -> i32 {
 /// how many were written.
 #[napi]
 pub fn engine_counters(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
-    with_engine(engine, 0, |engine| {
-        let counters = engine.counters();
-        let mut written = 0;
-        for (slot, counter) in writable(&mut out).iter_mut().zip(counters) {
-            *slot = counter as f64;
-            written += 1;
-        }
-        written
-    })
+    with_engine(engine, 0, |engine| fill(&mut out, engine.counters()))
 }
 
 /// Connections opened from now on carry this identity. Returns OK, NOT_STARTED or START_IDENTITY.
@@ -135,13 +121,7 @@ pub fn peer_open(engine: u32, address: String) -> i64 {
         let Ok(address) = address.parse::<SocketAddr>() else {
             return i64::from(OPEN_ADDRESS);
         };
-        match engine.peer_open(address) {
-            Ok(peer) => i64::from(peer),
-            Err(OpenError::Address) => i64::from(OPEN_ADDRESS),
-            Err(OpenError::Family) => i64::from(OPEN_FAMILY),
-            Err(OpenError::Full) => i64::from(OPEN_FULL),
-            Err(OpenError::Stopping) => i64::from(NOT_STARTED),
-        }
+        engine.peer_open(address).map_or_else(|error| open_code(&error).into(), i64::from)
     })
 }
 
@@ -150,10 +130,7 @@ pub fn peer_open(engine: u32, address: String) -> i64 {
 #[napi]
 pub fn peer_close(engine: u32, peer: u32, linger_ms: u32) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
-        match engine.peer_close(peer, milliseconds(linger_ms)) {
-            true => OK,
-            false => NO_PEER,
-        }
+        if engine.peer_close(peer, milliseconds(linger_ms)) { OK } else { NO_PEER }
     })
 }
 
@@ -176,24 +153,15 @@ pub fn peer_ping(engine: u32, peer: u32) -> i32 {
 #[napi]
 pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     with_engine(engine, 0, |engine| {
-        let Some(peer) = engine.peer(peer) else {
-            return 0;
-        };
-        let mut written = 0;
-        for (slot, figure) in writable(&mut out).iter_mut().zip(peer.figures()) {
-            *slot = figure as f64;
-            written += 1;
-        }
-        written
+        engine.peer(peer).map_or(0, |peer| fill(&mut out, peer.figures()))
     })
 }
 
 /// Sends a transaction to up to 16 leaders on this thread. `copies` is a handle and a tag for
 /// each; the tag comes back in the copy's records. Bit i of the answer: copy i is on the wire;
 /// bit 16 + i: it was taken and waits for its turn, for credit or for its connection. `tx` differs
-/// from call to call. Every copy ends
-/// in a record `acked`, `failed` or `dropped`, unless the engine is not started or the
-/// transaction is empty or above 4096 bytes: then the answer is 0 and there is none.
+/// from call to call. Every copy ends in a record `acked`, `failed` or `dropped`, unless the engine
+/// is not started or the transaction is empty or above 4096 bytes: then the answer is 0.
 #[napi]
 pub fn tx_send(engine: u32, copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
     with_engine(engine, 0, |engine| {
@@ -237,17 +205,7 @@ pub fn decoder_close(decoder: u32) -> i32 {
 /// were written.
 #[napi]
 pub fn decoder_counters(decoder: u32, mut out: Float64ArraySlice<'_>) -> u32 {
-    guarded(0, || {
-        let Some(decoder) = DECODERS.find(decoder) else {
-            return 0;
-        };
-        let mut written = 0;
-        for (slot, counter) in writable(&mut out).iter_mut().zip(decoder.counters()) {
-            *slot = counter as f64;
-            written += 1;
-        }
-        written
-    })
+    guarded(0, || DECODERS.find(decoder).map_or(0, |decoder| fill(&mut out, decoder.counters())))
 }
 
 /// Judges a transaction and writes the verdict from `out[at]` on. Refused: 0, fault, found,
@@ -330,12 +288,7 @@ pub fn call_read(
         let Some(call) = read_call(body, out) else {
             return 0;
         };
-        let (start, end) = call.id;
-        let count = std::str::from_utf8(body.get(start..end).unwrap_or_default());
-        let count = count.ok().and_then(|text| text.parse::<u64>().ok());
-        let or_none = |number: Option<u64>| number.map_or(-1.0, |number| number as f64);
-        let (retries, count) = (or_none(call.max_retries), or_none(count));
-        *numbers = [call.size as f64, retries, count, start as f64, end as f64];
+        *numbers = call.numbers(body);
         1
     })
 }
@@ -373,14 +326,9 @@ pub fn asker_open(
         let Some(web) = Web::new(&url, authorization, bytes_max) else {
             return ASKER_OPTIONS;
         };
-        let builder = wake.build_threadsafe_function::<()>().weak::<true>().max_queue_size::<2>();
-        let Ok(wake) = builder.build() else {
+        let Some(waker) = waker(wake) else {
             return ASKER_OPTIONS;
         };
-        let waker = Box::new(move || {
-            // As with engines: a call is under way already, or Node leaves.
-            let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
-        });
         let made = ASKERS.insert(|_| false, || Ok::<_, ()>(Arc::new(Asker::new(web, waker))));
         made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(ASKER_FULL)
     })
@@ -427,19 +375,11 @@ pub fn answer_next(asker: u32, mut out: Float64ArraySlice<'_>) -> i32 {
         let Some(out) = writable(&mut out).first_chunk_mut::<5>() else {
             return NO_ROOM;
         };
-        let told = asker.peek(|answer| {
-            let (kind, retry_after) = (answer.kind as u8, answer.retry_after_s);
-            let numbers = [f64::from(kind), f64::from(answer.status), f64::from(retry_after)];
-            let [kind, status, retry_after] = numbers;
-            [f64::from(answer.id), kind, status, retry_after, answer.bytes.len() as f64]
-        });
-        match told {
-            Some(told) => {
-                *out = told;
-                1
-            }
-            None => 0,
-        }
+        let told = asker.peek(Answer::numbers);
+        told.map_or(0, |told| {
+            *out = told;
+            1
+        })
     })
 }
 
@@ -456,75 +396,3 @@ pub fn answer_take(asker: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
         OK
     })
 }
-
-fn take_on(asker: u32, id: u32, timeout_ms: u32, question: impl FnOnce() -> Question) -> i32 {
-    with_asker(asker, |asker| {
-        let is_taken = asker.ask(id, question(), milliseconds(timeout_ms));
-        if is_taken { OK } else { ASKER_FULL }
-    })
-}
-
-fn with_asker(handle: u32, act: impl FnOnce(&Asker) -> i32) -> i32 {
-    guarded(PANIC, || ASKERS.find(handle).map_or(NO_ASKER, |asker| act(&asker)))
-}
-
-fn parse_options(given: &EngineOptions) -> Option<Options> {
-    let binds = given.binds.0.as_ref()?;
-    let binds = binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;
-    Some(Options {
-        binds,
-        seed: <[u8; 32]>::try_from(given.seed.as_ref()).ok()?,
-        queue_max: given.queue_max as usize,
-        in_flight_max: given.in_flight_max as usize,
-        outcomes_max: given.outcomes_max as usize,
-        admission_timeout: milliseconds(given.admission_timeout_ms),
-        busy_poll: Duration::from_micros(u64::from(given.busy_poll_us)),
-        transport: Transport {
-            idle_timeout: milliseconds(given.idle_timeout_ms),
-            keep_alive: milliseconds(given.keep_alive_ms),
-            ack_every: (given.ack_every > 0).then_some(given.ack_every),
-            ack_delay: milliseconds(given.ack_delay_ms),
-        },
-    })
-}
-
-fn milliseconds(count: u32) -> Duration {
-    Duration::from_millis(u64::from(count))
-}
-
-fn with_engine<T: Copy>(handle: u32, otherwise: T, act: impl FnOnce(&Arc<Engine>) -> T) -> T {
-    guarded(otherwise, || {
-        let engine = ENGINES.find(handle);
-        engine.as_ref().map_or(otherwise, act)
-    })
-}
-
-fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or(otherwise)
-}
-
-static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
-static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);
-static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
-
-const CONTRACT_VERSION: u32 = 5;
-const OK: i32 = 0;
-const NOT_STARTED: i32 = -1;
-const PANIC: i32 = -2;
-const START_FULL: i32 = -10;
-const START_OPTIONS: i32 = -11;
-const START_IDENTITY: i32 = -13;
-const START_THREAD: i32 = -14;
-/// Less the system's error number.
-const START_SOCKET: i32 = -1000;
-const OPEN_ADDRESS: i32 = -20;
-const OPEN_FAMILY: i32 = -21;
-const OPEN_FULL: i32 = -22;
-const NO_PEER: i32 = -30;
-const DECODER_OPTIONS: i32 = -40;
-const DECODER_FULL: i32 = -41;
-const NO_DECODER: i32 = -42;
-const NO_ROOM: i32 = -43;
-const ASKER_OPTIONS: i32 = -50;
-const ASKER_FULL: i32 = -51;
-const NO_ASKER: i32 = -52;

@@ -30,10 +30,14 @@ pub mod bindings;
 pub mod call;
 pub mod certificate;
 pub mod clock;
+#[cfg(feature = "addon")]
+mod codes;
 pub mod comb;
 pub mod compute_budget;
 pub mod connection;
 pub mod copies;
+#[cfg(feature = "addon")]
+mod crossing;
 pub mod curve;
 pub mod decoder;
 pub mod encoding;

@@ -82,7 +82,7 @@ const END_KINDS: readonly Ending["kind"][] = [
   "local",
 ];
 
-/** Answers of `engineStart`: `native/src/bindings.rs`. */
+/** Answers of `engineStart`: `native/src/codes.rs`. */
 const START_FAULTS: Readonly<Record<number, string>> = {
   [-10]: "16 native engines run in this process, and there may be no more",
   [-11]: "the native engine refuses its options",

@@ -1,0 +1,104 @@
+//! How a call of JavaScript becomes one of the engine: handles find what they name, panics and what
+//! is not there become codes, and numbers find their places.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use napi::bindgen_prelude::{Float64ArraySlice, Function};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+
+use crate::asker::{Asker, Question};
+use crate::bindings::EngineOptions;
+use crate::codes::{ASKER_FULL, NO_ASKER, OK, PANIC};
+use crate::decoder::{DECODERS_MAX, Decoder};
+use crate::engine::{Engine, Options};
+use crate::handles::Handles;
+use crate::lent::writable;
+use crate::limits::{ASKERS_MAX, ENGINES_MAX};
+use crate::outcomes::Waker;
+use crate::tls::Transport;
+
+pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
+pub(crate) static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);
+pub(crate) static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
+
+/// Answers what `act` does, or else this where it panics.
+pub(crate) fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or(otherwise)
+}
+
+/// The same with the engine of a handle; `otherwise` where there is none, too.
+pub(crate) fn with_engine<T: Copy>(
+    handle: u32,
+    otherwise: T,
+    act: impl FnOnce(&Arc<Engine>) -> T,
+) -> T {
+    guarded(otherwise, || {
+        let engine = ENGINES.find(handle);
+        engine.as_ref().map_or(otherwise, act)
+    })
+}
+
+/// The same with the asker of a handle; `NO_ASKER` or `PANIC` otherwise.
+pub(crate) fn with_asker(handle: u32, act: impl FnOnce(&Asker) -> i32) -> i32 {
+    guarded(PANIC, || ASKERS.find(handle).map_or(NO_ASKER, |asker| act(&asker)))
+}
+
+/// Hands a question to an asker.
+pub(crate) fn take_on(
+    asker: u32,
+    id: u32,
+    timeout_ms: u32,
+    question: impl FnOnce() -> Question,
+) -> i32 {
+    with_asker(asker, |asker| {
+        let is_taken = asker.ask(id, question(), milliseconds(timeout_ms));
+        if is_taken { OK } else { ASKER_FULL }
+    })
+}
+
+/// What calls `wake` on the thread that lent it, from any other. None where Node refuses.
+pub(crate) fn waker(wake: Function<'_, (), ()>) -> Option<Waker> {
+    let builder = wake.build_threadsafe_function::<()>().weak::<true>().max_queue_size::<2>();
+    let wake = builder.build().ok()?;
+    Some(Box::new(move || {
+        // A full queue means that a call is under way already; a closed one that Node leaves.
+        let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    }))
+}
+
+/// Writes as many of the numbers as there is room for; how many those are.
+pub(crate) fn fill(out: &mut Float64ArraySlice<'_>, numbers: impl IntoIterator<Item = u64>) -> u32 {
+    let mut written = 0;
+    for (slot, number) in writable(out).iter_mut().zip(numbers) {
+        *slot = number as f64;
+        written += 1;
+    }
+    written
+}
+
+/// The options in the engine's own terms; None where one cannot be read.
+pub(crate) fn parse_options(given: &EngineOptions) -> Option<Options> {
+    let binds = given.binds.0.as_ref()?;
+    let binds = binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;
+    Some(Options {
+        binds,
+        seed: <[u8; 32]>::try_from(given.seed.as_ref()).ok()?,
+        queue_max: given.queue_max as usize,
+        in_flight_max: given.in_flight_max as usize,
+        outcomes_max: given.outcomes_max as usize,
+        admission_timeout: milliseconds(given.admission_timeout_ms),
+        busy_poll: Duration::from_micros(u64::from(given.busy_poll_us)),
+        transport: Transport {
+            idle_timeout: milliseconds(given.idle_timeout_ms),
+            keep_alive: milliseconds(given.keep_alive_ms),
+            ack_every: (given.ack_every > 0).then_some(given.ack_every),
+            ack_delay: milliseconds(given.ack_delay_ms),
+        },
+    })
+}
+
+pub(crate) fn milliseconds(count: u32) -> Duration {
+    Duration::from_millis(u64::from(count))
+}
