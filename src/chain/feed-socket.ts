@@ -3,10 +3,11 @@
  *
  * Each feed is asked for once: libraries ask again in a tight loop where a node refuses, and throw
  * into a promise that nobody holds when it sends what they do not know. Here whatever makes no
- * sense is passed over.
+ * sense is passed over, and so is what says only what was said last: a node tells of a slot's start
+ * and of its end twice.
  */
 
-import { isRecord } from "./rpc-read.ts";
+import { isCount, isRecord } from "./rpc-read.ts";
 import type { SlotEventKind } from "./target.ts";
 import { openWebSocket } from "./web-socket.ts";
 
@@ -15,6 +16,7 @@ export type FeedName = "slotsUpdates" | "slot";
 
 export interface FeedEvents {
   opened(): void;
+  /** Not twice in a row the same of a feed. The slot is NaN where the node names none. */
   event(feed: FeedName, kind: SlotEventKind, slot: number): void;
   /** Once, whether it was ever open or not; not after `end`. */
   closed(): void;
@@ -41,6 +43,7 @@ const FEEDS: readonly FeedName[] = ["slotsUpdates", "slot"];
 export function openFeed(url: string, timeoutMs: number, events: FeedEvents): FeedSocket {
   /** Who waits for the answer to which question. */
   const asked = new Map<number, (accepted: boolean) => void>();
+  const news = createNews(events);
 
   function refuseAll(): void {
     for (const answer of asked.values()) answer(false);
@@ -53,7 +56,7 @@ export function openFeed(url: string, timeoutMs: number, events: FeedEvents): Fe
       const message = recordIn(text);
       if (message === null) return;
       const { method, id } = message;
-      if (typeof method === "string") notified(events, method, resultIn(message["params"]));
+      if (typeof method === "string") notified(news, method, resultIn(message["params"]));
       else if (typeof id === "number") {
         const answer = asked.get(id);
         asked.delete(id);
@@ -82,12 +85,27 @@ export function openFeed(url: string, timeoutMs: number, events: FeedEvents): Fe
   };
 }
 
-function notified(events: FeedEvents, method: string, result: Record<string, unknown>): void {
-  const slot = Number(result["slot"]);
-  if (method === "slotNotification") events.event("slot", "start", slot);
+/** Tells of an event that says something new. */
+type News = (feed: FeedName, kind: SlotEventKind, slot: unknown) => void;
+
+function createNews(events: FeedEvents): News {
+  /** What was last told, for each feed and kind. */
+  const told = new Map<string, number>();
+  return (feed, kind, named) => {
+    const slot = isCount(named) ? named : Number.NaN;
+    const key = `${feed} ${kind}`;
+    if (told.get(key) === slot) return;
+    told.set(key, slot);
+    events.event(feed, kind, slot);
+  };
+}
+
+function notified(news: News, method: string, result: Record<string, unknown>): void {
+  const slot = result["slot"];
+  if (method === "slotNotification") news("slot", "start", slot);
   if (method !== "slotsUpdatesNotification") return;
   const kind = UPDATE_KINDS.get(result["type"]);
-  if (kind !== undefined) events.event("slotsUpdates", kind, slot);
+  if (kind !== undefined) news("slotsUpdates", kind, slot);
 }
 
 function recordIn(text: string): Readonly<Record<string, unknown>> | null {

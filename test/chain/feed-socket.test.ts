@@ -68,17 +68,47 @@ describe("a node's feed", () => {
 
   it("maps what a node says to starts and ends", async () => {
     const { seen, say } = await openFeed(() => ({ result: 1 }));
-    for (const type of ["firstShredReceived", "createdBank", "completed", "frozen", "root", "x"]) {
-      say("slotsUpdatesNotification", { type, slot: 7, timestamp: 1 });
+    const types = ["firstShredReceived", "createdBank", "completed", "frozen", "root", "x"];
+    for (const [index, type] of types.entries()) {
+      say("slotsUpdatesNotification", { type, slot: 7 + index, timestamp: 1 });
     }
     say("slotNotification", { slot: 8, parent: 7, root: 1 });
     await vi.waitFor(() => expect(seen.at(-1)).toBe("slot start 8"), WAIT);
     expect(seen.slice(1)).toEqual([
       "slotsUpdates start 7",
+      "slotsUpdates start 8",
+      "slotsUpdates end 9",
+      "slotsUpdates end 10",
+      "slot start 8",
+    ]);
+  });
+
+  it("tells once what a node says twice in a row of the same feed and kind", async () => {
+    const { seen, say } = await openFeed(() => ({ result: 1 }));
+    const update = (type: string, slot: number) => say("slotsUpdatesNotification", { type, slot });
+    update("firstShredReceived", 7);
+    update("createdBank", 7);
+    update("completed", 7);
+    update("firstShredReceived", 8);
+    say("slotNotification", { slot: 7 });
+    say("slotNotification", { slot: 7 });
+    update("frozen", 7);
+    update("createdBank", 8);
+    // Another slot is news, whether it is later or earlier.
+    update("createdBank", 6);
+    update("createdBank", 8);
+    say("slotNotification", { slot: 0 });
+    say("slotNotification", { slot: 7 });
+    await vi.waitFor(() => expect(seen).toHaveLength(9), WAIT);
+    expect(seen.slice(1)).toEqual([
       "slotsUpdates start 7",
       "slotsUpdates end 7",
-      "slotsUpdates end 7",
-      "slot start 8",
+      "slotsUpdates start 8",
+      "slot start 7",
+      "slotsUpdates start 6",
+      "slotsUpdates start 8",
+      "slot start 0",
+      "slot start 7",
     ]);
   });
 
@@ -116,9 +146,11 @@ describe("a node's feed", () => {
       socket.send(Buffer.from('{"method":"slotNotification","params":{"result":{"slot":1}}}'));
     }
     say("slotNotification", null);
+    const strange = [null, "7", -1, 1.5, 2 ** 53, [7], undefined];
+    for (const slot of strange) say("slotNotification", { slot });
     say("rootNotification", { slot: 1 });
     expect(await feed.subscribe("slot")).toBe(true);
-    expect(seen.slice(1)).toEqual(["slot start NaN"]);
+    expect(seen.slice(1)).toEqual(new Array(1 + strange.length).fill("slot start NaN"));
   });
 
   it("refuses what was asked of a connection that ends", async () => {
