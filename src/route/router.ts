@@ -159,7 +159,13 @@ class PlanKeeper {
   /** When the plan changes within its slot; null: not before the next one. */
   #changeNs: number | null = null;
   #timer: Timer | null = null;
+  /** When that goes off. */
+  #timerNs = 0;
   #running = false;
+  readonly #fire = (): void => {
+    this.#timer = null;
+    this.look();
+  };
 
   constructor(deps: RouterDeps, options: RouterOptions, sources: Sources) {
     this.#clock = deps.clock;
@@ -181,12 +187,12 @@ class PlanKeeper {
   }
 
   /** Plans when the time for it has come. */
-  readonly look = (): void => {
+  look(): void {
     const nowNs = this.#clock.nowNs();
     const passed = this.#changeNs !== null && nowNs >= this.#changeNs;
     if (passed || this.#sources.slots.current(nowNs) !== this.#plannedSlot) this.#replan(nowNs);
     this.#arm(nowNs);
-  };
+  }
 
   /** What the plan is made of has changed. */
   renew(): void {
@@ -223,15 +229,21 @@ class PlanKeeper {
 
   /** Waits for the next slot, or for the change of the plan before it. */
   #arm(nowNs: number): void {
-    this.#timer?.cancel();
-    this.#timer = null;
-    if (!this.#running) return;
-    const dueNs = this.#sources.slots.nextSlotNs(nowNs);
+    const dueNs = this.#running ? this.#sources.slots.nextSlotNs(nowNs) : null;
     // Without a current slot there is nothing to wait for: the next event starts the timer again.
-    if (dueNs === null) return;
-    const wakeNs = this.#changeNs === null ? dueNs : Math.min(dueNs, this.#changeNs);
+    if (dueNs === null) {
+      this.#timer?.cancel();
+      this.#timer = null;
+      return;
+    }
+    const wakeNs = Math.min(dueNs, this.#changeNs ?? dueNs);
     const delayMs = Math.max(1, Math.ceil((wakeNs - nowNs) / NS_PER_MS));
-    this.#timer = this.#clock.after(delayMs, this.look);
+    const timerNs = nowNs + delayMs * NS_PER_MS;
+    // Several events say the same of a slot, and another timer costs more than what they say.
+    if (this.#timer !== null && Math.abs(timerNs - this.#timerNs) <= NS_PER_MS) return;
+    this.#timer?.cancel();
+    this.#timer = this.#clock.after(delayMs, this.#fire);
+    this.#timerNs = timerNs;
   }
 }
 

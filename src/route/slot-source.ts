@@ -18,10 +18,12 @@ import {
   SLOT_SKIP_DISTANCE,
   SLOT_TIME_MS_MIN,
 } from "../core/limits.ts";
+import { LastValues } from "./last-values.ts";
 import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
 
 export class SlotSourceEstimate {
-  readonly #history = createHistory();
+  /** The slots that the last events speak for. */
+  readonly #history = new LastValues(SLOT_EVENTS_KEPT);
   readonly #time = createSlotTime();
   /** The highest slot that events speak for, and when it began. */
   #anchorSlot = -1;
@@ -58,7 +60,7 @@ export class SlotSourceEstimate {
     const quiet = this.#anchorSlot >= 0 && this.#coasted(nowNs, paceMs) > SLOT_SKIP_DISTANCE;
     if (quiet && !this.#returning) this.#beginReturn();
     this.#history.push(kind === "end" ? slot + 1 : slot);
-    const highest = this.#history.highestPlausible(this.#reach(nowNs));
+    const highest = highestPlausible(this.#history, this.#reach(nowNs));
     if (highest >= 0) this.#believe(highest, nowNs);
     // What is not believed must not set the measure either.
     if (slot <= this.#anchorSlot) this.#time.add(kind, slot, nowNs);
@@ -123,33 +125,15 @@ export class SlotSourceEstimate {
   }
 }
 
-/** The last 48 events, as the slot each of them speaks for. */
-function createHistory() {
-  const ring = new Float64Array(SLOT_EVENTS_KEPT);
-  let count = 0;
-  let next = 0;
-  return {
-    get full(): boolean {
-      return count === SLOT_EVENTS_KEPT;
-    },
-    push(slot: number): void {
-      ring[next] = slot;
-      next = (next + 1) % SLOT_EVENTS_KEPT;
-      if (count < SLOT_EVENTS_KEPT) count += 1;
-    },
-    clear(): void {
-      count = 0;
-      next = 0;
-    },
-    /** The highest slot that others lead one to expect and that is in reach; -1 for none. */
-    highestPlausible(reach: number): number {
-      const sorted = ring.slice(0, count).sort();
-      const middle = (count - 1) >> 1;
-      const expected = (sorted[middle] ?? 0) + (count - 1 - middle);
-      const limit = Math.min(expected + SLOT_SKIP_DISTANCE, reach);
-      let index = count - 1;
-      while (index >= 0 && (sorted[index] ?? 0) > limit) index -= 1;
-      return sorted[index] ?? -1;
-    },
-  };
+/**
+ * The highest of the slots that events speak for that others lead one to expect and that is in
+ * reach; -1 for none.
+ */
+function highestPlausible(history: LastValues, reach: number): number {
+  const { count, middle } = history;
+  const expected = Math.max(0, history.at(middle)) + (count - 1 - middle);
+  const limit = Math.min(expected + SLOT_SKIP_DISTANCE, reach);
+  let place = count - 1;
+  while (place >= 0 && history.at(place) > limit) place -= 1;
+  return history.at(place);
 }

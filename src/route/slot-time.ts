@@ -7,6 +7,7 @@
 
 import { NS_PER_MS } from "../core/clock.ts";
 import { SLOT_EVENTS_KEPT, SLOT_TIME_MS_MAX, SLOT_TIME_MS_MIN } from "../core/limits.ts";
+import { LastValues } from "./last-values.ts";
 
 /**
  * `start`: the first sign of a slot was seen. `end`: the slot is complete. `polled`: somebody was
@@ -31,19 +32,15 @@ const POLLED_SPAN_SLOTS = 32;
 const SAMPLES_MIN = 4;
 
 export function createSlotTime(): SlotTime {
-  const samples = new Float64Array(SLOT_EVENTS_KEPT);
-  let count = 0;
-  let next = 0;
+  const samples = new LastValues(SLOT_EVENTS_KEPT);
   let medianMs: number | null = null;
   const start = { slot: -1, atNs: 0 };
   const polled = { slot: -1, atNs: 0 };
 
   function sample(ms: number): void {
-    samples[next] = ms;
-    next = (next + 1) % SLOT_EVENTS_KEPT;
-    if (count < SLOT_EVENTS_KEPT) count += 1;
-    if (count < SAMPLES_MIN) return;
-    const median = samples.slice(0, count).sort()[(count - 1) >> 1] ?? 0;
+    samples.push(ms);
+    if (samples.count < SAMPLES_MIN) return;
+    const median = samples.at(samples.middle);
     medianMs = Math.min(SLOT_TIME_MS_MAX, Math.max(SLOT_TIME_MS_MIN, median));
   }
 

@@ -54,6 +54,36 @@ describe("the router", () => {
     router.stop();
   });
 
+  it("waits for a slot with one timer, however many events say the same of it", () => {
+    const { clock, router, plans } = setUp();
+    let timers = 0;
+    const after = clock.after.bind(clock);
+    Object.assign(clock, {
+      after(delayMs: number, act: () => void) {
+        timers += 1;
+        return after(delayMs, act);
+      },
+    });
+    router.start();
+    router.setEpoch(epochOf(1, 100, "ABCDEF"));
+    router.setContacts(CONTACTS);
+    for (let slot = 100; slot < 110; slot += 1) {
+      router.slotEvent("end", slot - 1);
+      router.slotEvent("end", slot - 1);
+      router.slotEvent("start", slot);
+      router.slotEvent("start", slot, "slot");
+      clock.advance(200);
+    }
+    expect(timers).toBeLessThan(15);
+    expect(plans.slice(0, 10).map((plan) => plan?.slot)).toEqual(
+      [...Array(10).keys()].map((at) => 100 + at),
+    );
+    clock.advance(1000);
+    expect(plans.length).toBeGreaterThanOrEqual(13);
+    router.stop();
+    expect(clock.pending).toBe(0);
+  });
+
   it("does not publish again what has not changed", () => {
     const { router, plans } = setUp();
     router.setEpoch(epochOf(1, 100, "ABCDEF"));

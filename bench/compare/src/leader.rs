@@ -52,6 +52,9 @@ pub fn serve(
     )?;
     std::thread::spawn(move || {
         let _server = server;
+        if !go_first() {
+            eprintln!("no real-time priority: arrivals are noted late where processors are busy");
+        }
         for batch in packets {
             let now_ns = monotonic_ns();
             for packet in batch.iter() {
@@ -62,6 +65,16 @@ pub fn serve(
         }
     });
     Ok(address)
+}
+
+/// Lets the calling thread have a processor as soon as it wants one; whether the system allows it.
+///
+/// The thread that notes arrivals belongs to the judge: what it waits for a processor would count as
+/// time on the way.
+fn go_first() -> bool {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the call reads a plain number; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &lowest) == 0 }
 }
 
 /// The leader of the senders' comparison.

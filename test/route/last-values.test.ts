@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { LastValues } from "../../src/route/last-values.ts";
+import { createDice } from "../support/dice.ts";
+
+function all(values: LastValues): readonly number[] {
+  return Array.from({ length: values.count }, (_, place) => values.at(place));
+}
+
+describe("the last values", () => {
+  it("are in order of size, whatever order they came in", () => {
+    const dice = createDice(7);
+    const values = new LastValues(12);
+    const came: number[] = [];
+    for (let round = 0; round < 2_000; round += 1) {
+      const value = dice.below(20);
+      values.push(value);
+      came.push(value);
+      expect(all(values)).toEqual(came.slice(-12).toSorted((a, b) => a - b));
+    }
+  });
+
+  it("are none at first and once cleared", () => {
+    const values = new LastValues(3);
+    expect([values.count, values.middle, values.at(0), values.full]).toEqual([0, -1, -1, false]);
+    for (const value of [5, 9, 7, 8]) values.push(value);
+    expect([values.count, values.middle, values.at(0), values.full]).toEqual([3, 1, 7, true]);
+    values.clear();
+    expect([values.count, values.at(0)]).toEqual([0, -1]);
+    values.push(2);
+    expect(all(values)).toEqual([2]);
+  });
+
+  it("have the lower one of two in the middle", () => {
+    const values = new LastValues(4);
+    for (const value of [4, 3, 2, 1]) values.push(value);
+    expect(values.at(values.middle)).toBe(2);
+  });
+});
