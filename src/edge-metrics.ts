@@ -133,6 +133,7 @@ function leaderSources({ router, chain }: EdgeParts) {
         taken: slotEvents - slotEventsFarAhead,
         far_ahead: slotEventsFarAhead,
         invalid: slotEventsInvalid,
+        lost: chain.counters.slotEventsLost,
       });
     },
     touchdown_slot_seconds: () => seconds(router.status().slotTimeMs),

@@ -5,7 +5,6 @@
 //! caller's bug and throws. Panics stay here: the call answers `PANIC`.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array, Uint8ArraySlice};
 use napi_derive::napi;
@@ -15,20 +14,23 @@ use crate::base58::signature_text;
 use crate::call::read_call;
 use crate::codes::*;
 use crate::crossing::{
-    ASKERS, DECODERS, ENGINES, fill, guarded, milliseconds, parse_options, take_on, waker,
-    with_asker, with_engine,
+    ASKERS, DECODERS, ENGINES, FEEDS, fill, guarded, milliseconds, parse_options, placed, put,
+    take_on, waker, with_asker, with_engine, with_feed,
 };
-use crate::decoder::{Decoder, numbers};
+use crate::decoder::{Decoder, numbers, numbers_of_all};
 use crate::engine::Engine;
+use crate::feed::SlotFeed;
 use crate::lent::{Texts, overlap, writable, writable_bytes};
 use crate::limits::{
     ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX, TRANSACTION_BYTES_MAX,
 };
+use crate::line::Address;
+use crate::news::Feed;
 use crate::statuses::SIGNATURE_BYTES;
 use crate::web::Web;
 
 /// The version of this list.
-const CONTRACT_VERSION: u32 = 5;
+const CONTRACT_VERSION: u32 = 6;
 
 /// What an engine is started with; every field is present.
 #[napi(object, object_to_js = false)]
@@ -64,10 +66,9 @@ pub fn contract_version() -> u32 {
     CONTRACT_VERSION
 }
 
-/// Starts an engine, of which a process may have 16. `wake` is called without arguments, on the
-/// thread that called this, once for each batch of outcomes. Returns the engine's handle, above 0
-/// and good on every thread, or a START code or PANIC, below 0;
-/// START_SOCKET less the system's error number where a socket cannot be bound.
+/// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
+/// each batch of outcomes. Returns the engine's handle, above 0 and good on every thread, or a
+/// START code or PANIC, below 0.
 #[napi]
 pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
     guarded(PANIC, || {
@@ -86,9 +87,8 @@ pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
     })
 }
 
-/// Closes all connections, each once its copies are acknowledged, after `linger_ms` or a second at
-/// the latest; blocks for as long, and up to 250 ms more for goodbyes. What happened until then
-/// can be drained until another engine is started. Returns OK or NOT_STARTED.
+/// Closes all connections, each once its copies are acknowledged; blocks for as long, for
+/// `linger_ms` or a second at the most, and up to 250 ms for goodbyes. Returns OK or NOT_STARTED.
 #[napi]
 pub fn engine_stop(engine: u32, linger_ms: u32) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
@@ -97,8 +97,7 @@ pub fn engine_stop(engine: u32, linger_ms: u32) -> i32 {
     })
 }
 
-/// Writes the counters sends, peers, outcomes_lost, inbox_drops, send_errors, panics and returns
-/// how many were written.
+/// Writes `Engine::counters` and returns how many were written.
 #[napi]
 pub fn engine_counters(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     with_engine(engine, 0, |engine| fill(&mut out, engine.counters()))
@@ -146,10 +145,8 @@ pub fn peer_ping(engine: u32, peer: u32) -> i32 {
     })
 }
 
-/// Writes a connection's state (1 connecting, 2 connected, 3 admitted, 4 closing, 5 closed),
-/// rtt_us, queued, in_flight, mtu, congestion window, lost and sent packets, datagrams heard and
-/// streams that may be opened now (up to STREAMS_AHEAD_MAX), and returns how many were written; 0 when the
-/// connection is gone.
+/// Writes `Peer::figures`, of which the first is 1 connecting, 2 connected, 3 admitted, 4 closing
+/// or 5 closed, and returns how many were written; 0 when the connection is gone.
 #[napi]
 pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     with_engine(engine, 0, |engine| {
@@ -158,10 +155,9 @@ pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u
 }
 
 /// Sends a transaction to up to 16 leaders on this thread. `copies` is a handle and a tag for
-/// each; the tag comes back in the copy's records. Bit i of the answer: copy i is on the wire;
-/// bit 16 + i: it was taken and waits for its turn, for credit or for its connection. `tx` differs
-/// from call to call. Every copy ends in a record `acked`, `failed` or `dropped`, unless the engine
-/// is not started or the transaction is empty or above 4096 bytes: then the answer is 0.
+/// each. Bit i of the answer: copy i is on the wire; bit 16 + i: it was taken and waits. Every copy
+/// ends in a record `acked`, `failed` or `dropped`, unless the engine is not started or the
+/// transaction is empty or above 4096 bytes: then the answer is 0.
 #[napi]
 pub fn tx_send(engine: u32, copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
     with_engine(engine, 0, |engine| {
@@ -170,9 +166,8 @@ pub fn tx_send(engine: u32, copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) 
     })
 }
 
-/// Moves records into `out`, 8 numbers each, and returns how many: kind (1 sent, 2 acked,
-/// 3 failed, 4 dropped, 5 connected, 6 admitted, 7 closed), tx, peer, tag, reason, at_ns, rtt_us,
-/// detail. Call until it fills the buffer no more.
+/// Moves records into `out` and returns how many: kind (1 sent, 2 acked, 3 failed, 4 dropped,
+/// 5 connected, 6 admitted, 7 closed), tx, peer, tag, reason, at_ns, rtt_us, detail.
 #[napi]
 pub fn outcomes_drain(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     with_engine(engine, 0, |engine| {
@@ -180,9 +175,8 @@ pub fn outcomes_drain(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     })
 }
 
-/// Makes a decoder that any thread may use. `tip_accounts` are 32 bytes each; `keys_max` is how
-/// many keys may have tables of 64 kB each, at most 1024. Returns its handle, above 0, or a
-/// DECODER code, below 0.
+/// Makes a decoder that any thread may use. `tip_accounts` are 32 bytes each, `keys_max` is 1024
+/// at most. Returns its handle, above 0, or a DECODER code, below 0.
 #[napi]
 pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys_max: u32) -> i32 {
     guarded(PANIC, || {
@@ -190,8 +184,7 @@ pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys
         else {
             return DECODER_OPTIONS;
         };
-        let made = DECODERS.insert(|_| false, || Ok::<_, ()>(Arc::new(decoder)));
-        made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(DECODER_FULL)
+        placed(&DECODERS, DECODER_FULL, || Some(decoder))
     })
 }
 
@@ -201,18 +194,15 @@ pub fn decoder_close(decoder: u32) -> i32 {
     guarded(PANIC, || if DECODERS.remove(decoder) { OK } else { NO_DECODER })
 }
 
-/// Writes the counters verified, invalid, keys found, made, evicted, declined and returns how many
-/// were written.
+/// Writes `Decoder::counters` and returns how many were written.
 #[napi]
 pub fn decoder_counters(decoder: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     guarded(0, || DECODERS.find(decoder).map_or(0, |decoder| fill(&mut out, decoder.counters())))
 }
 
-/// Judges a transaction and writes the verdict from `out[at]` on. Refused: 0, fault, found,
-/// needed. Accepted: 1, version, signature offset and count, message offset and size, keys offset,
-/// blockhash offset, durable nonce, tip and priority fee in lamports. Eleven numbers either way.
-/// Returns 1 or 0 like the first number, or NO_DECODER, PANIC, or NO_ROOM where `out` is too short
-/// or shares memory with the transaction.
+/// Judges a transaction and writes the verdict, eleven numbers, from `out[at]` on. Returns 1 or 0
+/// like the first of them, or NO_DECODER, PANIC, or NO_ROOM where `out` is too short or shares
+/// memory with the transaction.
 #[napi]
 pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u32) -> i32 {
     guarded(PANIC, || {
@@ -233,8 +223,7 @@ pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u3
     })
 }
 
-/// Judges many transactions that lie in one buffer. `spans` is offset, size and the place of the
-/// verdict in `out` for each. Stops at the first span that lies outside. Returns how many were
+/// Judges many transactions that lie in one buffer, as `numbers_of_all` does. Returns how many were
 /// judged, or NO_DECODER or PANIC, or NO_ROOM where `out` shares memory with what is read.
 #[napi]
 pub fn decode_batch(
@@ -251,25 +240,13 @@ pub fn decode_batch(
         if overlap(bytes, out) || overlap(spans, out) {
             return NO_ROOM;
         }
-        let mut judged = 0;
-        for [offset, size, at] in spans.as_chunks().0 {
-            let rest = bytes.get(*offset as usize..);
-            let transaction = rest.and_then(|rest| rest.get(..*size as usize));
-            let slot = out.get_mut(*at as usize..).and_then(|rest| rest.first_chunk_mut());
-            let (Some(transaction), Some(slot)) = (transaction, slot) else {
-                break;
-            };
-            *slot = numbers(&decoder.decode(transaction));
-            judged += 1;
-        }
-        judged
+        numbers_of_all(&decoder, bytes, spans, out)
     })
 }
 
 /// Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the start
-/// of `out`, which holds 4096 bytes or more. `numbers` gets its size, `maxRetries` or -1, the id
-/// where that is a count or else -1, and where the id's text starts and ends in `body`. Returns 1;
-/// 0 for any other form, or NO_ROOM or PANIC.
+/// of `out`, which holds 4096 bytes or more, and `Call::numbers`. Returns 1; 0 for any other form,
+/// or NO_ROOM or PANIC.
 #[napi]
 pub fn call_read(
     body: &[u8],
@@ -277,19 +254,12 @@ pub fn call_read(
     mut numbers: Float64ArraySlice<'_>,
 ) -> i32 {
     guarded(PANIC, || {
-        let (out, numbers) = (writable_bytes(&mut out), writable(&mut numbers));
-        let Some(numbers) = numbers.first_chunk_mut::<5>() else {
-            return NO_ROOM;
-        };
-        let shared = overlap(body, out) || overlap(body, numbers) || overlap(out, numbers);
+        let (out, told) = (writable_bytes(&mut out), writable(&mut numbers));
+        let shared = overlap(body, out) || overlap(body, told) || overlap(out, told);
         if shared || out.len() < TRANSACTION_BYTES_MAX {
             return NO_ROOM;
         }
-        let Some(call) = read_call(body, out) else {
-            return 0;
-        };
-        *numbers = call.numbers(body);
-        1
+        put(&mut numbers, || read_call(body, out).map(|call| call.numbers(body)))
     })
 }
 
@@ -310,10 +280,9 @@ pub fn signature_write(bytes: &[u8], offset: u32, mut out: Uint8ArraySlice<'_>) 
 }
 
 /// Makes an asker of one node at an http: or https: address without name and password; what goes
-/// into the header `authorization` is given apart, empty for none. An answer above `bytes_max` is
-/// no answer. `wake` is called without arguments, on the thread that called this, when the first
-/// of some answers is there. Returns the asker's handle, above 0, or ASKER_OPTIONS, ASKER_FULL or
-/// PANIC.
+/// into the header `authorization` is given apart, empty for none. `wake` is called without
+/// arguments, on the thread that called this, when the first of some answers is there. Returns the
+/// asker's handle, above 0, or ASKER_OPTIONS, ASKER_FULL or PANIC.
 #[napi]
 pub fn asker_open(
     url: String,
@@ -323,24 +292,19 @@ pub fn asker_open(
 ) -> i32 {
     guarded(PANIC, || {
         let bytes_max = (bytes_max as usize).min(ANSWER_BYTES_MAX);
-        let Some(web) = Web::new(&url, authorization, bytes_max) else {
+        let web = Web::new(&url, authorization, bytes_max);
+        let (Some(web), Some(waker)) = (web, waker(wake)) else {
             return ASKER_OPTIONS;
         };
-        let Some(waker) = waker(wake) else {
-            return ASKER_OPTIONS;
-        };
-        let made = ASKERS.insert(|_| false, || Ok::<_, ()>(Arc::new(Asker::new(web, waker))));
-        made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(ASKER_FULL)
+        placed(&ASKERS, ASKER_FULL, || Some(Asker::new(web, waker)))
     })
 }
 
 /// Ends an asker's connections; questions in hand get no answer. Returns OK or NO_ASKER.
 #[napi]
 pub fn asker_close(asker: u32) -> i32 {
-    guarded(PANIC, || {
-        if let Some(asker) = ASKERS.find(asker) {
-            asker.close();
-        }
+    with_asker(asker, |open| {
+        open.close();
         if ASKERS.remove(asker) { OK } else { NO_ASKER }
     })
 }
@@ -365,22 +329,11 @@ pub fn ask_statuses(asker: u32, id: u32, signatures: &[u8], timeout_ms: u32) -> 
     take_on(asker, id, timeout_ms, || Question::Statuses(signatures.to_vec()))
 }
 
-/// Writes of the oldest answer that was not taken: the question's id, its kind (0 failed: its bytes
-/// say why; 1 late; 2 too large; 3 the body of an answer; 4 statuses, as statuses.rs lays them
-/// out), the HTTP status, for how many seconds the node asks to be left alone, and how many bytes
-/// there are. Returns 1, or 0 where there is none, or NO_ASKER, NO_ROOM or PANIC.
+/// Writes `Answer::numbers` of the oldest answer that was not taken. Returns 1, or 0 where there is
+/// none, or NO_ASKER, NO_ROOM or PANIC.
 #[napi]
 pub fn answer_next(asker: u32, mut out: Float64ArraySlice<'_>) -> i32 {
-    with_asker(asker, |asker| {
-        let Some(out) = writable(&mut out).first_chunk_mut::<5>() else {
-            return NO_ROOM;
-        };
-        let told = asker.peek(Answer::numbers);
-        told.map_or(0, |told| {
-            *out = told;
-            1
-        })
-    })
+    with_asker(asker, |asker| put(&mut out, || asker.peek(Answer::numbers)))
 }
 
 /// Takes that answer; its bytes go to the start of `out`, as many as it holds. Returns OK,
@@ -388,11 +341,56 @@ pub fn answer_next(asker: u32, mut out: Float64ArraySlice<'_>) -> i32 {
 #[napi]
 pub fn answer_take(asker: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
     with_asker(asker, |asker| {
-        if let Some(answer) = asker.take() {
-            for (slot, byte) in writable_bytes(&mut out).iter_mut().zip(answer.bytes) {
-                *slot = byte;
-            }
+        let bytes = asker.take().map_or_else(Vec::new, |answer| answer.bytes);
+        for (slot, byte) in writable_bytes(&mut out).iter_mut().zip(bytes) {
+            *slot = byte;
         }
         OK
+    })
+}
+
+/// Opens a node's feed of slots at a ws: or wss: address without name and password; `authorization`
+/// as in `asker_open`, `wake` likewise for news. Nothing is asked for yet. Returns the feed's
+/// handle, above 0, or FEED_OPTIONS, FEED_FULL or PANIC.
+#[napi]
+pub fn feed_open(
+    url: String,
+    authorization: String,
+    timeout_ms: u32,
+    wake: Function<'_, (), ()>,
+) -> i32 {
+    guarded(PANIC, || {
+        let (Some(address), Some(waker)) = (Address::new(&url, &authorization), waker(wake)) else {
+            return FEED_OPTIONS;
+        };
+        let timeout = milliseconds(timeout_ms);
+        placed(&FEEDS, FEED_FULL, || SlotFeed::open(address, timeout, waker))
+    })
+}
+
+/// Asks for events, 0 slotsUpdates or 1 slot, once the node took the connection. Returns OK,
+/// FEED_FULL while the last answer to that was not taken, NO_FEED, FEED_OPTIONS or PANIC.
+#[napi]
+pub fn feed_subscribe(feed: u32, which: u32) -> i32 {
+    with_feed(feed, |feed| match Feed::of(which) {
+        Some(which) if feed.subscribe(which) => OK,
+        Some(_) => FEED_FULL,
+        None => FEED_OPTIONS,
+    })
+}
+
+/// Takes the oldest news and writes `SlotFeed::next`. Returns 1, or 0 where there is none, or
+/// NO_FEED, NO_ROOM or PANIC.
+#[napi]
+pub fn feed_next(feed: u32, mut out: Float64ArraySlice<'_>) -> i32 {
+    with_feed(feed, |feed| put(&mut out, || feed.next()))
+}
+
+/// Ends a feed; nothing is told any more. Returns OK, NO_FEED or PANIC.
+#[napi]
+pub fn feed_close(feed: u32) -> i32 {
+    with_feed(feed, |open| {
+        open.close();
+        if FEEDS.remove(feed) { OK } else { NO_FEED }
     })
 }

@@ -23,6 +23,9 @@ pub(crate) const NO_ROOM: i32 = -43;
 pub(crate) const ASKER_OPTIONS: i32 = -50;
 pub(crate) const ASKER_FULL: i32 = -51;
 pub(crate) const NO_ASKER: i32 = -52;
+pub(crate) const FEED_OPTIONS: i32 = -60;
+pub(crate) const FEED_FULL: i32 = -61;
+pub(crate) const NO_FEED: i32 = -62;
 
 /// Why an engine does not start.
 pub(crate) fn start_code(error: &StartError) -> i32 {

@@ -10,17 +10,19 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
 use crate::asker::{Asker, Question};
 use crate::bindings::EngineOptions;
-use crate::codes::{ASKER_FULL, NO_ASKER, OK, PANIC};
+use crate::codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};
 use crate::decoder::{DECODERS_MAX, Decoder};
 use crate::engine::{Engine, Options};
+use crate::feed::SlotFeed;
 use crate::handles::Handles;
 use crate::lent::writable;
-use crate::limits::{ASKERS_MAX, ENGINES_MAX};
+use crate::limits::{ASKERS_MAX, ENGINES_MAX, FEEDS_MAX};
 use crate::outcomes::Waker;
 use crate::tls::Transport;
 
 pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
 pub(crate) static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);
+pub(crate) static FEEDS: Handles<SlotFeed> = Handles::new(FEEDS_MAX);
 pub(crate) static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
 
 /// Answers what `act` does, or else this where it panics.
@@ -43,6 +45,17 @@ pub(crate) fn with_engine<T: Copy>(
 /// The same with the asker of a handle; `NO_ASKER` or `PANIC` otherwise.
 pub(crate) fn with_asker(handle: u32, act: impl FnOnce(&Asker) -> i32) -> i32 {
     guarded(PANIC, || ASKERS.find(handle).map_or(NO_ASKER, |asker| act(&asker)))
+}
+
+/// The same with the feed of a handle; `NO_FEED` or `PANIC` otherwise.
+pub(crate) fn with_feed(handle: u32, act: impl FnOnce(&SlotFeed) -> i32) -> i32 {
+    guarded(PANIC, || FEEDS.find(handle).map_or(NO_FEED, |feed| act(&feed)))
+}
+
+/// The handle of what `make` gives; `full` where it gives nothing, or there are too many.
+pub(crate) fn placed<T>(handles: &Handles<T>, full: i32, make: impl FnOnce() -> Option<T>) -> i32 {
+    let made = handles.insert(|_| false, || make().map(Arc::new).ok_or(()));
+    made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(full)
 }
 
 /// Hands a question to an asker.
@@ -76,6 +89,21 @@ pub(crate) fn fill(out: &mut Float64ArraySlice<'_>, numbers: impl IntoIterator<I
         written += 1;
     }
     written
+}
+
+/// Writes what `next` gives, which is asked only where there is room for it; 1, 0 where it gives
+/// nothing, or `NO_ROOM`.
+pub(crate) fn put<const COUNT: usize>(
+    out: &mut Float64ArraySlice<'_>,
+    next: impl FnOnce() -> Option<[f64; COUNT]>,
+) -> i32 {
+    let Some(out) = writable(out).first_chunk_mut::<COUNT>() else {
+        return NO_ROOM;
+    };
+    next().map_or(0, |numbers| {
+        *out = numbers;
+        1
+    })
 }
 
 /// The options in the engine's own terms; None where one cannot be read.

@@ -99,5 +99,23 @@ pub fn numbers(verdict: &Result<Accepted, Refused>) -> [f64; VERDICT_NUMBERS] {
     out
 }
 
+/// Judges many transactions that lie in one buffer and writes their verdicts. `spans` is offset,
+/// size and the place of the verdict in `out` for each. Stops at the first span that lies outside;
+/// how many were judged.
+pub fn numbers_of_all(decoder: &Decoder, bytes: &[u8], spans: &[u32], out: &mut [f64]) -> i32 {
+    let mut judged = 0;
+    for [offset, size, at] in spans.as_chunks().0 {
+        let rest = bytes.get(*offset as usize..);
+        let transaction = rest.and_then(|rest| rest.get(..*size as usize));
+        let slot = out.get_mut(*at as usize..).and_then(|rest| rest.first_chunk_mut());
+        let (Some(transaction), Some(slot)) = (transaction, slot) else {
+            break;
+        };
+        *slot = numbers(&decoder.decode(transaction));
+        judged += 1;
+    }
+    judged
+}
+
 /// Most decoders at once.
 pub const DECODERS_MAX: usize = 64;

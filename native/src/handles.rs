@@ -1,4 +1,4 @@
-//! Handles: how JavaScript names engines, askers and decoders.
+//! Handles: how JavaScript names engines, askers, feeds and decoders.
 //!
 //! A handle is a place and how often that place was used, so that a stale handle finds nothing
 //! instead of someone else's. Above 0, and below 2^24.

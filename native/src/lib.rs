@@ -3,7 +3,8 @@
 //! Everything here is sans-Node except `lent` and `bindings`, which holds every exported item and
 //! nothing else. A transaction is sent on the thread that asks for it, under its connection's baton
 //! (`baton`, `peer`); one I/O thread receives, acknowledges and runs timers (`endpoint`); what
-//! became of each copy comes back through one bounded ring (`outcomes`).
+//! became of each copy comes back through one bounded ring (`outcomes`). What a node is asked
+//! (`asker`) and what it tells of slots (`feed`) has threads of its own, which give way.
 
 #![deny(
     unsafe_code,
@@ -44,6 +45,8 @@ pub mod encoding;
 pub mod endpoint;
 pub mod engine;
 pub mod faults;
+#[cfg(feature = "addon")]
+pub mod feed;
 pub mod field;
 pub mod flights;
 pub mod handles;
@@ -67,9 +70,15 @@ pub mod legacy;
 #[allow(unsafe_code)]
 pub mod lent;
 pub mod limits;
+#[cfg(feature = "addon")]
+pub mod line;
+#[cfg(all(test, feature = "addon"))]
+mod line_tests;
 pub mod message;
 #[cfg(feature = "addon")]
 pub mod names;
+#[cfg(feature = "addon")]
+pub mod news;
 pub mod outbox;
 pub mod outcomes;
 pub mod peer;

@@ -76,6 +76,14 @@ pub const CONNECTIONS_TO_NODE_MAX: usize = 16;
 pub const ASKING_STACK_BYTES: usize = 512 * 1024;
 /// Times that a question is asked where the connection is closed before the answer.
 pub const WEB_TRIES_MAX: u32 = 2;
+/// Most feeds of slots at once, their threads until they end included.
+pub const FEEDS_MAX: usize = 64;
+/// Most news of a feed that wait for JavaScript; beyond it events of slots are dropped.
+pub const FEED_EVENTS_MAX: usize = 256;
+/// Largest message of a feed; a larger one ends it. `FEED_MESSAGE_BYTES_MAX` of `limits.ts`.
+pub const FEED_MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Buffer for each direction of a feed's connection.
+pub const FEED_BUFFER_BYTES: usize = 16 * 1024;
 /// For how long it is not asked again which addresses a node's name stands for.
 pub const NAME_KEPT: Duration = Duration::from_secs(30);
 /// How long a lookup may take where older addresses are known, and when the next one follows where

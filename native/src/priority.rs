@@ -1,9 +1,9 @@
 //! Threads that may wait a little.
 //!
 //! A thread that has just been woken takes the processor from whoever runs there, which on a busy
-//! machine is often the thread that serves clients. What asks the node or makes tables loses nothing
-//! by a millisecond, so it runs at a lower priority: it is not woken into another's turn, and still
-//! has a tenth of a processor when everybody wants one.
+//! machine is often the thread that serves clients. What asks the node, hears of slots or makes
+//! tables loses nothing by a millisecond, so it runs at a lower priority: it is not woken into
+//! another's turn, and still has a tenth of a processor when everybody wants one.
 
 /// Steps below the usual priority. 10 is a tenth of the usual weight: sched(7), 2026-11.
 #[cfg(target_os = "linux")]

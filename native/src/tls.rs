@@ -143,7 +143,7 @@ fn transport_config(options: &Transport) -> TransportConfig {
 
 /// Checks that the server holds the key it shows, whatever key that is.
 #[derive(Debug)]
-struct AnyKey(Arc<CryptoProvider>);
+pub(crate) struct AnyKey(pub(crate) Arc<CryptoProvider>);
 
 impl ServerCertVerifier for AnyKey {
     fn verify_server_cert(

@@ -8,7 +8,7 @@
 import type { Clock } from "../core/clock.ts";
 import { CONTACTS_GAP_MS, STATUSES_ASKED_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import type { NativeAsking } from "../native/contract.ts";
+import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockFeed } from "./block-feed.ts";
 import { createBlocks } from "./blocks.ts";
@@ -37,8 +37,8 @@ export interface ChainDeps {
   readonly onConfirmed?: (slot: number) => void;
   /** Whether transactions are in flight, whose age matters; always where nobody says. */
   readonly busy?: () => boolean;
-  /** Asks the node off this thread; null where there is no native engine. */
-  readonly native: NativeAsking | null;
+  /** Asks the node and hears of slots off this thread; null where there is no native engine. */
+  readonly native: (NativeAsking & NativeFeeding) | null;
   /** Opens a gRPC stream; null where there is no URL for it, so that its client is not loaded. */
   readonly openGeyser: typeof openGeyser | null;
 }

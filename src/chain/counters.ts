@@ -5,6 +5,8 @@ import type { HeightCounters } from "./height.ts";
 export interface ChainCounters extends HeightCounters {
   /** Slot events from the WebSocket. */
   slotEvents: number;
+  /** Slot events that were dropped because this thread did not take them in time. */
+  slotEventsLost: number;
   /** Answers to asking for the slot. */
   slotPolls: number;
   slotPollFailures: number;
@@ -50,6 +52,7 @@ export interface ChainCounters extends HeightCounters {
 export function createChainCounters(): ChainCounters {
   return {
     slotEvents: 0,
+    slotEventsLost: 0,
     slotPolls: 0,
     slotPollFailures: 0,
     socketsOpened: 0,

@@ -1,5 +1,6 @@
 /**
- * One WebSocket connection to a node, and the subscriptions to slots over it.
+ * One WebSocket connection to a node, and the subscriptions to slots over it, read on this thread;
+ * with the native engine `native-feed.ts` stands in its place.
  *
  * Each feed is asked for once: libraries ask again in a tight loop where a node refuses, and throw
  * into a promise that nobody holds when it sends what they do not know. Here whatever makes no
@@ -24,7 +25,10 @@ export interface FeedEvents {
 
 /** One WebSocket connection; it does not come back by itself. */
 export interface FeedSocket {
-  /** True when the node will send these events, false when it refuses to or the connection ends. */
+  /**
+   * True when the node will send these events, false when it refuses to, when the connection ends,
+   * and where it was asked for already.
+   */
   subscribe(feed: FeedName): Promise<boolean>;
   end(): void;
 }
@@ -37,15 +41,18 @@ const UPDATE_KINDS: ReadonlyMap<unknown, SlotEventKind> = new Map([
   ["frozen", "end"],
 ]);
 
-const FEEDS: readonly FeedName[] = ["slotsUpdates", "slot"];
+/** The place of each is its number for the native engine. */
+export const FEEDS: readonly FeedName[] = ["slotsUpdates", "slot"];
 
 /** `timeoutMs` is for the handshake. */
 export function openFeed(url: string, timeoutMs: number, events: FeedEvents): FeedSocket {
   /** Who waits for the answer to which question. */
   const asked = new Map<number, (accepted: boolean) => void>();
   const news = createNews(events);
+  let over = false;
 
   function refuseAll(): void {
+    over = true;
     for (const answer of asked.values()) answer(false);
     asked.clear();
   }
@@ -74,6 +81,10 @@ export function openFeed(url: string, timeoutMs: number, events: FeedEvents): Fe
       const id = FEEDS.indexOf(feed) + 1;
       const method = `${feed}Subscribe`;
       return new Promise((resolve) => {
+        if (over || asked.has(id)) {
+          resolve(false);
+          return;
+        }
         asked.set(id, resolve);
         socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params: [] }));
       });

@@ -8,6 +8,7 @@
  */
 
 import { ANSWER, ANSWER_NUMBERS, type NativeAsking, OK } from "../native/contract.ts";
+import { bareAddress } from "./bare-address.ts";
 import type { PostAnswer, Poster, PostOptions } from "./post.ts";
 import { readStatusColumns } from "./status-columns.ts";
 import type { StatusAnswer } from "./target.ts";
@@ -77,16 +78,10 @@ class NativePoster implements Poster {
 
   /** @throws Error where the engine has too many of them */
   #open(): number {
-    const url = new URL(this.#options.url);
-    const { username, password } = url;
-    const name = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-    const authorization = name === ":" ? "" : `Basic ${Buffer.from(name).toString("base64")}`;
-    url.username = "";
-    url.password = "";
-    url.hash = "";
-    const { bytesMax } = this.#options;
+    const { url, bytesMax } = this.#options;
+    const { href, authorization } = bareAddress(url);
     const drain = (): void => this.#drain();
-    const asker = this.#native.askerOpen(url.href, authorization, bytesMax, drain);
+    const asker = this.#native.askerOpen(href, authorization, bytesMax, drain);
     if (asker > 0) return asker;
     throw new Error(`the engine asks no more nodes: code ${asker}`);
   }

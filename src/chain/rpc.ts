@@ -10,10 +10,11 @@
 import type { Clock } from "../core/clock.ts";
 import { encodeSignatures } from "../core/encoding.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../core/limits.ts";
-import type { NativeAsking } from "../native/contract.ts";
+import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
 import type { ChainCounters } from "./counters.ts";
 import { type FeedEvents, type FeedSocket, openFeed } from "./feed-socket.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
+import { openNativeFeed } from "./native-feed.ts";
 import { createNativePoster } from "./native-poster.ts";
 import { createPatience, patient } from "./patience.ts";
 import { createPoster } from "./post.ts";
@@ -96,8 +97,8 @@ export interface Rpc {
 export interface RpcDeps {
   readonly clock: Clock;
   readonly counters: ChainCounters;
-  /** Asks off this thread; null where there is no engine for it. */
-  readonly native: NativeAsking | null;
+  /** Asks and listens off this thread; null where there is no engine for it. */
+  readonly native: (NativeAsking & NativeFeeding) | null;
 }
 
 /** A client; nothing is connected before the first request. */
@@ -155,7 +156,10 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
       }
     },
     delinquent: async () => readDelinquent(await call("getVoteAccounts", [])),
-    openFeed: (events) => openFeed(wsUrl, timeoutMs, events),
+    openFeed(events) {
+      if (native === null) return openFeed(wsUrl, timeoutMs, events);
+      return openNativeFeed({ native, counters }, wsUrl, timeoutMs, events);
+    },
     close: poster.close,
   };
 }

@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 5;
+export const CONTRACT_VERSION = 6;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -74,7 +74,11 @@ export interface NativeSending {
 export const RECORD_NUMBERS = 8;
 
 /** The whole addon. */
-export type NativeEngine = NativeSending & NativeDecoding & NativeReading & NativeAsking;
+export type NativeEngine = NativeSending &
+  NativeDecoding &
+  NativeReading &
+  NativeAsking &
+  NativeFeeding;
 
 /** The decoder's and verifier's part of the addon. */
 export interface NativeDecoding {
@@ -158,6 +162,46 @@ export interface NativeAsking {
   answerTake(asker: number, out: Uint8Array): number;
 }
 
+/** The feed of slots of a node, over a WebSocket on a thread of the addon's own. */
+export interface NativeFeeding {
+  /**
+   * Opens a feed at a ws: or wss: address without name and password; what goes into the header
+   * `authorization` is given apart, empty for none. `timeoutMs` is for all until the node took the
+   * connection, but for the lookup of its name. `wake` is called when the first of some news is
+   * there. Answers a handle above 0, or FEED_OPTIONS, FEED_FULL or PANIC.
+   */
+  feedOpen(url: string, authorization: string, timeoutMs: number, wake: () => void): number;
+  /**
+   * Asks for the events of a feed, 0 slotsUpdates or 1 slot, once the node took the connection.
+   * Answers OK, FEED_FULL while the answer to the last such question was not taken, NO_FEED,
+   * FEED_OPTIONS or PANIC.
+   */
+  feedSubscribe(feed: number, which: number): number;
+  /**
+   * Takes the oldest news and writes FEED_NUMBERS: what it is (FEED_NEWS), the feed's number, the
+   * slot or NaN, and how many events were lost so far because they were not taken. Answers 1, or 0
+   * where there is none, or NO_FEED, NO_ROOM or PANIC.
+   */
+  feedNext(feed: number, out: Float64Array): number;
+  /** Ends a feed; it tells nothing any more. Answers OK, NO_FEED or PANIC. */
+  feedClose(feed: number): number;
+}
+
+/** Numbers of `feedNext`. */
+export const FEED_NUMBERS = 4;
+/**
+ * What a feed tells: that the node took the connection, that it will send a feed's events or
+ * refuses to, that a slot began or is whole, and that the connection ended, which is the last.
+ */
+export const FEED_NEWS = {
+  opened: 1,
+  accepted: 2,
+  refused: 3,
+  start: 4,
+  end: 5,
+  closed: 6,
+} as const;
+
 /** Numbers of `answerNext`. */
 export const ANSWER_NUMBERS = 5;
 /**
@@ -190,3 +234,7 @@ export const NO_ROOM = -43;
 export const ASKER_OPTIONS = -50;
 export const ASKER_FULL = -51;
 export const NO_ASKER = -52;
+/** Answers of a feed's calls. */
+export const FEED_OPTIONS = -60;
+export const FEED_FULL = -61;
+export const NO_FEED = -62;

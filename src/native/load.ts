@@ -45,6 +45,10 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "askStatuses",
   "answerNext",
   "answerTake",
+  "feedOpen",
+  "feedSubscribe",
+  "feedNext",
+  "feedClose",
 ];
 
 /** Loads the addon into this thread; what it holds is the process's. */

@@ -127,7 +127,7 @@ export const METRICS = [
   counter(
     "touchdown_slot_events_total",
     ["result"],
-    "What sources said of slots, by taken, far_ahead (not believed yet) and invalid.",
+    "What sources said of slots, by taken, far_ahead (not believed yet), invalid and lost.",
   ),
   gauge("touchdown_slot_seconds", [], "The measured duration of a slot."),
   gauge(

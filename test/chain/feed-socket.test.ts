@@ -1,9 +1,14 @@
+import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage } from "node:http";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { WebSocketServer } from "ws";
-import { type FeedEvents, openFeed as openFeedAt } from "../../src/chain/feed-socket.ts";
+import { type WebSocket, WebSocketServer } from "ws";
+import { createChainCounters } from "../../src/chain/counters.ts";
+import { type FeedEvents, openFeed } from "../../src/chain/feed-socket.ts";
+import { openNativeFeed } from "../../src/chain/native-feed.ts";
+import { FEED_MESSAGE_BYTES_MAX } from "../../src/core/limits.ts";
+import { native } from "../native/addon.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const endings: (() => unknown)[] = [];
@@ -11,24 +16,88 @@ afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
 
-async function listen() {
-  const server = createServer().listen(0, "127.0.0.1");
+/** Both engines' ways; the native one where it is built. */
+function ways(): [string, typeof openFeed][] {
+  const portable: [string, typeof openFeed] = ["portable", openFeed];
+  if (native === null) return [portable];
+  const deps = { native, counters: createChainCounters() };
+  return [portable, ["native", (...given) => openNativeFeed(deps, ...given)]];
+}
+
+async function listening(server: ReturnType<typeof createTcpServer>) {
+  server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  // A TCP server's address is never a path.
+  const { port } = server.address() as AddressInfo;
+  return `ws://127.0.0.1:${port}`;
+}
+
+/** A node that speaks HTTP. */
+async function listen() {
+  const server = createServer();
+  const url = await listening(server);
   endings.push(() => {
     server.close();
     server.closeAllConnections();
   });
-  // A TCP server's address is never a path.
-  const { port } = server.address() as AddressInfo;
-  return { server, url: `ws://127.0.0.1:${port}` };
+  return { server, url };
 }
 
-describe("a node's feed", () => {
-  async function openFeed(answer: (method: string) => object) {
+/** A node that does with a connection whatever it likes, and how many it has. */
+async function listenRaw(onConnection: (socket: Socket) => void) {
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
+    onConnection(socket);
+    socket.resume();
+  });
+  const url = await listening(server);
+  endings.push(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return { url, sockets };
+}
+
+/** What a node answers to take a connection. */
+function accepting(request: string): string {
+  const key = /sec-websocket-key: (\S+)/i.exec(request)?.[1] ?? "";
+  const guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+  const accept = createHash("sha1")
+    .update(key + guid)
+    .digest("base64");
+  const head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade";
+  return `${head}\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`;
+}
+
+/** A frame of a server, below 126 bytes. */
+const frame = (first: number, text: string): Buffer =>
+  Buffer.concat([Buffer.of(first, Buffer.byteLength(text)), Buffer.from(text)]);
+const TEXT = 0x81;
+const slotIs = (slot: number): string =>
+  JSON.stringify({ method: "slotNotification", params: { result: { slot } } });
+
+describe.each(ways())("a node's feed over the %s engine", (_, open) => {
+  function listenTo(url: string, timeoutMs = 30_000) {
+    const seen: string[] = [];
+    const events: FeedEvents = {
+      opened: () => void seen.push("opened"),
+      event: (feed, kind, slot) => void seen.push(`${feed} ${kind} ${slot}`),
+      closed: () => void seen.push("closed"),
+    };
+    const feed = open(url, timeoutMs, events);
+    endings.push(() => feed.end());
+    return { feed, seen };
+  }
+
+  async function openAt(answer: (method: string) => object, path = "") {
     const { server, url } = await listen();
     const sockets = new WebSocketServer({ server });
     const asked: string[] = [];
-    sockets.on("connection", (socket) => {
+    const requests: IncomingMessage[] = [];
+    sockets.on("connection", (socket, request) => {
+      requests.push(request);
       socket.on("message", (data) => {
         const { id, method } = JSON.parse(String(data)) as { id: number; method: string };
         asked.push(method);
@@ -38,27 +107,18 @@ describe("a node's feed", () => {
     endings.push(() => {
       for (const socket of sockets.clients) socket.terminate();
     });
-    const seen: string[] = [];
-    const events: FeedEvents = {
-      opened: () => void seen.push("opened"),
-      event: (feed, kind, slot) => void seen.push(`${feed} ${kind} ${slot}`),
-      closed: () => void seen.push("closed"),
-    };
-    const feed = openFeedAt(url, 30_000, events);
-    endings.push(() => feed.end());
+    const { feed, seen } = listenTo(url.replace("ws://", `ws://${path}`));
     await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
+    const [peer] = sockets.clients as Iterable<WebSocket>;
+    if (peer === undefined) throw new Error("nobody is connected");
     const say = (method: string, result: unknown) => {
-      for (const socket of sockets.clients) {
-        socket.send(
-          JSON.stringify({ jsonrpc: "2.0", method, params: { result, subscription: 1 } }),
-        );
-      }
+      peer.send(JSON.stringify({ jsonrpc: "2.0", method, params: { result, subscription: 1 } }));
     };
-    return { feed, seen, asked, sockets, say };
+    return { feed, seen, asked, requests, sockets, peer, say };
   }
 
   it("tells refused subscriptions from accepted ones, and asks once", async () => {
-    const { feed, asked } = await openFeed((method) =>
+    const { feed, asked } = await openAt((method) =>
       method === "slotSubscribe" ? { result: 1 } : { error: { code: -32601, message: "no" } },
     );
     expect(await feed.subscribe("slotsUpdates")).toBe(false);
@@ -66,8 +126,18 @@ describe("a node's feed", () => {
     expect(asked).toEqual(["slotsUpdatesSubscribe", "slotSubscribe"]);
   });
 
+  it("asks for one feed at a time once, and again after the answer", async () => {
+    const { feed, asked } = await openAt(() => ({ result: null }));
+    const [first, second] = [feed.subscribe("slot"), feed.subscribe("slot")];
+    expect([await first, await second]).toEqual([true, false]);
+    expect(await feed.subscribe("slot")).toBe(true);
+    expect(asked).toHaveLength(2);
+    feed.end();
+    expect(await feed.subscribe("slot")).toBe(false);
+  });
+
   it("maps what a node says to starts and ends", async () => {
-    const { seen, say } = await openFeed(() => ({ result: 1 }));
+    const { seen, say } = await openAt(() => ({ result: 1 }));
     const types = ["firstShredReceived", "createdBank", "completed", "frozen", "root", "x"];
     for (const [index, type] of types.entries()) {
       say("slotsUpdatesNotification", { type, slot: 7 + index, timestamp: 1 });
@@ -84,7 +154,7 @@ describe("a node's feed", () => {
   });
 
   it("tells once what a node says twice in a row of the same feed and kind", async () => {
-    const { seen, say } = await openFeed(() => ({ result: 1 }));
+    const { seen, say } = await openAt(() => ({ result: 1 }));
     const update = (type: string, slot: number) => say("slotsUpdatesNotification", { type, slot });
     update("firstShredReceived", 7);
     update("createdBank", 7);
@@ -112,51 +182,145 @@ describe("a node's feed", () => {
     ]);
   });
 
-  it("tells once that the connection ended, and does not come back by itself", async () => {
-    const { seen, sockets } = await openFeed(() => ({ result: 1 }));
-    for (const socket of sockets.clients) socket.terminate();
-    await vi.waitFor(() => expect(seen).toEqual(["opened", "closed"]), WAIT);
-    await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
-  });
-
-  it("says nothing after its end", async () => {
-    const { feed, seen, sockets } = await openFeed(() => ({ result: 1 }));
-    feed.end();
-    await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
-    expect(seen).toEqual(["opened"]);
-  });
-
-  it("tells of a connection that could not be opened", async () => {
-    const { server, url } = await listen();
-    server.close();
-    server.closeAllConnections();
-    await once(server, "close");
-    const seen: string[] = [];
-    const events = { opened: () => seen.push("opened"), closed: () => seen.push("closed") };
-    openFeedAt(url, 30_000, { ...events, event: () => undefined });
-    await vi.waitFor(() => expect(seen).toEqual(["closed"]), WAIT);
-  });
-
   it("passes over what makes no sense, and gives no slot that is none", async () => {
-    const { feed, seen, sockets, say } = await openFeed(() => ({ result: 1 }));
-    for (const socket of sockets.clients) {
-      for (const text of ["{", "[]", "null", "7", '{"id":99,"result":1}', '{"id":null}']) {
-        socket.send(text);
-      }
-      socket.send(Buffer.from('{"method":"slotNotification","params":{"result":{"slot":1}}}'));
+    const { feed, seen, peer, say } = await openAt(() => ({ result: 1 }));
+    for (const text of ["{", "[]", "null", "7", '{"id":99,"result":1}', '{"id":null}', ""]) {
+      peer.send(text);
     }
+    peer.send(Buffer.from(slotIs(1)));
     say("slotNotification", null);
     const strange = [null, "7", -1, 1.5, 2 ** 53, [7], undefined];
     for (const slot of strange) say("slotNotification", { slot });
     say("rootNotification", { slot: 1 });
+    say("slotsUpdatesNotification", { type: "constructor", slot: 1 });
     expect(await feed.subscribe("slot")).toBe(true);
     expect(seen.slice(1)).toEqual(new Array(1 + strange.length).fill("slot start NaN"));
   });
 
-  it("refuses what was asked of a connection that ends", async () => {
-    const { feed, sockets } = await openFeed(() => ({ method: "other" }));
+  it("reads messages in pieces and answers pings", async () => {
+    const { seen, peer } = await openAt(() => ({ result: 1 }));
+    const heard = once(peer, "pong");
+    for (const letter of slotIs(7)) peer.send(letter, { fin: false });
+    peer.ping("are you there");
+    peer.send("", { fin: true });
+    expect(String((await heard)[0])).toBe("are you there");
+    await vi.waitFor(() => expect(seen).toEqual(["opened", "slot start 7"]), WAIT);
+  });
+
+  it("says who it is, and sends name and password apart from the address", async () => {
+    const { requests } = await openAt(() => ({ result: 1 }), "us%40er:p%25ss%@");
+    const [{ headers, url } = { headers: {}, url: "" }] = requests;
+    expect(headers["user-agent"]).toBe("touchdown");
+    const basic = `Basic ${Buffer.from("us@er:p%ss%").toString("base64")}`;
+    expect({ auth: headers.authorization, url }).toEqual({ auth: basic, url: "/" });
+    expect(headers["sec-websocket-extensions"]).toBeUndefined();
+  });
+
+  it("ends where a message is larger than any that is read", async () => {
+    const { feed, seen, peer } = await openAt(() => ({ result: 1 }));
+    const whole = slotIs(7);
+    peer.send(whole.padEnd(FEED_MESSAGE_BYTES_MAX));
+    expect(await feed.subscribe("slot")).toBe(true);
+    const asked = feed.subscribe("slotsUpdates");
+    peer.send(slotIs(8).padEnd(FEED_MESSAGE_BYTES_MAX + 1));
+    await vi.waitFor(() => expect(seen).toEqual(["opened", "slot start 7", "closed"]), WAIT);
+    await asked;
+  });
+
+  it.each([
+    ["goes away", (peer: WebSocket) => peer.terminate()],
+    ["says goodbye", (peer: WebSocket) => peer.close(1001, "bye")],
+    ["sends what is no text", (peer: WebSocket) => peer.send(Buffer.of(0xff), { binary: false })],
+  ])("tells once that it ended where the node %s, and stays away", async (_, act) => {
+    const { seen, sockets, peer, feed } = await openAt(() => ({ method: "other" }));
     const asked = feed.subscribe("slot");
-    for (const socket of sockets.clients) socket.terminate();
+    act(peer);
+    await vi.waitFor(() => expect(seen).toEqual(["opened", "closed"]), WAIT);
     expect(await asked).toBe(false);
+    await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
+    expect(seen).toHaveLength(2);
+  });
+
+  it("says nothing after its end", async () => {
+    const { feed, seen, sockets } = await openAt(() => ({ method: "other" }));
+    const asked = feed.subscribe("slot");
+    feed.end();
+    expect(await asked).toBe(false);
+    await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
+    expect(seen).toEqual(["opened"]);
+    feed.end();
+  });
+
+  it.each([200, 301, 401, 403, 500])("tells of a handshake refused with %i", async (status) => {
+    let led = 0;
+    const { url: elsewhere } = await listenRaw(() => {
+      led += 1;
+    });
+    const { url } = await listenRaw((socket) => {
+      const head = `HTTP/1.1 ${status} No\r\nlocation: ${elsewhere}\r\ncontent-length: 0`;
+      socket.once("data", () => socket.end(`${head}\r\n\r\n`));
+    });
+    const { seen } = listenTo(url);
+    await vi.waitFor(() => expect(seen).toEqual(["closed"]), WAIT);
+    expect(led).toBe(0);
+  });
+
+  it("tells of a connection that could not be opened, after it was returned", async () => {
+    const { server, url } = await listen();
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+    const { seen } = listenTo(url);
+    expect(seen).toEqual([]);
+    await vi.waitFor(() => expect(seen).toEqual(["closed"]), WAIT);
+  });
+
+  it.each(["", "HTTP/1.1 101 Switching", "no"])(
+    "gives up a node that leaves the handshake at %j",
+    async (words) => {
+      const { url, sockets } = await listenRaw((socket) => socket.write(words));
+      const { seen } = listenTo(url, 250);
+      await vi.waitFor(() => expect(seen).toEqual(["closed"]), WAIT);
+      await vi.waitFor(() => expect(sockets.size).toBe(0), WAIT);
+    },
+  );
+
+  it("ends at any moment of what a node says, once", async () => {
+    const event = frame(TEXT, slotIs(7));
+    const head = accepting("").length;
+    for (const cut of [0, 1, 60, head - 1, head, head + 1, head + 11, head + event.length]) {
+      const { url } = await listenRaw((socket) => {
+        socket.once("data", (request) => {
+          const said = Buffer.concat([Buffer.from(accepting(String(request))), event]);
+          socket.end(said.subarray(0, cut));
+        });
+      });
+      const { seen } = listenTo(url);
+      await vi.waitFor(() => expect(seen.at(-1)).toBe("closed"), WAIT);
+      const all = ["opened", "slot start 7"];
+      const length = cut < head ? 0 : cut < head + event.length ? 1 : 2;
+      expect({ cut, seen }).toEqual({ cut, seen: [...all.slice(0, length), "closed"] });
+    }
+  });
+
+  it("is ended in the midst of connecting, of the handshake and of a frame", async () => {
+    const said = ["", "HTTP/1.1 101 Sw", null];
+    for (const words of said) {
+      const { url, sockets } = await listenRaw((socket) => {
+        socket.once("data", (request) => {
+          socket.write(words ?? accepting(String(request)));
+          if (words === null) socket.write(frame(TEXT, slotIs(7)).subarray(0, 9));
+        });
+      });
+      const early = listenTo(url);
+      early.feed.end();
+      const { feed, seen } = listenTo(url);
+      await vi.waitFor(() => expect(sockets.size).toBeGreaterThan(0), WAIT);
+      if (words === null) await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
+      const before = [...seen];
+      feed.end();
+      await vi.waitFor(() => expect(sockets.size).toBe(0), WAIT);
+      expect([seen, early.seen]).toEqual([before, []]);
+    }
   });
 });

@@ -36,6 +36,8 @@ const STRINGS = [
   "0.0.0.0:1",
   "http://127.0.0.1:9",
   "https://127.0.0.1:9/x?y",
+  "ws://127.0.0.1:9",
+  "wss://[::1]:9/x?y",
   "\u0000",
   "é".repeat(999),
 ];
@@ -95,7 +97,7 @@ function arrayOf(kind) {
   return new kind(size).map(() => pick(NUMBERS));
 }
 
-/** Engines, decoders and askers that were made and may be gone, as handles. */
+/** Engines, decoders, askers and feeds that were made and may be gone, as handles. */
 const handles = [0];
 
 const MAKERS = {
@@ -167,7 +169,7 @@ function plainOptions() {
   };
 }
 
-const MAKING = new Set(["engineStart", "decoderCreate", "peerOpen", "askerOpen"]);
+const MAKING = new Set(["engineStart", "decoderCreate", "peerOpen", "askerOpen", "feedOpen"]);
 
 function argument(type) {
   if (below(12) === 0) return pick(STRANGE);

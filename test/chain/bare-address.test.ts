@@ -1,0 +1,17 @@
+import { describe, expect, it } from "vitest";
+import { bareAddress } from "../../src/chain/bare-address.ts";
+
+const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
+
+describe("an address for the native engine", () => {
+  it.each([
+    ["ws://node.example", "ws://node.example/", ""],
+    ["wss://node.example:8900/a?key=b#part", "wss://node.example:8900/a?key=b", ""],
+    ["https://user:pass@node.example/x", "https://node.example/x", basic("user:pass")],
+    ["ws://user@[::1]:9/", "ws://[::1]:9/", basic("user:")],
+    ["ws://:p%40ss%2f@a/", "ws://a/", basic(":p@ss/")],
+    ["ws://100%:%zz@a/", "ws://a/", basic("100%:%zz")],
+  ])("of %s is %s", (text, href, authorization) => {
+    expect(bareAddress(text)).toEqual({ href, authorization });
+  });
+});

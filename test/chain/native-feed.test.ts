@@ -1,0 +1,171 @@
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type WebSocket, WebSocketServer } from "ws";
+import { createChainCounters } from "../../src/chain/counters.ts";
+import { openNativeFeed } from "../../src/chain/native-feed.ts";
+import { FEED_FULL, type NativeFeeding } from "../../src/native/contract.ts";
+import { native } from "../native/addon.ts";
+
+const WAIT = { timeout: 30_000, interval: 10 };
+const endings: (() => unknown)[] = [];
+afterEach(() => {
+  for (const end of endings.splice(0).reverse()) end();
+});
+
+async function startNode() {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await once(server, "listening");
+  endings.push(() => {
+    for (const socket of server.clients) socket.terminate();
+    server.close();
+  });
+  // A TCP server's address is never a path.
+  const { port } = server.address() as AddressInfo;
+  return { server, url: `ws://127.0.0.1:${port}` };
+}
+
+/** The engine, and a way to have it not asked for news while `isOpen` is false. */
+function gated() {
+  if (native === null) throw new Error("the native engine is not built");
+  const engine = native;
+  const gate = { isOpen: true, wake: (): void => undefined };
+  const feeding: NativeFeeding = {
+    ...engine,
+    feedOpen(url, authorization, timeoutMs, wake) {
+      gate.wake = wake;
+      return engine.feedOpen(url, authorization, timeoutMs, wake);
+    },
+    feedNext: (feed, out) => (gate.isOpen ? engine.feedNext(feed, out) : 0),
+  };
+  return { gate, feeding };
+}
+
+function listenTo(feeding: NativeFeeding, url: string) {
+  const counters = createChainCounters();
+  const seen: string[] = [];
+  const feed = openNativeFeed({ native: feeding, counters }, url, 30_000, {
+    opened: () => seen.push("opened"),
+    event: (name, kind, slot) => seen.push(`${name} ${kind} ${slot}`),
+    closed: () => seen.push("closed"),
+  });
+  endings.push(() => feed.end());
+  return { feed, seen, counters };
+}
+
+/** How many threads of feeds this process has. */
+function feedThreads(): number {
+  const names = readdirSync("/proc/self/task").map((task) => {
+    try {
+      return readFileSync(`/proc/self/task/${task}/comm`, "utf8").trim();
+    } catch {
+      // It ended meanwhile.
+      return "";
+    }
+  });
+  return names.filter((name) => name === "touchdown-feed").length;
+}
+
+const slotIs = (slot: number): string =>
+  JSON.stringify({ method: "slotNotification", params: { result: { slot } } });
+
+describe.skipIf(native === null)("a node's feed on a thread of the native engine", () => {
+  it("drops and counts events that are not taken, and tells of all else", async () => {
+    const { server, url } = await startNode();
+    const { gate, feeding } = gated();
+    const connected = once(server, "connection") as Promise<[WebSocket]>;
+    const { feed, seen, counters } = listenTo(feeding, url);
+    const [peer] = await connected;
+    peer.on("message", () => peer.send('{"id":2,"result":1}'));
+    await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
+    gate.isOpen = false;
+    for (let slot = 1; slot <= 300; slot += 1) peer.send(slotIs(slot));
+    peer.ping();
+    await once(peer, "pong");
+    const asked = feed.subscribe("slot");
+    await once(peer, "message");
+    peer.close();
+    await once(peer, "close");
+    expect(seen).toEqual(["opened"]);
+    gate.isOpen = true;
+    gate.wake();
+    expect(seen).toHaveLength(1 + 256 + Number(seen.includes("closed")));
+    expect(seen[256]).toBe("slot start 256");
+    expect(counters.slotEventsLost).toBe(44);
+    expect(await asked).toBe(true);
+    await vi.waitFor(() => expect(seen.at(-1)).toBe("closed"), WAIT);
+    expect(counters.slotEventsLost).toBe(44);
+  });
+
+  it("takes each feed's thread with it, at whatever it is", async () => {
+    const { server, url } = await startNode();
+    const { feeding } = gated();
+    // Of those before.
+    await vi.waitFor(() => expect(feedThreads()).toBe(0), WAIT);
+    const all = Array.from({ length: 8 }, () => listenTo(feeding, url));
+    await vi.waitFor(() => expect(server.clients.size).toBe(8), WAIT);
+    expect(feedThreads()).toBe(8);
+    for (const { feed } of all.slice(0, 4)) feed.end();
+    await vi.waitFor(() => expect(feedThreads()).toBe(4), WAIT);
+    for (const socket of server.clients) socket.terminate();
+    await vi.waitFor(() => expect(feedThreads()).toBe(0), WAIT);
+    await vi.waitFor(
+      () => expect(all.map(({ seen }) => seen.includes("closed")).indexOf(true)).toBe(4),
+      WAIT,
+    );
+  });
+
+  it("ends while the node sends more than can be read", async () => {
+    const { server, url } = await startNode();
+    const { feeding } = gated();
+    const connected = once(server, "connection") as Promise<[WebSocket]>;
+    const { feed, seen } = listenTo(feeding, url);
+    const [peer] = await connected;
+    let open = true;
+    peer.on("close", () => {
+      open = false;
+    });
+    // Empty pieces of one message, which never becomes whole.
+    const flood = (): void => {
+      for (let piece = 0; open && piece < 200; piece += 1) peer.send("", { fin: false });
+      if (open) setImmediate(flood);
+    };
+    flood();
+    await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
+    feed.end();
+    await vi.waitFor(() => expect([open, feedThreads()]).toEqual([false, 0]), WAIT);
+    expect(seen).toEqual(["opened"]);
+  });
+
+  it("is closed where the engine has no room for it, once whoever opens it has it", async () => {
+    const { feeding } = gated();
+    const full = { ...feeding, feedOpen: () => FEED_FULL };
+    const { feed, seen } = listenTo(full, "ws://127.0.0.1:1");
+    expect(seen).toEqual([]);
+    expect(await feed.subscribe("slot")).toBe(false);
+    expect(seen).toEqual(["closed"]);
+    const ended = listenTo(full, "ws://127.0.0.1:1");
+    ended.feed.end();
+    await Promise.resolve();
+    expect(ended.seen).toEqual([]);
+  });
+
+  it("has as many as there is room for, and room again when they ended", async () => {
+    const { url } = await startNode();
+    const { feeding } = gated();
+    const opened: number[] = [];
+    const open = (): number => feeding.feedOpen(url, "", 30_000, () => undefined);
+    for (let handle = open(); handle > 0; handle = open()) opened.push(handle);
+    endings.push(() => {
+      for (const handle of opened) feeding.feedClose(handle);
+    });
+    expect([opened.length, open()]).toEqual([64, FEED_FULL]);
+    for (const handle of opened.splice(0)) expect(feeding.feedClose(handle)).toBe(0);
+    await vi.waitFor(() => {
+      const handle = open();
+      if (handle > 0) opened.push(handle);
+      expect(handle).toBeGreaterThan(0);
+    }, WAIT);
+  });
+});
