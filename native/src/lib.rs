@@ -65,6 +65,8 @@ mod lanes;
 #[allow(unsafe_code)]
 mod lanes_tests;
 pub mod legacy;
+#[cfg(feature = "reading")]
+pub mod lenient;
 #[cfg(feature = "addon")]
 // A view into JavaScript's memory takes unsafe code.
 #[allow(unsafe_code)]
@@ -77,7 +79,7 @@ mod line_tests;
 pub mod message;
 #[cfg(feature = "addon")]
 pub mod names;
-#[cfg(feature = "addon")]
+#[cfg(feature = "reading")]
 pub mod news;
 pub mod outbox;
 pub mod outcomes;

@@ -3,7 +3,9 @@
 //! The same as `feed-socket.ts` reads: whatever makes no sense is passed over, and so is what says
 //! only what was said last of the same feed and kind.
 
-use serde_json::Value;
+use serde::Deserialize;
+
+use crate::lenient::{Record, Scalar, is_there};
 
 /// Which events a node is asked to send; the number is the feed's for JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +35,10 @@ impl Feed {
         }
     }
 
-    fn answered_by(id: &Value) -> Option<Self> {
+    fn answered_by(id: f64) -> Option<Self> {
         [(1.0, Self::SlotsUpdates), (2.0, Self::Slot)]
             .into_iter()
-            .find_map(|(own, feed)| (id.as_f64() == Some(own)).then_some(feed))
+            .find_map(|(own, feed)| (id == own).then_some(feed))
     }
 }
 
@@ -70,22 +72,46 @@ pub enum Said {
     Event(Event),
 }
 
+#[derive(Default, Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    method: Scalar<'a>,
+    #[serde(borrow, default)]
+    id: Scalar<'a>,
+    #[serde(default, deserialize_with = "is_there")]
+    result: bool,
+    #[serde(borrow, default)]
+    params: Record<Params<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, default)]
+    result: Record<Update<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Update<'a> {
+    #[serde(borrow, default)]
+    r#type: Scalar<'a>,
+    #[serde(borrow, default)]
+    slot: Scalar<'a>,
+}
+
 /// Reads a message; None where it says nothing that is needed here.
 #[must_use]
 pub fn read(text: &str) -> Option<Said> {
-    let message: Value = serde_json::from_str(text).ok()?;
-    let Some(method) = message.get("method").and_then(Value::as_str) else {
-        let feed = Feed::answered_by(message.get("id")?)?;
-        return Some(Said::Answer(feed, message.get("result").is_some()));
+    let Record(message) = serde_json::from_str::<Record<Message<'_>>>(text).ok()?;
+    let Some(method) = message.method.text() else {
+        return Some(Said::Answer(Feed::answered_by(message.id.number()?)?, message.result));
     };
-    let result = message.get("params").and_then(|params| params.get("result"));
-    let told = |name| result.and_then(|result| result.get(name));
+    let update = message.params.0.result.0;
     let (feed, kind) = match method {
         "slotNotification" => (Feed::Slot, Kind::Start),
-        "slotsUpdatesNotification" => (Feed::SlotsUpdates, kind_of(told("type")?.as_str()?)?),
+        "slotsUpdatesNotification" => (Feed::SlotsUpdates, kind_of(update.r#type.text()?)?),
         _ => return None,
     };
-    Some(Said::Event(Event { feed, kind, slot: told("slot").and_then(slot_of) }))
+    Some(Said::Event(Event { feed, kind, slot: update.slot.number().and_then(slot_of) }))
 }
 
 fn kind_of(update: &str) -> Option<Kind> {
@@ -97,8 +123,7 @@ fn kind_of(update: &str) -> Option<Kind> {
 }
 
 /// A whole number that is exact as a double, however it is written.
-fn slot_of(value: &Value) -> Option<u64> {
-    let number = value.as_f64()?;
+fn slot_of(number: f64) -> Option<u64> {
     ((0.0..=SLOT_MAX).contains(&number) && number.fract() == 0.0).then_some(number as u64)
 }
 
@@ -128,6 +153,8 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn event(feed: Feed, kind: Kind, slot: impl Into<Option<u64>>) -> Option<Said> {
@@ -202,9 +229,19 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_passed_over() {
         let deep = "[".repeat(100_000);
-        for text in ["", "{", "[]", "null", "7", "{}", "\"method\"", deep.as_str()] {
+        let closed = format!("{deep}{}", "]".repeat(100_000));
+        for text in ["", "{", "[]", "null", "7", "-7", "7e0", "true", "{}", "\"method\"", &deep] {
             assert_eq!(read(text), None, "{text}");
         }
+        let inside = format!(r#"{{"x":{closed},"params":{closed},"method":"slotNotification"}}"#);
+        assert_eq!(read(&inside), event(Feed::Slot, Kind::Start, None));
+        assert_eq!(read(&inside.replace("params", "method")), None);
+        // A name that means something to serde_json.
+        let text = r#"{\"method\":\"slotNotification\",\"params\":{\"result\":{\"slot\":7}}}"#;
+        let hidden = format!(r#"{{"$serde_json::private::RawValue":"{text}"}}"#);
+        assert_eq!(read(&hidden), None);
+        let list = r#"{"method":"slotNotification","params":[{"slot":7}]}"#;
+        assert_eq!(read(list), event(Feed::Slot, Kind::Start, None));
         for result in ["null", "{}", r#"{"type":7,"slot":1}"#, r#"{"type":"root","slot":1}"#] {
             assert_eq!(read(&update(result)), None, "{result}");
         }

@@ -1,0 +1,53 @@
+//! Messages of a node's WebSocket, as they lie in a file of `fuzz/corpus/news` and as the fuzzer
+//! makes them up. Whatever is read of one must be what a whole JSON parser finds in it.
+
+use serde_json::Value;
+use touchdown_native::news::{Feed, Kind, Said, Told, read};
+
+/// Reads a message; whether it said something. Panics where it does not say so.
+pub fn feed(bytes: &[u8]) -> bool {
+    let Some((text, said)) =
+        std::str::from_utf8(bytes).ok().and_then(|text| Some((text, read(text)?)))
+    else {
+        return false;
+    };
+    // That parser goes no deeper, and takes some numbers and names for something else.
+    let Ok(whole) = serde_json::from_str::<Value>(text) else {
+        return true;
+    };
+    if text.contains("$serde_json") {
+        return true;
+    }
+    let method = whole.get("method").and_then(Value::as_str);
+    match said {
+        Said::Answer(feed, accepted) => {
+            assert_eq!(method, None);
+            assert_eq!(whole["id"].as_f64(), Some(f64::from(feed as u8) + 1.0));
+            assert_eq!(whole.get("result").is_some(), accepted);
+        }
+        Said::Event(event) => {
+            let update = whole.get("params").and_then(|params| params.get("result"));
+            let member = |name| update.and_then(|update| update.get(name));
+            let slot = member("slot").and_then(Value::as_f64);
+            assert_eq!(
+                event.slot,
+                slot.filter(|slot| *slot >= 0.0 && *slot < 2f64.powi(53) && slot.fract() == 0.0)
+                    .map(|slot| slot as u64)
+            );
+            match event.feed {
+                Feed::Slot => assert_eq!(method, Some("slotNotification")),
+                Feed::SlotsUpdates => {
+                    assert_eq!(method, Some("slotsUpdatesNotification"));
+                    let begins = ["firstShredReceived", "createdBank"];
+                    let ends = ["completed", "frozen"];
+                    let kinds = if event.kind == Kind::Start { begins } else { ends };
+                    assert!(kinds.contains(&member("type").and_then(Value::as_str).unwrap_or("")));
+                }
+            }
+            let mut told = Told::default();
+            assert!(told.is_news(event));
+            assert_eq!(told.is_news(event), event.slot.is_none());
+        }
+    }
+    true
+}
