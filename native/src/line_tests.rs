@@ -1,7 +1,7 @@
 //! What a connection to a node does where the tests in JavaScript do not reach: over TLS, and while
 //! the network does not answer.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
@@ -127,6 +127,46 @@ fn a_connection_that_nobody_answers_ends_with_its_time_or_when_it_is_closed() {
         assert!(opening.join().unwrap());
     });
     assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+/// A node that sends empty pieces of one message, without a pause and without an end to it.
+fn flooding_node() -> (u16, thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let node = thread::spawn(move || {
+        let mut socket = tungstenite::accept(listener.accept().unwrap().0).unwrap().into_inner();
+        let (begin, pieces) = ([1, 0], vec![0; 1 << 16]);
+        let until = in_a_minute();
+        let mut said = socket.write_all(&begin);
+        while said.is_ok() && Instant::now() < until {
+            said = socket.write_all(&pieces);
+        }
+    });
+    (port, node)
+}
+
+#[test]
+fn a_node_that_never_pauses_is_left_when_it_is_closed() {
+    let (port, node) = flooding_node();
+    let bell = bell();
+    let address = Address::new(&format!("ws://127.0.0.1:{port}"), "").unwrap();
+    let mut socket = open(address, &bell, in_a_minute()).unwrap();
+    let closer = Arc::clone(&bell);
+    let closing = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        closer.close();
+    });
+    let ended = loop {
+        match socket.read() {
+            Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(Error::Io(error)) => break error.kind(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ended, ErrorKind::ConnectionAborted);
+    closing.join().unwrap();
+    drop(socket);
+    node.join().unwrap();
 }
 
 #[test]
