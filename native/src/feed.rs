@@ -186,7 +186,8 @@ impl Shared {
             }
             match socket.read() {
                 Ok(Message::Text(text)) => self.hear(&mut told, &text),
-                Ok(Message::Close(_)) => return Ok(()),
+                // The goodbye that the library has ready goes out, if it can at once.
+                Ok(Message::Close(_)) => return socket.flush(),
                 // What is no text says nothing, and pings are answered by the library.
                 Ok(_) => {}
                 Err(error) => {

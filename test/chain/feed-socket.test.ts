@@ -241,6 +241,14 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
     expect(seen).toHaveLength(2);
   });
 
+  it("answers a goodbye with one", async () => {
+    const { peer, seen } = await openAt(() => ({ result: 1 }));
+    const left = once(peer, "close");
+    peer.close(1001, "bye");
+    expect((await left)[0]).toBe(1001);
+    await vi.waitFor(() => expect(seen).toEqual(["opened", "closed"]), WAIT);
+  });
+
   it("says nothing after its end", async () => {
     const { feed, seen, sockets } = await openAt(() => ({ method: "other" }));
     const asked = feed.subscribe("slot");

@@ -154,6 +154,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
   it("has as many as there is room for, and room again when they ended", async () => {
     const { url } = await startNode();
     const { feeding } = gated();
+    await vi.waitFor(() => expect(feedThreads()).toBe(0), WAIT);
     const opened: number[] = [];
     const open = (): number => feeding.feedOpen(url, "", 30_000, () => undefined);
     for (let handle = open(); handle > 0; handle = open()) opened.push(handle);
