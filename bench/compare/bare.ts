@@ -48,7 +48,8 @@ const engine = native.engineStart(
   {
     binds: ["0.0.0.0:0"],
     seed: identityOfJson(readFileSync(identityFile, "utf8")).seed,
-    queueMax: 1024,
+    // As many as wait in the incumbent's channel.
+    queueMax: 4096,
     inFlightMax: 4096,
     outcomesMax: 65_536,
     admissionTimeoutMs: 4000,

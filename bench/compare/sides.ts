@@ -46,6 +46,8 @@ export interface Stage {
 
 const READY_MS = 30_000;
 const SLOT_MS = 400;
+/** Transactions that may wait for the leader: the incumbent's channel holds as many. */
+const QUEUE = 4096;
 
 /** Starts the leader, a cluster that names it, and the sides. */
 export async function startStage(program: string, names: readonly SideName[]): Promise<Stage> {
@@ -167,6 +169,7 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
       `[decode]\nverify = ${name !== "no verification"}`,
       `inline = "${INLINE[name] ?? "auto"}"`,
       `[send]\nengine = "${name === "portable engine" ? "portable" : "native"}"`,
+      `queue_per_peer = ${QUEUE}`,
       `[host]\nbusy_poll = ${name === "polling"}\n`,
     ].join("\n"),
   );
