@@ -145,9 +145,21 @@ pub(crate) fn open_with(
 
 /// To the first of the host's addresses that answers.
 fn connect(address: &Address, bell: &Bell, until: Instant) -> io::Result<TcpStream> {
+    let addresses = (address.host.as_str(), address.port).to_socket_addrs()?;
+    connect_to_first(&addresses.collect::<Vec<_>>(), bell, until)
+}
+
+/// Each has its share of the time that is left, so that one that is silent leaves some to others.
+pub(crate) fn connect_to_first(
+    addresses: &[SocketAddr],
+    bell: &Bell,
+    until: Instant,
+) -> io::Result<TcpStream> {
     let mut failed = ErrorKind::AddrNotAvailable.into();
-    for each in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match connect_to(each, bell, until) {
+    for (each, still) in addresses.iter().zip((1..=addresses.len()).rev()) {
+        let now = Instant::now();
+        let share = until.saturating_duration_since(now).div_f64(still as f64);
+        match connect_to(*each, bell, now + share) {
             Ok(socket) => return Ok(socket),
             Err(error) => failed = error,
         }

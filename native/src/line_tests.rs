@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ServerConfig, ServerConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
 use tungstenite::{Error, Message};
 
-use crate::line::{Address, Bell, open, open_with};
+use crate::line::{Address, Bell, connect_to_first, open, open_with};
 use crate::tls::{AnyKey, self_signed};
 
 fn bell() -> Arc<Bell> {
@@ -167,6 +167,18 @@ fn a_node_that_never_pauses_is_left_when_it_is_closed() {
     closing.join().unwrap();
     drop(socket);
     node.join().unwrap();
+}
+
+#[test]
+fn an_address_that_is_silent_leaves_time_to_the_next() {
+    let (silent, _held) = silent_port();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let live = listener.local_addr().unwrap();
+    let addresses = [SocketAddr::from(([127, 0, 0, 1], silent)), live];
+    let until = Instant::now() + Duration::from_secs(3);
+    let socket = connect_to_first(&addresses, &bell(), until).unwrap();
+    assert_eq!(socket.peer_addr().unwrap(), live);
+    assert!(connect_to_first(&[], &bell(), until).is_err());
 }
 
 #[test]

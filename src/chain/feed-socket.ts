@@ -106,7 +106,7 @@ function createNews(events: FeedEvents): News {
     const slot = isCount(named) ? named : Number.NaN;
     const key = `${feed} ${kind}`;
     if (told.get(key) === slot) return;
-    told.set(key, slot);
+    if (isCount(named)) told.set(key, named);
     events.event(feed, kind, slot);
   };
 }

@@ -1,11 +1,13 @@
 /**
  * The feed of slots as the native engine has it: its WebSocket is opened, read and understood on a
  * thread of its own, and this thread is woken for news alone. What it does is what `feed-socket.ts`
- * does over ws.
+ * does over ws. A node that says more than can be taken does not keep this thread from its clients:
+ * so much is taken in a turn, and what there is no room for meanwhile is lost and counted.
  *
  * The deadline of the handshake is kept by the engine's clock. It does not keep the process alive.
  */
 
+import { FEED_NEWS_A_TURN } from "../core/limits.ts";
 import { FEED_NEWS, FEED_NUMBERS, type NativeFeeding, OK } from "../native/contract.ts";
 import { bareAddress } from "./bare-address.ts";
 import type { ChainCounters } from "./counters.ts";
@@ -36,6 +38,12 @@ class NativeFeed implements FeedSocket {
   readonly #feed: number;
   #lost = 0;
   #over = false;
+  /** Whether the rest is taken in the next turn anyway. */
+  #goesOn = false;
+  readonly #goOn = (): void => {
+    this.#goesOn = false;
+    this.#drain();
+  };
 
   constructor(deps: NativeFeedDeps, url: string, timeoutMs: number, events: FeedEvents) {
     this.#deps = deps;
@@ -70,9 +78,16 @@ class NativeFeed implements FeedSocket {
   }
 
   #drain(): void {
+    if (this.#goesOn) return;
     const { native, counters } = this.#deps;
     const numbers = this.#numbers;
-    while (!this.#over && native.feedNext(this.#feed, numbers) === 1) {
+    for (let taken = 0; !this.#over; taken += 1) {
+      if (taken === FEED_NEWS_A_TURN) {
+        this.#goesOn = true;
+        setImmediate(this.#goOn);
+        return;
+      }
+      if (native.feedNext(this.#feed, numbers) !== 1) return;
       const lost = numbers[3] ?? 0;
       counters.slotEventsLost += lost - this.#lost;
       this.#lost = lost;

@@ -285,6 +285,8 @@ export const RETRY_AFTER_MS_MAX = 30_000;
 export const CONTACTS_GAP_MS = 10_000;
 /** Largest message of a node's WebSocket that is read; one on a slot has a few hundred bytes. */
 export const FEED_MESSAGE_BYTES_MAX = 64 * 1024;
+/** News of a node's WebSocket taken in one turn of the event loop; a slot makes three. */
+export const FEED_NEWS_A_TURN = 64;
 /**
  * Shortest time of a block for which a height is believed at once: a quarter of the 200 ms to which
  * SIMD-0525 shortens slots, for who tells of several at a time; and blocks beyond that.
