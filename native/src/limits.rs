@@ -82,7 +82,7 @@ pub const FEEDS_MAX: usize = 64;
 pub const FEED_EVENTS_MAX: usize = 256;
 /// Largest message of a feed; a larger one ends it. `FEED_MESSAGE_BYTES_MAX` of `limits.ts`.
 pub const FEED_MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Buffer for each direction of a feed's connection.
+/// Buffer for each direction of a feed's connection, and most that a node answers to open it.
 pub const FEED_BUFFER_BYTES: usize = 16 * 1024;
 /// For how long it is not asked again which addresses a node's name stands for.
 pub const NAME_KEPT: Duration = Duration::from_secs(30);

@@ -17,11 +17,16 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use socket2::{Domain, Protocol, Socket, Type};
 use tungstenite::WebSocket;
-use tungstenite::client::{IntoClientRequest, client_with_config};
-use tungstenite::handshake::client::Request;
-use tungstenite::http::Uri;
-use tungstenite::http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
-use tungstenite::protocol::WebSocketConfig;
+use tungstenite::client::IntoClientRequest;
+use tungstenite::handshake::client::{Request, Response, generate_request};
+use tungstenite::handshake::derive_accept_key;
+use tungstenite::handshake::machine::TryParse;
+use tungstenite::http::header::{
+    AUTHORIZATION, CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_PROTOCOL, UPGRADE, USER_AGENT,
+};
+use tungstenite::http::{StatusCode, Uri};
+use tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::limits::{FEED_BUFFER_BYTES, FEED_MESSAGE_BYTES_MAX};
 
@@ -138,9 +143,46 @@ pub(crate) fn open_with(
         .max_write_buffer_size(FEED_BUFFER_BYTES)
         .max_message_size(Some(FEED_MESSAGE_BYTES_MAX))
         .max_frame_size(Some(FEED_MESSAGE_BYTES_MAX));
-    let (mut socket, _) = client_with_config(address.request, wire, Some(config)).ok()?;
-    socket.get_mut().line_mut().until = None;
-    Some(socket)
+    let (mut wire, ahead) = upgrade(wire, address.request)?;
+    wire.line_mut().until = None;
+    Some(WebSocket::from_partially_read(wire, ahead, Role::Client, Some(config)))
+}
+
+/// Asks for a WebSocket; what the node said beyond its answer is given back. The library's own
+/// handshake takes no word beside `upgrade` in the header `connection`, and some proxies send one.
+fn upgrade(mut wire: Wire, request: Request) -> Option<(Wire, Vec<u8>)> {
+    let (question, key) = generate_request(request).ok()?;
+    wire.write_all(&question).ok()?;
+    wire.flush().ok()?;
+    let mut said = Vec::new();
+    loop {
+        let mut piece = [0; 1024];
+        let count = wire.read(&mut piece).ok()?;
+        said.extend_from_slice(piece.get(..count)?);
+        if let Some((size, answer)) = Response::try_parse(&said).ok()? {
+            return takes(&answer, &key).then(|| (wire, said.split_off(size)));
+        }
+        if count == 0 || said.len() > FEED_BUFFER_BYTES {
+            return None;
+        }
+    }
+}
+
+/// Whether a node takes the connection: RFC 6455, 4.1. It was asked for no extension or protocol.
+fn takes(answer: &Response, key: &str) -> bool {
+    let headers = answer.headers();
+    let says = |name, word: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|each| each.trim().eq_ignore_ascii_case(word))
+    };
+    answer.status() == StatusCode::SWITCHING_PROTOCOLS
+        && says(CONNECTION, "upgrade")
+        && says(UPGRADE, "websocket")
+        && headers
+            .get(SEC_WEBSOCKET_ACCEPT)
+            .is_some_and(|it| *it == derive_accept_key(key.as_bytes()))
+        && !headers.contains_key(SEC_WEBSOCKET_EXTENSIONS)
+        && !headers.contains_key(SEC_WEBSOCKET_PROTOCOL)
 }
 
 /// To the first of the host's addresses that answers.

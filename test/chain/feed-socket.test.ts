@@ -279,6 +279,29 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
     expect(led).toBe(0);
   });
 
+  it.each([
+    ["opened", "Connection: Upgrade", "connection: keep-alive, upgrade"],
+    ["opened", "Connection: Upgrade", "Connection: Upgrade\r\nConnection: keep-alive"],
+    ["opened", "Upgrade: websocket", "upgrade: WebSocket"],
+    ["closed", "Upgrade: websocket", "Upgrade: h2c"],
+    ["closed", "Connection: Upgrade", "Connection: keep-alive"],
+    ["closed", "-Accept: ", "-Accept: x"],
+    ["closed", "-Accept", "-Other"],
+    ["closed", "\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n"],
+    ["closed", "\r\n\r\n", "\r\nSec-WebSocket-Protocol: x\r\n\r\n"],
+    ["closed", "\r\n\r\n", "\r\nx: LONG\r\n\r\n"],
+  ])("is %s where the answer says not %j but %j", async (outcome, usual, words) => {
+    const { url } = await listenRaw((socket) => {
+      socket.once("data", (request) => {
+        const answer = accepting(String(request)).replace(usual, words);
+        socket.end(answer.replace("LONG", "y".repeat(20_000)));
+      });
+    });
+    const { seen } = listenTo(url);
+    await vi.waitFor(() => expect(seen.at(-1)).toBe("closed"), WAIT);
+    expect(seen[0]).toBe(outcome);
+  });
+
   it("tells of a connection that could not be opened, after it was returned", async () => {
     const { server, url } = await listen();
     server.close();
