@@ -7,55 +7,28 @@
 
 #[path = "support/calls.rs"]
 mod calls;
+#[path = "support/corpus.rs"]
+mod corpus;
 #[path = "support/dice.rs"]
 mod dice;
 
+use corpus::{corpus, read_as_named, read_of_damaged};
 use dice::dice;
 
-fn corpus() -> Vec<(String, Vec<u8>)> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/call");
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap());
-    files
-        .map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap()))
-        .collect()
-}
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/call");
 
 #[test]
 fn the_corpus_is_read_as_its_names_say() {
-    let (mut read, mut left) = (0, 0);
-    for (name, body) in corpus() {
-        let was_read = calls::feed(&body);
-        // What a fuzzer has added is named by its hash.
-        match name.split_once('.') {
-            Some(("read", _)) => {
-                assert!(was_read, "{name}");
-                read += 1;
-            }
-            Some(("left", _)) => {
-                assert!(!was_read, "{name}");
-                left += 1;
-            }
-            _ => {}
-        }
-    }
+    let (read, left) = read_as_named(CORPUS, calls::feed);
     assert!(read >= 10 && left >= 30, "the corpus has {read} and {left}");
 }
 
 /// Every prefix of every short file, and each byte of it set to what JSON is made of.
 #[test]
 fn whatever_is_read_of_a_damaged_call_is_what_it_says() {
-    let mut read = 0;
-    let marks = br#""\{}[]:, =+/A0n9e.-_"#.iter().chain(&[0, 0x1f, 0x7f, 0x80, 0xff]);
-    for (_, body) in corpus().into_iter().filter(|(_, body)| body.len() < 512) {
-        for size in 0..body.len() {
-            read += usize::from(calls::feed(&body[..size]));
-            for mark in marks.clone() {
-                let mut changed = body.clone();
-                changed[size] = *mark;
-                read += usize::from(calls::feed(&changed));
-            }
-        }
-    }
+    let marks = [br#""\{}[]:, =+/A0n9e.-_"#.as_slice(), &[0, 0x1f, 0x7f, 0x80, 0xff]].concat();
+    let damaged = corpus(CORPUS).into_iter().filter(|(_, body)| body.len() < 512);
+    let read: usize = damaged.map(|(_, bytes)| read_of_damaged(&bytes, &marks, calls::feed)).sum();
     assert!(read > 1000, "{read}");
 }
 
@@ -63,7 +36,7 @@ fn whatever_is_read_of_a_damaged_call_is_what_it_says() {
 #[test]
 fn whatever_is_read_of_mixed_calls_is_what_it_says() {
     let mut throw = dice();
-    let bodies = corpus();
+    let bodies = corpus(CORPUS);
     let mut read = 0;
     for _ in 0..20_000 {
         let [one, other] = [0, 1].map(|_| &bodies[throw(bodies.len())].1);

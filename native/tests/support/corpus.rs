@@ -1,0 +1,47 @@
+//! A fuzz target's corpus, replayed: files whose name starts with `read` or `left`, for what is
+//! left to others or says nothing, and what a fuzzer has added, which is named by its hash.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+/// The files of a corpus's folder, with their names.
+pub fn corpus(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap());
+    files
+        .map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap()))
+        .collect()
+}
+
+/// Asserts that each file is read, or not, as its name says; answers how many were and were not.
+pub fn read_as_named(folder: &str, feed: impl Fn(&[u8]) -> bool) -> (usize, usize) {
+    let (mut read, mut left) = (0, 0);
+    for (name, bytes) in corpus(folder) {
+        let was_read = feed(&bytes);
+        match name.split_once('.') {
+            Some(("read", _)) => {
+                assert!(was_read, "{name}");
+                read += 1;
+            }
+            Some(("left", _)) => {
+                assert!(!was_read, "{name}");
+                left += 1;
+            }
+            _ => {}
+        }
+    }
+    (read, left)
+}
+
+/// How often something is read of every prefix of these bytes, and of them with each byte set to
+/// each of the marks.
+pub fn read_of_damaged(bytes: &[u8], marks: &[u8], feed: impl Fn(&[u8]) -> bool) -> usize {
+    let mut read = 0;
+    for size in 0..bytes.len() {
+        read += usize::from(feed(&bytes[..size]));
+        let mut changed = bytes.to_vec();
+        for mark in marks {
+            changed[size] = *mark;
+            read += usize::from(feed(&changed));
+        }
+    }
+    read
+}
