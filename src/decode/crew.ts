@@ -6,7 +6,6 @@
  * at a time. A MessagePort does it as fast: round trips of p50 50 and 47 us, p99 76 and 70 us, 23
  * and 19 us of this thread, no growth over 100,000 (Node 20, 2 shared cores). The word outlives
  * a worker's death and needs no message to be written.
- *
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -123,6 +122,11 @@ export class Crew {
     timer.cancel();
     await workers.close();
     this.#listening = false;
+    this.#ring();
+  }
+
+  /** Wakes the wait under way, whatever the word says. */
+  #ring(): void {
     Atomics.store(this.#bell, 0, 0);
     Atomics.notify(this.#bell, 0);
   }
@@ -144,6 +148,8 @@ export class Crew {
 
   #laneDied(error: unknown, restartMs: number): void {
     this.#deaths += 1;
+    // It may have cleared the word and died before it woke anybody: nobody else would then.
+    this.#ring();
     this.#deps.log.error(
       { error: String(error), restartMs, lost: this.lost },
       "a decode worker died, another will take its place",

@@ -187,6 +187,8 @@ export class Lane {
   #ended(error: unknown): void {
     this.drain();
     this.#up = false;
+    // What the dead thread said of itself holds no longer, and this is looked at before the next.
+    Atomics.store(this.#channel.words, READY, 0);
     this.#lost += this.#inHand;
     while (this.#inHand > 0) this.#answer(DIED);
     if (this.#stopping) return;

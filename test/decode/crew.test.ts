@@ -52,6 +52,18 @@ describe("a crew", () => {
     expect(workers.started).toHaveLength(1);
   });
 
+  it("hears the others and the next one after a worker died while it rang", async () => {
+    const { accept, answers, clock, workers, dispatch } = await startedStage({ inline: "never" });
+    for (const id of [1, 2]) accept(newPacket(id));
+    workers.started[0]?.dieRinging();
+    await until(() => dispatch.counters.deaths === 1);
+    workers.started[1]?.work();
+    await until(() => answers.length === 2);
+    clock.advance(100);
+    workers.started[2]?.comeUp();
+    await until(() => dispatch.workersUp === 2);
+  });
+
   it("hears a worker that answers while the others' answers are being told", async () => {
     const { dispatch, workers } = await startedStage({ inline: "never" });
     const seen: number[] = [];

@@ -18,6 +18,21 @@ describe("a lane, when its thread dies", () => {
     expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
+  it("takes nothing until another is up, whoever rings meanwhile", async () => {
+    const { accept, answers, clock, workers, dispatch } = await startedStage({ inline: "never" });
+    workers.started[0]?.die();
+    await until(() => dispatch.counters.deaths === 1);
+    for (const id of [1, 2]) {
+      accept(newPacket(id));
+      workers.started[1]?.work();
+      await until(() => answers.length === id);
+      expect(dispatch.workersUp).toBe(1);
+    }
+    clock.advance(100);
+    workers.started[2]?.comeUp();
+    await until(() => dispatch.workersUp === 2);
+  });
+
   it("starts another after a wait that doubles, up to its bound", async () => {
     const { clock, workers, dispatch } = await startedStage({ workers: 1 });
     let waitMs = 100;

@@ -20,6 +20,8 @@ export interface FakeWorker {
   /** Answers up to `count` requests; returns how many there were. */
   work(count?: number): number;
   die(error?: Error): void;
+  /** Dies when it has cleared the bell's word and not yet woken whom it rings for. */
+  dieRinging(): void;
   /** Answers everything and returns, when it was told to stop. */
   finish(): void;
   readonly toldToStop: boolean;
@@ -78,6 +80,10 @@ function createFakeWorker(
     },
     work,
     die: (error = new Error("killed by the test")) => reject(error),
+    dieRinging() {
+      Atomics.compareExchange(bell, 0, 1, 0);
+      reject(new Error("killed by the test"));
+    },
     finish() {
       work();
       resolve();
