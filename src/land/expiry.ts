@@ -70,15 +70,12 @@ export class Expiry {
 
   /** Finds out when a transaction expires, and notes when it did. */
   look(row: number, nowNs: number): void {
-    const { watch, chain } = this.#deps;
+    const { watch } = this.#deps;
     if (watch.is(row, DURABLE) || nowNs - (watch.sinceNs[row] ?? 0) < LOOKUP_AGE_NS) return;
     if (watch.lastValidHeight[row] === UNKNOWN) {
       watch.lastValidHeight[row] = this.#lastValidHeightOf(row, nowNs);
     }
-    if (!this.#isPast(row, this.#height)) watch.expiredSlot[row] = UNKNOWN;
-    else if (watch.expiredSlot[row] === UNKNOWN) {
-      watch.expiredSlot[row] = chain.currentSlot() ?? UNKNOWN;
-    }
+    this.#note(row);
   }
 
   /** Whether no leader takes the transaction any more, as far as is known. */
@@ -100,7 +97,8 @@ export class Expiry {
   absent(row: number, slot: number, heightAsked: number): "open" | "expired" | "lost" {
     const { watch } = this.#deps;
     const before = watch.absentSlot[row] ?? UNKNOWN;
-    const isPast = this.#isPast(row, heightAsked);
+    // The height may have moved, or have been set back, since the row was looked at.
+    const isPast = this.#note(row) && this.#isPast(row, heightAsked);
     if (isPast && slot >= (watch.expiredSlot[row] ?? UNKNOWN)) {
       return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS ? "expired" : "lost";
     }
@@ -125,6 +123,17 @@ export class Expiry {
     watch.receivedHeight[row] = received;
     if (received === UNKNOWN) return UNKNOWN;
     return received + BLOCKHASH_AGE_MAX + BLOCKHASH_SLACK_BLOCKS;
+  }
+
+  /** Notes the slot in which the last height was seen to be past; answers whether it is. */
+  #note(row: number): boolean {
+    const { watch, chain } = this.#deps;
+    const isPast = this.#isPast(row, this.#height);
+    if (!isPast) watch.expiredSlot[row] = UNKNOWN;
+    else if (watch.expiredSlot[row] === UNKNOWN) {
+      watch.expiredSlot[row] = chain.currentSlot() ?? UNKNOWN;
+    }
+    return isPast;
   }
 
   /** Whether the cluster is past the last height for good, forks and all. */

@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { BLOCKHASH_AGE_MAX, EXPIRY_MARGIN_BLOCKS } from "../../src/core/limits.ts";
+import {
+  BLOCKHASH_AGE_MAX,
+  EXPIRY_MARGIN_BLOCKS,
+  STATUSES_A_REQUEST,
+} from "../../src/core/limits.ts";
 import { startRig } from "./rig.ts";
 
 type Rig = ReturnType<typeof startRig>;
@@ -110,6 +114,40 @@ describe("a transaction expires", () => {
     rig.clock.advance(400);
     await rig.answerAll(new Map([[1, { slot: 5_149, confirmed: true, error: null }]]));
     expect(rig.ends).toMatchObject([{ packetId: 1, kind: "landed", slot: 5_149 }]);
+  });
+
+  it("nor where the height passed between the look at it and the question", async () => {
+    const rig = startRig({ watchMs: 600_000, countMax: 300 });
+    rig.landing.start();
+    for (let id = 1; id <= 300; id += 1) rig.track(id);
+    await pass(rig, 10);
+    // The second request of a tick is made a while after the first.
+    while (rig.asked.at(-1)?.ids.length !== STATUSES_A_REQUEST) rig.clock.advance(10);
+    rig.asked.splice(0);
+    rig.chain.height = 1_200;
+    rig.chain.slot = 5_200;
+    rig.plan("a");
+    rig.clock.advance(50);
+    expect(rig.asked).toHaveLength(1);
+    await rig.answerAll(new Map(), 5_150);
+    expect(rig.ends).toEqual([]);
+  });
+
+  it("not by a height that turned out to be wrong before the answer came", async () => {
+    const rig = begun();
+    rig.track(1);
+    await pass(rig, 10);
+    rig.asked.splice(0);
+    const height = rig.chain.height;
+    rig.chain.height = 9_000_000;
+    rig.clock.advance(400);
+    const asked = rig.asked.splice(0);
+    expect(asked).toHaveLength(1);
+    rig.chain.height = height;
+    rig.clock.advance(400);
+    asked[0]?.answer(new Map());
+    await rig.settle();
+    expect(rig.ends).toEqual([]);
   });
 
   it("not by questions that failed; and nobody can tell after a long silence", async () => {
