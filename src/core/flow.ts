@@ -139,7 +139,10 @@ export interface End {
    * it was last heard of, which the cluster had not confirmed; 0 for none.
    */
   readonly slot: number;
-  /** Slots from the one in progress at receipt to that; null unless both are known. */
+  /**
+   * Slots from the one in progress at receipt to that; null unless both are known, and for what had
+   * landed before it was received.
+   */
   readonly slotDelta: number | null;
   /** The network's error as JSON text when it landed and failed there; else null. */
   readonly error: string | null;

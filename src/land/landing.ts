@@ -20,7 +20,12 @@ import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import type { EndReason } from "../core/errors.ts";
 import type { Accepted, End, Outcome, Packet, Plan, Sighting } from "../core/flow.ts";
 import { createHistogram, type Histogram } from "../core/histogram.ts";
-import { RESEND_MARKS_SPARE, RESEND_PAUSE_MS, WATCH_BYTES_MEAN } from "../core/limits.ts";
+import {
+  RESEND_MARKS_SPARE,
+  RESEND_PAUSE_MS,
+  SLOT_AGREE_DISTANCE,
+  WATCH_BYTES_MEAN,
+} from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { NONE } from "./byte-store.ts";
 import { Expiry } from "./expiry.ts";
@@ -321,6 +326,8 @@ class LandingStage implements Landing {
 
   #deltaOf(row: number, slot: number): number | null {
     const received = this.#watch.receivedSlot[row] ?? UNKNOWN;
-    return received === UNKNOWN ? null : Math.max(0, slot - received);
+    // What landed long before had been accepted before, and its speed was told then.
+    if (received === UNKNOWN || slot < received - SLOT_AGREE_DISTANCE) return null;
+    return Math.max(0, slot - received);
   }
 }

@@ -131,6 +131,20 @@ describe("a transaction that lands", () => {
   });
 });
 
+describe("a transaction that was posted again after it had landed", () => {
+  it("tells nothing of how fast it landed", async () => {
+    const rig = begun();
+    rig.track(1);
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, confirmed(5_001)]]));
+    rig.slots(10);
+    rig.track(2);
+    rig.landing.seen(bytesOf(2).subarray(1, 65), confirmed(5_001));
+    expect(rig.ends).toMatchObject([{ slotDelta: 1 }, { slot: 5_001, slotDelta: null }]);
+    expect(rig.landing.slotDeltas.count).toBe(1);
+  });
+});
+
 describe("a transaction that is dropped", () => {
   it("is the oldest one when too many are in flight", () => {
     const rig = begun({ countMax: 3 });
