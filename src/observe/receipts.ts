@@ -291,6 +291,7 @@ class ReceiptBook implements Receipts {
     const { rows } = this.#store;
     const landing = rows.landing[row] ?? IN_FLIGHT;
     if (landing !== STATE_EXPIRED && landing !== STATE_DROPPED) return;
+    setError(this.#store, row, null);
     setLanding(this.#store, row, IN_FLIGHT, NONE, rows.landingNs[row] ?? 0);
   }
 
@@ -332,15 +333,16 @@ function addSubmission(store: ReceiptStore, row: number, account: string): void 
   store.owners.add(row, account);
 }
 
-/** The oldest copy of that packet to that leader that has not ended. */
+/** The copy of that sending of the packet to that leader, unless it has ended. */
 function sentCopy(store: ReceiptStore, row: number, outcome: Outcome): number {
   const { rows, copies } = store;
   const leader = store.numberOfLeader(outcome.identity, outcome.address);
   const packetId = outcome.packetId >>> 0;
+  const resend = Math.min(outcome.resend, RESEND_MAX);
   let copy = rows.firstCopy[row] ?? NONE;
   for (; copy !== NONE; copy = copies.next[copy] ?? NONE) {
     if (copies.state[copy] !== SENT || copies.packetId[copy] !== packetId) continue;
-    if (copies.leader[copy] === leader) return copy;
+    if (copies.leader[copy] === leader && copies.resend[copy] === resend) return copy;
   }
   return NONE;
 }

@@ -154,6 +154,16 @@ it("what ended without landing is in flight again when it is accepted anew", () 
   expect(states()).toEqual(["accepted", "dropped", "accepted", "sent", "landed"]);
 });
 
+it("what was in a block that nobody confirmed is accepted anew without that block's error", () => {
+  const { receipts, clock, submit, end, find } = setup();
+  submit(1);
+  const error = '{"InstructionError":[0,"InvalidArgument"]}';
+  receipts.sighted({ packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() });
+  end(1, "dropped", { reason: "unconfirmed", slot: 391 });
+  submit(2);
+  expect(find()?.landing).toMatchObject({ state: "in_flight", slot: null, error: null });
+});
+
 it("the slot at receipt is that of the landing's difference where it was not known", () => {
   const { submit, sight, find } = setup(null);
   submit(1);

@@ -166,6 +166,20 @@ describe("a receipt", () => {
     expect(find(1)?.state).toBe("failed");
   });
 
+  it("tells two copies of one leader apart, whichever ends first", () => {
+    const { startNs, submit, outcome, find } = setup();
+    const id = submit(1);
+    outcome(id, "sent", { atNs: startNs + 50 * US });
+    outcome(id, "sent", { resend: 1, atNs: startNs + 90 * US });
+    // The first went over a connection that was replaced meanwhile.
+    outcome(id, "acked", { resend: 1, atNs: startNs + 120 * US });
+    outcome(id, "failed", { reason: "connection_lost", atNs: startNs + 200 * US });
+    expect(find(1)?.leaders).toMatchObject([
+      { resend: 0, state: "failed", sent_us: 50, ended_us: 200 },
+      { resend: 1, state: "acked", sent_us: 90, acked_us: 120 },
+    ]);
+  });
+
   it("is shown to the accounts that sent the transaction and to nobody else", () => {
     const { submit, find } = setup();
     submit(1, "acme");
