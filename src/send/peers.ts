@@ -153,6 +153,8 @@ export class Peers {
   #forgetOne(): void {
     for (const peer of this.#byAddress.values()) {
       if (peer.leftNs === 0 || peer.links > 0) continue;
+      // Copies may still wait with it, or for their acknowledgements.
+      peer.leave();
       this.#byAddress.delete(peer.address);
       return;
     }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { PEERS_REMEMBERED_MAX } from "../../src/core/limits.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { planOf, startRig, targetOf } from "./rig.ts";
 
@@ -63,6 +64,25 @@ describe("connections follow the plan", () => {
     expect(rig.transport.made.length).toBe(1);
     expect(rig.outcomes[0]).toMatchObject({ identity: "other", slot: 11 });
   });
+});
+
+it("what waits for a leader that is forgotten at the bound comes to its end", async () => {
+  const rig = await startRig(planOf([A, B]), { connectionsMax: 2 * PEERS_REMEMBERED_MAX });
+  rig.transport.to(A).admit(0);
+  rig.transport.to(B).admit();
+  rig.clock.advance(9_000);
+  rig.send();
+  // It may be connected to again at once, so the copy is kept.
+  rig.transport.to(A).end({ kind: "local", code: 0 });
+  expect(rig.story(1, A)).toEqual([]);
+  rig.sender.usePlan(planOf([B]));
+  const many = Array.from(
+    { length: PEERS_REMEMBERED_MAX },
+    (_, n) => `10.1.${n >> 8}.${n & 255}:1`,
+  );
+  rig.sender.usePlan(planOf([B], many));
+  rig.clock.advance(5_000);
+  expect(rig.story(1, A)).toEqual(["dropped:not_connected"]);
 });
 
 describe("a leader without a live connection", () => {
