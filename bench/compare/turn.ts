@@ -1,5 +1,6 @@
 /** One turn of one side: a load through it, and the figures that both ends and its process give. */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Side, Stage } from "./sides.ts";
 
 export interface Quantiles {
@@ -36,8 +37,12 @@ export interface TurnOptions {
 
 const CONNECTIONS = 64;
 const WARM_SECONDS = 0.4;
+/** A usual interval of Prometheus. */
+const SCRAPE_SECONDS = 15;
 
 let lastRun = 0;
+/** Seconds of turns that a side had since it was scraped. */
+const unscraped = new Map<Side, number>();
 
 /** @throws Error when the generator could not finish */
 export async function takeTurn(stage: Stage, side: Side, options: TurnOptions): Promise<Turn> {
@@ -58,12 +63,22 @@ export async function takeTurn(stage: Stage, side: Side, options: TurnOptions): 
       pid: side.pid,
     }),
   );
-  // As a collector would, in the middle of the turn.
-  const scrape = side.metricsUrl === null ? null : fetch(side.metricsUrl).then((a) => a.text());
+  const scrape = scrapeWhenDue(side, seconds);
   const line = await stage.ends.line();
   await scrape;
   // The program beside this file writes it.
   const turn = JSON.parse(line) as Turn | { readonly failed: string };
   if ("failed" in turn) throw new Error(`${side.name} at ${rate}/s: ${turn.failed}`);
   return turn;
+}
+
+/** As a collector would: once in so many seconds of a side's own turns, in the middle of one. */
+async function scrapeWhenDue(side: Side, seconds: number): Promise<void> {
+  const since = (unscraped.get(side) ?? SCRAPE_SECONDS) + seconds;
+  const isDue = since > SCRAPE_SECONDS;
+  unscraped.set(side, isDue ? 0 : since);
+  if (side.metricsUrl === null || !isDue) return;
+  await sleep((WARM_SECONDS + seconds / 2) * 1000);
+  const answer = await fetch(side.metricsUrl);
+  await answer.text();
 }
