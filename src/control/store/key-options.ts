@@ -62,5 +62,6 @@ function isNetwork(text: string): boolean {
   return bits === undefined || Number(bits) <= (family === 4 ? 32 : 128);
 }
 
-const NETWORK_FORM = /^([0-9a-fA-F:.]{2,45})(?:\/(\d{1,3}))?$/;
+/** Bits without zeros in front: the database takes those for IPv4 and refuses them for IPv6. */
+const NETWORK_FORM = /^([0-9a-fA-F:.]{2,45})(?:\/(0|[1-9]\d{0,2}))?$/;
 const SHOWN_CHARS_MAX = 48;

@@ -35,6 +35,8 @@ describe("a key's options", () => {
     [{ ratePerSecond: 1, burst: 1.5 }, /whole number/],
     [{ cidrs: ["10.0.0.0/33"] }, /is "10.0.0.0\/33"/],
     [{ cidrs: ["10.0.0"] }, /network/],
+    [{ cidrs: ["::1/032"] }, /is "::1\/032"/],
+    [{ cidrs: ["10.0.0.0/08"] }, /network/],
     [{ cidrs: ["fe80::1%eth0/64"] }, /network/],
     [{ cidrs: ["'; drop table keys; --"] }, /network/],
     [{ cidrs: new Array<string>(33).fill("10.0.0.0/8") }, /32 networks, has 33/],
