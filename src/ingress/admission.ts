@@ -21,7 +21,14 @@ import type { CallReader } from "./call-reader.ts";
 import type { Desk } from "./desk.ts";
 import type { BodyTaker, Exchange } from "./exchange.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
-import { type Gate, type KeyOwner, limitRefusal, retryAfterSeconds } from "./gate.ts";
+import {
+  type Gate,
+  type KeyOwner,
+  type LimitedBy,
+  limitOf,
+  limitRefusal,
+  retryAfterSeconds,
+} from "./gate.ts";
 import { createRawTaker } from "./raw.ts";
 import { NO_EXTRAS } from "./reply.ts";
 import { createRpcTaker } from "./rpc.ts";
@@ -81,7 +88,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   ): void {
     exchange.owner = owner;
     const wait = gate.charge(owner, clock.nowNs());
-    if (wait > 0) refuseLimited(exchange, owner, wait, bodySize);
+    if (wait > 0) refuseLimited(exchange, owner, wait, gate.limitedBy, bodySize);
     else if (bodySize > sizeMax) exchange.cut(tooLarge(bodySize, sizeMax));
     else exchange.receive(bodySize, taker);
   }
@@ -103,9 +110,16 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   };
 }
 
-function refuseLimited(exchange: Exchange, owner: KeyOwner, wait: number, bodySize: number): void {
-  const refusal = limitRefusal(owner, wait);
-  const extras = { ...NO_EXTRAS, retryAfterSeconds: retryAfterSeconds(wait), plan: owner.plan };
+function refuseLimited(
+  exchange: Exchange,
+  owner: KeyOwner,
+  wait: number,
+  by: LimitedBy,
+  bodySize: number,
+): void {
+  const refusal = limitRefusal(owner, wait, by);
+  const plan = limitOf(owner, by);
+  const extras = { ...NO_EXTRAS, retryAfterSeconds: retryAfterSeconds(wait), plan };
   if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(refusal, extras);
   else exchange.refuse(refusal, extras);
 }

@@ -95,10 +95,15 @@ export interface Gate {
   find(token: string, origin: Origin): KeyOwner | null;
   /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */
   charge(owner: KeyOwner, nowNs: number): number;
+  /** Whose limit the last request was refused by that `charge` refused. */
+  readonly limitedBy: LimitedBy;
   /** Why `find` answered null, for the client. The key itself is never repeated. */
   refusalOf(token: string, origin: Origin): Refusal;
   readonly counters: GateCounters;
 }
+
+/** All keys of an account have one limit together; a key may have one of its own as well. */
+export type LimitedBy = "account" | "key";
 
 export interface GateCounters {
   /** Requests without a key. */
@@ -144,6 +149,7 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     accountsEvicted: 0,
   };
   let sweepAt = Math.min(SWEEP_FIRST_AT, accountsMax);
+  let limitedBy: LimitedBy = "account";
   /** Keys that were good; whether they still are is asked anew after each change of any key. */
   const known = new Map<string, KnownKey>();
   /** Of the key that is looked up now. */
@@ -174,9 +180,11 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     return state;
   }
 
-  function refused(wait: number): number {
+  /** By whichever limit has to be waited for longer. */
+  function refused(ownWait: number, accountWait: number): number {
     counters.limited += 1;
-    return wait;
+    limitedBy = ownWait > accountWait ? "key" : "account";
+    return Math.max(ownWait, accountWait);
   }
 
   function lookup(token: string): KeyOwner | null {
@@ -201,6 +209,9 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
 
   return {
     counters,
+    get limitedBy() {
+      return limitedBy;
+    },
     find(token, origin) {
       const owner = lookup(token);
       if (owner === null || owner.restriction === null) return owner;
@@ -212,13 +223,13 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
       const ownState = own === null ? null : stateOf(`key ${keyId}`, nowNs);
       const ownWait = own && ownState ? waitOf(ownState, own, nowNs) : 0;
       if (plan.shared && sharedLimits !== null) {
-        const wait = Math.max(ownWait, sharedLimits.waitNs(account, plan, nowNs));
-        if (wait > 0) return refused(wait);
+        const wait = sharedLimits.waitNs(account, plan, nowNs);
+        if (ownWait > 0 || wait > 0) return refused(ownWait, wait);
         sharedLimits.charge(account, plan, nowNs);
       } else {
         const state = stateOf(account, nowNs);
-        const wait = Math.max(ownWait, waitOf(state, plan, nowNs));
-        if (wait > 0) return refused(wait);
+        const wait = waitOf(state, plan, nowNs);
+        if (ownWait > 0 || wait > 0) return refused(ownWait, wait);
         state.fullNs = charged(state.fullNs, nowNs, intervalNs(plan.ratePerSecond));
       }
       if (own && ownState) {
@@ -263,12 +274,18 @@ function barOf(restriction: KeyRestriction, origin: Origin, unixMs: number): str
   return `the key in api-x-token may be used from ${ranges} only, this request is from ${address}`;
 }
 
+/** The limit that a request was refused by, as a plan; a key's own is called "key". */
+export function limitOf({ plan, restriction }: KeyOwner, by: LimitedBy): RatePlan {
+  const own = by === "key" ? (restriction?.limit ?? null) : null;
+  return own === null ? plan : { ...own, name: "key", shared: false };
+}
+
 /** What a client is told whose limit, the account's or the key's, is used up for `wait` ns. */
-export function limitRefusal({ plan, restriction }: KeyOwner, wait: number): Refusal {
+export function limitRefusal(owner: KeyOwner, wait: number, by: LimitedBy): Refusal {
+  const { plan } = owner;
   const retryAfterMs = Math.ceil(wait / NS_PER_MS);
-  const own = restriction?.limit ?? null;
-  const { ratePerSecond, burst } = own ?? plan;
-  const whose = own === null ? `plan ${plan.name}` : "this key";
+  const { ratePerSecond, burst } = limitOf(owner, by);
+  const whose = by === "account" ? `plan ${plan.name}` : "this key";
   return {
     reason: "rate_limited",
     sentence:

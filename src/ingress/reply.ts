@@ -58,7 +58,8 @@ export const NO_EXTRAS: RefusalHeaders = { retryAfterSeconds: null, plan: null, 
 export function refusalHeaders(refusal: Refusal, extras: RefusalHeaders): string {
   let headers = HEADERS_REFUSAL;
   const { status } = REFUSALS[refusal.reason];
-  const seconds = extras.retryAfterSeconds ?? (status === 503 ? 1 : null);
+  const passes = status === 429 || status === 503;
+  const seconds = extras.retryAfterSeconds ?? (passes ? 1 : null);
   if (seconds !== null) headers += `\r\nretry-after: ${seconds}`;
   if (extras.plan !== null) headers += rateLimitLines(extras.plan, seconds ?? 1);
   if (extras.allow !== null) headers += `\r\nallow: ${extras.allow}`;

@@ -67,7 +67,7 @@ export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
     const { owner } = exchange;
     if (owner === null) return null;
     const wait = gate.charge(owner, clock.nowNs());
-    return wait === 0 ? null : limitRefusal(owner, wait);
+    return wait === 0 ? null : limitRefusal(owner, wait, gate.limitedBy);
   }
 
   function takeCall(

@@ -22,6 +22,7 @@ function enter(
   const gate = stub<Gate>({
     find: (token) => (token === "good" ? keyOwner("a", plan) : null),
     charge: () => options.waitNs ?? 0,
+    limitedBy: "account",
     refusalOf: () => ({ reason: "unauthorized", sentence: "no", data: {} }),
   });
   const submit = (): void => {

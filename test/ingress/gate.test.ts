@@ -219,11 +219,23 @@ describe("a restricted key", () => {
     expect(gate.charge(slow, 2 * SECOND)).toBe(0);
   });
 
-  it("is refused with the figures of its own limit", () => {
+  it("is refused with the figures of its own limit, or of the account's where that refused", () => {
+    const gate = gateWith({});
     const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
-    const { sentence, data } = limitRefusal(slow, SECOND);
-    expect(sentence).toContain("this key is 1 requests a second with a burst of 2");
-    expect(data).toMatchObject({ plan: "P", ratePerSecond: 1, burst: 2 });
+    const refusedBehind = (others: KeyOwner, count: number, nowNs: number) => {
+      for (let sent = 0; sent < count; sent += 1) gate.charge(others, nowNs);
+      expect(gate.charge(slow, nowNs)).toBeGreaterThan(0);
+      return limitRefusal(slow, SECOND, gate.limitedBy);
+    };
+    const own = refusedBehind(slow, 2, SECOND);
+    expect(own.sentence).toContain("this key is 1 requests a second with a burst of 2");
+    expect(own.data).toMatchObject({ plan: "P", ratePerSecond: 1, burst: 2 });
+    // Another key of the account uses up what all of them have together.
+    const account = refusedBehind(keyOwner("a", plan), plan.burst, 60 * SECOND);
+    expect(account.sentence).toContain(
+      `plan P is ${plan.ratePerSecond} requests a second with a burst of ${plan.burst}`,
+    );
+    expect(account.data).toMatchObject({ plan: "P", ratePerSecond: plan.ratePerSecond });
   });
 });
 
@@ -232,6 +244,7 @@ describe("a refusal by the limit", () => {
     const refusal = limitRefusal(
       keyOwner("a", { name: "Beta", ratePerSecond: 50, burst: 100, shared: false }),
       1_500_000,
+      "account",
     );
     expect(refusal.reason).toBe("rate_limited");
     expect(refusal.data).toEqual({ plan: "Beta", ratePerSecond: 50, burst: 100, retryAfterMs: 2 });

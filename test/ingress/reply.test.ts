@@ -53,8 +53,9 @@ describe("refusals", () => {
     expect(line.length).toBeLessThan(300);
   });
 
-  it("say when to come back with 503 and not with 400", () => {
+  it("say when to come back with 503 and 429, and not with 400", () => {
     expect(refusalHeaders(refusal("no_leader"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
+    expect(refusalHeaders(refusal("rate_limited"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
     expect(refusalHeaders(refusal("tip_missing"), NO_EXTRAS)).not.toContain("retry-after: ");
   });
 
