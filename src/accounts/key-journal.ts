@@ -71,6 +71,8 @@ export interface KeyJournalCounters {
 
 /** Keys of one line; small, because a line is made between two requests. */
 const LINE_KEYS = 100;
+/** Removals of one line, 47 bytes each: far below the longest line that is read. */
+const LINE_REMOVALS = 50_000;
 const LONG_BYTES_MIN = 1024 * 1024;
 
 /** A rewriting that is under way. */
@@ -113,9 +115,10 @@ export function createKeyJournal(path: string): KeyJournal {
       counters.behind += 1;
       if (kept.removals.length === 0) return;
     }
-    const line = lineOf("change", kept);
-    writeWhole(to.file, line, to.bytes);
-    to.bytes += line.length;
+    for (const line of changeLines(kept)) {
+      writeWhole(to.file, line, to.bytes);
+      to.bytes += line.length;
+    }
     to.revision = revision;
   }
 
@@ -146,7 +149,7 @@ export function createKeyJournal(path: string): KeyJournal {
         return;
       }
       const baseBytes = bytes;
-      for (const changes of mine.meanwhile) add(lineOf("change", changes));
+      for (const changes of mine.meanwhile) for (const line of changeLines(changes)) add(line);
       renameSync(fresh, path);
       if (open !== null) closeSync(open.file);
       const reached = mine.meanwhile.at(-1)?.revision ?? revision;
@@ -202,6 +205,11 @@ export function createKeyJournal(path: string): KeyJournal {
       const begun = before?.done ?? Promise.resolve();
       const whole = begun
         .then(() => writeAnew(mine, table, revision, pause))
+        .catch((error: unknown) => {
+          // It was to be written anew, and still is, whatever it holds.
+          isBehind = true;
+          throw error;
+        })
         .finally(() => {
           if (job === mine) job = null;
         });
@@ -249,6 +257,20 @@ function* wholeSet(table: KeyTable, revision: Revision): Generator<Buffer> {
     puts = [];
   }
   yield lineOf("last", { ...empty, puts });
+}
+
+/**
+ * One change as lines that can be read again: very many removals, those of a whole account, take
+ * several, of which only the last leads to the new revision.
+ */
+function* changeLines(changes: KeyChanges): Generator<Buffer> {
+  const { since, removals } = changes;
+  let start = 0;
+  for (; removals.length - start > LINE_REMOVALS; start += LINE_REMOVALS) {
+    const part = removals.slice(start, start + LINE_REMOVALS);
+    yield lineOf("change", { since, revision: since, plans: [], puts: [], removals: part });
+  }
+  yield lineOf("change", { ...changes, removals: removals.slice(start) });
 }
 
 interface Found {

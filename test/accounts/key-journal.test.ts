@@ -1,7 +1,9 @@
 import {
   appendFileSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -16,6 +18,7 @@ import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { networksOf } from "../../src/accounts/restriction.ts";
 import type { Revision } from "../../src/accounts/revision.ts";
+import { KEY_JOURNAL_LINE_BYTES_MAX } from "../../src/core/account-limits.ts";
 
 const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
 const key = (token: string, account = token): StoredKey => ({
@@ -190,6 +193,42 @@ describe("the key journal", () => {
     expect(journal.needsRewrite).toBe(false);
     journal.append(change(4, { puts: [key("d")] }));
     expect(accountsOf(restarted().table)).toEqual(["c", "d"]);
+  });
+
+  it("has to be written anew as long as that fails", async () => {
+    const first = createKeyJournal(path);
+    await first.rewrite(tableOf("a"), at(1), pause);
+    first.close();
+    const journal = createKeyJournal(path);
+    journal.load(createKeyTable());
+    expect(journal.needsRewrite).toBe(false);
+    // Nothing can be written where a folder has the name.
+    mkdirSync(`${path}.new`);
+    await expect(journal.rewrite(tableOf("b"), at(2), pause)).rejects.toThrow();
+    expect(journal.needsRewrite).toBe(true);
+    rmdirSync(`${path}.new`);
+    await journal.rewrite(tableOf("b"), at(2), pause);
+    expect(journal.needsRewrite).toBe(false);
+    journal.close();
+  });
+
+  it("keeps removals of more keys than one line can hold", async () => {
+    const journal = createKeyJournal(path);
+    await journal.rewrite(tableOf("a", "b"), at(1), pause);
+    const removals = new Array<Buffer>(200_000).fill(tokenSha256("a"));
+    journal.append(change(2, { removals, puts: [key("c")] }));
+    journal.close();
+    // However many they are, each line stays far below the bound above which none is read.
+    const longest = Math.max(
+      ...readFileSync(path, "utf8")
+        .split("\n")
+        .map(({ length }) => length),
+    );
+    expect(statSync(path).size).toBeGreaterThan(200_000 * 44);
+    expect(longest).toBeLessThan(KEY_JOURNAL_LINE_BYTES_MAX / 16);
+    const { table, revision } = restarted();
+    expect(accountsOf(table)).toEqual(["b", "c"]);
+    expect(revision).toBe(2);
   });
 
   it("takes no change of another history, though the numbers follow", async () => {
