@@ -141,6 +141,8 @@ class NativeConnection implements Connection {
   readonly #ttlMs: number;
   readonly #waitingMax: number;
   #streams = 0;
+  #endCause = 0;
+  #endCode = 0;
 
   constructor(
     engine: Engine,
@@ -228,9 +230,18 @@ class NativeConnection implements Connection {
     if (!this.over) this.#events.progress();
   }
 
-  end(cause: number, code: number): void {
+  /** News of its end, as `end` tells it. */
+  ends(cause: number, code: number): void {
+    this.#endCause = cause;
+    this.#endCode = code;
+  }
+
+  /** Tells what its copies came to, then its end. */
+  end(): void {
+    this.progress();
     if (this.over) return;
     this.over = true;
+    const [cause, code] = [this.#endCause, this.#endCode];
     const kind = END_KINDS[cause] ?? "local";
     this.#events.ended({ kind, code: kind === "app" || kind === "transport" ? code : 0 });
   }
@@ -253,6 +264,8 @@ export function createNativeTransport(
   const connections = new Map<number, NativeConnection>();
   const records = new Float64Array(NATIVE_RECORDS_A_DRAIN * RECORD_NUMBERS);
   const touched: NativeConnection[] = [];
+  /** Whose end is among the records of this batch, by number. */
+  const ending = new Map<number, NativeConnection>();
   /** 0: not running. */
   let handle = 0;
 
@@ -267,10 +280,9 @@ export function createNativeTransport(
     const reason = records[at + 4] ?? 0;
     const atNs = records[at + 5] ?? 0;
     if (kind === CLOSED_RECORD) {
-      connections.delete(peer);
-      // What ended before the connection did is told first.
-      connection.progress();
-      connection.end(reason, records[at + 7] ?? 0);
+      // The engine tells of connections first: what their copies came to is still behind.
+      connection.ends(reason, records[at + 7] ?? 0);
+      ending.set(peer, connection);
       return;
     }
     if (!connection.touched) touched.push(connection);
@@ -297,6 +309,11 @@ export function createNativeTransport(
       for (let index = 0; index < count; index += 1) take(index * RECORD_NUMBERS);
       full = count === NATIVE_RECORDS_A_DRAIN;
     }
+    for (const [peer, connection] of ending) {
+      connections.delete(peer);
+      connection.end();
+    }
+    ending.clear();
     for (const connection of touched) connection.progress();
     touched.length = 0;
   }

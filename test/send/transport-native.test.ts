@@ -297,6 +297,27 @@ describe("the end of a native connection", () => {
     expect(told).toHaveLength(2);
   });
 
+  it("comes after what its copies came to, though the engine tells of it first", async () => {
+    const { native, connection, told } = await admitted();
+    const [acked, flying] = [connection.send(BYTES), connection.send(BYTES)];
+    native.sendAnswer = 1 << 16;
+    const sent = connection.send(BYTES);
+    // More than one call takes lies between.
+    const others = Array.from({ length: 1_000 }, () => ({ kind: "acked", peer: 99 }) as const);
+    const records = [
+      ...others,
+      { kind: "sent", tag: sent },
+      { kind: "acked", tag: acked },
+    ] as const;
+    native.tell({ kind: "closed", reason: 2, detail: 4 }, ...records);
+    expect(told).toEqual(["progress", { kind: "app", code: 4 }]);
+    expect([acked, flying, sent].map((stream) => connection.fate(stream))).toEqual([
+      ACKED,
+      FLYING,
+      FLYING,
+    ]);
+  });
+
   it("is silent when this side closed it", async () => {
     const { native, connection, told } = await admitted();
     connection.close();
