@@ -184,7 +184,7 @@ impl Outcomes {
         };
         if !noted {
             self.urgent.store(true, Ordering::SeqCst);
-        } else if self.since_ns.load(Ordering::Relaxed) == 0 {
+        } else if self.since_ns.load(Ordering::SeqCst) == 0 {
             self.since_ns.store(record.at_ns, Ordering::Relaxed);
         }
     }
@@ -194,7 +194,13 @@ impl Outcomes {
     /// the reader's thread as much as a good part of a transaction.
     pub fn wake_due(&self, now_ns: u64) {
         let full = self.copies.len() >= OUTCOMES_A_WAKE;
-        if full || now_ns >= self.due_ns() || self.urgent.load(Ordering::SeqCst) {
+        let due = now_ns >= self.due_ns();
+        if due {
+            // What it stands for may have been taken by a drain that was under way as it came, and
+            // then nobody would ever clear it. What comes from now on sets it anew.
+            self.since_ns.store(0, Ordering::SeqCst);
+        }
+        if full || due || self.urgent.load(Ordering::SeqCst) {
             self.wake();
         }
     }
@@ -260,7 +266,8 @@ mod tests {
     use crate::clock::NEVER_NS;
     use crate::limits::{OUTCOMES_A_WAKE, OUTCOMES_LINGER_NS};
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
 
     fn record(tx: u64) -> Record {
         Record { kind: Kind::Sent, tx, peer: 1, tag: 2, reason: 0, at_ns: 3, rtt_us: 4, detail: 5 }
@@ -338,6 +345,56 @@ mod tests {
         outcomes.wake_due(3);
         assert_eq!(wakes.load(Ordering::Relaxed), 1);
     }
+
+    #[test]
+    fn nobody_looks_again_and_again_for_what_was_taken_while_it_came() {
+        let (outcomes, wakes) = outcomes(8);
+        let mut out = [0.0; 8 * RECORD_FIELDS];
+        // As where the reader takes a record between its coming and the note of when it came, or
+        // one that comes while it takes others.
+        outcomes.drain(&mut out);
+        outcomes.since_ns.store(3, Ordering::Relaxed);
+        assert_eq!(outcomes.due_ns(), 3 + OUTCOMES_LINGER_NS);
+        outcomes.wake_due(3 + OUTCOMES_LINGER_NS);
+        assert_eq!((wakes.load(Ordering::Relaxed), outcomes.due_ns()), (0, NEVER_NS));
+        outcomes.push(record(1));
+        assert_eq!(outcomes.due_ns(), 3 + OUTCOMES_LINGER_NS);
+    }
+
+    /// One thread tells all the time that the time has come, the other brings something.
+    #[test]
+    fn what_comes_while_nothing_is_found_to_tell_is_told() {
+        let (outcomes, wakes) = outcomes(8);
+        let (outcomes, done) = (&outcomes, &AtomicBool::new(false));
+        let mut out = [0.0; 8 * RECORD_FIELDS];
+        let mut untold = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    outcomes.wake_due(NEVER_NS - 1);
+                }
+            });
+            for tx in 1..=ROUNDS {
+                // As after a drain that took a record while it came.
+                outcomes.since_ns.store(tx, Ordering::Relaxed);
+                (0..tx % 64).for_each(|_| std::hint::spin_loop());
+                outcomes.push(record(tx));
+                let by = Instant::now() + Duration::from_secs(10);
+                while wakes.load(Ordering::Relaxed) < tx as usize && Instant::now() < by {
+                    std::thread::yield_now();
+                }
+                untold += u64::from(wakes.swap(tx as usize, Ordering::Relaxed) != tx as usize);
+                outcomes.drain(&mut out);
+                if untold > 0 {
+                    break;
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(untold, 0);
+    }
+
+    const ROUNDS: u64 = 20_000;
 
     #[test]
     fn a_buffer_that_holds_no_record_takes_none() {
