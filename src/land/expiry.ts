@@ -99,7 +99,8 @@ export class Expiry {
     const before = watch.absentSlot[row] ?? UNKNOWN;
     // The height may have moved, or have been set back, since the row was looked at.
     const isPast = this.#note(row) && this.#isPast(row, heightAsked);
-    if (isPast && slot >= (watch.expiredSlot[row] ?? UNKNOWN)) {
+    // Without a slot in progress nobody can tell who lags behind.
+    if (isPast && this.isOver(row) && slot >= (watch.expiredSlot[row] ?? UNKNOWN)) {
       return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS ? "expired" : "lost";
     }
     if (slot > before) watch.absentSlot[row] = slot;

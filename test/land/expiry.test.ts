@@ -133,6 +133,23 @@ describe("a transaction expires", () => {
     expect(rig.ends).toEqual([]);
   });
 
+  it("nor while nobody knows the slot in progress, so that nobody can tell who lags", async () => {
+    const rig = begun();
+    rig.track(1);
+    await pass(rig, 10);
+    const slot = rig.chain.slot ?? 0;
+    rig.chain.slot = null;
+    rig.chain.height = 1_200;
+    for (let tick = 0; tick < 5; tick += 1) {
+      rig.clock.advance(400);
+      await rig.answerAll(new Map(), slot);
+    }
+    expect(rig.ends).toEqual([]);
+    rig.chain.slot = slot + 200;
+    await pass(rig, 8);
+    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+  });
+
   it("not by a height that turned out to be wrong before the answer came", async () => {
     const rig = begun();
     rig.track(1);
