@@ -30,6 +30,8 @@ export interface ResendsDeps {
 
 /** Between two handfuls. A handful takes the thread for a fraction of a millisecond. */
 const TICK_MS = 5;
+/** Transactions of one handful that no leader takes: they cost time, but nothing of the budget. */
+const VAIN_MAX = 128;
 /** Share of the budget that is left to resends when first sends take all of it. */
 const SHARE_MIN = 0.25;
 /** The budget of this many milliseconds may be saved up. */
@@ -163,11 +165,16 @@ export class Resends {
   #handful(): void {
     const { watch, clock } = this.#deps;
     this.#earn(clock.nowNs());
-    while (this.#at < this.#length && this.#budget >= 1) {
+    let vain = 0;
+    while (this.#at < this.#length && this.#budget >= 1 && vain < VAIN_MAX) {
       const row = this.#rows[this.#at] ?? NONE;
       const isSame = watch.holds(row, this.#ids[this.#at] ?? NONE);
       this.#at += 1;
-      if (!isSame || this.again(row) === 0) continue;
+      if (!isSame) continue;
+      if (this.again(row) === 0) {
+        vain += 1;
+        continue;
+      }
       this.#budget -= 1;
       watch.retriesLeft[row] = (watch.retriesLeft[row] ?? 0) - 1;
     }

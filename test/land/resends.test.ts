@@ -206,6 +206,20 @@ describe("a round", () => {
     expect(rig.resent.length + rig.landing.counters.resendsShed).toBe(40);
   });
 
+  it("takes the thread for a moment at a time where no leader has room, and comes to all", () => {
+    const rig = begun({ countMax: 1_000 });
+    for (let id = 1; id <= 500; id += 1) rig.track(id, { sent: [] });
+    rig.clock.advance(500);
+    rig.dead.add("c:8009");
+    rig.plan("c");
+    const offers: number[] = [];
+    for (let step = 0; step < 5; step += 1) {
+      rig.clock.advance(5);
+      offers.push(rig.offers);
+    }
+    expect(offers).toEqual([128, 256, 384, 500, 500]);
+  });
+
   it("does not happen at all with a budget of 0", () => {
     const rig = begun({ resendsPerSecond: 0 });
     rig.track(1);

@@ -128,8 +128,10 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     readonly address: string;
     readonly bytes: Uint8Array;
   }[] = [];
+  let offers = 0;
   const resender: Resender = {
     again(packet, to) {
+      offers += 1;
       let taken = 0;
       for (const target of plan) {
         if (dead.has(target.address) || !to.wants(target)) continue;
@@ -176,6 +178,10 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     sightings,
     vanished,
     dead,
+    /** Resends that were offered to leaders, taken or not. */
+    get offers() {
+      return offers;
+    },
     /** Tracks a packet; `sent` are leaders whose copy is on the wire at once. */
     track(
       id: number,
