@@ -52,6 +52,8 @@ export class Resends {
   /** The round at hand: rows in the order of sending, and whose they were. */
   readonly #rows: Int32Array;
   readonly #ids: Float64Array;
+  /** What is due, the oldest first, until it is put in order. */
+  readonly #due: Int32Array;
   #length = 0;
   #at = 0;
   #timer: Timer | null = null;
@@ -71,6 +73,7 @@ export class Resends {
     this.#perNs = perSecond / NS_PER_S;
     this.#rows = new Int32Array(deps.watch.capacity);
     this.#ids = new Float64Array(deps.watch.capacity);
+    this.#due = new Int32Array(deps.watch.capacity);
     this.#to = {
       ordinal: 0,
       wants: (target) => {
@@ -202,14 +205,14 @@ export class Resends {
       if (!this.#isDue(row, nowNs)) continue;
       const place = RANKS - (watch.rank[row] ?? 0);
       starts[place] = (starts[place] ?? 0) + 1;
+      this.#due[this.#length] = row;
       this.#length += 1;
     }
     for (let place = 1; place <= RANKS; place += 1) {
       starts[place] = (starts[place] ?? 0) + (starts[place - 1] ?? 0);
     }
-    if (this.#length === 0) return;
-    for (let row = watch.oldest; row !== NONE; row = watch.newerThan(row)) {
-      if (!this.#isDue(row, nowNs)) continue;
+    for (let index = 0; index < this.#length; index += 1) {
+      const row = this.#due[index] ?? NONE;
       const bucket = RANKS - 1 - (watch.rank[row] ?? 0);
       const place = starts[bucket] ?? 0;
       starts[bucket] = place + 1;
