@@ -17,6 +17,7 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Database, Listener } from "./database.ts";
+import type { LentKey } from "./key.ts";
 import { fetchAll, fetchChanges } from "./key-fetch.ts";
 import type { KeyJournal } from "./key-journal.ts";
 import type { KeyChanges } from "./key-journal-line.ts";
@@ -93,15 +94,29 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
 
   async function readAll(): Promise<void> {
     const rebuild = table.begin();
-    const next = await database.transaction((tx) => fetchAll(tx, rebuild.putLent), {
+    let leftOut = 0;
+    const put = (key: LentKey): void => {
+      if (!rebuild.putLent(key)) leftOut += 1;
+    };
+    const next = await database.transaction((tx) => fetchAll(tx, put), {
       snapshot: true,
       statementMsMax: SNAPSHOT_MS_MAX,
     });
+    tellLeftOut(leftOut);
     if (revision !== null) append(await lostIn(rebuild, revision));
     rebuild.finish();
     reached(next);
     counters.snapshots += 1;
     rewrite();
+  }
+
+  /** The others are served, and changes to them followed, because a revocation must hold. */
+  function tellLeftOut(count: number): void {
+    if (count === 0) return;
+    log.error(
+      { keys: count },
+      "more keys than an edge can hold: those that are left out are refused",
+    );
   }
 
   /** Keys that are here and not in a whole set, as removals from the file that is on disk. */
@@ -165,7 +180,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     append(changes);
     for (const plan of changes.plans) table.setPlan(plan);
     for (const sha256 of changes.removals) table.remove(sha256);
-    for (const row of changes.puts) table.put(row);
+    tellLeftOut(changes.puts.filter((row) => !table.put(row)).length);
     counters.changes += changes.plans.length + changes.removals.length + changes.puts.length;
   }
 

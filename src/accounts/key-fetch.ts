@@ -18,7 +18,7 @@ const KEY_COLUMNS =
   "expires_at as expires, cidrs, rate_per_second as rate, burst";
 
 /** Hands every key to `put`; answers the revision that they are of. */
-export async function fetchAll(tx: Transaction, put: (key: LentKey) => boolean): Promise<Revision> {
+export async function fetchAll(tx: Transaction, put: (key: LentKey) => void): Promise<Revision> {
   const at = await revisionNow(tx);
   const plans = new Map<string, Plan>();
   for (const row of await tx.query<PlanRow>(PLANS_SQL)) plans.set(row.name, planOfRow(row));

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import type { LentKey } from "../../src/accounts/key.ts";
 import { createKeyFeed, type KeyFeed } from "../../src/accounts/key-feed.ts";
 import { looksMistyped } from "../../src/accounts/key-format.ts";
 import { createKeyJournal, type KeyJournal } from "../../src/accounts/key-journal.ts";
@@ -33,8 +34,8 @@ afterEach(async () => {
 function startFeed(
   url = there.edgeUrl,
   name = "edge",
+  table = createKeyTable(),
 ): { readonly feed: KeyFeed; readonly table: KeyTable; stop(): Promise<void> } {
-  const table = createKeyTable();
   const journal = createKeyJournal(join(folder, `${name}.journal`));
   const database = createDatabase({ clock: systemClock, log: silent }, { url });
   const feed = createKeyFeed({ clock: systemClock, log: silent, database, table, journal });
@@ -216,6 +217,21 @@ describe("when the database is away", () => {
     expect(feed.hasKeys).toBe(false);
     expect(feed.counters.revision).toBe(0);
   });
+});
+
+it("leaves out keys that an edge has no room for, and a revocation of the others holds", async () => {
+  for (const token of ["fits or not", "not or fits"]) await makeKey(await makeAccount(), token);
+  const table = createKeyTable();
+  const rebuild = table.begin();
+  const places = [1];
+  const putLent = (key: LentKey): boolean => places.pop() === 1 && rebuild.putLent(key);
+  Object.assign(table, { begin: () => ({ ...rebuild, putLent }) });
+  const { feed } = startFeed(there.edgeUrl, "full", table);
+  await until("the keys are read", () => feed.counters.snapshots + feed.counters.failures > 0);
+  expect([feed.counters.failures, table.counters.keys]).toEqual([0, 1]);
+  const revoke = "update touchdown.keys set revoked_at = now() where sha256 = $1";
+  await owner.query(revoke, [[...table.rows()][0]?.sha256]);
+  await until("the revocation", () => table.counters.keys === 0);
 });
 
 describe("a disk that takes nothing", () => {
