@@ -12,6 +12,7 @@ import { hash } from "node:crypto";
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import type { Refusal } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
+import { quick } from "../core/quick.ts";
 import { charged, intervalNs, waitNs } from "./gcra.ts";
 
 /** What an account may do. */
@@ -207,7 +208,7 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     return owner;
   }
 
-  return {
+  return quick({
     counters,
     get limitedBy() {
       return limitedBy;
@@ -254,7 +255,7 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
         ? unauthorized("the key in api-x-token has a typing error: its checksum does not match")
         : unauthorized(UNKNOWN);
     },
-  };
+  });
 }
 
 function waitOf({ fullNs }: LimitState, limit: KeyLimit, nowNs: number): number {
