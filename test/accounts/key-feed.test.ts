@@ -219,7 +219,7 @@ describe("when the database is away", () => {
   });
 });
 
-it("leaves out keys that an edge has no room for, and a revocation of the others holds", async () => {
+it("leaves out keys without room, and a revocation of the others holds", async () => {
   for (const token of ["fits or not", "not or fits"]) await makeKey(await makeAccount(), token);
   const table = createKeyTable();
   const rebuild = table.begin();
