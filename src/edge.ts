@@ -80,23 +80,12 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const log = deps.log ?? createLog({ level: config.log.level });
   const engine = chooseEngine(config.send.engine, log);
   const parts = await loadParts(config, engine);
-  const stages = buildEdge(config, { clock, log, engine, parts });
-  const { bottomUp } = stages;
-  const started: Step[] = [];
-  try {
-    for (const step of bottomUp) {
-      await step.start();
-      started.push(step);
-    }
-  } catch (error) {
-    for (const failure of await stopAll(started)) log.error({ err: failure }, "a stage failed");
-    throw error;
-  }
+  const stages = await startStages(config, { clock, log, engine, parts });
   log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {
     stages.refuse();
-    const failures = await stopAll(bottomUp);
+    const failures = await stopAll(stages.bottomUp);
     if (failures.length > 0) throw failures[0];
     log.info({}, "edge stopped");
   }
@@ -115,6 +104,23 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
       return stopped;
     },
   };
+}
+
+async function startStages(config: Config, base: Base): Promise<Stages> {
+  const keys = openKeys(config, base);
+  let bottomUp: readonly Step[] = [keys];
+  try {
+    const stages = buildEdge(config, base, keys);
+    bottomUp = stages.bottomUp;
+    for (const step of bottomUp) await step.start();
+    return stages;
+  } catch (error) {
+    // Not only what was started: some hold something from the first, as the journal's lock.
+    for (const failure of await stopAll(bottomUp)) {
+      base.log.error({ err: failure }, "a stage failed");
+    }
+    throw error;
+  }
 }
 
 /** Stops them all, the last one first; one that fails keeps no other from being stopped. */
@@ -143,9 +149,8 @@ interface Stages {
   reloadIdentity(): void;
 }
 
-function buildEdge(config: Config, base: Base): Stages {
+function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { clock, log, engine } = base;
-  const keys = openKeys(config, base);
   const { usage, feed } = keys;
   const leaders = buildLeaderSide(config, { ...base, usage });
   const { receipts, router, sender, outcomes, chain, holder, landing } = leaders;

@@ -32,7 +32,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const configOf = (accounts: object) =>
+const configOf = (accounts: object, over: Readonly<Record<string, object>> = {}) =>
   configFromValues(
     {
       name: "one",
@@ -44,6 +44,7 @@ const configOf = (accounts: object) =>
       accounts,
       decode: { workers: 1 },
       send: { bind: "127.0.0.1:0", engine: ENGINE },
+      ...over,
     },
     folder,
     {},
@@ -78,6 +79,19 @@ async function post(at: Edge, token: string, body: Uint8Array): Promise<number> 
 }
 
 describe("an edge on the accounts database", () => {
+  it("that could not start leaves the journal to the next, wherever it failed", async () => {
+    const accounts = {
+      database_url: "postgres://nobody@127.0.0.1:1/none",
+      journal: "keys.journal",
+    };
+    const started = (over = {}) => startEdge(configOf(accounts, over), { log: silent });
+    const keypair = "identity.json";
+    await expect(started({ identity: { keypair } })).rejects.toThrow("identity.keypair");
+    const send = { bind: "192.0.2.1:0", engine: ENGINE };
+    await expect(started({ send })).rejects.toThrow("send.bind");
+    edge = await started();
+  });
+
   it("serves a key once it is made and refuses it once it is revoked", async () => {
     const token = generateToken("test");
     const at = await startReady();
