@@ -111,6 +111,7 @@ export class Crew {
 
   /** Lets every worker finish what it has in hand; what is not done in time gets the fault. */
   stop(): Promise<void> {
+    this.#onStart?.(new Error("stopped before"));
     this.#stopped ??= this.#stop();
     return this.#stopped;
   }

@@ -18,6 +18,17 @@ describe("a crew", () => {
     });
   });
 
+  it("that is stopped while it starts says so at once, and starts no more", async () => {
+    const { dispatch, workers, clock } = newStage();
+    const started = dispatch.start();
+    workers.started[0]?.comeUp();
+    const stopped = dispatch.stop();
+    for (const worker of workers.started) worker.finish();
+    await expect(started).rejects.toMatchObject({ cause: { message: "stopped before" } });
+    await stopped;
+    expect([clock.pending, workers.started.length]).toEqual([0, 2]);
+  });
+
   it("answers everything in hand before it stops, and refuses what comes then", async () => {
     const { accept, answers, workers, dispatch, clock } = await startedStage();
     for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
