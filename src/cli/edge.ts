@@ -9,7 +9,7 @@ import { unavailable } from "../config/available.ts";
 import { loadConfig } from "../config/load.ts";
 import { SetupError } from "../core/errors.ts";
 import { type Command, noPositionals, requiredText } from "./command.ts";
-import { untilStopped } from "./signals.ts";
+import { untilStopped, whileStarting } from "./signals.ts";
 
 export const edgeCommand: Command = {
   name: "edge",
@@ -18,8 +18,9 @@ export const edgeCommand: Command = {
   options: { config: { type: "string" } },
   detail: `
 SIGTERM or SIGINT drains: /readyz turns 503, new work is refused after http.drain_grace,
-work in hand is finished, exit 0. A second one stops at once. SIGHUP reads the keys file
-and the identity again; a broken file is reported, and what it held before stays.
+work in hand is finished, exit 0. A second one stops at once, and so does one that comes
+while it starts. SIGHUP reads the keys file and the identity again; a broken file is
+reported, and what it held before stays.
 
 \`touchdown check --help\` lists the keys of the configuration.
 `,
@@ -35,11 +36,18 @@ and the identity again; a broken file is reported, and what it held before stays
     // V8 puts what a place in the code makes among what stays for ever, once much of it outlived a
     // scavenge by chance: the answers of the node were 64 bytes of each transaction then.
     setFlagsFromString("--no-allocation-site-pretenuring");
-    const { startEdge } = await import("../edge.ts");
-    const edge = await startEdge(config);
+    const started = await whileStarting(io.signals, async () => {
+      const { startEdge } = await import("../edge.ts");
+      return await startEdge(config);
+    });
+    if (started === null) {
+      io.err("edge: stopped while it started");
+      return 0;
+    }
+    const { service: edge, signals } = started;
     // Standard output is the log, one JSON object a line; a port chosen at start is told beside it.
     const stopped = untilStopped({
-      io,
+      io: { ...io, signals },
       service: edge,
       graceMs: config.http.drainGraceMs,
       reload: [() => edge.reloadKeys(), () => edge.reloadIdentity()],

@@ -1,9 +1,12 @@
 /**
  * From the process's signals to the life of a running service:
  *
+ *   starting ─SIGTERM, SIGINT─▶ exit 0 at once
+ *      │ started
  *   running ─SIGTERM, SIGINT─▶ draining ─grace over─▶ stopping ─work finished─▶ exit 0
  *      │                          └──────second signal──┴──▶ exit 1 at once
- *      └─SIGHUP: keys and identity are read again, at any time before the end
+ *      └─SIGHUP: keys and identity are read again, at any time before the end; one that comes
+ *        while it starts waits for that, instead of ending the process
  *
  * While draining, `/readyz` already says 503 and work is still taken, so that a load balancer can
  * turn away first. Stopping is bounded: when work in hand does not end in time, the exit code is 1.
@@ -11,7 +14,7 @@
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { STOP_MS_MAX } from "../core/limits.ts";
-import type { ExitCode, Io, Signal } from "./command.ts";
+import type { ExitCode, Io, Signal, SignalSource } from "./command.ts";
 
 /** The part of a running service that signals act on. */
 export interface Stoppable {
@@ -31,6 +34,60 @@ export interface SignalOptions {
    * that throws or rejects is reported.
    */
   readonly reload: readonly (() => unknown)[] | null;
+}
+
+export interface Started<S> {
+  readonly service: S;
+  /** Gives whoever listens first what came while it started. */
+  readonly signals: SignalSource;
+}
+
+/**
+ * Starts a service. Null when it was told to stop meanwhile: nothing is in hand yet, so it need not
+ * be waited for. Rejects with what `start` rejects with.
+ */
+export async function whileStarting<S>(
+  source: SignalSource,
+  start: () => Promise<S>,
+): Promise<Started<S> | null> {
+  const holds = new Map<Signal, () => void>();
+  let isReloadDue = false;
+  const hold = (signal: Signal, act: () => void): void => {
+    holds.set(signal, act);
+    source.on(signal, act);
+  };
+  const release = (signal: Signal): void => {
+    const act = holds.get(signal);
+    if (act !== undefined) source.off(signal, act);
+    holds.delete(signal);
+  };
+  const toldToStop = new Promise<null>((resolve) => {
+    hold("SIGTERM", () => resolve(null));
+    hold("SIGINT", () => resolve(null));
+    hold("SIGHUP", () => {
+      isReloadDue = true;
+    });
+  });
+  const signals: SignalSource = {
+    on(signal, act) {
+      source.on(signal, act);
+      // Not before somebody else listens: for a moment the signal would end the process.
+      release(signal);
+      if (signal !== "SIGHUP" || !isReloadDue) return;
+      isReloadDue = false;
+      act();
+    },
+    off: (signal, act) => source.off(signal, act),
+  };
+  try {
+    const service = await Promise.race([start(), toldToStop]);
+    if (service !== null) return { service, signals };
+  } catch (error) {
+    for (const signal of [...holds.keys()]) release(signal);
+    throw error;
+  }
+  for (const signal of [...holds.keys()]) release(signal);
+  return null;
 }
 
 /** Resolves with the exit code once the service has stopped, or must not be waited for. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { untilStopped } from "../../src/cli/signals.ts";
+import { untilStopped, whileStarting } from "../../src/cli/signals.ts";
 import { STOP_MS_MAX } from "../../src/core/limits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeIo } from "../support/fake-io.ts";
@@ -141,5 +141,54 @@ describe("SIGHUP", () => {
 
   it("is left alone where there is nothing to read", () => {
     expect(setUp(0).io.listeners("SIGHUP")).toBe(0);
+  });
+});
+
+describe("a signal while the service starts", () => {
+  /** A start that ends when the test says so. */
+  function starting() {
+    const clock = createFakeClock();
+    const io = createFakeIo(clock);
+    const start = createDeferred();
+    const service = { drain: () => {}, stop: () => Promise.resolve() };
+    const held = whileStarting(io.signals, async () => {
+      await start.promise;
+      return service;
+    });
+    const listeners = () =>
+      (["SIGTERM", "SIGINT", "SIGHUP"] as const).map((signal) => io.listeners(signal));
+    return { io, start, held, listeners };
+  }
+
+  it.each(["SIGTERM", "SIGINT"] as const)("%s is obeyed at once", async (signal) => {
+    const { io, held, listeners } = starting();
+    io.emit(signal);
+    expect(await held).toBeNull();
+    expect(listeners()).toEqual([0, 0, 0]);
+  });
+
+  it("SIGHUP ends nothing, and what it asks for is done once it runs", async () => {
+    const { io, start, held, listeners } = starting();
+    io.emit("SIGHUP");
+    io.emit("SIGHUP");
+    start.resolve();
+    const started = await held;
+    if (started === null) throw new Error("it was stopped");
+    expect(listeners()).toEqual([1, 1, 1]);
+    let reloads = 0;
+    const reload = [() => (reloads += 1)];
+    const { service, signals } = started;
+    const code = untilStopped({ io: { ...io, signals }, service, graceMs: 0, reload });
+    expect([reloads, ...listeners()]).toEqual([1, 1, 1, 1]);
+    io.emit("SIGHUP");
+    io.emit("SIGTERM");
+    expect([await code, reloads, ...listeners()]).toEqual([0, 2, 0, 0, 0]);
+  });
+
+  it("leaves the failure of the start as it is", async () => {
+    const { start, held, listeners } = starting();
+    start.reject(new Error("the port is taken"));
+    await expect(held).rejects.toThrow("the port is taken");
+    expect(listeners()).toEqual([0, 0, 0]);
   });
 });
