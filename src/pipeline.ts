@@ -64,12 +64,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     accepted: 0,
     faults: new Array<number>(FAULT_COUNT).fill(0),
   };
+  /** Of the last packet that a leader took. */
   let lastId = 0;
   // Not a 0 in the packet's literal: V8 would give the field room for small integers alone, and
   // move each packet to another shape when the lamports come, which costs it 2 us.
   const priorityLamports = 0;
-  /** The packet that is being submitted now; 0 once `submit` has returned. */
-  let submittedId = 0;
+  /** The packet that is being submitted now; null once `submit` has returned. */
+  let submitted: Packet | null = null;
 
   /** Whether these very bytes were passed on a moment ago; notes that they came once more. */
   function inFlight({ bytes, account, maxRetries }: Submitted, offset: number, nowNs: number) {
@@ -91,15 +92,18 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const offset = accepted.signatureOffset;
     const nowNs = clock.nowNs();
     // The same transaction may have come in twice while a worker had the first.
-    const isLate = packet.id !== submittedId;
+    const isLate = packet !== submitted;
     if (isLate && inFlight(packet, offset, nowNs)) {
       done({ kind: "accepted", signature: nameOf(bytes, offset) });
       return;
     }
     if (!joined(packet, offset)) {
       outcomes.hold();
+      // What is refused takes none: places by id are for so many that were accepted.
+      packet.id = lastId + 1;
       const taken = sender.accept(packet);
       if (taken > 0) {
+        lastId = packet.id;
         receipts.open(packet, accepted, nowNs);
         landing.track(packet, accepted, nowNs);
         usage?.taken(packet.id, keyId, packet.receivedNs);
@@ -121,9 +125,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       done({ kind: "accepted", signature: nameOf(bytes, offset) });
       return;
     }
-    lastId += 1;
-    const packet = { id: lastId, bytes, account, receivedNs, maxRetries, priorityLamports };
-    submittedId = lastId;
+    const id = lastId + 1;
+    const packet = { id, bytes, account, receivedNs, maxRetries, priorityLamports };
+    submitted = packet;
     dispatch.accept(packet, (packet, verdict) => {
       if (verdict.kind === "accepted") {
         packet.priorityLamports = verdict.priorityFeeLamports + verdict.tipLamports;
@@ -134,7 +138,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         done({ kind: "refused", refusal: refusalOf(verdict) });
       }
     });
-    submittedId = 0;
+    submitted = null;
   }
 
   return { submit, verdicts };

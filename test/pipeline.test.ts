@@ -214,6 +214,12 @@ describe("the order", () => {
     ]);
   });
 
+  it("spends an id only on what a leader took", () => {
+    const { rig, submit } = newRig();
+    for (const id of [1, 2]) for (const lamports of [999, 1000]) submit(bytesOf(id, lamports));
+    expect(rig.sent.map(({ id }) => id)).toEqual([1, 2]);
+  });
+
   it("takes any bytes at all, and asks the decoder about those without a signature", () => {
     const { rig, submit } = newRig();
     const bodies = [new Uint8Array(0), Uint8Array.of(1), Buffer.from("{}"), Buffer.alloc(5000, 1)];
@@ -242,7 +248,7 @@ describe("no leader", () => {
     rig.taken = 2;
     submit(bytesOf(1));
     expect(rig.answers[1]).toEqual({ kind: "accepted", signature: signatureOf(bytesOf(1)) });
-    expect(rig.sent.map(({ id }) => id)).toEqual([2]);
+    expect(rig.sent.map(({ id }) => id)).toEqual([1]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 1 });
   });
 
@@ -352,7 +358,7 @@ describe("a repetition", () => {
     rig.pending.push(second);
     decide();
     expect(rig.answers.map(({ kind }) => kind)).toEqual(["refused", "accepted"]);
-    expect(rig.sent.map(({ id }) => id)).toEqual([2]);
+    expect(rig.sent.map(({ id }) => id)).toEqual([1]);
   });
 });
 

@@ -11,8 +11,11 @@ import type { CopyReason, EndReason, Refusal } from "./errors.ts";
 
 /** One submitted transaction on its way through the edge. */
 export interface Packet {
-  /** Counts up from 1 within this process. */
-  readonly id: number;
+  /**
+   * Counts up from 1 within this process, among those that a leader took: it is the packet's own
+   * from the moment at which it is offered to them.
+   */
+  id: number;
   /**
    * The serialized transaction. The view is lent: it holds only until the function that was given
    * the packet returns, and who keeps it longer copies it.
