@@ -3,6 +3,7 @@
  * needs a session with the admin right, and every change stands in that account's audit.
  */
 
+import { noPlan } from "../store/accounts.ts";
 import type { Account, AccountSummary, Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { id, iso, isoOrNull, time, z } from "../web/schema.ts";
@@ -32,6 +33,8 @@ const listQuery = z.strictObject({
 
 export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">): readonly Route[] {
   const { accounts, plans, usage } = store;
+  const isPlan = async (wanted: string): Promise<boolean> =>
+    (await plans.list()).some(({ name }) => name === wanted);
   return [
     route(
       ["GET", "/api/v1/admin/accounts"],
@@ -62,11 +65,13 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
       async ({ caller, params: { account_id }, body }) => {
         const actor = { ...caller.actor, kind: "operator" as const };
         let account: Account | null = null;
-        if (body.plan !== undefined) {
-          account = unwrap(await accounts.setPlan(account_id, body.plan, actor));
-        }
+        // Whatever may be refused comes first, so that of two changes both are made or none.
+        if (body.plan !== undefined && !(await isPlan(body.plan))) unwrap(noPlan(body.plan));
         if (body.disabled !== undefined) {
           account = unwrap(await accounts.setDisabled(account_id, body.disabled, actor));
+        }
+        if (body.plan !== undefined) {
+          account = unwrap(await accounts.setPlan(account_id, body.plan, actor));
         }
         account ??= await accounts.byId(account_id);
         const refused = { kind: "refused", reason: "not_found", detail: NO_ACCOUNT } as const;

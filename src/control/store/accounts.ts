@@ -245,7 +245,8 @@ async function planExists(tx: Querier, name: string): Promise<boolean> {
   return (await tx.query("select from touchdown.plans where name = $1", [name])).length === 1;
 }
 
-function noPlan(name: string) {
+/** The refusal of a plan that is not there. */
+export function noPlan(name: string) {
   return refused("plan_unknown", `there is no plan ${JSON.stringify(name.slice(0, 64))}`);
 }
 

@@ -109,6 +109,20 @@ describe("an operator", () => {
     expect((await ada.call("GET", "/api/v1/me")).status).toBe(200);
   });
 
+  it("changes nothing where one of two changes is refused", async () => {
+    const plan = { name: "Other", ratePerSecond: 5, burst: 9, shared: false, rights: {} };
+    await site.store.plans.save(plan, {
+      ...{ kind: "operator", accountId: null, address: null, userAgent: null },
+    });
+    expect(reasonOf(await change({ plan: "none", disabled: true }))).toBe("invalid_request");
+    expect((await grace.call("GET", "/api/v1/me")).status).toBe(200);
+    const me = fieldOf((await ada.call("GET", "/api/v1/me")).json, "account");
+    const path = `/api/v1/admin/accounts/${String(fieldOf(me, "id"))}`;
+    const own = await ada.call("PATCH", path, { plan: "Other", disabled: true });
+    expect([own.status, reasonOf(own)]).toEqual([409, "conflict"]);
+    expect(fieldOf((await ada.call("GET", "/api/v1/me")).json, "account")).toEqual(me);
+  });
+
   it("sees the figures of all accounts", async () => {
     const { json } = await ada.call("GET", "/api/v1/admin/usage?range=month");
     expect(fieldOf(json, "totals")).toMatchObject({ requests: 0, landed_share: null });
