@@ -26,7 +26,12 @@ export const label = z
   .trim()
   .min(1)
   .max(64)
-  .regex(/^[^\p{Cc}]*$/u, "must be one line")
+  // As the store has it: what is done before a label is kept cannot be undone by its refusal.
+  .regex(/^[^\p{Cc}\u2028\u2029]*$/u, "must be one line")
+  .regex(
+    /^[^\p{Cs}\u202a-\u202e\u2066-\u2069]*$/u,
+    "must have no marks of direction and no half characters",
+  )
   .regex(/[\p{L}\p{N}\p{P}\p{S}]/u, "must have something to see");
 
 /** Milliseconds of the store as an answer has them. */

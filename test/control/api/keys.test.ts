@@ -148,6 +148,14 @@ describe("a key", () => {
 
   it("of nobody is linked by itself, once, and told apart from no other refusal", async () => {
     const token = await site.store.orphanKey();
+    // A label that cannot be kept is refused before the key has moved.
+    for (const label of ["a\u202eb", "a\u2028b", "a\ud800"]) {
+      const before = (await grace.call("GET", "/api/v1/keys")).text;
+      const odd = await grace.call("POST", "/api/v1/keys/link", { token, label });
+      expect(reasonOf(odd)).toBe("invalid_request");
+      expect((await grace.call("GET", "/api/v1/keys")).text).toBe(before);
+    }
+    site.clock.advance(60_000);
     const linked = await grace.call("POST", "/api/v1/keys/link", { token, label: "linked" });
     expect(fieldOf(linked.json, "key")).toMatchObject({ label: "linked", state: "live" });
     const ada = new Browser(site.url);
