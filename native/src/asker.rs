@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::brief;
 use crate::limits::{ASKING_STACK_BYTES, CONNECTIONS_TO_NODE_MAX, QUESTIONS_MAX};
 use crate::priority::give_way;
 use crate::statuses;
@@ -37,7 +38,7 @@ pub enum Kind {
     Late,
     /// The answer was too large; no bytes.
     TooLarge,
-    /// The body of an answer with an HTTP status.
+    /// The body of an answer with an HTTP status; of a long one what is read of it (`brief`).
     Body,
     /// Statuses, as `Statuses::write` writes them.
     Statuses,
@@ -222,13 +223,21 @@ fn failed(id: u32, kind: Kind, bytes: Vec<u8>) -> Answer {
     Answer { id, kind, status: 0, retry_after_s: 0, bytes }
 }
 
-/// An answer of the usual form is read here, any other by JavaScript.
+/// Statuses of the usual form are read here, everything else by JavaScript.
 fn read(question: &Question, status: u16, body: Vec<u8>) -> (Kind, Vec<u8>) {
-    if let (Question::Statuses(signatures), 200..300) = (question, status) {
-        let count = signatures.len() / statuses::SIGNATURE_BYTES;
-        if let Some(statuses) = statuses::read(&body, count) {
-            return (Kind::Statuses, statuses.write());
+    match (question, status) {
+        (Question::Statuses(signatures), 200..300) => {
+            let count = signatures.len() / statuses::SIGNATURE_BYTES;
+            if let Some(statuses) = statuses::read(&body, count) {
+                return (Kind::Statuses, statuses.write());
+            }
         }
+        (Question::Json(text), 200..300) => {
+            if let Some(short) = brief::shortened(text, &body) {
+                return (Kind::Body, short);
+            }
+        }
+        _ => {}
     }
     (Kind::Body, body)
 }

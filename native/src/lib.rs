@@ -28,6 +28,8 @@ pub mod base58;
 // The macro around the exports writes unsafe code.
 #[allow(unsafe_code)]
 pub mod bindings;
+#[cfg(feature = "addon")]
+pub mod brief;
 pub mod call;
 pub mod certificate;
 pub mod clock;
@@ -81,6 +83,8 @@ pub mod message;
 pub mod names;
 #[cfg(feature = "reading")]
 pub mod news;
+#[cfg(feature = "addon")]
+pub mod object;
 pub mod outbox;
 pub mod outcomes;
 pub mod peer;

@@ -4,14 +4,11 @@
 //! other goes on as it came to whoever knows the node's words (`src/chain/json-rpc.ts`). The two
 //! readers agree on every answer that this one takes (`test/chain/native-poster.test.ts`).
 
-use std::fmt;
-use std::marker::PhantomData;
-
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::base58::{SIGNATURE_TEXT_MAX, signature_text};
+use crate::object::Object;
 
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 64;
@@ -159,29 +156,6 @@ fn present<'de, D: Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
-}
-
-/// What is read from an object alone: serde takes a list of the fields' values as well.
-struct Object<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        from.deserialize_map(Fields(PhantomData))
-    }
-}
-
-struct Fields<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
-    type Value = Object<T>;
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> std::result::Result<Object<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-    }
 }
 
 /// Of a call that is alone in its request, as `json-rpc.ts` numbers it.

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { createChainCounters } from "../../src/chain/counters.ts";
 import { createNativePoster } from "../../src/chain/native-poster.ts";
-import { createRpc } from "../../src/chain/rpc.ts";
+import { createRpc, type Rpc } from "../../src/chain/rpc.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { encodeSignatures } from "../../src/core/encoding.ts";
 import { native } from "../native/addon.ts";
@@ -91,22 +91,28 @@ const ANSWERS: readonly { readonly text: string; readonly status?: number }[] = 
   { text: "busy", status: 429 },
 ];
 
+/** What both engines' readers make of an answer: the portable one's first. */
+async function read(answer: { text: string; status?: number }, ask: (rpc: Rpc) => unknown) {
+  const rpcUrl = await nodeThat(() => answer);
+  const outcomes: unknown[] = [];
+  for (const engine of [null, native]) {
+    const deps = { clock: systemClock, counters: createChainCounters(), native: engine };
+    const rpc = createRpc(deps, { rpcUrl, wsUrl: "ws://127.0.0.1:1", timeoutMs: 60_000 });
+    endings.push(() => rpc.close());
+    outcomes.push(
+      await Promise.resolve(ask(rpc)).catch((error: unknown) => [error, String(error)]),
+    );
+  }
+  return outcomes;
+}
+
 describe.skipIf(native === null)("statuses that the native engine asks for", () => {
   const signatures = Buffer.alloc(128, 7).fill(0, 64, 70);
 
   it("are those that are read here, whatever the node says", async () => {
     const wanted: unknown[] = [];
     for (const answer of ANSWERS) {
-      const rpcUrl = await nodeThat(() => answer);
-      const outcomes = [];
-      for (const engine of [null, native]) {
-        const deps = { clock: systemClock, counters: createChainCounters(), native: engine };
-        const rpc = createRpc(deps, { rpcUrl, wsUrl: "ws://127.0.0.1:1", timeoutMs: 60_000 });
-        endings.push(() => rpc.close());
-        outcomes.push(
-          await rpc.statuses(signatures).catch((error: unknown) => [error, String(error)]),
-        );
-      }
+      const outcomes = await read(answer, (rpc) => rpc.statuses(signatures));
       expect(outcomes[1], answer.text.slice(0, 200)).toEqual(outcomes[0]);
       wanted.push(outcomes[0]);
     }
@@ -186,5 +192,63 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
     await expect(poster.post("{}")).rejects.toThrow("the client was closed");
     await expect(poster.statuses?.(signatures)).rejects.toThrow("the client was closed");
     poster.close();
+  });
+});
+
+const NODE = { pubkey: "A", gossip: "1.2.3.4:1", tpuQuic: "1.2.3.4:5", version: "2.3.6" };
+const VOTE = { nodePubkey: "A", votePubkey: "V", epochCredits: [[1, 2, 3]] };
+const answerOf = (result: unknown, more: object = {}): string =>
+  JSON.stringify({ jsonrpc: "2.0", result, id: 1, ...more });
+
+describe.skipIf(native === null)("long answers that the native engine shortens", () => {
+  const odd = [
+    { text: "<html>" },
+    { text: answerOf([NODE]), status: 503 },
+    { text: answerOf(null, { error: { code: -32603, message: "no" } }) },
+    { text: answerOf([NODE], { error: { code: -32603, message: "no" } }) },
+    { text: answerOf([NODE], { id: 2 }) },
+  ];
+
+  it("tell of nodes what they told, whatever the node says", async () => {
+    const results: readonly unknown[] = [
+      [NODE, { ...NODE, pubkey: "B", tpuQuic: null, version: undefined }],
+      [{ ...NODE, pubkey: 7 }, { ...NODE, tpuQuic: 7, version: { a: [1] } }, {}],
+      [NODE, null, "x", ["A", "1.2.3.4:5", "2.3.6"]],
+      [{ ...NODE, pubkey: 'Ünï"cödé\n' }],
+      [],
+      {},
+      null,
+    ];
+    const answers = [...results.map((result) => ({ text: answerOf(result) })), ...odd];
+    const twice = answerOf([NODE]).replace('"pubkey":"A"', '"pubkey":"A","pubkey":"B"');
+    const [plain, same] = await read({ text: twice }, (rpc) => rpc.contacts());
+    expect(same).toEqual(plain);
+    const told = await Promise.all(answers.map((each) => read(each, (rpc) => rpc.contacts())));
+    for (const [portable, shortened] of told) expect(shortened).toEqual(portable);
+    expect(told[0]?.[1]).toHaveLength(2);
+  });
+
+  it("tell who is delinquent", async () => {
+    const results: readonly unknown[] = [
+      { current: [VOTE], delinquent: [{ ...VOTE, nodePubkey: "B" }, VOTE, {}, null] },
+      { current: [VOTE, [1]], delinquent: [{ ...VOTE, nodePubkey: "B" }] },
+      { current: [VOTE], delinquent: [{ ...VOTE, nodePubkey: "B" }] },
+      { current: [VOTE] },
+      [[VOTE], [VOTE]],
+    ];
+    const answers = [...results.map((result) => ({ text: answerOf(result) })), ...odd];
+    const told = await Promise.all(answers.map((each) => read(each, (rpc) => rpc.delinquent())));
+    for (const [portable, shortened] of told) expect(shortened).toEqual(portable);
+    expect(told[2]).toEqual([["B"], ["B"]]);
+  });
+
+  it("come without what nobody reads", async () => {
+    if (native === null) throw new Error("the native engine is not built");
+    const url = await nodeThat(() => ({ text: answerOf([NODE]) }));
+    const poster = createNativePoster(native, { url, bytesMax: 10_000, timeoutMs: 60_000 });
+    endings.push(() => poster.close());
+    const { body } = await poster.post('{"id":1,"method":"getClusterNodes","params":[]}');
+    const { gossip: _, ...rest } = NODE;
+    expect(JSON.parse(String(body))).toEqual({ id: 1, result: [rest] });
   });
 });
