@@ -10,8 +10,8 @@ import { COMMAND_INPUT_BYTES_MAX } from "../core/limits.ts";
 import type { Io } from "./command.ts";
 
 export const processIo: Io = {
-  out: (line) => void process.stdout.write(`${line}\n`),
-  err: (line) => void process.stderr.write(`${line}\n`),
+  out: linesTo(process.stdout),
+  err: linesTo(process.stderr),
   async readStdin() {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -28,6 +28,12 @@ export const processIo: Io = {
   clock: systemClock,
   signals: process,
 };
+
+function linesTo(stream: NodeJS.WritableStream): (line: string) => void {
+  // A reader that went away (`touchdown edge 2>&1 | head`) must not take the service down.
+  stream.on("error", () => undefined);
+  return (line) => void stream.write(`${line}\n`);
+}
 
 /** The bytes of a file or of standard input; a SetupError where that fails or is too much. */
 export async function readInput(file: string, io: Pick<Io, "readStdin">): Promise<Uint8Array> {

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,5 +36,28 @@ describe("readInput", () => {
 
   it("says why a file cannot be read", async () => {
     await expect(readInput(directory, createFakeIo())).rejects.toThrow(/EISDIR/);
+  });
+});
+
+describe("a service's lines", () => {
+  it("do not end it when nobody reads them any more", async () => {
+    const io = join(import.meta.dirname, "../../dist/cli/io.js");
+    const program = `
+      import { processIo } from ${JSON.stringify(io)};
+      process.stdin.once("data", () => {
+        processIo.out("one");
+        processIo.err("two");
+        // The system's answer to both has come by then.
+        setTimeout(() => process.exit(7), 100);
+      });
+    `;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", program]);
+    const ended = once(child, "exit");
+    const closed = [once(child.stdout, "close"), once(child.stderr, "close")];
+    child.stdout.destroy();
+    child.stderr.destroy();
+    await Promise.all(closed);
+    child.stdin.write("go\n");
+    expect(await ended).toEqual([7, null]);
   });
 });
