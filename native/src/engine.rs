@@ -130,7 +130,8 @@ pub struct Engine {
     shared: Arc<Shared>,
     table: Arc<Table>,
     commands: Arc<SegQueue<Command>>,
-    sockets: Vec<Arc<Socket>>,
+    /// None once it has stopped.
+    sockets: RwLock<Vec<Arc<Socket>>>,
     next_socket: AtomicUsize,
     client: RwLock<ClientConfig>,
     options: Options,
@@ -178,7 +179,7 @@ impl Engine {
             shared,
             table,
             commands,
-            sockets,
+            sockets: RwLock::new(sockets),
             next_socket: AtomicUsize::new(0),
             client: RwLock::new(client),
             options,
@@ -286,7 +287,8 @@ impl Engine {
     /// The engine's counters in the order of `COUNTERS`.
     #[must_use]
     pub fn counters(&self) -> [u64; COUNTERS.len()] {
-        let send_errors = self.sockets.iter().map(|socket| &socket.send_errors);
+        let sockets = self.sockets.read();
+        let send_errors = sockets.iter().map(|socket| &socket.send_errors);
         [
             self.sends.load(Ordering::Relaxed),
             self.table.len() as u64,
@@ -300,7 +302,8 @@ impl Engine {
     /// The addresses that the sockets are bound to.
     #[must_use]
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        self.sockets.iter().filter_map(|socket| socket.udp.local_addr().ok()).collect()
+        let sockets = self.sockets.read();
+        sockets.iter().filter_map(|socket| socket.udp.local_addr().ok()).collect()
     }
 
     /// Closes all connections, each once its copies are acknowledged, after `linger` at the
@@ -325,6 +328,8 @@ impl Engine {
             // The thread catches its panics, so there is nothing to learn from how it ended.
             let _ = thread.join();
         }
+        // A stopped engine may be kept for what is left to drain; its ports are free.
+        self.sockets.write().clear();
     }
 
     /// Whether `stop` was called.
@@ -352,7 +357,8 @@ impl Engine {
         let reaches = |socket: &&Arc<Socket>| {
             socket.udp.local_addr().is_ok_and(|local| local.is_ipv4() == address.is_ipv4())
         };
-        let fitting: Vec<&Arc<Socket>> = self.sockets.iter().filter(reaches).collect();
+        let sockets = self.sockets.read();
+        let fitting: Vec<&Arc<Socket>> = sockets.iter().filter(reaches).collect();
         let index = turn.checked_rem(fitting.len())?;
         fitting.get(index).map(|socket| (*socket).clone())
     }

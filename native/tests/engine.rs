@@ -186,6 +186,25 @@ fn every_call_answers_after_stop() {
 }
 
 #[test]
+fn a_stopped_engine_leaves_its_port_to_the_next() {
+    let leader = Leader::start(Manners::default());
+    let is_left = || {
+        let mut sender = Sender::start(options());
+        let peer = sender.open_admitted(leader.address);
+        let binds = sender.engine.local_addresses();
+        assert_eq!(binds.len(), 1);
+        sender.engine.send(&[peer, 0], b"last words", 1, LONG_MS);
+        sender.engine.stop(Duration::from_secs(60));
+        let next = Engine::start(Options { binds, ..options() }, Box::new(|| {}));
+        sender.drain_now();
+        sender.assert_conserved([1]);
+        next.is_ok()
+    };
+    // Another program may be quicker to take it.
+    assert!((0..10).any(|_| is_left()));
+}
+
+#[test]
 fn addresses_that_no_leader_has_are_refused() {
     let sender = Sender::start(options());
     let open = |text: &str| sender.engine.peer_open(text.parse().unwrap());
