@@ -110,11 +110,22 @@ impl Io {
             }
             ready = self.rest();
         }
+        self.finish();
+    }
+
+    /// Ends every connection, and tells of every copy that no other thread is at.
+    pub(crate) fn finish(&self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         for peer in self.table.all() {
             peer.fail_start();
             self.table.remove(peer.id);
         }
+        // Whose baton was left to this thread may have copies that were put down since.
+        while let Some(peer) = self.shared.handed.pop() {
+            peer.run(None, TURNS_OF_IO);
+        }
+        // What stays listed would keep its socket for as long as somebody has the engine.
+        while self.shared.rearmed.pop().is_some() {}
         self.shared.outcomes.wake();
     }
 
@@ -272,7 +283,7 @@ impl Io {
             .min(self.stop_by_ns)
             .min(now_ns.saturating_add(SLEEP_NS_MAX));
         self.shared.signal.sleeping_until(until_ns);
-        if self.has_work() {
+        if self.has_work(until_ns) {
             self.shared.signal.awake(false);
             return false;
         }
@@ -284,15 +295,18 @@ impl Io {
             let (ready, called) = self.wait(if spin { 0 } else { left_ns });
             spent = started.elapsed();
             let due = now_ns.saturating_add(duration_ns(spent)) >= until_ns;
-            if !spin || ready || called || due || self.has_work() {
+            if !spin || ready || called || due || self.has_work(until_ns) {
                 self.shared.signal.awake(called);
                 return ready;
             }
         }
     }
 
-    fn has_work(&self) -> bool {
-        !self.commands.is_empty()
+    /// Whether there is something to do now, or news to tell sooner than `until_ns`, as far as what
+    /// came before the sleep was announced; who brings it later calls.
+    pub(crate) fn has_work(&self, until_ns: u64) -> bool {
+        self.shared.outcomes.due_ns() < until_ns
+            || !self.commands.is_empty()
             || !self.shared.rearmed.is_empty()
             || !self.shared.handed.is_empty()
             || !self.shared.endpoint_events.is_empty()

@@ -4,6 +4,7 @@
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use crossbeam_queue::SegQueue;
@@ -12,10 +13,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Peer, PeerState, Taken, TxCopy};
 use crate::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
+use crate::endpoint::Io;
 use crate::outbox::Socket;
 use crate::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
 use crate::shared::Shared;
 use crate::signal::Signal;
+use crate::table::Table;
 
 fn shared() -> Arc<Shared> {
     Arc::new(Shared {
@@ -72,6 +75,40 @@ fn a_bug_ends_its_own_connection_and_its_copies_are_told_of() {
     assert_eq!((broken.send(copy(9)), sound.send(copy(9))), (Taken::No, Taken::Waiting));
     assert_eq!(told(&shared), [dropped(9)]);
     assert_eq!((shared.panics.load(Ordering::Relaxed), sound.queued()), (1, 2));
+}
+
+/// One sending thread left the connection to the I/O thread, another has put a copy down since.
+#[test]
+fn what_was_left_to_the_io_thread_is_told_of_when_that_ends() {
+    let (shared, table) = (shared(), Arc::new(Table::default()));
+    let peer = table.insert(|id| peer(id, &shared)).unwrap();
+    let socket = peer.socket.clone();
+    let sockets = std::slice::from_ref(&socket);
+    let io = Io::new(shared.clone(), table, Arc::default(), sockets, Duration::ZERO);
+    peer.announced.store(1, Ordering::Relaxed);
+    shared.handed.push(peer.clone());
+    assert_eq!(peer.send(copy(7)), Taken::Waiting);
+    shared.rearmed.push(peer.clone());
+    io.finish();
+    let closed = [Kind::Closed as u32, 0, peer.id, EndCause::Internal as u32];
+    let dropped = [Kind::Dropped as u32, 7, peer.id, Reason::NotConnected as u32];
+    assert_eq!((told(&shared), peer.queued()), (vec![closed, dropped], 0));
+    drop((io, peer));
+    assert_eq!(Arc::strong_count(&socket), 1, "somebody keeps the socket");
+}
+
+/// Another thread handled the acknowledgement, and its call found the I/O thread awake.
+#[test]
+fn news_that_came_while_the_io_thread_made_ready_to_sleep_is_not_slept_over() {
+    let shared = shared();
+    let peer = peer(1, &shared);
+    let sockets = std::slice::from_ref(&peer.socket);
+    let io = Io::new(shared.clone(), Arc::default(), Arc::default(), sockets, Duration::ZERO);
+    let until_ns = monotonic_ns() + NS_PER_S;
+    assert!(!io.has_work(until_ns));
+    peer.report(Kind::Acked, 7, 0, 0, 0);
+    assert!(io.has_work(until_ns));
+    assert!(!io.has_work(shared.outcomes.due_ns()), "it wakes in time for it");
 }
 
 /// The second thread does not put the connection on its way again, and is not to be forgotten.
