@@ -1,7 +1,9 @@
 /**
  * What an account may ask of its receipts: one, at once or when its transaction has ended; a list;
- * and a stream. In this order: key, form of the request, limit, and only then the receipts. A key
- * sees what its account sent, and nothing tells whether another account sent something.
+ * and a stream. In this order: key, limit, form of the request, and only then the receipts. A key
+ * sees what its account sent, and nothing tells whether another account sent something. What is
+ * refused here stands neither in the account's usage nor among its refusals: both tell of what it
+ * sent.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -73,7 +75,6 @@ export function createReceiptPages({ clock, gate, receipts }: ReceiptPagesDeps):
       exchange.refuse(gate.refusalOf(token, exchange));
       return null;
     }
-    exchange.owner = owner;
     const wait = reads.charge(owner, clock.nowNs());
     if (wait > 0) {
       const { plan } = owner;

@@ -30,6 +30,8 @@ export interface Fixture {
   readonly submitted: Submission[];
   /** Errors that the log was told. */
   readonly errors: object[];
+  /** What accounts are shown as refused, each as account, blank, reason. */
+  readonly refused: string[];
   /** What the stage behind does; accepts at once unless a test says otherwise. */
   submit: Submit;
   stop(): Promise<void>;
@@ -65,6 +67,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   ]);
   const submitted: Submission[] = [];
   const errors: object[] = [];
+  const refused: string[] = [];
   const log = { info: () => {}, warn: () => {}, error: (fields: object) => errors.push(fields) };
   const server = createHttpServer(
     {
@@ -95,6 +98,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       tip: { accounts: ["Tip1111", "Tip2222"], lamportsMin: 1_000_000 },
       log,
       latency: null,
+      refused: (account, { reason }) => void refused.push(`${account} ${reason}`),
     },
     {
       host: "127.0.0.1",
@@ -109,7 +113,8 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const { port } = await server.start();
   const url = `http://127.0.0.1:${port}`;
   const stop = (): Promise<void> => server.stop();
-  const fixture: Fixture = { server, port, url, submitted, errors, submit: accept, stop };
+  const told = { submitted, errors, refused };
+  const fixture: Fixture = { server, port, url, ...told, submit: accept, stop };
   return fixture;
 }
 

@@ -208,6 +208,15 @@ it("reading has a limit of its own, as wide as that of sending", async () => {
   expect(server.receipts.reads).toMatchObject({ admitted: 2, limited: 2 });
 });
 
+it("what is refused of reading is no submission that was refused", async () => {
+  const { get } = await setup();
+  for (const path of [pathOf(1), `${LIST}?limit=0`, LIST]) await get(path, { key: SLOW_KEY });
+  expect(edge?.refused).toEqual([]);
+  const raw = "/api/v1/sendRawTransaction";
+  for (let sent = 0; sent < 3; sent += 1) await get(raw, { key: SLOW_KEY, method: "POST" });
+  expect(edge?.refused).toEqual(["slow rate_limited"]);
+});
+
 describe("a stream", () => {
   it("tells each change of the account's receipts", async () => {
     const { clock, submit, land, ask } = await setup();
