@@ -1,14 +1,16 @@
 /**
  * Where one source of slot events says that the cluster is.
  *
- * The last 48 events vote. The median event, plus as many slots as there are events above it, is
- * where the newest one is expected to be, and whatever lies more than 48 slots beyond that is a lie
- * or a mistake. The highest event that remains is the anchor. From there the position goes on by
- * the wall clock: a leader that skips its slots is silent, and still they pass. The anchor never
- * goes back, except when nothing confirmed it for more than 48 slots and the source then makes
- * progress below it: it was away, or the cluster was started anew from an older slot.
+ * The last 48 events vote. The median event, plus as many slots as there are events above it or as
+ * passed since half of them came, is where the newest one is expected to be, and whatever lies more
+ * than 48 slots beyond that is a lie or a mistake. The highest event that remains is the anchor.
+ * From there the position goes on by the wall clock: a leader that skips its slots is silent, and
+ * still they pass. The anchor never goes back, except when nothing confirmed it for more than 48
+ * slots and the source then makes progress below it: it was away, or the cluster was started anew
+ * from an older slot.
  *
- * The rule is that of Agave's tpu-client-next (`recent_leader_slots.rs`, 4.3, checked 2026-11).
+ * The rule is that of Agave's tpu-client-next (`recent_leader_slots.rs`, 4.3, checked 2026-11), but
+ * for the time that passed.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -24,6 +26,8 @@ import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
 export class SlotSourceEstimate {
   /** The slots that the last events speak for. */
   readonly #history = new LastValues(SLOT_EVENTS_KEPT);
+  /** When they came, the latest at the end. */
+  readonly #times = new LastValues(SLOT_EVENTS_KEPT);
   readonly #time = createSlotTime();
   /** The highest slot that events speak for, and when it began. */
   #anchorSlot = -1;
@@ -60,7 +64,10 @@ export class SlotSourceEstimate {
     const quiet = this.#anchorSlot >= 0 && this.#coasted(nowNs, paceMs) > SLOT_SKIP_DISTANCE;
     if (quiet && !this.#returning) this.#beginReturn();
     this.#history.push(kind === "end" ? slot + 1 : slot);
-    const highest = highestPlausible(this.#history, this.#reach(nowNs));
+    this.#times.push(nowNs);
+    // Of one who is asked rarely, many slots pass between two events.
+    const passed = (nowNs - this.#times.at(this.#times.middle)) / (paceMs * NS_PER_MS);
+    const highest = highestPlausible(this.#history, passed, this.#reach(nowNs));
     if (highest >= 0) this.#believe(highest, nowNs);
     // What is not believed must not set the measure either.
     if (slot <= this.#anchorSlot) this.#time.add(kind, slot, nowNs);
@@ -109,6 +116,7 @@ export class SlotSourceEstimate {
     this.#returning = true;
     this.#returnSlot = -1;
     this.#history.clear();
+    this.#times.clear();
     this.#time.restart();
   }
 
@@ -127,11 +135,12 @@ export class SlotSourceEstimate {
 
 /**
  * The highest of the slots that events speak for that others lead one to expect and that is in
- * reach; -1 for none.
+ * reach; -1 for none. `passed`: slots by the wall clock since half of them came.
  */
-function highestPlausible(history: LastValues, reach: number): number {
+function highestPlausible(history: LastValues, passed: number, reach: number): number {
   const { count, middle } = history;
-  const expected = Math.max(0, history.at(middle)) + (count - 1 - middle);
+  const above = Math.max(count - 1 - middle, Math.floor(passed));
+  const expected = Math.max(0, history.at(middle)) + above;
   const limit = Math.min(expected + SLOT_SKIP_DISTANCE, reach);
   let place = count - 1;
   while (place >= 0 && history.at(place) > limit) place -= 1;

@@ -34,6 +34,16 @@ describe("one source of slots", () => {
     expect(source.position(148 * PACE_MS * MS, PACE_MS)).toBe(148);
   });
 
+  it("is where it says also where it is asked so rarely that many slots pass between", () => {
+    const source = new SlotSourceEstimate();
+    for (let slot = 100; slot < 900; slot += 8) {
+      const atNs = slot * PACE_MS * MS;
+      expect(source.observe("polled", slot, atNs, PACE_MS)).toBe(true);
+      expect(source.position(atNs, PACE_MS)).toBe(slot);
+    }
+    expect(source.observe("polled", 1_000, 900 * PACE_MS * MS, PACE_MS)).toBe(false);
+  });
+
   it("counts that it came back, be it below where it was", () => {
     const source = new SlotSourceEstimate();
     source.observe("start", 1000, 0, PACE_MS);

@@ -57,6 +57,14 @@ describe("several sources of slots", () => {
     expect(byName["slot"]?.lagMs).toBeCloseTo(180);
   });
 
+  it("are replaced without a jump by one that was asked now and then", () => {
+    const rarely = (slot: number): number | null => (slot % 5 === 0 ? slot : null);
+    const { clock, errors } = run({ slotsUpdates: {}, polling: { says: rarely } }, { slotMs: 400 });
+    expect(worst(errors)).toBe(0);
+    const alone = run({ polling: {} }, { clock, slotMs: 400, first: FIRST + 300, slots: 60 });
+    expect(worst(alone.errors)).toBe(0);
+  });
+
   it("give way to a fresher one that comes later", () => {
     const says = (slot: number) => (slot < FIRST + 50 ? null : slot);
     const { errors, clock } = run({ slot: { lateMs: 600 }, grpc: { says } }, {});
