@@ -7,6 +7,7 @@
  * send several that mean nothing to a sender.
  */
 
+import { isUtf8 } from "node:buffer";
 import { base58LengthMax, decodeBase58, decodeBase64 } from "../core/encoding.ts";
 import type { Refusal } from "../core/errors.ts";
 import { RPC_BATCH_CALLS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
@@ -31,6 +32,9 @@ export type RpcCall =
 /** Parses a whole body. */
 export function parseBody(bytes: Uint8Array): RpcBody {
   if (bytes.length === 0) return refusedBody("parse_error", "the body is empty, JSON is needed");
+  if (!isUtf8(bytes)) {
+    return refusedBody("parse_error", `the body of ${bytes.length} bytes is not JSON in UTF-8`);
+  }
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   let value: unknown;
   try {

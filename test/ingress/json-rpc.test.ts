@@ -10,6 +10,15 @@ describe("parseBody", () => {
     expect(parseBody(bytes("[1,2]"))).toMatchObject({ kind: "batch", calls: [1, 2] });
   });
 
+  it("takes no text that is not UTF-8, of which an id could not be given back", () => {
+    for (const id of ["ü", "\u00e9t\u00e9"]) {
+      expect(parseBody(bytes(`{"id":"${id}"}`))).toMatchObject({ call: { id } });
+      const latin1 = Buffer.from(`{"id":"${id}"}`, "latin1");
+      expect(parseBody(latin1)).toMatchObject({ refusal: { reason: "parse_error" } });
+    }
+    expect(parseBody(bytes('{"id":"\\ud800"}'))).toMatchObject({ call: { id: "\ud800" } });
+  });
+
   it("never throws, and never repeats the body in a refusal", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (body) => {
