@@ -2,7 +2,8 @@
  * The time of a slot, as one source shows it: the median of the last 48 times between starts of
  * slots that follow each other closely. It follows the network by itself when its slots get
  * shorter or longer, within two dozen slots. Polled slots count only over long spans, where the
- * poll's own period is a small part.
+ * poll's own period is a small part, and only the last few of these, or they would follow minutes
+ * later and hold the others back.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -28,16 +29,19 @@ export interface SlotTime {
 const GAP_SLOTS_MAX = 8;
 /** Polled slots must be this far apart: the poll's period is then a small part of the span. */
 const POLLED_SPAN_SLOTS = 32;
+/** Spans of polled slots whose median counts: the last half of so many shows a new slot time. */
+const POLLED_SPANS_KEPT = 7;
 /** Slot times seen before their median is believed. */
 const SAMPLES_MIN = 4;
 
 export function createSlotTime(): SlotTime {
-  const samples = new LastValues(SLOT_EVENTS_KEPT);
+  const started = new LastValues(SLOT_EVENTS_KEPT);
+  const asked = new LastValues(POLLED_SPANS_KEPT);
   let medianMs: number | null = null;
   const start = { slot: -1, atNs: 0 };
   const polled = { slot: -1, atNs: 0 };
 
-  function sample(ms: number): void {
+  function sample(samples: LastValues, ms: number): void {
     samples.push(ms);
     if (samples.count < SAMPLES_MIN) return;
     const median = samples.at(samples.middle);
@@ -55,7 +59,7 @@ export function createSlotTime(): SlotTime {
       const spanMs = (nowNs - last.atNs) / NS_PER_MS;
       last.slot = slot;
       last.atNs = nowNs;
-      if (!first && gap <= gapMax) sample(spanMs / gap);
+      if (!first && gap <= gapMax) sample(kind === "start" ? started : asked, spanMs / gap);
     },
     restart() {
       start.slot = -1;

@@ -17,6 +17,19 @@ describe("the slot time of a source", () => {
     }
   });
 
+  it("follows such steps also where the slot is only asked for, within some 130 slots", () => {
+    const time = createSlotTime();
+    let [slot, atMs] = [0, 0];
+    for (const slotMs of [250, 400, 200]) {
+      for (let count = 0; count < 2_000; count += 8) {
+        slot += 8;
+        atMs += 8 * slotMs;
+        time.add("polled", slot, atMs * MS);
+        if (count === 176) expect(time.ms).toBeCloseTo(slotMs);
+      }
+    }
+  });
+
   it("is not known from ends, from repetitions or after a gap", () => {
     const time = createSlotTime();
     for (let slot = 0; slot < 20; slot += 1) time.add("end", slot, slot * 250 * MS);
