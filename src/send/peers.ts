@@ -141,6 +141,8 @@ export class Peers {
     const known = this.#byAddress.get(target.address);
     if (known !== undefined) {
       known.identity = target.identity;
+      // It is wanted from now on, and those that come after it in the plan may need room.
+      known.leftNs = 0;
       return known;
     }
     if (this.#byAddress.size >= PEERS_REMEMBERED_MAX) this.#forgetOne();

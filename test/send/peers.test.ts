@@ -85,6 +85,19 @@ it("what waits for a leader that is forgotten at the bound comes to its end", as
   expect(rig.story(1, A)).toEqual(["dropped:not_connected"]);
 });
 
+it("a leader that comes back is not forgotten for one that comes with it", async () => {
+  const rig = await startRig(planOf([A]), { connectionsMax: 2 * PEERS_REMEMBERED_MAX });
+  rig.transport.to(A).end({ kind: "local", code: 0 });
+  const many = Array.from(
+    { length: PEERS_REMEMBERED_MAX - 1 },
+    (_, n) => `10.1.${n >> 8}.${n & 255}:1`,
+  );
+  rig.sender.usePlan(planOf(many));
+  rig.sender.usePlan(planOf([A, B]));
+  const shown = rig.sender.peers().filter(({ wanted }) => wanted);
+  expect(shown.map(({ address }) => address).sort()).toEqual([A, B]);
+});
+
 describe("a leader without a live connection", () => {
   const D = "10.0.0.4:8009";
 
