@@ -65,6 +65,8 @@ export class QuicConnection implements Connection {
   #streamBytesMax = 0;
   /** Overhead sent since quiche last counted the congestion window. */
   #overheadBytes = 0;
+  /** Whether the leader said goodbye. */
+  #leaves = false;
   #over = false;
 
   constructor(
@@ -97,7 +99,7 @@ export class QuicConnection implements Connection {
   }
 
   send(bytes: Uint8Array): number {
-    if (this.#over || !this.established) return CLOSED;
+    if (this.#over || this.#leaves || !this.established) return CLOSED;
     const size = bytes.length;
     if (size > this.#streamBytesMax) return TOO_LARGE;
     const quiche = this.#quiche;
@@ -168,11 +170,18 @@ export class QuicConnection implements Connection {
       ending = LOCAL_FAULT;
     }
     if (ending !== null) {
+      if (ending.kind !== "local") this.#tellLast();
       this.#end(ending);
       return;
     }
     this.#flush();
     if (!this.#over) this.#events.progress();
+  }
+
+  /** Leaders acknowledge with their goodbye what they took in since the last acknowledgement. */
+  #tellLast(): void {
+    this.#leaves = true;
+    this.#events.progress();
   }
 
   /** Fires the timers that are due; answers in how many milliseconds the next one is. */

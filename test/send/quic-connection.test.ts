@@ -26,7 +26,7 @@ const ADDRESS = { family: 4, ...LEADER } as const;
 const BYTES = Buffer.from("a transaction");
 
 /** A connection over this quiche connection, with a record of what it told. */
-function connectionOver(raw: QuicheConnection) {
+function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
   const { socket, take } = memorySocket(CLIENT);
   const told = { progress: 0, touched: 0, gone: 0 };
   const endings: Ending[] = [];
@@ -38,6 +38,7 @@ function connectionOver(raw: QuicheConnection) {
     {
       progress: () => {
         told.progress += 1;
+        onProgress();
       },
       ended: (ending) => void endings.push(ending),
     },
@@ -84,7 +85,7 @@ const broken = (): never => {
 };
 
 /** A connection past its handshake over a binding that the test decides about. */
-function stubbed(changes: Partial<QuicheConnection>) {
+function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
   const closes: (readonly [boolean, number])[] = [];
   const raw = stub<QuicheConnection>({
     recv: (bytes) => bytes.length,
@@ -100,7 +101,7 @@ function stubbed(changes: Partial<QuicheConnection>) {
     send: () => null,
     close: (app, code) => void closes.push([app, code]),
   });
-  const rig = connectionOver(raw);
+  const rig = connectionOver(raw, onProgress);
   rig.connection.receive(BYTES);
   expect(rig.connection.admitted).toBe(true);
   Object.assign(raw, changes);
@@ -236,6 +237,21 @@ describe("a connection's end", () => {
     connection.close();
     expect([connection.send(BYTES), connection.fate(stream)]).toEqual([CLOSED, FLYING]);
     expect([connection.sweep(), endings.length, told.gone]).toEqual([-1, 1, 1]);
+  });
+
+  it("comes after what was acknowledged with it, and nothing is sent in between", () => {
+    const seen: unknown[] = [];
+    const look = (): void => {
+      if (stream !== 0) seen.push(connection.fate(stream), connection.send(BYTES), endings.length);
+    };
+    let stream = 0;
+    const goodbye = { isApp: true, errorCode: 4, reason: new Uint8Array(0) };
+    const told = { streamFinished: () => true, isDraining: () => true, peerError: () => goodbye };
+    const { connection, endings } = stubbed(told, look);
+    stream = connection.send(BYTES);
+    connection.receive(BYTES);
+    expect(seen).toEqual([ACKED, CLOSED, 0]);
+    expect(endings).toEqual([{ kind: "app", code: 4 }]);
   });
 
   it("is not told when it is ours; the leader hears of code 0", () => {
