@@ -183,19 +183,22 @@ export class Copies {
 
   /** The connection is over, and all that it carried. */
   lose(link: Link): void {
-    this.#note(link, 0);
-    link.failAll(this.#lost);
+    this.#failAll(link, this.#lost);
   }
 
   /** As `lose`, because this edge stops. */
   cut(link: Link): void {
-    this.#note(link, 0);
-    link.failAll(this.#cut);
+    this.#failAll(link, this.#cut);
   }
 
   /** Drops all that waits. */
   clear(reason: CopyReason): void {
     if (this.#waiting.size > 0) this.#waiting.clear((copy) => this.#drop(copy, reason));
+  }
+
+  #failAll(link: Link, failed: (copy: FlyingCopy) => void): void {
+    this.#note(link, this.#deps.clock.nowNs());
+    link.failAll(this.#onWire, this.#settled, failed);
   }
 
   #note(link: Link, nowNs: number): void {

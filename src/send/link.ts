@@ -80,23 +80,35 @@ export class Link {
     if (connection === null) return;
     for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
       const fate = connection.fate(row.stream);
-      if (fate === WAITING) return;
-      if (!row.sent && fate < DROPPED) {
-        row.sent = true;
-        onWire(row);
-      }
-      if (fate === FLYING) return;
+      noteWire(row, fate, onWire);
+      if (fate === WAITING || fate === FLYING) return;
       row.endNs = connection.endNs;
       done(row, fate);
       this.inFlight.drop();
     }
   }
 
-  /** Takes all that is in flight. */
-  failAll(failed: (copy: FlyingCopy) => void): void {
+  /** Takes all that is in flight: what has its end, behind one that has none, keeps it. */
+  failAll(
+    onWire: (copy: FlyingCopy) => void,
+    done: (copy: FlyingCopy, fate: Fate) => void,
+    failed: (copy: FlyingCopy) => void,
+  ): void {
     for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
-      failed(row);
+      const fate = this.connection?.fate(row.stream) ?? WAITING;
+      noteWire(row, fate, onWire);
+      if (fate === WAITING || fate === FLYING) failed(row);
+      else {
+        row.endNs = this.connection?.endNs ?? 0;
+        done(row, fate);
+      }
       this.inFlight.drop();
     }
   }
+}
+
+function noteWire(copy: FlyingCopy, fate: Fate, onWire: (copy: FlyingCopy) => void): void {
+  if (copy.sent || fate === WAITING || fate >= DROPPED) return;
+  copy.sent = true;
+  onWire(copy);
 }

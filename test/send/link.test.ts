@@ -88,13 +88,25 @@ describe("a link's copies in flight", () => {
     expect(link.inFlight.size).toBe(1);
   });
 
-  it("are all taken when the connection failed, once", () => {
+  it("are all taken when the connection failed, once, and what had an end keeps it", () => {
     const { link, connection } = linkWith();
     sendAll(link, 3);
-    connection.ack(0);
-    const failed: number[] = [];
-    for (let turn = 0; turn < 2; turn += 1) link.failAll(({ packetId }) => failed.push(packetId));
-    expect(failed).toEqual([1, 2, 3]);
+    connection.ack(1);
+    for (const late of [3, 4]) {
+      connection.delay(late);
+      link.inFlight.push(late + 1, TARGET, link.send(BYTES, 0), false, 0, 0);
+    }
+    connection.fly(3);
+    const told: string[] = [];
+    const note =
+      (what: string) =>
+      ({ packetId, sent }: FlyingCopy): void =>
+        void told.push(`${packetId} ${what}${sent ? "" : ", never sent"}`);
+    for (let turn = 0; turn < 2; turn += 1) {
+      link.failAll(note("sent"), note("acked"), note("failed"));
+    }
+    const [late, last] = ["4 sent", "4 failed"];
+    expect(told).toEqual(["1 failed", "2 acked", "3 failed", late, last, "5 failed, never sent"]);
   });
 
   it("are none while there is no connection", () => {
