@@ -2,12 +2,12 @@
  * Where one source of slot events says that the cluster is.
  *
  * The last 48 events vote. The median event, plus as many slots as there are events above it or as
- * passed since half of them came, is where the newest one is expected to be, and whatever lies more
- * than 48 slots beyond that is a lie or a mistake. The highest event that remains is the anchor.
- * From there the position goes on by the wall clock: a leader that skips its slots is silent, and
- * still they pass. The anchor never goes back, except when nothing confirmed it for more than 48
- * slots and the source then makes progress below it: it was away, or the cluster was started anew
- * from an older slot.
+ * can have passed since half of them came, is how far the newest one is expected to be, and
+ * whatever lies more than 48 slots beyond that is a lie or a mistake. The highest event that
+ * remains is the anchor. From there the position goes on by the wall clock: a leader that skips
+ * its slots is silent, and still they pass. The anchor never goes back, except when nothing
+ * confirmed it for more than 48 slots and the source then makes progress below it: it was away, or
+ * the cluster was started anew from an older slot.
  *
  * The rule is that of Agave's tpu-client-next (`recent_leader_slots.rs`, 4.3, checked 2026-11), but
  * for the time that passed.
@@ -22,6 +22,9 @@ import {
 } from "../core/limits.ts";
 import { LastValues } from "./last-values.ts";
 import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
+
+/** By how much the network may be faster than was measured. */
+const FASTER_MOST = 2;
 
 export class SlotSourceEstimate {
   /** The slots that the last events speak for. */
@@ -65,8 +68,10 @@ export class SlotSourceEstimate {
     if (quiet && !this.#returning) this.#beginReturn();
     this.#history.push(kind === "end" ? slot + 1 : slot);
     this.#times.push(nowNs);
-    // Of one who is asked rarely, many slots pass between two events.
-    const passed = (nowNs - this.#times.at(this.#times.middle)) / (paceMs * NS_PER_MS);
+    // Of one who is asked rarely, many slots pass between two events, and more in a network that
+    // became faster: what is not believed would not tell of that either.
+    const shortestNs = (paceMs / FASTER_MOST) * NS_PER_MS;
+    const passed = (nowNs - this.#times.at(this.#times.middle)) / shortestNs;
     const highest = highestPlausible(this.#history, passed, this.#reach(nowNs));
     if (highest >= 0) this.#believe(highest, nowNs);
     // What is not believed must not set the measure either.
@@ -135,7 +140,7 @@ export class SlotSourceEstimate {
 
 /**
  * The highest of the slots that events speak for that others lead one to expect and that is in
- * reach; -1 for none. `passed`: slots by the wall clock since half of them came.
+ * reach; -1 for none. `passed`: slots that can have passed since half of them came.
  */
 function highestPlausible(history: LastValues, passed: number, reach: number): number {
   const { count, middle } = history;

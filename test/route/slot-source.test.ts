@@ -41,7 +41,20 @@ describe("one source of slots", () => {
       expect(source.observe("polled", slot, atNs, PACE_MS)).toBe(true);
       expect(source.position(atNs, PACE_MS)).toBe(slot);
     }
-    expect(source.observe("polled", 1_000, 900 * PACE_MS * MS, PACE_MS)).toBe(false);
+    expect(source.observe("polled", 2_000, 900 * PACE_MS * MS, PACE_MS)).toBe(false);
+  });
+
+  it("is believed when the network gets faster, so that its slot time is measured anew", () => {
+    const source = new SlotSourceEstimate();
+    let [slot, atMs] = [0, 0];
+    for (const slotMs of [400, 250]) {
+      for (let poll = 0; poll < 100; poll += 1) {
+        slot += 2_000 / slotMs;
+        atMs += 2_000;
+        expect(source.observe("polled", slot, atMs * MS, 400)).toBe(true);
+      }
+      expect(source.slotTimeMs).toBeCloseTo(slotMs);
+    }
   });
 
   it("counts that it came back, be it below where it was", () => {
