@@ -1,9 +1,9 @@
 /**
  * What an account may ask of its receipts: one, at once or when its transaction has ended; a list;
  * and a stream. In this order: key, limit, form of the request, and only then the receipts. A key
- * sees what its account sent, and nothing tells whether another account sent something. What is
- * refused here stands neither in the account's usage nor among its refusals: both tell of what it
- * sent.
+ * sees what its account sent, and nothing tells whether another account sent something else: what
+ * both sent is one transaction, whose receipt counts the submissions of both. What is refused here
+ * stands neither in the account's usage nor among its refusals: both tell of what it sent.
  */
 
 import type { Clock } from "../core/clock.ts";

@@ -38,7 +38,7 @@ export const METRICS = [
   counter(
     "touchdown_requests_total",
     ["outcome"],
-    "Submissions answered, by accepted or the refusal's reason; a batch counts each call.",
+    "Submissions, a batch by its calls, by accepted or the refusal's reason; and refused pages.",
   ),
   gauge("touchdown_requests_in_flight", [], "Submissions received and not answered yet."),
   histogram(
