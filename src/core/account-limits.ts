@@ -11,8 +11,11 @@ export const KEYS_MAX = 4_000_000;
 export const USAGE_BATCH_ROWS_MAX = 5_000;
 /** Batches of usage that wait while the database is away. */
 export const USAGE_WAITING_MAX = 64;
-/** Packets whose key is remembered until their end is known. */
-export const USAGE_PACKETS_MAX = 131_072;
+/**
+ * Packets whose key is remembered until their end is known: at 7,000 a second those of the 75 s in
+ * which a blockhash grows too old. 25 bytes each.
+ */
+export const USAGE_PACKETS_MAX = 524_288;
 /** Accounts whose shared limit is known here at a time. */
 export const SHARED_ACCOUNTS_MAX = 100_000;
 /** Accounts that are told to the store of shared limits in one round. */
