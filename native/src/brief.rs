@@ -47,7 +47,7 @@ struct Answer<'a, T> {
     error: Option<&'a RawValue>,
 }
 
-/// Of `getClusterNodes`. A member that is absent or null is neither.
+/// Of `getClusterNodes`. A member that is null is left out: its reader takes it as absent.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Node<'a> {

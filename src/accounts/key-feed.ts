@@ -180,7 +180,9 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     append(changes);
     for (const plan of changes.plans) table.setPlan(plan);
     for (const sha256 of changes.removals) table.remove(sha256);
-    tellLeftOut(changes.puts.filter((row) => !table.put(row)).length);
+    let leftOut = 0;
+    for (const row of changes.puts) if (!table.put(row)) leftOut += 1;
+    tellLeftOut(leftOut);
     counters.changes += changes.plans.length + changes.removals.length + changes.puts.length;
   }
 

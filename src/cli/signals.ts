@@ -79,15 +79,13 @@ export async function whileStarting<S>(
     },
     off: (signal, act) => source.off(signal, act),
   };
+  let service: S | null = null;
   try {
-    const service = await Promise.race([start(), toldToStop]);
-    if (service !== null) return { service, signals };
-  } catch (error) {
-    for (const signal of [...holds.keys()]) release(signal);
-    throw error;
+    service = await Promise.race([start(), toldToStop]);
+  } finally {
+    if (service === null) for (const signal of [...holds.keys()]) release(signal);
   }
-  for (const signal of [...holds.keys()]) release(signal);
-  return null;
+  return service === null ? null : { service, signals };
 }
 
 /** Resolves with the exit code once the service has stopped, or must not be waited for. */

@@ -141,8 +141,6 @@ class NativeConnection implements Connection {
   readonly #ttlMs: number;
   readonly #waitingMax: number;
   #streams = 0;
-  #endCause = 0;
-  #endCode = 0;
 
   constructor(
     engine: Engine,
@@ -230,18 +228,11 @@ class NativeConnection implements Connection {
     if (!this.over) this.#events.progress();
   }
 
-  /** News of its end, as `end` tells it. */
-  ends(cause: number, code: number): void {
-    this.#endCause = cause;
-    this.#endCode = code;
-  }
-
   /** Tells what its copies came to, then its end. */
-  end(): void {
+  end(cause: number, code: number): void {
     this.progress();
     if (this.over) return;
     this.over = true;
-    const [cause, code] = [this.#endCause, this.#endCode];
     const kind = END_KINDS[cause] ?? "local";
     this.#events.ended({ kind, code: kind === "app" || kind === "transport" ? code : 0 });
   }
@@ -264,8 +255,8 @@ export function createNativeTransport(
   const connections = new Map<number, NativeConnection>();
   const records = new Float64Array(NATIVE_RECORDS_A_DRAIN * RECORD_NUMBERS);
   const touched: NativeConnection[] = [];
-  /** Whose end is among the records of this batch, by number. */
-  const ending = new Map<number, NativeConnection>();
+  /** What ends the connections whose end is among the records of this batch. */
+  const endings: (() => void)[] = [];
   /** 0: not running. */
   let handle = 0;
 
@@ -281,8 +272,11 @@ export function createNativeTransport(
     const atNs = records[at + 5] ?? 0;
     if (kind === CLOSED_RECORD) {
       // The engine tells of connections first: what their copies came to is still behind.
-      connection.ends(reason, records[at + 7] ?? 0);
-      ending.set(peer, connection);
+      const code = records[at + 7] ?? 0;
+      endings.push(() => {
+        connections.delete(peer);
+        connection.end(reason, code);
+      });
       return;
     }
     if (!connection.touched) touched.push(connection);
@@ -309,11 +303,8 @@ export function createNativeTransport(
       for (let index = 0; index < count; index += 1) take(index * RECORD_NUMBERS);
       full = count === NATIVE_RECORDS_A_DRAIN;
     }
-    for (const [peer, connection] of ending) {
-      connections.delete(peer);
-      connection.end();
-    }
-    ending.clear();
+    for (const end of endings) end();
+    endings.length = 0;
     for (const connection of touched) connection.progress();
     touched.length = 0;
   }
