@@ -11,6 +11,7 @@ import { buildProgram } from "./program.ts";
 import { type Held, keep, type Memory, medianOf, type Row, rowText } from "./report.ts";
 import { type Side, type Stage, startStage } from "./sides.ts";
 import { takeTurn } from "./turn.ts";
+import { undisturbed } from "./undisturbed.ts";
 
 const LADDER_FROM = 8_000;
 const LADDER_STEP = 2_000;
@@ -47,7 +48,7 @@ function warmUp(stage: Stage, side: Side, options: CompareOptions) {
 
 function measure(stage: Stage, side: Side, options: CompareOptions, rate: number) {
   const json = options.endpoint === "json";
-  return takeTurn(stage, side, { rate, seconds: options.seconds, json });
+  return undisturbed(() => takeTurn(stage, side, { rate, seconds: options.seconds, json }));
 }
 
 /** Rounds of all sides; who begins changes, so that nobody always follows the same one. */
@@ -79,7 +80,7 @@ async function climb(stage: Stage, options: CompareOptions): Promise<Held[]> {
     for (const climber of climbers) {
       for (let tried = 0; tried < LADDER_TRIES && !climber.down; tried += 1) {
         const load = { rate, seconds: LADDER_SECONDS, json };
-        const turn = await takeTurn(stage, climber.side, load).catch(() => null);
+        const turn = await undisturbed(() => takeTurn(stage, climber.side, load)).catch(() => null);
         const p99 = turn?.from_due_us.p99 ?? Number.POSITIVE_INFINITY;
         const clean = turn !== null && turn.lost === 0 && turn.refused === 0 && p99 < HELD_P99_US;
         console.log(

@@ -9,6 +9,7 @@ import { writeMeasured } from "../readme.ts";
 import type { CompareOptions } from "./options.ts";
 import type { SideName } from "./sides.ts";
 import type { Turn } from "./turn.ts";
+import { disturbance, type KeptTurn } from "./undisturbed.ts";
 
 /** The figures of a row; times in microseconds. */
 export interface Figures {
@@ -26,7 +27,7 @@ export interface Row {
   readonly rate: number;
   /** Medians of the rounds, each figure by itself; losses are summed. */
   readonly median: Figures;
-  readonly rounds: readonly Turn[];
+  readonly rounds: readonly KeptTurn[];
 }
 
 export interface Held {
@@ -119,6 +120,8 @@ function tableOf(rows: readonly Row[]): string {
         `| ${us(p999)} us | ${us(cpu)} us | ${lost} |`
       );
     }),
+    "",
+    disturbance(rows.flatMap(({ rounds }) => rounds)),
   ].join("\n");
 }
 

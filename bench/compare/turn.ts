@@ -27,6 +27,8 @@ export interface Turn {
   /** Processor time of the side's process for each transaction. */
   readonly cpu_us: number;
   readonly held_per_second: number;
+  /** The share of all processors' time, 0 to 1, that the host kept for itself. */
+  readonly stolen: number;
 }
 
 export interface TurnOptions {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use touchdown_native::clock::{monotonic_ns, NS_PER_S};
 
+use crate::stolen::Stolen;
 use crate::transactions::{Random, Signing};
 
 /// What to send, where and how fast.
@@ -47,6 +48,8 @@ pub struct Shots {
     pub cpu_ns: u64,
     /// From the end of the warm-up to the last answer.
     pub took_ns: u64,
+    /// The share of the processors' time that the host kept meanwhile.
+    pub stolen: f64,
 }
 
 /// The requests one behind the other, and where each ends.
@@ -102,14 +105,16 @@ pub fn fire(load: &Load, requests: &Requests) -> Result<Shots, Box<dyn Error>> {
         first_refusal: None,
         cpu_ns: 0,
         took_ns: 0,
+        stolen: 0.0,
     };
-    let (mut cpu_before, mut begun_ns) = (0, 0);
+    let (mut cpu_before, mut begun_ns, mut stolen) = (0, 0, None);
     let mut due_ns = monotonic_ns() + 20_000_000;
     let mut turn = 0;
     for (index, ends) in requests.ends.windows(2).enumerate() {
         if index == load.warm {
             cpu_before = cpu_ns_of(load.pid)?;
             begun_ns = monotonic_ns();
+            stolen = Some(Stolen::since(begun_ns));
         }
         sleep_until(due_ns);
         turn = idle_line(&mut lines, turn, &mut shots)?;
@@ -126,7 +131,9 @@ pub fn fire(load: &Load, requests: &Requests) -> Result<Shots, Box<dyn Error>> {
             line.look(&mut shots)?;
         }
     }
-    shots.took_ns = monotonic_ns() - begun_ns;
+    let ended_ns = monotonic_ns();
+    shots.took_ns = ended_ns - begun_ns;
+    shots.stolen = stolen.map_or(0.0, |stolen| stolen.share(ended_ns));
     shots.cpu_ns = cpu_ns_of(load.pid)? - cpu_before;
     Ok(shots)
 }

@@ -17,6 +17,7 @@ mod load;
 mod path;
 mod round;
 mod sender;
+mod stolen;
 mod transactions;
 
 use std::error::Error;

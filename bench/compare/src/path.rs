@@ -89,6 +89,7 @@ fn report(load: &Load, shots: &Shots, arrivals: &Arrivals) -> serde_json::Value 
         "from_due_us": quantiles(&mut from_due),
         "late_us": quantiles(&mut late),
         "cpu_us": shots.cpu_ns as f64 / 1e3 / measured,
+        "stolen": shots.stolen,
         "held_per_second": measured * 1e9 / shots.took_ns as f64,
     })
 }
