@@ -3,7 +3,8 @@
  *
  * A schedule is fixed one epoch ahead, so each is fetched once, early: at the boundary nothing has
  * to be asked. A node may not know the next one yet, or be away; then it is asked again until it is
- * had. What it answers for an epoch in progress must be there, or it is a failure.
+ * had, and at the latest when the boundary may have come. What it answers for an epoch in progress
+ * must be there, and what it answers must make sense, or it is a failure.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -28,7 +29,7 @@ export interface ScheduleFeedOptions {
   /** Shortest and longest time between two looks at the epoch, in milliseconds. */
   readonly checkMsMin: number;
   readonly checkMsMax: number;
-  /** How soon a next schedule that is not known yet is asked for again, in milliseconds. */
+  /** How soon at the latest a next schedule that is not known yet is asked for again. */
   readonly nextRetryMs: number;
 }
 
@@ -41,7 +42,10 @@ export function createScheduleFeed(deps: ScheduleFeedDeps, options: ScheduleFeed
     if (had.some((each) => sameSpan(each, span))) return true;
     const leaders = await rpc.leaders(span.firstSlot);
     if (leaders === null) return false;
-    target.setEpoch({ ...span, leaders });
+    if (!target.setEpoch({ ...span, leaders })) {
+      const found = `${leaders.size} leaders, ${span.slots} slots`;
+      throw new Error(`the leader schedule of epoch ${span.epoch} makes no sense: ${found}`);
+    }
     had = [...had.filter((each) => each.epoch !== span.epoch), span].slice(-EPOCHS_MAX);
     log.info({ epoch: span.epoch, leaders: leaders.size }, "leader schedule read");
     return true;
@@ -56,10 +60,11 @@ export function createScheduleFeed(deps: ScheduleFeedDeps, options: ScheduleFeed
       if (!(await take(current))) {
         throw new Error(`the node has no leader schedule for epoch ${current.epoch}`);
       }
-      if (!(await take(next))) return options.nextRetryMs;
+      const isNextKnown = await take(next);
       // The shortest slots that there can be, so as not to sleep through a whole epoch.
       const remainingMs = (next.firstSlot - slot) * SLOT_TIME_MS_MIN;
-      return Math.min(options.checkMsMax, Math.max(options.checkMsMin, remainingMs));
+      const longestMs = isNextKnown ? options.checkMsMax : options.nextRetryMs;
+      return Math.min(longestMs, Math.max(options.checkMsMin, remainingMs));
     },
     onFailure(error, failures) {
       counters.scheduleFailures += 1;

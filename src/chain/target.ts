@@ -32,7 +32,8 @@ export interface ChainTarget {
   slotEvent(kind: SlotEventKind, slot: number, source: SlotSource): void;
   /** The slot time that a node measured lately, in milliseconds. */
   slotTimeHint?(slotTimeMs: number): void;
-  setEpoch(epoch: EpochLeaders): void;
+  /** Answers whether it was taken: false where it makes no sense. */
+  setEpoch(epoch: EpochLeaders): boolean;
   setContacts(contacts: readonly Contact[]): void;
   /** Leaders that have not voted for so long that their slots are most likely empty. */
   setDelinquent?(identities: readonly string[]): void;

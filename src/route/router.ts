@@ -65,7 +65,8 @@ export interface Router {
   slotEvent(kind: SlotEventKind, slot: number, source?: SlotSource): void;
   /** The slot time in milliseconds, as a node measured it before this process began. */
   slotTimeHint(slotTimeMs: number): void;
-  setEpoch(epoch: EpochLeaders): void;
+  /** Answers whether it was taken: false where it makes no sense. */
+  setEpoch(epoch: EpochLeaders): boolean;
   setContacts(contacts: Iterable<Contact>): void;
   /** Leaders that do not vote, and are passed over for it; replaces the list before. */
   setDelinquent(identities: Iterable<string>): void;
@@ -112,7 +113,9 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
       keeper.look();
     },
     setEpoch(epoch) {
-      if (schedule.setEpoch(epoch)) keeper.renew();
+      const isTaken = schedule.setEpoch(epoch);
+      if (isTaken) keeper.renew();
+      return isTaken;
     },
     setContacts(list) {
       contacts.replace(list);

@@ -13,7 +13,7 @@ const [rpcUrl = "", wsUrl = "", when = "", engine = ""] = process.argv.slice(2);
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const router = {
   slotEvent: () => undefined,
-  setEpoch: () => undefined,
+  setEpoch: () => true,
   setContacts: () => undefined,
 };
 const chain = createChain(

@@ -188,7 +188,7 @@ describe("the chain", () => {
         log: SILENT_LOG,
         router: {
           slotEvent: () => undefined,
-          setEpoch: () => undefined,
+          setEpoch: () => true,
           setContacts: () => undefined,
           setDelinquent: (identities) => void told.push(identities),
         },

@@ -106,7 +106,7 @@ describe("a node that wants to be left alone", () => {
     // A TCP server's address is never a path.
     const { port } = server.address() as AddressInfo;
     const wsUrl = `ws://127.0.0.1:${await freePort()}`;
-    const router = { slotEvent() {}, setEpoch() {}, setContacts() {} };
+    const router = { slotEvent() {}, setEpoch: () => true, setContacts() {} };
     const log = { info() {}, warn() {}, error() {} };
     const chain = createChain(
       { clock: systemClock, log, router, native: null, openGeyser: null },

@@ -13,7 +13,8 @@ async function settle(): Promise<void> {
 function setUp() {
   const clock = createFakeClock();
   const counters = createChainCounters();
-  const node = { slot: 5100, known: 5, away: false };
+  const node = { slot: 5100, known: 5, away: false, isSound: true };
+  const warnings: string[] = [];
   const set: number[] = [];
   const asked: number[] = [];
   const span = (epoch: number) => ({ epoch, firstSlot: epoch * 1000, slots: 1000 });
@@ -21,9 +22,14 @@ function setUp() {
     {
       clock,
       counters,
-      log: SILENT_LOG,
+      log: { ...SILENT_LOG, warn: (fields) => void warnings.push(JSON.stringify(fields)) },
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
-      target: { setEpoch: ({ epoch }) => void set.push(epoch) },
+      target: {
+        setEpoch({ epoch }) {
+          if (node.isSound) set.push(epoch);
+          return node.isSound;
+        },
+      },
       rpc: {
         async epochs() {
           if (node.away) throw new Error("away");
@@ -38,7 +44,7 @@ function setUp() {
     },
     { checkMsMin: 1000, checkMsMax: 60_000, nextRetryMs: 5000 },
   );
-  return { clock, counters, node, set, asked, feed };
+  return { clock, counters, node, set, asked, warnings, feed };
 }
 
 describe("the schedule feed", () => {
@@ -100,6 +106,38 @@ describe("the schedule feed", () => {
     await settle();
     expect(set).toEqual([5]);
     expect(feed.status().failures).toBe(0);
+    feed.stop();
+  });
+
+  it("asks again for a schedule that made no sense, and says what it was", async () => {
+    const { clock, feed, node, set, counters, warnings } = setUp();
+    node.isSound = false;
+    feed.start();
+    await settle();
+    expect(counters.scheduleFailures).toBe(1);
+    expect(warnings).toEqual([
+      expect.stringContaining(
+        "the leader schedule of epoch 5 makes no sense: 1 leaders, 1000 slots",
+      ),
+    ]);
+    node.isSound = true;
+    clock.advance(500);
+    await settle();
+    expect(set).toEqual([5]);
+    feed.stop();
+  });
+
+  it("asks sooner for a next schedule that is not known while the boundary is near", async () => {
+    const { clock, feed, node, set } = setUp();
+    node.slot = 5980;
+    feed.start();
+    await settle();
+    node.slot = 6000;
+    node.known = 6;
+    // Twenty slots of the shortest time, where five seconds are waited otherwise.
+    clock.advance(2000);
+    await settle();
+    expect(set).toEqual([5, 6]);
     feed.stop();
   });
 
