@@ -58,6 +58,12 @@ const BEST_FIRST: readonly PlainSource[] = ["slotsUpdates", "slot", "polling"];
 /** How many feeds a connection is asked for. */
 const FEEDS_ASKED = 2;
 
+/** Why no slots come. */
+const ENDED = "the connection of cluster.ws_url ended";
+const UNREACHABLE = "cluster.ws_url could not be connected to, or is no WebSocket";
+const REFUSED = "the node refuses both subscriptions to slots";
+const SILENT = "the node takes the connection and says nothing";
+
 /** A connection, and what it refuses. */
 interface Session {
   readonly socket: FeedSocket;
@@ -73,6 +79,8 @@ class Feed implements SlotFeed {
   readonly #reconnects: BackOff;
   readonly #pollWaits: BackOff;
   readonly #toldRefusals = new Set<FeedName>();
+  /** Whether the log has it that no events come over the WebSocket, since the last one. */
+  #toldLoss = false;
   #running = false;
   #session: Session | null = null;
   #timers: Timer[] = [];
@@ -155,13 +163,20 @@ class Feed implements SlotFeed {
     this.#ask(session, "slot");
   }
 
-  #closed(session: Session): void {
+  #closed(session: Session, reason = session.open ? ENDED : UNREACHABLE): void {
     if (session !== this.#session) return;
     this.#session = null;
-    const { clock, counters, log } = this.#deps;
+    const { clock, counters } = this.#deps;
     counters.socketsClosed += 1;
-    if (session.open) log.warn({}, "the slot feed's connection ended");
+    this.#tellLoss(reason);
     if (this.#running) this.#reconnectLater(clock);
+  }
+
+  /** Says once what may come with every connection, until events come again. */
+  #tellLoss(reason: string): void {
+    if (this.#toldLoss) return;
+    this.#toldLoss = true;
+    this.#deps.log.warn({ reason }, "no slots over the WebSocket: the node is asked instead");
   }
 
   #reconnectLater(clock: Clock): void {
@@ -195,6 +210,7 @@ class Feed implements SlotFeed {
     session.aliveNs = nowNs;
     this.#feedNs = nowNs;
     this.#reconnects.reset();
+    this.#toldLoss = false;
     this.#deps.counters.slotEvents += 1;
     this.#polling = false;
     this.#took(feed, kind, slot, nowNs);
@@ -216,7 +232,8 @@ class Feed implements SlotFeed {
     if (this.#since(session.aliveNs, nowNs) <= reconnectMs) return;
     this.#deps.counters.socketsSilent += 1;
     session.socket.end();
-    this.#closed(session);
+    const isRefused = session.refused.size === FEEDS_ASKED;
+    this.#closed(session, !session.open ? UNREACHABLE : isRefused ? REFUSED : SILENT);
   }
 
   #startPolling(): void {

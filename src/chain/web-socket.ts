@@ -26,7 +26,10 @@ export interface ClientSocket {
 /** Connects; nothing is thrown, what fails is told by `closed`. */
 export function openWebSocket(url: string, timeoutMs: number, events: SocketEvents): ClientSocket {
   let ended = false;
-  const socket = new WebSocket(url, {
+  const address = new URL(url);
+  // The library throws for one, which is sent to no server anyway.
+  address.hash = "";
+  const socket = new WebSocket(address, {
     perMessageDeflate: false,
     followRedirects: false,
     handshakeTimeout: timeoutMs,

@@ -19,11 +19,12 @@ function setUp(refused: readonly FeedName[] = []) {
   const sessions: { events: FeedEvents; asked: FeedName[]; ended: boolean }[] = [];
   const node = { slot: 100 as number | null, slotTimeMs: 400 as number | null | undefined };
   const hints: number[] = [];
+  const warnings: string[] = [];
   const feed = createSlotFeed(
     {
       clock,
       counters,
-      log: SILENT_LOG,
+      log: { ...SILENT_LOG, warn: (fields) => void warnings.push(JSON.stringify(fields)) },
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
       target: {
         slotEvent(kind, slot, source) {
@@ -69,7 +70,8 @@ function setUp(refused: readonly FeedName[] = []) {
       await settle();
     }
   };
-  return { clock, counters, taken, hints, sources, sessions, node, feed, session, advance };
+  const seen = { taken, hints, sources, sessions, warnings };
+  return { clock, counters, ...seen, node, feed, session, advance };
 }
 
 describe("the slot feed", () => {
@@ -217,6 +219,41 @@ describe("the slot feed", () => {
     await advance(500);
     expect(sessions).toHaveLength(before + 1);
     feed.stop();
+  });
+
+  it("says once why no slots come over the WebSocket, and again after they came", async () => {
+    const { feed, session, sessions, warnings, advance } = setUp();
+    feed.start();
+    for (const waitMs of [500, 1000, 2000]) {
+      session().events.closed();
+      await advance(waitMs);
+    }
+    expect(sessions).toHaveLength(4);
+    expect(warnings).toEqual([expect.stringContaining("could not be connected to")]);
+    session().events.opened();
+    session().events.event("slotsUpdates", "start", 101);
+    session().events.closed();
+    await advance(500);
+    session().events.opened();
+    session().events.closed();
+    expect(warnings).toEqual([warnings[0], expect.stringContaining("ended")]);
+    feed.stop();
+  });
+
+  it("tells a node that refuses both subscriptions from one that says nothing", async () => {
+    for (const [refused, reason] of [
+      [["slotsUpdates", "slot"] as const, "refuses both subscriptions"],
+      [[] as const, "says nothing"],
+    ] as const) {
+      const { feed, session, warnings, advance } = setUp(refused);
+      feed.start();
+      session().events.opened();
+      await advance(21_000);
+      session().events.opened();
+      await advance(21_000);
+      expect(warnings).toEqual([expect.stringContaining(reason)]);
+      feed.stop();
+    }
   });
 
   it("ignores what an old connection still says", async () => {

@@ -11,14 +11,14 @@ afterEach(() => {
   for (const end of endings.splice(0).reverse()) end();
 });
 
-async function connect() {
+async function connect(fragment = "") {
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   await once(server, "listening");
   endings.push(() => server.close());
   // A TCP server's address is never a path.
   const { port } = server.address() as AddressInfo;
   const seen: string[] = [];
-  const socket = openWebSocket(`ws://127.0.0.1:${port}`, 30_000, {
+  const socket = openWebSocket(`ws://127.0.0.1:${port}/${fragment}`, 30_000, {
     opened: () => seen.push("opened"),
     message: (text) => seen.push(`${text.slice(0, 10)} ${text.length}`),
     closed: () => seen.push("closed"),
@@ -42,6 +42,11 @@ describe("a WebSocket of the chain's", () => {
     peer.terminate();
     await vi.waitFor(() => expect(seen.at(-1)).toBe("closed"), WAIT);
     expect(seen.filter((each) => each === "closed")).toHaveLength(1);
+  });
+
+  it("leaves out the fragment of an address, which is for no server", async () => {
+    const { headers } = await connect("#here");
+    expect(headers["user-agent"]).toBe("touchdown");
   });
 
   it("says what it is, because some gateways turn those away that do not", async () => {
