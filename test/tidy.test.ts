@@ -103,6 +103,7 @@ describe("the tree", () => {
       "bench/accounts/main.ts",
       "bench/accounts/feed-process.ts",
       "test/support/write-docs.ts",
+      "test/support/journal-locker.ts",
       // Named by vitest.config.ts.
       "test/support/postgres-run.ts",
     ];

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { lockJournal } from "../../src/accounts/journal-lock.ts";
 
@@ -21,7 +22,7 @@ describe("the lock of a journal", () => {
     );
     lock.release();
     lockJournal(path).release();
-    expect(existsSync(`${path}.lock`)).toBe(false);
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   it("of a living process holds, of one that was killed is void", async () => {
@@ -47,4 +48,33 @@ describe("the lock of a journal", () => {
     writeFileSync(`${path}.lock`, '{"pid": ');
     lockJournal(path).release();
   });
+
+  it("goes to one of several that find a dead one's at the same moment", async () => {
+    const dead = JSON.stringify({ pid: 1, start: "1", space: null });
+    const paths = Array.from({ length: 120 }, (_, place) => join(folder, `${place}.journal`));
+    for (const each of paths) writeFileSync(`${each}.lock`, dead);
+    const lockers = Array.from({ length: 4 }, () => startLocker(paths));
+    try {
+      await Promise.all(lockers.map(({ line }) => line()));
+      for (const { process } of lockers) process.stdin.write("go\n");
+      const got = await Promise.all(lockers.map(async ({ line }) => JSON.parse(await line())));
+      const all = got.flat().sort((a, b) => a - b);
+      expect(all).toEqual(paths.map((_, place) => place));
+    } finally {
+      for (const { process } of lockers) process.kill("SIGKILL");
+    }
+    // What the dead left and who came too late is gone.
+    const left = readdirSync(folder).map((name) => /^(\d+)\.journal\.lock\.\d+\./.exec(name)?.[1]);
+    expect(left.map(Number).sort((a, b) => a - b)).toEqual(paths.map((_, place) => place));
+  }, 60_000);
 });
+
+const LOCKER = join(import.meta.dirname, "../support/journal-locker.ts");
+
+function startLocker(paths: readonly string[]) {
+  const child = spawn(process.execPath, ["--import", "tsx", LOCKER, ...paths], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return { process: child, line: async (): Promise<string> => (await lines.next()).value ?? "" };
+}
