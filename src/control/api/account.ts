@@ -6,7 +6,7 @@
 import type { Named } from "../../config/site-kinds.ts";
 import type { AuditEntry, PlanRecord, Store } from "../store/contract.ts";
 import { openRoute, type Route, route } from "../web/route.ts";
-import { iso, label, time, z } from "../web/schema.ts";
+import { cursor, iso, label, time, z } from "../web/schema.ts";
 import { figuresOf, figuresShape } from "./figures.ts";
 import { unwrap } from "./unwrap.ts";
 
@@ -199,7 +199,7 @@ function auditRoute({ store }: Deps): Route {
     {
       query: z.strictObject({
         limit: z.coerce.number().int().min(1).max(200).default(50),
-        after: z.string().max(64).optional(),
+        after: cursor(/^\d{1,15}$/).optional(),
       }),
       answer: z.object({ entries: z.array(entryShape), next: z.string().nullable() }),
     },

@@ -6,7 +6,7 @@
 import { noPlan } from "../store/accounts.ts";
 import type { Account, AccountSummary, Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
-import { id, iso, isoOrNull, time, z } from "../web/schema.ts";
+import { cursor, id, iso, isoOrNull, time, z } from "../web/schema.ts";
 import { planOf, planShape } from "./account.ts";
 import { figuresOf, figuresShape } from "./figures.ts";
 import { unwrap } from "./unwrap.ts";
@@ -27,7 +27,7 @@ const summaryShape = accountShape.extend({
 
 const listQuery = z.strictObject({
   query: z.string().max(128).default(""),
-  after: z.string().max(64).optional(),
+  after: cursor(/^\d{1,15}_[0-9a-f-]{36}$/).optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
 });
 

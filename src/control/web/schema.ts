@@ -18,6 +18,11 @@ export const time = z.string().meta({ format: "date-time" });
 /** A time as it is asked for: ISO 8601 with a zone. */
 export const givenTime = z.iso.datetime({ offset: true });
 
+/** Where a list goes on. What is of another form would show its first page again, for ever. */
+export function cursor(form: RegExp) {
+  return z.string().regex(form, "must be what `next` of the page before says");
+}
+
 /** An id of ours in a path. What is not of its form names nothing. */
 export const id = z.uuid();
 

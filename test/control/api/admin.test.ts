@@ -44,6 +44,10 @@ describe("an operator", () => {
       after = encodeURIComponent(next);
     }
     expect(new Set(seen).size).toBe(2);
+    for (const odd of ["x", "1_", "-1", `1_${graceId.replaceAll("-", "g")}`]) {
+      const answer = await ada.call("GET", `/api/v1/admin/accounts?after=${odd}`);
+      expect([odd, reasonOf(answer)]).toEqual([odd, "invalid_request"]);
+    }
     for (const query of ["%25", "_", "'; drop table touchdown.accounts", "%00"]) {
       const none = await ada.call("GET", `/api/v1/admin/accounts?query=${query}`);
       expect([query, none.status === 200 || reasonOf(none) === "invalid_request"]).toEqual([
