@@ -36,6 +36,7 @@ const NO_REASON = new Uint8Array(0);
 /** RFC 9000 section 20.1: what the leader is told when this side cannot go on. */
 const INTERNAL_ERROR = 0x01;
 const LOCAL_FAULT: Ending = { kind: "local", code: 0 };
+const FORGOTTEN: Ending = { kind: "transport", code: 0 };
 
 export interface QuicConnectionHooks {
   /** The connection's timers may have moved. */
@@ -209,6 +210,8 @@ export class QuicConnection implements Connection {
     this.heard += 1;
     this.#overheadBytes = 0;
     if (quiche.isDraining()) return this.#endingByPeer();
+    // Without a goodbye: a stateless reset, by which a leader says that it has forgotten us.
+    if (quiche.isClosed()) return FORGOTTEN;
     if (!this.established && quiche.isEstablished()) this.#establish();
     if (this.established && !this.admitted) this.admitted = quiche.peerStreamsLeftUni() > 0;
     return null;

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { QuicConnection } from "../../src/send/quic-connection.ts";
 import { type QuicheConnection, quiche } from "../../src/send/quiche.ts";
@@ -55,14 +56,15 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
 }
 
 /** A connection and a leader's bare side that are joined by hand. */
-function setup({ streams = 128, streamBytes = 4096 } = {}) {
-  const rig = connectionOver(newClient(clientConfig()));
+function setup({ streams = 128, streamBytes = 4096, resetToken = 1n } = {}) {
+  const raw = newClient(clientConfig());
+  const rig = connectionOver(raw);
   const { connection, take } = rig;
-  const server = newServer(streams, streamBytes);
+  const server = newServer(streams, streamBytes, resetToken);
   const wire = endOf(server, LEADER);
   const own = { take, receive: (bytes: Uint8Array) => connection.receive(bytes) };
   const meet = (): void => exchange(own, wire);
-  return { ...rig, server, wire, meet };
+  return { ...rig, server, wire, meet, theirId: () => raw.sourceId() };
 }
 
 function established(options: Parameters<typeof setup>[0] = {}) {
@@ -90,6 +92,7 @@ function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
   const raw = stub<QuicheConnection>({
     recv: (bytes) => bytes.length,
     isDraining: () => false,
+    isClosed: () => false,
     isEstablished: () => true,
     stats: () => stub<ReturnType<QuicheConnection["stats"]>>({ peerInitialMaxStreamDataUni: 100 }),
     pathStats: () => [],
@@ -252,6 +255,20 @@ describe("a connection's end", () => {
     connection.receive(BYTES);
     expect(seen).toEqual([ACKED, CLOSED, 0]);
     expect(endings).toEqual([{ kind: "app", code: 4 }]);
+  });
+
+  it("is told when the leader has forgotten it, and only on the leader's own word", () => {
+    const { connection, endings, theirId } = established({ resetToken: 0x5an });
+    const stream = connection.send(BYTES);
+    // RFC 9000 section 10.3: what looks like a packet, and ends in the token.
+    const reset = Buffer.concat([Uint8Array.of(0x40), theirId(), randomBytes(60)]);
+    for (const last of [0x5b, 0x5a]) {
+      expect(endings).toEqual([]);
+      reset.fill(0, reset.length - 16).writeUInt8(last, reset.length - 1);
+      connection.receive(Buffer.from(reset));
+    }
+    expect(endings).toEqual([{ kind: "transport", code: 0 }]);
+    expect([connection.send(BYTES), connection.fate(stream)]).toEqual([CLOSED, FLYING]);
   });
 
   it("is not told when it is ours; the leader hears of code 0", () => {

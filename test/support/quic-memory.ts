@@ -86,13 +86,18 @@ export function newClient(config: QuicheConfig = clientConfig()): QuicheConnecti
 }
 
 /** A leader's bare connection, which grants `streamCount` streams. */
-export function newServer(streamCount = 128, streamBytes = V1_TRANSACTION_BYTES_MAX) {
+export function newServer(
+  streamCount = 128,
+  streamBytes = V1_TRANSACTION_BYTES_MAX,
+  resetToken = 1n,
+) {
   const config = quicheConfig(tlsIdentityOf(freshIdentity()), true);
   config.setMaxIdleTimeout(30_000);
   config.setInitialMaxData(8 * 1024 * 1024);
   config.setInitialMaxStreamDataUni(streamBytes);
   config.setMaxStreamWindow(streamBytes);
   config.setInitialMaxStreamsUni(streamCount);
+  config.setStatelessResetToken(resetToken);
   return quiche.Connection.accept(randomBytes(ID_BYTES), null, LEADER, CLIENT, config);
 }
 
