@@ -191,7 +191,7 @@ impl Link {
             if let Some((_, conn)) = &mut self.connection {
                 let _ = conn.send_stream(partial.stream).reset(VarInt::from_u32(0));
             }
-            self.land(peer, partial.stream.index(), Kind::Dropped, Reason::Expired);
+            self.land(peer, partial.stream.index(), Kind::Dropped, reason);
         }
         if let Some(partial) = &self.partial {
             next_ns = next_ns.min(partial.until_ns);
@@ -199,13 +199,14 @@ impl Link {
         self.expiry_ns = next_ns;
     }
 
-    /// Why copies wait: for the connection, for the bookkeeping, for the path, or for a stream.
+    /// Why copies wait: for the connection, for the bookkeeping, for this machine's socket, or for
+    /// what the leader gives: a stream, its window, acknowledgements of what is on its way.
     pub(crate) fn expiry_reason(&self, peer: &Arc<Peer>) -> Reason {
         if self.give_up_ns != NEVER_NS && peer.state() < PeerState::Connected {
             Reason::NotConnected
         } else if self.flights.is_full() {
             Reason::TooManyInFlight
-        } else if self.partial.is_some() || !self.stalled.is_empty() {
+        } else if !self.stalled.is_empty() {
             Reason::Expired
         } else {
             Reason::LeaderSaturated

@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use support::heard::Piece;
 use support::packets::{MAX_STREAMS_UNI, STOP_SENDING, frame};
-use support::rogue::{Nature, Rogue};
-use support::{ACKED, LONG_MS, PATIENCE, Sender, ended, options};
+use support::rogue::{Nature, Rogue, Terms, value};
+use support::{ACKED, DROPPED, LONG_MS, PATIENCE, Seen, Sender, ended, options};
+use touchdown_native::outcomes::Reason;
 
 #[test]
 fn a_leader_by_hand_takes_transactions_like_any_other() {
@@ -51,6 +52,26 @@ fn streams_that_are_refused_before_their_turn_are_passed_over() {
     sender.engine.send(&[peer, 0], b"one more", 58, LONG_MS);
     sender.until("acked", |seen| ended(seen) == 59);
     sender.assert_conserved([58]);
+}
+
+#[test]
+fn what_waits_in_vain_for_window_or_acknowledgements_is_the_leaders_doing() {
+    let few = |terms: &mut Terms| terms[3].1 = value(1_000);
+    for (window, acks) in [(few as fn(&mut Terms), true), (|_| {}, false)] {
+        let rogue = Rogue::start(Nature { grant: 512, terms: window, ..Nature::default() });
+        let mut sender = Sender::start(options());
+        let peer = sender.open_admitted(rogue.address);
+        rogue.say(|session| session.acks = acks);
+        for tx in 0..300 {
+            sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, 300);
+        }
+        let dropped = |seen: &[Seen]| seen.iter().filter(|one| one.kind == DROPPED).count();
+        let least = if acks { 299 } else { 100 };
+        sender.until("dropped", |seen| dropped(seen) >= least);
+        for one in sender.seen.iter().filter(|one| one.kind == DROPPED) {
+            assert_eq!(one.reason, Reason::LeaderSaturated as u8, "{one:?}");
+        }
+    }
 }
 
 /// What came before anything was sent a second time, which a busy machine may bring about.

@@ -77,7 +77,7 @@ const END_KINDS: readonly Ending["kind"][] = [
   "local",
   "silence",
   "transport",
-  "transport",
+  "local",
   "silence",
   "local",
 ];
