@@ -96,6 +96,12 @@ export function describeProblems(title: string, problems: readonly Problem[]): s
   return [`${title}: ${count}`, ...lines].join("\n");
 }
 
+/**
+ * What pipes said, as `check --config <(decrypt edge.toml)` names one: they say it once, and some
+ * commands look at their one file twice.
+ */
+const pipes = new Map<string, string>();
+
 interface ReadTable {
   readonly table: Source["file"];
   readonly problem: Problem | null;
@@ -105,11 +111,12 @@ function readTable(file: string): ReadTable {
   const failed = (message: string): ReadTable => ({ table: null, problem: { key: file, message } });
   let text: string;
   try {
-    const { size } = statSync(file);
-    if (size > CONFIG_FILE_BYTES_MAX) {
-      return failed(`is ${size} bytes, at most ${CONFIG_FILE_BYTES_MAX} are read`);
+    const stats = statSync(file);
+    if (stats.size > CONFIG_FILE_BYTES_MAX) {
+      return failed(`is ${stats.size} bytes, at most ${CONFIG_FILE_BYTES_MAX} are read`);
     }
-    text = readFileSync(file, "utf8");
+    text = pipes.get(file) ?? readFileSync(file, "utf8");
+    if (!stats.isFile()) pipes.set(file, text);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
     return failed(`cannot be read (${code})`);

@@ -1,3 +1,4 @@
+import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,6 +41,18 @@ describe("check", () => {
     for (const key of ["region", "send.leaders", "send.x", "tip.accounts", "accounts"]) {
       expect(err).toContain(`  ${key}: `);
     }
+  });
+
+  it("reads a pipe, which says what it says once", async () => {
+    const pipe = join(directory, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const text = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;
+    // Who reads it again finds it empty.
+    const writer = spawn("sh", ["-c", `printf %s "$1" > "$2"; : > "$2"`, "sh", text, pipe]);
+    const io = createFakeIo();
+    const code = await run(["check", "--config", pipe], io);
+    writer.kill("SIGKILL");
+    expect({ code, err: io.errLines }).toEqual({ code: 0, err: [] });
   });
 
   it("tells what is valid but not part of this version", async () => {
