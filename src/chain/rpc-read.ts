@@ -158,6 +158,11 @@ export function readEpochInfo(result: unknown) {
   return { epoch, slot, slotIndex, slots };
 }
 
+/** The result of `getGenesisHash`; null for what is none: it can be done without. */
+export function readGenesis(result: unknown): string | null {
+  return typeof result === "string" && decodeBase58(result, 32)?.length === 32 ? result : null;
+}
+
 function fieldsOf(result: unknown): Readonly<Record<string, unknown>> {
   return isRecord(result) ? result : {};
 }

@@ -20,7 +20,6 @@ import { createPatience, patient } from "./patience.ts";
 import { createPoster } from "./post.ts";
 import {
   type Blockhash,
-  type EpochSchedule,
   placeBlockhashes,
   readBlockhash,
   readBlockhashList,
@@ -30,6 +29,7 @@ import {
   readDelinquent,
   readEpochInfo,
   readEpochSchedule,
+  readGenesis,
   readLeaders,
   readSlotTime,
   readStatuses,
@@ -56,6 +56,8 @@ export interface EpochPair {
   readonly slot: number;
   readonly current: EpochSpan;
   readonly next: EpochSpan;
+  /** The hash that names the cluster, base58; null where the node does not tell it. */
+  readonly genesis: string | null;
 }
 
 /** Where the chain stands, confirmed. */
@@ -108,22 +110,22 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
   const made = native === null ? createPoster(clock, post) : createNativePoster(native, post);
   const poster = patient(made, createPatience(clock, counters));
   const { call, batch, read } = createCaller(poster);
-  let epochSchedule: EpochSchedule | null = null;
 
   return {
     slot: async () => readCount("getSlot", await call("getSlot", [PROCESSED])),
     slotTimeMs: async () => readSlotTime(await call("getRecentPerformanceSamples", [SAMPLES])),
     async epochs() {
-      epochSchedule ??= readEpochSchedule(await call("getEpochSchedule", []));
-      const { epoch, slot, slotIndex, slots } = readEpochInfo(
-        await call("getEpochInfo", [PROCESSED]),
-      );
+      // All of it each time: behind one name there may be another cluster than before.
+      const [told, info, genesis] = await batch([EPOCH_SCHEDULE, EPOCH_INFO, GENESIS]);
+      const epochSchedule = readEpochSchedule(wanted(told));
+      const { epoch, slot, slotIndex, slots } = readEpochInfo(wanted(info));
       const firstSlot = slot - slotIndex;
       const nextSlots = slotsInEpoch(epochSchedule, epoch + 1);
       return {
         slot,
         current: { epoch, firstSlot, slots },
         next: { epoch: epoch + 1, firstSlot: firstSlot + slots, slots: nextSlots },
+        genesis: readGenesis(given(genesis)),
       };
     },
     leaders: async (slot) => readLeaders(await call("getLeaderSchedule", [slot])),
@@ -179,6 +181,9 @@ const NO_BLOCK_CODES: ReadonlySet<number> = new Set([-32004, -32007, -32009]);
 const STATUSES = "getSignatureStatuses";
 const PROCESSED = { commitment: "processed" };
 const CONFIRMED = { commitment: "confirmed" };
+const EPOCH_SCHEDULE = { method: "getEpochSchedule", params: [] };
+const EPOCH_INFO = { method: "getEpochInfo", params: [PROCESSED] };
+const GENESIS = { method: "getGenesisHash", params: [] };
 /** Minutes over which a node tells its slot time. */
 const SAMPLES = 3;
 const HEIGHT = { method: "getBlockHeight", params: [CONFIRMED] };

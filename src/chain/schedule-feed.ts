@@ -4,7 +4,8 @@
  * A schedule is fixed one epoch ahead, so each is fetched once, early: at the boundary nothing has
  * to be asked. A node may not know the next one yet, or be away; then it is asked again until it is
  * had, and at the latest when the boundary may have come. What it answers for an epoch in progress
- * must be there, and what it answers must make sense, or it is a failure.
+ * must be there, and what it answers must make sense, or it is a failure. Where the node turns out
+ * to be of another cluster, as a test cluster that was begun anew is, all is read anew.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -20,7 +21,7 @@ export interface ScheduleFeedDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly rpc: Pick<Rpc, "epochs" | "leaders">;
-  readonly target: Pick<ChainTarget, "setEpoch">;
+  readonly target: Pick<ChainTarget, "setEpoch" | "forgetEpochs">;
   readonly counters: ChainCounters;
   readonly backOff: BackOffOptions;
 }
@@ -37,6 +38,17 @@ export function createScheduleFeed(deps: ScheduleFeedDeps, options: ScheduleFeed
   const { clock, log, rpc, target, counters, backOff } = deps;
   /** Epochs that were handed on, oldest first, at most EPOCHS_MAX. */
   let had: readonly EpochSpan[] = [];
+  /** The cluster that they are of; null while no node told. */
+  let cluster: string | null = null;
+
+  function belongTo(genesis: string): void {
+    if (cluster !== null && cluster !== genesis) {
+      log.warn({ genesis, before: cluster }, "the node is of another cluster than before");
+      target.forgetEpochs?.();
+      had = [];
+    }
+    cluster = genesis;
+  }
 
   async function take(span: EpochSpan): Promise<boolean> {
     if (had.some((each) => sameSpan(each, span))) return true;
@@ -56,7 +68,8 @@ export function createScheduleFeed(deps: ScheduleFeedDeps, options: ScheduleFeed
     backOff,
     async act() {
       counters.scheduleFetches += 1;
-      const { slot, current, next } = await rpc.epochs();
+      const { slot, current, next, genesis } = await rpc.epochs();
+      if (genesis !== null) belongTo(genesis);
       if (!(await take(current))) {
         throw new Error(`the node has no leader schedule for epoch ${current.epoch}`);
       }

@@ -34,6 +34,8 @@ export interface ChainTarget {
   slotTimeHint?(slotTimeMs: number): void;
   /** Answers whether it was taken: false where it makes no sense. */
   setEpoch(epoch: EpochLeaders): boolean;
+  /** The schedules that were set are another cluster's. */
+  forgetEpochs?(): void;
   setContacts(contacts: readonly Contact[]): void;
   /** Leaders that have not voted for so long that their slots are most likely empty. */
   setDelinquent?(identities: readonly string[]): void;

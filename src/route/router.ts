@@ -67,6 +67,8 @@ export interface Router {
   slotTimeHint(slotTimeMs: number): void;
   /** Answers whether it was taken: false where it makes no sense. */
   setEpoch(epoch: EpochLeaders): boolean;
+  /** The schedules that were set are another cluster's: no leader is known. */
+  forgetEpochs(): void;
   setContacts(contacts: Iterable<Contact>): void;
   /** Leaders that do not vote, and are passed over for it; replaces the list before. */
   setDelinquent(identities: Iterable<string>): void;
@@ -116,6 +118,10 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
       const isTaken = schedule.setEpoch(epoch);
       if (isTaken) keeper.renew();
       return isTaken;
+    },
+    forgetEpochs() {
+      schedule.clear();
+      keeper.renew();
     },
     setContacts(list) {
       contacts.replace(list);

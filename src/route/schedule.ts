@@ -30,6 +30,8 @@ export interface Window {
 export interface Schedule {
   /** Takes in an epoch, in place of one with the same number; false when it makes no sense. */
   setEpoch(epoch: EpochLeaders): boolean;
+  /** Holds no epoch any more. */
+  clear(): void;
   /** The leader's identity; null where the schedule is not known. */
   leaderAt(slot: number): string | null;
   /** The window around a slot, at most `WINDOW_SLOTS_MAX` in each direction; null as above. */
@@ -80,6 +82,9 @@ export function createSchedule(counters: RouteCounters = createRouteCounters()):
         .sort((a, b) => a.epoch - b.epoch)
         .slice(-EPOCHS_MAX);
       return true;
+    },
+    clear() {
+      held = [];
     },
     leaderAt,
     windowAt(slot) {

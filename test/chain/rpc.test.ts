@@ -91,12 +91,30 @@ describe("the RPC client", () => {
         firstNormalSlot: 8160,
       },
       getEpochInfo: { absoluteSlot: 40, blockHeight: 1, epoch: 1, slotIndex: 8, slotsInEpoch: 64 },
+      getGenesisHash: encodeKey(hash(9)),
     });
     expect(await rpc.epochs()).toEqual({
       slot: 40,
       current: { epoch: 1, firstSlot: 32, slots: 64 },
       next: { epoch: 2, firstSlot: 96, slots: 128 },
+      genesis: encodeKey(hash(9)),
     });
+  });
+
+  it("asks anew how long epochs are, and does without the cluster's name", async () => {
+    const results: Record<string, unknown> = {
+      getEpochSchedule: { slotsPerEpoch: 8192, firstNormalEpoch: 0 },
+      getEpochInfo: { absoluteSlot: 40, epoch: 0, slotIndex: 40, slotsInEpoch: 8192 },
+      getGenesisHash: new RpcError(-32601, "Method not found"),
+    };
+    const { rpc } = await setUp(results);
+    expect(await rpc.epochs()).toMatchObject({ next: { slots: 8192 }, genesis: null });
+    // Another cluster's node behind the same name.
+    results["getEpochSchedule"] = { slotsPerEpoch: 32, firstNormalEpoch: 0 };
+    for (const nonsense of [7, null, "", "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2Ns"]) {
+      results["getGenesisHash"] = nonsense;
+      expect(await rpc.epochs()).toMatchObject({ next: { slots: 32 }, genesis: null });
+    }
   });
 
   it("asks for the leaders of the epoch of a slot, and takes null for not known yet", async () => {

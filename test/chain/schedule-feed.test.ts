@@ -13,7 +13,7 @@ async function settle(): Promise<void> {
 function setUp() {
   const clock = createFakeClock();
   const counters = createChainCounters();
-  const node = { slot: 5100, known: 5, away: false, isSound: true };
+  const node = { slot: 5100, known: 5, away: false, isSound: true, genesis: null as string | null };
   const warnings: string[] = [];
   const set: number[] = [];
   const asked: number[] = [];
@@ -29,12 +29,18 @@ function setUp() {
           if (node.isSound) set.push(epoch);
           return node.isSound;
         },
+        forgetEpochs: () => void set.splice(0),
       },
       rpc: {
         async epochs() {
           if (node.away) throw new Error("away");
           const epoch = Math.floor(node.slot / 1000);
-          return { slot: node.slot, current: span(epoch), next: span(epoch + 1) };
+          return {
+            slot: node.slot,
+            current: span(epoch),
+            next: span(epoch + 1),
+            genesis: node.genesis,
+          };
         },
         async leaders(slot) {
           asked.push(slot);
@@ -138,6 +144,31 @@ describe("the schedule feed", () => {
     clock.advance(2000);
     await settle();
     expect(set).toEqual([5, 6]);
+    feed.stop();
+  });
+
+  it("reads all anew where the node is of another cluster, and says so", async () => {
+    const { clock, feed, node, set, asked, warnings } = setUp();
+    node.known = 99;
+    feed.start();
+    await settle();
+    // The same epochs of another cluster have other leaders. Who does not tell is believed.
+    const look = async (genesis: string | null): Promise<number> => {
+      node.genesis = genesis;
+      clock.advance(60_000);
+      await settle();
+      return asked.length;
+    };
+    expect(await look("A")).toBe(2);
+    expect(await look(null)).toBe(2);
+    expect(await look("A")).toBe(2);
+    expect(warnings).toEqual([]);
+    expect(await look("B")).toBe(4);
+    expect(set).toEqual([5, 6]);
+    expect(warnings).toEqual([JSON.stringify({ genesis: "B", before: "A" })]);
+    node.slot = 100;
+    expect(await look("C")).toBe(6);
+    expect(set).toEqual([0, 1]);
     feed.stop();
   });
 

@@ -115,6 +115,21 @@ describe("the router", () => {
     router.stop();
   });
 
+  it("sends to nobody once its schedules turn out to be another cluster's", () => {
+    const { router } = setUp();
+    router.start();
+    router.setEpoch(epochOf(1, 100, "ABC"));
+    router.setContacts(CONTACTS);
+    router.slotEvent("polled", 100);
+    expect(sendOf(router.plan)).toBe("AB");
+    router.forgetEpochs();
+    expect(sendOf(router.plan)).toBe("");
+    expect(router.status().scheduleCovers).toBe(false);
+    router.setEpoch(epochOf(0, 90, "CDEF"));
+    expect(sendOf(router.plan)).toBe("EF");
+    router.stop();
+  });
+
   it("ends the plan when the feed is silent too long, until the next event", () => {
     const { clock, router, plans } = setUp();
     router.start();

@@ -44,6 +44,17 @@ describe("the schedule", () => {
     expect(schedule.leaderAt(24)).toBe("A");
   });
 
+  it("takes lower epochs once it was cleared, as of a cluster that was begun anew", () => {
+    const schedule = createSchedule();
+    for (const epoch of [7, 8, 9]) schedule.setEpoch(epochOf(epoch, epoch * 12, "ABC"));
+    schedule.clear();
+    expect(schedule.epochs).toEqual([]);
+    expect(schedule.leaderAt(84)).toBeNull();
+    expect(schedule.shareOf("A")).toBe(0);
+    for (const epoch of [0, 1]) schedule.setEpoch(epochOf(epoch, epoch * 12, "DEF"));
+    expect(schedule.leaderAt(12)).toBe("D");
+  });
+
   it("replaces an epoch that it has", () => {
     const schedule = createSchedule();
     schedule.setEpoch(epochOf(1, 0, "AB"));
