@@ -192,7 +192,7 @@ export const WORKER_YOUNG_MB_MAX = 6;
 /** Shortest and longest key that a client may hold, in characters. */
 export const TOKEN_CHARS_MIN = 16;
 export const TOKEN_CHARS_MAX = 128;
-/** Accounts whose limit is remembered; above it the one that came first starts anew. */
+/** Accounts and keys whose limit is remembered; above it another one starts anew for each. */
 export const LIMITED_ACCOUNTS_MAX = 262_144;
 /** Largest body of a JSON-RPC call without a key: room for getHealth, not for a transaction. */
 export const KEYLESS_BODY_BYTES_MAX = 256;

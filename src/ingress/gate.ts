@@ -13,7 +13,8 @@ import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import type { Refusal } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { quick } from "../core/quick.ts";
-import { charged, intervalNs, waitNs } from "./gcra.ts";
+import { intervalNs, waitNs } from "./gcra.ts";
+import { type LimitState, LimitStates } from "./limit-states.ts";
 
 /** What an account may do. */
 export interface RatePlan {
@@ -118,9 +119,9 @@ export interface GateCounters {
   /** Requests refused by a limit. */
   limited: number;
   /** Accounts whose limit is remembered now. */
-  accountsTracked: number;
+  readonly accountsTracked: number;
   /** Limits forgotten before their time, for want of room. */
-  accountsEvicted: number;
+  readonly accountsEvicted: number;
 }
 
 /** A key that was good once, and whose it is; the owner holds while `changes` is the keys' own. */
@@ -130,56 +131,27 @@ interface KnownKey {
   changes: number;
 }
 
-/** One account's limit. */
-interface LimitState {
-  /** When the bucket is full again, by `Clock.nowNs`. */
-  fullNs: number;
-}
-
 export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
   const { sharedLimits } = deps;
-  const accountsMax = options.accountsMax ?? LIMITED_ACCOUNTS_MAX;
-  const states = new Map<string, LimitState>();
-  const counters: GateCounters = {
+  const states = new LimitStates(options.accountsMax ?? LIMITED_ACCOUNTS_MAX);
+  const counters: GateCounters = quick({
     keysMissing: 0,
     keysUnknown: 0,
     keysBarred: 0,
     admitted: 0,
     limited: 0,
-    accountsTracked: 0,
-    accountsEvicted: 0,
-  };
-  let sweepAt = Math.min(SWEEP_FIRST_AT, accountsMax);
+    get accountsTracked() {
+      return states.size;
+    },
+    get accountsEvicted() {
+      return states.evicted;
+    },
+  });
   let limitedBy: LimitedBy = "account";
   /** Keys that were good; whether they still are is asked anew after each change of any key. */
   const known = new Map<string, KnownKey>();
   /** Of the key that is looked up now. */
   const digest = Buffer.alloc(DIGEST_BYTES);
-
-  /** Forgets limits that say nothing any more; its cost is spread by letting the map double. */
-  function sweep(nowNs: number): void {
-    for (const [account, state] of states) {
-      if (state.fullNs <= nowNs) states.delete(account);
-    }
-    if (states.size >= accountsMax) {
-      for (const account of states.keys()) {
-        states.delete(account);
-        counters.accountsEvicted += 1;
-        break;
-      }
-    }
-    sweepAt = Math.min(Math.max(SWEEP_FIRST_AT, states.size * 2), accountsMax);
-  }
-
-  function stateOf(account: string, nowNs: number): LimitState {
-    const known = states.get(account);
-    if (known !== undefined) return known;
-    if (states.size >= sweepAt) sweep(nowNs);
-    const state: LimitState = { fullNs: 0 };
-    states.set(account, state);
-    counters.accountsTracked = states.size;
-    return state;
-  }
 
   /** By whichever limit has to be waited for longer. */
   function refused(ownWait: number, accountWait: number): number {
@@ -221,20 +193,20 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     charge(owner, nowNs) {
       const { account, plan, keyId, restriction } = owner;
       const own = restriction?.limit ?? null;
-      const ownState = own === null ? null : stateOf(`key ${keyId}`, nowNs);
-      const ownWait = own && ownState ? waitOf(ownState, own, nowNs) : 0;
+      const ownState = own === null ? undefined : states.of(`key ${keyId}`);
+      const ownWait = own === null ? 0 : waitOf(ownState, own, nowNs);
       if (plan.shared && sharedLimits !== null) {
         const wait = sharedLimits.waitNs(account, plan, nowNs);
         if (ownWait > 0 || wait > 0) return refused(ownWait, wait);
         sharedLimits.charge(account, plan, nowNs);
       } else {
-        const state = stateOf(account, nowNs);
+        const state = states.of(account);
         const wait = waitOf(state, plan, nowNs);
         if (ownWait > 0 || wait > 0) return refused(ownWait, wait);
-        state.fullNs = charged(state.fullNs, nowNs, intervalNs(plan.ratePerSecond));
+        states.charge(account, state, intervalNs(plan.ratePerSecond), nowNs);
       }
-      if (own && ownState) {
-        ownState.fullNs = charged(ownState.fullNs, nowNs, intervalNs(own.ratePerSecond));
+      if (own !== null) {
+        states.charge(`key ${keyId}`, ownState, intervalNs(own.ratePerSecond), nowNs);
       }
       counters.admitted += 1;
       return 0;
@@ -258,8 +230,8 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
   });
 }
 
-function waitOf({ fullNs }: LimitState, limit: KeyLimit, nowNs: number): number {
-  return waitNs(fullNs, nowNs, intervalNs(limit.ratePerSecond), limit.burst);
+function waitOf(state: LimitState | undefined, limit: KeyLimit, nowNs: number): number {
+  return waitNs(state?.fullNs ?? 0, nowNs, intervalNs(limit.ratePerSecond), limit.burst);
 }
 
 /** Why a key is not good here and now, null when it is. */
@@ -313,6 +285,3 @@ const DIGEST_BYTES = 32;
 
 /** Keys whose digest and owner are remembered, so that they are not looked up for each request. */
 const TOKENS_KNOWN_MAX = 4096;
-
-/** Below this many accounts nothing is ever forgotten. */
-const SWEEP_FIRST_AT = 1024;

@@ -7,8 +7,10 @@
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Refusal } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX } from "../core/limits.ts";
+import { quick } from "../core/quick.ts";
 import type { KeyOwner, RatePlan } from "./gate.ts";
-import { charged, intervalNs, waitNs } from "./gcra.ts";
+import { intervalNs, waitNs } from "./gcra.ts";
+import { LimitStates } from "./limit-states.ts";
 
 export interface ReadLimit {
   /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */
@@ -18,43 +20,31 @@ export interface ReadLimit {
     admitted: number;
     limited: number;
     /** Limits forgotten before their time, for want of room. */
-    evicted: number;
+    readonly evicted: number;
   };
 }
 
 export function createReadLimit(accountsMax = LIMITED_ACCOUNTS_MAX): ReadLimit {
-  /** When each account's bucket is full again. */
-  const fullAt = new Map<string, number>();
-  const counters = { admitted: 0, limited: 0, evicted: 0 };
-  let sweepAt = Math.min(SWEEP_FIRST_AT, accountsMax);
-
-  /** Forgets buckets that are full; the first that is not where none is. */
-  function sweep(nowNs: number): void {
-    for (const [account, fullNs] of fullAt) {
-      if (fullNs <= nowNs) fullAt.delete(account);
-    }
-    if (fullAt.size >= accountsMax) {
-      for (const account of fullAt.keys()) {
-        fullAt.delete(account);
-        counters.evicted += 1;
-        break;
-      }
-    }
-    sweepAt = Math.min(Math.max(SWEEP_FIRST_AT, fullAt.size * 2), accountsMax);
-  }
+  const states = new LimitStates(accountsMax);
+  const counters = quick({
+    admitted: 0,
+    limited: 0,
+    get evicted() {
+      return states.evicted;
+    },
+  });
 
   return {
     counters,
     charge({ account, plan }, nowNs) {
       const interval = intervalNs(plan.ratePerSecond);
-      const fullNs = fullAt.get(account);
-      const wait = waitNs(fullNs ?? 0, nowNs, interval, plan.burst);
+      const state = states.of(account);
+      const wait = waitNs(state?.fullNs ?? 0, nowNs, interval, plan.burst);
       if (wait > 0) {
         counters.limited += 1;
         return wait;
       }
-      if (fullNs === undefined && fullAt.size >= sweepAt) sweep(nowNs);
-      fullAt.set(account, charged(fullNs ?? 0, nowNs, interval));
+      states.charge(account, state, interval, nowNs);
       counters.admitted += 1;
       return 0;
     },
@@ -73,6 +63,3 @@ export function readLimitRefusal(plan: RatePlan, wait: number): Refusal {
     data: { plan: name, ratePerSecond, burst, retryAfterMs },
   };
 }
-
-/** Below this many accounts nothing is ever forgotten. */
-const SWEEP_FIRST_AT = 1024;
