@@ -6,7 +6,8 @@
  * through an edge. Shapes are those of Agave 4.3 (`rpc/src/rpc.rs`, checked 2026-11).
  */
 
-import { decodeBase58, decodeBase64, encodeBase64 } from "../core/encoding.ts";
+import { createHash } from "node:crypto";
+import { decodeBase58, decodeBase64, encodeBase64, encodeKey } from "../core/encoding.ts";
 import type { Bank, Block, Commitment, Landed } from "./cluster-bank.ts";
 import type { Calendar } from "./cluster-slots.ts";
 import type { Ledger } from "./ledger.ts";
@@ -69,7 +70,6 @@ type Params = readonly unknown[];
 type Method = (context: RpcContext, params: Params) => unknown;
 
 const VERSION = { "solana-core": "4.3.0", "feature-set": 3_718_597_879 };
-const GENESIS_HASH = "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY";
 const SLOT_LEADERS_MAX = 5000;
 const STATUSES_MAX = 256;
 /** Slots behind which a validator is delinquent. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
@@ -82,7 +82,7 @@ const RENT_LAMPORTS_PER_BYTE = 6960;
 const METHODS: Readonly<Record<string, Method>> = {
   getHealth: () => "ok",
   getVersion: () => VERSION,
-  getGenesisHash: () => GENESIS_HASH,
+  getGenesisHash: ({ leaders }) => genesisOf(leaders),
   getIdentity: ({ leaders }) => ({ identity: leaders[0]?.identity }),
   getSlot: (context, params) => blockOf(context, params[0]).slot,
   getBlockHeight(context, params) {
@@ -124,6 +124,12 @@ export function callMethod(context: RpcContext, method: string, params: Params):
   const found = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (found === undefined) throw new RpcFault(-32601, "Method not found");
   return found(context, params);
+}
+
+/** A cluster that is begun anew has other leaders, and with them another name. */
+function genesisOf(leaders: readonly ClusterLeader[]): string {
+  const identities = leaders.map(({ identity }) => identity).join(" ");
+  return encodeKey(createHash("sha256").update(identities).digest());
 }
 
 function getEpochInfo(context: RpcContext, params: Params): unknown {
