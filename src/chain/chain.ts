@@ -154,13 +154,18 @@ export function createChain(
   const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
   const blocks = createBlocks(() => clock.nowNs(), counters);
   const parts = { clock, log, rpc, target, counters, backOff };
-  const slots = createSlotFeed(parts, options);
   const contacts = createContactFeed(parts, { refreshMs: options.contactsMs });
-  const schedule = createScheduleFeed(parts, {
-    checkMsMin: epochCheckMsMin,
-    checkMsMax: options.epochCheckMsMax,
-    nextRetryMs: Math.max(epochCheckMsMin, maxMs),
-  });
+  const onOther = (): void => contacts.hasten(CONTACTS_GAP_MS);
+  const schedule = createScheduleFeed(
+    { ...parts, onOther },
+    {
+      checkMsMin: epochCheckMsMin,
+      checkMsMax: options.epochCheckMsMax,
+      nextRetryMs: Math.max(epochCheckMsMin, maxMs),
+    },
+  );
+  const onBack = (): void => schedule.hasten(epochCheckMsMin);
+  const slots = createSlotFeed({ ...parts, onBack }, options);
   const votes = createVoteFeed(parts, { refreshMs: options.votesMs });
   const told = { onLanded: deps.onLanded ?? ignore, onConfirmed: deps.onConfirmed ?? ignore };
   const geyser = createGeyser({ ...parts, blocks, ...told }, deps.openGeyser, options);

@@ -24,6 +24,8 @@ export interface ScheduleFeedDeps {
   readonly target: Pick<ChainTarget, "setEpoch" | "forgetEpochs">;
   readonly counters: ChainCounters;
   readonly backOff: BackOffOptions;
+  /** The node is of another cluster than before. */
+  readonly onOther?: () => void;
 }
 
 export interface ScheduleFeedOptions {
@@ -35,7 +37,7 @@ export interface ScheduleFeedOptions {
 }
 
 export function createScheduleFeed(deps: ScheduleFeedDeps, options: ScheduleFeedOptions): Refresh {
-  const { clock, log, rpc, target, counters, backOff } = deps;
+  const { clock, log, rpc, target, counters, backOff, onOther } = deps;
   /** Epochs that were handed on, oldest first, at most EPOCHS_MAX. */
   let had: readonly EpochSpan[] = [];
   /** The cluster that they are of; null while no node told. */
@@ -46,6 +48,7 @@ export function createScheduleFeed(deps: ScheduleFeedDeps, options: ScheduleFeed
       log.warn({ genesis, before: cluster }, "the node is of another cluster than before");
       target.forgetEpochs?.();
       had = [];
+      onOther?.();
     }
     cluster = genesis;
   }

@@ -22,6 +22,8 @@ export interface SlotFeedDeps {
   readonly target: Pick<ChainTarget, "slotEvent" | "slotTimeHint">;
   readonly counters: ChainCounters;
   readonly backOff: BackOffOptions;
+  /** A connection is there again; what answers may be another node than before. */
+  readonly onBack?: () => void;
 }
 
 export interface SlotFeedOptions {
@@ -156,9 +158,11 @@ class Feed implements SlotFeed {
 
   #opened(session: Session): void {
     if (session !== this.#session) return;
-    this.#deps.counters.socketsOpened += 1;
+    const { clock, counters, onBack } = this.#deps;
+    counters.socketsOpened += 1;
     session.open = true;
-    session.aliveNs = this.#deps.clock.nowNs();
+    session.aliveNs = clock.nowNs();
+    if (counters.socketsOpened > 1) onBack?.();
     this.#ask(session, "slotsUpdates");
     this.#ask(session, "slot");
   }

@@ -224,6 +224,27 @@ describe("the chain", () => {
     }, WAIT);
   });
 
+  it("follows another cluster behind the same name, once a connection is there again", async () => {
+    const { cluster, urls } = await startCluster();
+    const { router } = startChain(urls, { contactsMs: 300 });
+    await vi.waitFor(() => expect(router.plan?.send.length).toBe(2), WAIT);
+    await cluster.stop();
+    // Begun anew, with the same epochs and other leaders.
+    const leaders = LEADERS.map(({ address }, index) => {
+      return { identity: newKeypair(index + 50).address, address };
+    });
+    const [rpcPort, wsPort] = [urls.rpcUrl, urls.wsUrl].map((url) => Number(new URL(url).port));
+    await startCluster({ leaders, rpcPort: rpcPort ?? 0, wsPort: wsPort ?? 0 });
+    await vi.waitFor(() => {
+      expect(router.status().epochs).toEqual([2, 3]);
+      const identities = router.plan?.send.map(({ identity }) => identity);
+      expect(identities).toHaveLength(2);
+      expect(leaders.map(({ identity }) => identity)).toEqual(
+        expect.arrayContaining(identities ?? []),
+      );
+    }, WAIT);
+  });
+
   it("starts before the node does", async () => {
     const { cluster, urls } = await startCluster();
     await cluster.stopRpc();
