@@ -5,17 +5,20 @@
  *
  * A batch has a number and is repeated until the database has said that it is there, so nothing is
  * counted twice; what was not yet written when a process is killed is lost. While the database is
- * away batches wait, and at their bound the counts of the newest are added to the one before it, so
+ * away batches wait, and at their bound what is counted next is added to what is counted now, so
  * that sums stay true while minutes blur.
  *
  * Hot path: `request` and `taken` are one look-up and a few additions.
  */
 
 import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   USAGE_BATCH_ROWS_MAX,
   USAGE_PACKETS_MAX,
-  USAGE_WAITING_MAX,
+  USAGE_ROUNDS_MAX,
+  USAGE_ROWS_A_TURN,
+  USAGE_ROWS_WAITING_MAX,
 } from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { End, Outcome } from "../core/flow.ts";
@@ -45,7 +48,7 @@ export interface UsageCounters {
   failures: number;
   /** Batches that wait for the database. */
   waiting: number;
-  /** Batches added to the one before, for want of room. */
+  /** Periods whose counts were added to those of the one before, for want of room. */
   merged: number;
   /** Batches given up because the database would never take them. */
   refused: number;
@@ -69,7 +72,7 @@ export interface Usage {
 
 interface Batch {
   readonly sequence: number;
-  readonly rows: Map<string, UsageRow>;
+  readonly rows: readonly UsageRow[];
 }
 
 const MINUTE_MS = 60_000;
@@ -91,7 +94,13 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
   /** By key, for the minute that is counted now. */
   let current = new Map<string, UsageRow>();
   let sequence = 0;
-  const waiting: Batch[] = [];
+  /** What is left of the periods that wait, oldest first. */
+  const rounds: Iterator<UsageRow, undefined>[] = [];
+  let waitingRows = 0;
+  /** Nothing more may wait: each key's counts go to the minute that it has a row of. */
+  let isFull = false;
+  /** The one that the database is given, until it has it. */
+  let batch: Batch | null = null;
   let writing: Promise<void> | null = null;
   let timer: Timer | null = null;
   let minute: Timer | null = null;
@@ -115,36 +124,52 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
   function turnMinute(): void {
     const nowMs = clock.unixMs();
     minuteMs = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
-    current = new Map();
+    if (!isFull) current = new Map();
     minute = clock.after(minuteMs + MINUTE_MS - nowMs, turnMinute);
   }
 
+  /** Lets what was counted wait for the database, where there is room. */
   function cut(): void {
     if (rows.size === 0) return;
-    const batches = batchesOf(rows);
+    const hasRoom =
+      rounds.length < USAGE_ROUNDS_MAX && waitingRows + rows.size <= USAGE_ROWS_WAITING_MAX;
+    // The only one may be of any size, or it could never be written.
+    isFull = !hasRoom && rounds.length > 0;
+    if (isFull) {
+      counters.merged += 1;
+      return;
+    }
+    rounds.push(rows.values());
+    waitingRows += rows.size;
+    counters.waiting += Math.ceil(rows.size / USAGE_BATCH_ROWS_MAX);
     rows = new Map();
     current = new Map();
-    for (const part of batches) {
-      const last = waiting.at(-1);
-      // The first may be on its way already and must stay as it is.
-      if (waiting.length >= USAGE_WAITING_MAX && last !== undefined && waiting.length > 1) {
-        counters.merged += 1;
-        merge(last.rows, part);
-      } else {
-        sequence += 1;
-        waiting.push({ sequence, rows: part });
-      }
+  }
+
+  /** The next batch, all of one round; null where none waits. */
+  function take(): Batch | null {
+    const [round] = rounds;
+    if (round === undefined) return null;
+    const taken: UsageRow[] = [];
+    while (taken.length < USAGE_BATCH_ROWS_MAX) {
+      const { value, done } = round.next();
+      if (done) break;
+      taken.push(value);
     }
-    counters.waiting = waiting.length;
+    if (taken.length < USAGE_BATCH_ROWS_MAX) rounds.splice(0, 1);
+    if (taken.length === 0) return take();
+    sequence += 1;
+    waitingRows -= taken.length;
+    return { sequence, rows: taken };
   }
 
   /** True: it is there, or will never be. */
   async function writeOne({ sequence: number, rows: part }: Batch): Promise<boolean> {
-    const written: WrittenRow[] = [...part.values()].map((row) => row.written());
     try {
+      const text = await textOf(part);
       await database.query(
         "select touchdown.edge_write_usage($1::uuid, $2, $3, $4, $5::jsonb) as counted",
-        [run, number, options.edge, options.region, JSON.stringify(written)],
+        [run, number, options.edge, options.region, text],
       );
       counters.batchesWritten += 1;
       return true;
@@ -153,34 +178,20 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
       if (isForever(error)) {
         counters.refused += 1;
         const message = "usage is lost: the database does not take it; is this host's clock right?";
-        log.error({ err: error, rows: part.size }, message);
+        log.error({ err: error, rows: part.length }, message);
         return true;
       }
-      log.warn({ err: error, waiting: waiting.length }, "usage was not written; it is kept");
+      log.warn({ err: error, waiting: counters.waiting }, "usage was not written; it is kept");
       return false;
     }
   }
 
-  /** Divides the first batch where more was merged into it than the database takes. */
-  function divideFirst(): void {
-    const first = waiting[0];
-    if (first === undefined || first.rows.size <= USAGE_BATCH_ROWS_MAX) return;
-    const parts = batchesOf(first.rows).map((part, index) => {
-      // It was never sent as long as it could be merged into, so its number is free for a part.
-      if (index > 0) sequence += 1;
-      return { sequence: index === 0 ? first.sequence : sequence, rows: part };
-    });
-    waiting.splice(0, 1, ...parts);
-  }
-
   async function writeAll(): Promise<void> {
     for (;;) {
-      divideFirst();
-      const [batch] = waiting;
-      if (batch === undefined || !(await writeOne(batch))) return;
-      // What is left in front stays in front: nobody else takes from this list.
-      waiting.splice(0, 1);
-      counters.waiting = waiting.length;
+      batch ??= take();
+      if (batch === null || !(await writeOne(batch))) return;
+      batch = null;
+      counters.waiting -= 1;
     }
   }
 
@@ -249,22 +260,13 @@ function isForever(error: unknown): boolean {
 /** SQLSTATE class 22, data exception: a value is at fault, not the moment. */
 const CLASS_DATA = "22";
 
-/** One batch for each so many rows. */
-function batchesOf(rows: ReadonlyMap<string, UsageRow>): readonly Map<string, UsageRow>[] {
-  const entries = [...rows];
-  const batches: Map<string, UsageRow>[] = [];
-  for (let start = 0; start < entries.length; start += USAGE_BATCH_ROWS_MAX) {
-    batches.push(new Map(entries.slice(start, start + USAGE_BATCH_ROWS_MAX)));
+/** The rows as the database takes them, a few a turn: a thousand at once would take 10 ms. */
+async function textOf(rows: readonly UsageRow[]): Promise<string> {
+  const parts: string[] = [];
+  for (let start = 0; start < rows.length; start += USAGE_ROWS_A_TURN) {
+    if (start > 0) await nextTurn();
+    const written = rows.slice(start, start + USAGE_ROWS_A_TURN).map((row) => row.written());
+    parts.push(JSON.stringify(written satisfies WrittenRow[]).slice(1, -1));
   }
-  return batches;
-}
-
-/** Each key's counts go to whichever of its minutes is there. */
-function merge(into: Map<string, UsageRow>, from: ReadonlyMap<string, UsageRow>): void {
-  const byKey = new Map([...into.values()].map((row) => [row.keyId, row]));
-  for (const row of from.values()) {
-    const there = byKey.get(row.keyId);
-    if (there === undefined) into.set(`${row.keyId} ${row.minuteMs}`, row);
-    else there.add(row);
-  }
+  return `[${parts.join(",")}]`;
 }

@@ -7,10 +7,13 @@
 
 /** Keys that an edge knows at a time. */
 export const KEYS_MAX = 4_000_000;
-/** Rows of one batch of usage; the database takes up to 20,000. */
-export const USAGE_BATCH_ROWS_MAX = 5_000;
-/** Batches of usage that wait while the database is away. */
-export const USAGE_WAITING_MAX = 64;
+/** Rows of one batch of usage, 260 kB; the database takes up to 20,000. */
+export const USAGE_BATCH_ROWS_MAX = 1_000;
+/** Rows of usage that are put into words in one turn of the event loop; some 5 us each. */
+export const USAGE_ROWS_A_TURN = 32;
+/** What waits while the database is away: rows of usage, and periods that they are of. */
+export const USAGE_ROWS_WAITING_MAX = 320_000;
+export const USAGE_ROUNDS_MAX = 1_024;
 /**
  * Packets whose key is remembered until their end is known: at 7,000 a second those of the 75 s in
  * which a blockhash grows too old. 25 bytes each.

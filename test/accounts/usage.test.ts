@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Querier } from "../../src/accounts/database.ts";
 import { createUsage } from "../../src/accounts/usage.ts";
@@ -5,7 +6,9 @@ import type { WrittenRow } from "../../src/accounts/usage-row.ts";
 import {
   USAGE_BATCH_ROWS_MAX,
   USAGE_PACKETS_MAX,
-  USAGE_WAITING_MAX,
+  USAGE_ROUNDS_MAX,
+  USAGE_ROWS_A_TURN,
+  USAGE_ROWS_WAITING_MAX,
 } from "../../src/core/account-limits.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { End, Outcome } from "../../src/core/flow.ts";
@@ -53,7 +56,7 @@ function scene() {
   usage.start();
   const settle = async (ms: number) => {
     clock.advance(ms);
-    for (let turn = 0; turn < 200; turn += 1) await Promise.resolve();
+    for (let turn = 0; turn < 20; turn += 1) await nextTurn();
   };
   return { clock, usage, ...fake, settle };
 }
@@ -137,36 +140,68 @@ describe("usage", () => {
   it("keeps its sums when more waits than there is room for", async () => {
     const { usage, calls, state, settle } = scene();
     state.up = false;
-    const periods = USAGE_WAITING_MAX + 20;
+    const periods = USAGE_ROUNDS_MAX + 21;
     for (let period = 0; period < periods; period += 1) {
       usage.request(KEY, "overloaded", 2);
       await settle(PERIOD_MS);
     }
-    expect(usage.counters).toMatchObject({ waiting: USAGE_WAITING_MAX, merged: 20 });
+    // One more is on its way to the database.
+    expect(usage.counters).toMatchObject({ waiting: USAGE_ROUNDS_MAX + 1, merged: 20 });
     state.up = true;
     calls.splice(0);
-    await settle(PERIOD_MS);
+    await usage.stop();
     const rows = calls.flatMap((call) => call.rows);
     expect(rows.reduce((sum, row) => sum + row.requests, 0)).toBe(periods);
     expect(rows.flatMap((row) => row.reasons).reduce((sum, it) => sum + it[2], 0)).toBe(periods);
-    expect(new Set(calls.map(({ sequence }) => sequence)).size).toBe(USAGE_WAITING_MAX);
+    expect(new Set(calls.map(({ sequence }) => sequence)).size).toBe(USAGE_ROUNDS_MAX + 2);
   });
 
-  it("keeps what was merged within what the database takes at a time", async () => {
+  it("of more keys than the database takes at a time is several batches", async () => {
     const { usage, calls, state, settle } = scene();
     state.up = false;
-    const [periods, keys] = [USAGE_WAITING_MAX + 10, 600];
-    for (let period = 0; period < periods; period += 1) {
-      for (let key = 0; key < keys; key += 1) usage.request(`${period} ${key}`, null, 1);
+    const keys = 2 * USAGE_BATCH_ROWS_MAX + 7;
+    for (let period = 0; period < 3; period += 1) {
+      for (let key = 0; key < keys; key += 1) usage.request(`${key}`, null, 1);
       await settle(PERIOD_MS);
     }
+    expect(usage.counters.waiting).toBe(9);
+    state.up = true;
+    await usage.stop();
+    const written = calls.slice(calls.length - 9);
+    const sizes = written.map(({ rows }) => rows.length);
+    expect(Math.max(...sizes)).toBe(USAGE_BATCH_ROWS_MAX);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(3 * keys);
+    expect(written.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(usage.counters).toMatchObject({ batchesWritten: 9, waiting: 0, merged: 0 });
+  });
+
+  it("of very many keys waits in few rows at last, and none of its sums is lost", async () => {
+    const { usage, calls, state, settle } = scene();
+    state.up = false;
+    const [periods, keys] = [8, 60_000];
+    for (let period = 0; period < periods; period += 1) {
+      for (let key = 0; key < keys; key += 1) usage.request(`${key}`, null, 1);
+      await settle(PERIOD_MS);
+    }
+    expect(usage.counters.merged).toBeGreaterThan(0);
     state.up = true;
     calls.splice(0);
-    await settle(PERIOD_MS);
-    const sizes = calls.map(({ rows }) => rows.length);
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(USAGE_BATCH_ROWS_MAX);
-    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(periods * keys);
-    expect(new Set(calls.map(({ sequence }) => sequence)).size).toBe(calls.length);
+    await usage.stop();
+    const rows = calls.flatMap((call) => call.rows);
+    expect(rows.reduce((sum, row) => sum + row.requests, 0)).toBe(periods * keys);
+    // Two minutes at most for those that did not fit.
+    expect(rows.length).toBeLessThanOrEqual(USAGE_ROWS_WAITING_MAX + 2 * keys);
+    expect(usage.counters.waiting).toBe(0);
+  }, 60_000);
+
+  it("is put into words a few rows a turn", async () => {
+    const { clock, usage, calls } = scene();
+    for (let key = 0; key < 10 * USAGE_ROWS_A_TURN; key += 1) usage.request(`${key}`, null, 1);
+    clock.advance(PERIOD_MS);
+    for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+    expect(calls).toEqual([]);
+    for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+    expect(calls).toHaveLength(1);
   });
 
   it("writes what there is when it stops", async () => {
