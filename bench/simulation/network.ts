@@ -81,6 +81,7 @@ class SimulatedConnection implements Connection {
   admitted = false;
   rttUs = 0;
   readonly retried = false;
+  readonly sentNs = 0;
   readonly endNs = 0;
   streamsLeft = 0;
   readonly keepsAlive = false;

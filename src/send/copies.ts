@@ -81,9 +81,9 @@ export class Copies {
     this.#ttlNs = options.copyTtlMs * NS_PER_MS;
     this.#waiting = new Waiting(options.queuePerPeer);
     const { report } = deps;
-    this.#onWire = ({ packetId, target, ageMs, resend }) => {
+    this.#onWire = ({ packetId, target, ageMs, resend, sentNs }) => {
       this.card.sent += 1;
-      report(packetId, target, "sent", null, this.#rttUs, ageMs, resend);
+      report(packetId, target, "sent", null, this.#rttUs, ageMs, resend, sentNs);
     };
     this.#settled = (copy, fate) => this.#settle(copy, fate);
     this.#lost = (copy) => this.#fail(copy, "connection_lost", "not_connected");
@@ -151,7 +151,7 @@ export class Copies {
   settle(link: Link, nowNs: number): void {
     this.#note(link, nowNs);
     if (this.#rttUs > 0) this.card.rttUs = this.#rttUs;
-    link.settle(this.#onWire, this.#settled);
+    link.settle(nowNs, this.#onWire, this.#settled);
   }
 
   /** Sends what waits, as far as the credit goes. */
@@ -198,7 +198,7 @@ export class Copies {
 
   #failAll(link: Link, failed: (copy: FlyingCopy) => void): void {
     this.#note(link, this.#deps.clock.nowNs());
-    link.failAll(this.#onWire, this.#settled, failed);
+    link.failAll(this.#nowNs, this.#onWire, this.#settled, failed);
   }
 
   #note(link: Link, nowNs: number): void {
@@ -223,25 +223,26 @@ export class Copies {
     resend: number,
   ): void {
     this.window.opened();
-    const onWire = !link.waits(stream);
+    const sentNs = link.waits(stream) ? 0 : this.#deps.clock.nowNs();
     const ageMs = (givenNs - link.liveNs) / NS_PER_MS;
-    if (!link.inFlight.push(packetId, target, stream, onWire, ageMs, resend)) {
+    if (!link.inFlight.push(packetId, target, stream, sentNs, ageMs, resend)) {
       const oldest = link.inFlight.oldest();
       if (oldest !== null)
         this.#end(oldest, "failed", "too_many_in_flight", oldest.ageMs, oldest.resend);
       link.inFlight.drop();
-      link.inFlight.push(packetId, target, stream, onWire, ageMs, resend);
+      link.inFlight.push(packetId, target, stream, sentNs, ageMs, resend);
     }
-    if (!onWire) return;
+    if (sentNs === 0) return;
     this.card.sent += 1;
     const rttUs = link.connection?.rttUs ?? 0;
-    this.#deps.report(packetId, target, "sent", null, rttUs, ageMs, resend);
+    this.#deps.report(packetId, target, "sent", null, rttUs, ageMs, resend, sentNs);
   }
 
   #settle(copy: FlyingCopy, fate: Fate): void {
-    const { packetId, target, ageMs, endNs, resend } = copy;
+    const { packetId, target, ageMs, sentNs, endNs, resend } = copy;
     const { report } = this.#deps;
-    const atNs = endNs === 0 ? this.#nowNs : endNs;
+    // An engine's own thread may know of the end before this one notes that the copy was sent.
+    const atNs = endNs === 0 ? this.#nowNs : Math.max(sentNs, endNs);
     if (fate === ACKED) {
       const givenNs = this.#liveNs + ageMs * NS_PER_MS;
       this.card.ack((atNs - givenNs) / NS_PER_US);
@@ -256,7 +257,7 @@ export class Copies {
   }
 
   #fail(copy: FlyingCopy, sent: CopyReason, unsent: CopyReason): void {
-    if (copy.sent) this.#end(copy, "failed", sent, copy.ageMs, copy.resend);
+    if (copy.sentNs !== 0) this.#end(copy, "failed", sent, copy.ageMs, copy.resend);
     else this.#end(copy, "dropped", unsent, copy.ageMs, copy.resend);
   }
 

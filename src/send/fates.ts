@@ -10,7 +10,7 @@
  */
 
 import { COPIES_IN_FLIGHT_MAX } from "../core/limits.ts";
-import type { Fate } from "./transport.ts";
+import { type Fate, FLYING } from "./transport.ts";
 
 const PLACES_MIN = 16;
 /** The copies of a connection that are asked for are its newest. */
@@ -21,6 +21,7 @@ const NOBODY = 0;
 export class Fates {
   #streams = new Uint32Array(PLACES_MIN);
   #fates = new Uint8Array(PLACES_MIN);
+  #sentsNs = new Float64Array(PLACES_MIN);
   #endsNs = new Float64Array(PLACES_MIN);
 
   /** A new stream, and what is known of it. */
@@ -29,6 +30,7 @@ export class Fates {
     const place = this.#placeOf(stream);
     this.#streams[place] = stream;
     this.#fates[place] = fate;
+    this.#sentsNs[place] = 0;
     this.#endsNs[place] = 0;
   }
 
@@ -38,18 +40,24 @@ export class Fates {
     return this.#streams[place] === stream ? (this.#fates[place] ?? -1) : -1;
   }
 
+  /** When it went on the wire, as far as `settle` told; 0 before. */
+  sentNsOf(stream: number): number {
+    const place = this.#placeOf(stream);
+    return this.#streams[place] === stream ? (this.#sentsNs[place] ?? 0) : 0;
+  }
+
   /** When it came to its end, as far as `settle` told; 0 before. */
   endNsOf(stream: number): number {
     const place = this.#placeOf(stream);
     return this.#streams[place] === stream ? (this.#endsNs[place] ?? 0) : 0;
   }
 
-  /** News of a stream that is here; `endNs` is 0 where it is not its end. */
-  settle(stream: number, fate: Fate, endNs: number): void {
+  /** News of a stream that is here, and when that came about. */
+  settle(stream: number, fate: Fate, atNs: number): void {
     const place = this.#placeOf(stream);
     if (this.#streams[place] !== stream) return;
     this.#fates[place] = fate;
-    this.#endsNs[place] = endNs;
+    (fate === FLYING ? this.#sentsNs : this.#endsNs)[place] = atNs;
   }
 
   close(stream: number): void {
@@ -66,10 +74,12 @@ export class Fates {
   }
 
   #grow(): void {
-    const [streams, fates, endsNs] = [this.#streams, this.#fates, this.#endsNs];
+    const [streams, fates] = [this.#streams, this.#fates];
+    const [sentsNs, endsNs] = [this.#sentsNs, this.#endsNs];
     const places = 2 * streams.length;
     this.#streams = new Uint32Array(places);
     this.#fates = new Uint8Array(places);
+    this.#sentsNs = new Float64Array(places);
     this.#endsNs = new Float64Array(places);
     for (let from = 0; from < streams.length; from += 1) {
       const stream = streams[from] ?? NOBODY;
@@ -78,6 +88,7 @@ export class Fates {
       const place = this.#placeOf(stream);
       this.#streams[place] = stream;
       this.#fates[place] = fates[from] ?? 0;
+      this.#sentsNs[place] = sentsNs[from] ?? 0;
       this.#endsNs[place] = endsNs[from] ?? 0;
     }
   }

@@ -75,12 +75,16 @@ export class Link {
    * Takes what is done from the head of those in flight, oldest first. A copy that had to wait is
    * told of once it is on the wire.
    */
-  settle(onWire: (copy: FlyingCopy) => void, done: (copy: FlyingCopy, fate: Fate) => void): void {
+  settle(
+    nowNs: number,
+    onWire: (copy: FlyingCopy) => void,
+    done: (copy: FlyingCopy, fate: Fate) => void,
+  ): void {
     const connection = this.connection;
     if (connection === null) return;
     for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
       const fate = connection.fate(row.stream);
-      noteWire(row, fate, onWire);
+      noteWire(row, fate, connection.sentNs || nowNs, onWire);
       if (fate === WAITING || fate === FLYING) return;
       row.endNs = connection.endNs;
       done(row, fate);
@@ -90,13 +94,14 @@ export class Link {
 
   /** Takes all that is in flight: what has its end, behind one that has none, keeps it. */
   failAll(
+    nowNs: number,
     onWire: (copy: FlyingCopy) => void,
     done: (copy: FlyingCopy, fate: Fate) => void,
     failed: (copy: FlyingCopy) => void,
   ): void {
     for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
       const fate = this.connection?.fate(row.stream) ?? WAITING;
-      noteWire(row, fate, onWire);
+      noteWire(row, fate, this.connection?.sentNs || nowNs, onWire);
       if (fate === WAITING || fate === FLYING) failed(row);
       else {
         row.endNs = this.connection?.endNs ?? 0;
@@ -107,8 +112,13 @@ export class Link {
   }
 }
 
-function noteWire(copy: FlyingCopy, fate: Fate, onWire: (copy: FlyingCopy) => void): void {
-  if (copy.sent || fate === WAITING || fate >= DROPPED) return;
-  copy.sent = true;
+function noteWire(
+  copy: FlyingCopy,
+  fate: Fate,
+  atNs: number,
+  onWire: (copy: FlyingCopy) => void,
+): void {
+  if (copy.sentNs !== 0 || fate === WAITING || fate >= DROPPED) return;
+  copy.sentNs = atNs;
   onWire(copy);
 }

@@ -12,8 +12,8 @@ export interface FlyingCopy {
   /** The leader that it went to, and the slot that it was aimed at. */
   target: Target;
   stream: number;
-  /** Whether it was on the wire yet. */
-  sent: boolean;
+  /** When it went on the wire; 0: not yet. */
+  sentNs: number;
   /** When it came to its end; 0: just now. */
   endNs: number;
   /** As `Outcome.connectionAgeMs`. */
@@ -26,7 +26,7 @@ const NOTHING: FlyingCopy = {
   packetId: 0,
   target: { identity: "", address: "", slot: 0 },
   stream: 0,
-  sent: false,
+  sentNs: 0,
   endNs: 0,
   ageMs: 0,
   resend: 0,
@@ -78,7 +78,7 @@ export class InFlight extends Ring<FlyingCopy> {
     packetId: number,
     target: Target,
     stream: number,
-    sent: boolean,
+    sentNs: number,
     ageMs: number,
     resend: number,
   ): boolean {
@@ -87,7 +87,7 @@ export class InFlight extends Ring<FlyingCopy> {
     row.packetId = packetId;
     row.target = target;
     row.stream = stream;
-    row.sent = sent;
+    row.sentNs = sentNs;
     row.endNs = 0;
     row.ageMs = ageMs;
     row.resend = resend;

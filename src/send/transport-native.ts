@@ -124,6 +124,7 @@ class NativeConnection implements Connection {
   rttUs = 0;
   retried = false;
   readonly keepsAlive = true;
+  sentNs = 0;
   endNs = 0;
   /** Most bytes that this leader takes on one stream. */
   streamBytesMax = 0;
@@ -199,6 +200,7 @@ class NativeConnection implements Connection {
 
   fate(stream: number): Fate {
     const fate = this.#fates.of(stream);
+    this.sentNs = this.#fates.sentNsOf(stream);
     if (fate === FLYING || fate === WAITING) return fate;
     this.endNs = this.#fates.endNsOf(stream);
     this.#fates.close(stream);
@@ -220,7 +222,7 @@ class NativeConnection implements Connection {
     const before = this.#fates.of(stream);
     if (before < 0) return;
     if (before === WAITING && fate !== WAITING) this.#waiting = Math.max(0, this.#waiting - 1);
-    this.#fates.settle(stream, fate, fate === FLYING ? 0 : atNs);
+    this.#fates.settle(stream, fate, atNs);
   }
 
   progress(): void {

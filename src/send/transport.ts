@@ -59,7 +59,11 @@ export interface Connection {
   send(bytes: Uint8Array): number;
   /** What became of a stream that `send` answered; once its end was told, forgotten. */
   fate(stream: number): Fate;
-  /** When the end that `fate` told last came about, `Clock.nowNs`; 0 when it is told at once. */
+  /**
+   * When the copy that `fate` told of last went on the wire, where it had to wait, and when it came
+   * to the end that was told, `Clock.nowNs`; 0 when that is told at once.
+   */
+  readonly sentNs: number;
   readonly endNs: number;
   /** Whether the engine keeps the connection from going idle by itself. */
   readonly keepsAlive: boolean;

@@ -13,13 +13,17 @@ const TARGET = { identity: "leader", address: "10.0.0.1:8009", slot: 7 };
 function setUp(credit = 0, queuePerPeer = 3) {
   const clock = createFakeClock();
   const story: string[] = [];
+  const times: (number | undefined)[] = [];
   const card = new Card(TARGET.identity, TARGET.address);
   const copies = new Copies(
     card,
     {
       clock,
       counters: newSendCounters(),
-      report: (packetId, _target, kind, reason) => story.push(`${packetId} ${reason ?? kind}`),
+      report: (packetId, _target, kind, reason, _rttUs, _ageMs, _resend, atNs) => {
+        story.push(`${packetId} ${reason ?? kind}`);
+        times.push(atNs);
+      },
     },
     { queuePerPeer, copyTtlMs: 800 },
   );
@@ -32,6 +36,7 @@ function setUp(credit = 0, queuePerPeer = 3) {
   return {
     clock,
     story,
+    times,
     card,
     copies,
     link,
@@ -107,6 +112,28 @@ describe("what is in flight", () => {
     offer();
     copies.cut(link);
     expect(story).toEqual(["1 sent", "1 connection_lost", "2 sent", "2 shutting_down"]);
+  });
+
+  it("is told of with the moment at which the engine sent it and was answered", () => {
+    const { offer, clock, connection, copies, link, story, times } = setUp(2);
+    connection.delay(0);
+    offer();
+    clock.advance(50);
+    Object.assign(connection, { sentNs: clock.nowNs() - 40e6, endNs: clock.nowNs() - 10e6 });
+    connection.ack(0);
+    copies.settle(link, clock.nowNs());
+    expect(story).toEqual(["1 sent", "1 acked"]);
+    expect(times).toEqual([clock.nowNs() - 40e6, clock.nowNs() - 10e6]);
+  });
+
+  it("is never acknowledged before it was sent, though another thread was quicker", () => {
+    const { offer, clock, connection, copies, link, story, times } = setUp(2);
+    offer();
+    connection.endNs = clock.nowNs() - 5;
+    connection.ack(0);
+    copies.settle(link, clock.nowNs());
+    expect(story).toEqual(["1 sent", "1 acked"]);
+    expect(times).toEqual([clock.nowNs(), clock.nowNs()]);
   });
 
   it("tells the card how long it took, the wait for credit included", () => {

@@ -20,7 +20,7 @@ function linkWith(credit = 10) {
 /** Sends packets with the ids 1 to `count`; their streams are 0 and on. */
 function sendAll(link: Link, count: number): void {
   for (let id = 1; id <= count; id += 1) {
-    link.inFlight.push(id, TARGET, link.send(BYTES, 0), true, 0, 0);
+    link.inFlight.push(id, TARGET, link.send(BYTES, 0), 1, 0, 0);
   }
 }
 
@@ -78,12 +78,12 @@ describe("a link's copies in flight", () => {
       told.push(`${packetId} ${fate === ACKED ? "acked" : "stopped"}`);
     };
     const onWire = (): void => expect.unreachable();
-    link.settle(onWire, note);
+    link.settle(1, onWire, note);
     expect(told).toEqual(["1 acked", "2 stopped"]);
-    link.settle(onWire, note);
+    link.settle(1, onWire, note);
     expect(told).toHaveLength(2);
     connection.ack(2);
-    link.settle(onWire, note);
+    link.settle(1, onWire, note);
     expect(told.slice(2)).toEqual(["3 acked", "4 acked"]);
     expect(link.inFlight.size).toBe(1);
   });
@@ -94,16 +94,16 @@ describe("a link's copies in flight", () => {
     connection.ack(1);
     for (const late of [3, 4]) {
       connection.delay(late);
-      link.inFlight.push(late + 1, TARGET, link.send(BYTES, 0), false, 0, 0);
+      link.inFlight.push(late + 1, TARGET, link.send(BYTES, 0), 0, 0, 0);
     }
     connection.fly(3);
     const told: string[] = [];
     const note =
       (what: string) =>
-      ({ packetId, sent }: FlyingCopy): void =>
-        void told.push(`${packetId} ${what}${sent ? "" : ", never sent"}`);
+      ({ packetId, sentNs }: FlyingCopy): void =>
+        void told.push(`${packetId} ${what}${sentNs > 0 ? "" : ", never sent"}`);
     for (let turn = 0; turn < 2; turn += 1) {
-      link.failAll(note("sent"), note("acked"), note("failed"));
+      link.failAll(1, note("sent"), note("acked"), note("failed"));
     }
     const [late, last] = ["4 sent", "4 failed"];
     expect(told).toEqual(["1 failed", "2 acked", "3 failed", late, last, "5 failed, never sent"]);
@@ -111,9 +111,9 @@ describe("a link's copies in flight", () => {
 
   it("are none while there is no connection", () => {
     const link = new Link(0, 8);
-    link.inFlight.push(1, TARGET, 0, true, 0, 0);
+    link.inFlight.push(1, TARGET, 0, 1, 0, 0);
     const never = (): void => expect.unreachable();
-    link.settle(never, never);
+    link.settle(1, never, never);
     expect(link.inFlight.size).toBe(1);
   });
 
@@ -123,10 +123,11 @@ describe("a link's copies in flight", () => {
     connection.delay(1);
     const streams = [link.send(BYTES, 0), link.send(BYTES, 0)];
     expect(streams.map((stream) => link.waits(stream))).toEqual([true, true]);
-    for (const stream of streams) link.inFlight.push(stream + 1, TARGET, stream, false, 0, 0);
+    for (const stream of streams) link.inFlight.push(stream + 1, TARGET, stream, 0, 0, 0);
     const told: string[] = [];
     const settle = (): void =>
       link.settle(
+        1,
         ({ packetId }) => told.push(`${packetId} sent`),
         ({ packetId }, fate) => told.push(`${packetId} ${fate}`),
       );

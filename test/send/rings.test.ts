@@ -8,9 +8,9 @@ describe("a ring of copies in flight", () => {
     const ring = new InFlight(3);
     for (let round = 0; round < 10; round += 1) {
       for (let index = 0; index < 3; index += 1) {
-        expect(ring.push(round * 10 + index, target, index, true, 0, 0)).toBe(true);
+        expect(ring.push(round * 10 + index, target, index, 1, 0, 0)).toBe(true);
       }
-      expect(ring.push(99, target, 9, true, 0, 0)).toBe(false);
+      expect(ring.push(99, target, 9, 1, 0, 0)).toBe(false);
       for (let index = 0; index < 3; index += 1) {
         expect(ring.oldest()).toMatchObject({ packetId: round * 10 + index, stream: index });
         ring.drop();

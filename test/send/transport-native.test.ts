@@ -260,8 +260,10 @@ describe("a copy's fate with the native engine", () => {
     native.sendAnswer = 1 << 16;
     const stream = connection.send(BYTES);
     expect(connection.fate(stream)).toBe(WAITING);
+    expect(connection.sentNs).toBe(0);
     native.tell({ kind: "sent", tag: stream });
     expect([connection.fate(stream), told]).toEqual([FLYING, ["progress"]]);
+    expect(connection.sentNs).toBe(RECORD_NS);
   });
 
   it("is to be dropped with the engine's reason when it waited in vain", async () => {

@@ -61,7 +61,8 @@ export class FakeConnection implements Connection {
     return this.sent.length - 1;
   }
 
-  readonly endNs = 0;
+  sentNs = 0;
+  endNs = 0;
 
   fate(stream: number): Fate {
     return this.#fates.get(stream) ?? FLYING;

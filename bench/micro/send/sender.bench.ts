@@ -35,6 +35,7 @@ function nullTransport(): Transport {
     streamsLeft: 128,
     heard: -1,
     keepsAlive: false,
+    sentNs: 0,
     endNs: 0,
     send: () => ++streams,
     fate: () => ACKED,
