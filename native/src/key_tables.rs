@@ -113,11 +113,12 @@ impl KeyTables {
         Self { shared, builder: builder.flatten() }
     }
 
-    /// The key's table, if it has one.
+    /// The key's table, if it has one. Its set is not waited for: who changes it gives way to
+    /// others, and may be kept from going on for longer than a verification without a table takes.
     #[must_use]
     pub fn find(&self, key: &[u8; 32]) -> Option<Arc<KeyTable>> {
         let (set, _) = self.shared.place(key)?;
-        let table = set.read().iter().flatten().find(|table| table.key == *key).cloned()?;
+        let table = set.try_read()?.iter().flatten().find(|table| table.key == *key).cloned()?;
         self.shared.found.fetch_add(1, Ordering::Relaxed);
         // Threads may overwrite one another's count: it is a hint.
         let warmth = table.warmth.load(Ordering::Relaxed);
@@ -253,4 +254,27 @@ impl Shared {
 /// How warm a way is; below 0 when it is empty.
 fn warmth(way: &Option<Arc<KeyTable>>) -> i16 {
     way.as_ref().map_or(-1, |table| i16::from(table.warmth.load(Ordering::Relaxed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::KeyTables;
+    use crate::curve::BASE;
+
+    #[test]
+    fn nobody_waits_for_a_set_that_is_being_changed() {
+        let tables = KeyTables::new(4);
+        assert!(tables.make(&BASE) && tables.find(&BASE).is_some());
+        let (tell, told) = channel();
+        std::thread::scope(|scope| {
+            let change = tables.shared.place(&BASE).map(|(set, _)| set.write());
+            scope.spawn(|| tell.send(tables.find(&BASE).is_none()));
+            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(true));
+            drop(change);
+        });
+        assert!(tables.find(&BASE).is_some());
+    }
 }
