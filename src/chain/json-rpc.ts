@@ -142,7 +142,9 @@ function resultOf(method: string, answer: unknown): unknown {
   // Some say beside an error that there is no result.
   if ("result" in answer && !isRecord(error)) return answer["result"];
   const code = isRecord(error) && typeof error["code"] === "number" ? error["code"] : 0;
-  const message = isRecord(error) ? String(error["message"]) : "no result";
+  // Gateways say in a word that a key is wrong or a quota is spent.
+  const word = typeof error === "string" && error !== "" ? error : "no result";
+  const message = isRecord(error) ? String(error["message"] ?? "an error without a word") : word;
   throw new RpcError(code, `${method}: ${message}`);
 }
 
