@@ -46,6 +46,8 @@ export function quoted(raw: unknown): string {
   const text = Array.isArray(raw) ? "an array" : raw instanceof Date ? "a date" : null;
   if (text !== null) return text;
   if (typeof raw === "object" && raw !== null) return "a table";
+  // TOML has infinities and NaN, JSON has not.
+  if (typeof raw === "number") return String(raw);
   const json = JSON.stringify(raw) ?? "nothing";
   return json.length <= QUOTED_CHARACTERS_MAX ? json : `${json.slice(0, QUOTED_CHARACTERS_MAX)}…`;
 }
@@ -143,7 +145,7 @@ export function duration(min: string, max: string): Kind<number> {
 }
 
 /** `host:port`, or `[ipv6]:port`. */
-export const LISTEN_FORM = /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9.-]{1,253})):(\d{1,5})$/;
+const LISTEN_FORM = /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9.-]{1,253})):(\d{1,5})$/;
 
 /** `host:port`, IPv6 in brackets. With `ipOnly`, a host name is refused. */
 export function listen(ipOnly = false): Kind<ListenAddress> {

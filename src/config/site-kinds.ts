@@ -3,7 +3,7 @@
  * `read` never throws, and what may carry a secret is quoted in no message.
  */
 
-import { asIs, HIDDEN, type Kind, LISTEN_FORM, ok, problem, quoted, url } from "./kinds.ts";
+import { asIs, HIDDEN, type Kind, listen, ok, problem, quoted, url } from "./kinds.ts";
 
 /** A line of text that is no secret. */
 export function text(charsMax: number): Kind<string> {
@@ -106,10 +106,36 @@ export interface Named {
   readonly at: string;
 }
 
+/** Where a service is: what needs no more than scheme, host and port gets nothing else in vain. */
+export function hostUrl(): Kind<string> {
+  return plainUrl("scheme, host and port alone", ({ pathname }) => pathname === "/");
+}
+
+/** A URL whose login, query and fragment are none, and what more it has to be. */
+function plainUrl(needed: string, fits: (parsed: URL) => boolean): Kind<string> {
+  const any = url(["http", "https"]);
+  return {
+    ...any,
+    read(raw, directory) {
+      const reading = any.read(raw, directory);
+      if (reading.kind === "problem") return reading;
+      const parsed = new URL(reading.value);
+      const { username, password, search, hash } = parsed;
+      const isPlain = [username, password, search, hash].every((part) => part === "");
+      return isPlain && fits(parsed) ? reading : problem(`must be ${needed}`);
+    },
+  };
+}
+
+/** A URL that is shown, and that paths are put after. */
+function namedUrl(): Kind<string> {
+  return plainUrl("without a login, a query and a fragment", () => true);
+}
+
 /** `["name=URL"]` or `["name=host:port"]`, no name twice. */
 export function namedList(what: "url" | "address", countMax: number): Kind<readonly Named[]> {
   const form = what === "url" ? "name=URL" : "name=host:port";
-  const place = what === "url" ? url(["http", "https"]) : null;
+  const place = what === "url" ? namedUrl() : listen();
   return {
     name: "list of names",
     bounds: `0 to ${countMax} of ${form}`,
@@ -121,8 +147,9 @@ export function namedList(what: "url" | "address", countMax: number): Kind<reado
       for (const item of raw) {
         const match = typeof item === "string" ? NAMED_FORM.exec(item) : null;
         const [, itemName = "", at = ""] = match ?? [];
-        const fits = place?.read(at, directory).kind === "ok" || LISTEN_FORM.test(at);
-        if (match === null || !fits) return problem(`must hold "${form}", one does not fit`);
+        const reading = place.read(at, directory);
+        if (match === null) return problem(`must hold "${form}", one does not fit`);
+        if (reading.kind === "problem") return problem(`"${itemName}" ${reading.message}`);
         if (list.some((known) => known.name === itemName)) {
           return problem(`must not hold the name ${quoted(itemName)} twice`);
         }

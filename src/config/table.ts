@@ -26,7 +26,7 @@ import {
   type Raw,
   url,
 } from "./kinds.ts";
-import { namedList, origin, secret, text, texts, urlTemplate } from "./site-kinds.ts";
+import { hostUrl, namedList, origin, secret, text, texts, urlTemplate } from "./site-kinds.ts";
 
 /** The commands that run for long on a configuration. */
 export type Service = "edge" | "control";
@@ -105,7 +105,7 @@ export const KEYS = {
     "WebSocket of the cluster, for slots and landings",
   ),
   "cluster.grpc_url": optional<string>(
-    url(["http", "https"]),
+    hostUrl(),
     "Yellowstone gRPC, for slots, landings and block heights as they happen; absent: without it",
   ),
   "cluster.grpc_token": optional<string>(

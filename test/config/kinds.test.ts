@@ -50,6 +50,19 @@ describe("address", () => {
 });
 
 describe("numbers", () => {
+  it("say what was found, infinities that JSON cannot write too", () => {
+    for (const [raw, found] of [
+      [17, "17"],
+      [Number.POSITIVE_INFINITY, "Infinity"],
+      [Number.NaN, "NaN"],
+      ["x", '"x"'],
+    ] as const) {
+      expect(read(kinds.integer(1, 16), raw)).toBe(
+        `refused: must be an integer from 1 to 16, is ${found}`,
+      );
+    }
+  });
+
   it("takes both bounds and refuses one beyond", () => {
     const kind = kinds.integer(1, 16);
     expect([0, 1, 16, 17].map((raw) => accepts(kind, raw))).toEqual([false, true, true, false]);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Kind } from "../../src/config/kinds.ts";
 import {
+  hostUrl,
   isLoopback,
   namedList,
   origin,
@@ -65,6 +66,21 @@ describe("a template", () => {
   });
 });
 
+describe("a service's URL", () => {
+  it("is refused with what would never reach the service, such as a key in its path", () => {
+    for (const sound of ["https://grpc.example", "http://127.0.0.1:10000/", "https://[::1]:443"]) {
+      expect(read(hostUrl(), sound)).toBe(sound);
+    }
+    for (const more of ["/s3cret", "/?token=s3cret", "/#s3cret"]) {
+      expect(read(hostUrl(), `https://grpc.example${more}`)).toBe(
+        "refused: must be scheme, host and port alone",
+      );
+    }
+    expect(read(hostUrl(), "https://me:s3cret@grpc.example")).toMatch(/alone$/);
+    expect(read(hostUrl(), "grpc.example:443")).toMatch(/must start with http/);
+  });
+});
+
 describe("a list of names", () => {
   it("takes each name once, with a place of its form", () => {
     const fra = { name: "fra", at: "https://fra.example" };
@@ -75,6 +91,28 @@ describe("a list of names", () => {
     for (const raw of [["fra"], ["fra=x"], ["=https://a"], ["a=https://a", "a=https://b"], "a"]) {
       expect(read(namedList("url", 2), raw)).toMatch(/^refused/);
     }
+  });
+
+  it("says of which place what is wrong with it", () => {
+    const needsScheme = 'refused: "b" must start with http:// or https://';
+    const refused: readonly (readonly ["url" | "address", string, string])[] = [
+      // As an address it would be the path of a scheme called "edge.example".
+      ["url", "b=edge.example:9090", needsScheme],
+      ["url", "b=10.0.0.1:9090", 'refused: "b" must be a URL that starts with http://'],
+      ["url", "b=https://me:s3cret@b.example", 'refused: "b" must be without a login'],
+      ["url", "b=https://b.example/?key=s3cret", 'refused: "b" must be without a login, a query'],
+      ["url", "b=https://b.example/#x", 'refused: "b" must be without'],
+      ["address", "b=b.example:65536", 'refused: "b" must have a port from 0 to 65535'],
+      ["address", "b=https://b.example", 'refused: "b" must be "host:port"'],
+    ];
+    for (const [what, item, message] of refused) {
+      const told = String(read(namedList(what, 2), [item]));
+      expect({ item, told }).toEqual({ item, told: expect.stringContaining(message) });
+      expect(told).not.toContain("s3cret");
+    }
+    expect(read(namedList("url", 2), ["b=https://b.example/edge/"])).toEqual([
+      { name: "b", at: "https://b.example/edge" },
+    ]);
   });
 
   it("is shown as it was written", () => {
