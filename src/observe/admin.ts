@@ -208,7 +208,7 @@ function send(response: ServerResponse, page: Page, head = false): void {
 function listen(server: Server, { host, port }: AdminOptions): Promise<{ readonly port: number }> {
   return new Promise((resolve, reject) => {
     const refuse = (cause: Error): void => {
-      const where = `the admin listener cannot use ${host}:${port}`;
+      const where = `admin.listen: cannot listen on ${host}:${port}`;
       reject(new SetupError(`${where}: ${cause.message}`, { cause }));
     };
     server.once("error", refuse);

@@ -145,7 +145,7 @@ describe("the admin listener", () => {
     const { port } = await setup();
     const second = setup({}, port);
     await expect(second).rejects.toBeInstanceOf(SetupError);
-    await expect(second).rejects.toThrow(`127.0.0.1:${port}`);
+    await expect(second).rejects.toThrow(`admin.listen: cannot listen on 127.0.0.1:${port}`);
   });
 
   it("stops although a client keeps its connection open", async () => {
