@@ -213,6 +213,9 @@ export const RECEIPT_STREAMS_PER_ACCOUNT_MAX = 8;
 /** Characters written to a stream in one go, and changes looked at for it. */
 export const RECEIPT_STREAM_CHARS_A_ROUND = 64 * 1024;
 export const RECEIPT_STREAM_STEPS_A_ROUND = 4096;
+/** Changes looked at in a round: once for all streams that are told, and for those that read on. */
+export const RECEIPT_STREAM_PASS_STEPS_MAX = 65_536;
+export const RECEIPT_STREAM_ALONE_STEPS_MAX = 32_768;
 /** How long a stream may take in nothing before it is cut, in milliseconds. */
 export const RECEIPT_STREAM_STALL_MS_MAX = 15_000;
 /** Receipts that a list shows when it is not told how many. */

@@ -6,6 +6,14 @@ import type { ListQuery, WaitGoal } from "./receipt-query.ts";
 /** Takes one change of state; false ends the reading behind it. */
 export type TakeChange = (number: number, receipt: object) => boolean;
 
+/** Takes one change of an account that is wanted; `receipt` makes the receipt when it is called. */
+export type TakeAnyChange = (
+  number: number,
+  state: ReceiptState,
+  account: string,
+  receipt: () => object,
+) => void;
+
 export interface ReceiptSource {
   /** What became of a transaction that this account sent; null when there is no such. */
   find(signature: string, account: string): object | null;
@@ -26,5 +34,14 @@ export interface ReceiptSource {
     from: number,
     limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number },
     take: TakeChange,
+  ): number;
+  /**
+   * Tells `take` of the changes of all accounts that it `wants` from number `from` on, looking at
+   * `stepsMax` changes at most. Answers the number to go on from.
+   */
+  eachChange(
+    from: number,
+    which: { readonly wants: (account: string) => boolean; readonly stepsMax: number },
+    take: TakeAnyChange,
   ): number;
 }

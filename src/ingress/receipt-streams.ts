@@ -1,7 +1,8 @@
 /**
  * An account's receipts as server-sent events, one for each change of state. A stream is a number
- * in the log of changes and reads on from there a few dozen times a second, in bounded steps, so
- * nothing is added to the way of a transaction and a slow client costs no memory:
+ * in the log of changes and goes on from there a few dozen times a second, in bounded steps, so
+ * nothing is added to the way of a transaction and a slow client costs no memory. Those that have
+ * read all there was are told together (receipt-live), the others read on alone:
  *
  *   open ─▶ reading ◀─▶ stalled: the client takes in too slowly; it goes on where it was
  *              │           └─▶ cut when that lasts, or when its key is gone
@@ -13,6 +14,7 @@
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import {
+  RECEIPT_STREAM_ALONE_STEPS_MAX,
   RECEIPT_STREAM_CHARS_A_ROUND,
   RECEIPT_STREAM_STALL_MS_MAX,
   RECEIPT_STREAM_STEPS_A_ROUND,
@@ -21,11 +23,12 @@ import {
 } from "../core/limits.ts";
 import type { ReceiptState } from "../core/receipt.ts";
 import { Places } from "./places.ts";
+import { createLive, type Listener } from "./receipt-live.ts";
 import type { ReceiptSource } from "./receipt-source.ts";
 
 export interface StreamsDeps {
   readonly clock: Clock;
-  readonly receipts: Pick<ReceiptSource, "changes" | "readChanges">;
+  readonly receipts: Pick<ReceiptSource, "changes" | "readChanges" | "eachChange">;
 }
 
 /** The way to one client. */
@@ -80,12 +83,8 @@ export interface StreamCounters {
   refused: number;
 }
 
-interface Open {
-  readonly account: string;
-  readonly limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number };
+interface Open extends Listener {
   readonly wire: StreamWire;
-  /** The change to read next. */
-  next: number;
   /** Since when the client has not taken in what was written; 0: it has. */
   stalledNs: number;
   /** When something was written last, and when its key was looked at last. */
@@ -98,6 +97,7 @@ export function createStreams({ clock, receipts }: StreamsDeps): Streams {
   /** Tells the ids of this process from those of one before. */
   const epoch = Math.round(clock.unixMs()).toString(36);
   const streams = new Set<Open>();
+  const live = createLive<Open>(receipts, eventOf);
   const places = new Places(RECEIPT_STREAMS_MAX, RECEIPT_STREAMS_PER_ACCOUNT_MAX);
   const counters: StreamCounters = {
     open: 0,
@@ -112,6 +112,7 @@ export function createStreams({ clock, receipts }: StreamsDeps): Streams {
 
   function release(stream: Open): boolean {
     if (!streams.delete(stream)) return false;
+    live.remove(stream);
     places.leave(stream.account);
     counters.open = streams.size;
     if (streams.size > 0) return true;
@@ -133,24 +134,44 @@ export function createStreams({ clock, receipts }: StreamsDeps): Streams {
     return `event: gap\ndata: ${GAP}\n\n`;
   }
 
-  function eventsOf(stream: Open): string {
+  function eventOf(number: number, receipt: object): string {
+    return `id: ${epoch}-${number}\nevent: receipt\ndata: ${JSON.stringify(receipt)}\n\n`;
+  }
+
+  /** What it reads alone, in so many steps at most. */
+  function readAlone(stream: Open, stepsMax: number): string {
     let text = gapOf(stream);
-    stream.next = receipts.readChanges(
-      stream.account,
-      stream.next,
-      stream.limits,
-      (number, receipt) => {
-        counters.events += 1;
-        const data = JSON.stringify(receipt);
-        text += `id: ${epoch}-${number}\nevent: receipt\ndata: ${data}\n\n`;
-        return text.length < RECEIPT_STREAM_CHARS_A_ROUND;
-      },
-    );
+    const { account, next, states } = stream;
+    stream.next = receipts.readChanges(account, next, { states, stepsMax }, (number, receipt) => {
+      counters.events += 1;
+      text += eventOf(number, receipt);
+      return text.length < RECEIPT_STREAM_CHARS_A_ROUND;
+    });
     return text;
   }
 
   function round(): void {
     const nowNs = clock.nowNs();
+    letGo(nowNs);
+    counters.events += live.tell(takesIn);
+    const behind = [...streams].filter((stream) => stream.text === "" && !live.isAtHead(stream));
+    for (const stream of streams) if (takesIn(stream)) serve(stream, nowNs);
+    let stepsLeft = RECEIPT_STREAM_ALONE_STEPS_MAX;
+    for (const stream of behind) {
+      if (stepsLeft === 0) break;
+      if (!takesIn(stream)) continue;
+      const from = stream.next;
+      const text = readAlone(stream, Math.min(RECEIPT_STREAM_STEPS_A_ROUND, stepsLeft));
+      stepsLeft = Math.max(0, stepsLeft - Math.max(1, stream.next - from));
+      if (text !== "") write(stream, text, nowNs);
+      // To the end of the line, so that the next round begins with those that this one left out.
+      streams.delete(stream);
+      streams.add(stream);
+    }
+  }
+
+  /** Cuts those that may not go on. */
+  function letGo(nowNs: number): void {
     for (const stream of streams) {
       if (stream.stalledNs !== 0) {
         if (nowNs - stream.stalledNs < RECEIPT_STREAM_STALL_MS_MAX * NS_PER_MS) continue;
@@ -159,13 +180,14 @@ export function createStreams({ clock, receipts }: StreamsDeps): Streams {
       } else if (nowNs - stream.checkedNs >= CHECK_NS && !stream.wire.mayGoOn()) {
         counters.cutKey += 1;
         cut(stream);
-      } else serve(stream, nowNs);
+      } else if (nowNs - stream.checkedNs >= CHECK_NS) stream.checkedNs = nowNs;
     }
   }
 
+  /** Writes what it was told, or a sign of life. */
   function serve(stream: Open, nowNs: number): void {
-    if (nowNs - stream.checkedNs >= CHECK_NS) stream.checkedNs = nowNs;
-    const text = eventsOf(stream);
+    const { text } = stream;
+    stream.text = "";
     if (text !== "") write(stream, text, nowNs);
     else if (nowNs - stream.wroteNs >= HEARTBEAT_NS) {
       // An id without data moves the client's Last-Event-ID on, so that it stays within what is
@@ -198,13 +220,15 @@ export function createStreams({ clock, receipts }: StreamsDeps): Streams {
       const nowNs = clock.nowNs();
       const stream: Open = {
         account,
-        limits: { states, stepsMax: RECEIPT_STREAM_STEPS_A_ROUND },
+        states,
         wire,
         next: resumeAt(lastEventId),
+        text: "",
         stalledNs: 0,
         wroteNs: nowNs,
         checkedNs: nowNs,
       };
+      live.add(stream);
       streams.add(stream);
       counters.open = streams.size;
       counters.opened += 1;
@@ -220,12 +244,20 @@ export function createStreams({ clock, receipts }: StreamsDeps): Streams {
     },
     drain() {
       for (const stream of streams) {
-        if (stream.stalledNs === 0) write(stream, eventsOf(stream) + DRAINING, clock.nowNs());
+        if (stream.stalledNs === 0) {
+          const last = readAlone(stream, RECEIPT_STREAM_STEPS_A_ROUND);
+          write(stream, last + DRAINING, clock.nowNs());
+        }
         release(stream);
         stream.wire.end();
       }
     },
   };
+}
+
+/** Whether what is written to it gets away. */
+function takesIn(stream: Open): boolean {
+  return stream.stalledNs === 0;
 }
 
 /** Between two rounds of writing. */

@@ -68,9 +68,17 @@ export class ReceiptOwners {
   nodeOf(row: number, number: number): number {
     if (number === NOBODY) return NONE;
     for (let node = row; node < this.#account.length; node += this.#rowsMax) {
-      if (this.#account[node] === number) return node;
+      const owner = this.#account[node];
+      if (owner === number) return node;
+      if (owner === NOBODY) return NONE;
     }
     return NONE;
+  }
+
+  /** Who has that place of a row, from 0 on; null where it and those behind it are free. */
+  ownerAt(row: number, place: number): string | null {
+    const number = this.#account[place * this.#rowsMax + row] ?? NOBODY;
+    return number === NOBODY ? null : (this.#names[number] ?? null);
   }
 
   /** The newest node of an account, or NONE. */

@@ -7,7 +7,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import { decodeBase58, encodeSignature } from "../core/encoding.ts";
-import { RECEIPT_LIST_STEPS_MAX } from "../core/limits.ts";
+import { RECEIPT_LIST_STEPS_MAX, RECEIPT_OWNERS_MAX } from "../core/limits.ts";
 import { RECEIPT_STATES, type ReceiptState } from "../core/receipt.ts";
 import { NONE, STATE_LANDED, STATE_PROCESSED } from "./receipt-columns.ts";
 import { NOBODY } from "./receipt-owners.ts";
@@ -41,6 +41,14 @@ export interface ReceiptList {
 /** Takes one change; false ends the reading behind it. */
 export type TakeChange = (number: number, receipt: Receipt) => boolean;
 
+/** Takes one change of an account that is wanted; `receipt` makes the receipt when it is called. */
+export type TakeAnyChange = (
+  number: number,
+  state: ReceiptState,
+  account: string,
+  receipt: () => Receipt,
+) => void;
+
 export interface ReceiptReader {
   /** The receipt for an account that sent it, null for anybody else and when there is none. */
   find(signature: string, account: string): Receipt | null;
@@ -60,6 +68,15 @@ export interface ReceiptReader {
     from: number,
     limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number },
     take: TakeChange,
+  ): number;
+  /**
+   * Tells `take` of the changes of all accounts that it `wants` from number `from` on, looking at
+   * `stepsMax` changes at most. Answers the number to go on from.
+   */
+  eachChange(
+    from: number,
+    which: { readonly wants: (account: string) => boolean; readonly stepsMax: number },
+    take: TakeAnyChange,
   ): number;
 }
 
@@ -135,6 +152,23 @@ export function createReceiptReader(
         const row = store.rowOfSequence(changes.sequenceOf(number));
         if (row === NONE || owners.nodeOf(row, owner) === NONE) continue;
         if (!take(number, changed(row, state))) return number + 1;
+      }
+      return end;
+    },
+    eachChange(from, { wants, stepsMax }, take) {
+      const { changes, owners } = store;
+      const first = Math.max(from, changes.first);
+      const end = Math.min(changes.next, first + stepsMax);
+      for (let number = first; number < end; number += 1) {
+        const row = store.rowOfSequence(changes.sequenceOf(number));
+        if (row === NONE) continue;
+        for (let place = 0; place < RECEIPT_OWNERS_MAX; place += 1) {
+          const account = owners.ownerAt(row, place);
+          if (account === null) break;
+          if (!wants(account)) continue;
+          const state = changes.stateOf(number);
+          take(number, stateName(state), account, () => changed(row, state));
+        }
       }
       return end;
     },

@@ -121,6 +121,7 @@ class ReceiptBook implements Receipts {
   readonly reached: ReceiptReader["reached"];
   readonly list: ReceiptReader["list"];
   readonly readChanges: ReceiptReader["readChanges"];
+  readonly eachChange: ReceiptReader["eachChange"];
   readonly changes: ReceiptReader["changes"];
   readonly #clock: Clock;
   readonly #slot: (nowNs: number) => number | null;
@@ -139,6 +140,7 @@ class ReceiptBook implements Receipts {
     this.reached = reader.reached;
     this.list = reader.list;
     this.readChanges = reader.readChanges;
+    this.eachChange = reader.eachChange;
     this.changes = reader.changes;
   }
 

@@ -5,7 +5,9 @@ import {
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
 } from "../../src/core/limits.ts";
+import type { ReceiptState } from "../../src/core/receipt.ts";
 import { createStreams, type StreamRequest } from "../../src/ingress/receipt-streams.ts";
+import { createDice } from "../support/dice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** A log of changes of which a test says what they are, and a client to each stream. */
@@ -18,16 +20,27 @@ function setup() {
       return log.length + 1;
     },
   };
+  /** How often the log was read for one stream alone. */
+  const alone = { reads: 0 };
   const streams = createStreams({
     clock,
     receipts: {
       changes,
       readChanges(account, from, { states }, take) {
+        alone.reads += 1;
         for (let number = from; number < changes.next; number += 1) {
           const change = log[number - 1];
           if (change?.account !== account) continue;
           if (states !== null && !states.some((state) => state === change.state)) continue;
           if (!take(number, { state: change.state })) return number + 1;
+        }
+        return changes.next;
+      },
+      eachChange(from, { wants }, take) {
+        for (let number = from; number < changes.next; number += 1) {
+          const { account = "", state = "" } = log[number - 1] ?? {};
+          // As the tests name them.
+          if (wants(account)) take(number, state as ReceiptState, account, () => ({ state }));
         }
         return changes.next;
       },
@@ -62,7 +75,7 @@ function setup() {
     const lastId = (): string => [...client.text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? "";
     return { client, stream, told, lastId };
   };
-  return { clock, changes, streams, add, open };
+  return { clock, changes, streams, add, open, alone };
 }
 
 /** The stream of an `open` that was let in. */
@@ -212,5 +225,52 @@ describe("streams", () => {
     expect(client.text).toMatch(/: this edge is draining/);
     expect([told(), client.isEnded, streams.counters.open]).toEqual([["landed"], true, 0]);
     expect(clock.pending).toBe(0);
+  });
+
+  it("are read for together while all of them take in what they are told", () => {
+    const { clock, add, open, alone } = setup();
+    const clients = Array.from({ length: 24 }, (_, place) => open({ account: `a${place % 6}` }));
+    for (let round = 0; round < 10; round += 1) {
+      for (let place = 0; place < 6; place += 1) add(`${round}`, `a${place}`);
+      clock.advance(20);
+    }
+    for (const { told } of clients) expect(told()).toHaveLength(10);
+    expect(alone.reads).toBe(0);
+  });
+
+  it("are told each change of their account once and in order, whatever holds them up", () => {
+    const { clock, add, open } = setup();
+    const dice = createDice(3);
+    const accounts = ["acme", "other", "third"];
+    const clients = Array.from({ length: 24 }, (_, place) => {
+      const account = accounts[place % 3] ?? "";
+      return { account, got: [] as string[], ...open({ account }) };
+    });
+    const all = new Map<string, string[]>(accounts.map((account) => [account, []]));
+    for (let round = 0; round < 300; round += 1) {
+      // Now and then more than may be written to one in a round.
+      for (let more = dice.chance(40) ? 4_000 : dice.below(6); more > 0; more -= 1) {
+        const account = dice.pick(accounts);
+        const state = `s${all.get(account)?.length}`;
+        add(state, account);
+        all.get(account)?.push(state);
+      }
+      for (const { client, stream } of clients) {
+        if (dice.chance(9)) client.takesIn = !client.takesIn;
+        if (client.takesIn) letIn(stream).drained();
+      }
+      clock.advance(20);
+      for (const each of clients) each.got.push(...each.told());
+    }
+    for (const { client, stream } of clients) {
+      client.takesIn = true;
+      letIn(stream).drained();
+    }
+    clock.advance(2_000);
+    for (const each of clients) {
+      each.got.push(...each.told());
+      expect(each.client.isCut).toBe(false);
+      expect(each.got).toEqual(all.get(each.account));
+    }
   });
 });

@@ -5,6 +5,7 @@ import { STATE_ACCEPTED, STATE_LANDED } from "../../src/observe/receipt-columns.
 import { createReceiptReader } from "../../src/observe/receipt-reader.ts";
 import { noteCopy, setLanding } from "../../src/observe/receipt-states.ts";
 import { ReceiptStore } from "../../src/observe/receipt-store.ts";
+import { createDice } from "../support/dice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 function bytesOf(number: number): Uint8Array {
@@ -163,5 +164,33 @@ describe("the changes", () => {
     expect(changes("acme").told).toEqual(["2 accepted"]);
     for (let number = 3; number < 12; number += 1) open(number);
     expect(changes("acme").told).toEqual(["10 accepted", "11 accepted"]);
+  });
+
+  it("of all accounts together are what each of them is told alone", () => {
+    const { store, reader, open, land, changes } = setup(64);
+    const dice = createDice(11);
+    const accounts = ["acme", "other", "third", "fourth", "fifth"];
+    for (let number = 1; number < 400; number += 1) {
+      const row = open(number, dice.pick(accounts));
+      for (let joins = dice.below(6); joins > 0; joins -= 1) {
+        store.owners.add(row, dice.pick(accounts));
+      }
+      if (dice.chance(2)) land(row);
+    }
+    const told = new Map<string, string[]>(accounts.map((account) => [account, []]));
+    let receipts = 0;
+    const which = { wants: (account: string) => account !== "third", stepsMax: 100 };
+    let from = 1;
+    while (from < store.changes.next) {
+      from = reader.eachChange(from, which, (number, state, account, receipt) => {
+        told.get(account)?.push(`${number} ${state}`);
+        if (dice.chance(3)) receipts += receipt().state === state ? 1 : -1_000;
+      });
+    }
+    expect(told.get("third")).toEqual([]);
+    for (const account of ["acme", "other", "fourth", "fifth"]) {
+      expect([account, told.get(account)]).toEqual([account, changes(account).told]);
+    }
+    expect(receipts).toBeGreaterThan(10);
   });
 });

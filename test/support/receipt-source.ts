@@ -11,6 +11,7 @@ export function receiptSource(parts: Partial<ReceiptSource> = {}): ReceiptSource
     list: () => ({ transactions: [], next: null }),
     changes: { first: 1, next: 1 },
     readChanges: () => 1,
+    eachChange: () => 1,
     ...parts,
   };
 }
