@@ -1,9 +1,8 @@
 /**
  * A receipt: how the transaction ended in a sentence, its stages and leaders as a drawing, and the
- * same facts as a table. While the end is not known, it is asked for again by itself.
+ * same facts as a table.
  */
 
-import { after } from "../lib/clock.js";
 import { copyButton } from "../lib/copy.js";
 import { el } from "../lib/dom.js";
 import { count, ends, micros, millis, NONE, plural, sol } from "../lib/format.js";
@@ -13,18 +12,14 @@ import { sentence } from "./states.js";
 import { table } from "./table.js";
 import { timeline } from "./timeline.js";
 
-const AGAIN_MS = 2000;
 /**
  * @param {string} edge the region that took it
  * @param {any} receipt
  * @param {string | null} explorerUrl with {signature} in it
- * @param {{signal: AbortSignal, refresh: () => void}} page
+ * @param {AbortSignal} signal of the page
  */
-export function receiptView(edge, receipt, explorerUrl, { signal, refresh }) {
+export function receiptView(edge, receipt, explorerUrl, signal) {
   const { signature, landing } = receipt;
-  if (landing.state === "in_flight" || landing.state === "processed") {
-    after(AGAIN_MS, refresh, signal);
-  }
   const explorer = explorerUrl?.replace("{signature}", signature);
   return el(
     "section",

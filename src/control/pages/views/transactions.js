@@ -5,6 +5,7 @@
  */
 
 import { ApiError, read, readAlone } from "../lib/api.js";
+import { after } from "../lib/clock.js";
 import { el, fill } from "../lib/dom.js";
 import { agoAndFull } from "../lib/times.js";
 import { head, sheet } from "../parts/head.js";
@@ -13,6 +14,7 @@ import { receiptView } from "../parts/receipt.js";
 import { empty, failed, loading, unreachableNote } from "../parts/states.js";
 import { table } from "../parts/table.js";
 
+const AGAIN_MS = 2000;
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 
 /** @param {import("../app.js").Context} context */
@@ -79,36 +81,55 @@ function search(given, go) {
 }
 
 /**
+ * Shows the receipts of one transaction, and asks again while its end is not known: once for all
+ * regions that took it. What an answer does not change stays as it is, opened tables too.
  * @param {string} signature
  * @param {any} site
  * @param {HTMLElement} place
  * @param {AbortSignal} signal
- * @param {typeof read} ask
  */
-async function lookUp(signature, site, place, signal, ask = read) {
-  // What is shown stays until there is something newer.
-  if (place.childElementCount === 0) fill(place, loading("Asking the regions", 1));
-  const again = () => void lookUp(signature, site, place, signal);
-  const refresh = () => void lookUp(signature, site, place, signal, readAlone);
-  try {
-    const answer = await ask(`/api/v1/transactions/${signature}`, signal);
-    const views = answer.receipts.map((/** @type {any} */ { edge, receipt }) =>
-      receiptView(edge, receipt, site.explorer_url, { signal, refresh }),
-    );
-    fill(place, unreachableNote(answer.unreachable), views);
-  } catch (error) {
-    if (signal.aborted) return;
-    const missing = error instanceof ApiError && error.reason === "not_found";
-    if (!missing) {
-      fill(place, el("div", { class: "sheet" }, failed(error, again)));
-      return;
+async function lookUp(signature, site, place, signal) {
+  let shown = "";
+  fill(place, loading("Asking the regions", 1));
+
+  async function load(ask = read) {
+    try {
+      const answer = await ask(`/api/v1/transactions/${signature}`, signal);
+      const { receipts, unreachable } = answer;
+      if (receipts.some(isOpen)) after(AGAIN_MS, () => void load(readAlone), signal);
+      const text = JSON.stringify(answer);
+      if (text === shown) return;
+      shown = text;
+      const views = receipts.map((/** @type {any} */ { edge, receipt }) =>
+        receiptView(edge, receipt, site.explorer_url, signal),
+      );
+      fill(place, unreachableNote(unreachable), views);
+    } catch (error) {
+      if (signal.aborted) return;
+      shown = "";
+      fill(
+        place,
+        noReceipt(error, () => void load()),
+      );
     }
-    const text = "It was not sent with this account's keys, or so long ago that it is forgotten.";
-    const unreachable = error.fields["unreachable"] ?? [];
-    const which = unreachable.length === 0 ? "No region" : "No region that answered";
-    const none = empty(`${which} knows this transaction`, text);
-    fill(place, unreachableNote(unreachable), el("div", { class: "sheet" }, none));
   }
+  await load();
+}
+
+/** @param {any} taken by a region */
+function isOpen({ receipt: { landing } }) {
+  return landing.state === "in_flight" || landing.state === "processed";
+}
+
+/** Why there is no receipt. @param {unknown} error @param {() => void} again */
+function noReceipt(error, again) {
+  const missing = error instanceof ApiError && error.reason === "not_found";
+  if (!missing) return [el("div", { class: "sheet" }, failed(error, again))];
+  const text = "It was not sent with this account's keys, or so long ago that it is forgotten.";
+  const unreachable = error.fields["unreachable"] ?? [];
+  const which = unreachable.length === 0 ? "No region" : "No region that answered";
+  const none = empty(`${which} knows this transaction`, text);
+  return [unreachableNote(unreachable), el("div", { class: "sheet" }, none)];
 }
 
 /** @param {HTMLElement} place @param {AbortSignal} signal */

@@ -1,0 +1,46 @@
+/** The receipt of a transaction whose end is not known yet, in a browser. */
+
+import { expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { open, revealedKey } from "../support/chromium.ts";
+
+const AGAIN_MS = 2000;
+const IN_FLIGHT = { state: "in_flight", slot: null, slots: null, error: null, known_us: null };
+
+const rig = useBrowser();
+
+it("of two regions is asked for once each time, and what did not change stays open", async () => {
+  const { page, ...grace } = await rig.page("Grace");
+  const { signature } = await rig.site.submit(await revealedKey({ page, ...grace }));
+  const path = `/api/v1/transactions/${signature}`;
+  const answer = await (await page.request.get(rig.site.url + path)).json();
+  const [{ receipt }] = answer.receipts;
+  // As it was at first, and does not become more.
+  const landing = { ...receipt.landing, ...IN_FLIGHT };
+  const timings = { decoded_us: 10, first_sent_us: 20, first_acked_us: 30 };
+  const early = { ...receipt, landing, timings, state: "acknowledged", leaders: [] };
+  const receipts = ["tokyo", "oslo"].map((edge) => ({ edge, receipt: early }));
+  let asked = 0;
+  await page.route(`**${path}`, async (route) => {
+    asked += 1;
+    await route.fulfill({ json: { ...answer, receipts } });
+  });
+  await page.clock.install({ time: 0 });
+  await page.clock.pauseAt(1);
+  await open({ page, ...grace }, "Transactions");
+  await page.getByRole("textbox", { name: "Signature" }).fill(signature);
+  await page.getByRole("button", { name: "Look up" }).click();
+  await page.getByRole("region", { name: "Receipt of oslo" }).waitFor();
+  const facts = page.getByText("All that is known");
+  expect(await facts.count()).toBe(2);
+  await facts.first().click();
+  for (let times = 2; times <= 5; times += 1) {
+    const answered = page.waitForResponse(`**${path}`);
+    await page.clock.runFor(AGAIN_MS);
+    await answered;
+    // An answer later, what else was to be asked has been.
+    await page.evaluate("fetch('/api/v1/site').then((answer) => answer.text())");
+  }
+  expect(asked).toBe(5);
+  expect(await page.locator("details[open]").count()).toBe(1);
+});
