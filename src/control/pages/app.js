@@ -10,7 +10,8 @@ import { fill } from "./lib/dom.js";
 import { say } from "./lib/say.js";
 import { refreshTimes } from "./lib/times.js";
 import { ADMIN_PAGE, buildFrame, markPage, PAGES } from "./parts/frame.js";
-import { empty, failed, loading } from "./parts/states.js";
+import { head } from "./parts/head.js";
+import { failed, loading } from "./parts/states.js";
 
 /** @typedef {{site: any, me: any, main: HTMLElement, signal: AbortSignal, go: typeof go}} Context */
 
@@ -86,7 +87,7 @@ async function show({ first }) {
   markPage(name);
   document.title = `${view?.title ?? "Not found"} · Touchdown`;
   if (view === undefined) {
-    fill(main, empty("There is no such page", "The navigation has all that there are."));
+    fill(main, head("There is no such page", "The navigation has all that there are."));
     return;
   }
   fill(main, loading(`Loading ${view.title}`));

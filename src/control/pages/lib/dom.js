@@ -47,12 +47,27 @@ function filled(element, attributes, children) {
 }
 
 /**
- * Puts children in the place of what an element holds.
+ * Puts children in the place of what an element holds. Where the focus was in there, it goes on to
+ * what is called the same: who works with the keyboard stays where they were.
  * @param {Element} element
  * @param {...(Child | Child[])} children
  */
 export function fill(element, ...children) {
+  const active = document.activeElement;
+  const within = active !== element && element.contains(active) ? active : null;
   element.replaceChildren(...nodes(children.flat()));
+  if (within === null || element.contains(within)) return;
+  for (const each of element.querySelectorAll(within.tagName)) {
+    if (each instanceof HTMLElement && nameOf(each) === nameOf(within)) {
+      each.focus({ preventScroll: true });
+      return;
+    }
+  }
+}
+
+/** What a button or a link is called. @param {Element} element */
+function nameOf(element) {
+  return element.getAttribute("aria-label") ?? element.textContent.trim();
 }
 
 /** @param {Child[]} children */

@@ -8,7 +8,8 @@ import { el, fill, freshId } from "../lib/dom.js";
 import { faultNote } from "./states.js";
 
 /**
- * Asks, and does. Resolves once the dialog is closed: with what `act` answered, or null.
+ * Asks, and does. Resolves once the dialog is closed: with what `act` answered, or null. Closing it
+ * does not call off what was begun: its answer is waited for, and told as any other.
  * @template Answer
  * @param {{title: string, content: import("../lib/dom.js").Child[], button: string,
  *   danger?: boolean, act: (form: HTMLFormElement) => Promise<Answer>}} options
@@ -18,27 +19,33 @@ export function ask({ title, content, button, danger = false, act }) {
   const fault = el("div", { role: "alert" });
   const submit = el("button", { class: danger ? "btn main danger" : "btn main" }, button);
   const cancel = el("button", { type: "button", class: "btn" }, "Cancel");
-  /** @type {Answer | null} */
-  let answer = null;
+  /** @type {Promise<Answer | null>} */
+  let done = Promise.resolve(null);
   const form = el("form", { method: "dialog" }, heading(title), content, fault);
   form.append(el("div", { class: "buttons" }, cancel, submit));
   const dialog = open(title, form);
   cancel.addEventListener("click", () => dialog.close());
-  form.addEventListener("submit", async (/** @type {Event} */ event) => {
+  form.addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
     if (submit.disabled) return;
     submit.disabled = true;
     clearFaults(form);
     fill(fault);
+    done = run();
+  });
+
+  async function run() {
     try {
-      answer = await act(form);
+      const answer = await act(form);
       dialog.close();
+      return answer;
     } catch (error) {
       showFault(form, fault, error);
       submit.disabled = false;
+      return null;
     }
-  });
-  return closed(dialog, () => answer);
+  }
+  return closed(dialog, () => done);
 }
 
 /**
@@ -68,7 +75,7 @@ function open(title, form) {
 /**
  * @template Answer
  * @param {HTMLDialogElement} dialog
- * @param {() => Answer} answer
+ * @param {() => Answer | Promise<Answer>} answer
  * @returns {Promise<Answer>}
  */
 function closed(dialog, answer) {

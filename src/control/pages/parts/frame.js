@@ -80,8 +80,8 @@ function whoIs(me) {
     "Log out",
   );
   return el(
-    "div",
-    { class: "who" },
+    "section",
+    { class: "who", "aria-label": "Your login" },
     el("p", { class: "small soft" }, "Logged in as"),
     el("p", {}, person?.name ?? person?.email ?? me.account.name),
     leave,

@@ -29,7 +29,7 @@ export function table(caption, columns, rows, { stack = false, dense = false } =
   const body = rows.map((row) => el("tr", { role: "row" }, cellsOf(columns, row)));
   return el(
     "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": caption },
     el(
       "table",
       { role: "table", class: kind === "" ? null : kind },

@@ -3,15 +3,15 @@
  * in its name.
  */
 
-import { patch, read, remove } from "../lib/api.js";
+import { ApiError, patch, read, remove } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
 import { say } from "../lib/say.js";
 import { logOutEverywhere } from "../lib/session.js";
 import { ago, agoAndFull } from "../lib/times.js";
-import { ask } from "../parts/dialog.js";
+import { ask, tell } from "../parts/dialog.js";
 import { textField, textOf } from "../parts/fields.js";
 import { head, sheet } from "../parts/head.js";
-import { failed } from "../parts/states.js";
+import { failed, faultNote } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { tokenSheet } from "../parts/tokens.js";
 import { browserOf } from "./audit.js";
@@ -112,7 +112,11 @@ function columns(again) {
       cell: ({ id, current, address }) =>
         current
           ? "–"
-          : endButton(`End the session from ${address}`, `/api/v1/sessions/${id}`, again),
+          : endButton(
+              `End the session from ${address ?? "an unknown address"}`,
+              `/api/v1/sessions/${id}`,
+              again,
+            ),
     },
   ];
   return all;
@@ -123,8 +127,17 @@ function endButton(label, path, again) {
   const button = el("button", { type: "button", class: "btn", "aria-label": label }, "End");
   button.addEventListener("click", async () => {
     button.disabled = true;
-    // One that ended by itself meanwhile is what was wanted.
-    await remove(path).catch(() => null);
+    try {
+      await remove(path);
+    } catch (error) {
+      // One that ended by itself meanwhile is what was wanted.
+      if (!(error instanceof ApiError && error.reason === "not_found")) {
+        button.disabled = false;
+        const title = "The session may go on";
+        void tell({ title, content: [faultNote(error)], button: "Close" });
+        return;
+      }
+    }
     say("The session ended");
     again();
   });

@@ -35,25 +35,42 @@ function accounts(plans, signal) {
   let shown = [];
   /** @type {string | null} */
   let next = null;
+  let asked = 0;
 
   /** @param {boolean} further */
   async function load(further) {
+    asked += 1;
+    const mine = asked;
+    more.disabled = true;
     const query = new URLSearchParams({ query: input.value.trim() });
     if (further && next !== null) query.set("after", next);
     try {
       const answer = await read(`/api/v1/admin/accounts?${query}`, signal);
+      if (mine !== asked) return;
       shown = further ? [...shown, ...answer.accounts] : answer.accounts;
       next = answer.next;
       more.hidden = next === null;
-      const none = empty("No account is like that", "Try a part of a name or an address.");
-      fill(list, shown.length === 0 ? none : accountTable(shown, plans, () => void load(false)));
+      more.disabled = false;
+      show();
     } catch (error) {
-      if (!signal.aborted)
-        fill(
-          list,
-          failed(error, () => void load(further)),
-        );
+      if (signal.aborted || mine !== asked) return;
+      more.hidden = true;
+      fill(
+        list,
+        failed(error, () => void load(further)),
+      );
     }
+  }
+
+  function show() {
+    const none = empty("No account is like that", "Try a part of a name or an address.");
+    fill(list, shown.length === 0 ? none : accountTable(shown, plans, changed));
+  }
+
+  /** A change leaves the reader where they are in a long list. @param {any} account */
+  function changed(account) {
+    shown = shown.map((each) => (each.id === account.id ? { ...each, ...account } : each));
+    show();
   }
 
   more.addEventListener("click", () => void load(true));
@@ -71,8 +88,8 @@ function accounts(plans, signal) {
   return sheet("Accounts", form, list, more);
 }
 
-/** @param {any[]} rows @param {any[]} plans @param {() => void} again */
-function accountTable(rows, plans, again) {
+/** @param {any[]} rows @param {any[]} plans @param {(account: any) => void} changed */
+function accountTable(rows, plans, changed) {
   /** @type {import("../parts/table.js").Column<any>[]} */
   const columns = [
     {
@@ -88,13 +105,13 @@ function accountTable(rows, plans, again) {
     { title: "Keys", number: true, cell: ({ keys }) => count(keys) },
     { title: "Last used", cell: ({ last_used_at }) => ago(last_used_at) },
     { title: "Since", cell: ({ created_at }) => agoAndFull(created_at) },
-    { title: "Change", cell: (account) => changes(account, plans, again) },
+    { title: "Change", cell: (account) => changes(account, plans, changed) },
   ];
   return table("Accounts", columns, rows, { stack: true });
 }
 
-/** @param {any} account @param {any[]} plans @param {() => void} again */
-function changes(account, plans, again) {
+/** @param {any} account @param {any[]} plans @param {(account: any) => void} changed */
+function changes(account, plans, changed) {
   const { id, name, disabled } = account;
   const path = `/api/v1/admin/accounts/${id}`;
   const plan = el("button", { type: "button", class: "btn" }, "Plan");
@@ -107,7 +124,7 @@ function changes(account, plans, again) {
       button: "Change the plan",
       act: (form) => patch(path, { plan: textOf(form, "plan") }),
     });
-    if (done !== null) ended("The plan is changed");
+    if (done !== null) ended("The plan is changed", done);
   });
   const word = disabled ? "Enable" : "Disable";
   const kind = disabled ? "btn" : "btn danger";
@@ -123,12 +140,12 @@ function changes(account, plans, again) {
       danger: !disabled,
       act: () => patch(path, { disabled: !disabled }),
     });
-    if (done !== null) ended(disabled ? "The account is enabled" : "The account is disabled");
+    if (done !== null) ended(disabled ? "The account is enabled" : "The account is disabled", done);
   });
 
-  function ended(/** @type {string} */ text) {
+  function ended(/** @type {string} */ text, /** @type {any} */ done) {
     say(sentence(text));
-    again();
+    changed(done.account);
   }
   return el("span", { class: "buttons" }, plan, turn);
 }

@@ -43,6 +43,21 @@ const ACTORS = {
   system: "The service",
 };
 
+/**
+ * How browsers sign, those first who name others beside themselves.
+ * @type {readonly (readonly [RegExp, string])[]}
+ */
+const BROWSERS = [
+  [/Edg(?:A|iOS)?\/(\d+)/, "Edge"],
+  [/OPR\/(\d+)/, "Opera"],
+  [/SamsungBrowser\/(\d+)/, "Samsung Internet"],
+  [/(?:Firefox|FxiOS)\/(\d+)/, "Firefox"],
+  [/(?:Chrome|CriOS)\/(\d+)/, "Chrome"],
+  [/Version\/(\d+)/, "Safari"],
+];
+/** An Android names Linux as well, an iPhone Mac OS X. */
+const SYSTEMS = ["Android", "iPhone", "iPad", "Windows", "CrOS", "Mac OS X", "Linux"];
+
 /** @param {import("../app.js").Context} context */
 export async function page({ main, signal }) {
   /** @type {any[]} */
@@ -164,9 +179,10 @@ function isRecord(value) {
 
 /** The browser and the system of a `User-Agent`, as far as they can be told. @param {string} text */
 export function browserOf(text) {
-  const browser = /(Firefox|Edg|Chrome|Version)\/(\d+)/.exec(text);
-  const system = /Android|iPhone|iPad|Windows|Mac OS X|Linux/.exec(text)?.[0];
-  if (browser === null) return text.slice(0, 40);
-  const name = { Edg: "Edge", Version: "Safari" }[browser[1] ?? ""] ?? browser[1];
-  return system === undefined ? `${name} ${browser[2]}` : `${name} ${browser[2]}, ${system}`;
+  const browser = BROWSERS.map(([sign, name]) => [name, sign.exec(text)?.[1]]).find(
+    ([, version]) => version !== undefined,
+  );
+  if (browser === undefined) return text.slice(0, 40);
+  const system = SYSTEMS.find((name) => text.includes(name));
+  return system === undefined ? browser.join(" ") : `${browser.join(" ")}, ${system}`;
 }

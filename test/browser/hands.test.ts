@@ -1,0 +1,114 @@
+/**
+ * Fast hands, slow servers and the keyboard: what is done twice, called off half way, or done far
+ * down a list.
+ */
+
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { open } from "../support/chromium.ts";
+
+const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const FOCUSED = `document.activeElement.getAttribute("aria-label")`;
+const rig = useBrowser();
+
+/** Holds back what is answered to calls of this method; the answer lets it go on. */
+async function heldBack(page: Page, path: string, method: string): Promise<() => void> {
+  let letGo = (): void => {};
+  const wait = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  await page.route(path, async (route) => {
+    if (route.request().method() === method) await wait;
+    await route.continue();
+  });
+  return letGo;
+}
+
+describe("a dialog", () => {
+  it("that is closed before the answer tells what was done all the same", async () => {
+    const { page, ...rest } = await rig.page("Grace");
+    const letGo = await heldBack(page, "**/api/v1/tokens", "POST");
+    await open({ page, ...rest }, "Account");
+    await page.getByRole("button", { name: "Make a token" }).click();
+    await page.getByLabel("Label").fill("in haste");
+    const asked = page.waitForRequest((request) => request.method() === "POST");
+    await page.getByRole("button", { name: "Make the token" }).click();
+    await asked;
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    letGo();
+    await page.getByRole("dialog").getByText(/^tdm_/).waitFor();
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("button", { name: "Revoke the token in haste" }).waitFor();
+  });
+
+  it("gives the focus back to what opened it, though the list is a new one", async () => {
+    const { page, ...rest } = await rig.page("Grace");
+    await open({ page, ...rest }, "Keys");
+    const button = page.getByRole("button", { name: "Change the key First key" });
+    await button.focus();
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Requests a second").fill("3");
+    await page.getByLabel("At once").fill("4");
+    await page.keyboard.press("Enter");
+    await page.getByText("3 requests a second, 4 at once").waitFor();
+    expect(await page.evaluate(FOCUSED)).toBe("Change the key First key");
+  });
+});
+
+describe("ending a session", () => {
+  it("that the server could not end is not told as ended", async () => {
+    const { page, complaints, ...rest } = await rig.page("Grace");
+    await rig.visitor("Grace");
+    await page.route("**/api/v1/sessions/*", (route) =>
+      route.request().method() === "DELETE" ? route.abort() : route.continue(),
+    );
+    await open({ page, complaints, ...rest }, "Account");
+    await page.getByRole("button", { name: "End the session from 127.0.0.1" }).first().click();
+    const dialog = page.getByRole("dialog", { name: "The session may go on" });
+    await dialog.getByText("The dashboard's server cannot be reached").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    expect(await page.locator("#say").innerText()).not.toContain("ended");
+    // The browser itself complains of what was cut, and of nothing else.
+    for (const one of complaints.splice(0)) expect(one).toContain("ERR_FAILED");
+  });
+});
+
+describe("a long list of accounts", () => {
+  it("grows by each page once, and a change far down leaves it as long", async () => {
+    for (let number = 1; number <= 60; number += 1) {
+      const made = await rig.site.store.accounts.create(`many ${number}`, "Beta", NOBODY);
+      expect(made.kind).toBe("ok");
+    }
+    const { page, ...rest } = await rig.page("Ada");
+    await open({ page, ...rest }, "Operator");
+    await page.getByLabel("Name, login or id").fill("many");
+    await page.getByRole("button", { name: "Search" }).click();
+    const rows = page.getByRole("table", { name: "Accounts" }).locator("tbody tr");
+    await expect.poll(() => rows.count()).toBe(50);
+    await page.getByRole("button", { name: "Show more" }).dblclick();
+    await page.getByRole("button", { name: "Disable many 1", exact: true }).waitFor();
+    expect(await rows.count()).toBe(60);
+    await page.getByRole("button", { name: "Disable many 1", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
+    await page.getByRole("button", { name: "Enable many 1", exact: true }).waitFor();
+    expect(await rows.count()).toBe(60);
+  });
+});
+
+describe("a browser in the list of sessions", () => {
+  it.each([
+    ["(Linux; Android 10; K) Chrome/141.0.0.0 Mobile Safari/537.36", "Chrome 141, Android"],
+    ["(Windows NT 10.0; Win64) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.1.2", "Edge 141, Windows"],
+    ["(iPhone; CPU iPhone OS 18_0 like Mac OS X) CriOS/141.0 Mobile", "Chrome 141, iPhone"],
+    ["(Macintosh; Intel Mac OS X 10_15) Version/18.1 Safari/605", "Safari 18, Mac OS X"],
+    ["(X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox 140, Linux"],
+    ["curl/8.5.0", "curl/8.5.0"],
+  ])("that signs %s is called %s", async (sign, name) => {
+    const { page } = await rig.page("Grace");
+    const called = `import("/views/audit.js").then(({ browserOf }) =>
+      browserOf(${JSON.stringify(sign)}))`;
+    expect(await page.evaluate(called)).toBe(name);
+  });
+});
