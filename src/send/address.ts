@@ -11,7 +11,14 @@ export interface SocketAddress {
   readonly family: 4 | 6;
 }
 
-/** Parses "ip:port" or "[ipv6]:port"; null when it is neither. */
+/**
+ * No single host has it: any address, or a group's. Whoever answers there does so from another.
+ * RFC 4291 sections 2.5.2 and 2.7, RFC 5771; the first group of the written form has no zeros
+ * before it.
+ */
+const NOBODYS = /^(?:0\.0\.0\.0|(?:22[4-9]|23[0-9])\..*|::|ff[0-9a-f]{2}:.*)$/;
+
+/** Parses "ip:port" or "[ipv6]:port"; null when it is neither, or no host's. */
 export function parseAddress(text: string): SocketAddress | null {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})$/.exec(text);
   if (match === null) return null;
@@ -21,10 +28,14 @@ export function parseAddress(text: string): SocketAddress | null {
   if (six !== undefined && isIPv6(six)) {
     // In the one form in which the system tells where a datagram came from.
     const { address } = new NodeSocketAddress({ address: six, family: "ipv6" });
-    return { host: address, port, family: 6 };
+    return hosts({ host: address, port, family: 6 });
   }
-  if (four !== undefined && isIPv4(four)) return { host: four, port, family: 4 };
+  if (four !== undefined && isIPv4(four)) return hosts({ host: four, port, family: 4 });
   return null;
+}
+
+function hosts(address: SocketAddress): SocketAddress | null {
+  return NOBODYS.test(address.host) ? null : address;
 }
 
 /** The inverse of `parseAddress`. */

@@ -4,7 +4,9 @@ import { formatAddress, parseAddress, serverNameOf } from "../../src/send/addres
 describe("a leader's address", () => {
   it.each([
     ["127.0.0.1:8009", "127.0.0.1", 8009, 4],
+    ["223.0.0.1:80", "223.0.0.1", 80, 4],
     ["[::1]:1", "::1", 1, 6],
+    ["[ff::1]:1", "ff::1", 1, 6],
     ["[2001:0DB8::0001]:65535", "2001:db8::1", 65535, 6],
   ] as const)("is read from %s", (text, host, port, family) => {
     expect(parseAddress(text)).toEqual({ host, port, family });
@@ -21,6 +23,12 @@ describe("a leader's address", () => {
     "[127.0.0.1]:80",
     "localhost:80",
     "127.0.0.1:80 ",
+    "0.0.0.0:80",
+    "224.0.0.1:80",
+    "239.255.255.255:80",
+    "[::]:80",
+    "[0:0::0]:80",
+    "[FF02::1]:80",
   ])("is not read from %j", (text) => {
     expect(parseAddress(text)).toBeNull();
   });
