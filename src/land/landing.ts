@@ -28,6 +28,7 @@ import {
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { NONE } from "./byte-store.ts";
+import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
 import { LeaderMarks } from "./leader-marks.ts";
@@ -107,6 +108,7 @@ class LandingStage implements Landing {
   readonly #resends: Resends;
   readonly #polls: Polls;
   readonly #expiry: Expiry;
+  readonly #confirmations: Confirmations;
   readonly #watchNs: number;
   readonly #neverSentNs: number;
   /** Transactions that an unconfirmed block holds, and the network's errors of those by row. */
@@ -127,6 +129,13 @@ class LandingStage implements Landing {
     this.#neverSentNs = (options.copyTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
     const expiry = new Expiry({ clock, watch, chain });
     this.#expiry = expiry;
+    this.#confirmations = new Confirmations({
+      ...{ clock, watch },
+      onLanded: (row, slot) => {
+        const error = this.#errors.get(row) ?? null;
+        this.#end(row, "landed", { slot, confirmed: true, error }, null);
+      },
+    });
     this.#resends = new Resends(
       { clock, watch, marks, counters, resender, expiry },
       options.resendsPerSecond,
@@ -199,16 +208,7 @@ class LandingStage implements Landing {
   }
 
   confirmed(slot: number): void {
-    if (this.#sighted === 0) return;
-    const watch = this.#watch;
-    for (let row = watch.oldest; row !== NONE; ) {
-      const next = watch.newerThan(row);
-      if (watch.is(row, SIGHTED) && watch.sightedSlot[row] === slot) {
-        const error = this.#errors.get(row) ?? null;
-        this.#end(row, "landed", { slot, confirmed: true, error }, null);
-      }
-      row = next;
-    }
+    if (this.#sighted > 0) this.#confirmations.confirm(slot);
   }
 
   start(): void {
@@ -219,6 +219,7 @@ class LandingStage implements Landing {
   stop(): void {
     this.#resends.stop();
     this.#polls.stop();
+    this.#confirmations.flush();
     while (this.#watch.count > 0) this.#drop(this.#watch.oldest, "shutting_down");
     const { accepted, landed, expired, dropped } = this.counters;
     this.#deps.log.info({ accepted, landed, expired, dropped }, "landing stopped");

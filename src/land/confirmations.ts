@@ -1,0 +1,82 @@
+/**
+ * Ends what a block held whose slot is confirmed, a few transactions a turn of the event loop: at
+ * 5,000 a second a slot has 2,000, and to end them all at once would hold up for milliseconds what
+ * comes meanwhile.
+ */
+
+import type { Clock, Timer } from "../core/clock.ts";
+import { LANDINGS_A_TURN } from "../core/limits.ts";
+import { NONE } from "./byte-store.ts";
+import { SIGHTED, type Watch } from "./watch.ts";
+
+export interface ConfirmationsDeps {
+  readonly clock: Clock;
+  readonly watch: Watch;
+  /** The block that holds it is confirmed. */
+  readonly onLanded: (row: number, slot: number) => void;
+}
+
+/** What one slot held when it was confirmed; each row with the packet that it had then. */
+interface Confirmed {
+  readonly slot: number;
+  readonly rows: readonly number[];
+  readonly ids: readonly number[];
+  done: number;
+}
+
+export class Confirmations {
+  readonly #deps: ConfirmationsDeps;
+  /** Of a slot each; one that is told of again while it waits is in hand already. */
+  readonly #waiting: Confirmed[] = [];
+  #timer: Timer | null = null;
+
+  constructor(deps: ConfirmationsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Ends some at once, and the others in turns of their own. */
+  confirm(slot: number): void {
+    const { watch } = this.#deps;
+    if (this.#waiting.some((waiting) => waiting.slot === slot)) return;
+    const rows: number[] = [];
+    for (let row = watch.oldest; row !== NONE; row = watch.newerThan(row)) {
+      if (this.#isIn(row, slot)) rows.push(row);
+    }
+    if (rows.length === 0) return;
+    const ids = rows.map((row) => watch.packetId[row] ?? NONE);
+    this.#waiting.push({ slot, rows, ids, done: 0 });
+    if (this.#timer === null) this.#turn();
+  }
+
+  /** Ends all of them now. */
+  flush(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    while (this.#waiting.length > 0) this.#endSome();
+  }
+
+  #turn(): void {
+    this.#endSome();
+    const hasMore = this.#waiting.length > 0;
+    this.#timer = hasMore ? this.#deps.clock.after(0, () => this.#turn()) : null;
+  }
+
+  #endSome(): void {
+    const [first] = this.#waiting;
+    if (first === undefined) return;
+    const { watch, onLanded } = this.#deps;
+    const { slot, rows, ids } = first;
+    const end = Math.min(rows.length, first.done + LANDINGS_A_TURN);
+    for (; first.done < end; first.done += 1) {
+      const row = rows[first.done] ?? NONE;
+      const isHeld = watch.holds(row, ids[first.done] ?? NONE);
+      if (isHeld && this.#isIn(row, slot)) onLanded(row, slot);
+    }
+    if (end === rows.length) this.#waiting.splice(0, 1);
+  }
+
+  #isIn(row: number, slot: number): boolean {
+    const { watch } = this.#deps;
+    return watch.is(row, SIGHTED) && watch.sightedSlot[row] === slot;
+  }
+}

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import type { Clock } from "../../src/core/clock.ts";
+import { LANDINGS_A_TURN } from "../../src/core/limits.ts";
+import { NONE } from "../../src/land/byte-store.ts";
+import { Confirmations } from "../../src/land/confirmations.ts";
+import type { Watch } from "../../src/land/watch.ts";
+import { expectBalance } from "../support/landing-balance.ts";
+import { stub } from "../support/stub.ts";
+import { bytesOf, startRig } from "./rig.ts";
+
+const COUNT = 3 * LANDINGS_A_TURN + 5;
+
+/** Transactions 1 to COUNT, seen in slot 5,001 as far as `isSeen`. */
+function seen(isSeen: (id: number) => boolean = () => true) {
+  const rig = startRig({ countMax: 2 * COUNT });
+  rig.landing.start();
+  rig.plan("a");
+  for (let id = 1; id <= COUNT; id += 1) {
+    rig.track(id);
+    const slot = isSeen(id) ? 5_001 : 5_002;
+    rig.landing.seen(bytesOf(id).subarray(1), { slot, confirmed: false, error: null });
+  }
+  const ids = (): number[] => rig.ends.map(({ packetId }) => packetId);
+  return { ...rig, ids };
+}
+
+const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
+
+describe("what a confirmed block holds", () => {
+  it("ends a few a turn, each once", () => {
+    const turns: (() => void)[] = [];
+    const landed: number[] = [];
+    const confirmations = new Confirmations({
+      clock: stub<Clock>({
+        after(_, turn) {
+          turns.push(turn);
+          return { cancel() {} };
+        },
+      }),
+      watch: stub<Watch>({
+        oldest: 0,
+        newerThan: (row: number) => (row + 1 < COUNT ? row + 1 : NONE),
+        packetId: Float64Array.from(upTo(COUNT)),
+        sightedSlot: new Float64Array(COUNT).fill(5_001),
+        is: () => true,
+        holds: () => true,
+      }),
+      onLanded: (row) => landed.push(row + 1),
+    });
+    confirmations.confirm(5_001);
+    confirmations.confirm(5_001);
+    for (let turn = 1; turn <= 4; turn += 1) {
+      expect(landed).toEqual(upTo(Math.min(COUNT, turn * LANDINGS_A_TURN)));
+      for (const next of turns.splice(0)) next();
+    }
+    expect([landed.length, turns.length]).toEqual([COUNT, 0]);
+  });
+
+  it("does not hold up the next slot's, nor takes it for its own", () => {
+    const { landing, clock, ids, ends } = seen((id) => id % 2 === 0);
+    landing.confirmed(5_001);
+    landing.confirmed(5_002);
+    clock.advance(10);
+    expect(ids().sort((a, b) => a - b)).toEqual(upTo(COUNT));
+    for (const { packetId, slot } of ends) expect(slot).toBe(packetId % 2 === 0 ? 5_001 : 5_002);
+  });
+
+  it("is left where it was seen in another block, or ended, before its turn came", () => {
+    const { landing, clock, ids, ends, track } = seen();
+    landing.confirmed(5_001);
+    const [moved, ended] = [COUNT, COUNT - 1];
+    const at = (slot: number, confirmed: boolean) => ({ slot, confirmed, error: null });
+    landing.seen(bytesOf(moved).subarray(1), at(5_003, false));
+    landing.seen(bytesOf(ended).subarray(1), at(5_002, true));
+    // Its row is another one's now.
+    track(COUNT + 1);
+    landing.seen(bytesOf(COUNT + 1).subarray(1), at(5_001, false));
+    clock.advance(10);
+    expect(ids()).not.toContain(moved);
+    expect(ids()).not.toContain(COUNT + 1);
+    expect(ends.filter(({ packetId }) => packetId === ended)).toMatchObject([{ slot: 5_002 }]);
+    expect(landing.inFlight).toBe(2);
+    expectBalance(landing);
+  });
+
+  it("has landed although the edge stops before its turn came", () => {
+    const { landing, clock, ends } = seen();
+    landing.confirmed(5_001);
+    landing.stop();
+    expect(ends.filter(({ kind }) => kind === "landed")).toHaveLength(COUNT);
+    expect(clock.pending).toBe(0);
+  });
+});
