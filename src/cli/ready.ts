@@ -78,11 +78,11 @@ async function probe(url: string, timeoutMs: number, clock: Clock): Promise<stri
   }
 }
 
-/** fetch says "fetch failed" and keeps the reason in the cause. */
+/** fetch says "fetch failed" and keeps the reason in the cause: a code, or words. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
-  if (cause instanceof Error && "code" in cause) return String(cause.code);
+  if (cause instanceof Error) return "code" in cause ? String(cause.code) : cause.message;
   return error.name === "AbortError" ? "no answer in time" : error.message;
 }
 

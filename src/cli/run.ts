@@ -5,6 +5,7 @@
 
 import { parseArgs } from "node:util";
 import { SetupError } from "../core/errors.ts";
+import { VERSION } from "../version.ts";
 import { type Command, type ExitCode, type Io, UsageError } from "./command.ts";
 import { COMMANDS, LATER_COMMANDS } from "./commands.ts";
 
@@ -17,6 +18,10 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   }
   if (name === "--help" || name === "-h" || name === "help") {
     io.out(overview());
+    return 0;
+  }
+  if (name === "--version" || name === "version") {
+    io.out(`touchdown ${VERSION}`);
     return 0;
   }
   if (LATER_COMMANDS.includes(name)) {
@@ -98,6 +103,7 @@ function overview(): string {
     "Usage:",
     "  touchdown COMMAND [OPTIONS]",
     "  touchdown COMMAND --help",
+    "  touchdown --version",
     "",
     "Commands:",
     ...rows,

@@ -78,6 +78,9 @@ function endpointOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   // A host and port alone parse as well, as a scheme that nothing can be resolved against.
   if (url?.protocol === "http:" || url?.protocol === "https:") {
+    if (url.username !== "" || url.password !== "") {
+      throw new UsageError("--url must be without a login, an edge takes an API key alone");
+    }
     return new URL("/api/v1/sendRawTransaction", url).href;
   }
   throw new UsageError("--url must start with http:// or https://");
@@ -196,9 +199,10 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** fetch says "fetch failed" and keeps the reason in the cause. */
+/** fetch says "fetch failed" and keeps the reason in the cause: a code, or words. */
 function why(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
-  return cause instanceof Error && "code" in cause ? String(cause.code) : error.message;
+  if (!(cause instanceof Error)) return error.message;
+  return "code" in cause ? String(cause.code) : cause.message;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { run } from "../../src/cli/run.ts";
+import { VERSION } from "../../src/version.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 
 async function ran(...args: string[]) {
@@ -22,6 +23,10 @@ describe("touchdown", () => {
     const { code, out } = await ran(word);
     expect(code).toBe(0);
     for (const name of NAMES) expect(out).toContain(`  ${name} `);
+  });
+
+  it.each(["--version", "version"])("says which version it is on %s", async (word) => {
+    expect(await ran(word)).toEqual({ code: 0, out: `touchdown ${VERSION}`, err: "" });
   });
 
   it("names a command that does not exist, exit code 2", async () => {

@@ -145,6 +145,22 @@ describe("send", () => {
     expect(err).not.toContain("s3cret");
   });
 
+  it("says that it was sent elsewhere, where nothing with a key is taken to", async () => {
+    const url = await edge(301, "");
+    server?.on("request", (_, response) => response.setHeader("location", "https://h/"));
+    const { code, err } = await send([file("tx", BYTES), "--url", url, "--key", "k"]);
+    expect(code).toBe(1);
+    expect(err).toMatch(/cannot be reached: .*redirect/);
+  });
+
+  it("takes no login in an address, and does not repeat it", async () => {
+    const url = "http://me:s3cret@127.0.0.1:9";
+    const { code, err } = await send([file("tx", BYTES), "--url", url, "--key", "k"]);
+    expect(code).toBe(2);
+    expect(err).toContain("--url must be without a login");
+    expect(err).not.toContain("s3cret");
+  });
+
   it.each(["localhost:8080", "127.0.0.1:8080", "mailto:edge", "http://", ""])(
     "says what an address must look like instead of %j",
     async (url) => {
