@@ -142,6 +142,12 @@ export const SLOT_SKIP_DISTANCE = 48;
 export const SLOT_AGREE_DISTANCE = 4;
 /** How long a source that makes no progress still has a vote: four slots skipped, a slow poll. */
 export const SLOT_SOURCE_LIVE_MS = 4_000;
+/**
+ * How long the first word has no more weight than others, in milliseconds, and how often a source
+ * makes progress before it may be taken instead.
+ */
+export const SLOT_SETTLE_MS = 30_000;
+export const SLOT_STEPS_MIN = 8;
 /** Slots for which each source remembers when it told of them. */
 export const SLOT_LAG_SLOTS = 64;
 /** Slots that may pass by the wall clock alone before the current slot counts as unknown. */

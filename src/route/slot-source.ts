@@ -40,6 +40,7 @@ export class SlotSourceEstimate {
   #returning = false;
   #returnSlot = -1;
   #returns = 0;
+  #steps = 0;
 
   /** When the last event came; null before the first. */
   get lastEventNs(): number | null {
@@ -54,6 +55,11 @@ export class SlotSourceEstimate {
   /** How often it came back after a long silence, perhaps below where it was. */
   get returns(): number {
     return this.#returns;
+  }
+
+  /** How often it made progress since it began or came back. */
+  get steps(): number {
+    return this.#steps;
   }
 
   /** The slot time that it shows, in milliseconds; null until it is measured. */
@@ -114,6 +120,7 @@ export class SlotSourceEstimate {
   #anchorAt(slot: number, nowNs: number): void {
     this.#anchorSlot = slot;
     this.#anchorNs = nowNs;
+    this.#steps += 1;
   }
 
   /** The past has no vote any more, but for how far ahead anything can be. */
@@ -134,6 +141,7 @@ export class SlotSourceEstimate {
     }
     this.#returning = false;
     this.#returns += 1;
+    this.#steps = 0;
     this.#anchorAt(highest, nowNs);
   }
 }

@@ -7,9 +7,10 @@
  * one node talks, it does not outvote another.
  * Where no group has more, inertia decides: what was believed goes on by the wall clock, and who
  * is nearest to that is right. So neither a jump nor a slow drift of one source pulls the estimate,
- * and one source alone is followed wherever it goes. The slot time has the same inertia. The number
- * given out never goes back, except after a source returned from a long silence, or by more than 48
- * slots, which is no jitter but a mistake put right.
+ * and one source alone is followed wherever it goes. Only whoever spoke first may have been a node
+ * that lags: one that was ahead from the beginning, and goes on, is taken instead. The slot time
+ * has the same inertia. The number given out never goes back, except after a source returned from a
+ * long silence, or by more than 48 slots, which is no jitter but a mistake put right.
  *
  *   events ──▶ a position for each source ──▶ who agrees? ──▶ the freshest of them ──▶ current
  */
@@ -18,8 +19,10 @@ import { NS_PER_MS } from "../core/clock.ts";
 import {
   SLOT_AGREE_DISTANCE,
   SLOT_COAST_MAX,
+  SLOT_SETTLE_MS,
   SLOT_SKIP_DISTANCE,
   SLOT_SOURCE_LIVE_MS,
+  SLOT_STEPS_MIN,
   SLOT_TIME_MS_MAX,
   SLOT_TIME_MS_MIN,
 } from "../core/limits.ts";
@@ -122,6 +125,8 @@ class Estimate implements SlotClock {
   /** What is believed with inertia, as a fraction of slots, and when it was; -1 for nothing. */
   #believed = -1;
   #believedNs = 0;
+  /** When something began to be believed out of nothing. */
+  #begunNs = 0;
   /** The highest slot given out since the last rewind. */
   #publishedSlot = -1;
 
@@ -241,13 +246,15 @@ class Estimate implements SlotClock {
   /** Decides which source to follow now, and where inertia will take what is believed. */
   #follow(nowNs: number): void {
     const expected = this.#expected(nowNs);
+    if (expected < 0) this.#begunNs = nowNs;
     for (const source of this.#sources) {
       const { estimate } = source;
       source.position = estimate.position(nowNs, this.#coastMs) ?? -1;
       const quietNs = nowNs - (estimate.progressNs ?? nowNs);
       source.live = source.position >= 0 && quietNs <= SLOT_SOURCE_LIVE_MS * NS_PER_MS;
     }
-    const center = this.#center(expected, this.#share());
+    const isNew = nowNs - this.#begunNs <= SLOT_SETTLE_MS * NS_PER_MS;
+    const center = this.#center(expected, isNew, this.#share());
     if (center === null) return;
     let [lowest, freshest] = [center, center];
     for (const source of this.#sources) {
@@ -269,14 +276,16 @@ class Estimate implements SlotClock {
   }
 
   /** The source around which most agree; null where what was followed goes on by the clock. */
-  #center(expected: number, votesOfAll: number): Source | null {
+  #center(expected: number, isNew: boolean, votesOfAll: number): Source | null {
     let best: Source | null = null;
     let bestVotes = 0;
+    let isTied = false;
     for (const source of this.#sources) {
       if (!source.live) continue;
       const votes = this.#votes(source);
-      const nearer = best !== null && distance(source, expected) < distance(best, expected);
-      if (votes > bestVotes || (votes === bestVotes && nearer)) {
+      const isBetter = best !== null && this.#isBetter(source, best, expected, isNew);
+      isTied = votes === bestVotes || (isTied && votes < bestVotes);
+      if (votes > bestVotes || (votes === bestVotes && isBetter)) {
         best = source;
         bestVotes = votes;
       }
@@ -284,8 +293,19 @@ class Estimate implements SlotClock {
     if (best === null || best === this.#followed || expected < 0) return best;
     const majority = bestVotes * 2 > votesOfAll && this.#isSeconded(best);
     if (majority || distance(best, expected) <= SLOT_SKIP_DISTANCE) return best;
+    if (isNew && isTied && isAhead(best, expected)) return best;
     // A stranger far from everything that was believed has to wait until that is too old.
     return this.#followed !== null && this.#followed.position >= 0 ? null : best;
+  }
+
+  /**
+   * Of two with as many votes. Who was first by a moment may lag: nodes do, and none knows of slots
+   * that have not been.
+   */
+  #isBetter(source: Source, best: Source, expected: number, isNew: boolean): boolean {
+    if (isNew && isAhead(source, best.position)) return true;
+    if (isNew && isAhead(best, source.position)) return false;
+    return distance(source, expected) < distance(best, expected);
   }
 
   #votes(center: Source): number {
@@ -345,6 +365,12 @@ class Estimate implements SlotClock {
 
 function agree(a: Source, b: Source): boolean {
   return Math.abs(a.position - b.position) <= SLOT_AGREE_DISTANCE;
+}
+
+/** Whether it has just shown that it goes on, from further on than can be jitter. */
+function isAhead(source: Source, position: number): boolean {
+  const isProven = source.estimate.steps === SLOT_STEPS_MIN;
+  return isProven && source.position - position > SLOT_SKIP_DISTANCE;
 }
 
 function distance(source: Source, expected: number): number {

@@ -43,6 +43,9 @@ function run(
   return { errors, clock };
 }
 
+/** Who is heard of a slot a moment after others. */
+const LATE: Manner = { lateMs: 20 };
+
 const worst = (errors: readonly number[]): number => Math.max(...errors.map(Math.abs));
 
 describe("several sources of slots", () => {
@@ -110,6 +113,29 @@ describe("several sources of slots", () => {
     const { errors } = run({ polling: { says }, grpc: {}, slot: { lateMs: 100 } }, { clock });
     expect(worst(errors.slice(5))).toBe(0);
     expect(counters.slotRewinds).toBe(1);
+  });
+
+  it.each([
+    ["a node asked first lags", { polling: { says: (slot: number) => slot - 300 }, grpc: LATE }],
+    [
+      "a node asked later lags",
+      { polling: {}, grpc: { ...LATE, says: (slot: number) => slot - 300 } },
+    ],
+    [
+      "all of one node's lag",
+      {
+        polling: { says: (slot: number) => slot - 300 },
+        slot: { says: (slot: number) => slot - 300 },
+        grpc: LATE,
+      },
+    ],
+  ] as const)("settle on who is ahead and goes on where %s", (_, manners) => {
+    const clock = createSlotClock({ origins: { polling: "a", slot: "a", grpc: "b" } });
+    const { errors } = run(manners, { clock });
+    expect(worst(errors.slice(10))).toBe(0);
+    // After a silence that is too long everybody begins anew.
+    const again = run(manners, { clock, first: FIRST + 2_000 });
+    expect(worst(again.errors.slice(10))).toBe(0);
   });
 
   it("do not fall for a stranger when all honest ones stop, until it is too long ago", () => {
