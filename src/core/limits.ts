@@ -80,6 +80,12 @@ export const COPIES_QUEUED_MAX = 128;
 export const SOCKET_QUEUE_BYTES_MAX = 1024 * 1024;
 /** Asked of the kernel for each UDP socket, in bytes; it may grant less (`doctor` tells). */
 export const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+/**
+ * What a leader may say on one connection of the portable engine, in bytes, beyond half of what it
+ * is sent: one that lives its 15 minutes says a tenth of that. The binding keeps some of it for as
+ * long as the connection lives.
+ */
+export const LEADER_SAYS_BYTES_MAX = 1024 * 1024;
 /** Datagrams that one connection sends in one go; a flush that has more is a fault. */
 export const FLUSH_DATAGRAMS_MAX = 256;
 /** UDP payload of the QUIC handshake's datagrams. RFC 9000 section 14.1, 2026-11. */

@@ -8,7 +8,11 @@
  * stream is ever seen. The binding throws for what went wrong: then the connection ends.
  */
 
-import { COPIES_IN_FLIGHT_MAX, FLUSH_DATAGRAMS_MAX } from "../core/limits.ts";
+import {
+  COPIES_IN_FLIGHT_MAX,
+  FLUSH_DATAGRAMS_MAX,
+  LEADER_SAYS_BYTES_MAX,
+} from "../core/limits.ts";
 import type { SocketAddress } from "./address.ts";
 import type { DatagramSocket } from "./datagram.ts";
 import type { QuicheConnection, QuicheRecvInfo } from "./quiche.ts";
@@ -66,6 +70,8 @@ export class QuicConnection implements Connection {
   #streamBytesMax = 0;
   /** Overhead sent since quiche last counted the congestion window. */
   #overheadBytes = 0;
+  /** What the leader may still say. */
+  #quotaBytes = LEADER_SAYS_BYTES_MAX;
   /** Whether the leader said goodbye. */
   #leaves = false;
   #over = false;
@@ -127,6 +133,8 @@ export class QuicConnection implements Connection {
     this.#nextStream = stream + STREAM_STEP;
     this.#nextStreamOpen = false;
     this.#overheadBytes += DATAGRAM_OVERHEAD_BYTES;
+    // Acknowledgements of it take less than half of it.
+    this.#quotaBytes = Math.min(LEADER_SAYS_BYTES_MAX, this.#quotaBytes + size / 2);
     this.#flush();
     return this.#over ? CLOSED : stream;
   }
@@ -164,9 +172,11 @@ export class QuicConnection implements Connection {
   /** One datagram of this connection; its bytes are decrypted in place. */
   receive(bytes: Uint8Array): void {
     if (this.#over) return;
+    this.#quotaBytes -= bytes.length;
     let ending: Ending | null = null;
     try {
-      ending = this.#take(bytes);
+      // quiche has no bound of its own for much of what a flood makes it keep.
+      ending = this.#quotaBytes < 0 ? LOCAL_FAULT : this.#take(bytes);
     } catch {
       // The leader broke the protocol; quiche has its answer ready, which the farewell sends.
       ending = LOCAL_FAULT;

@@ -4,7 +4,7 @@
  * The library's stream objects cost milliseconds at p99, so the sender and the simulated leader
  * drive the binding itself over their own UDP sockets. Every call of the binding may throw; who
  * calls it catches. The quiche inside is of 2023 and lacks later fixes, which is why connections
- * are bounded and recycled.
+ * are bounded, in what leaders say too, and recycled.
  */
 
 import quiche from "@matrixai/quic/native/quiche.js";

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { LEADER_SAYS_BYTES_MAX } from "../../src/core/limits.ts";
 import { QuicConnection } from "../../src/send/quic-connection.ts";
 import { type QuicheConnection, quiche } from "../../src/send/quiche.ts";
 import {
@@ -269,6 +270,22 @@ describe("a connection's end", () => {
     }
     expect(endings).toEqual([{ kind: "transport", code: 0 }]);
     expect([connection.send(BYTES), connection.fate(stream)]).toEqual([CLOSED, FLYING]);
+  });
+
+  it("is ours when a leader says far more than it is sent", () => {
+    const { connection, closes, endings } = stubbed({});
+    const datagram = new Uint8Array(1_000);
+    // Once the last of the datagrams that earned their quota is taken off.
+    const most = Math.floor(LEADER_SAYS_BYTES_MAX / 1_000) - 1;
+    for (let index = 0; index < 3 * most; index += 1) {
+      for (let copies = 0; copies < 20; copies += 1) connection.send(new Uint8Array(100));
+      connection.receive(datagram);
+    }
+    expect(endings).toEqual([]);
+    for (let index = 0; index < most; index += 1) connection.receive(datagram);
+    expect(endings).toEqual([]);
+    connection.receive(datagram);
+    expect([closes, endings]).toEqual([[[false, 1]], [{ kind: "local", code: 0 }]]);
   });
 
   it("is not told when it is ours; the leader hears of code 0", () => {
