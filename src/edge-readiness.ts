@@ -38,9 +38,15 @@ export function createReadiness({ router, sender, chain, feed }: ReadinessDeps) 
     const { slot, slotAgeMs, scheduleCovers, contacts } = router.status();
     const fresh = slotAgeMs !== null && slotAgeMs <= SLOT_AGE_MS_MAX;
     const age = slotAgeMs === null ? "no event yet" : `last event ${Math.round(slotAgeMs)} ms ago`;
+    // A node that hangs answers the same slot for ever, which is as good as none.
+    const stuck = slot === null && fresh ? " because the node tells of no new one" : "";
     const checks: Check[] = [
       { name: "serving", ok: !draining, detail: draining ? "draining" : "taking work" },
-      { name: "slot", ok: slot !== null && fresh, detail: `slot ${slot ?? "unknown"}, ${age}` },
+      {
+        name: "slot",
+        ok: slot !== null && fresh,
+        detail: `slot ${slot ?? "unknown"}${stuck}, ${age}`,
+      },
       {
         name: "schedule",
         ok: scheduleCovers,

@@ -61,6 +61,15 @@ describe("an edge's readiness", () => {
     ]);
   });
 
+  it("tells a node that hangs from one that is silent", () => {
+    const hanging = readinessOf({ slot: null }).readiness.check();
+    const detail = "slot unknown because the node tells of no new one, last event 120 ms ago";
+    expect(hanging.checks).toContainEqual({ name: "slot", ok: false, detail });
+    const silent = readinessOf({ slot: null, slotAgeMs: null }).readiness.check();
+    const none = "slot unknown, no event yet";
+    expect(silent.checks).toContainEqual({ name: "slot", ok: false, detail: none });
+  });
+
   it("says that a node tells no statuses, and is given all the same", () => {
     const edge = readinessOf();
     edge.world.telling = "no";
