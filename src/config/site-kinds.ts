@@ -57,6 +57,19 @@ export function secret(): Kind<string> {
   };
 }
 
+/** As `secret`, for one that is the value of a header. */
+export function headerSecret(): Kind<string> {
+  const any = secret();
+  return {
+    ...any,
+    bounds: `${any.bounds} of ASCII`,
+    read: (raw, directory) =>
+      typeof raw === "string" && /^[\x20-\x7e]*$/.test(raw)
+        ? any.read(raw, directory)
+        : problem("must be a line of 1 to 1024 ASCII characters"),
+  };
+}
+
 /** Scheme and host of a site, without a path. */
 export function origin(): Kind<string> {
   return {

@@ -26,7 +26,16 @@ import {
   type Raw,
   url,
 } from "./kinds.ts";
-import { hostUrl, namedList, origin, secret, text, texts, urlTemplate } from "./site-kinds.ts";
+import {
+  headerSecret,
+  hostUrl,
+  namedList,
+  origin,
+  secret,
+  text,
+  texts,
+  urlTemplate,
+} from "./site-kinds.ts";
 
 /** The commands that run for long on a configuration. */
 export type Service = "edge" | "control";
@@ -109,7 +118,7 @@ export const KEYS = {
     "Yellowstone gRPC, for slots, landings and block heights as they happen; absent: without it",
   ),
   "cluster.grpc_token": optional<string>(
-    secret(),
+    headerSecret(),
     "What the gRPC server is sent as `x-token`; absent: none",
   ),
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Kind } from "../../src/config/kinds.ts";
 import {
+  headerSecret,
   hostUrl,
   isLoopback,
   namedList,
@@ -63,6 +64,18 @@ describe("a template", () => {
     for (const raw of ["https://x/", "javascript:{signature}", 1]) {
       expect(read(kind, raw)).toMatch(/^refused/);
     }
+  });
+});
+
+describe("a secret that is a header's value", () => {
+  it("is refused with what no header can carry, and quoted nowhere", () => {
+    expect(read(headerSecret(), "s3cret ~")).toBe("s3cret ~");
+    for (const raw of ["s3crét", "s3cret€", "s3cret\n", "", 1, "x".repeat(1025)]) {
+      const told = String(read(headerSecret(), raw));
+      expect(told).toMatch(/^refused: must be a line of 1 to 1024/);
+      expect(told).not.toContain("s3cr");
+    }
+    expect(headerSecret().show("s3cret")).toBe("hidden");
   });
 });
 
