@@ -23,9 +23,17 @@ export function readIdentity(path: string | null): Identity {
     return identityOfJson(readFileSync(path, "utf8"));
   } catch (cause) {
     // What the file holds is in no message of either kind.
-    const why = cause instanceof SetupError ? cause.message : "it cannot be read";
+    const why = cause instanceof SetupError ? cause.message : unreadable(cause);
     throw new SetupError(`identity.keypair: ${path}: ${why}`, { cause });
   }
+}
+
+/** The file system's word for it, and the way on where there is no file yet. */
+function unreadable(cause: unknown): string {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown";
+  const way =
+    "solana-keygen new makes one, and without the key an edge takes a fresh one, unstaked";
+  return `it cannot be read (${code})${code === "ENOENT" ? `: ${way}` : ""}`;
 }
 
 export function createIdentityHolder(

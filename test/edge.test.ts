@@ -233,7 +233,7 @@ describe("a start that fails", () => {
   });
 
   it.each([
-    ["is not there", null, "cannot be read"],
+    ["is not there", null, "cannot be read (ENOENT): solana-keygen new makes one"],
     ["is no keypair", "[1,2,3]", "not an array of 64 bytes"],
     ["is not JSON", "seventy words", "not JSON"],
   ])("because the identity file %s names the key and the file", async (_, text, why) => {
