@@ -146,13 +146,19 @@ function overrides(
     const path = paths.get(variable);
     if (path === undefined) {
       const message = unknownMessage("environment variable", variable, [...paths.keys()]);
-      problems.push({ key: variable, message });
+      const hint = SERVICE_LINK.test(variable) ? `; ${SERVICE_LINK_HINT}` : "";
+      problems.push({ key: variable, message: message + hint });
     } else {
       found.push([path, KEYS[path].kind.fromText(text), variable]);
     }
   }
   return found;
 }
+
+/** What Kubernetes gives every container of a Service's name, 2026-11. */
+const SERVICE_LINK = /_(?:SERVICE_(?:HOST|PORT)(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)$/;
+const SERVICE_LINK_HINT =
+  "Kubernetes sets one like it for each Service; enableServiceLinks: false leaves them out";
 
 type Together = (
   given: ReadonlyMap<KeyPath, unknown>,

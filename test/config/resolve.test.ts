@@ -172,6 +172,17 @@ describe("the environment", () => {
     ]);
   });
 
+  it("says where variables come from that nobody wrote", () => {
+    // Of a Service called touchdown-edge, as Kubernetes gives them to each container.
+    const linked = ["PORT", "PORT_80_TCP", "PORT_80_TCP_ADDR", "SERVICE_HOST", "SERVICE_PORT_HTTP"];
+    const environment = Object.fromEntries(linked.map((end) => [`TOUCHDOWN_EDGE_${end}`, "x"]));
+    const found = problems(LEAST, environment);
+    expect(keys(found)).toEqual(linked.map((end) => `TOUCHDOWN_EDGE_${end}`));
+    for (const { message } of found) expect(message).toContain("enableServiceLinks: false");
+    const [other] = problems(LEAST, { TOUCHDOWN_PORTS: "x" });
+    expect(other?.message).toBe("unknown environment variable");
+  });
+
   it("can give the key that the file must otherwise hold", () => {
     const environment = { TOUCHDOWN_TIP_ACCOUNTS: TIP, TOUCHDOWN_ACCOUNTS_KEYS_FILE: "k" };
     expect(config({}, environment).tip.accounts).toEqual([TIP]);
