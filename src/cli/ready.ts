@@ -1,11 +1,11 @@
 /**
- * `ready`: waits until the edge of a configuration serves. Made for container health checks and
- * for scripts that start an edge and then use it.
+ * `ready`: waits until the edge, or the control process, of a configuration serves. Made for
+ * container health checks and for scripts that start one and then use it.
  */
 
 import { parseDuration } from "../config/durations.ts";
 import { formatListen, type ListenAddress } from "../config/kinds.ts";
-import { loadConfig } from "../config/load.ts";
+import { loadConfig, loadControl, serviceOf } from "../config/load.ts";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { READY_POLL_MS, READY_PROBE_MS_MAX } from "../core/limits.ts";
@@ -13,11 +13,12 @@ import { type Command, noPositionals, optionalText, requiredText, UsageError } f
 
 export const readyCommand: Command = {
   name: "ready",
-  summary: "exits with 0 once the edge of that configuration serves, with 1 when the time is up",
+  summary: "exits with 0 once what that configuration is of serves, with 1 when the time is up",
   usage: ["ready --config FILE [--timeout 30s]"],
   options: { config: { type: "string" }, timeout: { type: "string" } },
   detail: `
 Asks /readyz of admin.listen until it answers 200. Prints the last reason when it does not.
+A file with a table [control] is the control process's, any other an edge's.
 
   --timeout TIME   how long to wait, 30s when not given
 `,
@@ -26,7 +27,9 @@ Asks /readyz of admin.listen until it answers 200. Prints the last reason when i
     const timeoutText = optionalText(given, "timeout") ?? "30s";
     const timeoutMs = parseDuration(timeoutText);
     if (timeoutMs === null) throw new UsageError('--timeout must be a duration, like "30s"');
-    const url = readyUrl(loadConfig(requiredText(given, "config")).admin.listen);
+    const file = requiredText(given, "config");
+    const { admin } = serviceOf(file) === "control" ? loadControl(file) : loadConfig(file);
+    const url = readyUrl(admin.listen);
     const reason = await waitUntilReady(url, timeoutMs, io.clock);
     if (reason === null) {
       io.out("ready");

@@ -38,9 +38,18 @@ async function admin(...statuses: number[]): Promise<number> {
   return address.port;
 }
 
-async function ready(port: number, timeout: string) {
+const EDGE = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "k"\n`;
+const CONTROL = `[control]
+public_url = "https://dashboard.example"
+oidc_issuer = "https://login.example"
+oidc_client_id = "touchdown"
+vault_file = "vault"
+[accounts]
+database_url = "postgres://dashboard@db/touchdown"
+`;
+
+async function ready(port: number, timeout: string, least = EDGE) {
   const file = join(directory, "touchdown.toml");
-  const least = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "k"\n`;
   writeFileSync(file, `[admin]\nlisten = "127.0.0.1:${port}"\n${least}`);
   const clock = createFakeClock();
   const io = createFakeIo(clock);
@@ -53,6 +62,11 @@ async function ready(port: number, timeout: string) {
 describe("ready", () => {
   it("exits with 0 once the edge serves", async () => {
     expect(await ready(await admin(503, 200), "20s")).toEqual({ code: 0, out: "ready", err: "" });
+  });
+
+  it("exits with 0 once the control process serves, by a file of its", async () => {
+    const found = await ready(await admin(503, 200), "20s", CONTROL);
+    expect(found).toEqual({ code: 0, out: "ready", err: "" });
   });
 
   it("exits with 1 and the edge's own reason when the time is up", async () => {
