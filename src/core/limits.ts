@@ -268,8 +268,8 @@ export const EXPIRY_MARGIN_BLOCKS = 8;
 export const STATUS_SPAN_SLOTS = 280;
 /** Signatures of one request. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11. */
 export const STATUSES_A_REQUEST = 256;
-/** Landings told in one turn where a confirmed block holds more; some 2 us each. */
-export const LANDINGS_A_TURN = 128;
+/** Transactions ended in one turn where a block or an answer tells of more; some 2 us each. */
+export const LANDINGS_A_TURN = 64;
 /** Requests for statuses at a time; what is due beyond them waits. */
 export const STATUS_REQUESTS_MAX = 4;
 /** How long a request for statuses is waited for, in milliseconds. */

@@ -12,7 +12,12 @@
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
-import { STATUS_DEADLINE_MS, STATUS_REQUESTS_MAX, STATUSES_A_REQUEST } from "../core/limits.ts";
+import {
+  LANDINGS_A_TURN,
+  STATUS_DEADLINE_MS,
+  STATUS_REQUESTS_MAX,
+  STATUSES_A_REQUEST,
+} from "../core/limits.ts";
 import { NONE } from "./byte-store.ts";
 import type { LandCounters } from "./land-counters.ts";
 import type { ChainView, StatusAnswer, TxStatus } from "./needs.ts";
@@ -39,9 +44,13 @@ interface Request {
   ids: readonly number[];
   /** From when it was made; 0 while it is not. */
   stamp: number;
-  /** Until it is made, and then its deadline. */
+  /** Until it is made, then its deadline, then until more of the answer is taken. */
   timer: Timer | null;
   over: boolean;
+  /** What came, until all of it is taken; null before. */
+  answer: StatusAnswer | null;
+  /** How many of its rows are taken. */
+  taken: number;
 }
 
 /** Ages from which on a transaction is asked for at every second and every fourth tick only. */
@@ -94,7 +103,11 @@ export class Polls {
     this.#timer = null;
     this.#early?.cancel();
     this.#early = null;
-    for (const request of this.#requests) this.#close(request);
+    for (const request of this.#requests) {
+      // What has come is taken still.
+      this.#take(request, STATUSES_A_REQUEST);
+      this.#close(request);
+    }
   }
 
   /** When a transaction that is tracked now is asked for first. Hot path. */
@@ -134,7 +147,15 @@ export class Polls {
       this.#cursor = (rows.at(-1) ?? 0) + 1;
       const ids = rows.map((row) => watch.packetId[row] ?? NONE);
       for (const row of rows) watch.raise(row, ASKED);
-      const request: Request = { rows, ids, stamp: 0, timer: null, over: false };
+      const request: Request = {
+        rows,
+        ids,
+        stamp: 0,
+        timer: null,
+        over: false,
+        answer: null,
+        taken: 0,
+      };
       this.#requests.add(request);
       const atNs = Math.max(nowNs, this.#freeNs);
       this.#freeNs = atNs + apart * this.#periodMs * NS_PER_MS;
@@ -198,7 +219,7 @@ export class Polls {
 
   #answered(request: Request, answer: StatusAnswer): void {
     if (request.over) return;
-    const { watch, counters, clock, onStatus } = this.#deps;
+    const { counters } = this.#deps;
     if (answer.statuses.length !== request.rows.length) {
       counters.requestsFailed += 1;
       this.#failed(request);
@@ -206,14 +227,30 @@ export class Polls {
     }
     counters.requestsAnswered += 1;
     this.#pauseLength = 0;
+    request.timer?.cancel();
+    request.answer = answer;
+    this.#take(request, LANDINGS_A_TURN);
+  }
+
+  /** Takes so many statuses of its answer, and the others in turns of their own. */
+  #take(request: Request, most: number): void {
+    const { watch, clock, onStatus } = this.#deps;
+    const { answer, rows, ids } = request;
+    if (answer === null) return;
+    const nowNs = clock.nowNs();
+    const end = Math.min(rows.length, request.taken + most);
+    for (; request.taken < end; request.taken += 1) {
+      const row = rows[request.taken] ?? NONE;
+      if (!watch.holds(row, ids[request.taken] ?? NONE)) continue;
+      watch.nextPollNs[row] = nowNs + this.#waitNs(row, nowNs);
+      onStatus(row, answer.statuses[request.taken] ?? null, answer.slot, request.stamp);
+    }
+    if (end < rows.length) {
+      request.timer = clock.after(0, () => this.#take(request, LANDINGS_A_TURN));
+      return;
+    }
     this.#close(request);
     if (this.#isCut) this.#tickEarly();
-    const nowNs = clock.nowNs();
-    for (const [index, row] of request.rows.entries()) {
-      if (!watch.holds(row, request.ids[index] ?? NONE)) continue;
-      watch.nextPollNs[row] = nowNs + this.#waitNs(row, nowNs);
-      onStatus(row, answer.statuses[index] ?? null, answer.slot, request.stamp);
-    }
   }
 
   /** Once a request is answered another can be made: as many as the node answers, and no more. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { encodeSignatures } from "../../src/core/encoding.ts";
-import { STATUS_DEADLINE_MS, STATUS_REQUESTS_MAX } from "../../src/core/limits.ts";
+import { LANDINGS_A_TURN, STATUS_DEADLINE_MS, STATUS_REQUESTS_MAX } from "../../src/core/limits.ts";
 import { newLandCounters } from "../../src/land/land-counters.ts";
 import { Polls } from "../../src/land/polls.ts";
 import { Watch } from "../../src/land/watch.ts";
@@ -268,5 +268,43 @@ describe("questions after statuses", () => {
     expect(rig.clock.pending).toBe(0);
     await rig.answerAll(new Map([[1, { slot: 5_001, confirmed: true, error: null }]]));
     expect(rig.ends).toMatchObject([{ packetId: 1, reason: "shutting_down" }]);
+  });
+
+  it("whose answer is long are taken a few a turn, and asked no sooner than all are", async () => {
+    const rig = startRig({ countMax: 300 });
+    rig.landing.start();
+    const count = 3 * LANDINGS_A_TURN + 1;
+    for (let id = 1; id <= count; id += 1) rig.track(id);
+    rig.clock.advance(400);
+    const landed = { slot: 5_001, confirmed: true, error: null };
+    const [unknown, replaced] = [count, count - 1];
+    await rig.answerAll(new Map(Array.from({ length: count - 1 }, (_, n) => [n + 1, landed])));
+    expect(rig.ends.map(({ packetId }) => packetId)).toEqual(
+      Array.from({ length: LANDINGS_A_TURN }, (_, index) => index + 1),
+    );
+    // Ended otherwise meanwhile, and its row another one's.
+    rig.landing.seen(bytesOf(replaced).subarray(1, 65), { ...landed, slot: 5_002 });
+    rig.track(count + 1);
+    rig.clock.advance(0);
+    expect(rig.ends).toHaveLength(count - 1);
+    expect(rig.ends.filter(({ packetId }) => packetId === replaced)).toMatchObject([
+      { slot: 5_002 },
+    ]);
+    expect(rig.landing.inFlight).toBe(2);
+    rig.clock.advance(400);
+    expect(rig.asked.flatMap(({ ids }) => ids).sort()).toEqual([unknown, count + 1]);
+  });
+
+  it("whose answer came are heard although the stage ends", async () => {
+    const rig = startRig({ countMax: 300 });
+    rig.landing.start();
+    const count = 2 * LANDINGS_A_TURN;
+    for (let id = 1; id <= count; id += 1) rig.track(id);
+    rig.clock.advance(400);
+    const landed = { slot: 5_001, confirmed: true, error: null };
+    await rig.answerAll(new Map(Array.from({ length: count }, (_, n) => [n + 1, landed])));
+    rig.landing.stop();
+    expect(rig.landing.counters).toMatchObject({ landed: count, dropped: 0 });
+    expect(rig.clock.pending).toBe(0);
   });
 });
