@@ -65,7 +65,7 @@ function readAnswer(status: number, body: unknown): Asked {
     const landing = fieldsOf(receipt["landing"]);
     const { state } = landing;
     if (state === "landed" || state === "expired" || state === "dropped") {
-      return { kind: "ended", ending: endingOf(landing) };
+      return { kind: "ended", ending: endingOf(landing, receipt["received_slot"]) };
     }
     return { kind: "open", known: `it is ${String(receipt["state"])}`, pauseMs: 0 };
   }
@@ -74,14 +74,16 @@ function readAnswer(status: number, body: unknown): Asked {
   return { kind: "ended", ending: { landed: false, line: known } };
 }
 
-function endingOf(landing: Fields): Ending {
+function endingOf(landing: Fields, receivedSlot: unknown): Ending {
   const { state, slot, slots, error, reason, sentence } = landing;
   if (state !== "landed") {
     return { landed: false, line: `${String(state)}: ${String(reason)}: ${String(sentence)}` };
   }
   const unit = slots === 1 ? "slot" : "slots";
   const after = typeof slots === "number" ? `, ${slots} ${unit} after it came` : "";
-  const where = `in slot ${String(slot)}${after}`;
+  // What was sent elsewhere first may have landed before, which the receipt counts as no slot.
+  const before = Number(slot) < Number(receivedSlot);
+  const where = `in slot ${String(slot)}${before ? ", before it came here" : after}`;
   if (error === null) return { landed: true, line: `landed ${where}` };
   return { landed: false, line: `failed on the network ${where}: ${JSON.stringify(error)}` };
 }

@@ -44,3 +44,18 @@ it("of two regions is asked for once each time, and what did not change stays op
   expect(asked).toBe(5);
   expect(await page.locator("details[open]").count()).toBe(1);
 });
+
+it("of what had landed before it came here says so, and not that it landed at once", async () => {
+  const grace = await rig.page("Grace");
+  const { signature } = await rig.site.submit(await revealedKey(grace));
+  const path = `/api/v1/transactions/${signature}`;
+  const answer = await (await grace.page.request.get(rig.site.url + path)).json();
+  const [{ edge, receipt }] = answer.receipts;
+  const landing = { ...receipt.landing, state: "landed", slot: 9, slots: 0, known_us: 5 };
+  const told = { edge, receipt: { ...receipt, state: "landed", received_slot: 12, landing } };
+  await grace.page.route(`**${path}`, async (route) => {
+    await route.fulfill({ json: { ...answer, receipts: [told] } });
+  });
+  await grace.page.goto(`${rig.site.url}/transactions?signature=${signature}`);
+  await grace.page.getByText(/^Landed in slot 9, before it came here \(12\)/).waitFor();
+});

@@ -69,6 +69,12 @@ describe("the end of a transaction", () => {
     expect(ending.line).toContain(line);
   });
 
+  it("says so where it had landed before this edge was sent it", async () => {
+    const landing = { state: "landed", slot: 9, slots: 0, error: null };
+    const { wait } = await edge({ body: { received_slot: 12, landing } });
+    expect((await wait()).line).toContain("landed in slot 9, before it came here");
+  });
+
   it("is asked for with the key until it is known", async () => {
     const { asked, wait } = await edge(
       IN_FLIGHT,

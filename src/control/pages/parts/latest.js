@@ -146,9 +146,10 @@ function listOf(transactions) {
 }
 
 /** Where it is, and how long that took. @param {any} transaction */
-function slotOf({ landing: { slot, slots } }) {
+function slotOf({ received_slot, landing: { slot, slots } }) {
   if (slot === null) return NONE;
   if (slots === null) return count(slot);
-  const delta = slots === 0 ? "the same slot" : `${plural(slots, "slot")} later`;
+  const same = slot < received_slot ? "before it came" : "the same slot";
+  const delta = slots === 0 ? same : `${plural(slots, "slot")} later`;
   return [count(slot), el("span", { class: "sub" }, delta)];
 }

@@ -64,9 +64,11 @@ function story({ landing, timings, leaders, received_slot }) {
   const where =
     delta === null
       ? ""
-      : delta === 0
-        ? ", the one in progress when it came"
-        : `, ${plural(delta, "slot")} after the one in progress when it came (${received_slot})`;
+      : landing.slot < received_slot
+        ? `, before it came here (${received_slot})`
+        : delta === 0
+          ? ", the one in progress when it came"
+          : `, ${plural(delta, "slot")} after the one in progress when it came (${received_slot})`;
   const verb = landing.state === "landed" ? "Landed" : "Seen";
   return `${verb} in slot ${landing.slot}${where}. ${sent}`;
 }
