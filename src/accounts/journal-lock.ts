@@ -52,7 +52,9 @@ function put(folder: string, name: string): void {
  */
 function rivalOf(folder: string, mine: string, prefix: string): ProcessMark | null {
   for (let look = 1; ; look += 1) {
-    const others = readdirSync(folder).filter((name) => name.startsWith(prefix) && name !== mine);
+    const others = readdirSync(folder).filter(
+      (name) => name !== mine && name.startsWith(prefix) && END.test(name.slice(prefix.length)),
+    );
     const living = others.flatMap((name) => {
       const mark = read(join(folder, name));
       return mark !== null && isAlive(mark) ? [{ name, mark }] : [];
@@ -67,6 +69,8 @@ function rivalOf(folder: string, mine: string, prefix: string): ProcessMark | nu
   }
 }
 
+/** Of a lock's name behind the journal's; nothing where an edge of before made it. */
+const END = /^(?:\.\d+\.[0-9a-f-]{36})?$/;
 const LOOKS = 5;
 const BETWEEN_LOOKS_MS = 5;
 

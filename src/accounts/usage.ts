@@ -243,10 +243,10 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
       timer?.cancel();
       minute?.cancel();
       timer = null;
-      const { failures } = counters;
+      const unreached = counters.failures - counters.refused;
       await flush();
       // Once more, for what came while the last batch was on its way or had just gone.
-      if (counters.failures === failures) await flush();
+      if (counters.failures - counters.refused === unreached) await flush();
     },
   };
 }

@@ -206,7 +206,9 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
         states.charge(account, state, intervalNs(plan.ratePerSecond), nowNs);
       }
       if (own !== null) {
-        states.charge(`key ${keyId}`, ownState, intervalNs(own.ratePerSecond), nowNs);
+        const name = `key ${keyId}`;
+        // Asked anew: the account's charge may have let it go.
+        states.charge(name, states.of(name), intervalNs(own.ratePerSecond), nowNs);
       }
       counters.admitted += 1;
       return 0;

@@ -155,18 +155,19 @@ export function createStreams({ clock, receipts }: StreamsDeps): Streams {
     letGo(nowNs);
     counters.events += live.tell(takesIn);
     const behind = [...streams].filter((stream) => stream.text === "" && !live.isAtHead(stream));
+    // The nearest first: in turns, many that are far behind would each read less than comes.
+    behind.sort((a, b) => b.next - a.next);
     for (const stream of streams) if (takesIn(stream)) serve(stream, nowNs);
     let stepsLeft = RECEIPT_STREAM_ALONE_STEPS_MAX;
     for (const stream of behind) {
       if (stepsLeft === 0) break;
-      if (!takesIn(stream)) continue;
+      if (!takesIn(stream) || !streams.has(stream)) continue;
       const from = stream.next;
-      const text = readAlone(stream, Math.min(RECEIPT_STREAM_STEPS_A_ROUND, stepsLeft));
-      stepsLeft = Math.max(0, stepsLeft - Math.max(1, stream.next - from));
+      const stepsMax = Math.min(RECEIPT_STREAM_STEPS_A_ROUND, stepsLeft);
+      const text = readAlone(stream, stepsMax);
+      // An account without receipts goes over all of them in one.
+      stepsLeft -= Math.min(stepsMax, Math.max(1, stream.next - from));
       if (text !== "") write(stream, text, nowNs);
-      // To the end of the line, so that the next round begins with those that this one left out.
-      streams.delete(stream);
-      streams.add(stream);
     }
   }
 

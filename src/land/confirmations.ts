@@ -26,7 +26,7 @@ interface Confirmed {
 
 export class Confirmations {
   readonly #deps: ConfirmationsDeps;
-  /** Of a slot each; one that is told of again while it waits is in hand already. */
+  /** What was told of, oldest first. */
   readonly #waiting: Confirmed[] = [];
   #timer: Timer | null = null;
 
@@ -37,10 +37,11 @@ export class Confirmations {
   /** Ends some at once, and the others in turns of their own. */
   confirm(slot: number): void {
     const { watch } = this.#deps;
-    if (this.#waiting.some((waiting) => waiting.slot === slot)) return;
+    const inHand = this.#waiting.filter((waiting) => waiting.slot === slot);
+    const known = new Set(inHand.flatMap(({ ids }) => ids));
     const rows: number[] = [];
     for (let row = watch.oldest; row !== NONE; row = watch.newerThan(row)) {
-      if (this.#isIn(row, slot)) rows.push(row);
+      if (this.#isIn(row, slot) && !known.has(watch.packetId[row] ?? NONE)) rows.push(row);
     }
     if (rows.length === 0) return;
     const ids = rows.map((row) => watch.packetId[row] ?? NONE);

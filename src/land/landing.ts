@@ -166,6 +166,8 @@ class LandingStage implements Landing {
   track(packet: Packet, accepted: Accepted, nowNs: number): void {
     const watch = this.#watch;
     this.counters.accepted += 1;
+    // What has landed for certain makes room first.
+    if (watch.isFullFor(packet.bytes.length)) this.#confirmations.flush();
     while (watch.isFullFor(packet.bytes.length)) this.#drop(watch.oldest, "watch_full");
     const row = watch.open(packet, accepted);
     watch.sinceNs[row] = nowNs;

@@ -44,6 +44,17 @@ describe("the lock of a journal", () => {
     lockJournal(path).release();
   });
 
+  it("leaves alone what is no lock of this journal", () => {
+    const others = [`${path}.lock.b`, `${path}.locked`, `${path}.lock.b.lock.1.x`];
+    for (const other of others) writeFileSync(other, "");
+    lockJournal(path).release();
+    expect(
+      readdirSync(folder)
+        .map((name) => join(folder, name))
+        .sort(),
+    ).toEqual(others.sort());
+  });
+
   it("that was not written whole is void", () => {
     writeFileSync(`${path}.lock`, '{"pid": ');
     lockJournal(path).release();

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Querier } from "../../src/accounts/database.ts";
+import { DatabaseError } from "../../src/accounts/database-error.ts";
 import { createUsage } from "../../src/accounts/usage.ts";
 import type { WrittenRow } from "../../src/accounts/usage-row.ts";
 import {
@@ -209,6 +210,28 @@ describe("usage", () => {
     usage.request(KEY, null, 1);
     await usage.stop();
     expect(calls).toHaveLength(1);
+  });
+
+  it("writes what came while a batch was refused for ever, when it stops", async () => {
+    const { clock } = scene();
+    const written: string[] = [];
+    const database: Querier = {
+      async query(_, values = []) {
+        await nextTurn();
+        const text = String(values[4]);
+        if (text.includes("bad")) throw new DatabaseError("constraint", "never", null, null);
+        written.push(text);
+        return [];
+      },
+    };
+    const options = { edge: "e", region: "r", periodMs: PERIOD_MS };
+    const usage = createUsage({ clock, log: silent, database }, options);
+    usage.request("bad", null, 1);
+    const stopped = usage.stop();
+    usage.request("good", null, 1);
+    await stopped;
+    expect(written).toHaveLength(1);
+    expect(usage.counters).toMatchObject({ refused: 1, batchesWritten: 1 });
   });
 
   it("counts the news of packets that it has forgotten", () => {

@@ -219,6 +219,22 @@ describe("a restricted key", () => {
     expect(gate.charge(slow, 2 * SECOND)).toBe(0);
   });
 
+  it("is charged also where its limit said nothing any more until now", () => {
+    const gate = gateWith({});
+    const slow = keyOwner(
+      "a",
+      { ...plan, ratePerSecond: 1_000, burst: 1_000 },
+      {
+        limit: { ratePerSecond: 0.1, burst: 1 },
+      },
+    );
+    expect(gate.charge(slow, SECOND)).toBe(0);
+    // Lets the account's state go, and leaves the key's.
+    gate.charge(keyOwner("b", plan), 2 * SECOND);
+    const waits = [1, 2, 3].map(() => gate.charge(slow, 12 * SECOND));
+    expect(waits).toEqual([0, 10 * SECOND, 10 * SECOND]);
+  });
+
   it("is refused with the figures of its own limit, or of the account's where that refused", () => {
     const gate = gateWith({});
     const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });

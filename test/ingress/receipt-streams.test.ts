@@ -26,15 +26,16 @@ function setup() {
     clock,
     receipts: {
       changes,
-      readChanges(account, from, { states }, take) {
+      readChanges(account, from, { states, stepsMax }, take) {
         alone.reads += 1;
-        for (let number = from; number < changes.next; number += 1) {
+        const end = Math.min(changes.next, from + stepsMax);
+        for (let number = from; number < end; number += 1) {
           const change = log[number - 1];
           if (change?.account !== account) continue;
           if (states !== null && !states.some((state) => state === change.state)) continue;
           if (!take(number, { state: change.state })) return number + 1;
         }
-        return changes.next;
+        return end;
       },
       eachChange(from, { wants }, take) {
         for (let number = from; number < changes.next; number += 1) {
@@ -272,5 +273,32 @@ describe("streams", () => {
       expect(each.client.isCut).toBe(false);
       expect(each.got).toEqual(all.get(each.account));
     }
+  });
+
+  it("come to the head one after another where many are far behind at once", () => {
+    const { clock, streams, add, open } = setup();
+    const ring = 60_000;
+    for (let number = 0; number < ring; number += 1) add("old", "nobody");
+    const count = 200;
+    for (let place = 0; place < count; place += 1) {
+      open({ account: `account ${place}`, lastEventId: "other-1" });
+    }
+    clock.advance(20);
+    add("new", "nobody");
+    const late = open({ account: "late" });
+    add("first", "late");
+    clock.advance(40);
+    add("second", "late");
+    clock.advance(20);
+    expect(late.told()).toEqual(["first", "second"]);
+    // More than their share of what may be looked at in a round.
+    for (let round = 0; round < 1_500; round += 1) {
+      for (let more = 0; more < 200; more += 1) add("new", "nobody");
+      clock.advance(20);
+    }
+    for (let place = 0; place < count; place += 1) add("last", `account ${place}`);
+    const before = streams.counters.events;
+    clock.advance(40);
+    expect(streams.counters.events - before).toBe(count);
   });
 });

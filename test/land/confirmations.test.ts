@@ -90,4 +90,25 @@ describe("what a confirmed block holds", () => {
     expect(ends.filter(({ kind }) => kind === "landed")).toHaveLength(COUNT);
     expect(clock.pending).toBe(0);
   });
+
+  it("ends before what comes has no room", () => {
+    const { landing, ends, track } = seen();
+    landing.confirmed(5_001);
+    const enough = 2 * COUNT + LANDINGS_A_TURN + 1;
+    for (let id = COUNT + 1; id <= enough; id += 1) track(id);
+    expect(ends).toHaveLength(COUNT);
+    for (const { kind } of ends) expect(kind).toBe("landed");
+    expectBalance(landing);
+  });
+
+  it("ends where it was seen late and its slot is told of again", () => {
+    const { landing, clock, ends, track } = seen();
+    landing.confirmed(5_001);
+    track(COUNT + 1);
+    const at = { slot: 5_001, confirmed: false, error: null };
+    landing.seen(bytesOf(COUNT + 1).subarray(1), at);
+    landing.confirmed(5_001);
+    clock.advance(10);
+    expect(ends.map(({ packetId }) => packetId)).toEqual(upTo(COUNT + 1));
+  });
 });
