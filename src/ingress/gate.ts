@@ -193,8 +193,8 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     charge(owner, nowNs) {
       const { account, plan, keyId, restriction } = owner;
       const own = restriction?.limit ?? null;
-      const ownState = own === null ? undefined : states.of(`key ${keyId}`);
-      const ownWait = own === null ? 0 : waitOf(ownState, own, nowNs);
+      const ownName = own === null ? "" : `key ${keyId}`;
+      const ownWait = own === null ? 0 : waitOf(states.of(ownName), own, nowNs);
       if (plan.shared && sharedLimits !== null) {
         const wait = sharedLimits.waitNs(account, plan, nowNs);
         if (ownWait > 0 || wait > 0) return refused(ownWait, wait);
@@ -206,9 +206,8 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
         states.charge(account, state, intervalNs(plan.ratePerSecond), nowNs);
       }
       if (own !== null) {
-        const name = `key ${keyId}`;
         // Asked anew: the account's charge may have let it go.
-        states.charge(name, states.of(name), intervalNs(own.ratePerSecond), nowNs);
+        states.charge(ownName, states.of(ownName), intervalNs(own.ratePerSecond), nowNs);
       }
       counters.admitted += 1;
       return 0;
