@@ -263,7 +263,7 @@ function takesIn(stream: Open): boolean {
 
 /** Between two rounds of writing. */
 const ROUND_MS = 20;
-/** The HTTP library closes a connection that is idle for 10 s, and so do many proxies after 30. */
+/** The HTTP library closes a connection that is idle for 8 s or more, many proxies after 30. */
 const HEARTBEAT_NS = 5_000 * NS_PER_MS;
 const CHECK_NS = 5_000 * NS_PER_MS;
 /** When a client shall come back after its stream ended. */

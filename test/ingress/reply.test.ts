@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { REFUSALS, type Refusal, type RefusalReason } from "../../src/core/errors.ts";
 import {
+  HEADERS_JSON,
+  HEADERS_TEXT,
   NO_EXTRAS,
   rawRefused,
   refusalHeaders,
@@ -72,3 +74,18 @@ describe("refusals", () => {
     expect(headers('a"\r\nb', 1)).toContain('ratelimit-policy: "a___b";q=1;w=1');
   });
 });
+
+it("answers promise an idle connection less than its shortest life", () => {
+  for (const headers of [
+    HEADERS_JSON,
+    HEADERS_TEXT,
+    refusalHeaders(refusal("internal"), NO_EXTRAS),
+  ]) {
+    const seconds = Number(/keep-alive: timeout=(\d+)/.exec(headers)?.[1]);
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThan(IDLE_S_LEAST);
+  }
+});
+
+/** 10 s are three sweeps of 4 s, the first of which comes at any moment. */
+const IDLE_S_LEAST = 8;
