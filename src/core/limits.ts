@@ -270,6 +270,8 @@ export const STATUS_SPAN_SLOTS = 280;
 export const STATUSES_A_REQUEST = 256;
 /** Transactions ended in one turn where a block or an answer tells of more; some 2 us each. */
 export const LANDINGS_A_TURN = 64;
+/** Of all that is in flight, looked at in one turn; some 100 ns each, 700 where it first ages. */
+export const LOOKS_A_TURN = 2_048;
 /** Requests for statuses at a time; what is due beyond them waits. */
 export const STATUS_REQUESTS_MAX = 4;
 /** How long a request for statuses is waited for, in milliseconds. */

@@ -4,8 +4,9 @@
  * comes meanwhile.
  */
 
-import type { Clock, Timer } from "../core/clock.ts";
+import type { Clock } from "../core/clock.ts";
 import { LANDINGS_A_TURN } from "../core/limits.ts";
+import { createTurns, type Turns } from "../core/turns.ts";
 import { NONE } from "./byte-store.ts";
 import { SIGHTED, type Watch } from "./watch.ts";
 
@@ -28,10 +29,11 @@ export class Confirmations {
   readonly #deps: ConfirmationsDeps;
   /** What was told of, oldest first. */
   readonly #waiting: Confirmed[] = [];
-  #timer: Timer | null = null;
+  readonly #turns: Turns;
 
   constructor(deps: ConfirmationsDeps) {
     this.#deps = deps;
+    this.#turns = createTurns(deps.clock, () => this.#endSome());
   }
 
   /** Ends some at once, and the others in turns of their own. */
@@ -46,25 +48,18 @@ export class Confirmations {
     if (rows.length === 0) return;
     const ids = rows.map((row) => watch.packetId[row] ?? NONE);
     this.#waiting.push({ slot, rows, ids, done: 0 });
-    if (this.#timer === null) this.#turn();
+    this.#turns.begin();
   }
 
   /** Ends all of them now. */
   flush(): void {
-    this.#timer?.cancel();
-    this.#timer = null;
-    while (this.#waiting.length > 0) this.#endSome();
+    this.#turns.finish();
   }
 
-  #turn(): void {
-    this.#endSome();
-    const hasMore = this.#waiting.length > 0;
-    this.#timer = hasMore ? this.#deps.clock.after(0, () => this.#turn()) : null;
-  }
-
-  #endSome(): void {
+  /** Answers whether there are more. */
+  #endSome(): boolean {
     const [first] = this.#waiting;
-    if (first === undefined) return;
+    if (first === undefined) return false;
     const { watch, onLanded } = this.#deps;
     const { slot, rows, ids } = first;
     const end = Math.min(rows.length, first.done + LANDINGS_A_TURN);
@@ -74,6 +69,7 @@ export class Confirmations {
       if (isHeld && this.#isIn(row, slot)) onLanded(row, slot);
     }
     if (end === rows.length) this.#waiting.splice(0, 1);
+    return this.#waiting.length > 0;
   }
 
   #isIn(row: number, slot: number): boolean {

@@ -6,7 +6,8 @@
  * where it stopped; how late it is can be seen in `lagNs`. A request that fails or takes too long
  * says nothing of its transactions: they are due again. While requests fail, fewer are made.
  * Several requests of one tick are made one after another, a while apart, because what is done for
- * one and for its answer is done on the thread that also serves clients.
+ * one and for its answer is done on the thread that also serves clients; so is the look at all that
+ * is in flight, which goes over several turns of the event loop where there is much.
  * While more is due than can be asked for, an answer brings the next request, so that what is in
  * flight does not pile up as long as the node keeps up.
  */
@@ -14,10 +15,12 @@
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
 import {
   LANDINGS_A_TURN,
+  LOOKS_A_TURN,
   STATUS_DEADLINE_MS,
   STATUS_REQUESTS_MAX,
   STATUSES_A_REQUEST,
 } from "../core/limits.ts";
+import { createTurns, type Turns } from "../core/turns.ts";
 import { NONE } from "./byte-store.ts";
 import type { LandCounters } from "./land-counters.ts";
 import type { ChainView, StatusAnswer, TxStatus } from "./needs.ts";
@@ -53,6 +56,22 @@ interface Request {
   taken: number;
 }
 
+/** A look at all that is in flight, until it is over. */
+interface Search {
+  /** Between two regular ticks it goes no further than to what may be asked for. */
+  readonly isEarly: boolean;
+  /** In a pause nothing is asked for; what time does to a row is done all the same. */
+  readonly isPaused: boolean;
+  readonly from: number;
+  readonly rowsUsed: number;
+  looks: number;
+  lagNs: number;
+  /** What is due and may be asked for, each row with the packet that it had then. */
+  readonly rows: number[];
+  readonly ids: number[];
+  isCut: boolean;
+}
+
 /** Ages from which on a transaction is asked for at every second and every fourth tick only. */
 const OLD_NS = 10 * NS_PER_S;
 const VERY_OLD_NS = 40 * NS_PER_S;
@@ -71,6 +90,8 @@ export class Polls {
   readonly #deps: PollsDeps;
   readonly #periodMs: number;
   readonly #requests = new Set<Request>();
+  #search: Search | null = null;
+  readonly #turns: Turns;
   #running = false;
   #timer: Timer | null = null;
   /** A tick between two of the regular ones. */
@@ -88,6 +109,7 @@ export class Polls {
   constructor(deps: PollsDeps, periodMs: number) {
     this.#deps = deps;
     this.#periodMs = periodMs;
+    this.#turns = createTurns(deps.clock, () => this.#searchOn());
   }
 
   start(): void {
@@ -103,6 +125,8 @@ export class Polls {
     this.#timer = null;
     this.#early?.cancel();
     this.#early = null;
+    this.#turns.stop();
+    this.#search = null;
     for (const request of this.#requests) {
       // What has come is taken still.
       this.#take(request, STATUSES_A_REQUEST);
@@ -125,10 +149,9 @@ export class Polls {
 
   #tick(): void {
     const { watch, onTick, clock } = this.#deps;
-    const nowNs = clock.nowNs();
-    onTick(nowNs);
+    onTick(clock.nowNs());
     const isPaused = this.#pause > 0;
-    this.#askDue(nowNs, false);
+    this.#searchAll(false);
     if (isPaused) this.#pause -= 1;
     else if (watch.count === 0) {
       this.#timer?.cancel();
@@ -136,17 +159,79 @@ export class Polls {
     }
   }
 
-  /** Looks for what is due, and asks for it but in a pause. */
-  #askDue(nowNs: number, isEarly: boolean): void {
+  /** Looks at what is in flight, unless that is being done, and asks for what is due. */
+  #searchAll(isEarly: boolean): void {
+    if (this.#search !== null && (isEarly || !this.#search.isEarly)) return;
+    this.#turns.stop();
+    this.#search = {
+      isEarly,
+      isPaused: this.#pause > 0,
+      from: this.#cursor,
+      rowsUsed: this.#deps.watch.rowsUsed,
+      looks: 0,
+      lagNs: 0,
+      rows: [],
+      ids: [],
+      isCut: false,
+    };
+    this.#turns.begin();
+  }
+
+  /** Looks at some rows; once it is through, asks. Answers whether there are more. */
+  #searchOn(): boolean {
+    const search = this.#search;
+    if (search === null) return false;
+    const nowNs = this.#deps.clock.nowNs();
+    if (this.#lookOn(search, nowNs)) return true;
+    this.#search = null;
+    this.#isCut = search.isCut;
+    if (!search.isEarly) this.lagNs = search.lagNs;
+    if (!search.isPaused && this.#pause === 0) this.#request(search, nowNs);
+    return false;
+  }
+
+  /** As many looks, and as many ends, as one turn has. Answers whether there are more. */
+  #lookOn(search: Search, nowNs: number): boolean {
+    const { watch, onLook } = this.#deps;
+    const { from, rowsUsed, rows, ids, isEarly } = search;
+    const most = (STATUS_REQUESTS_MAX - this.#requests.size) * STATUSES_A_REQUEST;
+    const soonNs = nowNs + this.#periodMs * NS_PER_MS * EARLY_SHARE;
+    const last = Math.min(rowsUsed, search.looks + LOOKS_A_TURN);
+    let ends = 0;
+    while (search.looks < last && ends < LANDINGS_A_TURN) {
+      const row = (from + search.looks) % rowsUsed;
+      const id = watch.packetId[row] ?? NONE;
+      search.looks += 1;
+      if (id === NONE) continue;
+      if (!onLook(row, nowNs)) {
+        ends += 1;
+        continue;
+      }
+      const dueNs = watch.nextPollNs[row] ?? 0;
+      if (dueNs > soonNs || watch.is(row, ASKED)) continue;
+      search.lagNs = Math.max(search.lagNs, nowNs - dueNs);
+      if (rows.length < most) {
+        rows.push(row);
+        ids.push(id);
+      } else {
+        search.isCut = true;
+        if (isEarly) return false;
+      }
+    }
+    return search.looks < rowsUsed;
+  }
+
+  /** Asks for what a search found, in requests that are a while apart. */
+  #request(found: Search, nowNs: number): void {
     const { watch, clock } = this.#deps;
-    const due = this.#dueRows(nowNs, isEarly);
-    if (this.#pause > 0) return;
-    const apart = this.#isCut ? CATCHING_UP_SHARE : APART_SHARE;
-    for (let from = 0; from < due.length; from += STATUSES_A_REQUEST) {
-      const rows = due.slice(from, from + STATUSES_A_REQUEST);
+    const apart = found.isCut ? CATCHING_UP_SHARE : APART_SHARE;
+    for (let from = 0; from < found.rows.length; from += STATUSES_A_REQUEST) {
+      const rows = found.rows.slice(from, from + STATUSES_A_REQUEST);
+      const ids = found.ids.slice(from, from + STATUSES_A_REQUEST);
       this.#cursor = (rows.at(-1) ?? 0) + 1;
-      const ids = rows.map((row) => watch.packetId[row] ?? NONE);
-      for (const row of rows) watch.raise(row, ASKED);
+      for (const [index, row] of rows.entries()) {
+        if (watch.holds(row, ids[index] ?? NONE)) watch.raise(row, ASKED);
+      }
       const request: Request = {
         rows,
         ids,
@@ -162,34 +247,6 @@ export class Polls {
       if (atNs === nowNs) this.#ask(request);
       else request.timer = clock.after((atNs - nowNs) / NS_PER_MS, () => this.#ask(request));
     }
-  }
-
-  /**
-   * Looks at every row; answers those that are due, as many as may be asked for now. Between two
-   * regular ticks it looks no further than for those, because there may be very many.
-   */
-  #dueRows(nowNs: number, isEarly: boolean): readonly number[] {
-    const { watch, onLook } = this.#deps;
-    const most = (STATUS_REQUESTS_MAX - this.#requests.size) * STATUSES_A_REQUEST;
-    const soonNs = nowNs + this.#periodMs * NS_PER_MS * EARLY_SHARE;
-    const due: number[] = [];
-    const rows = watch.rowsUsed;
-    let lagNs = 0;
-    this.#isCut = false;
-    for (let step = 0; step < rows; step += 1) {
-      const row = (this.#cursor + step) % rows;
-      if (watch.packetId[row] === NONE || !onLook(row, nowNs)) continue;
-      const dueNs = watch.nextPollNs[row] ?? 0;
-      if (dueNs > soonNs || watch.is(row, ASKED)) continue;
-      lagNs = Math.max(lagNs, nowNs - dueNs);
-      if (due.length < most) due.push(row);
-      else {
-        this.#isCut = true;
-        if (isEarly) break;
-      }
-    }
-    if (!isEarly) this.lagNs = lagNs;
-    return due;
   }
 
   #ask(request: Request): void {
@@ -259,7 +316,7 @@ export class Polls {
     this.#early = this.#deps.clock.after(this.#periodMs * CATCHING_UP_SHARE, () => {
       this.#early = null;
       // A pause is counted in regular ticks.
-      if (this.#pause === 0) this.#askDue(this.#deps.clock.nowNs(), true);
+      if (this.#pause === 0) this.#searchAll(true);
     });
   }
 

@@ -2,7 +2,8 @@
  * Sends what is in flight again, to leaders of the plan that did not have it a moment ago.
  *
  * Each new plan begins a round: all that is due is put in order, what pays more first and the older
- * first among equals, and is then sent a few at a time, so that a first send never waits for long.
+ * first among equals, and is then sent. Both are done a few at a time, so that a first send never
+ * waits for long.
  * A round ends with the next plan; what it did not come to is counted as shed and is due again. So
  * the bound on resends a second decides who is left out, and those are the ones that pay least.
  *
@@ -11,12 +12,14 @@
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
 import type { Packet, Plan, Target } from "../core/flow.ts";
-import { RESEND_PAUSE_MS } from "../core/limits.ts";
+import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "../core/limits.ts";
+import { createTurns, type Turns } from "../core/turns.ts";
 import { NONE } from "./byte-store.ts";
+import { DueByRank } from "./due-by-rank.ts";
 import type { LandCounters } from "./land-counters.ts";
 import { type LeaderMarks, tagOf } from "./leader-marks.ts";
 import type { Resender, ResendTo } from "./needs.ts";
-import { RANKS, SIGHTED, type Watch } from "./watch.ts";
+import { SIGHTED, type Watch } from "./watch.ts";
 
 export interface ResendsDeps {
   readonly clock: Clock;
@@ -49,13 +52,15 @@ export class Resends {
   readonly #deps: ResendsDeps;
   readonly #perNs: number;
   #leaders: readonly Tagged[] = [];
-  /** The round at hand: rows in the order of sending, and whose they were. */
-  readonly #rows: Int32Array;
-  readonly #ids: Float64Array;
-  /** What is due, the oldest first, until it is put in order. */
-  readonly #due: Int32Array;
-  #length = 0;
-  #at = 0;
+  /** The round at hand. */
+  readonly #due: DueByRank;
+  /** Looks at what is in flight for it, the oldest first. */
+  readonly #turns: Turns;
+  /** The row that was looked at last, and whose it was. */
+  #lookedRow = NONE;
+  #lookedId = NONE;
+  /** Packets up to this one were looked at. */
+  #lookedTo = NONE;
   #timer: Timer | null = null;
   #budget = 0;
   #tickedNs = 0;
@@ -71,9 +76,8 @@ export class Resends {
   constructor(deps: ResendsDeps, perSecond: number) {
     this.#deps = deps;
     this.#perNs = perSecond / NS_PER_S;
-    this.#rows = new Int32Array(deps.watch.capacity);
-    this.#ids = new Float64Array(deps.watch.capacity);
-    this.#due = new Int32Array(deps.watch.capacity);
+    this.#due = new DueByRank(deps.watch.capacity);
+    this.#turns = createTurns(deps.clock, () => this.#collect());
     this.#to = {
       ordinal: 0,
       wants: (target) => {
@@ -93,16 +97,20 @@ export class Resends {
     this.#running = false;
     this.#timer?.cancel();
     this.#timer = null;
-    this.#length = 0;
+    this.#turns.stop();
+    this.#due.clear();
   }
 
   /** The leaders to send to from now on; begins a round. */
   usePlan(plan: Plan): void {
     this.#leaders = plan.send.map(taggedOf);
     if (!this.#running) return;
-    this.#deps.counters.resendsShed += this.#length - this.#at;
-    this.#collect();
-    if (this.#length > 0 && this.#timer === null) this.#arm();
+    this.#deps.counters.resendsShed += this.#due.length;
+    this.#due.clear();
+    this.#turns.stop();
+    this.#lookedRow = NONE;
+    this.#lookedTo = NONE;
+    if (this.#perNs > 0 && this.#leaders.length > 0) this.#turns.begin();
   }
 
   /**
@@ -161,19 +169,20 @@ export class Resends {
     this.#timer = this.#deps.clock.after(TICK_MS, () => {
       this.#timer = null;
       this.#handful();
-      if (this.#at < this.#length) this.#arm();
+      if (this.#due.length > 0) this.#arm();
     });
   }
 
   #handful(): void {
     const { watch, clock } = this.#deps;
     this.#earn(clock.nowNs());
+    // What pays most may be among those that were not looked at yet.
+    if (this.#turns.isBusy) return;
     let vain = 0;
-    while (this.#at < this.#length && this.#budget >= 1 && vain < VAIN_MAX) {
-      const row = this.#rows[this.#at] ?? NONE;
-      const isSame = watch.holds(row, this.#ids[this.#at] ?? NONE);
-      this.#at += 1;
-      if (!isSame) continue;
+    while (this.#due.length > 0 && this.#budget >= 1 && vain < VAIN_MAX) {
+      const place = this.#due.take();
+      const row = this.#due.row(place);
+      if (!watch.holds(row, this.#due.packetId(place))) continue;
       if (this.again(row) === 0) {
         vain += 1;
         continue;
@@ -193,32 +202,34 @@ export class Resends {
     this.#fresh = 0;
   }
 
-  /** Puts what is due in order: by rank, highest first, then by age. */
-  #collect(): void {
+  /** Looks at some rows for what is due. Answers whether there are more. */
+  #collect(): boolean {
     const { watch, clock } = this.#deps;
-    this.#at = 0;
-    this.#length = 0;
-    if (this.#perNs === 0 || this.#leaders.length === 0 || watch.count === 0) return;
     const nowNs = clock.nowNs();
-    const starts = new Int32Array(RANKS + 1);
-    for (let row = watch.oldest; row !== NONE; row = watch.newerThan(row)) {
-      if (!this.#isDue(row, nowNs)) continue;
-      const place = RANKS - (watch.rank[row] ?? 0);
-      starts[place] = (starts[place] ?? 0) + 1;
-      this.#due[this.#length] = row;
-      this.#length += 1;
+    let row = this.#nextRow();
+    for (let looks = 0; row !== NONE && looks < LOOKS_A_TURN; looks += 1) {
+      const id = watch.packetId[row] ?? NONE;
+      if (id > this.#lookedTo) {
+        if (this.#isDue(row, nowNs)) this.#due.add(row, id, watch.rank[row] ?? 0);
+        this.#lookedTo = id;
+      }
+      this.#lookedRow = row;
+      this.#lookedId = id;
+      row = watch.newerThan(row);
     }
-    for (let place = 1; place <= RANKS; place += 1) {
-      starts[place] = (starts[place] ?? 0) + (starts[place - 1] ?? 0);
-    }
-    for (let index = 0; index < this.#length; index += 1) {
-      const row = this.#due[index] ?? NONE;
-      const bucket = RANKS - 1 - (watch.rank[row] ?? 0);
-      const place = starts[bucket] ?? 0;
-      starts[bucket] = place + 1;
-      this.#rows[place] = row;
-      this.#ids[place] = watch.packetId[row] ?? NONE;
-    }
+    if (row !== NONE) return true;
+    if (this.#due.length > 0 && this.#timer === null) this.#arm();
+    return false;
+  }
+
+  /**
+   * The row behind the one that was looked at last. Where that is another's by now it begins
+   * again, and passes over what was looked at: ids rise with age.
+   */
+  #nextRow(): number {
+    const { watch } = this.#deps;
+    const isThere = this.#lookedRow !== NONE && watch.holds(this.#lookedRow, this.#lookedId);
+    return isThere ? watch.newerThan(this.#lookedRow) : watch.oldest;
   }
 
   #isDue(row: number, nowNs: number): boolean {

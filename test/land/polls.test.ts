@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { encodeSignatures } from "../../src/core/encoding.ts";
-import { LANDINGS_A_TURN, STATUS_DEADLINE_MS, STATUS_REQUESTS_MAX } from "../../src/core/limits.ts";
-import { newLandCounters } from "../../src/land/land-counters.ts";
-import { Polls } from "../../src/land/polls.ts";
-import { Watch } from "../../src/land/watch.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+import {
+  LANDINGS_A_TURN,
+  LOOKS_A_TURN,
+  STATUS_DEADLINE_MS,
+  STATUS_REQUESTS_MAX,
+  STATUSES_A_REQUEST,
+} from "../../src/core/limits.ts";
+import { ASKED } from "../../src/land/watch.ts";
+import { packetOf, startPolls } from "./polls-rig.ts";
 import { ACCEPTED, bytesOf, startRig } from "./rig.ts";
 
 describe("questions after statuses", () => {
@@ -88,45 +91,91 @@ describe("questions after statuses", () => {
 
   it("take a look at all that is in flight at every tick, and not with every answer", async () => {
     const count = 10_000;
-    const clock = createFakeClock();
-    const watch = new Watch(count, count * 1_000);
-    let looks = 0;
-    const polls = new Polls(
-      {
-        clock,
-        watch,
-        counters: newLandCounters(),
-        chain: {
-          fetchStatuses: async (of) => ({
-            slot: 1,
-            statuses: encodeSignatures(of).map(() => null),
-          }),
-        },
-        onTick() {},
-        onLook() {
-          looks += 1;
-          return true;
-        },
-        stamp: () => 0,
-        onStatus() {},
-      },
-      400,
-    );
-    polls.start();
-    for (let id = 1; id <= count; id += 1) {
-      const rest = { account: "a", receivedNs: 0, maxRetries: null, priorityLamports: 0 };
-      const row = watch.open({ id, bytes: bytesOf(id), ...rest }, ACCEPTED);
-      watch.nextPollNs[row] = polls.firstNs(clock.nowNs());
-    }
+    const { clock, watch, polls, seen } = startPolls(count);
     clock.advance(400);
-    expect(looks).toBe(count);
+    expect(seen.looks).toBe(count);
     for (let step = 0; step < 15; step += 1) {
       clock.advance(25);
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
     }
-    expect(looks).toBeLessThan(2 * count);
+    expect(seen.looks).toBeLessThan(2 * count);
     expect(watch.nextPollNs.filter((atNs) => atNs > clock.nowNs()).length).toBeGreaterThan(2_000);
     polls.stop();
+  });
+
+  it("look at no more in one turn than takes a moment, and come to all of them", () => {
+    const count = 3 * LOOKS_A_TURN + 1;
+    const { clock, polls, seen } = startPolls(count);
+    clock.advance(400);
+    expect(seen.looks).toBe(count);
+    expect(seen.inATurn).toEqual([LOOKS_A_TURN, LOOKS_A_TURN, LOOKS_A_TURN, 1]);
+    polls.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("look at all at a regular tick, although less is being looked at between two", async () => {
+    const { clock, watch, polls } = startPolls(4 * LOOKS_A_TURN, 60);
+    // A few more are due than can be asked for; what is left of them is looked for at 785 ms.
+    watch.nextPollNs.fill(Number.POSITIVE_INFINITY, 4 * STATUSES_A_REQUEST + 76);
+    for (let step = 0; step < 400; step += 1) {
+      clock.advance(2.5);
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    }
+    expect(polls.lagNs).toBeGreaterThan(400e6);
+    polls.stop();
+  });
+
+  it("go on with a look that takes longer than a tick, and ask at its end", () => {
+    const { clock, polls, seen } = startPolls(4 * LOOKS_A_TURN, 250);
+    clock.advance(400 + 3 * 250);
+    expect([seen.looks, seen.asked.length]).toEqual([4 * LOOKS_A_TURN, 1]);
+    polls.stop();
+  });
+
+  it("are dropped with the stage while a look is under way", () => {
+    const { clock, polls, seen } = startPolls(2 * LOOKS_A_TURN);
+    seen.onTurn = () => polls.stop();
+    clock.advance(800);
+    expect([seen.inATurn, clock.pending]).toEqual([[LOOKS_A_TURN], 0]);
+    expect(seen.asked).toEqual([]);
+  });
+
+  it("are not about what took a place while the look went on", () => {
+    const { clock, watch, polls, seen } = startPolls(2 * LOOKS_A_TURN);
+    const replaced = watch.findPacket(1);
+    seen.onTurn = () => {
+      seen.onTurn = () => {};
+      watch.close(replaced);
+      watch.open(packetOf(9_999_999), ACCEPTED);
+    };
+    clock.advance(400);
+    expect(watch.holds(replaced, 9_999_999)).toBe(true);
+    expect(watch.is(replaced, ASKED)).toBe(false);
+    expect(seen.asked[0]).toHaveLength(255 * 64);
+    polls.stop();
+  });
+
+  it("end no more in one turn than takes a moment where time ends very many at once", () => {
+    const count = 5 * LANDINGS_A_TURN;
+    const rig = startRig({ countMax: 400, watchMs: 10_000 });
+    rig.landing.start();
+    const atOnce: number[] = [];
+    let before = 0;
+    for (let id = 1; id <= count; id += 1) rig.track(id, { accepted: { durableNonce: true } });
+    rig.clock.advance(9_900);
+    const { after: later } = rig.clock;
+    rig.clock.after = (delayMs, act) => {
+      const noted = (): void => {
+        act();
+        if (rig.ends.length > before) atOnce.push(rig.ends.length - before);
+        before = rig.ends.length;
+      };
+      return later(delayMs, noted);
+    };
+    rig.clock.advance(500);
+    expect(rig.ends).toHaveLength(count);
+    // The first turn is the tick's own.
+    expect(Math.max(...atOnce.slice(1))).toBe(LANDINGS_A_TURN);
   });
 
   it("are made one after another, and not about what has ended meanwhile", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RESEND_PAUSE_MS } from "../../src/core/limits.ts";
+import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "../../src/core/limits.ts";
 import { bytesOf, outcomeOf, startRig } from "./rig.ts";
 
 /** A rig whose plan is a and b, with its clock past the first pause. */
@@ -237,5 +237,78 @@ describe("a round", () => {
     rig.track(11);
     rig.clock.advance(300);
     expect(rig.resent.map(({ id }) => id)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  });
+
+  describe("that takes several turns to look at all", () => {
+    /** So many in flight for a while; only what pays `more` pays more. */
+    function crowd(count: number, more: readonly number[]) {
+      const rig = begun({ countMax: count + 10, resendsPerSecond: 1_000 });
+      for (let id = 1; id <= count; id += 1) {
+        rig.track(id, { accepted: { tipLamports: more.includes(id) ? 9_000_000 : 5_000 } });
+      }
+      rig.clock.advance(500);
+      return rig;
+    }
+    const landed = { slot: 5_001, confirmed: true, error: null };
+
+    it("sends what pays most first, wherever it stands", () => {
+      const rig = crowd(2 * LOOKS_A_TURN, [LOOKS_A_TURN + 5, 2 * LOOKS_A_TURN]);
+      rig.plan("c");
+      expect(rig.resent).toEqual([]);
+      rig.clock.advance(5);
+      const ids = rig.resent.map(({ id }) => id);
+      expect(ids.slice(0, 4)).toEqual([LOOKS_A_TURN + 5, 2 * LOOKS_A_TURN, 1, 2]);
+    });
+
+    it("sends nothing before all are looked at, though the round before had more to send", () => {
+      const rig = crowd(2 * LOOKS_A_TURN, [2 * LOOKS_A_TURN]);
+      rig.plan("c");
+      rig.clock.advance(4);
+      const { after: later } = rig.clock;
+      rig.clock.after = (delayMs, act) => later(delayMs === 0 ? 3 : delayMs, act);
+      rig.plan("d");
+      rig.clock.advance(10);
+      expect(rig.resent[0]).toMatchObject({ id: 2 * LOOKS_A_TURN, address: "d:8009" });
+    });
+
+    it.each([
+      ["the one that was looked at last", LOOKS_A_TURN],
+      ["that one and all that are older but one turn's", 2 * LOOKS_A_TURN],
+    ])("passes over nobody, and sends nothing twice, when %s ends", (_, turns) => {
+      const count = 4 * LOOKS_A_TURN;
+      const rig = crowd(count, [count]);
+      const { after: later } = rig.clock;
+      // After the turn in which it was looked at.
+      rig.clock.after = (delayMs, act) =>
+        later(delayMs, () => {
+          act();
+          rig.landing.seen(bytesOf(turns).subarray(1, 65), landed);
+        });
+      rig.plan("c");
+      if (turns === LOOKS_A_TURN) rig.landing.seen(bytesOf(turns).subarray(1, 65), landed);
+      for (let step = 0; step < 9_000; step += 5) rig.clock.advance(5);
+      const ids = rig.resent.map(({ id }) => id);
+      expect(ids).toHaveLength(count - 1);
+      expect(new Set(ids).size).toBe(count - 1);
+      expect(ids[0]).toBe(count);
+    });
+
+    it("begins anew with the next plan, and counts what it had found", () => {
+      const rig = crowd(2 * LOOKS_A_TURN, []);
+      rig.plan("c");
+      rig.plan("d");
+      expect(rig.landing.counters.resendsShed).toBe(LOOKS_A_TURN);
+      rig.clock.advance(5);
+      expect(new Set(rig.resent.map(({ address }) => address))).toEqual(new Set(["d:8009"]));
+    });
+
+    it("ends with the stage", () => {
+      const rig = crowd(2 * LOOKS_A_TURN, []);
+      rig.plan("c");
+      rig.landing.stop();
+      rig.clock.advance(100);
+      expect(rig.resent).toEqual([]);
+      expect(rig.clock.pending).toBe(0);
+    });
   });
 });

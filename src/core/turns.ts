@@ -1,0 +1,43 @@
+/**
+ * Long work on the thread that also serves clients, a share at a time: what comes meanwhile waits
+ * for one share, a fraction of a millisecond, and not for all of it.
+ */
+
+import type { Clock, Timer } from "./clock.ts";
+
+export interface Turns {
+  /** Whether shares are left. */
+  readonly isBusy: boolean;
+  /** Does a share now and the others in turns of their own; nothing new while it is busy. */
+  begin(): void;
+  /** Does all that is left now. */
+  finish(): void;
+  /** Leaves undone what is left. */
+  stop(): void;
+}
+
+/** `share` does a bounded part of the work and answers whether there is more. */
+export function createTurns(clock: Pick<Clock, "after">, share: () => boolean): Turns {
+  let timer: Timer | null = null;
+  const stop = (): void => {
+    timer?.cancel();
+    timer = null;
+  };
+  const turn = (): void => {
+    timer = share() ? clock.after(0, turn) : null;
+  };
+  return {
+    get isBusy() {
+      return timer !== null;
+    },
+    begin() {
+      if (timer === null) turn();
+    },
+    finish() {
+      if (timer === null) return;
+      stop();
+      while (share());
+    },
+    stop,
+  };
+}

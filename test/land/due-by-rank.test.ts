@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { NONE } from "../../src/land/byte-store.ts";
+import { DueByRank } from "../../src/land/due-by-rank.ts";
+
+function takeAll(due: DueByRank): number[][] {
+  const taken: number[][] = [];
+  for (let place = due.take(); place !== NONE; place = due.take()) {
+    taken.push([due.row(place), due.packetId(place)]);
+  }
+  return taken;
+}
+
+describe("what is due", () => {
+  it("is taken the highest rank first, and within a rank in the order of its coming", () => {
+    const due = new DueByRank(10);
+    due.add(4, 104, 0);
+    due.add(1, 101, 255);
+    due.add(2, 102, 80);
+    due.add(3, 103, 255);
+    due.add(0, 100, 80);
+    expect(due.length).toBe(5);
+    expect(takeAll(due)).toEqual([
+      [1, 101],
+      [3, 103],
+      [2, 102],
+      [0, 100],
+      [4, 104],
+    ]);
+    expect(due.length).toBe(0);
+  });
+
+  it("may hold a row twice, for one packet and for the next", () => {
+    const due = new DueByRank(3);
+    due.add(7, 1, 5);
+    due.add(7, 2, 5);
+    expect(takeAll(due)).toEqual([
+      [7, 1],
+      [7, 2],
+    ]);
+  });
+
+  it("takes what is added between two takes, also above the rank reached", () => {
+    const due = new DueByRank(4);
+    due.add(1, 1, 3);
+    due.add(2, 2, 3);
+    expect(due.row(due.take())).toBe(1);
+    due.add(3, 3, 9);
+    expect(takeAll(due).map(([row]) => row)).toEqual([3, 2]);
+  });
+
+  it("holds no more than its capacity", () => {
+    const due = new DueByRank(2);
+    for (const row of [1, 2, 3]) due.add(row, row, row);
+    expect(takeAll(due).map(([row]) => row)).toEqual([2, 1]);
+  });
+
+  it("is empty once cleared, and has its room again", () => {
+    const due = new DueByRank(2);
+    due.add(1, 1, 9);
+    due.add(2, 2, 1);
+    due.clear();
+    expect([due.length, due.take()]).toEqual([0, NONE]);
+    due.add(5, 5, 2);
+    expect(takeAll(due)).toEqual([[5, 5]]);
+  });
+});

@@ -1,0 +1,68 @@
+/** Questions after statuses by themselves, on a fake clock. */
+
+import { encodeSignatures } from "../../src/core/encoding.ts";
+import type { Packet } from "../../src/core/flow.ts";
+import { newLandCounters } from "../../src/land/land-counters.ts";
+import { Polls } from "../../src/land/polls.ts";
+import { Watch } from "../../src/land/watch.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { ACCEPTED, bytesOf } from "./rig.ts";
+
+export function packetOf(id: number): Packet {
+  const bytes = bytesOf(id);
+  return { id, bytes, account: "a", receivedNs: 0, maxRetries: null, priorityLamports: 0 };
+}
+
+/**
+ * So many in flight, of which no block holds any; counts the looks at them, turn by turn. What
+ * has more to do goes on after `turnMs`.
+ */
+export function startPolls(count: number, turnMs = 0) {
+  const clock = createFakeClock();
+  const watch = new Watch(count, count * 1_000);
+  const seen = {
+    looks: 0,
+    inATurn: [] as number[],
+    asked: [] as Uint8Array[],
+    /** After each turn that looked. */
+    onTurn() {},
+  };
+  const turn = (act: () => void) => (): void => {
+    const before = seen.looks;
+    act();
+    if (seen.looks === before) return;
+    seen.inATurn.push(seen.looks - before);
+    seen.onTurn();
+  };
+  const polls = new Polls(
+    {
+      clock: {
+        ...clock,
+        after: (delayMs, act) => clock.after(delayMs === 0 ? turnMs : delayMs, turn(act)),
+        every: (periodMs, act) => clock.every(periodMs, turn(act)),
+      },
+      watch,
+      counters: newLandCounters(),
+      chain: {
+        fetchStatuses: async (signatures) => {
+          seen.asked.push(signatures);
+          return { slot: 1, statuses: encodeSignatures(signatures).map(() => null) };
+        },
+      },
+      onTick() {},
+      onLook() {
+        seen.looks += 1;
+        return true;
+      },
+      stamp: () => 0,
+      onStatus() {},
+    },
+    400,
+  );
+  polls.start();
+  for (let id = 1; id <= count; id += 1) {
+    const row = watch.open(packetOf(id), ACCEPTED);
+    watch.nextPollNs[row] = polls.firstNs(clock.nowNs());
+  }
+  return { clock, watch, polls, seen };
+}
