@@ -111,7 +111,7 @@ export class Copies {
       if (stream === CLOSED) return "not_connected";
       if (stream === TOO_LARGE) return "stream_too_large";
     }
-    this.window.waits(nowNs, link.connection?.rttUs ?? 0);
+    this.#holdUp(link, nowNs);
     if (this.keep(packet, target, nowNs)) return "taken";
     this.card.saturated += 1;
     return "leader_saturated";
@@ -163,7 +163,7 @@ export class Copies {
       const stream = this.#mayOpen(link) ? link.send(row.bytes, nowNs) : BLOCKED;
       if (stream === CLOSED) return;
       if (stream === BLOCKED) {
-        this.window.waits(nowNs, link.connection?.rttUs ?? 0);
+        this.#holdUp(link, nowNs);
         return;
       }
       if (stream === TOO_LARGE) this.#drop(row, "stream_too_large");
@@ -211,6 +211,12 @@ export class Copies {
     const { window } = this;
     // Asking the engine costs, so it is asked only where the answer counts.
     return window.limit === 0 || window.mayOpen(connection?.streamsLeft ?? -1);
+  }
+
+  #holdUp({ connection }: Link, nowNs: number): void {
+    const { window } = this;
+    const streamsLeft = window.limit === 0 ? -1 : (connection?.streamsLeft ?? -1);
+    window.waits(nowNs, connection?.rttUs ?? 0, streamsLeft);
   }
 
   /** `givenNs` is when this peer was given the copy. */

@@ -7,6 +7,10 @@
  * round trip and one of its intervals; the rest waits here, best paid first. The room above the
  * measured rate lets the measure grow when the leader does.
  *
+ * What is unread is the grant less what is left of it. Agave grants by the round trip, so the grant
+ * is each connection's own, and may become smaller while one lives: then the difference never goes
+ * away, and a leader to which nothing could be opened for a second is taken to have read it all.
+ *
  * Source: Agave `swqos.rs`, `stream_throttle.rs`, 4.3, 2026-11.
  */
 
@@ -17,6 +21,8 @@ const UNSTAKED_STREAMS = 20;
 const INTERVAL_MS = 100;
 /** Waiting for so long is no burst any more. */
 const SLOW_MS = 200;
+/** A leader that reads at all has told of new streams by then. */
+const STUCK_MS = 1_000;
 const ROOM = 1.25;
 /** Leaders tell of new streams when an eighth of their window was read. */
 const ANNOUNCED_SHARE = 1 / 8;
@@ -26,7 +32,7 @@ const FORGET_MS = 10_000;
 const NONE = -1;
 
 export class StreamWindow {
-  /** The most streams that were granted at once. */
+  /** The streams that the leader lets be unread. */
   streamsMax = 0;
   /** Streams that may be unread at once; 0: as many as are granted. */
   limit = 0;
@@ -35,9 +41,9 @@ export class StreamWindow {
   #lastNs = 0;
   #opened = 0;
 
-  /** Notes what is granted now; below 0 when it is not known. */
+  /** A connection begins with so many streams; below 0 when it is not known. */
   granted(streamsLeft: number): void {
-    if (streamsLeft > this.streamsMax) this.streamsMax = streamsLeft;
+    if (streamsLeft >= 0) this.streamsMax = streamsLeft;
   }
 
   mayOpen(streamsLeft: number): boolean {
@@ -50,7 +56,7 @@ export class StreamWindow {
   }
 
   /** A copy cannot go, for want of credit or because of the limit. */
-  waits(nowNs: number, rttUs: number): void {
+  waits(nowNs: number, rttUs: number, streamsLeft: number): void {
     this.#lastNs = nowNs;
     if (this.#waitingNs === NONE) {
       this.#waitingNs = nowNs;
@@ -59,6 +65,11 @@ export class StreamWindow {
     }
     const elapsedMs = (nowNs - this.#waitingNs) / NS_PER_MS;
     if (elapsedMs < SLOW_MS) return;
+    // By the limit alone: it opens as soon as the leader is told to have read.
+    if (this.#opened === 0 && streamsLeft > 0 && !this.mayOpen(streamsLeft)) {
+      if (elapsedMs >= STUCK_MS) this.streamsMax = streamsLeft;
+      return;
+    }
     const perInterval = Math.max(UNSTAKED_STREAMS, (this.#opened * INTERVAL_MS) / elapsedMs);
     const intervals = 1 + rttUs / 1000 / INTERVAL_MS;
     const unannounced = Math.ceil(this.streamsMax * ANNOUNCED_SHARE);

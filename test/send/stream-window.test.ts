@@ -16,7 +16,7 @@ function overloaded(perInterval: number, lengthMs: number, rttUs = 1_000) {
       opened += 1;
       unread += 1;
     }
-    window.waits(ms * NS_PER_MS, rttUs);
+    window.waits(ms * NS_PER_MS, rttUs, 128 - unread);
     if (ms > lengthMs / 2) unreadMax = Math.max(unreadMax, unread);
   }
   return { window, opened, unreadMax };
@@ -26,10 +26,10 @@ describe("the window of streams", () => {
   it("is what the leader grants, until that has not been enough for a while", () => {
     const window = new StreamWindow();
     window.granted(128);
-    window.waits(0, 1_000);
-    window.waits(199 * NS_PER_MS, 1_000);
+    window.waits(0, 1_000, 0);
+    window.waits(199 * NS_PER_MS, 1_000, 0);
     expect([window.limit, window.mayOpen(1)]).toEqual([0, true]);
-    window.waits(200 * NS_PER_MS, 1_000);
+    window.waits(200 * NS_PER_MS, 1_000, 0);
     expect(window.limit).toBeGreaterThan(0);
     expect(window.mayOpen(1)).toBe(false);
   });
@@ -59,6 +59,34 @@ describe("the window of streams", () => {
     expect(window.limit).toBeGreaterThan(0);
     window.drained(11_000 * NS_PER_MS);
     expect(window.limit).toBe(0);
+  });
+
+  it("is measured by the grant of the connection that lives, not by a larger one of before", () => {
+    const window = new StreamWindow();
+    window.granted(800);
+    window.waits(0, 80_000, 0);
+    window.waits(200 * NS_PER_MS, 80_000, 0);
+    window.granted(128);
+    expect(window.limit).toBeGreaterThan(0);
+    expect(window.mayOpen(128)).toBe(true);
+  });
+
+  it("opens again when the leader grants less than it did on the same connection", () => {
+    const window = new StreamWindow();
+    window.granted(800);
+    for (let ms = 0; ms <= 200; ms += 100) window.waits(ms * NS_PER_MS, 1_000, 0);
+    expect(window.mayOpen(128)).toBe(false);
+    for (let ms = 300; ms <= 1_100; ms += 100) window.waits(ms * NS_PER_MS, 1_000, 128);
+    expect(window.mayOpen(128)).toBe(false);
+    window.waits(1_200 * NS_PER_MS, 1_000, 128);
+    expect(window.mayOpen(128)).toBe(true);
+  });
+
+  it("goes on holding back from a leader that has read nothing and has no stream left", () => {
+    const window = new StreamWindow();
+    window.granted(128);
+    for (let ms = 0; ms <= 5_000; ms += 100) window.waits(ms * NS_PER_MS, 1_000, 0);
+    expect(window.mayOpen(1)).toBe(false);
   });
 
   it("does not hold back where the engine cannot tell what is left", () => {
