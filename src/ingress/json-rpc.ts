@@ -10,7 +10,12 @@
 import { isUtf8 } from "node:buffer";
 import { base58LengthMax, decodeBase58, decodeBase64 } from "../core/encoding.ts";
 import type { Refusal } from "../core/errors.ts";
-import { RPC_BATCH_CALLS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import {
+  LEGACY_TRANSACTION_BYTES_MAX,
+  RPC_BATCH_CALLS_MAX,
+  SIGNATURES_MAX,
+  V1_TRANSACTION_BYTES_MAX,
+} from "../core/limits.ts";
 import { idText } from "./json-id.ts";
 
 export type RpcBody =
@@ -112,10 +117,35 @@ function readSend(id: string, params: unknown): RpcCall {
   if (maxRetries !== null && !isCount(maxRetries)) {
     return badParams(id, "maxRetries", quote(maxRetries), "a whole number from 0 on, or null");
   }
-  const bytes = encoding === "base64" ? decodeBase64(encoded) : null;
-  if (bytes !== null) return { kind: "send", id, bytes, maxRetries };
-  if (encoding === "base64") return badParams(id, "params[0]", BASE64_FOUND, BASE64_NEEDED);
-  return readBase58(id, encoded, maxRetries);
+  if (encoding === "base58") return readBase58(id, encoded, maxRetries);
+  const bytes = decodeBase64(encoded);
+  if (bytes === null) return badParams(id, "params[0]", "a text that is not base64", BASE64_NEEDED);
+  if (!beginsWell(bytes) && isInBase58(encoded)) {
+    return badParams(id, "params[0]", "a text in base58", BASE64_NEEDED);
+  }
+  return { kind: "send", id, bytes, maxRetries };
+}
+
+/** Whether the counts of signatures at the beginning are such as a transaction has. */
+export function beginsWell(bytes: Uint8Array): boolean {
+  const first = bytes[0] ?? 0;
+  const signatures = first === V1_FIRST ? (bytes[1] ?? 0) : first;
+  if (signatures < 1 || signatures > SIGNATURES_MAX) return false;
+  if (first === V1_FIRST) return true;
+  // The message behind them begins with its version, unless that is legacy, and the same count.
+  const message = 1 + 64 * signatures;
+  const count = (bytes[message] ?? 0) < 0x80 ? bytes[message] : bytes[message + 1];
+  return count === signatures;
+}
+
+/**
+ * Whether a text may be a transaction in base58, which the network's own RPC takes where no
+ * encoding is given. One length in four can be read as base64 too, and then makes no sense. The
+ * largest ones of version 1 are not worth the time.
+ */
+function isInBase58(text: string): boolean {
+  const bytes = decodeBase58(text, LEGACY_TRANSACTION_BYTES_MAX);
+  return bytes !== null && beginsWell(bytes);
 }
 
 function readBase58(id: string, encoded: string, maxRetries: number | null): RpcCall {
@@ -182,6 +212,7 @@ function quote(value: unknown): string {
 }
 
 const PARAMS_NEEDED = "[transaction] or [transaction, config]";
-const BASE64_FOUND = "a text that is not base64";
 const BASE64_NEEDED = 'the transaction in padded base64, or {"encoding":"base58"} for base58';
 const QUOTE_CHARS_MAX = 64;
+/** The first byte of a v1 transaction (SIMD-0385, 2026-11). */
+const V1_FIRST = 0x81;

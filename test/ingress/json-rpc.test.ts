@@ -1,8 +1,24 @@
 import { describe, expect, it } from "vitest";
+import { decodeBase64, encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
 import { callId, parseBody, readCall } from "../../src/ingress/json-rpc.ts";
 import { fc } from "../support/properties.ts";
 
 const bytes = (text: string) => Buffer.from(text);
+
+const send = (encoded: string) => ({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "sendTransaction",
+  params: [encoded],
+});
+
+/** As a legacy transaction of so many signatures begins. */
+function signed(size: number, count: number): Uint8Array {
+  return new Uint8Array(size)
+    .fill(7)
+    .fill(count, 0, 1)
+    .fill(count, 1 + 64 * count, 2 + 64 * count);
+}
 
 describe("parseBody", () => {
   it("tells one call from a batch", () => {
@@ -62,5 +78,32 @@ describe("readCall", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["StV1DL6CwTryKyV"] };
     const read = readCall(call, "", -1, true);
     expect(read.kind === "refused" && read.refusal.sentence).toContain('"encoding":"base58"');
+  });
+
+  it("hints at it where the text could be read as base64 as well", () => {
+    let readable = 0;
+    for (let size = 200; size < 300; size += 1) {
+      const encoded = encodeBase58(signed(size, 1));
+      if (decodeBase64(encoded) !== null) readable += 1;
+      const read = readCall(send(encoded), "", -1, true);
+      expect(read.kind === "refused" && read.refusal).toMatchObject({
+        reason: "invalid_params",
+        sentence: expect.stringContaining('"encoding":"base58"'),
+      });
+    }
+    expect(readable).toBeGreaterThan(10);
+  });
+
+  it("takes for base64 what a transaction may be there, and what is none either way", () => {
+    const v0 = signed(900, 12);
+    v0.set([0x80, 12], 1 + 64 * 12);
+    const v1 = new Uint8Array(300).fill(1).fill(0x81, 0, 1);
+    for (const bytes of [signed(300, 1), signed(900, 12), v0, v1, new Uint8Array(0)]) {
+      const read = readCall(send(encodeBase64(bytes)), "", -1, true);
+      expect(read.kind === "send" && encodeBase64(read.bytes)).toBe(encodeBase64(bytes));
+    }
+    for (const text of ["AAAA", "////", "A".repeat(8_000)]) {
+      expect(readCall(send(text), "", -1, true).kind).toBe("send");
+    }
   });
 });
