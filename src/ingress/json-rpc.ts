@@ -91,7 +91,7 @@ export function readCall(call: unknown, text: string, index: number, sends: bool
   if (method === "sendTransaction" && sends) return readSend(id, call["params"]);
   if (method === "getHealth") return { kind: "health", id };
   const where = sends
-    ? "sendTransaction and getHealth are served here"
+    ? "sendTransaction and getHealth are served here, anything else by a node of the network"
     : "getHealth is served here, sendTransaction at /api/v1/sendTransaction";
   const sentence = `there is no method ${quote(method)} on this path: ${where}`;
   return refused(id, "method_not_found", sentence);

@@ -74,6 +74,15 @@ describe("readCall", () => {
     });
   });
 
+  it("sends who asks for anything else to a node", () => {
+    const call = { jsonrpc: "2.0", id: 1, method: "getLatestBlockhash" };
+    const read = readCall(call, "", -1, true);
+    expect(read.kind === "refused" && read.refusal).toMatchObject({
+      reason: "method_not_found",
+      sentence: expect.stringMatching(/"getLatestBlockhash".*by a node of the network$/),
+    });
+  });
+
   it("hints at base58 where base64 was expected", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["StV1DL6CwTryKyV"] };
     const read = readCall(call, "", -1, true);
