@@ -80,6 +80,7 @@ class SimulatedConnection implements Connection {
   established = false;
   admitted = false;
   rttUs = 0;
+  readonly worn = false;
   readonly retried = false;
   readonly sentNs = 0;
   readonly endNs = 0;

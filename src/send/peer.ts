@@ -139,13 +139,15 @@ export class Peer {
     this.#link = this.#attempt(nowNs);
   }
 
-  /** Whether the connection is to be replaced: it is old, or has the identity of before. */
+  /** Whether the connection is to be replaced: it is old, worn, or has the identity of before. */
   mayRecycle(nowNs: number): boolean {
     const link = this.#link;
     if (link === null || link.liveNs === 0) return false;
     if (link.outdated) return this.#mayReplace(nowNs) || this.#mayRetire(nowNs);
-    const isOld = nowNs - link.liveNs >= this.#options.lifetimeMs * NS_PER_MS;
-    return isOld && this.#mayReplace(nowNs);
+    const { lifetimeMs, reconnectMs } = this.#options;
+    // No sooner than the leader grants one more: on a bad path it soon is worn again.
+    const enoughMs = link.connection?.worn === true ? reconnectMs : lifetimeMs;
+    return nowNs - link.liveNs >= enoughMs * NS_PER_MS && this.#mayReplace(nowNs);
   }
 
   recycle(nowNs: number): void {

@@ -8,6 +8,7 @@
  * stream is ever seen. The binding throws for what went wrong: then the connection ends.
  */
 
+import { NS_PER_MS } from "../core/clock.ts";
 import {
   COPIES_IN_FLIGHT_MAX,
   FLUSH_DATAGRAMS_MAX,
@@ -16,6 +17,7 @@ import {
 import type { SocketAddress } from "./address.ts";
 import type { DatagramSocket } from "./datagram.ts";
 import type { QuicheConnection, QuicheRecvInfo } from "./quiche.ts";
+import { RoundTrip } from "./round-trip.ts";
 import {
   ACKED,
   BLOCKED,
@@ -43,6 +45,8 @@ const LOCAL_FAULT: Ending = { kind: "local", code: 0 };
 const FORGOTTEN: Ending = { kind: "transport", code: 0 };
 
 export interface QuicConnectionHooks {
+  /** `Clock.nowNs`. */
+  nowNs(): number;
   /** The connection's timers may have moved. */
   touched(): void;
   /** The connection is over: forget it. */
@@ -52,7 +56,6 @@ export interface QuicConnectionHooks {
 export class QuicConnection implements Connection {
   established = false;
   admitted = false;
-  rttUs = 0;
   retried = false;
   readonly keepsAlive = false;
   heard = 0;
@@ -65,6 +68,8 @@ export class QuicConnection implements Connection {
   readonly #hooks: QuicConnectionHooks;
   readonly #receiveInfo: QuicheRecvInfo;
   readonly #stopped = new Set<number>();
+  readonly #trip = new RoundTrip();
+  readonly #silenceNs: number;
   #nextStream = FIRST_STREAM;
   #nextStreamOpen = false;
   #streamBytesMax = 0;
@@ -83,6 +88,7 @@ export class QuicConnection implements Connection {
     socket: DatagramSocket,
     events: ConnectionEvents,
     hooks: QuicConnectionHooks,
+    silenceNs: number,
   ) {
     this.id = id;
     this.address = address;
@@ -90,6 +96,7 @@ export class QuicConnection implements Connection {
     this.#socket = socket;
     this.#events = events;
     this.#hooks = hooks;
+    this.#silenceNs = silenceNs;
     this.#receiveInfo = {
       from: { host: address.host, port: address.port },
       to: { host: socket.host, port: socket.port },
@@ -98,6 +105,14 @@ export class QuicConnection implements Connection {
 
   get streamsLeft(): number {
     return this.#over || !this.established ? 0 : this.#quiche.peerStreamsLeftUni();
+  }
+
+  get rttUs(): number {
+    return this.#trip.us;
+  }
+
+  get worn(): boolean {
+    return this.#trip.misjudged;
   }
 
   /** Sends the first datagram of the handshake. */
@@ -135,6 +150,7 @@ export class QuicConnection implements Connection {
     this.#overheadBytes += DATAGRAM_OVERHEAD_BYTES;
     // Acknowledgements of it take less than half of it.
     this.#quotaBytes = Math.min(LEADER_SAYS_BYTES_MAX, this.#quotaBytes + size / 2);
+    this.#trip.sent(stream, this.#hooks.nowNs());
     this.#flush();
     return this.#over ? CLOSED : stream;
   }
@@ -158,8 +174,8 @@ export class QuicConnection implements Connection {
       this.#end(LOCAL_FAULT);
       return;
     }
+    this.#trip.pinged(this.#hooks.nowNs());
     this.#flush();
-    this.#measure();
   }
 
   close(): void {
@@ -199,6 +215,19 @@ export class QuicConnection implements Connection {
   /** Fires the timers that are due; answers in how many milliseconds the next one is. */
   sweep(): number {
     if (this.#over) return -1;
+    const { owedNs } = this.#trip;
+    const leftMs = (owedNs + this.#silenceNs - this.#hooks.nowNs()) / NS_PER_MS;
+    // quiche waits for three of its longest round trips at least, and may misjudge those.
+    if (owedNs !== 0 && leftMs <= 0) {
+      this.close();
+      this.#events.ended({ kind: "silence", code: 0 });
+      return -1;
+    }
+    const dueMs = this.#fireDue();
+    return owedNs === 0 || dueMs < 0 ? dueMs : Math.min(dueMs, Math.ceil(leftMs));
+  }
+
+  #fireDue(): number {
     const dueMs = this.#quiche.timeout() ?? -1;
     if (dueMs !== 0) {
       if (this.#noteStopped()) this.#events.progress();
@@ -220,6 +249,7 @@ export class QuicConnection implements Connection {
     quiche.recv(bytes, this.#receiveInfo);
     this.heard += 1;
     this.#overheadBytes = 0;
+    this.#noteAnswer();
     if (quiche.isDraining()) return this.#endingByPeer();
     // Without a goodbye: a stateless reset, by which a leader says that it has forgotten us.
     if (quiche.isClosed()) return FORGOTTEN;
@@ -231,13 +261,19 @@ export class QuicConnection implements Connection {
   #establish(): void {
     this.established = true;
     this.#streamBytesMax = this.#quiche.stats().peerInitialMaxStreamDataUni;
-    this.#measure();
+    this.#trip.us = this.#believedUs();
   }
 
-  /** The binding tells the round trip in whole milliseconds only. */
-  #measure(): void {
+  #noteAnswer(): void {
+    const trip = this.#trip;
+    const isAcked = trip.stream >= 0 && this.#quiche.streamFinished(trip.stream);
+    if (trip.heard(isAcked, this.#hooks.nowNs())) trip.compare(this.#believedUs());
+  }
+
+  /** What quiche takes the round trip for; the binding tells it in whole milliseconds only. */
+  #believedUs(): number {
     const [path] = this.#quiche.pathStats();
-    this.rttUs = (path?.rtt ?? 0) * 1000;
+    return (path?.rtt ?? 0) * 1000;
   }
 
   /** A stream that the leader refused shows as writable although it was ended. */

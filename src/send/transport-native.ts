@@ -122,6 +122,7 @@ class NativeConnection implements Connection {
   established = false;
   admitted = false;
   rttUs = 0;
+  readonly worn = false;
   retried = false;
   readonly keepsAlive = true;
   sentNs = 0;

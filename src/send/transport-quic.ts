@@ -15,7 +15,7 @@
  */
 
 import { randomBytes } from "node:crypto";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { INITIAL_DATAGRAM_BYTES } from "../core/limits.ts";
 import { parseAddress, type SocketAddress, serverNameOf } from "./address.ts";
 import { tlsIdentityOf } from "./certificate.ts";
@@ -94,7 +94,9 @@ export function createQuicTransport(
   const connections = new Map<number, QuicConnection>();
   const sockets: { 4: DatagramSocket | null; 6: DatagramSocket | null } = { 4: null, 6: null };
   const sweeper = createSweeper(deps.clock, sweep);
+  const silenceNs = options.idleTimeoutMs * NS_PER_MS;
   const hooks: QuicConnectionHooks = {
+    nowNs: () => deps.clock.nowNs(),
     touched: () => sweeper.touch(),
     gone: (connection) => void connections.delete(connection.id),
   };
@@ -126,7 +128,8 @@ export function createQuicTransport(
     const local = { host: socket.host, port: socket.port };
     const name = serverNameOf(address);
     const raw = quiche.Connection.connect(name, id, local, { host, port }, config);
-    const connection = new QuicConnection(keyAt(id, 0), raw, address, socket, events, hooks);
+    const key = keyAt(id, 0);
+    const connection = new QuicConnection(key, raw, address, socket, events, hooks, silenceNs);
     connections.set(connection.id, connection);
     connection.open();
     return connection;

@@ -44,6 +44,8 @@ export interface Connection {
   readonly admitted: boolean;
   /** Smoothed round trip in microseconds; 0 when not known. */
   readonly rttUs: number;
+  /** Whether it should be replaced soon, because losses have spoilt what the engine knows of it. */
+  readonly worn: boolean;
   /** Whether the leader wanted a token first (Retry), as far as the engine can tell. */
   readonly retried: boolean;
   /** Streams that may be opened now; -1 when the engine cannot tell. */

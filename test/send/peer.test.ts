@@ -248,6 +248,17 @@ describe("an old connection", () => {
     return { ...rig, first, second: rig.connection() };
   }
 
+  it("is one that losses have worn, too, but no sooner than a leader grants one more", () => {
+    const { peer, clock, connection } = live();
+    clock.advance(7_999);
+    connection().worn = true;
+    expect(peer.mayRecycle(clock.nowNs())).toBe(false);
+    clock.advance(1);
+    expect(peer.mayRecycle(clock.nowNs())).toBe(true);
+    connection().worn = false;
+    expect(peer.mayRecycle(clock.nowNs())).toBe(false);
+  });
+
   it("serves until its successor is live, then awaits its acknowledgements", () => {
     const { peer, first, second, offer, later, counters } = old();
     expect(peer.links).toBe(2);

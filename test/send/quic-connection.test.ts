@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { NS_PER_MS } from "../../src/core/clock.ts";
 import { LEADER_SAYS_BYTES_MAX } from "../../src/core/limits.ts";
 import { QuicConnection } from "../../src/send/quic-connection.ts";
 import { type QuicheConnection, quiche } from "../../src/send/quiche.ts";
@@ -12,6 +13,7 @@ import {
   STOPPED,
   TOO_LARGE,
 } from "../../src/send/transport.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import {
   CLIENT,
   clientConfig,
@@ -26,11 +28,13 @@ import { stub } from "../support/stub.ts";
 
 const ADDRESS = { family: 4, ...LEADER } as const;
 const BYTES = Buffer.from("a transaction");
+const SILENCE_MS = 10_000;
 
 /** A connection over this quiche connection, with a record of what it told. */
 function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
   const { socket, take } = memorySocket(CLIENT);
   const told = { progress: 0, touched: 0, gone: 0 };
+  const clock = createFakeClock();
   const endings: Ending[] = [];
   const connection = new QuicConnection(
     7,
@@ -45,6 +49,7 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
       ended: (ending) => void endings.push(ending),
     },
     {
+      nowNs: () => clock.nowNs(),
       touched: () => {
         told.touched += 1;
       },
@@ -52,8 +57,9 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
         told.gone += 1;
       },
     },
+    SILENCE_MS * NS_PER_MS,
   );
-  return { connection, take, told, endings };
+  return { connection, take, told, endings, clock };
 }
 
 /** A connection and a leader's bare side that are joined by hand. */
@@ -101,6 +107,8 @@ function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
     streamPriority: () => {},
     streamCapacity: () => 1_000,
     streamSend: (_stream, bytes) => bytes.length,
+    streamFinished: () => false,
+    timeout: () => null,
     sendAckEliciting: () => {},
     send: () => null,
     close: (app, code) => void closes.push([app, code]),
@@ -295,6 +303,51 @@ describe("a connection's end", () => {
     meet();
     expect(server.peerError()).toMatchObject({ isApp: true, errorCode: 0 });
     expect([endings, told.gone]).toEqual([[], 1]);
+  });
+});
+
+describe("a connection of which quiche believes too long a round trip", () => {
+  /** As after many losses: 98 s, three times which quiche would wait for an answer. */
+  function misjudged() {
+    const path = stub<ReturnType<QuicheConnection["pathStats"]>[number]>({ rtt: 98_000 });
+    const rig = stubbed({
+      pathStats: () => [path],
+      timeout: () => 294_000,
+      writable: () =>
+        stub<ReturnType<QuicheConnection["writable"]>>({
+          [Symbol.iterator]: () => [][Symbol.iterator](),
+        }),
+      streamFinished: () => true,
+    });
+    for (let sample = 0; sample < 8; sample += 1) {
+      rig.connection.send(BYTES);
+      rig.clock.advance(80);
+      rig.connection.receive(BYTES);
+    }
+    return rig;
+  }
+
+  it("knows the round trip all the same, and that it is worn", () => {
+    const { connection } = misjudged();
+    expect([connection.rttUs, connection.worn]).toEqual([80_000, true]);
+  });
+
+  it("ends as silent when an answer is owed for as long as silence may last", () => {
+    const { connection, clock, endings, told } = misjudged();
+    connection.send(BYTES);
+    expect(connection.sweep()).toBe(SILENCE_MS);
+    clock.advance(SILENCE_MS - 1);
+    connection.ping();
+    expect([connection.sweep(), endings]).toEqual([1, []]);
+    clock.advance(1);
+    expect([connection.sweep(), endings]).toEqual([-1, [{ kind: "silence", code: 0 }]]);
+    expect([told.gone, connection.send(BYTES)]).toEqual([1, CLOSED]);
+  });
+
+  it("lives on while it owes nothing", () => {
+    const { connection, clock, endings } = misjudged();
+    clock.advance(10 * SILENCE_MS);
+    expect([connection.sweep(), endings]).toEqual([294_000, []]);
   });
 });
 

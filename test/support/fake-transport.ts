@@ -25,6 +25,7 @@ export class FakeConnection implements Connection {
   established = false;
   admitted = false;
   rttUs = 0;
+  worn = false;
   retried = false;
   keepsAlive = false;
   /** As an engine that does not tell what it hears; 0 for one that does. */

@@ -31,6 +31,7 @@ function nullTransport(): Transport {
     established: true,
     admitted: true,
     rttUs: 1_000,
+    worn: false,
     retried: false,
     streamsLeft: 128,
     heard: -1,

@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import { NS_PER_MS } from "../../src/core/clock.ts";
+import { RoundTrip } from "../../src/send/round-trip.ts";
+
+const ms = (count: number): number => count * NS_PER_MS;
+
+/** Eight samples of so many milliseconds; answers whether the last one asked to compare. */
+function measure(trip: RoundTrip, samples: readonly number[]): boolean {
+  let atMs = 1;
+  let asked = false;
+  for (const [index, sampleMs] of samples.entries()) {
+    trip.sent(2 + 4 * index, ms(atMs));
+    atMs += sampleMs;
+    asked = trip.heard(true, ms(atMs));
+  }
+  return asked;
+}
+
+describe("a connection's round trip", () => {
+  it("is the least of the last eight samples, so that what was sent again does not count", () => {
+    const trip = new RoundTrip();
+    expect(measure(trip, [80, 900, 81, 82, 700, 80, 85, 84])).toBe(true);
+    expect(trip.us).toBe(80_000);
+    expect(measure(trip, [40])).toBe(false);
+    expect(trip.us).toBe(40_000);
+    expect(measure(trip, [95, 96, 800, 97, 95, 99, 98])).toBe(true);
+    expect(trip.us).toBe(40_000);
+    measure(trip, [95, 96, 800, 97, 95, 99, 98, 97]);
+    expect(trip.us).toBe(95_000);
+  });
+
+  it("is measured by one transaction at a time, and by another when that one is overdue", () => {
+    const trip = new RoundTrip();
+    trip.sent(2, ms(1));
+    trip.sent(6, ms(50));
+    expect(trip.stream).toBe(2);
+    trip.sent(10, ms(2_001));
+    expect(trip.stream).toBe(10);
+    trip.heard(true, ms(2_081));
+    expect([trip.us, trip.stream]).toEqual([80_000, -1]);
+  });
+
+  it("is measured by a ping's answer where nothing else is awaited", () => {
+    const trip = new RoundTrip();
+    trip.pinged(ms(1));
+    trip.heard(false, ms(31));
+    expect(trip.us).toBe(30_000);
+    trip.sent(2, ms(100));
+    trip.heard(false, ms(101));
+    trip.pinged(ms(102));
+    trip.heard(false, ms(103));
+    expect(trip.us).toBe(30_000);
+    // Its answer may be that of the transaction.
+    trip.heard(true, ms(150));
+    trip.pinged(ms(160));
+    trip.sent(6, ms(161));
+    trip.heard(false, ms(162));
+    expect(trip.us).toBe(30_000);
+  });
+});
+
+describe("an answer", () => {
+  it("is owed since the first of what was said, until anything is heard", () => {
+    const trip = new RoundTrip();
+    expect(trip.owedNs).toBe(0);
+    trip.sent(2, ms(5));
+    trip.pinged(ms(6));
+    expect(trip.owedNs).toBe(ms(5));
+    trip.heard(false, ms(7));
+    expect(trip.owedNs).toBe(0);
+    trip.pinged(ms(8));
+    expect(trip.owedNs).toBe(ms(8));
+  });
+});
+
+describe("a misjudged connection", () => {
+  it("is one that quiche thinks much further away than it is, while it does", () => {
+    const trip = new RoundTrip();
+    measure(trip, [80, 80, 80, 80, 80, 80, 80, 80]);
+    const judged = [160_000, 520_000, 520_001, 98_000_000, 90_000].map((us) => {
+      trip.compare(us);
+      return trip.misjudged;
+    });
+    expect(judged).toEqual([false, false, true, true, false]);
+  });
+});
