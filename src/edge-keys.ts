@@ -73,8 +73,11 @@ function keysOfFile(path: string, log: Log): EdgeKeys {
   };
 }
 
-/** An empty file is most likely one that is being written, not the wish to lock everyone out. */
-function loadKeys(path: string): KeysFile["keys"] {
+/**
+ * The keys of a file. An empty one is most likely one that is being written, not the wish to lock
+ * everyone out. @throws SetupError
+ */
+export function loadKeys(path: string): KeysFile["keys"] {
   const { plans, keys } = loadKeysFile(path);
   if (plans.size > 0) return keys;
   throw new SetupError(`${path}: the file holds no plan and no key, at least a plan is needed`);

@@ -1,13 +1,16 @@
 /**
  * `check`: prints the effective configuration, or every problem at once. What is valid but cannot
- * be started by this version is told on standard error beside it, so that the next step brings no
- * surprise.
+ * be started by this version, or with the files of this machine, is told on standard error beside
+ * it, so that the next step brings no surprise. It is no problem of the configuration, which may be
+ * another machine's.
  */
 
 import { unavailable } from "../config/available.ts";
+import type { Config } from "../config/config.ts";
 import { describeEffective, describeKeys } from "../config/describe.ts";
 import { describeProblems, readConfig, readControl, serviceOf } from "../config/load.ts";
 import type { Resolved } from "../config/resolve.ts";
+import { SetupError } from "../core/errors.ts";
 import { type Command, type Io, noPositionals, requiredText } from "./command.ts";
 
 export const checkCommand: Command = {
@@ -16,10 +19,11 @@ export const checkCommand: Command = {
   usage: ["check --config FILE"],
   options: { config: { type: "string" } },
   detail: `
-Exits with 1 when there is a problem. A file with a table [control] is judged as the control
-process's, any other as an edge's. Each key can be overridden by an environment
-variable: http.listen by TOUCHDOWN_HTTP_LISTEN. The sections and their keys, of which the
-README says what each means:
+Exits with 1 when there is a problem. What an edge could not read on this machine, its
+identity or its keys, is told of and is no problem: the configuration may be another machine's.
+A file with a table [control] is judged as the control process's, any other as an edge's. Each
+key can be overridden by an environment variable: http.listen by TOUCHDOWN_HTTP_LISTEN. The
+sections and their keys, of which the README says what each means:
 
 ${describeKeys()}
 `,
@@ -32,9 +36,32 @@ ${describeKeys()}
     for (const sentence of unavailable(resolved.config)) {
       io.err(`${file}: an edge of this version would refuse to start: ${sentence}`);
     }
+    for (const sentence of await unreadable(resolved.config)) {
+      io.err(`${file}: an edge on this machine would refuse to start: ${sentence}`);
+    }
     return 0;
   },
 };
+
+/** What is wrong with the files that an edge reads at its start, a sentence each. */
+async function unreadable({ accounts, identity }: Config): Promise<readonly string[]> {
+  const { readIdentity } = await import("../edge-identity.ts");
+  const { loadKeys } = await import("../edge-keys.ts");
+  const { keysFile } = accounts;
+  const reads = [
+    () => readIdentity(identity.keypair),
+    () => (keysFile === null ? null : loadKeys(keysFile)),
+  ];
+  return reads.flatMap((read) => {
+    try {
+      read();
+      return [];
+    } catch (error) {
+      if (error instanceof SetupError) return [error.message];
+      throw error;
+    }
+  });
+}
 
 /** Tells the configuration, or what is wrong with it; whether it is one. */
 function told<C>(resolved: Resolved<C>, file: string, io: Io): resolved is Sound<C> {

@@ -16,6 +16,14 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
+const KEYS = 'keys_file = "keys.toml"';
+
+/** A keys file that an edge can be started with. */
+function writeKeys(): void {
+  const plan = "[plans.Main]\nrate_per_second = 10\nburst = 10\n";
+  writeFileSync(join(directory, "keys.toml"), plan);
+}
+
 async function check(text: string) {
   const file = join(directory, "touchdown.toml");
   writeFileSync(file, text);
@@ -26,6 +34,7 @@ async function check(text: string) {
 
 describe("check", () => {
   it("prints the effective configuration, exit code 0", async () => {
+    writeKeys();
     const { code, out, err } = await check(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`,
     );
@@ -45,6 +54,7 @@ describe("check", () => {
 
   it("reads a pipe, which says what it says once", async () => {
     const pipe = join(directory, "pipe");
+    writeKeys();
     execFileSync("mkfifo", [pipe]);
     const text = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;
     // Who reads it again finds it empty.
@@ -53,6 +63,25 @@ describe("check", () => {
     const code = await run(["check", "--config", pipe], io);
     writer.kill("SIGKILL");
     expect({ code, err: io.errLines }).toEqual({ code: 0, err: [] });
+  });
+
+  it.each([
+    ["keys that are not there", "", "keys file cannot be read: ENOENT"],
+    ["keys that are none", "[plans", "keys.toml"],
+    ["an identity that is not there", null, "identity.keypair: "],
+  ])("tells of %s, as an edge would, and calls the configuration good", async (_, keys, told) => {
+    if (keys === null) writeKeys();
+    else if (keys !== "") writeFileSync(join(directory, "keys.toml"), keys);
+    const identity = keys === null ? '[identity]\nkeypair = "identity.json"\n' : "";
+    const { code, out, err } = await check(
+      `[tip]\naccounts = ["${TIP}"]\n[accounts]\n${KEYS}\n${identity}`,
+    );
+    expect(code).toBe(0);
+    expect(out).toContain("[accounts]");
+    expect(err.split("\n")).toEqual([
+      expect.stringMatching(/: an edge on this machine would refuse to start: /),
+    ]);
+    expect(err).toContain(told);
   });
 
   it("tells what is valid but not part of this version", async () => {
