@@ -145,9 +145,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         : parts.startDashboard({ clock, log }, accounts, {
             ...{ url, adminUrl, rpcUrl: network.urls.rpcUrl },
           });
-    if (dashboard !== null) undo.push(async () => (await dashboard).stop());
-    // Who does not wait for it is told all the same when it stops.
-    dashboard?.catch((error: unknown) => log.error({ err: error }, "no dashboard"));
+    // One that could not be started is told of here, and keeps nothing else from being stopped.
+    const started = dashboard?.catch((error: unknown) => {
+      log.error({ err: error }, "no dashboard");
+      return null;
+    });
+    undo.push(async () => (await started)?.stop());
     return { ...found, transaction, lines, dashboard, stop };
   } catch (error) {
     await stop();

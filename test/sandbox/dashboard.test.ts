@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { encodeBase64 } from "../../src/core/encoding.ts";
 import { openAccounts } from "../../src/sandbox/dashboard.ts";
@@ -124,5 +124,22 @@ describe("the sandbox's database", () => {
     await accounts.stop();
     expect(existsSync(accounts.databaseFolder)).toBe(false);
     rmSync(folder, { recursive: true });
+  });
+});
+
+describe("a dashboard that cannot be started", () => {
+  it("keeps nothing else from being stopped and removed", async () => {
+    // An edge reads these keys too, but not the rule over two of them.
+    vi.stubEnv("TOUCHDOWN_CONTROL_SESSION_IDLE", "24h");
+    const folders = () =>
+      readdirSync(tmpdir()).filter((name) => name.startsWith("touchdown-sandbox-"));
+    const before = folders();
+    const other = await startSandbox({ port: 0, leaderCount: 2, dashboard: true, log: SILENT });
+    await expect(other.dashboard).rejects.toThrow(/session_idle/);
+    vi.unstubAllEnvs();
+    const [made] = folders().filter((name) => !before.includes(name));
+    await other.stop();
+    expect(existsSync(join(tmpdir(), made ?? ""))).toBe(false);
+    await expect(fetch(`${other.url}/ping`)).rejects.toThrow();
   });
 });
