@@ -22,8 +22,8 @@ export const PROVIDER_RETRY_MS_MIN = 500;
 export const PROVIDER_RETRY_MS_MAX = 60_000;
 /** Longest text of a person's name or address that is kept of a login, in characters. */
 export const PERSON_TEXT_CHARS_MAX = 256;
-/** Longest path that a login returns to, in characters. */
-export const RETURN_PATH_CHARS_MAX = 512;
+/** Longest path that a login returns to, in characters, as it is kept; the schema has it too. */
+export const RETURN_PATH_CHARS_MAX = 2048;
 /** Longest wait for one edge's answer to the control process, in milliseconds. */
 export const EDGE_ANSWER_MS_MAX = 2_000;
 /** Largest answer of an edge that is read, in bytes. */
@@ -37,8 +37,6 @@ export const LIVE_STREAMS_MAX = 1024;
 export const LIVE_PERIOD_MS = 2_000;
 /** After how much silence a live stream sends a comment, in milliseconds. */
 export const LIVE_SILENCE_MS_MAX = 15_000;
-/** Longest wait for open requests when the control process stops, in milliseconds. */
-export const CONTROL_STOP_MS_MAX = 10_000;
 /** How often the store lets go of what is past its time, in milliseconds. */
 export const CONTROL_PRUNE_MS = 3_600_000;
 /** How often the database is asked whether it is there, for `/readyz`, in milliseconds. */

@@ -3,7 +3,7 @@
  * them. The provider's way back is not here but in `callback.ts`, because it is a page and no call.
  */
 
-import { LOGIN_COOKIE_MS_MAX } from "../../core/limits-control.ts";
+import { LOGIN_COOKIE_MS_MAX, RETURN_PATH_CHARS_MAX } from "../../core/limits-control.ts";
 import { Fault } from "../fault.ts";
 import type { Login } from "../login/login.ts";
 import type { Session, Store } from "../store/contract.ts";
@@ -37,7 +37,7 @@ export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): rea
       "Where the browser must go to log in; `fresh` asks for a new login of a known user",
       {
         body: z.strictObject({
-          return_to: z.string().max(2048).optional(),
+          return_to: z.string().max(RETURN_PATH_CHARS_MAX).optional(),
           fresh: z.boolean().default(false),
         }),
         answer: z.object({ url: z.string() }),

@@ -4,7 +4,7 @@
  * unless it carries a token, which no other site's page can make a browser send.
  */
 
-import { timingSafeEqual } from "node:crypto";
+import { RETURN_PATH_CHARS_MAX } from "../../core/limits-control.ts";
 import { Fault } from "../fault.ts";
 
 export interface Provenance {
@@ -39,12 +39,7 @@ export function returnPath(given: string | null): string {
   const { origin, pathname, search, hash } = new URL(given, base);
   // `/.//elsewhere` is a path of this site to the parser, and another site to a browser.
   if (origin !== base || pathname.startsWith("//")) return "/";
-  return pathname + search + hash;
-}
-
-/** Compares without telling by its time where two texts differ. */
-export function sameText(left: string, right: string): boolean {
-  const a = Buffer.from(left);
-  const b = Buffer.from(right);
-  return a.length === b.length && timingSafeEqual(a, b);
+  const path = pathname + search + hash;
+  // Encoded, some characters are three.
+  return path.length <= RETURN_PATH_CHARS_MAX ? path : "/";
 }

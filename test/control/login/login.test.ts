@@ -177,6 +177,14 @@ describe("a way back that is not right", () => {
     expect(new URL(end, site.url).origin).toBe(site.url);
     expect(end.startsWith("//")).toBe(false);
   });
+
+  it("goes to the first page in place of a path that a URL makes too long to be kept", async () => {
+    const browser = new Browser(site.url);
+    // Each quotation mark is three characters there.
+    const end = await browser.login("grace", { return_to: `/?${'"'.repeat(1_000)}` });
+    expect(end).toBe("/");
+    expect(await browser.login("grace", { return_to: `/?${'"'.repeat(500)}` })).toContain("%22");
+  });
 });
 
 describe("a session", () => {
