@@ -23,6 +23,7 @@ import { createDispatch } from "./decode/dispatch.ts";
 import { createNativeDecoder, NATIVE_HERE } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
 import { askedOf } from "./edge-asked.ts";
+import { connectionsWithin } from "./edge-files.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
 import { buildLeaderSide, busyPollOf, type Step } from "./edge-leaders.ts";
 import { metricSources } from "./edge-metrics.ts";
@@ -168,7 +169,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const told = { latency: answers, refused: refusals.note, usage: usage ?? undefined, calls };
   const http = createHttpServer(
     { clock, log, gate: gateOf(keys, clock), submit: pipeline.submit, receipts, tip, ...told },
-    httpOptionsOf(config),
+    httpOptionsOf(config, log),
   );
   const readiness = createReadiness({ router, sender, chain, feed });
   const metrics = createMetrics(
@@ -258,12 +259,12 @@ function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   return { decoder, forWorkers, here: NATIVE_HERE, close: () => decoder.close() };
 }
 
-function httpOptionsOf({ http, region }: Config): HttpOptions {
+function httpOptionsOf({ http, region }: Config, log: Log): HttpOptions {
   return {
     host: http.listen.host,
     port: http.listen.port,
     requestDeadlineMs: http.requestDeadlineMs,
-    connectionsMax: http.connections,
+    connectionsMax: connectionsWithin(http.connections, { log }),
     version: VERSION,
     region,
   };

@@ -89,7 +89,8 @@ export const KEYS = {
   "http.connections": key(
     integer(1, 1_000_000),
     HTTP_CONNECTIONS_MAX,
-    "Connections of clients at a time, at most; above it a new one is closed",
+    "Connections of clients at a time, at most, and no more than the limit of open files allows; " +
+      "above it a new one is closed",
   ),
 
   "admin.listen": key(

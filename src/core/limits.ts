@@ -234,6 +234,8 @@ export const RECEIPT_STREAM_STALL_MS_MAX = 15_000;
 export const RECEIPT_LIST_DEFAULT = 50;
 /** Connections that are open at once; above it a new one is closed. */
 export const HTTP_CONNECTIONS_MAX = 20_000;
+/** Open files that an edge needs at most besides its clients' connections. */
+export const EDGE_FILES_MAX = 256;
 /** Characters of a refusal's sentence that the status line repeats. */
 export const STATUS_SENTENCE_CHARS_MAX = 240;
 /** How many accepted transactions are remembered to tell a repetition. */
