@@ -188,14 +188,22 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
     return true;
   }
 
+  /** Null once it takes connections, else where it says why it does not. */
+  async function relaunch(port: number): Promise<object | null> {
+    await endLeftover(folder, clock);
+    return (await launch(port)) ? null : { log: folder.log };
+  }
+
+  /** Never rejects. */
   async function restart(port: number): Promise<void> {
     for (let waitMs = 10; !stopping; waitMs = Math.min(waitMs * 2, POSTGRES_RESTART_MS_MAX)) {
-      await endLeftover(folder, clock);
-      if (await launch(port)) {
+      // Its folder may be gone, as temporary ones go: that must not take this process down.
+      const failed = await relaunch(port).catch((error: unknown) => ({ err: error }));
+      if (failed === null) {
         counters.restarts += 1;
         return;
       }
-      log.error({ log: folder.log }, "the embedded Postgres does not start");
+      log.error(failed, "the embedded Postgres does not start");
       await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
     }
   }

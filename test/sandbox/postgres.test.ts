@@ -146,6 +146,21 @@ describe("an embedded Postgres", () => {
     expect(await connect(next.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
   });
 
+  it("takes nobody down whose folder is removed under it, and can be stopped", async () => {
+    const folder = place();
+    const told: string[] = [];
+    const log = { ...silent, error: (_: object, text: string) => void told.push(text) };
+    const postgres = await startPostgres({ ...deps, log }, { folder, port: null });
+    rmSync(postgres.folder, { recursive: true, force: true });
+    process.kill(postgres.pid(), "SIGKILL");
+    await until(
+      "a second try",
+      () => told.filter((text) => /does not start/.test(text)).length > 1,
+    );
+    await postgres.stop();
+    expect(postgres.counters.restarts).toBe(0);
+  });
+
   it(`loses nothing that was committed when it is killed ${KILLS} times`, async () => {
     const postgres = await start(place());
     const database = connect(postgres.ownerUrl);
