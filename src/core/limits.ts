@@ -232,6 +232,9 @@ export const RECEIPT_STREAM_ALONE_STEPS_MAX = 32_768;
 export const RECEIPT_STREAM_STALL_MS_MAX = 15_000;
 /** Receipts that a list shows when it is not told how many. */
 export const RECEIPT_LIST_DEFAULT = 50;
+/** Answers without a body, all together: so many at once and a second; more end the connection. */
+export const BODILESS_ANSWERS_BURST = 1_000;
+export const BODILESS_ANSWERS_PER_SECOND = 20;
 /** Connections that are open at once; above it a new one is closed. */
 export const HTTP_CONNECTIONS_MAX = 20_000;
 /** Open files that an edge needs at most besides its clients' connections. */

@@ -9,8 +9,10 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import { REFUSALS, type Refusal, type RefusalReason } from "../core/errors.ts";
+import { BODILESS_ANSWERS_BURST, BODILESS_ANSWERS_PER_SECOND } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { KeyOwner } from "./gate.ts";
+import { charged, intervalNs, waitNs } from "./gcra.ts";
 
 /** Takes nanoseconds from receipt to answer. */
 export interface LatencySink {
@@ -96,6 +98,8 @@ export class Desk {
   #first: Waiter | null = null;
   #last: Waiter | null = null;
   #onIdle: (() => void) | null = null;
+  /** The state of the limit of answers without a body. */
+  #bodilessFullNs = 0;
 
   constructor(deps: DeskDeps, options: DeskOptions) {
     this.#deps = deps;
@@ -142,6 +146,15 @@ export class Desk {
     this.counters.requestsOpen -= 1;
     if (waiter.waiting) this.#unlink(waiter);
     if (this.#onIdle !== null) this.#tellIdle();
+  }
+
+  /** Counts an answer without a body; whether its connection may go on. */
+  allowBodiless(): boolean {
+    const nowNs = this.#deps.clock.nowNs();
+    const full = this.#bodilessFullNs;
+    if (waitNs(full, nowNs, BODILESS_INTERVAL_NS, BODILESS_ANSWERS_BURST) > 0) return false;
+    this.#bodilessFullNs = charged(full, nowNs, BODILESS_INTERVAL_NS);
+    return true;
   }
 
   /** Something was refused; `owner` is null while it is not known whose it was. */
@@ -223,5 +236,6 @@ export class Desk {
   }
 }
 
+const BODILESS_INTERVAL_NS = intervalNs(BODILESS_ANSWERS_PER_SECOND);
 const TICK_MS_MIN = 5;
 const TICK_MS_MAX = 50;

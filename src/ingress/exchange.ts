@@ -41,9 +41,14 @@ export interface Wire {
   writeHeader(key: string, value: string): unknown;
   /** Writes a piece of the answer; false when it lies in memory until the client takes it in. */
   write(chunk: string): boolean;
-  onWritable(handler: () => boolean): unknown;
+  /** `offset` is how much of the body was written. */
+  onWritable(handler: (offset: number) => boolean): unknown;
   end(body: string, closeConnection: boolean): unknown;
+  /** Ends, unless earlier answers lie in memory; else goes on in `onWritable`. [taken, ended]. */
+  tryEnd(body: string | Uint8Array, size: number): readonly [boolean, boolean];
   endWithoutBody(): unknown;
+  /** Reads nothing more of the connection. */
+  pause(): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
   close(): unknown;
 }
@@ -217,8 +222,35 @@ export class Exchange implements Waiter {
     wire.writeHeader("content-type", headers);
     if (this.#headOnly) {
       wire.writeHeader("content-length", String(Buffer.byteLength(body)));
-      wire.endWithoutBody();
-    } else wire.end(body, this.#desk.draining);
+      this.#endWithoutBody();
+    } else if (this.#desk.draining) {
+      wire.pause();
+      wire.end(body, true);
+    } else this.#end(body);
+  }
+
+  /**
+   * The library keeps in memory whatever a client does not take in, so one that sends requests and
+   * reads no answers could fill it. This answer waits for the earlier ones instead, and while it
+   * waits, a further request closes the connection.
+   */
+  #end(body: string): void {
+    const wire = this.#wire;
+    const size = Buffer.byteLength(body);
+    const [, hasEnded] = wire.tryEnd(body, size);
+    if (hasEnded) return;
+    const bytes = Buffer.from(body);
+    wire.onWritable((offset) => wire.tryEnd(bytes.subarray(offset), size)[0]);
+  }
+
+  /** Without a body there is nothing that could wait: one too many is its connection's last. */
+  #endWithoutBody(): void {
+    const wire = this.#wire;
+    if (!this.#desk.allowBodiless()) {
+      wire.pause();
+      wire.writeHeader("connection", "close");
+    }
+    wire.endWithoutBody();
   }
 
   /** Answers a preflight. */
@@ -229,7 +261,7 @@ export class Exchange implements Waiter {
     wire.cork(() => {
       wire.writeStatus(STATUS_NO_CONTENT);
       for (const [key, value] of PREFLIGHT_HEADERS) wire.writeHeader(key, value);
-      wire.endWithoutBody();
+      this.#endWithoutBody();
     });
   }
 

@@ -7,6 +7,8 @@
  *   framing cannot be trusted is cut together with all that was sent behind (exchange.ts).
  * - A second request while the first still waits makes the library close the connection without
  *   an answer to either; pipelining works only as far as answers are immediate.
+ * - Answers that a client does not take in are kept in memory without a bound, unless they are
+ *   written in a way that can fail (exchange.ts).
  * - An idle connection, or a body that stops arriving, is closed by the library after 8 to 12 s.
  * - Addresses from a PROXY preamble are never asked for: anyone can send one.
  *

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { BODILESS_ANSWERS_BURST, BODILESS_ANSWERS_PER_SECOND } from "../../src/core/limits.ts";
 import { Exchange } from "../../src/ingress/exchange.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
@@ -100,5 +101,37 @@ describe("an exchange", () => {
     exchange.handled();
     exchange.fail(new Error("a bug"));
     expect(errors).toHaveLength(2);
+  });
+
+  it("waits with its answer for a client that has not taken in the ones before", () => {
+    const wire = fakeWire();
+    wire.stall();
+    new Exchange(wire, deskOn(createFakeClock()), "raw").send("200 OK", "text/plain", "añswer");
+    expect(wire.calls.at(-1)).toBe("onWritable");
+    wire.drain(1);
+    expect(wire.calls.at(-1)).toBe("tryEnd");
+    wire.drain();
+    expect(wire.calls.at(-1)).toBe("end ñswer");
+  });
+
+  it("ends the connection with one too many of the answers without a body", () => {
+    const clock = createFakeClock();
+    const desk = deskOn(clock);
+    const ends = (act: (exchange: Exchange) => void): boolean => {
+      const wire = fakeWire();
+      act(new Exchange(wire, desk, "raw"));
+      expect(wire.calls.at(-1)).toBe("end");
+      expect(wire.calls.includes("pause")).toBe(wire.calls.includes("connection: close"));
+      return wire.calls.includes("pause");
+    };
+    for (let i = 0; i < BODILESS_ANSWERS_BURST; i += 1) expect(ends((e) => e.permit())).toBe(false);
+    expect(ends((exchange) => exchange.permit())).toBe(true);
+    const head = (exchange: Exchange): void => {
+      exchange.withoutBody();
+      exchange.send("200 OK", "text/plain", "ok");
+    };
+    expect(ends(head)).toBe(true);
+    clock.advance(1_000 / BODILESS_ANSWERS_PER_SECOND);
+    expect(ends(head)).toBe(false);
   });
 });

@@ -7,9 +7,9 @@ import type { FakeClock } from "../support/fake-clock.ts";
 export interface FakeWire extends Wire {
   readonly calls: string[];
   abort(): void;
-  /** From now on the client takes nothing in, until `drain`. */
+  /** From now on the client takes nothing in, until `drain`: of so many bytes, or of all. */
   stall(): void;
-  drain(): void;
+  drain(bytes?: number): void;
   chunk(bytes: Uint8Array, isLast: boolean): void;
 }
 
@@ -17,7 +17,8 @@ export function fakeWire(): FakeWire {
   const calls: string[] = [];
   let onAborted = (): void => {};
   let onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => {};
-  let onWritable: () => boolean = () => true;
+  let onWritable: (offset: number) => boolean = () => true;
+  let offset = 0;
   let takesIn = true;
   let isOver = false;
   let hasStatus = false;
@@ -60,14 +61,25 @@ export function fakeWire(): FakeWire {
     stall() {
       takesIn = false;
     },
-    drain() {
-      takesIn = true;
-      onWritable();
+    drain(bytes = 0) {
+      takesIn = bytes === 0;
+      offset += bytes;
+      onWritable(offset);
     },
     end(body, close) {
       use(`end ${body}${close ? " and close" : ""}`);
       isOver = true;
     },
+    tryEnd(body) {
+      if (!takesIn) {
+        use("tryEnd");
+        return [false, false];
+      }
+      use(`end ${Buffer.from(body).toString()}`);
+      isOver = true;
+      return [true, true];
+    },
+    pause: () => use("pause"),
     getRemoteAddressAsText: () => new TextEncoder().encode("127.0.0.1").buffer,
     endWithoutBody() {
       use("end");

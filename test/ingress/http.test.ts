@@ -1,4 +1,6 @@
-import { expect, it } from "vitest";
+import { once as onceOf } from "node:events";
+import { connect, type Socket } from "node:net";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { SetupError } from "../../src/core/errors.ts";
 import type { Gate } from "../../src/ingress/gate.ts";
@@ -130,6 +132,50 @@ it("closes connections above the bound and counts them out again", async () => {
   expect((await once(edge.port, REQUEST)).status).toBe(200);
   second.close();
   await edge.stop();
+});
+
+describe("a client that sends requests and takes in no answer", () => {
+  /** A connection that is never read from, with so many requests on the way. */
+  async function flood(port: number, request: string, count: number): Promise<Socket> {
+    const socket = connect(port, "127.0.0.1").pause();
+    socket.on("error", () => {});
+    await onceOf(socket, "connect");
+    socket.write(request.repeat(count));
+    return socket;
+  }
+
+  it("is closed before its answers fill the memory", async () => {
+    const edge = await startFixture();
+    const socket = await flood(edge.port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", REQUESTS);
+    await until("its end", () => edge.server.counters.connections === 0);
+    expect(edge.server.counters.requests).toBeLessThan(REQUESTS);
+    socket.destroy();
+    await edge.stop();
+  });
+
+  it("is not read from any more where its answers have no body", async () => {
+    const edge = await startFixture();
+    const sockets = [];
+    for (const method of ["HEAD", "OPTIONS"]) {
+      const before = edge.server.counters.requests;
+      const request = `${method} / HTTP/1.1\r\nHost: x\r\n\r\n`;
+      sockets.push(await flood(edge.port, request, REQUESTS));
+      const other = await connectRaw(edge.port);
+      // Each turn of the server's would read more of the flood.
+      for (let turn = 0; turn < TURNS; turn += 1) {
+        other.write("GET /ping HTTP/1.1\r\nHost: x\r\n\r\n");
+        expect((await other.answer()).body).toBe("ok");
+      }
+      other.close();
+      expect(edge.server.counters.requests - before - TURNS).toBeLessThan(REQUESTS);
+    }
+    for (const socket of sockets) socket.destroy();
+    await edge.stop();
+  });
+
+  /** More than the kernel holds answers of, and more than the library reads in one turn. */
+  const REQUESTS = 60_000;
+  const TURNS = 30;
 });
 
 it("counts requests, refusals by reason, and what was accepted", async () => {
