@@ -44,8 +44,7 @@ export interface GeyserFeedOptions {
 export interface GeyserFeed {
   start(): void;
   stop(): void;
-  /** Whether slots come, and whether every block is told of. */
-  readonly slotsLive: boolean;
+  /** Whether every block is told of. */
   readonly blocksLive: boolean;
 }
 
@@ -66,7 +65,6 @@ export function createGeyserFeed(deps: GeyserFeedDeps, options: GeyserFeedOption
   let timer: Timer | null = null;
   let watch: Timer | null = null;
   let aliveNs = 0;
-  let slotNs: number | null = null;
   let blockNs: number | null = null;
   let told = false;
 
@@ -133,7 +131,6 @@ export function createGeyserFeed(deps: GeyserFeedDeps, options: GeyserFeedOption
     }
     const kind = KINDS[stage];
     if (kind === undefined) return;
-    slotNs = aliveNs;
     target.slotEvent(kind, slot, "grpc");
   }
 
@@ -166,9 +163,6 @@ export function createGeyserFeed(deps: GeyserFeedDeps, options: GeyserFeedOption
       timer = null;
       stream?.end();
       stream = null;
-    },
-    get slotsLive() {
-      return within(slotNs, options.silenceMs);
     },
     get blocksLive() {
       return within(blockNs, options.silenceMs);

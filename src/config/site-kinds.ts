@@ -106,7 +106,7 @@ export function urlTemplate(place: string): Kind<string> {
     read: (raw) =>
       typeof raw === "string" && URL.canParse(raw) && /^https?:/.test(raw) && raw.includes(place)
         ? ok(raw)
-        : problem(`must be a URL that starts with https:// and holds ${place}`),
+        : problem(`must be a URL that starts with https:// or http:// and holds ${place}`),
     fromText: asIs,
     show: (value) => value,
   };

@@ -1,6 +1,6 @@
 // Hot path: encodeBase58 runs once a transaction and allocates only the string it answers.
 /**
- * Bytes as text and back: base58 as Solana writes keys and signatures, base64 and hex.
+ * Bytes as text and back: base58 as Solana writes keys and signatures, and base64.
  *
  * Decoders are strict: they answer null for what is not exactly the text that an encoder would have
  * written. That matters for base64, where Node's own decoder skips what it does not know, takes
@@ -180,15 +180,8 @@ export function encodeBase64(bytes: Uint8Array): string {
   return asBuffer(bytes).toString("base64");
 }
 
-/** The bytes of a hex text in either case; null where it is none. */
-export function decodeHex(encoded: string): Uint8Array | null {
-  if (encoded.length % 2 !== 0) return null;
-  const bytes = Buffer.from(encoded, "hex");
-  return bytes.length * 2 === encoded.length ? bytes : null;
-}
-
 /** Lower case. */
-export function encodeHex(bytes: Uint8Array): string {
+function encodeHex(bytes: Uint8Array): string {
   return asBuffer(bytes).toString("hex");
 }
 

@@ -12,8 +12,6 @@ import { scrubFields, scrubLine, scrubText } from "./scrub.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error", "silent"];
-
 export interface LogOptions {
   /** The least that is written. */
   readonly level: LogLevel;

@@ -342,5 +342,3 @@ export const METRICS = [
   ),
   counter("touchdown_receipt_events_total", [], "Events written to streams of receipts."),
 ] as const satisfies readonly MetricRow[];
-
-export type MetricName = (typeof METRICS)[number]["name"];

@@ -2,8 +2,7 @@
  * Who leads which slot, for the epoch before, this one and the next.
  *
  * An epoch of 432,000 slots is one array of small integers that name an identity, under a megabyte,
- * so a look-up is two array reads. Windows are four slots long by protocol, but one leader may own
- * several that touch; they count as one window here, across the end of an epoch too.
+ * so a look-up is two array reads.
  */
 
 import { EPOCH_SLOTS_MAX, EPOCHS_MAX } from "../core/limits.ts";
@@ -20,13 +19,6 @@ export interface EpochLeaders {
   readonly leaders: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Slots that touch and have one leader; both ends belong to it. */
-export interface Window {
-  readonly identity: string;
-  readonly firstSlot: number;
-  readonly lastSlot: number;
-}
-
 export interface Schedule {
   /** Takes in an epoch, in place of one with the same number; false when it makes no sense. */
   setEpoch(epoch: EpochLeaders): boolean;
@@ -34,8 +26,6 @@ export interface Schedule {
   clear(): void;
   /** The leader's identity; null where the schedule is not known. */
   leaderAt(slot: number): string | null;
-  /** The window around a slot, at most `WINDOW_SLOTS_MAX` in each direction; null as above. */
-  windowAt(slot: number): Window | null;
   covers(slot: number): boolean;
   /** A leader's share of the newest epoch's slots, which are dealt out by stake; 0 for none. */
   shareOf(identity: string): number;
@@ -52,9 +42,6 @@ interface HeldEpoch {
   readonly identities: readonly string[];
   readonly shares: ReadonlyMap<string, number>;
 }
-
-/** A cluster of one leader has one endless window: who asks for it sees this much of it. */
-export const WINDOW_SLOTS_MAX = 64;
 
 export function createSchedule(counters: RouteCounters = createRouteCounters()): Schedule {
   /** Ascending by epoch, at most EPOCHS_MAX. */
@@ -87,19 +74,6 @@ export function createSchedule(counters: RouteCounters = createRouteCounters()):
       held = [];
     },
     leaderAt,
-    windowAt(slot) {
-      const identity = leaderAt(slot);
-      if (identity === null) return null;
-      let firstSlot = slot;
-      while (slot - firstSlot < WINDOW_SLOTS_MAX && leaderAt(firstSlot - 1) === identity) {
-        firstSlot -= 1;
-      }
-      let lastSlot = slot;
-      while (lastSlot - slot < WINDOW_SLOTS_MAX && leaderAt(lastSlot + 1) === identity) {
-        lastSlot += 1;
-      }
-      return { identity, firstSlot, lastSlot };
-    },
     shareOf: (identity) => held.at(-1)?.shares.get(identity) ?? 0,
     covers: (slot) => leaderAt(slot) !== null,
     get epochs() {

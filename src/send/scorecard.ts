@@ -73,7 +73,7 @@ export class Card {
     this.streamsMax = Math.max(this.streamsMax, streams);
   }
 
-  /** A connection ended; `carried` is whether any copy of it was acknowledged. */
+  /** A connection ended; `carried` is whether it took any copy. */
   end(name: EndName, carried: boolean): void {
     this.ends[name] += 1;
     this.lastEnd = name;
@@ -186,12 +186,13 @@ export class Scorecard {
     }
   }
 
-  /** A transaction that was sent to this leader came to its end, or landed in its block. */
+  /** This leader acknowledged a copy: what it has is what can land with it. */
   targeted(identity: string): void {
     const card = this.#cards.get(identity);
     if (card !== undefined) card.targeted += 1;
   }
 
+  /** A transaction landed in a block of this leader's. */
   landed(identity: string): void {
     const card = this.#cards.get(identity);
     if (card !== undefined) card.landed += 1;

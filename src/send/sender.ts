@@ -117,8 +117,6 @@ export interface Sender {
   /** Those of them that the plan sends to now. */
   readonly sendableCount: number;
   readonly counters: Readonly<SendCounters>;
-  /** The engine's own counters. */
-  readonly transportCounters: Readonly<Record<string, number>>;
   peers(): readonly PeerView[];
   /** @throws Error when the transport cannot start */
   start(): Promise<void>;
@@ -269,7 +267,6 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       return peers.routes.filter((route) => route.peer.live).length;
     },
     counters,
-    transportCounters: transport.counters,
     peers: () =>
       peers.all().map((peer) => ({
         identity: peer.identity,

@@ -241,12 +241,6 @@ class NativeConnection implements Connection {
   }
 }
 
-export interface NativeTransportCounters {
-  recordsDrained: number;
-  wakes: number;
-  connectErrors: number;
-}
-
 /** @throws Error from `start` when the engine refuses its options or no socket can be bound */
 export function createNativeTransport(
   deps: NativeTransportDeps,

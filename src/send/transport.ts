@@ -83,7 +83,7 @@ export interface ConnectionEvents {
 }
 
 export interface Transport {
-  /** Plain numbers for the metrics. */
+  /** Plain numbers, which no metric shows. */
   readonly counters: Readonly<Record<string, number>>;
   /** @throws Error when no socket can be bound */
   start(): Promise<void>;

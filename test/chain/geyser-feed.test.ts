@@ -97,16 +97,18 @@ describe("the gRPC feed", () => {
     feed.stop();
   });
 
-  it("is live for slots and for blocks each by itself, and not when they stop", () => {
+  it("is live while it is told of blocks, whatever of slots, and not when they stop", () => {
     const { feed, events, clock } = setUp();
     feed.start();
-    expect([feed.slotsLive, feed.blocksLive]).toEqual([false, false]);
+    expect(feed.blocksLive).toBe(false);
     events().update({ kind: "slot", slot: 7, stage: "firstShred" });
-    expect([feed.slotsLive, feed.blocksLive]).toEqual([true, false]);
+    expect(feed.blocksLive).toBe(false);
     clock.advance(2_000);
     events().update({ kind: "block", slot: 7, blockhash: toBase58(hash(7)), height: 1 });
     clock.advance(1_000);
-    expect([feed.slotsLive, feed.blocksLive]).toEqual([false, true]);
+    expect(feed.blocksLive).toBe(true);
+    clock.advance(10_000);
+    expect(feed.blocksLive).toBe(false);
     feed.stop();
   });
 

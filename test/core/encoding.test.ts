@@ -4,10 +4,8 @@ import {
   base58LengthMax,
   decodeBase58,
   decodeBase64,
-  decodeHex,
   encodeBase58,
   encodeBase64,
-  encodeHex,
   encodeKey,
   encodeSignature,
 } from "../../src/core/encoding.ts";
@@ -148,21 +146,6 @@ describe("base64", () => {
     const text = encodeBase64(randomBytes(60));
     for (let at = 0; at < text.length; at += 1) {
       expect(decodeBase64(`${text.slice(0, at)}*${text.slice(at + 1)}`)).toBeNull();
-    }
-  });
-});
-
-describe("hex", () => {
-  it("comes back as it was, in either case", () => {
-    const bytes = randomBytes(40);
-    expect(encodeHex(bytes.subarray(3))).toBe(bytes.subarray(3).toString("hex"));
-    expect(plain(decodeHex(encodeHex(bytes)))).toEqual([...bytes]);
-    expect(plain(decodeHex("aBcD"))).toEqual([0xab, 0xcd]);
-  });
-
-  it("is refused with an odd length or another letter", () => {
-    for (const text of ["a", "abc", "zz", "abzz", "0x00", "ab cd"]) {
-      expect(decodeHex(text)).toBeNull();
     }
   });
 });

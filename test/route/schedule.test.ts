@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createRouteCounters } from "../../src/route/counters.ts";
-import { createSchedule, WINDOW_SLOTS_MAX } from "../../src/route/schedule.ts";
+import { createSchedule } from "../../src/route/schedule.ts";
 import { epochOf } from "../support/epochs.ts";
 import { fc } from "../support/properties.ts";
 
@@ -16,24 +16,6 @@ describe("the schedule", () => {
     expect(schedule.leaderAt(712)).toBeNull();
     expect(schedule.covers(711)).toBe(true);
     expect(schedule.covers(712)).toBe(false);
-  });
-
-  it("joins the windows of one leader that touch, across the end of an epoch too", () => {
-    const schedule = createSchedule();
-    schedule.setEpoch(epochOf(7, 700, "ABB"));
-    schedule.setEpoch(epochOf(8, 712, "BCA"));
-    expect(schedule.windowAt(701)).toEqual({ identity: "A", firstSlot: 700, lastSlot: 703 });
-    expect(schedule.windowAt(709)).toEqual({ identity: "B", firstSlot: 704, lastSlot: 715 });
-    expect(schedule.windowAt(716)).toEqual({ identity: "C", firstSlot: 716, lastSlot: 719 });
-    expect(schedule.windowAt(724)).toBeNull();
-  });
-
-  it("bounds the window of a cluster with a single leader", () => {
-    const schedule = createSchedule();
-    schedule.setEpoch(epochOf(1, 0, "A".repeat(200)));
-    const window = schedule.windowAt(400);
-    expect(window?.firstSlot).toBe(400 - WINDOW_SLOTS_MAX);
-    expect(window?.lastSlot).toBe(400 + WINDOW_SLOTS_MAX);
   });
 
   it("keeps the newest three epochs", () => {
