@@ -265,6 +265,8 @@ function listenOn(
   let client: pg.Client | null = null;
   let timer: Timer | null = null;
   let waitMs = DATABASE_RETRY_MS_MIN;
+  /** Why it is not heard, as it was logged last. */
+  let told: string | null = null;
 
   async function connect(): Promise<void> {
     const fresh = new pg.Client(options);
@@ -281,6 +283,7 @@ function listenOn(
     }
     if (stopped || client !== fresh) return;
     waitMs = DATABASE_RETRY_MS_MIN;
+    told = null;
     counters.listenConnects += 1;
     on.connected();
     beat(fresh);
@@ -306,7 +309,9 @@ function listenOn(
     if (stopped) return;
     counters.connectionsLost += 1;
     on.lost();
-    log.warn({ channel, reason, retryMs: waitMs }, "the accounts database is not heard");
+    // Once for each reason, until it is heard again: it is tried every few seconds.
+    if (reason !== told) log.warn({ channel, reason }, "the accounts database is not heard");
+    told = reason;
     timer = clock.after(waitMs, () => void connect());
     waitMs = Math.min(waitMs * 2, DATABASE_RETRY_MS_MAX);
   }

@@ -101,6 +101,7 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
   let isFull = false;
   /** The one that the database is given, until it has it. */
   let batch: Batch | null = null;
+  let isAway = false;
   let writing: Promise<void> | null = null;
   let timer: Timer | null = null;
   let minute: Timer | null = null;
@@ -172,6 +173,8 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
         [run, number, options.edge, options.region, text],
       );
       counters.batchesWritten += 1;
+      if (isAway) log.info({ waiting: counters.waiting }, "usage is written again");
+      isAway = false;
       return true;
     } catch (error) {
       counters.failures += 1;
@@ -181,7 +184,11 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
         log.error({ err: error, rows: part.length }, message);
         return true;
       }
-      log.warn({ err: error, waiting: counters.waiting }, "usage was not written; it is kept");
+      // Once for each time that the database goes away: it is tried again each period.
+      if (!isAway) {
+        log.warn({ err: error, waiting: counters.waiting }, "usage was not written; it is kept");
+      }
+      isAway = true;
       return false;
     }
   }

@@ -205,7 +205,7 @@ describe("a channel", () => {
     expect(heard).toHaveLength(4);
   });
 
-  it("is tried again and again while the database refuses", async () => {
+  it("is tried again and again while the database refuses, which is logged once", async () => {
     const sockets = new Set<Socket>();
     let attempts = 0;
     const server = createServer((socket) => {
@@ -216,9 +216,17 @@ describe("a channel", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const address = server.address();
     const port = typeof address === "object" && address !== null ? address.port : 0;
-    const database = createDatabase(deps, { url: `postgres://u:p@127.0.0.1:${port}/x` });
-    database.listen("news", { notice() {}, connected() {}, lost() {} });
-    await until("three attempts", () => attempts >= 3);
+    const told: string[] = [];
+    const log = { ...silent, warn: (_: object, message: string) => void told.push(message) };
+    const url = `postgres://u:p@127.0.0.1:${port}/x`;
+    const database = createDatabase({ ...deps, log }, { url });
+    let losses = 0;
+    const lost = (): void => {
+      losses += 1;
+    };
+    database.listen("news", { notice() {}, connected() {}, lost });
+    await until("three attempts", () => attempts >= 3 && losses >= 3);
+    expect(told).toEqual(["the accounts database is not heard"]);
     await database.stop();
     server.close();
   });

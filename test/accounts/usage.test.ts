@@ -50,8 +50,10 @@ function fakeDatabase() {
 function scene() {
   const clock = createFakeClock();
   const fake = fakeDatabase();
+  const told: string[] = [];
+  const tell = (_: object, message: string): void => void told.push(message);
   const usage = createUsage(
-    { clock, log: silent, database: fake.database },
+    { clock, log: { info: tell, warn: tell, error: tell }, database: fake.database },
     { edge: "e", region: "r", periodMs: PERIOD_MS },
   );
   usage.start();
@@ -59,7 +61,7 @@ function scene() {
     clock.advance(ms);
     for (let turn = 0; turn < 20; turn += 1) await nextTurn();
   };
-  return { clock, usage, ...fake, settle };
+  return { clock, usage, told, ...fake, settle };
 }
 
 /** A key of an account of its own; answers its id. */
@@ -136,6 +138,17 @@ describe("usage", () => {
     expect(calls.map(({ sequence }) => sequence)).toEqual([1, 1, 1, 2]);
     expect(new Set(calls.map(({ run }) => run)).size).toBe(1);
     expect(usage.counters).toMatchObject({ batchesWritten: 2, waiting: 0 });
+  });
+
+  it("is told once as kept each time that the database goes, and once as written", async () => {
+    const { usage, told, state, settle } = scene();
+    for (const up of [false, false, false, true, true, false, false]) {
+      state.up = up;
+      usage.request(KEY, null, 1);
+      await settle(PERIOD_MS);
+    }
+    const kept = "usage was not written; it is kept";
+    expect(told).toEqual([kept, "usage is written again", kept]);
   });
 
   it("keeps its sums when more waits than there is room for", async () => {
