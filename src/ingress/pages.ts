@@ -127,19 +127,22 @@ function noSuchPath(path: string): Refusal {
   const shown = path.slice(0, PATH_CHARS_MAX);
   return {
     reason: "not_found",
-    sentence: `there is nothing at ${shown}; transactions go to ${RPC_PATH} or ${RAW_PATH}`,
+    sentence: `there is nothing at ${shown}; ${SENT_TO}`,
     data: {},
   };
 }
 
 function notAllowed(method: string, path: string, allowed: string): Refusal {
   const shown = path.slice(0, PATH_CHARS_MAX);
+  const found = `${shown} does not take ${method.slice(0, METHOD_CHARS_MAX)}, it takes ${allowed}`;
   return {
     reason: "method_not_allowed",
-    sentence: `${shown} does not take ${method.slice(0, METHOD_CHARS_MAX)}, it takes ${allowed}`,
+    // Elsewhere transactions are posted to a path that is a list here.
+    sentence: method === "POST" ? `${found}; ${SENT_TO}` : found,
     data: {},
   };
 }
 
+const SENT_TO = `transactions go to ${RPC_PATH} or ${RAW_PATH}`;
 const PATH_CHARS_MAX = 120;
 const METHOD_CHARS_MAX = 20;

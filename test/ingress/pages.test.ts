@@ -68,3 +68,10 @@ it("sends no body with HEAD", () => {
     expect(serve("HEAD", path).calls.at(-1)).toBe("end");
   }
 });
+
+it("says where transactions go to who posts one elsewhere", () => {
+  for (const path of ["/nowhere", "/api/v1/transactions", "/ping"]) {
+    const told = serve("POST", path).calls.at(-1);
+    expect(told).toContain("/api/v1/sendTransaction or /api/v1/sendRawTransaction");
+  }
+});
