@@ -236,10 +236,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       try {
         const kept = journal.load(table);
         if (kept !== null) reached(kept);
-        log.info(
-          { keys: table.counters.keys, revision: kept?.number ?? null },
-          "keys taken from disk",
-        );
+        tellOfDisk(deps, kept);
       } catch (error) {
         log.error({ err: error }, "the keys on disk cannot be read");
       }
@@ -267,6 +264,16 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       journal.close();
     },
   };
+}
+
+/** What the disk had, so that who starts without the database sees whom the edge can know. */
+function tellOfDisk({ log, table, journal }: KeyFeedDeps, kept: Revision | null): void {
+  const { bytesCut } = journal.counters;
+  const found = { keys: table.counters.keys, revision: kept?.number ?? null };
+  if (bytesCut > 0) {
+    log.warn({ ...found, bytesCut }, "the keys on disk were not whole; what was is taken");
+  } else if (kept === null) log.info({}, "no keys are on disk yet");
+  else log.info(found, "keys taken from disk");
 }
 
 const KEYS_CHANNEL = "touchdown_keys";
