@@ -10,6 +10,7 @@ import { randomUUID, timingSafeEqual } from "node:crypto";
 import type { Querier } from "../../accounts/database.ts";
 import { generateToken } from "../../accounts/key-format.ts";
 import {
+  KEY_LIFE_MS_MAX,
   KEY_OVERLAP_MS_MAX,
   KEY_RECORDS_SHOWN_MAX,
   KEYS_PER_ACCOUNT_MAX,
@@ -163,7 +164,9 @@ async function rotateKey(
     return refused("too_many", "too many keys overlap, revoke one first");
   }
   const nowMs = deps.clock.unixMs();
-  const lifeMs = key.expiresAtMs === null ? null : key.expiresAtMs - key.createdAtMs;
+  // A key that was prolonged may have been given more in all than a new one may have ahead.
+  const lifeMs =
+    key.expiresAtMs === null ? null : Math.min(key.expiresAtMs - key.createdAtMs, KEY_LIFE_MS_MAX);
   const wanted = { ...optionsOf(key), expiresAtMs: lifeMs === null ? null : nowMs + lifeMs };
   const fresh = await insertKey(tx, deps, options, account.id, wanted, key.id);
   const endMs = Math.min(nowMs + overlapMs, key.expiresAtMs ?? Number.POSITIVE_INFINITY);

@@ -21,9 +21,9 @@ const PER_MINUTE = (count: number): Limit => ({ burst: count, everyMs: 60_000 / 
 export const LIMITS: Readonly<Record<LimitName | "request", Limit>> = {
   /** Logins that are begun or come back, from one address. */
   login: PER_MINUTE(20),
-  /** Keys that are revealed, by one session and from one address. */
+  /** Keys that are revealed, by one account and from one address. */
   reveal: PER_MINUTE(10),
-  /** Keys whose possession is claimed, by one session and from one address. */
+  /** Keys whose possession is claimed, by one account and from one address. */
   link: PER_MINUTE(5),
   /** Keys, tokens and settings that are made or changed by one account. */
   change: PER_MINUTE(60),

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { looksMistyped } from "../../../src/accounts/key-format.ts";
 import { hintOf, keysMax } from "../../../src/control/store/keys.ts";
 import { sha256 } from "../../../src/control/store/records.ts";
-import { KEYS_PER_ACCOUNT_MAX } from "../../../src/core/account-limits.ts";
+import { KEY_LIFE_MS_MAX, KEYS_PER_ACCOUNT_MAX } from "../../../src/core/account-limits.ts";
 import { actor, createFixture, freshKek, plain, reasonOf, value, vaultOf } from "./fixture.ts";
 
 const fixture = await createFixture();
@@ -184,6 +184,19 @@ describe("rotation", () => {
     expect(value(await store.keys.reveal(id, fresh.key.id, actor)).token).toBe(fresh.token);
     clock.advance(3_600_000);
     expect((await store.keys.byId(id, old.id))?.state).toBe("expired");
+  });
+
+  it("of a key that was prolonged gives none that ends later than a key may", async () => {
+    const { id } = await user();
+    const longest = () => clock.unixMs() + KEY_LIFE_MS_MAX;
+    const { key } = value(await store.keys.create(id, { ...plain, expiresAtMs: longest() }, actor));
+    clock.advance(DAY_MS);
+    value(await store.keys.change(id, key.id, { expiresAtMs: longest() }, actor));
+    const fresh = value(await store.keys.rotate(id, key.id, 0, actor));
+    expect(fresh.key.expiresAtMs).toBe(longest());
+    expect(value(await store.keys.change(id, fresh.key.id, { label: "bot" }, actor)).label).toBe(
+      "bot",
+    );
   });
 
   it("without an overlap revokes at once, and never lengthens a life", async () => {
