@@ -232,6 +232,8 @@ export const RECEIPT_STREAM_ALONE_STEPS_MAX = 32_768;
 export const RECEIPT_STREAM_STALL_MS_MAX = 15_000;
 /** Receipts that a list shows when it is not told how many. */
 export const RECEIPT_LIST_DEFAULT = 50;
+/** Answers that are given in one turn of the HTTP thread; further ones are given in the next. */
+export const ANSWERS_A_TURN_MAX = 64;
 /** Answers without a body, all together: so many at once and a second; more end the connection. */
 export const BODILESS_ANSWERS_BURST = 1_000;
 export const BODILESS_ANSWERS_PER_SECOND = 20;

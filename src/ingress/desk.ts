@@ -9,7 +9,11 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import { REFUSALS, type Refusal, type RefusalReason } from "../core/errors.ts";
-import { BODILESS_ANSWERS_BURST, BODILESS_ANSWERS_PER_SECOND } from "../core/limits.ts";
+import {
+  ANSWERS_A_TURN_MAX,
+  BODILESS_ANSWERS_BURST,
+  BODILESS_ANSWERS_PER_SECOND,
+} from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { KeyOwner } from "./gate.ts";
 import { charged, intervalNs, waitNs } from "./gcra.ts";
@@ -98,6 +102,11 @@ export class Desk {
   #first: Waiter | null = null;
   #last: Waiter | null = null;
   #onIdle: (() => void) | null = null;
+  /** Answers given since a turn ended, at least. */
+  #answers = 0;
+  readonly #nextTurn = (): void => {
+    this.#answers = 0;
+  };
   /** The state of the limit of answers without a body. */
   #bodilessFullNs = 0;
 
@@ -146,6 +155,16 @@ export class Desk {
     this.counters.requestsOpen -= 1;
     if (waiter.waiting) this.#unlink(waiter);
     if (this.#onIdle !== null) this.#tellIdle();
+  }
+
+  /**
+   * Counts an answer; whether it may be given now or has to wait for the next turn. That there is a
+   * next turn is asked for only now and then: few answers a turn cost nothing.
+   */
+  allowAnswer(): boolean {
+    this.#answers += 1;
+    if (this.#answers === ANSWERS_UNTIL_ASKED) setImmediate(this.#nextTurn);
+    return this.#answers <= ANSWERS_A_TURN_MAX;
   }
 
   /** Counts an answer without a body; whether its connection may go on. */
@@ -236,6 +255,7 @@ export class Desk {
   }
 }
 
+const ANSWERS_UNTIL_ASKED = ANSWERS_A_TURN_MAX / 4;
 const BODILESS_INTERVAL_NS = intervalNs(BODILESS_ANSWERS_PER_SECOND);
 const TICK_MS_MIN = 5;
 const TICK_MS_MAX = 50;

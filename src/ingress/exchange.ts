@@ -10,6 +10,10 @@
  * than the library's 16 KiB cork buffer is written to the socket at once, and then the socket is
  * closed before the parser can go on. The surplus is blanks, which JSON ignores.
  *
+ * The library also serves all requests that one connection has sent before it looks at another
+ * one. So after some answers in one turn a further one waits for the next: for a client that awaits
+ * each answer that is nothing, and one that sends on meanwhile is closed.
+ *
  * Hot path: `receive`, `settle` and `send` run once a request.
  */
 
@@ -210,6 +214,21 @@ export class Exchange implements Waiter {
   /** Answers with `body`. `headers` begins with the value of content-type, see reply.ts. */
   send(status: string, headers: string, body: string): void {
     if (!this.open) return;
+    if (this.#desk.allowAnswer()) this.#send(status, headers, body);
+    else setImmediate(() => this.#attempt(() => this.#send(status, headers, body)));
+  }
+
+  /** Outside of the library's callbacks and their wrapper. */
+  #attempt(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #send(status: string, headers: string, body: string): void {
+    if (!this.open) return;
     this.#finish();
     if (this.#gathered) this.#write(status, headers, body);
     else this.#wire.cork(() => this.#write(status, headers, body));
@@ -255,6 +274,12 @@ export class Exchange implements Waiter {
 
   /** Answers a preflight. */
   permit(): void {
+    if (!this.open) return;
+    if (this.#desk.allowAnswer()) this.#permit();
+    else setImmediate(() => this.#attempt(() => this.#permit()));
+  }
+
+  #permit(): void {
     if (!this.open) return;
     this.#finish();
     const wire = this.#wire;

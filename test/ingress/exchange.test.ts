@@ -1,5 +1,10 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { BODILESS_ANSWERS_BURST, BODILESS_ANSWERS_PER_SECOND } from "../../src/core/limits.ts";
+import {
+  ANSWERS_A_TURN_MAX,
+  BODILESS_ANSWERS_BURST,
+  BODILESS_ANSWERS_PER_SECOND,
+} from "../../src/core/limits.ts";
 import { Exchange } from "../../src/ingress/exchange.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
@@ -114,7 +119,25 @@ describe("an exchange", () => {
     expect(wire.calls.at(-1)).toBe("end ñswer");
   });
 
-  it("ends the connection with one too many of the answers without a body", () => {
+  it("waits for the next turn with what is too much for one", async () => {
+    const desk = deskOn(createFakeClock());
+    const wires = Array.from({ length: ANSWERS_A_TURN_MAX + 3 }, () => fakeWire());
+    const exchanges = wires.map((wire) => new Exchange(wire, desk, "raw"));
+    const answered = (): boolean[] =>
+      wires.map(({ calls }) => calls.at(-1)?.includes("end") ?? false);
+    for (const exchange of exchanges.slice(0, -1)) exchange.send("200 OK", "text/plain", "ok");
+    exchanges.at(-1)?.permit();
+    expect(answered().lastIndexOf(true)).toBe(ANSWERS_A_TURN_MAX - 1);
+    wires[ANSWERS_A_TURN_MAX]?.abort();
+    await turn();
+    expect(answered().slice(ANSWERS_A_TURN_MAX)).toEqual([false, true, true]);
+    const wire = fakeWire();
+    new Exchange(wire, desk, "raw").send("200 OK", "text/plain", "ok");
+    expect(wire.calls.at(-1)).toBe("end ok");
+    expect(desk.counters).toMatchObject({ requestsOpen: 0, aborted: 1 });
+  });
+
+  it("ends the connection with one too many of the answers without a body", async () => {
     const clock = createFakeClock();
     const desk = deskOn(clock);
     const ends = (act: (exchange: Exchange) => void): boolean => {
@@ -124,7 +147,11 @@ describe("an exchange", () => {
       expect(wire.calls.includes("pause")).toBe(wire.calls.includes("connection: close"));
       return wire.calls.includes("pause");
     };
-    for (let i = 0; i < BODILESS_ANSWERS_BURST; i += 1) expect(ends((e) => e.permit())).toBe(false);
+    for (let i = 0; i < BODILESS_ANSWERS_BURST; i += 1) {
+      expect(ends((exchange) => exchange.permit())).toBe(false);
+      if (i % 10 === 0) await turn();
+    }
+    await turn();
     expect(ends((exchange) => exchange.permit())).toBe(true);
     const head = (exchange: Exchange): void => {
       exchange.withoutBody();
