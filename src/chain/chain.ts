@@ -6,7 +6,7 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import { CONTACTS_GAP_MS, STATUSES_ASKED_MAX } from "../core/limits.ts";
+import { CONTACTS_GAP_MS, STATUSES_A_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
 import type { BackOffOptions } from "./back-off.ts";
@@ -228,8 +228,8 @@ function createGeyser(
 function createStatuses(rpc: Pick<Rpc, "statuses">, proof: StatusProof, counters: ChainCounters) {
   return async (signatures: Uint8Array): Promise<StatusAnswer> => {
     const count = signatures.length / SIGNATURE_BYTES;
-    if (count > STATUSES_ASKED_MAX) {
-      throw new RangeError(`${count} signatures, at most ${STATUSES_ASKED_MAX}`);
+    if (count > STATUSES_A_REQUEST) {
+      throw new RangeError(`${count} signatures, at most ${STATUSES_A_REQUEST}`);
     }
     counters.statusFetches += 1;
     try {

@@ -10,7 +10,7 @@
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { decodeBase58 } from "../core/encoding.ts";
-import { BLOCKHASH_BLOCKS_MAX, GEYSER_BLOCKS_MAX } from "../core/limits.ts";
+import { BLOCKHASH_AGE_MAX, GEYSER_BLOCKS_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { type BackOffOptions, createBackOff } from "./back-off.ts";
 import type { Blocks } from "./blocks.ts";
@@ -141,7 +141,7 @@ export function createGeyserFeed(deps: GeyserFeedDeps, options: GeyserFeedOption
       return;
     }
     blockNs = aliveNs;
-    blocks.add(bytes, height + BLOCKHASH_BLOCKS_MAX);
+    blocks.add(bytes, height + BLOCKHASH_AGE_MAX);
     heights.set(slot, height);
     if (heights.size <= GEYSER_BLOCKS_MAX) return;
     for (const oldest of heights.keys()) {

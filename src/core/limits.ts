@@ -25,11 +25,6 @@ export const LOG_DEPTH_MAX = 6;
 export const LOG_ENTRIES_MAX = 64;
 /** Characters of one text that the log shows. */
 export const LOG_TEXT_CHARS_MAX = 8192;
-
-// config/
-
-/** Largest configuration file, in bytes. */
-export const CONFIG_FILE_BYTES_MAX = 1024 * 1024;
 /** Copies that one receipt shows; later ones are counted only. */
 export const RECEIPT_COPIES_MAX = 64;
 /** Copies that there is room for, for each receipt; when it runs out, the oldest receipts go. */
@@ -54,6 +49,11 @@ export const ADMIN_REQUEST_TIMEOUT_MS = 10_000;
 export const ADMIN_CONNECTIONS_MAX = 64;
 /** Headers of a request to the admin listener, in bytes. */
 export const ADMIN_HEADERS_BYTES_MAX = 8192;
+
+// config/
+
+/** Largest configuration file, in bytes. */
+export const CONFIG_FILE_BYTES_MAX = 1024 * 1024;
 
 // send
 /** Connections to leaders at once; Anza's own client caches 64 (`tpu-client-next`, 2026-11). */
@@ -300,6 +300,8 @@ export const SANDBOX_RPC_BODY_BYTES_MAX = 50 * 1024;
 export const SANDBOX_SUBSCRIPTIONS_MAX = 4096;
 /** Bytes that wait for a slow WebSocket before it is closed. */
 export const SANDBOX_SOCKET_BYTES_MAX = 4 * 1024 * 1024;
+/** Landings that the sandbox tells of on its terminal. */
+export const SANDBOX_LANDINGS_SHOWN_MAX = 100;
 
 // chain
 
@@ -334,20 +336,13 @@ export const HEIGHT_PACE_MS_MIN = 200;
 export const HEIGHT_PACE_MS_MAX = 2_000;
 /** Blockhashes whose age is known. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
 export const BLOCKHASHES_KEPT = 512;
-/** Blocks for which a blockhash is good. Agave `MAX_PROCESSING_AGE`, 2026-11. */
-export const BLOCKHASH_BLOCKS_MAX = 150;
 /** Blocks told by gRPC whose confirmation is awaited. */
 export const GEYSER_BLOCKS_MAX = 256;
 /** Largest gRPC message that is read: a block's rewards come with its height, 2026-11. */
 export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
-/** Signatures in one question for statuses. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
-export const STATUSES_ASKED_MAX = 256;
 /** Blocks that are asked for in search of signatures that landed, and signatures asked for then. */
 export const STATUS_PROBE_BLOCKS_MAX = 4;
 export const STATUS_PROBE_SIGNATURES = 4;
-
-/** Landings that the sandbox tells of on its terminal. */
-export const SANDBOX_LANDINGS_SHOWN_MAX = 100;
 
 // send/transport-native.ts
 
