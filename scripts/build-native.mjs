@@ -2,8 +2,8 @@
  * Builds the native engine and puts it where `src/native/load.ts` looks: native/touchdown.node,
  * with the types that napi derived beside it and a stamp of the sources that it was built from.
  *
- * While the stamp fits there is nothing to do. Without cargo it says so and ends well: the portable
- * engine needs no compiler. A build that fails fails here too. `--patience SECONDS` is for commands
+ * While the stamp fits there is nothing to do. Without a cargo that is new enough it says so and ends
+ * well: the portable engine needs no compiler. A build that fails fails here too. `--patience SECONDS` is for commands
  * that can do without: a build that takes longer, or fails, is told and left; what was compiled by
  * then is kept for the next one. Cargo's folder is in the user's cache, so that the dependencies
  * are compiled once a machine; CARGO_TARGET_DIR names another one.
@@ -116,19 +116,33 @@ async function build(version) {
   return 0;
 }
 
+/** What an edge has without this build. */
+function left() {
+  return existsSync(addon) ? "the one built before remains" : "the portable engine remains";
+}
+
 /** Goes on with what there is, or fails. */
 function without(result) {
-  const left = existsSync(addon) ? "the one built before remains" : "the portable engine remains";
-  if (result === "late") say(`not built within ${patienceMs / 1000} s; ${left}`);
-  else say(`the build failed; ${left}`);
+  if (result === "late") say(`not built within ${patienceMs / 1000} s; ${left()}`);
+  else say(`the build failed; ${left()}`);
   if (patienceMs === null) return 1;
   say("`npm run build` builds it to the end");
   return 0;
 }
 
-const cargo = spawnSync("cargo", ["--version"], { cwd: native, encoding: "utf8" });
-if (cargo.error !== undefined) {
-  say("not built, because there is no cargo; the portable engine remains");
-} else {
-  process.exitCode = await build(cargo.stdout);
+/** Why this cargo builds nothing; null for one that is new enough. */
+function unfit({ error, status, stdout }) {
+  if (error !== undefined) return "there is no cargo";
+  const found = /^cargo (\d+)\.(\d+)/.exec(stdout);
+  if (status !== 0 || found === null) return "cargo does not run";
+  const manifest = readFileSync(join(native, "Cargo.toml"), "utf8");
+  const least = /^rust-version = "(\d+)\.(\d+)"$/m.exec(manifest);
+  const [major, minor] = [1, 2].map((part) => Number(found[part]) - Number(least?.[part] ?? 0));
+  if (major > 0 || (major === 0 && minor >= 0)) return null;
+  return `cargo is ${found[1]}.${found[2]}, ${least[1]}.${least[2]} or newer is needed`;
 }
+
+const cargo = spawnSync("cargo", ["--version"], { cwd: native, encoding: "utf8" });
+const why = unfit(cargo);
+if (why === null) process.exitCode = await build(cargo.stdout);
+else say(`not built, because ${why}; ${left()}`);
