@@ -16,6 +16,7 @@ beforeAll(() => {
   for (const file of ["Cargo.toml", "Cargo.lock", "build.rs", "src/lib.rs"]) {
     writeFileSync(join(folder, "native", file), `# ${file}\n`);
   }
+  writeFileSync(join(folder, "native/Cargo.toml"), 'edition = "2024"\nrust-version = "1.89"\n');
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -28,10 +29,15 @@ echo compiled`;
 
 /** Runs the script with a cargo that does `what` when it is to build; null: without any. */
 function run(what: string | null, ...args: readonly string[]) {
+  return runWith("echo cargo 1.89.0", what, ...args);
+}
+
+/** The same with a cargo that says its version so. */
+function runWith(version: string, what: string | null, ...args: readonly string[]) {
   const bin = join(folder, "bin");
   rmSync(join(bin, "cargo"), { force: true });
   if (what !== null) {
-    const body = `#!/bin/sh\n[ "$1" = --version ] && echo cargo 1 && exit 0\n${what}\n`;
+    const body = `#!/bin/sh\nif [ "$1" = --version ]; then ${version}; exit; fi\n${what}\n`;
     writeFileSync(join(bin, "cargo"), body);
     chmodSync(join(bin, "cargo"), 0o755);
   }
@@ -50,6 +56,23 @@ describe("building the native engine", () => {
       status: 0,
       lines: ["native engine: not built, because there is no cargo; the portable engine remains"],
     });
+  });
+
+  it("says why it needs another cargo than an old one, or one that does not run", () => {
+    for (const [version, why] of [
+      ["echo cargo 1.75.0 2023-11-20", "cargo is 1.75, 1.89 or newer is needed"],
+      ["echo cargo 0.99.0", "cargo is 0.99, 1.89 or newer is needed"],
+      // As rustup's does without a toolchain.
+      ["exit 1", "cargo does not run"],
+    ] as const) {
+      expect(runWith(version, "exit 101")).toEqual({
+        status: 0,
+        lines: [`native engine: not built, because ${why}; the portable engine remains`],
+      });
+    }
+    for (const newer of ["1.100.0-nightly", "2.0.0"]) {
+      expect(runWith(`echo cargo ${newer}`, "exit 101").status).toBe(1);
+    }
   });
 
   it("fails when the compiler does", () => {
