@@ -67,9 +67,25 @@ function ingressSources({ build, http, answers, seen, keys, readiness }: EdgePar
     touchdown_requests_in_flight: () =>
       http.counters.requestsOpen - http.receipts.waits.held - http.receipts.streams.open,
     touchdown_answer_seconds: () => answers,
+    ...clientSources(http),
     touchdown_seen_hits_total: () => seen.counters.hits,
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
+  } satisfies Partial<MetricSources>;
+}
+
+function clientSources({ counters }: Pick<HttpServer, "counters">) {
+  return {
+    touchdown_requests_left_total: () => counters.aborted,
+    touchdown_answers_held_total: () =>
+      samplesBy("reason", { turn: counters.answersDeferred, unread: counters.answersUnread }),
+    touchdown_client_connections: () => counters.connections,
+    touchdown_client_connections_cut_total: () =>
+      samplesBy("reason", {
+        too_many: counters.connectionsRefused,
+        framing: counters.cut,
+        bodiless: counters.bodilessCut,
+      }),
   } satisfies Partial<MetricSources>;
 }
 

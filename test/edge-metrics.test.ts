@@ -73,7 +73,11 @@ for (let index = 0; index < 12; index += 1) {
 const PARTS: EdgeParts = {
   build: { version: "1.2.3", engine: "portable", region: "local" },
   http: stub<HttpServer>({
-    counters: stub<HttpServer["counters"]>({ accepted: 101, requestsOpen: 105 }),
+    counters: stub<HttpServer["counters"]>({
+      ...{ accepted: 101, requestsOpen: 105, aborted: 91 },
+      ...{ answersDeferred: 92, answersUnread: 93 },
+      ...{ connections: 94, connectionsRefused: 95, cut: 96, bodilessCut: 97 },
+    }),
     refusals: numbered(REFUSAL_NAMES, 400),
     receipts: {
       reads: { admitted: 171, limited: 172, evicted: 0 },
@@ -230,6 +234,13 @@ describe("an edge's metrics", () => {
     ["ready", {}, 1],
     ["requests_total", { outcome: "accepted" }, 101],
     ["requests_in_flight", {}, 102],
+    ["requests_left_total", {}, 91],
+    ["answers_held_total", { reason: "turn" }, 92],
+    ["answers_held_total", { reason: "unread" }, 93],
+    ["client_connections", {}, 94],
+    ["client_connections_cut_total", { reason: "too_many" }, 95],
+    ["client_connections_cut_total", { reason: "framing" }, 96],
+    ["client_connections_cut_total", { reason: "bodiless" }, 97],
     ["answer_seconds_count", {}, 3],
     ["seen_hits_total", {}, 103],
     ["keys", {}, 104],

@@ -74,6 +74,11 @@ export interface DeskCounters {
   expired: number;
   /** Connections closed for their framing or an oversize body. */
   cut: number;
+  /** Connections that are not read from any more after an answer without a body. */
+  bodilessCut: number;
+  /** Answers that waited for the next turn, and for a client to take in the ones before. */
+  answersDeferred: number;
+  answersUnread: number;
   /** Errors thrown while a request was handled. */
   thrown: number;
 }
@@ -90,6 +95,9 @@ export class Desk {
     aborted: 0,
     expired: 0,
     cut: 0,
+    bodilessCut: 0,
+    answersDeferred: 0,
+    answersUnread: 0,
     thrown: 0,
   };
   /** Refusals by reason; of a batch, those of its calls. */
@@ -164,14 +172,19 @@ export class Desk {
   allowAnswer(): boolean {
     this.#answers += 1;
     if (this.#answers === ANSWERS_UNTIL_ASKED) setImmediate(this.#nextTurn);
-    return this.#answers <= ANSWERS_A_TURN_MAX;
+    if (this.#answers <= ANSWERS_A_TURN_MAX) return true;
+    this.counters.answersDeferred += 1;
+    return false;
   }
 
   /** Counts an answer without a body; whether its connection may go on. */
   allowBodiless(): boolean {
     const nowNs = this.#deps.clock.nowNs();
     const full = this.#bodilessFullNs;
-    if (waitNs(full, nowNs, BODILESS_INTERVAL_NS, BODILESS_ANSWERS_BURST) > 0) return false;
+    if (waitNs(full, nowNs, BODILESS_INTERVAL_NS, BODILESS_ANSWERS_BURST) > 0) {
+      this.counters.bodilessCut += 1;
+      return false;
+    }
     this.#bodilessFullNs = charged(full, nowNs, BODILESS_INTERVAL_NS);
     return true;
   }

@@ -258,6 +258,7 @@ export class Exchange implements Waiter {
     const size = Buffer.byteLength(body);
     const [, hasEnded] = wire.tryEnd(body, size);
     if (hasEnded) return;
+    this.#desk.counters.answersUnread += 1;
     const bytes = Buffer.from(body);
     wire.onWritable((offset) => wire.tryEnd(bytes.subarray(offset), size)[0]);
   }

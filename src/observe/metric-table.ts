@@ -41,6 +41,18 @@ export const METRICS = [
     "Submissions, a batch by its calls, by accepted or the refusal's reason; and refused pages.",
   ),
   gauge("touchdown_requests_in_flight", [], "Submissions received and not answered yet."),
+  counter("touchdown_requests_left_total", [], "Requests whose client left before the answer."),
+  counter(
+    "touchdown_answers_held_total",
+    ["reason"],
+    "Answers that waited for the thread's next turn (turn) or for the client to read (unread).",
+  ),
+  gauge("touchdown_client_connections", [], "Connections of clients that are open now."),
+  counter(
+    "touchdown_client_connections_cut_total",
+    ["reason"],
+    "Connections of clients ended for too_many, framing, or bodiless: a flood of HEAD or OPTIONS.",
+  ),
   histogram(
     "touchdown_answer_seconds",
     [],

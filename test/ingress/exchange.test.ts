@@ -111,8 +111,10 @@ describe("an exchange", () => {
   it("waits with its answer for a client that has not taken in the ones before", () => {
     const wire = fakeWire();
     wire.stall();
-    new Exchange(wire, deskOn(createFakeClock()), "raw").send("200 OK", "text/plain", "añswer");
+    const desk = deskOn(createFakeClock());
+    new Exchange(wire, desk, "raw").send("200 OK", "text/plain", "añswer");
     expect(wire.calls.at(-1)).toBe("onWritable");
+    expect(desk.counters.answersUnread).toBe(1);
     wire.drain(1);
     expect(wire.calls.at(-1)).toBe("tryEnd");
     wire.drain();
@@ -134,7 +136,7 @@ describe("an exchange", () => {
     const wire = fakeWire();
     new Exchange(wire, desk, "raw").send("200 OK", "text/plain", "ok");
     expect(wire.calls.at(-1)).toBe("end ok");
-    expect(desk.counters).toMatchObject({ requestsOpen: 0, aborted: 1 });
+    expect(desk.counters).toMatchObject({ requestsOpen: 0, aborted: 1, answersDeferred: 3 });
   });
 
   it("ends the connection with one too many of the answers without a body", async () => {
