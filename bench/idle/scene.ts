@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { encodeKey } from "../../src/core/encoding.ts";
-import { type Child, freePort, startChild, untilReady } from "../load/children.ts";
+import { type Child, freePort, LIKE_THE_IMAGE, startChild, untilReady } from "../load/children.ts";
 import type { LeaderMessage } from "../load/leader-process.ts";
 
 const LEADERS = 4;
@@ -71,7 +71,14 @@ export function startScene(): Promise<IdleScene> {
       ].join("\n"),
     );
     const options = (process.env["IDLE_NODE_OPTIONS"] ?? "").split(" ").filter((o) => o !== "");
-    const edge = startChild([...options, "dist/main.js", "edge", "--config", file]);
+    const edge = startChild([
+      ...options,
+      ...LIKE_THE_IMAGE,
+      "dist/main.js",
+      "edge",
+      "--config",
+      file,
+    ]);
     children.push(edge);
     await untilReady(edge, `http://127.0.0.1:${admin}/readyz`, READY_MS);
     return { edgePid: edge.pid };

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Child, freePort, startChild, untilReady } from "./children.ts";
+import { type Child, freePort, LIKE_THE_IMAGE, startChild, untilReady } from "./children.ts";
 import type { LeaderMessage } from "./leader-process.ts";
 import type { LoadOptions } from "./options.ts";
 
@@ -50,7 +50,7 @@ export async function startScene(
     writeFileSync(join(folder, "keys.toml"), keysFile(key));
     const config = join(folder, "edge.toml");
     writeFileSync(config, edgeConfig(options, count, tipAccount, cluster, httpPort, adminPort));
-    const edge = startChild(["dist/main.js", "edge", "--config", config]);
+    const edge = startChild([...LIKE_THE_IMAGE, "dist/main.js", "edge", "--config", config]);
     children.push(edge);
     await untilReady(edge, `http://127.0.0.1:${adminPort}/readyz`, READY_MS);
     return {
