@@ -10,6 +10,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { REFUSALS, SetupError } from "../core/errors.ts";
+import { keepListening } from "../core/keep-listening.ts";
 import {
   ADMIN_CONNECTIONS_MAX,
   ADMIN_HEADERS_BYTES_MAX,
@@ -99,7 +100,11 @@ export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
   server.maxConnections = ADMIN_CONNECTIONS_MAX;
   return {
     counters,
-    start: () => listen(server, options),
+    async start() {
+      const started = await listen(server, options);
+      keepListening(server, deps.log, "admin");
+      return started;
+    },
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -11,6 +11,7 @@ import fastifyStatic from "@fastify/static";
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import { createHistogram, type Histogram } from "../../core/histogram.ts";
+import { keepListening } from "../../core/keep-listening.ts";
 import type { Log } from "../../core/log.ts";
 import { Fault, faultBody } from "../fault.ts";
 import { type App, headersOf, newApp, type Reply, type Request, type WebOptions } from "./app.ts";
@@ -98,7 +99,9 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
       for (const route of deps.routes) addRoute(door, route, counters.duration);
       addSpecial(door);
       app.setNotFoundHandler((request, reply) => missing(deps, request, reply));
-      return await listen(app, options);
+      const started = await listen(app, options);
+      keepListening(app.server, log, "control");
+      return started;
     },
     refuse() {
       refusing = true;
@@ -179,10 +182,11 @@ function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: 
       const startNs = clock.nowNs();
       const call = callOf(request, reply, checked(route, request));
       const answer = await route.handle(call, callers.get(request) ?? null);
+      const answered = route.answer.parse(answer);
       reply.code(route.status).header("cache-control", "no-store");
       count("ok");
       duration.record(clock.nowNs() - startNs);
-      return route.answer.parse(answer);
+      return answered;
     },
   });
 }

@@ -1,0 +1,12 @@
+/**
+ * A server of Node's that goes on when it could not take a connection, as for want of memory or of
+ * buffers: an `error` that nobody hears ends the process.
+ */
+
+import type { EventEmitter } from "node:events";
+import type { Log } from "./log.ts";
+
+/** From now on; `name` is the server's in the log. What goes wrong before is the caller's. */
+export function keepListening(server: EventEmitter, log: Log, name: string): void {
+  server.on("error", (err) => log.error({ err, server: name }, "a connection could not be taken"));
+}
