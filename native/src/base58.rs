@@ -1,8 +1,11 @@
-//! Hot path: a signature as base58 text, as clients and nodes write it.
+//! Hot path: base58, as clients and nodes write it: a signature as text, and the bytes of a
+//! transaction's text.
 //!
-//! The 512 bits are sixteen words; what a unit of each adds to every limb of five digits is in a
-//! table, so that one pass of products and one pass of carries do what long division would do in
-//! ninety.
+//! A signature's 512 bits are sixteen words; what a unit of each adds to every limb of five digits
+//! is in a table, so that one pass of products and one pass of carries do what long division would
+//! do in ninety. A text of any length is read ten digits at a time.
+
+use crate::limits::TRANSACTION_BYTES_MAX;
 
 /// Most characters of a signature's text.
 pub const SIGNATURE_TEXT_MAX: usize = 88;
@@ -65,6 +68,66 @@ pub fn signature_text(signature: &[u8; 64], out: &mut [u8; SIGNATURE_TEXT_MAX]) 
     text.len()
 }
 
+/// Most characters of a transaction's text: log(256) / log(58) is a little below 1.3658.
+pub const TRANSACTION_TEXT_MAX: usize = TRANSACTION_BYTES_MAX * 13_658 / 10_000 + 1;
+const CHUNK_DIGITS: usize = 10;
+const CHUNK_BASE: u128 = 58u128.pow(CHUNK_DIGITS as u32);
+const TRANSACTION_WORDS: usize = TRANSACTION_BYTES_MAX / 8 + 1;
+
+/// The digit of each letter; 255 for what is none.
+#[allow(clippy::indexing_slicing)] // Evaluated by the compiler.
+const DIGITS: [u8; 256] = {
+    let mut digits = [255; 256];
+    let mut digit = 0;
+    while digit < LETTERS.len() {
+        digits[LETTERS[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
+
+/// Writes the bytes of a text to the start of `out`; how many there are. None: not base58, more
+/// than a transaction or than `out` takes, or nothing.
+#[must_use]
+pub fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
+    if text.is_empty() || text.len() > TRANSACTION_TEXT_MAX {
+        return None;
+    }
+    // The number that the digits write, its lowest word first.
+    let mut words = [0u64; TRANSACTION_WORDS];
+    let mut used = 0;
+    // The first chunk may be short, so the others all weigh the same.
+    let (first, others) = text.split_at_checked(text.len() % CHUNK_DIGITS)?;
+    for chunk in std::iter::once(first).chain(others.chunks_exact(CHUNK_DIGITS)) {
+        let mut carry = 0u128;
+        for letter in chunk {
+            let digit = DIGITS.get(usize::from(*letter)).copied().filter(|digit| *digit < 58)?;
+            carry = carry * 58 + u128::from(digit);
+        }
+        for word in words.get_mut(..used)? {
+            let sum = u128::from(*word) * CHUNK_BASE + carry;
+            *word = sum as u64;
+            carry = sum >> 64;
+        }
+        if carry > 0 {
+            *words.get_mut(used)? = carry as u64;
+            used += 1;
+        }
+    }
+    let zeros = text.iter().take_while(|letter| **letter == b'1').count();
+    let words = words.get(..used)?;
+    let blank = words.last().map_or(0, |highest| highest.leading_zeros() as usize / 8);
+    let size = zeros + words.len() * 8 - blank;
+    let out = out.get_mut(..size).filter(|out| out.len() <= TRANSACTION_BYTES_MAX)?;
+    let (ones, number) = out.split_at_mut_checked(zeros)?;
+    ones.fill(0);
+    let bytes = words.iter().rev().flat_map(|word| word.to_be_bytes()).skip(blank);
+    for (place, byte) in number.iter_mut().zip(bytes) {
+        *place = byte;
+    }
+    Some(size)
+}
+
 fn carry(limbs: &mut [u64; LIMBS]) {
     let mut carry = 0;
     for limb in limbs {
@@ -76,10 +139,10 @@ fn carry(limbs: &mut [u64; LIMBS]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{SIGNATURE_TEXT_MAX, signature_text};
+    use super::{SIGNATURE_TEXT_MAX, TRANSACTION_TEXT_MAX, decode, signature_text};
 
     /// Long division, digit by digit.
-    fn plain(signature: &[u8; 64]) -> String {
+    fn plain(signature: &[u8]) -> String {
         let mut digits: Vec<u8> = Vec::new();
         for byte in signature {
             let mut carry = u32::from(*byte);
@@ -117,5 +180,38 @@ mod tests {
         }
         assert_eq!(text(&[255; 64]), plain(&[255; 64]));
         assert_eq!(text(&[0; 64]), "1".repeat(64));
+    }
+
+    #[test]
+    fn a_text_is_read_as_it_was_written() {
+        let mut state = 11u64;
+        let sizes = (1..80).chain([215, 1231, 1232, 4095, 4096]);
+        for size in sizes {
+            for zeros in [0, 1, 9, size] {
+                let mut bytes = vec![0u8; size];
+                for byte in bytes.iter_mut().skip(zeros) {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    *byte = (state >> 56) as u8;
+                }
+                let mut out = [7; 4096];
+                let read = decode(plain(&bytes).as_bytes(), &mut out);
+                assert_eq!(read.and_then(|size| out.get(..size)), Some(&bytes[..]));
+            }
+        }
+        let full = plain(&[255; 4096]);
+        assert!(full.len() <= TRANSACTION_TEXT_MAX);
+        assert_eq!(decode(full.as_bytes(), &mut [0; 4096]), Some(4096));
+    }
+
+    #[test]
+    fn what_is_no_transactions_text_is_not_read() {
+        let long = plain(&[1; 4097]);
+        let longer = "2".repeat(TRANSACTION_TEXT_MAX + 1);
+        let ones = "1".repeat(4097);
+        for text in ["", "0", "2O", "I", "l", "2 ", "2\u{e9}", &long, &longer, &ones] {
+            assert_eq!(decode(text.as_bytes(), &mut [0; 4100]), None, "{text:.9}");
+        }
+        assert_eq!(decode(b"1112", &mut [0; 3]), None);
+        assert_eq!(decode(b"1112", &mut [9; 4]), Some(4));
     }
 }

@@ -1,9 +1,10 @@
 //! Hot path: one JSON-RPC call `sendTransaction`, read from its bytes without a tree of values.
 //!
-//! Reads the form that clients write: a single call, its four members in any order, base64 without
-//! escapes. Whatever else comes, valid or not, is not read here, and the caller's own parser says
+//! Reads the form that clients write: a single call, its four members in any order, base64 or base58
+//! without escapes. Whatever else comes, valid or not, is not read here, and the caller's own parser says
 //! what it is; so nothing is refused here, and what is read means the same there.
 
+use crate::base58;
 use crate::limits::TRANSACTION_BYTES_MAX;
 
 /// A call, with the transaction's bytes written where the caller said.
@@ -71,6 +72,13 @@ struct Text<'a> {
 
 /// The transaction's size and `maxRetries`.
 type Params = (usize, Option<u64>);
+
+/// What stands behind the transaction.
+#[derive(Default)]
+struct Config {
+    is_base58: bool,
+    max_retries: Option<u64>,
+}
 
 impl<'a> Text<'a> {
     fn peek(&self) -> Option<u8> {
@@ -152,34 +160,47 @@ impl<'a> Text<'a> {
         self.expect(b'[')?;
         self.expect(b'"')?;
         let rest = self.bytes.get(self.at..)?;
-        let (read, size) = decode_base64(rest, out)?;
-        self.at += read;
+        let base64 = decode_base64(rest, out);
+        let length = match base64 {
+            Some((read, _)) => read,
+            // Which encoding it is stands behind it.
+            None => rest.iter().take(TEXT_MAX + 1).position(|byte| *byte == b'"')?,
+        };
+        let text = rest.get(..length)?;
+        self.at += length;
         // A blank here is the text's own.
         self.word(b"\"")?;
-        match self.next_mark()? {
-            b']' => return Some((size, None)),
-            b',' => {}
+        let config = match self.next_mark()? {
+            b']' => Config::default(),
+            b',' => {
+                let config = self.config()?;
+                self.expect(b']')?;
+                config
+            }
             _ => return None,
-        }
-        let max_retries = self.config()?;
-        self.expect(b']')?;
-        Some((size, max_retries))
+        };
+        let size = if config.is_base58 { base58::decode(text, out)? } else { base64?.1 };
+        Some((size, config.max_retries))
     }
 
     /// The object behind the transaction; its members that mean nothing here are passed over.
-    fn config(&mut self) -> Option<Option<u64>> {
+    fn config(&mut self) -> Option<Config> {
         self.expect(b'{')?;
         self.skip_blanks();
         if self.peek()? == b'}' {
             self.at += 1;
-            return Some(None);
+            return Some(Config::default());
         }
-        let (mut encoding, mut retries) = (false, None);
+        let (mut encoding, mut retries) = (None, None);
         loop {
             match self.key()? {
                 b"encoding" => {
-                    let is_usual = self.simple_string()? == b"base64";
-                    if !is_usual || std::mem::replace(&mut encoding, true) {
+                    let is_base58 = match self.simple_string()? {
+                        b"base64" => false,
+                        b"base58" => true,
+                        _ => return None,
+                    };
+                    if encoding.replace(is_base58).is_some() {
                         return None;
                     }
                 }
@@ -194,10 +215,11 @@ impl<'a> Text<'a> {
             }
             match self.next_mark()? {
                 b',' => {}
-                b'}' => return Some(retries),
+                b'}' => break,
                 _ => return None,
             }
         }
+        Some(Config { is_base58: encoding.unwrap_or(false), max_retries: retries })
     }
 
     fn skip_scalar(&mut self) -> Option<()> {
@@ -271,6 +293,8 @@ const SIXES: [u8; 256] = {
 
 /// Most characters of a string besides the transaction.
 const STRING_MAX: usize = 128;
+/// Most characters of the transaction, in either encoding.
+const TEXT_MAX: usize = base58::TRANSACTION_TEXT_MAX;
 /// Most digits of a number: all of them are exact as a double.
 const DIGITS_MAX: usize = 15;
 
@@ -294,6 +318,8 @@ mod tests {
             (call(r#"["AQID"]"#), vec![1, 2, 3], "1", None),
             (call(r#"["AQIDBA==",{}]"#), vec![1, 2, 3, 4], "1", None),
             (call(r#"["AQIDBAU=",{"encoding":"base64"}]"#), vec![1, 2, 3, 4, 5], "1", None),
+            (call(r#"["Ldp",{"encoding":"base58"}]"#), vec![1, 2, 3], "1", None),
+            (call(r#"["1Ldp",{"maxRetries":1,"encoding":"base58"}]"#), vec![0, 1, 2, 3], "1", Some(1)),
             (
                 call(r#"["AQID", {"skipPreflight":true,"maxRetries":0,"preflightCommitment":"processed"}]"#),
                 vec![1, 2, 3],
@@ -333,7 +359,13 @@ mod tests {
             call(r#"["AQID",null]"#),
             call(r#"["AQID",{}"#),
             call(r#"["AQID",{},{}]"#),
-            call(r#"["AQID",{"encoding":"base58"}]"#),
+            call(r#"["AQI0",{"encoding":"base58"}]"#),
+            call(r#"["",{"encoding":"base58"}]"#),
+            call(r#"["AQIDBA==",{"encoding":"base58"}]"#),
+            call(r#"["2 ",{"encoding":"base58"}]"#),
+            call(r#"["2",{"encoding":"base58","encoding":"base58"}]"#),
+            call(r#"["Ldp",{"encoding":"base64"}]"#),
+            call(r#"["Ldp"]"#),
             call(r#"["AQID",{"encoding":null}]"#),
             call(r#"["AQID",{"encoding":"base64","encoding":"base64"}]"#),
             call(r#"["AQID",{"maxRetries":1.5}]"#),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
 import { callReaderOf, countText } from "../../src/ingress/call-reader.ts";
 import { parseBody, type RpcCall, readCall } from "../../src/ingress/json-rpc.ts";
 import { native } from "../native/addon.ts";
@@ -32,13 +33,13 @@ function signedOnce(bytes: Uint8Array): Uint8Array {
 
 const small = (size = 66): Uint8Array => signedOnce(new Uint8Array(size));
 
-const usual = (transaction: Uint8Array, id: unknown, config?: object): string =>
-  JSON.stringify({
-    jsonrpc: "2.0",
-    id,
-    method: "sendTransaction",
-    params: [Buffer.from(transaction).toString("base64"), ...(config ? [config] : [])],
-  });
+/** In base58 where the config says so. */
+function usual(transaction: Uint8Array, id: unknown, config?: Readonly<Record<string, unknown>>) {
+  const text =
+    config?.["encoding"] === "base58" ? encodeBase58(transaction) : encodeBase64(transaction);
+  const params = [text, ...(config ? [config] : [])];
+  return JSON.stringify({ jsonrpc: "2.0", id, method: "sendTransaction", params });
+}
 
 describe("an id that is a count", () => {
   it("is the text of its number at every size", () => {
@@ -68,7 +69,7 @@ describe.skipIf(native === null)("a call of the usual form", () => {
   );
   const config = fc.record(
     {
-      encoding: fc.constant("base64"),
+      encoding: fc.constantFrom("base64", "base58"),
       skipPreflight: fc.boolean(),
       preflightCommitment: fc.constantFrom("processed", "confirmed"),
       maxRetries: fc.nat(),
@@ -127,7 +128,9 @@ describe.skipIf(native === null)("a call of the usual form", () => {
       usual(small(), 1.5),
       usual(small(), -1),
       usual(small(), "ü"),
-      usual(small(), 1, { encoding: "base58" }),
+      usual(small(), 1).replace(/"(AQ[^"]*)"/, '"$1",{"encoding":"base58"}'),
+      usual(small(4097), 1, { encoding: "base58" }),
+      usual(small(), 1, { encoding: "base58" }).replace('["', '["0'),
       usual(small(), 1, { maxRetries: null }),
       usual(small(4097), 1),
       usual(small().fill(0, 0, 1), 1),

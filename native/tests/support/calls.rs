@@ -22,11 +22,15 @@ pub fn feed(body: &[u8]) -> bool {
     assert_eq!(whole["id"], id);
     let params = whole["params"].as_array().expect("the params");
     let text = params[0].as_str().expect("the transaction");
-    assert_eq!(base64(&out[..call.size]), text);
     let config = params.get(1);
     assert!(params.len() <= 2 && config.is_none_or(Value::is_object));
     let member = |name| config.and_then(|config| config.get(name));
-    assert!(member("encoding").is_none_or(|encoding| encoding == "base64"));
+    let written = match member("encoding").map(|encoding| encoding.as_str()) {
+        None | Some(Some("base64")) => base64(&out[..call.size]),
+        Some(Some("base58")) => base58(&out[..call.size]),
+        other => panic!("{other:?} was read"),
+    };
+    assert_eq!(written, text);
     assert_eq!(member("maxRetries").and_then(Value::as_u64), call.max_retries);
     assert_eq!(member("maxRetries").is_some(), call.max_retries.is_some());
     true
@@ -44,6 +48,27 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+/// By long division, digit by digit.
+fn base58(bytes: &[u8]) -> String {
+    let letters = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    let mut digits: Vec<u32> = Vec::new();
+    for byte in &bytes[zeros..] {
+        let mut carry = u32::from(*byte);
+        for digit in &mut digits {
+            carry += *digit << 8;
+            *digit = carry % 58;
+            carry /= 58;
+        }
+        while carry > 0 {
+            digits.push(carry % 58);
+            carry /= 58;
+        }
+    }
+    let ones = std::iter::repeat_n(&0, zeros);
+    ones.chain(digits.iter().rev()).map(|digit| char::from(letters[*digit as usize])).collect()
 }
 
 const MARK: u8 = 0xa5;
