@@ -74,7 +74,7 @@ export interface DeskCounters {
   expired: number;
   /** Connections closed for their framing or an oversize body. */
   cut: number;
-  /** Connections that are not read from any more after an answer without a body. */
+  /** Connections closed with one too many of the answers without a body. */
   bodilessCut: number;
   /** Answers that waited for the next turn, and for a client to take in the ones before. */
   answersDeferred: number;

@@ -263,14 +263,18 @@ export class Exchange implements Waiter {
     wire.onWritable((offset) => wire.tryEnd(bytes.subarray(offset), size)[0]);
   }
 
-  /** Without a body there is nothing that could wait: one too many is its connection's last. */
+  /**
+   * Without a body there is nothing that could wait: one too many is its connection's last. Pausing
+   * would not do, because a write that fails begins to read again.
+   */
   #endWithoutBody(): void {
     const wire = this.#wire;
-    if (!this.#desk.allowBodiless()) {
-      wire.pause();
-      wire.writeHeader("connection", "close");
+    if (this.#desk.allowBodiless()) {
+      wire.endWithoutBody();
+      return;
     }
-    wire.endWithoutBody();
+    wire.writeHeader("connection", `close\r\n\r\n${LINES_OVERFLOW}`);
+    wire.close();
   }
 
   /** Answers a preflight. */
@@ -376,3 +380,5 @@ const NOTHING = ":\n\n";
 
 /** The size of the cork buffer. uWebSockets `LoopData::CORK_BUFFER_SIZE`, 2026-11. */
 const CORK_OVERFLOW = " ".repeat(16 * 1024);
+/** As much in empty lines, which clients pass over behind the last answer of a connection. */
+const LINES_OVERFLOW = "\r\n".repeat(8 * 1024);

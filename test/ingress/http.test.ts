@@ -1,3 +1,5 @@
+import { once as onceOf } from "node:events";
+import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -18,6 +20,7 @@ import {
   startFixture,
   WITH_KEY,
 } from "../conformance/http-fixture.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import { freePort } from "../support/ports.ts";
 import { receiptSource } from "../support/receipt-source.ts";
 import { stub } from "../support/stub.ts";
@@ -136,7 +139,7 @@ it("closes connections above the bound and counts them out again", async () => {
 });
 
 describe("a client that sends requests without awaiting their answers", () => {
-  /** How many of so many requests are served, a few at a time, while it takes in nothing. */
+  /** How many of so many are served, a few at a time, until one that reads nothing is closed. */
   async function servedUnread(request: string, count: number): Promise<number> {
     const edge = await startFixture();
     const { counters } = edge.server;
@@ -150,6 +153,7 @@ describe("a client that sends requests without awaiting their answers", () => {
         await turn();
       }
     }
+    expect(counters.connections).toBe(0);
     socket.destroy();
     await edge.stop();
     return counters.requests;
@@ -160,13 +164,33 @@ describe("a client that sends requests without awaiting their answers", () => {
     expect(served).toBeLessThan(REQUESTS);
   });
 
-  it("is not read from any more where its answers have no body", async () => {
+  it("is closed as soon as that costs memory where its answers have no body", async () => {
     for (const method of ["HEAD", "OPTIONS"]) {
       const request = `${method} / HTTP/1.1\r\nHost: x\r\n\r\n`;
       const served = await servedUnread(request, 2 * BODILESS_ANSWERS_BURST);
       expect(served).toBeGreaterThanOrEqual(BODILESS_ANSWERS_BURST);
       expect(served).toBeLessThan(1.5 * BODILESS_ANSWERS_BURST);
     }
+  });
+
+  it("has an answer to one without a body too many, if it awaits each", async () => {
+    const edge = await startFixture({ clock: createFakeClock() });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (const [method, status] of [["HEAD", 200] as const, ["OPTIONS", 204] as const]) {
+      const cutBefore = edge.server.counters.bodilessCut;
+      let headers: IncomingHttpHeaders = {};
+      while (edge.server.counters.bodilessCut === cutBefore) {
+        const asked = request({ port: edge.port, path: "/ping", method, agent }).end();
+        const [answer] = (await onceOf(asked, "response")) as [IncomingMessage];
+        expect(answer.statusCode).toBe(status);
+        await onceOf(answer.resume(), "end");
+        ({ headers } = answer);
+      }
+      expect(headers.connection).toBe("close");
+      expect(headers["content-length"]).toBe(method === "HEAD" ? "2" : undefined);
+    }
+    agent.destroy();
+    await edge.stop();
   });
 
   it("does not have the thread to itself, though it takes in the answers", async () => {
