@@ -131,15 +131,16 @@ describe("a dashboard that cannot be started", () => {
   it("keeps nothing else from being stopped and removed", async () => {
     // An edge reads these keys too, but not the rule over two of them.
     vi.stubEnv("TOUCHDOWN_CONTROL_SESSION_IDLE", "24h");
-    const folders = () =>
-      readdirSync(tmpdir()).filter((name) => name.startsWith("touchdown-sandbox-"));
-    const before = folders();
+    // Other sandboxes come and go among the usual temporary folders meanwhile.
+    const temporary = mkdtempSync(join(tmpdir(), "touchdown-dashboard-"));
+    vi.stubEnv("TMPDIR", temporary);
     const other = await startSandbox({ port: 0, leaderCount: 2, dashboard: true, log: SILENT });
     await expect(other.dashboard).rejects.toThrow(/session_idle/);
     vi.unstubAllEnvs();
-    const [made] = folders().filter((name) => !before.includes(name));
+    expect(readdirSync(temporary)).toEqual([expect.stringMatching(/^touchdown-sandbox-/)]);
     await other.stop();
-    expect(existsSync(join(tmpdir(), made ?? ""))).toBe(false);
+    expect(readdirSync(temporary)).toEqual([]);
+    rmSync(temporary, { recursive: true });
     await expect(fetch(`${other.url}/ping`)).rejects.toThrow();
   });
 });

@@ -1,7 +1,8 @@
-import { readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
-import { afterEach, describe, expect, it } from "vitest";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { encodeKey, encodeSignature } from "../../src/core/encoding.ts";
 import { SetupError } from "../../src/core/errors.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.ts";
@@ -11,9 +12,20 @@ import { until } from "../support/wait.ts";
 const BASE = { port: 0, log: SILENT, edge: { send: { engine: ENGINE } } };
 
 const running: Sandbox[] = [];
+const temporaries: string[] = [];
 afterEach(async () => {
   for (const sandbox of running.splice(0)) await sandbox.stop();
+  vi.unstubAllEnvs();
+  for (const folder of temporaries.splice(0)) rmSync(folder, { recursive: true });
 });
+
+/** One for this test alone: other sandboxes come and go among the usual temporary folders. */
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "touchdown-sandboxes-"));
+  temporaries.push(folder);
+  vi.stubEnv("TMPDIR", folder);
+  return folder;
+}
 
 async function start(options: SandboxOptions = {}): Promise<Sandbox> {
   const { edge, ...rest } = options;
@@ -29,8 +41,6 @@ async function send(sandbox: Sandbox, bytes: Uint8Array): Promise<Response> {
     body: Uint8Array.from(bytes),
   });
 }
-
-const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith("touchdown-sandbox-"));
 
 describe("the sandbox", () => {
   it("is ready once it has started", async () => {
@@ -116,11 +126,11 @@ describe("the sandbox", () => {
   });
 
   it("refuses a wrong key of the configuration and leaves nothing behind", async () => {
-    const before = folders();
+    const temporary = temporaryFolder();
     const starting = startSandbox({ ...BASE, edge: { http: { listne: "x" } } });
     await expect(starting).rejects.toThrow(/http\.listne/);
     await expect(starting).rejects.toBeInstanceOf(SetupError);
-    expect(folders().filter((name) => !before.includes(name))).toEqual([]);
+    expect(readdirSync(temporary)).toEqual([]);
   });
 
   it("refuses a port that was asked for and is taken", async () => {
@@ -146,14 +156,14 @@ describe("the sandbox", () => {
   });
 
   it("ends everything when it is stopped, once or twice", async () => {
-    const before = folders();
+    const temporary = temporaryFolder();
     const sandbox = await startSandbox(BASE);
-    expect(folders().length).toBeGreaterThan(0);
+    expect(readdirSync(temporary)).toEqual([expect.stringMatching(/^touchdown-sandbox-/)]);
     await sandbox.stop();
     await sandbox.stop();
     await expect(fetch(sandbox.url)).rejects.toThrow();
     await expect(fetch(`${sandbox.adminUrl}/livez`)).rejects.toThrow();
     for (const leader of sandbox.leaders) expect(leader.connectionCount).toBe(0);
-    expect(folders().filter((name) => !before.includes(name))).toEqual([]);
+    expect(readdirSync(temporary)).toEqual([]);
   });
 });
