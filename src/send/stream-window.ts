@@ -10,6 +10,8 @@
  * What is unread is the grant less what is left of it. Agave grants by the round trip, so the grant
  * is each connection's own, and may become smaller while one lives: then the difference never goes
  * away, and a leader to which nothing could be opened for a second is taken to have read it all.
+ * Firedancer grants 2^60 once and never tells of more, and the native engine counts no further than
+ * 1,024: of so many it is not known what is unread, and who grants them reads them as they come.
  *
  * Source: Agave `swqos.rs`, `stream_throttle.rs`, 4.3, 2026-11.
  */
@@ -26,6 +28,8 @@ const STUCK_MS = 1_000;
 const ROOM = 1.25;
 /** Leaders tell of new streams when an eighth of their window was read. */
 const ANNOUNCED_SHARE = 1 / 8;
+/** More than Agave grants without stake: 128 for each 50 ms of a round trip, up to 350 ms. */
+const AMPLE_STREAMS = 1_024;
 /** So long after the last wait the leader is taken for a fast one again. */
 const FORGET_MS = 10_000;
 
@@ -44,6 +48,7 @@ export class StreamWindow {
   /** A connection begins with so many streams; below 0 when it is not known. */
   granted(streamsLeft: number): void {
     if (streamsLeft >= 0) this.streamsMax = streamsLeft;
+    if (this.streamsMax >= AMPLE_STREAMS) this.limit = 0;
   }
 
   mayOpen(streamsLeft: number): boolean {
@@ -57,6 +62,7 @@ export class StreamWindow {
 
   /** A copy cannot go, for want of credit or because of the limit. */
   waits(nowNs: number, rttUs: number, streamsLeft: number): void {
+    if (this.streamsMax >= AMPLE_STREAMS) return;
     this.#lastNs = nowNs;
     if (this.#waitingNs === NONE) {
       this.#waitingNs = nowNs;

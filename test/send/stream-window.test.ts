@@ -89,6 +89,23 @@ describe("the window of streams", () => {
     expect(window.mayOpen(1)).toBe(false);
   });
 
+  it("is as wide as the grant where that is more than an engine counts", () => {
+    for (const [streams, held] of [
+      [1_023, true],
+      [1_024, false],
+      [2 ** 60, false],
+    ] as const) {
+      const { window } = overloaded(20, 1_000);
+      window.granted(streams);
+      // The path holds them up, and none of those that were opened is granted anew.
+      for (let ms = 1_000; ms <= 1_800; ms += 50) {
+        window.opened();
+        window.waits(ms * NS_PER_MS, 80_000, streams - 200);
+      }
+      expect(window.mayOpen(streams - 200)).toBe(!held);
+    }
+  });
+
   it("does not hold back where the engine cannot tell what is left", () => {
     const { window } = overloaded(20, 1_000);
     expect(window.mayOpen(-1)).toBe(true);
