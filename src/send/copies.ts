@@ -157,7 +157,6 @@ export class Copies {
   /** Sends what waits, as far as the credit goes. */
   drain(link: Link, nowNs: number): void {
     const waiting = this.#waiting;
-    if (waiting.size === 0) return;
     this.expire(nowNs, true);
     for (let row = waiting.first(); row !== null; row = waiting.first()) {
       const stream = this.#mayOpen(link) ? link.send(row.bytes, nowNs) : BLOCKED;

@@ -84,9 +84,11 @@ export class StreamWindow {
     this.#opened = 0;
   }
 
-  /** Nothing waits any more. */
+  /** Nothing waits; told again and again while that is so. */
   drained(nowNs: number): void {
-    this.#waitingNs = NONE;
-    if (this.limit !== 0 && nowNs - this.#lastNs >= FORGET_MS * NS_PER_MS) this.limit = 0;
+    const isForgotten = nowNs - this.#lastNs >= FORGET_MS * NS_PER_MS;
+    if (isForgotten) this.limit = 0;
+    // Where nothing was opened, copies did not go but were given up: the wait for a stream goes on.
+    if (isForgotten || this.#opened > 0) this.#waitingNs = NONE;
   }
 }

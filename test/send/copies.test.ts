@@ -102,6 +102,61 @@ describe("a leader that reads slowly", () => {
     const sent = story.filter((it) => it.endsWith(" sent"));
     expect(sent[before]).toBe("1201 sent");
   });
+
+  it("is given all that it grants again when nothing has waited for ten seconds", () => {
+    const { offer, clock, connection, copies, drain } = setUp(128, 128);
+    copies.window.granted(128);
+    const burst = (count: number): number => {
+      const before = connection.sent.length;
+      for (let offered = 0; offered < count; offered += 1) offer(1);
+      return connection.sent.length - before;
+    };
+    for (let step = 0; step < 20; step += 1) {
+      burst(20);
+      clock.advance(50);
+      connection.credit = Math.min(128, connection.credit + 10);
+      drain();
+    }
+    const rest = (ms: number): void => {
+      for (let waited = 0; waited < ms; waited += 250) {
+        clock.advance(250);
+        connection.credit = 128;
+        copies.expire(clock.nowNs(), true);
+        drain();
+      }
+    };
+    rest(2_000);
+    expect(burst(100)).toBeLessThan(60);
+    rest(12_000);
+    expect(burst(100)).toBe(100);
+    // And is not taken for a slow one at once by what waits for a moment.
+    rest(250);
+    connection.credit = 0;
+    burst(1);
+    clock.advance(50);
+    drain();
+    expect(copies.window.limit).toBe(0);
+  });
+
+  it("is tried again, however rarely a copy comes, when it grants less than it did", () => {
+    const { offer, clock, connection, copies, drain } = setUp(0, 128);
+    copies.window.granted(800);
+    for (let step = 0; step < 20; step += 1) {
+      offer(1);
+      clock.advance(50);
+      drain();
+    }
+    connection.credit = 128;
+    for (let step = 0; step < 4; step += 1) {
+      offer(1);
+      for (let waited = 0; waited < 2_000; waited += 50) {
+        clock.advance(50);
+        copies.expire(clock.nowNs(), true);
+        drain();
+      }
+    }
+    expect(connection.sent.length).toBeGreaterThan(0);
+  });
 });
 
 describe("what is in flight", () => {
