@@ -5,7 +5,8 @@
  * arguments, and it prints its address once the leader has admitted it.
  *
  * A fourth argument says on which thread a transaction is decoded and sent, by the edge's own
- * dispatch stage; without it there is no such stage, and all of it happens on the HTTP thread.
+ * dispatch stage, or, as the side that does no more than the incumbents do, that no signature is
+ * verified; without such a stage all of it happens on the HTTP thread.
  */
 
 import * as uws from "uWebSockets.js";
@@ -25,6 +26,7 @@ import { SENDER_DEFAULTS } from "../../src/send/sender.ts";
 const ADMITTED = 3;
 const KEYS_MAX = 512;
 const TTL_MS = 800;
+const UNVERIFIED = "bare unverified";
 const SENDING_WORKER = join(import.meta.dirname, "sending.worker.js");
 
 /** How many of a turn stay on the HTTP thread, and who sends what does not. */
@@ -42,7 +44,7 @@ const { native } = found;
 
 const tip = decodeBase58(tipAccount, 32);
 if (tip === null) throw new Error("no tip account");
-const decoder = native.decoderCreate(tip, 1_000_000, true, KEYS_MAX);
+const decoder = native.decoderCreate(tip, 1_000_000, dispatched !== UNVERIFIED, KEYS_MAX);
 const records = new Float64Array(256 * RECORD_NUMBERS);
 const engine = native.engineStart(
   {

@@ -1,7 +1,7 @@
 /**
  * What stands between the generator and the leader: the incumbents' design, an edge with
- * everything on, the same edge without verification, and the bare path. All of them run during
- * the whole comparison and take turns.
+ * everything on, the same edge without verification, and the bare path, which may check no
+ * signature either. All of them run during the whole comparison and take turns.
  */
 
 import { randomBytes } from "node:crypto";
@@ -17,7 +17,13 @@ import { type Child, freePort, LIKE_THE_IMAGE, startChild, untilReady } from "..
 import { startAgreeingRpc } from "./agreeing-rpc.ts";
 import { type LineProcess, startLines } from "./program.ts";
 
-export const SIDES = ["incumbent", "everything on", "no verification", "bare"] as const;
+export const SIDES = [
+  "incumbent",
+  "everything on",
+  "no verification",
+  "bare",
+  "bare unverified",
+] as const;
 /** The edge with one setting changed. */
 export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
 /** The bare path behind the edge's dispatch stage: on which thread it decodes and sends. */
@@ -118,6 +124,7 @@ function startSide(scene: Scene, name: SideName, identityFile: string): Promise<
     case "incumbent":
       return startLinesSide(scene, name, scene.program, ["incumbent", scene.leader]);
     case "bare":
+    case "bare unverified":
     case "all here":
     case "as an edge":
     case "workers judge":
