@@ -42,7 +42,7 @@ const NO_REASON = new Uint8Array(0);
 /** RFC 9000 section 20.1: what the leader is told when this side cannot go on. */
 const INTERNAL_ERROR = 0x01;
 const LOCAL_FAULT: Ending = { kind: "local", code: 0 };
-const FORGOTTEN: Ending = { kind: "transport", code: 0 };
+const SILENCE: Ending = { kind: "silence", code: 0 };
 
 export interface QuicConnectionHooks {
   /** `Clock.nowNs`. */
@@ -68,7 +68,7 @@ export class QuicConnection implements Connection {
   readonly #hooks: QuicConnectionHooks;
   readonly #receiveInfo: QuicheRecvInfo;
   readonly #stopped = new Set<number>();
-  readonly #trip = new RoundTrip();
+  readonly #trip: RoundTrip;
   readonly #silenceNs: number;
   #nextStream = FIRST_STREAM;
   #nextStreamOpen = false;
@@ -97,6 +97,7 @@ export class QuicConnection implements Connection {
     this.#events = events;
     this.#hooks = hooks;
     this.#silenceNs = silenceNs;
+    this.#trip = new RoundTrip(silenceNs);
     this.#receiveInfo = {
       from: { host: address.host, port: address.port },
       to: { host: socket.host, port: socket.port },
@@ -124,6 +125,8 @@ export class QuicConnection implements Connection {
     if (this.#over || this.#leaves || !this.established) return CLOSED;
     const size = bytes.length;
     if (size > this.#streamBytesMax) return TOO_LARGE;
+    const nowNs = this.#hooks.nowNs();
+    if (this.#isForgotten(nowNs)) return CLOSED;
     const quiche = this.#quiche;
     const stream = this.#nextStream;
     try {
@@ -150,7 +153,7 @@ export class QuicConnection implements Connection {
     this.#overheadBytes += DATAGRAM_OVERHEAD_BYTES;
     // Acknowledgements of it take less than half of it.
     this.#quotaBytes = Math.min(LEADER_SAYS_BYTES_MAX, this.#quotaBytes + size / 2);
-    this.#trip.sent(stream, this.#hooks.nowNs());
+    this.#trip.sent(stream, nowNs);
     this.#flush();
     return this.#over ? CLOSED : stream;
   }
@@ -167,6 +170,8 @@ export class QuicConnection implements Connection {
 
   ping(): void {
     if (this.#over) return;
+    const nowNs = this.#hooks.nowNs();
+    if (this.#isForgotten(nowNs)) return;
     try {
       this.#quiche.sendAckEliciting();
     } catch {
@@ -174,7 +179,7 @@ export class QuicConnection implements Connection {
       this.#end(LOCAL_FAULT);
       return;
     }
-    this.#trip.pinged(this.#hooks.nowNs());
+    this.#trip.pinged(nowNs);
     this.#flush();
   }
 
@@ -215,16 +220,25 @@ export class QuicConnection implements Connection {
   /** Fires the timers that are due; answers in how many milliseconds the next one is. */
   sweep(): number {
     if (this.#over) return -1;
-    const { owedNs } = this.#trip;
-    const leftMs = (owedNs + this.#silenceNs - this.#hooks.nowNs()) / NS_PER_MS;
+    const nowNs = this.#hooks.nowNs();
     // quiche waits for three of its longest round trips at least, and may misjudge those.
-    if (owedNs !== 0 && leftMs <= 0) {
-      this.close();
-      this.#events.ended({ kind: "silence", code: 0 });
-      return -1;
-    }
+    if (this.#isForgotten(nowNs)) return -1;
+    const { owedNs } = this.#trip;
+    const leftMs = (owedNs + this.#silenceNs - nowNs) / NS_PER_MS;
     const dueMs = this.#fireDue();
     return owedNs === 0 || dueMs < 0 ? dueMs : Math.min(dueMs, Math.ceil(leftMs));
+  }
+
+  /**
+   * Ends the connection of which nothing was heard for too long. Looked at before anything is sent
+   * as well: where this process was stopped for longer, its timers come after that, and quiche
+   * would take the connection for alive.
+   */
+  #isForgotten(nowNs: number): boolean {
+    if (!this.#trip.isOver(nowNs)) return false;
+    this.close();
+    this.#events.ended(SILENCE);
+    return true;
   }
 
   #fireDue(): number {
@@ -235,7 +249,7 @@ export class QuicConnection implements Connection {
     }
     this.#quiche.onTimeout();
     if (this.#quiche.isClosed()) {
-      this.#end({ kind: "silence", code: 0 });
+      this.#end(SILENCE);
       return -1;
     }
     this.#flush();
@@ -252,7 +266,7 @@ export class QuicConnection implements Connection {
     this.#noteAnswer();
     if (quiche.isDraining()) return this.#endingByPeer();
     // Without a goodbye: a stateless reset, by which a leader says that it has forgotten us.
-    if (quiche.isClosed()) return FORGOTTEN;
+    if (quiche.isClosed()) return SILENCE;
     if (!this.established && quiche.isEstablished()) this.#establish();
     if (this.established && !this.admitted) this.admitted = quiche.peerStreamsLeftUni() > 0;
     return null;
@@ -324,7 +338,7 @@ export class QuicConnection implements Connection {
 
   #endingByPeer(): Ending {
     const error = this.#quiche.peerError();
-    if (error === null) return { kind: "silence", code: 0 };
+    if (error === null) return SILENCE;
     return { kind: error.isApp ? "app" : "transport", code: error.errorCode };
   }
 

@@ -141,7 +141,7 @@ export const REACTIONS = {
     score: 0.25,
     gone: true,
     counter: "endedSilent",
-    meaning: "silence on a connection that worked",
+    meaning: "silence on a connection that worked, or the leader has forgotten it",
   },
   local: {
     wait: 1,

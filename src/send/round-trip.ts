@@ -30,10 +30,17 @@ export class RoundTrip {
   stream = NONE;
   /** Whether quiche takes the round trip for far longer than it is. */
   misjudged = false;
+  readonly #silenceNs: number;
+  #heardNs = 0;
   #sentNs = 0;
   #pingNs = 0;
   #leastUs = Number.POSITIVE_INFINITY;
   #samples = 0;
+
+  /** `silenceNs` is for how long either side keeps a connection of which it hears nothing. */
+  constructor(silenceNs: number) {
+    this.#silenceNs = silenceNs;
+  }
 
   /** A transaction goes on the wire on this stream. */
   sent(stream: number, nowNs: number): void {
@@ -50,9 +57,23 @@ export class RoundTrip {
     if (this.owedNs === 0) this.owedNs = nowNs;
   }
 
-  /** A datagram came; `isAcked`: `stream` is acknowledged. True when it is time to `compare`. */
+  /**
+   * Whether silence has lasted so long that the leader has forgotten us, counted from what was
+   * heard last or from the first that was said after it. RFC 9000 section 10.1.
+   */
+  isOver(nowNs: number): boolean {
+    const sinceNs = this.owedNs || this.#heardNs;
+    return sinceNs !== 0 && nowNs - sinceNs >= this.#silenceNs;
+  }
+
+  /**
+   * A datagram came; `isAcked`: `stream` is acknowledged. True when it is time to `compare`. One
+   * that lay here while this process was stopped is no sign of life.
+   */
   heard(isAcked: boolean, nowNs: number): boolean {
+    if (this.isOver(nowNs)) return false;
     this.owedNs = 0;
+    this.#heardNs = nowNs;
     const sinceNs = isAcked ? this.#sentNs : this.#pingNs;
     if (isAcked) this.stream = NONE;
     this.#pingNs = 0;

@@ -76,7 +76,7 @@ const END_KINDS: readonly Ending["kind"][] = [
   "transport",
   "local",
   "silence",
-  "transport",
+  "silence",
   "local",
   "silence",
   "local",

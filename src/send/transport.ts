@@ -12,8 +12,9 @@ import type { Identity } from "./identity.ts";
 export interface Ending {
   /**
    * `app`: the leader closed with an application code (Agave's are 1, 2, 4, 5). `transport`: it
-   * closed with a QUIC or TLS code. `silence`: the handshake or the idle time ran out. `local`:
-   * this side gave up, because of a fault of the leader's packets or of the engine.
+   * closed with a QUIC or TLS code. `silence`: the handshake or the idle time ran out, on this
+   * side, or on the leader's, which has forgotten the connection. `local`: this side gave up,
+   * because of a fault of the leader's packets or of the engine.
    */
   readonly kind: "app" | "transport" | "silence" | "local";
   /** The code for `app` and `transport`, otherwise 0. */

@@ -276,7 +276,7 @@ describe("a connection's end", () => {
       reset.fill(0, reset.length - 16).writeUInt8(last, reset.length - 1);
       connection.receive(Buffer.from(reset));
     }
-    expect(endings).toEqual([{ kind: "transport", code: 0 }]);
+    expect(endings).toEqual([{ kind: "silence", code: 0 }]);
     expect([connection.send(BYTES), connection.fate(stream)]).toEqual([CLOSED, FLYING]);
   });
 
@@ -307,16 +307,14 @@ describe("a connection's end", () => {
 });
 
 describe("a connection of which quiche believes too long a round trip", () => {
+  type Streams = ReturnType<QuicheConnection["writable"]>;
   /** As after many losses: 98 s, three times which quiche would wait for an answer. */
   function misjudged() {
     const path = stub<ReturnType<QuicheConnection["pathStats"]>[number]>({ rtt: 98_000 });
     const rig = stubbed({
       pathStats: () => [path],
       timeout: () => 294_000,
-      writable: () =>
-        stub<ReturnType<QuicheConnection["writable"]>>({
-          [Symbol.iterator]: () => [][Symbol.iterator](),
-        }),
+      writable: () => stub<Streams>({ [Symbol.iterator]: () => [][Symbol.iterator]() }),
       streamFinished: () => true,
     });
     for (let sample = 0; sample < 8; sample += 1) {
@@ -344,10 +342,22 @@ describe("a connection of which quiche believes too long a round trip", () => {
     expect([told.gone, connection.send(BYTES)]).toEqual([1, CLOSED]);
   });
 
-  it("lives on while it owes nothing", () => {
+  it("lives on while it owes nothing, for as long as silence may last", () => {
     const { connection, clock, endings } = misjudged();
-    clock.advance(10 * SILENCE_MS);
+    clock.advance(SILENCE_MS - 1);
     expect([connection.sweep(), endings]).toEqual([294_000, []]);
+  });
+});
+
+describe("a connection that a stop of this process has outlasted", () => {
+  it.each(["send", "ping", "receive", "sweep"] as const)("is over, with %s first", (first) => {
+    const { connection, clock, endings, told } = stubbed({});
+    clock.advance(SILENCE_MS);
+    connection[first](BYTES);
+    // What lay here unread may tell of copies, so it is taken in.
+    const isHeard = first === "receive";
+    expect([told.progress, endings.length]).toEqual(isHeard ? [2, 0] : [1, 1]);
+    expect([connection.send(BYTES), endings]).toEqual([CLOSED, [{ kind: "silence", code: 0 }]]);
   });
 });
 

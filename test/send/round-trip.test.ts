@@ -3,6 +3,7 @@ import { NS_PER_MS } from "../../src/core/clock.ts";
 import { RoundTrip } from "../../src/send/round-trip.ts";
 
 const ms = (count: number): number => count * NS_PER_MS;
+const SILENCE_NS = ms(10_000);
 
 /** Eight samples of so many milliseconds; answers whether the last one asked to compare. */
 function measure(trip: RoundTrip, samples: readonly number[]): boolean {
@@ -18,7 +19,7 @@ function measure(trip: RoundTrip, samples: readonly number[]): boolean {
 
 describe("a connection's round trip", () => {
   it("is the least of the last eight samples, so that what was sent again does not count", () => {
-    const trip = new RoundTrip();
+    const trip = new RoundTrip(SILENCE_NS);
     expect(measure(trip, [80, 900, 81, 82, 700, 80, 85, 84])).toBe(true);
     expect(trip.us).toBe(80_000);
     expect(measure(trip, [40])).toBe(false);
@@ -30,7 +31,7 @@ describe("a connection's round trip", () => {
   });
 
   it("is measured by one transaction at a time, and by another when that one is overdue", () => {
-    const trip = new RoundTrip();
+    const trip = new RoundTrip(SILENCE_NS);
     trip.sent(2, ms(1));
     trip.sent(6, ms(50));
     expect(trip.stream).toBe(2);
@@ -41,7 +42,7 @@ describe("a connection's round trip", () => {
   });
 
   it("is measured by a ping's answer where nothing else is awaited", () => {
-    const trip = new RoundTrip();
+    const trip = new RoundTrip(SILENCE_NS);
     trip.pinged(ms(1));
     trip.heard(false, ms(31));
     expect(trip.us).toBe(30_000);
@@ -61,7 +62,7 @@ describe("a connection's round trip", () => {
 
 describe("an answer", () => {
   it("is owed since the first of what was said, until anything is heard", () => {
-    const trip = new RoundTrip();
+    const trip = new RoundTrip(SILENCE_NS);
     expect(trip.owedNs).toBe(0);
     trip.sent(2, ms(5));
     trip.pinged(ms(6));
@@ -73,9 +74,31 @@ describe("an answer", () => {
   });
 });
 
+describe("a connection", () => {
+  it("is over when nothing was said or heard for as long as silence may last", () => {
+    const trip = new RoundTrip(SILENCE_NS);
+    const over = (...ats: number[]) => ats.map((at) => trip.isOver(ms(at)));
+    expect(over(100_000)).toEqual([false]);
+    trip.heard(false, ms(100));
+    expect(over(10_099, 10_100)).toEqual([false, true]);
+    trip.sent(2, ms(8_000));
+    trip.sent(6, ms(17_000));
+    expect(over(17_999, 18_000)).toEqual([false, true]);
+  });
+
+  it("is so whatever lay unread until then", () => {
+    const trip = new RoundTrip(SILENCE_NS);
+    trip.sent(2, ms(100));
+    expect(trip.heard(true, ms(10_100))).toBe(false);
+    expect([trip.isOver(ms(10_100)), trip.us]).toEqual([true, 0]);
+    trip.heard(true, ms(10_099));
+    expect(trip.isOver(ms(10_100))).toBe(false);
+  });
+});
+
 describe("a misjudged connection", () => {
   it("is one that quiche thinks much further away than it is, while it does", () => {
-    const trip = new RoundTrip();
+    const trip = new RoundTrip(SILENCE_NS);
     measure(trip, [80, 80, 80, 80, 80, 80, 80, 80]);
     const judged = [160_000, 520_000, 520_001, 98_000_000, 90_000].map((us) => {
       trip.compare(us);

@@ -287,7 +287,7 @@ describe("the end of a native connection", () => {
     ["the leader's code", 2, 4, { kind: "app", code: 4 }],
     ["a transport code", 3, 2, { kind: "transport", code: 2 }],
     ["silence", 5, 0, { kind: "silence", code: 0 }],
-    ["a leader that has forgotten it", 6, 0, { kind: "transport", code: 0 }],
+    ["a leader that has forgotten it", 6, 0, { kind: "silence", code: 0 }],
     ["a leader that speaks no version of ours", 7, 0, { kind: "local", code: 0 }],
     ["a handshake that took too long", 8, 0, { kind: "silence", code: 0 }],
     ["our own bug", 9, 0, { kind: "local", code: 0 }],
