@@ -3,6 +3,7 @@
  * `read` never throws, and what may carry a secret is quoted in no message.
  */
 
+import { isIP } from "node:net";
 import { asIs, HIDDEN, type Kind, listen, ok, problem, quoted, url } from "./kinds.ts";
 
 /** A line of text that is no secret. */
@@ -19,19 +20,44 @@ export function text(charsMax: number): Kind<string> {
   };
 }
 
-/** Lines of text, none twice. */
-export function texts(countMax: number, charsMax: number): Kind<readonly string[]> {
+/** Networks in CIDR notation, or addresses alone, none twice. */
+export function networks(countMax: number): Kind<readonly string[]> {
+  return texts(countMax, {
+    ...{ name: "list of networks", plural: "networks", fits: isNetwork },
+    needed: "networks like 203.0.113.0/24 or 2001:db8::/32",
+  });
+}
+
+/** Who logs in, each as the provider's issuer, a space and the subject, none twice. */
+export function identities(countMax: number): Kind<readonly string[]> {
+  return texts(countMax, {
+    ...{ name: "list of texts", plural: "texts", fits: (item) => /^https?:\/\/\S+ \S/.test(item) },
+    needed: '"ISSUER SUBJECT", the issuer as a URL',
+  });
+}
+
+/** What the items of a list have to be. */
+interface Form {
+  readonly name: string;
+  readonly plural: string;
+  /** What a message says that they must be. */
+  readonly needed: string;
+  fits(item: string): boolean;
+}
+
+/** Lines of text of one form, none twice. */
+function texts(countMax: number, form: Form): Kind<readonly string[]> {
   return {
-    name: "list of texts",
+    name: form.name,
     bounds: `0 to ${countMax}`,
     read(raw) {
       if (!Array.isArray(raw) || raw.length > countMax) {
-        return problem(`must be an array of 0 to ${countMax} texts, is ${quoted(raw)}`);
+        return problem(`must be an array of 0 to ${countMax} ${form.plural}, is ${quoted(raw)}`);
       }
       const list: string[] = [];
       for (const item of raw) {
-        if (typeof item !== "string" || !isLine(item, charsMax)) {
-          return problem(`must hold lines of 1 to ${charsMax} characters, holds ${quoted(item)}`);
+        if (typeof item !== "string" || !isLine(item, ITEM_CHARS_MAX) || !form.fits(item)) {
+          return problem(`must hold ${form.needed}, holds ${quoted(item)}`);
         }
         if (list.includes(item)) return problem(`must not hold ${quoted(item)} twice`);
         list.push(item);
@@ -41,6 +67,13 @@ export function texts(countMax: number, charsMax: number): Kind<readonly string[
     fromText: splitText,
     show: (value) => value,
   };
+}
+
+/** As whoever matches addresses against it takes it: a network of everybody is none. */
+function isNetwork(item: string): boolean {
+  const [, address = "", bits = "1"] = /^([0-9a-fA-F:.]+)(?:\/([1-9]\d{0,2}))?$/.exec(item) ?? [];
+  const family = isIP(address);
+  return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128);
 }
 
 /** Never quoted, never shown. */
@@ -175,6 +208,8 @@ export function namedList(what: "url" | "address", countMax: number): Kind<reado
   };
 }
 
+/** An issuer is shorter than half of that, a subject at most 255. */
+const ITEM_CHARS_MAX = 512;
 const NAMED_FORM = /^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(\S{1,512})$/;
 
 function isLine(raw: string, charsMax: number): boolean {

@@ -29,11 +29,12 @@ import {
 import {
   headerSecret,
   hostUrl,
+  identities,
   namedList,
+  networks,
   origin,
   secret,
   text,
-  texts,
   urlTemplate,
 } from "./site-kinds.ts";
 
@@ -284,7 +285,7 @@ export const KEYS = {
     "The accounts database as its owner, to migrate it; absent: `accounts.database_url`",
   ),
   "control.admins": key(
-    texts(64, 512),
+    identities(64),
     [],
     "Operators, each as the provider's issuer, a space and the subject",
   ),
@@ -327,7 +328,7 @@ export const KEYS = {
     "Where those programs get a signed, tipped transaction as bytes, as the sandbox has them",
   ),
   "control.trusted_proxies": key(
-    texts(64, 64),
+    networks(64),
     [],
     "Networks of the proxies in front of it, whose `X-Forwarded-For` is believed, as CIDR",
   ),

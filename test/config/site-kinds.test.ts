@@ -3,12 +3,13 @@ import type { Kind } from "../../src/config/kinds.ts";
 import {
   headerSecret,
   hostUrl,
+  identities,
   isLoopback,
   namedList,
+  networks,
   origin,
   secret,
   text,
-  texts,
   urlTemplate,
 } from "../../src/config/site-kinds.ts";
 
@@ -17,19 +18,48 @@ function read<T>(kind: Kind<T>, raw: unknown): unknown {
   return reading.kind === "ok" ? reading.value : `refused: ${reading.message}`;
 }
 
-describe("text and texts", () => {
-  it("take lines within their bounds", () => {
+describe("a text", () => {
+  it("is a line within its bounds", () => {
     expect(read(text(3), "abc")).toBe("abc");
     for (const raw of ["", "abcd", "a\nb", 1]) expect(read(text(3), raw)).toMatch(/^refused/);
-    expect(read(texts(2, 3), ["a", "b"])).toEqual(["a", "b"]);
-    for (const raw of ["a", ["a", "a"], ["a", "b", "c"], [""], [1]]) {
-      expect(read(texts(2, 3), raw)).toMatch(/^refused/);
+  });
+});
+
+describe("networks", () => {
+  it("are in CIDR notation, or addresses, none twice", () => {
+    for (const list of [[], ["10.0.0.0/8", "::1"], ["2001:db8::/32", "10.1.2.3/32"]]) {
+      expect(read(networks(2), list)).toEqual(list);
+    }
+    for (const raw of ["10.0.0.0/8", ["::1", "::1"], ["10.0.0.1", "10.0.0.2", "::1"], [1]]) {
+      expect(read(networks(2), raw)).toMatch(/^refused/);
+    }
+  });
+
+  it("are refused in a form that nothing can be matched against, and that one is told", () => {
+    const odd = ["x", "10.0.0.0/33", "::/129", "0.0.0.0/0", "10.0.0.0/08", "10.0.0.0/255.0.0.0"];
+    for (const item of [...odd, "10.0.0/8", "proxy.example", "fe80::1%eth0", "10.0.0.0/8/8", ""]) {
+      expect(read(networks(2), ["::1", item])).toBe(
+        `refused: must hold networks like 203.0.113.0/24 or 2001:db8::/32, holds "${item}"`,
+      );
     }
   });
 
   it("come from the environment separated by commas, and none from an empty variable", () => {
-    expect(texts(2, 3).fromText("a, b")).toEqual(["a", "b"]);
-    expect(texts(2, 3).fromText("")).toEqual([]);
+    expect(networks(2).fromText("::1, 10.0.0.1")).toEqual(["::1", "10.0.0.1"]);
+    expect(networks(2).fromText("")).toEqual([]);
+  });
+});
+
+describe("identities", () => {
+  it("are an issuer, a space and a subject", () => {
+    const list = ["https://login.example/ auth0|5 a", "http://127.0.0.1:1 ada"];
+    expect(read(identities(2), list)).toEqual(list);
+    const odd = ["ada", "https://login.example", "https://login.example ", "login.example ada"];
+    for (const item of [...odd, "https://login.example  ada", "https:// ada"]) {
+      expect(read(identities(2), [item])).toBe(
+        `refused: must hold "ISSUER SUBJECT", the issuer as a URL, holds "${item}"`,
+      );
+    }
   });
 });
 
