@@ -11,8 +11,9 @@
  * closed before the parser can go on. The surplus is blanks, which JSON ignores.
  *
  * The library also serves all requests that one connection has sent before it looks at another
- * one. So after some answers in one turn a further one waits for the next: for a client that awaits
- * each answer that is nothing, and one that sends on meanwhile is closed.
+ * one. So after some answers in one turn a further one waits for the next, unless it is to an
+ * accepted transaction: a client that awaits each answer has it a moment later, one that sends on
+ * meanwhile is closed.
  *
  * Hot path: `receive`, `settle` and `send` run once a request.
  */
@@ -96,6 +97,8 @@ export class Exchange implements Waiter {
   readonly #desk: Desk;
   readonly #shape: Shape;
   #headOnly = false;
+  /** Whether its answer is given in the next turn. */
+  #isHeld = false;
   /** Whether one of the library's callbacks runs, which gathers what is written by itself. */
   #gathered = true;
   #assembled: Uint8Array | null = null;
@@ -157,7 +160,7 @@ export class Exchange implements Waiter {
 
   /** Answers a submission. */
   settle(answer: Answer): void {
-    if (!this.open) return;
+    if (!this.open || this.#isHeld) return;
     this.#desk.settled(this.receivedNs);
     if (answer.kind === "refused") {
       this.refuse(answer.refusal);
@@ -166,7 +169,8 @@ export class Exchange implements Waiter {
     this.#desk.accepted(this.owner, this.bodyBytes);
     const { signature } = answer;
     const body = this.#shape === "raw" ? rawAccepted(signature) : rpcResult(this.id, signature);
-    this.send(STATUS_OK, HEADERS_JSON, body);
+    // It is what counts in microseconds, and the limit of its account bounds how many there are.
+    this.#send(STATUS_OK, HEADERS_JSON, body);
   }
 
   /** The deadline has passed. */
@@ -177,7 +181,7 @@ export class Exchange implements Waiter {
 
   /** Answers with a refusal and keeps the connection. */
   refuse(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
-    if (!this.open) return;
+    if (!this.open || this.#isHeld) return;
     this.#desk.refused(this.owner, refusal, this.bodyBytes);
     const row = REFUSALS[refusal.reason];
     const status = this.#shape === "raw" ? row.status : row.rpcStatus;
@@ -213,18 +217,22 @@ export class Exchange implements Waiter {
 
   /** Answers with `body`. `headers` begins with the value of content-type, see reply.ts. */
   send(status: string, headers: string, body: string): void {
-    if (!this.open) return;
+    if (!this.open || this.#isHeld) return;
     if (this.#desk.allowAnswer()) this.#send(status, headers, body);
-    else setImmediate(() => this.#attempt(() => this.#send(status, headers, body)));
+    else this.#hold(() => this.#send(status, headers, body));
   }
 
-  /** Outside of the library's callbacks and their wrapper. */
-  #attempt(act: () => void): void {
-    try {
-      act();
-    } catch (error) {
-      this.fail(error);
-    }
+  /** Answers in the next turn; what else comes until then is too late. */
+  #hold(act: () => void): void {
+    this.#isHeld = true;
+    setImmediate(() => {
+      // Outside of the library's callbacks and their wrapper.
+      try {
+        act();
+      } catch (error) {
+        this.fail(error);
+      }
+    });
   }
 
   #send(status: string, headers: string, body: string): void {
@@ -281,7 +289,7 @@ export class Exchange implements Waiter {
   permit(): void {
     if (!this.open) return;
     if (this.#desk.allowAnswer()) this.#permit();
-    else setImmediate(() => this.#attempt(() => this.#permit()));
+    else this.#hold(() => this.#permit());
   }
 
   #permit(): void {

@@ -139,6 +139,30 @@ describe("an exchange", () => {
     expect(desk.counters).toMatchObject({ requestsOpen: 0, aborted: 1, answersDeferred: 3 });
   });
 
+  it("waits for nothing with what it was accepted, however many there are in a turn", () => {
+    const desk = deskOn(createFakeClock());
+    const wires = Array.from({ length: 2 * ANSWERS_A_TURN_MAX }, () => fakeWire());
+    for (const wire of wires) {
+      new Exchange(wire, desk, "raw").settle({ kind: "accepted", signature: "s" });
+    }
+    expect(wires.every(({ calls }) => calls.at(-1)?.startsWith("end "))).toBe(true);
+    expect(desk.counters).toMatchObject({ accepted: wires.length, answersDeferred: 0 });
+  });
+
+  it("is one thing to its client and to whoever counts while its answer waits", async () => {
+    const desk = deskOn(createFakeClock());
+    for (let i = 0; i < ANSWERS_A_TURN_MAX; i += 1) desk.allowAnswer();
+    const wire = fakeWire();
+    const exchange = new Exchange(wire, desk, "raw");
+    exchange.refuse({ reason: "overloaded", sentence: "late", data: {} });
+    exchange.settle({ kind: "accepted", signature: "s" });
+    exchange.refuse({ reason: "overloaded", sentence: "late", data: {} });
+    await turn();
+    expect(wire.calls.at(-1)).toMatch(/^end .*"overloaded"/);
+    expect(desk.counters.accepted).toBe(0);
+    expect(desk.refusals.overloaded).toBe(1);
+  });
+
   it("ends the connection with one too many of the answers without a body", async () => {
     const clock = createFakeClock();
     const desk = deskOn(clock);
