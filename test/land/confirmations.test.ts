@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
-import { LANDINGS_A_TURN } from "../../src/core/limits.ts";
-import { NONE } from "../../src/land/byte-store.ts";
+import { LANDINGS_A_TURN, LOOKS_A_TURN } from "../../src/core/limits.ts";
 import { Confirmations } from "../../src/land/confirmations.ts";
-import type { Watch } from "../../src/land/watch.ts";
+import { SIGHTED, type Watch } from "../../src/land/watch.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { stub } from "../support/stub.ts";
 import { bytesOf, startRig } from "./rig.ts";
@@ -27,9 +26,12 @@ function seen(isSeen: (id: number) => boolean = () => true) {
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
 
 describe("what a confirmed block holds", () => {
-  it("ends a few a turn, each once", () => {
+  /** So many rows, all seen in slot 5,001; turns are made one by one. */
+  function startWith(rows: number, isSighted: (row: number) => boolean) {
     const turns: (() => void)[] = [];
     const landed: number[] = [];
+    const looks: number[] = [];
+    const flags = Uint8Array.from({ length: rows }, (_, row) => (isSighted(row) ? SIGHTED : 0));
     const confirmations = new Confirmations({
       clock: stub<Clock>({
         after(_, turn) {
@@ -38,22 +40,49 @@ describe("what a confirmed block holds", () => {
         },
       }),
       watch: stub<Watch>({
-        oldest: 0,
-        newerThan: (row: number) => (row + 1 < COUNT ? row + 1 : NONE),
-        packetId: Float64Array.from(upTo(COUNT)),
-        sightedSlot: new Float64Array(COUNT).fill(5_001),
-        is: () => true,
-        holds: () => true,
+        rowsUsed: rows,
+        sightedSlot: new Float64Array(rows).fill(5_001),
+        is(row: number, flag: number) {
+          looks[looks.length - 1] = (looks.at(-1) ?? 0) + 1;
+          return flags[row] === flag;
+        },
       }),
-      onLanded: (row) => landed.push(row + 1),
+      onLanded(row) {
+        landed.push(row + 1);
+        flags[row] = 0;
+      },
     });
+    const next = (): void => {
+      looks.push(0);
+      for (const turn of turns.splice(0)) turn();
+    };
+    return { confirmations, landed, looks, turns, next };
+  }
+
+  it("ends a few a turn, each once", () => {
+    const { confirmations, landed, turns, next } = startWith(COUNT, () => true);
     confirmations.confirm(5_001);
     confirmations.confirm(5_001);
     for (let turn = 1; turn <= 4; turn += 1) {
       expect(landed).toEqual(upTo(Math.min(COUNT, turn * LANDINGS_A_TURN)));
-      for (const next of turns.splice(0)) next();
+      next();
     }
+    next();
     expect([landed.length, turns.length]).toEqual([COUNT, 0]);
+  });
+
+  it("is looked for in all that is in flight, a part of it a turn", () => {
+    const rows = 2 * LOOKS_A_TURN + 1;
+    const { confirmations, landed, looks, turns, next } = startWith(
+      rows,
+      (row) => row + 1 === rows,
+    );
+    looks.push(0);
+    confirmations.confirm(5_001);
+    expect(landed).toEqual([]);
+    while (turns.length > 0) next();
+    expect(looks).toEqual([LOOKS_A_TURN, LOOKS_A_TURN, 1]);
+    expect(landed).toEqual([rows]);
   });
 
   it("does not hold up the next slot's, nor takes it for its own", () => {
@@ -74,7 +103,7 @@ describe("what a confirmed block holds", () => {
     landing.seen(bytesOf(ended).subarray(1), at(5_002, true));
     // Its row is another one's now.
     track(COUNT + 1);
-    landing.seen(bytesOf(COUNT + 1).subarray(1), at(5_001, false));
+    landing.seen(bytesOf(COUNT + 1).subarray(1), at(5_003, false));
     clock.advance(10);
     expect(ids()).not.toContain(moved);
     expect(ids()).not.toContain(COUNT + 1);
