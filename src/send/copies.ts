@@ -159,7 +159,7 @@ export class Copies {
     const waiting = this.#waiting;
     this.expire(nowNs, true);
     for (let row = waiting.first(); row !== null; row = waiting.first()) {
-      const stream = this.#mayOpen(link) ? link.send(row.bytes, nowNs) : BLOCKED;
+      const stream = this.#mayOpen(link) ? this.#sendRow(link, row, nowNs) : BLOCKED;
       if (stream === CLOSED) return;
       if (stream === BLOCKED) {
         this.#holdUp(link, nowNs);
@@ -210,6 +210,11 @@ export class Copies {
     const { window } = this;
     // Asking the engine costs, so it is asked only where the answer counts.
     return window.limit === 0 || window.mayOpen(connection?.streamsLeft ?? -1);
+  }
+
+  /** Where it has to wait on, it does so for what is left of its time. */
+  #sendRow(link: Link, { bytes, sinceNs }: WaitingCopy, nowNs: number): number {
+    return link.send(bytes, nowNs, Math.ceil((sinceNs + this.#ttlNs - nowNs) / NS_PER_MS));
   }
 
   #holdUp({ connection }: Link, nowNs: number): void {

@@ -33,9 +33,9 @@ export class Link {
   }
 
   /** As `Connection.send`. */
-  send(bytes: Uint8Array, nowNs: number): number {
+  send(bytes: Uint8Array, nowNs: number, ttlMs?: number): number {
     if (this.connection === null || this.over) return CLOSED;
-    const stream = this.connection.send(bytes);
+    const stream = this.connection.send(bytes, ttlMs);
     if (stream < 0) return stream;
     this.#spokeNs = nowNs;
     this.carried = true;

@@ -160,7 +160,7 @@ class NativeConnection implements Connection {
     this.#copy = Uint32Array.of(peer, 0);
   }
 
-  send(bytes: Uint8Array): number {
+  send(bytes: Uint8Array, ttlMs = this.#ttlMs): number {
     if (this.over) return CLOSED;
     if (!this.admitted) return BLOCKED;
     if (bytes.length === 0 || bytes.length > this.streamBytesMax) return TOO_LARGE;
@@ -170,7 +170,7 @@ class NativeConnection implements Connection {
     this.#streams = (this.#streams + 1) >>> 0 || 1;
     const stream = this.#streams;
     this.#copy[1] = stream;
-    const mask = this.#native.txSend(this.#engine, this.#copy, bytes, stream, this.#ttlMs);
+    const mask = this.#native.txSend(this.#engine, this.#copy, bytes, stream, ttlMs);
     if (mask === 0) return BLOCKED;
     if (mask !== ON_WIRE) this.#waiting += 1;
     this.#fates.open(stream, mask === ON_WIRE ? FLYING : WAITING);

@@ -59,6 +59,18 @@ describe("copies without credit", () => {
     expect(story).toEqual(["2 sent", "3 sent"]);
   });
 
+  it("wait with the engine for no longer than what is left of their time", () => {
+    const { offer, clock, connection, drain } = setUp();
+    offer();
+    clock.advance(300);
+    offer();
+    clock.advance(200);
+    connection.credit = 3;
+    drain();
+    offer();
+    expect(connection.ttlsMs).toEqual([300, 600, undefined]);
+  });
+
   it("give way in a full queue to what pays more, and to nothing else", () => {
     const { offer, story, card } = setUp();
     for (const lamports of [10, 30, 20]) offer(lamports);

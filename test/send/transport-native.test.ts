@@ -177,10 +177,11 @@ describe("a connection of the native engine", () => {
 
   it("hands a copy to its peer with a tag of its own and the time it may wait", async () => {
     const { native, connection } = await admitted();
-    const streams = [connection.send(BYTES), connection.send(BYTES)];
+    const streams = [connection.send(BYTES), connection.send(BYTES, 300)];
     expect(new Set(streams).size).toBe(2);
     expect(native.sent.map(({ copies }) => copies)).toEqual(streams.map((tag) => [PEER, tag]));
     expect(native.sent[0]).toMatchObject({ bytes: BYTES, ttlMs: 800 });
+    expect(native.sent[1]).toMatchObject({ bytes: BYTES, ttlMs: 300 });
   });
 
   it("refuses by itself what no leader takes", async () => {

@@ -37,6 +37,8 @@ export class FakeConnection implements Connection {
   pings = 0;
   closed = false;
   readonly sent: Uint8Array[] = [];
+  /** For how long each may wait in line, in milliseconds; undefined: as long as any copy. */
+  readonly ttlsMs: (number | undefined)[] = [];
   readonly address: string;
   readonly #events: ConnectionEvents;
   readonly #fates = new Map<number, Fate>();
@@ -52,13 +54,14 @@ export class FakeConnection implements Connection {
     return this.credit;
   }
 
-  send(bytes: Uint8Array): number {
+  send(bytes: Uint8Array, ttlMs?: number): number {
     if (this.endOnSend !== null) this.end(this.endOnSend);
     if (this.closed) return CLOSED;
     if (bytes.length > this.streamBytesMax) return TOO_LARGE;
     if (this.credit === 0) return BLOCKED;
     this.credit -= 1;
     this.sent.push(Uint8Array.from(bytes));
+    this.ttlsMs.push(ttlMs);
     return this.sent.length - 1;
   }
 
