@@ -80,6 +80,8 @@ export class QuicConnection implements Connection {
   /** Whether the leader said goodbye. */
   #leaves = false;
   #over = false;
+  /** Whether quiche is not to be asked any more. */
+  #isBroken = false;
 
   constructor(
     id: number,
@@ -164,7 +166,8 @@ export class QuicConnection implements Connection {
 
   fate(stream: number): Fate {
     if (this.#stopped.delete(stream)) return STOPPED;
-    if (this.#over) return FLYING;
+    // What was acknowledged before the end stays so.
+    if (this.#isBroken) return FLYING;
     return this.#quiche.streamFinished(stream) ? ACKED : FLYING;
   }
 
@@ -345,7 +348,8 @@ export class QuicConnection implements Connection {
   #end(ending: Ending): void {
     if (this.#over) return;
     this.#over = true;
-    if (ending.kind === "local") this.#farewell(false, INTERNAL_ERROR);
+    this.#isBroken = ending.kind === "local";
+    if (this.#isBroken) this.#farewell(false, INTERNAL_ERROR);
     this.#hooks.gone(this);
     this.#events.ended(ending);
   }
