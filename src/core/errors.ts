@@ -142,7 +142,7 @@ export type RefusalReason = keyof typeof REFUSALS;
 export const COPY_REASONS = {
   queue_full: "that leader's queue was full",
   expired: "the copy waited longer than it could be of use",
-  leader_saturated: "the leader granted no stream in time",
+  leader_saturated: "the leader granted no stream in time, or the way to it loses too much",
   not_connected: "no connection to that leader was ready",
   connection_lost: "the connection ended before the leader acknowledged the copy",
   stream_stopped: "the leader's stack refused the stream",

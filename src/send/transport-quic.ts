@@ -5,9 +5,10 @@
  * A transaction fits into one datagram up to `datagramBytesMax` less about 40 bytes. quiche 0.18
  * does not probe the path, so the size is fixed for all leaders: 1350 passes every ordinary path
  * (Ethernet leaves 1472, Agave takes 1472, Firedancer 1472) and holds the largest legacy
- * transaction of 1232 bytes. Where a tunnel leaves less, the kernel learns of it and fragments, or
- * the operator lowers the size, and then large transactions take two datagrams. A v1 transaction
- * of up to 4096 bytes takes four, one after the other.
+ * transaction of 1232 bytes. Where a tunnel leaves less, the kernel learns of it and fragments;
+ * where nothing tells the kernel, large transactions are lost again and again, and take most of
+ * the congestion window with them. A v1 transaction of up to 4096 bytes takes four datagrams, one
+ * after the other.
  *
  * What the binding cannot do: limit the key exchange to X25519 (BoringSSL offers that share first,
  * so leaders never ask again) or the ciphers to AES-128 (leaders choose), widen the initial
