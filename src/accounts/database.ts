@@ -97,7 +97,10 @@ export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Da
     max: options.connections ?? DATABASE_CONNECTIONS_MAX,
     allowExitOnIdle: true,
   });
+  let stopping = false;
   pool.on("error", (error) => {
+    // The pool's end does not wait for its connections', which a server that goes down then tells.
+    if (stopping) return;
     deps.log.warn({ reason: error.message }, "a connection to the accounts database ended");
   });
 
@@ -147,6 +150,7 @@ export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Da
       return listener;
     },
     async stop() {
+      stopping = true;
       await Promise.all([...listeners].map((listener) => listener.stop()));
       listeners.clear();
       await pool.end();

@@ -115,6 +115,53 @@ describe("a database that is not there", () => {
   });
 });
 
+describe("a database that goes down", () => {
+  const said = (type: string, text: string): Buffer => {
+    const size = Buffer.alloc(4);
+    size.writeUInt32BE(4 + text.length);
+    return Buffer.concat([Buffer.from(type), size, Buffer.from(text)]);
+  };
+  const READY = said("Z", "I");
+  const SERVED = Buffer.concat([said("C", "SELECT 0\0"), READY]);
+  const GOING = said("E", "SFATAL\0C57P01\0Mterminating connection\0\0");
+
+  /** What is logged where the server goes down before the pool is stopped, or right after. */
+  async function toldWhere(when: "before" | "after"): Promise<readonly string[]> {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => {
+      sockets.push(socket);
+      socket.once("data", () => {
+        socket.write(Buffer.concat([said("R", "\0\0\0\0"), READY]));
+        socket.on("data", (asked) => {
+          if (asked.toString("latin1", 0, 1) === "Q") socket.write(SERVED);
+          else socket.end(GOING);
+        });
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const told: string[] = [];
+    const log = { ...silent, warn: (_: object, message: string) => void told.push(message) };
+    const url = `postgres://u:p@127.0.0.1:${port}/x`;
+    const database = createDatabase({ ...deps, log }, { url });
+    await database.query("select");
+    const [socket] = sockets;
+    if (when === "before") socket?.end(GOING);
+    const ended = new Promise((resolve) => socket?.once("close", resolve));
+    if (when === "before") await ended;
+    await database.stop();
+    await ended;
+    await new Promise((resolve) => server.close(resolve));
+    return told;
+  }
+
+  it("is told as the end of a connection, unless that was ended here", async () => {
+    expect(await toldWhere("before")).toEqual(["a connection to the accounts database ended"]);
+    expect(await toldWhere("after")).toEqual([]);
+  });
+});
+
 describe("a transaction", () => {
   it("is kept when it ends well, and undone when it throws", async () => {
     await owner.query("create table tx_kept (n int)");
@@ -176,9 +223,12 @@ describe("a transaction", () => {
 describe("a channel", () => {
   it("is heard in order, and again after its connection was ended", async () => {
     const heard: string[] = [];
+    const told: string[] = [];
     let connects = 0;
     let losses = 0;
-    const database = createDatabase(deps, { url: there.url, applicationName: "listens" });
+    const log = { ...silent, warn: (_: object, message: string) => void told.push(message) };
+    const how = { url: there.url, applicationName: "listens" };
+    const database = createDatabase({ ...deps, log }, how);
     const listener = database.listen("news", {
       notice: (payload) => void heard.push(payload),
       connected: () => {
@@ -191,11 +241,15 @@ describe("a channel", () => {
     await until("the channel is heard", () => connects === 1);
     await owner.query("select pg_notify('news', n::text) from generate_series(1, 3) n");
     await until("three notices", () => heard.length === 3);
-    await owner.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listens'",
-    );
-    await until("the channel is heard again", () => connects === 2);
-    expect(losses).toBe(1);
+    for (const times of [1, 2]) {
+      await owner.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listens'",
+      );
+      await until("the channel is heard again", () => connects === 1 + times);
+      expect(losses).toBe(times);
+    }
+    // Each time that it goes is told, though the reason is the same.
+    expect(told).toEqual(Array(2).fill("the accounts database is not heard"));
     await owner.query("select pg_notify('news', '4')");
     await until("a fourth notice", () => heard.length === 4);
     expect(heard).toEqual(["1", "2", "3", "4"]);
