@@ -15,6 +15,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { createDatabase, type Database } from "../../src/accounts/database.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { type Postgres, startPostgres } from "../../src/sandbox/postgres.ts";
+import { freePort } from "../support/ports.ts";
 import { silent } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";
 
@@ -33,8 +34,8 @@ function place(): string {
   return join(folder, "kept");
 }
 
-async function start(folder: string): Promise<Postgres> {
-  const postgres = await startPostgres(deps, { folder, port: null });
+async function start(folder: string, port: number | null = null): Promise<Postgres> {
+  const postgres = await startPostgres(deps, { folder, port });
   running.push(postgres);
   return postgres;
 }
@@ -42,7 +43,7 @@ async function start(folder: string): Promise<Postgres> {
 /** A process of its own that runs a server in this folder, and is killed by the test. */
 async function ownedServer(folder: string, how: "guarded" | "outlives") {
   const program = join(import.meta.dirname, "../support/postgres-owner.mjs");
-  const owner = spawn(process.execPath, [program, folder, how], {
+  const owner = spawn(process.execPath, [program, folder, how, String(await freePort())], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(owner, "exit");
@@ -85,7 +86,8 @@ afterEach(async () => {
 describe("an embedded Postgres", () => {
   it("keeps what was committed, its port and its passwords over a restart", async () => {
     const folder = place();
-    const first = await start(folder);
+    // One that nobody else is given while it is stopped.
+    const first = await start(folder, await freePort());
     await connect(first.ownerUrl).query("create table kept as select 7 as n");
     await first.stop();
     const second = await start(folder);

@@ -142,17 +142,22 @@ describe("the sandbox", () => {
   });
 
   it("moves to a free port when none was asked for and the usual one is taken", async () => {
+    const isUsual = ({ url }: Sandbox): boolean => url === "http://127.0.0.1:8080";
     const usual = createServer();
-    // Where something else has the port already, that will do as well.
-    await new Promise<void>((resolve) => {
-      usual.once("error", () => resolve());
-      usual.listen(8080, "127.0.0.1", resolve);
+    const isOurs = await new Promise<boolean>((resolve) => {
+      usual.once("error", () => resolve(false));
+      usual.listen(8080, "127.0.0.1", () => resolve(true));
     });
-    const sandbox = await startSandbox({ log: SILENT, edge: BASE.edge });
+    let sandbox = await startSandbox({ log: SILENT, edge: BASE.edge });
     running.push(sandbox);
-    expect(sandbox.url).not.toBe("http://127.0.0.1:8080");
+    if (!isOurs && isUsual(sandbox)) {
+      // Who had the port let go of it meanwhile, so now this one has it.
+      sandbox = await startSandbox({ log: SILENT, edge: BASE.edge });
+      running.push(sandbox);
+    }
+    expect(isUsual(sandbox)).toBe(false);
     expect((await send(sandbox, sandbox.transaction())).status).toBe(200);
-    await new Promise((resolve) => usual.close(resolve));
+    if (isOurs) await new Promise((resolve) => usual.close(resolve));
   });
 
   it("ends everything when it is stopped, once or twice", async () => {

@@ -1,7 +1,7 @@
 /**
- * A process that runs an embedded Postgres in the folder it is given, tells its address, and is
- * then killed by the test. The server ends with it, or goes on without an owner where the second
- * argument is `outlives`.
+ * A process that runs an embedded Postgres in the folder and on the port that it is given, tells its
+ * address, and is then killed by the test. The server ends with it, or goes on without an owner where
+ * the second argument is `outlives`.
  */
 
 import { holdProcess, systemClock } from "../../dist/core/clock.js";
@@ -9,7 +9,7 @@ import { startPostgres } from "../../dist/sandbox/postgres.js";
 
 holdProcess();
 const log = { info() {}, warn() {}, error() {} };
-const [folder, how] = process.argv.slice(2);
-const options = { folder, port: null, outlives: how === "outlives" };
+const [folder, how, port] = process.argv.slice(2);
+const options = { folder, port: Number(port), outlives: how === "outlives" };
 const postgres = await startPostgres({ clock: systemClock, log }, options);
 process.stdout.write(`${JSON.stringify({ url: postgres.ownerUrl, pid: postgres.pid() })}\n`);
