@@ -281,11 +281,12 @@ describe("other calls of real clients", () => {
       httpHeaders: { "api-x-token": BRISK_KEY },
     });
     const told = vi.spyOn(console, "error").mockImplementation(() => {});
-    for (let count = 0; count < 3; count += 1) {
+    const isTold = () => told.mock.calls.join("\n").includes("429 Too Many Requests");
+    // Where the machine stands still between two of them, the second is let through at once.
+    while (!isTold()) {
       const { bytes, signature } = flow.tipped();
       expect(await connection.sendRawTransaction(bytes, { skipPreflight: true })).toBe(signature);
     }
-    expect(told.mock.calls.join("\n")).toContain("429 Too Many Requests");
     told.mockRestore();
   });
 

@@ -35,7 +35,9 @@ export async function run(name: Program, text: string, around: Around = {}): Pro
     for (const [beside, bytes] of Object.entries(around.files ?? {})) {
       writeFileSync(join(folder, beside), bytes);
     }
-    return await outputOf(command, file, folder, { ...process.env, ...around.env });
+    // No proxy knows the way to loopback.
+    const env = { ...process.env, no_proxy: "127.0.0.1", ...around.env };
+    return await outputOf(command, file, folder, env);
   } finally {
     rmSync(folder, { recursive: true });
   }
