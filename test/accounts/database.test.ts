@@ -195,14 +195,19 @@ describe("a transaction", () => {
     await owner.query("create table tx_pair (id int primary key, n int)");
     await owner.query("insert into tx_pair values (1, 0), (2, 0)");
     let begun = 0;
-    const add = (first: number, second: number): Promise<void> =>
-      owner.transaction(async (tx) => {
+    let ended = 0;
+    const add = async (first: number, second: number): Promise<void> => {
+      await owner.transaction(async (tx) => {
+        // The one that is run again could take its row back before the other one wakes up.
+        if (begun >= 2) await until("the other one's end", () => ended > 0);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [first]);
         begun += 1;
-        // Each holds what the other wants; the third is the one that was run again.
+        // Each holds what the other wants.
         await until("both have begun", () => begun >= 2);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [second]);
       });
+      ended += 1;
+    };
     const before = owner.counters.retries;
     await Promise.all([add(1, 2), add(2, 1)]);
     expect(await owner.query("select n from tx_pair")).toEqual([{ n: 2 }, { n: 2 }]);
