@@ -22,7 +22,10 @@ export interface Clock {
   nowNs(): number;
   /** Milliseconds since the Unix epoch, by the wall clock. */
   unixMs(): number;
-  /** Calls `act` once, `delayMs` from now. Does not keep the process alive. */
+  /**
+   * Calls `act` once, `delayMs` from now; 0: in the next turn of the event loop. Does not keep the
+   * process alive for longer than that.
+   */
   after(delayMs: number, act: () => void): Timer;
   /** Calls `act` every `periodMs`, first after one period. Does not keep the process alive. */
   every(periodMs: number, act: () => void): Timer;
@@ -53,6 +56,7 @@ export const systemClock: Clock = {
   nowNs: () => Math.round(originNs + performance.now() * NS_PER_MS),
   unixMs: () => Date.now(),
   after(delayMs, act) {
+    if (delayMs === 0) return nextTurn(act);
     const handle = setTimeout(act, delayMs).unref();
     return { cancel: () => clearTimeout(handle) };
   },
@@ -61,6 +65,12 @@ export const systemClock: Clock = {
     return { cancel: () => clearInterval(handle) };
   },
 };
+
+/** A timer of Node's takes a millisecond at least. */
+function nextTurn(act: () => void): Timer {
+  const handle = setImmediate(act);
+  return { cancel: () => clearImmediate(handle) };
+}
 
 /** Keeps the process alive until cancelled: the clock's own timers do not. */
 export function holdProcess(): Timer {

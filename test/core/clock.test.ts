@@ -40,6 +40,17 @@ describe("the system's clock", () => {
     expect(systemClock.nowNs() - startNs).toBeGreaterThanOrEqual(4_000_000);
   });
 
+  it("fires in the next turn of the event loop without a delay, unless cancelled", async () => {
+    const told: string[] = [];
+    await new Promise<void>((resolve) => {
+      setImmediate(() => told.push("before"));
+      systemClock.after(0, () => told.push("fired"));
+      systemClock.after(0, () => told.push("cancelled")).cancel();
+      setImmediate(resolve);
+    });
+    expect(told).toEqual(["before", "fired"]);
+  });
+
   it("fires again and again until it is cancelled", async () => {
     let count = 0;
     await new Promise<void>((resolve) => {
