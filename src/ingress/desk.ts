@@ -68,11 +68,11 @@ export interface DeskCounters {
   requestsOpen: number;
   /** Transactions accepted. */
   accepted: number;
-  /** Requests whose client left before the answer. */
+  /** Requests whose connection ended before the answer did; also a stream that a client ends. */
   aborted: number;
   /** Requests answered by the deadline instead of a stage. */
   expired: number;
-  /** Connections closed for their framing or an oversize body. */
+  /** Connections closed for their framing, or for a body that is too large to be read. */
   cut: number;
   /** Connections closed with one too many of the answers without a body. */
   bodilessCut: number;

@@ -41,7 +41,11 @@ export const METRICS = [
     "Submissions, a batch by its calls, by accepted or the refusal's reason; and refused pages.",
   ),
   gauge("touchdown_requests_in_flight", [], "Submissions received and not answered yet."),
-  counter("touchdown_requests_left_total", [], "Requests whose client left before the answer."),
+  counter(
+    "touchdown_requests_left_total",
+    [],
+    "Requests whose connection ended first: its client left, ended a stream or sent on too soon.",
+  ),
   counter(
     "touchdown_answers_held_total",
     ["reason"],
@@ -51,12 +55,13 @@ export const METRICS = [
   counter(
     "touchdown_client_connections_cut_total",
     ["reason"],
-    "Connections of clients ended for too_many, framing, or bodiless: a flood of HEAD or OPTIONS.",
+    "Connections of clients ended for too_many, framing (a size that is not read, too), or " +
+      "bodiless: a flood of HEAD or OPTIONS.",
   ),
   histogram(
     "touchdown_answer_seconds",
     [],
-    "From a request's last byte to its answer, accepted transactions only.",
+    "From a request's last byte to its answer, of transactions that were judged, accepted or not.",
   ),
   counter(
     "touchdown_seen_hits_total",
