@@ -60,7 +60,11 @@ describe("what is due", () => {
     due.add(2, 2, 1);
     due.clear();
     expect([due.length, due.take()]).toEqual([0, NONE]);
-    due.add(5, 5, 2);
-    expect(takeAll(due)).toEqual([[5, 5]]);
+    due.add(5, 5, 1);
+    due.add(6, 6, 9);
+    expect(takeAll(due)).toEqual([
+      [6, 6],
+      [5, 5],
+    ]);
   });
 });
