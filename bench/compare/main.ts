@@ -13,6 +13,8 @@ import { type Side, type Stage, startStage } from "./sides.ts";
 import { takeTurn } from "./turn.ts";
 import { undisturbed } from "./undisturbed.ts";
 
+const WARM_UP_RATE = 4_000;
+const WARM_UP_SECONDS = 10;
 const LADDER_FROM = 8_000;
 const LADDER_STEP = 2_000;
 const LADDER_TO = 24_000;
@@ -41,9 +43,13 @@ async function run(options: CompareOptions): Promise<void> {
   }
 }
 
-/** Until the compiler has seen the path and the connection's window has grown. */
+/**
+ * Until the compiler is done with the path, which it is for all of an edge's life but the first
+ * minute, and the connection's window has grown.
+ */
 function warmUp(stage: Stage, side: Side, options: CompareOptions) {
-  return takeTurn(stage, side, { rate: 2_000, seconds: 2, json: options.endpoint === "json" });
+  const json = options.endpoint === "json";
+  return takeTurn(stage, side, { rate: WARM_UP_RATE, seconds: WARM_UP_SECONDS, json });
 }
 
 function measure(stage: Stage, side: Side, options: CompareOptions, rate: number) {
