@@ -29,6 +29,11 @@ describe("a quick record", () => {
     expect(isQuick(quick(counter()))).toBe(true);
   });
 
+  it("is the second and the third of a kind as well", () => {
+    const records = [1, 2, 3].map(() => quick(counter()));
+    expect(records.map((record) => isQuick(record))).toEqual([true, true, true]);
+  });
+
   it("has the same properties, and its getters tell what holds now", () => {
     const record = quick(counter());
     record.add();
@@ -38,9 +43,10 @@ describe("a quick record", () => {
   });
 
   it("is what transactions pass through", () => {
-    const ring = createRing(new SharedArrayBuffer(ringBytes(4, 64)), 0, 4, 64);
+    const ring = () => createRing(new SharedArrayBuffer(ringBytes(4, 64)), 0, 4, 64);
     const native = loadNative();
-    const records: unknown[] = [systemClock, createHistogram([1]), ring];
+    const histograms = [createHistogram([1]), createHistogram([1, 2])];
+    const records: unknown[] = [systemClock, ...histograms, ring(), ring()];
     if (native.kind === "loaded") records.push(native.native);
     expect(records.map((record) => isQuick(record))).toEqual(records.map(() => true));
   });
