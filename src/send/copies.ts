@@ -112,7 +112,7 @@ export class Copies {
       if (stream === TOO_LARGE) return "stream_too_large";
     }
     this.#holdUp(link, nowNs);
-    if (this.keep(packet, target, nowNs)) return "taken";
+    if (this.keep(packet, target, nowNs, "leader_saturated")) return "taken";
     this.card.saturated += 1;
     return "leader_saturated";
   }
@@ -132,14 +132,15 @@ export class Copies {
     return true;
   }
 
-  /** Keeps a copy, in place of one that pays less if there is no room. */
-  keep(packet: Packet, target: Target, nowNs: number): boolean {
+  /** Keeps a copy, in place of one that pays less, and ends as `reason`, if there is no room. */
+  keep(packet: Packet, target: Target, nowNs: number, reason: CopyReason): boolean {
     const { id, bytes, priorityLamports } = packet;
     const waiting = this.#waiting;
     if (!waiting.push(id, target, bytes, priorityLamports, nowNs)) {
       const least = waiting.least(priorityLamports);
       if (least === null) return false;
-      this.#saturated(least);
+      if (reason === "leader_saturated") this.#saturated(least);
+      else this.#drop(least, reason);
       waiting.dropLeast();
       waiting.push(id, target, bytes, priorityLamports, nowNs);
     }

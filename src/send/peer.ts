@@ -184,7 +184,7 @@ export class Peer {
   awaitLive(packet: Packet, target: Target, nowNs: number): Offer {
     if (this.#link === null) return "not_connected";
     if (packet.bytes.length > this.#copies.bytesMax) return "stream_too_large";
-    return this.#copies.keep(packet, target, nowNs) ? "taken" : "queue_full";
+    return this.#copies.keep(packet, target, nowNs, "queue_full") ? "taken" : "queue_full";
   }
 
   /** In how many milliseconds `tick` may have something to do. */

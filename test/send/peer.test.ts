@@ -3,8 +3,8 @@ import { COPIES_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
 import type { newSendCounters } from "../../src/send/send-counters.ts";
 import type { Ending, Transport } from "../../src/send/transport.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
-
-import { BYTES, live, setup } from "./peer-rig.ts";
+import { packetOf } from "../support/packets.ts";
+import { BYTES, live, setup, TARGET } from "./peer-rig.ts";
 
 describe("a peer's state", () => {
   it("goes from idle over connecting and waiting to live, and back when it ends", () => {
@@ -139,6 +139,17 @@ describe("a copy that awaits a connection", () => {
     ]);
     connection().admit();
     expect(story).toEqual(["1 leader sent", "2 leader sent", "3 leader sent"]);
+  });
+
+  it("gives way to one that pays more as to a full queue, not to a saturated leader", () => {
+    const { peer, card, clock, connect, connection, awaitLive, story } = setup();
+    connect();
+    for (const id of [1, 2, 3]) awaitLive(id);
+    const better = { ...packetOf(4, BYTES), priorityLamports: 1 };
+    expect(peer.awaitLive(better, TARGET, clock.nowNs())).toBe("taken");
+    expect([story, card.saturated]).toEqual([["3 leader dropped queue_full"], 0]);
+    connection().admit();
+    expect(story.slice(1)).toEqual(["4 leader sent", "1 leader sent", "2 leader sent"]);
   });
 
   it("expires as such before the handshake, and as saturation after it", () => {
