@@ -77,7 +77,7 @@ export class Card {
   end(name: EndName, carried: boolean): void {
     this.ends[name] += 1;
     this.lastEnd = name;
-    this.standing *= 1 - REACTIONS[name].score;
+    this.standing = Math.max(STANDING_LEAST, this.standing * (1 - REACTIONS[name].score));
     if (REACTIONS[name].next === "before_turn" && !carried) this.evictedIdle += 1;
   }
 
@@ -92,6 +92,8 @@ export class Card {
   }
 }
 
+/** However long a leader was away, being reached once more lifts it above one half. */
+const STANDING_LEAST = 1e-6;
 /** A new value weighs so much in a mean. */
 const WEIGHT = 0.1;
 
@@ -302,7 +304,7 @@ export class Scorecard {
 
 /** Null while no attempt came to an end of either kind. */
 function reachableOf({ admitted, lastEnd, standing }: Card): boolean | null {
-  return admitted === 0 && lastEnd === null ? null : standing >= 0.5;
+  return admitted === 0 && lastEnd === null ? null : standing > 0.5;
 }
 
 const REACHABLE_WORDS: ReadonlyMap<boolean | null, Census["reachable"]> = new Map([

@@ -88,12 +88,17 @@ describe("a leader's standing", () => {
     const scorecard = new Scorecard();
     const card = scorecard.card("A", ADDRESS);
     card.end("unanswered", false);
+    expect(scorecard.view()[0]).toMatchObject({ reachable: false, standing: 0.5 });
     card.end("unanswered", false);
     expect(scorecard.standingOf("A")).toBe(0.25);
     expect(scorecard.view()[0]).toMatchObject({ reachable: false, ends: { unanswered: 2 } });
     card.admit(128, false);
     expect(scorecard.standingOf("A")).toBe(0.625);
     expect(scorecard.view()[0]).toMatchObject({ reachable: true, streamsMax: 128 });
+    for (let hours = 0; hours < 100; hours += 1) card.end("unanswered", false);
+    expect(scorecard.view()[0]).toMatchObject({ reachable: false });
+    card.admit(128, false);
+    expect(scorecard.view()[0]).toMatchObject({ reachable: true });
   });
 });
 
