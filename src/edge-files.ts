@@ -6,13 +6,19 @@
  */
 
 import { readFileSync } from "node:fs";
-import { EDGE_FILES_MAX } from "./core/limits.ts";
+import { EDGE_FILES_MAX, WORKER_FILES } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 
-/** `http.connections`, or less where the system's limit does not allow so many; then logged. */
-export function connectionsWithin(wanted: number, { log }: { readonly log: Log }): number {
+/**
+ * `http.connections`, or less where the system's limit does not allow so many beside the worker
+ * threads; then logged.
+ */
+export function connectionsWithin(
+  wanted: number,
+  { workers, log }: { readonly workers: number; readonly log: Log },
+): number {
   const files = filesMaxOf(systemLimits());
-  const most = Math.max(files - EDGE_FILES_MAX, Math.floor(files / 2));
+  const most = Math.max(files - EDGE_FILES_MAX - workers * WORKER_FILES, Math.floor(files / 2));
   if (wanted <= most) return wanted;
   log.info(
     { wanted, connections: most, files },

@@ -239,7 +239,7 @@ function buildDecode(config: Config, { clock, log, engine }: Base) {
   const options = decoderOptionsOf(config);
   const { decoder, forWorkers, here, close } = decodersOf(options, engine);
   const pollUs = busyPollOf(config.host, engine, availableParallelism());
-  const workers = config.decode.workers ?? Math.max(1, availableParallelism() - 1);
+  const workers = workersOf(config);
   const dispatch = createDispatch(
     { clock, decoder, log, workers: createWorkerPool() },
     { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...here },
@@ -247,6 +247,11 @@ function buildDecode(config: Config, { clock, log, engine }: Base) {
   // Workers use the native decoder to their end, so it is closed after them.
   const decoderStep: Step = { start() {}, stop: close };
   return { decoder, decoderStep, dispatch };
+}
+
+/** Threads that check transactions. */
+function workersOf({ decode }: Config): number {
+  return decode.workers ?? Math.max(1, availableParallelism() - 1);
 }
 
 /** The decoder of this thread, and what the workers make theirs of. */
@@ -259,12 +264,13 @@ function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   return { decoder, forWorkers, here: NATIVE_HERE, close: () => decoder.close() };
 }
 
-function httpOptionsOf({ http, region }: Config, log: Log): HttpOptions {
+function httpOptionsOf(config: Config, log: Log): HttpOptions {
+  const { http, region } = config;
   return {
     host: http.listen.host,
     port: http.listen.port,
     requestDeadlineMs: http.requestDeadlineMs,
-    connectionsMax: connectionsWithin(http.connections, { log }),
+    connectionsMax: connectionsWithin(http.connections, { workers: workersOf(config), log }),
     version: VERSION,
     region,
   };

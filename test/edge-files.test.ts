@@ -11,12 +11,13 @@ Max open files            4096                 20000                files
 const MODULE = join(import.meta.dirname, "../dist/edge-files.js");
 
 /** What a process with this limit makes of a wish, and whether it logs that. */
-function under(filesMax: number, wanted: number): unknown {
+function under(filesMax: number, wanted: number, workers = 0): unknown {
   const script = `
     const { connectionsWithin } = await import(${JSON.stringify(MODULE)});
     let said = null;
     const log = { warn() {}, error() {}, info: (facts) => { said = facts; } };
-    console.log(JSON.stringify([connectionsWithin(${wanted}, { log }), said]));`;
+    const most = connectionsWithin(${wanted}, { workers: ${workers}, log });
+    console.log(JSON.stringify([most, said]));`;
   const command = `ulimit -n ${filesMax}; exec "$0" --input-type=module -e "$1"`;
   const { stdout, stderr } = spawnSync("sh", ["-c", command, process.execPath, script], {
     encoding: "utf8",
@@ -42,8 +43,13 @@ describe("the limit of open files", () => {
     expect(under(100, 20_000)).toEqual([50, { ...facts, connections: 50, files: 100 }]);
   });
 
+  it("leaves what so many worker threads need", () => {
+    const facts = { wanted: 20_000, connections: 688, files: 1_200 };
+    expect(under(1_200, 20_000, 64)).toEqual([688, facts]);
+  });
+
   it("changes nothing where it is wide enough", () => {
     expect(under(600, 344)).toEqual([344, null]);
-    expect(connectionsWithin(1, { log: SILENT })).toBe(1);
+    expect(connectionsWithin(1, { workers: 0, log: SILENT })).toBe(1);
   });
 });

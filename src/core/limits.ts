@@ -239,8 +239,10 @@ export const BODILESS_ANSWERS_BURST = 1_000;
 export const BODILESS_ANSWERS_PER_SECOND = 20;
 /** Connections that are open at once; above it a new one is closed. */
 export const HTTP_CONNECTIONS_MAX = 20_000;
-/** Open files that an edge needs at most besides its clients' connections. */
+/** Open files that an edge needs at most besides its clients' connections and worker threads. */
 export const EDGE_FILES_MAX = 256;
+/** Open files of one worker thread: what its event loop polls with and is woken by. */
+export const WORKER_FILES = 4;
 /** Characters of a refusal's sentence that the status line repeats. */
 export const STATUS_SENTENCE_CHARS_MAX = 240;
 /** How many accepted transactions are remembered to tell a repetition. */

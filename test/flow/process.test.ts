@@ -127,6 +127,23 @@ describe("starting", () => {
   });
 });
 
+describe("a limit of open files", () => {
+  it("leaves it what it needs besides its clients' connections", async () => {
+    const edge = await start({ filesMax: 300, more: "[decode]\nworkers = 1" });
+    const clients = [];
+    for (let count = 0; count < 170; count += 1) clients.push(await connectRaw(edge.port));
+    await untilAnswer(
+      "the end of those that are too many",
+      () => edge.metrics(),
+      (metrics) =>
+        seriesValue(metrics, "touchdown_client_connections") === 150 &&
+        seriesValue(metrics, "touchdown_client_connections_cut_total", { reason: "too_many" }) ===
+          20,
+    );
+    for (const client of clients) client.close();
+  });
+});
+
 describe("SIGHUP", () => {
   const NEW_KEY = "a-key-that-comes-with-reload";
 

@@ -101,6 +101,8 @@ export interface EdgeProcessOptions {
   readonly http?: string;
   readonly httpPort?: number;
   readonly keys?: string;
+  /** The system's limit of its open files. */
+  readonly filesMax?: number;
 }
 
 /** The configuration of an edge of this network; files are in the same folder. */
@@ -133,7 +135,9 @@ export function spawnEdge(network: Network, options: EdgeProcessOptions = {}) {
   const keysFile = join(folder, "keys.toml");
   writeFileSync(file, configToml(network, options));
   writeFileSync(keysFile, options.keys ?? keysToml());
-  const child = spawn(process.execPath, [MAIN, "edge", "--config", file], {
+  const command = [process.execPath, MAIN, "edge", "--config", file];
+  const limit = options.filesMax === undefined ? ":" : `ulimit -n ${options.filesMax}`;
+  const child = spawn("sh", ["-c", `${limit}; exec "$@"`, "sh", ...command], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
