@@ -1,8 +1,41 @@
 import { createServer } from "node:http";
-import { describe, expect, it } from "vitest";
+import { Server } from "node:net";
+import { tmpdir } from "node:os";
+import { describe, expect, it, vi } from "vitest";
+import type { Authenticator } from "../../src/control/web/authenticate.ts";
+import { createWebServer } from "../../src/control/web/server.ts";
+import { createTries } from "../../src/control/web/tries.ts";
 import { keepListening } from "../../src/core/keep-listening.ts";
+import type { Log } from "../../src/core/log.ts";
+import { createAdmin } from "../../src/observe/admin.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { stub } from "../support/stub.ts";
 
 const ENOBUFS = -105;
+const LOOPBACK = { host: "127.0.0.1", port: 0 };
+
+function adminWith(log: Log) {
+  const metrics = { contentType: "text/plain", text: async () => "" };
+  return createAdmin({ log, metrics, readiness: () => ({ ok: true, checks: [] }) }, LOOPBACK);
+}
+
+function dashboardWith(log: Log) {
+  const clock = createFakeClock();
+  const authenticator = stub<Authenticator>({});
+  return createWebServer(
+    {
+      ...{ clock, log, routes: [], tries: createTries(clock), authenticator },
+      onReturn: async () => "/",
+      onLive: () => {
+        throw new Error("nobody listens");
+      },
+    },
+    {
+      ...{ ...LOOPBACK, publicUrl: "http://127.0.0.1", version: "test" },
+      ...{ fetchOrigins: [], trustedProxies: [], pagesFolder: tmpdir() },
+    },
+  );
+}
 
 describe("a server that could not take a connection", () => {
   it("says so and takes the next one", async () => {
@@ -19,5 +52,20 @@ describe("a server that could not take a connection", () => {
     const answer = await fetch(`http://127.0.0.1:${port}/`);
     expect(await answer.text()).toBe("here");
     await new Promise((resolve) => server.close(resolve));
+  });
+
+  it.each([
+    ["the admin listener", adminWith],
+    ["the dashboard", dashboardWith],
+  ])("ends no process: %s", async (_, make) => {
+    const errors: object[] = [];
+    const service = make({ info() {}, warn() {}, error: (fields) => void errors.push(fields) });
+    const listen = vi.spyOn(Server.prototype, "listen");
+    await service.start();
+    const [server] = listen.mock.contexts;
+    listen.mockRestore();
+    Object(server).emit("error", new Error("accept"));
+    expect(errors).toHaveLength(1);
+    await service.stop();
   });
 });

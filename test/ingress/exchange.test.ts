@@ -185,6 +185,7 @@ describe("an exchange", () => {
       exchange.send("200 OK", "text/plain", "ok");
     };
     expect(ends(head)).toBe(true);
+    expect(desk.counters.bodilessCut).toBe(2);
     clock.advance(1_000 / BODILESS_ANSWERS_PER_SECOND);
     expect(ends(head)).toBe(false);
   });

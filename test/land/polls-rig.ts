@@ -3,6 +3,7 @@
 import { encodeSignatures } from "../../src/core/encoding.ts";
 import type { Packet } from "../../src/core/flow.ts";
 import { newLandCounters } from "../../src/land/land-counters.ts";
+import type { StatusAnswer } from "../../src/land/needs.ts";
 import { Polls } from "../../src/land/polls.ts";
 import { Watch } from "../../src/land/watch.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -24,6 +25,10 @@ export function startPolls(count: number, turnMs = 0) {
     looks: 0,
     inATurn: [] as number[],
     asked: [] as Uint8Array[],
+    answer: async (signatures: Uint8Array): Promise<StatusAnswer> => ({
+      slot: 1,
+      statuses: encodeSignatures(signatures).map(() => null),
+    }),
     /** After each turn that looked. */
     onTurn() {},
   };
@@ -44,9 +49,9 @@ export function startPolls(count: number, turnMs = 0) {
       watch,
       counters: newLandCounters(),
       chain: {
-        fetchStatuses: async (signatures) => {
+        fetchStatuses(signatures) {
           seen.asked.push(signatures);
-          return { slot: 1, statuses: encodeSignatures(signatures).map(() => null) };
+          return seen.answer(signatures);
         },
       },
       onTick() {},

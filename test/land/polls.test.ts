@@ -132,6 +132,36 @@ describe("questions after statuses", () => {
     polls.stop();
   });
 
+  it("tell by how much they are late at each regular tick alone", async () => {
+    const { clock, polls, seen } = startPolls(6 * STATUSES_A_REQUEST);
+    clock.advance(400);
+    const { lagNs } = polls;
+    for (let step = 0; step < 14; step += 1) {
+      clock.advance(25);
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    }
+    expect(seen.asked.length).toBeGreaterThan(STATUS_REQUESTS_MAX);
+    expect(polls.lagNs).toBe(lagNs);
+    polls.stop();
+  });
+
+  it("are not asked at the end of a look in which one has failed", async () => {
+    const { clock, polls, seen } = startPolls(2 * LOOKS_A_TURN, 60);
+    let fail = (): void => {};
+    seen.answer = () =>
+      new Promise((_, reject) => {
+        fail = () => reject(new Error("no answer"));
+      });
+    clock.advance(400 + 60 + 200);
+    expect(seen.asked).toHaveLength(STATUS_REQUESTS_MAX);
+    clock.advance(800 - 660);
+    fail();
+    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    clock.advance(200);
+    expect(seen.asked).toHaveLength(STATUS_REQUESTS_MAX);
+    polls.stop();
+  });
+
   it("are dropped with the stage while a look is under way", () => {
     const { clock, polls, seen } = startPolls(2 * LOOKS_A_TURN);
     seen.onTurn = () => polls.stop();

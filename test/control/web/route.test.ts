@@ -42,6 +42,7 @@ it("an answer holds what its schema names and no more, whatever the handler give
   const [status, told] = await ask("wrong");
   expect(status).toBe(500);
   expect(JSON.stringify(told)).not.toContain("7");
+  expect(web.counters.requests).toEqual({ ok: 1, internal: 1 });
   await web.stop();
 });
 
