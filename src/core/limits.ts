@@ -215,6 +215,8 @@ export const UNREAD_BODY_BYTES_MAX = RPC_BODY_BYTES_MAX;
 /** Answers held until a transaction has ended, in all and for each account. */
 export const RECEIPT_WAITS_MAX = 4096;
 export const RECEIPT_WAITS_PER_ACCOUNT_MAX = 256;
+/** Of them, given in one turn of the event loop; some 20 us each. */
+export const RECEIPT_ANSWERS_A_TURN = 16;
 /** How long an answer may be held, in milliseconds: at least, at most, and when not told. */
 export const RECEIPT_WAIT_MS_MIN = 10;
 export const RECEIPT_WAIT_MS_MAX = 60_000;

@@ -2,11 +2,17 @@
  * Answers that are held until a transaction has ended: `?wait=landed`. A waiter keeps a ticket,
  * which is looked at a few dozen times a second while anybody waits, so that nothing is added to
  * the way of a transaction. It is answered with the receipt as it is when the end is known, when
- * its time is up, or when this edge drains, and forgotten when its client leaves.
+ * its time is up, or when this edge drains, and forgotten when its client leaves. A block may end
+ * what very many wait for, so they are answered a few in a turn of the event loop.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
-import { RECEIPT_WAITS_MAX, RECEIPT_WAITS_PER_ACCOUNT_MAX } from "../core/limits.ts";
+import {
+  RECEIPT_ANSWERS_A_TURN,
+  RECEIPT_WAITS_MAX,
+  RECEIPT_WAITS_PER_ACCOUNT_MAX,
+} from "../core/limits.ts";
+import { createTurns } from "../core/turns.ts";
 import { Places } from "./places.ts";
 import type { WaitGoal } from "./receipt-query.ts";
 import type { ReceiptSource } from "./receipt-source.ts";
@@ -29,7 +35,7 @@ export interface Wait {
 export interface Waits {
   /** Holds an answer. Answers how to forget it, or whose bound is reached. */
   hold(wait: Wait): { readonly leave: () => void } | "account" | "all";
-  /** Answers all, and from now on each at once. */
+  /** Answers all, some now and the others in turns of their own, and from now on each at once. */
   drain(): void;
   readonly counters: WaitCounters;
 }
@@ -62,6 +68,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
     left: 0,
     refused: 0,
   };
+  const turns = createTurns(clock, look);
   let timer: Timer | null = null;
   let draining = false;
 
@@ -72,18 +79,31 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
     if (held.size > 0) return true;
     timer?.cancel();
     timer = null;
+    turns.stop();
     return true;
   }
 
-  function look(): void {
+  /** Whether it is to be answered now; counts why. */
+  function isOver({ ticket, goal, untilNs }: Held, nowNs: number): boolean {
+    if (draining) counters.drained += 1;
+    else if (receipts.reached(ticket, goal)) counters.reached += 1;
+    else if (nowNs >= untilNs) counters.timedOut += 1;
+    else return false;
+    return true;
+  }
+
+  /** As many answers as one turn has. Answers whether there may be more. */
+  function look(): boolean {
     const nowNs = clock.nowNs();
+    let answers = 0;
     for (const wait of held) {
-      if (receipts.reached(wait.ticket, wait.goal)) counters.reached += 1;
-      else if (nowNs >= wait.untilNs) counters.timedOut += 1;
-      else continue;
+      if (answers === RECEIPT_ANSWERS_A_TURN) return true;
+      if (!isOver(wait, nowNs)) continue;
       release(wait);
       wait.answer();
+      answers += 1;
     }
+    return false;
   }
 
   return {
@@ -102,7 +122,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
       const entry: Held = { ...wait, untilNs: clock.nowNs() + wait.timeoutMs * NS_PER_MS };
       held.add(entry);
       counters.held = held.size;
-      timer ??= clock.every(LOOK_MS, look);
+      timer ??= clock.every(LOOK_MS, () => turns.begin());
       return {
         leave() {
           if (release(entry)) counters.left += 1;
@@ -111,11 +131,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
     },
     drain() {
       draining = true;
-      for (const wait of held) {
-        counters.drained += 1;
-        release(wait);
-        wait.answer();
-      }
+      turns.begin();
     },
   };
 }

@@ -1,5 +1,9 @@
 import { expect, it } from "vitest";
-import { RECEIPT_WAITS_MAX, RECEIPT_WAITS_PER_ACCOUNT_MAX } from "../../src/core/limits.ts";
+import {
+  RECEIPT_ANSWERS_A_TURN,
+  RECEIPT_WAITS_MAX,
+  RECEIPT_WAITS_PER_ACCOUNT_MAX,
+} from "../../src/core/limits.ts";
 import { createWaits } from "../../src/ingress/receipt-waits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -63,7 +67,36 @@ it("bounds those of an account and all of them", () => {
   expect(waits.counters).toMatchObject({ held: RECEIPT_WAITS_MAX, refused: 2 });
 });
 
-it("answers all at once when draining, and holds nothing any more", () => {
+/** How many of a few turns' worth are answered in each, from when `begin` says so. */
+function inEachTurn(begin: (rig: ReturnType<typeof setup>) => void): number[] {
+  const rig = setup();
+  const { clock, answered, hold } = rig;
+  for (let n = 0; n < 2 * RECEIPT_ANSWERS_A_TURN + 1; n += 1) hold(n);
+  const { after } = clock;
+  const told: number[] = [];
+  const note = (): void => void told.push(answered.length - told.reduce((sum, n) => sum + n, 0));
+  clock.after = (delayMs, act) => {
+    note();
+    return after(delayMs, act);
+  };
+  begin(rig);
+  clock.advance(10);
+  note();
+  expect(clock.pending).toBe(0);
+  return told;
+}
+
+it("answers a few in a turn where many are answered at the same moment", () => {
+  const few = RECEIPT_ANSWERS_A_TURN;
+  const all = Array.from({ length: 2 * few + 1 }, (_, n) => n);
+  const ending = ({ ended }: { readonly ended: Set<number> }): void => {
+    for (const n of all) ended.add(n);
+  };
+  expect(inEachTurn(ending)).toEqual([few, few, 1]);
+  expect(inEachTurn(({ waits }) => waits.drain())).toEqual([few, few, 1]);
+});
+
+it("answers all when draining, and holds nothing any more", () => {
   const { clock, answered, waits, hold } = setup();
   hold(1);
   hold(2);
