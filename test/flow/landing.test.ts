@@ -12,7 +12,11 @@ import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58, encodeKey, encodeSignature } from "../../src/core/encoding.ts";
 import type { Log } from "../../src/core/log.ts";
 import { type Edge, startEdge } from "../../src/edge.ts";
-import { createSimulatedCluster, type SimulatedCluster } from "../../src/sandbox/cluster.ts";
+import {
+  type ClusterUrls,
+  createSimulatedCluster,
+  type SimulatedCluster,
+} from "../../src/sandbox/cluster.ts";
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { signedTransfer } from "../../src/sandbox/transfer.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
@@ -35,6 +39,7 @@ const stopped: Record<string, unknown>[] = [];
 const payer = freshIdentity();
 const tip = freshIdentity();
 let cluster: SimulatedCluster;
+let urls: ClusterUrls;
 let edge: Edge;
 let folder = "";
 let made = 0n;
@@ -68,9 +73,14 @@ beforeAll(async () => {
     slotMs: SLOT_MS,
     skipShare: 0,
   });
-  const urls = await cluster.start();
+  urls = await cluster.start();
   cluster.airdrop(encodeKey(payer.publicKey), 1_000_000_000_000n);
   cluster.airdrop(encodeKey(tip.publicKey), 1_000_000_000n);
+  await start();
+});
+
+/** Starts an edge, to which all is sent from then on, and waits for its connections. */
+async function start(): Promise<void> {
   const config = configFromValues(
     {
       http: { listen: "127.0.0.1:0" },
@@ -90,7 +100,7 @@ beforeAll(async () => {
   await untilAnswer("every connection", metrics, (families) => {
     return seriesValue(families, "touchdown_connections_warm") === LEADERS;
   });
-});
+}
 
 afterAll(async () => {
   await edge?.stop();
@@ -233,10 +243,13 @@ describe("a transaction", () => {
   });
 
   it("that is in flight when the edge stops has an end, and the balance is even", async () => {
+    const others = edge;
+    await start();
     for (let count = 0; count < 20; count += 1) await post(transfer(FOREIGN));
     const figures = expectScrapedBalance(await metrics());
     expect(figures.inFlight).toBeGreaterThanOrEqual(20);
     await edge.stop();
+    edge = others;
     const [last] = stopped;
     const { accepted, landed, expired, dropped } = last as Record<string, number>;
     expect(accepted).toBe(figures.accepted);
