@@ -2,13 +2,13 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
 let folder = "";
 /** A project with the build script and a native folder of its own, so that ours is left alone. */
-beforeAll(() => {
+beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "touchdown-build-"));
   cpSync(join(ROOT, "scripts"), join(folder, "scripts"), { recursive: true });
   mkdirSync(join(folder, "native/src"), { recursive: true });
@@ -18,7 +18,7 @@ beforeAll(() => {
   }
   writeFileSync(join(folder, "native/Cargo.toml"), 'edition = "2024"\nrust-version = "1.89"\n');
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterEach(() => rmSync(folder, { recursive: true }));
 
 const LIBRARY = process.platform === "darwin" ? "dylib" : "so";
 const TYPES = '{"kind":"fn","name":"stop","js_doc":"","def":"function stop(): number"}';

@@ -79,6 +79,7 @@ describe("an operator", () => {
     const named = Object.values(Object(fieldOf(plans.json, "plans")));
     expect(named.find((one) => fieldOf(one, "name") === "Pro")).toMatchObject({ accounts: 1 });
     expect(reasonOf(await change({ plan: "none" }))).toBe("invalid_request");
+    await change({ plan: "Beta" });
   });
 
   it("disables an account: sessions and tokens end at once, and no login opens one", async () => {

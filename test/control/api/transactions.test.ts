@@ -51,6 +51,8 @@ afterAll(async () => {
 });
 beforeEach(() => {
   site.clock.advance(60_000);
+  answers.one = {};
+  answers.two = {};
   asked.length = 0;
 });
 
@@ -114,7 +116,7 @@ describe("the latest transactions", () => {
     return { status, json, rows, order: rows.map(row) };
   };
 
-  it("are those of all edges, newest first, asked in the account's own name", async () => {
+  beforeEach(() => {
     answers.one["/receipts"] = {
       transactions: [listed(1, "2026-11-21T10:00:03.000Z"), listed(2, "2026-11-21T10:00:01.000Z")],
       next: null,
@@ -123,6 +125,9 @@ describe("the latest transactions", () => {
       transactions: [listed(3, "2026-11-21T10:00:02.000Z", "expired")],
       next: null,
     };
+  });
+
+  it("are those of all edges, newest first, asked in the account's own name", async () => {
     const all = await list();
     expect(all.status).toBe(200);
     expect(all.order).toEqual([
@@ -169,10 +174,8 @@ describe("the latest transactions", () => {
   it("of one millisecond stay in the order in which their edge has them", async () => {
     const at = "2026-11-21T10:00:05.000Z";
     const many = Array.from({ length: 40 }, (_, index) => listed(index + 10, at));
-    const before = answers.one["/receipts"];
     answers.one["/receipts"] = { transactions: many, next: null };
     const { rows } = await list();
-    answers.one["/receipts"] = before;
     const signatures = rows.map((row) => fieldOf(row, "signature"));
     expect(signatures.slice(0, 40)).toEqual(many.map(({ signature }) => signature));
   });
