@@ -290,7 +290,9 @@ export class Peer {
     });
     if (link.over) return null;
     if (link.connection !== null) return link;
+    // No attempt that a leader saw, but one that shows that it cannot be counted on from here.
     this.#pace.ended("local", 0, nowNs);
+    this.#copies.card.end("local", false, false);
     this.#deps.counters.connectionsFailed += 1;
     return null;
   }
@@ -357,7 +359,7 @@ export class Peer {
     counters.connectionsEnded += 1;
     counters[reaction.counter] += 1;
     if (link.liveNs === 0) counters.connectionsNotAdmitted += 1;
-    card.end(name, link.carried);
+    card.end(name, link.liveNs !== 0, link.carried);
     if (card.misses(name, link.liveNs !== 0, link.carried)) this.#deps.onMissed();
     if (link !== this.#retiring) this.#pace.ended(name, link.liveNs, nowNs);
     if (reaction.single) this.#single = true;

@@ -22,7 +22,8 @@ export class Card {
   /** From 0, never reached, to 1: how far it can be counted on. */
   standing = 1;
   readonly ends: Record<EndName, number>;
-  lastEnd: EndName | null = null;
+  /** As `CardView.reachable`. */
+  reachable: boolean | null = null;
   /** Connections in a row that were evicted before they carried anything. */
   evictedIdle = 0;
   rttUs = 0;
@@ -55,6 +56,7 @@ export class Card {
   /** A copy is acknowledged, so long after it was given to the peer. */
   ack(neededUs: number): void {
     this.acked += 1;
+    this.reachable = true;
     this.evictedIdle = 0;
     this.neededUs = mean(this.neededUs, neededUs);
   }
@@ -68,16 +70,17 @@ export class Card {
   admit(streams: number, late: boolean): void {
     this.admitted += 1;
     this.present = true;
+    this.reachable = true;
     if (late) this.admittedLate += 1;
     this.standing += (1 - this.standing) / 2;
     this.streamsMax = Math.max(this.streamsMax, streams);
   }
 
-  /** A connection ended; `carried` is whether it took any copy. */
-  end(name: EndName, carried: boolean): void {
+  /** A connection ended; `live` if it took copies, and `carried` is whether it took any. */
+  end(name: EndName, live: boolean, carried: boolean): void {
     this.ends[name] += 1;
-    this.lastEnd = name;
-    this.standing = Math.max(STANDING_LEAST, this.standing * (1 - REACTIONS[name].score));
+    if (!live) this.reachable = false;
+    this.standing *= 1 - REACTIONS[name].score;
     if (REACTIONS[name].next === "before_turn" && !carried) this.evictedIdle += 1;
   }
 
@@ -92,8 +95,6 @@ export class Card {
   }
 }
 
-/** However long a leader was away, being reached once more lifts it above one half. */
-const STANDING_LEAST = 1e-6;
 /** A new value weighs so much in a mean. */
 const WEIGHT = 0.1;
 
@@ -105,7 +106,10 @@ function mean(before: number, value: number): number {
 export interface CardView {
   readonly identity: string;
   readonly address: string;
-  /** Whether the last attempt that ended or was admitted got through; null before that. */
+  /**
+   * Whether the last attempt that ended or was admitted got through, or a copy was acknowledged
+   * since; null before that.
+   */
   readonly reachable: boolean | null;
   readonly standing: number;
   readonly dialect: Dialect;
@@ -260,7 +264,7 @@ export class Scorecard {
     const counts = new Map<string, Census>();
     for (const card of this.#cards.values()) {
       const dialect = this.dialectOf(card);
-      const reachable = REACHABLE_WORDS.get(reachableOf(card)) ?? "unknown";
+      const reachable = REACHABLE_WORDS.get(card.reachable) ?? "unknown";
       const key = `${dialect} ${reachable}`;
       const count = (counts.get(key)?.count ?? 0) + 1;
       counts.set(key, { dialect, reachable, count });
@@ -275,7 +279,7 @@ export class Scorecard {
     return {
       identity,
       address,
-      reachable: reachableOf(card),
+      reachable: card.reachable,
       standing: rounded(card.standing),
       dialect: this.dialectOf(card),
       version: this.#versionOf(identity),
@@ -300,11 +304,6 @@ export class Scorecard {
       landedShare: shareOf(card.landed, card.targeted),
     };
   }
-}
-
-/** Null while no attempt came to an end of either kind. */
-function reachableOf({ admitted, lastEnd, standing }: Card): boolean | null {
-  return admitted === 0 && lastEnd === null ? null : standing > 0.5;
 }
 
 const REACHABLE_WORDS: ReadonlyMap<boolean | null, Census["reachable"]> = new Map([

@@ -24,9 +24,10 @@ describe("a peer's state", () => {
   });
 
   it("stays idle and paced when the connection cannot begin", () => {
-    const { peer, clock, connect, transport, counters } = setup();
+    const { peer, card, clock, connect, transport, counters } = setup();
     transport.failing = true;
     connect();
+    expect([card.reachable, card.standing, card.ends.local]).toEqual([false, 0.75, 1]);
     expect([peer.state, peer.failures, counters.connectionsFailed]).toEqual(["idle", 1, 1]);
     expect([peer.mayConnect(clock.nowNs()), peer.paced(clock.nowNs())]).toEqual([false, true]);
     clock.advance(8_000);

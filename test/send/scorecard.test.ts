@@ -74,7 +74,7 @@ describe("the census", () => {
     scorecard.card("A", ADDRESS);
     for (const identity of ["B", "C"]) scorecard.card(identity, ADDRESS).admit(128, false);
     const card = scorecard.card("D", ADDRESS);
-    for (let count = 0; count < 3; count += 1) card.end("unanswered", false);
+    for (let count = 0; count < 3; count += 1) card.end("unanswered", false, false);
     expect(scorecard.census()).toEqual([
       { dialect: "unknown", reachable: "unknown", count: 1 },
       { dialect: "agave", reachable: "yes", count: 2 },
@@ -87,18 +87,31 @@ describe("a leader's standing", () => {
   it("falls with each end by its row and rises when it is reached", () => {
     const scorecard = new Scorecard();
     const card = scorecard.card("A", ADDRESS);
-    card.end("unanswered", false);
-    expect(scorecard.view()[0]).toMatchObject({ reachable: false, standing: 0.5 });
-    card.end("unanswered", false);
+    card.end("unanswered", false, false);
+    card.end("unanswered", false, false);
     expect(scorecard.standingOf("A")).toBe(0.25);
     expect(scorecard.view()[0]).toMatchObject({ reachable: false, ends: { unanswered: 2 } });
     card.admit(128, false);
     expect(scorecard.standingOf("A")).toBe(0.625);
     expect(scorecard.view()[0]).toMatchObject({ reachable: true, streamsMax: 128 });
-    for (let hours = 0; hours < 100; hours += 1) card.end("unanswered", false);
-    expect(scorecard.view()[0]).toMatchObject({ reachable: false });
-    card.admit(128, false);
-    expect(scorecard.view()[0]).toMatchObject({ reachable: true });
+  });
+
+  it("does not tell whether it was reached last, however low or high", () => {
+    const scorecard = new Scorecard();
+    const card = scorecard.card("A", ADDRESS);
+    const reachable = () => scorecard.view()[0]?.reachable;
+    const told = [reachable()];
+    for (const happens of [
+      () => card.end("local", false, false),
+      () => card.admit(128, false),
+      () => card.end("unanswered", false, false),
+      () => card.ack(1_000),
+      () => card.end("silent", true, true),
+    ]) {
+      happens();
+      told.push(reachable());
+    }
+    expect(told).toEqual([null, false, true, false, true, true]);
   });
 });
 
@@ -109,7 +122,7 @@ describe("the lead of a connection", () => {
     card.established(100_000, false);
     const leads: number[] = [];
     for (let count = 0; count < 6; count += 1) {
-      card.end("evicted", false);
+      card.end("evicted", true, false);
       leads.push(scorecard.leadMs("A"));
     }
     expect(leads).toEqual([2_000, 1_000, 500, 350, 350, 350]);
@@ -118,9 +131,9 @@ describe("the lead of a connection", () => {
   it("is not touched by an eviction after the turn, and is back after one that went well", () => {
     const scorecard = new Scorecard();
     const card = scorecard.card("A", ADDRESS);
-    card.end("evicted", true);
+    card.end("evicted", true, true);
     expect(scorecard.leadMs("A")).toBe(Number.POSITIVE_INFINITY);
-    card.end("evicted", false);
+    card.end("evicted", true, false);
     card.ack(1_000);
     expect(scorecard.leadMs("A")).toBe(Number.POSITIVE_INFINITY);
   });
@@ -157,7 +170,7 @@ describe("a leader's dialect", () => {
     wide.admit(2 ** 60, false);
     expect(scorecard.dialectOf(wide)).toBe("firedancer");
     const full = new Card("C", ADDRESS);
-    full.end("too_many", false);
+    full.end("too_many", false, false);
     expect(new Scorecard({ versionOf: () => "0.708.1" }).dialectOf(full)).toBe("agave");
   });
 });
