@@ -203,12 +203,13 @@ export const KEYS = {
   "send.copy_ttl": key(
     duration("10ms", "60s"),
     "800ms",
-    "How long a copy waits for its leader before it is dropped as expired",
+    "How long a copy waits for its leader before it is dropped",
   ),
   "send.bind": key(
     addressList(SEND_ADDRESSES_MAX),
     "0.0.0.0:0",
-    "The local UDP addresses that transactions leave from, over which connections are spread",
+    "The local UDP addresses that transactions leave from, over which connections are spread; " +
+      "the native engine reaches leaders at IPv6 addresses only from one of IPv6",
   ),
 
   "host.busy_poll": key(
