@@ -3,7 +3,8 @@
  *
  * uWebSockets.js has no timeout once a body is complete, so a stage that never answers would hold
  * its client for ever. Everyone waits equally long, so those that wait form a queue by time, and
- * one timer looks at its head: no timer for each request.
+ * one timer looks at its head: no timer for each request. A stage that hangs makes all of them
+ * late at once, and they are answered a few in a turn of the event loop.
  */
 
 import type { Clock, Timer } from "../core/clock.ts";
@@ -15,6 +16,7 @@ import {
   BODILESS_ANSWERS_PER_SECOND,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
+import { createTurns, type Turns } from "../core/turns.ts";
 import type { KeyOwner } from "./gate.ts";
 import { charged, intervalNs, waitNs } from "./gcra.ts";
 
@@ -105,6 +107,8 @@ export class Desk {
   readonly #deps: DeskDeps;
   readonly #deadlineNs: number;
   readonly #tickMs: number;
+  /** Gives up those whose deadline has passed. */
+  readonly #turns: Turns;
   #running = false;
   #timer: Timer | null = null;
   #first: Waiter | null = null;
@@ -122,6 +126,7 @@ export class Desk {
     this.#deps = deps;
     this.#deadlineNs = options.requestDeadlineMs * NS_PER_MS;
     this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, options.requestDeadlineMs / 10));
+    this.#turns = createTurns(deps.clock, () => this.#expire());
     const zeros = Object.keys(REFUSALS).map((reason) => [reason, 0]);
     // The keys are those of the table, which `Object.keys` answers as plain strings.
     this.refusals = Object.fromEntries(zeros) as Record<RefusalReason, number>;
@@ -136,6 +141,7 @@ export class Desk {
     this.#running = false;
     this.#timer?.cancel();
     this.#timer = null;
+    this.#turns.stop();
   }
 
   /** Calls `act` once nobody waits for an answer any more. */
@@ -226,22 +232,24 @@ export class Desk {
   /** Looks at deadlines until a look finds that nobody waits. */
   #watch(): void {
     if (!this.#running) return;
-    this.#timer = this.#deps.clock.every(this.#tickMs, () => this.#expire());
+    this.#timer = this.#deps.clock.every(this.#tickMs, () => this.#turns.begin());
   }
 
-  #expire(): void {
+  /** Gives up as many as one turn has. Answers whether there may be more. */
+  #expire(): boolean {
     if (this.#first === null) {
       this.#timer?.cancel();
       this.#timer = null;
-      return;
     }
     const nowNs = this.#deps.clock.nowNs();
-    for (let head = this.#first; head !== null; head = this.#first) {
-      if (nowNs - head.receivedNs < this.#deadlineNs) return;
+    for (let left = EXPIRED_A_TURN; left > 0; left -= 1) {
+      const head = this.#first;
+      if (head === null || nowNs - head.receivedNs < this.#deadlineNs) return false;
       this.#unlink(head);
       this.counters.expired += 1;
       this.#giveUp(head);
     }
+    return true;
   }
 
   #giveUp(waiter: Waiter): void {
@@ -269,6 +277,8 @@ export class Desk {
 }
 
 const ANSWERS_UNTIL_ASKED = ANSWERS_A_TURN_MAX / 4;
+/** Some 15 us each; below what `allowAnswer` lets through in a turn. */
+const EXPIRED_A_TURN = ANSWERS_UNTIL_ASKED;
 const BODILESS_INTERVAL_NS = intervalNs(BODILESS_ANSWERS_PER_SECOND);
 const TICK_MS_MIN = 5;
 const TICK_MS_MAX = 50;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
+import { ANSWERS_A_TURN_MAX } from "../../src/core/limits.ts";
 import { Exchange } from "../../src/ingress/exchange.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
@@ -26,6 +27,30 @@ describe("the deadline", () => {
     expect(desk.refusals.overloaded).toBe(3);
     desk.stop();
     expect(clock.pending).toBe(0);
+  });
+
+  it("ends few in a turn where very many are late at once", () => {
+    const clock = createFakeClock();
+    const desk = deskOn(clock);
+    desk.start();
+    const count = 3 * ANSWERS_A_TURN_MAX;
+    for (let i = 0; i < count; i += 1) {
+      const exchange = new Exchange(fakeWire(), desk, "raw");
+      exchange.receivedNs = clock.nowNs();
+      desk.wait(exchange);
+    }
+    const inATurn: number[] = [];
+    let before = 0;
+    const { after } = clock;
+    clock.after = (delayMs, act) => {
+      inATurn.push(desk.counters.expired - before);
+      before = desk.counters.expired;
+      return after(delayMs, act);
+    };
+    clock.advance(1_000);
+    expect(desk.counters.expired).toBe(count);
+    expect(Math.max(...inATurn)).toBeLessThan(ANSWERS_A_TURN_MAX);
+    expect(inATurn.reduce((sum, ended) => sum + ended, 0)).toBe(count);
   });
 
   it("takes one timer, however many wait", () => {
