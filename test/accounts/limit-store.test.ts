@@ -126,6 +126,7 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
   });
 
   it("counts the edges that live", async () => {
+    await direct?.del("touchdown:bucket:edges");
     const alive = async (edge: string) => (await store?.beat(edge, 600_000)) ?? 0;
     expect(await alive("one")).toBe(1);
     expect(await alive("two")).toBe(2);
