@@ -1,6 +1,7 @@
 /**
  * A server of Node's that goes on when it could not take a connection, as for want of memory or of
- * buffers: an `error` that nobody hears ends the process.
+ * buffers: an `error` that nobody hears ends the process. The connection waits and is tried again
+ * at once, so what keeps it away is told of once, until another one is taken.
  */
 
 import type { EventEmitter } from "node:events";
@@ -8,5 +9,12 @@ import type { Log } from "./log.ts";
 
 /** From now on; `name` is the server's in the log. What goes wrong before is the caller's. */
 export function keepListening(server: EventEmitter, log: Log, name: string): void {
-  server.on("error", (err) => log.error({ err, server: name }, "a connection could not be taken"));
+  let told = false;
+  server.on("error", (err) => {
+    if (!told) log.error({ err, server: name }, "a connection could not be taken");
+    told = true;
+  });
+  server.on("connection", () => {
+    told = false;
+  });
 }
