@@ -73,7 +73,7 @@ export class Link {
 
   /**
    * Takes what is done from the head of those in flight, oldest first. A copy that had to wait is
-   * told of once it is on the wire.
+   * told of once it is on the wire, whatever the older ones wait for.
    */
   settle(
     nowNs: number,
@@ -82,13 +82,15 @@ export class Link {
   ): void {
     const connection = this.connection;
     if (connection === null) return;
-    for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
-      const fate = connection.fate(row.stream);
-      noteWire(row, fate, connection.sentNs || nowNs, onWire);
-      if (fate === WAITING || fate === FLYING) return;
-      row.endNs = connection.endNs;
+    const { inFlight } = this;
+    for (let row = inFlight.oldest(); row !== null; row = inFlight.oldest()) {
+      const fate = learn(row, connection, nowNs, onWire);
+      if (fate === WAITING || fate === FLYING) break;
       done(row, fate);
-      this.inFlight.drop();
+      inFlight.drop();
+    }
+    for (let row = inFlight.waiting(); row !== null; row = inFlight.waiting()) {
+      if (learn(row, connection, nowNs, onWire) === WAITING) return;
     }
   }
 
@@ -99,26 +101,31 @@ export class Link {
     done: (copy: FlyingCopy, fate: Fate) => void,
     failed: (copy: FlyingCopy) => void,
   ): void {
+    const { connection } = this;
     for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
-      const fate = this.connection?.fate(row.stream) ?? WAITING;
-      noteWire(row, fate, this.connection?.sentNs || nowNs, onWire);
+      const fate = connection === null ? WAITING : learn(row, connection, nowNs, onWire);
       if (fate === WAITING || fate === FLYING) failed(row);
-      else {
-        row.endNs = this.connection?.endNs ?? 0;
-        done(row, fate);
-      }
+      else done(row, fate);
       this.inFlight.drop();
     }
   }
 }
 
-function noteWire(
+/** Asks what became of a copy, and keeps an end, because the connection tells it once. */
+function learn(
   copy: FlyingCopy,
-  fate: Fate,
-  atNs: number,
+  connection: Connection,
+  nowNs: number,
   onWire: (copy: FlyingCopy) => void,
-): void {
-  if (copy.sentNs !== 0 || fate === WAITING || fate >= DROPPED) return;
-  copy.sentNs = atNs;
-  onWire(copy);
+): Fate {
+  if (copy.fate !== FLYING) return copy.fate;
+  const fate = connection.fate(copy.stream);
+  if (copy.sentNs === 0 && fate !== WAITING && fate < DROPPED) {
+    copy.sentNs = connection.sentNs || nowNs;
+    onWire(copy);
+  }
+  if (fate === WAITING || fate === FLYING) return fate;
+  copy.fate = fate;
+  copy.endNs = connection.endNs;
+  return fate;
 }

@@ -6,6 +6,7 @@
  */
 
 import type { Target } from "../core/flow.ts";
+import { type Fate, FLYING } from "./transport.ts";
 
 export interface FlyingCopy {
   packetId: number;
@@ -14,6 +15,8 @@ export interface FlyingCopy {
   stream: number;
   /** When it went on the wire; 0: not yet. */
   sentNs: number;
+  /** Its end, where that came about before those of the older ones; FLYING: not known. */
+  fate: Fate;
   /** When it came to its end; 0: just now. */
   endNs: number;
   /** As `Outcome.connectionAgeMs`. */
@@ -27,6 +30,7 @@ const NOTHING: FlyingCopy = {
   target: { identity: "", address: "", slot: 0 },
   stream: 0,
   sentNs: 0,
+  fate: FLYING,
   endNs: 0,
   ageMs: 0,
   resend: 0,
@@ -50,6 +54,12 @@ class Ring<Row> {
     return this.size === 0 ? null : (this.#rows[this.#head] ?? null);
   }
 
+  /** The row so many places behind the oldest one, or null. */
+  at(place: number): Row | null {
+    if (place >= this.size) return null;
+    return this.#rows[(this.#head + place) % this.capacity] ?? null;
+  }
+
   /** The row behind the newest, to be written over, or null when the ring is full. */
   next(): Row | null {
     if (this.size === this.capacity) return null;
@@ -69,6 +79,9 @@ class Ring<Row> {
 }
 
 export class InFlight extends Ring<FlyingCopy> {
+  /** So many of the oldest are on the wire, or have their end. */
+  #gone = 0;
+
   constructor(capacity: number) {
     super(capacity, () => ({ ...NOTHING }));
   }
@@ -88,9 +101,24 @@ export class InFlight extends Ring<FlyingCopy> {
     row.target = target;
     row.stream = stream;
     row.sentNs = sentNs;
+    row.fate = FLYING;
     row.endNs = 0;
     row.ageMs = ageMs;
     row.resend = resend;
     return true;
+  }
+
+  override drop(): void {
+    super.drop();
+    if (this.#gone > 0) this.#gone -= 1;
+  }
+
+  /** The oldest that is not known to be on the wire, nor to have its end; or null. */
+  waiting(): FlyingCopy | null {
+    for (let row = this.at(this.#gone); row !== null; row = this.at(this.#gone)) {
+      if (row.sentNs === 0 && row.fate === FLYING) return row;
+      this.#gone += 1;
+    }
+    return null;
   }
 }

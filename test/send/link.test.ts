@@ -117,6 +117,36 @@ describe("a link's copies in flight", () => {
     expect(link.inFlight.size).toBe(1);
   });
 
+  it("are told of as on the wire once they are, though an older one has no end", () => {
+    const { link, connection } = linkWith();
+    sendAll(link, 1);
+    for (const stream of [1, 2, 3, 4]) {
+      connection.delay(stream);
+      link.inFlight.push(stream + 1, TARGET, link.send(BYTES, 0), 0, 0, 0);
+    }
+    const told: string[] = [];
+    const settle = (nowNs: number): void =>
+      link.settle(
+        nowNs,
+        ({ packetId, sentNs }) => told.push(`${packetId} sent ${sentNs}`),
+        ({ packetId, endNs }, fate) => told.push(`${packetId} ${fate} ${endNs}`),
+      );
+    connection.fly(1);
+    settle(5);
+    expect(told).toEqual(["2 sent 5"]);
+    connection.endNs = 6;
+    connection.ack(2);
+    connection.refuse(3, 2);
+    settle(7);
+    expect(told.slice(1)).toEqual(["3 sent 7"]);
+    connection.endNs = 8;
+    for (const stream of [0, 1]) connection.ack(stream);
+    connection.fly(4);
+    settle(9);
+    const ends = [`1 ${ACKED} 8`, `2 ${ACKED} 8`, `3 ${ACKED} 6`, `4 ${DROPPED + 2} 6`];
+    expect(told.slice(2)).toEqual([...ends, "5 sent 9"]);
+  });
+
   it("are told of as on the wire once they are, when they had to wait", () => {
     const { link, connection } = linkWith();
     connection.delay(0);

@@ -69,7 +69,9 @@ export class FakeConnection implements Connection {
   endNs = 0;
 
   fate(stream: number): Fate {
-    return this.#fates.get(stream) ?? FLYING;
+    const fate = this.#fates.get(stream) ?? FLYING;
+    if (fate !== WAITING) this.#fates.delete(stream);
+    return fate;
   }
 
   ping(): void {
