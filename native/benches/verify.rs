@@ -15,11 +15,11 @@ use curve25519_dalek::traits::{BasepointTable, VartimePrecomputedMultiscalarMul}
 use curve25519_dalek::{EdwardsPoint, Scalar, edwards::VartimeEdwardsPrecomputation};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use ring::digest::{Context, SHA512};
-use touchdown_native::comb::Comb;
-use touchdown_native::curve::{BASE, Point, inverses};
-use touchdown_native::sums::{Backend, Picks};
-use touchdown_native::tx::Accepted;
-use touchdown_native::verify::Verifier;
+use touchdown_native::decode::tx::Accepted;
+use touchdown_native::ed25519::comb::Comb;
+use touchdown_native::ed25519::curve::{BASE, Point, inverses};
+use touchdown_native::ed25519::sums::{Backend, Picks};
+use touchdown_native::ed25519::verify::Verifier;
 
 /// A transaction's usual message.
 const MESSAGE_BYTES: usize = 300;

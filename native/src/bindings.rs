@@ -9,25 +9,25 @@ use std::net::SocketAddr;
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array, Uint8ArraySlice};
 use napi_derive::napi;
 
-use crate::asker::{Answer, Asker, Question};
 use crate::base58::signature_text;
 use crate::call::read_call;
+use crate::chain::asker::{Answer, Asker, Question};
+use crate::chain::feed::SlotFeed;
+use crate::chain::line::Address;
+use crate::chain::news::Feed;
+use crate::chain::statuses::SIGNATURE_BYTES;
+use crate::chain::web::Web;
 use crate::codes::*;
 use crate::crossing::{
     ASKERS, DECODERS, ENGINES, FEEDS, fill, guarded, milliseconds, parse_options, placed, put,
     take_on, waker, with_asker, with_engine, with_feed,
 };
-use crate::decoder::{Decoder, numbers, numbers_of_all};
-use crate::engine::Engine;
-use crate::feed::SlotFeed;
+use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
 use crate::lent::{Texts, overlap, writable, writable_bytes};
 use crate::limits::{
     ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX, TRANSACTION_BYTES_MAX,
 };
-use crate::line::Address;
-use crate::news::Feed;
-use crate::statuses::SIGNATURE_BYTES;
-use crate::web::Web;
+use crate::send::engine::Engine;
 
 /// The version of this list.
 const CONTRACT_VERSION: u32 = 6;

@@ -8,17 +8,17 @@ use std::time::Duration;
 use napi::bindgen_prelude::{Float64ArraySlice, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
-use crate::asker::{Asker, Question};
 use crate::bindings::EngineOptions;
+use crate::chain::asker::{Asker, Question};
+use crate::chain::feed::SlotFeed;
 use crate::codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};
-use crate::decoder::{DECODERS_MAX, Decoder};
-use crate::engine::{Engine, Options};
-use crate::feed::SlotFeed;
+use crate::decode::decoder::{DECODERS_MAX, Decoder};
 use crate::handles::Handles;
 use crate::lent::writable;
 use crate::limits::{ASKERS_MAX, ENGINES_MAX, FEEDS_MAX};
-use crate::outcomes::Waker;
-use crate::tls::Transport;
+use crate::send::engine::{Engine, Options};
+use crate::send::outcomes::Waker;
+use crate::send::tls::Transport;
 
 pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
 pub(crate) static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);

@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use touchdown_native::decoder::{Decoder, VERDICT_NUMBERS, numbers};
-use touchdown_native::faults::{Fault, NAMES};
+use touchdown_native::decode::decoder::{Decoder, VERDICT_NUMBERS, numbers};
+use touchdown_native::decode::faults::{Fault, NAMES};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// The public key of the seed 9, 9, … that the corpus tips.

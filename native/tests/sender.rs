@@ -12,10 +12,10 @@ use support::dice::dice;
 use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, LONG_MS, SENT};
 use support::{Leader, Manners, Sender};
 use support::{ended, options};
-use touchdown_native::engine::Options;
 use touchdown_native::limits::STREAMS_AHEAD_MAX;
-use touchdown_native::outcomes::{EndCause, Reason};
-use touchdown_native::tls::public_key;
+use touchdown_native::send::engine::Options;
+use touchdown_native::send::outcomes::{EndCause, Reason};
+use touchdown_native::send::tls::public_key;
 
 #[test]
 fn delivers_each_transaction_whole_and_acknowledged() {

@@ -6,10 +6,10 @@ use curve25519_dalek::constants::{ED25519_BASEPOINT_TABLE, EIGHT_TORSION};
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha512};
-use touchdown_native::faults::{Fault, Refused};
-use touchdown_native::sums::Backend;
-use touchdown_native::tx::Accepted;
-use touchdown_native::verify::Verifier;
+use touchdown_native::decode::faults::{Fault, Refused};
+use touchdown_native::decode::tx::Accepted;
+use touchdown_native::ed25519::sums::Backend;
+use touchdown_native::ed25519::verify::Verifier;
 
 /// One key and its signature.
 type Signed = ([u8; 32], [u8; 64]);

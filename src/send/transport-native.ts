@@ -59,7 +59,7 @@ export interface NativeTransportDeps {
   readonly log: Log;
 }
 
-/** What the first number of a record says: `native/src/outcomes.rs`. */
+/** What the first number of a record says: `native/src/send/outcomes.rs`. */
 const SENT = 1;
 const COPY_ACKED = 2;
 const COPY_FAILED = 3;
@@ -68,7 +68,7 @@ const CONNECTED = 5;
 const ADMITTED = 6;
 const CLOSED_RECORD = 7;
 
-/** Who ended a connection: `EndCause` of `native/src/outcomes.rs`. */
+/** Who ended a connection: `EndCause` of `native/src/send/outcomes.rs`. */
 const END_KINDS: readonly Ending["kind"][] = [
   "local",
   "local",

@@ -21,7 +21,7 @@ const ENGINE = 3;
 /** When every record happened. */
 const RECORD_NS = 5;
 
-/** Kinds of records, as `native/src/outcomes.rs` numbers them. */
+/** Kinds of records, as `native/src/send/outcomes.rs` numbers them. */
 const KIND = { sent: 1, acked: 2, failed: 3, dropped: 4, connected: 5, admitted: 6, closed: 7 };
 
 interface News {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use touchdown_native::tip::TipRule;
-use touchdown_native::tx::parse;
+use touchdown_native::decode::tip::TipRule;
+use touchdown_native::decode::tx::parse;
 
 fuzz_target!(|bytes: &[u8]| {
     let rule = TipRule { accounts: Box::new([]), lamports_min: -1 };

@@ -4,9 +4,9 @@
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use libfuzzer_sys::fuzz_target;
-use touchdown_native::sums::Backend;
-use touchdown_native::tx::Accepted;
-use touchdown_native::verify::Verifier;
+use touchdown_native::decode::tx::Accepted;
+use touchdown_native::ed25519::sums::Backend;
+use touchdown_native::ed25519::verify::Verifier;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((signature, rest)) = bytes.split_first_chunk::<64>() else {

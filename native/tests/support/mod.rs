@@ -24,8 +24,8 @@ use tokio::runtime::Runtime;
 use terms::{OtherTerms, Terms};
 pub use tls::server_tls;
 
-use touchdown_native::engine::{Engine, Options};
-use touchdown_native::outcomes::RECORD_FIELDS;
+use touchdown_native::send::engine::{Engine, Options};
+use touchdown_native::send::outcomes::RECORD_FIELDS;
 
 /// How a leader treats its clients.
 #[derive(Clone, Copy)]

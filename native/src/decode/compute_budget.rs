@@ -1,0 +1,137 @@
+//! Compute budget: which settings a transaction makes, and what it offers above the base fee.
+//!
+//! Leaders drop a legacy or v0 transaction with a malformed or repeated ComputeBudget instruction;
+//! in v1 the settings are in the message's configuration and such instructions are ignored.
+
+use crate::decode::faults::{Fault, Refused, refuse};
+use crate::decode::scan::{Instruction, LAMPORTS_TOLD_MAX, Scan};
+
+/// What a program is to the decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// Anything that is deployed.
+    Other,
+    /// Built in, and nothing to the decoder beyond that.
+    Builtin,
+    /// Moves lamports and advances nonces.
+    System,
+    /// Sets limits and prices.
+    ComputeBudget,
+}
+
+/// Built-in programs by cost. Agave `builtins-default-costs/src/lib.rs`, 2026-11.
+const BUILTINS: [([u8; 32], Program); 9] = [
+    (address("11111111111111111111111111111111"), Program::System),
+    (address("ComputeBudget111111111111111111111111111111"), Program::ComputeBudget),
+    (address("Vote111111111111111111111111111111111111111"), Program::Builtin),
+    (address("BPFLoader1111111111111111111111111111111111"), Program::Builtin),
+    (address("BPFLoader2111111111111111111111111111111111"), Program::Builtin),
+    (address("BPFLoaderUpgradeab1e11111111111111111111111"), Program::Builtin),
+    (address("LoaderV411111111111111111111111111111111111"), Program::Builtin),
+    (address("KeccakSecp256k11111111111111111111111111111"), Program::Builtin),
+    (address("Ed25519SigVerify111111111111111111111111111"), Program::Builtin),
+];
+
+/// The 32 bytes of an address, worked out by the compiler, which also refuses a wrong one.
+#[allow(clippy::indexing_slicing)]
+const fn address(text: &str) -> [u8; 32] {
+    const LETTERS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+    let mut out = [0; 32];
+    let mut at = 0;
+    while at < text.len() {
+        let mut carry = 0;
+        while LETTERS[carry as usize] != text.as_bytes()[at] {
+            carry += 1;
+        }
+        let mut i = out.len();
+        while i > 0 {
+            i -= 1;
+            carry += out[i] as u32 * 58;
+            out[i] = carry as u8;
+            carry >>= 8;
+        }
+        assert!(carry == 0, "longer than 32 bytes");
+        at += 1;
+    }
+    out
+}
+
+/// What the program with this key is.
+#[must_use]
+pub fn program(key: &[u8; 32]) -> Program {
+    for (builtin, kind) in &BUILTINS {
+        if builtin == key {
+            return *kind;
+        }
+    }
+    Program::Other
+}
+
+/// ComputeBudget instruction tags. Crate `solana-compute-budget-interface` 3.0.0, 2026-11.
+const REQUEST_HEAP_FRAME: usize = 1;
+const SET_UNIT_LIMIT: usize = 2;
+const SET_UNIT_PRICE: usize = 3;
+const SET_LOADED_BYTES: usize = 4;
+
+/// Notes one ComputeBudget instruction; bytes behind its value are ignored, as leaders do.
+pub fn note_compute_budget(scan: &mut Scan<'_>, instruction: Instruction) -> Result<(), Refused> {
+    let Instruction { index, data_offset, data_size, .. } = instruction;
+    let kind = if data_size == 0 { 0 } else { scan.byte(data_offset) };
+    let size_min = if kind == SET_UNIT_PRICE { 9 } else { 5 };
+    if !(REQUEST_HEAP_FRAME..=SET_LOADED_BYTES).contains(&kind) || data_size < size_min {
+        return refuse(Fault::compute_budget_malformed, index, 0);
+    }
+    let at = data_offset + 1;
+    let repeated = match kind {
+        SET_UNIT_PRICE => scan.unit_price.replace(scan.u64(at)).is_some(),
+        SET_UNIT_LIMIT => scan.unit_limit.replace(scan.u32(at)).is_some(),
+        REQUEST_HEAP_FRAME => scan.heap_bytes.replace(scan.u32(at)).is_some(),
+        _ => scan.loaded_bytes.replace(scan.u32(at)).is_some(),
+    };
+    if repeated {
+        return refuse(Fault::compute_budget_duplicate, index, kind);
+    }
+    Ok(())
+}
+
+/// Least and most heap that may be requested, in steps of 1024. `execution_budget.rs`, 2026-11.
+const HEAP_BYTES_MIN: u32 = 32 * 1024;
+const HEAP_BYTES_MAX: u32 = 256 * 1024;
+
+/// Whether the heap asked for is one that leaders grant.
+pub fn judge_heap(scan: &Scan<'_>) -> Result<(), Refused> {
+    match scan.heap_bytes {
+        Some(heap) if !(HEAP_BYTES_MIN..=HEAP_BYTES_MAX).contains(&heap) || heap % 1024 != 0 => {
+            refuse(Fault::heap_size, heap, HEAP_BYTES_MIN)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The settings of ComputeBudget instructions together, once all have been read.
+pub fn judge_compute_budget(scan: &Scan<'_>) -> Result<(), Refused> {
+    judge_heap(scan)?;
+    if scan.loaded_bytes == Some(0) {
+        return refuse(Fault::loaded_accounts_size, 0, 1);
+    }
+    Ok(())
+}
+
+/// Compute units for each instruction where no limit is set. `execution_budget.rs`, 2026-11.
+const UNITS_BUILTIN: u32 = 3_000;
+const UNITS_OTHER: u32 = 200_000;
+/// Most compute units of a transaction. `execution_budget.rs`, 2026-11.
+const COMPUTE_UNITS_MAX: u32 = 1_400_000;
+
+/// ceil(price * limit / 10^6) of a legacy or v0 transaction, in lamports.
+#[must_use]
+pub fn compute_budget_fee(scan: &Scan<'_>) -> u64 {
+    let Some(price) = scan.unit_price else {
+        return 0;
+    };
+    // At most 64 instructions, so the products stay small.
+    let default = scan.builtin_calls * UNITS_BUILTIN + scan.other_calls * UNITS_OTHER;
+    let limit = scan.unit_limit.unwrap_or(default).min(COMPUTE_UNITS_MAX);
+    let fee = (u128::from(price) * u128::from(limit)).div_ceil(1_000_000);
+    u64::try_from(fee).unwrap_or(u64::MAX).min(LAMPORTS_TOLD_MAX)
+}

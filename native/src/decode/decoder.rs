@@ -1,0 +1,121 @@
+//! From bytes to a verdict: the parser, the tip rule and the signatures, in this order, because
+//! the first fault found is the one that is named, and because the signatures are the dearest.
+//!
+//! A decoder serves any number of threads at once. It panics on no input and says the same of the
+//! same bytes whenever it is asked.
+
+use crate::decode::faults::Refused;
+use crate::decode::tip::TipRule;
+use crate::decode::tx::{Accepted, parse};
+use crate::ed25519::verify::Verifier;
+
+/// Numbers of a verdict as it is told: see `write`.
+pub const VERDICT_NUMBERS: usize = 11;
+/// Counters of a decoder: verified, invalid, keys found, made, evicted, declined.
+pub const COUNTERS: usize = 6;
+
+/// Most accounts that a tip may go to.
+const TIP_ACCOUNTS_MAX: usize = 1024;
+/// Largest integer that a double tells exactly.
+const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+
+/// A parser, a tip rule and a verifier.
+pub struct Decoder {
+    rule: TipRule,
+    verifier: Option<Verifier>,
+}
+
+impl Decoder {
+    /// None when the accounts are not 32 bytes each and at most 1024, or when the lamports are no
+    /// integer between 0 and 2^53 - 1. Without `verify` no signature is looked at.
+    #[must_use]
+    pub fn new(accounts: &[u8], lamports_min: f64, verify: bool, keys: usize) -> Option<Self> {
+        let (accounts, rest) = accounts.as_chunks::<32>();
+        let is_amount = (0.0..=EXACT_MAX).contains(&lamports_min) && lamports_min.fract() == 0.0;
+        if !rest.is_empty() || accounts.len() > TIP_ACCOUNTS_MAX || !is_amount {
+            return None;
+        }
+        let rule = TipRule { accounts: accounts.into(), lamports_min: lamports_min as i64 };
+        Some(Self { rule, verifier: verify.then(|| Verifier::new(keys)) })
+    }
+
+    /// What is to be said of these bytes.
+    pub fn decode(&self, bytes: &[u8]) -> Result<Accepted, Refused> {
+        let accepted = parse(bytes, &self.rule)?;
+        if let Some(verifier) = &self.verifier {
+            verifier.verify(bytes, &accepted)?;
+        }
+        Ok(accepted)
+    }
+
+    /// The verifier, if signatures are verified.
+    #[must_use]
+    pub fn verifier(&self) -> Option<&Verifier> {
+        self.verifier.as_ref()
+    }
+
+    /// The counters in their order.
+    #[must_use]
+    pub fn counters(&self) -> [u64; COUNTERS] {
+        let Some(verifier) = &self.verifier else {
+            return [0; COUNTERS];
+        };
+        let [verified, invalid] = verifier.counters();
+        let keys = verifier.key_counters();
+        [verified, invalid, keys.found, keys.made, keys.evicted, keys.declined]
+    }
+}
+
+/// The verdict as numbers. Refused: 0, fault, found, needed. Accepted: 1, version, signature
+/// offset and count, message offset and size, keys offset, blockhash offset, durable nonce, tip
+/// and priority fee. The rest is 0.
+#[must_use]
+pub fn numbers(verdict: &Result<Accepted, Refused>) -> [f64; VERDICT_NUMBERS] {
+    let mut out = [0.0; VERDICT_NUMBERS];
+    match verdict {
+        Ok(accepted) => {
+            out = [
+                1.0,
+                f64::from(accepted.version),
+                accepted.signature_offset as f64,
+                accepted.signature_count as f64,
+                accepted.message_offset as f64,
+                accepted.message_size as f64,
+                accepted.keys_offset as f64,
+                accepted.blockhash_offset as f64,
+                f64::from(u8::from(accepted.durable_nonce)),
+                accepted.tip_lamports as f64,
+                accepted.priority_fee_lamports as f64,
+            ];
+        }
+        Err(refused) => {
+            let told =
+                [f64::from(refused.fault as u8), refused.found as f64, refused.needed as f64];
+            for (slot, number) in out.iter_mut().skip(1).zip(told) {
+                *slot = number;
+            }
+        }
+    }
+    out
+}
+
+/// Judges many transactions that lie in one buffer and writes their verdicts. `spans` is offset,
+/// size and the place of the verdict in `out` for each. Stops at the first span that lies outside;
+/// how many were judged.
+pub fn numbers_of_all(decoder: &Decoder, bytes: &[u8], spans: &[u32], out: &mut [f64]) -> i32 {
+    let mut judged = 0;
+    for [offset, size, at] in spans.as_chunks().0 {
+        let rest = bytes.get(*offset as usize..);
+        let transaction = rest.and_then(|rest| rest.get(..*size as usize));
+        let slot = out.get_mut(*at as usize..).and_then(|rest| rest.first_chunk_mut());
+        let (Some(transaction), Some(slot)) = (transaction, slot) else {
+            break;
+        };
+        *slot = numbers(&decoder.decode(transaction));
+        judged += 1;
+    }
+    judged
+}
+
+/// Most decoders at once.
+pub const DECODERS_MAX: usize = 64;

@@ -1,0 +1,108 @@
+//! Adds up entries of tables: what a verification spends most of its time on.
+//!
+//! Two ways give the same point: one addition after the other on any processor, and eight at once
+//! where AVX-512 IFMA is (`lane_points`). The processor is asked once; the scalar way is the other
+//! one's oracle.
+//!
+//! Hot path: no allocation.
+
+use crate::ed25519::curve::{Niels, Point};
+#[cfg(target_arch = "x86_64")]
+use crate::ed25519::lane_points::Ifma;
+
+/// Most entries of one sum, a multiple of the vectors' eight lanes: two points in digits of 4 bits.
+pub const PICKS_MAX: usize = 128;
+
+/// One entry of a table, to be added or subtracted; none for the digit 0.
+#[derive(Clone, Copy)]
+pub struct Pick<'a> {
+    /// The entry.
+    pub multiple: Option<&'a Niels>,
+    /// Whether it is subtracted.
+    pub negative: bool,
+}
+
+/// The entries of one sum.
+pub struct Picks<'a> {
+    list: [Pick<'a>; PICKS_MAX],
+    count: usize,
+}
+
+/// How sums are made.
+#[derive(Clone, Copy, Debug)]
+pub enum Backend {
+    /// One addition after the other.
+    Scalar,
+    /// Eight additions at once.
+    #[cfg(target_arch = "x86_64")]
+    Vector(Ifma),
+}
+
+impl<'a> Picks<'a> {
+    /// No entries: the neutral element.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self { list: [Pick { multiple: None, negative: false }; PICKS_MAX], count: 0 }
+    }
+
+    /// Adds one and has it read into the processor's caches. One beyond PICKS_MAX is a bug of the
+    /// caller, and is left out.
+    #[inline(always)]
+    pub fn push(&mut self, pick: Pick<'a>) {
+        if let Some(slot) = self.list.get_mut(self.count) {
+            if let Some(multiple) = pick.multiple {
+                multiple.prefetch();
+            }
+            *slot = pick;
+            self.count += 1;
+        }
+    }
+
+    /// The entries by eights; the last are filled up with none.
+    #[inline(always)]
+    pub(crate) fn eights(&self) -> &[[Pick<'a>; 8]] {
+        let (eights, _) = self.list.as_chunks();
+        eights.get(..self.count.div_ceil(8)).unwrap_or(eights)
+    }
+}
+
+impl Default for Picks<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Backend {
+    /// The quickest that this processor has.
+    #[must_use]
+    pub fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ifma) = Ifma::detected() {
+            return Self::Vector(ifma);
+        }
+        Self::Scalar
+    }
+
+    /// The sum of the entries.
+    #[inline]
+    #[must_use]
+    pub fn sum(self, picks: &Picks<'_>) -> Point {
+        match self {
+            Self::Scalar => chain(picks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Vector(ifma) => ifma.sum(picks),
+        }
+    }
+}
+
+/// One addition after the other.
+fn chain(picks: &Picks<'_>) -> Point {
+    let mut sum = Point::NEUTRAL;
+    for pick in picks.eights().as_flattened() {
+        if let Some(multiple) = pick.multiple {
+            sum = sum.plus_niels(multiple, pick.negative);
+        }
+    }
+    sum
+}

@@ -1,0 +1,182 @@
+//! Checks every signature of a transaction as the leaders do: Ed25519 in the sense of dalek's
+//! `verify_strict`, which is what Agave runs.
+//!
+//! Its rules are told by bytes and one equation. By bytes (`encoding`): no A or R of small order,
+//! S below the order; an R that is not canonical can never pass, and a non-canonical A is refused
+//! too, because the discrete logarithm that would tell whether dalek takes it is known to nobody.
+//! By equation: S B - k A, encoded, is R byte for byte, without the cofactor. A key with a table
+//! (`key_tables`) is verified here; any other by ring, whose equation is the same.
+//!
+//! What several signatures of one transaction can share is the inversion that encoding takes, a
+//! third of the work. A random combination of their equations would be quicker still, but it takes
+//! some signatures that `verify_strict` refuses.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use curve25519_dalek::Scalar;
+use ring::digest::{Context, SHA512};
+use ring::signature::{ED25519, UnparsedPublicKey};
+
+use crate::decode::faults::{Refused, refuse};
+use crate::decode::message::SIGNATURES_MAX;
+use crate::decode::tx::Accepted;
+use crate::ed25519::comb::Comb;
+use crate::ed25519::curve::{BASE, Point, inverses};
+use crate::ed25519::encoding::{halves, is_scalar_canonical, is_unsafe_point, signature_fault};
+use crate::ed25519::key_tables::{KeyCounters, KeyTable, KeyTables};
+use crate::ed25519::sums::{Backend, Picks};
+
+/// The shape that `benches/verify.rs` found best for the base point: 512 kB for all keys together.
+pub type BaseComb = Comb<8>;
+
+/// Multiples of the base point, made once a process in 1 ms.
+pub static BASE_COMB: LazyLock<BaseComb> =
+    LazyLock::new(|| BaseComb::new(&Point::decompress(&BASE).unwrap_or(Point::NEUTRAL)));
+
+/// Verifies for any number of threads.
+pub struct Verifier {
+    tables: KeyTables,
+    backend: Backend,
+    verified: AtomicU64,
+    invalid: AtomicU64,
+}
+
+/// What one signature comes to before anything is inverted.
+enum Check {
+    Good,
+    Bad,
+    /// Good if this point's encoding is R.
+    Open(Point, [u8; 32]),
+}
+
+impl Verifier {
+    /// A verifier with room for the tables of so many keys; 0 for none.
+    #[must_use]
+    pub fn new(keys: usize) -> Self {
+        Self::with_backend(keys, Backend::best())
+    }
+
+    /// The same, adding up as told.
+    #[must_use]
+    pub fn with_backend(keys: usize, backend: Backend) -> Self {
+        LazyLock::force(&BASE_COMB);
+        Self {
+            tables: KeyTables::new(keys),
+            backend,
+            verified: AtomicU64::new(0),
+            invalid: AtomicU64::new(0),
+        }
+    }
+
+    /// Refuses a transaction for the first of its signatures that is bad.
+    pub fn verify(&self, bytes: &[u8], accepted: &Accepted) -> Result<(), Refused> {
+        let count = accepted.signature_count;
+        let Some(index) = self.first_bad(bytes, accepted) else {
+            self.verified.fetch_add(count as u64, Ordering::Relaxed);
+            return Ok(());
+        };
+        self.verified.fetch_add(index as u64, Ordering::Relaxed);
+        self.invalid.fetch_add(1, Ordering::Relaxed);
+        let (key, signature) = signer(bytes, accepted, index).unwrap_or(([0; 32], [0; 64]));
+        refuse(signature_fault(&key, &signature), index, count)
+    }
+
+    /// Signatures found good, and found bad.
+    #[must_use]
+    pub fn counters(&self) -> [u64; 2] {
+        [self.verified.load(Ordering::Relaxed), self.invalid.load(Ordering::Relaxed)]
+    }
+
+    /// What became of tables.
+    #[must_use]
+    pub fn key_counters(&self) -> KeyCounters {
+        self.tables.counters()
+    }
+
+    /// The tables, to make one at once.
+    #[must_use]
+    pub fn tables(&self) -> &KeyTables {
+        &self.tables
+    }
+
+    /// The index of the first bad signature.
+    fn first_bad(&self, bytes: &[u8], accepted: &Accepted) -> Option<usize> {
+        let start = accepted.message_offset;
+        let Some(message) = bytes.get(start..start + accepted.message_size) else {
+            return Some(0);
+        };
+        // The points whose encoding is still to be compared, with R and their index.
+        let mut points = [Point::NEUTRAL; SIGNATURES_MAX];
+        let mut claims = [([0; 32], 0); SIGNATURES_MAX];
+        let mut open = 0;
+        let mut bad = None;
+        for index in 0..accepted.signature_count {
+            let signer = signer(bytes, accepted, index);
+            let check = signer.map_or(Check::Bad, |(key, sig)| self.check(&key, &sig, message));
+            match (check, points.get_mut(open), claims.get_mut(open)) {
+                (Check::Good, _, _) => {}
+                (Check::Open(point, r), Some(slot), Some(claim)) => {
+                    *slot = point;
+                    *claim = (r, index);
+                    open += 1;
+                }
+                _ => {
+                    bad = Some(index);
+                    break;
+                }
+            }
+        }
+        let inverted = inverses(points.get(..open).unwrap_or(&[]));
+        let all = points.iter().zip(&claims).zip(&inverted).take(open);
+        for ((point, (r, index)), z) in all {
+            if point.compress(z) != *r {
+                return Some(*index);
+            }
+        }
+        bad
+    }
+
+    fn check(&self, key: &[u8; 32], signature: &[u8; 64], message: &[u8]) -> Check {
+        let (r, s) = halves(signature);
+        if is_unsafe_point(key) || is_unsafe_point(&r) || !is_scalar_canonical(&s) {
+            return Check::Bad;
+        }
+        if let Some(table) = self.tables.find(key) {
+            return Check::Open(recomputed(self.backend, &table, &r, &s, message), r);
+        }
+        if UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_err() {
+            return Check::Bad;
+        }
+        self.tables.sighted(key);
+        Check::Good
+    }
+}
+
+/// S B - k A, which is R if the signature is good.
+fn recomputed(
+    backend: Backend,
+    table: &KeyTable,
+    r: &[u8; 32],
+    s: &[u8; 32],
+    message: &[u8],
+) -> Point {
+    // First the base point's entries: they come into the caches while the message is hashed.
+    let mut picks = Picks::new();
+    BASE_COMB.pick(s, &mut picks);
+    let mut hash = Context::new(&SHA512);
+    hash.update(r);
+    hash.update(&table.key);
+    hash.update(message);
+    let mut wide = [0; 64];
+    wide.copy_from_slice(hash.finish().as_ref());
+    table.comb.pick(&Scalar::from_bytes_mod_order_wide(&wide).to_bytes(), &mut picks);
+    backend.sum(&picks)
+}
+
+/// The key and the signature with this index.
+fn signer(bytes: &[u8], accepted: &Accepted, index: usize) -> Option<([u8; 32], [u8; 64])> {
+    let key = bytes.get(accepted.keys_offset + 32 * index..)?.first_chunk()?;
+    let signature = bytes.get(accepted.signature_offset + 64 * index..)?.first_chunk()?;
+    Some((*key, *signature))
+}

@@ -1,0 +1,18 @@
+//! To the leaders: the engine (`engine`), its connections (`peer`, and under its baton `connection`
+//! and `copies`), the I/O thread (`endpoint`), and the ring in which JavaScript learns what became
+//! of each copy (`outcomes`).
+
+mod alarm;
+pub mod certificate;
+pub mod connection;
+pub mod copies;
+pub mod endpoint;
+pub mod engine;
+pub mod flights;
+pub mod outbox;
+pub mod outcomes;
+pub mod peer;
+pub mod shared;
+pub mod signal;
+mod terms;
+pub mod tls;

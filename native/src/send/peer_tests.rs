@@ -1,0 +1,129 @@
+//! What a bug costs that panics while a connection is worked on, and for which timers the I/O thread
+//! is roused.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use crossbeam_queue::SegQueue;
+use quinn_udp::UdpSocketState;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Peer, PeerState, Taken, TxCopy};
+use crate::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
+use crate::ed25519::table::Table;
+use crate::send::endpoint::Io;
+use crate::send::outbox::Socket;
+use crate::send::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
+use crate::send::shared::Shared;
+use crate::send::signal::Signal;
+
+fn shared() -> Arc<Shared> {
+    Arc::new(Shared {
+        clock: Clock::new(),
+        outcomes: Outcomes::new(64, Box::new(|| {})),
+        signal: Signal::new().unwrap(),
+        rearmed: SegQueue::new(),
+        handed: SegQueue::new(),
+        endpoint_events: SegQueue::new(),
+        stopping: AtomicBool::new(false),
+        stopped: AtomicBool::new(false),
+        panics: AtomicU64::new(0),
+        inbox_drops: AtomicU64::new(0),
+    })
+}
+
+fn peer(id: u32, shared: &Arc<Shared>) -> Arc<Peer> {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = udp.local_addr().unwrap();
+    let state = UdpSocketState::new((&udp).into()).unwrap();
+    let socket = Arc::new(Socket { index: 0, udp, state, send_errors: AtomicU64::new(0) });
+    Peer::new(id, address, socket, shared.clone(), 16, 16)
+}
+
+fn copy(tx: u64) -> TxCopy {
+    TxCopy { bytes: Bytes::from_static(b"a transaction"), tx, tag: 0, until_ns: NEVER_NS }
+}
+
+/// Kind, transaction, connection and reason of each record.
+fn told(shared: &Shared) -> Vec<[u32; 4]> {
+    let mut out = [0.0; 16 * RECORD_FIELDS];
+    let count = shared.outcomes.drain(&mut out);
+    let records = out.chunks_exact(RECORD_FIELDS).take(count);
+    records.map(|one| [0, 1, 2, 4].map(|field| one[field] as u32)).collect()
+}
+
+#[test]
+fn a_bug_ends_its_own_connection_and_its_copies_are_told_of() {
+    let shared = shared();
+    let (broken, sound) = (peer(1, &shared), peer(2, &shared));
+    for peer in [&broken, &sound] {
+        assert_eq!(peer.send(copy(7)), Taken::Waiting);
+    }
+    broken.link.lock().is_broken = true;
+    broken.send(copy(8));
+    assert_eq!(shared.panics.load(Ordering::Relaxed), 1);
+    assert_eq!((broken.state(), broken.queued()), (PeerState::Closed, 0));
+    assert_eq!((sound.state(), sound.queued()), (PeerState::Connecting, 1));
+    let gone = [Kind::Dropped as u32, Reason::NotConnected as u32];
+    let dropped = |tx| [gone[0], tx, 1, gone[1]];
+    let closed = [Kind::Closed as u32, 0, 1, EndCause::Internal as u32];
+    assert_eq!(told(&shared), [closed, dropped(7), dropped(8)]);
+    // It takes nothing more, and the others go on.
+    assert_eq!((broken.send(copy(9)), sound.send(copy(9))), (Taken::No, Taken::Waiting));
+    assert_eq!(told(&shared), [dropped(9)]);
+    assert_eq!((shared.panics.load(Ordering::Relaxed), sound.queued()), (1, 2));
+}
+
+/// One sending thread left the connection to the I/O thread, another has put a copy down since.
+#[test]
+fn what_was_left_to_the_io_thread_is_told_of_when_that_ends() {
+    let (shared, table) = (shared(), Arc::new(Table::default()));
+    let peer = table.insert(|id| peer(id, &shared)).unwrap();
+    let socket = peer.socket.clone();
+    let sockets = std::slice::from_ref(&socket);
+    let io = Io::new(shared.clone(), table, Arc::default(), sockets, Duration::ZERO);
+    peer.announced.store(1, Ordering::Relaxed);
+    shared.handed.push(peer.clone());
+    assert_eq!(peer.send(copy(7)), Taken::Waiting);
+    shared.rearmed.push(peer.clone());
+    io.finish();
+    let closed = [Kind::Closed as u32, 0, peer.id, EndCause::Internal as u32];
+    let dropped = [Kind::Dropped as u32, 7, peer.id, Reason::NotConnected as u32];
+    assert_eq!((told(&shared), peer.queued()), (vec![closed, dropped], 0));
+    drop((io, peer));
+    assert_eq!(Arc::strong_count(&socket), 1, "somebody keeps the socket");
+}
+
+/// Another thread handled the acknowledgement, and its call found the I/O thread awake.
+#[test]
+fn news_that_came_while_the_io_thread_made_ready_to_sleep_is_not_slept_over() {
+    let shared = shared();
+    let peer = peer(1, &shared);
+    let sockets = std::slice::from_ref(&peer.socket);
+    let io = Io::new(shared.clone(), Arc::default(), Arc::default(), sockets, Duration::ZERO);
+    let until_ns = monotonic_ns() + NS_PER_S;
+    assert!(!io.has_work(until_ns));
+    peer.report(Kind::Acked, 7, 0, 0, 0);
+    assert!(io.has_work(until_ns));
+    assert!(!io.has_work(shared.outcomes.due_ns()), "it wakes in time for it");
+}
+
+/// The second thread does not put the connection on its way again, and is not to be forgotten.
+#[test]
+fn a_timer_that_moves_closer_again_while_the_io_thread_sleeps_is_waited_for() {
+    let shared = shared();
+    let peer = peer(1, &shared);
+    let at = |seconds| monotonic_ns() + seconds * NS_PER_S;
+    shared.signal.sleeping_until(NEVER_NS);
+    for timer_ns in [at(1000), monotonic_ns() + 1] {
+        peer.set_timer(timer_ns);
+        peer.arm();
+    }
+    let mut fds = shared.signal.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let long = Timespec { tv_sec: 10, tv_nsec: 0 };
+    assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "nobody is roused");
+    assert_eq!(shared.rearmed.len(), 1);
+}

@@ -1,0 +1,37 @@
+//! What all connections of an engine share: its clock, its outcomes, and what they put down for
+//! the I/O thread, which alone takes it up again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use crossbeam_queue::SegQueue;
+use quinn_proto::{ConnectionHandle, EndpointEvent};
+
+use crate::clock::Clock;
+use crate::send::outcomes::Outcomes;
+use crate::send::peer::Peer;
+use crate::send::signal::Signal;
+
+/// What all connections of an engine share.
+pub struct Shared {
+    /// The engine's clock.
+    pub clock: Clock,
+    /// Where outcomes go.
+    pub outcomes: Outcomes,
+    /// Rouses the I/O thread.
+    pub signal: Signal,
+    /// Connections whose next timer moved closer.
+    pub(crate) rearmed: SegQueue<Arc<Peer>>,
+    /// Connections whose baton goes to the I/O thread.
+    pub(crate) handed: SegQueue<Arc<Peer>>,
+    /// What connections tell their endpoint.
+    pub(crate) endpoint_events: SegQueue<(usize, ConnectionHandle, EndpointEvent)>,
+    /// Set once: connections end with `ShuttingDown`.
+    pub(crate) stopping: AtomicBool,
+    /// Set once: the I/O thread has ended.
+    pub(crate) stopped: AtomicBool,
+    /// Bugs that were caught.
+    pub(crate) panics: AtomicU64,
+    /// Datagrams dropped because a connection's inbox was full, or they were larger than announced.
+    pub(crate) inbox_drops: AtomicU64,
+}
