@@ -77,7 +77,7 @@ describe("the lock of a journal", () => {
     // What the dead left and who came too late is gone.
     const left = readdirSync(folder).map((name) => /^(\d+)\.journal\.lock\.\d+\./.exec(name)?.[1]);
     expect(left.map(Number).sort((a, b) => a - b)).toEqual(paths.map((_, place) => place));
-  }, 60_000);
+  });
 });
 
 const LOCKER = join(import.meta.dirname, "../support/journal-locker.ts");

@@ -206,7 +206,7 @@ describe("usage", () => {
     // Two minutes at most for those that did not fit.
     expect(rows.length).toBeLessThanOrEqual(USAGE_ROWS_WAITING_MAX + 2 * keys);
     expect(usage.counters.waiting).toBe(0);
-  }, 60_000);
+  });
 
   it("is put into words a few rows a turn", async () => {
     const { clock, usage, calls } = scene();

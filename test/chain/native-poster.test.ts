@@ -182,7 +182,7 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
     });
     await once(child, "close");
     expect(said).toBe("Error: the engine failed to ask\n".repeat(20));
-  }, 60_000);
+  });
 
   it("are not asked for once the poster is closed", async () => {
     if (native === null) throw new Error("the native engine is not built");
