@@ -4,11 +4,12 @@
  * started for a run that needs none.
  */
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { lentFolderName, ROOT_FOLDER } from "../../src/sandbox/postgres-binaries.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -36,8 +37,18 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       await gone(Number(readFileSync(file, "utf8")));
     }
     // What a test killed may still be writing its last.
-    await rm(run, { recursive: true, force: true, maxRetries: 20 });
+    for (const path of [run, ...lentOf(run)]) {
+      await rm(path, { recursive: true, force: true, maxRetries: 20 });
+    }
   };
+}
+
+/** Folders that root had the lent user keep elsewhere for tests of this run, and that are left. */
+function lentOf(run: string): readonly string[] {
+  if (!existsSync(ROOT_FOLDER)) return [];
+  const names = readdirSync(ROOT_FOLDER);
+  const start = `${lentFolderName(run)}-`;
+  return names.filter((name) => name.startsWith(start)).map((name) => join(ROOT_FOLDER, name));
 }
 
 async function gone(pid: number): Promise<void> {
