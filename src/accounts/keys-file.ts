@@ -39,15 +39,21 @@ export function loadKeysFile(path: string): KeysFile {
 /** The file's text; a `SetupError` says why it cannot be read. */
 export function readKeysText(path: string): string {
   try {
-    const { size } = statSync(path);
+    const stats = statSync(path);
+    // Reading a pipe again waits for somebody who writes, and everything with it.
+    if (!stats.isFile()) {
+      const needed = "has to be a regular file, since it is read again on SIGHUP";
+      throw new SetupError(`${path}: the keys file ${needed}`);
+    }
+    const { size } = stats;
     if (size > KEYS_FILE_BYTES_MAX) {
       throw new SetupError(`${path}: ${size} bytes, at most ${KEYS_FILE_BYTES_MAX} are read`);
     }
     return readFileSync(path, "utf8");
   } catch (cause) {
     if (cause instanceof SetupError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new SetupError(`the keys file cannot be read: ${why}`, { cause });
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown";
+    throw new SetupError(`${path}: the keys file cannot be read (${code})`, { cause });
   }
 }
 

@@ -1,4 +1,5 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -7,6 +8,7 @@ import { SetupError } from "../../src/core/errors.ts";
 
 const PLAN = "[plans.Beta]\nrate_per_second = 50\nburst = 100\n";
 const key = (lines: string) => `\n[[keys]]\n${lines}\n`;
+const IRREGULAR = "the keys file has to be a regular file, since it is read again on SIGHUP";
 const GOOD = key('token = "0123456789abcdef"\naccount = "acme"\nplan = "Beta"');
 
 function problems(text: string): string {
@@ -140,5 +142,18 @@ plan = "Beta"
     const path = join(mkdtempSync(join(tmpdir(), "keys-")), "keys.toml");
     writeFileSync(path, PLAN + GOOD);
     expect(loadKeysFile(path).keys).toHaveLength(1);
+  });
+
+  it("is a regular file: a pipe could be read once, and never again when the keys change", () => {
+    const folder = mkdtempSync(join(tmpdir(), "touchdown-keys-"));
+    const pipe = join(folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    for (const path of [folder, pipe, "/dev/null"]) {
+      expect(() => loadKeysFile(path)).toThrow(new SetupError(`${path}: ${IRREGULAR}`));
+    }
+    const gone = join(folder, "gone");
+    const told = `${gone}: the keys file cannot be read (ENOENT)`;
+    expect(() => loadKeysFile(gone)).toThrow(new SetupError(told));
+    rmSync(folder, { recursive: true });
   });
 });

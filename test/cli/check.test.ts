@@ -66,7 +66,7 @@ describe("check", () => {
   });
 
   it.each([
-    ["keys that are not there", "", "keys file cannot be read: ENOENT"],
+    ["keys that are not there", "", "keys.toml: the keys file cannot be read (ENOENT)"],
     ["keys that are none", "[plans", "keys.toml"],
     ["an identity that is not there", null, "identity.keypair: "],
   ])("tells of %s, as an edge would, and calls the configuration good", async (_, keys, told) => {
