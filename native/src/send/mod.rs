@@ -4,6 +4,7 @@
 
 mod alarm;
 pub mod certificate;
+mod congestion;
 pub mod connection;
 pub mod copies;
 pub mod endpoint;

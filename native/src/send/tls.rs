@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn_proto::congestion::CubicConfig;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, IdleTimeout, NoneTokenStore, TransportConfig, VarInt,
@@ -21,6 +20,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, Serve
 use rustls::{CipherSuite, DigitallySignedStruct, Error, SignatureScheme};
 
 use crate::send::certificate::{certificate_der, private_key_der};
+use crate::send::congestion::Congestion;
 
 /// What of the transport an operator may change.
 #[derive(Clone, Debug)]
@@ -116,13 +116,11 @@ fn lean_provider() -> CryptoProvider {
 }
 
 fn transport_config(options: &Transport) -> TransportConfig {
-    let mut cubic = CubicConfig::default();
-    cubic.initial_window(INITIAL_WINDOW_BYTES);
     let mut config = TransportConfig::default();
     config
         .max_idle_timeout(IdleTimeout::try_from(options.idle_timeout).ok())
         .keep_alive_interval(Some(options.keep_alive))
-        .congestion_controller_factory(Arc::new(cubic))
+        .congestion_controller_factory(Arc::new(Congestion::new()))
         // One transaction after the other: shares of several in one packet are lost together.
         .send_fairness(false)
         // Leaders never open a stream; room for theirs would cost memory on each connection.
@@ -182,8 +180,6 @@ impl ServerCertVerifier for AnyKey {
 
 /// Agave `streamer`, `ALPN_TPU_PROTOCOL_ID`, 2026-11.
 pub const ALPN_TPU: &[u8] = b"solana-tpu";
-/// Agave `tpu-client-next`, 128 packets of 1232 bytes, 2026-11.
-const INITIAL_WINDOW_BYTES: u64 = 128 * 1232;
 
 #[cfg(test)]
 mod tests {
