@@ -3,14 +3,12 @@
  * everywhere; its management tokens and what curl does with them.
  */
 
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
 import { atTheDoor, open, type Visitor } from "../support/chromium.ts";
+import { runProgram } from "../support/flow.ts";
 import { lookAt, settled } from "../support/look.ts";
 
-const run = promisify(execFile);
 const rig = useBrowser();
 
 /** Whether the browser's cookie is still good for something. */
@@ -103,10 +101,10 @@ describe("a management token", () => {
   /** What curl makes of a call with this token: the status, and the body as JSON. */
   async function curl(token: string, path: string, ...more: readonly string[]) {
     const call = ["-sS", "-w", "\\n%{http_code}", "-H", `Authorization: Bearer ${token}`, ...more];
-    const { stdout } = await run("curl", [...call, `${rig.site.url}${path}`]);
-    const split = stdout.lastIndexOf("\n");
-    const body: unknown = JSON.parse(stdout.slice(0, split));
-    return { status: Number(stdout.slice(split + 1)), body };
+    const { out } = await runProgram("curl", [...call, `${rig.site.url}${path}`]);
+    const split = out.lastIndexOf("\n");
+    const body: unknown = JSON.parse(out.slice(0, split));
+    return { status: Number(out.slice(split + 1)), body };
   }
 
   async function makeToken({ page }: Visitor, label: string, scope: string): Promise<string> {
@@ -133,7 +131,8 @@ describe("a management token", () => {
     });
     expect((await curl(token, "/api/v1/keys")).status).toBe(200);
     const list = await curl(token, "/api/v1/transactions?state=landed&limit=5");
-    expect(list).toMatchObject({ status: 200, body: { transactions: [], more: false } });
+    const body = { transactions: expect.any(Array), more: false };
+    expect(list).toMatchObject({ status: 200, body });
     const json = ["-H", "content-type: application/json", "-d", '{"label":"by curl"}'];
     const write = await curl(token, "/api/v1/keys", ...json);
     expect(write).toMatchObject({ status: 403, body: { error: { reason: "forbidden" } } });
