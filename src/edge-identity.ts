@@ -5,7 +5,7 @@
 
 import { readFileSync } from "node:fs";
 import { encodeBase58 } from "./core/encoding.ts";
-import { SetupError } from "./core/errors.ts";
+import { codeOf, SetupError } from "./core/errors.ts";
 import type { Log } from "./core/log.ts";
 import { freshIdentity, type Identity, identityOfJson } from "./send/identity.ts";
 import type { Sender } from "./send/sender.ts";
@@ -30,7 +30,7 @@ export function readIdentity(path: string | null): Identity {
 
 /** The file system's word for it, and the way on where there is no file yet. */
 function unreadable(cause: unknown): string {
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown";
+  const code = codeOf(cause) ?? "unknown";
   const way =
     "solana-keygen new makes one, and without the key an edge takes a fresh one, unstaked";
   return `it cannot be read (${code})${code === "ENOENT" ? `: ${way}` : ""}`;

@@ -23,6 +23,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
+import { codeOf } from "../core/errors.ts";
 import type { Plan, StoredKey } from "./key.ts";
 import {
   decodedKey,
@@ -229,7 +230,7 @@ function openExisting(path: string): number | null {
   try {
     return openSync(path, "r+");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (codeOf(error) === "ENOENT") return null;
     throw error;
   }
 }

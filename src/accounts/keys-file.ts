@@ -20,7 +20,7 @@ import {
   PLAN_BURST_MAX,
   PLAN_RATE_MAX,
 } from "../core/account-limits.ts";
-import { SetupError } from "../core/errors.ts";
+import { codeOf, SetupError } from "../core/errors.ts";
 import { TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { parseToml, type TomlTable } from "../core/toml.ts";
 import type { KeyRow, Plan } from "./key.ts";
@@ -52,7 +52,7 @@ export function readKeysText(path: string): string {
     return readFileSync(path, "utf8");
   } catch (cause) {
     if (cause instanceof SetupError) throw cause;
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown";
+    const code = codeOf(cause) ?? "unknown";
     throw new SetupError(`${path}: the keys file cannot be read (${code})`, { cause });
   }
 }

@@ -15,6 +15,7 @@ import { pipeline } from "node:stream";
 import { urlToHttpOptions } from "node:url";
 import { createGunzip } from "node:zlib";
 import type { Clock } from "../core/clock.ts";
+import { codeOf } from "../core/errors.ts";
 import type { StatusAnswer } from "./target.ts";
 
 export interface PostAnswer {
@@ -159,7 +160,7 @@ function secondsOf(header: string | undefined): number {
 }
 
 function isReset(cause: unknown): boolean {
-  return cause instanceof Error && "code" in cause && cause.code === "ECONNRESET";
+  return codeOf(cause) === "ECONNRESET";
 }
 
 /** Gateways in front of nodes turn away who does not say what it is. */

@@ -5,7 +5,7 @@
 
 import { readFile, stat } from "node:fs/promises";
 import { systemClock } from "../core/clock.ts";
-import { SetupError } from "../core/errors.ts";
+import { codeOf, SetupError } from "../core/errors.ts";
 import { COMMAND_INPUT_BYTES_MAX } from "../core/limits.ts";
 import type { Io } from "./command.ts";
 
@@ -46,7 +46,7 @@ export async function readInput(file: string, io: Pick<Io, "readStdin">): Promis
     return await readFile(file);
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const code = codeOf(error) ?? String(error);
     throw new SetupError(`${file} cannot be read (${code})`, { cause: error });
   }
 }

@@ -6,7 +6,7 @@
 
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { SetupError } from "../core/errors.ts";
+import { codeOf, SetupError } from "../core/errors.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../core/limits.ts";
 import { parseToml } from "../core/toml.ts";
 import type { Config, ControlConfig } from "./config.ts";
@@ -118,8 +118,7 @@ function readTable(file: string): ReadTable {
     text = pipes.get(file) ?? readFileSync(file, "utf8");
     if (!stats.isFile()) pipes.set(file, text);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    return failed(`cannot be read (${code})`);
+    return failed(`cannot be read (${codeOf(error) ?? String(error)})`);
   }
   const parsed = parseToml(text);
   return parsed.kind === "ok" ? { table: parsed.value, problem: null } : failed(parsed.message);

@@ -205,6 +205,11 @@ export interface Refusal {
   readonly data: Readonly<Record<string, string | number>>;
 }
 
+/** What the system calls an error, as `ENOENT`, or a library of codes; null where none does. */
+export function codeOf(error: unknown): string | null {
+  return error instanceof Error && "code" in error ? String(error.code) : null;
+}
+
 /** A fault in what the operator set up; ends the command with exit code 1. */
 export class SetupError extends Error {
   override readonly name = "SetupError";

@@ -9,6 +9,7 @@
  */
 
 import { readFileSync, readlinkSync } from "node:fs";
+import { codeOf } from "./errors.ts";
 
 export interface ProcessMark {
   readonly pid: number;
@@ -44,7 +45,7 @@ export function isAlive({ pid, start }: ProcessMark): boolean {
     process.kill(pid, 0);
   } catch (error) {
     // Not allowed to signal it means that it is there.
-    if (!(error instanceof Error && "code" in error && error.code === "EPERM")) return false;
+    if (codeOf(error) !== "EPERM") return false;
   }
   return startOf(pid) === start;
 }

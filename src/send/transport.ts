@@ -57,7 +57,8 @@ export interface Connection {
    * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or has it next in line
    * for that (WAITING). Answers the stream's number, or BLOCKED (no stream or window granted now:
    * nothing was written), CLOSED, or TOO_LARGE (this leader would never take so many bytes on one
-   * stream). It is in line for `ttlMs` at most, or as long as any copy may wait.
+   * stream). It is in line for `ttlMs` at most; when not given, for as long as
+   * the engine lets a copy wait.
    */
   send(bytes: Uint8Array, ttlMs?: number): number;
   /** What became of a stream that `send` answered; once its end was told, forgotten. */

@@ -1,4 +1,4 @@
-import { createServer, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { DatabaseError } from "../../src/accounts/database-error.ts";
@@ -15,6 +15,17 @@ const kindOf = (promise: Promise<unknown>): Promise<unknown> =>
     () => "done",
     (error: unknown) => (error instanceof DatabaseError ? error.kind : error),
   );
+
+/** A database whose server is this one, and the warnings of it. */
+async function databaseAt(server: Server) {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const told: string[] = [];
+  const log = { ...silent, warn: (_: object, message: string) => void told.push(message) };
+  const url = `postgres://u:p@127.0.0.1:${port}/x`;
+  return { database: createDatabase({ ...deps, log }, { url }), told };
+}
 
 describe("a connection that is lost between two statements of a transaction", () => {
   it("fails the transaction, and ends no process", async () => {
@@ -138,13 +149,7 @@ describe("a database that goes down", () => {
         });
       });
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
-    const told: string[] = [];
-    const log = { ...silent, warn: (_: object, message: string) => void told.push(message) };
-    const url = `postgres://u:p@127.0.0.1:${port}/x`;
-    const database = createDatabase({ ...deps, log }, { url });
+    const { database, told } = await databaseAt(server);
     await database.query("select");
     const [socket] = sockets;
     if (when === "before") socket?.end(GOING);
@@ -272,13 +277,7 @@ describe("a channel", () => {
       sockets.add(socket.on("error", () => sockets.delete(socket)));
       socket.destroy();
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
-    const told: string[] = [];
-    const log = { ...silent, warn: (_: object, message: string) => void told.push(message) };
-    const url = `postgres://u:p@127.0.0.1:${port}/x`;
-    const database = createDatabase({ ...deps, log }, { url });
+    const { database, told } = await databaseAt(server);
     let losses = 0;
     const lost = (): void => {
       losses += 1;

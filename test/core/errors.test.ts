@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { COPY_REASONS, REFUSALS, SetupError } from "../../src/core/errors.ts";
+import { COPY_REASONS, codeOf, REFUSALS, SetupError } from "../../src/core/errors.ts";
 
 /** What clients were promised: HTTP status, HTTP status and code over JSON-RPC. */
 const PROMISED: Readonly<Record<string, readonly [number, number, number]>> = {
@@ -52,6 +52,14 @@ describe("the table of refusals", () => {
 describe("reasons of copies", () => {
   it("say in words when they apply", () => {
     for (const when of Object.values(COPY_REASONS)) expect(when).toMatch(/^[a-z].*[^.]$/);
+  });
+});
+
+describe("the code of an error", () => {
+  it("is the system's word for it, or null where there is none", () => {
+    const fault = Object.assign(new Error("no such file"), { code: "ENOENT" });
+    const others = [new Error("no code"), { code: "ENOENT" }, "ENOENT", null];
+    expect([fault, ...others].map(codeOf)).toEqual(["ENOENT", null, null, null, null]);
   });
 });
 

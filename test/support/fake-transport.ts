@@ -37,7 +37,7 @@ export class FakeConnection implements Connection {
   pings = 0;
   closed = false;
   readonly sent: Uint8Array[] = [];
-  /** For how long each may wait in line, in milliseconds; undefined: as long as any copy. */
+  /** For how long each may wait in line, in milliseconds; undefined: not told. */
   readonly ttlsMs: (number | undefined)[] = [];
   readonly address: string;
   readonly #events: ConnectionEvents;
