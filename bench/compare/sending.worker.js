@@ -5,7 +5,8 @@
  * files, because a thread of Node 20 cannot load TypeScript.
  */
 
-import { ASLEEP, openChannel, READY, REQUEST_HEAD_BYTES, wake } from "../../dist/decode/channel.js";
+import { wake } from "../../dist/core/bell.js";
+import { ASLEEP, openChannel, READY, REQUEST_HEAD_BYTES } from "../../dist/decode/channel.js";
 import { VERDICT_NUMBERS } from "../../dist/native/contract.js";
 import { loadNative } from "../../dist/native/load.js";
 

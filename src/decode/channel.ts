@@ -65,11 +65,6 @@ export function openChannel(memory: SharedArrayBuffer, slots: number): Channel {
   };
 }
 
-/** Wakes whoever sleeps on the word, if anybody does. */
-export function wake(words: Int32Array<SharedArrayBuffer>, word: number): void {
-  if (Atomics.compareExchange(words, word, 1, 0) === 1) Atomics.notify(words, word);
-}
-
 /** Puts a verdict where `readVerdict` finds it. `offset` is in bytes, as rings tell it. */
 export function writeVerdict(numbers: Float64Array, offset: number, verdict: Verdict): void {
   const at = offset / 8;

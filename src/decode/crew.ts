@@ -1,13 +1,9 @@
 /**
  * All worker threads together: starts them, finds the least busy, listens for their answers, and
  * stops them.
- *
- * Workers wake this thread through Atomics.waitAsync on one shared word, with one wait under way
- * at a time. A MessagePort does it as fast: round trips of p50 50 and 47 us, p99 76 and 70 us, 23
- * and 19 us of this thread, no growth over 100,000 (Node 20, 2 shared cores). The word outlives
- * a worker's death and needs no message to be written.
  */
 
+import { Bell } from "../core/bell.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../core/limits.ts";
@@ -34,9 +30,10 @@ export interface CrewOptions {
 export class Crew {
   readonly #deps: CrewDeps;
   readonly #lanes: Lane[] = [];
-  /** 1 while this thread waits to be woken; a worker that has an answer clears it. */
-  readonly #bell = new Int32Array(new SharedArrayBuffer(64));
-  #listening = false;
+  /** Rung by a worker that has an answer. */
+  readonly #bell = new Bell(() => {
+    for (const lane of this.#lanes) lane.drain();
+  });
   #deaths = 0;
   #stopped: Promise<void> | null = null;
   /** Told when every lane is up, or with an error when one died first. Null when nobody waits. */
@@ -54,7 +51,7 @@ export class Crew {
       onDeath: (error: unknown, restartMs: number) => this.#laneDied(error, restartMs),
     };
     for (let i = 0; i < options.workers; i += 1) {
-      this.#lanes.push(new Lane(laneDeps, { bell: this.#bell.buffer, slots, decoder, pollUs }));
+      this.#lanes.push(new Lane(laneDeps, { bell: this.#bell.memory, slots, decoder, pollUs }));
     }
     this.verifierCounters = sumOfFigures(this.#lanes);
   }
@@ -98,9 +95,8 @@ export class Crew {
     });
     const late = new Error(`not up after ${WORKERS_START_MS_MAX} ms`);
     const timer = this.#deps.clock.after(WORKERS_START_MS_MAX, () => this.#onStart?.(late));
-    this.#listening = true;
     for (const lane of this.#lanes) lane.start();
-    this.#listen();
+    this.#bell.start();
     const cause = await outcome;
     timer.cancel();
     this.#onStart = null;
@@ -122,26 +118,8 @@ export class Crew {
     await Promise.all(this.#lanes.map((lane) => lane.stop()));
     timer.cancel();
     await workers.close();
-    this.#listening = false;
-    this.#ring();
+    this.#bell.stop();
   }
-
-  /** Wakes the wait under way, whatever the word says. */
-  #ring(): void {
-    Atomics.store(this.#bell, 0, 0);
-    Atomics.notify(this.#bell, 0);
-  }
-
-  /** Tells what has arrived, then sleeps until a worker rings. The bell is armed first. */
-  readonly #listen = (): void => {
-    if (!this.#listening) return;
-    Atomics.store(this.#bell, 0, 1);
-    for (const lane of this.#lanes) lane.drain();
-    const wait = Atomics.waitAsync(this.#bell, 0, 1);
-    if (wait.async) void wait.value.then(this.#listen);
-    // It rang while the rings were drained: again, but after the sockets had their turn.
-    else setImmediate(this.#listen);
-  };
 
   #laneReady(): void {
     if (this.up === this.#lanes.length) this.#onStart?.(null);
@@ -150,7 +128,7 @@ export class Crew {
   #laneDied(error: unknown, restartMs: number): void {
     this.#deaths += 1;
     // It may have cleared the word and died before it woke anybody: nobody else would then.
-    this.#ring();
+    this.#bell.ring();
     this.#deps.log.error(
       { error: String(error), restartMs, lost: this.lost },
       "a decode worker died, another will take its place",

@@ -7,6 +7,7 @@
  * fires here, and a message cannot reach it. The main thread addresses this file as it is built.
  */
 
+import { wake } from "../core/bell.ts";
 import { NS_PER_US, systemClock } from "../core/clock.ts";
 import { FAULT } from "../core/faults.ts";
 import type { Refused } from "../core/flow.ts";
@@ -18,7 +19,6 @@ import {
   READY,
   REQUEST_HEAD_BYTES,
   STOP,
-  wake,
   writeVerdict,
 } from "./channel.ts";
 import { createDecoder, type Decoder, type WorkerDecoder } from "./decoder.ts";

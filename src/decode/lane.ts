@@ -13,6 +13,7 @@
  * the old may have been left in the middle of anything.
  */
 
+import { wake } from "../core/bell.ts";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { FAULT } from "../core/faults.ts";
 import type { Packet, Refused, Verdict } from "../core/flow.ts";
@@ -32,7 +33,6 @@ import {
   REQUEST_HEAD_BYTES,
   readVerdict,
   STOP,
-  wake,
 } from "./channel.ts";
 import type { WorkerDecoder } from "./decoder.ts";
 import type { WorkerPool } from "./pool.ts";

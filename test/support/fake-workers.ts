@@ -3,12 +3,12 @@
  * dies. They speak through the same shared memory as the real ones.
  */
 
+import { wake } from "../../src/core/bell.ts";
 import {
   openChannel,
   READY,
   REQUEST_HEAD_BYTES,
   STOP,
-  wake,
   writeVerdict,
 } from "../../src/decode/channel.ts";
 import type { WorkerTask } from "../../src/decode/decode.worker.ts";

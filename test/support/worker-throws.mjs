@@ -1,5 +1,6 @@
 // A decode worker that throws when it sees its first transaction.
-import { openChannel, READY, wake } from "../../dist/decode/channel.js";
+import { wake } from "../../dist/core/bell.js";
+import { openChannel, READY } from "../../dist/decode/channel.js";
 
 export function serve(task) {
   const channel = openChannel(task.channel, task.slots);
