@@ -40,6 +40,11 @@ export interface KeyTable {
   begin(): Rebuild;
   /** Rises with each change of any key or plan, so that what was looked up can be held. */
   readonly changes: number;
+  /**
+   * Calls `act` after every change, once for all those that are made in one go: before anything
+   * else that waits for the event loop. Never undone.
+   */
+  onChange(act: () => void): void;
   readonly counters: KeyTableCounters;
 }
 
@@ -68,11 +73,17 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
   const counters: KeyTableCounters = { keys: 0, replacements: 0, puts: 0, removals: 0 };
   let rows = filled(initial);
   let changes = 0;
+  const listeners = createListeners();
   counters.keys = rows.count;
+
+  function changed(): void {
+    changes += 1;
+    listeners.tell();
+  }
 
   function takeOver(next: Rows): void {
     rows = next;
-    changes += 1;
+    changed();
     counters.keys = rows.count;
     counters.replacements += 1;
   }
@@ -84,9 +95,10 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     get changes() {
       return changes;
     },
+    onChange: listeners.add,
     setPlan(plan) {
       rows.setPlan(plan);
-      changes += 1;
+      changed();
     },
     digestsOf: (accounts) => rows.digestsOf(accounts),
     rows: () => rows.entries(),
@@ -110,19 +122,37 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     put(row) {
       if (rows.count >= KEYS_MAX && !rows.has(row.sha256)) return false;
       rows.put(row);
-      changes += 1;
+      changed();
       counters.keys = rows.count;
       counters.puts += 1;
       return true;
     },
     remove(sha256) {
       if (!rows.remove(sha256)) return false;
-      changes += 1;
+      changed();
       counters.keys = rows.count;
       counters.removals += 1;
       return true;
     },
   });
+}
+
+/** Who wants to know of changes: told in a microtask, so once for all that are made in one go. */
+function createListeners() {
+  const acts: (() => void)[] = [];
+  let isDue = false;
+  const call = (): void => {
+    isDue = false;
+    for (const act of acts) act();
+  };
+  return {
+    add: (act: () => void) => void acts.push(act),
+    tell() {
+      if (isDue || acts.length === 0) return;
+      isDue = true;
+      queueMicrotask(call);
+    },
+  };
 }
 
 function filled(source: Iterable<KeyRow>): Rows {

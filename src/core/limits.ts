@@ -206,6 +206,11 @@ export const TOKEN_CHARS_MIN = 16;
 export const TOKEN_CHARS_MAX = 128;
 /** Accounts and keys whose limit is remembered; above it another one starts anew for each. */
 export const LIMITED_ACCOUNTS_MAX = 262_144;
+/** Keys that threads which take requests may let in by themselves; and looks for one's place. */
+export const PASSES_MAX = 4096;
+export const PASS_PLACE_LOOKS = 8;
+/** Of them, held against the keys in one turn of the event loop; some 1 us each. */
+export const PASSES_A_TURN = 256;
 /** Largest body of a JSON-RPC call without a key: room for getHealth, not for a transaction. */
 export const KEYLESS_BODY_BYTES_MAX = 256;
 /** Largest body of a JSON-RPC call on `/`, which takes no key. */

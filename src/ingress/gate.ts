@@ -14,6 +14,7 @@ import type { Refusal } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { quick } from "../core/quick.ts";
 import { intervalNs, waitNs } from "./gcra.ts";
+import type { HeldLimits } from "./held-limits.ts";
 import { type LimitState, LimitStates } from "./limit-states.ts";
 
 /** What an account may do. */
@@ -82,10 +83,12 @@ export interface GateDeps {
   readonly looksMistyped: (token: string) => boolean;
   /** null: every limit holds for this edge by itself. */
   readonly sharedLimits: SharedLimits | null;
+  /** Where other threads charge limits as well; not given: they are this thread's own. */
+  readonly held?: HeldLimits | null;
 }
 
 export interface GateOptions {
-  /** Accounts whose limit is remembered. */
+  /** Accounts whose limit is remembered; where limits are held, that is said there. */
   readonly accountsMax?: number;
 }
 
@@ -133,7 +136,8 @@ interface KnownKey {
 
 export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
   const { sharedLimits } = deps;
-  const states = new LimitStates(options.accountsMax ?? LIMITED_ACCOUNTS_MAX);
+  const held = deps.held ?? null;
+  const states = held?.states ?? new LimitStates(options.accountsMax ?? LIMITED_ACCOUNTS_MAX);
   const counters: GateCounters = quick({
     keysMissing: 0,
     keysUnknown: 0,
@@ -141,7 +145,7 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     admitted: 0,
     limited: 0,
     get accountsTracked() {
-      return states.size;
+      return held?.size ?? states.size;
     },
     get accountsEvicted() {
       return states.evicted;
@@ -158,6 +162,29 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     counters.limited += 1;
     limitedBy = ownWait > accountWait ? "key" : "account";
     return Math.max(ownWait, accountWait);
+  }
+
+  /** The same as `charge`, while others charge too: what was free a moment ago may be gone. */
+  function chargeHeld(held: HeldLimits, owner: KeyOwner, nowNs: number): number {
+    const { account, plan, keyId, restriction } = owner;
+    const own = restriction?.limit ?? null;
+    const ownName = own === null ? "" : ownLimitName(keyId);
+    const isShared = plan.shared && sharedLimits !== null;
+    const ownWait = own === null ? 0 : held.tryCharge(ownName, own, nowNs);
+    if (ownWait > 0) {
+      const limits = isShared ? sharedLimits : held;
+      return refused(ownWait, limits.waitNs(account, plan, nowNs));
+    }
+    const wait = isShared
+      ? sharedLimits.waitNs(account, plan, nowNs)
+      : held.tryCharge(account, plan, nowNs);
+    if (wait > 0) {
+      if (own !== null) held.giveBack(ownName, own);
+      return refused(0, wait);
+    }
+    if (isShared) sharedLimits.charge(account, plan, nowNs);
+    counters.admitted += 1;
+    return 0;
   }
 
   function lookup(token: string): KeyOwner | null {
@@ -191,9 +218,10 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
       return barOf(owner.restriction, origin, deps.clock.unixMs()) === null ? owner : null;
     },
     charge(owner, nowNs) {
+      if (held !== null) return chargeHeld(held, owner, nowNs);
       const { account, plan, keyId, restriction } = owner;
       const own = restriction?.limit ?? null;
-      const ownName = own === null ? "" : `key ${keyId}`;
+      const ownName = own === null ? "" : ownLimitName(keyId);
       const ownWait = own === null ? 0 : waitOf(states.of(ownName), own, nowNs);
       if (plan.shared && sharedLimits !== null) {
         const wait = sharedLimits.waitNs(account, plan, nowNs);
@@ -226,9 +254,14 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
       counters.keysUnknown += 1;
       return deps.looksMistyped(token)
         ? unauthorized("the key in api-x-token has a typing error: its checksum does not match")
-        : unauthorized(UNKNOWN);
+        : UNKNOWN_KEY;
     },
   });
+}
+
+/** What the limit of a key is called where limits of accounts are, too. */
+export function ownLimitName(keyId: string): string {
+  return `key ${keyId}`;
 }
 
 function waitOf(state: LimitState | undefined, limit: KeyLimit, nowNs: number): number {
@@ -236,7 +269,7 @@ function waitOf(state: LimitState | undefined, limit: KeyLimit, nowNs: number): 
 }
 
 /** Why a key is not good here and now, null when it is. */
-function barOf(restriction: KeyRestriction, origin: Origin, unixMs: number): string | null {
+export function barOf(restriction: KeyRestriction, origin: Origin, unixMs: number): string | null {
   const { expiresUnixMs, networks } = restriction;
   if (expiresUnixMs !== null && unixMs >= expiresUnixMs) {
     return `the key in api-x-token expired at ${new Date(expiresUnixMs).toISOString()}`;
@@ -279,9 +312,10 @@ function unauthorized(sentence: string): Refusal {
 }
 
 /** Which of them it is the edge does not know: it holds no key that is not good. */
-const UNKNOWN =
+export const UNKNOWN_KEY = unauthorized(
   "the key in api-x-token is unknown or revoked, or its account is disabled; " +
-  "whoever issued it can tell which";
+    "whoever issued it can tell which",
+);
 const DIGEST_BYTES = 32;
 
 /** Keys whose digest and owner are remembered, so that they are not looked up for each request. */

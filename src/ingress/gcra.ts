@@ -9,6 +9,13 @@
 
 import { NS_PER_S } from "../core/clock.ts";
 
+/** What is let through. */
+export interface Rate {
+  readonly ratePerSecond: number;
+  /** At once. */
+  readonly burst: number;
+}
+
 /** Nanoseconds that one request costs at this rate. */
 export function intervalNs(ratePerSecond: number): number {
   return Math.ceil(NS_PER_S / ratePerSecond);

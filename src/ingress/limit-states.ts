@@ -42,6 +42,19 @@ export class LimitStates {
     else state.fullNs = charged(state.fullNs, nowNs, interval);
   }
 
+  /** When the bucket is full again; 0 where that is not known. Forgets it: who asked has it now. */
+  take(name: string): number {
+    const fullNs = this.#states.get(name)?.fullNs ?? 0;
+    this.#states.delete(name);
+    return fullNs;
+  }
+
+  /** Remembers what somebody else had, for as long as it says something. */
+  put(name: string, fullNs: number, nowNs: number): void {
+    this.#states.delete(name);
+    if (fullNs > nowNs) this.#add(name, fullNs, nowNs);
+  }
+
   #add(name: string, fullNs: number, nowNs: number): void {
     for (let look = 0; look < LOOKS; look += 1) {
       const looked = this.#next();

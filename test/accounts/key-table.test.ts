@@ -208,6 +208,29 @@ describe("the key table", () => {
     expect(rises(() => table.lookup(tokenSha256("d")))).toBe(false);
   });
 
+  it("tells of changes once for all that are made in one go", async () => {
+    const table = createKeyTable([row("a")]);
+    const told: number[] = [];
+    table.put(row("before"));
+    table.onChange(() => told.push(table.changes));
+    table.onChange(() => told.push(-1));
+    await Promise.resolve();
+    expect(told).toEqual([]);
+    table.put(row("b"));
+    table.remove(tokenSha256("a"));
+    table.setPlan({ ...plan, burst: 9 });
+    expect(told).toEqual([]);
+    await Promise.resolve();
+    expect(told).toEqual([table.changes, -1]);
+    table.remove(tokenSha256("a"));
+    table.begin().put(row("c"));
+    await Promise.resolve();
+    expect(told).toHaveLength(2);
+    table.replace([row("c")]);
+    await Promise.resolve();
+    expect(told).toEqual([4, -1, 5, -1]);
+  });
+
   it("names the keys of an account", () => {
     const table = createKeyTable([row("a", "x"), row("b", "y"), row("c", "x")]);
     expect(new Set(table.digestsOf(new Set(["x"])))).toEqual(

@@ -5,9 +5,13 @@ import {
   createGate,
   type KeyOwner,
   limitRefusal,
+  ownLimitName,
   retryAfterSeconds,
   type SharedLimits,
 } from "../../src/ingress/gate.ts";
+import { HeldLimits } from "../../src/ingress/held-limits.ts";
+import { LimitCells, passMemory } from "../../src/ingress/limit-cells.ts";
+import { createDice } from "../support/dice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { from, HERE, keyOwner } from "../support/owners.ts";
 
@@ -252,6 +256,64 @@ describe("a restricted key", () => {
       `plan P is ${plan.ratePerSecond} requests a second with a burst of ${plan.burst}`,
     );
     expect(account.data).toMatchObject({ plan: "P", ratePerSecond: plan.ratePerSecond });
+  });
+});
+
+describe("limits that are held for other threads", () => {
+  it.each(["none", "some", "all"])("are those of a gate without, where %s are", (which) => {
+    const held = new HeldLimits(new LimitCells(passMemory()), 100, 1_000);
+    const deps = {
+      clock: createFakeClock(),
+      keys: { lookup: () => null, changes: 0 },
+      looksMistyped: () => false,
+      sharedLimits: null,
+    };
+    const [apart, ours] = [createGate(deps), createGate({ ...deps, held })];
+    const dice = createDice(5);
+    const limit = { ratePerSecond: SECOND / 150, burst: 2 };
+    const owners = Array.from({ length: 12 }, (_, index) => {
+      const plan = {
+        name: "P",
+        ratePerSecond: SECOND / 100,
+        burst: 1 + (index % 3),
+        shared: false,
+      };
+      const row = keyOwner(`a${index >> 1}`, plan, index % 2 === 0 ? null : { limit });
+      return { ...row, keyId: `k${index >> 1}` };
+    });
+    const names = owners.flatMap(({ account, keyId }) => [account, ownLimitName(keyId)]);
+    const isHeld = (index: number) => which === "all" || (which === "some" && index % 3 === 0);
+    for (const [index, name] of names.entries()) if (isHeld(index)) held.hold(name);
+    for (let nowNs = SECOND; nowNs < SECOND + 40_000; nowNs += dice.below(40)) {
+      const mine = owners[dice.below(owners.length)] ?? owner("x");
+      expect(ours.charge(mine, nowNs)).toBe(apart.charge(mine, nowNs));
+      expect(ours.limitedBy).toBe(apart.limitedBy);
+    }
+    expect(ours.counters.admitted).toBe(apart.counters.admitted);
+    expect(ours.counters.limited).toBe(apart.counters.limited);
+    expect(ours.counters.limited).toBeGreaterThan(100);
+  });
+
+  it("leave to the edges what they share", () => {
+    const held = new HeldLimits(new LimitCells(passMemory()), 100, 1_000);
+    let [wait, charges] = [0, 0];
+    const charge = (): void => {
+      charges += 1;
+    };
+    const sharedLimits = { waitNs: () => wait, charge };
+    const keys = { lookup: () => null, changes: 0 };
+    const clock = createFakeClock();
+    const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits, held });
+    const plan = { name: "S", ratePerSecond: 1, burst: 1, shared: true };
+    const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
+    held.hold(ownLimitName(slow.keyId));
+    expect(gate.charge(slow, SECOND)).toBe(0);
+    wait = 5;
+    // The key's own limit is not charged by that.
+    for (let i = 0; i < 3; i += 1) expect(gate.charge(slow, SECOND)).toBe(5);
+    wait = 0;
+    expect([1, 2].map(() => gate.charge(slow, SECOND))).toEqual([0, SECOND]);
+    expect(charges).toBe(2);
   });
 });
 

@@ -1,0 +1,92 @@
+/**
+ * Limits in memory that threads share: each is one number, the state of the generic cell rate
+ * algorithm, and every thread charges it by itself. All of them together let through what one
+ * thread would: a charge is read, computed and put back only where nobody was faster.
+ *
+ * The surprise: a cell is a double, whose bits are compared and exchanged as a big integer. V8
+ * compiles that without making one: 30 ns a charge, where converting the number takes 57, and
+ * 17 bytes. Locks would cost the same, and whoever is interrupted with one holds up all the others.
+ *
+ * Hot path: numbers in, one number out.
+ */
+
+import { PASSES_MAX } from "../core/limits.ts";
+import { charged, waitNs } from "./gcra.ts";
+
+/** One for the account of each pass, and one for each key with a limit of its own. */
+export const LIMIT_CELLS_MAX = 2 * PASSES_MAX;
+/** No cell. */
+export const NO_CELL = -1;
+
+const CELLS_BYTES = 8 * LIMIT_CELLS_MAX;
+
+/** Fresh memory for the cells, and for the marks of passes that were used. */
+export function passMemory(): SharedArrayBuffer {
+  return new SharedArrayBuffer(CELLS_BYTES + PASSES_MAX);
+}
+
+/** By the place of a pass, 1 where a thread used it since it was last looked at. A hint. */
+export function passMarks(memory: SharedArrayBuffer): Uint8Array<SharedArrayBuffer> {
+  return new Uint8Array(memory, CELLS_BYTES, PASSES_MAX);
+}
+
+/** One thread's view of the cells. */
+export class LimitCells {
+  readonly #cells: BigInt64Array<SharedArrayBuffer>;
+  /** What was read and what shall be written, as bits and as numbers. */
+  readonly #bits = new BigInt64Array(2);
+  readonly #numbers = new Float64Array(this.#bits.buffer);
+
+  /** `memory` is from `passMemory`. */
+  constructor(memory: SharedArrayBuffer) {
+    this.#cells = new BigInt64Array(memory, 0, LIMIT_CELLS_MAX);
+  }
+
+  /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
+  tryCharge(cell: number, nowNs: number, interval: number, burst: number): number {
+    const numbers = this.#numbers;
+    for (;;) {
+      const fullNs = this.#read(cell);
+      const wait = waitNs(fullNs, nowNs, interval, burst);
+      if (wait > 0) return wait;
+      numbers[1] = charged(fullNs, nowNs, interval);
+      if (this.#isExchanged(cell)) return 0;
+    }
+  }
+
+  /** How long the next request would have to wait. Changes nothing. */
+  waitNs(cell: number, nowNs: number, interval: number, burst: number): number {
+    return waitNs(this.#read(cell), nowNs, interval, burst);
+  }
+
+  /** Undoes a charge of the same interval. */
+  giveBack(cell: number, interval: number): void {
+    const numbers = this.#numbers;
+    for (;;) {
+      numbers[1] = Math.max(0, this.#read(cell) - interval);
+      if (this.#isExchanged(cell)) return;
+    }
+  }
+
+  /** When the bucket is full again. */
+  fullNsOf(cell: number): number {
+    return this.#read(cell);
+  }
+
+  /** For a cell that no other thread knows as yet. */
+  set(cell: number, fullNs: number): void {
+    this.#numbers[1] = fullNs;
+    Atomics.store(this.#cells, cell, this.#bits[1] ?? 0n);
+  }
+
+  #read(cell: number): number {
+    this.#bits[0] = Atomics.load(this.#cells, cell);
+    return this.#numbers[0] ?? 0;
+  }
+
+  /** Whether the cell was still what was read, and is now what shall be written. */
+  #isExchanged(cell: number): boolean {
+    const was = this.#bits[0] ?? 0n;
+    return Atomics.compareExchange(this.#cells, cell, was, this.#bits[1] ?? 0n) === was;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * What a thread that takes requests is told of a key, so that it lets them in by itself; and what
+ * it answers. Plain records, which a port between threads copies.
+ */
+
+import type { KeyLimit, RatePlan } from "./gate.ts";
+
+/** A key that is good, whose it is, what narrows it, and where its limits are. */
+export interface Pass {
+  /** The key itself. */
+  readonly token: string;
+  readonly keyId: string;
+  readonly account: string;
+  readonly plan: RatePlan;
+  /** From when on the key is no longer good, in milliseconds since the Unix epoch. */
+  readonly expiresUnixMs: number | null;
+  /** Networks that it may be used from; null for everywhere. */
+  readonly ranges: readonly string[] | null;
+  /** A limit below the account's; null for none. */
+  readonly limit: KeyLimit | null;
+  readonly accountCell: number;
+  /** Of the limit below the account's; NO_CELL for none. */
+  readonly keyCell: number;
+  /** Its place among all passes, and its mark's: another's only after it was given back. */
+  readonly place: number;
+}
+
+/** To the thread. */
+export type PassNews =
+  | { readonly kind: "pass"; readonly pass: Pass }
+  | { readonly kind: "passOver"; readonly token: string; readonly place: number };
+
+/** From the thread: it does not use that pass any more. */
+export interface PassReturned {
+  readonly kind: "passReturned";
+  readonly place: number;
+}
+
+/** One direction of what joins two threads; messages arrive in their order. */
+export interface PassPort<T> {
+  post(message: T): void;
+}

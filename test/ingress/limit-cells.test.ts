@@ -1,0 +1,100 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import { describe, expect, it } from "vitest";
+import { PASSES_MAX } from "../../src/core/limits.ts";
+import { charged, waitNs } from "../../src/ingress/gcra.ts";
+import {
+  LIMIT_CELLS_MAX,
+  LimitCells,
+  passMarks,
+  passMemory,
+} from "../../src/ingress/limit-cells.ts";
+import { fc } from "../support/properties.ts";
+import { until } from "../support/wait.ts";
+
+const SECOND = 1_000_000_000;
+/** Ten days of uptime. */
+const NOW = 864_000 * SECOND + 123_457;
+const [ARRIVED, BEGIN, THROUGH, GIVEN_BACK, DONE] = [0, 1, 2, 3, 4];
+
+describe("a cell", () => {
+  it("is charged as the plain algorithm says, and given back what was charged", () => {
+    const step = fc.record({
+      gap: fc.integer({ min: 0, max: 400 }),
+      interval: fc.integer({ min: 1, max: 300 }),
+      burst: fc.integer({ min: 1, max: 20 }),
+      isGivenBack: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
+        const cells = new LimitCells(passMemory());
+        let [now, fullNs] = [NOW, 0];
+        for (const { gap, interval, burst, isGivenBack } of steps) {
+          now += gap;
+          const wait = waitNs(fullNs, now, interval, burst);
+          expect(cells.waitNs(7, now, interval, burst)).toBe(wait);
+          expect(cells.tryCharge(7, now, interval, burst)).toBe(wait);
+          if (wait > 0) continue;
+          fullNs = charged(fullNs, now, interval);
+          if (isGivenBack) {
+            fullNs -= interval;
+            cells.giveBack(7, interval);
+          }
+          expect(cells.fullNsOf(7)).toBe(fullNs);
+        }
+        expect([6, 8].map((cell) => cells.fullNsOf(cell))).toEqual([0, 0]);
+      }),
+    );
+  });
+
+  it("holds any state: slow plans reach beyond whole nanoseconds", () => {
+    const cells = new LimitCells(passMemory());
+    for (const fullNs of [0, 1, NOW, 2 ** 53, 1e21]) {
+      cells.set(3, fullNs);
+      expect(cells.fullNsOf(3)).toBe(fullNs);
+    }
+  });
+
+  it("lies beside the marks, and nothing overlaps", () => {
+    const memory = passMemory();
+    const cells = new LimitCells(memory);
+    const marks = passMarks(memory);
+    marks.fill(1);
+    expect(cells.fullNsOf(LIMIT_CELLS_MAX - 1)).toBe(0);
+    cells.set(LIMIT_CELLS_MAX - 1, NOW);
+    expect(marks).toHaveLength(PASSES_MAX);
+    expect(marks.every((mark) => mark === 1)).toBe(true);
+    expect(new LimitCells(memory).fullNsOf(LIMIT_CELLS_MAX - 1)).toBe(NOW);
+  });
+});
+
+describe("a cell that three threads charge at once", () => {
+  it.each([0, 3])("lets through exactly the burst (one in %i is given back)", async (every) => {
+    const [tries, interval, burst, cell] = [150_000, 1_000, 200_000, 5];
+    const memory = passMemory();
+    const words = new Int32Array(new SharedArrayBuffer(5 * 4));
+    const workerData = {
+      ...{ memory, words, cell, tries, nowNs: NOW, interval, burst },
+      giveBackEvery: every,
+    };
+    const entry = new URL("../support/cell-charger.mjs", import.meta.url);
+    const workers = [1, 2].map(() => new Worker(entry, { workerData }));
+    const failure = Promise.race(workers.map((worker) => once(worker, "error")));
+    const failed = failure.then(([error]) => Promise.reject(error));
+    await Promise.race([until("two threads", () => words[ARRIVED] === 2), failed]);
+    const cells = new LimitCells(memory);
+    Atomics.store(words, BEGIN, 1);
+    Atomics.notify(words, BEGIN);
+    let mine = 0;
+    for (let attempt = 0; attempt < tries; attempt += 1) {
+      if (cells.tryCharge(cell, NOW, interval, burst) === 0) mine += 1;
+    }
+    await Promise.race([until("their ends", () => words[DONE] === 2), failed]);
+    const charges = mine + (words[THROUGH] ?? 0) - (words[GIVEN_BACK] ?? 0);
+    expect(cells.fullNsOf(cell)).toBe(NOW + charges * interval);
+    if (every === 0) expect(charges).toBe(burst);
+    else expect(charges).toBeLessThanOrEqual(burst);
+    expect(mine).toBeGreaterThan(0);
+    await Promise.all(workers.map((worker) => worker.terminate()));
+  });
+});

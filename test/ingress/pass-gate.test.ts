@@ -1,0 +1,147 @@
+import { describe, expect, it } from "vitest";
+import { networksOf } from "../../src/accounts/restriction.ts";
+import { LimitCells, NO_CELL, passMarks, passMemory } from "../../src/ingress/limit-cells.ts";
+import type { Pass, PassReturned } from "../../src/ingress/pass.ts";
+import { createPassGate } from "../../src/ingress/pass-gate.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { from, HERE, keyOwner } from "../support/owners.ts";
+
+const SECOND = 1_000_000_000;
+const TOKEN = "0123456789abcdef";
+const plan = { name: "P", ratePerSecond: 1, burst: 3, shared: false };
+
+function passOf(change: Partial<Pass> = {}): Pass {
+  return {
+    ...{ token: TOKEN, keyId: "0".repeat(32), account: "a", plan },
+    ...{ expiresUnixMs: null, ranges: null, limit: null },
+    ...{ accountCell: 4, keyCell: NO_CELL, place: 7 },
+    ...change,
+  };
+}
+
+function scene(pass: Partial<Pass> = {}) {
+  const clock = createFakeClock();
+  const memory = passMemory();
+  const returned: PassReturned[] = [];
+  const port = { post: (message: PassReturned) => void returned.push(message) };
+  const gate = createPassGate({ clock, memory, networksOf, port });
+  gate.put(passOf(pass));
+  const owner = () => {
+    const found = gate.find(TOKEN, HERE);
+    if (found === null) throw new Error("no owner");
+    return found;
+  };
+  return { clock, gate, returned, owner, cells: new LimitCells(memory), marks: passMarks(memory) };
+}
+
+describe("find", () => {
+  it("knows whom it has a pass of, as the main thread's gate does, and nobody else", () => {
+    const { gate, owner, marks } = scene();
+    expect(gate.find(`${TOKEN}x`, HERE)).toBeNull();
+    expect(gate.find("", HERE)).toBeNull();
+    expect(marks[7]).toBe(0);
+    expect(owner()).toMatchObject(keyOwner("a", plan));
+    expect(marks[7]).toBe(1);
+    expect(gate.counters).toMatchObject({ passes: 1, keysUnknown: 0, keysMissing: 0 });
+  });
+
+  it("knows nobody from the moment at which the key ends", () => {
+    const end = createFakeClock().unixMs() + 1_000;
+    const { gate, clock, marks } = scene({ expiresUnixMs: end });
+    clock.advance(999);
+    expect(gate.find(TOKEN, HERE)).not.toBeNull();
+    marks.fill(0);
+    clock.advance(1);
+    expect(gate.find(TOKEN, HERE)).toBeNull();
+    // It is of no use any more.
+    expect(marks[7]).toBe(0);
+  });
+
+  it("knows it from its networks alone", () => {
+    const { gate } = scene({ ranges: ["10.0.0.0/8", "2001:db8::/32"] });
+    for (const address of ["10.255.0.1", "2001:db8::7", "::ffff:10.1.1.1"]) {
+      expect(gate.find(TOKEN, from(address))?.account).toBe("a");
+    }
+    for (const address of ["11.0.0.1", "2001:db9::1", ""]) {
+      expect(gate.find(TOKEN, from(address))).toBeNull();
+    }
+    expect(gate.counters.keysBarred).toBe(0);
+  });
+
+  it("tells whoever asks all the same that the key is unknown", () => {
+    expect(scene().gate.refusalOf(TOKEN, HERE)).toMatchObject({ reason: "unauthorized" });
+  });
+});
+
+describe("a pass that is taken back", () => {
+  it("lets nobody in, also who was found before, and is returned", () => {
+    const { gate, owner, returned, cells } = scene();
+    const found = owner();
+    expect(gate.charge(found, SECOND)).toBe(0);
+    gate.take({ kind: "passOver", token: TOKEN, place: 7 });
+    expect(gate.find(TOKEN, HERE)).toBeNull();
+    expect(gate.charge(found, SECOND)).toBe(1);
+    gate.giveBack(found);
+    expect(cells.fullNsOf(4)).toBe(2 * SECOND);
+    expect(returned).toEqual([{ kind: "passReturned", place: 7 }]);
+    expect(gate.counters.passes).toBe(0);
+  });
+
+  it("is another one than that which came meanwhile", () => {
+    const { gate, owner, returned } = scene();
+    const found = owner();
+    gate.take({ kind: "pass", pass: passOf({ place: 9, plan: { ...plan, burst: 1 } }) });
+    expect(gate.charge(found, SECOND)).toBe(1);
+    gate.takeBack(TOKEN, 7);
+    gate.takeBack("nobody has this", 8);
+    expect(owner().plan.burst).toBe(1);
+    expect(returned.map(({ place }) => place)).toEqual([7, 8]);
+  });
+});
+
+describe("charge", () => {
+  it("lets through what the plan says, and leaves what it refuses to the main thread", () => {
+    const { gate, owner, cells } = scene();
+    const found = owner();
+    expect([1, 2, 3, 4].map(() => gate.charge(found, SECOND))).toEqual([0, 0, 0, SECOND]);
+    expect(cells.fullNsOf(4)).toBe(4 * SECOND);
+    expect(gate.limitedBy).toBe("account");
+    expect(gate.charge(found, 2 * SECOND)).toBe(0);
+    expect(gate.counters).toMatchObject({ admitted: 4, limited: 0, overLimit: 1 });
+  });
+
+  it("holds a key's own limit beside the account's; neither is charged by a refusal", () => {
+    const limit = { ratePerSecond: 0.5, burst: 2 };
+    const { gate, owner, cells } = scene({ limit, keyCell: 5 });
+    const found = owner();
+    expect([1, 2, 3].map(() => gate.charge(found, SECOND))).toEqual([0, 0, 2 * SECOND]);
+    expect(gate.limitedBy).toBe("key");
+    expect([4, 5].map((cell) => cells.fullNsOf(cell))).toEqual([3 * SECOND, 5 * SECOND]);
+    // Another key of the account uses up what all of them have together.
+    cells.tryCharge(4, 3 * SECOND, SECOND, 1);
+    cells.tryCharge(4, 3 * SECOND, SECOND, 3);
+    cells.tryCharge(4, 3 * SECOND, SECOND, 3);
+    expect(gate.charge(found, 3 * SECOND)).toBe(SECOND);
+    expect(gate.limitedBy).toBe("account");
+    expect([4, 5].map((cell) => cells.fullNsOf(cell))).toEqual([6 * SECOND, 5 * SECOND]);
+  });
+
+  it("is given back for a request that is moved after all", () => {
+    const { gate, owner, cells } = scene({ limit: { ratePerSecond: 1, burst: 1 }, keyCell: 5 });
+    const found = owner();
+    for (let i = 0; i < 10; i += 1) {
+      expect(gate.charge(found, SECOND)).toBe(0);
+      gate.giveBack(found);
+    }
+    expect([4, 5].map((cell) => cells.fullNsOf(cell))).toEqual([SECOND, SECOND]);
+    expect(gate.counters).toMatchObject({ admitted: 0, overLimit: 0 });
+  });
+
+  it("lets in nobody whom it did not find itself", () => {
+    const { gate } = scene();
+    const foreign = keyOwner("a", plan);
+    gate.giveBack(foreign);
+    expect(gate.charge(foreign, SECOND)).toBe(1);
+    expect(gate.counters.admitted).toBe(0);
+  });
+});

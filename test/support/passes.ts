@@ -1,0 +1,70 @@
+/** Passes over a real key table, and the gates of threads that get them, on this thread. */
+
+import type { KeyRow, Plan } from "../../src/accounts/key.ts";
+import { createKeyTable } from "../../src/accounts/key-table.ts";
+import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { networksOf } from "../../src/accounts/restriction.ts";
+import { createGate, type SharedLimits } from "../../src/ingress/gate.ts";
+import { LimitCells, passMarks, passMemory } from "../../src/ingress/limit-cells.ts";
+import type { PassNews, PassReturned } from "../../src/ingress/pass.ts";
+import { createPassGate } from "../../src/ingress/pass-gate.ts";
+import { createHeldLimits, createPasses } from "../../src/ingress/passes.ts";
+import { createFakeClock } from "./fake-clock.ts";
+import { HERE } from "./owners.ts";
+
+export const PLAN: Plan = { name: "P", ratePerSecond: 1, burst: 3, shared: false };
+
+/** A key of sixteen characters or more, and what narrows it. */
+export function keyRow(
+  token: string,
+  account = "a",
+  narrowed: Partial<KeyRow> & { readonly [K in "limit"]?: Plan } = {},
+): KeyRow {
+  const { limit, ...rest } = narrowed;
+  const restriction = limit === undefined ? null : { expiresUnixMs: null, networks: null, limit };
+  const sha256 = tokenSha256(token);
+  const keyId = sha256.toString("hex", 0, 16);
+  return { sha256, keyId, account, plan: PLAN, label: null, restriction, ...rest };
+}
+
+/** The main thread: keys, its gate and the passes. */
+export function passScene(rows: readonly KeyRow[] = [], sharedLimits: SharedLimits | null = null) {
+  const clock = createFakeClock();
+  const keys = createKeyTable(rows);
+  const memory = passMemory();
+  const held = createHeldLimits(memory);
+  const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits, held });
+  const sharesLimits = sharedLimits !== null;
+  const passes = createPasses({ clock, keys, held, memory }, { sharesLimits });
+  const rest = { cells: new LimitCells(memory), marks: passMarks(memory) };
+  return { clock, keys, memory, held, gate, passes, ...rest };
+}
+
+/** One more thread, whose messages wait until `deliver`, copied as a port would. */
+export function joinFront({ clock, memory, gate, passes }: ReturnType<typeof passScene>) {
+  const news: PassNews[] = [];
+  const returned: PassReturned[] = [];
+  const holder = passes.join({ post: (message) => void news.push(structuredClone(message)) });
+  const own = createPassGate({
+    clock,
+    memory,
+    networksOf,
+    port: { post: (message) => void returned.push(structuredClone(message)) },
+  });
+  return {
+    holder,
+    gate: own,
+    news,
+    returned,
+    /** What waits arrives, there and back. */
+    deliver() {
+      for (const message of news.splice(0)) own.take(message);
+      for (const message of returned.splice(0)) holder.take(message);
+    },
+    /** A moved request: the main thread's gate knows the key, or not. */
+    ask(token: string) {
+      const owner = gate.find(token, HERE);
+      if (owner !== null) holder.grant(token, owner);
+    },
+  };
+}
