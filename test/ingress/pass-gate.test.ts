@@ -1,10 +1,15 @@
+import { MessageChannel, Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
+import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { networksOf } from "../../src/accounts/restriction.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { LimitCells, NO_CELL, passMarks, passMemory } from "../../src/ingress/limit-cells.ts";
 import type { Pass, PassReturned } from "../../src/ingress/pass.ts";
 import { createPassGate } from "../../src/ingress/pass-gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { from, HERE, keyOwner } from "../support/owners.ts";
+import { keyRow, passScene } from "../support/passes.ts";
+import { until } from "../support/wait.ts";
 
 const SECOND = 1_000_000_000;
 const TOKEN = "0123456789abcdef";
@@ -143,5 +148,47 @@ describe("charge", () => {
     gate.giveBack(foreign);
     expect(gate.charge(foreign, SECOND)).toBe(1);
     expect(gate.counters.admitted).toBe(0);
+  });
+});
+
+describe("threads with a pass of one key", () => {
+  it("let through what its plan says, all together, until it is revoked", async () => {
+    const [ADMITTED, REFUSED, UNKNOWN] = [0, 1, 2];
+    const slow = { name: "P", ratePerSecond: 0.001, burst: 20_000, shared: false };
+    const main = passScene([keyRow(TOKEN, "a", { plan: slow })]);
+    const fronts = [1, 2].map(() => {
+      const { port1, port2 } = new MessageChannel();
+      const words = new Int32Array(new SharedArrayBuffer(3 * 4));
+      const workerData = { memory: main.memory, words, token: TOKEN, port: port2 };
+      const entry = new URL("../support/pass-front.mjs", import.meta.url);
+      const worker = new Worker(entry, { workerData, transferList: [port2] });
+      const holder = main.passes.join({ post: (message) => port1.postMessage(message) });
+      port1.on("message", (message) => holder.take(message));
+      return { holder, words, end: () => worker.terminate().then(() => port1.close()) };
+    });
+    const total = (word: number) => fronts.reduce((sum, { words }) => sum + (words[word] ?? 0), 0);
+    await until("two threads", () => fronts.every(({ words }) => (words[UNKNOWN] ?? 0) > 0));
+    const known = main.gate.find(TOKEN, HERE);
+    if (known === null) throw new Error("no owner");
+    for (const { holder } of fronts) holder.grant(TOKEN, known);
+    let mine = 0;
+    await until("a limit that is used up", () => {
+      for (let i = 0; i < 20; i += 1) {
+        if (main.gate.charge(known, systemClock.nowNs()) === 0) mine += 1;
+      }
+      return fronts.every(({ words }) => (words[REFUSED] ?? 0) > 0);
+    });
+    expect(mine + total(ADMITTED)).toBe(slow.burst);
+    // By whom is the scheduler's choice.
+    expect(total(ADMITTED)).toBeGreaterThan(0);
+    main.keys.remove(tokenSha256(TOKEN));
+    await until("both to have returned it", () => main.held.heldCount === 0);
+    const unknown = total(UNKNOWN);
+    const refused = total(REFUSED);
+    await until("requests after that", () => total(UNKNOWN) > unknown + 100);
+    expect(total(REFUSED)).toBe(refused);
+    // What was used up by all is used up here.
+    expect(main.gate.charge(known, systemClock.nowNs())).toBeGreaterThan(0);
+    await Promise.all(fronts.map(({ end }) => end()));
   });
 });

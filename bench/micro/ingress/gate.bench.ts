@@ -7,6 +7,7 @@ import { tokenSha256 } from "../../../src/accounts/keys-file.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readFraming } from "../../../src/ingress/framing.ts";
 import { createGate } from "../../../src/ingress/gate.ts";
+import { LimitCells, passMemory } from "../../../src/ingress/limit-cells.ts";
 
 const HERE = { remoteAddress: () => "127.0.0.1" };
 
@@ -49,6 +50,7 @@ export async function build(): Promise<Bench> {
   };
   assert.deepEqual({ ...readFraming(source) }, { token, bodySize: 300, fault: null });
 
+  const cells = new LimitCells(passMemory());
   let nowNs = 1_000_000_000;
   const bench = new Bench({ name: "ingress: admission" });
   bench.add("read the headers (JavaScript's part)", () => {
@@ -63,6 +65,10 @@ export async function build(): Promise<Bench> {
   bench.add("charge the limit", () => {
     nowNs += 1_000;
     if (owner !== null) gate.charge(owner, nowNs);
+  });
+  bench.add("charge a limit that other threads charge as well", () => {
+    nowNs += 1_000;
+    cells.tryCharge(0, nowNs, 1_000, 1_000_000);
   });
   return bench;
 }

@@ -1,0 +1,26 @@
+// A thread that lets in one key by itself, as long as it has a pass, and counts how often.
+import { workerData } from "node:worker_threads";
+import { networksOf } from "../../dist/accounts/restriction.js";
+import { systemClock } from "../../dist/core/clock.js";
+import { createPassGate } from "../../dist/ingress/pass-gate.js";
+
+const { memory, words, token, port } = workerData;
+const [ADMITTED, REFUSED, UNKNOWN] = [0, 1, 2];
+const gate = createPassGate({
+  clock: systemClock,
+  memory,
+  networksOf,
+  port: { post: (message) => port.postMessage(message) },
+});
+port.on("message", (message) => gate.take(message));
+
+function turn() {
+  for (let request = 0; request < 20; request += 1) {
+    const owner = gate.find(token, { remoteAddress: () => "127.0.0.1" });
+    if (owner === null) Atomics.add(words, UNKNOWN, 1);
+    else if (gate.charge(owner, systemClock.nowNs()) > 0) Atomics.add(words, REFUSED, 1);
+    else Atomics.add(words, ADMITTED, 1);
+  }
+  setImmediate(turn);
+}
+turn();
