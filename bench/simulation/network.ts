@@ -77,6 +77,7 @@ interface Wire {
 }
 
 class SimulatedConnection implements Connection {
+  readonly shared = null;
   established = false;
   admitted = false;
   rttUs = 0;

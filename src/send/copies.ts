@@ -63,6 +63,8 @@ export class Copies {
   readonly #deps: CopiesDeps;
   readonly #ttlNs: number;
   readonly #waiting: Waiting;
+  /** Connections were ended because this edge stops. */
+  #isCut = false;
   // Of the connection whose copies are being settled.
   #rttUs = 0;
   #liveNs = 0;
@@ -99,6 +101,11 @@ export class Copies {
     return this.#waiting.size;
   }
 
+  /** Whether copies go out as they come: none waits, and the leader reads quickly. */
+  get isClear(): boolean {
+    return this.#waiting.size === 0 && this.window.limit === 0;
+  }
+
   /** Writes a copy now, or keeps it while the live connection is out of credit. */
   offer(link: Link, packet: Packet, target: Target, nowNs: number): Offer {
     if (packet.bytes.length > this.bytesMax) return "stream_too_large";
@@ -130,6 +137,24 @@ export class Copies {
     if (stream < 0) return false;
     this.#sent(link, id, target, stream, nowNs, resend);
     return true;
+  }
+
+  /**
+   * Enters a copy that a front sent over a connection of this leader, `waits`: as far as it knows
+   * it was not on the wire yet. The connection may be over by now.
+   */
+  adopt(
+    link: Link,
+    packet: Packet,
+    target: Target,
+    stream: number,
+    sentNs: number,
+    waits: boolean,
+  ): void {
+    const hasNews = link.adopt(stream, packet.bytes.length, waits, sentNs);
+    this.#enter(link, packet.id, target, stream, waits ? 0 : sentNs, sentNs, 0);
+    if (link.over) this.#failAll(link, this.#isCut ? this.#cut : this.#lost);
+    else if (hasNews) this.settle(link, this.#deps.clock.nowNs());
   }
 
   /** Keeps a copy, in place of one that pays less, and ends as `reason`, if there is no room. */
@@ -188,6 +213,7 @@ export class Copies {
 
   /** As `lose`, because this edge stops. */
   cut(link: Link): void {
+    this.#isCut = true;
     this.#failAll(link, this.#cut);
   }
 
@@ -233,8 +259,21 @@ export class Copies {
     givenNs: number,
     resend: number,
   ): void {
-    this.window.opened();
     const sentNs = link.waits(stream) ? 0 : this.#deps.clock.nowNs();
+    this.#enter(link, packetId, target, stream, sentNs, givenNs, resend);
+  }
+
+  /** `sentNs`: when it went on the wire; 0: not yet. */
+  #enter(
+    link: Link,
+    packetId: number,
+    target: Target,
+    stream: number,
+    sentNs: number,
+    givenNs: number,
+    resend: number,
+  ): void {
+    this.window.opened();
     const ageMs = (givenNs - link.liveNs) / NS_PER_MS;
     if (!link.inFlight.push(packetId, target, stream, sentNs, ageMs, resend)) {
       const oldest = link.inFlight.oldest();

@@ -9,20 +9,23 @@
  * Hot path: every function here.
  */
 
-import { COPIES_IN_FLIGHT_MAX } from "../core/limits.ts";
 import { type Fate, FLYING } from "./transport.ts";
 
 const PLACES_MIN = 16;
-/** The copies of a connection that are asked for are its newest. */
-const PLACES_MAX = 2 ** Math.ceil(Math.log2(COPIES_IN_FLIGHT_MAX + 1));
 /** In a place: nobody. Streams count from 1. */
 const NOBODY = 0;
 
 export class Fates {
+  readonly #placesMax: number;
   #streams = new Uint32Array(PLACES_MIN);
   #fates = new Uint8Array(PLACES_MIN);
   #sentsNs = new Float64Array(PLACES_MIN);
   #endsNs = new Float64Array(PLACES_MIN);
+
+  /** The copies of a connection that are asked for are so many of its newest. */
+  constructor(inFlightMax: number) {
+    this.#placesMax = 2 ** Math.ceil(Math.log2(inFlightMax + 1));
+  }
 
   /** A new stream, and what is known of it. */
   open(stream: number, fate: Fate): void {
@@ -66,7 +69,9 @@ export class Fates {
   }
 
   #isTaken(stream: number): boolean {
-    return this.#streams.length < PLACES_MAX && this.#streams[this.#placeOf(stream)] !== NOBODY;
+    return (
+      this.#streams.length < this.#placesMax && this.#streams[this.#placeOf(stream)] !== NOBODY
+    );
   }
 
   #placeOf(stream: number): number {

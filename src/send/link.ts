@@ -36,11 +36,20 @@ export class Link {
   send(bytes: Uint8Array, nowNs: number, ttlMs?: number): number {
     if (this.connection === null || this.over) return CLOSED;
     const stream = this.connection.send(bytes, ttlMs);
-    if (stream < 0) return stream;
+    if (stream >= 0) this.#carries(bytes.length, nowNs);
+    return stream;
+  }
+
+  /** A front sent a copy over it. Answers as `SharedConnection.adopt`. */
+  adopt(stream: number, size: number, waits: boolean, sentNs: number): boolean {
+    this.#carries(size, sentNs);
+    return this.connection?.shared?.adopt(stream, waits) ?? false;
+  }
+
+  #carries(size: number, nowNs: number): void {
     this.#spokeNs = nowNs;
     this.carried = true;
-    if (bytes.length > this.bytesMax) this.bytesMax = bytes.length;
-    return stream;
+    if (size > this.bytesMax) this.bytesMax = size;
   }
 
   /** Closes it; false when it was over already. What it carried is the caller's to end. */

@@ -16,7 +16,7 @@
 
 import { NS_PER_MS, NS_PER_US } from "../core/clock.ts";
 import type { Packet, Target } from "../core/flow.ts";
-import { COPIES_IN_FLIGHT_MAX, LEGACY_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { LEGACY_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { Copies, type CopiesDeps, type CopiesOptions, type Offer } from "./copies.ts";
 import { Link } from "./link.ts";
 import { Pace, type PaceOptions } from "./pace.ts";
@@ -33,6 +33,10 @@ export interface PeerOptions extends PaceOptions, CopiesOptions {
   readonly lifetimeMs: number;
   /** How long a connection that is to be closed may wait for its acknowledgements. */
   readonly lingerMs: number;
+  /** How long it waits for copies that fronts sent and nobody here knows of yet. */
+  readonly unseenMs: number;
+  /** Copies of one connection whose acknowledgement is awaited. */
+  readonly inFlightMax: number;
 }
 
 export interface PeerDeps extends CopiesDeps {
@@ -95,7 +99,17 @@ export class Peer {
   }
 
   get live(): boolean {
-    return this.#link !== null && this.#link.liveNs !== 0;
+    return this.liveLink !== null;
+  }
+
+  /** The connection that takes copies; null: none does. */
+  get liveLink(): Link | null {
+    return this.#link !== null && this.#link.liveNs !== 0 ? this.#link : null;
+  }
+
+  /** Where what fronts send is entered. */
+  get copies(): Copies {
+    return this.#copies;
   }
 
   /** Connections that this peer holds, of the bound on all peers. */
@@ -211,7 +225,9 @@ export class Peer {
     const retiring = this.#retiring;
     if (retiring === null) return;
     const lingeredNs = nowNs - retiring.retiredNs;
-    if (retiring.inFlight.size === 0 || lingeredNs >= this.#options.lingerMs * NS_PER_MS) {
+    const { lingerMs, unseenMs } = this.#options;
+    const isIdle = retiring.inFlight.size === 0 && lingeredNs >= unseenMs * NS_PER_MS;
+    if (isIdle || lingeredNs >= lingerMs * NS_PER_MS) {
       this.#retiring = null;
       if (retiring.shut()) this.#copies.lose(retiring);
     }
@@ -283,7 +299,7 @@ export class Peer {
     this.#pace.attempted(nowNs);
     this.#deps.counters.connectionsAttempted += 1;
     this.#copies.card.attempts += 1;
-    const link = new Link(nowNs, COPIES_IN_FLIGHT_MAX);
+    const link = new Link(nowNs, this.#options.inFlightMax);
     link.connection = this.#deps.transport.connect(this.address, {
       progress: () => this.#progress(link),
       ended: (ending) => this.#ended(link, ending),

@@ -54,6 +54,7 @@ export interface QuicConnectionHooks {
 }
 
 export class QuicConnection implements Connection {
+  readonly shared = null;
   established = false;
   admitted = false;
   retried = false;

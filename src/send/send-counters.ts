@@ -11,6 +11,8 @@ export interface SendCounters {
   packetsTaken: number;
   /** Packets that none could take: nothing of them was sent or kept. */
   packetsRefused: number;
+  /** Packets of fronts that were told of so late that nobody knows who was sent to: no copies. */
+  packetsAdoptedLate: number;
   copies: number;
   copiesQueued: number;
   copiesSent: number;
@@ -48,6 +50,7 @@ export function newSendCounters(): SendCounters {
   return {
     packetsTaken: 0,
     packetsRefused: 0,
+    packetsAdoptedLate: 0,
     copies: 0,
     copiesQueued: 0,
     copiesSent: 0,

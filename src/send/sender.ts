@@ -11,15 +11,24 @@ import type { Clock } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
-import { COPIES_QUEUED_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
+import {
+  ADOPTION_MS_MAX,
+  COPIES_IN_FLIGHT_MAX,
+  COPIES_QUEUED_MAX,
+  NATIVE_COPIES_IN_FLIGHT_MAX,
+  PEER_CONNECTIONS_MAX,
+} from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { quick } from "../core/quick.ts";
+import { Adoption } from "./adoption.ts";
 import type { Offer } from "./copies.ts";
+import type { FrontSend } from "./front-sender.ts";
 import type { Identity } from "./identity.ts";
 import type { PeerState } from "./peer.ts";
 import { Peers, type PeersOptions, type Route } from "./peers.ts";
 import { Scorecard } from "./scorecard.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
+import type { SharedRoutes } from "./shared-routes.ts";
 import { createTicker, LOOK_SOON_MS } from "./ticker.ts";
 import type { Transport } from "./transport.ts";
 
@@ -33,6 +42,8 @@ export interface SenderDeps {
   readonly onMissed?: () => void;
   /** Where dealings with leaders are noted; one of its own when none is given. */
   readonly scorecard?: Scorecard;
+  /** Where fronts learn what to send to; the transport's one. None where it is not given. */
+  readonly routes?: SharedRoutes | null;
 }
 
 export interface SenderOptions extends PeersOptions {
@@ -42,6 +53,12 @@ export interface SenderOptions extends PeersOptions {
 
 /** Where nobody tells another. SIMD-0525's step live on mainnet in 2026-09. */
 const SLOT_TIME_MS = 250;
+
+/** What differs where fronts send: their copies are known of late, and many at once. */
+const WITH_FRONTS = {
+  unseenMs: ADOPTION_MS_MAX,
+  inFlightMax: NATIVE_COPIES_IN_FLIGHT_MAX,
+} as const;
 
 /** Times are those of Anza's `tpu-client-next` where it has them (2026-11). */
 export const SENDER_DEFAULTS: SenderOptions = {
@@ -56,6 +73,8 @@ export const SENDER_DEFAULTS: SenderOptions = {
   keepAliveMs: 4_000,
   lifetimeMs: 15 * 60_000,
   lingerMs: 2_000,
+  unseenMs: 0,
+  inFlightMax: COPIES_IN_FLIGHT_MAX,
   leaveGraceMs: 2_000,
   connectionsMax: PEER_CONNECTIONS_MAX,
   stopMs: 500,
@@ -101,6 +120,12 @@ export interface Sender {
    * nothing is told of it. Answers how many took it. Never throws.
    */
   again(packet: Packet, to: ResendTo): number;
+  /**
+   * Enters a packet that a front sent at `sentNs`, as if `accept` had sent it then: its copies are
+   * told of from now on, and leaders that the front did not reach get theirs. To be called within
+   * 100 ms, and before `stop` for all that was sent. Never throws.
+   */
+  adopt(packet: Packet, sent: FrontSend, sentNs: number): void;
   /** Replaces the plan; connections are made and closed accordingly. */
   usePlan(plan: Plan): void;
   /**
@@ -131,14 +156,24 @@ const STOP_POLL_MS = 10;
 
 export function createSender(deps: SenderDeps, options: Partial<SenderOptions> = {}): Sender {
   const { clock, transport, onOutcome, log } = deps;
-  const settings: SenderOptions = { ...SENDER_DEFAULTS, ...options };
+  const shared = deps.routes ?? null;
+  const fronts = shared === null ? {} : WITH_FRONTS;
+  const settings: SenderOptions = { ...SENDER_DEFAULTS, ...fronts, ...options };
   const counters = newSendCounters();
   const scorecard = deps.scorecard ?? new Scorecard();
   const onMissed = deps.onMissed ?? ((): void => {});
   const peers = new Peers({ clock, transport, counters, report, onMissed, scorecard }, settings);
   /** What each leader of the plan answered to the packet at hand. */
   const offers: Offer[] = [];
-  const ticker = createTicker(clock, () => peers.tick(clock.nowNs()));
+  const ticker = createTicker(clock, () => {
+    const nextMs = peers.tick(clock.nowNs());
+    look();
+    return nextMs;
+  });
+  const adoption =
+    shared === null
+      ? null
+      : new Adoption({ clock, counters, peers, shared, placeRest }, settings.copyTtlMs);
   let running = false;
   /** Copies that waited so far, as the ticker knows. */
   let queuedKnown = 0;
@@ -173,7 +208,12 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   }
 
   /** The leaders that did not take the packet: those still connecting may keep a copy. */
-  function placeRest(packet: Packet, routes: readonly Route[], nowNs: number): void {
+  function placeRest(
+    packet: Packet,
+    routes: readonly Route[],
+    offers: readonly Offer[],
+    nowNs: number,
+  ): void {
     for (let index = 0; index < routes.length; index += 1) {
       const route = routes[index];
       let offer = offers[index] ?? "taken";
@@ -203,12 +243,22 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     }
     counters.packetsTaken += 1;
     counters.copies += routes.length;
-    if (taken < routes.length) placeRest(packet, routes, nowNs);
-    if (counters.copiesQueued !== queuedKnown) {
-      queuedKnown = counters.copiesQueued;
-      ticker.within(LOOK_SOON_MS);
-    }
+    if (taken < routes.length) placeRest(packet, routes, offers, nowNs);
+    noteQueued();
+    look();
     return taken;
+  }
+
+  /** What waits from now on calls for a look soon. */
+  function noteQueued(): void {
+    if (counters.copiesQueued === queuedKnown) return;
+    queuedKnown = counters.copiesQueued;
+    ticker.within(LOOK_SOON_MS);
+  }
+
+  /** Whatever may have changed where fronts may send. */
+  function look(): void {
+    if (adoption !== null) adoption.look(running);
   }
 
   function again(packet: Packet, to: ResendTo): number {
@@ -240,14 +290,21 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     });
   }
 
+  if (shared !== null) shared.afterDrain = look;
+
   return quick({
     accept,
     again,
+    adopt(packet, sent, sentNs) {
+      adoption?.adopt(packet, sent, sentNs, running);
+      noteQueued();
+    },
     usePlan(plan) {
       const nowNs = clock.nowNs();
       peers.use(plan, nowNs);
       if (!running) return;
       peers.connect(nowNs);
+      look();
       // Turns have moved, and connections may have begun.
       ticker.within(peers.nextLookMs(nowNs));
     },
@@ -287,6 +344,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     async stop() {
       if (!running) return;
       running = false;
+      look();
       await quiet();
       ticker.stop();
       peers.shutDown();

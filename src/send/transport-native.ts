@@ -2,41 +2,26 @@
  * The native engine as a transport: Rust sends on the calling thread, an I/O thread of its own
  * receives, and what happened comes back in batches of records, one wake a batch.
  *
- * The surprise: a connection's work is done by whichever thread holds its baton, so a copy may be
- * left to the I/O thread, or wait in the engine's queue for credit. `send` says which by the
- * stream's fate, WAITING until the record of it comes. Keeping connections alive is the engine's
- * own work.
+ * A record may tell of a copy that a front sent and nobody here knows of yet: fronts' copies are
+ * adopted before each batch, and what comes before its copy all the same is kept for it.
  *
- * Hot path: `send` is one call into Rust and one place in an array.
+ * Hot path: `take`.
  */
 
 import { getSystemErrorName } from "node:util";
 import {
   NATIVE_COPIES_IN_FLIGHT_MAX,
-  NATIVE_COPIES_WAITING_MAX,
   NATIVE_RECORDS_A_DRAIN,
   NATIVE_RECORDS_MAX,
   V1_TRANSACTION_BYTES_MAX,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../native/contract.ts";
-import { Fates } from "./fates.ts";
+import { EarlyNews } from "./early-news.ts";
 import type { Identity } from "./identity.ts";
-import {
-  ACKED,
-  BLOCKED,
-  CLOSED,
-  type Connection,
-  type ConnectionEvents,
-  DROPPED,
-  type Ending,
-  type Fate,
-  FLYING,
-  STOPPED,
-  TOO_LARGE,
-  type Transport,
-  WAITING,
-} from "./transport.ts";
+import { NativeConnection } from "./native-connection.ts";
+import type { SharedRoutes } from "./shared-routes.ts";
+import { ACKED, DROPPED, FLYING, STOPPED, type Transport } from "./transport.ts";
 
 export interface NativeTransportOptions {
   /** Local "ip:port" addresses to send from, port 0 for any. */
@@ -57,6 +42,8 @@ export interface NativeTransportDeps {
   readonly native: NativeSending;
   readonly identity: Identity;
   readonly log: Log;
+  /** By which fronts send over the connections too; none where it is not given. */
+  readonly routes?: SharedRoutes | null;
 }
 
 /** What the first number of a record says: `native/src/send/outcomes.rs`. */
@@ -67,20 +54,8 @@ const COPY_DROPPED = 4;
 const CONNECTED = 5;
 const ADMITTED = 6;
 const CLOSED_RECORD = 7;
-
-/** Who ended a connection: `EndCause` of `native/src/send/outcomes.rs`. */
-const END_KINDS: readonly Ending["kind"][] = [
-  "local",
-  "local",
-  "app",
-  "transport",
-  "local",
-  "silence",
-  "silence",
-  "local",
-  "silence",
-  "local",
-];
+/** The number of a record that says when it happened. */
+const AT_NS = 5;
 
 /** Answers of `engineStart`: `native/src/codes.rs`. */
 const START_FAULTS: Readonly<Record<number, string>> = {
@@ -99,147 +74,11 @@ function startFault(answer: number): string {
 
 /** `Reason::StreamStopped` there. */
 const STREAM_STOPPED = 6;
-/** `txSend`'s answer for one copy that is on the wire. */
-const ON_WIRE = 1;
 /** How long the engine waits for goodbyes when it stops. */
 const STOP_LINGER_MS = 100;
 /** Leaders of Agave acknowledge at once when asked to; others keep their own habit. */
 const ACK_EVERY = 10;
 const ACK_DELAY_MS = 25;
-
-interface Engine {
-  readonly native: NativeSending;
-  readonly handle: number;
-}
-
-/** Written by `peerFigures`; one thread uses it, and not across calls. */
-const FIGURES = new Float64Array(10);
-const FIGURE_QUEUED = 2;
-const FIGURE_HEARD = 8;
-const FIGURE_STREAMS_LEFT = 9;
-
-class NativeConnection implements Connection {
-  established = false;
-  admitted = false;
-  rttUs = 0;
-  readonly worn = false;
-  retried = false;
-  readonly keepsAlive = true;
-  sentNs = 0;
-  endNs = 0;
-  /** Most bytes that this leader takes on one stream. */
-  streamBytesMax = 0;
-  over = false;
-  /** Whether `progress` is due once the batch of records is through. */
-  touched = false;
-  readonly #native: NativeSending;
-  readonly #engine: number;
-  readonly #peer: number;
-  readonly #events: ConnectionEvents;
-  readonly #fates = new Fates();
-  /** Copies that the engine has and that are not on the wire yet. */
-  #waiting = 0;
-  readonly #copy: Uint32Array;
-  readonly #ttlMs: number;
-  readonly #waitingMax: number;
-  #streams = 0;
-
-  constructor(
-    engine: Engine,
-    peer: number,
-    { copyTtlMs, queuePerPeer }: NativeTransportOptions,
-    events: ConnectionEvents,
-  ) {
-    this.#native = engine.native;
-    this.#engine = engine.handle;
-    this.#peer = peer;
-    this.#ttlMs = copyTtlMs;
-    // What the engine has no room for is refused, and the news of that would bring it here again.
-    this.#waitingMax = Math.min(NATIVE_COPIES_WAITING_MAX, queuePerPeer);
-    this.#events = events;
-    this.#copy = Uint32Array.of(peer, 0);
-  }
-
-  send(bytes: Uint8Array, ttlMs = this.#ttlMs): number {
-    if (this.over) return CLOSED;
-    if (!this.admitted) return BLOCKED;
-    if (bytes.length === 0 || bytes.length > this.streamBytesMax) return TOO_LARGE;
-    // The engine keeps them in the order of coming; with the peer the best paid one goes first.
-    if (this.#isBusy()) return BLOCKED;
-    // The tag names the stream in the records.
-    this.#streams = (this.#streams + 1) >>> 0 || 1;
-    const stream = this.#streams;
-    this.#copy[1] = stream;
-    const mask = this.#native.txSend(this.#engine, this.#copy, bytes, stream, ttlMs);
-    if (mask === 0) return BLOCKED;
-    if (mask !== ON_WIRE) this.#waiting += 1;
-    this.#fates.open(stream, mask === ON_WIRE ? FLYING : WAITING);
-    return stream;
-  }
-
-  get streamsLeft(): number {
-    return this.admitted ? this.#figure(FIGURE_STREAMS_LEFT) : 0;
-  }
-
-  get heard(): number {
-    return this.#figure(FIGURE_HEARD);
-  }
-
-  /** -1 where the connection is over. */
-  #figure(which: number): number {
-    if (this.over) return -1;
-    const count = this.#native.peerFigures(this.#engine, this.#peer, FIGURES);
-    return which < count ? (FIGURES[which] ?? -1) : -1;
-  }
-
-  /** Records can be lost, so the engine is asked when it seems to have too much. */
-  #isBusy(): boolean {
-    if (this.#waiting < this.#waitingMax) return false;
-    this.#waiting = Math.max(0, this.#figure(FIGURE_QUEUED));
-    return this.#waiting >= this.#waitingMax;
-  }
-
-  fate(stream: number): Fate {
-    const fate = this.#fates.of(stream);
-    this.sentNs = this.#fates.sentNsOf(stream);
-    if (fate === FLYING || fate === WAITING) return fate;
-    this.endNs = this.#fates.endNsOf(stream);
-    this.#fates.close(stream);
-    return fate < 0 ? STOPPED : fate;
-  }
-
-  ping(): void {
-    if (!this.over) this.#native.peerPing(this.#engine, this.#peer);
-  }
-
-  close(): void {
-    if (this.over) return;
-    this.over = true;
-    this.#native.peerClose(this.#engine, this.#peer, 0);
-  }
-
-  /** News of a copy; one that was refused at once is not among the fates. */
-  settle(stream: number, fate: Fate, atNs: number): void {
-    const before = this.#fates.of(stream);
-    if (before < 0) return;
-    if (before === WAITING && fate !== WAITING) this.#waiting = Math.max(0, this.#waiting - 1);
-    this.#fates.settle(stream, fate, atNs);
-  }
-
-  progress(): void {
-    this.touched = false;
-    if (!this.over) this.#events.progress();
-  }
-
-  /** Tells what its copies came to, then its end. */
-  end(cause: number, code: number): void {
-    this.progress();
-    if (this.over) return;
-    this.over = true;
-    const kind = END_KINDS[cause] ?? "local";
-    this.#events.ended({ kind, code: kind === "app" || kind === "transport" ? code : 0 });
-  }
-}
 
 /** @throws Error from `start` when the engine refuses its options or no socket can be bound */
 export function createNativeTransport(
@@ -247,8 +86,10 @@ export function createNativeTransport(
   options: NativeTransportOptions,
 ): Transport {
   const { native, log } = deps;
+  const routes = deps.routes ?? null;
+  const early = routes === null ? null : new EarlyNews();
   let { identity } = deps;
-  const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0 };
+  const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0, newsUnclaimed: 0 };
   const connections = new Map<number, NativeConnection>();
   const records = new Float64Array(NATIVE_RECORDS_A_DRAIN * RECORD_NUMBERS);
   const touched: NativeConnection[] = [];
@@ -271,20 +112,21 @@ export function createNativeTransport(
       // The engine tells of connections first: what their copies came to is still behind.
       const code = records[at + 7] ?? 0;
       endings.push(() => {
-        connections.delete(peer);
+        forget(peer, connection);
         connection.end(reason, code);
       });
       return;
     }
     if (!connection.touched) touched.push(connection);
     connection.touched = true;
-    if (kind === SENT) connection.settle(stream, FLYING, atNs);
-    else if (kind === COPY_ACKED) connection.settle(stream, ACKED, atNs);
+    const tx = records[at + 1] ?? 0;
+    if (kind === SENT) connection.settle(stream, FLYING, atNs, tx);
+    else if (kind === COPY_ACKED) connection.settle(stream, ACKED, atNs, tx);
     // Any other failure is the connection's end, whose record follows.
     else if (kind === COPY_FAILED && reason === STREAM_STOPPED)
-      connection.settle(stream, STOPPED, atNs);
+      connection.settle(stream, STOPPED, atNs, tx);
     else if (kind === COPY_DROPPED)
-      connection.settle(stream, DROPPED + Math.max(0, reason - 1), atNs);
+      connection.settle(stream, DROPPED + Math.max(0, reason - 1), atNs, tx);
     else if (kind === CONNECTED) {
       connection.established = true;
       connection.retried = reason === 1;
@@ -292,18 +134,33 @@ export function createNativeTransport(
     } else if (kind === ADMITTED) connection.admitted = true;
   }
 
+  function forget(peer: number, connection: NativeConnection): void {
+    connections.delete(peer);
+    if (connection.shared !== null) routes?.giveCell(connection.cell);
+  }
+
+  /** Records come nearly in the order of time, so the last one tells the time. */
+  function expireNews(count: number): void {
+    if (early === null || early.size === 0 || count === 0) return;
+    early.expire(records[(count - 1) * RECORD_NUMBERS + AT_NS] ?? 0);
+    counters.newsUnclaimed = early.unclaimed;
+  }
+
   function drain(): void {
     counters.wakes += 1;
+    routes?.beforeDrain();
     for (let full = true; full; ) {
       const count = native.outcomesDrain(handle, records);
       counters.recordsDrained += count;
       for (let index = 0; index < count; index += 1) take(index * RECORD_NUMBERS);
+      expireNews(count);
       full = count === NATIVE_RECORDS_A_DRAIN;
     }
     for (const end of endings) end();
     endings.length = 0;
     for (const connection of touched) connection.progress();
     touched.length = 0;
+    routes?.afterDrain();
   }
 
   return {
@@ -327,6 +184,7 @@ export function createNativeTransport(
       );
       if (answer <= 0) throw new Error(startFault(answer));
       handle = answer;
+      routes?.useEngine(handle);
     },
     useIdentity(next) {
       const code = handle === 0 ? OK : native.identitySet(handle, next.seed);
@@ -337,8 +195,10 @@ export function createNativeTransport(
       if (handle === 0) return;
       const engine = handle;
       handle = 0;
+      // A front that sends at this moment is refused by the engine.
+      routes?.useEngine(0);
       native.engineStop(engine, STOP_LINGER_MS);
-      connections.clear();
+      for (const [peer, connection] of connections) forget(peer, connection);
       log.info({ ...counters }, "native engine stopped");
     },
     connect(address, events) {
@@ -347,7 +207,8 @@ export function createNativeTransport(
         counters.connectErrors += 1;
         return null;
       }
-      const connection = new NativeConnection({ native, handle }, peer, options, events);
+      const fronts = routes === null || early === null ? null : { routes, early };
+      const connection = new NativeConnection({ native, handle, fronts }, peer, options, events);
       connections.set(peer, connection);
       return connection;
     },

@@ -38,7 +38,26 @@ export const WAITING = 3;
 export const DROPPED = 16;
 export type Fate = number;
 
+/** What other threads need to send over a connection, and what enters their copies afterwards. */
+export interface SharedConnection {
+  /** The engine's handle of it. */
+  readonly peer: number;
+  /** Where its stream numbers are drawn, of the cells of the shared routes. */
+  readonly cell: number;
+  /** Most bytes that this leader takes on one stream. */
+  readonly streamBytesMax: number;
+  /** Whether more copies than a few wait in the engine. May ask the engine. */
+  readonly crowded: boolean;
+  /**
+   * Another thread gave a copy to the engine as this stream; `waits`: it is not known to be on the
+   * wire. From now on `fate` knows of it. Answers whether there was news of it before.
+   */
+  adopt(stream: number, waits: boolean): boolean;
+}
+
 export interface Connection {
+  /** For other threads; null where they cannot send over it. */
+  readonly shared: SharedConnection | null;
   /** The handshake is done. */
   readonly established: boolean;
   /** The leader has granted a stream at least once. */

@@ -6,7 +6,7 @@ import { fc } from "../support/properties.ts";
 
 describe("the fates of a connection's streams", () => {
   it("are what was told last, with the time of it, until a stream is closed", () => {
-    const fates = new Fates();
+    const fates = new Fates(COPIES_IN_FLIGHT_MAX);
     expect([fates.of(1), fates.endNsOf(1)]).toEqual([-1, 0]);
     fates.open(1, 3);
     expect([fates.of(1), fates.endNsOf(1)]).toEqual([3, 0]);
@@ -20,7 +20,7 @@ describe("the fates of a connection's streams", () => {
   });
 
   it("begin without the times of the stream whose place they take", () => {
-    const fates = new Fates();
+    const fates = new Fates(COPIES_IN_FLIGHT_MAX);
     fates.open(1, 1);
     fates.settle(1, FLYING, 4);
     fates.settle(1, 1, 5);
@@ -31,7 +31,7 @@ describe("the fates of a connection's streams", () => {
   });
 
   it("are those of the newest as many as a connection may have in flight", () => {
-    const fates = new Fates();
+    const fates = new Fates(COPIES_IN_FLIGHT_MAX);
     const count = 10 * COPIES_IN_FLIGHT_MAX;
     for (let stream = 1; stream <= count; stream += 1) fates.open(stream, stream % 8);
     for (let back = 0; back < COPIES_IN_FLIGHT_MAX; back += 1) {
@@ -41,7 +41,7 @@ describe("the fates of a connection's streams", () => {
   });
 
   it("outlast the end of the numbers", () => {
-    const fates = new Fates();
+    const fates = new Fates(COPIES_IN_FLIGHT_MAX);
     const last = 2 ** 32 - 1;
     for (const stream of [last - 1, last, 1, 2]) fates.open(stream, stream % 8);
     for (const stream of [last - 1, last, 1, 2]) expect(fates.of(stream)).toBe(stream % 8);
@@ -51,7 +51,7 @@ describe("the fates of a connection's streams", () => {
     const step = fc.tuple(fc.constantFrom("open", "settle", "close"), fc.nat(90), fc.nat(40));
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
-        const fates = new Fates();
+        const fates = new Fates(COPIES_IN_FLIGHT_MAX);
         const model = new Map<number, { fate: number; sentNs: number; endNs: number }>();
         let newest = 0;
         for (const [what, back, fate] of steps) {

@@ -1,5 +1,6 @@
 /** A peer on a fake clock and a fake transport, with a record of what it reports. */
 
+import { COPIES_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
 import { Peer, type PeerOptions } from "../../src/send/peer.ts";
 import { Scorecard } from "../../src/send/scorecard.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
@@ -19,6 +20,8 @@ const OPTIONS: PeerOptions = {
   keepAliveMs: 1_000,
   lifetimeMs: 60_000,
   lingerMs: 2_000,
+  unseenMs: 0,
+  inFlightMax: COPIES_IN_FLIGHT_MAX,
   random: () => 0,
 };
 

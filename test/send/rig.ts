@@ -2,6 +2,7 @@
 
 import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
 import { createSender, type SenderOptions } from "../../src/send/sender.ts";
+import type { SharedRoutes } from "../../src/send/shared-routes.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
 
@@ -14,14 +15,19 @@ export function planOf(send: readonly string[], warm: readonly string[] = []): P
   return { slot: 7, send: send.map(targetOf), warm: [...send, ...warm].map(targetOf) };
 }
 
-export async function startRig(plan: Plan, options: Partial<SenderOptions> = {}) {
+/** With `routes` fronts may send as well. */
+export async function startRig(
+  plan: Plan,
+  options: Partial<SenderOptions> = {},
+  routes: SharedRoutes | null = null,
+) {
   const clock = createFakeClock();
-  const transport = createFakeTransport();
+  const transport = createFakeTransport(routes);
   const outcomes: Outcome[] = [];
   const log = { info() {}, warn() {}, error() {} };
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
   const sender = createSender(
-    { clock, transport, onOutcome, log },
+    { clock, transport, onOutcome, log, routes },
     { random: () => 0, ...options },
   );
   sender.usePlan(plan);

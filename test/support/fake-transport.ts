@@ -3,11 +3,13 @@
  */
 
 import type { Identity } from "../../src/send/identity.ts";
+import type { SharedRoutes } from "../../src/send/shared-routes.ts";
 import type {
   Connection,
   ConnectionEvents,
   Ending,
   Fate,
+  SharedConnection,
   Transport,
 } from "../../src/send/transport.ts";
 import {
@@ -21,7 +23,10 @@ import {
   WAITING,
 } from "../../src/send/transport.ts";
 
+const FAKE_ENGINE = 3;
+
 export class FakeConnection implements Connection {
+  shared: SharedConnection | null = null;
   established = false;
   admitted = false;
   rttUs = 0;
@@ -67,6 +72,28 @@ export class FakeConnection implements Connection {
 
   sentNs = 0;
   endNs = 0;
+  /** Whether more copies than a few wait in the engine. */
+  crowded = false;
+
+  /** Lets fronts send over it. */
+  share(routes: SharedRoutes, peer: number): void {
+    const connection = this;
+    this.shared = {
+      peer,
+      cell: routes.takeCell(),
+      get crowded() {
+        return connection.crowded;
+      },
+      get streamBytesMax() {
+        return connection.streamBytesMax;
+      },
+      adopt: (stream, waits) => {
+        const hasNews = this.#fates.has(stream);
+        if (!hasNews && waits) this.#fates.set(stream, WAITING);
+        return hasNews;
+      },
+    };
+  }
 
   fate(stream: number): Fate {
     const fate = this.#fates.get(stream) ?? FLYING;
@@ -147,7 +174,8 @@ export interface FakeTransport extends Transport {
   readonly running: boolean;
 }
 
-export function createFakeTransport(): FakeTransport {
+/** With `routes` fronts may send over its connections, which the engine names 1, 2 and so on. */
+export function createFakeTransport(routes: SharedRoutes | null = null): FakeTransport {
   const made: FakeConnection[] = [];
   const identities: Identity[] = [];
   let running = false;
@@ -167,14 +195,17 @@ export function createFakeTransport(): FakeTransport {
     },
     async start() {
       running = true;
+      routes?.useEngine(FAKE_ENGINE);
     },
     async stop() {
       running = false;
+      routes?.useEngine(0);
     },
     connect(address, events) {
       if (this.failing) return null;
       const connection = new FakeConnection(address, events);
       made.push(connection);
+      if (routes !== null) connection.share(routes, made.length);
       return connection;
     },
   };

@@ -28,6 +28,7 @@ function planOf(addresses: readonly string[]): Plan {
 function nullTransport(): Transport {
   let streams = 0;
   const connection: Connection = {
+    shared: null,
     established: true,
     admitted: true,
     rttUs: 1_000,

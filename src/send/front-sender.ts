@@ -1,0 +1,102 @@
+/**
+ * Puts transactions on the wire from a front: a thread beside the one that has the sender, which
+ * tells the sender's thread afterwards (`Sender.adopt`). Hot path: `send`.
+ *
+ * It goes by the table of routes that the sender keeps in shared memory. The engine and its handles
+ * are good on every thread, and each copy's stream is drawn from the count that all threads share.
+ */
+
+import { FRONT_TX_MIN, ROUTES_HELD_UP, ROUTES_SHARED_MAX } from "../core/limits.ts";
+import type { NativeSending } from "../native/contract.ts";
+import { RouteTable } from "./shared-routes.ts";
+
+/** One transaction that a front sent. Made once and written over. */
+export interface FrontSend {
+  /** Of the routes that it went by. */
+  version: number;
+  /** The first so many routes of that version were given a copy. */
+  count: number;
+  /** Of each the stream. */
+  readonly streams: Uint32Array;
+  /** As `txSend` answered: bit i, route i's copy is on the wire; bit 16 + i, it waits. */
+  mask: number;
+  /** `Clock.nowNs` when it was sent; the caller's to write. */
+  sentNs: number;
+}
+
+export interface FrontSender {
+  /**
+   * Sends to every route and writes `into`. False where that cannot be done now: nothing of it is
+   * sent or will be, and the sender's own thread has to take it. Never throws.
+   */
+  send(bytes: Uint8Array, into: FrontSend): boolean;
+}
+
+export function newFrontSend(): FrontSend {
+  return {
+    version: 0,
+    count: 0,
+    streams: new Uint32Array(ROUTES_SHARED_MAX),
+    mask: 0,
+    sentNs: 0,
+  };
+}
+
+/** What a front's transactions are numbered from, for the engine alone. */
+const FRONTS_MAX = 8191;
+
+/** `memory` is the SharedRoutes' one. */
+export function createFrontSender(
+  native: Pick<NativeSending, "txSend">,
+  memory: SharedArrayBuffer,
+): FrontSender {
+  const table = new RouteTable(memory);
+  const copies = new Uint32Array(2 * ROUTES_SHARED_MAX);
+  /** Of each count of routes the part of `copies` that holds them. */
+  const parts = Array.from({ length: ROUTES_SHARED_MAX + 1 }, (_, count) =>
+    copies.subarray(0, 2 * count),
+  );
+  // The engine tells by the number whether a connection's last copy was this one, so no other
+  // thread may have it.
+  let tx = FRONT_TX_MIN * (1 + (table.front % FRONTS_MAX));
+  /** Transactions in a row of which a copy had to wait. */
+  let waited = 0;
+
+  function send(bytes: Uint8Array, into: FrontSend): boolean {
+    if (!table.isOpen || !table.refresh()) return false;
+    const { count } = table;
+    if (count === 0 || bytes.length === 0 || bytes.length > table.bytesMax) return false;
+    const { streams } = into;
+    for (let route = 0; route < count; route += 1) {
+      const stream = table.nextStream(route);
+      streams[route] = stream;
+      copies[2 * route] = table.peers[route] ?? 0;
+      copies[2 * route + 1] = stream;
+    }
+    tx += 1;
+    const part = parts[count] ?? copies;
+    const mask = native.txSend(table.engine, part, bytes, tx, table.ttlMs);
+    if (mask <= 0) {
+      table.close();
+      return false;
+    }
+    into.version = table.version;
+    into.count = count;
+    into.mask = mask;
+    note(mask);
+    return true;
+  }
+
+  /**
+   * A copy waits where another thread is at work for its leader, which is over in microseconds, or
+   * for the leader's credit. Some in a row are the latter, and who pays best is to go first then.
+   */
+  function note(mask: number): void {
+    waited = mask >>> ROUTES_SHARED_MAX === 0 ? 0 : waited + 1;
+    if (waited < ROUTES_HELD_UP) return;
+    waited = 0;
+    table.close();
+  }
+
+  return { send };
+}

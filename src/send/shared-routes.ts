@@ -1,0 +1,179 @@
+/**
+ * Where the leaders of the moment are, in shared memory: the sender writes it, and other threads
+ * (the fronts) read it, to put copies on the wire by themselves through the native engine.
+ *
+ *   word  0      rises with each writing; odd while the table is written
+ *         1      whether fronts may send now
+ *         2      fronts so far
+ *         3 ..   engine, version, count, time of a copy in ms, most bytes
+ *         8 ..   for each route the engine's handle of the connection
+ *        24 ..   and the cell in which its streams are counted
+ *        64 ..   the cells
+ *
+ * A cell is lent to a connection, and lent again when that one is forgotten. It counts on then, so
+ * that no number is ever drawn twice of it. A front that still goes by an old table may draw of it,
+ * which does no harm: the number is missing among those of the next connection, whose fates need
+ * them close together but not without a gap; and the old connection is gone from the engine, so the
+ * copy is refused.
+ *
+ * Hot path: `nextStream`, `RouteTable.isOpen`, `RouteTable.refresh`.
+ */
+
+import { ROUTE_CELLS_MAX, ROUTES_SHARED_MAX } from "../core/limits.ts";
+import type { SharedConnection } from "./transport.ts";
+
+const SEQUENCE = 0;
+const OPEN = 1;
+const FRONTS = 2;
+const ENGINE = 3;
+const VERSION = 4;
+const COUNT = 5;
+const TTL_MS = 6;
+const BYTES_MAX = 7;
+const PEERS = 8;
+const CELLS_OF = PEERS + ROUTES_SHARED_MAX;
+const CELLS = 64;
+/** A writing takes less than a microsecond; who comes upon that many gives the request away. */
+const TRIES = 8;
+
+/** Size of the shared memory. */
+export const SHARED_ROUTES_BYTES = (CELLS + ROUTE_CELLS_MAX) * Uint32Array.BYTES_PER_ELEMENT;
+
+/** The next of the numbers of a cell, which many threads may draw; never 0. */
+function draw(words: Uint32Array, cell: number): number {
+  for (;;) {
+    const stream = (Atomics.add(words, CELLS + cell, 1) + 1) >>> 0;
+    if (stream !== 0) return stream;
+  }
+}
+
+/** The side of the thread that has the sender. */
+export class SharedRoutes {
+  /** Called before news of the engine are taken, to adopt what fronts sent. Must not throw. */
+  beforeDrain: () => void = () => {};
+  /** Called when they are taken. The sender's. */
+  afterDrain: () => void = () => {};
+  /** The native engine's handle; 0: it does not run. */
+  engine = 0;
+  #version = 0;
+  readonly #words: Uint32Array;
+  readonly #cellsFree: number[] = [];
+  #cellsUsed = 0;
+
+  /** `memory` has SHARED_ROUTES_BYTES and is all zero. */
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Uint32Array(memory);
+  }
+
+  /** A cell for the stream numbers of a connection; -1 where none is left. */
+  takeCell(): number {
+    const cell = this.#cellsFree.pop();
+    if (cell !== undefined) return cell;
+    if (this.#cellsUsed === ROUTE_CELLS_MAX) return -1;
+    this.#cellsUsed += 1;
+    return this.#cellsUsed - 1;
+  }
+
+  giveCell(cell: number): void {
+    this.#cellsFree.push(cell);
+  }
+
+  nextStream(cell: number): number {
+    return draw(this.#words, cell);
+  }
+
+  /** The engine runs, or ends now (0): nothing is sent before the next `publish`. */
+  useEngine(engine: number): void {
+    this.engine = engine;
+    this.publish([], 0, 0);
+  }
+
+  /** Replaces the routes, ROUTES_SHARED_MAX at most, and closes them. Answers their version. */
+  publish(routes: readonly SharedConnection[], ttlMs: number, bytesMax: number): number {
+    const words = this.#words;
+    this.open(false);
+    this.#version = (this.#version + 1) >>> 0 || 1;
+    Atomics.add(words, SEQUENCE, 1);
+    Atomics.store(words, ENGINE, this.engine);
+    Atomics.store(words, VERSION, this.#version);
+    Atomics.store(words, COUNT, routes.length);
+    Atomics.store(words, TTL_MS, ttlMs);
+    Atomics.store(words, BYTES_MAX, bytesMax);
+    for (const [index, { peer, cell }] of routes.entries()) {
+      Atomics.store(words, PEERS + index, peer);
+      Atomics.store(words, CELLS_OF + index, cell);
+    }
+    Atomics.add(words, SEQUENCE, 1);
+    return this.#version;
+  }
+
+  /** Whether fronts may send. A front may have closed the routes by itself. */
+  open(may: boolean): void {
+    const value = may ? 1 : 0;
+    if (Atomics.load(this.#words, OPEN) !== value) Atomics.store(this.#words, OPEN, value);
+  }
+}
+
+/** The side of a front: what it read last. */
+export class RouteTable {
+  /** Counts up from 1 among the fronts that share the memory. */
+  readonly front: number;
+  engine = 0;
+  version = 0;
+  count = 0;
+  ttlMs = 0;
+  bytesMax = 0;
+  /** Of each route the engine's handle. */
+  readonly peers = new Uint32Array(ROUTES_SHARED_MAX);
+  readonly #cells = new Uint32Array(ROUTES_SHARED_MAX);
+  readonly #words: Uint32Array;
+  #sequence = 0;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Uint32Array(memory);
+    this.front = Atomics.add(this.#words, FRONTS, 1) + 1;
+  }
+
+  /** Whether fronts may send now. */
+  get isOpen(): boolean {
+    return Atomics.load(this.#words, OPEN) === 1;
+  }
+
+  /** Nobody sends until the sender has looked. */
+  close(): void {
+    Atomics.store(this.#words, OPEN, 0);
+  }
+
+  /** Reads what is new; false where it is being written again and again. */
+  refresh(): boolean {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const sequence = Atomics.load(this.#words, SEQUENCE);
+      if (sequence === this.#sequence) return true;
+      if (sequence % 2 === 0 && this.#read(sequence)) return true;
+    }
+    return false;
+  }
+
+  /** The next stream of a route. */
+  nextStream(route: number): number {
+    return draw(this.#words, this.#cells[route] ?? 0);
+  }
+
+  #read(sequence: number): boolean {
+    const words = this.#words;
+    // Nothing of what follows can be relied on before the end.
+    this.#sequence = 0;
+    this.engine = Atomics.load(words, ENGINE);
+    this.version = Atomics.load(words, VERSION);
+    this.count = Math.min(Atomics.load(words, COUNT), ROUTES_SHARED_MAX);
+    this.ttlMs = Atomics.load(words, TTL_MS);
+    this.bytesMax = Atomics.load(words, BYTES_MAX);
+    for (let index = 0; index < this.count; index += 1) {
+      this.peers[index] = Atomics.load(words, PEERS + index);
+      this.#cells[index] = Atomics.load(words, CELLS_OF + index);
+    }
+    if (Atomics.load(words, SEQUENCE) !== sequence) return false;
+    this.#sequence = sequence;
+    return true;
+  }
+}

@@ -1,0 +1,203 @@
+/**
+ * Fronts on threads of their own, on the real engine, to leaders over real QUIC: what they send and
+ * the sender adopts is told of to its end, each copy exactly once.
+ */
+
+import { Worker } from "node:worker_threads";
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import type { Outcome } from "../../src/core/flow.ts";
+import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
+import type { FrontSend } from "../../src/send/front-sender.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
+import { createSender } from "../../src/send/sender.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import { createNativeTransport } from "../../src/send/transport-native.ts";
+import { startLeader, type TestLeader } from "../send/loopback.ts";
+import { packetOf } from "../support/packets.ts";
+import { everyMoment, until } from "../support/wait.ts";
+import { native } from "./addon.ts";
+
+const LEADERS = 2;
+const COPY_TTL_MS = 400;
+/** Records of so many transactions, each sent and acknowledged, and of the connections. */
+const newsOf = (count: number): number => LEADERS * (2 * count + 2);
+const log = { info() {}, warn() {}, error() {} };
+const built = new URL("../../dist/", import.meta.url).href;
+const threadEntry = new URL("../support/front-thread.mjs", import.meta.url);
+
+/** A front's word of one transaction. */
+interface Word {
+  readonly id: number;
+  readonly bytes: Uint8Array;
+  readonly taken: boolean;
+  readonly sent: FrontSend;
+}
+
+const endings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+/** Leaders, a sender that is connected to all of them, and what it tells of each packet. */
+async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
+  if (native === null) throw new Error("the native engine is not built");
+  const leaders: TestLeader[] = [];
+  for (let count = 0; count < LEADERS; count += 1) {
+    const leader = await startLeader(behaviour);
+    endings.push(() => leader.leader.stop());
+    leaders.push(leader);
+  }
+  const memory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
+  const routes = new SharedRoutes(memory);
+  const transport = createNativeTransport(
+    { native, identity: freshIdentity(), log, routes },
+    {
+      binds: ["127.0.0.1:0"],
+      busyPollUs: 0,
+      idleTimeoutMs: 10_000,
+      keepAliveMs: 4_000,
+      admissionTimeoutMs: 10_000,
+      queuePerPeer: 128,
+      copyTtlMs: COPY_TTL_MS,
+    },
+  );
+  const outcomes: Outcome[] = [];
+  const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
+  const sender = createSender(
+    { clock: systemClock, transport, onOutcome, log, routes },
+    { copyTtlMs: COPY_TTL_MS },
+  );
+  const targets = leaders.map(({ address }, index) => ({
+    identity: `leader ${index}`,
+    address,
+    slot: 0,
+  }));
+  sender.usePlan({ slot: 0, send: targets, warm: targets });
+  await sender.start();
+  endings.push(() => sender.stop());
+  await until("every connection", () => sender.sendableCount === LEADERS);
+  return { leaders, memory, routes, transport, sender, outcomes };
+}
+
+async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
+  const parts = await startSender(behaviour);
+  const { outcomes, sender, memory } = parts;
+  /** Words of fronts that the sender does not know of yet. */
+  const words: Word[] = [];
+  const refused: Word[] = [];
+  return {
+    ...parts,
+    words,
+    refused,
+    adopt(): void {
+      for (const { id, bytes, sent } of words.splice(0)) {
+        sender.adopt(packetOf(id, bytes), sent, sent.sentNs);
+      }
+    },
+    /** A front on a thread of its own. */
+    async front(): Promise<Worker> {
+      const thread = new Worker(threadEntry, { workerData: { built, memory } });
+      endings.push(() => thread.terminate());
+      await new Promise((resolve) => thread.once("message", resolve));
+      thread.on("message", (word: Word) => (word.taken ? words : refused).push(word));
+      return thread;
+    },
+    /** What was told of each copy, in order, by packet and leader. */
+    stories(): readonly string[] {
+      const told = new Map<string, string[]>();
+      for (const { packetId, identity, kind, reason } of outcomes) {
+        const key = `${packetId} ${identity}`;
+        told.set(key, [...(told.get(key) ?? []), reason ?? kind]);
+      }
+      return [...told.values()].map((kinds) => kinds.join(" "));
+    },
+    ended: () => outcomes.filter(({ kind }) => kind !== "sent").length,
+  };
+}
+
+describe.skipIf(native === null)("what fronts send", () => {
+  it("is acknowledged once by each leader, adopted as the engine's news come", async () => {
+    const rig = await setUp();
+    rig.routes.beforeDrain = rig.adopt;
+    const front = await rig.front();
+    front.postMessage({ id: 1, count: 50, pauseMs: 1 });
+    await until("every word", () => rig.outcomes.length > 0 && rig.ended() === 50 * LEADERS);
+    expect(rig.refused).toEqual([]);
+    expect(rig.stories()).toEqual(Array(50 * LEADERS).fill("sent acked"));
+    expect(rig.leaders.map(({ received }) => received.length)).toEqual([50, 50]);
+    expect(rig.sender.counters).toMatchObject({ packetsTaken: 50, copies: 100, copiesAcked: 100 });
+  });
+
+  it("is told of to its end where all news came before it was adopted", async () => {
+    const rig = await setUp();
+    const front = await rig.front();
+    front.postMessage({ id: 1, count: 20, pauseMs: 1 });
+    await until("every word", () => rig.words.length === 20);
+    await until("all news", () => (rig.transport.counters["recordsDrained"] ?? 0) >= newsOf(20));
+    expect(rig.outcomes).toEqual([]);
+    const adoptedNs = systemClock.nowNs();
+    rig.adopt();
+    expect(rig.stories()).toEqual(Array(20 * LEADERS).fill("sent acked"));
+    const acked = rig.outcomes.filter(({ kind }) => kind === "acked");
+    expect(acked.filter(({ atNs }) => atNs >= adoptedNs)).toEqual([]);
+  });
+
+  it("has an end where the connection ended before it was adopted", async () => {
+    const rig = await setUp();
+    const front = await rig.front();
+    front.postMessage({ id: 1, count: 20, pauseMs: 0 });
+    await until("every word", () => rig.words.length === 20);
+    await rig.leaders[0]?.leader.stop();
+    await until("the end", () => rig.sender.sendableCount < LEADERS);
+    rig.adopt();
+    await until("every end", () => rig.ended() === 20 * LEADERS);
+    for (const story of rig.stories()) {
+      expect(["sent acked", "sent connection_lost"]).toContain(story);
+    }
+    expect(rig.stories()).toHaveLength(20 * LEADERS);
+  });
+
+  it("waits where a leader grants no streams, and then the sender sends by itself", async () => {
+    const rig = await setUp({ reading: "stalled", streamsMax: 8 });
+    const front = await rig.front();
+    front.postMessage({ id: 1, count: 60, pauseMs: 0 });
+    await until("every word", () => rig.words.length + rig.refused.length === 60);
+    expect(rig.refused.length).toBeGreaterThan(0);
+    const taken = rig.words.length;
+    rig.adopt();
+    await until("every end", () => rig.ended() === taken * LEADERS);
+    const stories = rig.stories();
+    expect(stories).toHaveLength(taken * LEADERS);
+    expect(stories.filter((story) => story === "sent acked")).toHaveLength(8 * LEADERS);
+    expect(stories.filter((story) => story === "leader_saturated")).toHaveLength(
+      (taken - 8) * LEADERS,
+    );
+  });
+
+  it("goes out beside what other fronts and the sender send, on streams of its own", async () => {
+    const rig = await setUp();
+    rig.routes.beforeDrain = rig.adopt;
+    const count = 300;
+    const fronts = [await rig.front(), await rig.front()];
+    for (const [index, front] of fronts.entries()) {
+      front.postMessage({ id: 1 + index * 10_000, count, pauseMs: 1 });
+    }
+    let id = 50_000;
+    const end = everyMoment(() => {
+      if (id === 50_000 + count) return;
+      id += 1;
+      rig.sender.accept(packetOf(id, Uint8Array.of(id >> 8, id)));
+    });
+    await until("every send", () => id === 50_000 + count);
+    end();
+    const heard = (): number => rig.sender.counters.packetsTaken + rig.refused.length;
+    await until("every word", () => heard() === 3 * count);
+    const taken = rig.sender.counters.packetsTaken;
+    await until("every end", () => rig.ended() === taken * LEADERS);
+    expect(rig.stories()).toHaveLength(taken * LEADERS);
+    expect(new Set(rig.stories())).toEqual(new Set(["sent acked"]));
+    expect(taken).toBeGreaterThan(2 * count);
+    for (const { received } of rig.leaders) expect(received).toHaveLength(taken);
+  });
+});

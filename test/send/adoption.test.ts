@@ -1,0 +1,294 @@
+import { describe, expect, it } from "vitest";
+import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../../src/core/limits.ts";
+import { createFrontSender, newFrontSend } from "../../src/send/front-sender.ts";
+import type { SenderOptions } from "../../src/send/sender.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import { packetOf } from "../support/packets.ts";
+import { planOf, startRig } from "./rig.ts";
+
+const [A, B, C] = ["10.0.0.1:8009", "10.0.0.2:8009", "10.0.0.3:8009"] as const;
+const BYTES = Uint8Array.of(1, 2, 3);
+const RESET = { kind: "transport", code: 0 } as const;
+/** Ids of packets that fronts sent. */
+const FIRST_ID = 1_000;
+
+/** A sender, and a front on an engine that answers `mask`; no copy is acknowledged by itself. */
+async function setUp(plan = planOf([A, B]), options: Partial<SenderOptions> = {}) {
+  const memory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
+  const routes = new SharedRoutes(memory);
+  const rig = await startRig(plan, { random: () => 0, ...options }, routes);
+  const engine = { mask: 0b11, peers: [] as number[] };
+  const front = createFrontSender(
+    {
+      txSend(_, copies) {
+        engine.peers = [...copies].filter((_, index) => index % 2 === 0);
+        return engine.mask;
+      },
+    },
+    memory,
+  );
+  let id = FIRST_ID;
+  return {
+    ...rig,
+    routes,
+    engine,
+    /** As a batch of the engine's news ends. */
+    look: () => routes.afterDrain(),
+    /** What a front did; null: it may not. The sender is not told. */
+    front(mask = 0b11) {
+      engine.mask = mask;
+      const sent = newFrontSend();
+      return front.send(BYTES, sent) ? sent : null;
+    },
+    /** Has a front send, and what it did to be adopted: answers when, and the streams. */
+    send(mask = 0b11) {
+      engine.mask = mask;
+      const sent = newFrontSend();
+      if (!front.send(BYTES, sent)) throw new Error("the front may not send");
+      const sentNs = rig.clock.nowNs();
+      id += 1;
+      const packet = packetOf(id, BYTES);
+      return {
+        id,
+        sentNs,
+        streams: sent.streams,
+        adopt: () => rig.sender.adopt(packet, sent, sentNs),
+      };
+    },
+  };
+}
+
+/** Both leaders of the plan are live. */
+async function live(plan?: ReturnType<typeof planOf>, options?: Partial<SenderOptions>) {
+  const rig = await setUp(plan, options);
+  for (const address of [A, B]) rig.transport.to(address).admit();
+  rig.look();
+  return rig;
+}
+
+describe("fronts", () => {
+  it("may send to whoever is live, once somebody is", async () => {
+    const rig = await setUp();
+    rig.look();
+    expect(rig.front()).toBeNull();
+    rig.transport.to(B).admit();
+    rig.look();
+    expect([rig.front(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
+    rig.transport.to(A).admit();
+    rig.look();
+    expect([rig.front()?.count, rig.engine.peers]).toEqual([2, [1, 2]]);
+    rig.transport.to(A).end(RESET);
+    rig.look();
+    expect([rig.front(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
+  });
+
+  it("may send nothing while a leader keeps copies waiting, or the engine has many", async () => {
+    const rig = await live();
+    const [a] = [rig.transport.to(A)];
+    a.credit = 0;
+    expect([rig.front()?.count, rig.sender.accept(packetOf(1, BYTES)), rig.front()]).toEqual([
+      2,
+      2,
+      null,
+    ]);
+    a.grant(5);
+    rig.look();
+    expect(rig.front()).not.toBeNull();
+    a.crowded = true;
+    rig.look();
+    expect(rig.front()).toBeNull();
+    a.crowded = false;
+    rig.clock.advance(300);
+    expect(rig.front()).not.toBeNull();
+  });
+
+  it("may send nothing to a leader whose reading was measured", async () => {
+    const rig = await live();
+    const a = rig.transport.to(A);
+    a.credit = 0;
+    rig.sender.accept(packetOf(99, BYTES));
+    for (let round = 0; round < 30; round += 1) {
+      rig.sender.accept(packetOf(1 + round, BYTES));
+      rig.clock.advance(20);
+      a.grant(1);
+    }
+    a.grant(1_000);
+    rig.look();
+    expect([rig.sender.peers()[0]?.queued, rig.front()]).toEqual([0, null]);
+    rig.clock.advance(11_000);
+    expect(rig.front()).not.toBeNull();
+  });
+
+  it("have no larger transaction than each leader takes, and no more than 16 leaders", async () => {
+    const rig = await setUp();
+    rig.transport.to(A).streamBytesMax = 2;
+    for (const address of [A, B]) rig.transport.to(address).admit();
+    rig.look();
+    expect(rig.front()).toBeNull();
+    const many = Array.from({ length: ROUTES_SHARED_MAX + 1 }, (_, n) => `10.0.1.${n}:8009`);
+    rig.sender.usePlan(planOf(many));
+    for (const address of many) rig.transport.to(address).admit();
+    rig.look();
+    expect(rig.front()).toBeNull();
+    rig.sender.usePlan(planOf(many.slice(1)));
+    expect(rig.front()?.count).toBe(ROUTES_SHARED_MAX);
+  });
+
+  it("may send nothing once the sender stops", async () => {
+    const rig = await live();
+    const stopping = rig.sender.stop();
+    expect(rig.front()).toBeNull();
+    rig.clock.advance(1_000);
+    await stopping;
+    rig.look();
+    expect(rig.front()).toBeNull();
+  });
+
+  it("that found copies waiting may send again when the sender sees that none does", async () => {
+    const rig = await live();
+    const sends = Array.from({ length: 16 }, () => rig.send(0b01 | (1 << 17)));
+    expect(rig.front()).toBeNull();
+    for (const { streams } of sends) rig.transport.to(B).fly(streams[1] ?? 0);
+    for (const sent of sends) sent.adopt();
+    expect(rig.front()).not.toBeNull();
+  });
+});
+
+describe("a packet that a front sent", () => {
+  it("is told of as if it had been sent here, at its own time", async () => {
+    const rig = await live();
+    const sent = rig.send();
+    rig.clock.advance(50);
+    sent.adopt();
+    expect(rig.story(sent.id)).toEqual(["sent", "sent"]);
+    expect(rig.outcomes[0]).toEqual({
+      packetId: sent.id,
+      identity: `id-of-${A}`,
+      address: A,
+      slot: 7,
+      kind: "sent",
+      reason: null,
+      atNs: sent.sentNs,
+      rttUs: 0,
+      connectionAgeMs: 0,
+      resend: 0,
+    });
+    rig.transport.to(A).ack(sent.streams[0] ?? 0);
+    rig.transport.to(B).stop(sent.streams[1] ?? 0);
+    expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
+    expect(rig.story(sent.id, B)).toEqual(["sent", "failed:stream_stopped"]);
+    expect(rig.sender.counters).toMatchObject({ packetsTaken: 1, copies: 2, copiesSent: 2 });
+    expect(rig.sender.peers().map(({ inFlight }) => inFlight)).toEqual([0, 0]);
+  });
+
+  it("is told of as on the wire when the engine says that it is", async () => {
+    const rig = await live();
+    const sent = rig.send(0b01 | (1 << 17));
+    sent.adopt();
+    expect([rig.story(sent.id, A), rig.story(sent.id, B)]).toEqual([["sent"], []]);
+    rig.transport.to(B).fly(sent.streams[1] ?? 0);
+    expect(rig.story(sent.id, B)).toEqual(["sent"]);
+  });
+
+  it("is told of to its end at once where the news was here before", async () => {
+    const rig = await live();
+    const sent = rig.send(0b01 | (1 << 17));
+    rig.transport.to(A).ack(sent.streams[0] ?? 0);
+    rig.transport.to(B).refuse(sent.streams[1] ?? 0, 2);
+    expect(rig.outcomes).toEqual([]);
+    sent.adopt();
+    expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
+    expect(rig.story(sent.id, B)).toEqual(["dropped:leader_saturated"]);
+  });
+
+  it("goes to those that the front did not reach, now or when they are live", async () => {
+    const rig = await live(planOf([A, B, C]));
+    const sent = rig.send(0b01);
+    sent.adopt();
+    expect(rig.transport.to(A).sent).toEqual([]);
+    expect(rig.transport.to(B).sent).toEqual([BYTES]);
+    expect(rig.story(sent.id, C)).toEqual([]);
+    rig.transport.to(C).admit();
+    expect(rig.story(sent.id, C)).toEqual(["sent"]);
+    expect(rig.sender.counters).toMatchObject({ copies: 3, copiesSent: 3 });
+  });
+
+  it("is dropped for a leader that nobody is connected to", async () => {
+    const rig = await live();
+    rig.transport.to(B).end(RESET);
+    rig.look();
+    const sent = rig.send(0b01);
+    sent.adopt();
+    expect(rig.story(sent.id, B)).toEqual(["dropped:not_connected"]);
+  });
+});
+
+describe("a front's copy on a connection that is over when it is adopted", () => {
+  it("is lost, or acknowledged where that came before, or never went out", async () => {
+    const rig = await live();
+    const lost = rig.send();
+    const acked = rig.send();
+    const waiting = rig.send(0b10 | (1 << 16));
+    rig.transport.to(A).ack(acked.streams[0] ?? 0);
+    rig.transport.to(A).end(RESET);
+    for (const sent of [lost, acked, waiting]) sent.adopt();
+    expect(rig.story(lost.id, A)).toEqual(["sent", "failed:connection_lost"]);
+    expect(rig.story(acked.id, A)).toEqual(["sent", "acked"]);
+    expect(rig.story(waiting.id, A)).toEqual(["dropped:not_connected"]);
+    for (const { id } of [lost, acked, waiting]) expect(rig.story(id, B)).toEqual(["sent"]);
+  });
+
+  it("is cut off where this edge has stopped", async () => {
+    const rig = await live();
+    const sent = rig.send();
+    const stopping = rig.sender.stop();
+    rig.clock.advance(1_000);
+    await stopping;
+    sent.adopt();
+    expect(rig.story(sent.id, A)).toEqual(["sent", "failed:shutting_down"]);
+    const { copies, copiesFailed } = rig.sender.counters;
+    expect(copiesFailed).toBe(copies);
+  });
+
+  it("is waited for where the connection is only replaced", async () => {
+    const rig = await live(planOf([A, B]), { lifetimeMs: 60_000 });
+    const first = rig.transport.to(A);
+    rig.clock.advance(60_100);
+    const second = rig.transport.to(A);
+    expect(second).not.toBe(first);
+    const sent = rig.send();
+    second.admit();
+    rig.look();
+    rig.clock.advance(100);
+    expect(first.closed).toBe(false);
+    sent.adopt();
+    first.ack(sent.streams[0] ?? 0);
+    expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
+    rig.clock.advance(300);
+    expect(first.closed).toBe(true);
+  });
+});
+
+describe("routes that have changed since", () => {
+  it("are known for a while: who was sent to is told of", async () => {
+    const rig = await live();
+    const sent = rig.send();
+    rig.sender.usePlan(planOf([C]));
+    for (let turn = 0; turn < ROUTE_VERSIONS_KEPT - 2; turn += 1) rig.sender.usePlan(planOf([C]));
+    sent.adopt();
+    expect([rig.story(sent.id, A), rig.story(sent.id, C)]).toEqual([["sent"], []]);
+  });
+
+  it("are forgotten in the end: then nothing is told, and that is counted", async () => {
+    const rig = await live();
+    const sent = rig.send();
+    for (let turn = 0; turn <= ROUTE_VERSIONS_KEPT; turn += 1) rig.sender.usePlan(planOf([C]));
+    sent.adopt();
+    expect(rig.outcomes).toEqual([]);
+    expect(rig.sender.counters).toMatchObject({
+      packetsTaken: 1,
+      packetsAdoptedLate: 1,
+      copies: 0,
+    });
+  });
+});

@@ -1,0 +1,293 @@
+import { describe, expect, it } from "vitest";
+import { FRONT_TX_MIN } from "../../src/core/limits.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import {
+  ACKED,
+  BLOCKED,
+  CLOSED,
+  DROPPED,
+  FLYING,
+  STOPPED,
+  TOO_LARGE,
+  WAITING,
+} from "../../src/send/transport.ts";
+import { admitted, BYTES, PEER, RECORD_NS, scene } from "./native-rig.ts";
+
+describe("a connection of the native engine", () => {
+  it("takes nothing before the leader has granted a stream", async () => {
+    const { native, connection, told } = await scene();
+    expect([connection.established, connection.send(BYTES)]).toEqual([false, BLOCKED]);
+    native.tell({ kind: "connected" });
+    expect([connection.established, connection.admitted]).toEqual([true, false]);
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+    native.tell({ kind: "admitted", rttUs: 900 });
+    expect([connection.admitted, connection.rttUs]).toEqual([true, 900]);
+    expect(told).toEqual(["progress", "progress"]);
+    expect(native.sent).toHaveLength(0);
+  });
+
+  it("tells whether it went through Retry", async () => {
+    for (const reason of [0, 1]) {
+      const { native, connection } = await scene();
+      native.tell({ kind: "connected", reason });
+      expect(connection.retried).toBe(reason === 1);
+    }
+  });
+
+  it("tells what is granted and heard now, and nothing of what is gone", async () => {
+    const { native, connection } = await admitted();
+    Object.assign(native, { heard: 12, streamsLeft: 128 });
+    expect([connection.heard, connection.streamsLeft]).toEqual([12, 128]);
+    native.isGone = true;
+    expect([connection.heard, connection.streamsLeft]).toEqual([-1, -1]);
+  });
+
+  it("is asked for an answer when somebody wants one, and keeps itself alive", async () => {
+    const { native, connection } = await admitted();
+    expect(connection.keepsAlive).toBe(true);
+    connection.ping();
+    connection.close();
+    connection.ping();
+    expect(native.pinged).toEqual([PEER]);
+  });
+
+  it("hands a copy to its peer with a tag of its own and the time it may wait", async () => {
+    const { native, connection } = await admitted();
+    const streams = [connection.send(BYTES), connection.send(BYTES, 300)];
+    expect(new Set(streams).size).toBe(2);
+    expect(native.sent.map(({ copies }) => copies)).toEqual(streams.map((tag) => [PEER, tag]));
+    expect(native.sent[0]).toMatchObject({ bytes: BYTES, ttlMs: 800 });
+    expect(native.sent[1]).toMatchObject({ bytes: BYTES, ttlMs: 300 });
+  });
+
+  it("refuses by itself what no leader takes", async () => {
+    const { native, connection } = await admitted();
+    expect(connection.send(new Uint8Array(0))).toBe(TOO_LARGE);
+    expect(connection.send(new Uint8Array(4097))).toBe(TOO_LARGE);
+    expect(connection.send(new Uint8Array(4096))).toBeGreaterThan(0);
+    expect(native.sent).toHaveLength(1);
+  });
+
+  it("refuses what this leader takes on no stream", async () => {
+    const { native, connection } = await scene();
+    native.tell({ kind: "connected", detail: 1232 }, { kind: "admitted" });
+    expect(connection.send(new Uint8Array(1233))).toBe(TOO_LARGE);
+    expect(connection.send(new Uint8Array(1232))).toBeGreaterThan(0);
+    expect(native.sent).toHaveLength(1);
+  });
+
+  it("is blocked when the engine takes nothing", async () => {
+    const { native, connection } = await admitted();
+    native.sendAnswer = 0;
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+  });
+});
+
+describe("a leader without credit, with the native engine", () => {
+  it("has few copies with the engine, so that what comes later can go first", async () => {
+    const { native, connection } = await admitted();
+    native.sendAnswer = 1 << 16;
+    const streams = Array.from({ length: 32 }, () => connection.send(BYTES));
+    native.queued = 32;
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+    expect(native.sent).toHaveLength(32);
+    native.tell({ kind: "sent", tag: streams[0] ?? 0 });
+    expect(connection.send(BYTES)).toBeGreaterThan(0);
+  });
+
+  it("is not offered more than the engine may keep, again and again", async () => {
+    const { native, connection } = await admitted(4);
+    native.sendAnswer = 1 << 16;
+    for (let count = 0; count < 4; count += 1) expect(connection.send(BYTES)).toBeGreaterThan(0);
+    native.queued = 4;
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+    expect(native.sent).toHaveLength(4);
+  });
+
+  it("is taken for free again when the engine has nothing, whatever news was lost", async () => {
+    const { native, connection } = await admitted();
+    native.sendAnswer = 1 << 16;
+    for (let count = 0; count < 32; count += 1) connection.send(BYTES);
+    native.queued = 0;
+    expect(connection.send(BYTES)).toBeGreaterThan(0);
+  });
+});
+
+describe("a copy's fate with the native engine", () => {
+  it("is told once it is acknowledged or refused by the leader, then forgotten", async () => {
+    const { native, connection, told } = await admitted();
+    const [first, second] = [connection.send(BYTES), connection.send(BYTES)];
+    expect([connection.fate(first), connection.fate(second)]).toEqual([FLYING, FLYING]);
+    native.tell({ kind: "acked", tag: first }, { kind: "failed", tag: second, reason: 6 });
+    expect(told).toEqual(["progress"]);
+    expect([connection.fate(first), connection.fate(second)]).toEqual([ACKED, STOPPED]);
+    expect(connection.fate(first)).toBe(STOPPED);
+  });
+
+  it("comes with the moment at which it happened, not that of the news", async () => {
+    const { native, connection } = await admitted();
+    const stream = connection.send(BYTES);
+    native.tell({ kind: "acked", tag: stream });
+    connection.fate(stream);
+    expect(connection.endNs).toBe(RECORD_NS);
+  });
+
+  it("is to wait until the engine says that it is on the wire", async () => {
+    const { native, connection, told } = await admitted();
+    native.sendAnswer = 1 << 16;
+    const stream = connection.send(BYTES);
+    expect(connection.fate(stream)).toBe(WAITING);
+    expect(connection.sentNs).toBe(0);
+    native.tell({ kind: "sent", tag: stream });
+    expect([connection.fate(stream), told]).toEqual([FLYING, ["progress"]]);
+    expect(connection.sentNs).toBe(RECORD_NS);
+  });
+
+  it("is to be dropped with the engine's reason when it waited in vain", async () => {
+    const { native, connection } = await admitted();
+    native.sendAnswer = 1 << 16;
+    const stream = connection.send(BYTES);
+    native.tell({ kind: "dropped", tag: stream, reason: 3 });
+    expect(connection.fate(stream)).toBe(DROPPED + 2);
+  });
+
+  it("stays open when the connection is what failed, for its end to settle", async () => {
+    const { native, connection } = await admitted();
+    const stream = connection.send(BYTES);
+    native.tell({ kind: "failed", tag: stream, reason: 5 });
+    expect(connection.fate(stream)).toBe(FLYING);
+  });
+});
+
+describe("the end of a native connection", () => {
+  it.each([
+    ["the leader's code", 2, 4, { kind: "app", code: 4 }],
+    ["a transport code", 3, 2, { kind: "transport", code: 2 }],
+    ["silence", 5, 0, { kind: "silence", code: 0 }],
+    ["a leader that has forgotten it", 6, 0, { kind: "silence", code: 0 }],
+    ["a leader that speaks no version of ours", 7, 0, { kind: "local", code: 0 }],
+    ["a handshake that took too long", 8, 0, { kind: "silence", code: 0 }],
+    ["our own bug", 9, 0, { kind: "local", code: 0 }],
+  ])("is told as %s, after the news before it", async (_, reason, detail, ending) => {
+    const { native, connection, told } = await admitted();
+    const stream = connection.send(BYTES);
+    native.tell({ kind: "acked", tag: stream }, { kind: "closed", reason, detail });
+    expect(told).toEqual(["progress", ending]);
+    expect(connection.send(BYTES)).toBe(CLOSED);
+    native.tell({ kind: "closed", reason, detail });
+    expect(told).toHaveLength(2);
+  });
+
+  it("comes after what its copies came to, though the engine tells of it first", async () => {
+    const { native, connection, told } = await admitted();
+    const [acked, flying] = [connection.send(BYTES), connection.send(BYTES)];
+    native.sendAnswer = 1 << 16;
+    const sent = connection.send(BYTES);
+    // More than one call takes lies between.
+    const others = Array.from({ length: 1_000 }, () => ({ kind: "acked", peer: 99 }) as const);
+    const records = [
+      ...others,
+      { kind: "sent", tag: sent },
+      { kind: "acked", tag: acked },
+    ] as const;
+    native.tell({ kind: "closed", reason: 2, detail: 4 }, ...records);
+    expect(told).toEqual(["progress", { kind: "app", code: 4 }]);
+    expect([acked, flying, sent].map((stream) => connection.fate(stream))).toEqual([
+      ACKED,
+      FLYING,
+      FLYING,
+    ]);
+  });
+
+  it("is silent when this side closed it", async () => {
+    const { native, connection, told } = await admitted();
+    connection.close();
+    connection.close();
+    native.tell({ kind: "closed", reason: 1 });
+    expect([native.closed, told]).toEqual([[PEER], []]);
+  });
+});
+
+/** A connection that fronts use as well. */
+async function sharedOne() {
+  const routes = new SharedRoutes(new SharedArrayBuffer(SHARED_ROUTES_BYTES));
+  const parts = await admitted(128, routes);
+  const { shared } = parts.connection;
+  if (shared === null) throw new Error("it is not shared");
+  return { ...parts, routes, shared };
+}
+
+const FRONT = FRONT_TX_MIN + 1;
+
+describe("a native connection that fronts use as well", () => {
+  it("is not shared where there are none", async () => {
+    const { connection } = await admitted();
+    expect(connection.shared).toBeNull();
+  });
+
+  it("draws its streams from the count that all share", async () => {
+    const { connection, routes, shared } = await sharedOne();
+    expect([connection.send(BYTES), routes.nextStream(shared.cell)]).toEqual([1, 2]);
+    expect([connection.send(BYTES), shared.peer]).toEqual([3, PEER]);
+  });
+
+  it("tells of a front's copy once it is adopted, as of its own", async () => {
+    const { connection, shared, native, told } = await sharedOne();
+    expect([shared.adopt(4, false), shared.adopt(5, true)]).toEqual([false, false]);
+    expect([connection.fate(4), connection.fate(5)]).toEqual([FLYING, WAITING]);
+    native.tell(
+      { kind: "acked", tag: 4, tx: FRONT },
+      { kind: "sent", tag: 5, tx: FRONT },
+      { kind: "dropped", tag: 6, tx: 6 },
+    );
+    expect([connection.fate(4), connection.fate(5), told]).toEqual([ACKED, FLYING, ["progress"]]);
+    expect(connection.sentNs).toBe(RECORD_NS);
+  });
+
+  it("keeps what comes before the adoption, and tells it then", async () => {
+    const { connection, shared, native } = await sharedOne();
+    native.tell(
+      { kind: "sent", tag: 4, tx: FRONT, atNs: 7 },
+      { kind: "acked", tag: 4, tx: FRONT, atNs: 9 },
+      { kind: "dropped", tag: 5, tx: FRONT, reason: 3 },
+    );
+    expect([shared.adopt(4, true), shared.adopt(5, true)]).toEqual([true, true]);
+    expect([connection.fate(4), connection.sentNs, connection.endNs]).toEqual([ACKED, 7, 9]);
+    expect(connection.fate(5)).toBe(DROPPED + 2);
+  });
+
+  it("keeps it although the connection ends, for who adopts after that", async () => {
+    const { connection, shared, native, told } = await sharedOne();
+    native.tell(
+      { kind: "closed", reason: 2, detail: 1 },
+      { kind: "acked", tag: 4, tx: FRONT },
+      { kind: "failed", tag: 5, tx: FRONT, reason: 5 },
+    );
+    expect(told).toEqual(["progress", { kind: "app", code: 1 }]);
+    expect([shared.adopt(4, false), shared.adopt(5, false)]).toEqual([true, false]);
+    expect([connection.fate(4), connection.fate(5)]).toEqual([ACKED, FLYING]);
+  });
+
+  it("keeps nothing of its own copies that were refused, nor anything for long", async () => {
+    const { connection, shared, native, transport } = await sharedOne();
+    native.sendAnswer = 0;
+    expect(connection.send(BYTES)).toBe(BLOCKED);
+    native.tell({ kind: "dropped", tag: 1 }, { kind: "dropped", tag: 9, tx: FRONT, atNs: 1e9 });
+    expect(shared.adopt(1, false)).toBe(false);
+    native.tell({ kind: "sent", tag: 8, tx: FRONT, atNs: 2e9 });
+    expect(shared.adopt(9, false)).toBe(false);
+    expect(transport.counters["newsUnclaimed"]).toBe(1);
+  });
+
+  it("is crowded while more copies than a few wait, whoever sent them", async () => {
+    const { connection, shared, native } = await sharedOne();
+    for (let stream = 10; stream < 18; stream += 1) shared.adopt(stream, true);
+    expect(shared.crowded).toBe(false);
+    native.sendAnswer = 1 << 16;
+    connection.send(BYTES);
+    native.queued = 9;
+    expect(shared.crowded).toBe(true);
+    native.queued = 2;
+    expect(shared.crowded).toBe(false);
+  });
+});

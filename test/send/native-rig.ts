@@ -1,0 +1,134 @@
+/** A connection of the native transport, on an addon that does what the test says. */
+
+import type { NativeSending } from "../../src/native/contract.ts";
+import { identityOfSeed } from "../../src/send/identity.ts";
+import type { SharedRoutes } from "../../src/send/shared-routes.ts";
+import type { Ending } from "../../src/send/transport.ts";
+import { createNativeTransport } from "../../src/send/transport-native.ts";
+
+export const BYTES = Uint8Array.of(1, 2, 3);
+export const PEER = 7;
+export const ENGINE = 3;
+/** When every record happened. */
+export const RECORD_NS = 5;
+
+/** Kinds of records, as `native/src/send/outcomes.rs` numbers them. */
+const KIND = { sent: 1, acked: 2, failed: 3, dropped: 4, connected: 5, admitted: 6, closed: 7 };
+
+export interface News {
+  readonly kind: keyof typeof KIND;
+  readonly tag?: number;
+  readonly reason?: number;
+  readonly rttUs?: number;
+  readonly detail?: number;
+  readonly peer?: number;
+  /** The transaction's number; the copy's tag where it is not given, as the sender has it. */
+  readonly tx?: number;
+  readonly atNs?: number;
+}
+
+/** An addon that records what it is asked, answers as told, and tells what the test says. */
+export class FakeNative implements NativeSending {
+  startAnswer = ENGINE;
+  openAnswer = PEER;
+  sendAnswer = 1;
+  readonly sent: { readonly copies: number[]; readonly bytes: Uint8Array; ttlMs: number }[] = [];
+  readonly closed: number[] = [];
+  stops = 0;
+  #records: News[] = [];
+  #wake: () => void = () => {};
+
+  contractVersion(): number {
+    return 3;
+  }
+  engineStart(_: unknown, wake: () => void): number {
+    this.#wake = wake;
+    return this.startAnswer;
+  }
+  engineStop(): number {
+    this.stops += 1;
+    return 0;
+  }
+  engineCounters(): number {
+    return 0;
+  }
+  identitySet(): number {
+    return 0;
+  }
+  peerOpen(): number {
+    return this.openAnswer;
+  }
+  peerClose(_: number, peer: number): number {
+    this.closed.push(peer);
+    return 0;
+  }
+  readonly pinged: number[] = [];
+  peerPing(_: number, peer: number): number {
+    this.pinged.push(peer);
+    return 0;
+  }
+  queued = 0;
+  heard = 0;
+  streamsLeft = 0;
+  /** As the engine does for a connection that is gone. */
+  isGone = false;
+  peerFigures(_: number, __: number, out: Float64Array): number {
+    if (this.isGone) return 0;
+    out.set([3, 0, this.queued, 0, 0, 0, 0, 0, this.heard, this.streamsLeft]);
+    return 10;
+  }
+  txSend(_: number, copies: Uint32Array, bytes: Uint8Array, __: number, ttlMs: number): number {
+    this.sent.push({ copies: [...copies], bytes: Uint8Array.from(bytes), ttlMs });
+    return this.sendAnswer;
+  }
+  outcomesDrain(_: number, out: Float64Array): number {
+    const batch = this.#records.splice(0, Math.floor(out.length / 8));
+    for (const [index, news] of batch.entries()) {
+      const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = news;
+      const { tx = tag, atNs = RECORD_NS } = news;
+      out.set([KIND[kind], tx, peer, tag, reason, atNs, rttUs, detail], index * 8);
+    }
+    return batch.length;
+  }
+
+  tell(...news: News[]): void {
+    this.#records.push(...news);
+    this.#wake();
+  }
+}
+
+export async function scene(queuePerPeer = 128, routes: SharedRoutes | null = null) {
+  const native = new FakeNative();
+  const transport = createNativeTransport(
+    {
+      native,
+      identity: identityOfSeed(new Uint8Array(32).fill(5)),
+      log: { info() {}, warn() {}, error() {} },
+      routes,
+    },
+    {
+      binds: ["127.0.0.1:0"],
+      busyPollUs: 0,
+      idleTimeoutMs: 10_000,
+      keepAliveMs: 1_000,
+      admissionTimeoutMs: 5_000,
+      queuePerPeer,
+      copyTtlMs: 800,
+    },
+  );
+  await transport.start();
+  const told: (Ending | "progress")[] = [];
+  const connection = transport.connect("127.0.0.1:8009", {
+    progress: () => told.push("progress"),
+    ended: (ending) => told.push(ending),
+  });
+  if (connection === null) throw new Error("no connection");
+  return { native, transport, connection, told };
+}
+
+export async function admitted(queuePerPeer?: number, routes?: SharedRoutes) {
+  const parts = await scene(queuePerPeer, routes);
+  parts.native.tell({ kind: "connected", detail: 4096 }, { kind: "admitted", rttUs: 900 });
+  parts.told.length = 0;
+  return parts;
+}
