@@ -29,6 +29,7 @@ import {
   limitRefusal,
   retryAfterSeconds,
 } from "./gate.ts";
+import type { MovedHead } from "./moved.ts";
 import { createRawTaker } from "./raw.ts";
 import { NO_EXTRAS } from "./reply.ts";
 import { createRpcTaker } from "./rpc.ts";
@@ -51,7 +52,18 @@ export interface Admission {
   open(exchange: Exchange, headers: HeaderSource): void;
 }
 
-export function createAdmission(deps: AdmissionDeps): Admission {
+/** Admission on the thread that also takes what fronts move here. */
+export interface MainAdmission extends Admission {
+  /**
+   * A submission whose framing a front has judged, and that was in hand before any draining.
+   * `known` is told whose key it carries.
+   */
+  moved(exchange: Exchange, head: MovedHead, known: OwnerKnown | null): void;
+}
+
+export type OwnerKnown = (token: string, owner: KeyOwner) => void;
+
+export function createAdmission(deps: AdmissionDeps): MainAdmission {
   const { clock, gate, desk } = deps;
   const rawTaker = createRawTaker(deps);
   const rpcTaker = createRpcTaker(deps, true);
@@ -71,12 +83,22 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     else {
       const owner = gate.find(token, exchange);
       if (owner !== null) admitOwner(exchange, owner, bodySize, sizeMax, taker);
-      else if (bodySize <= keylessMax) {
-        exchange.token = token;
-        exchange.receive(bodySize, taker);
-      } else if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(gate.refusalOf(token, exchange));
-      else exchange.refuse(gate.refusalOf(token, exchange));
+      else admitNobody(exchange, token, bodySize, keylessMax, taker);
     }
+  }
+
+  function admitNobody(
+    exchange: Exchange,
+    token: string,
+    bodySize: number,
+    keylessMax: number,
+    taker: BodyTaker,
+  ): void {
+    if (bodySize <= keylessMax) {
+      exchange.token = token;
+      exchange.receive(bodySize, taker);
+    } else if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(gate.refusalOf(token, exchange));
+    else exchange.refuse(gate.refusalOf(token, exchange));
   }
 
   function admitOwner(
@@ -89,8 +111,27 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     exchange.owner = owner;
     const wait = gate.charge(owner, clock.nowNs());
     if (wait > 0) refuseLimited(exchange, owner, wait, gate.limitedBy, bodySize);
-    else if (bodySize > sizeMax) exchange.cut(tooLarge(bodySize, sizeMax));
-    else exchange.receive(bodySize, taker);
+    else receiveWithin(exchange, bodySize, sizeMax, taker);
+  }
+
+  function admitMoved(
+    exchange: Exchange,
+    { token, bodySize, isPaid }: MovedHead,
+    known: OwnerKnown | null,
+    sizeMax: number,
+    keylessMax: number,
+    taker: BodyTaker,
+  ): void {
+    const owner = gate.find(token, exchange);
+    if (owner === null) {
+      admitNobody(exchange, token, bodySize, keylessMax, taker);
+      return;
+    }
+    known?.(token, owner);
+    if (isPaid) {
+      exchange.owner = owner;
+      receiveWithin(exchange, bodySize, sizeMax, taker);
+    } else admitOwner(exchange, owner, bodySize, sizeMax, taker);
   }
 
   return {
@@ -107,7 +148,25 @@ export function createAdmission(deps: AdmissionDeps): Admission {
         exchange.cut(tooLarge(bodySize, OPEN_BODY_BYTES_MAX));
       } else exchange.receive(bodySize, openTaker);
     },
+    moved(exchange, head, known) {
+      if (head.door === "open") exchange.receive(head.bodySize, openTaker);
+      else if (head.door === "raw") {
+        admitMoved(exchange, head, known, RAW_BODY_BYTES_MAX, -1, rawTaker);
+      } else {
+        admitMoved(exchange, head, known, RPC_BODY_BYTES_MAX, KEYLESS_BODY_BYTES_MAX, rpcTaker);
+      }
+    },
   };
+}
+
+function receiveWithin(
+  exchange: Exchange,
+  bodySize: number,
+  sizeMax: number,
+  taker: BodyTaker,
+): void {
+  if (bodySize > sizeMax) exchange.cut(tooLarge(bodySize, sizeMax));
+  else exchange.receive(bodySize, taker);
 }
 
 function refuseLimited(
@@ -132,7 +191,7 @@ export function tooLarge(found: number, needed: number): Refusal {
   };
 }
 
-const DRAINING: Refusal = {
+export const DRAINING: Refusal = {
   reason: "overloaded",
   sentence: "this edge is draining and takes no new work; connect anew to reach another one",
   data: {},

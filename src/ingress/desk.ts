@@ -171,6 +171,16 @@ export class Desk {
     if (this.#onIdle !== null) this.#tellIdle();
   }
 
+  /** A request goes to another thread, which counts it; it is open here until `movedEnded`. */
+  movedOn(): void {
+    this.counters.requests -= 1;
+  }
+
+  movedEnded(): void {
+    this.counters.requestsOpen -= 1;
+    if (this.#onIdle !== null) this.#tellIdle();
+  }
+
   /**
    * Counts an answer; whether it may be given now or has to wait for the next turn. That there is a
    * next turn is asked for only now and then: few answers a turn cost nothing.

@@ -142,6 +142,14 @@ export class Exchange implements Waiter {
     });
   }
 
+  /** Ends without an answer: who takes the wire answers instead, and hears if the client leaves. */
+  handOver(): Wire {
+    this.open = false;
+    this.token = "";
+    this.#assembled = null;
+    return this.#wire;
+  }
+
   /** The library's callback that began this exchange is about to return. */
   handled(): void {
     this.#gathered = false;
@@ -253,22 +261,7 @@ export class Exchange implements Waiter {
     } else if (this.#desk.draining) {
       wire.pause();
       wire.end(body, true);
-    } else this.#end(body);
-  }
-
-  /**
-   * The library keeps in memory whatever a client does not take in, so one that sends requests and
-   * reads no answers could fill it. This answer waits for the earlier ones instead, and while it
-   * waits, a further request closes the connection.
-   */
-  #end(body: string): void {
-    const wire = this.#wire;
-    const size = Buffer.byteLength(body);
-    const [, hasEnded] = wire.tryEnd(body, size);
-    if (hasEnded) return;
-    this.#desk.counters.answersUnread += 1;
-    const bytes = Buffer.from(body);
-    wire.onWritable((offset) => wire.tryEnd(bytes.subarray(offset), size)[0]);
+    } else endWhole(wire, this.#desk, body);
   }
 
   /**
@@ -377,6 +370,20 @@ export class Exchange implements Waiter {
   }
 }
 
+/**
+ * Ends with a whole body. The library keeps in memory whatever a client does not take in, so one
+ * that sends requests and reads no answers could fill it. This answer waits for the earlier ones
+ * instead, and while it waits, a further request closes the connection.
+ */
+export function endWhole(wire: Wire, desk: Desk, body: string): void {
+  const size = Buffer.byteLength(body);
+  const [, hasEnded] = wire.tryEnd(body, size);
+  if (hasEnded) return;
+  desk.counters.answersUnread += 1;
+  const bytes = Buffer.from(body);
+  wire.onWritable((offset) => wire.tryEnd(bytes.subarray(offset), size)[0]);
+}
+
 const INTERNAL: Refusal = {
   reason: "internal",
   sentence: "internal error; the request may be retried",
@@ -384,7 +391,7 @@ const INTERNAL: Refusal = {
 };
 
 /** A comment in a stream of events. */
-const NOTHING = ":\n\n";
+export const NOTHING = ":\n\n";
 
 /** The size of the cork buffer. uWebSockets `LoopData::CORK_BUFFER_SIZE`, 2026-11. */
 const CORK_OVERFLOW = " ".repeat(16 * 1024);

@@ -17,3 +17,6 @@ export interface Submission {
 
 /** `done` is called exactly once, before `Submit` returns or later. */
 export type Submit = (submission: Submission, done: (answer: Answer) => void) => void;
+
+/** Answers at once, or null: it is declined, nothing was done with it, and another may try. */
+export type TrySubmit = (submission: Submission) => Answer | null;

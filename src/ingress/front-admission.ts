@@ -1,0 +1,141 @@
+/**
+ * Admission in a front: what it is certain of is let in and answered here, anything else is moved
+ * to the main thread. A request whose limit was charged here is moved as paid.
+ *
+ * A request with a key that is not known here is moved with what of its body has come with it; the
+ * main thread asks for the rest once it knows the key, so nobody without one makes this process
+ * hold it.
+ *
+ * Hot path: no allocation of its own for a request that is let in but one record, the submission.
+ */
+
+import type { Clock } from "../core/clock.ts";
+import { OPEN_BODY_BYTES_MAX, RAW_BODY_BYTES_MAX, RPC_BODY_BYTES_MAX } from "../core/limits.ts";
+import { type Admission, DRAINING, tooLarge } from "./admission.ts";
+import type { CallReader } from "./call-reader.ts";
+import type { Desk } from "./desk.ts";
+import type { Elsewhere } from "./elsewhere.ts";
+import type { BodyTaker, Exchange } from "./exchange.ts";
+import { type HeaderSource, readFraming } from "./framing.ts";
+import type { Gate, KeyOwner } from "./gate.ts";
+import type { Door, MovedHead } from "./moved.ts";
+import type { TrySubmit } from "./submit.ts";
+
+export interface FrontAdmissionDeps {
+  readonly clock: Clock;
+  readonly gate: Gate;
+  readonly submit: TrySubmit;
+  readonly calls: CallReader;
+  readonly desk: Desk;
+  readonly elsewhere: Elsewhere;
+}
+
+export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
+  const { clock, gate, desk, elsewhere } = deps;
+  const raw = createTaker(deps, "raw");
+  const rpc = createTaker(deps, "rpc");
+
+  /** JSON-RPC on `/` needs no key, so its body is read here. */
+  const open: BodyTaker = {
+    take(exchange, bytes) {
+      elsewhere.move(desk, exchange, headOf("open", exchange, bytes.length, false), bytes);
+    },
+  };
+
+  function admit(
+    exchange: Exchange,
+    headers: HeaderSource,
+    door: "raw" | "rpc",
+    sizeMax: number,
+    taker: BodyTaker,
+  ): void {
+    const { token, bodySize, fault } = readFraming(headers);
+    if (fault !== null) exchange.cut(fault);
+    else if (desk.draining) exchange.refuse(DRAINING);
+    else {
+      exchange.token = token;
+      const owner = gate.find(token, exchange);
+      if (owner === null || gate.charge(owner, clock.nowNs()) > 0) {
+        elsewhere.move(desk, exchange, headOf(door, exchange, bodySize, false), null);
+      } else admitPaid(exchange, owner, bodySize, sizeMax, taker);
+    }
+  }
+
+  function admitPaid(
+    exchange: Exchange,
+    owner: KeyOwner,
+    bodySize: number,
+    sizeMax: number,
+    taker: BodyTaker,
+  ): void {
+    exchange.owner = owner;
+    if (bodySize > sizeMax) exchange.cut(tooLarge(bodySize, sizeMax));
+    else exchange.receive(bodySize, taker);
+  }
+
+  return {
+    raw(exchange, headers) {
+      admit(exchange, headers, "raw", RAW_BODY_BYTES_MAX, raw);
+    },
+    rpc(exchange, headers) {
+      admit(exchange, headers, "rpc", RPC_BODY_BYTES_MAX, rpc);
+    },
+    open(exchange, headers) {
+      const { bodySize, fault } = readFraming(headers);
+      if (fault !== null) exchange.cut(fault);
+      else if (bodySize > OPEN_BODY_BYTES_MAX) {
+        exchange.cut(tooLarge(bodySize, OPEN_BODY_BYTES_MAX));
+      } else exchange.receive(bodySize, open);
+    },
+  };
+}
+
+/** Answers what is let in; what is declined, or is no call of the usual form, is moved. */
+function createTaker(deps: FrontAdmissionDeps, door: "raw" | "rpc"): BodyTaker {
+  const { clock, calls, submit, desk, elsewhere } = deps;
+
+  function trySubmit(
+    exchange: Exchange,
+    bytes: Uint8Array,
+    body: Uint8Array,
+    maxRetries: number | null,
+  ): void {
+    const { receivedNs } = exchange;
+    const { account, keyId } = exchange.owner ?? NOBODY;
+    const answer = submit({ bytes, account, keyId, receivedNs, maxRetries });
+    if (answer !== null) exchange.settle(answer);
+    else movePaid(exchange, body);
+  }
+
+  function movePaid(exchange: Exchange, body: Uint8Array): void {
+    elsewhere.move(desk, exchange, headOf(door, exchange, body.length, true), body);
+  }
+
+  if (door === "raw") {
+    return {
+      take(exchange, bytes) {
+        exchange.receivedNs = clock.nowNs();
+        trySubmit(exchange, bytes, bytes, null);
+      },
+    };
+  }
+  return {
+    take(exchange, body) {
+      exchange.receivedNs = clock.nowNs();
+      const call = calls.read(body);
+      if (call === null) {
+        movePaid(exchange, body);
+        return;
+      }
+      exchange.id = call.id;
+      trySubmit(exchange, call.bytes, body, call.maxRetries);
+    },
+  };
+}
+
+function headOf(door: Door, { token }: Exchange, bodySize: number, isPaid: boolean): MovedHead {
+  return { door, isPaid, token, bodySize, page: null };
+}
+
+/** Nothing gets here without an owner. */
+const NOBODY = { account: "", keyId: "" };
