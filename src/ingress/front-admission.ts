@@ -38,7 +38,7 @@ export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
   /** JSON-RPC on `/` needs no key, so its body is read here. */
   const open: BodyTaker = {
     take(exchange, bytes) {
-      elsewhere.move(desk, exchange, headOf("open", exchange, bytes.length, false), bytes);
+      elsewhere.move(desk, exchange, headOf("open", exchange, bytes.length, clock.nowNs()), bytes);
     },
   };
 
@@ -55,8 +55,9 @@ export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
     else {
       exchange.token = token;
       const owner = gate.find(token, exchange);
-      if (owner === null || gate.charge(owner, clock.nowNs()) > 0) {
-        elsewhere.move(desk, exchange, headOf(door, exchange, bodySize, false), null);
+      const nowNs = clock.nowNs();
+      if (owner === null || gate.charge(owner, nowNs) > 0) {
+        elsewhere.move(desk, exchange, headOf(door, exchange, bodySize, nowNs), null);
       } else admitPaid(exchange, owner, bodySize, sizeMax, taker);
     }
   }
@@ -108,7 +109,8 @@ function createTaker(deps: FrontAdmissionDeps, door: "raw" | "rpc"): BodyTaker {
   }
 
   function movePaid(exchange: Exchange, body: Uint8Array): void {
-    elsewhere.move(desk, exchange, headOf(door, exchange, body.length, true), body);
+    const head = headOf(door, exchange, body.length, exchange.receivedNs);
+    elsewhere.move(desk, exchange, { ...head, isPaid: true }, body);
   }
 
   if (door === "raw") {
@@ -133,8 +135,8 @@ function createTaker(deps: FrontAdmissionDeps, door: "raw" | "rpc"): BodyTaker {
   };
 }
 
-function headOf(door: Door, { token }: Exchange, bodySize: number, isPaid: boolean): MovedHead {
-  return { door, isPaid, token, bodySize, page: null };
+function headOf(door: Door, { token }: Exchange, bodySize: number, receivedNs: number): MovedHead {
+  return { door, isPaid: false, token, bodySize, receivedNs, page: null };
 }
 
 /** Nothing gets here without an owner. */

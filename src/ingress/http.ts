@@ -100,9 +100,11 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
     addFront: (descriptor) => asPublished(app).addChildAppDescriptor(descriptor),
     removeFront: (descriptor) => asPublished(app).removeChildAppDescriptor(descriptor),
     takeMoved(request, wire, known) {
-      const { door } = request;
-      const shape = door === "rpc" || door === "open" ? "rpc" : "raw";
-      run(new Exchange(wire, desk, shape), (exchange) => serveMoved(exchange, request, known));
+      const { door, body, receivedNs } = request;
+      const exchange = new Exchange(wire, desk, door === "rpc" || door === "open" ? "rpc" : "raw");
+      // Of a body that follows it is not known yet.
+      if (body !== null) exchange.receivedNs = receivedNs;
+      run(exchange, () => serveMoved(exchange, request, known));
     },
     drain() {
       desk.draining = true;
@@ -147,7 +149,8 @@ export function createFrontServer(deps: FrontDeps, options: FrontOptions): Front
   const app = createApp(desk, options.connectionsMax, {
     ...createFrontAdmission({ ...deps, desk }),
     rest: restOf((exchange, token, bodySize, page) => {
-      elsewhere.move(desk, exchange, { door: "rest", isPaid: false, token, bodySize, page }, null);
+      const head = { door: "rest", isPaid: false, token, bodySize, receivedNs: 0, page } as const;
+      elsewhere.move(desk, exchange, head, null);
     }),
   });
   return {
@@ -230,9 +233,9 @@ function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.Temp
 }
 
 /** Runs what must not throw out of here. */
-function run(exchange: Exchange, act: (exchange: Exchange) => void): void {
+function run(exchange: Exchange, act: () => void): void {
   try {
-    act(exchange);
+    act();
   } catch (error) {
     exchange.fail(error);
   }

@@ -18,6 +18,8 @@ export interface MovedHead {
   readonly token: string;
   /** In bytes, as Content-Length has it. */
   readonly bodySize: number;
+  /** `Clock.nowNs` when it came in, or when its body was complete. */
+  readonly receivedNs: number;
   /** What of a request matters that is no submission; null for a submission. */
   readonly page: MovedPage | null;
 }

@@ -17,7 +17,8 @@ export function createRawTaker(deps: {
   const { clock, submit, desk } = deps;
   return {
     take(exchange: Exchange, bytes: Uint8Array): void {
-      const receivedNs = clock.nowNs();
+      // Of one that a front moved here it is known.
+      const receivedNs = exchange.receivedNs === 0 ? clock.nowNs() : exchange.receivedNs;
       exchange.receivedNs = receivedNs;
       const { account, keyId } = exchange.owner ?? NOBODY;
       const submission = { bytes, account, keyId, receivedNs, maxRetries: null };

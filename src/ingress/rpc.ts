@@ -107,7 +107,8 @@ export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
 
   return {
     take(exchange, bytes) {
-      exchange.receivedNs = clock.nowNs();
+      // Of one that a front moved here it is known.
+      if (exchange.receivedNs === 0) exchange.receivedNs = clock.nowNs();
       const usual = sends && exchange.owner !== null ? (calls?.read(bytes) ?? null) : null;
       if (usual === null) takeParsed(exchange, bytes);
       else takeSend(exchange, usual);

@@ -13,7 +13,14 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { createLine } from "../support/line.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
-const HEAD: MovedHead = { door: "raw", isPaid: false, token: "k", bodySize: 3, page: null };
+const HEAD: MovedHead = {
+  door: "raw",
+  isPaid: false,
+  token: "k",
+  bodySize: 3,
+  receivedNs: 5,
+  page: null,
+};
 const PAGE = { method: "GET", path: "/x", query: "", lastEventId: "" };
 const REST: MovedHead = { ...HEAD, door: "rest", bodySize: 0, page: PAGE };
 

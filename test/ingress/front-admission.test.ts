@@ -15,6 +15,8 @@ type Door = "raw" | "rpc" | "open";
 const PLAN = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
 const BODY = Uint8Array.of(1, 2, 3);
 const size = (bytes: number) => ({ "content-length": String(bytes) });
+/** When the clock of the tests begins. */
+const receivedNs = createFakeClock().nowNs();
 const key = { "api-x-token": "good" };
 
 interface Options {
@@ -90,7 +92,7 @@ describe("a front", () => {
       ["rpc", false, 0],
     ] as const) {
       const { status, moved, submissions } = enter(door, { ...key, ...size(3) }, { isUsual });
-      const head = { door, isPaid: true, token: "good", bodySize: 3, page: null };
+      const head = { door, isPaid: true, token: "good", bodySize: 3, receivedNs, page: null };
       expect([status, moved]).toEqual([null, [{ head, body: [1, 2, 3] }]]);
       expect(submissions).toHaveLength(tried);
     }
@@ -106,14 +108,14 @@ describe("a front", () => {
       for (const door of ["raw", "rpc"] as const) {
         const { status, moved } = enter(door, headers, options);
         const bodySize = Number(headers["content-length"]);
-        const head = { door, isPaid: false, token, bodySize, page: null };
+        const head = { door, isPaid: false, token, bodySize, receivedNs, page: null };
         expect([status, moved]).toEqual([null, [{ head, body: null }]]);
       }
     }
   });
 
   it("moves JSON-RPC on / with its body, whatever the key", () => {
-    const head = { door: "open", isPaid: false, token: "", bodySize: 3, page: null };
+    const head = { door: "open", isPaid: false, token: "", bodySize: 3, receivedNs, page: null };
     expect(enter("open", { ...key, ...size(3) }).moved).toEqual([{ head, body: [1, 2, 3] }]);
     expect(enter("open", { ...key, ...size(16_385) })).toMatchObject({ status: "413", moved: [] });
   });

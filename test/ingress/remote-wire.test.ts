@@ -13,6 +13,7 @@ const REQUEST: MovedRequest = {
   isPaid: false,
   token: "",
   bodySize: 3,
+  receivedNs: 5,
   page: null,
   remoteAddress: "10.1.2.3",
   body: Uint8Array.of(1, 2, 3).buffer,
