@@ -57,9 +57,9 @@ export function createFrontSender(
     copies.subarray(0, 2 * count),
   );
   // The engine tells by the number whether a connection's last copy was this one, so no other
-  // thread may have it.
-  let tx = FRONT_TX_MIN * (1 + (table.front % FRONTS_MAX));
-  /** Transactions in a row of which a copy had to wait. */
+  // thread may have it. In an array, because so large a number is an object in a variable.
+  const tx = Float64Array.of(FRONT_TX_MIN * (1 + (table.front % FRONTS_MAX)));
+  /** Transactions in a row of which a copy had to wait, or was not taken. */
   let waited = 0;
 
   function send(bytes: Uint8Array, into: FrontSend): boolean {
@@ -73,9 +73,10 @@ export function createFrontSender(
       copies[2 * route] = table.peers[route] ?? 0;
       copies[2 * route + 1] = stream;
     }
-    tx += 1;
+    const number = (tx[0] ?? FRONT_TX_MIN) + 1;
+    tx[0] = number;
     const part = parts[count] ?? copies;
-    const mask = native.txSend(table.engine, part, bytes, tx, table.ttlMs);
+    const mask = native.txSend(table.engine, part, bytes, number, table.ttlMs);
     if (mask <= 0) {
       table.close();
       return false;
@@ -83,7 +84,7 @@ export function createFrontSender(
     into.version = table.version;
     into.count = count;
     into.mask = mask;
-    note(mask);
+    note(mask, count);
     return true;
   }
 
@@ -91,8 +92,8 @@ export function createFrontSender(
    * A copy waits where another thread is at work for its leader, which is over in microseconds, or
    * for the leader's credit. Some in a row are the latter, and who pays best is to go first then.
    */
-  function note(mask: number): void {
-    waited = mask >>> ROUTES_SHARED_MAX === 0 ? 0 : waited + 1;
+  function note(mask: number, count: number): void {
+    waited = mask === (1 << count) - 1 ? 0 : waited + 1;
     if (waited < ROUTES_HELD_UP) return;
     waited = 0;
     table.close();

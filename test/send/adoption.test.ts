@@ -3,7 +3,9 @@ import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../../src/core/limits.ts
 import { createFrontSender, newFrontSend } from "../../src/send/front-sender.ts";
 import type { SenderOptions } from "../../src/send/sender.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import type { FakeConnection } from "../support/fake-transport.ts";
 import { packetOf } from "../support/packets.ts";
+import { fc } from "../support/properties.ts";
 import { planOf, startRig } from "./rig.ts";
 
 const [A, B, C] = ["10.0.0.1:8009", "10.0.0.2:8009", "10.0.0.3:8009"] as const;
@@ -28,10 +30,14 @@ async function setUp(plan = planOf([A, B]), options: Partial<SenderOptions> = {}
     memory,
   );
   let id = FIRST_ID;
+  /** Copies of `trySend` that wait in the engine. */
+  const held: { readonly connection: FakeConnection; readonly stream: number }[] = [];
   return {
     ...rig,
     routes,
     engine,
+    /** The sender's own. */
+    accept: rig.send,
     /** As a batch of the engine's news ends. */
     look: () => routes.afterDrain(),
     /** What a front did; null: it may not. The sender is not told. */
@@ -40,6 +46,23 @@ async function setUp(plan = planOf([A, B]), options: Partial<SenderOptions> = {}
       const sent = newFrontSend();
       return front.send(BYTES, sent) ? sent : null;
     },
+    /** As `send`; null where the front may not. */
+    trySend(mask: number): (() => void) | null {
+      engine.mask = mask;
+      const sent = newFrontSend();
+      if (!front.send(BYTES, sent)) return null;
+      const sentNs = rig.clock.nowNs();
+      id += 1;
+      const packet = packetOf(id, BYTES);
+      for (let index = 0; index < sent.count; index += 1) {
+        const connection = rig.transport.made[(engine.peers[index] ?? 0) - 1];
+        const waits = ((mask >>> (16 + index)) & 1) === 1;
+        const stream = sent.streams[index] ?? 0;
+        if (connection !== undefined && waits) held.push({ connection, stream });
+      }
+      return () => rig.sender.adopt(packet, sent, sentNs);
+    },
+    held,
     /** Has a front send, and what it did to be adopted: answers when, and the streams. */
     send(mask = 0b11) {
       engine.mask = mask;
@@ -290,5 +313,74 @@ describe("routes that have changed since", () => {
       packetsAdoptedLate: 1,
       copies: 0,
     });
+  });
+});
+
+describe("the law of conservation, with fronts", () => {
+  type Rig = Awaited<ReturnType<typeof setUp>>;
+  const step = fc.record({
+    what: fc.constantFrom(
+      ...["front", "front", "front", "adopt", "adopt", "send", "admit", "grant"],
+      ...["ack", "ack", "fly", "refuse", "stop", "end", "wait", "plan", "look"],
+    ),
+    which: fc.nat({ max: 2 }),
+    stream: fc.nat({ max: 12 }),
+    mask: fc.constantFrom(0b111, 0b11, 0b01, 0b10, 1 << 16, 0b10 | (1 << 16), 0b111 << 16),
+  });
+  type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+  const PLANS = [planOf([A, B]), planOf([B, C], [A]), planOf([A, B, C])];
+
+  function play(rig: Rig, waiting: (() => void)[], { what, which, stream, mask }: Step): void {
+    if (what === "send") rig.accept();
+    if (what === "front") {
+      const adopt = rig.trySend(mask);
+      if (adopt !== null) waiting.push(adopt);
+    }
+    if (what === "adopt") for (const adopt of waiting.splice(0, which + 1)) adopt();
+    if (what === "wait") rig.clock.advance(60 * (which + 1));
+    if (what === "plan") rig.sender.usePlan(PLANS[which] ?? planOf([A]));
+    if (what === "look") rig.look();
+    if (what === "fly" || what === "refuse") {
+      const [copy] = rig.held.splice(stream, 1);
+      if (copy === undefined || copy.connection.closed) return;
+      if (what === "fly") copy.connection.fly(copy.stream);
+      else copy.connection.refuse(copy.stream, 2);
+    }
+    const address = [A, B, C][which] ?? A;
+    const connection = rig.transport.made.findLast((it) => it.address === address);
+    if (connection === undefined || connection.closed) return;
+    if (what === "admit") connection.admit(which);
+    if (what === "grant" && connection.admitted) connection.grant(1);
+    if (what === "ack") connection.ack(stream);
+    if (what === "stop") connection.stop(stream);
+    if (what === "end") connection.end({ kind: "app", code: which });
+  }
+
+  it("holds for any history: each copy ends exactly once, sent at most once before", async () => {
+    let adopted = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+        const rig = await live(PLANS[2], { reconnectMs: 100, queuePerPeer: 3 });
+        const waiting: (() => void)[] = [];
+        for (const it of steps) play(rig, waiting, it);
+        const { counters } = rig.sender;
+        const open = rig.sender.peers().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
+        const ended = (): number =>
+          counters.copiesAcked + counters.copiesFailed + counters.copiesDropped;
+        expect(ended() + open).toBe(counters.copies);
+        const stopped = rig.sender.stop();
+        rig.clock.advance(1_000);
+        await stopped;
+        for (const adopt of waiting) adopt();
+        expect(ended()).toBe(counters.copies);
+        expect(counters.copiesSent).toBe(counters.copiesAcked + counters.copiesFailed);
+        const ends = rig.outcomes.filter(({ kind }) => kind !== "sent");
+        expect(new Set(ends.map((it) => `${it.packetId} ${it.address}`)).size).toBe(ends.length);
+        expect(counters.packetsAdoptedLate).toBe(0);
+        adopted += counters.packetsTaken;
+      }),
+      { numRuns: 300 },
+    );
+    expect(adopted).toBeGreaterThan(300);
   });
 });

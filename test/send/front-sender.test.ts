@@ -111,10 +111,12 @@ describe("a front", () => {
       return Array.from({ length: count }, () => front.send(BYTES, into));
     };
     const held = 0b01 | (1 << 17);
+    const notTaken = 0b10;
     expect(sendMany(held, ROUTES_HELD_UP - 1)).not.toContain(false);
     // Another thread was at work for the leader, and that is over.
     expect(sendMany(0b11, 1)).toEqual([true]);
-    expect(sendMany(held, ROUTES_HELD_UP)).not.toContain(false);
+    expect(sendMany(held, ROUTES_HELD_UP - 1)).not.toContain(false);
+    expect(sendMany(notTaken, 1)).toEqual([true]);
     expect(sendMany(held, 1)).toEqual([false]);
     routes.open(true);
     expect(sendMany(held, 1)).toEqual([true]);

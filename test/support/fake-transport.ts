@@ -67,8 +67,11 @@ export class FakeConnection implements Connection {
     this.credit -= 1;
     this.sent.push(Uint8Array.from(bytes));
     this.ttlsMs.push(ttlMs);
-    return this.sent.length - 1;
+    return this.#nextStream?.() ?? this.sent.length - 1;
   }
+
+  /** Draws the streams that fronts draw too. */
+  #nextStream: (() => number) | null = null;
 
   sentNs = 0;
   endNs = 0;
@@ -78,9 +81,11 @@ export class FakeConnection implements Connection {
   /** Lets fronts send over it. */
   share(routes: SharedRoutes, peer: number): void {
     const connection = this;
+    const cell = routes.takeCell();
+    this.#nextStream = () => routes.nextStream(cell);
     this.shared = {
       peer,
-      cell: routes.takeCell(),
+      cell,
       get crowded() {
         return connection.crowded;
       },
