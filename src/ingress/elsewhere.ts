@@ -20,8 +20,9 @@ import {
 } from "../core/limits.ts";
 import { Outbox } from "../core/port.ts";
 import type { Desk } from "./desk.ts";
-import { type Exchange, endWhole, NOTHING, type Wire } from "./exchange.ts";
+import { type Exchange, NOTHING, type Wire } from "./exchange.ts";
 import type { FrontPort, MovedHead, MovedRequest, ToMain, WireAct } from "./moved.ts";
+import { endWhole } from "./whole-answer.ts";
 
 export interface Elsewhere {
   /**
@@ -189,7 +190,7 @@ class Moved {
     if (this.#desk.draining) {
       this.#wire.pause();
       this.#wire.end(body, true);
-    } else endWhole(this.#wire, this.#desk, body);
+    } else endWhole(this.#wire, this.#desk.counters, body);
   }
 
   #ask(): void {

@@ -36,9 +36,10 @@ import {
   STATUS_NO_CONTENT,
   STATUS_OK,
 } from "./reply.ts";
+import { type EndingWire, endWhole } from "./whole-answer.ts";
 
 /** What is used of uWebSockets.js's response. Any call after the end or an abort throws. */
-export interface Wire {
+export interface Wire extends EndingWire {
   onAborted(handler: () => void): unknown;
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
   cork(act: () => void): unknown;
@@ -46,11 +47,7 @@ export interface Wire {
   writeHeader(key: string, value: string): unknown;
   /** Writes a piece of the answer; false when it lies in memory until the client takes it in. */
   write(chunk: string): boolean;
-  /** `offset` is how much of the body was written. */
-  onWritable(handler: (offset: number) => boolean): unknown;
   end(body: string, closeConnection: boolean): unknown;
-  /** Ends, unless earlier answers lie in memory; else goes on in `onWritable`. [taken, ended]. */
-  tryEnd(body: string | Uint8Array, size: number): readonly [boolean, boolean];
   endWithoutBody(): unknown;
   /** Reads nothing more of the connection. */
   pause(): unknown;
@@ -139,6 +136,19 @@ export class Exchange implements Waiter {
         this.fail(error);
       }
       this.#gathered = false;
+    });
+    if (size === 0) this.#takeNothing(taker);
+  }
+
+  /** The library tells nothing of an empty body whose headers came in several pieces. */
+  #takeNothing(taker: BodyTaker): void {
+    setImmediate(() => {
+      if (!this.open || this.receivedNs !== 0) return;
+      try {
+        taker.take(this, new Uint8Array());
+      } catch (error) {
+        this.fail(error);
+      }
     });
   }
 
@@ -261,7 +271,7 @@ export class Exchange implements Waiter {
     } else if (this.#desk.draining) {
       wire.pause();
       wire.end(body, true);
-    } else endWhole(wire, this.#desk, body);
+    } else endWhole(wire, this.#desk.counters, body);
   }
 
   /**
@@ -368,20 +378,6 @@ export class Exchange implements Waiter {
     this.#assembled = null;
     this.#desk.finished(this);
   }
-}
-
-/**
- * Ends with a whole body. The library keeps in memory whatever a client does not take in, so one
- * that sends requests and reads no answers could fill it. This answer waits for the earlier ones
- * instead, and while it waits, a further request closes the connection.
- */
-export function endWhole(wire: Wire, desk: Desk, body: string): void {
-  const size = Buffer.byteLength(body);
-  const [, hasEnded] = wire.tryEnd(body, size);
-  if (hasEnded) return;
-  desk.counters.answersUnread += 1;
-  const bytes = Buffer.from(body);
-  wire.onWritable((offset) => wire.tryEnd(bytes.subarray(offset), size)[0]);
 }
 
 const INTERNAL: Refusal = {

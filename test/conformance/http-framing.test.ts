@@ -189,6 +189,18 @@ describe("a body in several segments", () => {
     }
   });
 
+  it("is told of even when it is empty", async () => {
+    for (const path of [RAW, RPC, "/"]) {
+      const whole = post(path, "", [WITH_KEY]);
+      for (const cut of [1, 20, whole.length - 1]) {
+        client.write(whole.subarray(0, cut));
+        for (let i = 0; i < 20; i += 1) await new Promise<void>((next) => setImmediate(next));
+        client.write(whole.subarray(cut));
+        expect((await client.answer()).status).toBe(200);
+      }
+    }
+  });
+
   it("holds for every single byte on its own", async () => {
     for (const byte of post(RPC, sendCall(BYTES), [WITH_KEY])) {
       client.write(Uint8Array.of(byte));
