@@ -1,3 +1,4 @@
+import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { ROUTE_CELLS_MAX } from "../../src/core/limits.ts";
 import { RouteTable, SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
@@ -58,6 +59,32 @@ describe("the table of routes", () => {
   it("has a number for each front", () => {
     const { memory, table } = setUp();
     expect([table.front, new RouteTable(memory).front]).toEqual([1, 2]);
+  });
+});
+
+describe("the table of routes, read by a thread while it is written", () => {
+  it("is never read half old and half new", async () => {
+    const { memory, routes, words } = setUp();
+    const thread = new Worker(new URL("../support/routes-reader.mjs", import.meta.url), {
+      workerData: { built: new URL("../../dist/", import.meta.url).href, memory },
+    });
+    const answer = (): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        thread.once("message", resolve);
+        thread.once("error", reject);
+      });
+    await answer();
+    const whole = answer();
+    // Each version tells its count everywhere.
+    const versions = [16, 1, 9].map((count) =>
+      Array.from({ length: count }, () => connectionOf(count, 0)),
+    );
+    for (let round = 0; round < 30_000; round += 1) {
+      for (const version of versions) routes.publish(version, version.length, 100 * version.length);
+    }
+    Atomics.store(words, 60, 1);
+    expect(await whole).toMatchObject({ torn: 0, versions: expect.any(Number) });
+    await thread.terminate();
   });
 });
 
