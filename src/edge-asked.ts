@@ -12,14 +12,23 @@ import type { RefusalBook } from "./observe/refusals.ts";
 export function askedOf(
   receipts: Pick<Receipts, "find" | "list">,
   refusals: Pick<RefusalBook, "latest">,
+  /** Has all that was done so far taken into the books. */
+  settle: () => void = () => {},
 ): NonNullable<AdminDeps["ofAccount"]> {
   return {
-    receipt: (signature, account) => receipts.find(signature, account),
+    receipt(signature, account) {
+      settle();
+      return receipts.find(signature, account);
+    },
     receipts(account, text) {
+      settle();
       const read = readListQuery(text);
       if (read.kind === "refused") return { kind: "refused", sentence: read.refusal.sentence };
       return { kind: "list", list: receipts.list(account, read.query) };
     },
-    refusals: (account) => refusals.latest(account),
+    refusals(account) {
+      settle();
+      return refusals.latest(account);
+    },
   };
 }

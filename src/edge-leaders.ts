@@ -23,6 +23,7 @@ import { createRouter, type Router } from "./route/router.ts";
 import type { Identity } from "./send/identity.ts";
 import { Scorecard } from "./send/scorecard.ts";
 import { createSender, SENDER_DEFAULTS } from "./send/sender.ts";
+import type { SharedRoutes } from "./send/shared-routes.ts";
 import type { Transport } from "./send/transport.ts";
 import { createNativeTransport } from "./send/transport-native.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "./send/transport-quic-options.ts";
@@ -40,6 +41,8 @@ export interface LeaderSideDeps {
   readonly parts: EdgeParts;
   /** Counts for each key what becomes of its transactions; null when nobody does. */
   readonly usage: Pick<Usage, "outcome" | "ended"> | null;
+  /** Where fronts send by themselves; null where there are none. */
+  readonly routes: SharedRoutes | null;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
@@ -66,6 +69,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       transport: transportOf(config, identity, deps),
       onMissed: () => chain.hastenContacts(),
       onOutcome: outcomes.tell,
+      routes: deps.routes,
     },
     {
       queuePerPeer: send.queuePerPeer,
@@ -80,6 +84,8 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       clock,
       times: scorecard,
       onPlan(plan) {
+        // What fronts sent by the plan before has to be known, to be sent by this one too.
+        deps.routes?.beforeDrain();
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },
@@ -155,7 +161,7 @@ function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSid
   }
   const { keepAliveMs, handshakeMs } = SENDER_DEFAULTS;
   return createNativeTransport(
-    { native: engine.native, identity, log },
+    { native: engine.native, identity, log, routes: deps.routes },
     {
       binds: send.bind.map(formatListen),
       busyPollUs,

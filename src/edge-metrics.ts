@@ -9,8 +9,9 @@ import { FAULT } from "./core/faults.ts";
 import type { Histogram } from "./core/histogram.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
 import type { VerifierCounters } from "./decode/verify.ts";
+import type { Clients } from "./edge-ingress.ts";
 import type { EdgeKeys } from "./edge-keys.ts";
-import type { HttpServer } from "./ingress/http.ts";
+import type { Fronts } from "./front/fronts.ts";
 import type { Seen } from "./ingress/seen.ts";
 import type { Landing } from "./land/landing.ts";
 import type { Readiness } from "./observe/admin.ts";
@@ -26,9 +27,13 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "sharedLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
+type FrontsSource = Pick<Fronts, "counters" | "figures" | "movedTotal" | "waiting">;
+
 export interface EdgeParts {
   readonly build: { readonly version: string; readonly engine: string; readonly region: string };
-  readonly http: HttpServer;
+  readonly http: Clients;
+  /** null without any. */
+  readonly fronts: FrontsSource | null;
   readonly answers: Histogram;
   readonly seen: Seen;
   readonly keys: KeySource;
@@ -56,7 +61,7 @@ export function metricSources(parts: EdgeParts): MetricSources {
   };
 }
 
-function ingressSources({ build, http, answers, seen, keys, readiness }: EdgeParts) {
+function ingressSources({ build, http, fronts, answers, seen, keys, readiness }: EdgeParts) {
   return {
     touchdown_build_info: () => [{ labels: build, value: 1 }],
     touchdown_ready: () => (readiness().ok ? 1 : 0),
@@ -68,13 +73,16 @@ function ingressSources({ build, http, answers, seen, keys, readiness }: EdgePar
       http.counters.requestsOpen - http.receipts.waits.held - http.receipts.streams.open,
     touchdown_answer_seconds: () => answers,
     ...clientSources(http),
-    touchdown_seen_hits_total: () => seen.counters.hits,
+    touchdown_seen_hits_total: () => seen.counters.hits + (fronts?.counters.repeated ?? 0),
+    touchdown_fronts: () => fronts?.figures.length ?? 0,
+    touchdown_front_requests_moved_total: () => fronts?.movedTotal ?? 0,
+    touchdown_front_records_waiting: () => fronts?.waiting ?? 0,
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
   } satisfies Partial<MetricSources>;
 }
 
-function clientSources({ counters }: Pick<HttpServer, "counters">) {
+function clientSources({ counters }: Pick<Clients, "counters">) {
   return {
     touchdown_requests_left_total: () => counters.aborted,
     touchdown_answers_held_total: () =>
@@ -112,7 +120,7 @@ function keySources({ loads, feed, usage, sharedLimits }: KeySource) {
   } satisfies Partial<MetricSources>;
 }
 
-function decodeSources({ pipeline, dispatch, inlineVerifier }: EdgeParts) {
+function decodeSources({ pipeline, dispatch, fronts, inlineVerifier }: EdgeParts) {
   return {
     touchdown_verdicts_total: () => [
       { labels: { verdict: "accepted" }, value: pipeline.verdicts.accepted },
@@ -124,6 +132,7 @@ function decodeSources({ pipeline, dispatch, inlineVerifier }: EdgeParts) {
     touchdown_decoded_total: () => [
       { labels: { path: "inline" }, value: dispatch.counters.inline },
       { labels: { path: "worker" }, value: dispatch.counters.handed },
+      { labels: { path: "front" }, value: fronts?.counters.decoded ?? 0 },
     ],
     touchdown_decode_ring_depth: () => dispatch.depth,
     touchdown_decode_ring_full_total: () => dispatch.counters.full,

@@ -9,7 +9,6 @@
  */
 
 import { availableParallelism } from "node:os";
-import { looksMistyped } from "./accounts/key-format.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
@@ -24,21 +23,20 @@ import { createNativeDecoder, NATIVE_HERE } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
 import { askedOf } from "./edge-asked.ts";
 import { connectionsWithin } from "./edge-files.ts";
+import { frontsGroundOf } from "./edge-fronts.ts";
+import { buildIngress } from "./edge-ingress.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
 import { buildLeaderSide, busyPollOf, type Step } from "./edge-leaders.ts";
 import { metricSources } from "./edge-metrics.ts";
 import { type EdgeParts, loadParts } from "./edge-parts.ts";
 import { createPolling } from "./edge-polling.ts";
 import { createReadiness } from "./edge-readiness.ts";
-import { callReaderOf } from "./ingress/call-reader.ts";
-import { createGate, type Gate } from "./ingress/gate.ts";
-import { createHttpServer, type HttpOptions } from "./ingress/http.ts";
-import { createSeen } from "./ingress/seen.ts";
+import { createSeen, openSeen } from "./ingress/seen.ts";
 import { chooseEngine, type EngineChoice } from "./native/choose.ts";
 import { signatureTextOf } from "./native/signature-text.ts";
 import { createAdmin, type Readiness } from "./observe/admin.ts";
 import { createLog } from "./observe/log.ts";
-import { createMetrics } from "./observe/metrics.ts";
+import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createRefusalBook } from "./observe/refusals.ts";
 import { createPipeline } from "./pipeline.ts";
 import type { Identity } from "./send/identity.ts";
@@ -153,30 +151,30 @@ interface Stages {
 function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { clock, log, engine } = base;
   const { usage, feed } = keys;
-  const leaders = buildLeaderSide(config, { ...base, usage });
+  const ground = frontsGroundOf(config, engine);
+  const leaders = buildLeaderSide(config, { ...base, usage, routes: ground?.routes ?? null });
   const { receipts, router, sender, outcomes, chain, holder, landing } = leaders;
 
-  const { decoder, decoderStep, dispatch } = buildDecode(config, base);
-  const seen = createSeen();
+  const { decoder, decoderHandle, decoderStep, dispatch } = buildDecode(config, base);
+  const seen = ground === null ? createSeen() : openSeen(ground.seenMemory);
   const nameOf = signatureTextOf(engine.native);
   const stages = { clock, seen, dispatch, sender, outcomes, landing, receipts, usage };
-  const pipeline = createPipeline({ ...stages, nameOf });
+  const pipeline = createPipeline({ ...stages, nameOf, sharesSeen: ground !== null });
 
   const answers = createHistogram();
   const refusals = createRefusalBook(clock);
-  const { tip, region } = config;
-  const calls = callReaderOf(engine.native);
-  const told = { latency: answers, refused: refusals.note, usage: usage ?? undefined, calls };
-  const http = createHttpServer(
-    { clock, log, gate: gateOf(keys, clock), submit: pipeline.submit, receipts, tip, ...told },
-    httpOptionsOf(config, log),
+  const { http, fronts, clients } = buildIngress(
+    config,
+    { clock, log, engine, keys, ground, pipeline, receipts, answers, refusals, decoderHandle },
+    connectionsWithin(config.http.connections, { workers: workersOf(config), log }),
   );
   const readiness = createReadiness({ router, sender, chain, feed });
   const metrics = createMetrics(
     metricSources({
       ...leaders,
-      build: { version: VERSION, engine: engine.name, region },
-      http,
+      build: { version: VERSION, engine: engine.name, region: config.region },
+      http: clients,
+      fronts,
       answers,
       seen,
       keys,
@@ -186,18 +184,17 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       readiness: readiness.check,
     }),
   );
+  const settle = (): void => fronts?.adopt();
   const admin = createAdmin(
     {
       log,
-      metrics,
+      metrics: settledMetrics(metrics, settle),
       readiness: readiness.check,
-      leaders: () => ({ plan: router.plan, peers: sender.peers() }),
-      scorecard: () => ({ leaders: leaders.scorecard.view() }),
-      ofAccount: askedOf(receipts, refusals),
+      ...viewsOf(leaders),
+      ofAccount: askedOf(receipts, refusals, settle),
     },
     config.admin.listen,
   );
-
   const ports: Ports = { http: 0, admin: 0 };
   return {
     log,
@@ -208,6 +205,8 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       decoderStep,
       dispatch,
       listener(admin, ports, "admin"),
+      // Before anybody connects, and stopped once nobody can.
+      ...(fronts === null ? [] : [fronts]),
       listener(http, ports, "http"),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
@@ -218,14 +217,30 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     refuse() {
       readiness.drain();
       http.drain();
+      fronts?.drain();
     },
     reloadKeys: keys.reload,
     reloadIdentity: holder.reload,
   };
 }
 
-function gateOf({ table, sharedLimits }: EdgeKeys, clock: Clock): Gate {
-  return createGate({ clock, keys: table, looksMistyped, sharedLimits });
+/** What the admin listener shows of leaders. */
+function viewsOf({ router, sender, scorecard }: ReturnType<typeof buildLeaderSide>) {
+  return {
+    leaders: () => ({ plan: router.plan, peers: sender.peers() }),
+    scorecard: () => ({ leaders: scorecard.view() }),
+  };
+}
+
+/** The same, after all that was done so far was taken into the books. */
+function settledMetrics({ contentType, text }: Metrics, settle: () => void): Metrics {
+  return {
+    contentType,
+    text() {
+      settle();
+      return text();
+    },
+  };
 }
 
 interface Base {
@@ -237,7 +252,7 @@ interface Base {
 
 function buildDecode(config: Config, { clock, log, engine }: Base) {
   const options = decoderOptionsOf(config);
-  const { decoder, forWorkers, here, close } = decodersOf(options, engine);
+  const { decoder, handle, forWorkers, here, close } = decodersOf(options, engine);
   const pollUs = busyPollOf(config.host, engine, availableParallelism());
   const workers = workersOf(config);
   const dispatch = createDispatch(
@@ -246,7 +261,7 @@ function buildDecode(config: Config, { clock, log, engine }: Base) {
   );
   // Workers use the native decoder to their end, so it is closed after them.
   const decoderStep: Step = { start() {}, stop: close };
-  return { decoder, decoderStep, dispatch };
+  return { decoder, decoderHandle: handle, decoderStep, dispatch };
 }
 
 /** Threads that check transactions. */
@@ -257,23 +272,13 @@ function workersOf({ decode }: Config): number {
 /** The decoder of this thread, and what the workers make theirs of. */
 function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   if (native === null) {
-    return { decoder: createDecoder(options), forWorkers: options, here: {}, close() {} };
+    const decoder = createDecoder(options);
+    return { decoder, handle: null, forWorkers: options, here: {}, close() {} };
   }
   const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
-  const forWorkers = { nativeHandle: decoder.handle };
-  return { decoder, forWorkers, here: NATIVE_HERE, close: () => decoder.close() };
-}
-
-function httpOptionsOf(config: Config, log: Log): HttpOptions {
-  const { http, region } = config;
-  return {
-    host: http.listen.host,
-    port: http.listen.port,
-    requestDeadlineMs: http.requestDeadlineMs,
-    connectionsMax: connectionsWithin(http.connections, { workers: workersOf(config), log }),
-    version: VERSION,
-    region,
-  };
+  const { handle } = decoder;
+  const forWorkers = { nativeHandle: handle };
+  return { decoder, handle, forWorkers, here: NATIVE_HERE, close: () => decoder.close() };
 }
 
 type Ports = { http: number; admin: number };

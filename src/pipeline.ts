@@ -12,10 +12,11 @@ import type { Clock } from "./core/clock.ts";
 import { encodeSignature } from "./core/encoding.ts";
 import type { Refusal } from "./core/errors.ts";
 import { FAULT_COUNT, refusalOf } from "./core/faults.ts";
-import type { Accepted, Answer, Packet } from "./core/flow.ts";
+import type { Accepted, Answer, FaultCode, Packet } from "./core/flow.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
 import { peekSignatureOffset } from "./decode/transaction.ts";
 import type { OutcomeRelay } from "./edge-outcomes.ts";
+import type { FrontSent } from "./front/ledger.ts";
 import type { Seen } from "./ingress/seen.ts";
 import type { Submission, Submit } from "./ingress/submit.ts";
 import type { Landing } from "./land/landing.ts";
@@ -24,9 +25,11 @@ import { ALL_FULL, type Sender } from "./send/sender.ts";
 
 export interface PipelineDeps {
   readonly clock: Clock;
-  readonly seen: Pick<Seen, "query" | "insert">;
+  readonly seen: Pick<Seen, "query" | "insert" | "claim" | "retract">;
+  /** Whether other threads put into `seen`, too; not when not given. */
+  readonly sharesSeen?: boolean;
   readonly dispatch: Pick<Dispatch, "accept">;
-  readonly sender: Pick<Sender, "accept">;
+  readonly sender: Pick<Sender, "accept" | "adopt">;
   /** Holds what the sender tells of a packet until it is noted. */
   readonly outcomes: Pick<OutcomeRelay, "hold" | "release">;
   readonly landing: Pick<Landing, "track" | "join">;
@@ -44,6 +47,15 @@ export interface PacketUsage {
 
 export interface Pipeline {
   readonly submit: Submit;
+  /**
+   * Takes into the books what a front has put on the wire by itself. `decodedNs` and `sentNs` are
+   * when it did so.
+   */
+  adopt(packet: Packet, keyId: string, accepted: Accepted, sent: FrontSent): void;
+  /** A front was given again what it had passed on a moment ago. */
+  repeated(submitted: Submitted, offset: number): void;
+  /** A front refused a transaction. */
+  refused(fault: FaultCode): void;
   /** Transactions with an accepting verdict. */
   readonly verdicts: PipelineVerdicts;
 }
@@ -60,6 +72,7 @@ type Submitted = Pick<Packet, "bytes" | "account" | "maxRetries">;
 export function createPipeline(deps: PipelineDeps): Pipeline {
   const { clock, seen, dispatch, sender, outcomes, landing, receipts, usage } = deps;
   const nameOf = deps.nameOf ?? encodeSignature;
+  const sharesSeen = deps.sharesSeen ?? false;
   const verdicts: PipelineVerdicts = {
     accepted: 0,
     faults: new Array<number>(FAULT_COUNT).fill(0),
@@ -73,11 +86,15 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   let submitted: Packet | null = null;
 
   /** Whether these very bytes were passed on a moment ago; notes that they came once more. */
-  function inFlight({ bytes, account, maxRetries }: Submitted, offset: number, nowNs: number) {
-    if (!seen.query(bytes, offset, nowNs)) return false;
+  function inFlight(submitted: Submitted, offset: number, nowNs: number): boolean {
+    if (!seen.query(submitted.bytes, offset, nowNs)) return false;
+    share(submitted, offset);
+    return true;
+  }
+
+  function share({ bytes, account, maxRetries }: Submitted, offset: number): void {
     receipts.share(bytes, offset, account);
     landing.join(bytes, offset, maxRetries);
-    return true;
   }
 
   /** Whether it joined one that is in flight; one signature that verifies is one transaction. */
@@ -91,9 +108,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const { bytes } = packet;
     const offset = accepted.signatureOffset;
     const nowNs = clock.nowNs();
-    // The same transaction may have come in twice while a worker had the first.
-    const isLate = packet !== submitted;
-    if (isLate && inFlight(packet, offset, nowNs)) {
+    // The same transaction may have come in twice: while a worker had the first, or to a front.
+    const isLate = sharesSeen || packet !== submitted;
+    if (isLate && !seen.claim(bytes, offset, nowNs)) {
+      share(packet, offset);
       done({ kind: "accepted", signature: nameOf(bytes, offset) });
       return;
     }
@@ -110,11 +128,12 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       }
       outcomes.release();
       if (taken <= 0) {
+        if (isLate) seen.retract(bytes, offset);
         done(taken === ALL_FULL ? LEADERS_FULL : NO_LEADER);
         return;
       }
     }
-    seen.insert(bytes, offset, nowNs);
+    if (!isLate) seen.insert(bytes, offset, nowNs);
     done({ kind: "accepted", signature: nameOf(bytes, offset) });
   }
 
@@ -141,7 +160,33 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     submitted = null;
   }
 
-  return { submit, verdicts };
+  function adopt(packet: Packet, keyId: string, accepted: Accepted, sent: FrontSent): void {
+    const { send, decodedNs, sentNs } = sent;
+    verdicts.accepted += 1;
+    lastId += 1;
+    packet.id = lastId;
+    outcomes.hold();
+    sender.adopt(packet, send, sentNs);
+    // Fronts do not know of each other's: the same transaction may have come in through two.
+    const { bytes, maxRetries, receivedNs } = packet;
+    const isJoined = landing.join(bytes, accepted.signatureOffset, maxRetries);
+    receipts.open(packet, accepted, decodedNs, clock.nowNs());
+    if (!isJoined) {
+      landing.track(packet, accepted, decodedNs);
+      usage?.taken(packet.id, keyId, receivedNs);
+    }
+    outcomes.release();
+  }
+
+  return {
+    submit,
+    verdicts,
+    adopt,
+    repeated: share,
+    refused(fault) {
+      verdicts.faults[fault] = (verdicts.faults[fault] ?? 0) + 1;
+    },
+  };
 }
 
 const NO_LEADER_REFUSAL: Refusal = {

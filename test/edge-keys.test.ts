@@ -9,7 +9,7 @@ import { systemClock } from "../src/core/clock.ts";
 import { type Edge, startEdge } from "../src/edge.ts";
 import { openKeys } from "../src/edge-keys.ts";
 import { type Network, startNetwork } from "./support/edge-process.ts";
-import { ENGINE, keysToml, RAW_PATH, untilAnswer } from "./support/flow.ts";
+import { ENGINE, keysToml, RAW_PATH, THREADS, untilAnswer } from "./support/flow.ts";
 import { silent, type TestDatabase, testDatabase } from "./support/postgres.ts";
 import { until } from "./support/wait.ts";
 
@@ -37,7 +37,7 @@ const configOf = (accounts: object, over: Readonly<Record<string, object>> = {})
     {
       name: "one",
       region: "fra",
-      http: { listen: "127.0.0.1:0" },
+      http: { listen: "127.0.0.1:0", threads: THREADS },
       admin: { listen: "127.0.0.1:0" },
       cluster: { rpc_url: network.rpcUrl, ws_url: network.wsUrl },
       tip: { accounts: [network.tipAccount] },

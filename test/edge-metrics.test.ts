@@ -7,6 +7,7 @@ import { FAULT, FAULT_COUNT } from "../src/core/faults.ts";
 import { createHistogram, type Histogram } from "../src/core/histogram.ts";
 import type { Dispatch } from "../src/decode/dispatch.ts";
 import { type EdgeParts, metricSources } from "../src/edge-metrics.ts";
+import type { DeskFigures } from "../src/ingress/desk.ts";
 import type { HttpServer } from "../src/ingress/http.ts";
 import type { Seen } from "../src/ingress/seen.ts";
 import { newLandCounters } from "../src/land/land-counters.ts";
@@ -83,16 +84,15 @@ const PARTS: EdgeParts = {
       reads: { admitted: 171, limited: 172, evicted: 0 },
       waits: { held: 1, reached: 173, timedOut: 174, drained: 175, left: 176, refused: 177 },
       streams: {
-        open: 2,
-        opened: 181,
-        events: 186,
-        cutSlow: 183,
-        cutKey: 184,
-        gaps: 185,
-        refused: 182,
+        ...{ open: 2, opened: 181, events: 186, refused: 182 },
+        ...{ cutSlow: 183, cutKey: 184, gaps: 185 },
       },
     },
   }),
+  fronts: {
+    ...{ counters: { decoded: 61, repeated: 1000 }, movedTotal: 62, waiting: 63 },
+    figures: [0, 1, 2].map(() => stub<DeskFigures>({})),
+  },
   answers: histogramOf(3),
   seen: stub<Seen>({ counters: { hits: 103, entries: 0, evicted: 0, bytes: 0 } }),
   keys: {
@@ -104,12 +104,8 @@ const PARTS: EdgeParts = {
     }),
     usage: stub<NonNullable<EdgeParts["keys"]["usage"]>>({
       counters: {
-        batchesWritten: 1_204,
-        failures: 1_205,
-        merged: 1_206,
-        refused: 1_210,
-        waiting: 1_207,
-        untracked: 0,
+        ...{ batchesWritten: 1_204, failures: 1_205, merged: 1_206 },
+        ...{ refused: 1_210, waiting: 1_207, untracked: 0 },
       },
     }),
     sharedLimits: stub<NonNullable<EdgeParts["keys"]["sharedLimits"]>>({
@@ -242,13 +238,17 @@ describe("an edge's metrics", () => {
     ["client_connections_cut_total", { reason: "framing" }, 96],
     ["client_connections_cut_total", { reason: "bodiless" }, 97],
     ["answer_seconds_count", {}, 3],
-    ["seen_hits_total", {}, 103],
+    ["seen_hits_total", {}, 1103],
+    ["fronts", {}, 3],
+    ["front_requests_moved_total", {}, 62],
+    ["front_records_waiting", {}, 63],
     ["keys", {}, 104],
     ["keys_loads_total", { result: "ok" }, 105],
     ["keys_loads_total", { result: "failed" }, 106],
     ["verdicts_total", { verdict: "accepted" }, 107],
     ["decoded_total", { path: "inline" }, 111],
     ["decoded_total", { path: "worker" }, 112],
+    ["decoded_total", { path: "front" }, 61],
     ["decode_ring_full_total", {}, 113],
     ["decode_worker_restarts_total", {}, 116],
     ["decode_ring_depth", {}, 117],

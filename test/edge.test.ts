@@ -11,7 +11,7 @@ import { type Edge, startEdge } from "../src/edge.ts";
 import { freshIdentity } from "../src/send/identity.ts";
 import { connectRaw, post as postBytes } from "./conformance/http-fixture.ts";
 import { type Network, startNetwork } from "./support/edge-process.ts";
-import { ENGINE, keysToml, RAW_PATH, untilAnswer, WIDE_KEY } from "./support/flow.ts";
+import { ENGINE, keysToml, RAW_PATH, THREADS, untilAnswer, WIDE_KEY } from "./support/flow.ts";
 import { freePort } from "./support/ports.ts";
 import { parsePrometheus, seriesValue } from "./support/prometheus.ts";
 import { newKeypair } from "./support/transactions.ts";
@@ -49,7 +49,7 @@ type Sections = Readonly<Record<string, object>>;
 
 function configOf(over: Sections = {}) {
   const own: Sections = {
-    http: { listen: "127.0.0.1:0" },
+    http: { listen: "127.0.0.1:0", threads: THREADS },
     admin: { listen: "127.0.0.1:0" },
     cluster: { rpc_url: network.rpcUrl, ws_url: network.wsUrl },
     tip: { accounts: [network.tipAccount] },

@@ -25,7 +25,14 @@ export const SIDES = [
   "bare unverified",
 ] as const;
 /** The edge with one setting changed. */
-export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
+export const VARIANTS = [
+  "two fronts",
+  "two fronts unverified",
+  "all inline",
+  "all on workers",
+  "portable engine",
+  "polling",
+] as const;
 /** The bare path behind the edge's dispatch stage: on which thread it decodes and sends. */
 export const DISPATCHES = ["all here", "as an edge", "workers judge", "workers send"] as const;
 export type SideName =
@@ -149,6 +156,7 @@ async function startLinesSide(
   return { name, address: await child.line(), pid: child.pid, metricsUrl: null };
 }
 
+const UNVERIFIED: ReadonlySet<SideName> = new Set(["no verification", "two fronts unverified"]);
 const INLINE: Readonly<Partial<Record<SideName, string>>> = {
   "all inline": "always",
   "all on workers": "never",
@@ -168,12 +176,13 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
     [
       'region = "compare"',
       `[http]\nlisten = "127.0.0.1:${http}"\ndrain_grace = "0s"`,
+      `threads = ${name.startsWith("two fronts") ? 2 : 0}`,
       `[admin]\nlisten = "127.0.0.1:${admin}"`,
       `[cluster]\nrpc_url = "${rpcUrl}"\nws_url = "${wsUrl}"`,
       `[identity]\nkeypair = "${identityFile}"`,
       `[tip]\naccounts = ["${tipAccount}"]`,
       `[accounts]\nkeys_file = "${file}-keys.toml"`,
-      `[decode]\nverify = ${name !== "no verification"}`,
+      `[decode]\nverify = ${!UNVERIFIED.has(name)}`,
       `inline = "${INLINE[name] ?? "auto"}"`,
       `[send]\nengine = "${name === "portable engine" ? "portable" : "native"}"`,
       `queue_per_peer = ${QUEUE}`,

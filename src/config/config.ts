@@ -18,6 +18,7 @@ export function assemble(at: Lookup) {
       drainGraceMs: at("http.drain_grace"),
       requestDeadlineMs: at("http.request_deadline"),
       connections: at("http.connections"),
+      threads: at("http.threads"),
     },
     admin: { listen: at("admin.listen") },
     quic: { listen: at("quic.listen") },

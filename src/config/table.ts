@@ -4,6 +4,7 @@
  * is `section.key`; its environment variable is `TOUCHDOWN_SECTION_KEY`.
  */
 
+import { FRONTS_MAX } from "../core/front-limits.ts";
 import {
   COPIES_QUEUED_MAX,
   HTTP_CONNECTIONS_MAX,
@@ -92,6 +93,13 @@ export const KEYS = {
     HTTP_CONNECTIONS_MAX,
     "Connections of clients at a time, at most, and no more than the limit of open files allows; " +
       "above it a new one is closed",
+  ),
+
+  "http.threads": key(
+    integer(0, FRONTS_MAX),
+    0,
+    "Threads that take transactions and send them by themselves, with the native engine; 0: the " +
+      "main thread does all of it",
   ),
 
   "admin.listen": key(

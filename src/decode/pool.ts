@@ -5,14 +5,11 @@
  * threads, tells when one has died, and ends them. Each thread has a piscina of its own with room
  * for one: a shared one would forget a task whose thread dies before it took the task up, and
  * would start the next thread when it likes.
- *
- * The surprise: the entry is the built file even when this one runs as source, because a thread
- * of Node 20 cannot load TypeScript. `npm run build` comes first.
  */
 
-import { resolve, sep } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { Piscina } from "piscina";
+import { builtFile } from "../core/built-file.ts";
 import { WORKER_HEAP_MB_MAX, WORKER_YOUNG_MB_MAX } from "../core/limits.ts";
 import type { WorkerTask } from "./decode.worker.ts";
 
@@ -32,7 +29,9 @@ export interface WorkerPool {
  * A pool without threads as yet. `entry` is the module whose `serve` is the task; when not given,
  * the built decode.worker.js.
  */
-export function createWorkerPool(entry = builtEntry(import.meta.dirname)): WorkerPool {
+export function createWorkerPool(
+  entry = builtFile(import.meta.dirname, "decode.worker.js"),
+): WorkerPool {
   const running = new Set<Piscina>();
   return {
     async run(task) {
@@ -76,12 +75,4 @@ function death(thread: Piscina): Promise<never> {
       setImmediate(() => reject(new Error("the worker thread ended")));
     });
   });
-}
-
-/** The worker's built file: this folder's twin below dist when this runs from src. */
-function builtEntry(folder: string): string {
-  const parts = folder.split(sep);
-  const source = parts.lastIndexOf("src");
-  if (source !== -1 && parts.lastIndexOf("dist") < source) parts[source] = "dist";
-  return resolve(parts.join(sep), "decode.worker.js");
 }

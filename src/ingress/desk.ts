@@ -47,6 +47,8 @@ export interface DeskDeps {
   readonly refused?: ((account: string, refusal: Refusal, keyId: string) => void) | undefined;
   /** Counts what each key did; not given when nobody counts. */
   readonly usage?: UsageSink | undefined;
+  /** All 0, for others to read as well; the desk's own when not given. */
+  readonly figures?: DeskFigures;
 }
 
 export interface UsageSink {
@@ -85,23 +87,15 @@ export interface DeskCounters {
   thrown: number;
 }
 
+export interface DeskFigures {
+  readonly counters: DeskCounters;
+  readonly refusals: Record<RefusalReason, number>;
+}
+
 export class Desk {
   /** Whether new work is refused. */
   draining = false;
-  readonly counters: DeskCounters = {
-    connections: 0,
-    connectionsRefused: 0,
-    requests: 0,
-    requestsOpen: 0,
-    accepted: 0,
-    aborted: 0,
-    expired: 0,
-    cut: 0,
-    bodilessCut: 0,
-    answersDeferred: 0,
-    answersUnread: 0,
-    thrown: 0,
-  };
+  readonly counters: DeskCounters;
   /** Refusals by reason; of a batch, those of its calls. */
   readonly refusals: Record<RefusalReason, number>;
   readonly #deps: DeskDeps;
@@ -127,9 +121,9 @@ export class Desk {
     this.#deadlineNs = options.requestDeadlineMs * NS_PER_MS;
     this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, options.requestDeadlineMs / 10));
     this.#turns = createTurns(deps.clock, () => this.#expire());
-    const zeros = Object.keys(REFUSALS).map((reason) => [reason, 0]);
-    // The keys are those of the table, which `Object.keys` answers as plain strings.
-    this.refusals = Object.fromEntries(zeros) as Record<RefusalReason, number>;
+    const figures = deps.figures ?? newFigures();
+    this.counters = figures.counters;
+    this.refusals = figures.refusals;
   }
 
   start(): void {
@@ -292,3 +286,23 @@ const EXPIRED_A_TURN = ANSWERS_UNTIL_ASKED;
 const BODILESS_INTERVAL_NS = intervalNs(BODILESS_ANSWERS_PER_SECOND);
 const TICK_MS_MIN = 5;
 const TICK_MS_MAX = 50;
+
+function newFigures(): DeskFigures {
+  const counters: DeskCounters = {
+    connections: 0,
+    connectionsRefused: 0,
+    requests: 0,
+    requestsOpen: 0,
+    accepted: 0,
+    aborted: 0,
+    expired: 0,
+    cut: 0,
+    bodilessCut: 0,
+    answersDeferred: 0,
+    answersUnread: 0,
+    thrown: 0,
+  };
+  const zeros = Object.keys(REFUSALS).map((reason) => [reason, 0]);
+  // The keys are those of the table, which `Object.keys` answers as plain strings.
+  return { counters, refusals: Object.fromEntries(zeros) as Record<RefusalReason, number> };
+}

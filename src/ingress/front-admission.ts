@@ -101,9 +101,9 @@ function createTaker(deps: FrontAdmissionDeps, door: "raw" | "rpc"): BodyTaker {
     body: Uint8Array,
     maxRetries: number | null,
   ): void {
-    const { receivedNs } = exchange;
-    const { account, keyId } = exchange.owner ?? NOBODY;
-    const answer = submit({ bytes, account, keyId, receivedNs, maxRetries });
+    const { owner, receivedNs, bodyBytes } = exchange;
+    const answer =
+      owner === null ? null : submit({ bytes, owner, receivedNs, bodyBytes, maxRetries });
     if (answer !== null) exchange.settle(answer);
     else movePaid(exchange, body);
   }
@@ -138,6 +138,3 @@ function createTaker(deps: FrontAdmissionDeps, door: "raw" | "rpc"): BodyTaker {
 function headOf(door: Door, { token }: Exchange, bodySize: number, receivedNs: number): MovedHead {
   return { door, isPaid: false, token, bodySize, receivedNs, page: null };
 }
-
-/** Nothing gets here without an owner. */
-const NOBODY = { account: "", keyId: "" };

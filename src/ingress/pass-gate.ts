@@ -161,6 +161,13 @@ function newCounters(passes: () => number): PassGateCounters {
   });
 }
 
+/** The place of the pass that the owner was found by; -1 where it was taken back since. */
+export function passPlaceOf(owner: KeyOwner): number {
+  return isPassed(owner) && owner.isGood ? owner.place : NO_PLACE;
+}
+
+const NO_PLACE = -1;
+
 function isPassed(owner: KeyOwner): owner is Passed {
   return "isGood" in owner;
 }

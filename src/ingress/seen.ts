@@ -12,6 +12,10 @@
  *     arena  ├──── older ────┤ next ▶ ├──── older still ────┤
  *     index  hash of the signature ─▶ newest entry of its bucket ─▶ older ─▶ NONE
  *
+ * Threads may share one: all of it lies in memory that they share, and who is at it holds a lock,
+ * for a microsecond. Who does not get it in 50 milliseconds goes without: then a repetition is
+ * taken for new, which the leaders do not mind.
+ *
  * Hot path: one hash of twelve bytes, one comparison of memory.
  */
 
@@ -44,10 +48,32 @@ export interface Seen {
   query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean;
   /** Remembers an accepted transaction; copies its bytes. */
   insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void;
-  readonly counters: SeenCounters;
+  /**
+   * Remembers one that is about to be accepted. False, and nothing happened, where it was accepted
+   * a moment ago, perhaps by another thread. What is not accepted after all has to be retracted.
+   */
+  claim(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean;
+  /** Forgets what was claimed. */
+  retract(bytes: Uint8Array, signatureOffset: number): void;
+  readonly counters: Readonly<SeenCounters>;
 }
 
-/** Numbers of an entry: its hash, where its bytes are and how many, the older one of its bucket. */
+/** Words before the entries: the lock, and what is known of the ring. */
+const LOCK = 0;
+/** The oldest entry, how many there are, where the next bytes go, how far the ring has grown. */
+const OLDEST = 1;
+const COUNT = 2;
+const HEAD = 3;
+const GROWN = 4;
+/** Senders choose their signatures, so what spreads them is not theirs to know. */
+const SEED = 5;
+const EVICTED = 6;
+const WORDS = 16;
+
+/**
+ * Numbers of an entry: its hash, where its bytes are and how many (below 0: it was retracted), the
+ * older one of its bucket.
+ */
 const START = 1;
 const SIZE = 2;
 const OLDER = 3;
@@ -60,83 +86,173 @@ const SIGNATURE_BYTES_MIN = 6;
 const SCALAR_AT = 32;
 
 export function createSeen(options: SeenOptions = {}): Seen {
-  return new SeenRing(
-    options.entriesMax ?? SEEN_TRANSACTIONS_MAX,
-    options.bytesMax ?? SEEN_BYTES_MAX,
-    (options.keepMs ?? SEEN_KEEP_MS) * NS_PER_MS,
-  );
+  const sizes = sizesOf(options);
+  const memory = new ArrayBuffer(sizes.bytes);
+  return new SeenRing(prepared(memory, sizes), sizes, false);
+}
+
+/** Fresh memory for one that threads share, each by its own `openSeen`. */
+export function seenMemory(options: SeenOptions = {}): SharedArrayBuffer {
+  const sizes = sizesOf(options);
+  return prepared(new SharedArrayBuffer(sizes.bytes), sizes);
+}
+
+/** This thread's view of `memory`, which `seenMemory` made with the same options. */
+export function openSeen(memory: SharedArrayBuffer, options: SeenOptions = {}): Seen {
+  return new SeenRing(memory, sizesOf(options), true);
+}
+
+interface Sizes {
+  readonly entriesMax: number;
+  readonly bytesMax: number;
+  readonly keepNs: number;
+  readonly buckets: number;
+  /** Where each part begins, and how many bytes all of them take. */
+  readonly entriesAt: number;
+  readonly insertedAt: number;
+  readonly bucketsAt: number;
+  readonly arenaAt: number;
+  readonly bytes: number;
+}
+
+function sizesOf(options: SeenOptions): Sizes {
+  const entriesMax = options.entriesMax ?? SEEN_TRANSACTIONS_MAX;
+  const bytesMax = options.bytesMax ?? SEEN_BYTES_MAX;
+  const keepNs = (options.keepMs ?? SEEN_KEEP_MS) * NS_PER_MS;
+  const buckets = 2 ** Math.ceil(Math.log2(entriesMax + 1));
+  const insertedAt = 4 * WORDS;
+  const entriesAt = insertedAt + 8 * entriesMax;
+  const bucketsAt = entriesAt + 4 * ENTRY_NUMBERS * entriesMax;
+  const arenaAt = bucketsAt + 4 * buckets;
+  const bytes = arenaAt + bytesMax;
+  return {
+    entriesMax,
+    bytesMax,
+    keepNs,
+    buckets,
+    entriesAt,
+    insertedAt,
+    bucketsAt,
+    arenaAt,
+    bytes,
+  };
+}
+
+/** The same memory, as an empty ring. */
+function prepared<Memory extends ArrayBufferLike>(memory: Memory, sizes: Sizes): Memory {
+  const words = new Int32Array(memory, 0, WORDS);
+  words[GROWN] = Math.min(sizes.bytesMax, BYTES_MIN);
+  words[SEED] = randomInt(2 ** 32);
+  new Int32Array(memory, sizes.bucketsAt, sizes.buckets).fill(NONE);
+  return memory;
 }
 
 class SeenRing implements Seen {
-  readonly counters: SeenCounters = { hits: 0, entries: 0, evicted: 0, bytes: 0 };
+  readonly counters: Readonly<SeenCounters>;
   readonly #entriesMax: number;
   readonly #bytesMax: number;
   readonly #keepNs: number;
+  readonly #isShared: boolean;
+  readonly #words: Int32Array;
   readonly #arena: Buffer;
   readonly #entries: Int32Array;
   readonly #insertedNs: Float64Array;
   /** The newest entry of each bucket. */
   readonly #buckets: Int32Array;
-  /** Senders choose their signatures, so what spreads them is not theirs to know. */
-  readonly #seed = randomInt(2 ** 32);
-  /** The oldest entry, how many there are, and where the next bytes go. */
-  #oldest = 0;
-  #count = 0;
-  #head = 0;
+  readonly #seed: number;
+  #hits = 0;
 
-  constructor(entriesMax: number, bytesMax: number, keepNs: number) {
-    this.#entriesMax = entriesMax;
-    this.#bytesMax = bytesMax;
-    this.#keepNs = keepNs;
-    this.#arena = Buffer.alloc(bytesMax);
-    this.counters.bytes = Math.min(bytesMax, BYTES_MIN);
-    this.#entries = new Int32Array(entriesMax * ENTRY_NUMBERS);
-    this.#insertedNs = new Float64Array(entriesMax);
-    this.#buckets = new Int32Array(2 ** Math.ceil(Math.log2(entriesMax + 1))).fill(NONE);
+  constructor(memory: ArrayBufferLike, sizes: Sizes, isShared: boolean) {
+    this.#entriesMax = sizes.entriesMax;
+    this.#bytesMax = sizes.bytesMax;
+    this.#keepNs = sizes.keepNs;
+    this.#isShared = isShared;
+    this.#words = new Int32Array(memory, 0, WORDS);
+    this.#arena = Buffer.from(memory, sizes.arenaAt, sizes.bytesMax);
+    this.#entries = new Int32Array(memory, sizes.entriesAt, sizes.entriesMax * ENTRY_NUMBERS);
+    this.#insertedNs = new Float64Array(memory, sizes.insertedAt, sizes.entriesMax);
+    this.#buckets = new Int32Array(memory, sizes.bucketsAt, sizes.buckets);
+    this.#seed = this.#words[SEED] ?? 0;
+    this.counters = countersOf(this.#words, () => this.#hits);
   }
 
   query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean {
-    if (!isInside(bytes, signatureOffset)) return false;
+    if (!isInside(bytes, signatureOffset) || !this.#lock()) return false;
     const hash = this.#hash(bytes, signatureOffset);
+    const isKnown = this.#find(bytes, hash, nowNs) !== NONE;
+    this.#unlock();
+    if (isKnown) this.#hits += 1;
+    return isKnown;
+  }
+
+  insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void {
+    if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return;
+    if (!this.#lock()) return;
+    this.#add(bytes, this.#hash(bytes, signatureOffset), nowNs);
+    this.#unlock();
+  }
+
+  claim(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean {
+    if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return true;
+    if (!this.#lock()) return true;
+    const hash = this.#hash(bytes, signatureOffset);
+    const isKnown = this.#find(bytes, hash, nowNs) !== NONE;
+    if (isKnown) this.#hits += 1;
+    else this.#add(bytes, hash, nowNs);
+    this.#unlock();
+    return !isKnown;
+  }
+
+  retract(bytes: Uint8Array, signatureOffset: number): void {
+    if (!isInside(bytes, signatureOffset) || !this.#lock()) return;
+    const entry = this.#find(bytes, this.#hash(bytes, signatureOffset), 0);
+    // It keeps its place among the others, and answers for nothing: none has so many bytes.
+    if (entry !== NONE) this.#entries[entry * ENTRY_NUMBERS + SIZE] = -bytes.length;
+    this.#unlock();
+  }
+
+  /** The entry of exactly these bytes, NONE where there is none that still counts. */
+  #find(bytes: Uint8Array, hash: number, nowNs: number): number {
     const entries = this.#entries;
     let entry = this.#buckets[hash & (this.#buckets.length - 1)] ?? NONE;
     for (; entry !== NONE; entry = entries[entry * ENTRY_NUMBERS + OLDER] ?? NONE) {
       const at = entry * ENTRY_NUMBERS;
       if (entries[at] !== hash || entries[at + SIZE] !== bytes.length) continue;
-      if (nowNs - (this.#insertedNs[entry] ?? 0) > this.#keepNs) return false;
+      if (nowNs - (this.#insertedNs[entry] ?? 0) > this.#keepNs) return NONE;
       const start = entries[at + START] ?? 0;
-      if (this.#arena.compare(bytes, 0, bytes.length, start, start + bytes.length) !== 0) continue;
-      this.counters.hits += 1;
-      return true;
+      if (this.#arena.compare(bytes, 0, bytes.length, start, start + bytes.length) === 0) {
+        return entry;
+      }
     }
-    return false;
+    return NONE;
   }
 
-  insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void {
+  #add(bytes: Uint8Array, hash: number, nowNs: number): void {
+    const words = this.#words;
     const size = bytes.length;
-    if (size > this.#bytesMax || !isInside(bytes, signatureOffset)) return;
     this.#expire(nowNs);
     this.#makeRoom(size);
-    const hash = this.#hash(bytes, signatureOffset);
     const bucket = hash & (this.#buckets.length - 1);
-    const entry = (this.#oldest + this.#count) % this.#entriesMax;
+    const count = words[COUNT] ?? 0;
+    const head = words[HEAD] ?? 0;
+    const entry = ((words[OLDEST] ?? 0) + count) % this.#entriesMax;
     const at = entry * ENTRY_NUMBERS;
     this.#entries[at] = hash;
-    this.#entries[at + START] = this.#head;
+    this.#entries[at + START] = head;
     this.#entries[at + SIZE] = size;
     this.#entries[at + OLDER] = this.#buckets[bucket] ?? NONE;
     this.#insertedNs[entry] = nowNs;
     this.#buckets[bucket] = entry;
-    this.#arena.set(bytes, this.#head);
-    this.#head += size;
-    this.#count += 1;
-    this.counters.entries = this.#count;
+    this.#arena.set(bytes, head);
+    words[HEAD] = head + size;
+    words[COUNT] = count + 1;
   }
 
   /** Forgets the oldest entry: always the last one of its bucket. */
   #drop(): void {
     const entries = this.#entries;
-    const entry = this.#oldest;
+    const words = this.#words;
+    const entry = words[OLDEST] ?? 0;
     const bucket = (entries[entry * ENTRY_NUMBERS] ?? 0) & (this.#buckets.length - 1);
     let newer = this.#buckets[bucket] ?? NONE;
     if (newer === entry) this.#buckets[bucket] = NONE;
@@ -145,55 +261,82 @@ class SeenRing implements Seen {
       for (; next !== entry; next = entries[newer * ENTRY_NUMBERS + OLDER] ?? NONE) newer = next;
       entries[newer * ENTRY_NUMBERS + OLDER] = NONE;
     }
-    this.#oldest = entry + 1 === this.#entriesMax ? 0 : entry + 1;
-    this.#count -= 1;
+    words[OLDEST] = entry + 1 === this.#entriesMax ? 0 : entry + 1;
+    words[COUNT] = (words[COUNT] ?? 0) - 1;
   }
 
   #expire(nowNs: number): void {
-    while (this.#count > 0 && nowNs - (this.#insertedNs[this.#oldest] ?? 0) > this.#keepNs) {
-      this.#drop();
-    }
+    const words = this.#words;
+    while ((words[COUNT] ?? 0) > 0 && nowNs - this.#oldestNs() > this.#keepNs) this.#drop();
+  }
+
+  #oldestNs(): number {
+    return this.#insertedNs[this.#words[OLDEST] ?? 0] ?? 0;
   }
 
   /** Makes room for `size` bytes at the head; the oldest entries lie right behind it. */
   #makeRoom(size: number): void {
-    if (this.#count === 0) this.#head = 0;
-    const { counters } = this;
-    while (this.#head + size > counters.bytes && this.#mayGrow()) {
-      counters.bytes = Math.min(this.#bytesMax, Math.ceil(counters.bytes * GROWTH));
+    const words = this.#words;
+    const count = (): number => words[COUNT] ?? 0;
+    const head = (): number => words[HEAD] ?? 0;
+    const grown = (): number => words[GROWN] ?? 0;
+    if (count() === 0) words[HEAD] = 0;
+    while (head() + size > grown() && this.#mayGrow()) {
+      words[GROWN] = Math.min(this.#bytesMax, Math.ceil(grown() * GROWTH));
     }
-    if (this.#head + size > counters.bytes) {
+    if (head() + size > grown()) {
       // What lies between here and the end is older than what lies at the start.
-      while (this.#count > 0 && this.#oldestStart() >= this.#head) this.#evict();
-      this.#head = 0;
+      while (count() > 0 && this.#oldestStart() >= head()) this.#evict();
+      words[HEAD] = 0;
     }
-    while (this.#count > 0 && this.#oldestOverlaps(size)) this.#evict();
-    while (this.#count >= this.#entriesMax) this.#evict();
+    while (count() > 0 && this.#oldestOverlaps(size)) this.#evict();
+    while (count() >= this.#entriesMax) this.#evict();
   }
 
   /** Whether the ring had better grow than go back to its start, where little is free. */
   #mayGrow(): boolean {
-    const { bytes } = this.counters;
-    if (bytes === this.#bytesMax) return false;
-    if (this.#count === 0) return true;
+    const words = this.#words;
+    const grown = words[GROWN] ?? 0;
+    if (grown === this.#bytesMax) return false;
+    if (words[COUNT] === 0) return true;
     // Behind the head lie only those that have to go anyway, and at the start what came later.
     const start = this.#oldestStart();
-    return start < this.#head && start < bytes * FREE_SHARE;
+    return start < (words[HEAD] ?? 0) && start < grown * FREE_SHARE;
   }
 
   #evict(): void {
     this.#drop();
-    this.counters.evicted += 1;
+    this.#words[EVICTED] = (this.#words[EVICTED] ?? 0) + 1;
   }
 
   #oldestStart(): number {
-    return this.#entries[this.#oldest * ENTRY_NUMBERS + START] ?? 0;
+    return this.#entries[(this.#words[OLDEST] ?? 0) * ENTRY_NUMBERS + START] ?? 0;
   }
 
   #oldestOverlaps(size: number): boolean {
+    const head = this.#words[HEAD] ?? 0;
+    const at = (this.#words[OLDEST] ?? 0) * ENTRY_NUMBERS;
     const start = this.#oldestStart();
-    const oldestSize = this.#entries[this.#oldest * ENTRY_NUMBERS + SIZE] ?? 0;
-    return start < this.#head + size && this.#head < start + oldestSize;
+    return start < head + size && head < start + Math.abs(this.#entries[at + SIZE] ?? 0);
+  }
+
+  /** Whether this thread may go on, and has to `#unlock` afterwards. */
+  #lock(): boolean {
+    if (!this.#isShared) return true;
+    const words = this.#words;
+    for (let looks = 0; looks < LOCK_LOOKS; looks += 1) {
+      if (Atomics.compareExchange(words, LOCK, 0, 1) === 0) return true;
+    }
+    // Who holds it was interrupted.
+    for (let sleeps = 0; sleeps < LOCK_SLEEPS; sleeps += 1) {
+      Atomics.wait(words, LOCK, 1, LOCK_SLEEP_MS);
+      if (Atomics.compareExchange(words, LOCK, 0, 1) === 0) return true;
+    }
+    return false;
+  }
+
+  #unlock(): void {
+    if (this.#isShared) Atomics.store(this.#words, LOCK, 0);
   }
 
   #hash(bytes: Uint8Array, offset: number): number {
@@ -204,6 +347,28 @@ class SeenRing implements Seen {
     return all ^ (all >>> 16);
   }
 }
+
+function countersOf(words: Int32Array, hits: () => number): Readonly<SeenCounters> {
+  return {
+    get hits() {
+      return hits();
+    },
+    get entries() {
+      return words[COUNT] ?? 0;
+    },
+    get evicted() {
+      return words[EVICTED] ?? 0;
+    },
+    get bytes() {
+      return words[GROWN] ?? 0;
+    },
+  };
+}
+
+/** Looks for a lock that is held for a microsecond, and sleeps where its holder sleeps. */
+const LOCK_LOOKS = 1_000;
+const LOCK_SLEEPS = 250;
+const LOCK_SLEEP_MS = 0.2;
 
 /** Bytes at first, by how much more each time, and what must be free at the start to go back. */
 const BYTES_MIN = 1024 * 1024;

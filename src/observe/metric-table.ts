@@ -68,6 +68,17 @@ export const METRICS = [
     [],
     "Submissions of a transaction sent a moment ago, answered without sending again.",
   ),
+  gauge("touchdown_fronts", [], "Threads that take transactions and send them by themselves."),
+  counter(
+    "touchdown_front_requests_moved_total",
+    [],
+    "Requests that such a thread left to the main thread.",
+  ),
+  gauge(
+    "touchdown_front_records_waiting",
+    [],
+    "Transactions that such threads have dealt with and that are not in the books yet.",
+  ),
   gauge("touchdown_keys", [], "API keys that are known now."),
   counter(
     "touchdown_keys_loads_total",
@@ -114,7 +125,7 @@ export const METRICS = [
   counter(
     "touchdown_decoded_total",
     ["path"],
-    "Transactions decoded, by where: inline on the HTTP thread or on a worker.",
+    "Transactions decoded, by where: inline on the HTTP thread, on a worker, or on a front.",
   ),
   histogram(
     "touchdown_decode_seconds",

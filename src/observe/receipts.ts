@@ -73,9 +73,9 @@ export interface Receipts extends ReceiptReader {
   };
   /**
    * Opens or joins the receipt of an accepted packet, which a leader took; before its outcomes.
-   * `decodedNs` is now.
+   * `nowNs` is later than `decodedNs` where another thread took it.
    */
-  open(packet: Packet, accepted: Accepted, decodedNs: number): void;
+  open(packet: Packet, accepted: Accepted, decodedNs: number, nowNs?: number): void;
   /**
    * Adds a repetition, which is not sent again, to the receipt of the signature at `offset`; does
    * nothing when there is none.
@@ -144,7 +144,7 @@ class ReceiptBook implements Receipts {
     this.changes = reader.changes;
   }
 
-  open(packet: Packet, accepted: Accepted, decodedNs: number): void {
+  open(packet: Packet, accepted: Accepted, decodedNs: number, nowNs = decodedNs): void {
     const store = this.#store;
     const { rows } = store;
     // Two out for one in: what is too old goes, even where the sweep cannot keep up.
@@ -160,7 +160,7 @@ class ReceiptBook implements Receipts {
       row = store.open(packet.bytes, accepted.signatureOffset);
       rows.receivedNs[row] = packet.receivedNs;
       rows.receivedSlot[row] = this.#slot(decodedNs) ?? NONE;
-      const ageMs = (decodedNs - packet.receivedNs) / NS_PER_MS;
+      const ageMs = (nowNs - packet.receivedNs) / NS_PER_MS;
       rows.receivedUnixMs[row] = this.#clock.unixMs() - ageMs;
       rows.decodedNs[row] = decodedNs;
       rows.tipLamports[row] = accepted.tipLamports;

@@ -13,7 +13,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import type { Packet, Target } from "../core/flow.ts";
-import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../core/limits.ts";
+import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import type { Offer } from "./copies.ts";
 import type { FrontSend } from "./front-sender.ts";
 import type { Link } from "./link.ts";

@@ -6,7 +6,7 @@
  * are good on every thread, and each copy's stream is drawn from the count that all threads share.
  */
 
-import { FRONT_TX_MIN, ROUTES_HELD_UP, ROUTES_SHARED_MAX } from "../core/limits.ts";
+import { FRONT_TX_MIN, ROUTES_HELD_UP, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import type { NativeSending } from "../native/contract.ts";
 import { RouteTable } from "./shared-routes.ts";
 

@@ -11,8 +11,8 @@ import type { Clock } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
+import { ADOPTION_MS_MAX } from "../core/front-limits.ts";
 import {
-  ADOPTION_MS_MAX,
   COPIES_IN_FLIGHT_MAX,
   COPIES_QUEUED_MAX,
   NATIVE_COPIES_IN_FLIGHT_MAX,

@@ -19,7 +19,7 @@
  * Hot path: `nextStream`, `RouteTable.isOpen`, `RouteTable.refresh`.
  */
 
-import { ROUTE_CELLS_MAX, ROUTES_SHARED_MAX } from "../core/limits.ts";
+import { ROUTE_CELLS_MAX, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import type { SharedConnection } from "./transport.ts";
 
 const SEQUENCE = 0;

@@ -21,6 +21,7 @@ import {
   SILENT,
   slowKey,
   startFlow,
+  THREADS,
   WIDE_KEY,
 } from "../support/flow.ts";
 import { until } from "../support/wait.ts";
@@ -299,7 +300,11 @@ describe("other calls of real clients", () => {
 describe("what the sandbox prints", () => {
   let sandbox: Sandbox;
   beforeAll(async () => {
-    sandbox = await startSandbox({ port: 0, log: SILENT, edge: { send: { engine: ENGINE } } });
+    sandbox = await startSandbox({
+      port: 0,
+      log: SILENT,
+      edge: { http: { threads: THREADS }, send: { engine: ENGINE } },
+    });
   });
   afterAll(() => sandbox?.stop());
 

@@ -255,7 +255,7 @@ describe.each(["auto", "never", "always"])("[decode] inline = %s", (inline) => {
 
     const metrics = await flow.metrics();
     const path = (name: string) => seriesValue(metrics, "touchdown_decoded_total", { path: name });
-    expect(path("inline") + path("worker")).toBe(220);
+    expect(path("inline") + path("worker") + path("front")).toBe(220);
     if (inline === "never") expect(path("inline")).toBe(0);
     if (inline === "always") expect(path("worker")).toBe(0);
     const verdict = (name: string) =>

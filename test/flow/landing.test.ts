@@ -20,7 +20,7 @@ import {
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { signedTransfer } from "../../src/sandbox/transfer.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
-import { ENGINE, keysToml, RPC_PATH, untilAnswer, WIDE_KEY } from "../support/flow.ts";
+import { ENGINE, keysToml, RPC_PATH, THREADS, untilAnswer, WIDE_KEY } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
@@ -83,7 +83,7 @@ beforeAll(async () => {
 async function start(): Promise<void> {
   const config = configFromValues(
     {
-      http: { listen: "127.0.0.1:0" },
+      http: { listen: "127.0.0.1:0", threads: THREADS },
       admin: { listen: "127.0.0.1:0" },
       cluster: { rpc_url: urls.rpcUrl, ws_url: urls.wsUrl },
       tip: { accounts: [encodeKey(tip.publicKey)] },

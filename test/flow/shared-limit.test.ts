@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { MAIN } from "../support/edge-process.ts";
-import { ENGINE } from "../support/flow.ts";
+import { ENGINE, THREADS } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
 import { testDatabase } from "../support/postgres.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
@@ -82,6 +82,7 @@ async function startEdge(index: number, databaseUrl: string): Promise<Edge> {
 name = "edge-${index}"
 [http]
 listen = "127.0.0.1:${http}"
+threads = ${THREADS}
 [admin]
 listen = "127.0.0.1:${admin}"
 [cluster]

@@ -5,7 +5,7 @@ import { Exchange } from "../../src/ingress/exchange.ts";
 import { createFrontAdmission } from "../../src/ingress/front-admission.ts";
 import type { Gate } from "../../src/ingress/gate.ts";
 import type { MovedHead } from "../../src/ingress/moved.ts";
-import type { Submission } from "../../src/ingress/submit.ts";
+import type { FrontSubmission } from "../../src/ingress/submit.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { keyOwner } from "../support/owners.ts";
 import { stub } from "../support/stub.ts";
@@ -37,7 +37,7 @@ function enter(door: Door, headers: Readonly<Record<string, string>>, options: O
     find: (token) => (token === "good" ? keyOwner("a", PLAN) : null),
     charge: () => options.waitNs ?? 0,
   });
-  const submissions: Submission[] = [];
+  const submissions: FrontSubmission[] = [];
   const moved: { readonly head: MovedHead; readonly body: readonly number[] | null }[] = [];
   const elsewhere: Elsewhere = {
     counters: { moved: 0, open: 0, refused: 0 },
@@ -74,10 +74,10 @@ describe("a front", () => {
   it("answers a transaction with a key that it knows", () => {
     const raw = enter("raw", { ...key, ...size(3) }, { answer: accepted });
     expect(raw).toMatchObject({ status: "200", end: 'end {"success":true,"signature":"s"}' });
-    expect(raw.submissions).toMatchObject([{ account: "a", maxRetries: null }]);
+    expect(raw.submissions).toMatchObject([{ owner: { account: "a" }, maxRetries: null }]);
     const rpc = enter("rpc", { ...key, ...size(3) }, { answer: accepted, isUsual: true });
     expect(rpc.end).toBe('end {"jsonrpc":"2.0","result":"s","id":7}');
-    expect(rpc.submissions).toMatchObject([{ account: "a", maxRetries: 4 }]);
+    expect(rpc.submissions).toMatchObject([{ owner: { account: "a" }, maxRetries: 4 }]);
     const refusal = { reason: "undecodable", sentence: "no", data: {} } as const;
     expect(
       enter("raw", { ...key, ...size(3) }, { answer: { kind: "refused", refusal } }),

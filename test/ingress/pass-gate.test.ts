@@ -5,7 +5,7 @@ import { networksOf } from "../../src/accounts/restriction.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { LimitCells, NO_CELL, passMarks, passMemory } from "../../src/ingress/limit-cells.ts";
 import type { Pass, PassReturned } from "../../src/ingress/pass.ts";
-import { createPassGate } from "../../src/ingress/pass-gate.ts";
+import { createPassGate, passPlaceOf } from "../../src/ingress/pass-gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { from, HERE, keyOwner } from "../support/owners.ts";
 import { keyRow, passScene } from "../support/passes.ts";
@@ -101,6 +101,18 @@ describe("a pass that is taken back", () => {
     gate.takeBack("nobody has this", 8);
     expect(owner().plan.burst).toBe(1);
     expect(returned.map(({ place }) => place)).toEqual([7, 8]);
+  });
+});
+
+describe("the place of a pass", () => {
+  it("is that of the pass until it is taken back, and none for anybody else", () => {
+    const { gate, owner } = scene();
+    const found = owner();
+    expect(passPlaceOf(found)).toBe(7);
+    gate.takeBack(TOKEN, 7);
+    // A body may come after that.
+    expect(passPlaceOf(found)).toBe(-1);
+    expect(passPlaceOf(keyOwner("a", plan))).toBe(-1);
   });
 });
 

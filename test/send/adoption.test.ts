@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../../src/core/limits.ts";
+import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
 import { createFrontSender, newFrontSend } from "../../src/send/front-sender.ts";
 import type { SenderOptions } from "../../src/send/sender.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FRONT_TX_MIN } from "../../src/core/limits.ts";
+import { FRONT_TX_MIN } from "../../src/core/front-limits.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
 import {
   ACKED,

@@ -12,7 +12,7 @@ import { encodeKey } from "../../src/core/encoding.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
-import { ENGINE, keysToml, untilAnswer, WIDE_KEY } from "./flow.ts";
+import { ENGINE, keysToml, THREADS, untilAnswer, WIDE_KEY } from "./flow.ts";
 import { freePort } from "./ports.ts";
 import { type Family, parsePrometheus } from "./prometheus.ts";
 import { type BuiltTransaction, buildTransaction, memo, newKeypair } from "./transactions.ts";
@@ -111,6 +111,7 @@ function configToml(network: Network, options: EdgeProcessOptions): string {
 region = "test"
 [http]
 listen = "127.0.0.1:${options.httpPort ?? 0}"
+threads = ${THREADS}
 ${options.http ?? ""}
 [admin]
 listen = "127.0.0.1:0"

@@ -18,6 +18,8 @@ export const RPC_PATH = "/api/v1/sendTransaction";
 
 /** The engine that edges in these tests send with: the one that TEST_ENGINE names. */
 export const ENGINE = process.env["TEST_ENGINE"] ?? "portable";
+/** How many fronts they have: TEST_THREADS says so, none without it. */
+export const THREADS = Number(process.env["TEST_THREADS"] ?? 0);
 
 export const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
@@ -95,6 +97,7 @@ export async function startFlow(
     leaderCount: options.leaderCount ?? 4,
     edge: {
       ...options.edge,
+      http: { threads: THREADS, ...options.edge?.["http"] },
       send: { engine: ENGINE, ...options.edge?.["send"] },
       accounts: { keys_file: keysFile },
     },

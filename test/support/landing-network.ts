@@ -15,7 +15,7 @@ import { createFaultProxy, type FaultProxy, type Faults } from "../../src/sandbo
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import type { Network } from "./edge-process.ts";
-import { ENGINE, keysToml, RAW_PATH, untilAnswer, WIDE_KEY } from "./flow.ts";
+import { ENGINE, keysToml, RAW_PATH, THREADS, untilAnswer, WIDE_KEY } from "./flow.ts";
 import { type Family, parsePrometheus, seriesValue } from "./prometheus.ts";
 import { type BuiltTransaction, buildTransaction, newKeypair } from "./transactions.ts";
 
@@ -153,7 +153,7 @@ export async function startLandingEdge(
   writeFileSync(join(folder, "keys.toml"), keysToml());
   const { rpcUrl, wsUrl, tipAccount } = network;
   const values = {
-    http: { listen: "127.0.0.1:0" },
+    http: { listen: "127.0.0.1:0", threads: THREADS },
     admin: { listen: "127.0.0.1:0" },
     cluster: { rpc_url: rpcUrl, ws_url: wsUrl, ...over["cluster"] },
     tip: { accounts: [tipAccount] },

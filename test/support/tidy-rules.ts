@@ -20,10 +20,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ["core"],
   native: ["core"],
   ...Object.fromEntries(STAGES.map((stage) => [stage, ["core", "native"]])),
-  edge: BELOW_EDGE,
+  front: ["core", "native", "accounts", "ingress", "decode", "send"],
+  edge: [...BELOW_EDGE, "front"],
   control: ["core", "config", "accounts", "observe"],
-  sandbox: [...BELOW_EDGE, "edge", "control"],
-  cli: [...BELOW_EDGE, "edge", "control", "sandbox"],
+  sandbox: [...BELOW_EDGE, "front", "edge", "control"],
+  cli: [...BELOW_EDGE, "front", "edge", "control", "sandbox"],
   main: ["core", "cli"],
 };
 

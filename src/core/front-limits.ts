@@ -1,0 +1,34 @@
+/** The fixed bounds of fronts, and of what the main thread and they share; see limits.ts. */
+
+// send/shared-routes.ts
+
+/** Leaders that another thread sends to: as many as the engine takes copies in one call. */
+export const ROUTES_SHARED_MAX = 16;
+/** Cells for the stream numbers of connections: twice as many as the native engine may have. */
+export const ROUTE_CELLS_MAX = 8192;
+/** Transactions in a row of which a copy waits, after which other threads send nothing. */
+export const ROUTES_HELD_UP = 16;
+/** Copies that may wait in the engine for one leader while other threads send to it. */
+export const ROUTE_WAITING_MAX = 8;
+/** Versions of the routes whose copies can be adopted: each plan makes one, and each connection. */
+export const ROUTE_VERSIONS_KEPT = 64;
+/** The engine's number of another thread's transaction is above this; the sender's are below. */
+export const FRONT_TX_MIN = 2 ** 40;
+/** Copies with news that came before they were adopted. */
+export const NEWS_EARLY_MAX = 8192;
+/** How long a connection that takes no more is kept for copies that nobody here knows of yet. */
+export const ADOPTION_MS_MAX = 250;
+
+// front/
+
+/** Threads that take requests. */
+export const FRONTS_MAX = 16;
+/** Records of one front that the main thread has not read: 4.5 MB; a power of two. */
+export const FRONT_RECORDS = 1024;
+/** From so many unread records on a front wakes the main thread. */
+export const FRONT_RECORDS_WAKE = 64;
+/** So long after its first unread record a front wakes the main thread at the latest. */
+export const FRONT_RECORDS_WAKE_MS = 100;
+/** The longest wait for fronts to come up, and to finish when they are stopped. */
+export const FRONTS_START_MS_MAX = 15_000;
+export const FRONTS_STOP_MS_MAX = 30_000;

@@ -1,0 +1,117 @@
+/**
+ * The fronts of an edge, joined to the rest of it: what they are given, and where what they did is
+ * taken in. Without `http.threads` there are none, and everything happens on the main thread.
+ */
+
+import type { Config } from "./config/config.ts";
+import type { Clock } from "./core/clock.ts";
+import { SetupError } from "./core/errors.ts";
+import type { Histogram } from "./core/histogram.ts";
+import type { Log } from "./core/log.ts";
+import type { EdgeKeys } from "./edge-keys.ts";
+import { createFronts, type Fronts } from "./front/fronts.ts";
+import { startFrontThread } from "./front/threads.ts";
+import type { HeldLimits } from "./ingress/held-limits.ts";
+import type { HttpServer } from "./ingress/http.ts";
+import { passMemory } from "./ingress/limit-cells.ts";
+import { createHeldLimits, createPasses } from "./ingress/passes.ts";
+import { seenMemory } from "./ingress/seen.ts";
+import type { EngineChoice } from "./native/choose.ts";
+import type { RefusalBook } from "./observe/refusals.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "./send/shared-routes.ts";
+
+/** What the main thread and the fronts have in common. */
+export interface FrontsGround {
+  readonly count: number;
+  readonly routes: SharedRoutes;
+  readonly routesMemory: SharedArrayBuffer;
+  readonly passesMemory: SharedArrayBuffer;
+  readonly seenMemory: SharedArrayBuffer;
+  /** The limits that both charge; for the main thread's gate. */
+  readonly held: HeldLimits;
+}
+
+/** null without fronts. @throws SetupError where the engine cannot have any */
+export function frontsGroundOf(config: Config, engine: EngineChoice): FrontsGround | null {
+  const count = config.http.threads;
+  if (count === 0) return null;
+  if (engine.native === null) {
+    throw new SetupError(
+      "http.threads: the portable engine sends from the main thread alone, the native one from " +
+        "any; 0 is needed here",
+    );
+  }
+  const routesMemory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
+  const passesMemory = passMemory();
+  return {
+    count,
+    routes: new SharedRoutes(routesMemory),
+    routesMemory,
+    passesMemory,
+    seenMemory: seenMemory(),
+    held: createHeldLimits(passesMemory),
+  };
+}
+
+export interface EdgeFrontsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly keys: Pick<EdgeKeys, "table" | "sharedLimits" | "usage">;
+  readonly pipeline: Pick<Pipeline, "adopt" | "repeated" | "refused">;
+  readonly http: HttpServer;
+  readonly answers: Histogram;
+  readonly refusals: Pick<RefusalBook, "note">;
+  /** The native decoder's handle. */
+  readonly decoder: number;
+}
+
+export interface EdgeFrontsOptions {
+  readonly requestDeadlineMs: number;
+  /** Of all fronts together. */
+  readonly connectionsMax: number;
+}
+
+/** The fronts on that ground; started before the HTTP server listens, stopped after it. */
+export function buildFronts(
+  ground: FrontsGround,
+  deps: EdgeFrontsDeps,
+  { requestDeadlineMs, connectionsMax }: EdgeFrontsOptions,
+): Fronts {
+  const { clock, log, keys, pipeline, http, answers, refusals, decoder } = deps;
+  const { count, routes, held } = ground;
+  const passes = createPasses(
+    { clock, keys: keys.table, held, memory: ground.passesMemory },
+    { sharesLimits: keys.sharedLimits !== null },
+  );
+  const fronts = createFronts(
+    {
+      clock,
+      log,
+      books: pipeline,
+      http,
+      passes,
+      latency: answers,
+      refused: refusals.note,
+      usage: keys.usage,
+      startThread: startFrontThread,
+      onDeath(cause) {
+        log.error({ err: cause }, "a front died, and its clients with it: the edge ends");
+        // Out of every promise: the process ends by it, and whoever watches it starts it anew.
+        setImmediate(() => {
+          throw new Error("a front died", { cause });
+        });
+      },
+    },
+    {
+      count,
+      decoder,
+      routes: ground.routesMemory,
+      passes: ground.passesMemory,
+      seen: ground.seenMemory,
+      http: { requestDeadlineMs, connectionsMax: Math.ceil(connectionsMax / count) },
+    },
+  );
+  routes.beforeDrain = fronts.adopt;
+  return fronts;
+}

@@ -1,0 +1,108 @@
+/**
+ * All fronts, as the main thread has them: starts their threads, gives them passes, takes what they
+ * move here, and takes what they did into the books ("adoption"). A front sends first and tells
+ * afterwards; whatever on this thread depends on what was sent calls `adopt` before.
+ *
+ * A front that dies ends the process: its clients' connections would stay open with nobody behind
+ * them, and who starts the edge anew gives them others.
+ */
+
+import { Bell } from "../core/bell.ts";
+import type { Clock } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import { FRONTS_START_MS_MAX, FRONTS_STOP_MS_MAX } from "../core/front-limits.ts";
+import type { DeskFigures } from "../ingress/desk.ts";
+import { FrontHandle, type HandleDeps, type HandleOptions } from "./handle.ts";
+import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./ledger.ts";
+
+export interface FrontsDeps extends LedgerDeps, HandleDeps {
+  readonly clock: Clock;
+}
+
+export interface FrontsOptions extends Omit<HandleOptions, "bell"> {
+  readonly count: number;
+}
+
+export interface Fronts {
+  /** Takes into the books all that fronts did so far. */
+  adopt(): void;
+  /** What each counts. */
+  readonly figures: readonly DeskFigures[];
+  /** Requests that were moved to the main thread, and those of them that have no answer yet. */
+  readonly movedTotal: number;
+  readonly moved: number;
+  /** Records that are not in the books yet. */
+  readonly waiting: number;
+  readonly counters: LedgerCounters;
+  /** Resolves when each takes connections. @throws SetupError when one does not come up */
+  start(): Promise<void>;
+  /** New work is refused from now on. */
+  drain(): void;
+  /** Resolves when what is in hand is answered, and in the books. */
+  stop(): Promise<void>;
+}
+
+export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
+  const owners: PassOwner[] = [];
+  const ledger = new Ledger(deps, owners);
+  const fronts = Array.from({ length: options.count }, () => new FrontHandle(deps, owners, adopt));
+  const bell = new Bell(adopt);
+
+  function adopt(): void {
+    for (const { records } of fronts) while (records.read(ledger.take));
+  }
+
+  return {
+    adopt,
+    counters: ledger.counters,
+    figures: fronts.map(({ figures }) => figures),
+    get movedTotal() {
+      return fronts.reduce((sum, { movedTotal }) => sum + movedTotal, 0);
+    },
+    get moved() {
+      return fronts.reduce((sum, { moved }) => sum + moved, 0);
+    },
+    get waiting() {
+      return fronts.reduce((sum, { records }) => sum + records.depth, 0);
+    },
+    async start() {
+      const { clock } = deps;
+      bell.start();
+      const up = fronts.map((front) => front.start({ ...options, bell: bell.memory }));
+      const cause = await firstFailure(clock, up);
+      if (cause === null) return;
+      for (const front of fronts) front.kill();
+      throw new SetupError("http.threads: a thread could not be started", { cause });
+    },
+    drain() {
+      for (const front of fronts) front.tell({ kind: "drain" });
+    },
+    async stop() {
+      const kill = deps.clock.after(FRONTS_STOP_MS_MAX, () => {
+        for (const front of fronts) front.kill();
+      });
+      await Promise.all(fronts.map((front) => front.stop()));
+      kill.cancel();
+      deps.passes.stop();
+      adopt();
+      bell.stop();
+    },
+  };
+}
+
+/** Resolves with null once all are up, or with the first reason why one is not. */
+function firstFailure(clock: Clock, ups: readonly Promise<unknown>[]): Promise<unknown> {
+  return new Promise((resolve) => {
+    const late = new Error(`not up after ${FRONTS_START_MS_MAX} ms`);
+    const timer = clock.after(FRONTS_START_MS_MAX, () => resolve(late));
+    let missing = ups.length;
+    for (const up of ups) {
+      void up.then((cause) => {
+        missing -= 1;
+        if (cause === null && missing > 0) return;
+        timer.cancel();
+        resolve(cause);
+      });
+    }
+  });
+}

@@ -1,0 +1,193 @@
+// Hot path: reads and writes in place; what the main thread reads is one packet and one verdict.
+/**
+ * What a front tells the main thread of the transactions that it dealt with, as a ring of records
+ * in shared memory, one ring a front.
+ *
+ *     ┌ head: numbers ────────────────────────────────────────────────────┬ the transaction ─┐
+ *     │ kind, size, place, times, body, retries, verdict, routes, streams │ 4096 bytes       │
+ *     └───────────────────────────────────────────────────────────────────┴──────────────────┘
+ *
+ * A front never waits for room: it asks `hasRoom` before it sends anything, and what finds none is
+ * moved to the main thread as a whole. So no transaction is on the wire without its record.
+ */
+
+import type { Accepted, Verdict } from "../core/flow.ts";
+import { FRONT_RECORDS, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { createRing, type Ring, ringBytes } from "../core/ring.ts";
+import { readVerdict, writeVerdict } from "../decode/channel.ts";
+import { VERDICT_NUMBERS } from "../native/contract.ts";
+import { type FrontSend, newFrontSend } from "../send/front-sender.ts";
+
+/** What a record is about. */
+export const SENT = 1;
+export const REPEATED = 2;
+export const REFUSED = 3;
+
+const KIND = 0;
+const SIZE = 1;
+/** The place of the pass that let it in. */
+const PLACE = 2;
+const RECEIVED_NS = 3;
+const DECODED_NS = 4;
+const SENT_NS = 5;
+const BODY_BYTES = 6;
+/** The sender's `maxRetries`; -1 for none. */
+const MAX_RETRIES = 7;
+/** Where the first signature starts, of a repetition. */
+const OFFSET = 8;
+const VERSION = 9;
+const ROUTES = 10;
+const MASK = 11;
+const VERDICT = 12;
+const STREAMS = VERDICT + VERDICT_NUMBERS;
+const HEAD_BYTES = 8 * (STREAMS + ROUTES_SHARED_MAX);
+const SLOT_BYTES = HEAD_BYTES + V1_TRANSACTION_BYTES_MAX;
+
+/** What a front knows of a transaction beside its bytes. */
+export interface FrontNote {
+  readonly bytes: Uint8Array;
+  /** The place of the pass that let it in: whose key it was. */
+  readonly place: number;
+  /** `Clock.nowNs` when the request's body was complete. */
+  readonly receivedNs: number;
+  /** When the verdict was there, and when `txSend` had returned. */
+  readonly decodedNs: number;
+  readonly sentNs: number;
+  /** Bytes of the request's body. */
+  readonly bodyBytes: number;
+  readonly maxRetries: number | null;
+}
+
+/** The front's side. */
+export interface RecordWriter {
+  readonly hasRoom: boolean;
+  /** Records that the main thread has not read. */
+  readonly depth: number;
+  sent(note: FrontNote, verdict: Accepted, send: FrontSend): void;
+  repeated(note: FrontNote, offset: number): void;
+  refused(note: FrontNote, verdict: Verdict): void;
+}
+
+/** A record as the main thread reads it; `bytes` and `send` are lent until the next one is read. */
+export interface FrontRecord extends FrontNote {
+  readonly kind: number;
+  readonly offset: number;
+  readonly verdict: Verdict;
+  readonly send: FrontSend;
+}
+
+/** Fresh memory for one front's ring. */
+export function recordsMemory(slots: number = FRONT_RECORDS): SharedArrayBuffer {
+  return new SharedArrayBuffer(ringBytes(slots, SLOT_BYTES));
+}
+
+export function createRecordWriter(
+  memory: SharedArrayBuffer,
+  slots: number = FRONT_RECORDS,
+): RecordWriter {
+  const ring = createRing(memory, 0, slots, SLOT_BYTES);
+  const bytes = new Uint8Array(memory);
+  const numbers = new Float64Array(memory);
+
+  /** Begins a record; where its numbers are. */
+  function begin(kind: number, note: FrontNote): number {
+    const start = ring.claim();
+    if (start === -1) throw new RangeError("no room for a record: hasRoom was not asked");
+    const at = start / 8;
+    numbers[at + KIND] = kind;
+    numbers[at + SIZE] = note.bytes.length;
+    numbers[at + PLACE] = note.place;
+    numbers[at + RECEIVED_NS] = note.receivedNs;
+    numbers[at + DECODED_NS] = note.decodedNs;
+    numbers[at + SENT_NS] = note.sentNs;
+    numbers[at + BODY_BYTES] = note.bodyBytes;
+    numbers[at + MAX_RETRIES] = note.maxRetries ?? -1;
+    bytes.set(note.bytes, start + HEAD_BYTES);
+    return at;
+  }
+
+  return {
+    get hasRoom() {
+      return ring.depth < slots;
+    },
+    get depth() {
+      return ring.depth;
+    },
+    sent(note, verdict, send) {
+      const at = begin(SENT, note);
+      numbers[at + VERSION] = send.version;
+      numbers[at + ROUTES] = send.count;
+      numbers[at + MASK] = send.mask;
+      for (let i = 0; i < send.count; i += 1) numbers[at + STREAMS + i] = send.streams[i] ?? 0;
+      writeVerdict(numbers, 8 * (at + VERDICT), verdict);
+      ring.publish();
+    },
+    repeated(note, offset) {
+      const at = begin(REPEATED, note);
+      numbers[at + OFFSET] = offset;
+      ring.publish();
+    },
+    refused(note, verdict) {
+      const at = begin(REFUSED, note);
+      writeVerdict(numbers, 8 * (at + VERDICT), verdict);
+      ring.publish();
+    },
+  };
+}
+
+/** The main thread's side of one front's ring. */
+export class RecordReader {
+  readonly #ring: Ring;
+  readonly #bytes: Uint8Array;
+  readonly #numbers: Float64Array;
+  readonly #send: FrontSend = newFrontSend();
+
+  constructor(memory: SharedArrayBuffer, slots: number = FRONT_RECORDS) {
+    this.#ring = createRing(memory, 0, slots, SLOT_BYTES);
+    this.#bytes = new Uint8Array(memory);
+    this.#numbers = new Float64Array(memory);
+  }
+
+  get depth(): number {
+    return this.#ring.depth;
+  }
+
+  /** Tells the oldest record, and gives its place back; false when there is none. */
+  read(take: (record: FrontRecord) => void): boolean {
+    const start = this.#ring.peek();
+    if (start === -1) return false;
+    try {
+      take(this.#recordAt(start));
+    } finally {
+      this.#ring.release();
+    }
+    return true;
+  }
+
+  #recordAt(start: number): FrontRecord {
+    const numbers = this.#numbers;
+    const at = start / 8;
+    const number = (field: number): number => numbers[at + field] ?? 0;
+    const send = this.#send;
+    send.version = number(VERSION);
+    send.count = number(ROUTES);
+    send.mask = number(MASK);
+    for (let i = 0; i < send.count; i += 1) send.streams[i] = number(STREAMS + i);
+    const body = start + HEAD_BYTES;
+    const retries = number(MAX_RETRIES);
+    return {
+      kind: number(KIND),
+      bytes: this.#bytes.subarray(body, body + number(SIZE)),
+      place: number(PLACE),
+      receivedNs: number(RECEIVED_NS),
+      decodedNs: number(DECODED_NS),
+      sentNs: number(SENT_NS),
+      bodyBytes: number(BODY_BYTES),
+      maxRetries: retries < 0 ? null : retries,
+      offset: number(OFFSET),
+      verdict: readVerdict(numbers, start + 8 * VERDICT),
+      send,
+    };
+  }
+}

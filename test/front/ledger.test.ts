@@ -1,0 +1,105 @@
+/** What fronts tell goes into the books, each under its owner. */
+
+import { describe, expect, it } from "vitest";
+import { FAULT } from "../../src/core/faults.ts";
+import type { Accepted, Packet, Refused } from "../../src/core/flow.ts";
+import { type FrontSent, Ledger, type PassOwner } from "../../src/front/ledger.ts";
+import { type FrontRecord, REFUSED, REPEATED, SENT } from "../../src/front/records.ts";
+import { newFrontSend } from "../../src/send/front-sender.ts";
+
+const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: -1,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: 200,
+  keysOffset: 70,
+  blockhashOffset: 170,
+  durableNonce: false,
+  tipLamports: 1_000,
+  priorityFeeLamports: 234,
+};
+const REFUSAL: Refused = { kind: "refused", fault: FAULT.signature_wrong, found: 1, needed: 2 };
+const OWNERS: readonly PassOwner[] = [
+  { keyId: "k0", account: "acme" },
+  { keyId: "k1", account: "other" },
+];
+
+function rig() {
+  const told: unknown[] = [];
+  const latencies: number[] = [];
+  const adopted: { packet: Packet; sent: FrontSent }[] = [];
+  const ledger = new Ledger(
+    {
+      books: {
+        adopt(packet, keyId, _, sent) {
+          adopted.push({ packet, sent });
+          told.push(["adopt", keyId, packet.account, packet.priorityLamports]);
+        },
+        repeated: ({ account, maxRetries }, offset) =>
+          told.push(["repeated", account, maxRetries, offset]),
+        refused: (fault) => told.push(["fault", fault]),
+      },
+      latency: { record: (ns) => latencies.push(ns) },
+      refused: (account, { reason }, keyId) => told.push(["refused", account, reason, keyId]),
+      usage: { request: (keyId, reason, bytes) => told.push(["usage", keyId, reason, bytes]) },
+    },
+    OWNERS,
+  );
+  return { ledger, told, latencies, adopted };
+}
+
+function record(kind: number, over: Partial<FrontRecord> = {}): FrontRecord {
+  return {
+    kind,
+    bytes: Uint8Array.of(1, 2, 3),
+    place: 1,
+    receivedNs: 100,
+    decodedNs: 130,
+    sentNs: 150,
+    bodyBytes: 40,
+    maxRetries: 2,
+    offset: 1,
+    verdict: ACCEPTED,
+    send: newFrontSend(),
+    ...over,
+  };
+}
+
+describe("the ledger of fronts", () => {
+  it("enters what was sent under the key whose pass let it in", () => {
+    const { ledger, told, latencies, adopted } = rig();
+    ledger.take(record(SENT));
+    expect(told).toEqual([
+      ["usage", "k1", null, 40],
+      ["adopt", "k1", "other", 1_234],
+    ]);
+    expect(adopted[0]?.packet).toMatchObject({ receivedNs: 100, maxRetries: 2 });
+    expect(adopted[0]?.sent).toMatchObject({ decodedNs: 130, sentNs: 150 });
+    expect(latencies).toEqual([50]);
+    expect(ledger.counters).toEqual({ decoded: 1, repeated: 0 });
+  });
+
+  it("enters a repetition as one more submission, which costs no decoding", () => {
+    const { ledger, told, latencies } = rig();
+    ledger.take(record(REPEATED, { place: 0, maxRetries: null }));
+    expect(told).toEqual([
+      ["usage", "k0", null, 40],
+      ["repeated", "acme", null, 1],
+    ]);
+    expect(latencies).toEqual([30]);
+    expect(ledger.counters).toEqual({ decoded: 0, repeated: 1 });
+  });
+
+  it("tells of a refusal whoever keeps them, with its reason", () => {
+    const { ledger, told } = rig();
+    ledger.take(record(REFUSED, { verdict: REFUSAL }));
+    expect(told).toEqual([
+      ["fault", FAULT.signature_wrong],
+      ["refused", "other", expect.any(String), "k1"],
+      ["usage", "k1", expect.any(String), 40],
+    ]);
+    expect(ledger.counters).toEqual({ decoded: 1, repeated: 0 });
+  });
+});

@@ -1,0 +1,108 @@
+/** Records of fronts: what is written is what is read, in order, up to the ring's bound. */
+
+import { describe, expect, it } from "vitest";
+import type { Accepted, Refused } from "../../src/core/flow.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import {
+  createRecordWriter,
+  type FrontRecord,
+  REFUSED,
+  REPEATED,
+  RecordReader,
+  recordsMemory,
+  SENT,
+} from "../../src/front/records.ts";
+import { newFrontSend } from "../../src/send/front-sender.ts";
+
+const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: 0,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: 200,
+  keysOffset: 70,
+  blockhashOffset: 170,
+  durableNonce: true,
+  tipLamports: 1_000_000,
+  priorityFeeLamports: 5_000,
+};
+const REFUSAL: Refused = { kind: "refused", fault: 3, found: 17, needed: 64 };
+
+function ring(slots = 4) {
+  const memory = recordsMemory(slots);
+  return { writer: createRecordWriter(memory, slots), reader: new RecordReader(memory, slots) };
+}
+
+function note(bytes: Uint8Array, place = 7) {
+  return {
+    bytes,
+    place,
+    receivedNs: 1_000_000_000_001,
+    decodedNs: 1_000_000_000_002,
+    sentNs: 1_000_000_000_003,
+    bodyBytes: 412,
+    maxRetries: 0,
+  };
+}
+
+/** Everything that is there, with bytes of its own. */
+function readAll(reader: RecordReader): FrontRecord[] {
+  const records: FrontRecord[] = [];
+  const copy = (record: FrontRecord): void => {
+    const send = { ...record.send, streams: record.send.streams.slice() };
+    records.push({ ...record, bytes: Uint8Array.from(record.bytes), send });
+  };
+  while (reader.read(copy));
+  return records;
+}
+
+describe("records of a front", () => {
+  it("tells what was sent, with all that the books need", () => {
+    const { writer, reader } = ring();
+    const send = newFrontSend();
+    send.version = 41;
+    send.count = 3;
+    send.mask = 0b101;
+    send.streams.set([11, 22, 33]);
+    const bytes = Uint8Array.from({ length: V1_TRANSACTION_BYTES_MAX }, (_, index) => index & 255);
+    writer.sent(note(bytes), ACCEPTED, send);
+    const [record] = readAll(reader);
+    expect(record).toMatchObject({ ...note(bytes), kind: SENT, verdict: ACCEPTED });
+    expect(record?.send).toMatchObject({ version: 41, count: 3, mask: 0b101 });
+    expect([...(record?.send.streams ?? [])].slice(0, 3)).toEqual([11, 22, 33]);
+  });
+
+  it("tells repetitions and refusals, and a missing maxRetries as null", () => {
+    const { writer, reader } = ring();
+    writer.repeated({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
+    writer.refused(note(Uint8Array.of(3), 8), REFUSAL);
+    const [repeated, refused] = readAll(reader);
+    expect(repeated).toMatchObject({ kind: REPEATED, place: 7, offset: 1, maxRetries: null });
+    expect(repeated?.bytes).toEqual(Uint8Array.of(1, 2));
+    expect(refused).toMatchObject({ kind: REFUSED, place: 8, verdict: REFUSAL, maxRetries: 0 });
+  });
+
+  it("says that there is no room before anything is lost", () => {
+    const { writer, reader } = ring(2);
+    writer.refused(note(Uint8Array.of(1)), REFUSAL);
+    expect(writer.hasRoom).toBe(true);
+    writer.refused(note(Uint8Array.of(2)), REFUSAL);
+    expect(writer.hasRoom).toBe(false);
+    expect(() => writer.refused(note(Uint8Array.of(3)), REFUSAL)).toThrow(RangeError);
+    expect(readAll(reader).map(({ bytes }) => bytes[0])).toEqual([1, 2]);
+    expect(writer.hasRoom).toBe(true);
+    expect(writer.depth).toBe(0);
+  });
+
+  it("gives a place back even where its reader throws", () => {
+    const { writer, reader } = ring(2);
+    writer.refused(note(Uint8Array.of(1)), REFUSAL);
+    expect(() =>
+      reader.read(() => {
+        throw new Error("books closed");
+      }),
+    ).toThrow("books closed");
+    expect(reader.depth).toBe(0);
+  });
+});

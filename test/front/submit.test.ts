@@ -1,0 +1,128 @@
+/** What a front does by itself, and what it leaves to the main thread. */
+
+import { describe, expect, it } from "vitest";
+import { encodeSignature } from "../../src/core/encoding.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import {
+  createRecordWriter,
+  type FrontRecord,
+  REFUSED,
+  REPEATED,
+  RecordReader,
+  recordsMemory,
+  SENT,
+} from "../../src/front/records.ts";
+import { createFrontSubmit } from "../../src/front/submit.ts";
+import { createSeen } from "../../src/ingress/seen.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { keyOwner } from "../support/owners.ts";
+import { DECODER, newPacket } from "../support/packets.ts";
+
+const SLOTS = 4;
+
+function rig() {
+  const clock = createFakeClock();
+  const memory = recordsMemory(SLOTS);
+  const reader = new RecordReader(memory, SLOTS);
+  const decoder = createDecoder(DECODER);
+  const state = { sends: true, place: 5, decoded: 0, noted: 0, onWire: [] as Uint8Array[] };
+  const submit = createFrontSubmit({
+    clock,
+    seen: createSeen(),
+    decode(bytes) {
+      state.decoded += 1;
+      return decoder.decode(bytes);
+    },
+    sender: {
+      send(bytes, into) {
+        if (!state.sends) return false;
+        state.onWire.push(Uint8Array.from(bytes));
+        into.version = 9;
+        into.count = 1;
+        into.mask = 1;
+        into.streams[0] = state.onWire.length;
+        return true;
+      },
+    },
+    records: createRecordWriter(memory, SLOTS),
+    placeOf: () => state.place,
+    nameOf: encodeSignature,
+    onRecord() {
+      state.noted += 1;
+    },
+  });
+  const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });
+  const give = (bytes: Uint8Array) =>
+    submit({
+      bytes,
+      owner,
+      receivedNs: clock.nowNs(),
+      bodyBytes: 99,
+      maxRetries: null,
+    });
+  const records = (): FrontRecord[] => {
+    const all: FrontRecord[] = [];
+    const copy = (record: FrontRecord): void => {
+      all.push({ ...record, bytes: Uint8Array.from(record.bytes) });
+    };
+    while (reader.read(copy));
+    return all;
+  };
+  return { state, give, records };
+}
+
+describe("a front", () => {
+  it("sends what verifies, answers its signature and tells of it", () => {
+    const { state, give, records } = rig();
+    const { bytes } = newPacket(1);
+    const answer = give(bytes);
+    expect(answer).toEqual({ kind: "accepted", signature: encodeSignature(bytes, 1) });
+    expect(state.onWire).toEqual([Uint8Array.from(bytes)]);
+    const [record] = records();
+    expect(record).toMatchObject({ kind: SENT, place: 5, bodyBytes: 99 });
+    expect(record?.send).toMatchObject({ version: 9, count: 1, mask: 1 });
+    expect(state.noted).toBe(1);
+  });
+
+  it("answers a repetition without decoding or sending, and tells of it", () => {
+    const { state, give, records } = rig();
+    const { bytes } = newPacket(1);
+    const answers = [give(bytes), give(bytes)];
+    expect(answers[1]).toEqual(answers[0]);
+    expect(state).toMatchObject({ decoded: 1, noted: 2 });
+    expect(state.onWire).toHaveLength(1);
+    expect(records().map(({ kind }) => kind)).toEqual([SENT, REPEATED]);
+  });
+
+  it("refuses what does not verify, and tells of it", () => {
+    const { state, give, records } = rig();
+    const bytes = Uint8Array.from(newPacket(1).bytes);
+    bytes[3] = (bytes[3] ?? 0) ^ 1;
+    expect(give(bytes)).toMatchObject({ kind: "refused" });
+    expect(state.onWire).toEqual([]);
+    expect(records()).toMatchObject([{ kind: REFUSED, verdict: { kind: "refused" } }]);
+  });
+
+  it("declines where leaders are not clear, leaving no trace", () => {
+    const { state, give, records } = rig();
+    const { bytes } = newPacket(1);
+    state.sends = false;
+    expect(give(bytes)).toBeNull();
+    expect(records()).toEqual([]);
+    state.sends = true;
+    expect(give(bytes)).toMatchObject({ kind: "accepted" });
+    expect(state.onWire).toHaveLength(1);
+  });
+
+  it("declines before it does anything where the books have no room, or the pass is gone", () => {
+    const { state, give } = rig();
+    const bytes = Array.from({ length: SLOTS + 1 }, (_, index) => newPacket(index).bytes);
+    for (const each of bytes.slice(0, SLOTS)) expect(give(each)).not.toBeNull();
+    expect(give(bytes[SLOTS] ?? new Uint8Array())).toBeNull();
+    expect(state.decoded).toBe(SLOTS);
+    const other = rig();
+    other.state.place = -1;
+    expect(other.give(newPacket(1).bytes)).toBeNull();
+    expect(other.state.decoded).toBe(0);
+  });
+});

@@ -1,0 +1,92 @@
+/**
+ * A whole edge with fronts on the native engine: what clients see is what they see without, and
+ * what fronts did on their own threads is in every book.
+ */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
+import { seriesValue } from "../support/prometheus.ts";
+import type { BuiltTransaction } from "../support/transactions.ts";
+import { until } from "../support/wait.ts";
+import { native } from "./addon.ts";
+
+const FRONTS = 2;
+
+describe.skipIf(native === null)(`an edge with ${FRONTS} fronts`, () => {
+  let flow: Flow;
+  beforeAll(async () => {
+    flow = await startFlow({
+      edge: { http: { threads: FRONTS }, send: { engine: "native", leaders: 1 } },
+    });
+  });
+  afterAll(() => flow?.stop());
+
+  const count = async (name: string, labels: Readonly<Record<string, string>> = {}) =>
+    seriesValue(await flow.metrics(), `touchdown_${name}`, labels);
+
+  /** Until both have a pass for the key: from then on they take it by themselves. */
+  async function warm(): Promise<void> {
+    await untilAnswer(
+      "transactions that no front moves",
+      async () => {
+        const before = await count("front_requests_moved_total");
+        await Promise.all(Array.from({ length: 8 }, () => flow.postRaw(flow.tipped().bytes)));
+        return (await count("front_requests_moved_total")) - before;
+      },
+      (moved) => moved === 0,
+    );
+  }
+
+  it("takes transactions on their threads, and tells what became of them", async () => {
+    await warm();
+    const [moved, decoded] = [
+      await count("front_requests_moved_total"),
+      await count("decoded_total", { path: "front" }),
+    ];
+    const list = Array.from({ length: 20 }, () => flow.tipped());
+    const answers = await Promise.all(list.map(({ bytes }) => flow.postRaw(bytes)));
+    expect(answers.map(({ json }) => json["signature"])).toEqual(list.map((it) => it.signature));
+    await until("all at leaders", () => list.every(({ bytes }) => flow.copiesOf(bytes) > 0));
+    expect(await count("decoded_total", { path: "front" })).toBe(decoded + 20);
+    expect(await count("front_requests_moved_total")).toBe(moved);
+    // A receipt is there as soon as the answer is.
+    const last = flow.tipped();
+    await flow.postRaw(last.bytes);
+    const { status, json } = await flow.receipt(last.signature);
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ signature: last.signature });
+  });
+
+  it("sends a transaction once that comes to both at the same moment", async () => {
+    await warm();
+    const list = Array.from({ length: 10 }, () => flow.tipped());
+    const posts = list.flatMap(({ bytes }) => Array.from({ length: 6 }, () => flow.postRaw(bytes)));
+    for (const { status } of await Promise.all(posts)) expect(status).toBe(200);
+    await until("all at leaders", () => list.every(({ bytes }) => flow.copiesOf(bytes) > 0));
+    const last = flow.tipped();
+    await flow.postRaw(last.bytes);
+    await until("the last one", () => flow.copiesOf(last.bytes) > 0);
+    const had = (built: BuiltTransaction): number[] =>
+      flow.received.filter(({ bytes }) => bytes.equals(built.bytes)).map(({ leader }) => leader);
+    for (const built of list) expect(had(built)).toEqual([...new Set(had(built))]);
+  });
+
+  it("counts each request once, wherever it was answered", async () => {
+    await warm();
+    const outcome = async (name: string) => count("requests_total", { outcome: name });
+    const before = {
+      accepted: await outcome("accepted"),
+      tip: await outcome("tip_missing"),
+      unauthorized: await outcome("unauthorized"),
+    };
+    await Promise.all(Array.from({ length: 5 }, () => flow.postRaw(flow.tipped().bytes)));
+    await flow.postRaw(flow.tipped({ tips: [] }).bytes);
+    await flow.postRaw(flow.tipped().bytes, "a key that nobody has");
+    expect(await outcome("accepted")).toBe(before.accepted + 5);
+    expect(await outcome("tip_missing")).toBe(before.tip + 1);
+    expect(await outcome("unauthorized")).toBe(before.unauthorized + 1);
+    expect(await count("requests_in_flight")).toBe(0);
+    expect(await count("front_records_waiting")).toBe(0);
+    expect(await count("fronts")).toBe(FRONTS);
+  });
+});

@@ -1,0 +1,77 @@
+/** What fronts did, as the pipeline takes it into the books. */
+
+import { describe, expect, it } from "vitest";
+import { NS_PER_MS } from "../src/core/clock.ts";
+import { FAULT } from "../src/core/faults.ts";
+import { createDecoder } from "../src/decode/decoder.ts";
+import { newFrontSend } from "../src/send/front-sender.ts";
+import { DECODER } from "./support/packets.ts";
+import { bytesOf, newRig, signatureOf } from "./support/pipeline-rig.ts";
+
+describe("what a front has sent", () => {
+  const DELAY_NS = 50 * NS_PER_MS;
+
+  function adoptNew(all: ReturnType<typeof newRig>, id: number, account = "acme") {
+    const { clock, pipeline } = all;
+    const bytes = bytesOf(id);
+    const accepted = createDecoder(DECODER).decode(bytes);
+    if (accepted.kind !== "accepted") throw new Error("a good one is needed");
+    const receivedNs = clock.nowNs();
+    const times = { receivedNs, decodedNs: receivedNs + 10, sentNs: receivedNs + 20 };
+    const receivedUnixMs = clock.unixMs();
+    clock.advance(DELAY_NS / NS_PER_MS);
+    const packet = { id: 0, bytes, account, receivedNs, maxRetries: null, priorityLamports: 7 };
+    pipeline.adopt(packet, "k", accepted, { ...times, send: newFrontSend() });
+    return { bytes, receivedUnixMs, ...times };
+  }
+
+  it("is in all the books afterwards, as if it had been sent here when it was sent there", () => {
+    const all = newRig();
+    const { rig, receipts, landing, pipeline } = all;
+    const { bytes, receivedUnixMs, sentNs } = adoptNew(all, 1);
+    expect(rig.calls).toEqual(["hold", "adopt", "receipt.open", "track", "release"]);
+    expect(rig.adopted).toMatchObject([{ packet: { id: 1 }, sentNs }]);
+    expect(rig.counted).toEqual(["1 k"]);
+    expect(pipeline.verdicts.accepted).toBe(1);
+    expect(landing.inFlight).toBe(1);
+    const receipt = receipts.find(signatureOf(bytes), "acme");
+    expect(receipt).toMatchObject({ received_at: new Date(receivedUnixMs).toISOString() });
+  });
+
+  it("shares ids with what is sent here", () => {
+    const all = newRig();
+    all.submit(bytesOf(1));
+    adoptNew(all, 2);
+    all.submit(bytesOf(3));
+    expect([...all.rig.sent, ...all.rig.adopted.map(({ packet }) => packet)]).toMatchObject([
+      { id: 1 },
+      { id: 3 },
+      { id: 2 },
+    ]);
+  });
+
+  it("joins the one in flight where two fronts had it, and is one transaction", () => {
+    const all = newRig();
+    const { bytes } = adoptNew(all, 1);
+    adoptNew(all, 1, "other");
+    expect(all.landing.inFlight).toBe(1);
+    expect(all.landing.counters.accepted).toBe(1);
+    expect(all.rig.counted).toEqual(["1 k"]);
+    for (const account of ["acme", "other"]) {
+      expect(all.receipts.find(signatureOf(bytes), account)).toMatchObject({ submissions: 2 });
+    }
+  });
+
+  it("is shared by whoever a front answered a repetition to", () => {
+    const all = newRig();
+    const { bytes } = adoptNew(all, 1);
+    all.pipeline.repeated({ bytes, account: "other", maxRetries: null }, 1);
+    expect(all.receipts.find(signatureOf(bytes), "other")).toMatchObject({ submissions: 2 });
+  });
+
+  it("and what it refused are verdicts like any others", () => {
+    const { pipeline } = newRig();
+    pipeline.refused(FAULT.signature_wrong);
+    expect(pipeline.verdicts.faults[FAULT.signature_wrong]).toBe(1);
+  });
+});
