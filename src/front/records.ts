@@ -69,7 +69,10 @@ export interface RecordWriter {
   refused(note: FrontNote, verdict: Verdict): void;
 }
 
-/** A record as the main thread reads it; `bytes` and `send` are lent until the next one is read. */
+/**
+ * A record as the main thread reads it; `bytes` and `send` are lent until the next one is read. One
+ * of a refusal has no bytes, and `send` counts no routes where nothing was sent.
+ */
 export interface FrontRecord extends FrontNote {
   readonly kind: number;
   readonly offset: number;
@@ -90,20 +93,20 @@ export function createRecordWriter(
   const bytes = new Uint8Array(memory);
   const numbers = new Float64Array(memory);
 
-  /** Begins a record; where its numbers are. */
-  function begin(kind: number, note: FrontNote): number {
+  /** Begins a record with these bytes, at most as many as a slot has; where its numbers are. */
+  function begin(kind: number, note: FrontNote, kept: Uint8Array): number {
     const start = ring.claim();
     if (start === -1) throw new RangeError("no room for a record: hasRoom was not asked");
     const at = start / 8;
     numbers[at + KIND] = kind;
-    numbers[at + SIZE] = note.bytes.length;
+    numbers[at + SIZE] = kept.length;
     numbers[at + PLACE] = note.place;
     numbers[at + RECEIVED_NS] = note.receivedNs;
     numbers[at + DECODED_NS] = note.decodedNs;
     numbers[at + SENT_NS] = note.sentNs;
     numbers[at + BODY_BYTES] = note.bodyBytes;
     numbers[at + MAX_RETRIES] = note.maxRetries ?? -1;
-    bytes.set(note.bytes, start + HEAD_BYTES);
+    bytes.set(kept, start + HEAD_BYTES);
     return at;
   }
 
@@ -115,7 +118,7 @@ export function createRecordWriter(
       return ring.depth;
     },
     sent(note, verdict, send) {
-      const at = begin(SENT, note);
+      const at = begin(SENT, note, note.bytes);
       numbers[at + VERSION] = send.version;
       numbers[at + ROUTES] = send.count;
       numbers[at + MASK] = send.mask;
@@ -124,12 +127,13 @@ export function createRecordWriter(
       ring.publish();
     },
     repeated(note, offset) {
-      const at = begin(REPEATED, note);
+      const at = begin(REPEATED, note, note.bytes);
       numbers[at + OFFSET] = offset;
       ring.publish();
     },
     refused(note, verdict) {
-      const at = begin(REFUSED, note);
+      // What was refused may be any body, larger than a slot, and nobody asks for it.
+      const at = begin(REFUSED, note, NO_BYTES);
       writeVerdict(numbers, 8 * (at + VERDICT), verdict);
       ring.publish();
     },
@@ -169,15 +173,18 @@ export class RecordReader {
     const numbers = this.#numbers;
     const at = start / 8;
     const number = (field: number): number => numbers[at + field] ?? 0;
+    const kind = number(KIND);
     const send = this.#send;
-    send.version = number(VERSION);
-    send.count = number(ROUTES);
-    send.mask = number(MASK);
+    // Elsewhere these are what an earlier record left there.
+    const isSent = kind === SENT;
+    send.version = isSent ? number(VERSION) : 0;
+    send.count = isSent ? number(ROUTES) : 0;
+    send.mask = isSent ? number(MASK) : 0;
     for (let i = 0; i < send.count; i += 1) send.streams[i] = number(STREAMS + i);
     const body = start + HEAD_BYTES;
     const retries = number(MAX_RETRIES);
     return {
-      kind: number(KIND),
+      kind,
       bytes: this.#bytes.subarray(body, body + number(SIZE)),
       place: number(PLACE),
       receivedNs: number(RECEIVED_NS),
@@ -191,3 +198,5 @@ export class RecordReader {
     };
   }
 }
+
+const NO_BYTES: Uint8Array = new Uint8Array(0);

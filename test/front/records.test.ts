@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Accepted, Refused } from "../../src/core/flow.ts";
-import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import { RAW_BODY_BYTES_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import {
   createRecordWriter,
   type FrontRecord,
@@ -83,13 +83,23 @@ describe("records of a front", () => {
     expect(refused).toMatchObject({ kind: REFUSED, place: 8, verdict: REFUSAL, maxRetries: 0 });
   });
 
+  it("leaves the other records alone whatever the size of a body that was refused", () => {
+    const { writer, reader } = ring(2);
+    writer.repeated(note(Uint8Array.of(1)), 1);
+    writer.refused(note(new Uint8Array(RAW_BODY_BYTES_MAX).fill(0xff), 8), REFUSAL);
+    const [repeated, refused] = readAll(reader);
+    expect(repeated).toMatchObject({ ...note(Uint8Array.of(1)), kind: REPEATED });
+    expect(refused).toMatchObject({ kind: REFUSED, place: 8, bodyBytes: 412, verdict: REFUSAL });
+    expect(refused?.send.count).toBe(0);
+  });
+
   it("says that there is no room before anything is lost", () => {
     const { writer, reader } = ring(2);
-    writer.refused(note(Uint8Array.of(1)), REFUSAL);
+    writer.repeated(note(Uint8Array.of(1)), 1);
     expect(writer.hasRoom).toBe(true);
-    writer.refused(note(Uint8Array.of(2)), REFUSAL);
+    writer.repeated(note(Uint8Array.of(2)), 1);
     expect(writer.hasRoom).toBe(false);
-    expect(() => writer.refused(note(Uint8Array.of(3)), REFUSAL)).toThrow(RangeError);
+    expect(() => writer.repeated(note(Uint8Array.of(3)), 1)).toThrow(RangeError);
     expect(readAll(reader).map(({ bytes }) => bytes[0])).toEqual([1, 2]);
     expect(writer.hasRoom).toBe(true);
     expect(writer.depth).toBe(0);
