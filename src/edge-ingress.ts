@@ -9,6 +9,7 @@ import type { Clock } from "./core/clock.ts";
 import type { Histogram } from "./core/histogram.ts";
 import type { Log } from "./core/log.ts";
 import { sumOf } from "./core/shared-figures.ts";
+import { connectionsWithin } from "./edge-files.ts";
 import { buildFronts, type FrontsGround } from "./edge-fronts.ts";
 import type { EdgeKeys } from "./edge-keys.ts";
 import { DESK_NAMES, REFUSAL_NAMES } from "./front/figures.ts";
@@ -40,13 +41,18 @@ export interface EdgeIngressDeps {
 /** What is counted of clients, over all threads. */
 export type Clients = Pick<HttpServer, "counters" | "refusals" | "receipts">;
 
-/** @throws SetupError where fronts are asked for that cannot be */
-export function buildIngress(config: Config, deps: EdgeIngressDeps, connectionsMax: number) {
+/**
+ * `workers` are the threads that open files beside the fronts.
+ *
+ * @throws SetupError where fronts are asked for that cannot be
+ */
+export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: number) {
   const { clock, log, engine, keys, ground, pipeline, receipts } = deps;
   const { answers, refusals, decoderHandle } = deps;
   const { tip, region } = config;
   const { host, port } = config.http.listen;
-  const { requestDeadlineMs } = config.http;
+  const { requestDeadlineMs, connections, threads } = config.http;
+  const connectionsMax = connectionsWithin(connections, { workers: workers + threads, log });
   const { submit } = pipeline;
   const gate = gateOf(keys, clock, ground);
   const calls = callReaderOf(engine.native);

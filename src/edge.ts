@@ -22,7 +22,6 @@ import { createDispatch } from "./decode/dispatch.ts";
 import { createNativeDecoder, NATIVE_HERE } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
 import { askedOf } from "./edge-asked.ts";
-import { connectionsWithin } from "./edge-files.ts";
 import { frontsGroundOf } from "./edge-fronts.ts";
 import { buildIngress } from "./edge-ingress.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
@@ -166,7 +165,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { http, fronts, clients } = buildIngress(
     config,
     { clock, log, engine, keys, ground, pipeline, receipts, answers, refusals, decoderHandle },
-    connectionsWithin(config.http.connections, { workers: workersOf(config), log }),
+    workersOf(config),
   );
   const readiness = createReadiness({ router, sender, chain, feed });
   const metrics = createMetrics(
@@ -264,9 +263,10 @@ function buildDecode(config: Config, { clock, log, engine }: Base) {
   return { decoder, decoderHandle: handle, decoderStep, dispatch };
 }
 
-/** Threads that check transactions. */
-function workersOf({ decode }: Config): number {
-  return decode.workers ?? Math.max(1, availableParallelism() - 1);
+/** Threads that check transactions; fronts check theirs themselves, and are as many threads. */
+function workersOf({ decode, http }: Config): number {
+  const spare = availableParallelism() - 1 - http.threads;
+  return decode.workers ?? Math.max(http.threads === 0 ? 1 : 0, spare);
 }
 
 /** The decoder of this thread, and what the workers make theirs of. */

@@ -113,8 +113,8 @@ async function climb(stage: Stage, options: CompareOptions): Promise<Held[]> {
 
 /** Sends in portions through the edge that everything is on in, and notes its memory. */
 async function watchMemory(stage: Stage, options: CompareOptions): Promise<Memory> {
-  const side = stage.sides.find(({ name }) => name === "everything on");
-  if (side === undefined) throw new Error("--memory needs the side everything on");
+  const side = stage.sides.find(({ metricsUrl }) => metricsUrl !== null);
+  if (side === undefined) throw new Error("--memory needs an edge among the sides");
   const json = options.endpoint === "json";
   const samples: { sent: number; rss_mb: number }[] = [];
   const seconds = Math.ceil(options.memory / options.memoryRate / MEMORY_SAMPLES);

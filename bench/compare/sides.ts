@@ -1,7 +1,7 @@
 /**
  * What stands between the generator and the leader: the incumbents' design, an edge with
- * everything on, the same edge without verification, and the bare path, which may check no
- * signature either. All of them run during the whole comparison and take turns.
+ * everything on, the same edge with fronts and without verification, and the bare path, which may
+ * check no signature either. All of them run during the whole comparison and take turns.
  */
 
 import { randomBytes } from "node:crypto";
@@ -20,19 +20,15 @@ import { type LineProcess, startLines } from "./program.ts";
 export const SIDES = [
   "incumbent",
   "everything on",
+  "one front",
+  "two fronts",
   "no verification",
+  "two fronts unverified",
   "bare",
   "bare unverified",
 ] as const;
 /** The edge with one setting changed. */
-export const VARIANTS = [
-  "two fronts",
-  "two fronts unverified",
-  "all inline",
-  "all on workers",
-  "portable engine",
-  "polling",
-] as const;
+export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
 /** The bare path behind the edge's dispatch stage: on which thread it decodes and sends. */
 export const DISPATCHES = ["all here", "as an edge", "workers judge", "workers send"] as const;
 export type SideName =
@@ -156,6 +152,11 @@ async function startLinesSide(
   return { name, address: await child.line(), pid: child.pid, metricsUrl: null };
 }
 
+const FRONTS: Readonly<Partial<Record<SideName, number>>> = {
+  "one front": 1,
+  "two fronts": 2,
+  "two fronts unverified": 2,
+};
 const UNVERIFIED: ReadonlySet<SideName> = new Set(["no verification", "two fronts unverified"]);
 const INLINE: Readonly<Partial<Record<SideName, string>>> = {
   "all inline": "always",
@@ -176,7 +177,7 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
     [
       'region = "compare"',
       `[http]\nlisten = "127.0.0.1:${http}"\ndrain_grace = "0s"`,
-      `threads = ${name.startsWith("two fronts") ? 2 : 0}`,
+      `threads = ${FRONTS[name] ?? 0}`,
       `[admin]\nlisten = "127.0.0.1:${admin}"`,
       `[cluster]\nrpc_url = "${rpcUrl}"\nws_url = "${wsUrl}"`,
       `[identity]\nkeypair = "${identityFile}"`,

@@ -174,7 +174,8 @@ export const KEYS = {
   "decode.workers": key(
     integerOrAuto(0, 64),
     "auto",
-    "Threads that check transactions; auto: one less than there are processors",
+    "Threads that check transactions; auto: one less than there are processors beside " +
+      "`http.threads`",
   ),
   "decode.verify": key(boolean(), true, "Whether signatures are verified before sending"),
 

@@ -23,8 +23,10 @@ export const ADOPTION_MS_MAX = 250;
 
 /** Threads that take requests. */
 export const FRONTS_MAX = 16;
-/** Records of one front that the main thread has not read: 4.5 MB; a power of two. */
-export const FRONT_RECORDS = 1024;
+/** Records of one front that the main thread has not read: 2.2 MB; a power of two. */
+export const FRONT_RECORDS = 512;
+/** Heap for young objects of a front, in MB: of a transaction 2 kB are left behind there. */
+export const FRONT_YOUNG_MB_MAX = 6;
 /** From so many unread records on a front wakes the main thread. */
 export const FRONT_RECORDS_WAKE = 64;
 /** So long after its first unread record a front wakes the main thread at the latest. */

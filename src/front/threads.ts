@@ -2,6 +2,7 @@
 
 import { type TransferListItem, Worker } from "node:worker_threads";
 import { builtFile } from "../core/built-file.ts";
+import { FRONT_YOUNG_MB_MAX } from "../core/front-limits.ts";
 import type { Port } from "../core/port.ts";
 import type { FromThread, FrontTask, ToThread } from "./messages.ts";
 
@@ -20,7 +21,11 @@ export function startFrontThread(
   entry: string | URL = builtFile(import.meta.dirname, "front.worker.js"),
 ): FrontThread {
   const transferList: TransferListItem[] = [task.moved];
-  const worker = new Worker(entry, { workerData: task, transferList });
+  const worker = new Worker(entry, {
+    workerData: task,
+    transferList,
+    resourceLimits: { maxYoungGenerationSizeMb: FRONT_YOUNG_MB_MAX },
+  });
   const ended = new Promise<unknown>((done) => {
     worker.once("error", done);
     worker.once("exit", (code) => done(code === 0 ? null : new Error(`it exited with ${code}`)));
