@@ -15,6 +15,7 @@ import { FAULT_COUNT, refusalOf } from "./core/faults.ts";
 import type { Accepted, Answer, FaultCode, Packet } from "./core/flow.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
 import { peekSignatureOffset } from "./decode/transaction.ts";
+import { EarlyShares } from "./edge-early.ts";
 import type { OutcomeRelay } from "./edge-outcomes.ts";
 import type { FrontSent } from "./front/ledger.ts";
 import type { Seen } from "./ingress/seen.ts";
@@ -73,6 +74,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const { clock, seen, dispatch, sender, outcomes, landing, receipts, usage } = deps;
   const nameOf = deps.nameOf ?? encodeSignature;
   const sharesSeen = deps.sharesSeen ?? false;
+  const early = sharesSeen ? new EarlyShares() : null;
   const verdicts: PipelineVerdicts = {
     accepted: 0,
     faults: new Array<number>(FAULT_COUNT).fill(0),
@@ -93,8 +95,15 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   function share({ bytes, account, maxRetries }: Submitted, offset: number): void {
-    receipts.share(bytes, offset, account);
-    landing.join(bytes, offset, maxRetries);
+    const hasReceipt = receipts.share(bytes, offset, account);
+    const isWatched = landing.join(bytes, offset, maxRetries);
+    if (!hasReceipt && !isWatched) early?.keep(bytes, offset, { account, maxRetries });
+  }
+
+  /** What came before its transaction was noted. */
+  function shareEarly({ bytes }: Packet, offset: number): void {
+    if (early === null || early.size === 0) return;
+    for (const again of early.take(bytes, offset)) share({ bytes, ...again }, offset);
   }
 
   /** Whether it joined one that is in flight; one signature that verifies is one transaction. */
@@ -125,6 +134,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         receipts.open(packet, accepted, nowNs);
         landing.track(packet, accepted, nowNs);
         usage?.taken(packet.id, keyId, packet.receivedNs);
+        shareEarly(packet, offset);
       }
       outcomes.release();
       if (taken <= 0) {
@@ -169,12 +179,14 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     sender.adopt(packet, send, sentNs);
     // Fronts do not know of each other's: the same transaction may have come in through two.
     const { bytes, maxRetries, receivedNs } = packet;
-    const isJoined = landing.join(bytes, accepted.signatureOffset, maxRetries);
+    const offset = accepted.signatureOffset;
+    const isJoined = landing.join(bytes, offset, maxRetries);
     receipts.open(packet, accepted, decodedNs, clock.nowNs());
     if (!isJoined) {
       landing.track(packet, accepted, decodedNs);
       usage?.taken(packet.id, keyId, receivedNs);
     }
+    shareEarly(packet, offset);
     outcomes.release();
   }
 

@@ -69,6 +69,25 @@ describe("what a front has sent", () => {
     expect(all.receipts.find(signatureOf(bytes), "other")).toMatchObject({ submissions: 2 });
   });
 
+  it("is shared also where the word of the repetition came before its own", () => {
+    const all = newRig(true);
+    for (const account of ["other", "third"]) {
+      all.pipeline.repeated({ bytes: bytesOf(1), account, maxRetries: null }, 1);
+    }
+    const { bytes } = adoptNew(all, 1);
+    for (const account of ["acme", "other", "third"]) {
+      expect(all.receipts.find(signatureOf(bytes), account)).toMatchObject({ submissions: 3 });
+    }
+    expect(all.landing.counters).toMatchObject({ accepted: 1, joined: 2 });
+  });
+
+  it("is shared also by who was answered while a front had it that left it to this one", () => {
+    const all = newRig(true);
+    all.pipeline.repeated({ bytes: bytesOf(1), account: "other", maxRetries: null }, 1);
+    all.submit(bytesOf(1));
+    expect(all.receipts.find(signatureOf(bytesOf(1)), "other")).toMatchObject({ submissions: 2 });
+  });
+
   it("and what it refused are verdicts like any others", () => {
     const { pipeline } = newRig();
     pipeline.refused(FAULT.signature_wrong);

@@ -19,6 +19,11 @@ export const NEWS_EARLY_MAX = 8192;
 /** How long a connection that takes no more is kept for copies that nobody here knows of yet. */
 export const ADOPTION_MS_MAX = 250;
 
+// edge-early.ts
+
+/** Repetitions that came before what they repeat: 0.3 MB. */
+export const EARLY_SHARES_MAX = 1024;
+
 // front/
 
 /** Threads that take requests. */

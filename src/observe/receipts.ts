@@ -77,10 +77,10 @@ export interface Receipts extends ReceiptReader {
    */
   open(packet: Packet, accepted: Accepted, decodedNs: number, nowNs?: number): void;
   /**
-   * Adds a repetition, which is not sent again, to the receipt of the signature at `offset`; does
-   * nothing when there is none.
+   * Adds a repetition, which is not sent again, to the receipt of the signature at `offset`; false,
+   * and nothing happened, when there is none.
    */
-  share(bytes: Uint8Array, offset: number, account: string): void;
+  share(bytes: Uint8Array, offset: number, account: string): boolean;
   /** Takes one copy's news. */
   record(outcome: Outcome): void;
   /** A block holds the transaction, as far as is known yet. */
@@ -177,11 +177,12 @@ class ReceiptBook implements Receipts {
     this.durations.decode.record(decodedNs - packet.receivedNs);
   }
 
-  share(bytes: Uint8Array, offset: number, account: string): void {
+  share(bytes: Uint8Array, offset: number, account: string): boolean {
     const row = this.#store.find(bytes, offset);
-    if (row === NONE) return;
+    if (row === NONE) return false;
     addSubmission(this.#store, row, account);
     this.counters.joined += 1;
+    return true;
   }
 
   record(outcome: Outcome): void {

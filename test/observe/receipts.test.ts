@@ -221,8 +221,8 @@ describe("a receipt", () => {
   it("is shared by a repetition in flight, which sends nothing", () => {
     const { submit, find, receipts } = setup();
     submit(1, "acme");
-    receipts.share(transaction(1).bytes, 1, "other");
-    receipts.share(transaction(2).bytes, 1, "other");
+    expect(receipts.share(transaction(1).bytes, 1, "other")).toBe(true);
+    expect(receipts.share(transaction(2).bytes, 1, "other")).toBe(false);
     expect(find(1, "other")).toMatchObject({ submissions: 2, leaders: [] });
     expect(find(2, "other")).toBeNull();
     expect(receipts.count()).toBe(1);

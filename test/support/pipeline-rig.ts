@@ -17,7 +17,7 @@ interface Pending {
 }
 
 /** Real seen, receipts and decoder, with a decode stage that can wait and a sender to script. */
-export function newRig() {
+export function newRig(sharesSeen = false) {
   const clock = createFakeClock();
   const seen = createSeen();
   /** For which times the slot was asked for. */
@@ -105,9 +105,10 @@ export function newRig() {
       },
       share(bytes, offset, account) {
         note("receipt.share");
-        receipts.share(bytes, offset, account);
+        return receipts.share(bytes, offset, account);
       },
     },
+    sharesSeen,
     usage: { taken: (packetId, keyId) => void rig.counted.push(`${packetId} ${keyId}`) },
   });
   const submit = (bytes: Uint8Array, account = "acme", maxRetries: number | null = null): void =>
