@@ -88,6 +88,21 @@ describe("what a front has sent", () => {
     expect(all.receipts.find(signatureOf(bytesOf(1)), "other")).toMatchObject({ submissions: 2 });
   });
 
+  it("answers for nothing while it is not sent: who comes meanwhile is sent for himself", () => {
+    const { rig, seen, submit } = newRig(true);
+    seen.claim(bytesOf(1), 1, rig.clock.nowNs());
+    rig.taken = 0;
+    submit(bytesOf(1));
+    expect(rig.answers).toMatchObject([{ kind: "refused", refusal: { reason: "no_leader" } }]);
+    rig.taken = 1;
+    submit(bytesOf(1));
+    expect(rig.answers[1]).toMatchObject({ kind: "accepted" });
+    expect(rig.sent).toHaveLength(1);
+    // The claim is the other thread's.
+    expect(rig.calls).not.toContain("seen.retract");
+    expect(rig.calls).not.toContain("seen.confirm");
+  });
+
   it("and what it refused are verdicts like any others", () => {
     const { pipeline } = newRig();
     pipeline.refused(FAULT.signature_wrong);

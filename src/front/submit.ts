@@ -19,7 +19,7 @@ import type { RecordWriter } from "./records.ts";
 
 export interface FrontSubmitDeps {
   readonly clock: Clock;
-  readonly seen: Pick<Seen, "query" | "claim" | "retract">;
+  readonly seen: Pick<Seen, "query" | "claim" | "confirm" | "retract">;
   readonly decode: (bytes: Uint8Array) => Verdict;
   readonly sender: FrontSender;
   readonly records: RecordWriter;
@@ -70,14 +70,18 @@ export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
       return { kind: "refused", refusal: refusalOf(verdict) };
     }
     const offset = verdict.signatureOffset;
-    // Another thread may have had it since it was asked for.
-    if (!seen.claim(bytes, offset, note.decodedNs)) return repeated(bytes, offset);
+    // Another thread may have had it since it was asked for, or has it now: then whether it is
+    // accepted is not known yet.
+    const claim = seen.claim(bytes, offset, note.decodedNs);
+    if (claim === "known") return repeated(bytes, offset);
+    if (claim === "undecided") return null;
     if (!sender.send(bytes, sent)) {
       seen.retract(bytes, offset);
       return null;
     }
     note.sentNs = clock.nowNs();
     records.sent(note, verdict, sent);
+    seen.confirm(bytes, offset);
     onRecord();
     return { kind: "accepted", signature: nameOf(bytes, offset) };
   };

@@ -40,6 +40,12 @@ export interface SeenCounters {
   bytes: number;
 }
 
+/**
+ * New: nobody else has it until it is retracted. Known: it was accepted a moment ago. Undecided:
+ * another thread has claimed it and has to say yet whether it is accepted.
+ */
+export type Claim = "new" | "known" | "undecided";
+
 export interface Seen {
   /**
    * Whether exactly these bytes were accepted a moment ago. `signatureOffset` is where the first
@@ -49,11 +55,13 @@ export interface Seen {
   /** Remembers an accepted transaction; copies its bytes. */
   insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void;
   /**
-   * Remembers one that is about to be accepted. False, and nothing happened, where it was accepted
-   * a moment ago, perhaps by another thread. What is not accepted after all has to be retracted.
+   * Remembers one that is about to be accepted, if it is new. Who has claimed it confirms it, and
+   * only then is a repetition answered by it, or retracts it.
    */
-  claim(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean;
-  /** Forgets what was claimed. */
+  claim(bytes: Uint8Array, signatureOffset: number, nowNs: number): Claim;
+  /** What was claimed is accepted. */
+  confirm(bytes: Uint8Array, signatureOffset: number): void;
+  /** Forgets what was claimed, because it is not accepted after all. */
   retract(bytes: Uint8Array, signatureOffset: number): void;
   readonly counters: Readonly<SeenCounters>;
 }
@@ -71,15 +79,16 @@ const EVICTED = 6;
 const WORDS = 16;
 
 /**
- * Numbers of an entry: its hash, where its bytes are and how many (below 0: it was retracted), the
- * older one of its bucket.
+ * Numbers of an entry: its hash, where its bytes are and how many (below 0, as no transaction has:
+ * it was retracted; with UNDECIDED added: it was claimed), the older one of its bucket.
  */
 const START = 1;
 const SIZE = 2;
 const OLDER = 3;
 const ENTRY_NUMBERS = 4;
 const NONE = -1;
-
+/** More than any transaction has bytes. */
+const UNDECIDED = 2 ** 30;
 /** Of fewer bytes nothing is known. */
 const SIGNATURE_BYTES_MIN = 6;
 /** Where the second half of a signature begins: a signer makes the first as he likes, not this. */
@@ -124,18 +133,8 @@ function sizesOf(options: SeenOptions): Sizes {
   const entriesAt = insertedAt + 8 * entriesMax;
   const bucketsAt = entriesAt + 4 * ENTRY_NUMBERS * entriesMax;
   const arenaAt = bucketsAt + 4 * buckets;
-  const bytes = arenaAt + bytesMax;
-  return {
-    entriesMax,
-    bytesMax,
-    keepNs,
-    buckets,
-    entriesAt,
-    insertedAt,
-    bucketsAt,
-    arenaAt,
-    bytes,
-  };
+  const parts = { insertedAt, entriesAt, bucketsAt, arenaAt };
+  return { entriesMax, bytesMax, keepNs, buckets, ...parts, bytes: arenaAt + bytesMax };
 }
 
 /** The same memory, as an empty ring. */
@@ -179,7 +178,7 @@ class SeenRing implements Seen {
   query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean {
     if (!isInside(bytes, signatureOffset) || !this.#lock()) return false;
     const hash = this.#hash(bytes, signatureOffset);
-    const isKnown = this.#find(bytes, hash, nowNs) !== NONE;
+    const isKnown = this.#isDecided(this.#find(bytes, hash, nowNs));
     this.#unlock();
     if (isKnown) this.#hits += 1;
     return isKnown;
@@ -188,36 +187,48 @@ class SeenRing implements Seen {
   insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void {
     if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return;
     if (!this.#lock()) return;
-    this.#add(bytes, this.#hash(bytes, signatureOffset), nowNs);
+    this.#add(bytes, this.#hash(bytes, signatureOffset), nowNs, bytes.length);
     this.#unlock();
   }
 
-  claim(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean {
-    if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return true;
-    if (!this.#lock()) return true;
+  claim(bytes: Uint8Array, signatureOffset: number, nowNs: number): Claim {
+    if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return "new";
+    if (!this.#lock()) return "new";
     const hash = this.#hash(bytes, signatureOffset);
-    const isKnown = this.#find(bytes, hash, nowNs) !== NONE;
+    const entry = this.#find(bytes, hash, nowNs);
+    const isKnown = this.#isDecided(entry);
     if (isKnown) this.#hits += 1;
-    else this.#add(bytes, hash, nowNs);
+    else if (entry === NONE) this.#add(bytes, hash, nowNs, bytes.length + UNDECIDED);
     this.#unlock();
-    return !isKnown;
+    return isKnown ? "known" : entry === NONE ? "new" : "undecided";
+  }
+
+  confirm(bytes: Uint8Array, signatureOffset: number): void {
+    this.#decide(bytes, signatureOffset, bytes.length);
   }
 
   retract(bytes: Uint8Array, signatureOffset: number): void {
+    this.#decide(bytes, signatureOffset, -bytes.length);
+  }
+
+  #decide(bytes: Uint8Array, signatureOffset: number, size: number): void {
     if (!isInside(bytes, signatureOffset) || !this.#lock()) return;
     const entry = this.#find(bytes, this.#hash(bytes, signatureOffset), 0);
-    // It keeps its place among the others, and answers for nothing: none has so many bytes.
-    if (entry !== NONE) this.#entries[entry * ENTRY_NUMBERS + SIZE] = -bytes.length;
+    if (entry !== NONE) this.#entries[entry * ENTRY_NUMBERS + SIZE] = size;
     this.#unlock();
   }
 
-  /** The entry of exactly these bytes, NONE where there is none that still counts. */
+  #isDecided(entry: number): boolean {
+    return entry !== NONE && (this.#entries[entry * ENTRY_NUMBERS + SIZE] ?? 0) < UNDECIDED;
+  }
+
+  /** The entry of exactly these bytes, decided or not; NONE where none still counts. */
   #find(bytes: Uint8Array, hash: number, nowNs: number): number {
     const entries = this.#entries;
     let entry = this.#buckets[hash & (this.#buckets.length - 1)] ?? NONE;
     for (; entry !== NONE; entry = entries[entry * ENTRY_NUMBERS + OLDER] ?? NONE) {
       const at = entry * ENTRY_NUMBERS;
-      if (entries[at] !== hash || entries[at + SIZE] !== bytes.length) continue;
+      if (entries[at] !== hash || bytesOf(entries[at + SIZE] ?? 0) !== bytes.length) continue;
       if (nowNs - (this.#insertedNs[entry] ?? 0) > this.#keepNs) return NONE;
       const start = entries[at + START] ?? 0;
       if (this.#arena.compare(bytes, 0, bytes.length, start, start + bytes.length) === 0) {
@@ -227,11 +238,10 @@ class SeenRing implements Seen {
     return NONE;
   }
 
-  #add(bytes: Uint8Array, hash: number, nowNs: number): void {
+  #add(bytes: Uint8Array, hash: number, nowNs: number, size: number): void {
     const words = this.#words;
-    const size = bytes.length;
     this.#expire(nowNs);
-    this.#makeRoom(size);
+    this.#makeRoom(bytes.length);
     const bucket = hash & (this.#buckets.length - 1);
     const count = words[COUNT] ?? 0;
     const head = words[HEAD] ?? 0;
@@ -244,7 +254,7 @@ class SeenRing implements Seen {
     this.#insertedNs[entry] = nowNs;
     this.#buckets[bucket] = entry;
     this.#arena.set(bytes, head);
-    words[HEAD] = head + size;
+    words[HEAD] = head + bytes.length;
     words[COUNT] = count + 1;
   }
 
@@ -317,7 +327,7 @@ class SeenRing implements Seen {
     const head = this.#words[HEAD] ?? 0;
     const at = (this.#words[OLDEST] ?? 0) * ENTRY_NUMBERS;
     const start = this.#oldestStart();
-    return start < head + size && head < start + Math.abs(this.#entries[at + SIZE] ?? 0);
+    return start < head + size && head < start + Math.abs(bytesOf(this.#entries[at + SIZE] ?? 0));
   }
 
   /** Whether this thread may go on, and has to `#unlock` afterwards. */
@@ -378,6 +388,11 @@ const FREE_SHARE = 1 / 4;
 function wordAt(bytes: Uint8Array, at: number): number {
   const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
   return low | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
+}
+
+/** The size of an entry, below 0 of one that was retracted. */
+function bytesOf(size: number): number {
+  return size < UNDECIDED ? size : size - UNDECIDED;
 }
 
 function isInside(bytes: Uint8Array, offset: number): boolean {

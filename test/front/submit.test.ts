@@ -26,9 +26,10 @@ function rig() {
   const reader = new RecordReader(memory, SLOTS);
   const decoder = createDecoder(DECODER);
   const state = { sends: true, place: 5, decoded: 0, noted: 0, onWire: [] as Uint8Array[] };
+  const seen = createSeen();
   const submit = createFrontSubmit({
     clock,
-    seen: createSeen(),
+    seen,
     decode(bytes) {
       state.decoded += 1;
       return decoder.decode(bytes);
@@ -68,7 +69,7 @@ function rig() {
     while (reader.read(copy));
     return all;
   };
-  return { state, give, records };
+  return { state, seen, give, records };
 }
 
 describe("a front", () => {
@@ -101,6 +102,17 @@ describe("a front", () => {
     expect(give(bytes)).toMatchObject({ kind: "refused" });
     expect(state.onWire).toEqual([]);
     expect(records()).toMatchObject([{ kind: REFUSED, verdict: { kind: "refused" } }]);
+  });
+
+  it("declines what another thread has at this moment: it may not be accepted there", () => {
+    const { state, seen, give, records } = rig();
+    const { bytes } = newPacket(1);
+    seen.claim(bytes, 1, 0);
+    expect(give(bytes)).toBeNull();
+    expect([records(), state.onWire]).toEqual([[], []]);
+    seen.confirm(bytes, 1);
+    expect(give(bytes)).toMatchObject({ kind: "accepted" });
+    expect(records()).toMatchObject([{ kind: REPEATED }]);
   });
 
   it("declines where leaders are not clear, leaving no trace", () => {

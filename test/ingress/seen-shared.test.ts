@@ -14,21 +14,35 @@ const tx = (n: number, size = 100): Uint8Array => {
 describe("a claim", () => {
   it("is had once, and stands like any that was accepted", () => {
     const seen = createSeen();
-    expect(seen.claim(tx(1), 1, 0)).toBe(true);
-    expect(seen.claim(tx(1), 1, 0)).toBe(false);
+    expect(seen.claim(tx(1), 1, 0)).toBe("new");
+    seen.confirm(tx(1), 1);
+    expect(seen.claim(tx(1), 1, 0)).toBe("known");
     expect(seen.query(tx(1), 1, 0)).toBe(true);
     expect(seen.counters).toMatchObject({ hits: 2, entries: 1 });
   });
 
+  it("answers for nothing before it is confirmed, and nobody else has it meanwhile", () => {
+    const memory = seenMemory();
+    const [here, there] = [openSeen(memory), openSeen(memory)];
+    here.claim(tx(1), 1, 0);
+    expect(there.query(tx(1), 1, 0)).toBe(false);
+    expect(there.claim(tx(1), 1, 0)).toBe("undecided");
+    here.confirm(tx(1), 1);
+    expect(there.claim(tx(1), 1, 0)).toBe("known");
+    expect(there.counters).toMatchObject({ hits: 1, entries: 1 });
+  });
+
   it("answers for nothing once it is retracted, and may be had again", () => {
     const seen = createSeen();
-    seen.claim(tx(1), 1, 0);
-    seen.claim(tx(2), 1, 0);
+    for (const n of [1, 2]) seen.claim(tx(n), 1, 0);
+    seen.confirm(tx(2), 1);
     seen.retract(tx(1), 1);
     expect(seen.query(tx(1), 1, 0)).toBe(false);
     expect(seen.query(tx(2), 1, 0)).toBe(true);
-    expect(seen.claim(tx(1), 1, 0)).toBe(true);
+    expect(seen.claim(tx(1), 1, 0)).toBe("new");
+    seen.confirm(tx(1), 1);
     expect(seen.query(tx(1), 1, 0)).toBe(true);
+    seen.confirm(tx(3), 1);
     seen.retract(tx(3), 1);
   });
 
@@ -37,6 +51,7 @@ describe("a claim", () => {
     for (let n = 1; n <= 12; n += 1) {
       seen.claim(tx(n), 1, 0);
       if (n % 2 === 0) seen.retract(tx(n), 1);
+      else if (n > 6) seen.confirm(tx(n), 1);
     }
     const known = Array.from({ length: 12 }, (_, index) => seen.query(tx(index + 1), 1, 0));
     expect(known.map((is, index) => (is ? index + 1 : 0)).filter(Boolean)).toEqual([11]);
@@ -44,8 +59,9 @@ describe("a claim", () => {
 
   it("is had by whoever brings no transaction at all", () => {
     const seen = createSeen({ bytesMax: 50 });
-    expect([seen.claim(tx(1), 1, 0), seen.claim(tx(1), 1, 0)]).toEqual([true, true]);
-    expect(seen.claim(new Uint8Array(3), 1, 0)).toBe(true);
+    expect([seen.claim(tx(1), 1, 0), seen.claim(tx(1), 1, 0)]).toEqual(["new", "new"]);
+    expect(seen.claim(new Uint8Array(3), 1, 0)).toBe("new");
+    seen.confirm(new Uint8Array(3), 1);
     seen.retract(new Uint8Array(3), 1);
   });
 });
@@ -56,7 +72,7 @@ describe("a ring that threads share", () => {
     const [here, there] = [openSeen(memory), openSeen(memory)];
     here.insert(tx(1), 1, 0);
     expect(there.query(tx(1), 1, 0)).toBe(true);
-    expect(there.claim(tx(1), 1, 0)).toBe(false);
+    expect(there.claim(tx(1), 1, 0)).toBe("known");
     expect([here.counters.hits, there.counters.hits]).toEqual([0, 2]);
     expect(here.counters.entries).toBe(there.counters.entries);
   });
@@ -88,7 +104,7 @@ describe("a ring that threads share", () => {
     seen.insert(tx(1), 1, 0);
     new Int32Array(memory)[0] = 1;
     expect(seen.query(tx(1), 1, 0)).toBe(false);
-    expect(seen.claim(tx(1), 1, 0)).toBe(true);
+    expect(seen.claim(tx(1), 1, 0)).toBe("new");
     new Int32Array(memory)[0] = 0;
     expect(seen.query(tx(1), 1, 0)).toBe(true);
   });

@@ -63,6 +63,10 @@ export function newRig(sharesSeen = false) {
         note("seen.claim");
         return seen.claim(bytes, offset, nowNs);
       },
+      confirm(bytes, offset) {
+        note("seen.confirm");
+        seen.confirm(bytes, offset);
+      },
       retract(bytes, offset) {
         note("seen.retract");
         seen.retract(bytes, offset);
