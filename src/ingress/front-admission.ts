@@ -17,7 +17,7 @@ import type { Desk } from "./desk.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { BodyTaker, Exchange } from "./exchange.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
-import type { Gate, KeyOwner } from "./gate.ts";
+import type { Gate } from "./gate.ts";
 import type { Door, MovedHead } from "./moved.ts";
 import type { TrySubmit } from "./submit.ts";
 
@@ -58,20 +58,15 @@ export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
       const nowNs = clock.nowNs();
       if (owner === null || gate.charge(owner, nowNs) > 0) {
         elsewhere.move(desk, exchange, headOf(door, exchange, bodySize, nowNs), null);
-      } else admitPaid(exchange, owner, bodySize, sizeMax, taker);
+      } else if (bodySize > sizeMax) {
+        // It is cut there, where it is known of whom and of which key that has to be noted.
+        const head = headOf(door, exchange, bodySize, nowNs);
+        elsewhere.move(desk, exchange, { ...head, isPaid: true }, null);
+      } else {
+        exchange.owner = owner;
+        exchange.receive(bodySize, taker);
+      }
     }
-  }
-
-  function admitPaid(
-    exchange: Exchange,
-    owner: KeyOwner,
-    bodySize: number,
-    sizeMax: number,
-    taker: BodyTaker,
-  ): void {
-    exchange.owner = owner;
-    if (bodySize > sizeMax) exchange.cut(tooLarge(bodySize, sizeMax));
-    else exchange.receive(bodySize, taker);
   }
 
   return {
