@@ -13,6 +13,7 @@ import { encodeSignature } from "./core/encoding.ts";
 import type { Refusal } from "./core/errors.ts";
 import { FAULT_COUNT, refusalOf } from "./core/faults.ts";
 import type { Accepted, Answer, FaultCode, Packet } from "./core/flow.ts";
+import { pause } from "./core/pause.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
 import { peekSignatureOffset } from "./decode/transaction.ts";
 import { EarlyShares } from "./edge-early.ts";
@@ -116,7 +117,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   /** A front that has it at this moment says within microseconds whether it sent it. */
   function claimOf(bytes: Uint8Array, offset: number, nowNs: number): Claim {
     let claim = seen.claim(bytes, offset, nowNs);
-    for (let looks = 0; claim === "undecided" && looks < CLAIM_LOOKS; looks += 1) {
+    for (let looks = 0; claim === "undecided" && looks < CLAIM_LOOKS_MAX; looks += 1) {
+      if (looks >= CLAIM_LOOKS) pause(CLAIM_PAUSE_MS);
       claim = seen.claim(bytes, offset, nowNs);
     }
     return claim;
@@ -212,8 +214,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   };
 }
 
-/** A fifth of a millisecond. Whoever is interrupted for longer may send it as well. */
-const CLAIM_LOOKS = 500;
+/** Looks at once, a tenth of a millisecond, and with pauses: a front may be interrupted. */
+const CLAIM_LOOKS = 250;
+const CLAIM_LOOKS_MAX = 275;
+const CLAIM_PAUSE_MS = 0.2;
 
 const NO_LEADER_REFUSAL: Refusal = {
   reason: "no_leader",

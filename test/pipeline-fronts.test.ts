@@ -1,7 +1,7 @@
 /** What fronts did, as the pipeline takes it into the books. */
 
 import { describe, expect, it } from "vitest";
-import { NS_PER_MS } from "../src/core/clock.ts";
+import { NS_PER_MS, systemClock } from "../src/core/clock.ts";
 import { FAULT } from "../src/core/faults.ts";
 import { createDecoder } from "../src/decode/decoder.ts";
 import { newFrontSend } from "../src/send/front-sender.ts";
@@ -101,6 +101,18 @@ describe("what a front has sent", () => {
     // The claim is the other thread's.
     expect(rig.calls).not.toContain("seen.retract");
     expect(rig.calls).not.toContain("seen.confirm");
+  });
+
+  it("is waited for while the front is interrupted with it, so that no leader has it twice", () => {
+    const { rig, seen, submit } = newRig(true);
+    const untilNs = systemClock.nowNs() + 4 * NS_PER_MS;
+    seen.claim(bytesOf(1), 1, rig.clock.nowNs());
+    rig.onClaim = () => {
+      if (systemClock.nowNs() > untilNs) seen.confirm(bytesOf(1), 1);
+    };
+    submit(bytesOf(1));
+    expect(rig.answers).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
+    expect(rig.sent).toEqual([]);
   });
 
   it("and what it refused are verdicts like any others", () => {

@@ -45,6 +45,8 @@ export function newRig(sharesSeen = false) {
     pending: [] as Pending[],
     answers: [] as Answer[],
     counted: [] as string[],
+    /** Before each look at what is claimed. */
+    onClaim: (): void => {},
     slotsAsked,
   };
   const note = (call: string): void => void rig.calls.push(call);
@@ -61,6 +63,7 @@ export function newRig(sharesSeen = false) {
       },
       claim(bytes, offset, nowNs) {
         note("seen.claim");
+        rig.onClaim();
         return seen.claim(bytes, offset, nowNs);
       },
       confirm(bytes, offset) {
