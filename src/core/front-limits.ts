@@ -39,3 +39,5 @@ export const FRONT_RECORDS_WAKE_MS = 100;
 /** The longest wait for fronts to come up, and to finish when they are stopped. */
 export const FRONTS_START_MS_MAX = 15_000;
 export const FRONTS_STOP_MS_MAX = 30_000;
+/** The longest wait for the connections of a front to be closed where its thread ends at once. */
+export const FRONT_END_MS_MAX = 1_000;

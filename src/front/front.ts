@@ -33,10 +33,17 @@ export interface FrontDeps {
   readonly port: Port<FromThread, ToThread>;
   /** The front has stopped, and nothing is left to be told. */
   readonly onStopped: () => void;
+  /** It was told to end at once. */
+  readonly onEnd: () => void;
+}
+
+export interface Front {
+  /** Closes every connection at once, whatever is in hand. */
+  close(): void;
 }
 
 /** Takes connections from the main thread as soon as that has heard of it, until told to stop. */
-export function startFront(deps: FrontDeps, task: FrontTask): void {
+export function startFront(deps: FrontDeps, task: FrontTask): Front {
   const { clock, native, port } = deps;
   const gate = createPassGate({ clock, memory: task.passes, networksOf, port });
   const records = createRecordWriter(task.records);
@@ -75,9 +82,11 @@ export function startFront(deps: FrontDeps, task: FrontTask): void {
   port.onMessage((message) => {
     if (message.kind === "drain") http.drain();
     else if (message.kind === "stop") void stop();
+    else if (message.kind === "end") deps.onEnd();
     else gate.take(message);
   });
   port.post({ kind: "up", descriptor: http.descriptor });
+  return { close: () => http.close() };
 }
 
 /**

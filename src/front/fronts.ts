@@ -72,7 +72,8 @@ export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
       const cause = await firstFailure(clock, up);
       if (cause === null) return;
       for (const front of fronts) front.kill();
-      throw new SetupError("http.threads: a thread could not be started", { cause });
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new SetupError(`http.threads: a thread could not be started: ${why}`, { cause });
     },
     drain() {
       for (const front of fronts) front.tell({ kind: "drain" });

@@ -51,6 +51,7 @@ export class FrontHandle {
   #descriptor: number | null = null;
   #onUp: ((cause: unknown) => void) | null = null;
   #isStopping = false;
+  #isDead = false;
 
   /** `owners` are by the place of their pass; `adopt` takes in what all fronts did so far. */
   constructor(deps: HandleDeps, owners: PassOwner[], adopt: () => void) {
@@ -136,14 +137,17 @@ export class FrontHandle {
     if (message.kind === "up") {
       this.#descriptor = message.descriptor;
       http.addFront(message.descriptor);
-      this.#onUp?.(null);
+      this.#tellUp(null);
     } else if (message.kind === "passReturned") {
       // Its place may be another's from now on, and what it let in is in the ring.
       this.#adopt();
       this.#holder?.take(message);
     } else if (message.kind === "fault") {
       log.error({ err: message.error }, message.message);
-    } else this.#leave();
+    } else {
+      this.#leave();
+      if (message.kind === "died") this.#died(message.error);
+    }
   }
 
   /** It takes no connection any more. */
@@ -157,7 +161,27 @@ export class FrontHandle {
     this.#moved?.abandon();
     this.#holder?.leave();
     this.#closeLine();
-    this.#onUp?.(cause ?? new Error("it ended before it was up"));
-    if (!this.#isStopping) this.#deps.onDeath(cause);
+    if (!this.#isStopping) this.#died(cause);
+  }
+
+  /** Once: while it starts that is why it is not up. */
+  #died(cause: unknown): void {
+    if (this.#isDead) return;
+    this.#isDead = true;
+    const { log, onDeath } = this.#deps;
+    if (this.#tellUp(cause ?? new Error("it ended before it was up"))) return;
+    if (!this.#isStopping) onDeath(cause);
+    else {
+      log.error({ err: cause }, "a front died while it stopped, and its clients with it");
+      this.kill();
+    }
+  }
+
+  /** Whether that was waited for. */
+  #tellUp(cause: unknown): boolean {
+    const tell = this.#onUp;
+    this.#onUp = null;
+    tell?.(cause);
+    return tell !== null;
   }
 }

@@ -29,7 +29,18 @@ export interface FrontTask {
   };
 }
 
-export type ToThread = PassNews | { readonly kind: "drain" } | { readonly kind: "stop" };
+/** What the thread of a front is started with. */
+export interface ThreadTask extends FrontTask {
+  /** A word that is 1 once the thread was told to end and has closed every connection. */
+  readonly closed: SharedArrayBuffer;
+}
+
+export type ToThread =
+  | PassNews
+  | { readonly kind: "drain" }
+  | { readonly kind: "stop" }
+  /** Its thread is to end at once, whatever is in hand; nothing hands connections on any more. */
+  | { readonly kind: "end" };
 
 export type FromThread =
   | PassReturned
@@ -37,5 +48,7 @@ export type FromThread =
   | { readonly kind: "up"; readonly descriptor: number }
   /** To be logged. */
   | { readonly kind: "fault"; readonly error: string; readonly message: string }
+  /** Something was thrown that nobody caught; every connection is closed. */
+  | { readonly kind: "died"; readonly error: string }
   /** All that was in hand is answered, and every connection is closed. */
   | { readonly kind: "stopped" };

@@ -75,7 +75,8 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
   const { clock, gate, submit } = deps;
   const pages = createPages(deps, options);
   const admission = createAdmission({ clock, gate, submit, desk, calls: deps.calls ?? null });
-  const app = createApp(desk, options.connectionsMax ?? HTTP_CONNECTIONS_MAX, {
+  const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
+  const app = createApp(desk, () => connectionsMax, {
     ...admission,
     rest: restOf((exchange, token, _, page) => pages.serve(exchange, { ...page, token })),
   });
@@ -140,13 +141,16 @@ export interface FrontServer extends Serving {
    * No server may hand connections on to it any more.
    */
   stop(): Promise<void>;
+  /** Closes every connection at once, whatever is in hand, and those that are handed on later. */
+  close(): void;
 }
 
 /** A server for the thread that it is made on, which listens to nothing by itself. */
 export function createFrontServer(deps: FrontDeps, options: FrontOptions): FrontServer {
   const desk = new Desk(deps, options);
   const { elsewhere } = deps;
-  const app = createApp(desk, options.connectionsMax, {
+  let { connectionsMax } = options;
+  const app = createApp(desk, () => connectionsMax, {
     ...createFrontAdmission({ ...deps, desk }),
     rest: restOf((exchange, token, bodySize, page) => {
       const head = { door: "rest", isPaid: false, token, bodySize, receivedNs: 0, page } as const;
@@ -163,6 +167,10 @@ export function createFrontServer(deps: FrontDeps, options: FrontOptions): Front
     async stop() {
       desk.draining = true;
       await closeWhenIdle(app, desk);
+    },
+    close() {
+      connectionsMax = 0;
+      app.close();
     },
   };
 }
@@ -200,7 +208,7 @@ function restOf(
   };
 }
 
-function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.TemplatedApp {
+function createApp(desk: Desk, connectionsMax: () => number, routes: Routes): uws.TemplatedApp {
   const app = uws.App();
 
   function handler(shape: Shape, act: Act) {
@@ -217,7 +225,7 @@ function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.Temp
 
   function countConnection(response: uws.HttpResponse, change: number): void {
     desk.counters.connections += change;
-    if (change < 0 || desk.counters.connections <= connectionsMax) return;
+    if (change < 0 || desk.counters.connections <= connectionsMax()) return;
     desk.counters.connectionsRefused += 1;
     // Closing calls back in here and counts the connection out again.
     response.close();

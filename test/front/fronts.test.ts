@@ -161,11 +161,13 @@ describe("fronts", () => {
   });
 
   it("fail to start when one ends before it is up, with why", async () => {
-    const { fronts, threads } = rig();
+    const { fronts, threads, deaths } = rig();
     const starting = fronts.start();
     const cause = new Error("no engine here");
     threads[1]?.end(cause);
     await expect(starting).rejects.toMatchObject({ cause });
+    await expect(starting).rejects.toThrow("no engine here");
+    expect(deaths).toEqual([]);
   });
 
   it("have what they did taken in when asked for, each under its owner", async () => {
@@ -211,6 +213,26 @@ describe("fronts", () => {
     expect(descriptors).toEqual([1]);
     await fronts.stop();
     expect(deaths).toHaveLength(1);
+  });
+
+  it("are told of one that failed and stays until it is ended, once", async () => {
+    const { fronts, threads, deaths, descriptors } = await started();
+    threads[0]?.say({ kind: "died", error: "RangeError: made up" });
+    threads[0]?.say({ kind: "died", error: "RangeError: the next" });
+    expect(deaths).toEqual(["RangeError: made up"]);
+    expect(descriptors).toEqual([1]);
+    await fronts.stop();
+    expect(deaths).toHaveLength(1);
+  });
+
+  it("are ended where they fail while they stop", async () => {
+    const { fronts, threads, deaths } = await started(1);
+    for (const thread of threads) thread.isDeaf = true;
+    const stopping = fronts.stop();
+    threads[0]?.say({ kind: "died", error: "RangeError: made up" });
+    await stopping;
+    expect(threads[0]?.killed).toBe(true);
+    expect(deaths).toEqual([]);
   });
 
   it("are ended at last where they do not stop by themselves", async () => {

@@ -53,4 +53,14 @@ describe("the thread of a front", () => {
     thread.kill();
     expect(await thread.ended).not.toBeNull();
   });
+
+  it("is told to end once it may have connections, so that it closes them first", async () => {
+    const thread = start(
+      'port.on("message", ({ kind }) => process.exit(kind === "end" ? 7 : 8));' +
+        'port.postMessage({ kind: "stopped" });',
+    );
+    await new Promise<FromThread>((resolve) => thread.port.onMessage(resolve));
+    thread.kill();
+    expect(await thread.ended).toMatchObject({ message: "it exited with 7" });
+  });
 });
