@@ -6,8 +6,11 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { systemClock } from "../../src/core/clock.ts";
-import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
-import { chooseEngine } from "../../src/native/choose.ts";
+import type { Outcome, Packet, Plan, Target } from "../../src/core/flow.ts";
+import { FRONT_RECORDS_WAKE_MS } from "../../src/core/front-limits.ts";
+import { chooseEngine, type EngineChoice } from "../../src/native/choose.ts";
+import type { NativeEngine } from "../../src/native/contract.ts";
+import { createFrontSender, newFrontSend } from "../../src/send/front-sender.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import {
   createSender,
@@ -15,10 +18,12 @@ import {
   type Sender,
   type SenderOptions,
 } from "../../src/send/sender.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
 import type { Transport } from "../../src/send/transport.ts";
 import { createNativeTransport } from "../../src/send/transport-native.ts";
 import { createQuicTransport } from "../../src/send/transport-quic.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
+import { ENGINE, THREADS } from "../support/flow.ts";
 import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
 
@@ -98,15 +103,13 @@ export interface Rig {
 const log = { info() {}, warn() {}, error() {} };
 
 /** The engine that TEST_ENGINE names, the portable one without it. */
-function transportOf(identity: Identity): Transport {
-  const isNative = process.env["TEST_ENGINE"] === "native";
-  const engine = chooseEngine(isNative ? "native" : "portable", log);
+function transportOf(engine: EngineChoice, identity: Identity, routes: SharedRoutes | null) {
   if (engine.native === null) {
     const options = { ...QUIC_TRANSPORT_DEFAULTS, bindIpv4: "127.0.0.1", bindIpv6: null };
     return createQuicTransport({ clock: systemClock, identity }, options);
   }
   return createNativeTransport(
-    { native: engine.native, identity, log },
+    { native: engine.native, identity, log, routes },
     {
       binds: ["127.0.0.1:0"],
       busyPollUs: 0,
@@ -119,6 +122,39 @@ function transportOf(identity: Identity): Transport {
   );
 }
 
+/** Sends one packet; answers how many connections took it. */
+type Send = (packet: Packet) => number;
+
+/**
+ * Sends as a front does, as far as it may, and has it adopted afterwards: before news of the
+ * engine are taken, or after a while.
+ */
+function sendAsFront(
+  native: NativeEngine,
+  memory: SharedArrayBuffer,
+  routes: SharedRoutes,
+  sender: Sender,
+): Send {
+  const front = createFrontSender(native, memory);
+  const adoptions: (() => void)[] = [];
+  const adopt = (): void => {
+    for (const act of adoptions.splice(0)) act();
+  };
+  routes.beforeDrain = adopt;
+  return (packet) => {
+    const sent = newFrontSend();
+    if (!front.send(packet.bytes, sent)) {
+      adopt();
+      return sender.accept(packet);
+    }
+    const sentNs = systemClock.nowNs();
+    adoptions.push(() => sender.adopt(packet, sent, sentNs));
+    systemClock.after(FRONT_RECORDS_WAKE_MS, adopt);
+    const taken = (sent.mask | (sent.mask >>> 16)) & 0xffff;
+    return taken.toString(2).replaceAll("0", "").length;
+  };
+}
+
 /** A started sender with the plan of these addresses; reconnects fast unless told otherwise. */
 export async function startSender(
   addresses: readonly string[],
@@ -126,14 +162,21 @@ export async function startSender(
   identity: Identity = freshIdentity(),
 ): Promise<Rig> {
   const outcomes: Outcome[] = [];
-  const transport = transportOf(identity);
+  const engine = chooseEngine(ENGINE === "native" ? "native" : "portable", log);
+  const memory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
+  const routes = THREADS > 0 ? new SharedRoutes(memory) : null;
+  const transport: Transport = transportOf(engine, identity, routes);
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
   const sender = createSender(
-    { clock: systemClock, transport, onOutcome, log },
+    { clock: systemClock, transport, onOutcome, log, routes },
     { reconnectMs: 200, reconnectMsMax: 400, handshakeMs: 1_000, ...options },
   );
   await sender.start();
   sender.usePlan(planOf(addresses));
+  const send: Send =
+    engine.native === null || routes === null
+      ? (packet) => sender.accept(packet)
+      : sendAsFront(engine.native, memory, routes, sender);
   let id = 0;
   return {
     sender,
@@ -142,7 +185,7 @@ export async function startSender(
     send(bytes) {
       id += 1;
       const receivedNs = systemClock.nowNs();
-      const taken = sender.accept({
+      const taken = send({
         id,
         bytes,
         account: "test",
