@@ -22,11 +22,14 @@
 import { randomInt } from "node:crypto";
 import { NS_PER_MS } from "../core/clock.ts";
 import { SEEN_BYTES_MAX, SEEN_KEEP_MS, SEEN_TRANSACTIONS_MAX } from "../core/limits.ts";
+import { MemoryLock } from "../core/memory-lock.ts";
 
 export interface SeenOptions {
   readonly entriesMax?: number;
   readonly bytesMax?: number;
   readonly keepMs?: number;
+  /** How long a thread waits for one that is at it. */
+  readonly lockMs?: number;
 }
 
 export interface SeenCounters {
@@ -115,6 +118,7 @@ interface Sizes {
   readonly entriesMax: number;
   readonly bytesMax: number;
   readonly keepNs: number;
+  readonly lockMs: number;
   readonly buckets: number;
   /** Where each part begins, and how many bytes all of them take. */
   readonly entriesAt: number;
@@ -134,7 +138,8 @@ function sizesOf(options: SeenOptions): Sizes {
   const bucketsAt = entriesAt + 4 * ENTRY_NUMBERS * entriesMax;
   const arenaAt = bucketsAt + 4 * buckets;
   const parts = { insertedAt, entriesAt, bucketsAt, arenaAt };
-  return { entriesMax, bytesMax, keepNs, buckets, ...parts, bytes: arenaAt + bytesMax };
+  const lockMs = options.lockMs ?? LOCK_MS;
+  return { entriesMax, bytesMax, keepNs, lockMs, buckets, ...parts, bytes: arenaAt + bytesMax };
 }
 
 /** The same memory, as an empty ring. */
@@ -151,7 +156,8 @@ class SeenRing implements Seen {
   readonly #entriesMax: number;
   readonly #bytesMax: number;
   readonly #keepNs: number;
-  readonly #isShared: boolean;
+  /** null for a ring that is this thread's alone. */
+  readonly #shared: MemoryLock | null;
   readonly #words: Int32Array;
   readonly #arena: Buffer;
   readonly #entries: Int32Array;
@@ -165,8 +171,8 @@ class SeenRing implements Seen {
     this.#entriesMax = sizes.entriesMax;
     this.#bytesMax = sizes.bytesMax;
     this.#keepNs = sizes.keepNs;
-    this.#isShared = isShared;
     this.#words = new Int32Array(memory, 0, WORDS);
+    this.#shared = isShared ? new MemoryLock(this.#words, LOCK, sizes.lockMs) : null;
     this.#arena = Buffer.from(memory, sizes.arenaAt, sizes.bytesMax);
     this.#entries = new Int32Array(memory, sizes.entriesAt, sizes.entriesMax * ENTRY_NUMBERS);
     this.#insertedNs = new Float64Array(memory, sizes.insertedAt, sizes.entriesMax);
@@ -332,21 +338,11 @@ class SeenRing implements Seen {
 
   /** Whether this thread may go on, and has to `#unlock` afterwards. */
   #lock(): boolean {
-    if (!this.#isShared) return true;
-    const words = this.#words;
-    for (let looks = 0; looks < LOCK_LOOKS; looks += 1) {
-      if (Atomics.compareExchange(words, LOCK, 0, 1) === 0) return true;
-    }
-    // Who holds it was interrupted.
-    for (let sleeps = 0; sleeps < LOCK_SLEEPS; sleeps += 1) {
-      Atomics.wait(words, LOCK, 1, LOCK_SLEEP_MS);
-      if (Atomics.compareExchange(words, LOCK, 0, 1) === 0) return true;
-    }
-    return false;
+    return this.#shared === null || this.#shared.acquire();
   }
 
   #unlock(): void {
-    if (this.#isShared) Atomics.store(this.#words, LOCK, 0);
+    this.#shared?.release();
   }
 
   #hash(bytes: Uint8Array, offset: number): number {
@@ -375,10 +371,8 @@ function countersOf(words: Int32Array, hits: () => number): Readonly<SeenCounter
   };
 }
 
-/** Looks for a lock that is held for a microsecond, and sleeps where its holder sleeps. */
-const LOCK_LOOKS = 1_000;
-const LOCK_SLEEPS = 250;
-const LOCK_SLEEP_MS = 0.2;
+/** How long it may take to get at a ring that is shared. */
+const LOCK_MS = 50;
 
 /** Bytes at first, by how much more each time, and what must be free at the start to go back. */
 const BYTES_MIN = 1024 * 1024;

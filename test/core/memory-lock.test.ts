@@ -1,0 +1,17 @@
+/** A lock in shared memory. */
+
+import { describe, expect, it } from "vitest";
+import { MemoryLock } from "../../src/core/memory-lock.ts";
+
+describe("a lock in shared memory", () => {
+  it("is had by one at a time", () => {
+    const words = new Int32Array(new SharedArrayBuffer(8));
+    const [first, second] = [new MemoryLock(words, 1, 1), new MemoryLock(words, 1, 1)];
+    expect(first.acquire()).toBe(true);
+    expect(second.acquire()).toBe(false);
+    first.release();
+    expect(second.acquire()).toBe(true);
+    expect(first.acquire()).toBe(false);
+    expect([...words]).toEqual([0, 1]);
+  });
+});
