@@ -40,8 +40,6 @@ export interface PassGate extends Gate {
   put(pass: Pass): void;
   /** Says so to the main thread, whether it was there or not. */
   takeBack(token: string, place: number): void;
-  /** Undoes a charge that was let through, for a request that is moved after all. */
-  giveBack(owner: KeyOwner): void;
   readonly counters: PassGateCounters;
 }
 
@@ -123,13 +121,6 @@ export function createPassGate(deps: PassGateDeps): PassGate {
       }
       counters.admitted += 1;
       return 0;
-    },
-    giveBack(owner) {
-      if (!isPassed(owner) || !owner.isGood) return;
-      const own = owner.restriction?.limit ?? null;
-      cells.giveBack(owner.accountCell, intervalNs(owner.plan.ratePerSecond));
-      if (own !== null) cells.giveBack(owner.keyCell, intervalNs(own.ratePerSecond));
-      counters.admitted -= 1;
     },
     refusalOf: () => UNKNOWN_KEY,
     take(news) {

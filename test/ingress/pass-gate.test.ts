@@ -86,7 +86,6 @@ describe("a pass that is taken back", () => {
     gate.take({ kind: "passOver", token: TOKEN, place: 7 });
     expect(gate.find(TOKEN, HERE)).toBeNull();
     expect(gate.charge(found, SECOND)).toBe(1);
-    gate.giveBack(found);
     expect(cells.fullNsOf(4)).toBe(2 * SECOND);
     expect(returned).toEqual([{ kind: "passReturned", place: 7 }]);
     expect(gate.counters.passes).toBe(0);
@@ -143,21 +142,9 @@ describe("charge", () => {
     expect([4, 5].map((cell) => cells.fullNsOf(cell))).toEqual([6 * SECOND, 5 * SECOND]);
   });
 
-  it("is given back for a request that is moved after all", () => {
-    const { gate, owner, cells } = scene({ limit: { ratePerSecond: 1, burst: 1 }, keyCell: 5 });
-    const found = owner();
-    for (let i = 0; i < 10; i += 1) {
-      expect(gate.charge(found, SECOND)).toBe(0);
-      gate.giveBack(found);
-    }
-    expect([4, 5].map((cell) => cells.fullNsOf(cell))).toEqual([SECOND, SECOND]);
-    expect(gate.counters).toMatchObject({ admitted: 0, overLimit: 0 });
-  });
-
   it("lets in nobody whom it did not find itself", () => {
     const { gate } = scene();
     const foreign = keyOwner("a", plan);
-    gate.giveBack(foreign);
     expect(gate.charge(foreign, SECOND)).toBe(1);
     expect(gate.counters.admitted).toBe(0);
   });
