@@ -141,13 +141,7 @@ export function createAdmission(deps: AdmissionDeps): MainAdmission {
     rpc(exchange, headers) {
       admit(exchange, headers, RPC_BODY_BYTES_MAX, KEYLESS_BODY_BYTES_MAX, rpcTaker);
     },
-    open(exchange, headers) {
-      const { bodySize, fault } = readFraming(headers);
-      if (fault !== null) exchange.cut(fault);
-      else if (bodySize > OPEN_BODY_BYTES_MAX) {
-        exchange.cut(tooLarge(bodySize, OPEN_BODY_BYTES_MAX));
-      } else exchange.receive(bodySize, openTaker);
-    },
+    open: (exchange, headers) => admitAny(exchange, headers, openTaker),
     moved(exchange, head, known) {
       if (head.door === "open") exchange.receive(head.bodySize, openTaker);
       else if (head.door === "raw") {
@@ -157,6 +151,13 @@ export function createAdmission(deps: AdmissionDeps): MainAdmission {
       }
     },
   };
+}
+
+/** Admits on `/`, where nothing needs a key. */
+export function admitAny(exchange: Exchange, headers: HeaderSource, taker: BodyTaker): void {
+  const { bodySize, fault } = readFraming(headers);
+  if (fault !== null) exchange.cut(fault);
+  else receiveWithin(exchange, bodySize, OPEN_BODY_BYTES_MAX, taker);
 }
 
 function receiveWithin(

@@ -10,8 +10,8 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import { OPEN_BODY_BYTES_MAX, RAW_BODY_BYTES_MAX, RPC_BODY_BYTES_MAX } from "../core/limits.ts";
-import { type Admission, DRAINING, tooLarge } from "./admission.ts";
+import { RAW_BODY_BYTES_MAX, RPC_BODY_BYTES_MAX } from "../core/limits.ts";
+import { type Admission, admitAny, DRAINING } from "./admission.ts";
 import type { CallReader } from "./call-reader.ts";
 import type { Desk } from "./desk.ts";
 import type { Elsewhere } from "./elsewhere.ts";
@@ -76,13 +76,7 @@ export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
     rpc(exchange, headers) {
       admit(exchange, headers, "rpc", RPC_BODY_BYTES_MAX, rpc);
     },
-    open(exchange, headers) {
-      const { bodySize, fault } = readFraming(headers);
-      if (fault !== null) exchange.cut(fault);
-      else if (bodySize > OPEN_BODY_BYTES_MAX) {
-        exchange.cut(tooLarge(bodySize, OPEN_BODY_BYTES_MAX));
-      } else exchange.receive(bodySize, open);
-    },
+    open: (exchange, headers) => admitAny(exchange, headers, open),
   };
 }
 

@@ -20,8 +20,6 @@ export interface FrontSend {
   readonly streams: Uint32Array;
   /** As `txSend` answered: bit i, route i's copy is on the wire; bit 16 + i, it waits. */
   mask: number;
-  /** `Clock.nowNs` when it was sent; the caller's to write. */
-  sentNs: number;
 }
 
 export interface FrontSender {
@@ -38,7 +36,6 @@ export function newFrontSend(): FrontSend {
     count: 0,
     streams: new Uint32Array(ROUTES_SHARED_MAX),
     mask: 0,
-    sentNs: 0,
   };
 }
 

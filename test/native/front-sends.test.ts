@@ -32,6 +32,7 @@ interface Word {
   readonly bytes: Uint8Array;
   readonly taken: boolean;
   readonly sent: FrontSend;
+  readonly sentNs: number;
 }
 
 const endings: (() => unknown)[] = [];
@@ -91,8 +92,8 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
     words,
     refused,
     adopt(): void {
-      for (const { id, bytes, sent } of words.splice(0)) {
-        sender.adopt(packetOf(id, bytes), sent, sent.sentNs);
+      for (const { id, bytes, sent, sentNs } of words.splice(0)) {
+        sender.adopt(packetOf(id, bytes), sent, sentNs);
       }
     },
     /** A front on a thread of its own. */

@@ -17,8 +17,8 @@ parentPort.on("message", async ({ id, count, pauseMs }) => {
     const bytes = Uint8Array.of((id + index) >> 16, (id + index) >> 8, id + index);
     const sent = newFrontSend();
     const taken = front.send(bytes, sent);
-    sent.sentNs = systemClock.nowNs();
-    parentPort.postMessage({ id: id + index, bytes, taken, sent });
+    const sentNs = systemClock.nowNs();
+    parentPort.postMessage({ id: id + index, bytes, taken, sent, sentNs });
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 });
