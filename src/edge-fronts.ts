@@ -1,6 +1,6 @@
 /**
  * The fronts of an edge, joined to the rest of it: what they are given, and where what they did is
- * taken in. Without `http.threads` there are none, and everything happens on the main thread.
+ * taken in. Without any, everything happens on the main thread.
  */
 
 import type { Config } from "./config/config.ts";
@@ -32,9 +32,24 @@ export interface FrontsGround {
   readonly held: HeldLimits;
 }
 
+/**
+ * How many fronts an edge has. Where nobody says so it is one, because beside a thread that keeps
+ * the books it has the better latency at any rate; none where something else cannot be as it was
+ * asked for: a main thread that polls for requests, or workers that check each transaction.
+ */
+function frontsCountOf({ http, host, decode }: Config, isNative: boolean, processors: number) {
+  if (http.threads !== null) return http.threads;
+  const isFree = !host.busyPoll && decode.inline !== "never";
+  return isNative && processors > 1 && isFree ? 1 : 0;
+}
+
 /** null without fronts. @throws SetupError where the engine cannot have any */
-export function frontsGroundOf(config: Config, engine: EngineChoice): FrontsGround | null {
-  const count = config.http.threads;
+export function frontsGroundOf(
+  config: Config,
+  engine: EngineChoice,
+  processors: number,
+): FrontsGround | null {
+  const count = frontsCountOf(config, engine.native !== null, processors);
   if (count === 0) return null;
   if (engine.native === null) {
     throw new SetupError(

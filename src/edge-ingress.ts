@@ -51,8 +51,9 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
   const { answers, refusals, decoderHandle } = deps;
   const { tip, region } = config;
   const { host, port } = config.http.listen;
-  const { requestDeadlineMs, connections, threads } = config.http;
-  const connectionsMax = connectionsWithin(connections, { workers: workers + threads, log });
+  const { requestDeadlineMs, connections } = config.http;
+  const threads = workers + (ground?.count ?? 0);
+  const connectionsMax = connectionsWithin(connections, { workers: threads, log });
   const { submit } = pipeline;
   const gate = gateOf(keys, clock, ground);
   const calls = callReaderOf(engine.native);

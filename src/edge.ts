@@ -22,7 +22,7 @@ import { createDispatch } from "./decode/dispatch.ts";
 import { createNativeDecoder, NATIVE_HERE } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
 import { askedOf } from "./edge-asked.ts";
-import { frontsGroundOf } from "./edge-fronts.ts";
+import { type FrontsGround, frontsGroundOf } from "./edge-fronts.ts";
 import { buildIngress } from "./edge-ingress.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
 import { buildLeaderSide, busyPollOf, type Step } from "./edge-leaders.ts";
@@ -150,11 +150,11 @@ interface Stages {
 function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { clock, log, engine } = base;
   const { usage, feed } = keys;
-  const ground = frontsGroundOf(config, engine);
+  const ground = frontsGroundOf(config, engine, availableParallelism());
   const leaders = buildLeaderSide(config, { ...base, usage, routes: ground?.routes ?? null });
   const { receipts, router, sender, outcomes, chain, holder, landing } = leaders;
 
-  const { decoder, decoderHandle, decoderStep, dispatch } = buildDecode(config, base);
+  const { decoder, decoderHandle, decoderStep, dispatch } = buildDecode(config, base, ground);
   const seen = ground === null ? createSeen() : openSeen(ground.seenMemory);
   const nameOf = signatureTextOf(engine.native);
   const stages = { clock, seen, dispatch, sender, outcomes, landing, receipts, usage };
@@ -165,7 +165,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { http, fronts, clients } = buildIngress(
     config,
     { clock, log, engine, keys, ground, pipeline, receipts, answers, refusals, decoderHandle },
-    workersOf(config),
+    workersOf(config, ground),
   );
   const readiness = createReadiness({ router, sender, chain, feed });
   const metrics = createMetrics(
@@ -249,11 +249,11 @@ interface Base {
   readonly parts: EdgeParts;
 }
 
-function buildDecode(config: Config, { clock, log, engine }: Base) {
+function buildDecode(config: Config, { clock, log, engine }: Base, ground: FrontsGround | null) {
   const options = decoderOptionsOf(config);
   const { decoder, handle, forWorkers, here, close } = decodersOf(options, engine);
   const pollUs = busyPollOf(config.host, engine, availableParallelism());
-  const workers = workersOf(config);
+  const workers = workersOf(config, ground);
   const dispatch = createDispatch(
     { clock, decoder, log, workers: createWorkerPool() },
     { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...here },
@@ -264,9 +264,10 @@ function buildDecode(config: Config, { clock, log, engine }: Base) {
 }
 
 /** Threads that check transactions; fronts check theirs themselves, and are as many threads. */
-function workersOf({ decode, http }: Config): number {
-  const spare = availableParallelism() - 1 - http.threads;
-  return decode.workers ?? Math.max(http.threads === 0 ? 1 : 0, spare);
+function workersOf({ decode }: Config, ground: FrontsGround | null): number {
+  const fronts = ground?.count ?? 0;
+  const spare = availableParallelism() - 1 - fronts;
+  return decode.workers ?? Math.max(fronts === 0 ? 1 : 0, spare);
 }
 
 /** The decoder of this thread, and what the workers make theirs of. */

@@ -7,26 +7,45 @@ import { frontsGroundOf } from "../src/edge-fronts.ts";
 import type { EngineChoice } from "../src/native/choose.ts";
 import { stub } from "./support/stub.ts";
 
-const configOf = (threads: number): Config =>
-  stub<Config>({ http: stub<Config["http"]>({ threads }) });
+function configOf(threads: number | null, other: Partial<Config> = {}): Config {
+  return stub<Config>({
+    http: stub<Config["http"]>({ threads }),
+    host: { busyPoll: false },
+    decode: stub<Config["decode"]>({ inline: "auto" }),
+    ...other,
+  });
+}
+
 const portable = stub<EngineChoice>({ name: "portable", native: null });
+const native = stub<EngineChoice>({ name: "native", native: stub({}) });
+const NOT_INLINE = { decode: stub<Config["decode"]>({ inline: "never" }) };
 
 describe("the ground of fronts", () => {
   it("is none where none are asked for, whatever the engine", () => {
-    expect(frontsGroundOf(configOf(0), portable)).toBeNull();
+    expect(frontsGroundOf(configOf(0), portable, 8)).toBeNull();
   });
 
   it("is refused where the engine sends from one thread alone, saying what is needed", () => {
-    expect(() => frontsGroundOf(configOf(2), portable)).toThrow(SetupError);
-    expect(() => frontsGroundOf(configOf(2), portable)).toThrow(/http\.threads.*0 is needed/);
+    expect(() => frontsGroundOf(configOf(2), portable, 8)).toThrow(SetupError);
+    expect(() => frontsGroundOf(configOf(2), portable, 8)).toThrow(/http\.threads.*0 is needed/);
   });
 
   it("is memory that all of them share, and as many as were asked for", () => {
-    const native = stub<EngineChoice>({ name: "native", native: stub({}) });
-    const ground = frontsGroundOf(configOf(3), native);
+    const ground = frontsGroundOf(configOf(3), native, 1);
     expect(ground?.count).toBe(3);
     for (const memory of [ground?.routesMemory, ground?.passesMemory, ground?.seenMemory]) {
       expect(memory).toBeInstanceOf(SharedArrayBuffer);
     }
+  });
+
+  it.each([
+    ["one with the native engine", native, 2, {}, 1],
+    ["one on many processors, too", native, 64, {}, 1],
+    ["none with the portable engine", portable, 8, {}, undefined],
+    ["none on one processor", native, 1, {}, undefined],
+    ["none where the main thread polls", native, 8, { host: { busyPoll: true } }, undefined],
+    ["none where workers check each transaction", native, 8, NOT_INLINE, undefined],
+  ])("is by itself that of %s", (_, engine, processors, other, count) => {
+    expect(frontsGroundOf(configOf(null, other), engine, processors)?.count).toBe(count);
   });
 });

@@ -1,7 +1,8 @@
 /**
  * What stands between the generator and the leader: the incumbents' design, an edge with
- * everything on, the same edge with fronts and without verification, and the bare path, which may
- * check no signature either. All of them run during the whole comparison and take turns.
+ * everything on, the same edge with another number of fronts and without verification, and the
+ * bare path, which may check no signature either. All of them run during the whole comparison and
+ * take turns.
  */
 
 import { randomBytes } from "node:crypto";
@@ -20,10 +21,9 @@ import { type LineProcess, startLines } from "./program.ts";
 export const SIDES = [
   "incumbent",
   "everything on",
-  "one front",
   "two fronts",
+  "no fronts",
   "no verification",
-  "two fronts unverified",
   "bare",
   "bare unverified",
 ] as const;
@@ -152,12 +152,12 @@ async function startLinesSide(
   return { name, address: await child.line(), pid: child.pid, metricsUrl: null };
 }
 
-const FRONTS: Readonly<Partial<Record<SideName, number>>> = {
-  "one front": 1,
-  "two fronts": 2,
-  "two fronts unverified": 2,
+/** Elsewhere as many as an edge has by itself. */
+const FRONTS: Readonly<Partial<Record<SideName, string>>> = {
+  "two fronts": "threads = 2",
+  "no fronts": "threads = 0",
+  "all inline": "threads = 0",
 };
-const UNVERIFIED: ReadonlySet<SideName> = new Set(["no verification", "two fronts unverified"]);
 const INLINE: Readonly<Partial<Record<SideName, string>>> = {
   "all inline": "always",
   "all on workers": "never",
@@ -177,13 +177,13 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
     [
       'region = "compare"',
       `[http]\nlisten = "127.0.0.1:${http}"\ndrain_grace = "0s"`,
-      `threads = ${FRONTS[name] ?? 0}`,
+      FRONTS[name] ?? "",
       `[admin]\nlisten = "127.0.0.1:${admin}"`,
       `[cluster]\nrpc_url = "${rpcUrl}"\nws_url = "${wsUrl}"`,
       `[identity]\nkeypair = "${identityFile}"`,
       `[tip]\naccounts = ["${tipAccount}"]`,
       `[accounts]\nkeys_file = "${file}-keys.toml"`,
-      `[decode]\nverify = ${!UNVERIFIED.has(name)}`,
+      `[decode]\nverify = ${name !== "no verification"}`,
       `inline = "${INLINE[name] ?? "auto"}"`,
       `[send]\nengine = "${name === "portable engine" ? "portable" : "native"}"`,
       `queue_per_peer = ${QUEUE}`,

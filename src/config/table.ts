@@ -96,10 +96,11 @@ export const KEYS = {
   ),
 
   "http.threads": key(
-    integer(0, FRONTS_MAX),
-    0,
+    integerOrAuto(0, FRONTS_MAX),
+    "auto",
     "Threads that take transactions and send them by themselves, with the native engine; 0: the " +
-      "main thread does all of it",
+      "main thread does all of it; auto: 1 with that engine and 2 processors or more, but none " +
+      "where `host.busy_poll` or `decode.inline` says that the main thread or workers do it",
   ),
 
   "admin.listen": key(
