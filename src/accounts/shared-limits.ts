@@ -103,6 +103,8 @@ export function createSharedLimits(
   };
   let timers: readonly Timer[] = [];
   let isBusy = false;
+  /** Whether the store did not even take a sign of life when it was last given one. */
+  let isSilent = false;
 
   /** The edges that one bucket is divided by: none but this one while the store keeps the sum. */
   const sharers = (): number => (counters.connected === 1 ? 1 : Math.max(1, counters.edges));
@@ -167,7 +169,11 @@ export function createSharedLimits(
       turned(1);
     } catch (error) {
       // Perhaps it was counted and perhaps not: told again, it may count twice, never too little.
-      for (const [index, [, bucket]] of chosen.entries()) bucket.unsent += spent[index]?.count ?? 0;
+      for (const [index, [, bucket]] of chosen.entries()) {
+        const { count = 0, ageNs = 0 } = spent[index] ?? {};
+        if (count > 0) bucket.unsentNs = askedNs - ageNs;
+        bucket.unsent = Math.min(bucket.unsent + count, UNSENT_MAX);
+      }
       counters.failures += 1;
       turned(0, error);
     }
@@ -181,19 +187,25 @@ export function createSharedLimits(
     else log.warn({ err: error, edges }, "limits are not shared now; this edge keeps its share");
   }
 
-  /** One round at a time: a slow store gets fewer, not more. */
+  /**
+   * One round at a time: a slow store gets fewer, not more. One that is away gets none, because a
+   * round may have been counted although it failed; a sign of life may come as often as it will.
+   */
   async function roundAlone(): Promise<void> {
     if (isBusy) return;
     isBusy = true;
-    await round();
+    if (counters.connected === 1) await round();
+    else if (isSilent) await beat();
     isBusy = false;
   }
 
   async function beat(): Promise<void> {
     try {
       counters.edges = Math.max(1, await store.beat(edge, ALIVE_MS));
+      isSilent = false;
       turned(1);
     } catch (error) {
+      isSilent = true;
       counters.failures += 1;
       turned(0, error);
     }

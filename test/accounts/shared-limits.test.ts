@@ -12,20 +12,31 @@ const INTERVAL_NS = NS_PER_S / 10;
 function createScene(edgeCount: number) {
   const clock = createFakeClock();
   const full = new Map<string, number>();
-  const state = { up: true };
+  /** `hangs`: nothing is heard of it for a second, then that it failed; `told`: requests in all. */
+  const state = { up: true, hangs: false, losesAnswers: false, told: 0 };
+  const isThere = async (): Promise<void> => {
+    if (!state.up) throw new Error("away");
+    if (!state.hangs) return;
+    await new Promise<void>((resolve) => clock.after(1_000, resolve));
+    throw new Error("no answer");
+  };
   const store: LimitStore = {
     start() {},
     async spend(spent) {
-      if (!state.up) throw new Error("away");
-      return spent.map(({ account, count, intervalNs, ageNs }) => {
+      await isThere();
+      const behindUs = spent.map(({ account, count, intervalNs, ageNs }) => {
         const base = Math.max(full.get(account) ?? 0, clock.nowNs() - ageNs);
         const next = base + count * intervalNs;
         full.set(account, next);
+        state.told += count;
         return Math.max(0, next - clock.nowNs()) / 1_000;
       });
+      if (state.losesAnswers) throw new Error("lost");
+      return behindUs;
     },
     async beat() {
-      if (!state.up) throw new Error("away");
+      await isThere();
+      if (state.losesAnswers) throw new Error("lost");
       return edgeCount;
     },
     stop() {},
@@ -125,6 +136,40 @@ describe("without the store", () => {
     expect(edges[1]?.counters.connected).toBe(1);
     // Twenty, less what both let through, but for what came back since.
     expect(pass(1)).toBeLessThanOrEqual(20 - passed - 1 + 3);
+  });
+});
+
+describe("a store that is away without a word", () => {
+  it("hears when the requests of that time began, so nobody waits for them", async () => {
+    const { settle, pass, state, edges, clock } = createScene(5);
+    await settle(0);
+    state.hangs = true;
+    let passed = 0;
+    for (let step = 0; step < 600; step += 1) {
+      passed += pass(0);
+      await settle(100);
+    }
+    expect(passed).toBeGreaterThan(120);
+    state.hangs = false;
+    for (let step = 0; step < 20; step += 1) await settle(100);
+    expect(edges[0]?.counters.connected).toBe(1);
+    expect(edges[0]?.waitNs("a", plan, clock.nowNs())).toBe(0);
+  });
+
+  it("counts them twice at most, however long its answers are lost", async () => {
+    const { settle, pass, state, edges } = createScene(1);
+    await settle(0);
+    let passed = pass(0, 5);
+    state.losesAnswers = true;
+    for (let step = 0; step < 100; step += 1) {
+      await settle(100);
+      passed += pass(0, 1);
+    }
+    state.losesAnswers = false;
+    for (let step = 0; step < 3; step += 1) await settle(100);
+    expect(edges[0]?.counters.connected).toBe(1);
+    expect(state.told).toBeGreaterThanOrEqual(passed);
+    expect(state.told).toBeLessThanOrEqual(2 * passed);
   });
 });
 
