@@ -12,6 +12,7 @@ import type { VerifierCounters } from "./decode/verify.ts";
 import type { Clients } from "./edge-ingress.ts";
 import type { EdgeKeys } from "./edge-keys.ts";
 import type { Fronts } from "./front/fronts.ts";
+import { newMoves } from "./ingress/moved-requests.ts";
 import type { Seen } from "./ingress/seen.ts";
 import type { Landing } from "./land/landing.ts";
 import type { Readiness } from "./observe/admin.ts";
@@ -27,7 +28,7 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "sharedLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-type FrontsSource = Pick<Fronts, "counters" | "figures" | "movedTotal" | "waiting">;
+type FrontsSource = Pick<Fronts, "counters" | "figures" | "moves" | "passes" | "waiting">;
 
 export interface EdgeParts {
   readonly build: { readonly version: string; readonly engine: string; readonly region: string };
@@ -61,7 +62,8 @@ export function metricSources(parts: EdgeParts): MetricSources {
   };
 }
 
-function ingressSources({ build, http, fronts, answers, seen, keys, readiness }: EdgeParts) {
+function ingressSources(parts: EdgeParts) {
+  const { build, http, fronts, answers, seen, keys, sender, readiness } = parts;
   return {
     touchdown_build_info: () => [{ labels: build, value: 1 }],
     touchdown_ready: () => (readiness().ok ? 1 : 0),
@@ -74,11 +76,23 @@ function ingressSources({ build, http, fronts, answers, seen, keys, readiness }:
     touchdown_answer_seconds: () => answers,
     ...clientSources(http),
     touchdown_seen_hits_total: () => seen.counters.hits + (fronts?.counters.repeated ?? 0),
-    touchdown_fronts: () => fronts?.figures.length ?? 0,
-    touchdown_front_requests_moved_total: () => fronts?.movedTotal ?? 0,
-    touchdown_front_records_waiting: () => fronts?.waiting ?? 0,
+    ...frontSources(fronts, sender),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
+  } satisfies Partial<MetricSources>;
+}
+
+function frontSources(fronts: FrontsSource | null, sender: Sender) {
+  return {
+    touchdown_fronts: () => fronts?.figures.length ?? 0,
+    touchdown_front_requests_moved_total: () => samplesBy("reason", fronts?.moves ?? newMoves()),
+    touchdown_front_passes: () => fronts?.passes.passes ?? 0,
+    touchdown_front_passes_total: () => {
+      const { granted = 0, revoked = 0, evicted = 0, declined = 0 } = fronts?.passes ?? {};
+      return samplesBy("event", { granted, revoked, evicted, declined });
+    },
+    touchdown_front_records_waiting: () => fronts?.waiting ?? 0,
+    touchdown_front_records_late_total: () => sender.counters.packetsAdoptedLate,
   } satisfies Partial<MetricSources>;
 }
 

@@ -71,6 +71,11 @@ for (let index = 0; index < 12; index += 1) {
 }
 
 /** Every counter that a metric reads holds a number that no other one holds. */
+const MOVES = { key: 1_301, limit: 1_302, leaders: 1_303, books: 1_304, other: 1_305 };
+const PASS_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
+const each = (name: string, label: string, values: Readonly<Record<string, number>>) =>
+  Object.entries(values).map(([by, value]) => [name, { [label]: by }, value] as const);
+
 const PARTS: EdgeParts = {
   build: { version: "1.2.3", engine: "portable", region: "local" },
   http: stub<HttpServer>({
@@ -90,7 +95,9 @@ const PARTS: EdgeParts = {
     },
   }),
   fronts: {
-    ...{ counters: { decoded: 61, repeated: 1000 }, movedTotal: 62, waiting: 63 },
+    ...{ counters: { decoded: 61, repeated: 1000 }, waiting: 63 },
+    moves: MOVES,
+    passes: { passes: 1_306, ...PASS_EVENTS },
     figures: [0, 1, 2].map(() => stub<DeskFigures>({})),
   },
   answers: histogramOf(3),
@@ -161,6 +168,7 @@ const PARTS: EdgeParts = {
   sender: stub<Sender>({
     counters: {
       ...newSendCounters(),
+      packetsAdoptedLate: 1_311,
       copiesSent: 141,
       copiesAcked: 142,
       copiesFailed: 143,
@@ -240,7 +248,10 @@ describe("an edge's metrics", () => {
     ["answer_seconds_count", {}, 3],
     ["seen_hits_total", {}, 1103],
     ["fronts", {}, 3],
-    ["front_requests_moved_total", {}, 62],
+    ...each("front_requests_moved_total", "reason", MOVES),
+    ["front_passes", {}, 1_306],
+    ...each("front_passes_total", "event", PASS_EVENTS),
+    ["front_records_late_total", {}, 1_311],
     ["front_records_waiting", {}, 63],
     ["keys", {}, 104],
     ["keys_loads_total", { result: "ok" }, 105],
@@ -266,9 +277,7 @@ describe("an edge's metrics", () => {
     ["contacts", {}, 305],
     ["contacts_age_seconds", {}, 60.5],
     ["block_height", {}, 129],
-    ["block_heights_total", { result: "believed" }, 126],
-    ["block_heights_total", { result: "doubted" }, 127],
-    ["block_heights_total", { result: "rebased" }, 128],
+    ...each("block_heights_total", "result", { believed: 126, doubted: 127, rebased: 128 }),
     ["node_requests_held_back_total", {}, 138],
     ["feed_failures_total", { feed: "slots" }, 7],
     ["feed_failures_total", { feed: "schedule" }, 131],
@@ -277,34 +286,24 @@ describe("an edge's metrics", () => {
     ["feed_failures_total", { feed: "blocks" }, 134],
     ["feed_failures_total", { feed: "statuses" }, 135],
     ["feed_failures_total", { feed: "grpc" }, 136],
-    ["copies_total", { outcome: "sent" }, 141],
-    ["copies_total", { outcome: "acked" }, 142],
-    ["copies_total", { outcome: "failed" }, 143],
-    ["copies_total", { outcome: "dropped" }, 144],
+    ...each("copies_total", "outcome", { sent: 141, acked: 142, failed: 143, dropped: 144 }),
     ["connections_warm", {}, 145],
     ["connections_sendable", {}, 146],
     ["connections_outdated", {}, 147],
     ["identity_changes_total", {}, 149],
     ["handshakes_total", { result: "ok" }, 150],
     ["handshakes_total", { result: "failed" }, 10],
-    ["peers", { state: "live" }, 3],
-    ["peers", { state: "waiting" }, 1],
-    ["peers", { state: "idle" }, 1],
-    ["peers", { state: "connecting" }, 0],
+    ...each("peers", "state", { live: 3, waiting: 1, idle: 1, connecting: 0 }),
     ["decode_seconds_count", {}, 4],
     ["wire_seconds_count", {}, 5],
     ["ack_seconds_count", {}, 6],
     ["transactions_accepted_total", {}, 180],
-    ["transactions_total", { end: "landed" }, 181],
-    ["transactions_total", { end: "expired" }, 182],
-    ["transactions_total", { end: "dropped" }, 183],
+    ...each("transactions_total", "end", { landed: 181, expired: 182, dropped: 183 }),
     ["transactions_failed_total", {}, 184],
     ["transactions_joined_total", {}, 185],
     ["resends_total", { result: "sent" }, 186],
     ["resends_total", { result: "shed" }, 187],
-    ["status_requests_total", { result: "answered" }, 188],
-    ["status_requests_total", { result: "failed" }, 189],
-    ["status_requests_total", { result: "late" }, 190],
+    ...each("status_requests_total", "result", { answered: 188, failed: 189, late: 190 }),
     ["statuses_asked_total", {}, 191],
     ["sightings_total", { result: "seen" }, 192],
     ["sightings_total", { result: "vanished" }, 193],

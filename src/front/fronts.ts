@@ -11,7 +11,11 @@ import { Bell } from "../core/bell.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { FRONTS_START_MS_MAX, FRONTS_STOP_MS_MAX } from "../core/front-limits.ts";
+import { sumOf } from "../core/shared-figures.ts";
 import type { DeskFigures } from "../ingress/desk.ts";
+import type { MoveReason } from "../ingress/moved.ts";
+import { MOVE_REASONS } from "../ingress/moved-requests.ts";
+import type { PassCounters } from "../ingress/passes.ts";
 import { FrontHandle, type HandleDeps, type HandleOptions } from "./handle.ts";
 import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./ledger.ts";
 
@@ -29,11 +33,12 @@ export interface Fronts {
   /** What each counts. */
   readonly figures: readonly DeskFigures[];
   /** Requests that were moved to the main thread, and those of them that have no answer yet. */
-  readonly movedTotal: number;
+  readonly moves: Readonly<Record<MoveReason, number>>;
   readonly moved: number;
   /** Records that are not in the books yet. */
   readonly waiting: number;
   readonly counters: LedgerCounters;
+  readonly passes: PassCounters;
   /** Resolves when each takes connections. @throws SetupError when one does not come up */
   start(): Promise<void>;
   /** New work is refused from now on. */
@@ -55,10 +60,12 @@ export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
   return {
     adopt,
     counters: ledger.counters,
+    passes: deps.passes.counters,
     figures: fronts.map(({ figures }) => figures),
-    get movedTotal() {
-      return fronts.reduce((sum, { movedTotal }) => sum + movedTotal, 0);
-    },
+    moves: sumOf(
+      MOVE_REASONS,
+      fronts.map(({ moves }) => moves),
+    ),
     get moved() {
       return fronts.reduce((sum, { moved }) => sum + moved, 0);
     },

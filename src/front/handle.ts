@@ -4,10 +4,12 @@ import { MessageChannel } from "node:worker_threads";
 import type { Log } from "../core/log.ts";
 import { type Port, portOf } from "../core/port.ts";
 import type { DeskFigures } from "../ingress/desk.ts";
+import type { MoveReason } from "../ingress/moved.ts";
 import {
   createMovedRequests,
   type MovedRequests,
   type MovedTaker,
+  newMoves,
 } from "../ingress/moved-requests.ts";
 import type { PassNews } from "../ingress/pass.ts";
 import type { Passes, PassHolder } from "../ingress/passes.ts";
@@ -26,7 +28,7 @@ export interface FrontHttp extends MovedTaker {
 export interface HandleDeps {
   readonly log: Log;
   readonly http: FrontHttp;
-  readonly passes: Pick<Passes, "join" | "stop">;
+  readonly passes: Pick<Passes, "join" | "stop" | "counters">;
   readonly startThread: StartFrontThread;
   /** A front is dead. */
   readonly onDeath: (cause: unknown) => void;
@@ -37,8 +39,8 @@ export type HandleOptions = Omit<FrontTask, "records" | "figures" | "moved">;
 export class FrontHandle {
   readonly records: RecordReader;
   readonly figures: DeskFigures;
-  /** Requests that it moved here. */
-  movedTotal = 0;
+  /** Requests that it moved here, by why. */
+  readonly moves: Record<MoveReason, number> = newMoves();
   readonly #deps: HandleDeps;
   readonly #owners: PassOwner[];
   readonly #adopt: () => void;
@@ -80,7 +82,7 @@ export class FrontHandle {
       port: this.#lineOf(portOf(port2)),
       http: {
         takeMoved: (request, wire, known) => {
-          this.movedTotal += 1;
+          this.moves[request.why] += 1;
           http.takeMoved(request, wire, known);
         },
       },

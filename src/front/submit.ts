@@ -54,7 +54,8 @@ export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
   return (submission) => {
     const { bytes, owner, receivedNs, maxRetries } = submission;
     const place = placeOf(owner);
-    if (place < 0 || !records.hasRoom) return null;
+    if (place < 0) return "key";
+    if (!records.hasRoom) return "books";
     note.bytes = bytes;
     note.place = place;
     note.receivedNs = receivedNs;
@@ -74,10 +75,10 @@ export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
     // accepted is not known yet.
     const claim = seen.claim(bytes, offset, note.decodedNs);
     if (claim === "known") return repeated(bytes, offset);
-    if (claim === "undecided") return null;
+    if (claim === "undecided") return "other";
     if (!sender.send(bytes, sent)) {
       seen.retract(bytes, offset);
-      return null;
+      return "leaders";
     }
     note.sentNs = clock.nowNs();
     records.sent(note, verdict, sent);

@@ -18,7 +18,7 @@ import type { Elsewhere } from "./elsewhere.ts";
 import type { BodyTaker, Exchange } from "./exchange.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
 import type { Gate } from "./gate.ts";
-import type { Door, MovedHead } from "./moved.ts";
+import type { Door, MovedHead, MoveReason } from "./moved.ts";
 import type { TrySubmit } from "./submit.ts";
 
 export interface FrontAdmissionDeps {
@@ -38,7 +38,8 @@ export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
   /** JSON-RPC on `/` needs no key, so its body is read here. */
   const open: BodyTaker = {
     take(exchange, bytes) {
-      elsewhere.move(desk, exchange, headOf("open", exchange, bytes.length, clock.nowNs()), bytes);
+      const head = headOf("open", "other", exchange, bytes.length, clock.nowNs());
+      elsewhere.move(desk, exchange, head, bytes);
     },
   };
 
@@ -57,10 +58,11 @@ export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
       const owner = gate.find(token, exchange);
       const nowNs = clock.nowNs();
       if (owner === null || gate.charge(owner, nowNs) > 0) {
-        elsewhere.move(desk, exchange, headOf(door, exchange, bodySize, nowNs), null);
+        const why = owner === null ? "key" : "limit";
+        elsewhere.move(desk, exchange, headOf(door, why, exchange, bodySize, nowNs), null);
       } else if (bodySize > sizeMax) {
         // It is cut there, where it is known of whom and of which key that has to be noted.
-        const head = headOf(door, exchange, bodySize, nowNs);
+        const head = headOf(door, "other", exchange, bodySize, nowNs);
         elsewhere.move(desk, exchange, { ...head, isPaid: true }, null);
       } else {
         exchange.owner = owner;
@@ -92,13 +94,13 @@ function createTaker(deps: FrontAdmissionDeps, door: "raw" | "rpc"): BodyTaker {
   ): void {
     const { owner, receivedNs, bodyBytes } = exchange;
     const answer =
-      owner === null ? null : submit({ bytes, owner, receivedNs, bodyBytes, maxRetries });
-    if (answer !== null) exchange.settle(answer);
-    else movePaid(exchange, body);
+      owner === null ? "key" : submit({ bytes, owner, receivedNs, bodyBytes, maxRetries });
+    if (typeof answer === "string") movePaid(exchange, answer, body);
+    else exchange.settle(answer);
   }
 
-  function movePaid(exchange: Exchange, body: Uint8Array): void {
-    const head = headOf(door, exchange, body.length, exchange.receivedNs);
+  function movePaid(exchange: Exchange, why: MoveReason, body: Uint8Array): void {
+    const head = headOf(door, why, exchange, body.length, exchange.receivedNs);
     elsewhere.move(desk, exchange, { ...head, isPaid: true }, body);
   }
 
@@ -115,7 +117,7 @@ function createTaker(deps: FrontAdmissionDeps, door: "raw" | "rpc"): BodyTaker {
       exchange.receivedNs = clock.nowNs();
       const call = calls.read(body);
       if (call === null) {
-        movePaid(exchange, body);
+        movePaid(exchange, "other", body);
         return;
       }
       exchange.id = call.id;
@@ -124,6 +126,12 @@ function createTaker(deps: FrontAdmissionDeps, door: "raw" | "rpc"): BodyTaker {
   };
 }
 
-function headOf(door: Door, { token }: Exchange, bodySize: number, receivedNs: number): MovedHead {
-  return { door, isPaid: false, token, bodySize, receivedNs, page: null };
+function headOf(
+  door: Door,
+  why: MoveReason,
+  { token }: Exchange,
+  bodySize: number,
+  receivedNs: number,
+): MovedHead {
+  return { door, why, isPaid: false, token, bodySize, receivedNs, page: null };
 }

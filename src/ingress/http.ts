@@ -153,8 +153,8 @@ export function createFrontServer(deps: FrontDeps, options: FrontOptions): Front
   const app = createApp(desk, () => connectionsMax, {
     ...createFrontAdmission({ ...deps, desk }),
     rest: restOf((exchange, token, bodySize, page) => {
-      const head = { door: "rest", isPaid: false, token, bodySize, receivedNs: 0, page } as const;
-      elsewhere.move(desk, exchange, head, null);
+      const what = { door: "rest", why: "other", isPaid: false } as const;
+      elsewhere.move(desk, exchange, { ...what, token, bodySize, receivedNs: 0, page }, null);
     }),
   });
   return {

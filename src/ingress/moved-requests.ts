@@ -5,8 +5,21 @@
 
 import { Outbox } from "../core/port.ts";
 import type { OwnerKnown } from "./admission.ts";
-import type { MainPort, MovedRequest, ToFront, ToMain } from "./moved.ts";
+import type { MainPort, MovedRequest, MoveReason, ToFront, ToMain } from "./moved.ts";
 import { RemoteWire } from "./remote-wire.ts";
+
+export const MOVE_REASONS = [
+  "key",
+  "limit",
+  "leaders",
+  "books",
+  "other",
+] as const satisfies readonly MoveReason[];
+
+/** How many were moved, by why. */
+export function newMoves(): Record<MoveReason, number> {
+  return { key: 0, limit: 0, leaders: 0, books: 0, other: 0 };
+}
 
 export interface MovedRequestsDeps {
   readonly port: MainPort;

@@ -9,9 +9,16 @@ import type { Port } from "../core/port.ts";
 /** Where a request came in. */
 export type Door = "raw" | "rpc" | "open" | "rest";
 
+/**
+ * Why a front does not answer by itself: it has no pass for the key, the limit is used up, leaders
+ * do not take copies as they come, the main thread is behind with its books, or anything else.
+ */
+export type MoveReason = "key" | "limit" | "leaders" | "books" | "other";
+
 /** A request whose framing is sound and whose size is within what its path reads or ignores. */
 export interface MovedHead {
   readonly door: Door;
+  readonly why: MoveReason;
   /** Whether the limit was charged for it. */
   readonly isPaid: boolean;
   /** The key, "" for none. */

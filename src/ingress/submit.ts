@@ -2,6 +2,7 @@
 
 import type { Answer } from "../core/flow.ts";
 import type { KeyOwner } from "./gate.ts";
+import type { MoveReason } from "./moved.ts";
 
 export interface Submission {
   /** The serialized transaction; lent until `Submit` returns. */
@@ -27,5 +28,5 @@ export interface FrontSubmission extends Omit<Submission, "account" | "keyId"> {
   readonly bodyBytes: number;
 }
 
-/** Answers at once, or null: it is declined, nothing was done with it, and another may try. */
-export type TrySubmit = (submission: FrontSubmission) => Answer | null;
+/** Answers at once, or declines and says why: nothing was done with it, and another may try. */
+export type TrySubmit = (submission: FrontSubmission) => Answer | MoveReason;

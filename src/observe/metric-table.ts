@@ -71,13 +71,26 @@ export const METRICS = [
   gauge("touchdown_fronts", [], "Threads that take transactions and send them by themselves."),
   counter(
     "touchdown_front_requests_moved_total",
-    [],
-    "Requests that such a thread left to the main thread.",
+    ["reason"],
+    "Requests that such a thread left to the main thread: for no pass for the key, the limit, " +
+      "leaders that keep copies waiting, books that are behind, or other.",
+  ),
+  gauge("touchdown_front_passes", [], "Keys that such threads let in by themselves."),
+  counter(
+    "touchdown_front_passes_total",
+    ["event"],
+    "Passes for keys: granted to a thread, revoked by a change, and for want of room evicted or " +
+      "declined, a request each.",
   ),
   gauge(
     "touchdown_front_records_waiting",
     [],
     "Transactions that such threads have dealt with and that are not in the books yet.",
+  ),
+  counter(
+    "touchdown_front_records_late_total",
+    [],
+    "Transactions of such threads whose receipts name no leaders: the books came too late.",
   ),
   gauge("touchdown_keys", [], "API keys that are known now."),
   counter(

@@ -109,6 +109,7 @@ function rig(count = 2) {
           return told;
         },
         stop() {},
+        counters: { passes: 0, granted: 0, revoked: 0, evicted: 0, declined: 0 },
       },
       startThread(task) {
         const thread = new FakeThread(task);
@@ -185,6 +186,17 @@ describe("fronts", () => {
     threads[0]?.note(10);
     wake(new Int32Array(threads[0]?.task.bell ?? new SharedArrayBuffer(4)), 0);
     await until("the books", () => books.length === 1);
+    await fronts.stop();
+  });
+
+  it("are counted by why they move a request", async () => {
+    const { fronts, threads } = await started();
+    const request = { kind: "request", door: "raw", isPaid: false, token: "", bodySize: 0 };
+    for (const [index, why] of (["key", "limit", "key"] as const).entries()) {
+      threads[index % 2]?.task.moved.postMessage([{ ...request, number: 1, why, body: null }]);
+    }
+    await until("the requests", () => fronts.moves.key + fronts.moves.limit === 3);
+    expect(fronts.moves).toEqual({ key: 2, limit: 1, leaders: 0, books: 0, other: 0 });
     await fronts.stop();
   });
 

@@ -15,6 +15,7 @@ import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const HEAD: MovedHead = {
   door: "raw",
+  why: "key",
   isPaid: false,
   token: "k",
   bodySize: 3,

@@ -52,7 +52,7 @@ function enter(door: Door, headers: Readonly<Record<string, string>>, options: O
     calls: { read: () => (options.isUsual ? call : null) },
     submit(submission) {
       submissions.push(submission);
-      return options.answer ?? null;
+      return options.answer ?? "leaders";
     },
   });
   const wire = fakeWire();
@@ -86,13 +86,14 @@ describe("a front", () => {
   });
 
   it("moves as paid, with its whole body, what is declined or no usual call", () => {
-    for (const [door, isUsual, tried] of [
-      ["raw", false, 1],
-      ["rpc", true, 1],
-      ["rpc", false, 0],
+    for (const [door, isUsual, tried, why] of [
+      ["raw", false, 1, "leaders"],
+      ["rpc", true, 1, "leaders"],
+      ["rpc", false, 0, "other"],
     ] as const) {
       const { status, moved, submissions } = enter(door, { ...key, ...size(3) }, { isUsual });
-      const head = { door, isPaid: true, token: "good", bodySize: 3, receivedNs, page: null };
+      const what = { door, why, isPaid: true } as const;
+      const head = { ...what, token: "good", bodySize: 3, receivedNs, page: null };
       expect([status, moved]).toEqual([null, [{ head, body: [1, 2, 3] }]]);
       expect(submissions).toHaveLength(tried);
     }
@@ -100,15 +101,15 @@ describe("a front", () => {
 
   it("moves unpaid, as it comes, what has no key that it knows or no limit left", () => {
     const limited = { waitNs: 1 };
-    for (const [headers, token, options] of [
-      [{ "api-x-token": "new", ...size(3) }, "new", {}],
-      [size(200_000), "", limited],
-      [{ ...key, ...size(3) }, "good", limited],
+    for (const [headers, token, why, options] of [
+      [{ "api-x-token": "new", ...size(3) }, "new", "key", {}],
+      [size(200_000), "", "key", limited],
+      [{ ...key, ...size(3) }, "good", "limit", limited],
     ] as const) {
       for (const door of ["raw", "rpc"] as const) {
         const { status, moved } = enter(door, headers, options);
         const bodySize = Number(headers["content-length"]);
-        const head = { door, isPaid: false, token, bodySize, receivedNs, page: null };
+        const head = { door, why, isPaid: false, token, bodySize, receivedNs, page: null };
         expect([status, moved]).toEqual([null, [{ head, body: null }]]);
       }
     }
@@ -117,13 +118,15 @@ describe("a front", () => {
   it("moves as paid what is too large, because the account is told of it there", () => {
     for (const door of ["raw", "rpc"] as const) {
       const { status, moved } = enter(door, { ...key, ...size(200_000) });
-      const head = { door, isPaid: true, token: "good", bodySize: 200_000, receivedNs, page: null };
+      const what = { door, why: "other", isPaid: true } as const;
+      const head = { ...what, token: "good", bodySize: 200_000, receivedNs, page: null };
       expect([status, moved]).toEqual([null, [{ head, body: null }]]);
     }
   });
 
   it("moves JSON-RPC on / with its body, whatever the key", () => {
-    const head = { door: "open", isPaid: false, token: "", bodySize: 3, receivedNs, page: null };
+    const what = { door: "open", why: "other", isPaid: false } as const;
+    const head = { ...what, token: "", bodySize: 3, receivedNs, page: null };
     expect(enter("open", { ...key, ...size(3) }).moved).toEqual([{ head, body: [1, 2, 3] }]);
     expect(enter("open", { ...key, ...size(16_385) })).toMatchObject({ status: "413", moved: [] });
   });

@@ -10,6 +10,7 @@ const REQUEST: MovedRequest = {
   kind: "request",
   number: 7,
   door: "raw",
+  why: "key",
   isPaid: false,
   token: "",
   bodySize: 3,

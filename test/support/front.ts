@@ -40,7 +40,7 @@ export function addFront(
     {
       clock: systemClock,
       gate: stub<Gate>({ find: () => null }),
-      submit: () => null,
+      submit: () => "other" as const,
       calls: { read: () => null },
       log: { info: () => {}, warn: () => {}, error: () => {} },
       latency: null,
