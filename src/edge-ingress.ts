@@ -15,6 +15,7 @@ import type { EdgeKeys } from "./edge-keys.ts";
 import { DESK_NAMES, REFUSAL_NAMES } from "./front/figures.ts";
 import type { Fronts } from "./front/fronts.ts";
 import { callReaderOf } from "./ingress/call-reader.ts";
+import type { DeskDeps } from "./ingress/desk.ts";
 import { createGate, type Gate } from "./ingress/gate.ts";
 import { createHttpServer, type HttpServer } from "./ingress/http.ts";
 import type { EngineChoice } from "./native/choose.ts";
@@ -58,7 +59,9 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
   const gate = gateOf(keys, clock, ground);
   const calls = callReaderOf(engine.native);
   const usage = keys.usage ?? undefined;
-  const told = { latency: answers, refused: refusals.note, usage, calls };
+  const refused: DeskDeps["refused"] = ({ account, keyId }, refusal) =>
+    refusals.note(account, refusal, keyId);
+  const told = { latency: answers, refused, usage, calls };
   const http = createHttpServer(
     { clock, log, gate, submit, receipts, tip, ...told },
     { host, port, requestDeadlineMs, connectionsMax, version: VERSION, region },

@@ -25,6 +25,7 @@ import { frontFigures } from "./figures.ts";
 import type { FromThread, FrontTask, ToThread } from "./messages.ts";
 import { createRecordWriter } from "./records.ts";
 import { createFrontSubmit } from "./submit.ts";
+import { createTurnedAway } from "./turned-away.ts";
 
 export interface FrontDeps {
   readonly clock: Clock;
@@ -47,6 +48,7 @@ export function startFront(deps: FrontDeps, task: FrontTask): Front {
   const { clock, native, port } = deps;
   const gate = createPassGate({ clock, memory: task.passes, networksOf, port });
   const records = createRecordWriter(task.records);
+  const onRecord = teller(clock, records, task.bell);
   const submit = createFrontSubmit({
     clock,
     seen: openSeen(task.seen),
@@ -55,7 +57,7 @@ export function startFront(deps: FrontDeps, task: FrontTask): Front {
     records,
     placeOf: passPlaceOf,
     nameOf: signatureTextOf(native),
-    onRecord: teller(clock, records, task.bell),
+    onRecord,
   });
   const http = createFrontServer(
     {
@@ -63,6 +65,7 @@ export function startFront(deps: FrontDeps, task: FrontTask): Front {
       log: logTo(port),
       // The main thread learns all of these from the records.
       latency: null,
+      refused: createTurnedAway({ records, placeOf: passPlaceOf, onRecord }),
       figures: frontFigures(task.figures),
       gate,
       submit,

@@ -1,15 +1,17 @@
 // Hot path: `take` runs for each transaction that a front dealt with.
 /**
  * Takes what fronts tell into the books: what they sent, what they were given again, and what they
- * refused. Whose it was is known by the place of the pass that let it in.
+ * refused or turned away. Whose it was is known by the place of the pass that let it in.
  */
 
 import type { Refusal, RefusalReason } from "../core/errors.ts";
 import { refusalOf } from "../core/faults.ts";
 import type { Accepted, FaultCode, Packet } from "../core/flow.ts";
 import type { LatencySink } from "../ingress/desk.ts";
+import { NO_ROOM } from "../ingress/elsewhere.ts";
+import { INTERNAL } from "../ingress/exchange.ts";
 import type { FrontSend } from "../send/front-sender.ts";
-import { type FrontRecord, REFUSED, REPEATED } from "./records.ts";
+import { type FrontRecord, REFUSED, REPEATED, TURNED_AWAY } from "./records.ts";
 
 /** What is kept of the transactions that fronts took. */
 export interface FrontBooks {
@@ -70,6 +72,7 @@ export class Ledger {
     const { kind, verdict, place } = record;
     const owner = this.#owners[place] ?? NOBODY;
     if (kind === REPEATED) this.#repeat(record, owner);
+    else if (kind === TURNED_AWAY) this.#turnAway(record, owner);
     else if (kind === REFUSED || verdict.kind === "refused") this.#refuse(record, owner);
     else this.#adopt(record, owner, verdict);
   };
@@ -104,6 +107,13 @@ export class Ledger {
     books.refused(verdict.fault);
     refused(account, refusal, keyId);
     usage?.request(keyId, refusal.reason, record.bodyBytes);
+  }
+
+  #turnAway({ hadNoRoom, bodyBytes }: FrontRecord, { account, keyId }: PassOwner): void {
+    const { usage, refused } = this.#deps;
+    const refusal = hadNoRoom ? NO_ROOM : INTERNAL;
+    refused(account, refusal, keyId);
+    usage?.request(keyId, refusal.reason, bodyBytes);
   }
 }
 

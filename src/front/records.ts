@@ -23,6 +23,8 @@ import { type FrontSend, newFrontSend } from "../send/front-sender.ts";
 export const SENT = 1;
 export const REPEATED = 2;
 export const REFUSED = 3;
+/** Refused before the transaction was looked at. */
+export const TURNED_AWAY = 4;
 
 const KIND = 0;
 const SIZE = 1;
@@ -39,7 +41,9 @@ const OFFSET = 8;
 const VERSION = 9;
 const ROUTES = 10;
 const MASK = 11;
-const VERDICT = 12;
+/** Of who was turned away, whether it was for want of room; else something threw. */
+const NO_ROOM = 12;
+const VERDICT = 13;
 const STREAMS = VERDICT + VERDICT_NUMBERS;
 const HEAD_BYTES = 8 * (STREAMS + ROUTES_SHARED_MAX);
 const SLOT_BYTES = HEAD_BYTES + V1_TRANSACTION_BYTES_MAX;
@@ -67,6 +71,7 @@ export interface RecordWriter {
   sent(note: FrontNote, verdict: Accepted, send: FrontSend): void;
   repeated(note: FrontNote, offset: number): void;
   refused(note: FrontNote, verdict: Verdict): void;
+  turnedAway(note: FrontNote, hadNoRoom: boolean): void;
 }
 
 /**
@@ -76,6 +81,7 @@ export interface RecordWriter {
 export interface FrontRecord extends FrontNote {
   readonly kind: number;
   readonly offset: number;
+  readonly hadNoRoom: boolean;
   readonly verdict: Verdict;
   readonly send: FrontSend;
 }
@@ -137,6 +143,11 @@ export function createRecordWriter(
       writeVerdict(numbers, 8 * (at + VERDICT), verdict);
       ring.publish();
     },
+    turnedAway(note, hadNoRoom) {
+      const at = begin(TURNED_AWAY, note, NO_BYTES);
+      numbers[at + NO_ROOM] = hadNoRoom ? 1 : 0;
+      ring.publish();
+    },
   };
 }
 
@@ -193,6 +204,7 @@ export class RecordReader {
       bodyBytes: number(BODY_BYTES),
       maxRetries: retries < 0 ? null : retries,
       offset: number(OFFSET),
+      hadNoRoom: kind === TURNED_AWAY && number(NO_ROOM) === 1,
       verdict: readVerdict(numbers, start + 8 * VERDICT),
       send,
     };

@@ -44,7 +44,7 @@ export interface DeskDeps {
   /** Null when nobody measures. */
   readonly latency: LatencySink | null;
   /** Told of what a known account was refused; not given when nobody listens. */
-  readonly refused?: ((account: string, refusal: Refusal, keyId: string) => void) | undefined;
+  readonly refused?: ((owner: KeyOwner, refusal: Refusal, bytes: number) => void) | undefined;
   /** Counts what each key did; not given when nobody counts. */
   readonly usage?: UsageSink | undefined;
   /** All 0, for others to read as well; the desk's own when not given. */
@@ -203,7 +203,7 @@ export class Desk {
   refused(owner: KeyOwner | null, refusal: Refusal, bytes: number): void {
     this.refusals[refusal.reason] += 1;
     if (owner === null) return;
-    this.#deps.refused?.(owner.account, refusal, owner.keyId);
+    this.#deps.refused?.(owner, refusal, bytes);
     this.#deps.usage?.request(owner.keyId, refusal.reason, bytes);
   }
 

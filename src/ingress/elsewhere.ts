@@ -251,7 +251,7 @@ class Moved {
 }
 
 const NOTHING_MORE = new Uint8Array();
-const NO_ROOM: Refusal = {
+export const NO_ROOM: Refusal = {
   reason: "overloaded",
   sentence: "this edge has more requests in hand than it takes; try again a little later",
   data: {},

@@ -380,7 +380,7 @@ export class Exchange implements Waiter {
   }
 }
 
-const INTERNAL: Refusal = {
+export const INTERNAL: Refusal = {
   reason: "internal",
   sentence: "internal error; the request may be retried",
   data: {},

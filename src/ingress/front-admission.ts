@@ -56,6 +56,7 @@ export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
     else {
       exchange.token = token;
       const owner = gate.find(token, exchange);
+      exchange.owner = owner;
       const nowNs = clock.nowNs();
       if (owner === null || gate.charge(owner, nowNs) > 0) {
         const why = owner === null ? "key" : "limit";
@@ -65,7 +66,6 @@ export function createFrontAdmission(deps: FrontAdmissionDeps): Admission {
         const head = headOf(door, "other", exchange, bodySize, nowNs);
         elsewhere.move(desk, exchange, { ...head, isPaid: true }, null);
       } else {
-        exchange.owner = owner;
         exchange.receive(bodySize, taker);
       }
     }

@@ -98,7 +98,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       tip: { accounts: ["Tip1111", "Tip2222"], lamportsMin: 1_000_000 },
       log,
       latency: null,
-      refused: (account, { reason }) => void refused.push(`${account} ${reason}`),
+      refused: ({ account }, { reason }) => void refused.push(`${account} ${reason}`),
     },
     {
       host: "127.0.0.1",

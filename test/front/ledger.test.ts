@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { FAULT } from "../../src/core/faults.ts";
 import type { Accepted, Packet, Refused } from "../../src/core/flow.ts";
 import { type FrontSent, Ledger, type PassOwner } from "../../src/front/ledger.ts";
-import { type FrontRecord, REFUSED, REPEATED, SENT } from "../../src/front/records.ts";
+import { type FrontRecord, REFUSED, REPEATED, SENT, TURNED_AWAY } from "../../src/front/records.ts";
 import { newFrontSend } from "../../src/send/front-sender.ts";
 
 const ACCEPTED: Accepted = {
@@ -61,6 +61,7 @@ function record(kind: number, over: Partial<FrontRecord> = {}): FrontRecord {
     bodyBytes: 40,
     maxRetries: 2,
     offset: 1,
+    hadNoRoom: false,
     verdict: ACCEPTED,
     send: newFrontSend(),
     ...over,
@@ -101,5 +102,18 @@ describe("the ledger of fronts", () => {
       ["usage", "k1", expect.any(String), 40],
     ]);
     expect(ledger.counters).toEqual({ decoded: 1, repeated: 0 });
+  });
+
+  it("tells of who was turned away, whose transaction nobody judged", () => {
+    const { ledger, told, latencies } = rig();
+    ledger.take(record(TURNED_AWAY, { hadNoRoom: true }));
+    ledger.take(record(TURNED_AWAY, { place: 0 }));
+    expect(told).toEqual([
+      ["refused", "other", "overloaded", "k1"],
+      ["usage", "k1", "overloaded", 40],
+      ["refused", "acme", "internal", "k0"],
+      ["usage", "k0", "internal", 40],
+    ]);
+    expect([latencies, ledger.counters]).toEqual([[], { decoded: 0, repeated: 0 }]);
   });
 });

@@ -1,6 +1,6 @@
 /** A response that, like the real one, throws once it has ended, and takes chunks back. */
 
-import { Desk, type LatencySink } from "../../src/ingress/desk.ts";
+import { Desk, type DeskDeps, type LatencySink } from "../../src/ingress/desk.ts";
 import type { Wire } from "../../src/ingress/exchange.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 
@@ -105,7 +105,8 @@ export function deskOn(
   clock: FakeClock,
   errors: object[] = [],
   latency: LatencySink | null = null,
+  refused: DeskDeps["refused"] = undefined,
 ): Desk {
   const log = { info: () => {}, warn: () => {}, error: (fields: object) => errors.push(fields) };
-  return new Desk({ clock, log, latency }, { requestDeadlineMs: 100 });
+  return new Desk({ clock, log, latency, refused }, { requestDeadlineMs: 100 });
 }

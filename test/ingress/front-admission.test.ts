@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Answer } from "../../src/core/flow.ts";
-import type { Elsewhere } from "../../src/ingress/elsewhere.ts";
+import { type Elsewhere, NO_ROOM } from "../../src/ingress/elsewhere.ts";
 import { Exchange } from "../../src/ingress/exchange.ts";
 import { createFrontAdmission } from "../../src/ingress/front-admission.ts";
 import type { Gate } from "../../src/ingress/gate.ts";
@@ -26,12 +26,17 @@ interface Options {
   readonly answer?: Answer;
   /** Whether the body is a call of the usual form. */
   readonly isUsual?: boolean;
+  /** What a moved request is refused with at once. */
+  readonly noRoom?: boolean;
 }
 
 /** Sends a request through one entrance: what it is answered, and what is moved. */
 function enter(door: Door, headers: Readonly<Record<string, string>>, options: Options = {}) {
   const clock = createFakeClock();
-  const desk = deskOn(clock);
+  const refused: (readonly [string, string, number])[] = [];
+  const desk = deskOn(clock, [], null, ({ account }, { reason }, bytes) =>
+    refused.push([account, reason, bytes]),
+  );
   desk.draining = options.draining ?? false;
   const gate = stub<Gate>({
     find: (token) => (token === "good" ? keyOwner("a", PLAN) : null),
@@ -41,7 +46,10 @@ function enter(door: Door, headers: Readonly<Record<string, string>>, options: O
   const moved: { readonly head: MovedHead; readonly body: readonly number[] | null }[] = [];
   const elsewhere: Elsewhere = {
     counters: { moved: 0, open: 0, refused: 0 },
-    move: (_, __, head, body) => void moved.push({ head, body: body && [...body] }),
+    move(_, exchange, head, body) {
+      moved.push({ head, body: body && [...body] });
+      if (options.noRoom) exchange.refuse(NO_ROOM);
+    },
   };
   const call = { kind: "send", id: "7", bytes: Uint8Array.of(9), maxRetries: 4 } as const;
   const admission = createFrontAdmission({
@@ -65,7 +73,7 @@ function enter(door: Door, headers: Readonly<Record<string, string>>, options: O
   if (wire.calls.includes("onData")) wire.chunk(BODY, true);
   const status = wire.calls.find((text) => text.startsWith("status"))?.slice(7, 10) ?? null;
   const end = wire.calls.find((text) => text.startsWith("end")) ?? null;
-  return { status, end, moved, submissions };
+  return { status, end, moved, submissions, refused };
 }
 
 describe("a front", () => {
@@ -122,6 +130,20 @@ describe("a front", () => {
       const head = { ...what, token: "good", bodySize: 200_000, receivedNs, page: null };
       expect([status, moved]).toEqual([null, [{ head, body: null }]]);
     }
+  });
+
+  it("knows whom it refuses for want of room, where it has a pass", () => {
+    const tried = [{}, { waitNs: 1 }, { isUsual: true }];
+    for (const [index, options] of tried.entries()) {
+      const { refused, status } = enter(
+        "rpc",
+        { ...key, ...size(3) },
+        { ...options, noRoom: true },
+      );
+      expect([status, refused]).toEqual(["503", [["a", "overloaded", index === 1 ? 0 : 3]]]);
+    }
+    const unknown = enter("raw", { "api-x-token": "new", ...size(3) }, { noRoom: true });
+    expect([unknown.status, unknown.refused]).toEqual(["503", []]);
   });
 
   it("moves JSON-RPC on / with its body, whatever the key", () => {
