@@ -16,6 +16,8 @@ import type { HttpServer } from "./ingress/http.ts";
 import { passMemory } from "./ingress/limit-cells.ts";
 import { createHeldLimits, createPasses } from "./ingress/passes.ts";
 import { seenMemory } from "./ingress/seen.ts";
+import { SharedCells } from "./ingress/shared-cells.ts";
+import { SharedHolds } from "./ingress/shared-holds.ts";
 import type { EngineChoice } from "./native/choose.ts";
 import type { RefusalBook } from "./observe/refusals.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -95,10 +97,11 @@ export function buildFronts(
 ): Fronts {
   const { clock, log, keys, pipeline, http, answers, refusals, decoder } = deps;
   const { count, routes, held } = ground;
-  const passes = createPasses(
-    { clock, keys: keys.table, held, memory: ground.passesMemory },
-    { sharesLimits: keys.sharedLimits !== null },
-  );
+  const { table, sharedLimits } = keys;
+  const memory = ground.passesMemory;
+  sharedLimits?.join(new SharedCells(memory));
+  const shared = sharedLimits === null ? null : new SharedHolds(sharedLimits);
+  const passes = createPasses({ clock, keys: table, held, shared, memory });
   const fronts = createFronts(
     {
       clock,

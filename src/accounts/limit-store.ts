@@ -11,7 +11,8 @@ import { Redis } from "iovalkey";
 import { LIMIT_STORE_MS_MAX } from "../core/account-limits.ts";
 import { NS_PER_US } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
-import type { LimitStore, Spent } from "./shared-limits.ts";
+import type { Spent } from "./shared-bucket.ts";
+import type { LimitStore } from "./shared-limits.ts";
 
 export interface LimitStoreDeps {
   readonly log: Log;

@@ -7,24 +7,22 @@
  * pass on each of them, and is paid back before anything more passes. While the store is away an
  * edge keeps to its fair share: the plan's rate and burst divided by the edges last known.
  *
- * Hot path: `waitNs` and `charge` are one look-up and a few additions.
+ * Buckets that other threads charge as well are held in cells, and what was let through there is
+ * looked at before each round.
+ *
+ * Hot path: `tryCharge` is one look-up and a few additions.
  */
 
-import { SHARED_ACCOUNTS_MAX, SHARED_ROUND_MAX } from "../core/account-limits.ts";
+import {
+  SHARED_ACCOUNTS_MAX,
+  SHARED_HELD_A_ROUND,
+  SHARED_ROUND_MAX,
+} from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
-import { NS_PER_S, NS_PER_US } from "../core/clock.ts";
+import { NS_PER_US } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Plan } from "./key.ts";
-
-/** Requests of one account that were let through. */
-export interface Spent {
-  readonly account: string;
-  readonly count: number;
-  /** What one request costs at the plan's rate. */
-  readonly intervalNs: number;
-  /** How long ago the first of them was. */
-  readonly ageNs: number;
-}
+import { Bucket, type BucketCells, costNs, type Spent } from "./shared-bucket.ts";
 
 /** Where edges tell each other. Every call may reject; none may take long. */
 export interface LimitStore {
@@ -57,7 +55,7 @@ export interface SharedLimitsCounters {
   edges: number;
   /** 1 while the store answers, else 0. */
   connected: number;
-  /** Accounts whose bucket is known here now. */
+  /** Accounts of which the store is told and asked: others have a full bucket, as known here. */
   accounts: number;
   /** Accounts forgotten before their time, for want of room. */
   evicted: number;
@@ -66,22 +64,18 @@ export interface SharedLimitsCounters {
 export interface SharedLimits {
   /** How long the account has to wait now, in nanoseconds; 0: it may pass. Changes nothing. */
   waitNs(account: string, plan: Plan, nowNs: number): number;
-  /** Counts one request that was let through. */
-  charge(account: string, plan: Plan, nowNs: number): void;
+  /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
+  tryCharge(account: string, plan: Plan, nowNs: number): number;
+  /** Other threads charge buckets as well, which are held in these cells; said before the first. */
+  join(cells: BucketCells): void;
+  /** The account's bucket lies in this cell until `release`. Said again for each new plan. */
+  hold(account: string, plan: Plan, cell: number): void;
+  /** No other thread charges it any more. */
+  release(account: string): void;
   start(): void;
   /** Tells the store what it does not know yet, as far as it answers. */
   stop(): Promise<void>;
   readonly counters: Readonly<SharedLimitsCounters>;
-}
-
-interface Bucket {
-  /** When it is full again, by this edge's clock. */
-  fullNs: number;
-  /** Let through and not yet told. */
-  unsent: number;
-  /** When the first of them passed. */
-  unsentNs: number;
-  intervalNs: number;
 }
 
 const ROUND_MS = 100;
@@ -92,7 +86,12 @@ export function createSharedLimits(
   { clock, log, store }: SharedLimitsDeps,
   { edge, edgesAtFirst }: SharedLimitsOptions,
 ): SharedLimits {
-  const buckets = new Map<string, Bucket>();
+  /** Buckets that are not full, or not told, in the order in which they have their turn. */
+  const line = new Map<string, Bucket>();
+  /** Those that other threads charge, whether they stand in the line or not. */
+  const held = new Map<string, Bucket>();
+  let hand = held.entries();
+  let cells: BucketCells | null = null;
   const counters: SharedLimitsCounters = {
     rounds: 0,
     failures: 0,
@@ -109,42 +108,59 @@ export function createSharedLimits(
   /** The edges that one bucket is divided by: none but this one while the store keeps the sum. */
   const sharers = (): number => (counters.connected === 1 ? 1 : Math.max(1, counters.edges));
 
-  function bucketOf(account: string, intervalNs: number): Bucket {
-    const known = buckets.get(account);
+  function bucketOf(account: string, plan: Plan): Bucket {
+    const intervalNs = costNs(plan);
+    const known = line.get(account) ?? held.get(account);
     if (known !== undefined) {
       known.intervalNs = intervalNs;
       return known;
     }
-    if (buckets.size >= SHARED_ACCOUNTS_MAX) evict();
-    const bucket: Bucket = { fullNs: 0, unsent: 0, unsentNs: 0, intervalNs };
-    buckets.set(account, bucket);
-    counters.accounts = buckets.size;
+    const bucket = new Bucket(intervalNs);
+    enter(account, bucket);
     return bucket;
   }
 
-  /** Forgets the account that was met first of all. */
-  function evict(): void {
-    for (const account of buckets.keys()) {
-      buckets.delete(account);
-      counters.evicted += 1;
-      return;
+  /** Lets it stand in the line, where the account that was met first of all may go for it. */
+  function enter(account: string, bucket: Bucket): void {
+    if (line.size >= SHARED_ACCOUNTS_MAX && !line.has(account)) {
+      const [first = ""] = line.keys();
+      line.delete(first);
+      // One that is held is not forgotten, and comes back when something is to be told of it.
+      if (!held.has(first)) counters.evicted += 1;
+    }
+    line.set(account, bucket);
+    counters.accounts = line.size;
+  }
+
+  /** Lets those stand in the line that are held and were charged; looks at so many of them. */
+  function gather(nowNs: number): void {
+    for (let looks = Math.min(held.size, SHARED_HELD_A_ROUND); looks > 0; looks -= 1) {
+      let next = hand.next();
+      if (next.done === true) {
+        hand = held.entries();
+        next = hand.next();
+      }
+      if (next.done === true) return;
+      const [account, bucket] = next.value;
+      // Beyond the bound, because it takes no more room by that.
+      if (bucket.look(nowNs)) line.set(account, bucket);
     }
   }
 
   /** Accounts that spent something, and those that others may have spent from. */
   function due(nowNs: number): readonly (readonly [string, Bucket])[] {
     const chosen: (readonly [string, Bucket])[] = [];
-    for (const [account, bucket] of buckets) {
+    for (const [account, bucket] of line) {
       if (chosen.length >= SHARED_ROUND_MAX) break;
-      if (bucket.unsent === 0 && bucket.fullNs <= nowNs) buckets.delete(account);
+      if (!bucket.look(nowNs) && bucket.fullNs <= nowNs) line.delete(account);
       else chosen.push([account, bucket]);
     }
     // To the end of the line, so that the next round begins with those that this one left out.
     for (const [account, bucket] of chosen) {
-      buckets.delete(account);
-      buckets.set(account, bucket);
+      line.delete(account);
+      line.set(account, bucket);
     }
-    counters.accounts = buckets.size;
+    counters.accounts = line.size;
     return chosen;
   }
 
@@ -152,27 +168,20 @@ export function createSharedLimits(
     const askedNs = clock.nowNs();
     const chosen = due(askedNs);
     if (chosen.length === 0) return;
-    const spent = chosen.map(([account, { unsent, unsentNs, intervalNs }]) => {
-      const ageNs = unsent === 0 ? 0 : askedNs - unsentNs;
-      return { account, count: unsent, intervalNs, ageNs };
-    });
-    for (const [, bucket] of chosen) bucket.unsent = 0;
+    const spent = chosen.map(([account, bucket]) => bucket.take(account, askedNs));
     try {
       const behindUs = await store.spend(spent);
+      const nowNs = clock.nowNs();
       for (const [index, [, bucket]] of chosen.entries()) {
-        // What passed since the question is not in the answer; the way there is to the client's
-        // favour.
-        const sinceNs = bucket.unsent * bucket.intervalNs;
-        bucket.fullNs = askedNs + (behindUs[index] ?? 0) * NS_PER_US + sinceNs;
+        bucket.settle(askedNs, (behindUs[index] ?? 0) * NS_PER_US, nowNs);
       }
       counters.rounds += 1;
       turned(1);
     } catch (error) {
       // Perhaps it was counted and perhaps not: told again, it may count twice, never too little.
       for (const [index, [, bucket]] of chosen.entries()) {
-        const { count = 0, ageNs = 0 } = spent[index] ?? {};
-        if (count > 0) bucket.unsentNs = askedNs - ageNs;
-        bucket.unsent = Math.min(bucket.unsent + count, UNSENT_MAX);
+        const untold = spent[index];
+        if (untold !== undefined) bucket.putBack(untold, askedNs);
       }
       counters.failures += 1;
       turned(0, error);
@@ -182,6 +191,7 @@ export function createSharedLimits(
   function turned(connected: 0 | 1, error?: unknown): void {
     if (counters.connected === connected) return;
     counters.connected = connected;
+    cells?.setSharers(sharers());
     const { edges } = counters;
     if (connected === 1) log.info({ edges }, "limits are shared with the other edges");
     else log.warn({ err: error, edges }, "limits are not shared now; this edge keeps its share");
@@ -192,6 +202,8 @@ export function createSharedLimits(
    * round may have been counted although it failed; a sign of life may come as often as it will.
    */
   async function roundAlone(): Promise<void> {
+    // Also while there is no round: when a request was is not known for long.
+    gather(clock.nowNs());
     if (isBusy) return;
     isBusy = true;
     if (counters.connected === 1) await round();
@@ -213,19 +225,25 @@ export function createSharedLimits(
 
   return {
     counters,
-    waitNs(account, plan, nowNs) {
-      const share = sharers();
-      const intervalNs = Math.ceil(NS_PER_S / plan.ratePerSecond);
-      const { fullNs } = bucketOf(account, intervalNs);
-      const burst = Math.max(1, Math.floor(plan.burst / share));
-      return Math.max(0, fullNs - nowNs - (burst - 1) * intervalNs * share);
+    waitNs: (account, plan, nowNs) => bucketOf(account, plan).waitNs(plan, nowNs, sharers()),
+    tryCharge: (account, plan, nowNs) => bucketOf(account, plan).tryCharge(plan, nowNs, sharers()),
+    join(joined) {
+      cells = joined;
+      cells.setSharers(sharers());
     },
-    charge(account, plan, nowNs) {
-      const intervalNs = Math.ceil(NS_PER_S / plan.ratePerSecond);
-      const bucket = bucketOf(account, intervalNs);
-      bucket.fullNs = Math.max(bucket.fullNs, nowNs) + intervalNs * sharers();
-      if (bucket.unsent === 0) bucket.unsentNs = nowNs;
-      bucket.unsent = Math.min(bucket.unsent + 1, UNSENT_MAX);
+    hold(account, plan, cell) {
+      const bucket = bucketOf(account, plan);
+      if (cells === null || held.has(account)) return;
+      bucket.hold(cells, cell, clock.nowNs());
+      held.set(account, bucket);
+    },
+    release(account) {
+      const bucket = held.get(account);
+      if (bucket === undefined) return;
+      const nowNs = clock.nowNs();
+      bucket.release(nowNs);
+      held.delete(account);
+      if (bucket.look(nowNs) || bucket.fullNs > nowNs) enter(account, bucket);
     },
     start() {
       store.start();
@@ -238,11 +256,9 @@ export function createSharedLimits(
     async stop() {
       for (const timer of timers) timer.cancel();
       timers = [];
+      gather(clock.nowNs());
       if (counters.connected === 1) await round();
       store.stop();
     },
   };
 }
-
-/** What an edge owes the store at most after it was away; older debts are forgiven. */
-const UNSENT_MAX = 1_000_000;

@@ -72,8 +72,8 @@ export interface KeyLookup {
 export interface SharedLimits {
   /** How long the account has to wait now, in nanoseconds; 0: it may pass. Changes nothing. */
   waitNs(account: string, plan: RatePlan, nowNs: number): number;
-  /** Counts one request that was let through. */
-  charge(account: string, plan: RatePlan, nowNs: number): void;
+  /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
+  tryCharge(account: string, plan: RatePlan, nowNs: number): number;
 }
 
 export interface GateDeps {
@@ -169,20 +169,14 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
     const { account, plan, keyId, restriction } = owner;
     const own = restriction?.limit ?? null;
     const ownName = own === null ? "" : ownLimitName(keyId);
-    const isShared = plan.shared && sharedLimits !== null;
+    const limits = plan.shared && sharedLimits !== null ? sharedLimits : held;
     const ownWait = own === null ? 0 : held.tryCharge(ownName, own, nowNs);
-    if (ownWait > 0) {
-      const limits = isShared ? sharedLimits : held;
-      return refused(ownWait, limits.waitNs(account, plan, nowNs));
-    }
-    const wait = isShared
-      ? sharedLimits.waitNs(account, plan, nowNs)
-      : held.tryCharge(account, plan, nowNs);
+    if (ownWait > 0) return refused(ownWait, limits.waitNs(account, plan, nowNs));
+    const wait = limits.tryCharge(account, plan, nowNs);
     if (wait > 0) {
       if (own !== null) held.giveBack(ownName, own);
       return refused(0, wait);
     }
-    if (isShared) sharedLimits.charge(account, plan, nowNs);
     counters.admitted += 1;
     return 0;
   }
@@ -224,9 +218,9 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
       const ownName = own === null ? "" : ownLimitName(keyId);
       const ownWait = own === null ? 0 : waitOf(states.of(ownName), own, nowNs);
       if (plan.shared && sharedLimits !== null) {
-        const wait = sharedLimits.waitNs(account, plan, nowNs);
-        if (ownWait > 0 || wait > 0) return refused(ownWait, wait);
-        sharedLimits.charge(account, plan, nowNs);
+        if (ownWait > 0) return refused(ownWait, sharedLimits.waitNs(account, plan, nowNs));
+        const wait = sharedLimits.tryCharge(account, plan, nowNs);
+        if (wait > 0) return refused(0, wait);
       } else {
         const state = states.of(account);
         const wait = waitOf(state, plan, nowNs);

@@ -14,20 +14,30 @@ import { PASSES_MAX } from "../core/limits.ts";
 import { charged, waitNs } from "./gcra.ts";
 
 /** One for the account of each pass, and one for each key with a limit of its own. */
-export const LIMIT_CELLS_MAX = 2 * PASSES_MAX;
+export const HELD_CELLS_MAX = 2 * PASSES_MAX;
+/** After them one for the account of each pass whose limit all edges share (shared-cells.ts). */
+export const LIMIT_CELLS_MAX = HELD_CELLS_MAX + PASSES_MAX;
 /** No cell. */
 export const NO_CELL = -1;
 
 const CELLS_BYTES = 8 * LIMIT_CELLS_MAX;
+/** A count for each shared limit, and one word for all of them. */
+const SHARED_WORDS = PASSES_MAX + 1;
+const MARKS_AT = CELLS_BYTES + 4 * SHARED_WORDS;
 
-/** Fresh memory for the cells, and for the marks of passes that were used. */
+/** Fresh memory for the cells, for the words of shared limits, and for the marks of passes. */
 export function passMemory(): SharedArrayBuffer {
-  return new SharedArrayBuffer(CELLS_BYTES + PASSES_MAX);
+  return new SharedArrayBuffer(MARKS_AT + PASSES_MAX);
+}
+
+/** What `SharedCells` keeps beside its cells. */
+export function sharedWords(memory: SharedArrayBuffer): Int32Array<SharedArrayBuffer> {
+  return new Int32Array(memory, CELLS_BYTES, SHARED_WORDS);
 }
 
 /** By the place of a pass, 1 where a thread used it since it was last looked at. A hint. */
 export function passMarks(memory: SharedArrayBuffer): Uint8Array<SharedArrayBuffer> {
-  return new Uint8Array(memory, CELLS_BYTES, PASSES_MAX);
+  return new Uint8Array(memory, MARKS_AT, PASSES_MAX);
 }
 
 /** One thread's view of the cells. */
@@ -77,6 +87,13 @@ export class LimitCells {
   set(cell: number, fullNs: number): void {
     this.#numbers[1] = fullNs;
     Atomics.store(this.#cells, cell, this.#bits[1] ?? 0n);
+  }
+
+  /** Sets it where it is still what it was; whether that was so. */
+  replace(cell: number, wasNs: number, fullNs: number): boolean {
+    this.#numbers[0] = wasNs;
+    this.#numbers[1] = fullNs;
+    return this.#isExchanged(cell);
   }
 
   #read(cell: number): number {

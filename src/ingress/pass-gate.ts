@@ -23,6 +23,7 @@ import {
 import { intervalNs, type Rate } from "./gcra.ts";
 import { LimitCells, passMarks } from "./limit-cells.ts";
 import type { Pass, PassNews, PassPort, PassReturned } from "./pass.ts";
+import { SharedCells } from "./shared-cells.ts";
 
 export interface PassGateDeps {
   readonly clock: Clock;
@@ -53,6 +54,7 @@ export interface PassGateCounters extends GateCounters {
 
 /** An owner that has a pass. */
 interface Passed extends KeyOwner {
+  readonly isShared: boolean;
   readonly accountCell: number;
   readonly keyCell: number;
   readonly place: number;
@@ -63,6 +65,7 @@ interface Passed extends KeyOwner {
 export function createPassGate(deps: PassGateDeps): PassGate {
   const { clock, networksOf, port } = deps;
   const cells = new LimitCells(deps.memory);
+  const shared = new SharedCells(deps.memory);
   const marks = passMarks(deps.memory);
   const passes = new Map<string, Passed>();
   const counters = newCounters(() => passes.size);
@@ -72,6 +75,11 @@ export function createPassGate(deps: PassGateDeps): PassGate {
     counters.overLimit += 1;
     limitedBy = ownWait > accountWait ? "key" : "account";
     return Math.max(ownWait, accountWait);
+  }
+
+  function accountWait({ accountCell, plan, isShared }: Passed, nowNs: number): number {
+    if (isShared) return shared.waitNs(accountCell, nowNs, plan);
+    return cells.waitNs(accountCell, nowNs, intervalNs(plan.ratePerSecond), plan.burst);
   }
 
   function put(pass: Pass): void {
@@ -107,14 +115,13 @@ export function createPassGate(deps: PassGateDeps): PassGate {
     },
     charge(owner, nowNs) {
       if (!isPassed(owner) || !owner.isGood) return refused(0, 1);
-      const { accountCell, keyCell, plan } = owner;
+      const { accountCell, keyCell, plan, isShared } = owner;
       const own = owner.restriction?.limit ?? null;
-      const interval = intervalNs(plan.ratePerSecond);
-      const ownWait = own === null ? 0 : chargeOwn(cells, keyCell, own, nowNs);
-      if (ownWait > 0) {
-        return refused(ownWait, cells.waitNs(accountCell, nowNs, interval, plan.burst));
-      }
-      const wait = cells.tryCharge(accountCell, nowNs, interval, plan.burst);
+      const ownWait = own === null ? 0 : charge(cells, keyCell, own, nowNs);
+      if (ownWait > 0) return refused(ownWait, accountWait(owner, nowNs));
+      const wait = isShared
+        ? shared.tryCharge(accountCell, nowNs, plan)
+        : charge(cells, accountCell, plan, nowNs);
       if (wait > 0) {
         if (own !== null) cells.giveBack(keyCell, intervalNs(own.ratePerSecond));
         return refused(0, wait);
@@ -132,8 +139,13 @@ export function createPassGate(deps: PassGateDeps): PassGate {
   });
 }
 
-function chargeOwn(cells: LimitCells, cell: number, own: Rate, nowNs: number): number {
-  return cells.tryCharge(cell, nowNs, intervalNs(own.ratePerSecond), own.burst);
+function charge(
+  cells: LimitCells,
+  cell: number,
+  { ratePerSecond, burst }: Rate,
+  nowNs: number,
+): number {
+  return cells.tryCharge(cell, nowNs, intervalNs(ratePerSecond), burst);
 }
 
 function newCounters(passes: () => number): PassGateCounters {
@@ -165,7 +177,8 @@ function isPassed(owner: KeyOwner): owner is Passed {
 
 /** Made anew, so that all have one shape: what a port has copied may have another. */
 function passedOf(pass: Pass, networksOf: PassGateDeps["networksOf"]): Passed {
-  const { keyId, account, plan, expiresUnixMs, ranges, limit, accountCell, keyCell, place } = pass;
+  const { keyId, account, plan, expiresUnixMs, ranges, limit } = pass;
+  const { isShared, accountCell, keyCell, place } = pass;
   const { name, ratePerSecond, burst, shared } = plan;
   const isNarrowed = expiresUnixMs !== null || ranges !== null || limit !== null;
   const networks = ranges === null ? null : networksOf(ranges);
@@ -174,6 +187,7 @@ function passedOf(pass: Pass, networksOf: PassGateDeps["networksOf"]): Passed {
     account,
     plan: { name, ratePerSecond, burst, shared },
     restriction: isNarrowed ? { expiresUnixMs, networks, limit } : null,
+    isShared,
     accountCell,
     keyCell,
     place,

@@ -18,6 +18,8 @@ export interface Pass {
   readonly ranges: readonly string[] | null;
   /** A limit below the account's; null for none. */
   readonly limit: KeyLimit | null;
+  /** Whether the account's limit holds over all edges, and so lies among the shared cells. */
+  readonly isShared: boolean;
   readonly accountCell: number;
   /** Of the limit below the account's; NO_CELL for none. */
   readonly keyCell: number;

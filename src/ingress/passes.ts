@@ -10,8 +10,8 @@
  * places are taken, one that was not used since it was last looked at makes room, found by a hand
  * that goes round; a newcomer for whom none is found at once goes on being handed over.
  *
- * Not for plans whose limit all edges share: what is let through is told to their store by the main
- * thread, so requests of those accounts always come to it.
+ * A limit that all edges share lies in a cell of another kind, whose charges are counted, so that
+ * the main thread can tell the other edges of them.
  */
 
 import { hash } from "node:crypto";
@@ -33,8 +33,9 @@ import {
 } from "./gate.ts";
 import type { Rate } from "./gcra.ts";
 import { HeldLimits } from "./held-limits.ts";
-import { LIMIT_CELLS_MAX, LimitCells, NO_CELL, passMarks } from "./limit-cells.ts";
+import { HELD_CELLS_MAX, LimitCells, NO_CELL, passMarks } from "./limit-cells.ts";
 import type { Pass, PassNews, PassPort, PassReturned } from "./pass.ts";
+import type { SharedHolds } from "./shared-holds.ts";
 
 /** The keys, which tell of every change, once for many. */
 export interface ChangingKeys extends KeyLookup {
@@ -46,13 +47,10 @@ export interface PassesDeps {
   readonly keys: ChangingKeys;
   /** The limits that the main thread's gate charges. */
   readonly held: HeldLimits;
-  /** From `passMemory`, the same that `held` has its cells in. */
+  /** The limits that all edges share; null: every limit holds for this edge by itself. */
+  readonly shared: SharedHolds | null;
+  /** From `passMemory`, the same that all limits have their cells in. */
   readonly memory: SharedArrayBuffer;
-}
-
-export interface PassesOptions {
-  /** Whether limits of plans that say so hold over all edges. */
-  readonly sharesLimits: boolean;
 }
 
 export interface Passes {
@@ -98,6 +96,8 @@ interface Entry {
   readonly token: string;
   readonly digest: Buffer;
   readonly owner: KeyOwner;
+  /** Where the account's limit is held; null for a limit of this edge alone. */
+  readonly shared: SharedHolds | null;
   readonly accountCell: number;
   readonly keyCell: number;
   readonly place: number;
@@ -109,10 +109,10 @@ interface Entry {
 
 /** The limits of a gate of which passes are given. `memory` is from `passMemory`. */
 export function createHeldLimits(memory: SharedArrayBuffer): HeldLimits {
-  return new HeldLimits(new LimitCells(memory), LIMIT_CELLS_MAX, LIMITED_ACCOUNTS_MAX);
+  return new HeldLimits(new LimitCells(memory), HELD_CELLS_MAX, LIMITED_ACCOUNTS_MAX);
 }
 
-export function createPasses(deps: PassesDeps, { sharesLimits }: PassesOptions): Passes {
+export function createPasses(deps: PassesDeps): Passes {
   const { clock, keys, held } = deps;
   const marks = passMarks(deps.memory);
   const counters = newCounters(() => entries.size);
@@ -157,9 +157,10 @@ export function createPasses(deps: PassesDeps, { sharesLimits }: PassesOptions):
     release(entry);
   }
 
-  function release({ owner, keyCell }: Pick<Entry, "owner" | "keyCell">): void {
+  function release({ owner, shared, keyCell }: Entry): void {
     const nowNs = clock.nowNs();
-    held.release(owner.account, nowNs);
+    if (shared === null) held.release(owner.account, nowNs);
+    else shared.release(owner.account);
     if (keyCell !== NO_CELL) held.release(ownLimitName(owner.keyId), nowNs);
   }
 
@@ -182,13 +183,15 @@ export function createPasses(deps: PassesDeps, { sharesLimits }: PassesOptions):
     makeRoom();
     const place = free.pop();
     if (place === undefined) return null;
-    // Two cells for each place, so there are as many as can be held.
-    const accountCell = held.hold(owner.account);
-    const isNarrower = (owner.restriction?.limit ?? null) !== null;
+    const { account, plan, restriction } = owner;
+    // Cells of both kinds for each place, so there are as many as can be held.
+    const shared = plan.shared ? deps.shared : null;
+    const accountCell = shared?.hold(account, plan) ?? held.hold(account);
+    const isNarrower = (restriction?.limit ?? null) !== null;
     const keyCell = isNarrower ? held.hold(ownLimitName(owner.keyId)) : NO_CELL;
     const digest = Buffer.from(hash("sha256", token, "binary"), "latin1");
-    const holders = new Set<Holder>();
-    const entry = { token, digest, owner, accountCell, keyCell, place, holders, isOver: false };
+    const rest = { place, holders: new Set<Holder>(), isOver: false };
+    const entry: Entry = { token, digest, owner, shared, accountCell, keyCell, ...rest };
     places[place] = entry;
     entries.set(token, entry);
     return entry;
@@ -196,8 +199,7 @@ export function createPasses(deps: PassesDeps, { sharesLimits }: PassesOptions):
 
   function grant(holder: Holder, token: string, owner: KeyOwner): void {
     const known = entries.get(token);
-    if (known?.holders.has(holder) || !holder.isThere || (owner.plan.shared && sharesLimits))
-      return;
+    if (known?.holders.has(holder) || !holder.isThere) return;
     if (known !== undefined && !isSame(known.owner, owner)) return;
     const entry = known ?? newEntry(token, owner);
     if (entry === null) {
@@ -252,18 +254,19 @@ function newCounters(passes: () => number): PassCounters {
   });
 }
 
-function passOf({ token, owner, accountCell, keyCell, place }: Entry): Pass {
+function passOf({ token, owner, shared, accountCell, keyCell, place }: Entry): Pass {
   const { keyId, account, plan, restriction } = owner;
-  const { name, ratePerSecond, burst, shared } = plan;
+  const { name, ratePerSecond, burst } = plan;
   const limit = restriction?.limit ?? null;
   return {
     token,
     keyId,
     account,
-    plan: { name, ratePerSecond, burst, shared },
+    plan: { name, ratePerSecond, burst, shared: plan.shared },
     expiresUnixMs: restriction?.expiresUnixMs ?? null,
     ranges: restriction?.networks?.ranges ?? null,
     limit: limit === null ? null : { ratePerSecond: limit.ratePerSecond, burst: limit.burst },
+    isShared: shared !== null,
     accountCell,
     keyCell,
     place,

@@ -1,49 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { createSharedLimits, type LimitStore } from "../../src/accounts/shared-limits.ts";
+import { createSharedLimits } from "../../src/accounts/shared-limits.ts";
 import { SHARED_ACCOUNTS_MAX } from "../../src/core/account-limits.ts";
 import { NS_PER_S } from "../../src/core/clock.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { createFakeStore } from "../support/limit-store.ts";
 import { silent } from "../support/postgres.ts";
 
 const plan = { name: "Shared", ratePerSecond: 10, burst: 20, shared: true };
 const INTERVAL_NS = NS_PER_S / 10;
 
-/** A store in this process: one bucket for each account, on the clock of the test. */
 function createScene(edgeCount: number) {
   const clock = createFakeClock();
-  const full = new Map<string, number>();
-  /** `hangs`: nothing is heard of it for a second, then that it failed; `told`: requests in all. */
-  const state = { up: true, hangs: false, losesAnswers: false, told: 0 };
-  const isThere = async (): Promise<void> => {
-    if (!state.up) throw new Error("away");
-    if (!state.hangs) return;
-    await new Promise<void>((resolve) => clock.after(1_000, resolve));
-    throw new Error("no answer");
-  };
-  const store: LimitStore = {
-    start() {},
-    async spend(spent) {
-      await isThere();
-      const behindUs = spent.map(({ account, count, intervalNs, ageNs }) => {
-        const base = Math.max(full.get(account) ?? 0, clock.nowNs() - ageNs);
-        const next = base + count * intervalNs;
-        full.set(account, next);
-        state.told += count;
-        return Math.max(0, next - clock.nowNs()) / 1_000;
-      });
-      if (state.losesAnswers) throw new Error("lost");
-      return behindUs;
-    },
-    async beat() {
-      await isThere();
-      if (state.losesAnswers) throw new Error("lost");
-      return edgeCount;
-    },
-    stop() {},
-  };
+  const state = createFakeStore(clock, edgeCount);
   const edges = Array.from({ length: edgeCount }, (_, index) => {
     const options = { edge: `e${index}`, edgesAtFirst: edgeCount };
-    const limits = createSharedLimits({ clock, log: silent, store }, options);
+    const limits = createSharedLimits({ clock, log: silent, store: state }, options);
     limits.start();
     return limits;
   });
@@ -56,8 +27,7 @@ function createScene(edgeCount: number) {
     const limits = edges[edge];
     let passed = 0;
     const nowNs = clock.nowNs();
-    while (limits !== undefined && passed < most && limits.waitNs("a", plan, nowNs) === 0) {
-      limits.charge("a", plan, nowNs);
+    while (limits !== undefined && passed < most && limits.tryCharge("a", plan, nowNs) === 0) {
       passed += 1;
     }
     return passed;
@@ -144,6 +114,7 @@ describe("a store that is away without a word", () => {
     const { settle, pass, state, edges, clock } = createScene(5);
     await settle(0);
     state.hangs = true;
+    state.lagMs = 1_000;
     let passed = 0;
     for (let step = 0; step < 600; step += 1) {
       passed += pass(0);
@@ -151,6 +122,7 @@ describe("a store that is away without a word", () => {
     }
     expect(passed).toBeGreaterThan(120);
     state.hangs = false;
+    state.lagMs = 0;
     for (let step = 0; step < 20; step += 1) await settle(100);
     expect(edges[0]?.counters.connected).toBe(1);
     expect(edges[0]?.waitNs("a", plan, clock.nowNs())).toBe(0);
@@ -179,7 +151,7 @@ describe("its memory", () => {
     const [limits] = edges;
     const nowNs = clock.nowNs();
     for (let index = 0; index < SHARED_ACCOUNTS_MAX + 10; index += 1) {
-      limits?.charge(`account ${index}`, plan, nowNs);
+      limits?.tryCharge(`account ${index}`, plan, nowNs);
     }
     expect(limits?.counters).toMatchObject({ accounts: SHARED_ACCOUNTS_MAX, evicted: 10 });
     for (let round = 0; round < 120; round += 1) await settle(100);

@@ -22,6 +22,7 @@ const PASS: Pass = {
   expiresUnixMs: null,
   ranges: null,
   limit: null,
+  isShared: false,
   accountCell: 0,
   keyCell: -1,
   place: 3,

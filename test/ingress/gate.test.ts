@@ -148,7 +148,10 @@ describe("a plan that is shared by all edges", () => {
     let wait = 0;
     const shared: SharedLimits = {
       waitNs: () => wait,
-      charge: (account) => void charges.push(account),
+      tryCharge(account) {
+        if (wait === 0) charges.push(account);
+        return wait;
+      },
     };
     const gate = gateWith({}, 100, shared);
     return { gate, charges, setWait: (ns: number) => (wait = ns) };
@@ -297,10 +300,11 @@ describe("limits that are held for other threads", () => {
   it("leave to the edges what they share", () => {
     const held = new HeldLimits(new LimitCells(passMemory()), 100, 1_000);
     let [wait, charges] = [0, 0];
-    const charge = (): void => {
-      charges += 1;
+    const tryCharge = (): number => {
+      if (wait === 0) charges += 1;
+      return wait;
     };
-    const sharedLimits = { waitNs: () => wait, charge };
+    const sharedLimits = { waitNs: () => wait, tryCharge };
     const keys = { lookup: () => null, changes: 0 };
     const clock = createFakeClock();
     const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits, held });

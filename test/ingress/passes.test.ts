@@ -35,6 +35,7 @@ describe("a pass", () => {
       account: "a",
       plan: PLAN,
       ...{ expiresUnixMs: null, ranges: null, limit: null },
+      isShared: false,
       accountCell: plain?.accountCell,
       keyCell: NO_CELL,
       place: plain?.place,
@@ -58,18 +59,6 @@ describe("a pass", () => {
     expect([first.news, second.news].map(({ length }) => length)).toEqual([1, 1]);
     expect(passesIn(first)).toEqual(passesIn(second));
     expect(scene.passes.counters).toMatchObject({ passes: 1, granted: 2, revoked: 0 });
-  });
-
-  it("is not given of a plan whose limit all edges share, and no other limit does", () => {
-    const plan = { ...PLAN, name: "S", shared: true };
-    const rows = [keyRow(TOKEN, "a", { plan }), keyRow(STRANGER, "b")];
-    const shared = passScene(rows, { waitNs: () => 0, charge: () => {} });
-    const front = joinFront(shared);
-    for (const token of [TOKEN, STRANGER]) front.ask(token);
-    expect(passesIn(front).map(({ account }) => account)).toEqual(["b"]);
-    const alone = joinFront(passScene(rows));
-    for (const token of [TOKEN, STRANGER]) alone.ask(token);
-    expect(passesIn(alone).map(({ account }) => account)).toEqual(["a", "b"]);
   });
 });
 
@@ -224,7 +213,7 @@ describe("a change of the keys", () => {
       return { cancel() {} };
     };
     const clock = { ...scene.clock, after };
-    const passes = createPasses({ ...scene, clock }, { sharesLimits: false });
+    const passes = createPasses({ ...scene, clock });
     const front = joinFront({ ...scene, passes });
     for (let number = 0; number < count; number += 1) front.ask(nth(number));
     front.deliver();

@@ -4,13 +4,18 @@ import type { KeyRow, Plan } from "../../src/accounts/key.ts";
 import { createKeyTable } from "../../src/accounts/key-table.ts";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { networksOf } from "../../src/accounts/restriction.ts";
-import { createGate, type SharedLimits } from "../../src/ingress/gate.ts";
+import { createSharedLimits, type LimitStore } from "../../src/accounts/shared-limits.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import { createGate } from "../../src/ingress/gate.ts";
 import { LimitCells, passMarks, passMemory } from "../../src/ingress/limit-cells.ts";
 import type { PassNews, PassReturned } from "../../src/ingress/pass.ts";
 import { createPassGate } from "../../src/ingress/pass-gate.ts";
 import { createHeldLimits, createPasses } from "../../src/ingress/passes.ts";
+import { SharedCells } from "../../src/ingress/shared-cells.ts";
+import { SharedHolds } from "../../src/ingress/shared-holds.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { HERE } from "./owners.ts";
+import { silent } from "./postgres.ts";
 
 export const PLAN: Plan = { name: "P", ratePerSecond: 1, burst: 3, shared: false };
 
@@ -27,21 +32,35 @@ export function keyRow(
   return { sha256, keyId, account, plan: PLAN, label: null, restriction, ...rest };
 }
 
-/** The main thread: keys, its gate and the passes. */
-export function passScene(rows: readonly KeyRow[] = [], sharedLimits: SharedLimits | null = null) {
-  const clock = createFakeClock();
+/** The main thread: keys, its gate and the passes; limits are shared where there is a store. */
+export function passScene(rows: readonly KeyRow[] = []) {
+  return passSceneOn(createFakeClock(), rows);
+}
+
+export function passSceneOn<C extends Clock>(
+  clock: C,
+  rows: readonly KeyRow[],
+  store: LimitStore | null = null,
+) {
   const keys = createKeyTable(rows);
   const memory = passMemory();
   const held = createHeldLimits(memory);
+  const options = { edge: "e", edgesAtFirst: 1 };
+  const sharedLimits = store && createSharedLimits({ clock, log: silent, store }, options);
+  sharedLimits?.join(new SharedCells(memory));
+  const shared = sharedLimits && new SharedHolds(sharedLimits);
   const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits, held });
-  const sharesLimits = sharedLimits !== null;
-  const passes = createPasses({ clock, keys, held, memory }, { sharesLimits });
+  const passes = createPasses({ clock, keys, held, shared, memory });
   const rest = { cells: new LimitCells(memory), marks: passMarks(memory) };
-  return { clock, keys, memory, held, gate, passes, ...rest };
+  return { clock, keys, memory, held, shared, sharedLimits, gate, passes, ...rest };
 }
 
+type Scene = Pick<ReturnType<typeof passScene>, "memory" | "gate" | "passes"> & {
+  readonly clock: Clock;
+};
+
 /** One more thread, whose messages wait until `deliver`, copied as a port would. */
-export function joinFront({ clock, memory, gate, passes }: ReturnType<typeof passScene>) {
+export function joinFront({ clock, memory, gate, passes }: Scene) {
   const news: PassNews[] = [];
   const returned: PassReturned[] = [];
   const holder = passes.join({ post: (message) => void news.push(structuredClone(message)) });

@@ -1,0 +1,200 @@
+import { describe, expect, it } from "vitest";
+import { Bucket, type BucketCells, costNs } from "../../src/accounts/shared-bucket.ts";
+import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
+import { passMemory, sharedWords } from "../../src/ingress/limit-cells.ts";
+import { SharedCells } from "../../src/ingress/shared-cells.ts";
+import { fc } from "../support/properties.ts";
+
+const NOW = 864_000 * NS_PER_S;
+const CELL = 3;
+const plan = { name: "S", ratePerSecond: 10, burst: 20, shared: true };
+const COST = costNs(plan);
+
+function heldScene(share = 1) {
+  const memory = passMemory();
+  const cells = new SharedCells(memory);
+  cells.setSharers(share);
+  const bucket = new Bucket(COST);
+  bucket.hold(cells, CELL, NOW);
+  const charge = (nowNs = NOW) => cells.tryCharge(CELL, nowNs, plan);
+  return { cells, bucket, charge, words: sharedWords(memory) };
+}
+
+/** The cells of another thread's turn: `between` is called before whatever this thread does. */
+function interrupted(cells: SharedCells, between: () => void): BucketCells {
+  const after = <T>(act: () => T): T => {
+    between();
+    return act();
+  };
+  return {
+    waitNs: (...args) => after(() => cells.waitNs(...args)),
+    tryCharge: (...args) => after(() => cells.tryCharge(...args)),
+    fullNsOf: (cell) => after(() => cells.fullNsOf(cell)),
+    countOf: (cell) => after(() => cells.countOf(cell)),
+    replace: (...args) => after(() => cells.replace(...args)),
+    set: (...args) => cells.set(...args),
+    setSharers: (count) => cells.setSharers(count),
+  };
+}
+
+describe("a bucket that is held", () => {
+  it("is the same as one that is not, also where edges divide it", () => {
+    const step = fc.record({
+      gapMs: fc.integer({ min: 0, max: 400 }),
+      charges: fc.integer({ min: 0, max: 12 }),
+      share: fc.integer({ min: 1, max: 30 }),
+      act: fc.constantFrom("none", "told", "failed", "moved"),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const { cells, bucket: held } = heldScene();
+        const alone = new Bucket(COST);
+        let [nowNs, isHeld] = [NOW, true];
+        for (const { gapMs, charges, share, act } of steps) {
+          nowNs += gapMs * NS_PER_MS;
+          cells.setSharers(share);
+          for (let charge = 0; charge < charges; charge += 1) {
+            expect(held.waitNs(plan, nowNs, share)).toBe(alone.waitNs(plan, nowNs, share));
+            expect(held.tryCharge(plan, nowNs, share)).toBe(alone.tryCharge(plan, nowNs, share));
+          }
+          expect(held.look(nowNs)).toBe(alone.look(nowNs));
+          if (act === "told" || act === "failed") {
+            const [of, other] = [held.take("a", nowNs), alone.take("a", nowNs)];
+            expect(of.count).toBe(other.count);
+            if (act === "told") for (const one of [held, alone]) one.settle(nowNs, gapMs, nowNs);
+            else
+              for (const [one, spent] of [[held, of] as const, [alone, other] as const]) {
+                one.putBack(spent, nowNs);
+              }
+          }
+          if (act === "moved") {
+            if (isHeld) held.release(nowNs);
+            else held.hold(cells, CELL, nowNs);
+            isHeld = !isHeld;
+          }
+          expect(held.fullNs).toBe(alone.fullNs);
+        }
+      }),
+    );
+  });
+
+  it("tells when the first of its requests was, from a full bucket to the nanosecond", () => {
+    const { bucket, charge } = heldScene();
+    for (const _ of [1, 2, 3]) charge();
+    expect(bucket.take("a", NOW + 70)).toMatchObject({ count: 3, ageNs: 70 });
+    // The bucket is not full, so it does not matter when they were; late is to the strict side.
+    charge(NOW + 80);
+    expect(bucket.take("a", NOW + 90)).toMatchObject({ count: 1, ageNs: 0 });
+    const laterNs = NOW + NS_PER_S;
+    bucket.look(laterNs);
+    for (const _ of [1, 2]) charge(laterNs + 50);
+    bucket.look(laterNs + 60);
+    charge(laterNs + 70);
+    expect(bucket.take("a", laterNs + 200)).toMatchObject({ count: 3, ageNs: 150 });
+  });
+
+  it("tells of one that is counted and not charged yet as of one that is new", () => {
+    const { bucket, words } = heldScene();
+    bucket.look(NOW);
+    Atomics.add(words, CELL, 1);
+    // Nothing was charged since the start of time, which is not when it was.
+    const [first] = [bucket.take("a", NOW + NS_PER_S)];
+    expect(first).toMatchObject({ count: 1, ageNs: 0 });
+  });
+
+  it("tells one too many once, where one was counted and then refused, and one less then", () => {
+    const { bucket, charge, words } = heldScene();
+    charge();
+    Atomics.add(words, CELL, 1);
+    expect(bucket.take("a", NOW).count).toBe(2);
+    Atomics.sub(words, CELL, 1);
+    expect(bucket.take("a", NOW).count).toBe(0);
+    charge();
+    expect(bucket.take("a", NOW).count).toBe(0);
+    charge();
+    expect(bucket.take("a", NOW).count).toBe(1);
+  });
+
+  it("counts on beyond what a word holds", () => {
+    const { cells, charge, words, bucket: first } = heldScene();
+    first.release(NOW);
+    Atomics.store(words, CELL, 2 ** 31 - 2);
+    const bucket = new Bucket(COST);
+    bucket.hold(cells, CELL, NOW);
+    for (const _ of [1, 2, 3, 4]) charge();
+    expect(cells.countOf(CELL)).toBeLessThan(0);
+    expect(bucket.take("a", NOW).count).toBe(4);
+  });
+});
+
+describe("an answer that comes while others charge", () => {
+  it("loses none of them, wherever they come between", () => {
+    let most = 0;
+    for (let at = 0; at < 12; at += 1) {
+      const { cells, bucket: first, charge } = heldScene();
+      first.release(NOW);
+      let [calls, isOn, late] = [0, false, 0];
+      const between = (): void => {
+        if (isOn && calls === at) {
+          late += 1;
+          expect(charge()).toBe(0);
+        }
+        if (isOn) calls += 1;
+      };
+      const bucket = new Bucket(COST);
+      bucket.hold(interrupted(cells, between), CELL, NOW);
+      for (const _ of [1, 2, 3]) charge();
+      const told = bucket.take("a", NOW).count;
+      expect(told).toBe(3);
+      isOn = true;
+      bucket.settle(NOW, told * COST, NOW);
+      isOn = false;
+      most = Math.max(most, calls);
+      expect(cells.fullNsOf(CELL)).toBe(NOW + (told + late) * COST);
+      expect(bucket.take("a", NOW).count).toBe(late);
+    }
+    // The last ones came after the end.
+    expect(most).toBeLessThan(12);
+  });
+
+  it("charges one twice that is counted before and charged after it, until the next", () => {
+    const { cells, bucket, charge, words } = heldScene();
+    charge();
+    Atomics.add(words, CELL, 1);
+    const first = bucket.take("a", NOW).count;
+    bucket.settle(NOW, first * COST, NOW);
+    // What the other thread does next: the charge without the count.
+    charge();
+    Atomics.sub(words, CELL, 1);
+    expect([first, cells.fullNsOf(CELL)]).toEqual([2, NOW + 3 * COST]);
+    bucket.settle(NOW, (first + bucket.take("a", NOW).count) * COST, NOW);
+    expect(cells.fullNsOf(CELL)).toBe(NOW + 2 * COST);
+  });
+
+  it("is taken over where the bucket is by then, in its cell or not", () => {
+    const { cells, bucket, charge } = heldScene();
+    for (const _ of [1, 2]) charge();
+    const { count } = bucket.take("a", NOW);
+    charge();
+    bucket.release(NOW);
+    expect(bucket.tryCharge(plan, NOW, 1)).toBe(0);
+    bucket.settle(NOW, count * COST, NOW);
+    expect(bucket.fullNs).toBe(NOW + 4 * COST);
+    bucket.hold(cells, CELL + 1, NOW);
+    bucket.settle(NOW, 7 * COST, NOW);
+    expect(cells.fullNsOf(CELL + 1)).toBe(NOW + 9 * COST);
+    expect(bucket.take("a", NOW).count).toBe(2);
+  });
+});
+
+describe("what is put back", () => {
+  it("keeps the time of its first request, whatever passed meanwhile", () => {
+    const bucket = new Bucket(COST);
+    bucket.tryCharge(plan, NOW, 1);
+    const spent = bucket.take("a", NOW + 100);
+    bucket.tryCharge(plan, NOW + 150, 1);
+    bucket.putBack(spent, NOW + 100);
+    bucket.putBack({ ...spent, count: 0, ageNs: 0 }, NOW + 100);
+    expect(bucket.take("a", NOW + 300)).toMatchObject({ count: 2, ageNs: 300 });
+  });
+});
