@@ -4,7 +4,8 @@
  * The surprise: a thread that ends with a connection open takes the process with it by an abort,
  * because Node asserts that nothing of the thread's event loop is in use any more; and so does a
  * connection that is handed to it once none of its code runs. So a thread that fails closes its
- * connections, says so and stays, and ends when it is told to, after which it is handed none.
+ * connections, says so and stays, and ends when it is told to, after which it is handed none. One
+ * whose heap is full cannot: Node ends it at once, and aborts before it tells anybody of why.
  */
 
 import { parentPort, workerData } from "node:worker_threads";

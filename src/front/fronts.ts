@@ -43,7 +43,7 @@ export interface Fronts {
   start(): Promise<void>;
   /** New work is refused from now on. */
   drain(): void;
-  /** Resolves when what is in hand is answered, and in the books. */
+  /** Resolves when what is in hand is answered, and in the books. @throws what one died of then */
   stop(): Promise<void>;
 }
 
@@ -89,11 +89,13 @@ export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
       const kill = deps.clock.after(FRONTS_STOP_MS_MAX, () => {
         for (const front of fronts) front.kill();
       });
-      await Promise.all(fronts.map((front) => front.stop()));
+      const ends = await Promise.allSettled(fronts.map((front) => front.stop()));
       kill.cancel();
       deps.passes.stop();
       adopt();
       bell.stop();
+      const failed = ends.find((end) => end.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
     },
   };
 }

@@ -54,6 +54,8 @@ export class FrontHandle {
   #onUp: ((cause: unknown) => void) | null = null;
   #isStopping = false;
   #isDead = false;
+  /** That it died while it stopped. */
+  #failure: Error | null = null;
 
   /** `owners` are by the place of their pass; `adopt` takes in what all fronts did so far. */
   constructor(deps: HandleDeps, owners: PassOwner[], adopt: () => void) {
@@ -100,11 +102,12 @@ export class FrontHandle {
     this.#thread?.port.post(message);
   }
 
-  /** Resolves when its thread has ended. */
+  /** Resolves when its thread has ended. @throws what it died of meanwhile */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.tell({ kind: "stop" });
     await this.#thread?.ended;
+    if (this.#failure !== null) throw this.#failure;
   }
 
   kill(): void {
@@ -175,6 +178,7 @@ export class FrontHandle {
     if (!this.#isStopping) onDeath(cause);
     else {
       log.error({ err: cause }, "a front died while it stopped, and its clients with it");
+      this.#failure = new Error("a front died while it stopped", { cause });
       this.kill();
     }
   }

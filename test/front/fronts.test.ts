@@ -238,14 +238,16 @@ describe("fronts", () => {
     expect(deaths).toHaveLength(1);
   });
 
-  it("are ended where they fail while they stop", async () => {
-    const { fronts, threads, deaths } = await started(1);
+  it("are ended where they fail while they stop, which fails once all are through", async () => {
+    const { fronts, threads, deaths, books } = await started();
     for (const thread of threads) thread.isDeaf = true;
     const stopping = fronts.stop();
     threads[0]?.say({ kind: "died", error: "RangeError: made up" });
-    await stopping;
-    expect(threads[0]?.killed).toBe(true);
-    expect(deaths).toEqual([]);
+    threads[1]?.note(10);
+    threads[1]?.end(null);
+    await expect(stopping).rejects.toThrow("a front died while it stopped");
+    expect(threads.map(({ killed }) => killed)).toEqual([true, false]);
+    expect([books, deaths]).toEqual([["acme 10"], []]);
   });
 
   it("are ended at last where they do not stop by themselves", async () => {
