@@ -103,7 +103,7 @@ function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKe
     limits.redisUrl === null
       ? null
       : createSharedLimits(
-          { clock, log, store: needed(parts.createLimitStore)({ log }, limits.redisUrl) },
+          { clock, log, store: needed(parts.createLimitStore)({ clock, log }, limits.redisUrl) },
           // Two edges of one name would count as one, and each take the share of both.
           { edge: `${region} ${edge} ${randomUUID()}`, edgesAtFirst: limits.edges },
         );

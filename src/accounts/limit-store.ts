@@ -5,21 +5,26 @@
  * own clock; a script reckons on from there, so edges need no common clock. Where the store's clock
  * is set back, no time has passed: nobody gains by it, and nobody waits for the clock to come back.
  * Nothing waits here: while the store is away every call fails at once.
+ *
+ * The surprise: a store that stood still does afterwards what it was asked before. Told so late, a
+ * moment ago is another moment, and the account would lose what came back meanwhile. So each
+ * question names the time of the store, as learnt by its last sign of life, until which it counts.
  */
 
 import { Redis } from "iovalkey";
 import { LIMIT_STORE_MS_MAX } from "../core/account-limits.ts";
-import { NS_PER_US } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Spent } from "./shared-bucket.ts";
 import type { LimitStore } from "./shared-limits.ts";
 
 export interface LimitStoreDeps {
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 /** `url` is redis://, rediss:// (TLS), with user and password where the store wants them. */
-export function createLimitStore({ log }: LimitStoreDeps, url: string): LimitStore {
+export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): LimitStore {
   const client = new Redis(url, {
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -29,6 +34,14 @@ export function createLimitStore({ log }: LimitStoreDeps, url: string): LimitSto
     retryStrategy: (attempt) => Math.min(100 * 2 ** Math.min(attempt, 10), RETRY_MS_MAX),
   });
   let wasUp = false;
+  /** By how much the store's clock is ahead of this one, at most; null while it told no time. */
+  let aheadMs: number | null = null;
+
+  const nowMs = (): number => Math.floor(clock.nowNs() / NS_PER_MS);
+
+  /** Until when a question of this moment counts, by the store's clock; 0: for ever. */
+  const lastMs = (): number => (aheadMs === null ? 0 : nowMs() + aheadMs + LIMIT_STORE_MS_MAX);
+
   client.on("ready", () => {
     wasUp = true;
     log.info({}, "the store of shared limits answers");
@@ -46,7 +59,8 @@ export function createLimitStore({ log }: LimitStoreDeps, url: string): LimitSto
     },
     async spend(spent) {
       const pipeline = client.pipeline();
-      for (const one of spent) pipeline.eval(SPEND, 1, PREFIX + one.account, ...figures(one));
+      const last = lastMs();
+      for (const one of spent) pipeline.eval(SPEND, 1, PREFIX + one.account, ...figures(one), last);
       const answers = (await pipeline.exec()) ?? [];
       return spent.map((_, index) => {
         const [error, value] = answers[index] ?? [new Error("no answer"), null];
@@ -55,7 +69,10 @@ export function createLimitStore({ log }: LimitStoreDeps, url: string): LimitSto
       });
     },
     async beat(edge, aliveMs) {
-      return Number(await client.eval(BEAT, 1, `${PREFIX}edges`, edge, aliveMs));
+      const askedMs = nowMs();
+      const [count, timeMs] = toldBy(await client.eval(BEAT, 1, `${PREFIX}edges`, edge, aliveMs));
+      aheadMs = timeMs - askedMs;
+      return count;
     },
     stop() {
       client.disconnect();
@@ -67,16 +84,26 @@ function figures({ count, intervalNs, ageNs }: Spent): readonly [number, number,
   return [count, Math.ceil(intervalNs / NS_PER_US), Math.floor(ageNs / NS_PER_US)];
 }
 
+/** The numbers of an answer that has two. */
+function toldBy(answer: unknown): readonly [number, number] {
+  const [first, second] = Array.isArray(answer) ? answer : [];
+  return [Number(first), Number(second)];
+}
+
 const PREFIX = "touchdown:bucket:";
 const RETRY_MS_MAX = 5_000;
 
 /**
- * KEYS: account; ARGV: requests, microseconds that one costs, microseconds since the first of them.
- * Answers by how many microseconds the bucket is behind full.
+ * KEYS: account; ARGV: requests, microseconds that one costs, microseconds since the first of them,
+ * the millisecond until which this counts. Answers by how many microseconds the bucket is behind
+ * full.
  */
 const SPEND = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+if tonumber(ARGV[4]) > 0 and now > ARGV[4] * 1000 then
+  return redis.error_reply('LATE the store was asked too long ago')
+end
 local last = redis.call('HMGET', KEYS[1], 'behind', 'at')
 local behind = -ARGV[3]
 if last[1] then
@@ -91,8 +118,8 @@ return string.format('%.0f', math.max(0, behind))`;
 
 /**
  * KEYS: the edges; ARGV: this one, milliseconds until a silent one is forgotten. Answers their
- * number. One whose sign of life is to come gave it before the clock was set back: it counts as
- * given now.
+ * number, and the time in milliseconds. One whose sign of life is to come gave it before the clock
+ * was set back: it counts as given now.
  */
 const BEAT = `
 local time = redis.call('TIME')
@@ -103,4 +130,4 @@ for _, edge in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf')) 
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[2] * 2)
-return redis.call('ZCARD', KEYS[1])`;
+return {redis.call('ZCARD', KEYS[1]), now}`;

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLimitStore } from "../../src/accounts/limit-store.ts";
 import type { LimitStore } from "../../src/accounts/shared-limits.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import { untilAnswer } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
 import { silent } from "../support/postgres.ts";
@@ -30,7 +31,7 @@ beforeAll(async () => {
   url = `redis://127.0.0.1:${port}`;
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder];
   server = spawn(program, args, { stdio: "ignore" });
-  const first = createLimitStore({ log: silent }, url);
+  const first = createLimitStore({ clock: systemClock, log: silent }, url);
   first.start();
   store = first;
   let answers = false;
@@ -125,6 +126,27 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     expect(await store?.spend(spent)).toEqual([5_000_000, 1_000_000, 3_000_000]);
   });
 
+  it("counts nothing that it comes to when that was asked too long ago", async () => {
+    let nowNs = 10e9;
+    const clock = { ...createFakeClock(), nowNs: () => nowNs };
+    const slow = createLimitStore({ clock, log: silent }, url);
+    slow.start();
+    const spent = [{ account: "too late", count: 3, intervalNs: HOUR_NS, ageNs: 0 }];
+    await untilAnswer(
+      "a sign of life",
+      async () => await slow.beat("slow", 600_000).catch(() => 0),
+      (count) => count > 0,
+    );
+    // As it stands when the store does it five seconds after it was asked.
+    nowNs -= 5e9;
+    await expect(slow.spend(spent)).rejects.toThrow("LATE");
+    expect(await direct?.exists("touchdown:bucket:too late")).toBe(0);
+    // Where it is the clock that was set forward, the next sign of life tells.
+    await slow.beat("slow", 600_000);
+    expect(await slow.spend(spent)).toEqual([3 * HOUR_US]);
+    slow.stop();
+  });
+
   it("counts the edges that live", async () => {
     await direct?.del("touchdown:bucket:edges");
     const alive = async (edge: string) => (await store?.beat(edge, 600_000)) ?? 0;
@@ -153,7 +175,7 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
   });
 
   it("fails at once while it is away, and comes back by itself", async () => {
-    const away = createLimitStore({ log: silent }, "redis://127.0.0.1:1");
+    const away = createLimitStore({ clock: systemClock, log: silent }, "redis://127.0.0.1:1");
     away.start();
     await expect(
       away.spend([{ account: "a", count: 1, intervalNs: 1, ageNs: 0 }]),
