@@ -8,17 +8,20 @@
  * given a new one with its next request. A limit's cell becomes another's only after every thread
  * has said that it uses the pass no more, so no charge ever goes to a stranger's account. When all
  * places are taken, one that was not used since it was last looked at makes room, found by a hand
- * that goes round; a newcomer for whom none is found at once goes on being handed over.
+ * that goes round; a newcomer for whom none is found at once goes on being handed over. The hand
+ * goes so slowly that with more keys than places most passes stay where they are: giving them in
+ * turns would cost more than handing over what has none.
  *
  * A limit that all edges share lies in a cell of another kind, whose charges are counted, so that
  * the main thread can tell the other edges of them.
  */
 
 import { hash } from "node:crypto";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import {
   LIMITED_ACCOUNTS_MAX,
   PASS_PLACE_LOOKS,
+  PASS_PLACE_MS,
   PASSES_A_TURN,
   PASSES_MAX,
 } from "../core/limits.ts";
@@ -122,6 +125,8 @@ export function createPasses(deps: PassesDeps): Passes {
   const free = Array.from({ length: PASSES_MAX }, (_, index) => PASSES_MAX - 1 - index);
   /** Places looked at next: for one to make room, and for one to hold against the keys. */
   let [hand, reviewed] = [0, 0];
+  /** When one was looked for last that could make room. */
+  let lookedNs = Number.NEGATIVE_INFINITY;
   /** Places that are still to be held against the keys. */
   let reviewsLeft = 0;
   let isStopped = false;
@@ -164,9 +169,12 @@ export function createPasses(deps: PassesDeps): Passes {
     if (keyCell !== NO_CELL) held.release(ownLimitName(owner.keyId), nowNs);
   }
 
-  /** Asks for one that is of no use, unless one is on its way back already. */
+  /** Asks for one that is of no use, unless one is on its way back, or was asked for just now. */
   function makeRoom(): void {
     if (entries.size < PASSES_MAX) return;
+    const nowNs = clock.nowNs();
+    if (nowNs - lookedNs < PASS_PLACE_MS * NS_PER_MS) return;
+    lookedNs = nowNs;
     for (let look = 0; look < PASS_PLACE_LOOKS; look += 1) {
       const entry = places[hand] ?? null;
       const wasUsed = marks[hand] !== 0;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { networksOf } from "../../src/accounts/restriction.ts";
-import { PASSES_A_TURN, PASSES_MAX } from "../../src/core/limits.ts";
+import { PASS_PLACE_MS, PASSES_A_TURN, PASSES_MAX } from "../../src/core/limits.ts";
 import { NO_CELL } from "../../src/ingress/limit-cells.ts";
 import type { Pass } from "../../src/ingress/pass.ts";
 import { createPasses } from "../../src/ingress/passes.ts";
@@ -302,6 +302,7 @@ describe("when there are as many as there may be", () => {
     front.ask(nth(PASSES_MAX));
     expect(front.news).toMatchObject([{ kind: "passOver", token: nth(5) }]);
     // One on its way back is enough.
+    scene.clock.advance(PASS_PLACE_MS);
     front.ask(nth(PASSES_MAX));
     expect(scene.passes.counters).toMatchObject({ evicted: 1, declined: 2 });
     front.deliver();
@@ -316,10 +317,29 @@ describe("when there are as many as there may be", () => {
   it("those in use stay, and a newcomer looks at few of them", () => {
     const { scene, front } = full();
     scene.marks.fill(1);
-    for (let round = 0; round < 20; round += 1) front.ask(nth(PASSES_MAX + round));
+    for (let round = 0; round < 20; round += 1) {
+      front.ask(nth(PASSES_MAX + round));
+      scene.clock.advance(PASS_PLACE_MS);
+    }
     expect(front.news).toEqual([]);
     expect(scene.passes.counters).toMatchObject({ evicted: 0, declined: 20 });
     expect(scene.marks.filter((mark) => mark === 0)).toHaveLength(20 * 8);
+  });
+
+  it("newcomers by the thousand change few of them, and none that was given just now", () => {
+    const { scene, front } = full();
+    const { granted } = scene.passes.counters;
+    scene.marks.fill(0);
+    for (let request = 0; request < 4_000; request += 1) {
+      front.ask(nth(PASSES_MAX + (request % 40)));
+      front.deliver();
+      scene.clock.advance(request % 10 === 0 ? 1 : 0);
+    }
+    const { counters } = scene.passes;
+    expect(counters.evicted).toBe(400 / PASS_PLACE_MS);
+    expect(counters.granted - granted).toBe(counters.evicted);
+    for (let number = 0; number < 40; number += 1)
+      expect(front.gate.find(nth(PASSES_MAX + number), HERE)).not.toBeNull();
   });
 
   it("a thread that uses a pass marks it", () => {
