@@ -30,6 +30,8 @@ export interface FrontsGround {
   readonly routesMemory: SharedArrayBuffer;
   readonly passesMemory: SharedArrayBuffer;
   readonly seenMemory: SharedArrayBuffer;
+  /** Lets threads that wait for this processor have their turn first. */
+  readonly giveWay: () => void;
   /** The limits that both charge; for the main thread's gate. */
   readonly held: HeldLimits;
 }
@@ -53,7 +55,8 @@ export function frontsGroundOf(
 ): FrontsGround | null {
   const count = frontsCountOf(config, engine.native !== null, processors);
   if (count === 0) return null;
-  if (engine.native === null) {
+  const { native } = engine;
+  if (native === null) {
     throw new SetupError(
       "http.threads: the portable engine sends from the main thread alone, the native one from " +
         "any; 0 is needed here",
@@ -67,6 +70,7 @@ export function frontsGroundOf(
     routesMemory,
     passesMemory,
     seenMemory: seenMemory(),
+    giveWay: () => native.threadYield(),
     held: createHeldLimits(passesMemory),
   };
 }
@@ -96,7 +100,7 @@ export function buildFronts(
   { requestDeadlineMs, connectionsMax }: EdgeFrontsOptions,
 ): Fronts {
   const { clock, log, keys, pipeline, http, answers, refusals, decoder } = deps;
-  const { count, routes, held } = ground;
+  const { count, routes, held, giveWay } = ground;
   const { table, sharedLimits } = keys;
   const memory = ground.passesMemory;
   sharedLimits?.join(new SharedCells(memory));
@@ -106,6 +110,7 @@ export function buildFronts(
     {
       clock,
       log,
+      giveWay,
       books: pipeline,
       http,
       passes,

@@ -5,6 +5,7 @@ import type { Config } from "../src/config/config.ts";
 import { SetupError } from "../src/core/errors.ts";
 import { frontsGroundOf } from "../src/edge-fronts.ts";
 import type { EngineChoice } from "../src/native/choose.ts";
+import type { NativeEngine } from "../src/native/contract.ts";
 import { stub } from "./support/stub.ts";
 
 function configOf(threads: number | null, other: Partial<Config> = {}): Config {
@@ -17,7 +18,9 @@ function configOf(threads: number | null, other: Partial<Config> = {}): Config {
 }
 
 const portable = stub<EngineChoice>({ name: "portable", native: null });
-const native = stub<EngineChoice>({ name: "native", native: stub({}) });
+let yields = 0;
+const yielding = { threadYield: () => (yields += 1) };
+const native = stub<EngineChoice>({ name: "native", native: stub<NativeEngine>(yielding) });
 const NOT_INLINE = { decode: stub<Config["decode"]>({ inline: "never" }) };
 
 describe("the ground of fronts", () => {
@@ -33,6 +36,8 @@ describe("the ground of fronts", () => {
   it("is memory that all of them share, and as many as were asked for", () => {
     const ground = frontsGroundOf(configOf(3), native, 1);
     expect(ground?.count).toBe(3);
+    ground?.giveWay();
+    expect(yields).toBe(1);
     for (const memory of [ground?.routesMemory, ground?.passesMemory, ground?.seenMemory]) {
       expect(memory).toBeInstanceOf(SharedArrayBuffer);
     }

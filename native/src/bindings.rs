@@ -30,7 +30,7 @@ use crate::limits::{
 use crate::send::engine::Engine;
 
 /// The version of this list.
-const CONTRACT_VERSION: u32 = 6;
+const CONTRACT_VERSION: u32 = 7;
 
 /// What an engine is started with; every field is present.
 #[napi(object, object_to_js = false)]
@@ -393,4 +393,11 @@ pub fn feed_close(feed: u32) -> i32 {
         open.close();
         if FEEDS.remove(feed) { OK } else { NO_FEED }
     })
+}
+
+/// Lets other threads that wait for this processor have their turn first. Returns OK.
+#[napi]
+pub fn thread_yield() -> i32 {
+    std::thread::yield_now();
+    OK
 }

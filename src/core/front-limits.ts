@@ -18,6 +18,8 @@ export const FRONT_TX_MIN = 2 ** 40;
 export const NEWS_EARLY_MAX = 8192;
 /** How long a connection that takes no more is kept for copies that nobody here knows of yet. */
 export const ADOPTION_MS_MAX = 250;
+/** News of copies that is taken before a front that waits for the processor has its turn. */
+export const NEWS_A_TURN = 32;
 
 // edge-early.ts
 
@@ -36,6 +38,10 @@ export const FRONT_YOUNG_MB_MAX = 6;
 export const FRONT_RECORDS_WAKE = 64;
 /** So long after its first unread record a front wakes the main thread at the latest. */
 export const FRONT_RECORDS_WAKE_MS = 100;
+/** Records taken into the books before a front that waits for the processor has its turn. */
+export const FRONT_RECORDS_A_TURN = 8;
+/** From so many unread records on of one front it has to wait, lest its ring fill up. */
+export const FRONT_RECORDS_BEHIND = 192;
 /** The longest wait for fronts to come up, and to finish when they are stopped. */
 export const FRONTS_START_MS_MAX = 15_000;
 export const FRONTS_STOP_MS_MAX = 30_000;

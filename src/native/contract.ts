@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 6;
+export const CONTRACT_VERSION = 7;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -78,7 +78,8 @@ export type NativeEngine = NativeSending &
   NativeDecoding &
   NativeReading &
   NativeAsking &
-  NativeFeeding;
+  NativeFeeding &
+  NativeYielding;
 
 /** The decoder's and verifier's part of the addon. */
 export interface NativeDecoding {
@@ -185,6 +186,12 @@ export interface NativeFeeding {
   feedNext(feed: number, out: Float64Array): number;
   /** Ends a feed; it tells nothing any more. Answers OK, NO_FEED or PANIC. */
   feedClose(feed: number): number;
+}
+
+/** What a thread asks of the system's scheduler. */
+export interface NativeYielding {
+  /** Lets other threads that wait for this processor have their turn first. Answers OK. */
+  threadYield(): number;
 }
 
 /** Numbers of `feedNext`. */

@@ -49,6 +49,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "feedSubscribe",
   "feedNext",
   "feedClose",
+  "threadYield",
 ];
 
 /** Loads the addon into this thread; what it holds is the process's. */

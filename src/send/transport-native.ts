@@ -9,6 +9,7 @@
  */
 
 import { getSystemErrorName } from "node:util";
+import { NEWS_A_TURN } from "../core/front-limits.ts";
 import {
   NATIVE_COPIES_IN_FLIGHT_MAX,
   NATIVE_RECORDS_A_DRAIN,
@@ -16,7 +17,13 @@ import {
   V1_TRANSACTION_BYTES_MAX,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../native/contract.ts";
+import {
+  type NativeSending,
+  type NativeYielding,
+  OK,
+  RECORD_NUMBERS,
+  START_SOCKET,
+} from "../native/contract.ts";
 import { EarlyNews } from "./early-news.ts";
 import type { Identity } from "./identity.ts";
 import { NativeConnection } from "./native-connection.ts";
@@ -39,7 +46,7 @@ export interface NativeTransportOptions {
 }
 
 export interface NativeTransportDeps {
-  readonly native: NativeSending;
+  readonly native: NativeSending & NativeYielding;
   readonly identity: Identity;
   readonly log: Log;
   /** By which fronts send over the connections too; none where it is not given. */
@@ -152,7 +159,12 @@ export function createNativeTransport(
     for (let full = true; full; ) {
       const count = native.outcomesDrain(handle, records);
       counters.recordsDrained += count;
-      for (let index = 0; index < count; index += 1) take(index * RECORD_NUMBERS);
+      // Nobody waits for news, and a front may wait for this processor.
+      const givesWay = routes !== null && count < NATIVE_RECORDS_A_DRAIN;
+      for (let index = 0; index < count; index += 1) {
+        if (givesWay && index % NEWS_A_TURN === NEWS_A_TURN - 1) native.threadYield();
+        take(index * RECORD_NUMBERS);
+      }
       expireNews(count);
       full = count === NATIVE_RECORDS_A_DRAIN;
     }

@@ -3,7 +3,11 @@
 import { describe, expect, it } from "vitest";
 import { wake } from "../../src/core/bell.ts";
 import type { Packet } from "../../src/core/flow.ts";
-import { FRONTS_START_MS_MAX } from "../../src/core/front-limits.ts";
+import {
+  FRONT_RECORDS_A_TURN,
+  FRONT_RECORDS_BEHIND,
+  FRONTS_START_MS_MAX,
+} from "../../src/core/front-limits.ts";
 import { createFronts } from "../../src/front/fronts.ts";
 import type { FromThread, FrontTask, ToThread } from "../../src/front/messages.ts";
 import { createRecordWriter } from "../../src/front/records.ts";
@@ -77,11 +81,14 @@ function rig(count = 2) {
   const descriptors: number[] = [];
   const books: string[] = [];
   const deaths: unknown[] = [];
+  /** How many repetitions were in the books each time that it gave way. */
+  const ways: number[] = [];
   const holders: { post: (news: never) => void; returned: number[]; left: boolean }[] = [];
   const fronts = createFronts(
     {
       clock,
       log: QUIET,
+      giveWay: () => void ways.push(books.length),
       books: {
         adopt: () => {},
         repeated: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
@@ -131,7 +138,7 @@ function rig(count = 2) {
   const up = (): void => {
     for (const [index, thread] of threads.entries()) thread.say({ kind: "up", descriptor: index });
   };
-  return { clock, threads, descriptors, books, deaths, holders, fronts, up };
+  return { clock, threads, descriptors, books, deaths, holders, ways, fronts, up };
 }
 
 async function started(count = 2) {
@@ -170,6 +177,25 @@ describe("fronts", () => {
     await expect(starting).rejects.toMatchObject({ cause });
     await expect(starting).rejects.toThrow("no engine here");
     expect(deaths).toEqual([]);
+  });
+
+  it("have their turn after every few of a ring's records", async () => {
+    const { fronts, threads, ways } = await started();
+    for (let n = 0; n < 2 * FRONT_RECORDS_A_TURN + 1; n += 1) threads[0]?.note(n);
+    threads[1]?.note(1);
+    fronts.adopt();
+    expect(ways).toEqual([FRONT_RECORDS_A_TURN, 2 * FRONT_RECORDS_A_TURN]);
+    await fronts.stop();
+  });
+
+  it("wait while so many of a ring's records are left that it could fill up", async () => {
+    const { fronts, threads, books, ways } = await started();
+    const few = 3 * FRONT_RECORDS_A_TURN;
+    for (let n = 0; n < FRONT_RECORDS_BEHIND + few; n += 1) threads[0]?.note(1);
+    fronts.adopt();
+    expect(ways[0]).toBe(few + FRONT_RECORDS_A_TURN);
+    expect(books).toHaveLength(FRONT_RECORDS_BEHIND + few);
+    await fronts.stop();
   });
 
   it("have what they did taken in when asked for, each under its owner", async () => {
