@@ -17,6 +17,7 @@ import {
   SHARED_ACCOUNTS_MAX,
   SHARED_HELD_A_ROUND,
   SHARED_ROUND_MAX,
+  SHARED_TOLD_A_TURN,
 } from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_US } from "../core/clock.ts";
@@ -164,10 +165,24 @@ export function createSharedLimits(
     return chosen;
   }
 
+  /** Asks in turns of the event loop: a thousand questions at once would hold the thread. */
   async function round(): Promise<void> {
+    const chosen = due(clock.nowNs());
+    const told: Promise<boolean>[] = [];
+    for (let first = 0; first < chosen.length; first += SHARED_TOLD_A_TURN) {
+      if (first > 0) await nextTurn();
+      if (counters.connected === 0) break;
+      told.push(tell(chosen.slice(first, first + SHARED_TOLD_A_TURN)));
+    }
+    const isTold = (await Promise.all(told)).every((isTold) => isTold);
+    if (isTold && told.length > 0) counters.rounds += 1;
+  }
+
+  const nextTurn = (): Promise<void> => new Promise((resolve) => void clock.after(0, resolve));
+
+  /** Whether the store answered. */
+  async function tell(chosen: readonly (readonly [string, Bucket])[]): Promise<boolean> {
     const askedNs = clock.nowNs();
-    const chosen = due(askedNs);
-    if (chosen.length === 0) return;
     const spent = chosen.map(([account, bucket]) => bucket.take(account, askedNs));
     try {
       const behindUs = await store.spend(spent);
@@ -175,8 +190,7 @@ export function createSharedLimits(
       for (const [index, [, bucket]] of chosen.entries()) {
         bucket.settle(askedNs, (behindUs[index] ?? 0) * NS_PER_US, nowNs);
       }
-      counters.rounds += 1;
-      turned(1);
+      return true;
     } catch (error) {
       // Perhaps it was counted and perhaps not: told again, it may count twice, never too little.
       for (const [index, [, bucket]] of chosen.entries()) {
@@ -185,6 +199,7 @@ export function createSharedLimits(
       }
       counters.failures += 1;
       turned(0, error);
+      return false;
     }
   }
 

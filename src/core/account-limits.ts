@@ -23,6 +23,8 @@ export const USAGE_PACKETS_MAX = 524_288;
 export const SHARED_ACCOUNTS_MAX = 100_000;
 /** Accounts that are told to the store of shared limits in one round. */
 export const SHARED_ROUND_MAX = 1_000;
+/** Of them, in one turn of the event loop; some 10 us each, its answer included. */
+export const SHARED_TOLD_A_TURN = 16;
 /** Buckets of other threads that are looked at before a round; some 50 ns each. */
 export const SHARED_HELD_A_ROUND = 4_096;
 /** Longest wait for the store of shared limits, in milliseconds. */

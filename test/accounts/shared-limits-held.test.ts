@@ -46,7 +46,10 @@ function createScene(edgeCount: number) {
   if (edge === undefined) throw new Error("no edge");
   const settle = async (ms: number) => {
     clock.advance(ms);
-    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+    for (let turn = 0; turn < 200; turn += 1) {
+      await Promise.resolve();
+      clock.advance(0);
+    }
   };
   return { clock, store, edges, edge, settle };
 }

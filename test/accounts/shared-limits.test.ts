@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createSharedLimits } from "../../src/accounts/shared-limits.ts";
-import { SHARED_ACCOUNTS_MAX } from "../../src/core/account-limits.ts";
+import { SHARED_ACCOUNTS_MAX, SHARED_TOLD_A_TURN } from "../../src/core/account-limits.ts";
 import { NS_PER_S } from "../../src/core/clock.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeStore } from "../support/limit-store.ts";
@@ -20,7 +20,10 @@ function createScene(edgeCount: number) {
   });
   const settle = async (ms: number) => {
     clock.advance(ms);
-    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+    for (let turn = 0; turn < 200; turn += 1) {
+      await Promise.resolve();
+      clock.advance(0);
+    }
   };
   /** As many as pass now at one edge. */
   const pass = (edge: number, most = 1_000): number => {
@@ -142,6 +145,45 @@ describe("a store that is away without a word", () => {
     expect(edges[0]?.counters.connected).toBe(1);
     expect(state.told).toBeGreaterThanOrEqual(passed);
     expect(state.told).toBeLessThanOrEqual(2 * passed);
+  });
+});
+
+describe("a round", () => {
+  /** Accounts that the store was told of in one turn, each. */
+  async function turnsOf(failing: boolean) {
+    const { clock, edges, state } = createScene(1);
+    const [limits] = edges;
+    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    for (let index = 0; index < 2 * SHARED_TOLD_A_TURN + 1; index += 1) {
+      limits?.tryCharge(`account ${index}`, plan, clock.nowNs());
+    }
+    const told: number[] = [];
+    const { spend } = state;
+    state.spend = (spent) => {
+      told.push(spent.length);
+      return failing ? Promise.reject(new Error("away")) : spend(spent);
+    };
+    clock.advance(100);
+    for (let turn = 0; turn < 4; turn += 1) {
+      told.push(0);
+      for (let step = 0; step < 10; step += 1) await Promise.resolve();
+      clock.advance(0);
+    }
+    return { told, limits, state };
+  }
+
+  it("asks for a share of the accounts in each turn of the event loop", async () => {
+    const { told, limits, state } = await turnsOf(false);
+    const share = SHARED_TOLD_A_TURN;
+    expect(told).toEqual([share, 0, share, 0, 1, 0, 0]);
+    expect(limits?.counters.rounds).toBe(1);
+    expect(state.told).toBe(2 * share + 1);
+  });
+
+  it("asks no more once the store is away", async () => {
+    const { told, limits } = await turnsOf(true);
+    expect(told).toEqual([SHARED_TOLD_A_TURN, 0, 0, 0, 0]);
+    expect(limits?.counters).toMatchObject({ rounds: 0, connected: 0 });
   });
 });
 
