@@ -213,6 +213,8 @@ export const LIMITED_ACCOUNTS_MAX = 262_144;
 export const PASSES_MAX = 16_384;
 /** Of them, held against the keys in one turn of the event loop; some 0.4 us each. */
 export const PASSES_A_TURN = 512;
+/** And of those taken back: two messages each, 6 us on either thread. */
+export const PASSES_BACK_A_TURN = 64;
 /** Once there are as many: looks for one's place, and how long after the last such looks. */
 export const PASS_PLACE_LOOKS = 8;
 export const PASS_PLACE_MS = 10;

@@ -23,6 +23,7 @@ import {
   PASS_PLACE_LOOKS,
   PASS_PLACE_MS,
   PASSES_A_TURN,
+  PASSES_BACK_A_TURN,
   PASSES_MAX,
 } from "../core/limits.ts";
 import { quick } from "../core/quick.ts";
@@ -133,7 +134,9 @@ export function createPasses(deps: PassesDeps): Passes {
   const turns = createTurns(clock, review);
 
   function review(): boolean {
-    for (let looks = 0; reviewsLeft > 0 && looks < PASSES_A_TURN; reviewsLeft -= 1) {
+    let [looks, backs] = [0, 0];
+    for (; reviewsLeft > 0 && looks < PASSES_A_TURN; reviewsLeft -= 1) {
+      if (backs === PASSES_BACK_A_TURN) break;
       const entry = places[reviewed] ?? null;
       reviewed = (reviewed + 1) % PASSES_MAX;
       if (entry === null || entry.isOver) continue;
@@ -141,6 +144,7 @@ export function createPasses(deps: PassesDeps): Passes {
       const owner = keys.lookup(entry.digest);
       if (owner !== null && isSame(owner, entry.owner)) continue;
       counters.revoked += 1;
+      backs += 1;
       takeBack(entry);
     }
     return reviewsLeft > 0;

@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { networksOf } from "../../src/accounts/restriction.ts";
-import { PASS_PLACE_MS, PASSES_A_TURN, PASSES_MAX } from "../../src/core/limits.ts";
+import {
+  PASS_PLACE_MS,
+  PASSES_A_TURN,
+  PASSES_BACK_A_TURN,
+  PASSES_MAX,
+} from "../../src/core/limits.ts";
 import { NO_CELL } from "../../src/ingress/limit-cells.ts";
 import type { Pass } from "../../src/ingress/pass.ts";
 import { createPasses } from "../../src/ingress/passes.ts";
@@ -108,6 +113,23 @@ describe("a limit of which a pass is out", () => {
   });
 });
 
+/** A front with passes of so many keys, which are held against the keys in turns of their own. */
+function inTurns(count: number) {
+  const rows = Array.from({ length: count }, (_, number) => keyRow(nth(number), `a${number}`));
+  const scene = passScene(rows);
+  const turns: (() => void)[] = [];
+  const after = (_: number, act: () => void) => {
+    turns.push(act);
+    return { cancel() {} };
+  };
+  const clock = { ...scene.clock, after };
+  const passes = createPasses({ ...scene, clock });
+  const front = joinFront({ ...scene, passes });
+  for (let number = 0; number < count; number += 1) front.ask(nth(number));
+  front.deliver();
+  return { scene, passes, front, turns };
+}
+
 describe("a change of the keys", () => {
   it("takes back what says something else now, and nothing else", async () => {
     const limit = { ratePerSecond: 1, burst: 1 };
@@ -205,18 +227,7 @@ describe("a change of the keys", () => {
 
   it("is held against a share of the passes a turn, all after the last change", async () => {
     const count = 3 * PASSES_A_TURN;
-    const rows = Array.from({ length: count }, (_, number) => keyRow(nth(number), `a${number}`));
-    const scene = passScene(rows);
-    const turns: (() => void)[] = [];
-    const after = (_: number, act: () => void) => {
-      turns.push(act);
-      return { cancel() {} };
-    };
-    const clock = { ...scene.clock, after };
-    const passes = createPasses({ ...scene, clock });
-    const front = joinFront({ ...scene, passes });
-    for (let number = 0; number < count; number += 1) front.ask(nth(number));
-    front.deliver();
+    const { scene, passes, front, turns } = inTurns(count);
     scene.keys.remove(tokenSha256(nth(count - 1)));
     await Promise.resolve();
     turns.pop()?.();
@@ -234,6 +245,21 @@ describe("a change of the keys", () => {
       turns.pop()?.();
     }
     expect(passes.counters.revoked).toBe(2);
+  });
+
+  it("takes back fewer a turn, where a plan of many keys is another", async () => {
+    const count = 3 * PASSES_BACK_A_TURN + 1;
+    const { scene, front, turns } = inTurns(count);
+    scene.keys.setPlan({ ...PLAN, burst: 9 });
+    await Promise.resolve();
+    expect(front.news).toHaveLength(PASSES_BACK_A_TURN);
+    turns.pop()?.();
+    expect(front.news).toHaveLength(2 * PASSES_BACK_A_TURN);
+    turns.pop()?.();
+    turns.pop()?.();
+    expect(front.news.map((news) => news.kind === "passOver" && news.token)).toEqual(
+      Array.from({ length: count }, (_, number) => nth(number)),
+    );
   });
 
   it("wakes nobody where no pass is out, or after the end", async () => {
