@@ -37,15 +37,20 @@ export interface FrontsGround {
 }
 
 /**
- * How many fronts an edge has. Where nobody says so it is one, because beside a thread that keeps
- * the books it has the better latency at any rate; none where something else cannot be as it was
- * asked for: a main thread that polls for requests, or workers that check each transaction.
+ * How many fronts an edge has. Where nobody says so it is one or a few, because beside a thread
+ * that keeps the books they have the better latency; none where something else could not be as it
+ * was asked for: a main thread that polls for requests, or workers that check transactions.
  */
 function frontsCountOf({ http, host, decode }: Config, isNative: boolean, processors: number) {
   if (http.threads !== null) return http.threads;
-  const isFree = !host.busyPoll && decode.inline !== "never";
-  return isNative && processors > 1 && isFree ? 1 : 0;
+  const isFree = !host.busyPoll && decode.inline !== "never" && (decode.workers ?? 0) === 0;
+  if (!isNative || processors < 2 || !isFree) return 0;
+  return Math.min(FRONTS_AUTO_MAX, Math.max(1, Math.floor(processors / PROCESSORS_A_FRONT)));
 }
+
+/** By themselves there are so many at most, one for so many processors. */
+const FRONTS_AUTO_MAX = 4;
+const PROCESSORS_A_FRONT = 4;
 
 /** null without fronts. @throws SetupError where the engine cannot have any */
 export function frontsGroundOf(
@@ -136,5 +141,6 @@ export function buildFronts(
     },
   );
   routes.beforeDrain = fronts.adopt;
+  routes.giveWay = fronts.giveWay;
   return fronts;
 }

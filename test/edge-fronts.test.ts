@@ -12,7 +12,7 @@ function configOf(threads: number | null, other: Partial<Config> = {}): Config {
   return stub<Config>({
     http: stub<Config["http"]>({ threads }),
     host: { busyPoll: false },
-    decode: stub<Config["decode"]>({ inline: "auto" }),
+    decode: stub<Config["decode"]>({ inline: "auto", workers: null }),
     ...other,
   });
 }
@@ -21,7 +21,8 @@ const portable = stub<EngineChoice>({ name: "portable", native: null });
 let yields = 0;
 const yielding = { threadYield: () => (yields += 1) };
 const native = stub<EngineChoice>({ name: "native", native: stub<NativeEngine>(yielding) });
-const NOT_INLINE = { decode: stub<Config["decode"]>({ inline: "never" }) };
+const NOT_INLINE = { decode: stub<Config["decode"]>({ inline: "never", workers: null }) };
+const TWO_WORKERS = { decode: stub<Config["decode"]>({ inline: "auto", workers: 2 }) };
 
 describe("the ground of fronts", () => {
   it("is none where none are asked for, whatever the engine", () => {
@@ -45,7 +46,9 @@ describe("the ground of fronts", () => {
 
   it.each([
     ["one with the native engine", native, 2, {}, 1],
-    ["one on many processors, too", native, 64, {}, 1],
+    ["one for each four processors", native, 11, {}, 2],
+    ["a few on many", native, 64, {}, 4],
+    ["none where workers are asked for", native, 8, TWO_WORKERS, undefined],
     ["none with the portable engine", portable, 8, {}, undefined],
     ["none on one processor", native, 1, {}, undefined],
     ["none where the main thread polls", native, 8, { host: { busyPoll: true } }, undefined],

@@ -99,8 +99,9 @@ export const KEYS = {
     integerOrAuto(0, FRONTS_MAX),
     "auto",
     "Threads that take transactions and send them by themselves, with the native engine; 0: the " +
-      "main thread does all of it; auto: 1 with that engine and 2 processors or more, but none " +
-      "where `host.busy_poll` or `decode.inline` says that the main thread or workers do it",
+      "main thread does all of it; auto: with that engine and 2 processors or more 1 for each 4 " +
+      "of them, at least 1 and at most 4, but none with `host.busy_poll`, `decode.inline = " +
+      '"never"` or a number of `decode.workers`, which have other threads do it',
   ),
 
   "admin.listen": key(

@@ -40,7 +40,7 @@ export const FRONT_RECORDS_WAKE = 64;
 export const FRONT_RECORDS_WAKE_MS = 100;
 /** Records taken into the books before a front that waits for the processor has its turn. */
 export const FRONT_RECORDS_A_TURN = 8;
-/** From so many unread records on of one front it has to wait, lest its ring fill up. */
+/** From so many unread records on of any front they have to wait, lest its ring fill up. */
 export const FRONT_RECORDS_BEHIND = 192;
 /** The longest wait for fronts to come up, and to finish when they are stopped. */
 export const FRONTS_START_MS_MAX = 15_000;

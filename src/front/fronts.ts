@@ -42,6 +42,8 @@ export interface FrontsOptions extends Omit<HandleOptions, "bell"> {
 export interface Fronts {
   /** Takes into the books all that fronts did so far. */
   adopt(): void;
+  /** Lets a front that waits for this processor have its turn, unless a ring could fill up. */
+  giveWay(): void;
   /** What each counts. */
   readonly figures: readonly DeskFigures[];
   /** Requests that were moved to the main thread, and those of them that have no answer yet. */
@@ -60,7 +62,6 @@ export interface Fronts {
 }
 
 export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
-  const { giveWay } = deps;
   const owners: PassOwner[] = [];
   const ledger = new Ledger(deps, owners);
   const fronts = Array.from({ length: options.count }, () => new FrontHandle(deps, owners, adopt));
@@ -70,15 +71,22 @@ export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
     for (const { records } of fronts) adoptOf(records);
   }
 
+  /** No more than was there: what comes meanwhile rings for itself. */
   function adoptOf(records: RecordReader): void {
-    for (let taken = 1; records.read(ledger.take); taken += 1) {
-      if (taken % FRONT_RECORDS_A_TURN > 0 || records.depth >= FRONT_RECORDS_BEHIND) continue;
-      giveWay();
+    const depth = records.depth;
+    for (let taken = 1; taken <= depth && records.read(ledger.take); taken += 1) {
+      if (taken % FRONT_RECORDS_A_TURN === 0) giveWay();
     }
+  }
+
+  function giveWay(): void {
+    for (const { records } of fronts) if (records.depth >= FRONT_RECORDS_BEHIND) return;
+    deps.giveWay();
   }
 
   return {
     adopt,
+    giveWay,
     counters: ledger.counters,
     passes: deps.passes.counters,
     figures: fronts.map(({ figures }) => figures),

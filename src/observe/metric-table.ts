@@ -73,7 +73,7 @@ export const METRICS = [
     "touchdown_front_requests_moved_total",
     ["reason"],
     "Requests that such a thread left to the main thread: for no pass for the key, the limit, " +
-      "leaders that keep copies waiting, books that are behind, or other.",
+      "leaders that cannot be sent to at once, books that are behind, or other, reads among them.",
   ),
   gauge("touchdown_front_passes", [], "Keys that such threads let in by themselves."),
   counter(

@@ -51,6 +51,8 @@ function draw(words: Uint32Array, cell: number): number {
 export class SharedRoutes {
   /** Called before news of the engine are taken, to adopt what fronts sent. Must not throw. */
   beforeDrain: () => void = () => {};
+  /** Called after every few of them: a front may wait for this processor. Must not throw. */
+  giveWay: () => void = () => {};
   /** Called when they are taken. The sender's. */
   afterDrain: () => void = () => {};
   /** The native engine's handle; 0: it does not run. */

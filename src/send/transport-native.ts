@@ -17,13 +17,7 @@ import {
   V1_TRANSACTION_BYTES_MAX,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import {
-  type NativeSending,
-  type NativeYielding,
-  OK,
-  RECORD_NUMBERS,
-  START_SOCKET,
-} from "../native/contract.ts";
+import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../native/contract.ts";
 import { EarlyNews } from "./early-news.ts";
 import type { Identity } from "./identity.ts";
 import { NativeConnection } from "./native-connection.ts";
@@ -46,7 +40,7 @@ export interface NativeTransportOptions {
 }
 
 export interface NativeTransportDeps {
-  readonly native: NativeSending & NativeYielding;
+  readonly native: NativeSending;
   readonly identity: Identity;
   readonly log: Log;
   /** By which fronts send over the connections too; none where it is not given. */
@@ -159,10 +153,8 @@ export function createNativeTransport(
     for (let full = true; full; ) {
       const count = native.outcomesDrain(handle, records);
       counters.recordsDrained += count;
-      // Nobody waits for news, and a front may wait for this processor.
-      const givesWay = routes !== null && count < NATIVE_RECORDS_A_DRAIN;
       for (let index = 0; index < count; index += 1) {
-        if (givesWay && index % NEWS_A_TURN === NEWS_A_TURN - 1) native.threadYield();
+        if (index % NEWS_A_TURN === NEWS_A_TURN - 1) routes?.giveWay();
         take(index * RECORD_NUMBERS);
       }
       expireNews(count);

@@ -195,6 +195,27 @@ describe("fronts", () => {
     fronts.adopt();
     expect(ways[0]).toBe(few + FRONT_RECORDS_A_TURN);
     expect(books).toHaveLength(FRONT_RECORDS_BEHIND + few);
+    for (let n = 0; n < FRONT_RECORDS_BEHIND; n += 1) threads[1]?.note(1);
+    const before = ways.length;
+    fronts.giveWay();
+    expect(ways).toHaveLength(before);
+    await fronts.stop();
+  });
+
+  it("cannot keep the main thread at their books by what they do meanwhile", async () => {
+    const { fronts, threads, books, ways } = await started();
+    const note = (count: number): void => {
+      for (let n = 0; n < count; n += 1) threads[0]?.note(n);
+    };
+    note(FRONT_RECORDS_A_TURN);
+    ways.push = (...items) => {
+      note(FRONT_RECORDS_A_TURN);
+      return items.length;
+    };
+    fronts.adopt();
+    expect(books).toHaveLength(FRONT_RECORDS_A_TURN);
+    fronts.adopt();
+    expect(books).toHaveLength(2 * FRONT_RECORDS_A_TURN);
     await fronts.stop();
   });
 

@@ -2,6 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { RefusalReason } from "../../src/core/errors.ts";
+import { FRONT_RECORDS } from "../../src/core/front-limits.ts";
 import {
   createRecordWriter,
   RecordReader,
@@ -12,7 +13,7 @@ import { createTurnedAway } from "../../src/front/turned-away.ts";
 import { keyOwner } from "../support/owners.ts";
 
 const OWNER = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });
-const SLOTS = 2;
+const SLOTS = FRONT_RECORDS;
 
 function rig() {
   const memory = recordsMemory(SLOTS);
@@ -52,7 +53,7 @@ it("is told of whose place it was, how large, and why", () => {
   expect(state.rung).toBe(2);
 });
 
-it("is not told of what was judged, of nobody's, nor where the ring is full", () => {
+it("is not told of what was judged, of nobody's, nor where half of the ring is full", () => {
   const { state, refuse, read } = rig();
   for (const reason of ["signature_invalid", "tip_missing", "undecodable"] as const) refuse(reason);
   state.place = -1;
@@ -60,5 +61,5 @@ it("is not told of what was judged, of nobody's, nor where the ring is full", ()
   expect([read(), state.rung]).toEqual([[], 0]);
   state.place = 3;
   for (let times = 0; times < SLOTS + 3; times += 1) refuse("overloaded");
-  expect([read().length, state.rung]).toEqual([SLOTS, SLOTS]);
+  expect([read().length, state.rung]).toEqual([SLOTS / 2, SLOTS / 2]);
 });

@@ -1,6 +1,6 @@
 /** A connection of the native transport, on an addon that does what the test says. */
 
-import type { NativeSending, NativeYielding } from "../../src/native/contract.ts";
+import type { NativeSending } from "../../src/native/contract.ts";
 import { identityOfSeed } from "../../src/send/identity.ts";
 import type { SharedRoutes } from "../../src/send/shared-routes.ts";
 import type { Ending } from "../../src/send/transport.ts";
@@ -28,7 +28,7 @@ export interface News {
 }
 
 /** An addon that records what it is asked, answers as told, and tells what the test says. */
-export class FakeNative implements NativeSending, NativeYielding {
+export class FakeNative implements NativeSending {
   startAnswer = ENGINE;
   openAnswer = PEER;
   sendAnswer = 1;
@@ -89,12 +89,6 @@ export class FakeNative implements NativeSending, NativeYielding {
       out.set([KIND[kind], tx, peer, tag, reason, atNs, rttUs, detail], index * 8);
     }
     return batch.length;
-  }
-
-  yields = 0;
-  threadYield(): number {
-    this.yields += 1;
-    return 0;
   }
 
   tell(...news: News[]): void {
