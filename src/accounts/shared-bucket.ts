@@ -22,6 +22,13 @@ export interface Spent {
   readonly ageNs: number;
 }
 
+/** The last time in which this edge was without the store. */
+export interface Away {
+  /** The edges that each bucket was divided by. */
+  readonly share: number;
+  readonly untilNs: number;
+}
+
 /** Where buckets lie that other threads charge as well. All of them reckon with the sharers. */
 export interface BucketCells {
   /** How long the next request would have to wait. Changes nothing. */
@@ -111,6 +118,22 @@ export class Bucket {
     return this.#unsent > 0;
   }
 
+  /**
+   * Of what passed while this edge was away, keeps only what its share has not paid back since, as
+   * of now. Told as of then, it would count in full where another edge told of the account since.
+   */
+  payBack({ share, untilNs }: Away, nowNs: number): void {
+    this.look(nowNs);
+    const ageNs = nowNs - this.#unsentNs;
+    if (this.#unsent === 0 || this.#unsentNs >= untilNs || ageNs < AWAY_NS_MIN) return;
+    const eachNs = this.intervalNs * share;
+    const behind = Math.max(0, Math.ceil((this.fullNs - nowNs) / eachNs));
+    // What passed just before that time stands in the bucket undivided.
+    const unpaid = Math.ceil(this.#unsent - ageNs / eachNs);
+    this.#unsent = Math.min(this.#unsent, Math.max(behind, unpaid));
+    this.#unsentNs = nowNs;
+  }
+
   /** What is to be told; it counts as told from now on. */
   take(account: string, nowNs: number): Spent {
     this.look(nowNs);
@@ -152,5 +175,7 @@ export function costNs({ ratePerSecond }: Plan): number {
   return Math.ceil(NS_PER_S / ratePerSecond);
 }
 
+/** What is younger is told in full: a store that comes and goes gives nobody more than that. */
+const AWAY_NS_MIN = 2 * NS_PER_S;
 /** What an edge owes the store at most after it was away; older debts are forgiven. */
 const UNSENT_MAX = 1_000_000;

@@ -5,7 +5,8 @@
  * tells the store a few times a second, and learns how full the bucket is by everybody's requests.
  * So the limit holds in the long run to the letter; a burst at the same moment on several edges may
  * pass on each of them, and is paid back before anything more passes. While the store is away an
- * edge keeps to its fair share: the plan's rate and burst divided by the edges last known.
+ * edge keeps to its fair share: the plan's rate and burst divided by the edges last known. What
+ * that share has paid back by then is not told afterwards.
  *
  * Buckets that other threads charge as well are held in cells, and what was let through there is
  * looked at before each round.
@@ -23,7 +24,7 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_US } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Plan } from "./key.ts";
-import { Bucket, type BucketCells, costNs, type Spent } from "./shared-bucket.ts";
+import { type Away, Bucket, type BucketCells, costNs, type Spent } from "./shared-bucket.ts";
 
 /** Where edges tell each other. Every call may reject; none may take long. */
 export interface LimitStore {
@@ -105,6 +106,7 @@ export function createSharedLimits(
   let isBusy = false;
   /** Whether the store did not even take a sign of life when it was last given one. */
   let isSilent = false;
+  let away: Away = { share: 1, untilNs: 0 };
 
   /** The edges that one bucket is divided by: none but this one while the store keeps the sum. */
   const sharers = (): number => (counters.connected === 1 ? 1 : Math.max(1, counters.edges));
@@ -183,7 +185,10 @@ export function createSharedLimits(
   /** Whether the store answered. */
   async function tell(chosen: readonly (readonly [string, Bucket])[]): Promise<boolean> {
     const askedNs = clock.nowNs();
-    const spent = chosen.map(([account, bucket]) => bucket.take(account, askedNs));
+    const spent = chosen.map(([account, bucket]) => {
+      bucket.payBack(away, askedNs);
+      return bucket.take(account, askedNs);
+    });
     try {
       const behindUs = await store.spend(spent);
       const nowNs = clock.nowNs();
@@ -228,7 +233,9 @@ export function createSharedLimits(
 
   async function beat(): Promise<void> {
     try {
-      counters.edges = Math.max(1, await store.beat(edge, ALIVE_MS));
+      const edges = Math.max(1, await store.beat(edge, ALIVE_MS));
+      if (counters.connected === 0) away = { share: sharers(), untilNs: clock.nowNs() };
+      counters.edges = edges;
       isSilent = false;
       turned(1);
     } catch (error) {

@@ -198,3 +198,56 @@ describe("what is put back", () => {
     expect(bucket.take("a", NOW + 300)).toMatchObject({ count: 2, ageNs: 300 });
   });
 });
+
+describe("what passed while the store was away", () => {
+  const SHARE = 5;
+  const AWAY = { share: SHARE, untilNs: NOW + 600 * NS_PER_S };
+
+  /** One that lies in a cell and one that does not, after these charges: when, of how many. */
+  const both = (charges: readonly (readonly [number, number])[]): readonly Bucket[] => {
+    const { cells, bucket } = heldScene(SHARE);
+    const alone = new Bucket(COST);
+    for (const [second, share] of charges) {
+      const nowNs = NOW + second * NS_PER_S;
+      cells.setSharers(share);
+      for (const one of [bucket, alone]) {
+        expect(one.tryCharge(plan, nowNs, share)).toBe(0);
+        one.look(nowNs);
+      }
+    }
+    return [bucket, alone];
+  };
+  const told = (bucket: Bucket, seconds: number) => {
+    const nowNs = NOW + seconds * NS_PER_S;
+    bucket.payBack(AWAY, nowNs);
+    const { count, ageNs } = bucket.take("a", nowNs);
+    return { count, ageNs };
+  };
+  const at = (second: number, count: number, share = SHARE) =>
+    Array.from({ length: count }, () => [second, share] as const);
+
+  it("is told but for what this edge's share paid back, as of now", () => {
+    for (const bucket of both([...at(0, 2), ...at(300, 1), ...at(600, 4)])) {
+      expect(told(bucket, 600.5)).toEqual({ count: 3, ageNs: 0 });
+    }
+    for (const bucket of both(at(0, 4))) expect(told(bucket, 600)).toEqual({ count: 0, ageNs: 0 });
+  });
+
+  it("is told in full, as of then, after less than two seconds", () => {
+    for (const bucket of both(at(0, 4))) {
+      expect(told(bucket, 1.5)).toEqual({ count: 4, ageNs: 1.5 * NS_PER_S });
+    }
+  });
+
+  it("is told in full where it passed since, however long it waited for its turn", () => {
+    for (const bucket of both(at(600, 4))) {
+      expect(told(bucket, 605)).toEqual({ count: 4, ageNs: 5 * NS_PER_S });
+    }
+  });
+
+  it("pays back a burst from just before at that pace, too", () => {
+    for (const bucket of both(at(0, 20, 1))) {
+      expect(told(bucket, 3)).toEqual({ count: 14, ageNs: 0 });
+    }
+  });
+});
