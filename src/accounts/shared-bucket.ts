@@ -47,10 +47,12 @@ export interface BucketCells {
 }
 
 export class Bucket {
-  /** What one request costs. */
-  intervalNs: number;
+  #intervalNs: number;
   #fullNs = 0;
-  /** Let through and not yet told; and when the first of them passed. */
+  /**
+   * Let through and not yet told, in requests at today's price, so after another price also parts
+   * of one; and when the first of them passed.
+   */
   #unsent = 0;
   #unsentNs = 0;
   /** Where it is held; null where only this thread charges it. */
@@ -61,7 +63,20 @@ export class Bucket {
   #lookedNs = 0;
 
   constructor(intervalNs: number) {
-    this.intervalNs = intervalNs;
+    this.#intervalNs = intervalNs;
+  }
+
+  /** One request costs so much from now on; those that were let through keep their price. */
+  reprice(intervalNs: number, nowNs: number): void {
+    if (intervalNs === this.#intervalNs) return;
+    this.look(nowNs);
+    this.#unsent = Math.min((this.#unsent * this.#intervalNs) / intervalNs, UNSENT_MAX);
+    this.#intervalNs = intervalNs;
+  }
+
+  /** What one request costs. */
+  get intervalNs(): number {
+    return this.#intervalNs;
   }
 
   /** When it is full again, by this edge's clock. */
@@ -73,7 +88,7 @@ export class Bucket {
   waitNs(plan: Plan, nowNs: number, share: number): number {
     if (this.#cells !== null) return this.#cells.waitNs(this.#cell, nowNs, plan);
     const burst = Math.max(1, Math.floor(plan.burst / share));
-    return Math.max(0, this.#fullNs - nowNs - (burst - 1) * this.intervalNs * share);
+    return Math.max(0, this.#fullNs - nowNs - (burst - 1) * this.#intervalNs * share);
   }
 
   /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
@@ -81,7 +96,7 @@ export class Bucket {
     if (this.#cells !== null) return this.#cells.tryCharge(this.#cell, nowNs, plan);
     const wait = this.waitNs(plan, nowNs, share);
     if (wait > 0) return wait;
-    this.#fullNs = Math.max(this.#fullNs, nowNs) + this.intervalNs * share;
+    this.#fullNs = Math.max(this.#fullNs, nowNs) + this.#intervalNs * share;
     this.#add(1, nowNs);
     return 0;
   }
@@ -104,18 +119,18 @@ export class Bucket {
 
   /** Takes in what other threads let through; whether anything is to be told. */
   look(nowNs: number): boolean {
-    if (this.#cells === null) return this.#unsent > 0;
+    if (this.#cells === null) return this.#unsent >= 1;
     const count = this.#cells.countOf(this.#cell);
     // Fewer than before: one was counted and then refused. The next one is told already.
     const fresh = (count - this.#seen) | 0;
     if (fresh > 0) {
       this.#seen = count;
       // From a full bucket the first of them passed then, and from another it does not matter.
-      const firstNs = this.fullNs - fresh * this.intervalNs;
+      const firstNs = this.fullNs - fresh * this.#intervalNs;
       this.#add(fresh, firstNs < this.#lookedNs ? nowNs : Math.min(firstNs, nowNs));
     }
     this.#lookedNs = nowNs;
-    return this.#unsent > 0;
+    return this.#unsent >= 1;
   }
 
   /**
@@ -125,8 +140,8 @@ export class Bucket {
   payBack({ share, untilNs }: Away, nowNs: number): void {
     this.look(nowNs);
     const ageNs = nowNs - this.#unsentNs;
-    if (this.#unsent === 0 || this.#unsentNs >= untilNs || ageNs < AWAY_NS_MIN) return;
-    const eachNs = this.intervalNs * share;
+    if (this.#unsent < 1 || this.#unsentNs >= untilNs || ageNs < AWAY_NS_MIN) return;
+    const eachNs = this.#intervalNs * share;
     const behind = Math.max(0, Math.ceil((this.fullNs - nowNs) / eachNs));
     // What passed just before that time stands in the bucket undivided.
     const unpaid = Math.ceil(this.#unsent - ageNs / eachNs);
@@ -137,16 +152,16 @@ export class Bucket {
   /** What is to be told; it counts as told from now on. */
   take(account: string, nowNs: number): Spent {
     this.look(nowNs);
-    const count = this.#unsent;
-    this.#unsent = 0;
+    const count = Math.floor(this.#unsent);
+    this.#unsent -= count;
     const ageNs = count === 0 ? 0 : nowNs - this.#unsentNs;
-    return { account, count, intervalNs: this.intervalNs, ageNs };
+    return { account, count, intervalNs: this.#intervalNs, ageNs };
   }
 
   /** It was not told, or nobody knows whether it was. */
-  putBack({ count, ageNs }: Spent, askedNs: number): void {
+  putBack({ count, intervalNs, ageNs }: Spent, askedNs: number): void {
     if (count > 0) this.#unsentNs = askedNs - ageNs;
-    this.#unsent = Math.min(this.#unsent + count, UNSENT_MAX);
+    this.#unsent = Math.min(this.#unsent + (count * intervalNs) / this.#intervalNs, UNSENT_MAX);
   }
 
   /**
@@ -157,7 +172,7 @@ export class Bucket {
     for (;;) {
       const wasNs = this.fullNs;
       this.look(nowNs);
-      const fullNs = askedNs + behindNs + this.#unsent * this.intervalNs;
+      const fullNs = askedNs + behindNs + this.#unsent * this.#intervalNs;
       if (this.#cells === null) this.#fullNs = fullNs;
       else if (!this.#cells.replace(this.#cell, wasNs, fullNs)) continue;
       return;
@@ -165,7 +180,7 @@ export class Bucket {
   }
 
   #add(count: number, firstNs: number): void {
-    if (this.#unsent === 0) this.#unsentNs = firstNs;
+    if (this.#unsent < 1) this.#unsentNs = firstNs;
     this.#unsent = Math.min(this.#unsent + count, UNSENT_MAX);
   }
 }

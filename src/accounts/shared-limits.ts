@@ -111,11 +111,11 @@ export function createSharedLimits(
   /** The edges that one bucket is divided by: none but this one while the store keeps the sum. */
   const sharers = (): number => (counters.connected === 1 ? 1 : Math.max(1, counters.edges));
 
-  function bucketOf(account: string, plan: Plan): Bucket {
+  function bucketOf(account: string, plan: Plan, nowNs: number): Bucket {
     const intervalNs = costNs(plan);
     const known = line.get(account) ?? held.get(account);
     if (known !== undefined) {
-      known.intervalNs = intervalNs;
+      known.reprice(intervalNs, nowNs);
       return known;
     }
     const bucket = new Bucket(intervalNs);
@@ -247,16 +247,18 @@ export function createSharedLimits(
 
   return {
     counters,
-    waitNs: (account, plan, nowNs) => bucketOf(account, plan).waitNs(plan, nowNs, sharers()),
-    tryCharge: (account, plan, nowNs) => bucketOf(account, plan).tryCharge(plan, nowNs, sharers()),
+    waitNs: (account, plan, nowNs) => bucketOf(account, plan, nowNs).waitNs(plan, nowNs, sharers()),
+    tryCharge: (account, plan, nowNs) =>
+      bucketOf(account, plan, nowNs).tryCharge(plan, nowNs, sharers()),
     join(joined) {
       cells = joined;
       cells.setSharers(sharers());
     },
     hold(account, plan, cell) {
-      const bucket = bucketOf(account, plan);
+      const nowNs = clock.nowNs();
+      const bucket = bucketOf(account, plan, nowNs);
       if (cells === null || held.has(account)) return;
-      bucket.hold(cells, cell, clock.nowNs());
+      bucket.hold(cells, cell, nowNs);
       held.set(account, bucket);
     },
     release(account) {

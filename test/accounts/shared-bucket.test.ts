@@ -251,3 +251,36 @@ describe("what passed while the store was away", () => {
     }
   });
 });
+
+describe("another price", () => {
+  it("counts for what passes from then on, in a cell or not", () => {
+    const { bucket: held } = heldScene();
+    for (const bucket of [held, new Bucket(COST)]) {
+      for (let request = 0; request < 20; request += 1) bucket.tryCharge(plan, NOW, 1);
+      bucket.reprice(10 * COST, NOW);
+      bucket.tryCharge({ ...plan, ratePerSecond: 1 }, NOW, 1);
+      const told = { count: 3, intervalNs: 10 * COST };
+      expect(bucket.take("a", NOW)).toMatchObject(told);
+      // A failure after which it is the old one again.
+      bucket.reprice(COST, NOW);
+      bucket.putBack({ account: "a", ...told, ageNs: 0 }, NOW);
+      expect(bucket.take("a", NOW)).toMatchObject({ count: 30, intervalNs: COST });
+    }
+  });
+
+  it("adds nothing, however often it changes", () => {
+    const bucket = new Bucket(COST);
+    const slow = { ...plan, ratePerSecond: 1, burst: 1_000 };
+    let toldNs = 0;
+    for (let request = 0; request < 100; request += 1) {
+      bucket.reprice(COST, NOW);
+      bucket.tryCharge({ ...plan, burst: 1_000_000 }, NOW, 1);
+      bucket.reprice(10 * COST, NOW);
+      if (request % 2 === 0) bucket.tryCharge(slow, NOW, 1);
+      const { count, intervalNs } = bucket.take("a", NOW);
+      toldNs += count * intervalNs;
+    }
+    expect(toldNs).toBeGreaterThan((100 + 500 - 10 - 1) * COST);
+    expect(toldNs).toBeLessThanOrEqual((100 + 500) * COST);
+  });
+});

@@ -226,6 +226,26 @@ describe("a round", () => {
   });
 });
 
+describe("a plan that changes", () => {
+  it("leaves what passed before at the price that it had", async () => {
+    const { edges, settle, clock } = createScene(1);
+    const [limits] = edges;
+    await settle(0);
+    const fast = { ...plan, ratePerSecond: 500, burst: 1_000 };
+    const slow = { ...plan, ratePerSecond: 1, burst: 20 };
+    for (let request = 0; request < 1_000; request += 1) {
+      expect(limits?.tryCharge("a", fast, clock.nowNs())).toBe(0);
+    }
+    expect(limits?.tryCharge("a", slow, clock.nowNs())).toBe(0);
+    await settle(100);
+    await settle(100);
+    // Two seconds of the old plan and one of the new.
+    let passed = 0;
+    while (limits?.tryCharge("a", slow, clock.nowNs()) === 0) passed += 1;
+    expect(passed).toBe(17);
+  });
+});
+
 describe("its memory", () => {
   it("is bounded, and empty once every bucket is full again", async () => {
     const { edges, clock, settle } = createScene(1);
