@@ -21,7 +21,7 @@ import {
   SHARED_TOLD_A_TURN,
 } from "../core/account-limits.ts";
 import type { Clock, Timer } from "../core/clock.ts";
-import { NS_PER_US } from "../core/clock.ts";
+import { NS_PER_MS, NS_PER_US } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Plan } from "./key.ts";
 import { type Away, Bucket, type BucketCells, costNs, type Spent } from "./shared-bucket.ts";
@@ -83,6 +83,8 @@ export interface SharedLimits {
 const ROUND_MS = 100;
 const BEAT_MS = 2_000;
 const ALIVE_MS = 10_000;
+/** How often a store that failed in a round is asked for a sign of life before the next is due. */
+const ASK_NS = 500 * NS_PER_MS;
 
 export function createSharedLimits(
   { clock, log, store }: SharedLimitsDeps,
@@ -104,8 +106,9 @@ export function createSharedLimits(
   };
   let timers: readonly Timer[] = [];
   let isBusy = false;
-  /** Whether the store did not even take a sign of life when it was last given one. */
+  /** Whether the store did not take what it was told last, and when it may be asked again. */
   let isSilent = false;
+  let askNs = Number.NEGATIVE_INFINITY;
   let away: Away = { share: 1, untilNs: 0 };
 
   /** The edges that one bucket is divided by: none but this one while the store keeps the sum. */
@@ -203,9 +206,16 @@ export function createSharedLimits(
         if (untold !== undefined) bucket.putBack(untold, askedNs);
       }
       counters.failures += 1;
+      if (counters.connected === 1) askSoon(clock.nowNs());
       turned(0, error);
       return false;
     }
+  }
+
+  /** One that comes and goes is not told the same again and again: it may count each of them. */
+  function askSoon(nowNs: number): void {
+    isSilent = true;
+    askNs = Math.max(nowNs, askNs + ASK_NS);
   }
 
   function turned(connected: 0 | 1, error?: unknown): void {
@@ -227,7 +237,7 @@ export function createSharedLimits(
     if (isBusy) return;
     isBusy = true;
     if (counters.connected === 1) await round();
-    else if (isSilent) await beat();
+    else if (isSilent && clock.nowNs() >= askNs) await beat();
     isBusy = false;
   }
 

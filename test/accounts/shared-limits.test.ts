@@ -121,6 +121,38 @@ describe("without the store", () => {
   });
 });
 
+describe("a store that fails once", () => {
+  it("is asked again in the next round, and the whole limit holds again", async () => {
+    const { edges, settle, pass, state } = createScene(5);
+    await settle(0);
+    pass(0, 1);
+    state.up = false;
+    await settle(100);
+    expect(edges[0]?.counters.connected).toBe(0);
+    state.up = true;
+    await settle(100);
+    expect(edges[0]?.counters.connected).toBe(1);
+    expect(pass(0)).toBe(20);
+  });
+
+  it("is not told more than twice a second, where it fails whenever it is told", async () => {
+    const { edges, settle, pass, state } = createScene(1);
+    await settle(0);
+    let asked = 0;
+    state.spend = async () => {
+      asked += 1;
+      throw new Error("lost");
+    };
+    for (let round = 0; round < 100; round += 1) {
+      pass(0, 1);
+      await settle(100);
+    }
+    expect(asked).toBeGreaterThan(15);
+    expect(asked).toBeLessThanOrEqual(21);
+    expect(edges[0]?.counters.failures).toBe(asked);
+  });
+});
+
 describe("one edge without the store, others with it", () => {
   it("refuses nobody afterwards who is well under the limit on each", async () => {
     const { settle, pass, cutOff, edges } = createScene(2);
