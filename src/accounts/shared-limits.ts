@@ -156,8 +156,10 @@ export function createSharedLimits(
   /** Accounts that spent something, and those that others may have spent from. */
   function due(nowNs: number): readonly (readonly [string, Bucket])[] {
     const chosen: (readonly [string, Bucket])[] = [];
+    let looks = 0;
     for (const [account, bucket] of line) {
-      if (chosen.length >= SHARED_ROUND_MAX) break;
+      if (chosen.length >= SHARED_ROUND_MAX || looks >= 2 * SHARED_ROUND_MAX) break;
+      looks += 1;
       if (!bucket.look(nowNs) && bucket.fullNs <= nowNs) line.delete(account);
       else chosen.push([account, bucket]);
     }

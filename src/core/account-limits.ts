@@ -21,7 +21,7 @@ export const USAGE_ROUNDS_MAX = 1_024;
 export const USAGE_PACKETS_MAX = 524_288;
 /** Accounts whose shared limit is known here at a time. */
 export const SHARED_ACCOUNTS_MAX = 100_000;
-/** Accounts that are told to the store of shared limits in one round. */
+/** Accounts that are told to the store of shared limits in one round; it looks at twice as many. */
 export const SHARED_ROUND_MAX = 1_000;
 /** Of them, in one turn of the event loop; some 10 us each, its answer included. */
 export const SHARED_TOLD_A_TURN = 16;

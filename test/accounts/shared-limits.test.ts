@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { createSharedLimits, type LimitStore } from "../../src/accounts/shared-limits.ts";
-import { SHARED_ACCOUNTS_MAX, SHARED_TOLD_A_TURN } from "../../src/core/account-limits.ts";
+import {
+  SHARED_ACCOUNTS_MAX,
+  SHARED_ROUND_MAX,
+  SHARED_TOLD_A_TURN,
+} from "../../src/core/account-limits.ts";
 import { NS_PER_S } from "../../src/core/clock.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeStore } from "../support/limit-store.ts";
@@ -290,6 +294,20 @@ describe("its memory", () => {
     for (let round = 0; round < 120; round += 1) await settle(100);
     await settle(10_000);
     for (let round = 0; round < 120; round += 1) await settle(100);
+    expect(limits?.counters.accounts).toBe(0);
+  });
+
+  it("is emptied in many rounds, each of which looks at few", async () => {
+    const { edges, clock, settle } = createScene(1);
+    const [limits] = edges;
+    await settle(0);
+    const most = 2 * SHARED_ROUND_MAX;
+    for (let index = 0; index < 2 * most; index += 1) {
+      limits?.waitNs(`account ${index}`, plan, clock.nowNs());
+    }
+    await settle(100);
+    expect(limits?.counters.accounts).toBe(most);
+    await settle(100);
     expect(limits?.counters.accounts).toBe(0);
   });
 });
