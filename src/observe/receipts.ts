@@ -99,6 +99,9 @@ export interface Receipts extends ReceiptReader {
   stop(): void;
 }
 
+/** By so much a time of receipt may be out. */
+const WAVER_MS = 1;
+
 export function createReceipts(deps: ReceiptDeps, options: ReceiptOptions): Receipts {
   return new ReceiptBook(deps, options);
 }
@@ -128,6 +131,8 @@ class ReceiptBook implements Receipts {
   readonly #keepNs: number;
   readonly #store: ReceiptStore;
   #timer: Timer | null = null;
+  /** When the last one was received. */
+  #receivedUnixMs = 0;
 
   constructor({ clock, slot }: ReceiptDeps, { keepMs, entriesMax }: ReceiptOptions) {
     this.#clock = clock;
@@ -161,7 +166,7 @@ class ReceiptBook implements Receipts {
       rows.receivedNs[row] = packet.receivedNs;
       rows.receivedSlot[row] = this.#slot(decodedNs) ?? NONE;
       const ageMs = (nowNs - packet.receivedNs) / NS_PER_MS;
-      rows.receivedUnixMs[row] = this.#clock.unixMs() - ageMs;
+      rows.receivedUnixMs[row] = this.#inOrder(this.#clock.unixMs() - ageMs);
       rows.decodedNs[row] = decodedNs;
       rows.tipLamports[row] = accepted.tipLamports;
       rows.priorityFeeLamports[row] = accepted.priorityFeeLamports;
@@ -175,6 +180,13 @@ class ReceiptBook implements Receipts {
     addSubmission(store, row, packet.account);
     store.bindPacket(packet.id, packet.receivedNs, row);
     this.durations.decode.record(decodedNs - packet.receivedNs);
+  }
+
+  /** The wall clock tells whole milliseconds, so times that are counted back from it waver. */
+  #inOrder(unixMs: number): number {
+    const isWavering = unixMs < this.#receivedUnixMs && unixMs > this.#receivedUnixMs - WAVER_MS;
+    if (!isWavering) this.#receivedUnixMs = unixMs;
+    return this.#receivedUnixMs;
   }
 
   share(bytes: Uint8Array, offset: number, account: string): boolean {

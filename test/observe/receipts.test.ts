@@ -76,6 +76,32 @@ function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = 
 }
 
 describe("a receipt", () => {
+  it("come in their order though the wall clock tells whole milliseconds alone", () => {
+    const clock = createFakeClock();
+    const coarse = { ...clock, unixMs: () => Math.floor(clock.unixMs()) };
+    const receipts = createReceipts(
+      { clock: coarse, slot: () => 1 },
+      { keepMs: 1e4, entriesMax: 8 },
+    );
+    const startNs = clock.nowNs();
+    /** Received at `receivedMs`, and known here at `knownMs`. */
+    const timeOf = (number: number, receivedMs: number, knownMs: number): number => {
+      const { bytes, signature } = transaction(number);
+      const receivedNs = startNs + receivedMs * 1000 * US;
+      clock.advance(knownMs - (clock.nowNs() - startNs) / (1000 * US));
+      const fixed = { account: "acme", maxRetries: null, priorityLamports: 0 };
+      receipts.open(
+        { id: number, bytes, receivedNs, ...fixed },
+        ACCEPTED,
+        receivedNs,
+        clock.nowNs(),
+      );
+      return Date.parse(receipts.find(signature, "acme")?.received_at ?? "");
+    };
+    const first = timeOf(1, 10, 10);
+    expect([timeOf(2, 10.4, 60.9), timeOf(3, 12, 61)]).toEqual([first, first + 2]);
+  });
+
   it("follows a transaction from acceptance to acknowledgement", () => {
     const { clock, startNs, receipts, submit, outcome, find } = setup();
     const id = submit(1);
