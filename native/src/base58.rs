@@ -68,6 +68,13 @@ pub fn signature_text(signature: &[u8; 64], out: &mut [u8; SIGNATURE_TEXT_MAX]) 
     text.len()
 }
 
+/// The same of the 64 bytes at `offset`; `None` where either slice is too short.
+#[must_use]
+pub fn signature_text_at(bytes: &[u8], offset: usize, out: &mut [u8]) -> Option<usize> {
+    let signature = bytes.get(offset..)?.first_chunk()?;
+    Some(signature_text(signature, out.first_chunk_mut()?))
+}
+
 /// Most characters of a transaction's text: log(256) / log(58) is a little below 1.3658.
 pub const TRANSACTION_TEXT_MAX: usize = TRANSACTION_BYTES_MAX * 13_658 / 10_000 + 1;
 const CHUNK_DIGITS: usize = 10;

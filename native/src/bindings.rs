@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array, Uint8ArraySlice};
 use napi_derive::napi;
 
-use crate::base58::signature_text;
+use crate::base58::signature_text_at;
 use crate::call::read_call;
 use crate::chain::asker::{Answer, Asker, Question};
 use crate::chain::feed::SlotFeed;
@@ -268,14 +268,8 @@ pub fn call_read(
 #[napi]
 pub fn signature_write(bytes: &[u8], offset: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
     guarded(PANIC, || {
-        let rest = bytes.get(offset as usize..);
-        let Some(signature) = rest.and_then(|rest| rest.first_chunk()).copied() else {
-            return NO_ROOM;
-        };
-        let Some(out) = writable_bytes(&mut out).first_chunk_mut() else {
-            return NO_ROOM;
-        };
-        i32::try_from(signature_text(&signature, out)).unwrap_or(PANIC)
+        let size = signature_text_at(bytes, offset as usize, writable_bytes(&mut out));
+        size.map_or(NO_ROOM, |size| i32::try_from(size).unwrap_or(PANIC))
     })
 }
 
