@@ -146,7 +146,9 @@ fn carry(limbs: &mut [u64; LIMBS]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{SIGNATURE_TEXT_MAX, TRANSACTION_TEXT_MAX, decode, signature_text};
+    use super::{
+        SIGNATURE_TEXT_MAX, TRANSACTION_TEXT_MAX, decode, signature_text, signature_text_at,
+    };
 
     /// Long division, digit by digit.
     fn plain(signature: &[u8]) -> String {
@@ -172,6 +174,17 @@ mod tests {
         let mut out = [0; SIGNATURE_TEXT_MAX];
         let size = signature_text(signature, &mut out);
         String::from_utf8(out[..size].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_signature_is_found_where_it_is_whole_and_has_room() {
+        let bytes: Vec<u8> = (1..=66).collect();
+        let mut out = [0u8; SIGNATURE_TEXT_MAX];
+        let size = signature_text_at(&bytes, 2, &mut out);
+        assert_eq!(size.map(|size| &out[..size]), Some(plain(&bytes[2..]).as_bytes()));
+        assert_eq!(signature_text_at(&bytes, 3, &mut out), None);
+        assert_eq!(signature_text_at(&bytes, usize::MAX, &mut out), None);
+        assert_eq!(signature_text_at(&bytes, 2, &mut out[1..]), None);
     }
 
     #[test]
