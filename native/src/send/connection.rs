@@ -36,6 +36,8 @@ pub(crate) enum Progress {
 pub(crate) struct Link {
     pub(crate) connection: Option<(ConnectionHandle, Connection)>,
     pub(crate) ended: bool,
+    /// Nothing of it was sent yet: its first datagram waits for nobody's answer.
+    is_new: bool,
     /// The first stream must be granted by then.
     pub(crate) give_up_ns: u64,
     /// What the leader announced that it takes on one stream; 0 before the handshake.
@@ -59,6 +61,7 @@ impl Link {
         Self {
             connection: None,
             ended: false,
+            is_new: false,
             give_up_ns: NEVER_NS,
             stream_bytes_max: 0,
             waiting: VecDeque::new(),
@@ -74,6 +77,7 @@ impl Link {
 
     pub(crate) fn start(&mut self, handle: ConnectionHandle, conn: Connection, give_up_ns: u64) {
         self.connection = Some((handle, conn));
+        self.is_new = true;
         self.give_up_ns = give_up_ns;
     }
 
@@ -94,10 +98,13 @@ impl Link {
         }
         #[cfg(test)]
         assert!(!self.is_broken, "as a bug would");
+        // Its own announcement may have been heard in the turn of a copy, which may have to wait.
+        let mut wants_sent = std::mem::take(&mut self.is_new);
         if peer.take_ping()
             && let Some((_, conn)) = &mut self.connection
         {
             conn.ping();
+            wants_sent = true;
         }
         if self.ended {
             self.drop_waiting(peer, peer.closed_reason());
@@ -107,7 +114,7 @@ impl Link {
         }
         let arrived = self.receive(peer);
         let timed = self.keep_time(peer, now, now_ns);
-        if arrived > 0 || timed || came == 0 {
+        if arrived > 0 || timed || came == 0 || wants_sent {
             self.answer(peer, now, now_ns, outbox);
         }
         self.tell_endpoint(peer);

@@ -4,10 +4,11 @@
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_queue::SegQueue;
+use quinn_proto::Endpoint;
 use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -19,6 +20,7 @@ use crate::send::outbox::Socket;
 use crate::send::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
 use crate::send::shared::Shared;
 use crate::send::signal::Signal;
+use crate::send::tls::{Transport, client_config};
 
 fn shared() -> Arc<Shared> {
     Arc::new(Shared {
@@ -126,4 +128,23 @@ fn a_timer_that_moves_closer_again_while_the_io_thread_sleeps_is_waited_for() {
     let long = Timespec { tv_sec: 10, tv_nsec: 0 };
     assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "nobody is roused");
     assert_eq!(shared.rearmed.len(), 1);
+}
+
+/// A sending thread has the baton when the connection comes, or a ping is asked for.
+#[test]
+fn what_the_protocol_wants_sent_goes_out_beside_copies_that_wait() {
+    let shared = shared();
+    let peer = peer(1, &shared);
+    let config = client_config(&[5; 32], &Transport::default()).unwrap();
+    let mut endpoint = Endpoint::new(Arc::default(), None, true, None);
+    let (handle, connection) =
+        endpoint.connect(Instant::now(), config, peer.address, "leader").unwrap();
+    // The peer's address is its own socket's, which does not wait.
+    let heard = || peer.socket.udp.recv(&mut [0; 2048]).is_ok();
+    peer.link.lock().start(handle, connection, NEVER_NS);
+    for tx in 7..9 {
+        assert_eq!(peer.send(copy(tx)), Taken::Waiting);
+        assert!(heard() && !heard(), "{tx}");
+        peer.ping_asked.store(true, Ordering::Release);
+    }
 }
