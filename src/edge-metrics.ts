@@ -86,6 +86,7 @@ function frontSources(fronts: FrontsSource | null, sender: Sender) {
   return {
     touchdown_fronts: () => fronts?.figures.length ?? 0,
     touchdown_front_requests_moved_total: () => samplesBy("reason", fronts?.moves ?? newMoves()),
+    touchdown_front_leaders_left_out: () => sender.leftOutCount,
     touchdown_front_passes: () => fronts?.passes.passes ?? 0,
     touchdown_front_passes_total: () => {
       const { granted = 0, revoked = 0, evicted = 0, declined = 0 } = fronts?.passes ?? {};

@@ -186,6 +186,7 @@ const PARTS: EdgeParts = {
     warmCount: 145,
     sendableCount: 146,
     outdatedCount: 147,
+    leftOutCount: 148,
   }),
   landing: stub<Landing>({
     counters: {
@@ -249,6 +250,7 @@ describe("an edge's metrics", () => {
     ["seen_hits_total", {}, 1103],
     ["fronts", {}, 3],
     ...each("front_requests_moved_total", "reason", MOVES),
+    ["front_leaders_left_out", {}, 148],
     ["front_passes", {}, 1_306],
     ...each("front_passes_total", "event", PASS_EVENTS),
     ["front_records_late_total", {}, 1_311],

@@ -7,9 +7,7 @@
  */
 
 import { networksOf } from "../accounts/restriction.ts";
-import { wake } from "../core/bell.ts";
 import type { Clock } from "../core/clock.ts";
-import { FRONT_RECORDS_WAKE, FRONT_RECORDS_WAKE_MS } from "../core/front-limits.ts";
 import type { Log } from "../core/log.ts";
 import { type Port, portOf } from "../core/port.ts";
 import { nativeDecoder } from "../decode/native-decoder.ts";
@@ -25,6 +23,7 @@ import { frontFigures } from "./figures.ts";
 import type { FromThread, FrontTask, ToThread } from "./messages.ts";
 import { createRecordWriter } from "./records.ts";
 import { createFrontSubmit } from "./submit.ts";
+import { createTeller } from "./teller.ts";
 import { createTurnedAway } from "./turned-away.ts";
 
 export interface FrontDeps {
@@ -48,7 +47,7 @@ export function startFront(deps: FrontDeps, task: FrontTask): Front {
   const { clock, native, port } = deps;
   const gate = createPassGate({ clock, memory: task.passes, networksOf, port });
   const records = createRecordWriter(task.records);
-  const onRecord = teller(clock, records, task.bell);
+  const onRecord = createTeller(clock, records, task.bell);
   const submit = createFrontSubmit({
     clock,
     seen: openSeen(task.seen),
@@ -90,30 +89,6 @@ export function startFront(deps: FrontDeps, task: FrontTask): Front {
   });
   port.post({ kind: "up", descriptor: http.descriptor });
   return { close: () => http.close() };
-}
-
-/**
- * Wakes the main thread when many records wait for it, or one has for long. As a rule it comes
- * before, because it is woken by what leaders acknowledged.
- */
-function teller(
-  clock: Clock,
-  records: { readonly depth: number },
-  bell: SharedArrayBuffer,
-): () => void {
-  const word = new Int32Array(bell);
-  let isTimed = false;
-  const ring = (): void => {
-    isTimed = false;
-    if (records.depth > 0) wake(word, 0);
-  };
-  return () => {
-    if (records.depth >= FRONT_RECORDS_WAKE) wake(word, 0);
-    else if (!isTimed) {
-      isTimed = true;
-      clock.after(FRONT_RECORDS_WAKE_MS, ring);
-    }
-  };
 }
 
 /** A front has no log of its own: lines of two threads would run into each other. */

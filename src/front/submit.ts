@@ -27,8 +27,8 @@ export interface FrontSubmitDeps {
   readonly placeOf: (owner: KeyOwner) => number;
   /** Writes the signature at `offset` in base58. */
   readonly nameOf: (bytes: Uint8Array, offset: number) => string;
-  /** A record was written. */
-  readonly onRecord: () => void;
+  /** A record was written; `isUrgent`: the main thread is to read it at once. */
+  readonly onRecord: (isUrgent: boolean) => void;
 }
 
 export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
@@ -47,7 +47,7 @@ export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
   function repeated(bytes: Uint8Array, offset: number): Answer {
     note.decodedNs = clock.nowNs();
     records.repeated(note, offset);
-    onRecord();
+    onRecord(false);
     return { kind: "accepted", signature: nameOf(bytes, offset) };
   }
 
@@ -67,7 +67,7 @@ export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
     note.decodedNs = clock.nowNs();
     if (verdict.kind === "refused") {
       records.refused(note, verdict);
-      onRecord();
+      onRecord(false);
       return { kind: "refused", refusal: refusalOf(verdict) };
     }
     const offset = verdict.signatureOffset;
@@ -83,7 +83,7 @@ export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
     note.sentNs = clock.nowNs();
     records.sent(note, verdict, sent);
     seen.confirm(bytes, offset);
-    onRecord();
+    onRecord(sender.isUrgent);
     return { kind: "accepted", signature: nameOf(bytes, offset) };
   };
 }

@@ -16,8 +16,8 @@ export interface TurnedAwayDeps {
   readonly records: Pick<RecordWriter, "depth" | "turnedAway">;
   /** The place of the pass that the owner was found by; -1 where that was none. */
   readonly placeOf: (owner: KeyOwner) => number;
-  /** A record was written. */
-  readonly onRecord: () => void;
+  /** A record was written, and nothing hurries. */
+  readonly onRecord: (isUrgent: false) => void;
 }
 
 export function createTurnedAway(deps: TurnedAwayDeps): NonNullable<DeskDeps["refused"]> {
@@ -27,7 +27,7 @@ export function createTurnedAway(deps: TurnedAwayDeps): NonNullable<DeskDeps["re
     const place = placeOf(owner);
     if (place < 0 || records.depth >= FRONT_RECORDS / 2) return;
     records.turnedAway({ ...NOTHING, place, bodyBytes }, reason === "overloaded");
-    onRecord();
+    onRecord(false);
   };
 }
 

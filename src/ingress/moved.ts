@@ -10,8 +10,8 @@ import type { Port } from "../core/port.ts";
 export type Door = "raw" | "rpc" | "open" | "rest";
 
 /**
- * Why a front does not answer by itself: it has no pass for the key, the limit is used up, leaders
- * do not take copies as they come, the main thread is behind with its books, or anything else.
+ * Why a front does not answer by itself: it has no pass for the key, the limit is used up, no
+ * leader takes copies as they come, the main thread is behind with its books, or anything else.
  */
 export type MoveReason = "key" | "limit" | "leaders" | "books" | "other";
 

@@ -73,7 +73,13 @@ export const METRICS = [
     "touchdown_front_requests_moved_total",
     ["reason"],
     "Requests that such a thread left to the main thread: for no pass for the key, the limit, " +
-      "leaders that cannot be sent to at once, books that are behind, or other, reads among them.",
+      "no leader that can be sent to at once, books that are behind, or other, reads among them.",
+  ),
+  gauge(
+    "touchdown_front_leaders_left_out",
+    [],
+    "Connected leaders of the plan that such threads leave to the main thread: copies wait " +
+      "there, or did just now.",
   ),
   gauge("touchdown_front_passes", [], "Keys that such threads let in by themselves."),
   counter(

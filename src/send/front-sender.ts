@@ -28,6 +28,11 @@ export interface FrontSender {
    * sent or will be, and the sender's own thread has to take it. Never throws.
    */
   send(bytes: Uint8Array, into: FrontSend): boolean;
+  /**
+   * Whether the sender is to hear of what was sent last at once: it has copies of it to place for
+   * leaders that are connected, or has to look at the routes before anything more is sent.
+   */
+  readonly isUrgent: boolean;
 }
 
 export function newFrontSend(): FrontSend {
@@ -58,6 +63,7 @@ export function createFrontSender(
   const tx = Float64Array.of(FRONT_TX_MIN * (1 + (table.front % FRONTS_MAX)));
   /** Transactions in a row of which a copy had to wait, or was not taken. */
   let waited = 0;
+  let isUrgent = false;
 
   function send(bytes: Uint8Array, into: FrontSend): boolean {
     if (!table.isOpen || !table.refresh()) return false;
@@ -87,14 +93,29 @@ export function createFrontSender(
 
   /**
    * A copy waits where another thread is at work for its leader, which is over in microseconds, or
-   * for the leader's credit. Some in a row are the latter, and who pays best is to go first then.
+   * for the leader's credit. Some in a row are the latter, and who pays best is to go first then:
+   * the sender looks at who it is, and leaves that one out.
    */
   function note(mask: number, count: number): void {
-    waited = mask === (1 << count) - 1 ? 0 : waited + 1;
+    const all = (1 << count) - 1;
+    isUrgent = table.leftOut > 0;
+    if (mask === all) {
+      waited = 0;
+      return;
+    }
+    // Whoever did not take its copy is given it by the sender.
+    if (((mask | (mask >>> 16)) & all) !== all) isUrgent = true;
+    waited += 1;
     if (waited < ROUTES_HELD_UP) return;
     waited = 0;
+    isUrgent = true;
     table.close();
   }
 
-  return { send };
+  return {
+    send,
+    get isUrgent() {
+      return isUrgent;
+    },
+  };
 }

@@ -141,6 +141,8 @@ export interface Sender {
   readonly warmCount: number;
   /** Those of them that the plan sends to now. */
   readonly sendableCount: number;
+  /** Those of these that fronts leave to this thread, because copies wait there or did just now. */
+  readonly leftOutCount: number;
   readonly counters: Readonly<SendCounters>;
   peers(): readonly PeerView[];
   /** @throws Error when the transport cannot start */
@@ -322,6 +324,9 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     },
     get sendableCount() {
       return peers.routes.filter((route) => route.peer.live).length;
+    },
+    get leftOutCount() {
+      return adoption?.leftOut ?? 0;
     },
     counters,
     peers: () =>

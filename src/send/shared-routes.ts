@@ -5,9 +5,9 @@
  *   word  0      rises with each writing; odd while the table is written
  *         1      whether fronts may send now
  *         2      fronts so far
- *         3 ..   engine, version, count, time of a copy in ms, most bytes
- *         8 ..   for each route the engine's handle of the connection
- *        24 ..   and the cell in which its streams are counted
+ *         3 ..   engine, version, count, time of a copy in ms, most bytes, leaders left out
+ *         9 ..   for each route the engine's handle of the connection
+ *        25 ..   and the cell in which its streams are counted
  *        64 ..   the cells
  *
  * A cell is lent to a connection, and lent again when that one is forgotten. It counts on then, so
@@ -30,7 +30,8 @@ const VERSION = 4;
 const COUNT = 5;
 const TTL_MS = 6;
 const BYTES_MAX = 7;
-const PEERS = 8;
+const LEFT_OUT = 8;
+const PEERS = 9;
 const CELLS_OF = PEERS + ROUTES_SHARED_MAX;
 const CELLS = 64;
 /** A writing takes less than a microsecond; who comes upon that many gives the request away. */
@@ -90,8 +91,16 @@ export class SharedRoutes {
     this.publish([], 0, 0);
   }
 
-  /** Replaces the routes, ROUTES_SHARED_MAX at most, and closes them. Answers their version. */
-  publish(routes: readonly SharedConnection[], ttlMs: number, bytesMax: number): number {
+  /**
+   * Replaces the routes, ROUTES_SHARED_MAX at most, and closes them. `leftOut`: how many leaders
+   * are connected beside those, for which the sender places the copies. Answers the version.
+   */
+  publish(
+    routes: readonly SharedConnection[],
+    ttlMs: number,
+    bytesMax: number,
+    leftOut = 0,
+  ): number {
     const words = this.#words;
     this.open(false);
     this.#version = (this.#version + 1) >>> 0 || 1;
@@ -101,6 +110,7 @@ export class SharedRoutes {
     Atomics.store(words, COUNT, routes.length);
     Atomics.store(words, TTL_MS, ttlMs);
     Atomics.store(words, BYTES_MAX, bytesMax);
+    Atomics.store(words, LEFT_OUT, leftOut);
     for (const [index, { peer, cell }] of routes.entries()) {
       Atomics.store(words, PEERS + index, peer);
       Atomics.store(words, CELLS_OF + index, cell);
@@ -125,6 +135,7 @@ export class RouteTable {
   count = 0;
   ttlMs = 0;
   bytesMax = 0;
+  leftOut = 0;
   /** Of each route the engine's handle. */
   readonly peers = new Uint32Array(ROUTES_SHARED_MAX);
   readonly #cells = new Uint32Array(ROUTES_SHARED_MAX);
@@ -170,6 +181,7 @@ export class RouteTable {
     this.count = Math.min(Atomics.load(words, COUNT), ROUTES_SHARED_MAX);
     this.ttlMs = Atomics.load(words, TTL_MS);
     this.bytesMax = Atomics.load(words, BYTES_MAX);
+    this.leftOut = Atomics.load(words, LEFT_OUT);
     for (let index = 0; index < this.count; index += 1) {
       this.peers[index] = Atomics.load(words, PEERS + index);
       this.#cells[index] = Atomics.load(words, CELLS_OF + index);

@@ -25,8 +25,16 @@ function rig() {
   const memory = recordsMemory(SLOTS);
   const reader = new RecordReader(memory, SLOTS);
   const decoder = createDecoder(DECODER);
-  const state = { sends: true, place: 5, decoded: 0, noted: 0, onWire: [] as Uint8Array[] };
+  const state = {
+    sends: true,
+    place: 5,
+    decoded: 0,
+    noted: 0,
+    onWire: [] as Uint8Array[],
+    isUrgent: false,
+  };
   const seen = createSeen();
+  const urgent: boolean[] = [];
   const submit = createFrontSubmit({
     clock,
     seen,
@@ -44,12 +52,16 @@ function rig() {
         into.streams[0] = state.onWire.length;
         return true;
       },
+      get isUrgent() {
+        return state.isUrgent;
+      },
     },
     records: createRecordWriter(memory, SLOTS),
     placeOf: () => state.place,
     nameOf: encodeSignature,
-    onRecord() {
+    onRecord(isUrgent) {
       state.noted += 1;
+      urgent.push(isUrgent);
     },
   });
   const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });
@@ -69,7 +81,7 @@ function rig() {
     while (reader.read(copy));
     return all;
   };
-  return { state, seen, give, records };
+  return { state, seen, urgent, give, records };
 }
 
 describe("a front", () => {
@@ -83,6 +95,18 @@ describe("a front", () => {
     expect(record).toMatchObject({ kind: SENT, place: 5, bodyBytes: 99 });
     expect(record?.send).toMatchObject({ version: 9, count: 1, mask: 1 });
     expect(state.noted).toBe(1);
+  });
+
+  it("has the main thread hear at once of what its sender says so of, and of nothing else", () => {
+    const { state, give, urgent } = rig();
+    give(newPacket(1).bytes);
+    state.isUrgent = true;
+    give(newPacket(2).bytes);
+    give(newPacket(2).bytes);
+    const broken = Uint8Array.from(newPacket(3).bytes);
+    broken[3] = (broken[3] ?? 0) ^ 1;
+    give(broken);
+    expect(urgent).toEqual([false, true, false, false]);
   });
 
   it("answers a repetition without decoding or sending, and tells of it", () => {

@@ -13,7 +13,7 @@ interface Call {
 }
 
 /** A front whose table names so many leaders, on an engine that answers as told. */
-function setUp(count = 2) {
+function setUp(count = 2, leftOut = 0) {
   const memory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
   const routes = new SharedRoutes(memory);
   const calls: Call[] = [];
@@ -36,6 +36,7 @@ function setUp(count = 2) {
       })),
       800,
       1232,
+      leftOut,
     );
   const version = publish();
   routes.open(true);
@@ -118,7 +119,32 @@ describe("a front", () => {
     expect(sendMany(held, ROUTES_HELD_UP - 1)).not.toContain(false);
     expect(sendMany(notTaken, 1)).toEqual([true]);
     expect(sendMany(held, 1)).toEqual([false]);
+    expect(front.isUrgent).toBe(true);
     routes.open(true);
     expect(sendMany(held, 1)).toEqual([true]);
+  });
+
+  it("has the sender hear at once of what it left copies of to it, and of nothing else", () => {
+    const { front, into, native } = setUp();
+    const isUrgent = (mask: number): boolean => {
+      native.mask = mask;
+      front.send(BYTES, into);
+      return front.isUrgent;
+    };
+    expect([0b11, 0b01 | (1 << 17), 0b10, 1 << 16, 0b11].map(isUrgent)).toEqual([
+      false,
+      false,
+      true,
+      true,
+      false,
+    ]);
+    const other = setUp(2, 1);
+    expect([other.front.send(BYTES, other.into), other.front.isUrgent]).toEqual([true, true]);
+    const all = setUp(16, 1);
+    all.native.mask = 2 ** 16 - 1;
+    expect([all.front.send(BYTES, all.into), all.front.isUrgent]).toEqual([true, true]);
+    const whole = setUp(16);
+    whole.native.mask = 2 ** 16 - 1;
+    expect([whole.front.send(BYTES, whole.into), whole.front.isUrgent]).toEqual([true, false]);
   });
 });

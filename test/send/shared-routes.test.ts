@@ -19,14 +19,21 @@ describe("the table of routes", () => {
     const { routes, table } = setUp();
     expect([table.isOpen, table.refresh(), table.count]).toEqual([false, true, 0]);
     routes.useEngine(3);
-    const version = routes.publish([connectionOf(2 ** 32 - 1, 0), connectionOf(8, 1)], 800, 1232);
+    const version = routes.publish(
+      [connectionOf(2 ** 32 - 1, 0), connectionOf(8, 1)],
+      800,
+      1232,
+      5,
+    );
     expect([table.isOpen, table.refresh()]).toEqual([false, true]);
-    expect(table).toMatchObject({ engine: 3, version, count: 2, ttlMs: 800, bytesMax: 1232 });
+    const told = { engine: 3, version, count: 2, ttlMs: 800, bytesMax: 1232, leftOut: 5 };
+    expect(table).toMatchObject(told);
     expect([...table.peers.slice(0, 2)]).toEqual([2 ** 32 - 1, 8]);
     routes.open(true);
     expect(table.isOpen).toBe(true);
     expect(routes.publish([], 0, 0)).toBe(version + 1);
     expect([table.isOpen, table.refresh(), table.count]).toEqual([false, true, 0]);
+    expect(table.leftOut).toBe(0);
   });
 
   it("may be closed by a front, until the sender opens it again", () => {

@@ -1,0 +1,110 @@
+/**
+ * A whole edge with fronts, one of whose leaders grants no more streams: fronts go on with the
+ * others by themselves, and its copies wait on the main thread, the best paid first.
+ */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LEADER_STREAMS_MAX, NATIVE_COPIES_WAITING_MAX } from "../../src/core/limits.ts";
+import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
+import { type Family, seriesValue } from "../support/prometheus.ts";
+import type { BuiltTransaction } from "../support/transactions.ts";
+import { until } from "../support/wait.ts";
+import { native } from "./addon.ts";
+
+const LEADERS = 3;
+const SLOW = 1;
+/** What it has granted, and what the engine takes beyond that: whatever follows waits before it. */
+const FILLING = LEADER_STREAMS_MAX + NATIVE_COPIES_WAITING_MAX;
+const COUNT = 40;
+
+type Families = ReadonlyMap<string, Family>;
+const one = (families: Families, name: string, labels: Readonly<Record<string, string>> = {}) =>
+  seriesValue(families, `touchdown_${name}`, labels);
+const all = (families: Families, name: string): number =>
+  (families.get(`touchdown_${name}`)?.samples ?? []).reduce((sum, { value }) => sum + value, 0);
+const ended = (families: Families): number =>
+  ["acked", "failed", "dropped"].reduce(
+    (sum, outcome) => sum + one(families, "copies_total", { outcome }),
+    0,
+  );
+
+describe.skipIf(native === null)("an edge with fronts and a leader that reads nothing", () => {
+  let flow: Flow;
+  const sent: BuiltTransaction[] = [];
+  beforeAll(async () => {
+    flow = await startFlow({
+      leaderCount: LEADERS,
+      edge: {
+        http: { threads: 2 },
+        send: { engine: "native", leaders: LEADERS, copy_ttl: "60s", queue_per_peer: 1_024 },
+        landing: { resends_per_second: 0 },
+      },
+    });
+  });
+  afterAll(() => flow?.stop());
+
+  async function post(built: BuiltTransaction): Promise<void> {
+    sent.push(built);
+    const { status } = await flow.postRaw(built.bytes);
+    expect(status).toBe(200);
+  }
+
+  const paying = (lamports: number): BuiltTransaction =>
+    flow.tipped({ tips: [{ to: flow.sandbox.tipAccount, lamports }] });
+  const had = (leader: number): string[] =>
+    flow.received.filter((it) => it.leader === leader).map(({ bytes }) => bytes.toString("base64"));
+  const nameOf = ({ bytes }: BuiltTransaction): string => Buffer.from(bytes).toString("base64");
+
+  it("sends to the others from fronts, and to that one in the order of what is paid", async () => {
+    await untilAnswer(
+      "transactions that no front moves",
+      async () => {
+        const before = all(await flow.metrics(), "front_requests_moved_total");
+        await Promise.all(Array.from({ length: 8 }, () => post(paying(1_000_000))));
+        return all(await flow.metrics(), "front_requests_moved_total") - before;
+      },
+      (moved) => moved === 0,
+    );
+    flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "stalled" });
+    for (let count = 0; count < FILLING; count += 1) await post(paying(1_000_000));
+    const before = await flow.metrics();
+    expect(one(before, "front_leaders_left_out")).toBe(1);
+    // 7 has no factor in common with their count, so each comes once, in no order.
+    const list = Array.from({ length: COUNT }, (_, n) => paying(2_000_000 + ((7 * n) % COUNT)));
+    for (const built of list) await post(built);
+    const after = await flow.metrics();
+    const path = { path: "front" };
+    expect(one(after, "decoded_total", path)).toBe(one(before, "decoded_total", path) + COUNT);
+    const moved = "front_requests_moved_total";
+    expect(all(after, moved)).toBe(all(before, moved));
+    await until("all at the others", () =>
+      [0, 2].every((leader) => list.every((built) => had(leader).includes(nameOf(built)))),
+    );
+    expect(list.filter((built) => had(SLOW).includes(nameOf(built)))).toEqual([]);
+
+    flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "all" });
+    await until("all at the slow one", () =>
+      list.every((built) => had(SLOW).includes(nameOf(built))),
+    );
+    const names = new Set(list.map(nameOf));
+    const byPay = list.map((_, n) => list.findLast((__, m) => (7 * m) % COUNT === COUNT - 1 - n));
+    expect(had(SLOW).filter((name) => names.has(name))).toEqual(
+      byPay.map((built) => (built === undefined ? "" : nameOf(built))),
+    );
+  });
+
+  it("gives it each once, and every copy has an end", async () => {
+    const families = await untilAnswer(
+      "every end",
+      () => flow.metrics(),
+      (it) => ended(it) === LEADERS * sent.length,
+    );
+    expect(one(families, "copies_total", { outcome: "acked" })).toBe(LEADERS * sent.length);
+    expect(one(families, "front_records_waiting")).toBe(0);
+    expect(one(families, "front_records_late_total")).toBe(0);
+    for (let leader = 0; leader < LEADERS; leader += 1) {
+      expect(had(leader)).toHaveLength(sent.length);
+      expect(new Set(had(leader)).size).toBe(sent.length);
+    }
+  });
+});
