@@ -127,7 +127,7 @@ type Send = (packet: Packet) => number;
 
 /**
  * Sends as a front does, as far as it may, and has it adopted afterwards: before news of the
- * engine are taken, or after a while.
+ * engine are taken, at once where it is urgent, or after a while.
  */
 function sendAsFront(
   native: NativeEngine,
@@ -149,7 +149,7 @@ function sendAsFront(
     }
     const sentNs = systemClock.nowNs();
     adoptions.push(() => sender.adopt(packet, sent, sentNs));
-    systemClock.after(FRONT_RECORDS_WAKE_MS, adopt);
+    systemClock.after(front.isUrgent ? 0 : FRONT_RECORDS_WAKE_MS, adopt);
     const taken = (sent.mask | (sent.mask >>> 16)) & 0xffff;
     return taken.toString(2).replaceAll("0", "").length;
   };
