@@ -149,7 +149,12 @@ function sendAsFront(
     }
     const sentNs = systemClock.nowNs();
     adoptions.push(() => sender.adopt(packet, sent, sentNs));
-    systemClock.after(front.isUrgent ? 0 : FRONT_RECORDS_WAKE_MS, adopt);
+    if (front.isUrgent) {
+      // Leaders that the front left out get theirs from the sender.
+      adopt();
+      return sender.sendableCount;
+    }
+    systemClock.after(FRONT_RECORDS_WAKE_MS, adopt);
     const taken = (sent.mask | (sent.mask >>> 16)) & 0xffff;
     return taken.toString(2).replaceAll("0", "").length;
   };
