@@ -26,8 +26,6 @@ import { SHARED_ROUTES_BYTES, SharedRoutes } from "./send/shared-routes.ts";
 /** What the main thread and the fronts have in common. */
 export interface FrontsGround {
   readonly count: number;
-  /** Whether their threads go before others. */
-  readonly realtime: boolean;
   readonly routes: SharedRoutes;
   readonly routesMemory: SharedArrayBuffer;
   readonly passesMemory: SharedArrayBuffer;
@@ -61,13 +59,7 @@ export function frontsGroundOf(
   processors: number,
 ): FrontsGround | null {
   const count = frontsCountOf(config, engine.native !== null, processors);
-  if (count === 0) {
-    if (!config.host.realtime) return null;
-    throw new SetupError(
-      "host.realtime: it is for the threads of http.threads, and here are none; they take the " +
-        "native engine, and a number where there are none by themselves",
-    );
-  }
+  if (count === 0) return null;
   const { native } = engine;
   if (native === null) {
     throw new SetupError(
@@ -79,7 +71,6 @@ export function frontsGroundOf(
   const passesMemory = passMemory();
   return {
     count,
-    realtime: config.host.realtime,
     routes: new SharedRoutes(routesMemory),
     routesMemory,
     passesMemory,
@@ -114,7 +105,7 @@ export function buildFronts(
   { requestDeadlineMs, connectionsMax }: EdgeFrontsOptions,
 ): Fronts {
   const { clock, log, keys, pipeline, http, answers, refusals, decoder } = deps;
-  const { count, realtime, routes, held, giveWay } = ground;
+  const { count, routes, held, giveWay } = ground;
   const { table, sharedLimits } = keys;
   const memory = ground.passesMemory;
   sharedLimits?.join(new SharedCells(memory));
@@ -143,7 +134,6 @@ export function buildFronts(
     {
       count,
       decoder,
-      realtime,
       routes: ground.routesMemory,
       passes: ground.passesMemory,
       seen: ground.seenMemory,
