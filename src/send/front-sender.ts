@@ -7,6 +7,7 @@
  */
 
 import { FRONT_TX_MIN, ROUTES_HELD_UP, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
+import { quick } from "../core/quick.ts";
 import type { NativeSending } from "../native/contract.ts";
 import { RouteTable } from "./shared-routes.ts";
 
@@ -112,10 +113,10 @@ export function createFrontSender(
     table.close();
   }
 
-  return {
+  return quick({
     send,
     get isUrgent() {
       return isUrgent;
     },
-  };
+  });
 }
