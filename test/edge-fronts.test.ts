@@ -3,9 +3,10 @@
 import { describe, expect, it } from "vitest";
 import type { Config } from "../src/config/config.ts";
 import { SetupError } from "../src/core/errors.ts";
-import { frontsGroundOf } from "../src/edge-fronts.ts";
+import { buildFronts, type EdgeFrontsDeps, frontsGroundOf } from "../src/edge-fronts.ts";
 import type { EngineChoice } from "../src/native/choose.ts";
 import type { NativeEngine } from "../src/native/contract.ts";
+import { createFakeClock } from "./support/fake-clock.ts";
 import { stub } from "./support/stub.ts";
 
 function configOf(threads: number | null, other: Partial<Config> = {}): Config {
@@ -55,5 +56,28 @@ describe("the ground of fronts", () => {
     ["none where workers check each transaction", native, 8, NOT_INLINE, undefined],
   ])("is by itself that of %s", (_, engine, processors, other, count) => {
     expect(frontsGroundOf(configOf(null, other), engine, processors)?.count).toBe(count);
+  });
+});
+
+describe("fronts on their ground", () => {
+  it("are heard before the engine's news, and have their turn in between", () => {
+    const ground = frontsGroundOf(configOf(1), native, 2);
+    if (ground === null) throw new Error("no ground");
+    const table = stub<EdgeFrontsDeps["keys"]["table"]>({ onChange: () => {} });
+    const deps: EdgeFrontsDeps = {
+      clock: createFakeClock(),
+      log: stub({}),
+      keys: { table, sharedLimits: null, usage: null },
+      pipeline: stub({}),
+      http: stub({}),
+      answers: stub({}),
+      refusals: { note: () => {} },
+      decoder: 1,
+    };
+    const fronts = buildFronts(ground, deps, { requestDeadlineMs: 1_000, connectionsMax: 10 });
+    expect(ground.routes.beforeDrain).toBe(fronts.adopt);
+    const before = yields;
+    ground.routes.giveWay();
+    expect(yields).toBe(before + 1);
   });
 });
