@@ -3,7 +3,8 @@
 //! The folders hold the native part of the stage of their name in `src/`. Beside them is the door
 //! for JavaScript: `bindings` holds every exported item and nothing else, and `crossing`, `codes`,
 //! `handles` and `lent` are what these share; all but `bindings` and `lent` is sans-Node. `call`
-//! reads a client's call, `base58` is everybody's, and `clock`, `limits`, `priority` are for all.
+//! reads a client's call, `base58` is everybody's, and `clock`, `limits`, `priority`,
+//! `tray` are for all.
 //!
 //! A transaction is sent on the thread that asks for it, under its connection's baton
 //! (`send::peer`); one I/O thread receives, acknowledges and runs timers (`send::endpoint`); what
@@ -48,3 +49,4 @@ pub mod lent;
 pub mod limits;
 mod priority;
 pub mod send;
+mod tray;

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::thread::{Builder, Thread, park, sleep};
 use std::time::Duration;
 
-use crossbeam_queue::ArrayQueue;
 use parking_lot::RwLock;
 
 use crate::ed25519::comb::Comb;
 use crate::ed25519::curve::Point;
 use crate::priority::give_way;
+use crate::tray::Tray;
 
 /// The shape that `benches/verify.rs` found best for its 64 kB.
 pub type KeyComb = Comb<4>;
@@ -74,7 +74,7 @@ struct Shared {
     sightings: Box<[AtomicU32]>,
     /// With a secret seed, so that nobody can choose keys that share a set.
     hasher: RandomState,
-    queue: ArrayQueue<[u8; 32]>,
+    queue: Tray<[u8; 32]>,
     /// Whether the builder sleeps until it is woken.
     idle: AtomicBool,
     stopped: AtomicBool,
@@ -97,7 +97,7 @@ impl KeyTables {
             sets: (0..sets).map(|_| RwLock::new(from_fn(|_| None))).collect(),
             sightings: (0..sets * WAYS * SIGHTINGS_PER_WAY).map(|_| AtomicU32::new(0)).collect(),
             hasher: RandomState::new(),
-            queue: ArrayQueue::new(QUEUE_MAX),
+            queue: Tray::default(),
             idle: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             found: AtomicU64::new(0),
@@ -141,7 +141,7 @@ impl KeyTables {
         if sighting.swap(tag, Ordering::Relaxed) != tag {
             return;
         }
-        if self.shared.queue.push(*key).is_err() {
+        if !self.shared.queue.offer(*key, QUEUE_MAX) {
             self.shared.declined.fetch_add(1, Ordering::Relaxed);
         } else if self.shared.idle.swap(false, Ordering::SeqCst)
             && let Some(builder) = &self.builder

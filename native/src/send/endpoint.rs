@@ -15,7 +15,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use crossbeam_queue::SegQueue;
 use quinn_proto::{
     ClientConfig, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig,
     RandomConnectionIdGenerator,
@@ -35,6 +34,7 @@ use crate::send::outcomes::claim_io_thread;
 use crate::send::peer::Peer;
 use crate::send::shared::Shared;
 use crate::send::tls::server_name;
+use crate::tray::Tray;
 
 /// What other threads ask of the I/O thread.
 pub(crate) enum Command {
@@ -46,7 +46,7 @@ pub(crate) enum Command {
 pub(crate) struct Io {
     shared: Arc<Shared>,
     table: Arc<Table>,
-    commands: Arc<SegQueue<Command>>,
+    commands: Arc<Tray<Command>>,
     ports: Vec<Port>,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     buffers: Vec<u8>,
@@ -68,7 +68,7 @@ impl Io {
     pub(crate) fn new(
         shared: Arc<Shared>,
         table: Arc<Table>,
-        commands: Arc<SegQueue<Command>>,
+        commands: Arc<Tray<Command>>,
         sockets: &[Arc<Socket>],
         busy_poll: Duration,
     ) -> Self {

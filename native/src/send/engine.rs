@@ -12,7 +12,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use crossbeam_queue::SegQueue;
 use parking_lot::{Mutex, RwLock};
 use quinn_proto::ClientConfig;
 use quinn_udp::UdpSocketState;
@@ -31,6 +30,7 @@ use crate::send::peer::{Peer, PeerState, Taken, TxCopy};
 use crate::send::shared::Shared;
 use crate::send::signal::Signal;
 use crate::send::tls::{Transport, client_config};
+use crate::tray::Tray;
 
 /// What an engine is started with.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ pub struct SendMask {
 pub struct Engine {
     shared: Arc<Shared>,
     table: Arc<Table>,
-    commands: Arc<SegQueue<Command>>,
+    commands: Arc<Tray<Command>>,
     /// None once it has stopped.
     sockets: RwLock<Vec<Arc<Socket>>>,
     next_socket: AtomicUsize,
@@ -159,16 +159,16 @@ impl Engine {
             clock: Clock::new(),
             outcomes: Outcomes::new(options.outcomes_max, waker),
             signal: Signal::new().map_err(StartError::socket)?,
-            rearmed: SegQueue::new(),
-            handed: SegQueue::new(),
-            endpoint_events: SegQueue::new(),
+            rearmed: Tray::default(),
+            handed: Tray::default(),
+            endpoint_events: Tray::default(),
             stopping: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             panics: AtomicU64::new(0),
             inbox_drops: AtomicU64::new(0),
         });
         let table = Arc::new(Table::default());
-        let commands = Arc::new(SegQueue::new());
+        let commands = Arc::new(Tray::default());
         let (shared_io, table_io, commands_io) = (shared.clone(), table.clone(), commands.clone());
         let io = Io::new(shared_io, table_io, commands_io, &sockets, options.busy_poll);
         let thread = std::thread::Builder::new()

@@ -9,10 +9,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crossbeam_queue::ArrayQueue;
-
 use crate::clock::NEVER_NS;
 use crate::limits::{OUTCOMES_A_WAKE, OUTCOMES_LINGER_NS, PEER_EVENTS_MAX};
+use crate::tray::Tray;
 
 /// Numbers in one record.
 pub const RECORD_FIELDS: usize = 8;
@@ -140,8 +139,10 @@ pub type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// The rings and the flag.
 pub struct Outcomes {
-    copies: ArrayQueue<Record>,
-    peers: ArrayQueue<Record>,
+    copies: Tray<Record>,
+    /// Most of them; PEER_EVENTS_MAX of the others.
+    copies_max: usize,
+    peers: Tray<Record>,
     woken: AtomicBool,
     /// Whether something waits that is acted on.
     urgent: AtomicBool,
@@ -156,8 +157,9 @@ impl Outcomes {
     #[must_use]
     pub fn new(capacity: usize, waker: Waker) -> Self {
         Self {
-            copies: ArrayQueue::new(capacity.max(1)),
-            peers: ArrayQueue::new(PEER_EVENTS_MAX),
+            copies: Tray::default(),
+            copies_max: capacity.max(1),
+            peers: Tray::default(),
             woken: AtomicBool::new(false),
             urgent: AtomicBool::new(false),
             since_ns: AtomicU64::new(0),
@@ -168,12 +170,13 @@ impl Outcomes {
 
     /// Appends a record; the oldest of its ring gives way when there is no room.
     pub fn push(&self, record: Record) {
-        let ring = match record.kind {
-            Kind::Sent | Kind::Acked | Kind::Failed | Kind::Dropped => &self.copies,
-            Kind::Connected | Kind::Admitted | Kind::Closed => &self.peers,
+        let (ring, most) = match record.kind {
+            Kind::Sent | Kind::Acked | Kind::Failed | Kind::Dropped => {
+                (&self.copies, self.copies_max)
+            }
+            Kind::Connected | Kind::Admitted | Kind::Closed => (&self.peers, PEER_EVENTS_MAX),
         };
-        let lost = ring.force_push(record).is_some();
-        if lost {
+        if ring.push_over(record, most).is_some() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         let noted = match record.kind {

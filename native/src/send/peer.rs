@@ -1,6 +1,6 @@
 //! Hot path: one leader's connection as all threads see it.
 //!
-//! No thread ever waits for another here. Work for a connection (copies to send, datagrams that
+//! No thread waits for another's work here. Work for a connection (copies to send, datagrams that
 //! arrived, a timer) is put down first and announced by raising `announced`; who raised it from
 //! zero has the baton and does all the work there is, others just go on:
 //!
@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use crossbeam_queue::SegQueue;
 use parking_lot::Mutex;
 use quinn_proto::{Connection, ConnectionEvent, ConnectionHandle};
 
@@ -31,6 +30,7 @@ use crate::send::connection::{Link, Progress};
 use crate::send::outbox::{Outbox, Socket};
 use crate::send::outcomes::{EndCause, Kind, Reason, Record};
 use crate::send::shared::Shared;
+use crate::tray::Tray;
 
 /// A transaction on its way to one leader.
 pub struct TxCopy {
@@ -84,8 +84,8 @@ pub struct Peer {
     queue_max: usize,
     announced: AtomicUsize,
     link: Mutex<Link>,
-    inbox: SegQueue<ConnectionEvent>,
-    copies: SegQueue<TxCopy>,
+    inbox: Tray<ConnectionEvent>,
+    copies: Tray<TxCopy>,
     state: AtomicU8,
     queued: AtomicUsize,
     /// When to close, with what is in hand by then or without it; NEVER_NS: not asked to.
@@ -131,8 +131,8 @@ impl Peer {
             queue_max,
             announced: AtomicUsize::new(0),
             link: Mutex::new(Link::new(in_flight_max)),
-            inbox: SegQueue::new(),
-            copies: SegQueue::new(),
+            inbox: Tray::default(),
+            copies: Tray::default(),
             state: AtomicU8::new(PeerState::Connecting as u8),
             queued: AtomicUsize::new(0),
             close_by_ns: AtomicU64::new(NEVER_NS),

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use crossbeam_queue::SegQueue;
 use quinn_proto::Endpoint;
 use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,15 +20,16 @@ use crate::send::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
 use crate::send::shared::Shared;
 use crate::send::signal::Signal;
 use crate::send::tls::{Transport, client_config};
+use crate::tray::Tray;
 
 fn shared() -> Arc<Shared> {
     Arc::new(Shared {
         clock: Clock::new(),
         outcomes: Outcomes::new(64, Box::new(|| {})),
         signal: Signal::new().unwrap(),
-        rearmed: SegQueue::new(),
-        handed: SegQueue::new(),
-        endpoint_events: SegQueue::new(),
+        rearmed: Tray::default(),
+        handed: Tray::default(),
+        endpoint_events: Tray::default(),
         stopping: AtomicBool::new(false),
         stopped: AtomicBool::new(false),
         panics: AtomicU64::new(0),

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use crossbeam_queue::SegQueue;
 use quinn_proto::{ConnectionHandle, EndpointEvent};
 
 use crate::clock::Clock;
 use crate::send::outcomes::Outcomes;
 use crate::send::peer::Peer;
 use crate::send::signal::Signal;
+use crate::tray::Tray;
 
 /// What all connections of an engine share.
 pub struct Shared {
@@ -21,11 +21,11 @@ pub struct Shared {
     /// Rouses the I/O thread.
     pub signal: Signal,
     /// Connections whose next timer moved closer.
-    pub(crate) rearmed: SegQueue<Arc<Peer>>,
+    pub(crate) rearmed: Tray<Arc<Peer>>,
     /// Connections whose baton goes to the I/O thread.
-    pub(crate) handed: SegQueue<Arc<Peer>>,
+    pub(crate) handed: Tray<Arc<Peer>>,
     /// What connections tell their endpoint.
-    pub(crate) endpoint_events: SegQueue<(usize, ConnectionHandle, EndpointEvent)>,
+    pub(crate) endpoint_events: Tray<(usize, ConnectionHandle, EndpointEvent)>,
     /// Set once: connections end with `ShuttingDown`.
     pub(crate) stopping: AtomicBool,
     /// Set once: the I/O thread has ended.
