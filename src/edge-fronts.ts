@@ -26,6 +26,8 @@ import { SHARED_ROUTES_BYTES, SharedRoutes } from "./send/shared-routes.ts";
 /** What the main thread and the fronts have in common. */
 export interface FrontsGround {
   readonly count: number;
+  /** Whether their threads go before others. */
+  readonly realtime: boolean;
   readonly routes: SharedRoutes;
   readonly routesMemory: SharedArrayBuffer;
   readonly passesMemory: SharedArrayBuffer;
@@ -51,6 +53,8 @@ function frontsCountOf({ http, host, decode }: Config, isNative: boolean, proces
 /** By themselves there are so many at most, one for so many processors. */
 const FRONTS_AUTO_MAX = 4;
 const PROCESSORS_A_FRONT = 4;
+/** A front that goes before others leaves them a processor, whatever there is to do for it. */
+const PROCESSORS_A_REALTIME_FRONT = 2;
 
 /** null without fronts. @throws SetupError where the engine cannot have any */
 export function frontsGroundOf(
@@ -59,7 +63,19 @@ export function frontsGroundOf(
   processors: number,
 ): FrontsGround | null {
   const count = frontsCountOf(config, engine.native !== null, processors);
-  if (count === 0) return null;
+  if (count === 0) {
+    if (!config.host.realtime) return null;
+    throw new SetupError(
+      "host.realtime: it is for the threads of http.threads, and here are none; they take the " +
+        "native engine, and a number where there are none by themselves",
+    );
+  }
+  if (config.host.realtime && count * PROCESSORS_A_REALTIME_FRONT > processors) {
+    throw new SetupError(
+      `host.realtime: ${count} of ${processors} processors could be taken from all other ` +
+        "threads, also from those that hear of leaders; http.threads may be at most half as many",
+    );
+  }
   const { native } = engine;
   if (native === null) {
     throw new SetupError(
@@ -71,6 +87,7 @@ export function frontsGroundOf(
   const passesMemory = passMemory();
   return {
     count,
+    realtime: config.host.realtime,
     routes: new SharedRoutes(routesMemory),
     routesMemory,
     passesMemory,
@@ -105,7 +122,7 @@ export function buildFronts(
   { requestDeadlineMs, connectionsMax }: EdgeFrontsOptions,
 ): Fronts {
   const { clock, log, keys, pipeline, http, answers, refusals, decoder } = deps;
-  const { count, routes, held, giveWay } = ground;
+  const { count, realtime, routes, held, giveWay } = ground;
   const { table, sharedLimits } = keys;
   const memory = ground.passesMemory;
   sharedLimits?.join(new SharedCells(memory));
@@ -134,6 +151,7 @@ export function buildFronts(
     {
       count,
       decoder,
+      realtime,
       routes: ground.routesMemory,
       passes: ground.passesMemory,
       seen: ground.seenMemory,

@@ -201,7 +201,7 @@ export function portableBindOf(binds: readonly ListenAddress[]) {
  * @throws SetupError where that would take the time of others
  */
 export function busyPollOf(
-  { busyPoll }: Config["host"],
+  { busyPoll }: Pick<Config["host"], "busyPoll">,
   engine: EngineChoice,
   processors: number,
 ): number {

@@ -12,7 +12,7 @@ import { stub } from "./support/stub.ts";
 function configOf(threads: number | null, other: Partial<Config> = {}): Config {
   return stub<Config>({
     http: stub<Config["http"]>({ threads }),
-    host: { busyPoll: false },
+    host: { busyPoll: false, realtime: false },
     decode: stub<Config["decode"]>({ inline: "auto", workers: null }),
     ...other,
   });
@@ -23,6 +23,8 @@ let yields = 0;
 const yielding = { threadYield: () => (yields += 1) };
 const native = stub<EngineChoice>({ name: "native", native: stub<NativeEngine>(yielding) });
 const NOT_INLINE = { decode: stub<Config["decode"]>({ inline: "never", workers: null }) };
+const POLLING = { host: { busyPoll: true, realtime: false } };
+const REALTIME = { host: { busyPoll: false, realtime: true } };
 const TWO_WORKERS = { decode: stub<Config["decode"]>({ inline: "auto", workers: 2 }) };
 
 describe("the ground of fronts", () => {
@@ -33,6 +35,22 @@ describe("the ground of fronts", () => {
   it("is refused where the engine sends from one thread alone, saying what is needed", () => {
     expect(() => frontsGroundOf(configOf(2), portable, 8)).toThrow(SetupError);
     expect(() => frontsGroundOf(configOf(2), portable, 8)).toThrow(/http\.threads.*0 is needed/);
+  });
+
+  it("is refused where there is none that could go before others, saying what is needed", () => {
+    for (const engine of [native, portable]) {
+      expect(() => frontsGroundOf(configOf(0, REALTIME), engine, 8)).toThrow(SetupError);
+    }
+    expect(() => frontsGroundOf(configOf(null, REALTIME), native, 1)).toThrow(/host\.realtime/);
+    expect(frontsGroundOf(configOf(null, REALTIME), native, 8)?.realtime).toBe(true);
+    expect(frontsGroundOf(configOf(null), native, 8)?.realtime).toBe(false);
+  });
+
+  it("is refused where fronts that go before others would leave too little to these", () => {
+    expect(() => frontsGroundOf(configOf(5, REALTIME), native, 8)).toThrow(SetupError);
+    expect(() => frontsGroundOf(configOf(5, REALTIME), native, 8)).toThrow(/5 of 8 processors/);
+    expect(frontsGroundOf(configOf(4, REALTIME), native, 8)?.count).toBe(4);
+    expect(frontsGroundOf(configOf(5), native, 8)?.count).toBe(5);
   });
 
   it("is memory that all of them share, and as many as were asked for", () => {
@@ -52,7 +70,7 @@ describe("the ground of fronts", () => {
     ["none where workers are asked for", native, 8, TWO_WORKERS, undefined],
     ["none with the portable engine", portable, 8, {}, undefined],
     ["none on one processor", native, 1, {}, undefined],
-    ["none where the main thread polls", native, 8, { host: { busyPoll: true } }, undefined],
+    ["none where the main thread polls", native, 8, POLLING, undefined],
     ["none where workers check each transaction", native, 8, NOT_INLINE, undefined],
   ])("is by itself that of %s", (_, engine, processors, other, count) => {
     expect(frontsGroundOf(configOf(null, other), engine, processors)?.count).toBe(count);

@@ -28,7 +28,13 @@ export const SIDES = [
   "bare unverified",
 ] as const;
 /** The edge with one setting changed. */
-export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
+export const VARIANTS = [
+  "real-time front",
+  "all inline",
+  "all on workers",
+  "portable engine",
+  "polling",
+] as const;
 /** The bare path behind the edge's dispatch stage: on which thread it decodes and sends. */
 export const DISPATCHES = ["all here", "as an edge", "workers judge", "workers send"] as const;
 export type SideName =
@@ -187,7 +193,7 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
       `inline = "${INLINE[name] ?? "auto"}"`,
       `[send]\nengine = "${name === "portable engine" ? "portable" : "native"}"`,
       `queue_per_peer = ${QUEUE}`,
-      `[host]\nbusy_poll = ${name === "polling"}\n`,
+      `[host]\nbusy_poll = ${name === "polling"}\nrealtime = ${name === "real-time front"}\n`,
     ].join("\n"),
   );
   const edge: Child = startChild([

@@ -12,11 +12,9 @@ use napi_derive::napi;
 use crate::base58::signature_text_at;
 use crate::call::read_call;
 use crate::chain::asker::{Answer, Asker, Question};
-use crate::chain::feed::SlotFeed;
-use crate::chain::line::Address;
-use crate::chain::news::Feed;
-use crate::chain::statuses::SIGNATURE_BYTES;
-use crate::chain::web::Web;
+use crate::chain::{
+    feed::SlotFeed, line::Address, news::Feed, statuses::SIGNATURE_BYTES, web::Web,
+};
 use crate::codes::*;
 use crate::crossing::{
     ASKERS, DECODERS, ENGINES, FEEDS, fill, guarded, milliseconds, parse_options, placed, put,
@@ -27,10 +25,8 @@ use crate::lent::{Texts, overlap, writable, writable_bytes};
 use crate::limits::{
     ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX, TRANSACTION_BYTES_MAX,
 };
+use crate::priority::go_first;
 use crate::send::engine::Engine;
-
-/// The version of this list.
-const CONTRACT_VERSION: u32 = 7;
 
 /// What an engine is started with; every field is present.
 #[napi(object, object_to_js = false)]
@@ -63,7 +59,7 @@ pub struct EngineOptions {
 /// The version of this list of exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
-    CONTRACT_VERSION
+    8
 }
 
 /// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
@@ -394,4 +390,10 @@ pub fn feed_close(feed: u32) -> i32 {
 pub fn thread_yield() -> i32 {
     std::thread::yield_now();
     OK
+}
+
+/// Has this thread go before all that have no real-time priority. Returns OK or NO_PRIORITY.
+#[napi]
+pub fn thread_go_first() -> i32 {
+    if go_first() { OK } else { NO_PRIORITY }
 }

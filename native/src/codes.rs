@@ -26,6 +26,7 @@ pub(crate) const NO_ASKER: i32 = -52;
 pub(crate) const FEED_OPTIONS: i32 = -60;
 pub(crate) const FEED_FULL: i32 = -61;
 pub(crate) const NO_FEED: i32 = -62;
+pub(crate) const NO_PRIORITY: i32 = -70;
 
 /// Why an engine does not start.
 pub(crate) fn start_code(error: &StartError) -> i32 {

@@ -59,7 +59,7 @@ export function assemble(at: Lookup) {
       pollMs: at("landing.poll"),
       resendsPerSecond: at("landing.resends_per_second"),
     },
-    host: { busyPoll: at("host.busy_poll") },
+    host: { busyPoll: at("host.busy_poll"), realtime: at("host.realtime") },
     receipts: { keepMs: at("receipts.keep"), countMax: at("receipts.count_max") },
     log: { level: at("log.level") },
   });

@@ -229,6 +229,13 @@ export const KEYS = {
     "Whether threads look for work instead of sleeping: the HTTP thread always, the native " +
       "engine's I/O thread and the workers for 1 ms after the last; needs 4 processors or more",
   ),
+  "host.realtime": key(
+    boolean(),
+    false,
+    "Whether the threads of `http.threads` run at real-time priority, before all others of the " +
+      "host that have none; needs two processors for each, and CAP_SYS_NICE or a limit for it " +
+      "(`LimitRTPRIO=1`)",
+  ),
 
   "landing.count_max": key(
     integer(100, 1_000_000),

@@ -11,6 +11,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../core/clock.ts";
 import { portOf } from "../core/port.ts";
+import { OK } from "../native/contract.ts";
 import { loadNative } from "../native/load.ts";
 import { startFront } from "./front.ts";
 import type { FromThread, ThreadTask, ToThread } from "./messages.ts";
@@ -22,6 +23,13 @@ const line = parentPort;
 const port = portOf<FromThread, ToThread>(line);
 // What the main thread starts the thread with.
 const task = workerData as ThreadTask;
+if (task.realtime && found.native.threadGoFirst() !== OK) {
+  throw new Error(
+    "host.realtime: the system allows it no real-time priority: it takes CAP_SYS_NICE, or a " +
+      "limit for it (RLIMIT_RTPRIO, LimitRTPRIO of systemd) of 1 or more",
+  );
+}
+
 const front = startFront(
   { clock: systemClock, native: found.native, port, onStopped: () => line.close(), onEnd: end },
   task,

@@ -21,6 +21,8 @@ export interface FrontTask {
   readonly passes: SharedArrayBuffer;
   /** The native decoder. */
   readonly decoder: number;
+  /** Whether its thread goes before others. */
+  readonly realtime: boolean;
   /** Requests that are moved, and what is done to their responses. */
   readonly moved: MessagePort;
   readonly http: {

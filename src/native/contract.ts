@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 7;
+export const CONTRACT_VERSION = 8;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -79,7 +79,7 @@ export type NativeEngine = NativeSending &
   NativeReading &
   NativeAsking &
   NativeFeeding &
-  NativeYielding;
+  NativeScheduling;
 
 /** The decoder's and verifier's part of the addon. */
 export interface NativeDecoding {
@@ -189,9 +189,14 @@ export interface NativeFeeding {
 }
 
 /** What a thread asks of the system's scheduler. */
-export interface NativeYielding {
+export interface NativeScheduling {
   /** Lets other threads that wait for this processor have their turn first. Answers OK. */
   threadYield(): number;
+  /**
+   * Has this thread wait for no other from now on that has no real-time priority. Answers OK, or
+   * NO_PRIORITY where the system does not allow it.
+   */
+  threadGoFirst(): number;
 }
 
 /** Numbers of `feedNext`. */
@@ -245,3 +250,4 @@ export const NO_ASKER = -52;
 export const FEED_OPTIONS = -60;
 export const FEED_FULL = -61;
 export const NO_FEED = -62;
+export const NO_PRIORITY = -70;

@@ -50,6 +50,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "feedNext",
   "feedClose",
   "threadYield",
+  "threadGoFirst",
 ];
 
 /** Loads the addon into this thread; what it holds is the process's. */

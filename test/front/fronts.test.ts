@@ -129,6 +129,7 @@ function rig(count = 2) {
     {
       count,
       decoder: 1,
+      realtime: false,
       routes: new SharedArrayBuffer(8),
       passes: new SharedArrayBuffer(8),
       seen: new SharedArrayBuffer(8),

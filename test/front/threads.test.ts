@@ -17,7 +17,7 @@ function start(code: string): FrontThread {
   const memory = new SharedArrayBuffer(8);
   const task: FrontTask = {
     ...{ bell: memory, records: memory, figures: memory, routes: memory, seen: memory },
-    ...{ passes: memory, decoder: 1, moved: new MessageChannel().port1 },
+    ...{ passes: memory, decoder: 1, realtime: false, moved: new MessageChannel().port1 },
     http: { requestDeadlineMs: 1, connectionsMax: 1 },
   };
   const header = 'import { parentPort as port, workerData } from "node:worker_threads";\n';

@@ -3,6 +3,8 @@
  * what fronts did on their own threads is in every book.
  */
 
+import { readdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
 import { seriesValue } from "../support/prometheus.ts";
@@ -91,5 +93,34 @@ describe.skipIf(native === null)(`an edge with ${FRONTS} fronts`, () => {
     expect(await count("requests_in_flight")).toBe(0);
     expect(await count("front_records_waiting")).toBe(0);
     expect(await count("fronts")).toBe(FRONTS);
+  });
+});
+
+/** How many threads of this process have a real-time priority; policies of proc(5) and sched(7). */
+function realtimeThreads(): number {
+  const SCHED_RR = "2";
+  const stats = readdirSync("/proc/self/task").map((thread) =>
+    readFileSync(`/proc/self/task/${thread}/stat`, "utf8"),
+  );
+  const policyOf = (stat: string) => stat.slice(stat.lastIndexOf(")") + 2).split(" ")[38];
+  return stats.filter((stat) => policyOf(stat) === SCHED_RR).length;
+}
+
+const isPossible = process.platform === "linux" && availableParallelism() > 1;
+
+describe.skipIf(native === null || !isPossible)("host.realtime", () => {
+  it("has a front's thread go first and no other, or says what that takes", async () => {
+    const edge = { http: { threads: 1 }, send: { engine: "native", leaders: 1 } } as const;
+    expect(realtimeThreads()).toBe(0);
+    const started = await startFlow({ edge: { ...edge, host: { realtime: true } } }).catch(String);
+    if (typeof started === "string") {
+      expect(started).toMatch(/host\.realtime.*CAP_SYS_NICE/);
+      return;
+    }
+    expect(realtimeThreads()).toBe(1);
+    const { status } = await started.postRaw(started.tipped().bytes);
+    expect(status).toBe(200);
+    await started.stop();
+    expect(realtimeThreads()).toBe(0);
   });
 });
