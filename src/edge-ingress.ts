@@ -35,6 +35,8 @@ export interface EdgeIngressDeps {
   readonly receipts: Receipts;
   readonly answers: Histogram;
   readonly refusals: RefusalBook;
+  /** Has all that was done so far taken into the books. */
+  readonly settle: () => void;
   /** Of the native decoder; null without one. */
   readonly decoderHandle: number | null;
 }
@@ -48,7 +50,7 @@ export type Clients = Pick<HttpServer, "counters" | "refusals" | "receipts">;
  * @throws SetupError where fronts are asked for that cannot be
  */
 export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: number) {
-  const { clock, log, engine, keys, ground, pipeline, receipts } = deps;
+  const { clock, log, engine, keys, ground, pipeline, receipts, settle } = deps;
   const { answers, refusals, decoderHandle } = deps;
   const { tip, region } = config;
   const { host, port } = config.http.listen;
@@ -63,7 +65,7 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
     refusals.note(account, refusal, keyId);
   const told = { latency: answers, refused, usage, calls };
   const http = createHttpServer(
-    { clock, log, gate, submit, receipts, tip, ...told },
+    { clock, log, gate, submit, receipts, settle, tip, ...told },
     { host, port, requestDeadlineMs, connectionsMax, version: VERSION, region },
   );
   if (ground === null || decoderHandle === null) return { http, fronts: null, clients: http };

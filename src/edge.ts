@@ -162,9 +162,10 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
 
   const answers = createHistogram();
   const refusals = createRefusalBook(clock);
+  const shown = { receipts, answers, refusals, settle: sender.settle };
   const { http, fronts, clients } = buildIngress(
     config,
-    { clock, log, engine, keys, ground, pipeline, receipts, answers, refusals, decoderHandle },
+    { clock, log, engine, keys, ground, pipeline, decoderHandle, ...shown },
     workersOf(config, ground),
   );
   const readiness = createReadiness({ router, sender, chain, feed });
@@ -183,14 +184,13 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       readiness: readiness.check,
     }),
   );
-  const settle = (): void => fronts?.adopt();
   const admin = createAdmin(
     {
       log,
-      metrics: settledMetrics(metrics, settle),
+      metrics: settledMetrics(metrics, sender.settle),
       readiness: readiness.check,
       ...viewsOf(leaders),
-      ofAccount: askedOf(receipts, refusals, settle),
+      ofAccount: askedOf(receipts, refusals, sender.settle),
     },
     config.admin.listen,
   );

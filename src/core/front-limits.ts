@@ -44,7 +44,10 @@ export const FRONT_RECORDS = 512;
 export const FRONT_YOUNG_MB_MAX = 6;
 /** From so many unread records on a front wakes the main thread. */
 export const FRONT_RECORDS_WAKE = 64;
-/** So long after its first unread record a front wakes the main thread at the latest. */
+/**
+ * So long after a record a front wakes the main thread for it at the latest, and the native engine
+ * for what is on the wire (OUTCOMES_LINGER_NS there).
+ */
 export const FRONT_RECORDS_WAKE_MS = 100;
 /** Records taken into the books before a front that waits for the processor has its turn. */
 export const FRONT_RECORDS_A_TURN = 8;

@@ -27,8 +27,11 @@ export interface FrontSubmitDeps {
   readonly placeOf: (owner: KeyOwner) => number;
   /** Writes the signature at `offset` in base58. */
   readonly nameOf: (bytes: Uint8Array, offset: number) => string;
-  /** A record was written; `isUrgent`: the main thread is to read it at once. */
-  readonly onRecord: (isUrgent: boolean) => void;
+  /**
+   * A record was written. `isUrgent`: the main thread is to read it at once; `isAwaited`: it will
+   * before long, whether it is woken or not.
+   */
+  readonly onRecord: (isUrgent: boolean, isAwaited?: boolean) => void;
 }
 
 export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
@@ -83,7 +86,7 @@ export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
     note.sentNs = clock.nowNs();
     records.sent(note, verdict, sent);
     seen.confirm(bytes, offset);
-    onRecord(sender.isUrgent);
+    onRecord(sender.isUrgent, sender.isAwaited);
     return { kind: "accepted", signature: nameOf(bytes, offset) };
   };
 }

@@ -29,6 +29,8 @@ export interface ReceiptPagesDeps {
   readonly clock: Clock;
   readonly gate: Gate;
   readonly receipts: ReceiptSource;
+  /** Has all that happened so far noted in the receipts; called before they are looked at. */
+  readonly settle?: () => void;
 }
 
 /** What of a request matters here. */
@@ -58,10 +60,11 @@ export interface ReceiptPageCounters {
   readonly streams: Readonly<StreamCounters>;
 }
 
-export function createReceiptPages({ clock, gate, receipts }: ReceiptPagesDeps): ReceiptPages {
+export function createReceiptPages(deps: ReceiptPagesDeps): ReceiptPages {
+  const { clock, gate, receipts, settle = (): void => {} } = deps;
   const reads = createReadLimit();
   const waits = createWaits({ clock, receipts });
-  const streams = createStreams({ clock, receipts });
+  const streams = createStreams({ clock, receipts, settle });
   let draining = false;
 
   /** The owner of the key and the query, once both are right and the limit allows it. */
@@ -89,6 +92,7 @@ export function createReceiptPages({ clock, gate, receipts }: ReceiptPagesDeps):
   }
 
   function answerOne(exchange: Exchange, signature: string, account: string): void {
+    settle();
     const receipt = receipts.find(signature, account);
     if (receipt === null) exchange.refuse(NO_RECEIPT);
     else exchange.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(receipt));
@@ -97,6 +101,7 @@ export function createReceiptPages({ clock, gate, receipts }: ReceiptPagesDeps):
   /** Answers once the transaction has come as far as is waited for, or the time is up. */
   function hold(exchange: Exchange, signature: string, account: string, query: WaitQuery): void {
     const { goal, timeoutMs } = query;
+    if (goal !== null) settle();
     const ticket = goal === null ? null : receipts.ticket(signature, account);
     const answer = (): void => {
       try {
@@ -151,6 +156,7 @@ export function createReceiptPages({ clock, gate, receipts }: ReceiptPagesDeps):
     list(exchange, request) {
       const admitted = admit(exchange, request, () => readListQuery(request.query));
       if (admitted === null) return;
+      settle();
       const list = receipts.list(admitted.owner.account, admitted.query);
       exchange.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(list));
     },

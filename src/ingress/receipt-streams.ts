@@ -29,6 +29,8 @@ import type { ReceiptSource } from "./receipt-source.ts";
 export interface StreamsDeps {
   readonly clock: Clock;
   readonly receipts: Pick<ReceiptSource, "changes" | "readChanges" | "eachChange">;
+  /** Has all that happened so far noted in the receipts; called before each round. */
+  readonly settle?: () => void;
 }
 
 /** The way to one client. */
@@ -92,7 +94,8 @@ interface Open extends Listener {
   checkedNs: number;
 }
 
-export function createStreams({ clock, receipts }: StreamsDeps): Streams {
+export function createStreams(deps: StreamsDeps): Streams {
+  const { clock, receipts, settle = (): void => {} } = deps;
   const { changes } = receipts;
   /** Tells the ids of this process from those of one before. */
   const epoch = Math.round(clock.unixMs()).toString(36);
@@ -151,6 +154,7 @@ export function createStreams({ clock, receipts }: StreamsDeps): Streams {
   }
 
   function round(): void {
+    settle();
     const nowNs = clock.nowNs();
     letGo(nowNs);
     counters.events += live.tell(takesIn);

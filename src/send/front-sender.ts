@@ -34,6 +34,13 @@ export interface FrontSender {
    * leaders that are connected, or has to look at the routes before anything more is sent.
    */
   readonly isUrgent: boolean;
+  /**
+   * Whether the sender's thread is sure to be woken for what was sent last, and to find the record
+   * that was written since: the engine has news of it to tell, and tells them within 100 ms
+   * (OUTCOMES_LINGER_NS there). Not where that thread has taken them already, or may have, because
+   * it then looked for the record too early.
+   */
+  readonly isAwaited: boolean;
 }
 
 export function newFrontSend(): FrontSend {
@@ -45,6 +52,8 @@ export function newFrontSend(): FrontSend {
   };
 }
 
+/** The bits of copies that are on the wire, in what `txSend` answers. */
+const ON_WIRE = 0xffff;
 /** What a front's transactions are numbered from, for the engine alone. */
 const FRONTS_MAX = 8191;
 
@@ -65,6 +74,9 @@ export function createFrontSender(
   /** Transactions in a row of which a copy had to wait, or was not taken. */
   let waited = 0;
   let isUrgent = false;
+  /** Takings of the engine's news before the last transaction, and whether there is news of it. */
+  let takings = 0;
+  let isOnWire = false;
 
   function send(bytes: Uint8Array, into: FrontSend): boolean {
     if (!table.isOpen || !table.refresh()) return false;
@@ -80,6 +92,7 @@ export function createFrontSender(
     const number = (tx[0] ?? FRONT_TX_MIN) + 1;
     tx[0] = number;
     const part = parts[count] ?? copies;
+    takings = table.takings;
     const mask = native.txSend(table.engine, part, bytes, number, table.ttlMs);
     if (mask <= 0) {
       table.close();
@@ -88,6 +101,7 @@ export function createFrontSender(
     into.version = table.version;
     into.count = count;
     into.mask = mask;
+    isOnWire = (mask & ON_WIRE) !== 0;
     note(mask, count);
     return true;
   }
@@ -117,6 +131,9 @@ export function createFrontSender(
     send,
     get isUrgent() {
       return isUrgent;
+    },
+    get isAwaited() {
+      return isOnWire && takings % 2 === 0 && table.takings === takings;
     },
   });
 }

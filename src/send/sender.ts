@@ -126,6 +126,11 @@ export interface Sender {
    * 100 ms, and before `stop` for all that was sent. Never throws.
    */
   adopt(packet: Packet, sent: FrontSend, sentNs: number): void;
+  /**
+   * Has all that is known of copies told now, and what fronts sent entered: for who looks at what
+   * became of them. Not to be called from `onOutcome`. Never throws.
+   */
+  settle(): void;
   /** Replaces the plan; connections are made and closed accordingly. */
   usePlan(plan: Plan): void;
   /**
@@ -300,6 +305,9 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     adopt(packet, sent, sentNs) {
       adoption?.adopt(packet, sent, sentNs, running);
       noteQueued();
+    },
+    settle() {
+      transport.settle?.();
     },
     usePlan(plan) {
       const nowNs = clock.nowNs();

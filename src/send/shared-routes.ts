@@ -6,8 +6,9 @@
  *         1      whether fronts may send now
  *         2      fronts so far
  *         3 ..   engine, version, count, time of a copy in ms, most bytes, leaders left out
- *         9 ..   for each route the engine's handle of the connection
- *        25 ..   and the cell in which its streams are counted
+ *         9      rises as the engine's news are begun to be taken and when they are; odd meanwhile
+ *        10 ..   for each route the engine's handle of the connection
+ *        26 ..   and the cell in which its streams are counted
  *        64 ..   the cells
  *
  * A cell is lent to a connection, and lent again when that one is forgotten. It counts on then, so
@@ -16,7 +17,7 @@
  * them close together but not without a gap; and the old connection is gone from the engine, so the
  * copy is refused.
  *
- * Hot path: `nextStream`, `RouteTable.isOpen`, `RouteTable.refresh`.
+ * Hot path: `nextStream`, `RouteTable.isOpen`, `RouteTable.refresh`, `RouteTable.takings`.
  */
 
 import { ROUTE_CELLS_MAX, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
@@ -31,7 +32,8 @@ const COUNT = 5;
 const TTL_MS = 6;
 const BYTES_MAX = 7;
 const LEFT_OUT = 8;
-const PEERS = 9;
+const TAKINGS = 9;
+const PEERS = 10;
 const CELLS_OF = PEERS + ROUTES_SHARED_MAX;
 const CELLS = 64;
 /** A writing takes less than a microsecond; who comes upon that many gives the request away. */
@@ -79,6 +81,11 @@ export class SharedRoutes {
 
   giveCell(cell: number): void {
     this.#cellsFree.push(cell);
+  }
+
+  /** What fronts sent is adopted and the engine's news are taken from now on, or are all taken. */
+  turnTaking(): void {
+    Atomics.add(this.#words, TAKINGS, 1);
   }
 
   nextStream(cell: number): number {
@@ -150,6 +157,11 @@ export class RouteTable {
   /** Whether fronts may send now. */
   get isOpen(): boolean {
     return Atomics.load(this.#words, OPEN) === 1;
+  }
+
+  /** Rises with each taking of the engine's news, twice; odd while it goes on. */
+  get takings(): number {
+    return Atomics.load(this.#words, TAKINGS);
   }
 
   /** Nobody sends until the sender has looked. */

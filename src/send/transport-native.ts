@@ -147,8 +147,9 @@ export function createNativeTransport(
     counters.newsUnclaimed = early.unclaimed;
   }
 
+  /** Takes what fronts sent and then the engine's news, of which some may be of those copies. */
   function drain(): void {
-    counters.wakes += 1;
+    routes?.turnTaking();
     routes?.beforeDrain();
     for (let full = true; full; ) {
       const count = native.outcomesDrain(handle, records);
@@ -160,6 +161,7 @@ export function createNativeTransport(
       expireNews(count);
       full = count === NATIVE_RECORDS_A_DRAIN;
     }
+    routes?.turnTaking();
     for (const end of endings) end();
     endings.length = 0;
     for (const connection of touched) connection.progress();
@@ -184,11 +186,18 @@ export function createNativeTransport(
           ackDelayMs: ACK_DELAY_MS,
           busyPollUs: options.busyPollUs,
         },
-        drain,
+        () => {
+          counters.wakes += 1;
+          drain();
+        },
       );
       if (answer <= 0) throw new Error(startFault(answer));
       handle = answer;
       routes?.useEngine(handle);
+    },
+    settle() {
+      if (handle === 0) routes?.beforeDrain();
+      else drain();
     },
     useIdentity(next) {
       const code = handle === 0 ? OK : native.identitySet(handle, next.seed);

@@ -114,6 +114,11 @@ export interface Transport {
    * @throws Error when it makes no certificate; the one before stays
    */
   useIdentity(identity: Identity): void;
+  /**
+   * Has all that happened so far told now, where the engine would have told it a little later; what
+   * fronts sent is adopted before. Not to be called while something is told.
+   */
+  settle?(): void;
   /** Closes every connection and socket. */
   stop(): Promise<void>;
   /** Begins a connection; null when it cannot even begin (no such address, no socket). */

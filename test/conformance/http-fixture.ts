@@ -42,6 +42,7 @@ export interface FixtureOptions {
   readonly connectionsMax?: number;
   readonly plan?: RatePlan;
   readonly receipts?: ReceiptSource;
+  readonly settle?: () => void;
 }
 
 export const accept: Submit = (_, done) => done({ kind: "accepted", signature: SIGNATURE });
@@ -95,6 +96,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
           find: (signature, account) =>
             signature === SIGNATURE && account === "acme" ? { signature, status: "landed" } : null,
         }),
+      settle: options.settle ?? ((): void => {}),
       tip: { accounts: ["Tip1111", "Tip2222"], lamportsMin: 1_000_000 },
       log,
       latency: null,

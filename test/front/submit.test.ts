@@ -32,9 +32,11 @@ function rig() {
     noted: 0,
     onWire: [] as Uint8Array[],
     isUrgent: false,
+    isAwaited: false,
   };
   const seen = createSeen();
   const urgent: boolean[] = [];
+  const awaited: boolean[] = [];
   const submit = createFrontSubmit({
     clock,
     seen,
@@ -55,13 +57,18 @@ function rig() {
       get isUrgent() {
         return state.isUrgent;
       },
+      /** Of no use before the record is there. */
+      get isAwaited() {
+        return state.isAwaited && reader.depth > 0;
+      },
     },
     records: createRecordWriter(memory, SLOTS),
     placeOf: () => state.place,
     nameOf: encodeSignature,
-    onRecord(isUrgent) {
+    onRecord(isUrgent, isAwaited = false) {
       state.noted += 1;
       urgent.push(isUrgent);
+      awaited.push(isAwaited);
     },
   });
   const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });
@@ -81,7 +88,7 @@ function rig() {
     while (reader.read(copy));
     return all;
   };
-  return { state, seen, urgent, give, records };
+  return { state, seen, urgent, awaited, give, records };
 }
 
 describe("a front", () => {
@@ -98,15 +105,17 @@ describe("a front", () => {
   });
 
   it("has the main thread hear at once of what its sender says so of, and of nothing else", () => {
-    const { state, give, urgent } = rig();
+    const { state, give, urgent, awaited } = rig();
     give(newPacket(1).bytes);
     state.isUrgent = true;
+    state.isAwaited = true;
     give(newPacket(2).bytes);
     give(newPacket(2).bytes);
     const broken = Uint8Array.from(newPacket(3).bytes);
     broken[3] = (broken[3] ?? 0) ^ 1;
     give(broken);
     expect(urgent).toEqual([false, true, false, false]);
+    expect(awaited).toEqual([false, true, false, false]);
   });
 
   it("answers a repetition without decoding or sending, and tells of it", () => {

@@ -16,10 +16,10 @@ function rig() {
   return {
     clock,
     records,
-    note(isUrgent: boolean, count = 1) {
+    note(isUrgent: boolean, count = 1, isAwaited = false) {
       for (let n = 0; n < count; n += 1) {
         records.depth += 1;
-        tell(isUrgent);
+        tell(isUrgent, isAwaited);
       }
     },
     /** Whether it was woken since. */
@@ -72,6 +72,21 @@ describe("the main thread", () => {
     note(false, FRONT_RECORDS_WAKE - 1);
     expect(woken()).toBe(false);
     note(false);
+    expect(woken()).toBe(true);
+  });
+
+  it("is not woken, nor the front, for one that somebody else wakes it for", () => {
+    const { clock, note, woken } = rig();
+    note(false, FRONT_RECORDS_WAKE - 1, true);
+    expect(clock.pending).toBe(0);
+    note(false);
+    expect(woken()).toBe(true);
+    note(false, 1, true);
+    note(false);
+    clock.advance(FRONT_RECORDS_WAKE_MS);
+    expect(woken()).toBe(true);
+    note(true, 1, true);
+    clock.advance(0);
     expect(woken()).toBe(true);
   });
 

@@ -35,7 +35,12 @@ async function setup() {
     { clock, slot: () => 390 },
     { keepMs: 600_000, entriesMax: 20_000 },
   );
-  const started = await startFixture({ clock, receipts });
+  /** What has happened and is not noted before it is asked for. */
+  const unsettled: (() => void)[] = [];
+  const settle = (): void => {
+    for (const happens of unsettled.splice(0)) happens();
+  };
+  const started = await startFixture({ clock, receipts, settle });
   edge = started;
   const submit = (id: number, account = "acme"): void => {
     const receivedNs = clock.nowNs();
@@ -74,7 +79,8 @@ async function setup() {
     const text = await response.text();
     return { status: response.status, headers: response.headers, body: JSON.parse(text || "null") };
   };
-  return { clock, receipts, server: started.server, port: started.port, submit, land, ask, get };
+  const { server, port } = started;
+  return { clock, receipts, server, port, unsettled, submit, land, ask, get };
 }
 
 /** The text of a stream as it grows. */
@@ -103,6 +109,16 @@ describe("one receipt", () => {
     const nobodys = await get(pathOf(2), { key: SLOW_KEY });
     expect(theirs.status).toBe(404);
     expect(theirs.body).toEqual(nobodys.body);
+  });
+
+  it("tells all that has happened by then, as lists do", async () => {
+    const { unsettled, submit, land, get } = await setup();
+    unsettled.push(() => submit(1));
+    expect((await get(pathOf(1))).body).toMatchObject({ state: "accepted" });
+    unsettled.push(() => land(1));
+    expect((await get(`${pathOf(1)}?wait=landed`)).body).toMatchObject({ state: "landed" });
+    unsettled.push(() => submit(2));
+    expect((await get(LIST)).body.transactions).toHaveLength(2);
   });
 
   it("is held until the transaction has ended", async () => {

@@ -22,8 +22,13 @@ function setup() {
   };
   /** How often the log was read for one stream alone. */
   const alone = { reads: 0 };
+  /** What has happened and is not in the log before it is asked for. */
+  const unsettled: string[] = [];
   const streams = createStreams({
     clock,
+    settle() {
+      for (const state of unsettled.splice(0)) add(state);
+    },
     receipts: {
       changes,
       readChanges(account, from, { states, stepsMax }, take) {
@@ -76,7 +81,7 @@ function setup() {
     const lastId = (): string => [...client.text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? "";
     return { client, stream, told, lastId };
   };
-  return { clock, changes, streams, add, open, alone };
+  return { clock, changes, streams, add, open, alone, unsettled };
 }
 
 /** The stream of an `open` that was let in. */
@@ -100,6 +105,14 @@ describe("a stream", () => {
     clock.advance(20);
     expect(told()).toEqual(["landed"]);
     expect(streams.counters).toMatchObject({ open: 1, opened: 1, events: 2, gaps: 0 });
+  });
+
+  it("has what happened so far noted before it tells", () => {
+    const { clock, unsettled, open } = setup();
+    const { told } = open();
+    unsettled.push("acked");
+    clock.advance(20);
+    expect(told()).toEqual(["acked"]);
   });
 
   it("tells only the states that were asked for", () => {

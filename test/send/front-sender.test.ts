@@ -124,6 +124,22 @@ describe("a front", () => {
     expect(sendMany(held, 1)).toEqual([true]);
   });
 
+  it("knows whether the engine's news bring the sender to the record that is written now", () => {
+    const { front, into, native, routes } = setUp();
+    const isAwaited = (mask = 0b11): boolean => {
+      native.mask = mask;
+      return front.send(BYTES, into) && front.isAwaited;
+    };
+    expect(isAwaited()).toBe(true);
+    // Its news were taken before the record was there, or are being taken.
+    routes.turnTaking();
+    expect([front.isAwaited, isAwaited()]).toEqual([false, false]);
+    routes.turnTaking();
+    expect([front.isAwaited, isAwaited()]).toEqual([false, true]);
+    // What waits may do so for long, and there is no news of it until then.
+    expect([0b11 << 16, 0b01 | (1 << 17)].map(isAwaited)).toEqual([false, true]);
+  });
+
   it("has the sender hear at once of what it left copies of to it, and of nothing else", () => {
     const { front, into, native } = setUp();
     const isUrgent = (mask: number): boolean => {

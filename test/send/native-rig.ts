@@ -91,8 +91,13 @@ export class FakeNative implements NativeSending {
     return batch.length;
   }
 
-  tell(...news: News[]): void {
+  /** Nobody is woken for it. */
+  happen(...news: News[]): void {
     this.#records.push(...news);
+  }
+
+  tell(...news: News[]): void {
+    this.happen(...news);
     this.#wake();
   }
 }

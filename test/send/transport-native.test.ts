@@ -50,6 +50,39 @@ describe("the native transport of fronts", () => {
     expect(order).toEqual(["before", ACKED, 1]);
   });
 
+  it("says that news are being taken while a front's record may be too late", async () => {
+    const memory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
+    const routes = new SharedRoutes(memory);
+    const { native } = await admitted(128, routes);
+    const front = new RouteTable(memory);
+    const takings = [front.takings];
+    routes.beforeDrain = () => takings.push(front.takings);
+    routes.giveWay = () => takings.push(front.takings);
+    routes.afterDrain = () => takings.push(front.takings);
+    const news = (_: unknown, tag: number) => ({ kind: "acked", tag }) as const;
+    native.tell(...Array.from({ length: NEWS_A_TURN }, news));
+    const [before = 1] = takings;
+    expect(before % 2).toBe(0);
+    expect(takings.map((taking) => taking - before)).toEqual([0, 1, 1, 2]);
+  });
+
+  it("takes everything when asked to, and while it does not run what fronts sent", async () => {
+    const routes = new SharedRoutes(new SharedArrayBuffer(SHARED_ROUTES_BYTES));
+    const { native, transport, connection } = await admitted(128, routes);
+    let adopted = 0;
+    routes.beforeDrain = () => {
+      adopted += 1;
+      connection.shared?.adopt(4, false);
+    };
+    native.happen({ kind: "acked", tag: 4, tx: 2 ** 40 });
+    expect(adopted).toBe(0);
+    transport.settle?.();
+    expect([connection.fate(4), adopted]).toEqual([ACKED, 1]);
+    await transport.stop();
+    transport.settle?.();
+    expect(adopted).toBe(2);
+  });
+
   it("lets fronts have their turn after every few news", async () => {
     const routes = new SharedRoutes(new SharedArrayBuffer(SHARED_ROUTES_BYTES));
     const { native } = await admitted(128, routes);

@@ -169,9 +169,6 @@ impl Link {
         if count > 0 {
             peer.latest.heard.fetch_add(count as u64, Ordering::Relaxed);
             self.take_events(peer);
-            // Where a sending thread did this, the I/O thread may sleep until the acknowledgement
-            // that came is long overdue; while it is awake this does nothing.
-            peer.shared.signal.wake_by(peer.shared.outcomes.due_ns());
         }
         count
     }

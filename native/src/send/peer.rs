@@ -279,6 +279,9 @@ impl Peer {
             if done && self.announced.fetch_sub(seen, Ordering::AcqRel) == seen {
                 self.arm();
                 self.shared.outcomes.wake_here();
+                // The I/O thread may sleep for longer than what was noted here can wait, and fronts
+                // rely on it (`send/front-sender.ts`); while it is awake this does nothing.
+                self.shared.signal.wake_by(self.shared.outcomes.due_ns());
                 return;
             }
         }

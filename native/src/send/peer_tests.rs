@@ -113,6 +113,21 @@ fn news_that_came_while_the_io_thread_made_ready_to_sleep_is_not_slept_over() {
     assert!(!io.has_work(shared.outcomes.due_ns()), "it wakes in time for it");
 }
 
+/// A front counts on it for the record of what it sent.
+#[test]
+fn what_is_noted_while_the_io_thread_sleeps_for_long_wakes_it_in_time() {
+    let shared = shared();
+    let peer = peer(1, &shared);
+    shared.signal.sleeping_until(NEVER_NS);
+    peer.report(Kind::Sent, 7, 0, 0, 0);
+    let due_ns = shared.outcomes.due_ns();
+    peer.announce(1);
+    let mut fds = shared.signal.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let long = Timespec { tv_sec: 10, tv_nsec: 0 };
+    assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "nobody is roused");
+    assert!(monotonic_ns() >= due_ns, "it is roused too early");
+}
+
 /// The second thread does not put the connection on its way again, and is not to be forgotten.
 #[test]
 fn a_timer_that_moves_closer_again_while_the_io_thread_sleeps_is_waited_for() {
