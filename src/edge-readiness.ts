@@ -1,6 +1,6 @@
 /**
- * Whether this edge can take transactions: it knows the slot and its leader, has an address for
- * somebody, holds a live connection, and is not draining.
+ * Whether this edge can take transactions: clients can connect, it knows the slot and its leader,
+ * has an address for somebody, holds a live connection, and is not draining.
  */
 
 import type { KeyFeed } from "./accounts/key-feed.ts";
@@ -31,8 +31,15 @@ const STATUSES = {
   unknown: "whether the node tells statuses is not known yet",
 } as const satisfies Record<ReturnType<Chain["statusTelling"]>, string>;
 
+/** How far an edge is with taking work. */
+const SERVING = {
+  starting: "no client can connect yet",
+  serving: "taking work",
+  draining: "draining",
+} as const;
+
 export function createReadiness({ router, sender, chain, feed }: ReadinessDeps) {
-  let draining = false;
+  let phase: keyof typeof SERVING = "starting";
 
   function check(): Readiness {
     const { slot, slotAgeMs, scheduleCovers, contacts } = router.status();
@@ -41,7 +48,7 @@ export function createReadiness({ router, sender, chain, feed }: ReadinessDeps) 
     // A node that hangs answers the same slot for ever, which is as good as none.
     const stuck = slot === null && fresh ? " because the node tells of no new one" : "";
     const checks: Check[] = [
-      { name: "serving", ok: !draining, detail: draining ? "draining" : "taking work" },
+      { name: "serving", ok: phase === "serving", detail: SERVING[phase] },
       {
         name: "slot",
         ok: slot !== null && fresh,
@@ -62,9 +69,13 @@ export function createReadiness({ router, sender, chain, feed }: ReadinessDeps) 
 
   return {
     check,
+    /** Clients can connect, which they cannot while the threads that serve them start. */
+    serve(): void {
+      if (phase === "starting") phase = "serving";
+    },
     /** From now on not ready. */
     drain(): void {
-      draining = true;
+      phase = "draining";
     },
   };
 }

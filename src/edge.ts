@@ -206,7 +206,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       listener(admin, ports, "admin"),
       // Before anybody connects, and stopped once nobody can.
       ...(fronts === null ? [] : [fronts]),
-      listener(http, ports, "http"),
+      listener(http, ports, "http", readiness.serve),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
     httpAddress: () => addressOf(config.http.listen, ports.http),
@@ -284,16 +284,18 @@ function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
 
 type Ports = { http: number; admin: number };
 
-/** A step that notes which port was bound. */
+/** A step that notes which port was bound, and then tells that it is. */
 function listener(
   server: { start(): Promise<{ readonly port: number }>; stop(): Promise<void> },
   ports: Ports,
   name: keyof Ports,
+  onBound: () => void = () => {},
 ): Step {
   return {
     async start() {
       const { port } = await server.start();
       ports[name] = port;
+      onBound();
     },
     stop: () => server.stop(),
   };

@@ -17,6 +17,7 @@ function readinessOf(
   status: Partial<RouterStatus> = {},
   warmCount = 1,
   feed: { hasKeys: boolean } | null = null,
+  isServing = true,
 ) {
   const world = { status: { ...READY, ...status }, warmCount, telling: "yes" as "yes" | "no" };
   const readiness = createReadiness({
@@ -29,6 +30,7 @@ function readinessOf(
     chain: { statusTelling: () => world.telling },
     feed,
   });
+  if (isServing) readiness.serve();
   return { world, readiness };
 }
 
@@ -59,6 +61,18 @@ describe("an edge's readiness", () => {
       { name: "warm", ok: true, detail: "1 live connections" },
       { name: "statuses", ok: true, detail: "the node tells statuses" },
     ]);
+  });
+
+  it("waits until clients can connect", () => {
+    const edge = readinessOf({}, 1, null, false);
+    const detail = "no client can connect yet";
+    const { ok, checks } = edge.readiness.check();
+    expect(ok).toBe(false);
+    expect(checks).toContainEqual({ name: "serving", ok: false, detail });
+    edge.readiness.serve();
+    expect(failing(edge)).toEqual([]);
+    edge.readiness.drain();
+    expect(failing(edge)).toEqual(["serving"]);
   });
 
   it("tells a node that hangs from one that is silent", () => {
