@@ -17,7 +17,7 @@ const WARM_UP_RATE = 4_000;
 const WARM_UP_SECONDS = 10;
 const LADDER_FROM = 8_000;
 const LADDER_STEP = 2_000;
-const LADDER_TO = 24_000;
+const LADDER_TO = 40_000;
 const LADDER_SECONDS = 2;
 const LADDER_TRIES = 3;
 const HELD_P99_US = 20_000;
@@ -108,6 +108,7 @@ async function climb(stage: Stage, options: CompareOptions): Promise<Held[]> {
     rate: held,
     p99_us: p99,
     cpu_us: cpu,
+    is_end: held === LADDER_TO,
   }));
 }
 

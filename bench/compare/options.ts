@@ -1,5 +1,6 @@
 /** The command line of the comparison, with its bounds. */
 
+import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { DISPATCHES, SIDES, type SideName, VARIANTS } from "./sides.ts";
 
@@ -27,7 +28,8 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --seconds N      length of a turn (2)
   --rates LIST     transactions a second (100,1000,5000); none for none
   --endpoint KIND  json, as most clients speak, or raw (json)
-  --sides LIST     ${SIDES.join(",")};
+  --sides LIST     ${SIDES.join(",")}
+                   (by itself without the real-time front where the system refuses it);
                    also: ${[...VARIANTS, ...DISPATCHES].join(", ")}
   --dispatch       those four last ones: on which thread a burst is decoded and sent
   --no-capacity    does not look for the highest rate held
@@ -44,7 +46,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
       seconds: { type: "string", default: "2" },
       rates: { type: "string", default: "100,1000,5000" },
       endpoint: { type: "string", default: "json" },
-      sides: { type: "string", default: SIDES.join(",") },
+      sides: { type: "string", default: possibleSides().join(",") },
       dispatch: { type: "boolean", default: false },
       "no-capacity": { type: "boolean", default: false },
       memory: { type: "string", default: "0" },
@@ -67,6 +69,12 @@ export function readOptions(args: readonly string[]): CompareOptions {
     memoryRate: wholeNumber("memory-rate", values["memory-rate"], 100, 100_000),
     keep: !values.dry,
   };
+}
+
+/** Those that can be started here: a thread at real-time priority takes a privilege. */
+function possibleSides(): readonly SideName[] {
+  const isRealtimePossible = spawnSync("chrt", ["--rr", "1", "true"]).status === 0;
+  return SIDES.filter((name) => name !== "real-time front" || isRealtimePossible);
 }
 
 function sideOf(name: string): SideName {

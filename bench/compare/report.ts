@@ -35,6 +35,8 @@ export interface Held {
   readonly rate: number;
   readonly p99_us: number;
   readonly cpu_us: number;
+  /** Whether it was the last rate that was tried. */
+  readonly is_end: boolean;
 }
 
 export interface Memory {
@@ -149,9 +151,9 @@ function heldTable(held: readonly Held[]): string {
     "| path | highest rate held | p99 there | CPU a tx |",
     "|---|---|---|---|",
     ...held.map(
-      ({ side, rate, p99_us, cpu_us }) =>
-        `| ${side} | ${rate.toLocaleString("en-US")} tx/s | ${(p99_us / 1000).toFixed(1)} ms ` +
-        `| ${Math.round(cpu_us)} us |`,
+      ({ side, rate, p99_us, cpu_us, is_end }) =>
+        `| ${side} | ${rate.toLocaleString("en-US")} tx/s${is_end ? " or more" : ""} ` +
+        `| ${(p99_us / 1000).toFixed(1)} ms | ${Math.round(cpu_us)} us |`,
     ),
   ].join("\n");
 }

@@ -21,6 +21,7 @@ import { type LineProcess, startLines } from "./program.ts";
 export const SIDES = [
   "incumbent",
   "everything on",
+  "real-time front",
   "two fronts",
   "no fronts",
   "no verification",
@@ -28,13 +29,7 @@ export const SIDES = [
   "bare unverified",
 ] as const;
 /** The edge with one setting changed. */
-export const VARIANTS = [
-  "real-time front",
-  "all inline",
-  "all on workers",
-  "portable engine",
-  "polling",
-] as const;
+export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
 /** The bare path behind the edge's dispatch stage: on which thread it decodes and sends. */
 export const DISPATCHES = ["all here", "as an edge", "workers judge", "workers send"] as const;
 export type SideName =
