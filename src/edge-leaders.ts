@@ -12,6 +12,7 @@ import type { Clock } from "./core/clock.ts";
 import { SetupError } from "./core/errors.ts";
 import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
+import { createRounds } from "./core/rounds.ts";
 import { createIdentityHolder, readIdentity } from "./edge-identity.ts";
 import { buildLanding } from "./edge-landing.ts";
 import { createOutcomeRelay } from "./edge-outcomes.ts";
@@ -22,7 +23,7 @@ import { createReceipts } from "./observe/receipts.ts";
 import { createRouter, type Router } from "./route/router.ts";
 import type { Identity } from "./send/identity.ts";
 import { Scorecard } from "./send/scorecard.ts";
-import { createSender, SENDER_DEFAULTS } from "./send/sender.ts";
+import { createSender, SENDER_DEFAULTS, type Sender } from "./send/sender.ts";
 import type { SharedRoutes } from "./send/shared-routes.ts";
 import type { Transport } from "./send/transport.ts";
 import { createNativeTransport } from "./send/transport-native.ts";
@@ -48,9 +49,11 @@ export interface LeaderSideDeps {
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const { clock, log, usage } = deps;
   const { send } = config;
+  // Whoever is woken takes in what has happened, for which the engine then wakes nobody.
+  const rounds = createRounds(clock, () => sender.settle());
   const identity = readIdentity(config.identity.keypair);
   const receipts = createReceipts(
-    { clock, slot: (nowNs) => router.currentSlot(nowNs) },
+    { clock: rounds, slot: (nowNs) => router.currentSlot(nowNs) },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
   const scorecard = new Scorecard({ versionOf: (identity) => router.versionOf(identity) });
@@ -61,9 +64,9 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     // What a leader has is what can land with it.
     if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
   });
-  const sender = createSender(
+  const sender: Sender = createSender(
     {
-      clock,
+      clock: rounds,
       log,
       scorecard,
       transport: transportOf(config, identity, deps),
@@ -100,6 +103,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const chain = createChain(
     {
       clock,
+      rounds,
       log,
       router,
       onLanded: (signature, slot, error) =>
@@ -113,7 +117,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
   const stages = { chain, router, sender, scorecard, receipts, usage };
-  const landing: Landing = buildLanding(config, { clock, log, ...stages });
+  const landing: Landing = buildLanding(config, { clock: rounds, log, ...stages });
   const sending = sendingStep(sender, send.bind);
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
   return { receipts, sender, outcomes, scorecard, router, chain, holder, landing, bottomUp };

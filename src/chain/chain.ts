@@ -8,6 +8,7 @@
 import type { Clock } from "../core/clock.ts";
 import { CONTACTS_GAP_MS, STATUSES_A_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
+import { ROUND_MS } from "../core/rounds.ts";
 import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockFeed } from "./block-feed.ts";
@@ -26,6 +27,8 @@ import { createVoteFeed } from "./vote-feed.ts";
 
 export interface ChainDeps {
   readonly clock: Clock;
+  /** The clock of what is asked now and then; `clock` where it is not given. */
+  readonly rounds?: Clock;
   readonly log: Log;
   readonly router: ChainTarget;
   /**
@@ -126,8 +129,9 @@ const DEFAULTS: Omit<ChainOptions, "rpcUrl" | "wsUrl"> = {
   checkMs: 2_000,
   contactsMs: 60_000,
   votesMs: 60_000,
-  heightMs: 500,
-  idleHeightMs: 1_500,
+  // Of whole rounds, in which other things are asked too.
+  heightMs: 3 * ROUND_MS,
+  idleHeightMs: 8 * ROUND_MS,
   blockhashesMs: 1_000,
   statusTimeoutMs: 2_000,
   epochCheckMsMin: 1_000,
@@ -153,11 +157,13 @@ export function createChain(
   const rpc = createRpc(rpcDeps, options);
   const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
   const blocks = createBlocks(() => clock.nowNs(), counters);
+  const { rounds = clock } = deps;
   const parts = { clock, log, rpc, target, counters, backOff };
-  const contacts = createContactFeed(parts, { refreshMs: options.contactsMs });
+  const rare = { ...parts, clock: rounds };
+  const contacts = createContactFeed(rare, { refreshMs: options.contactsMs });
   const onOther = (): void => contacts.hasten(CONTACTS_GAP_MS);
   const schedule = createScheduleFeed(
-    { ...parts, onOther },
+    { ...rare, onOther },
     {
       checkMsMin: epochCheckMsMin,
       checkMsMax: options.epochCheckMsMax,
@@ -165,13 +171,13 @@ export function createChain(
     },
   );
   const onBack = (): void => schedule.hasten(epochCheckMsMin);
-  const slots = createSlotFeed({ ...parts, onBack }, options);
-  const votes = createVoteFeed(parts, { refreshMs: options.votesMs });
+  const slots = createSlotFeed({ ...parts, rounds, onBack }, options);
+  const votes = createVoteFeed(rare, { refreshMs: options.votesMs });
   const told = { onLanded: deps.onLanded ?? ignore, onConfirmed: deps.onConfirmed ?? ignore };
   const geyser = createGeyser({ ...parts, blocks, ...told }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;
   const busy = deps.busy ?? always;
-  const blockFeed = createBlockFeed({ ...parts, rpc: promptRpc, blocks, live, busy }, options);
+  const blockFeed = createBlockFeed({ ...rare, rpc: promptRpc, blocks, live, busy }, options);
   const proof = createStatusProof({ clock, log, rpc, counters });
   const feeds: Feed[] = [slots, schedule, contacts, votes, blockFeed];
   if (geyser !== null) feeds.push(geyser);

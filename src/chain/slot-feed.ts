@@ -17,6 +17,8 @@ import type { ChainTarget, SlotEventKind } from "./target.ts";
 
 export interface SlotFeedDeps {
   readonly clock: Clock;
+  /** The clock of what is looked at now and then; `clock` where it is not given. */
+  readonly rounds?: Clock;
   readonly log: Log;
   readonly rpc: Pick<Rpc, "slot" | "slotTimeMs" | "openFeed">;
   readonly target: Pick<ChainTarget, "slotEvent" | "slotTimeHint">;
@@ -107,7 +109,8 @@ class Feed implements SlotFeed {
     this.#running = true;
     const { clock } = this.#deps;
     this.#feedNs = clock.nowNs();
-    this.#timers = [clock.every(this.#options.silenceMs / 4, () => this.#watch())];
+    const { rounds = clock } = this.#deps;
+    this.#timers = [rounds.every(this.#options.silenceMs / 4, () => this.#watch())];
     // The first slot is asked for at once; a connection takes longer to say something.
     this.#poll();
     this.#connect();
@@ -253,9 +256,12 @@ class Feed implements SlotFeed {
     void this.#pollOnce().then((waitMs) => {
       this.#pollInHand = false;
       if (!this.#running) return;
+      const { clock, rounds = clock } = this.#deps;
       const { pollMs, checkMs } = this.#options;
-      const usualMs = this.#polling ? pollMs : checkMs;
-      this.#pollTimer = this.#deps.clock.after(waitMs ?? usualMs, () => this.#poll());
+      const isCheck = waitMs === null && !this.#polling;
+      this.#pollTimer = isCheck
+        ? rounds.after(checkMs, () => this.#poll())
+        : clock.after(waitMs ?? pollMs, () => this.#poll());
     });
   }
 

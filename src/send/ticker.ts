@@ -2,15 +2,16 @@
  * Looks at what time brings, again and again: often while something waits, and rarely otherwise.
  *
  * Each look says when the next one is due. What waits from now on, and is not known to the last
- * look, calls for a look soon. An edge that has nothing to do is woken four times a second instead
- * of twenty, and waking it costs more than the look.
+ * look, calls for a look soon. An edge that has nothing to do is woken five times a second instead
+ * of twenty, together with all that can be early (`core/rounds.ts`), and waking it costs more than
+ * the look.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 
 /** Between two looks while something waits, and at most. */
 export const LOOK_SOON_MS = 50;
-export const LOOK_LATE_MS = 250;
+export const LOOK_LATE_MS = 200;
 
 export interface Ticker {
   start(): void;

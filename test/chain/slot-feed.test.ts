@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createChainCounters } from "../../src/chain/counters.ts";
 import type { FeedEvents, FeedName } from "../../src/chain/feed-socket.ts";
 import { createSlotFeed } from "../../src/chain/slot-feed.ts";
+import type { Clock } from "../../src/core/clock.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -11,7 +12,7 @@ async function settle(): Promise<void> {
 }
 
 /** A feed on a node that does as it is told. */
-function setUp(refused: readonly FeedName[] = []) {
+function setUp(refused: readonly FeedName[] = [], rounds?: Clock) {
   const clock = createFakeClock();
   const counters = createChainCounters();
   const taken: string[] = [];
@@ -23,6 +24,7 @@ function setUp(refused: readonly FeedName[] = []) {
   const feed = createSlotFeed(
     {
       clock,
+      ...(rounds === undefined ? {} : { rounds }),
       counters,
       log: { ...SILENT_LOG, warn: (fields) => void warnings.push(JSON.stringify(fields)) },
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
@@ -89,6 +91,23 @@ describe("the slot feed", () => {
     expect(taken.filter((each) => each.startsWith("polled"))).toHaveLength(5);
     expect(session().asked).toEqual(["slotsUpdates", "slot"]);
     expect(feed.status()).toMatchObject({ source: "slotsUpdates", connected: true });
+    feed.stop();
+  });
+
+  it("checks in rounds, and asks in between while no events come", async () => {
+    const rounds = createFakeClock();
+    const { feed, taken, advance } = setUp([], rounds);
+    const polls = async (inRoundsMs: number, ms: number): Promise<number> => {
+      const before = taken.length;
+      rounds.advance(inRoundsMs);
+      await advance(ms);
+      return taken.length - before;
+    };
+    feed.start();
+    await settle();
+    // Nobody looks whether the feed is silent, nor asks, but in rounds.
+    expect([await polls(0, 10_000), await polls(500, 400)]).toEqual([0, 1]);
+    expect(await polls(0, 4_000)).toBe(10);
     feed.stop();
   });
 

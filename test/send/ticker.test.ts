@@ -26,7 +26,9 @@ describe("the ticker", () => {
     clock.advance(70 + LOOK_LATE_MS);
     next.waitMs = -5;
     clock.advance(LOOK_LATE_MS);
-    expect(looks).toEqual([50, 300, 370, 620, 870]);
+    const [soon, late] = [LOOK_SOON_MS, LOOK_LATE_MS];
+    const bounded = [2 * late, 3 * late].map((waitMs) => soon + 70 + waitMs);
+    expect(looks).toEqual([soon, soon + late, soon + late + 70, ...bounded]);
     ticker.stop();
     expect(clock.pending).toBe(0);
   });
