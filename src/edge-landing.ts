@@ -26,13 +26,15 @@ export interface EdgeLandingDeps {
   readonly scorecard: Pick<Scorecard, "landed">;
   readonly sender: Pick<Sender, "again">;
   readonly receipts: Pick<Receipts, "end" | "sighted" | "vanished">;
+  /** Has what fronts sent tracked. */
+  readonly adopt: () => void;
   /** Counts ends by key; null when nobody does. */
   readonly usage: Pick<Usage, "ended"> | null;
 }
 
 /** The stage that follows each transaction to its end. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
-  const { clock, log, chain, router, sender, scorecard, receipts, usage } = deps;
+  const { clock, log, chain, router, sender, scorecard, receipts, adopt, usage } = deps;
   const view: ChainView = {
     blockHeight: () => chain.blockHeight(),
     blockHeightNs: () => chain.blockHeightNs(),
@@ -47,6 +49,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       log,
       chain: view,
       resender: sender,
+      adopt,
       onEnd(end) {
         receipts.end(end);
         const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;

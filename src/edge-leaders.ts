@@ -116,7 +116,8 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
-  const stages = { chain, router, sender, scorecard, receipts, usage };
+  const adopt = (): void => deps.routes?.beforeDrain();
+  const stages = { chain, router, sender, scorecard, receipts, adopt, usage };
   const landing: Landing = buildLanding(config, { clock: rounds, log, ...stages });
   const sending = sendingStep(sender, send.bind);
   const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];

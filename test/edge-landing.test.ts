@@ -36,12 +36,16 @@ describe("landing, joined to an edge", () => {
         sighted: ({ slot }) => void told.push(slot),
         vanished: () => void told.push("vanished"),
       },
+      adopt: () => void told.push("adopted"),
       usage: { ended: ({ kind }) => void told.push(`counted ${kind}`) },
     });
     landing.start();
     const packet = newPacket(1);
     const verdict = createDecoder(DECODER).decode(packet.bytes);
     if (verdict.kind !== "accepted") throw new Error("the packet should be accepted");
+    const seen = { slot: 71, confirmed: false, error: null };
+    landing.seen(packet.bytes.subarray(1, 65), seen);
+    expect(told.splice(0)).toEqual(["adopted"]);
     landing.track(packet, verdict, clock.nowNs());
     for (const confirmed of [false, true]) {
       isConfirmed = confirmed;

@@ -42,6 +42,8 @@ export interface LandingDeps {
   readonly chain: ChainView;
   readonly resender: Resender;
   readonly log: Log;
+  /** Has what was sent elsewhere and is not known here yet tracked now. Must not throw. */
+  readonly adopt?: () => void;
   /** The end of a transaction, once for each. These three must not throw, nor call landing. */
   readonly onEnd: (end: End) => void;
   readonly onSighted: (sighting: Sighting) => void;
@@ -205,7 +207,12 @@ class LandingStage implements Landing {
   }
 
   seen(signature: Uint8Array, status: TxStatus): void {
-    const row = this.#watch.findSignature(signature, 0);
+    let row = this.#watch.findSignature(signature, 0);
+    if (row === NONE && this.#deps.adopt !== undefined) {
+      // A block may have it sooner than the word of the front that sent it comes.
+      this.#deps.adopt();
+      row = this.#watch.findSignature(signature, 0);
+    }
     if (row !== NONE) this.#found(row, status);
   }
 

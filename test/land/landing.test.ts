@@ -94,6 +94,14 @@ describe("a transaction that lands", () => {
     expect(rig.ends).toMatchObject([{ packetId: 1, kind: "landed" }]);
   });
 
+  it("may be seen by a feed before the word of who sent it has come", () => {
+    const rig = begun();
+    rig.unadopted.push(() => rig.track(1));
+    rig.landing.seen(bytesOf(1).subarray(1, 65), processed(5_001));
+    rig.landing.seen(bytesOf(9).subarray(1, 65), processed(5_001));
+    expect(rig.sightings).toMatchObject([{ packetId: 1, slot: 5_001 }]);
+  });
+
   it("has landed once a feed says that its block is confirmed, without a question", () => {
     const rig = begun();
     for (const id of [1, 2, 3]) rig.track(id);

@@ -150,12 +150,17 @@ export function startRig(over: Partial<LandingOptions> = {}) {
   const ends: End[] = [];
   const sightings: Sighting[] = [];
   const vanished: number[] = [];
+  /** What was sent elsewhere and is to be tracked when that is asked for. */
+  const unadopted: (() => void)[] = [];
   const landing = createLanding(
     {
       clock,
       log: { info() {}, warn() {}, error() {} },
       chain: view,
       resender,
+      adopt() {
+        for (const track of unadopted.splice(0)) track();
+      },
       onEnd: (end) => void ends.push(end),
       onSighted: (sighting) => void sightings.push(sighting),
       onVanished: (packetId) => void vanished.push(packetId),
@@ -177,6 +182,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     ends,
     sightings,
     vanished,
+    unadopted,
     dead,
     /** Resends that were offered to leaders, taken or not. */
     get offers() {
