@@ -26,7 +26,7 @@ const task = workerData as ThreadTask;
 if (task.realtime && found.native.threadGoFirst() !== OK) {
   throw new Error(
     "host.realtime: the system allows it no real-time priority: it takes CAP_SYS_NICE, or a " +
-      "limit for it (RLIMIT_RTPRIO, LimitRTPRIO of systemd) of 1 or more",
+      "limit for it of 1 or more (LimitRTPRIO of systemd, --ulimit rtprio of Docker)",
   );
 }
 
