@@ -11,6 +11,7 @@
 import { availableParallelism } from "node:os";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
+import { authoritiesFile } from "./config/load.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { decodeBase58 } from "./core/encoding.ts";
 import { SetupError } from "./core/errors.ts";
@@ -22,6 +23,7 @@ import { createDispatch } from "./decode/dispatch.ts";
 import { createNativeDecoder, NATIVE_HERE } from "./decode/native-decoder.ts";
 import { createWorkerPool } from "./decode/pool.ts";
 import { askedOf } from "./edge-asked.ts";
+import { trustAuthorities } from "./edge-authorities.ts";
 import { type FrontsGround, frontsGroundOf } from "./edge-fronts.ts";
 import { buildIngress } from "./edge-ingress.ts";
 import { type EdgeKeys, openKeys } from "./edge-keys.ts";
@@ -77,6 +79,7 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const clock = deps.clock ?? systemClock;
   const log = deps.log ?? createLog({ level: config.log.level });
   const engine = chooseEngine(config.send.engine, log);
+  if (engine.native !== null) trustAuthorities(engine.native, authoritiesFile(), log);
   const parts = await loadParts(config, engine);
   const stages = await startStages(config, { clock, log, engine, parts });
   log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");

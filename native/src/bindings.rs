@@ -13,7 +13,7 @@ use crate::base58::signature_text_at;
 use crate::call::read_call;
 use crate::chain::asker::{Answer, Asker, Question};
 use crate::chain::{
-    feed::SlotFeed, line::Address, news::Feed, statuses::SIGNATURE_BYTES, web::Web,
+    feed::SlotFeed, line::Address, news::Feed, statuses::SIGNATURE_BYTES, trust, web::Web,
 };
 use crate::codes::*;
 use crate::crossing::{
@@ -59,7 +59,7 @@ pub struct EngineOptions {
 /// The version of this list of exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
-    8
+    9
 }
 
 /// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
@@ -68,10 +68,7 @@ pub fn contract_version() -> u32 {
 #[napi]
 pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
     guarded(PANIC, || {
-        let Some(options) = parse_options(&options) else {
-            return START_OPTIONS;
-        };
-        let Some(waker) = waker(wake) else {
+        let (Some(options), Some(waker)) = (parse_options(&options), waker(wake)) else {
             return START_OPTIONS;
         };
         // A stopped engine keeps its place, so that it can be drained, until that is needed.
@@ -132,12 +129,11 @@ pub fn peer_close(engine: u32, peer: u32, linger_ms: u32) -> i32 {
 /// Makes the leader answer, so that its silence means something. Returns OK, NOT_STARTED or NO_PEER.
 #[napi]
 pub fn peer_ping(engine: u32, peer: u32) -> i32 {
-    with_engine(engine, NOT_STARTED, |engine| match engine.peer(peer) {
-        Some(peer) => {
+    with_engine(engine, NOT_STARTED, |engine| {
+        engine.peer(peer).map_or(NO_PEER, |peer| {
             peer.ping();
             OK
-        }
-        None => NO_PEER,
+        })
     })
 }
 
@@ -269,6 +265,12 @@ pub fn signature_write(bytes: &[u8], offset: u32, mut out: Uint8ArraySlice<'_>) 
     })
 }
 
+/// Has nodes' certificates held against a PEM file's too; returns how many are good, or PANIC.
+#[napi]
+pub fn authorities_trust(pem: &[u8]) -> i32 {
+    guarded(PANIC, || i32::try_from(trust::trust(pem)).unwrap_or(i32::MAX))
+}
+
 /// Makes an asker of one node at an http: or https: address without name and password; what goes
 /// into the header `authorization` is given apart, empty for none. `wake` is called without
 /// arguments, on the thread that called this, when the first of some answers is there. Returns the
@@ -353,8 +355,7 @@ pub fn feed_open(
         let (Some(address), Some(waker)) = (Address::new(&url, &authorization), waker(wake)) else {
             return FEED_OPTIONS;
         };
-        let timeout = milliseconds(timeout_ms);
-        placed(&FEEDS, FEED_FULL, || SlotFeed::open(address, timeout, waker))
+        placed(&FEEDS, FEED_FULL, || SlotFeed::open(address, milliseconds(timeout_ms), waker))
     })
 }
 

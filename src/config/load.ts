@@ -60,6 +60,14 @@ export function loadControl(file: string, environment: Environment = process.env
   return orThrow(readControl(file, environment), file);
 }
 
+/**
+ * The PEM file of authorities that Node trusts beside its own; null where none is named.
+ * Node reads the variable when the process starts, and an empty one is none.
+ */
+export function authoritiesFile(environment: Environment = process.env): string | null {
+  return environment["NODE_EXTRA_CA_CERTS"] || null;
+}
+
 function orThrow<C>(resolved: Resolved<C>, title: string): C {
   if (resolved.kind === "problems") {
     throw new SetupError(describeProblems(title, resolved.problems));

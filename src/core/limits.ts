@@ -54,6 +54,8 @@ export const ADMIN_HEADERS_BYTES_MAX = 8192;
 
 /** Largest configuration file, in bytes. */
 export const CONFIG_FILE_BYTES_MAX = 1024 * 1024;
+/** Largest file of certificate authorities, in bytes; all of Mozilla's are 0.2 MB. */
+export const AUTHORITIES_BYTES_MAX = 16 * 1024 * 1024;
 
 // send
 /** Connections to leaders at once; Anza's own client caches 64 (`tpu-client-next`, 2026-11). */

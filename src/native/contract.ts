@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 8;
+export const CONTRACT_VERSION = 9;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -133,6 +133,12 @@ export interface NativeReading {
 
 /** Questions to nodes over HTTP, on threads of the addon's own. */
 export interface NativeAsking {
+  /**
+   * Has certificates of nodes held against the authorities of a PEM file too, in all of the process
+   * and in the place of those that were given before; what is connected stays. Answers how many of
+   * its certificates are good, or PANIC.
+   */
+  authoritiesTrust(pem: Uint8Array): number;
   /**
    * Makes an asker of one node at an http: or https: address without name and password; what goes
    * into the header `authorization` is given apart, empty for none. An answer above `bytesMax` is

@@ -39,6 +39,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "decodeBatch",
   "callRead",
   "signatureWrite",
+  "authoritiesTrust",
   "askerOpen",
   "askerClose",
   "ask",

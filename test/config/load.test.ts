@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
+  authoritiesFile,
   configFromValues,
   describeProblems,
   loadConfig,
@@ -90,6 +91,16 @@ leaders = 2
     const pad = (bytes: number): string => `${LEAST}#`.padEnd(bytes, "x");
     expect(readConfig(file(pad(CONFIG_FILE_BYTES_MAX)), {}).kind).toBe("ok");
     expect(readConfig(file(pad(CONFIG_FILE_BYTES_MAX + 1)), {}).kind).toBe("problems");
+  });
+});
+
+describe("the file of authorities", () => {
+  it("is the one that Node reads, and an empty name is none, as there", () => {
+    expect(authoritiesFile({ NODE_EXTRA_CA_CERTS: "/a/ca.pem" })).toBe("/a/ca.pem");
+    expect([authoritiesFile({}), authoritiesFile({ NODE_EXTRA_CA_CERTS: "" })]).toEqual([
+      null,
+      null,
+    ]);
   });
 });
 

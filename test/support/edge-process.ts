@@ -103,6 +103,10 @@ export interface EdgeProcessOptions {
   readonly keys?: string;
   /** The system's limit of its open files. */
   readonly filesMax?: number;
+  /** Without fronts; the one that `TEST_ENGINE` names where none is given. */
+  readonly engine?: "native" | "portable";
+  /** Variables beside those of this process. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 /** The configuration of an edge of this network; files are in the same folder. */
@@ -111,7 +115,7 @@ function configToml(network: Network, options: EdgeProcessOptions): string {
 region = "test"
 [http]
 listen = "127.0.0.1:${options.httpPort ?? 0}"
-threads = ${THREADS}
+threads = ${options.engine === undefined ? THREADS : 0}
 ${options.http ?? ""}
 [admin]
 listen = "127.0.0.1:0"
@@ -124,7 +128,7 @@ accounts = ["${network.tipAccount}"]
 keys_file = "keys.toml"
 [send]
 bind = "127.0.0.1:0"
-engine = "${ENGINE}"
+engine = "${options.engine ?? ENGINE}"
 ${options.more ?? ""}
 `;
 }
@@ -140,6 +144,7 @@ export function spawnEdge(network: Network, options: EdgeProcessOptions = {}) {
   const limit = options.filesMax === undefined ? ":" : `ulimit -n ${options.filesMax}`;
   const child = spawn("sh", ["-c", `${limit}; exec "$@"`, "sh", ...command], {
     stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...options.environment },
   });
   let output = "";
   const keep = (data: Buffer): void => {

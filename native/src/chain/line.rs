@@ -3,7 +3,7 @@
 //! Whatever blocks waits for the socket and for a bell at once, so that another thread can end it
 //! at any moment, while it connects or shakes hands too; only the lookup of a name takes as long as
 //! the system gives it. The handshake as a whole has a deadline, and after it nothing blocks.
-//! Certificates are held against the roots of browsers, as those of the asked nodes are.
+//! Certificates are held against what those of the asked nodes are (`trust`).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use socket2::{Domain, Protocol, Socket, Type};
 use tungstenite::WebSocket;
 use tungstenite::client::IntoClientRequest;
@@ -28,6 +28,7 @@ use tungstenite::http::header::{
 use tungstenite::http::{StatusCode, Uri};
 use tungstenite::protocol::{Role, WebSocketConfig};
 
+use crate::chain::trust::node_config;
 use crate::limits::{FEED_BUFFER_BYTES, FEED_MESSAGE_BYTES_MAX};
 
 /// How other threads reach the one that waits for a node.
@@ -122,7 +123,7 @@ impl Address {
 
 /// Connects and shakes hands; why it could not makes no difference.
 pub fn open(address: Address, bell: &Arc<Bell>, until: Instant) -> Option<WebSocket<Wire>> {
-    open_with(tls_config, address, bell, until)
+    open_with(node_config, address, bell, until)
 }
 
 /// The same with other settings of TLS.
@@ -230,14 +231,6 @@ fn connect_to(address: SocketAddr, bell: &Bell, until: Instant) -> io::Result<Tc
 }
 
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
-
-fn tls_config() -> Option<Arc<ClientConfig>> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let builder = ClientConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().ok()?;
-    Some(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
-}
 
 fn secure(line: Line, host: String, config: Arc<ClientConfig>) -> Option<Wire> {
     let name = ServerName::try_from(host).ok()?;

@@ -1,5 +1,6 @@
-//! To the nodes: what one is asked (`asker`, by `web`) and what is kept of its long answers
-//! (`brief`, `statuses`), and what it tells of slots by itself (`feed`, by `line`; read by `news`).
+//! To the nodes: what one is asked (`asker`, by `web`, `names` and `secure`) and what is kept of its
+//! long answers (`brief`, `statuses`), and what it tells of slots by itself (`feed`, by `line`; read
+//! by `news`). Whose certificates are taken is for both (`trust`).
 
 #[cfg(feature = "addon")]
 pub mod asker;
@@ -20,6 +21,10 @@ pub mod news;
 #[cfg(feature = "addon")]
 pub mod object;
 #[cfg(feature = "addon")]
+pub mod secure;
+#[cfg(feature = "addon")]
 pub mod statuses;
+#[cfg(feature = "addon")]
+pub mod trust;
 #[cfg(feature = "addon")]
 pub mod web;

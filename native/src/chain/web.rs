@@ -1,6 +1,6 @@
 //! One question over HTTP: a POST of JSON to a node, and its whole answer.
 //!
-//! Connections are kept alive by ureq, which knows HTTP and TLS. What a node may do to an idle
+//! Connections are kept alive by ureq, which knows HTTP. What a node may do to an idle
 //! connection is met here: where one is closed at the moment of its use, the question is asked once
 //! more on a new one; and those that were idle when another went dead without a word are left.
 //! Errors are told in words that name no address, because an address may carry a key.
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use ureq::http::Uri;
-use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
-use ureq::unversioned::transport::DefaultConnector;
+use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Error};
 
 use crate::chain::names::Names;
+use crate::chain::secure::Secure;
 use crate::limits::{CONNECTIONS_TO_NODE_MAX, WEB_BUFFER_BYTES, WEB_TRIES_MAX};
 
 /// A node's HTTP address, and the connections to it.
@@ -142,13 +142,7 @@ fn unwrapped(error: io::Error) -> Error {
 }
 
 fn new_agent(names: &Names) -> Agent {
-    let tls = TlsConfig::builder()
-        .provider(TlsProvider::Rustls)
-        .root_certs(RootCerts::WebPki)
-        .unversioned_rustls_crypto_provider(rustls::crypto::ring::default_provider().into())
-        .build();
     let config = Agent::config_builder()
-        .tls_config(tls)
         .proxy(None)
         .http_status_as_error(false)
         // A node is configured by its own address.
@@ -161,7 +155,8 @@ fn new_agent(names: &Names) -> Agent {
         .max_idle_connections(CONNECTIONS_TO_NODE_MAX)
         .max_idle_connections_per_host(CONNECTIONS_TO_NODE_MAX)
         .build();
-    Agent::with_parts(config, DefaultConnector::default(), names.clone())
+    let connector = ().chain(TcpConnector::default()).chain(Secure::default());
+    Agent::with_parts(config, connector, names.clone())
 }
 
 fn is_reset(error: &io::Error) -> bool {
@@ -175,7 +170,6 @@ fn told(error: Error) -> Unanswered {
         Error::BodyExceedsLimit(_) => Unanswered::TooLarge,
         Error::BadUri(_) => Unanswered::Broken("the address is none".to_owned()),
         Error::HostNotFound => Unanswered::Broken("the host is not known".to_owned()),
-        Error::Rustls(error) => Unanswered::Broken(error.to_string()),
         Error::Io(error) => Unanswered::Broken(error.to_string()),
         other => Unanswered::Broken(other.to_string()),
     }

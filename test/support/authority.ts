@@ -1,0 +1,106 @@
+/**
+ * A certificate authority that nobody knows, made on the spot, and TLS in front of servers on
+ * loopback with certificates that it signed. Keys are Ed25519, so that the DER is short.
+ */
+
+import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
+import { createServer } from "node:tls";
+
+export interface Authority {
+  /** PEM. */
+  readonly certificate: string;
+  /** Serves TLS for 127.0.0.1 and passes on to a port there what is said; answers the new port. */
+  before(port: number): Promise<{ readonly port: number; stop(): void }>;
+}
+
+/** An element of ITU-T X.690 below 64 KiB. */
+function der(tag: number, ...parts: readonly (Uint8Array | readonly number[])[]): Buffer {
+  const content = Buffer.concat(parts.map((part) => Uint8Array.from(part)));
+  const size = content.length;
+  const longer = size < 0x100 ? [0x81, size] : [0x82, size >> 8, size & 0xff];
+  return Buffer.concat([Uint8Array.from([tag, ...(size < 0x80 ? [size] : longer)]), content]);
+}
+
+const SEQUENCE = 0x30;
+const ED25519 = der(SEQUENCE, der(0x06, [0x2b, 0x65, 0x70]));
+const COMMON_NAME = der(0x06, [0x55, 0x04, 0x03]);
+/** Of which the authority's is critical and says that it is one. */
+const AUTHORITY_ITSELF = der(
+  SEQUENCE,
+  der(0x06, [0x55, 0x1d, 0x13]),
+  der(0x01, [0xff]),
+  der(0x04, der(SEQUENCE, der(0x01, [0xff]))),
+);
+const FOR_LOOPBACK = der(
+  SEQUENCE,
+  der(0x06, [0x55, 0x1d, 0x11]),
+  der(0x04, der(SEQUENCE, der(0x87, [127, 0, 0, 1]))),
+);
+
+function name(text: string): Buffer {
+  const attribute = der(SEQUENCE, COMMON_NAME, der(0x0c, Buffer.from(text)));
+  return der(SEQUENCE, der(0x31, attribute));
+}
+
+/** PEM of a certificate for `subject` that the authority's key signs. */
+function certificate(subject: string, of: KeyObject, by: KeyObject, extension: Buffer): string {
+  const date = (text: string): Buffer => der(0x17, Buffer.from(text));
+  const body = der(
+    SEQUENCE,
+    der(0xa0, der(0x02, [2])),
+    der(0x02, [1]),
+    ED25519,
+    name(AUTHORITY),
+    der(SEQUENCE, date("200101000000Z"), date("491231235959Z")),
+    name(subject),
+    of.export({ format: "der", type: "spki" }),
+    der(0xa3, der(SEQUENCE, extension)),
+  );
+  const whole = der(SEQUENCE, body, ED25519, der(0x03, [0], sign(null, body, by)));
+  const lines = whole.toString("base64").replaceAll(/.{1,64}/g, "$&\n");
+  return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`;
+}
+
+export function createAuthority(): Authority {
+  const own = generateKeyPairSync("ed25519");
+  const served = generateKeyPairSync("ed25519");
+  const cert = certificate("a node", served.publicKey, own.privateKey, FOR_LOOPBACK);
+  const key = served.privateKey.export({ format: "pem", type: "pkcs8" });
+  return {
+    certificate: certificate(AUTHORITY, own.publicKey, own.privateKey, AUTHORITY_ITSELF),
+    async before(port) {
+      const open = new Set<{ destroy(): unknown }>();
+      const server = createServer({ cert, key, noDelay: true }, (secure) => {
+        const plain = connect({ port, host: "127.0.0.1", noDelay: true });
+        for (const [from, to] of [
+          [secure, plain],
+          [plain, secure],
+        ] as const) {
+          open.add(from);
+          from.on("error", () => to.destroy());
+          from.on("close", () => {
+            open.delete(from);
+            to.destroy();
+          });
+          from.pipe(to);
+        }
+      });
+      // Who does not trust the certificate says so and leaves.
+      server.on("tlsClientError", () => {});
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      return {
+        // A TCP server's address is never a path.
+        port: (server.address() as AddressInfo).port,
+        stop() {
+          server.close();
+          for (const each of open) each.destroy();
+        },
+      };
+    },
+  };
+}
+
+const AUTHORITY = "an authority of one's own";
