@@ -24,8 +24,8 @@ const ROUND_NS = ROUND_MS * NS_PER_MS;
 type Act = () => void;
 
 interface Entry {
-  readonly act: Act;
-  isOver: boolean;
+  /** null: cancelled, and what it held on to is free. */
+  act: Act | null;
 }
 
 /** `before` is called in each round, before its timers. It must not throw. */
@@ -38,7 +38,7 @@ export function createRounds(clock: Clock, before: () => void = () => {}): Clock
   const turns = createTurns(clock, () => {
     const entry = due[done];
     done += 1;
-    if (entry?.isOver === false) entry.act();
+    entry?.act?.();
     if (done < due.length) return true;
     due.length = 0;
     done = 0;
@@ -53,14 +53,14 @@ export function createRounds(clock: Clock, before: () => void = () => {}): Clock
   function at(dueNs: number, act: Act): Timer {
     const latestNs = dueNs + ROUND_LATE_MS * NS_PER_MS;
     const round = Math.max(Math.floor(latestNs / ROUND_NS), last + 1);
-    const entry: Entry = { act, isOver: false };
+    const entry: Entry = { act };
     const others = rounds.get(round);
     if (others === undefined) rounds.set(round, [entry]);
     else others.push(entry);
     if (timer === null || round < timerRound) arm(round);
     return {
       cancel() {
-        entry.isOver = true;
+        entry.act = null;
       },
     };
   }
@@ -79,7 +79,7 @@ export function createRounds(clock: Clock, before: () => void = () => {}): Clock
     for (const [round, entries] of rounds) {
       const isDue = round <= last;
       if (isDue) due.push(...entries);
-      if (isDue || entries.every(({ isOver }) => isOver)) rounds.delete(round);
+      if (isDue || entries.every(({ act }) => act === null)) rounds.delete(round);
       else next = Math.min(next, round);
     }
     if (next < Number.POSITIVE_INFINITY) arm(next);
