@@ -94,6 +94,10 @@ function frontSources(fronts: FrontsSource | null, sender: Sender) {
     },
     touchdown_front_records_waiting: () => fronts?.waiting ?? 0,
     touchdown_front_records_late_total: () => sender.counters.packetsAdoptedLate,
+    touchdown_front_news_unclaimed_total: () => {
+      const { newsAged, newsCrowded } = sender.losses();
+      return samplesBy("reason", { age: newsAged, room: newsCrowded });
+    },
   } satisfies Partial<MetricSources>;
 }
 
@@ -229,6 +233,7 @@ function sendSources({ sender, receipts }: EdgeParts) {
     touchdown_connections_warm: () => sender.warmCount,
     touchdown_connections_sendable: () => sender.sendableCount,
     touchdown_connections_outdated: () => sender.outdatedCount,
+    touchdown_connections_over_limit_total: () => sender.counters.connectionsOverLimit,
     touchdown_identity_changes_total: () => sender.counters.identityChanges,
     touchdown_handshakes_total: () => {
       const { connectionsAdmitted, connectionsNotAdmitted, connectionsFailed } = sender.counters;
@@ -249,6 +254,15 @@ function sendSources({ sender, receipts }: EdgeParts) {
         silence: counters.endedSilent,
         silent_before_turn: counters.silentBeforeTurn,
         local: counters.endedLocal,
+      });
+    },
+    touchdown_engine_losses_total: () => {
+      const { records, datagramsDropped, datagramsRefused, panics } = sender.losses();
+      return samplesBy("event", {
+        record_lost: records,
+        datagram_dropped: datagramsDropped,
+        datagram_refused: datagramsRefused,
+        panic: panics,
       });
     },
     touchdown_wire_seconds: () => receipts.durations.wire,

@@ -98,6 +98,12 @@ export const METRICS = [
     [],
     "Transactions of such threads whose receipts name no leaders: the books came too late.",
   ),
+  counter(
+    "touchdown_front_news_unclaimed_total",
+    ["reason"],
+    "News of copies of such threads that the books never asked for: by age, as of copies that " +
+      "were refused at once, or for want of room, which leaves copies without their end.",
+  ),
   gauge("touchdown_keys", [], "API keys that are known now."),
   counter(
     "touchdown_keys_loads_total",
@@ -256,15 +262,22 @@ export const METRICS = [
     "Live connections that still show the identity of before and are being replaced.",
   ),
   counter(
-    "touchdown_identity_changes_total",
+    "touchdown_connections_over_limit_total",
     [],
-    "Changes of the identity that leaders see, since the start.",
+    "Times that a plan's leader was given no connection, because send.connections are taken.",
   ),
+  counter("touchdown_identity_changes_total", [], "Changes of the identity that leaders see."),
   counter("touchdown_handshakes_total", ["result"], "Connection attempts ended, by ok or failed."),
   counter(
     "touchdown_connections_ended_total",
     ["end"],
     "Connections that ended, by the leader's close code or what else ended them.",
+  ),
+  counter(
+    "touchdown_engine_losses_total",
+    ["event"],
+    "In the engine: record_lost, which leaves a copy without its end, and datagram_dropped, both " +
+      "for want of room; datagram_refused by the system, as too large a probe is; and panic.",
   ),
   gauge(
     "touchdown_leaders",
@@ -313,11 +326,7 @@ export const METRICS = [
     ["reason"],
     "Transactions that ended without landing, by the reason.",
   ),
-  counter(
-    "touchdown_transactions_failed_total",
-    [],
-    "Landed transactions whose block tells of an error.",
-  ),
+  counter("touchdown_transactions_failed_total", [], "Transactions that landed with an error."),
   counter(
     "touchdown_transactions_joined_total",
     [],

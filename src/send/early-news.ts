@@ -20,8 +20,10 @@ export interface News {
 }
 
 export class EarlyNews {
-  /** Kept and never asked for: of refused copies, or for want of room. */
-  unclaimed = 0;
+  /** Kept for a second and never asked for: of refused copies. */
+  aged = 0;
+  /** Those that gave way to newer ones. */
+  crowded = 0;
   /** The one that came first comes first. */
   readonly #news = new Map<number, News>();
 
@@ -61,7 +63,7 @@ export class EarlyNews {
     for (const [key, { sinceNs }] of this.#news) {
       if (nowNs - sinceNs < NS_PER_S) return;
       this.#news.delete(key);
-      this.unclaimed += 1;
+      this.aged += 1;
     }
   }
 
@@ -69,7 +71,7 @@ export class EarlyNews {
     if (this.#news.size < NEWS_EARLY_MAX) return;
     for (const key of this.#news.keys()) {
       this.#news.delete(key);
-      this.unclaimed += 1;
+      this.crowded += 1;
       return;
     }
   }

@@ -30,7 +30,7 @@ import { Scorecard } from "./scorecard.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
 import type { SharedRoutes } from "./shared-routes.ts";
 import { createTicker, LOOK_SOON_MS } from "./ticker.ts";
-import type { Transport } from "./transport.ts";
+import { type Losses, NO_LOSSES, type Transport } from "./transport.ts";
 
 export interface SenderDeps {
   readonly clock: Clock;
@@ -149,6 +149,8 @@ export interface Sender {
   /** Those of these that fronts leave to this thread, because copies wait there or did just now. */
   readonly leftOutCount: number;
   readonly counters: Readonly<SendCounters>;
+  /** What the engine gave up. */
+  losses(): Losses;
   peers(): readonly PeerView[];
   /** @throws Error when the transport cannot start */
   start(): Promise<void>;
@@ -337,6 +339,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       return adoption?.leftOut ?? 0;
     },
     counters,
+    losses: () => transport.losses?.() ?? NO_LOSSES,
     peers: () =>
       peers.all().map((peer) => ({
         identity: peer.identity,

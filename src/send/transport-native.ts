@@ -22,7 +22,7 @@ import { EarlyNews } from "./early-news.ts";
 import type { Identity } from "./identity.ts";
 import { NativeConnection } from "./native-connection.ts";
 import type { SharedRoutes } from "./shared-routes.ts";
-import { ACKED, DROPPED, FLYING, STOPPED, type Transport } from "./transport.ts";
+import { ACKED, DROPPED, FLYING, type Losses, STOPPED, type Transport } from "./transport.ts";
 
 export interface NativeTransportOptions {
   /** Local "ip:port" addresses to send from, port 0 for any. */
@@ -75,6 +75,8 @@ function startFault(answer: number): string {
 
 /** `Reason::StreamStopped` there. */
 const STREAM_STOPPED = 6;
+/** Numbers of `engineCounters`. */
+const ENGINE_COUNTERS = 6;
 /** How long the engine waits for goodbyes when it stops. */
 const STOP_LINGER_MS = 100;
 /** Leaders of Agave acknowledge at once when asked to; others keep their own habit. */
@@ -90,9 +92,10 @@ export function createNativeTransport(
   const routes = deps.routes ?? null;
   const early = routes === null ? null : new EarlyNews();
   let { identity } = deps;
-  const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0, newsUnclaimed: 0 };
+  const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0 };
   const connections = new Map<number, NativeConnection>();
   const records = new Float64Array(NATIVE_RECORDS_A_DRAIN * RECORD_NUMBERS);
+  const engineCounters = new Float64Array(ENGINE_COUNTERS);
   const touched: NativeConnection[] = [];
   /** What ends the connections whose end is among the records of this batch. */
   const endings: (() => void)[] = [];
@@ -144,7 +147,14 @@ export function createNativeTransport(
   function expireNews(count: number): void {
     if (early === null || early.size === 0 || count === 0) return;
     early.expire(records[(count - 1) * RECORD_NUMBERS + AT_NS] ?? 0);
-    counters.newsUnclaimed = early.unclaimed;
+  }
+
+  /** Of an engine that is stopped what was known when it was. */
+  function losses(): Losses {
+    if (handle !== 0) native.engineCounters(handle, engineCounters);
+    const [, , lost = 0, datagramsDropped = 0, datagramsRefused = 0, panics = 0] = engineCounters;
+    const { aged: newsAged = 0, crowded: newsCrowded = 0 } = early ?? {};
+    return { newsAged, newsCrowded, records: lost, datagramsDropped, datagramsRefused, panics };
   }
 
   /** Takes what fronts sent and then the engine's news, of which some may be of those copies. */
@@ -171,6 +181,7 @@ export function createNativeTransport(
 
   return {
     counters,
+    losses,
     async start() {
       const answer = native.engineStart(
         {
@@ -207,12 +218,13 @@ export function createNativeTransport(
     async stop() {
       if (handle === 0) return;
       const engine = handle;
+      const lost = losses();
       handle = 0;
       // A front that sends at this moment is refused by the engine.
       routes?.useEngine(0);
       native.engineStop(engine, STOP_LINGER_MS);
       for (const [peer, connection] of connections) forget(peer, connection);
-      log.info({ ...counters }, "native engine stopped");
+      log.info({ ...counters, ...lost }, "native engine stopped");
     },
     connect(address, events) {
       const peer = native.peerOpen(handle, address);

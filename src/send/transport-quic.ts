@@ -30,7 +30,7 @@ import type { Identity } from "./identity.ts";
 import { QuicConnection, type QuicConnectionHooks } from "./quic-connection.ts";
 import { type QuicheConfig, quiche, quicheConfig } from "./quiche.ts";
 import { createSweeper } from "./sweep.ts";
-import type { Connection, ConnectionEvents, Transport } from "./transport.ts";
+import { type Connection, type ConnectionEvents, NO_LOSSES, type Transport } from "./transport.ts";
 import { ANY_IPV6, type QuicTransportOptions } from "./transport-quic-options.ts";
 
 export interface QuicTransportDeps {
@@ -138,6 +138,7 @@ export function createQuicTransport(
 
   return {
     counters,
+    losses: () => ({ ...NO_LOSSES, datagramsDropped: counters.datagramsDropped }),
     async start() {
       const { bindIpv4, bindIpv6, portIpv4, portIpv6 } = options;
       if (bindIpv4 !== null) {

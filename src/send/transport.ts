@@ -103,6 +103,29 @@ export interface ConnectionEvents {
   ended(ending: Ending): void;
 }
 
+/** What an engine gave up so far; what one has no such thing of stays 0. */
+export interface Losses {
+  /** News of fronts' copies that nobody asked for within a second, and those without room. */
+  readonly newsAged: number;
+  readonly newsCrowded: number;
+  /** Records of what became of copies and connections for which there was no room. */
+  readonly records: number;
+  /** Datagrams for which there was no room, and those that the system would not send. */
+  readonly datagramsDropped: number;
+  readonly datagramsRefused: number;
+  /** Pieces of work that a bug ended, most of them with the connection that they were for. */
+  readonly panics: number;
+}
+
+export const NO_LOSSES: Losses = {
+  newsAged: 0,
+  newsCrowded: 0,
+  records: 0,
+  datagramsDropped: 0,
+  datagramsRefused: 0,
+  panics: 0,
+};
+
 export interface Transport {
   /** Plain numbers, which no metric shows. */
   readonly counters: Readonly<Record<string, number>>;
@@ -119,6 +142,8 @@ export interface Transport {
    * fronts sent is adopted before. Not to be called while something is told.
    */
   settle?(): void;
+  /** What metrics show of it; none without. */
+  losses?(): Losses;
   /** Closes every connection and socket. */
   stop(): Promise<void>;
   /** Begins a connection; null when it cannot even begin (no such address, no socket). */

@@ -14,7 +14,7 @@ describe("news of copies that are not adopted yet", () => {
     expect(news.take(0, 2)).toBeNull();
     expect(news.take(0, 1)).toEqual({ sentNs: 5, fate: ACKED, endNs: 9, sinceNs: 5 });
     expect(news.take(1, 1)).toEqual({ sentNs: 0, fate: DROPPED, endNs: 7, sinceNs: 7 });
-    expect([news.take(0, 1), news.size, news.unclaimed]).toEqual([null, 0, 0]);
+    expect([news.take(0, 1), news.size, news.aged, news.crowded]).toEqual([null, 0, 0, 0]);
   });
 
   it("tells apart the last streams of neighbouring cells", () => {
@@ -31,13 +31,13 @@ describe("news of copies that are not adopted yet", () => {
     news.expire(NS_PER_S + 9);
     expect(news.size).toBe(2);
     news.expire(NS_PER_S + 10);
-    expect([news.size, news.unclaimed, news.take(0, 1)]).toEqual([1, 1, null]);
+    expect([news.size, news.aged, news.crowded, news.take(0, 1)]).toEqual([1, 1, 0, null]);
   });
 
   it("gives way at the bound, the oldest first", () => {
     const news = new EarlyNews();
     for (let stream = 1; stream <= NEWS_EARLY_MAX + 1; stream += 1) news.note(0, stream, ACKED, 1);
-    expect([news.size, news.unclaimed]).toEqual([NEWS_EARLY_MAX, 1]);
+    expect([news.size, news.aged, news.crowded]).toEqual([NEWS_EARLY_MAX, 0, 1]);
     expect([news.take(0, 1), news.take(0, 2)?.fate]).toEqual([null, ACKED]);
   });
 });

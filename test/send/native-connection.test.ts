@@ -276,7 +276,7 @@ describe("a native connection that fronts use as well", () => {
     expect(shared.adopt(1, false)).toBe(false);
     native.tell({ kind: "sent", tag: 8, tx: FRONT, atNs: 2e9 });
     expect(shared.adopt(9, false)).toBe(false);
-    expect(transport.counters["newsUnclaimed"]).toBe(1);
+    expect(transport.losses?.()).toMatchObject({ newsAged: 1, newsCrowded: 0 });
   });
 
   it("is crowded while more copies than a few wait, whoever sent them", async () => {

@@ -49,8 +49,11 @@ export class FakeNative implements NativeSending {
     this.stops += 1;
     return 0;
   }
-  engineCounters(): number {
-    return 0;
+  /** Sends, peers, outcomes lost, inbox drops, send errors and panics. */
+  counters = [0, 0, 0, 0, 0, 0];
+  engineCounters(_: number, out: Float64Array): number {
+    out.set(this.counters);
+    return this.counters.length;
   }
   identitySet(): number {
     return 0;

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
 import { NEWS_A_TURN } from "../../src/core/front-limits.ts";
 import { RouteTable, SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
-import { ACKED, type Connection } from "../../src/send/transport.ts";
+import { ACKED, type Connection, NO_LOSSES } from "../../src/send/transport.ts";
 import { admitted, BYTES, ENGINE, PEER, scene } from "./native-rig.ts";
 
 describe("the native transport", () => {
@@ -20,6 +20,17 @@ describe("the native transport", () => {
     native.openAnswer = -20;
     expect(transport.connect("nowhere", { progress() {}, ended() {} })).toBeNull();
     expect(transport.counters["connectErrors"]).toBe(1);
+  });
+
+  it("tells what the engine gave up, and of one that has stopped what it had", async () => {
+    const { native, transport } = await scene();
+    native.counters = [9, 8, 7, 6, 5, 4];
+    const known = { records: 7, datagramsDropped: 6, datagramsRefused: 5, panics: 4 };
+    expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known });
+    native.counters = [9, 8, 8, 6, 5, 4];
+    await transport.stop();
+    native.counters = [0, 0, 0, 0, 0, 0];
+    expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known, records: 8 });
   });
 
   it("refuses to start when the engine does, and stops once", async () => {
