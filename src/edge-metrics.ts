@@ -257,9 +257,9 @@ function sendSources({ sender, receipts }: EdgeParts) {
       });
     },
     touchdown_engine_losses_total: () => {
-      const { records, datagramsDropped, datagramsRefused, panics } = sender.losses();
+      const { recordsLost, datagramsDropped, datagramsRefused, panics } = sender.losses();
       return samplesBy("event", {
-        record_lost: records,
+        record_lost: recordsLost,
         datagram_dropped: datagramsDropped,
         datagram_refused: datagramsRefused,
         panic: panics,

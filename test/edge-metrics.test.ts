@@ -186,7 +186,7 @@ const PARTS: EdgeParts = {
     },
     peers: () => [peer("live"), peer("waiting"), peer("live"), peer("idle"), peer("live")],
     losses: () => ({
-      ...{ newsAged: 1_401, newsCrowded: 1_402, records: LOST.record_lost, panics: LOST.panic },
+      ...{ newsAged: 1_401, newsCrowded: 1_402, recordsLost: LOST.record_lost, panics: LOST.panic },
       ...{ datagramsDropped: LOST.datagram_dropped, datagramsRefused: LOST.datagram_refused },
     }),
     warmCount: 145,

@@ -152,9 +152,10 @@ export function createNativeTransport(
   /** Of an engine that is stopped what was known when it was. */
   function losses(): Losses {
     if (handle !== 0) native.engineCounters(handle, engineCounters);
-    const [, , lost = 0, datagramsDropped = 0, datagramsRefused = 0, panics = 0] = engineCounters;
+    const [, , recordsLost = 0, datagramsDropped = 0, datagramsRefused = 0, panics = 0] =
+      engineCounters;
     const { aged: newsAged = 0, crowded: newsCrowded = 0 } = early ?? {};
-    return { newsAged, newsCrowded, records: lost, datagramsDropped, datagramsRefused, panics };
+    return { newsAged, newsCrowded, recordsLost, datagramsDropped, datagramsRefused, panics };
   }
 
   /** Takes what fronts sent and then the engine's news, of which some may be of those copies. */

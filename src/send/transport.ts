@@ -109,7 +109,7 @@ export interface Losses {
   readonly newsAged: number;
   readonly newsCrowded: number;
   /** Records of what became of copies and connections for which there was no room. */
-  readonly records: number;
+  readonly recordsLost: number;
   /** Datagrams for which there was no room, and those that the system would not send. */
   readonly datagramsDropped: number;
   readonly datagramsRefused: number;
@@ -120,7 +120,7 @@ export interface Losses {
 export const NO_LOSSES: Losses = {
   newsAged: 0,
   newsCrowded: 0,
-  records: 0,
+  recordsLost: 0,
   datagramsDropped: 0,
   datagramsRefused: 0,
   panics: 0,

@@ -25,12 +25,12 @@ describe("the native transport", () => {
   it("tells what the engine gave up, and of one that has stopped what it had", async () => {
     const { native, transport } = await scene();
     native.counters = [9, 8, 7, 6, 5, 4];
-    const known = { records: 7, datagramsDropped: 6, datagramsRefused: 5, panics: 4 };
+    const known = { recordsLost: 7, datagramsDropped: 6, datagramsRefused: 5, panics: 4 };
     expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known });
     native.counters = [9, 8, 8, 6, 5, 4];
     await transport.stop();
     native.counters = [0, 0, 0, 0, 0, 0];
-    expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known, records: 8 });
+    expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known, recordsLost: 8 });
   });
 
   it("refuses to start when the engine does, and stops once", async () => {
