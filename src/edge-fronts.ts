@@ -105,6 +105,8 @@ export interface EdgeFrontsDeps {
   readonly http: HttpServer;
   readonly answers: Histogram;
   readonly refusals: Pick<RefusalBook, "note">;
+  /** Has all that was done so far taken into the books. */
+  readonly settle: () => void;
   /** The native decoder's handle. */
   readonly decoder: number;
 }
@@ -121,7 +123,7 @@ export function buildFronts(
   deps: EdgeFrontsDeps,
   { requestDeadlineMs, connectionsMax }: EdgeFrontsOptions,
 ): Fronts {
-  const { clock, log, keys, pipeline, http, answers, refusals, decoder } = deps;
+  const { clock, log, keys, pipeline, http, answers, refusals, settle, decoder } = deps;
   const { count, realtime, routes, held, giveWay } = ground;
   const { table, sharedLimits } = keys;
   const memory = ground.passesMemory;
@@ -133,6 +135,7 @@ export function buildFronts(
       clock,
       log,
       giveWay,
+      settle,
       books: pipeline,
       http,
       passes,

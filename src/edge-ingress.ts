@@ -71,7 +71,7 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
   if (ground === null || decoderHandle === null) return { http, fronts: null, clients: http };
   const fronts = buildFronts(
     ground,
-    { clock, log, keys, pipeline, http, answers, refusals, decoder: decoderHandle },
+    { clock, log, keys, pipeline, http, answers, refusals, settle, decoder: decoderHandle },
     { requestDeadlineMs, connectionsMax },
   );
   return { http, fronts, clients: clientsOf(http, fronts) };

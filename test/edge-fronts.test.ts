@@ -90,6 +90,7 @@ describe("fronts on their ground", () => {
       http: stub({}),
       answers: stub({}),
       refusals: { note: () => {} },
+      settle: () => {},
       decoder: 1,
     };
     const fronts = buildFronts(ground, deps, { requestDeadlineMs: 1_000, connectionsMax: 10 });

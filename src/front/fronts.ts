@@ -33,6 +33,11 @@ export interface FrontsDeps extends LedgerDeps, HandleDeps {
   readonly clock: Clock;
   /** Lets threads that wait for this processor have their turn first. */
   readonly giveWay: () => void;
+  /**
+   * Calls `adopt`, and has the engine's news taken in as well, so that nobody is woken for them a
+   * moment later; for when a front woke this thread.
+   */
+  readonly settle: () => void;
 }
 
 export interface FrontsOptions extends Omit<HandleOptions, "bell"> {
@@ -65,7 +70,7 @@ export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
   const owners: PassOwner[] = [];
   const ledger = new Ledger(deps, owners);
   const fronts = Array.from({ length: options.count }, () => new FrontHandle(deps, owners, adopt));
-  const bell = new Bell(adopt);
+  const bell = new Bell(deps.settle);
 
   function adopt(): void {
     for (const { records } of fronts) adoptOf(records);

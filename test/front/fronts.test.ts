@@ -8,7 +8,7 @@ import {
   FRONT_RECORDS_BEHIND,
   FRONTS_START_MS_MAX,
 } from "../../src/core/front-limits.ts";
-import { createFronts } from "../../src/front/fronts.ts";
+import { createFronts, type Fronts } from "../../src/front/fronts.ts";
 import type { FromThread, FrontTask, ToThread } from "../../src/front/messages.ts";
 import { createRecordWriter } from "../../src/front/records.ts";
 import type { FrontThread } from "../../src/front/threads.ts";
@@ -83,12 +83,18 @@ function rig(count = 2) {
   const deaths: unknown[] = [];
   /** How many repetitions were in the books each time that it gave way. */
   const ways: number[] = [];
+  /** And each time that everything was to be taken in. */
+  const settled: number[] = [];
   const holders: { post: (news: never) => void; returned: number[]; left: boolean }[] = [];
-  const fronts = createFronts(
+  const fronts: Fronts = createFronts(
     {
       clock,
       log: QUIET,
       giveWay: () => void ways.push(books.length),
+      settle() {
+        settled.push(books.length);
+        fronts.adopt();
+      },
       books: {
         adopt: () => {},
         repeated: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
@@ -139,7 +145,7 @@ function rig(count = 2) {
   const up = (): void => {
     for (const [index, thread] of threads.entries()) thread.say({ kind: "up", descriptor: index });
   };
-  return { clock, threads, descriptors, books, deaths, holders, ways, fronts, up };
+  return { clock, threads, descriptors, books, deaths, holders, ways, settled, fronts, up };
 }
 
 async function started(count = 2) {
@@ -230,11 +236,13 @@ describe("fronts", () => {
     await fronts.stop();
   });
 
-  it("have it taken in when they ring", async () => {
-    const { fronts, threads, books } = await started(1);
+  it("have it taken in with the engine's news when they ring", async () => {
+    const { fronts, threads, books, settled } = await started(1);
+    const before = settled.length;
     threads[0]?.note(10);
     wake(new Int32Array(threads[0]?.task.bell ?? new SharedArrayBuffer(4)), 0);
     await until("the books", () => books.length === 1);
+    expect(settled.length).toBeGreaterThan(before);
     await fronts.stop();
   });
 
