@@ -85,14 +85,16 @@ export function frontsGroundOf(
   }
   const routesMemory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
   const passesMemory = passMemory();
+  const { realtime } = config.host;
   return {
     count,
-    realtime: config.host.realtime,
+    realtime,
     routes: new SharedRoutes(routesMemory),
     routesMemory,
     passesMemory,
     seenMemory: seenMemory(),
-    giveWay: () => native.threadYield(),
+    // Fronts that go first have it already, and other programs are all who would gain.
+    giveWay: realtime ? () => {} : () => native.threadYield(),
     held: createHeldLimits(passesMemory),
   };
 }

@@ -63,6 +63,12 @@ describe("the ground of fronts", () => {
     }
   });
 
+  it("gives way to nobody where fronts take the processor by themselves", () => {
+    const before = yields;
+    frontsGroundOf(configOf(1, REALTIME), native, 2)?.giveWay();
+    expect(yields).toBe(before);
+  });
+
   it.each([
     ["one with the native engine", native, 2, {}, 1],
     ["one for each four processors", native, 11, {}, 2],
