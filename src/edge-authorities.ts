@@ -22,7 +22,13 @@ export function trustAuthorities(
   if (file === null) return;
   let pem: Buffer;
   try {
-    const { size } = statSync(file);
+    const stat = statSync(file);
+    const { size } = stat;
+    // Of a pipe, say, Node has taken what there was, and a second reader would wait for ever.
+    if (!stat.isFile()) {
+      log.warn({ file }, `${NAME}: is no file and is not read`);
+      return;
+    }
     if (size > AUTHORITIES_BYTES_MAX) {
       log.warn({ file, size }, `${NAME}: is above ${AUTHORITIES_BYTES_MAX} B and is not read`);
       return;

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -56,7 +57,13 @@ describe.skipIf(native === null)("authorities of an operator's own", () => {
       expect(toldOf(fileOf(text))).toEqual(["warn", { trusted: 0 }, none]);
     const unread = "NODE_EXTRA_CA_CERTS: cannot be read";
     expect(toldOf(join(folder, "none"))).toEqual(["warn", { cause: "ENOENT" }, unread]);
-    expect(toldOf(folder)).toEqual(["warn", { cause: "EISDIR" }, unread]);
+  });
+
+  it("are not read from what is no file, which could make the start wait for ever", () => {
+    const pipe = join(folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    for (const path of [pipe, folder])
+      expect(toldOf(path)).toEqual(["warn", {}, "NODE_EXTRA_CA_CERTS: is no file and is not read"]);
   });
 
   it("are read from a file of the largest size and not from a larger one", () => {
