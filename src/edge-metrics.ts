@@ -93,6 +93,7 @@ function frontSources(fronts: FrontsSource | null, sender: Sender) {
       return samplesBy("event", { granted, revoked, evicted, declined });
     },
     touchdown_front_records_waiting: () => fronts?.waiting ?? 0,
+    touchdown_front_sends_held_total: () => fronts?.counters.held ?? 0,
     touchdown_front_records_late_total: () => sender.counters.packetsAdoptedLate,
     touchdown_front_news_unclaimed_total: () => {
       const { newsAged, newsCrowded } = sender.losses();

@@ -50,8 +50,8 @@ export interface PacketUsage {
 export interface Pipeline {
   readonly submit: Submit;
   /**
-   * Takes into the books what a front has put on the wire by itself. `decodedNs` and `sentNs` are
-   * when it did so.
+   * Takes into the books what a front has sent by itself. `decodedNs` and `sentNs` are when it had
+   * the verdict, and when the engine had it.
    */
   adopt(packet: Packet, keyId: string, accepted: Accepted, sent: FrontSent): void;
   /** A front was given again what it had passed on a moment ago. */

@@ -35,18 +35,18 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/cli/commands.ts": "a list, walked by test/cli/run.test.ts",
   "src/accounts/key-rows.ts": "columns of the key table; tested through key-table.test.ts",
   "src/observe/metric-table.ts": "a table, walked by test/observe/metrics.test.ts",
+  "src/observe/front-metric-table.ts": "a part of that table",
+  "src/observe/metric-rows.ts": "the shape of that table's rows",
   "src/control/api/figures.ts": "its shapes are answered by the routes, called over HTTP",
   "src/control/api/sessions.ts": "its routes are called over HTTP by the tests of web and login",
   "src/control/api/unwrap.ts": "a table and four lines; every route goes through it",
   "src/control/api/usage.ts": "its routes are called over HTTP by the tests of web and login",
   "src/control/control-metrics.ts": "joins the parts; checked by the compiler",
-  "src/control/control.ts":
-    "joins the parts; run by test/support/control.ts for every test of the web side",
+  "src/control/control.ts": "joins the parts; run by test/support/control.ts for the web side",
   "src/control/fault.ts": "a record and its form; every refusal over HTTP goes through it",
   "src/control/login/callback.ts":
     "the way back from the provider; walked by test/control/login/login.test.ts",
-  "src/control/web/authenticate.ts":
-    "every route is tried over HTTP by test/control/web/server.test.ts",
+  "src/control/web/authenticate.ts": "every route is tried over HTTP by that of web/server.ts",
   "src/control/web/checked.ts":
     "every body and id is tried over HTTP by test/control/web/server.test.ts",
   "src/control/web/fault-of.ts": "every refusal over HTTP goes through it",

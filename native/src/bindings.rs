@@ -4,8 +4,6 @@
 //! string. What can go wrong is a code (`codes`); an argument of another type than declared is the
 //! caller's bug and throws. Panics stay here: the call answers `PANIC`.
 
-use std::net::SocketAddr;
-
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array, Uint8ArraySlice};
 use napi_derive::napi;
 
@@ -17,8 +15,8 @@ use crate::chain::{
 };
 use crate::codes::*;
 use crate::crossing::{
-    ASKERS, DECODERS, ENGINES, FEEDS, fill, guarded, milliseconds, parse_options, placed, put,
-    take_on, waker, with_asker, with_engine, with_feed,
+    ASKERS, DECODERS, ENGINES, FEEDS, fill, fill_bytes, guarded, milliseconds, parse_options,
+    placed, put, take_on, waker, with_asker, with_engine, with_feed,
 };
 use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
 use crate::lent::{Texts, overlap, writable, writable_bytes};
@@ -26,7 +24,7 @@ use crate::limits::{
     ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX, TRANSACTION_BYTES_MAX,
 };
 use crate::priority::go_first;
-use crate::send::engine::Engine;
+use crate::send::{engine::Engine, held::release};
 
 /// What an engine is started with; every field is present.
 #[napi(object, object_to_js = false)]
@@ -59,7 +57,7 @@ pub struct EngineOptions {
 /// The version of this list of exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
-    9
+    10
 }
 
 /// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
@@ -110,9 +108,7 @@ pub fn identity_set(engine: u32, seed: &[u8]) -> i32 {
 #[napi]
 pub fn peer_open(engine: u32, address: String) -> i64 {
     with_engine(engine, i64::from(NOT_STARTED), |engine| {
-        let Ok(address) = address.parse::<SocketAddr>() else {
-            return i64::from(OPEN_ADDRESS);
-        };
+        let Ok(address) = address.parse() else { return i64::from(OPEN_ADDRESS) };
         engine.peer_open(address).map_or_else(|error| open_code(&error).into(), i64::from)
     })
 }
@@ -152,10 +148,19 @@ pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u
 /// transaction is empty or above 4096 bytes: then the answer is 0.
 #[napi]
 pub fn tx_send(engine: u32, copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
-    with_engine(engine, 0, |engine| {
-        let mask = engine.send(copies, bytes, tx as u64, ttl_ms);
-        u32::from(mask.wire) | u32::from((mask.live | mask.waiting) & !mask.wire) << 16
-    })
+    with_engine(engine, 0, |engine| engine.send(copies, bytes, tx as u64, ttl_ms).bits())
+}
+
+/// As `tx_send`, but this thread keeps the copies until `tx_release`: all of them wait.
+#[napi]
+pub fn tx_hold(engine: u32, copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
+    with_engine(engine, 0, |engine| engine.hold(copies, bytes, tx as u64, ttl_ms).bits())
+}
+
+/// Sends what this thread keeps. Returns 1 where copies wait now for a leader of it, 0 or PANIC.
+#[napi]
+pub fn tx_release() -> i32 {
+    guarded(PANIC, || i32::from(release()))
 }
 
 /// Moves records into `out` and returns how many: kind (1 sent, 2 acked, 3 failed, 4 dropped,
@@ -333,10 +338,7 @@ pub fn answer_next(asker: u32, mut out: Float64ArraySlice<'_>) -> i32 {
 #[napi]
 pub fn answer_take(asker: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
     with_asker(asker, |asker| {
-        let bytes = asker.take().map_or_else(Vec::new, |answer| answer.bytes);
-        for (slot, byte) in writable_bytes(&mut out).iter_mut().zip(bytes) {
-            *slot = byte;
-        }
+        fill_bytes(&mut out, asker.take().map_or_else(Vec::new, |answer| answer.bytes));
         OK
     })
 }

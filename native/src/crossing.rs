@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use napi::bindgen_prelude::{Float64ArraySlice, Function};
+use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
 use crate::bindings::EngineOptions;
@@ -14,7 +14,7 @@ use crate::chain::feed::SlotFeed;
 use crate::codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};
 use crate::decode::decoder::{DECODERS_MAX, Decoder};
 use crate::handles::Handles;
-use crate::lent::writable;
+use crate::lent::{writable, writable_bytes};
 use crate::limits::{ASKERS_MAX, ENGINES_MAX, FEEDS_MAX};
 use crate::send::engine::{Engine, Options};
 use crate::send::outcomes::Waker;
@@ -89,6 +89,13 @@ pub(crate) fn fill(out: &mut Float64ArraySlice<'_>, numbers: impl IntoIterator<I
         written += 1;
     }
     written
+}
+
+/// Writes as many of the bytes as there is room for.
+pub(crate) fn fill_bytes(out: &mut Uint8ArraySlice<'_>, bytes: Vec<u8>) {
+    for (slot, byte) in writable_bytes(out).iter_mut().zip(bytes) {
+        *slot = byte;
+    }
 }
 
 /// Writes what `next` gives, which is asked only where there is room for it; 1, 0 where it gives

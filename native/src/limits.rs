@@ -23,6 +23,10 @@ pub const DATAGRAMS_A_TURN: usize = 32;
 /// Most streams that are opened ahead to learn how many a leader grants. Agave grants 128 to an
 /// unstaked address (`swqos.rs`, 2026-11); of more than this it is known that they are more.
 pub const STREAMS_AHEAD_MAX: usize = 1024;
+/// Most copies that a thread holds: 16 transactions for 16 leaders each.
+pub const HELD_MAX: usize = 256;
+/// Most waiting copies of a leader among which those are looked for that share datagrams.
+pub const TOGETHER_MAX: usize = 16;
 /// Turns that a sending thread takes before it hands the baton to the I/O thread.
 pub const TURNS_OF_CALLER: usize = 2;
 /// Turns that the I/O thread takes before it looks after other connections.

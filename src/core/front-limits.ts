@@ -20,6 +20,16 @@ export const ROUTE_OUT_MS_MIN = 250;
  * may send to make 32, and as many are left for new plans and connections.
  */
 export const ROUTE_VERSIONS_KEPT = 64;
+/**
+ * Transactions that a front comes upon without a pause, after which it holds the next ones to send
+ * them together. A pause is this long: between two of one turn of the event loop lie an answer, a
+ * request, a decoding and a verification.
+ */
+export const FRONT_RUN = 4;
+export const FRONT_PAUSE_US = 60;
+/** Transactions that a front holds at most, and how long the oldest is held before the next. */
+export const FRONT_HELD_MAX = 16;
+export const FRONT_HELD_US_MAX = 200;
 /** The engine's number of another thread's transaction is above this; the sender's are below. */
 export const FRONT_TX_MIN = 2 ** 40;
 /** Copies with news that came before they were adopted. */

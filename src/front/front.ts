@@ -48,11 +48,12 @@ export function startFront(deps: FrontDeps, task: FrontTask): Front {
   const gate = createPassGate({ clock, memory: task.passes, networksOf, port });
   const records = createRecordWriter(task.records);
   const onRecord = createTeller(clock, records, task.bell);
+  const sender = createFrontSender({ native, clock, onHeldUp: () => onRecord(true) }, task.routes);
   const submit = createFrontSubmit({
     clock,
     seen: openSeen(task.seen),
     decode: nativeDecoder(native, task.decoder).decode,
-    sender: createFrontSender(native, task.routes),
+    sender,
     records,
     placeOf: passPlaceOf,
     nameOf: signatureTextOf(native),
@@ -69,7 +70,9 @@ export function startFront(deps: FrontDeps, task: FrontTask): Front {
       gate,
       submit,
       calls: callReaderOf(native),
-      elsewhere: createElsewhere(portOf(task.moved)),
+      elsewhere: createElsewhere(portOf(task.moved), (isLong) =>
+        sender.heed(isLong ? Number.POSITIVE_INFINITY : clock.nowNs()),
+      ),
     },
     task.http,
   );

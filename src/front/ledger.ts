@@ -26,7 +26,7 @@ export interface FrontBooks {
 /** What a front says of its sending. */
 export interface FrontSent {
   readonly send: FrontSend;
-  /** When the verdict was there, and when it was on the wire, by `Clock.nowNs`. */
+  /** When the verdict was there, and when the engine had it, by `Clock.nowNs`. */
   readonly decodedNs: number;
   readonly sentNs: number;
 }
@@ -49,6 +49,8 @@ export interface LedgerCounters {
   /** Transactions that fronts judged, and those that they answered as repetitions. */
   decoded: number;
   repeated: number;
+  /** Those that they held for a moment, to send them together with others. */
+  held: number;
 }
 
 /** Whose key a pass is for. */
@@ -58,7 +60,7 @@ export interface PassOwner {
 }
 
 export class Ledger {
-  readonly counters: LedgerCounters = { decoded: 0, repeated: 0 };
+  readonly counters: LedgerCounters = { decoded: 0, repeated: 0, held: 0 };
   readonly #deps: LedgerDeps;
   readonly #owners: readonly PassOwner[];
 
@@ -82,6 +84,7 @@ export class Ledger {
     const { bytes, receivedNs, maxRetries } = record;
     const priorityLamports = accepted.priorityFeeLamports + accepted.tipLamports;
     this.counters.decoded += 1;
+    if (record.send.held) this.counters.held += 1;
     latency.record(record.sentNs - receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
     const packet = { id: 0, bytes, account, receivedNs, maxRetries, priorityLamports };

@@ -43,7 +43,9 @@ const ROUTES = 10;
 const MASK = 11;
 /** Of who was turned away, whether it was for want of room; else something threw. */
 const NO_ROOM = 12;
-const VERDICT = 13;
+/** Whether it was held, to leave together with others. */
+const HELD = 13;
+const VERDICT = 14;
 const STREAMS = VERDICT + VERDICT_NUMBERS;
 const HEAD_BYTES = 8 * (STREAMS + ROUTES_SHARED_MAX);
 const SLOT_BYTES = HEAD_BYTES + V1_TRANSACTION_BYTES_MAX;
@@ -128,6 +130,7 @@ export function createRecordWriter(
       numbers[at + VERSION] = send.version;
       numbers[at + ROUTES] = send.count;
       numbers[at + MASK] = send.mask;
+      numbers[at + HELD] = send.held ? 1 : 0;
       for (let i = 0; i < send.count; i += 1) numbers[at + STREAMS + i] = send.streams[i] ?? 0;
       writeVerdict(numbers, 8 * (at + VERDICT), verdict);
       ring.publish();
@@ -191,6 +194,7 @@ export class RecordReader {
     send.version = isSent ? number(VERSION) : 0;
     send.count = isSent ? number(ROUTES) : 0;
     send.mask = isSent ? number(MASK) : 0;
+    send.held = isSent && number(HELD) === 1;
     for (let i = 0; i < send.count; i += 1) send.streams[i] = number(STREAMS + i);
     const body = start + HEAD_BYTES;
     const retries = number(MAX_RETRIES);

@@ -1,7 +1,7 @@
 // Hot path: everything here runs once for each transaction that a front takes.
 /**
  * What a front does with a transaction by itself: the same steps in the same order as pipeline.ts,
- * as far as one thread can go alone. It is on the wire before the main thread hears of it, and
+ * as far as one thread can go alone. The engine has it before the main thread hears of it, and
  * whatever a front is not certain of it declines: the request is moved then, nothing of it done.
  *
  *     seen before? ─▶ decode, verify ─▶ claimed? ─▶ routes clear? ─▶ sent ─▶ record ─▶ answer
@@ -56,6 +56,7 @@ export function createFrontSubmit(deps: FrontSubmitDeps): TrySubmit {
 
   return (submission) => {
     const { bytes, owner, receivedNs, maxRetries } = submission;
+    sender.heed(receivedNs);
     const place = placeOf(owner);
     if (place < 0) return "key";
     if (!records.hasRoom) return "books";

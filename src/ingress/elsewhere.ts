@@ -56,18 +56,35 @@ interface Line {
   unaskedBytes: number;
 }
 
-export function createElsewhere(port: FrontPort): Elsewhere {
+/**
+ * `onWork` is called before each request is moved and before its response is written, and with
+ * true before all of a turn is posted, which takes milliseconds where it is much.
+ */
+export function createElsewhere(
+  port: FrontPort,
+  onWork: (isLong: boolean) => void = () => {},
+): Elsewhere {
   const counters: ElsewhereCounters = { moved: 0, open: 0, refused: 0 };
   const open = new Map<number, Moved>();
-  const line: Line = { outbox: new Outbox<ToMain>(port), open, counters, unaskedBytes: 0 };
+  const outbox = new Outbox<ToMain>({
+    post(all) {
+      onWork(true);
+      port.post(all);
+    },
+  });
+  const line: Line = { outbox, open, counters, unaskedBytes: 0 };
 
   port.onMessage((all) => {
-    for (const { number, acts } of all) open.get(number)?.apply(acts);
+    for (const { number, acts } of all) {
+      onWork(false);
+      open.get(number)?.apply(acts);
+    }
   });
 
   return {
     counters,
     move(desk, exchange, head, body) {
+      onWork(false);
       const unasked = body === null ? bodyMaybeWanted(head) : 0;
       const fits = line.unaskedBytes + unasked <= MOVED_UNASKED_BYTES_MAX;
       if (!fits || open.size >= MOVED_REQUESTS_MAX) {

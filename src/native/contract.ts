@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 9;
+export const CONTRACT_VERSION = 10;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -66,6 +66,16 @@ export interface NativeSending {
    * bit 16 + i: it was taken and waits. Each copy ends in a record.
    */
   txSend(engine: number, copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number): number;
+  /**
+   * As `txSend`, but the calling thread keeps the copies until it calls `txRelease`, or has 256 and
+   * one more comes: all that are taken wait.
+   */
+  txHold(engine: number, copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number): number;
+  /**
+   * Sends what the calling thread keeps. Answers 1 where copies wait now for one of those leaders,
+   * or 0, or PANIC.
+   */
+  txRelease(): number;
   /** Moves records of RECORD_NUMBERS numbers into `out`; answers how many records. */
   outcomesDrain(engine: number, out: Float64Array): number;
 }

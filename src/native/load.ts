@@ -31,6 +31,8 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "peerPing",
   "peerFigures",
   "txSend",
+  "txHold",
+  "txRelease",
   "outcomesDrain",
   "decoderCreate",
   "decoderClose",

@@ -3,7 +3,7 @@
  * from it. The same promises hold as for an edge's: names stay, labels have few values.
  */
 
-import type { MetricRow } from "./metric-table.ts";
+import type { MetricRow } from "./metric-rows.ts";
 
 export const CONTROL_METRICS = [
   {

@@ -7,24 +7,8 @@
  * Metrics of the process itself (`process_…`, `nodejs_…`) are prom-client's and not listed here.
  */
 
-export interface MetricRow {
-  readonly name: Name;
-  readonly kind: "counter" | "gauge" | "histogram";
-  readonly labels: readonly string[];
-  readonly help: string;
-}
-
-type Name = `touchdown_${string}`;
-
-/** A row of the kind; the name stays a type of its own, so that no metric can be forgotten. */
-function row<K extends MetricRow["kind"]>(kind: K) {
-  return <N extends Name, const L extends readonly string[]>(name: N, labels: L, help: string) => {
-    return { name, kind, labels, help } as const;
-  };
-}
-const counter = row("counter");
-const gauge = row("gauge");
-const histogram = row("histogram");
+import { FRONT_METRICS } from "./front-metric-table.ts";
+import { counter, gauge, histogram, type MetricRow } from "./metric-rows.ts";
 
 export const METRICS = [
   // The edge as a whole
@@ -68,42 +52,7 @@ export const METRICS = [
     [],
     "Submissions of a transaction sent a moment ago, answered without sending again.",
   ),
-  gauge("touchdown_fronts", [], "Threads that take transactions and send them by themselves."),
-  counter(
-    "touchdown_front_requests_moved_total",
-    ["reason"],
-    "Requests that such a thread left to the main thread: for no pass for the key, the limit, " +
-      "no leader that can be sent to at once, books that are behind, or other, reads among them.",
-  ),
-  gauge(
-    "touchdown_front_leaders_left_out",
-    [],
-    "Connected leaders of the plan that such threads leave to the main thread: copies wait " +
-      "there, or did just now.",
-  ),
-  gauge("touchdown_front_passes", [], "Keys that such threads let in by themselves."),
-  counter(
-    "touchdown_front_passes_total",
-    ["event"],
-    "Passes for keys: granted to a thread, revoked by a change, and for want of room evicted or " +
-      "declined, a request each.",
-  ),
-  gauge(
-    "touchdown_front_records_waiting",
-    [],
-    "Transactions that such threads have dealt with and that are not in the books yet.",
-  ),
-  counter(
-    "touchdown_front_records_late_total",
-    [],
-    "Transactions of such threads whose receipts name no leaders: the books came too late.",
-  ),
-  counter(
-    "touchdown_front_news_unclaimed_total",
-    ["reason"],
-    "News of copies of such threads that the books never asked for: by age, as of copies that " +
-      "were refused at once, or for want of room, which leaves copies without their end.",
-  ),
+  ...FRONT_METRICS,
   gauge("touchdown_keys", [], "API keys that are known now."),
   counter(
     "touchdown_keys_loads_total",

@@ -16,7 +16,8 @@ import { strict as assert } from "node:assert";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import { NS_PER_S } from "../core/clock.ts";
-import { METRICS, type MetricRow } from "./metric-table.ts";
+import type { MetricRow } from "./metric-rows.ts";
+import { METRICS } from "./metric-table.ts";
 
 /** A histogram of durations as a stage keeps it; `src/core/histogram.ts` is one. */
 export interface HistogramSource {

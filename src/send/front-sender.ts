@@ -6,9 +6,11 @@
  * are good on every thread, and each copy's stream is drawn from the count that all threads share.
  */
 
+import type { Clock } from "../core/clock.ts";
 import { FRONT_TX_MIN, ROUTES_HELD_UP, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import { quick } from "../core/quick.ts";
 import type { NativeSending } from "../native/contract.ts";
+import { createHolding } from "./holding.ts";
 import { RouteTable } from "./shared-routes.ts";
 
 /** One transaction that a front sent. Made once and written over. */
@@ -19,8 +21,20 @@ export interface FrontSend {
   count: number;
   /** Of each the stream. */
   readonly streams: Uint32Array;
-  /** As `txSend` answered: bit i, route i's copy is on the wire; bit 16 + i, it waits. */
+  /**
+   * As `txSend` answered: bit i, route i's copy is on the wire; bit 16 + i, it waits, or leaves
+   * together with others in a moment.
+   */
   mask: number;
+  /** Whether it was held, to leave together with others. */
+  held: boolean;
+}
+
+export interface FrontSenderDeps {
+  readonly native: Pick<NativeSending, "txSend" | "txHold" | "txRelease">;
+  readonly clock: Clock;
+  /** The sender is to look at once: copies wait that should not. */
+  readonly onHeldUp: () => void;
 }
 
 export interface FrontSender {
@@ -41,6 +55,8 @@ export interface FrontSender {
    * it then looked for the record too early.
    */
   readonly isAwaited: boolean;
+  /** Other work is at hand: what was held back for long enough leaves before it. */
+  heed(nowNs: number): void;
 }
 
 export function newFrontSend(): FrontSend {
@@ -49,6 +65,7 @@ export function newFrontSend(): FrontSend {
     count: 0,
     streams: new Uint32Array(ROUTES_SHARED_MAX),
     mask: 0,
+    held: false,
   };
 }
 
@@ -59,7 +76,7 @@ const FRONTS_MAX = 8191;
 
 /** `memory` is the SharedRoutes' one. */
 export function createFrontSender(
-  native: Pick<NativeSending, "txSend">,
+  { native, clock, onHeldUp }: FrontSenderDeps,
   memory: SharedArrayBuffer,
 ): FrontSender {
   const table = new RouteTable(memory);
@@ -76,7 +93,14 @@ export function createFrontSender(
   let isUrgent = false;
   /** Takings of the engine's news before the last transaction, and whether there is news of it. */
   let takings = 0;
-  let isOnWire = false;
+  let hasNews = false;
+  const holding = createHolding({
+    native,
+    clock,
+    onReleased(count, waits) {
+      if (noteWaits(waits ? count : 0)) onHeldUp();
+    },
+  });
 
   function send(bytes: Uint8Array, into: FrontSend): boolean {
     if (!table.isOpen || !table.refresh()) return false;
@@ -93,7 +117,7 @@ export function createFrontSender(
     tx[0] = number;
     const part = parts[count] ?? copies;
     takings = table.takings;
-    const mask = native.txSend(table.engine, part, bytes, number, table.ttlMs);
+    const mask = holding.give(table.engine, part, bytes, number, table.ttlMs);
     if (mask <= 0) {
       table.close();
       return false;
@@ -101,30 +125,27 @@ export function createFrontSender(
     into.version = table.version;
     into.count = count;
     into.mask = mask;
-    isOnWire = (mask & ON_WIRE) !== 0;
-    note(mask, count);
+    into.held = holding.isHeld;
+    const all = (1 << count) - 1;
+    // Of one that is held there may be none for long: its leader may have no credit.
+    hasNews = (mask & ON_WIRE) !== 0;
+    // Whoever did not take its copy is given it by the sender.
+    isUrgent = table.leftOut > 0 || ((mask | (mask >>> 16)) & all) !== all;
+    if (!holding.isHeld && noteWaits(mask === all ? 0 : 1)) isUrgent = true;
     return true;
   }
 
   /**
    * A copy waits where another thread is at work for its leader, which is over in microseconds, or
    * for the leader's credit. Some in a row are the latter, and who pays best is to go first then:
-   * the sender looks at who it is, and leaves that one out.
+   * the sender looks at who it is, and leaves that one out. Whether it has come to that.
    */
-  function note(mask: number, count: number): void {
-    const all = (1 << count) - 1;
-    isUrgent = table.leftOut > 0;
-    if (mask === all) {
-      waited = 0;
-      return;
-    }
-    // Whoever did not take its copy is given it by the sender.
-    if (((mask | (mask >>> 16)) & all) !== all) isUrgent = true;
-    waited += 1;
-    if (waited < ROUTES_HELD_UP) return;
+  function noteWaits(count: number): boolean {
+    waited = count === 0 ? 0 : waited + count;
+    if (waited < ROUTES_HELD_UP) return false;
     waited = 0;
-    isUrgent = true;
     table.close();
+    return true;
   }
 
   return quick({
@@ -133,7 +154,8 @@ export function createFrontSender(
       return isUrgent;
     },
     get isAwaited() {
-      return isOnWire && takings % 2 === 0 && table.takings === takings;
+      return hasNews && takings % 2 === 0 && table.takings === takings;
     },
+    heed: holding.heed,
   });
 }

@@ -135,7 +135,10 @@ function sendAsFront(
   routes: SharedRoutes,
   sender: Sender,
 ): Send {
-  const front = createFrontSender(native, memory);
+  const front = createFrontSender(
+    { native, clock: systemClock, onHeldUp: () => routes.afterDrain() },
+    memory,
+  );
   const adoptions: (() => void)[] = [];
   const adopt = (): void => {
     for (const act of adoptions.splice(0)) act();

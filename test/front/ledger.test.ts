@@ -79,7 +79,7 @@ describe("the ledger of fronts", () => {
     expect(adopted[0]?.packet).toMatchObject({ receivedNs: 100, maxRetries: 2 });
     expect(adopted[0]?.sent).toMatchObject({ decodedNs: 130, sentNs: 150 });
     expect(latencies).toEqual([50]);
-    expect(ledger.counters).toEqual({ decoded: 1, repeated: 0 });
+    expect(ledger.counters).toEqual({ decoded: 1, repeated: 0, held: 0 });
   });
 
   it("enters a repetition as one more submission, which costs no decoding", () => {
@@ -90,7 +90,14 @@ describe("the ledger of fronts", () => {
       ["repeated", "acme", null, 1],
     ]);
     expect(latencies).toEqual([30]);
-    expect(ledger.counters).toEqual({ decoded: 0, repeated: 1 });
+    expect(ledger.counters).toEqual({ decoded: 0, repeated: 1, held: 0 });
+  });
+
+  it("counts those that left together with others", () => {
+    const { ledger } = rig();
+    ledger.take(record(SENT, { send: { ...newFrontSend(), held: true } }));
+    ledger.take(record(SENT));
+    expect(ledger.counters).toEqual({ decoded: 2, repeated: 0, held: 1 });
   });
 
   it("tells of a refusal whoever keeps them, with its reason", () => {
@@ -101,7 +108,7 @@ describe("the ledger of fronts", () => {
       ["refused", "other", expect.any(String), "k1"],
       ["usage", "k1", expect.any(String), 40],
     ]);
-    expect(ledger.counters).toEqual({ decoded: 1, repeated: 0 });
+    expect(ledger.counters).toEqual({ decoded: 1, repeated: 0, held: 0 });
   });
 
   it("tells of who was turned away, whose transaction nobody judged", () => {
@@ -114,6 +121,6 @@ describe("the ledger of fronts", () => {
       ["refused", "acme", "internal", "k0"],
       ["usage", "k0", "internal", 40],
     ]);
-    expect([latencies, ledger.counters]).toEqual([[], { decoded: 0, repeated: 0 }]);
+    expect([latencies, ledger.counters]).toEqual([[], { decoded: 0, repeated: 0, held: 0 }]);
   });
 });

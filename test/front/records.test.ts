@@ -64,12 +64,13 @@ describe("records of a front", () => {
     send.version = 41;
     send.count = 3;
     send.mask = 0b101;
+    send.held = true;
     send.streams.set([11, 22, 33]);
     const bytes = Uint8Array.from({ length: V1_TRANSACTION_BYTES_MAX }, (_, index) => index & 255);
     writer.sent(note(bytes), ACCEPTED, send);
     const [record] = readAll(reader);
     expect(record).toMatchObject({ ...note(bytes), kind: SENT, verdict: ACCEPTED });
-    expect(record?.send).toMatchObject({ version: 41, count: 3, mask: 0b101 });
+    expect(record?.send).toMatchObject({ version: 41, count: 3, mask: 0b101, held: true });
     expect([...(record?.send.streams ?? [])].slice(0, 3)).toEqual([11, 22, 33]);
   });
 

@@ -1,6 +1,7 @@
 /** What a front does by itself, and what it leaves to the main thread. */
 
 import { describe, expect, it } from "vitest";
+import { NS_PER_MS } from "../../src/core/clock.ts";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import {
@@ -33,6 +34,7 @@ function rig() {
     onWire: [] as Uint8Array[],
     isUrgent: false,
     isAwaited: false,
+    heeded: [] as number[],
   };
   const seen = createSeen();
   const urgent: boolean[] = [];
@@ -56,6 +58,9 @@ function rig() {
       },
       get isUrgent() {
         return state.isUrgent;
+      },
+      heed(nowNs) {
+        state.heeded.push(nowNs);
       },
       /** Of no use before the record is there. */
       get isAwaited() {
@@ -88,7 +93,7 @@ function rig() {
     while (reader.read(copy));
     return all;
   };
-  return { state, seen, urgent, awaited, give, records };
+  return { clock, state, seen, urgent, awaited, give, records };
 }
 
 describe("a front", () => {
@@ -135,6 +140,16 @@ describe("a front", () => {
     expect(give(bytes)).toMatchObject({ kind: "refused" });
     expect(state.onWire).toEqual([]);
     expect(records()).toMatchObject([{ kind: REFUSED, verdict: { kind: "refused" } }]);
+  });
+
+  it("has what was held for long leave before it takes another", () => {
+    const { clock, state, give } = rig();
+    state.sends = false;
+    give(newPacket(1).bytes);
+    state.place = -1;
+    clock.advance(1);
+    give(newPacket(2).bytes);
+    expect(state.heeded).toEqual([clock.nowNs() - NS_PER_MS, clock.nowNs()]);
   });
 
   it("declines what another thread has at this moment: it may not be accepted there", () => {

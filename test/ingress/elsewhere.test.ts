@@ -29,7 +29,10 @@ function setup() {
   const errors: object[] = [];
   const desk = deskOn(createFakeClock(), errors);
   const line = createLine<ToMain, ToFront>();
-  const elsewhere = createElsewhere(line.port);
+  const works: (boolean | number)[] = [];
+  const elsewhere = createElsewhere(line.port, (isLong) => {
+    works.push(isLong ? line.posted.length : false);
+  });
   function move(head: MovedHead, body: Uint8Array | null = null) {
     const wire = fakeWire();
     const exchange = new Exchange(wire, desk, "raw");
@@ -38,7 +41,7 @@ function setup() {
     wire.calls.length = 0;
     return { wire, exchange };
   }
-  return { desk, errors, ...line, elsewhere, move };
+  return { desk, errors, ...line, elsewhere, move, works };
 }
 
 describe("a moved request", () => {
@@ -66,6 +69,18 @@ describe("a moved request", () => {
     expect(wire.calls).toEqual(["cork", "status 400 Bad", "a: b", "end x"]);
     expect([idle, elsewhere.counters.open]).toEqual([true, 0]);
     expect(desk.counters).toMatchObject({ requests: 0, requestsOpen: 0, aborted: 0 });
+  });
+
+  it("is told of before it is moved, whatever it is, and before its answer is", async () => {
+    const { posted, tell, move, works } = setup();
+    move(HEAD, Uint8Array.of(1));
+    move({ ...REST, receivedNs: 0 });
+    expect(works).toEqual([false, false]);
+    await turn();
+    expect([works.at(-1), posted.length]).toEqual([0, 2]);
+    const acts = [["tryEnd", "abc"]] as const;
+    tell({ number: 1, acts }, { number: 2, acts });
+    expect(works.slice(3)).toEqual([false, false]);
   });
 
   it("is answered like any other: unread answers wait, cut ones close, drained ones too", () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
 import { CONTROL_METRICS } from "../../src/observe/control-metric-table.ts";
-import { METRICS, type MetricRow } from "../../src/observe/metric-table.ts";
+import type { MetricRow } from "../../src/observe/metric-rows.ts";
+import { METRICS } from "../../src/observe/metric-table.ts";
 import { createMetrics, type MetricSources, samplesBy } from "../../src/observe/metrics.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 

@@ -3,6 +3,7 @@
 import { createFrontSender, newFrontSend } from "../../src/send/front-sender.ts";
 import type { SenderOptions } from "../../src/send/sender.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import { withPauses } from "../support/fake-clock.ts";
 import type { FakeConnection } from "../support/fake-transport.ts";
 import { packetOf } from "../support/packets.ts";
 import { planOf, startRig } from "./rig.ts";
@@ -18,12 +19,15 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
   const routes = new SharedRoutes(memory);
   const rig = await startRig(plan, { random: () => 0, ...options }, routes);
   const engine = { mask: 0b11, peers: [] as number[] };
+  const send = (_: number, copies: Uint32Array): number => {
+    engine.peers = [...copies].filter((_, index) => index % 2 === 0);
+    return engine.mask;
+  };
   const front = createFrontSender(
     {
-      txSend(_, copies) {
-        engine.peers = [...copies].filter((_, index) => index % 2 === 0);
-        return engine.mask;
-      },
+      native: { txSend: send, txHold: send, txRelease: () => 0 },
+      clock: withPauses(rig.clock),
+      onHeldUp() {},
     },
     memory,
   );

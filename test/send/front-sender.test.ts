@@ -1,9 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { FRONT_TX_MIN, ROUTES_HELD_UP } from "../../src/core/front-limits.ts";
+import { NS_PER_US } from "../../src/core/clock.ts";
+import {
+  FRONT_HELD_US_MAX,
+  FRONT_RUN,
+  FRONT_TX_MIN,
+  ROUTES_HELD_UP,
+} from "../../src/core/front-limits.ts";
 import { createFrontSender, newFrontSend } from "../../src/send/front-sender.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import { createFakeClock, withPauses } from "../support/fake-clock.ts";
 
 const BYTES = Uint8Array.of(1, 2, 3);
+
+/** Has it send until it holds what it sends. */
+function runOn({ busy, into }: ReturnType<typeof setUp>, count = FRONT_RUN): void {
+  for (let sent = 0; sent < count; sent += 1) busy.send(BYTES, into);
+}
 
 interface Call {
   readonly engine: number;
@@ -19,9 +31,20 @@ function setUp(count = 2, leftOut = 0) {
   const calls: Call[] = [];
   const native = {
     mask: 0b11,
+    /** What a release answers, and how many there were. */
+    waits: 0,
+    released: 0,
     txSend(engine: number, copies: Uint32Array, _: Uint8Array, tx: number, ttlMs: number) {
       calls.push({ engine, copies: [...copies], tx, ttlMs });
       return native.mask;
+    },
+    txHold(engine: number, copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number) {
+      native.txSend(engine, copies, bytes, tx, ttlMs);
+      return native.mask << 16;
+    },
+    txRelease() {
+      native.released += 1;
+      return native.waits;
     },
   };
   routes.useEngine(3);
@@ -40,9 +63,19 @@ function setUp(count = 2, leftOut = 0) {
     );
   const version = publish();
   routes.open(true);
-  const front = createFrontSender(native, memory);
+  const clock = createFakeClock();
+  let heldUp = 0;
+  const onHeldUp = (): void => {
+    heldUp += 1;
+  };
+  const front = createFrontSender({ native, clock: withPauses(clock), onHeldUp }, memory);
+  /** One that never has a pause. */
+  const busy = createFrontSender({ native, clock, onHeldUp }, memory);
   const into = newFrontSend();
-  return { memory, routes, native, calls, publish, version, front, into };
+  return {
+    ...{ memory, routes, native, calls, publish, version, front, into, clock, busy },
+    heldUp: () => heldUp,
+  };
 }
 
 describe("a front", () => {
@@ -62,7 +95,8 @@ describe("a front", () => {
 
   it("has numbers for its transactions that no other thread has", () => {
     const { front, into, calls, native, memory } = setUp();
-    const other = createFrontSender(native, memory);
+    const deps = { native, clock: withPauses(createFakeClock()), onHeldUp() {} };
+    const other = createFrontSender(deps, memory);
     for (const sender of [front, other, front, other]) sender.send(BYTES, into);
     expect(new Set(calls.map(({ tx }) => tx)).size).toBe(4);
     for (const { tx } of calls) expect(tx).toBeGreaterThan(FRONT_TX_MIN);
@@ -162,5 +196,61 @@ describe("a front", () => {
     const whole = setUp(16);
     whole.native.mask = 2 ** 16 - 1;
     expect([whole.front.send(BYTES, whole.into), whole.front.isUrgent]).toEqual([true, false]);
+  });
+
+  it("counts on no news of what it holds: its leader may have no credit for it", () => {
+    const rig = setUp();
+    runOn(rig);
+    expect(rig.busy.isAwaited).toBe(true);
+    expect([rig.busy.send(BYTES, rig.into), rig.into.mask]).toEqual([true, 0b11 << 16]);
+    expect([rig.busy.isUrgent, rig.busy.isAwaited]).toEqual([false, false]);
+  });
+
+  it("releases what it held for long enough before other work", () => {
+    const rig = setUp();
+    const { native, clock, busy, into } = rig;
+    runOn(rig);
+    busy.send(BYTES, into);
+    busy.heed(clock.nowNs());
+    expect(native.released).toBe(0);
+    busy.heed(clock.nowNs() + FRONT_HELD_US_MAX * NS_PER_US);
+    expect(native.released).toBe(1);
+  });
+
+  it("has the sender look once copies that it held wait again and again", () => {
+    const rig = setUp();
+    const { native, clock, busy, into, routes } = rig;
+    /** Has it hold so many, and release them. */
+    const hold = (count: number): boolean[] => {
+      const sent = Array.from({ length: count }, () => busy.send(BYTES, into));
+      clock.advance(0);
+      return sent;
+    };
+    runOn(rig);
+    native.waits = 1;
+    expect(hold(ROUTES_HELD_UP - 1)).not.toContain(false);
+    native.waits = 0;
+    expect(hold(1)).toEqual([true]);
+    native.waits = 1;
+    expect([hold(ROUTES_HELD_UP - 1).includes(false), rig.heldUp()]).toEqual([false, 0]);
+    expect([hold(1), rig.heldUp()]).toEqual([[true], 1]);
+    expect(hold(1)).toEqual([false]);
+    routes.open(true);
+    // Nobody knows what is on the wire.
+    native.waits = -1;
+    expect([hold(8), hold(8)].flat()).not.toContain(false);
+    expect([rig.heldUp(), busy.send(BYTES, into)]).toEqual([2, false]);
+  });
+
+  it("leaves to the sender what no leader took while it held", () => {
+    const rig = setUp();
+    runOn(rig);
+    rig.native.mask = 0b10;
+    expect([rig.busy.send(BYTES, rig.into), rig.busy.isUrgent]).toEqual([true, true]);
+    rig.native.mask = 0;
+    expect([rig.busy.send(BYTES, rig.into), rig.busy.send(BYTES, rig.into)]).toEqual([
+      false,
+      false,
+    ]);
   });
 });

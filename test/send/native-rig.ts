@@ -84,6 +84,12 @@ export class FakeNative implements NativeSending {
     this.sent.push({ copies: [...copies], bytes: Uint8Array.from(bytes), ttlMs });
     return this.sendAnswer;
   }
+  txHold(): number {
+    throw new Error("the sender's own thread holds nothing");
+  }
+  txRelease(): number {
+    throw new Error("the sender's own thread holds nothing");
+  }
   outcomesDrain(_: number, out: Float64Array): number {
     const batch = this.#records.splice(0, Math.floor(out.length / 8));
     for (const [index, news] of batch.entries()) {

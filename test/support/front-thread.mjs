@@ -9,7 +9,10 @@ const { createFrontSender, newFrontSend } = await import(new URL("send/front-sen
 
 const found = loadNative();
 if (found.kind !== "loaded") throw new Error("the native engine is not built");
-const front = createFrontSender(found.native, memory);
+const front = createFrontSender(
+  { native: found.native, clock: systemClock, onHeldUp() {} },
+  memory,
+);
 
 /** Sends transactions of three bytes, `count` of them from `id` on, `pauseMs` apart. */
 parentPort.on("message", async ({ id, count, pauseMs }) => {

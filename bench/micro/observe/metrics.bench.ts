@@ -5,7 +5,8 @@
 import { strict as assert } from "node:assert";
 import { Bench } from "tinybench";
 import { createHistogram } from "../../../src/core/histogram.ts";
-import { METRICS, type MetricRow } from "../../../src/observe/metric-table.ts";
+import type { MetricRow } from "../../../src/observe/metric-rows.ts";
+import { METRICS } from "../../../src/observe/metric-table.ts";
 import { createMetrics, type MetricSources } from "../../../src/observe/metrics.ts";
 import { parsePrometheus, seriesValue } from "../../../test/support/prometheus.ts";
 

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
+import { systemClock } from "../../../src/core/clock.ts";
 import { createFrontSender, newFrontSend } from "../../../src/send/front-sender.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../../src/send/shared-routes.ts";
 
@@ -22,7 +23,9 @@ export async function build(): Promise<Bench> {
     }));
     routes.publish(connections, 800, 4096);
     routes.open(true);
-    const front = createFrontSender({ txSend: () => (1 << leaders) - 1 }, memory);
+    const taken = (): number => (1 << leaders) - 1;
+    const native = { txSend: taken, txHold: taken, txRelease: () => 0 };
+    const front = createFrontSender({ native, clock: systemClock, onHeldUp() {} }, memory);
     const into = newFrontSend();
     assert.equal(front.send(BYTES, into), true);
     bench.add(`send, ${leaders} leaders, an engine that does nothing`, () => {

@@ -19,8 +19,8 @@ use crate::clock::NEVER_NS;
 use crate::limits::{
     DATAGRAMS_A_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, STALL_RETRY_NS, STREAMS_AHEAD_MAX,
 };
-use crate::send::copies::Partial;
 use crate::send::flights::Flights;
+use crate::send::load::Load;
 use crate::send::outbox::{Outbox, Train};
 use crate::send::outcomes::{EndCause, Kind, Reason};
 use crate::send::peer::{Peer, PeerState, TxCopy};
@@ -48,7 +48,7 @@ pub(crate) struct Link {
     pub(crate) flights: Flights,
     /// Streams that were opened to learn of the grant; the next copies take them.
     pub(crate) spares: VecDeque<StreamId>,
-    pub(crate) partial: Option<Partial>,
+    pub(crate) load: Option<Load>,
     /// Datagrams that the socket had no room for.
     pub(crate) stalled: VecDeque<Train>,
     /// Whether there is a bug.
@@ -68,7 +68,7 @@ impl Link {
             expiry_ns: NEVER_NS,
             flights: Flights::new(in_flight_max),
             spares: VecDeque::new(),
-            partial: None,
+            load: None,
             stalled: VecDeque::new(),
             #[cfg(test)]
             is_broken: false,
@@ -109,6 +109,7 @@ impl Link {
         if self.ended {
             self.drop_waiting(peer, peer.closed_reason());
         } else if came > 0 {
+            self.arrange(came);
             self.pump(peer, now, now_ns, outbox);
             self.flush(peer, outbox);
         }
@@ -128,7 +129,7 @@ impl Link {
             return;
         }
         self.ended = true;
-        self.partial = None;
+        self.load = None;
         peer.advance(PeerState::Closed);
         let reason = peer.closed_reason();
         for flight in self.flights.land_all() {
@@ -260,7 +261,7 @@ impl Link {
 
     /// Opens what the leader grants, which takes nothing on the wire and is the only way to learn
     /// how much that is. Admitted is who may open a stream; those opened here are the next copies'.
-    fn look_for_grant(&mut self, peer: &Arc<Peer>) {
+    fn look_for_grant(&mut self, peer: &Peer) {
         let Some((_, conn)) = &mut self.connection else {
             return;
         };
@@ -283,7 +284,7 @@ impl Link {
     }
 
     /// The next stream in line; None while the leader grants no more.
-    pub(crate) fn take_stream(&mut self, peer: &Arc<Peer>) -> Option<StreamId> {
+    pub(crate) fn take_stream(&mut self, peer: &Peer) -> Option<StreamId> {
         if self.spares.is_empty() {
             self.look_for_grant(peer);
         }
@@ -294,8 +295,7 @@ impl Link {
 
     fn acknowledged(&mut self, peer: &Arc<Peer>, id: StreamId) {
         // An acknowledgement of all means that all was sent, whatever the count of bytes said.
-        if self.partial.as_ref().is_some_and(|partial| partial.stream == id) {
-            self.partial = None;
+        if self.unload(id) {
             self.note_sent(peer, id.index());
         }
         self.land(peer, id.index(), Kind::Acked, Reason::None);
@@ -310,8 +310,7 @@ impl Link {
         if let Some((_, conn)) = &mut self.connection {
             let _ = conn.send_stream(id).reset(VarInt::from_u32(0));
         }
-        if self.partial.as_ref().is_some_and(|partial| partial.stream == id) {
-            self.partial = None;
+        if self.unload(id) {
             self.note_sent(peer, id.index());
         }
         self.land(peer, id.index(), Kind::Failed, Reason::StreamStopped);
@@ -341,7 +340,7 @@ impl Link {
             return NEVER_NS;
         };
         let mut next_ns = conn.poll_timeout().map_or(NEVER_NS, |at| peer.shared.clock.ns(at));
-        if self.waiting.is_empty() && self.partial.is_none() {
+        if self.waiting.is_empty() && self.load.is_none() {
             self.expiry_ns = NEVER_NS;
         }
         if next_ns.saturating_sub(now_ns) > IDLE_AFTER_NS {

@@ -1,32 +1,20 @@
 //! Hot path: how copies go on the wire, or do not.
 //!
-//! One at a time: open a stream, write, finish, and have it sent before the next is touched, so
-//! that a transaction that fits one datagram is never spread over two or mixed with another. The
-//! `partial` copy is the one that flow or congestion control stopped half way.
+//! One datagram at a time: open a stream, write, finish, and have it sent before the next is touched,
+//! so that a transaction that fits one datagram is never spread over two. Where several wait, whole
+//! ones share a datagram. The `load` is what flow or congestion control stopped half way.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use quinn_proto::{StreamId, VarInt, WriteError};
+use quinn_proto::VarInt;
 
 use crate::clock::NEVER_NS;
 use crate::send::connection::Link;
+use crate::send::load::Load;
 use crate::send::outbox::Outbox;
 use crate::send::outcomes::{Kind, Reason};
 use crate::send::peer::{Peer, PeerState};
-
-/// The copy between the queue and the wire.
-pub(crate) struct Partial {
-    pub(crate) stream: StreamId,
-    rest: Bytes,
-    finished: bool,
-    until_ns: u64,
-    /// Whether quinn-proto may hold bytes of it, or its end, that no datagram has carried yet.
-    unsent: bool,
-    /// Stream frames sent so far.
-    frames: u64,
-}
 
 impl Link {
     /// Puts waiting copies on the wire for as long as the leader and the path allow.
@@ -38,10 +26,11 @@ impl Link {
         outbox: &mut Outbox,
     ) {
         loop {
-            if self.partial.is_some() {
-                self.write_partial();
+            if self.load.is_some() {
+                self.write_load();
+                self.fill_load(peer, now_ns);
                 self.transmit(peer, now, outbox);
-                if self.partial.is_some() {
+                if self.load.is_some() {
                     return;
                 }
             }
@@ -51,9 +40,8 @@ impl Link {
         }
     }
 
-    /// Makes the next waiting copy the partial one, or ends it; false when there is none or it may
-    /// not go.
-    pub(crate) fn take_next(&mut self, peer: &Arc<Peer>, now_ns: u64) -> bool {
+    /// Makes the next waiting copy the load, or ends it; false when there is none or it may not go.
+    fn take_next(&mut self, peer: &Arc<Peer>, now_ns: u64) -> bool {
         let Some((_, conn)) = &mut self.connection else {
             return false;
         };
@@ -78,45 +66,21 @@ impl Link {
         if self.flights.is_full() {
             return false;
         }
+        self.take(peer, 0)
+    }
+
+    /// Makes the waiting copy at `place` the load; false where the leader grants no stream.
+    pub(crate) fn take(&mut self, peer: &Peer, place: usize) -> bool {
         let Some(stream) = self.take_stream(peer) else {
             return false;
         };
-        let (Some(copy), Some((_, conn))) = (self.waiting.pop_front(), &self.connection) else {
+        let (Some(copy), Some((_, conn))) = (self.waiting.remove(place), &self.connection) else {
             return false;
         };
         peer.unqueue();
         self.flights.push(stream.index(), copy.tx, copy.tag);
-        self.partial = Some(Partial {
-            stream,
-            rest: copy.bytes,
-            finished: false,
-            until_ns: copy.until_ns,
-            unsent: true,
-            frames: conn.stats().frame_tx.stream,
-        });
+        self.load = Some(Load::new(stream, copy, conn.stats().frame_tx.stream));
         true
-    }
-
-    pub(crate) fn write_partial(&mut self) {
-        let (Some(partial), Some((_, conn))) = (&mut self.partial, &mut self.connection) else {
-            return;
-        };
-        if partial.finished {
-            return;
-        }
-        partial.unsent = true;
-        let mut stream = conn.send_stream(partial.stream);
-        while !partial.rest.is_empty() {
-            // `write_chunks` moves what it took out of the slice.
-            match stream.write_chunks(std::slice::from_mut(&mut partial.rest)) {
-                Ok(_) => {}
-                Err(WriteError::Blocked) => return,
-                // Stopped or gone: its event tells the outcome.
-                Err(_) => break,
-            }
-        }
-        let _ = stream.finish();
-        partial.finished = true;
     }
 
     /// Gathers all datagrams that the connection has ready.
@@ -128,23 +92,14 @@ impl Link {
             let Some(transmit) = conn.poll_transmit(now, 1, &mut outbox.scratch) else {
                 break;
             };
-            if let Some(partial) = &mut self.partial {
-                let frames = conn.stats().frame_tx.stream;
-                if frames > partial.frames {
-                    partial.frames = frames;
-                    partial.unsent = transmit.size + FRAME_SLACK > usize::from(conn.current_mtu());
-                }
+            if let Some(load) = &mut self.load {
+                load.note_datagram(transmit.size, conn);
             }
             if let Some(train) = outbox.push(&transmit, &peer.socket) {
                 self.stalled.push_back(train);
             }
         }
-        let Some(partial) = &self.partial else { return };
-        if partial.finished && !partial.unsent {
-            let index = partial.stream.index();
-            self.partial = None;
-            self.note_sent(peer, index);
-        }
+        self.unload_sent(peer);
     }
 
     pub(crate) fn flush(&mut self, peer: &Arc<Peer>, outbox: &mut Outbox) {
@@ -153,7 +108,7 @@ impl Link {
         }
     }
 
-    pub(crate) fn note_sent(&mut self, peer: &Arc<Peer>, index: u64) {
+    pub(crate) fn note_sent(&mut self, peer: &Peer, index: u64) {
         let at_ns = peer.shared.clock.now_ns();
         if let Some(flight) = self.flights.sent(index, at_ns) {
             peer.note_wire(flight.tx);
@@ -174,7 +129,7 @@ impl Link {
         peer.report_at(at_ns, kind, flight.tx, flight.tag, reason as u8, elapsed_ns);
     }
 
-    /// Drops the waiting copies that are of no more use, and a partial one.
+    /// Drops the waiting copies that are of no more use, and those of the load.
     pub(crate) fn expire(&mut self, peer: &Arc<Peer>, now_ns: u64) {
         let reason = self.expiry_reason(peer);
         let mut next_ns = NEVER_NS;
@@ -187,16 +142,14 @@ impl Link {
             peer.report(Kind::Dropped, copy.tx, copy.tag, reason as u8, 0);
             false
         });
-        if let Some(partial) = self.partial.take_if(|partial| partial.until_ns <= now_ns) {
+        while let Some(stream) = self.load.as_ref().and_then(|load| load.expired(now_ns)) {
+            self.unload(stream);
             if let Some((_, conn)) = &mut self.connection {
-                let _ = conn.send_stream(partial.stream).reset(VarInt::from_u32(0));
+                let _ = conn.send_stream(stream).reset(VarInt::from_u32(0));
             }
-            self.land(peer, partial.stream.index(), Kind::Dropped, reason);
+            self.land(peer, stream.index(), Kind::Dropped, reason);
         }
-        if let Some(partial) = &self.partial {
-            next_ns = next_ns.min(partial.until_ns);
-        }
-        self.expiry_ns = next_ns;
+        self.expiry_ns = next_ns.min(self.load.as_ref().map_or(NEVER_NS, Load::until_ns));
     }
 
     /// Why copies wait: for the connection, for the bookkeeping, for this machine's socket, or for
@@ -221,8 +174,3 @@ impl Link {
         self.expiry_ns = NEVER_NS;
     }
 }
-
-/// A datagram with this much room left carried all that its stream had: quinn-proto fills it,
-/// but for what it keeps free for the length of a frame that it takes for the last. A copy that
-/// ends in so full a datagram counts as sent when it is acknowledged.
-const FRAME_SLACK: usize = 8;

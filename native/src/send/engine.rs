@@ -24,6 +24,7 @@ use crate::limits::{
     STOP_LINGER_MAX, TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
 };
 use crate::send::endpoint::{Command, Io};
+use crate::send::mask::SendMask;
 use crate::send::outbox::Socket;
 use crate::send::outcomes::{Kind, Outcomes, Reason, Record, Waker};
 use crate::send::peer::{Peer, PeerState, Taken, TxCopy};
@@ -112,17 +113,6 @@ pub enum OpenError {
     Full,
     /// The engine is stopping.
     Stopping,
-}
-
-/// Which copies of one `send` were taken, a bit each in the order given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SendMask {
-    /// On the wire now.
-    pub wire: u16,
-    /// On the wire, or next in line on a live connection.
-    pub live: u16,
-    /// Waiting for a connection.
-    pub waiting: u16,
 }
 
 /// Sockets, connections and the I/O thread.
@@ -242,6 +232,22 @@ impl Engine {
     /// every copy ends in an outcome, those that are refused here too. A transaction that is
     /// empty or too large, and copies beyond `COPIES_MAX`, are refused without any.
     pub fn send(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendMask {
+        self.give(copies, bytes, tx, ttl_ms, Peer::send)
+    }
+
+    /// As `send`, but this thread keeps the copies until `held::release`.
+    pub fn hold(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendMask {
+        self.give(copies, bytes, tx, ttl_ms, Peer::hold)
+    }
+
+    fn give(
+        &self,
+        copies: &[u32],
+        bytes: &[u8],
+        tx: u64,
+        ttl_ms: u32,
+        to: fn(&Arc<Peer>, TxCopy) -> Taken,
+    ) -> SendMask {
         let mut mask = SendMask::default();
         if bytes.is_empty() || bytes.len() > TRANSACTION_BYTES_MAX {
             return mask;
@@ -252,19 +258,12 @@ impl Engine {
         let until_ns = self.shared.clock.now_ns().saturating_add(lifetime_ns);
         for (index, pair) in copies.chunks_exact(2).take(COPIES_MAX).enumerate() {
             let &[id, tag] = pair else { continue };
+            let copy = TxCopy { bytes: shared_bytes.clone(), tx, tag, until_ns };
             let taken = match self.table.find(id) {
-                Some(peer) => peer.send(TxCopy { bytes: shared_bytes.clone(), tx, tag, until_ns }),
+                Some(peer) => to(&peer, copy),
                 None => self.refuse(id, tx, tag),
             };
-            match taken {
-                Taken::Sent => {
-                    mask.wire |= 1 << index;
-                    mask.live |= 1 << index;
-                }
-                Taken::Live => mask.live |= 1 << index,
-                Taken::Waiting => mask.waiting |= 1 << index,
-                Taken::No => {}
-            }
+            mask.note(index, taken);
         }
         mask
     }

@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ use crate::clock::NEVER_NS;
 use crate::limits::{INBOX_DATAGRAMS_MAX, TURNS_OF_CALLER, TURNS_OF_IO};
 use crate::send::alarm::{Alarm, Due};
 use crate::send::connection::{Link, Progress};
+use crate::send::figures::Figures;
 use crate::send::outbox::{Outbox, Socket};
 use crate::send::outcomes::{EndCause, Kind, Reason, Record};
 use crate::send::shared::Shared;
@@ -97,23 +98,6 @@ pub struct Peer {
     pub(crate) latest: Figures,
 }
 
-/// Latest figures of a connection, written by who has the baton.
-#[derive(Default)]
-pub(crate) struct Figures {
-    pub(crate) rtt_us: AtomicU32,
-    pub(crate) in_flight: AtomicU32,
-    pub(crate) mtu: AtomicU32,
-    pub(crate) window: AtomicU64,
-    pub(crate) lost_packets: AtomicU64,
-    pub(crate) sent_packets: AtomicU64,
-    /// Datagrams that came for the connection.
-    pub(crate) heard: AtomicU64,
-    /// Streams that may be opened now, as far as they are looked for: `STREAMS_AHEAD_MAX`.
-    pub(crate) streams_left: AtomicU32,
-    /// Whether the leader wanted a token first.
-    pub(crate) retried: AtomicBool,
-}
-
 impl Peer {
     pub(crate) fn new(
         id: u32,
@@ -166,6 +150,11 @@ impl Peer {
         self.queued.load(Ordering::Relaxed)
     }
 
+    /// Whether copies wait that nobody is at work for: for the connection, or the leader's credit.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.queued() > 0 && self.announced.load(Ordering::Acquire) == 0
+    }
+
     /// State, rtt_us, queued, in flight, mtu, congestion window, lost and sent packets, datagrams
     /// heard, streams left.
     #[must_use]
@@ -192,9 +181,7 @@ impl Peer {
             self.report_drop(&copy, self.closed_reason());
             return Taken::No;
         }
-        if self.queued.fetch_add(1, Ordering::AcqRel) >= self.queue_max {
-            self.queued.fetch_sub(1, Ordering::AcqRel);
-            self.report_drop(&copy, Reason::QueueFull);
+        if !self.has_place(&copy) {
             return Taken::No;
         }
         let order = Ordering::AcqRel;
@@ -212,6 +199,24 @@ impl Peer {
         } else {
             Taken::Waiting
         }
+    }
+
+    /// Puts a copy down for whoever has the baton; announce afterwards. False where it was refused.
+    pub(crate) fn put_down(&self, copy: TxCopy) -> bool {
+        self.has_place(&copy) && {
+            self.copies.push(copy);
+            true
+        }
+    }
+
+    /// Takes a place in the queue, or tells that there is none.
+    fn has_place(&self, copy: &TxCopy) -> bool {
+        let has_place = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
+        if !has_place {
+            self.queued.fetch_sub(1, Ordering::AcqRel);
+            self.report_drop(copy, Reason::QueueFull);
+        }
+        has_place
     }
 
     /// Closes once all in hand is acknowledged, at `by_ns` at the latest.
@@ -366,7 +371,7 @@ impl Peer {
         }
     }
 
-    fn report_drop(&self, copy: &TxCopy, reason: Reason) {
+    pub(crate) fn report_drop(&self, copy: &TxCopy, reason: Reason) {
         self.report(Kind::Dropped, copy.tx, copy.tag, reason as u8, 0);
         self.shared.outcomes.wake();
     }

@@ -15,6 +15,7 @@ use super::{Peer, PeerState, Taken, TxCopy};
 use crate::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
 use crate::ed25519::table::Table;
 use crate::send::endpoint::Io;
+use crate::send::held::release;
 use crate::send::outbox::Socket;
 use crate::send::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
 use crate::send::shared::Shared;
@@ -97,6 +98,20 @@ fn what_was_left_to_the_io_thread_is_told_of_when_that_ends() {
     assert_eq!((told(&shared), peer.queued()), (vec![closed, dropped], 0));
     drop((io, peer));
     assert_eq!(Arc::strong_count(&socket), 1, "somebody keeps the socket");
+}
+
+/// That one will see to it, and a front would take it for a leader without credit.
+#[test]
+fn what_is_released_while_another_thread_is_at_work_for_the_leader_does_not_wait() {
+    let shared = shared();
+    let peer = peer(1, &shared);
+    peer.announced.store(1, Ordering::Relaxed);
+    assert_eq!(peer.hold(copy(7)), Taken::Waiting);
+    assert!(!release() && peer.queued() == 1);
+    peer.run(None, 1);
+    peer.hold(copy(8));
+    assert!(release(), "there is no connection yet");
+    assert_eq!(peer.queued(), 2);
 }
 
 /// Another thread handled the acknowledgement, and its call found the I/O thread awake.

@@ -1,0 +1,256 @@
+//! Transactions that a thread holds and sends together, and those that wait together for a leader:
+//! whole ones share datagrams, and each copy has its outcome.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod support;
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use support::between::{Between, From};
+use support::dice::dice;
+use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, SENT, Sender, ended, options};
+use touchdown_native::limits::HELD_MAX;
+use touchdown_native::send::engine::Options;
+use touchdown_native::send::held::release;
+use touchdown_native::send::outcomes::Reason;
+
+/// What the leader got, each transaction as its first byte and its size.
+fn received(leader: &Leader) -> Vec<(u8, usize)> {
+    let mut all: Vec<_> = leader.received.lock().iter().map(|one| (one[0], one.len())).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn what_is_held_leaves_at_the_release_in_fewer_packets_than_transactions() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let id = sender.open_admitted(leader.address);
+    sender.engine.send(&[id, 0], &[99; 300], 99, LONG_MS);
+    sender.until("acked", |seen| ended(seen) == 1);
+    let peer = sender.engine.peer(id).unwrap();
+    let packets = peer.figures()[7];
+    for tx in 0..12 {
+        let mask = sender.engine.hold(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS);
+        assert_eq!((mask.wire, mask.live, mask.waiting), (0, 1, 0));
+    }
+    sender.drain_now();
+    assert_eq!((sender.count(SENT), peer.queued(), leader.received_count()), (1, 0, 1));
+    assert!(!release(), "nothing waits");
+    sender.drain_now();
+    assert_eq!(sender.count(SENT), 13);
+    sender.until("acked", |seen| ended(seen) == 13);
+    sender.assert_conserved(0..12);
+    leader.assert_received(13);
+    let expected: Vec<_> = (0..12).chain([99]).map(|tx| (tx, 300)).collect();
+    assert_eq!(received(&leader), expected);
+    let taken = peer.figures()[7] - packets;
+    assert!(taken < 12, "{taken} packets for 12 transactions");
+    assert!(!release(), "nothing is left");
+}
+
+/// The transactions that arrive of two datagrams with two each where one of them is lost, with all
+/// that follows.
+fn arrives_of(through: usize) -> Vec<u64> {
+    let leader = Leader::start(Manners::default());
+    let (is_cut, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let cut = is_cut.clone();
+    let between = Between::start(leader.address, move |from, datagram| {
+        // Larger ones look for the size of the path, smaller ones acknowledge.
+        let is_ours = from == From::Engine && (900..1190).contains(&datagram.len());
+        if !cut.load(Ordering::SeqCst) || !is_ours {
+            return vec![datagram.to_vec()];
+        }
+        let place = count.fetch_add(1, Ordering::SeqCst);
+        if place == through { vec![datagram.to_vec()] } else { Vec::new() }
+    });
+    let mut sender = Sender::start(options());
+    let id = sender.open_admitted(between.address);
+    is_cut.store(true, Ordering::SeqCst);
+    for tx in 0..4 {
+        sender.engine.hold(&[id, 0], &[tx; 500], u64::from(tx), LONG_MS);
+    }
+    release();
+    sender.until("acked", |seen| ended(seen) == 2);
+    sender.seen.iter().filter(|one| one.kind == ACKED).map(|one| one.tx).collect()
+}
+
+#[test]
+fn a_transaction_is_whole_in_its_datagram() {
+    assert_eq!(arrives_of(0), [0, 1]);
+    assert_eq!(arrives_of(1), [2, 3]);
+}
+
+#[test]
+fn what_waited_for_credit_shares_datagrams_too_and_nothing_is_lost() {
+    let leader = Leader::start(Manners { grant: 3, window: 6_000, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let id = sender.open_admitted(leader.address);
+    for tx in 0..60 {
+        let size = 1 + usize::from(tx) * 67;
+        sender.engine.hold(&[id, 0], &vec![tx; size], u64::from(tx), LONG_MS);
+        if tx % 7 == 0 {
+            release();
+        }
+    }
+    release();
+    sender.until("acked", |seen| ended(seen) == 60);
+    assert_eq!(sender.count(ACKED), 60);
+    sender.assert_conserved(0..60);
+    leader.assert_received(60);
+    let expected: Vec<_> = (0..60).map(|tx| (tx, 1 + usize::from(tx) * 67)).collect();
+    assert_eq!(received(&leader), expected);
+}
+
+#[test]
+fn on_a_path_that_loses_datagrams_everything_arrives_whole_and_is_told_of_once() {
+    let leaders = [0, 1].map(|_| Leader::start(Manners { window: 20_000, ..Manners::default() }));
+    let between = leaders.each_ref().map(|leader| {
+        let mut below = dice();
+        Between::start(leader.address, move |_, datagram| {
+            if below(12) == 0 { Vec::new() } else { vec![datagram.to_vec()] }
+        })
+    });
+    let mut sender = Sender::start(options());
+    let ids = between.each_ref().map(|between| sender.open_admitted(between.address));
+    let mut below = dice();
+    let sizes: Vec<usize> = (0..200).map(|_| 1 + below(1300)).collect();
+    for (tx, size) in sizes.iter().enumerate() {
+        let (copies, bytes) = ([ids[0], 0, ids[1], 1], vec![tx as u8; *size]);
+        match below(3) {
+            0 => sender.engine.send(&copies, &bytes, tx as u64, LONG_MS),
+            _ => sender.engine.hold(&copies, &bytes, tx as u64, LONG_MS),
+        };
+        if below(5) == 0 {
+            release();
+        }
+        if below(20) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    release();
+    sender.until("acked", |seen| ended(seen) == 400);
+    assert_eq!(sender.count(ACKED), 400);
+    let expected: Vec<_> = sizes.iter().enumerate().map(|(tx, size)| (tx as u8, *size)).collect();
+    for leader in &leaders {
+        leader.assert_received(200);
+        assert_eq!(received(leader), expected);
+    }
+}
+
+#[test]
+fn one_that_is_too_old_leaves_its_datagram_to_the_others() {
+    // Nothing comes back, so nothing more goes out once the path is full.
+    let leader = Leader::start(Manners { grant: 2_000, ..Manners::default() });
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let cut = is_cut.clone();
+    let between = Between::start(leader.address, move |_, datagram| {
+        if cut.load(Ordering::SeqCst) { Vec::new() } else { vec![datagram.to_vec()] }
+    });
+    let mut sender = Sender::start(options());
+    let id = sender.open_admitted(between.address);
+    is_cut.store(true, Ordering::SeqCst);
+    // More than may be on its way: 128 datagrams of 1232 bytes.
+    let count = 700;
+    for tx in 0..count {
+        let ttl_ms = if tx % 2 == 0 { 300 } else { LONG_MS };
+        sender.engine.hold(&[id, 0], &[tx as u8; 300], tx, ttl_ms);
+    }
+    assert!(release(), "all of it is on its way");
+    let late = |seen: &[support::Seen]| {
+        seen.iter().filter(|one| one.kind == DROPPED && one.tx.is_multiple_of(2)).count()
+    };
+    let on_wire = |seen: &[support::Seen]| {
+        seen.iter().filter(|one| one.kind == SENT && one.tx.is_multiple_of(2)).count()
+    };
+    sender.until("too old", |seen| late(seen) + on_wire(seen) == count as usize / 2);
+    assert!(late(&sender.seen) > 0);
+    is_cut.store(false, Ordering::SeqCst);
+    sender.until("ended", |seen| ended(seen) == count as usize);
+    sender.assert_conserved(0..count);
+    assert_eq!(sender.count(ACKED) + late(&sender.seen), count as usize);
+}
+
+#[test]
+fn copies_for_a_leader_that_went_meanwhile_are_told_of() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let (gone, there) =
+        (sender.open_admitted(leader.address), sender.open_admitted(leader.address));
+    for tx in 0..3 {
+        sender.engine.hold(&[gone, 0, there, 1], &[tx as u8; 400], tx, LONG_MS);
+    }
+    sender.engine.peer_close(gone, Duration::ZERO);
+    sender.closed(gone);
+    assert_eq!(sender.engine.hold(&[gone, 0], &[9; 400], 9, LONG_MS).live, 0);
+    release();
+    sender.until("ended", |seen| ended(seen) == 7);
+    let of_gone: Vec<_> = sender.seen.iter().filter(|one| one.kind == DROPPED).collect();
+    assert_eq!(of_gone.len(), 4);
+    assert!(of_gone.iter().all(|one| one.reason == Reason::NotConnected as u8));
+    assert_eq!(sender.count(ACKED), 3);
+}
+
+#[test]
+fn the_queue_of_a_leader_bounds_what_is_released_to_it() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut sender = Sender::start(Options { queue_max: 4, ..options() });
+    let id = sender.open(silent.local_addr().unwrap());
+    for tx in 0..6 {
+        let mask = sender.engine.hold(&[id, 0], &[1; 100], tx, LONG_MS);
+        assert_eq!((mask.live, mask.waiting), (0, 1));
+    }
+    assert!(release(), "four wait for the connection");
+    sender.until("dropped", |seen| ended(seen) == 2);
+    let full = |one: &&support::Seen| one.reason == Reason::QueueFull as u8 && one.kind == DROPPED;
+    assert_eq!(sender.seen.iter().filter(full).map(|one| one.tx).collect::<Vec<_>>(), [4, 5]);
+    assert_eq!(sender.engine.peer(id).unwrap().queued(), 4);
+}
+
+#[test]
+fn a_thread_that_holds_much_releases_it_and_one_that_ends_loses_nothing_untold() {
+    let leader = Leader::start(Manners { grant: 1_000, ..Manners::default() });
+    let mut sender = Sender::start(options());
+    let id = sender.open_admitted(leader.address);
+    let (engine, count) = (sender.engine.clone(), HELD_MAX as u64 + 2);
+    let holding = std::thread::spawn(move || {
+        for tx in 0..count {
+            engine.hold(&[id, 0], &[1; 50], tx, LONG_MS);
+        }
+    });
+    holding.join().unwrap();
+    sender.until("ended", |seen| ended(seen) == count as usize);
+    let dropped: Vec<_> = sender.seen.iter().filter(|one| one.kind == DROPPED).collect();
+    assert_eq!(dropped.iter().map(|one| one.tx).collect::<Vec<_>>(), [count - 2, count - 1]);
+    leader.assert_received(HELD_MAX);
+}
+
+#[test]
+fn a_release_tells_of_what_waits_also_where_as_much_was_held_as_may_be() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut sender = Sender::start(options());
+    let id = sender.open(silent.local_addr().unwrap());
+    for tx in 0..HELD_MAX as u64 {
+        sender.engine.hold(&[id, 0], &[1; 50], tx, LONG_MS);
+    }
+    assert!(release(), "all of them wait for the connection");
+    assert_eq!(sender.engine.peer(id).unwrap().queued(), HELD_MAX);
+}
+
+#[test]
+fn what_is_held_when_the_engine_stops_is_told_of() {
+    let leader = Leader::start(Manners::default());
+    let mut sender = Sender::start(options());
+    let id = sender.open_admitted(leader.address);
+    sender.engine.hold(&[id, 0], &[1; 50], 1, LONG_MS);
+    sender.engine.stop(Duration::ZERO);
+    assert_eq!(sender.engine.hold(&[id, 0], &[1; 50], 2, LONG_MS).live, 0);
+    release();
+    sender.drain_now();
+    let dropped = |tx| sender.seen.iter().any(|one| one.kind == DROPPED && one.tx == tx);
+    assert!(dropped(1) && dropped(2), "{:?}", sender.seen);
+}

@@ -1,0 +1,71 @@
+//! In which order waiting transactions go, and when one counts as sent, at leaders that give little.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod support;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use support::packets::{MAX_STREAMS_UNI, frame};
+use support::rogue::{Nature, Rogue};
+use support::{DROPPED, LONG_MS, SENT, Seen, Sender, ended, options};
+use touchdown_native::send::held::release;
+
+fn sent(seen: &[Seen]) -> Vec<u64> {
+    seen.iter().filter(|one| one.kind == SENT).map(|one| one.tx).collect()
+}
+
+#[test]
+fn who_waits_is_not_overtaken_by_whom_comes_later_however_well_they_fill_a_datagram() {
+    let rogue = Rogue::start(Nature { grant: 1, ..Nature::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(rogue.address);
+    let sizes = [100, 400, 1000, 1000, 650, 700, 650, 700, 650, 700, 650, 700];
+    let send = |tx: usize| {
+        sender.engine.send(&[peer, 0], &vec![tx as u8; sizes[tx]], tx as u64, LONG_MS);
+    };
+    // Two wait beside the next that comes, and the leader grants one stream after the other.
+    (0..3).for_each(send);
+    for tx in 3..sizes.len() {
+        send(tx);
+        rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[tx as u64 - 1], &[]));
+    }
+    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[sizes.len() as u64], &[]));
+    sender.until("acked", |seen| ended(seen) == sizes.len());
+    sender.assert_conserved(0..sizes.len() as u64);
+    assert_eq!(sent(&sender.seen), (0..sizes.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_a_probe_of_a_silent_path_carries_in_part_does_not_count_as_sent() {
+    for size in [4096, 660] {
+        let rogue = Rogue::start(Nature { grant: 512, ..Nature::default() });
+        let mut sender = Sender::start(options());
+        let peer = sender.open_admitted(rogue.address);
+        rogue.say(|session| session.acks = false);
+        // More than may be on its way. Then only probes go out, which are smaller than the path.
+        for tx in 0..250 {
+            sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx, 1_000);
+            if tx % 8 == 7 {
+                release();
+                sender.drain_now();
+                rogue.until("heard", |session| {
+                    session.heard.streams.len() >= sent(&sender.seen).len()
+                });
+            }
+        }
+        release();
+        let dropped = |seen: &[Seen]| seen.iter().filter(|one| one.kind == DROPPED).count();
+        sender.until("too old", |seen| dropped(seen) + sent(seen).len() == 250);
+        assert!(dropped(&sender.seen) > 0);
+        sender.engine.peer_close(peer, Duration::ZERO);
+        sender.closed(peer);
+        // Nothing leaves from here on.
+        rogue.until("there as told", |session| {
+            let whole: HashSet<u8> = session.heard.streams.values().map(|one| one[0]).collect();
+            sent(&sender.seen).iter().all(|tx| whole.contains(&(*tx as u8)))
+        });
+        sender.assert_conserved(0..250);
+    }
+}
