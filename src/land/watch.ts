@@ -67,6 +67,8 @@ export class Watch {
   /** No row at or above this number was ever used. */
   rowsUsed = 0;
   readonly #signatures: Buffer;
+  /** Of each signature: most rows that are come upon while one is looked for differ in it. */
+  readonly #hashes: Int32Array;
   readonly #size: Int32Array;
   readonly #bytes: Int32Array;
   readonly #blockhashOffset: Uint16Array;
@@ -103,6 +105,7 @@ export class Watch {
     this.flags = new Uint8Array(capacity);
     this.rank = new Uint8Array(capacity);
     this.#signatures = Buffer.alloc(capacity * SIGNATURE_BYTES);
+    this.#hashes = new Int32Array(capacity);
     this.#size = new Int32Array(capacity);
     this.#bytes = new Int32Array(capacity);
     this.#blockhashOffset = new Uint16Array(capacity);
@@ -147,14 +150,16 @@ export class Watch {
     this.resends[row] = 0;
     this.lastValidHeight[row] = UNKNOWN;
     this.expiredSlot[row] = UNKNOWN;
-    this.#bySignature.add(this.#hash(bytes, offset), row);
+    const hash = this.#hash(bytes, offset);
+    this.#hashes[row] = hash;
+    this.#bySignature.add(hash, row);
     this.#byPacket.add(packet.id, row);
     return row;
   }
 
   /** Frees a row. */
   close(row: number): void {
-    this.#bySignature.remove(this.#hash(this.#signatures, row * SIGNATURE_BYTES), row);
+    this.#bySignature.remove(this.#hashes[row] ?? 0, row);
     this.#byPacket.remove(this.packetId[row] ?? NONE, row);
     this.#store.free(this.#bytes[row] ?? NONE);
     this.packetId[row] = NONE;
@@ -178,13 +183,11 @@ export class Watch {
 
   /** The row of the signature at `offset`, or NONE. */
   findSignature(bytes: Uint8Array, offset: number): number {
-    const end = offset + SIGNATURE_BYTES;
-    if (offset < 0 || end > bytes.length) return NONE;
-    let row = this.#bySignature.first(this.#hash(bytes, offset));
+    if (offset < 0 || offset + SIGNATURE_BYTES > bytes.length) return NONE;
+    const hash = this.#hash(bytes, offset);
+    let row = this.#bySignature.first(hash);
     while (row !== NONE) {
-      const start = row * SIGNATURE_BYTES;
-      const order = this.#signatures.compare(bytes, offset, end, start, start + SIGNATURE_BYTES);
-      if (order === 0) return row;
+      if (this.#hashes[row] === hash && this.#isSignature(row, bytes, offset)) return row;
       row = this.#bySignature.after(row);
     }
     return NONE;
@@ -253,6 +256,11 @@ export class Watch {
     else this.#newer[older] = newer;
     if (newer === NONE) this.#newest = older;
     else this.#older[newer] = older;
+  }
+
+  #isSignature(row: number, bytes: Uint8Array, offset: number): boolean {
+    const [end, start] = [offset + SIGNATURE_BYTES, row * SIGNATURE_BYTES];
+    return this.#signatures.compare(bytes, offset, end, start, start + SIGNATURE_BYTES) === 0;
   }
 
   /** Words of both halves: a signer may use the first half again, but not both. */
