@@ -10,9 +10,8 @@ use napi_derive::napi;
 use crate::base58::signature_text_at;
 use crate::call::read_call;
 use crate::chain::asker::{Answer, Asker, Question};
-use crate::chain::{
-    feed::SlotFeed, line::Address, news::Feed, statuses::SIGNATURE_BYTES, trust, web::Web,
-};
+use crate::chain::statuses::SIGNATURE_BYTES;
+use crate::chain::{feed::SlotFeed, line::Address, news::Feed, trust, web::Web};
 use crate::codes::*;
 use crate::crossing::{
     ASKERS, DECODERS, ENGINES, FEEDS, fill, fill_bytes, guarded, milliseconds, parse_options,
@@ -23,7 +22,6 @@ use crate::lent::{Texts, overlap, writable, writable_bytes};
 use crate::limits::{
     ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX, TRANSACTION_BYTES_MAX,
 };
-use crate::priority::go_first;
 use crate::send::{engine::Engine, held::release};
 
 /// What an engine is started with; every field is present.
@@ -398,5 +396,5 @@ pub fn thread_yield() -> i32 {
 /// Has this thread go before all that have no real-time priority. Returns OK or NO_PRIORITY.
 #[napi]
 pub fn thread_go_first() -> i32 {
-    if go_first() { OK } else { NO_PRIORITY }
+    if crate::priority::go_first() { OK } else { NO_PRIORITY }
 }

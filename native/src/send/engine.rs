@@ -24,10 +24,10 @@ use crate::limits::{
     STOP_LINGER_MAX, TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
 };
 use crate::send::endpoint::{Command, Io};
-use crate::send::mask::SendMask;
+use crate::send::mask::{SendMask, Taken};
 use crate::send::outbox::Socket;
 use crate::send::outcomes::{Kind, Outcomes, Reason, Record, Waker};
-use crate::send::peer::{Peer, PeerState, Taken, TxCopy};
+use crate::send::peer::{Peer, PeerState, TxCopy};
 use crate::send::shared::Shared;
 use crate::send::signal::Signal;
 use crate::send::tls::{Transport, client_config};

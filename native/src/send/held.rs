@@ -9,7 +9,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::limits::{HELD_MAX, TURNS_OF_CALLER};
-use crate::send::peer::{Peer, PeerState, Taken, TxCopy};
+use crate::send::mask::Taken;
+use crate::send::peer::{Peer, PeerState, TxCopy};
 
 /// In the order of coming.
 struct Held(Vec<(Arc<Peer>, TxCopy)>);

@@ -1,6 +1,17 @@
-//! Which copies of one transaction were taken.
+//! What becomes of the copies of one transaction at once.
 
-use crate::send::peer::Taken;
+/// What became of a copy at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// On the wire.
+    Sent,
+    /// Next in line on a live connection.
+    Live,
+    /// Waits for the connection.
+    Waiting,
+    /// Refused; its outcome is `Dropped`.
+    No,
+}
 
 /// A bit for each copy, in the order given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -28,6 +28,7 @@ use crate::limits::{INBOX_DATAGRAMS_MAX, TURNS_OF_CALLER, TURNS_OF_IO};
 use crate::send::alarm::{Alarm, Due};
 use crate::send::connection::{Link, Progress};
 use crate::send::figures::Figures;
+use crate::send::mask::Taken;
 use crate::send::outbox::{Outbox, Socket};
 use crate::send::outcomes::{EndCause, Kind, Reason, Record};
 use crate::send::shared::Shared;
@@ -59,19 +60,6 @@ pub enum PeerState {
     Closing = 4,
     /// Over.
     Closed = 5,
-}
-
-/// What became of a copy at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// On the wire.
-    Sent,
-    /// Next in line on a live connection.
-    Live,
-    /// Waits for the connection.
-    Waiting,
-    /// Refused; its outcome is `Dropped`.
-    No,
 }
 
 /// One connection to one leader.
