@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{Peer, PeerState, Taken, TxCopy};
 use crate::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
 use crate::ed25519::table::Table;
+use crate::limits::HELD_MAX;
 use crate::send::endpoint::Io;
 use crate::send::held::release;
 use crate::send::outbox::Socket;
@@ -112,6 +113,21 @@ fn what_is_released_while_another_thread_is_at_work_for_the_leader_does_not_wait
     peer.hold(copy(8));
     assert!(release(), "there is no connection yet");
     assert_eq!(peer.queued(), 2);
+}
+
+/// A front counts by it how often in a row copies wait.
+#[test]
+fn a_release_tells_of_what_waits_also_where_as_much_was_held_as_may_be() {
+    let shared = shared();
+    let peers: Vec<_> = (1..=16).map(|id| peer(id, &shared)).collect();
+    for peer in &peers {
+        for tx in 0..16 {
+            assert_eq!(peer.hold(copy(tx)), Taken::Waiting);
+        }
+    }
+    assert_eq!((peers.len() * 16, peers[0].queued()), (HELD_MAX, 0));
+    assert!(release(), "there are no connections yet");
+    assert!(peers.iter().all(|peer| peer.queued() == 16));
 }
 
 /// Another thread handled the acknowledgement, and its call found the I/O thread awake.
