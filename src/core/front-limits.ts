@@ -32,7 +32,7 @@ export const FRONT_HELD_MAX = 16;
 export const FRONT_HELD_US_MAX = 200;
 /** The engine's number of another thread's transaction is above this; the sender's are below. */
 export const FRONT_TX_MIN = 2 ** 40;
-/** Copies with news that came before they were adopted. */
+/** Copies with news that came before they were adopted; a power of two. */
 export const NEWS_EARLY_MAX = 8192;
 /** How long a connection that takes no more is kept for copies that nobody here knows of yet. */
 export const ADOPTION_MS_MAX = 250;

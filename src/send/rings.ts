@@ -1,8 +1,9 @@
 /**
  * The copies of a connection whose acknowledgement is awaited, in the order of sending, as a ring
- * of fixed size. At its bound the caller ends the oldest. Rows are plain records kept in place, so
- * that the hot path allocates nothing; each is made when the ring first comes to it, because most
- * connections carry little. Hot path: every function here.
+ * with a bound, at which the caller ends the oldest. Rows are plain records kept in place, so that
+ * the hot path allocates nothing. The ring goes round in as few of them as were ever needed at
+ * once: a connection that carries little costs little, and what is written next was read a moment
+ * ago. Hot path: every function here.
  */
 
 import type { Target } from "../core/flow.ts";
@@ -36,17 +37,22 @@ const NOTHING: FlyingCopy = {
   resend: 0,
 };
 
+const PLACES_MIN = 16;
+
 /** A first-in first-out ring of rows that are made once and written over. */
 class Ring<Row> {
   readonly capacity: number;
   readonly #blank: () => Row;
-  readonly #rows: Row[] = [];
+  #rows: Row[] = [];
+  /** The ring goes round in so many rows; the last of them may not be made yet. */
+  #places: number;
   #head = 0;
   size = 0;
 
   constructor(capacity: number, blank: () => Row) {
     this.capacity = capacity;
     this.#blank = blank;
+    this.#places = Math.min(PLACES_MIN, capacity);
   }
 
   /** The oldest row, or null; it stays valid until the next `drop`. */
@@ -57,13 +63,14 @@ class Ring<Row> {
   /** The row so many places behind the oldest one, or null. */
   at(place: number): Row | null {
     if (place >= this.size) return null;
-    return this.#rows[(this.#head + place) % this.capacity] ?? null;
+    return this.#rows[(this.#head + place) % this.#places] ?? null;
   }
 
   /** The row behind the newest, to be written over, or null when the ring is full. */
   next(): Row | null {
     if (this.size === this.capacity) return null;
-    const index = (this.#head + this.size) % this.capacity;
+    if (this.size === this.#places) this.#grow();
+    const index = (this.#head + this.size) % this.#places;
     this.size += 1;
     // The ring comes to its places in turn, so a new one is always the array's next.
     if (index === this.#rows.length) this.#rows.push(this.#blank());
@@ -73,8 +80,15 @@ class Ring<Row> {
   /** Forgets the oldest row. */
   drop(): void {
     if (this.size === 0) return;
-    this.#head = (this.#head + 1) % this.capacity;
+    this.#head = (this.#head + 1) % this.#places;
     this.size -= 1;
+  }
+
+  /** All places are taken: those that are added stand behind the newest. */
+  #grow(): void {
+    this.#rows = [...this.#rows.slice(this.#head), ...this.#rows.slice(0, this.#head)];
+    this.#head = 0;
+    this.#places = Math.min(2 * this.#places, this.capacity);
   }
 }
 

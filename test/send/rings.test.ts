@@ -20,4 +20,42 @@ describe("a ring of copies in flight", () => {
       expect(ring.size).toBe(0);
     }
   });
+
+  it("keeps the order while it grows, wherever it begins", () => {
+    for (let start = 0; start < 20; start += 1) {
+      const ring = new InFlight(100);
+      for (let index = 0; index < start; index += 1) {
+        ring.push(0, target, 0, 1, 0, 0);
+        ring.drop();
+      }
+      for (let index = 0; index < 100; index += 1) {
+        // Every third one waits until it is looked at.
+        expect(ring.push(index, target, index, index % 3 === 0 ? 0 : 1, 0, 0)).toBe(true);
+      }
+      expect(ring.push(100, target, 0, 1, 0, 0)).toBe(false);
+      const waiting: number[] = [];
+      for (let row = ring.waiting(); row !== null; row = ring.waiting()) {
+        waiting.push(row.packetId);
+        row.sentNs = 1;
+      }
+      expect(waiting).toEqual(Array.from({ length: 34 }, (_, index) => 3 * index));
+      const order: number[] = [];
+      for (let row = ring.oldest(); row !== null; row = ring.oldest()) {
+        order.push(row.packetId);
+        ring.drop();
+      }
+      expect(order).toEqual(Array.from({ length: 100 }, (_, index) => index));
+    }
+  });
+
+  it("writes over rows that were dropped, and makes none beside them", () => {
+    const ring = new InFlight(4096);
+    const rows = new Set<unknown>();
+    for (let index = 0; index < 1000; index += 1) {
+      ring.push(index, target, index, 1, 0, 0);
+      rows.add(ring.oldest());
+      if (ring.size > 10) ring.drop();
+    }
+    expect(rows.size).toBeLessThanOrEqual(16);
+  });
 });
