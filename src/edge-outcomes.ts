@@ -21,21 +21,29 @@ export interface OutcomeRelay {
 
 /** What is held is what one packet's offer to its leaders brings about: a few a leader. */
 export function createOutcomeRelay(hear: (outcome: Outcome) => void): OutcomeRelay {
+  /** Written over: a list that is emptied would give its memory away, and take some anew. */
   const held: Outcome[] = [];
+  let count = 0;
   let isHolding = false;
 
   return {
     tell(outcome) {
-      if (isHolding) held.push(outcome);
-      else hear(outcome);
+      if (isHolding) {
+        held[count] = outcome;
+        count += 1;
+      } else hear(outcome);
     },
     hold() {
       isHolding = true;
     },
     release() {
       isHolding = false;
-      for (const outcome of held) hear(outcome);
-      held.length = 0;
+      const told = count;
+      count = 0;
+      for (let index = 0; index < told; index += 1) {
+        const outcome = held[index];
+        if (outcome !== undefined) hear(outcome);
+      }
     },
   };
 }

@@ -5,17 +5,27 @@
 
 import type { StatusAnswer, TxStatus } from "./target.ts";
 
-/** Reads the statuses of `count` signatures. `bytes` begin where their buffer does. */
+/**
+ * Reads the statuses of `count` signatures. `bytes` begin where their buffer does. What was asked
+ * for together is often in one block, and then shares one record.
+ */
 export function readStatusColumns(bytes: Uint8Array, count: number): StatusAnswer {
   const numbers = new Float64Array(bytes.buffer, 0, count + 1);
   const flags = numbers.byteLength;
   const errors = errorsOf(Buffer.from(bytes.buffer, flags + count));
   const statuses: (TxStatus | null)[] = [];
+  let last: TxStatus | null = null;
   for (let index = 0; index < count; index += 1) {
     const slot = numbers[index + 1] ?? -1;
     const confirmed = bytes[flags + index] === 1;
     const error = errors?.get(index) ?? null;
-    statuses.push(slot < 0 ? null : { slot, confirmed, error });
+    if (slot < 0) {
+      statuses.push(null);
+      continue;
+    }
+    if (last === null || last.slot !== slot || last.confirmed !== confirmed || last.error !== error)
+      last = { slot, confirmed, error };
+    statuses.push(last);
   }
   return { slot: numbers[0] ?? 0, statuses };
 }

@@ -56,13 +56,16 @@ export class ByteStore {
     return first;
   }
 
-  /** Writes the `size` bytes of a chain to the start of `into`. */
-  read(first: number, size: number, into: Uint8Array): void {
+  /** Writes `size` bytes of a chain, those from `from` on, to the start of `into`. */
+  read(first: number, from: number, size: number, into: Uint8Array): void {
     let block = first;
-    for (let from = 0; from < size && block !== NONE; from += BLOCK_BYTES) {
-      const start = block * BLOCK_BYTES;
-      const length = Math.min(BLOCK_BYTES, size - from);
-      into.set(this.#arena.subarray(start, start + length), from);
+    for (let end = BLOCK_BYTES; end <= from; end += BLOCK_BYTES) block = this.#next[block] ?? NONE;
+    let at = from % BLOCK_BYTES;
+    for (let written = 0; written < size && block !== NONE; at = 0) {
+      const start = block * BLOCK_BYTES + at;
+      const length = Math.min(BLOCK_BYTES - at, size - written);
+      into.set(this.#arena.subarray(start, start + length), written);
+      written += length;
       block = this.#next[block] ?? NONE;
     }
   }

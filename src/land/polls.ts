@@ -251,9 +251,12 @@ export class Polls {
 
   #ask(request: Request): void {
     const { watch, counters, chain, clock, stamp } = this.#deps;
-    const there = request.rows.map((row, index) => watch.holds(row, request.ids[index] ?? NONE));
-    request.rows = request.rows.filter((_, index) => there[index]);
-    request.ids = request.ids.filter((_, index) => there[index]);
+    const isThere = (row: number, index: number) => watch.holds(row, request.ids[index] ?? NONE);
+    if (!request.rows.every(isThere)) {
+      const there = request.rows.map(isThere);
+      request.rows = request.rows.filter((_, index) => there[index]);
+      request.ids = request.ids.filter((_, index) => there[index]);
+    }
     if (request.rows.length === 0) {
       this.#close(request);
       return;

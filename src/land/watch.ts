@@ -82,6 +82,7 @@ export class Watch {
   readonly #bySignature: RowIndex;
   readonly #byPacket: RowIndex;
   readonly #scratch = new Uint8Array(V1_TRANSACTION_BYTES_MAX);
+  readonly #blockhash = new Uint8Array(BLOCKHASH_BYTES);
   /** Senders choose their signatures, so what hashes them is not theirs to know. */
   readonly #seed = randomInt(2 ** 32);
 
@@ -135,8 +136,11 @@ export class Watch {
     const { bytes } = packet;
     const row = this.#takeRow();
     const offset = accepted.signatureOffset;
-    const signature = bytes.subarray(offset, offset + SIGNATURE_BYTES);
-    this.#signatures.set(signature, row * SIGNATURE_BYTES);
+    // Byte by byte, because a view of them would cost more than they do.
+    const start = row * SIGNATURE_BYTES;
+    for (let at = 0; at < SIGNATURE_BYTES; at += 1) {
+      this.#signatures[start + at] = bytes[offset + at] ?? 0;
+    }
     this.#bytes[row] = this.#store.put(bytes);
     this.#size[row] = bytes.length;
     this.#blockhashOffset[row] = accepted.blockhashOffset;
@@ -210,17 +214,18 @@ export class Watch {
     this.flags[row] = (this.flags[row] ?? 0) & ~flag;
   }
 
-  /** The transaction's bytes; they hold until the next call of this or of `blockhash`. */
+  /** The transaction's bytes; they hold until the next call of this. */
   bytes(row: number): Uint8Array {
     const size = this.#size[row] ?? 0;
-    this.#store.read(this.#bytes[row] ?? NONE, size, this.#scratch);
+    this.#store.read(this.#bytes[row] ?? NONE, 0, size, this.#scratch);
     return this.#scratch.subarray(0, size);
   }
 
-  /** The recent blockhash or durable nonce; holds as long as `bytes`. */
+  /** The recent blockhash or durable nonce; it holds until the next call of this. */
   blockhash(row: number): Uint8Array {
     const offset = this.#blockhashOffset[row] ?? 0;
-    return this.bytes(row).subarray(offset, offset + BLOCKHASH_BYTES);
+    this.#store.read(this.#bytes[row] ?? NONE, offset, BLOCKHASH_BYTES, this.#blockhash);
+    return this.#blockhash;
   }
 
   /** The signatures of rows, one after the other. */

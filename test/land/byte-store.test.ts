@@ -6,7 +6,7 @@ const BLOCK = 512;
 
 function readBack(store: ByteStore, first: number, size: number): Uint8Array {
   const into = new Uint8Array(size);
-  store.read(first, size, into);
+  store.read(first, 0, size, into);
   return into;
 }
 
@@ -18,6 +18,20 @@ describe("the store of bytes", () => {
       const first = store.put(bytes);
       expect(readBack(store, first, size)).toEqual(bytes);
       store.free(first);
+    }
+  });
+
+  it("gives back any part, also one that begins or ends in another block", () => {
+    const store = new ByteStore(20 * BLOCK);
+    // Blocks that do not lie one behind the other.
+    const chains = [0, 0, 0, 0].map(() => store.put(new Uint8Array(BLOCK)));
+    for (const index of [1, 3, 0, 2]) store.free(chains[index] ?? NONE);
+    const bytes = Uint8Array.from({ length: 2000 }, (_, index) => index * 7);
+    const first = store.put(bytes);
+    for (const from of [0, 1, 480, 481, 511, 512, 513, 1000, 1023, 1024, 1500, 1968]) {
+      const into = new Uint8Array(33);
+      store.read(first, from, 32, into);
+      expect([...into]).toEqual([...bytes.subarray(from, from + 32), 0]);
     }
   });
 
