@@ -13,6 +13,7 @@ import { encodeSignature } from "./core/encoding.ts";
 import type { Refusal } from "./core/errors.ts";
 import { FAULT_COUNT, refusalOf } from "./core/faults.ts";
 import type { Accepted, Answer, FaultCode, Packet } from "./core/flow.ts";
+import { createPacket } from "./core/packet.ts";
 import { pause } from "./core/pause.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
 import { peekSignatureOffset } from "./decode/transaction.ts";
@@ -82,9 +83,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   };
   /** Of the last packet that a leader took. */
   let lastId = 0;
-  // Not a 0 in the packet's literal: V8 would give the field room for small integers alone, and
-  // move each packet to another shape when the lamports come, which costs it 2 us.
-  const priorityLamports = 0;
   /** The packet that is being submitted now; null once `submit` has returned. */
   let submitted: Packet | null = null;
 
@@ -167,8 +165,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       done({ kind: "accepted", signature: nameOf(bytes, offset) });
       return;
     }
-    const id = lastId + 1;
-    const packet = { id, bytes, account, receivedNs, maxRetries, priorityLamports };
+    const packet = createPacket(lastId + 1, bytes, account, receivedNs, maxRetries, 0);
     submitted = packet;
     dispatch.accept(packet, (packet, verdict) => {
       if (verdict.kind === "accepted") {

@@ -23,6 +23,7 @@ import {
   WORKER_RESTART_MS_MIN,
   WORKER_SETTLED_MS,
 } from "../core/limits.ts";
+import { createPacket } from "../core/packet.ts";
 import {
   ASLEEP,
   type Channel,
@@ -124,7 +125,7 @@ export class Lane {
     const bytes = this.#copies.subarray(start, start + size);
     bytes.set(packet.bytes);
     const { id, account, receivedNs, maxRetries, priorityLamports } = packet;
-    const own = { id, bytes, account, receivedNs, maxRetries, priorityLamports };
+    const own = createPacket(id, bytes, account, receivedNs, maxRetries, priorityLamports);
     this.#waiting[place] = { packet: own, done };
     this.#inHand += 1;
     channel.numbers[request / 8] = size;

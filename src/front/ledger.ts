@@ -7,6 +7,7 @@
 import type { Refusal, RefusalReason } from "../core/errors.ts";
 import { refusalOf } from "../core/faults.ts";
 import type { Accepted, FaultCode, Packet } from "../core/flow.ts";
+import { createPacket } from "../core/packet.ts";
 import type { LatencySink } from "../ingress/desk.ts";
 import { NO_ROOM } from "../ingress/elsewhere.ts";
 import { INTERNAL } from "../ingress/exchange.ts";
@@ -87,7 +88,7 @@ export class Ledger {
     if (record.send.held) this.counters.held += 1;
     latency.record(record.sentNs - receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
-    const packet = { id, bytes, account, receivedNs, maxRetries, priorityLamports };
+    const packet = createPacket(0, bytes, account, receivedNs, maxRetries, priorityLamports);
     books.adopt(packet, keyId, accepted, record);
   }
 
@@ -119,13 +120,6 @@ export class Ledger {
     usage?.request(keyId, refusal.reason, bodyBytes);
   }
 }
-
-/**
- * A packet's before the books give it one. Not a 0 in the literal: V8 would give the field room for
- * small integers alone, and move each packet to another shape once one was sent again whose id was
- * read from a column of large numbers.
- */
-const id = 0;
 
 /** Every place that fronts know was somebody's before. */
 const NOBODY: PassOwner = { keyId: "", account: "" };

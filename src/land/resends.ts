@@ -11,8 +11,9 @@
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
-import type { Packet, Plan, Target } from "../core/flow.ts";
+import type { Plan, Target } from "../core/flow.ts";
 import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "../core/limits.ts";
+import { createPacket } from "../core/packet.ts";
 import { createTurns, type Turns } from "../core/turns.ts";
 import { NONE } from "./byte-store.ts";
 import { DueByRank } from "./due-by-rank.ts";
@@ -147,14 +148,14 @@ export class Resends {
     this.#nowNs = clock.nowNs();
     this.#row = row;
     this.#to.ordinal = (watch.resends[row] ?? 0) + 1;
-    const packet: Packet = {
-      id: watch.packetId[row] ?? NONE,
-      bytes: watch.bytes(row),
-      account: "",
-      receivedNs: watch.sinceNs[row] ?? 0,
-      maxRetries: null,
-      priorityLamports: watch.priorityLamports[row] ?? 0,
-    };
+    const packet = createPacket(
+      watch.packetId[row] ?? NONE,
+      watch.bytes(row),
+      "",
+      watch.sinceNs[row] ?? 0,
+      null,
+      watch.priorityLamports[row] ?? 0,
+    );
     const copies = resender.again(packet, this.#to);
     this.#row = NONE;
     if (copies === 0) return 0;
