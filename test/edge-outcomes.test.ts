@@ -27,6 +27,7 @@ it("tells at once what comes between packets, and later what comes while one is 
   relay.release();
   expect(heard).toEqual([1, 2, 3]);
   relay.tell(outcome(4));
+  expect(heard).toEqual([1, 2, 3, 4]);
   relay.hold();
   relay.release();
   expect(heard).toEqual([1, 2, 3, 4]);

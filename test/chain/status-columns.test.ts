@@ -31,14 +31,15 @@ describe("statuses in columns", () => {
   });
 
   it("share a record only where they are alike in all", () => {
-    const bytes = columns([9, 7, 7, 7, -1, 7, 8], [1, 1, 0, 0, 0, 0], [[4, '"a"']]);
-    const { statuses } = readStatusColumns(bytes, 6);
+    const bytes = columns([9, 7, 7, 7, -1, 7, 7, 8], [1, 1, 0, 0, 0, 0, 0], [[4, '"a"']]);
+    const { statuses } = readStatusColumns(bytes, 7);
     expect(statuses).toEqual([
       { slot: 7, confirmed: true, error: null },
       { slot: 7, confirmed: true, error: null },
       { slot: 7, confirmed: false, error: null },
       null,
       { slot: 7, confirmed: false, error: '"a"' },
+      { slot: 7, confirmed: false, error: null },
       { slot: 8, confirmed: false, error: null },
     ]);
     expect(statuses[0]).toBe(statuses[1]);

@@ -11,6 +11,7 @@ import {
   RecordReader,
   recordsMemory,
   SENT,
+  TURNED_AWAY,
 } from "../../src/front/records.ts";
 import { newFrontSend } from "../../src/send/front-sender.ts";
 
@@ -82,6 +83,29 @@ describe("records of a front", () => {
     expect(repeated).toMatchObject({ kind: REPEATED, place: 7, offset: 1, maxRetries: null });
     expect(repeated?.bytes).toEqual(Uint8Array.of(1, 2));
     expect(refused).toMatchObject({ kind: REFUSED, place: 8, verdict: REFUSAL, maxRetries: 0 });
+  });
+
+  it("tells of each nothing that is left of others, whatever came before it", () => {
+    const { writer, reader } = ring(1);
+    const full = { version: 41, count: 2, mask: 3, held: true };
+    const none = { version: 0, count: 0, mask: 0, held: false };
+    const bytes = Uint8Array.of(1);
+    const plain = { ...note(bytes), maxRetries: null };
+    const cases = [
+      [() => writer.sent(note(bytes), ACCEPTED, { ...newFrontSend(), ...full }), SENT, full, false],
+      [() => writer.turnedAway(plain, true), TURNED_AWAY, none, true],
+      [() => writer.repeated(plain, 1), REPEATED, none, false],
+      [() => writer.turnedAway(plain, true), TURNED_AWAY, none, true],
+      [() => writer.turnedAway(plain, false), TURNED_AWAY, none, false],
+      [() => writer.sent(plain, ACCEPTED, { ...newFrontSend(), ...full }), SENT, full, false],
+      [() => writer.refused(plain, REFUSAL), REFUSED, none, false],
+      [() => writer.sent(plain, ACCEPTED, newFrontSend()), SENT, none, false],
+    ] as const;
+    for (const [index, [write, kind, send, hadNoRoom]] of cases.entries()) {
+      write();
+      const [record] = readAll(reader);
+      expect(record).toMatchObject({ kind, send, hadNoRoom, maxRetries: index === 0 ? 0 : null });
+    }
   });
 
   it("leaves the other records alone whatever the size of a body that was refused", () => {

@@ -4,6 +4,11 @@ import { fc } from "../support/properties.ts";
 
 const BLOCK = 512;
 
+/** Alike nowhere, so that each block can be told from the others. */
+function differing(size: number): Uint8Array {
+  return Uint8Array.from({ length: size }, (_, index) => index * 7 + (index >>> 8) * 13 + size);
+}
+
 function readBack(store: ByteStore, first: number, size: number): Uint8Array {
   const into = new Uint8Array(size);
   store.read(first, 0, size, into);
@@ -14,7 +19,7 @@ describe("the store of bytes", () => {
   it("gives back what was put, at every size around a block's", () => {
     const store = new ByteStore(20 * BLOCK);
     for (const size of [1, 511, 512, 513, 1024, 1025, 4096]) {
-      const bytes = Uint8Array.from({ length: size }, (_, index) => index * 7 + size);
+      const bytes = differing(size);
       const first = store.put(bytes);
       expect(readBack(store, first, size)).toEqual(bytes);
       store.free(first);
@@ -26,7 +31,7 @@ describe("the store of bytes", () => {
     // Blocks that do not lie one behind the other.
     const chains = [0, 0, 0, 0].map(() => store.put(new Uint8Array(BLOCK)));
     for (const index of [1, 3, 0, 2]) store.free(chains[index] ?? NONE);
-    const bytes = Uint8Array.from({ length: 2000 }, (_, index) => index * 7);
+    const bytes = differing(2000);
     const first = store.put(bytes);
     for (const from of [0, 1, 480, 481, 511, 512, 513, 1000, 1023, 1024, 1500, 1968]) {
       const into = new Uint8Array(33);

@@ -215,14 +215,19 @@ describe("questions after statuses", () => {
     rig.clock.advance(400);
     // The oldest gives way to a new one before the second request is made.
     for (let id = 301; id <= 310; id += 1) rig.track(id);
+    // And so has one that was to be in it.
+    const landed = { slot: 5_001, confirmed: true, error: null };
+    rig.landing.seen(bytesOf(257).subarray(1, 65), landed);
     const [first] = rig.asked;
     expect(first?.ids).toHaveLength(256);
     rig.clock.advance(50);
     expect(rig.asked).toHaveLength(2);
     const ended = rig.ends.map(({ packetId }) => packetId);
+    expect(ended).toContain(257);
     expect(rig.asked[1]?.ids.filter((id) => ended.includes(id))).toEqual([]);
-    await rig.answerAll();
-    expect(rig.landing.inFlight).toBe(300);
+    await rig.answerAll(new Map([[258, landed]]));
+    expect(rig.ends.at(-1)).toMatchObject({ packetId: 258, kind: "landed" });
+    expect(rig.landing.inFlight).toBe(298);
   });
 
   it("come at every tick for the young and less often for the old", async () => {

@@ -48,6 +48,28 @@ describe("a ring of copies in flight", () => {
     }
   });
 
+  it("knows who waits when older ones are gone, and when all are", () => {
+    const ring = new InFlight(100);
+    let nextId = 0;
+    const push = (sentNs: number): void => void ring.push(nextId++, target, 0, sentNs, 0, 0);
+    for (const sentNs of [1, 1, 0]) push(sentNs);
+    expect(ring.waiting()?.packetId).toBe(2);
+    ring.drop();
+    expect(ring.waiting()?.packetId).toBe(2);
+    ring.drop();
+    ring.drop();
+    expect(ring.waiting()).toBeNull();
+    // More than there was room for at first, and all that came before the one that waits is gone.
+    for (let index = 0; index < 20; index += 1) push(1);
+    push(0);
+    expect(ring.waiting()?.packetId).toBe(23);
+    for (let index = 0; index < 20; index += 1) ring.drop();
+    for (let index = 0; index < 40; index += 1) push(1);
+    expect(ring.waiting()?.packetId).toBe(23);
+    ring.drop();
+    expect(ring.waiting()).toBeNull();
+  });
+
   it("writes over rows that were dropped, and makes none beside them", () => {
     const ring = new InFlight(4096);
     const rows = new Set<unknown>();
