@@ -268,6 +268,29 @@ describe("a native connection that fronts use as well", () => {
     expect([connection.fate(4), connection.fate(5)]).toEqual([ACKED, FLYING]);
   });
 
+  it("keeps it for that connection alone, also where another has its cell by then", async () => {
+    const { connection, shared, native, transport, routes } = await sharedOne();
+    const connect = (peer: number) => {
+      native.openAnswer = peer;
+      const other = transport.connect("127.0.0.1:8010", { progress() {}, ended() {} })?.shared;
+      if (!other) throw new Error("it is not shared");
+      return other;
+    };
+    const beside = connect(8);
+    expect(beside.cell).not.toBe(shared.cell);
+    native.tell(
+      { kind: "acked", tag: 1, tx: FRONT, peer: 8, atNs: 8 },
+      { kind: "dropped", tag: 1, tx: FRONT, reason: 3 },
+    );
+    expect(routes.nextStream(shared.cell)).toBe(1);
+    native.tell({ kind: "closed", reason: 2 });
+    const after = connect(9);
+    expect([after.cell, routes.nextStream(after.cell)]).toEqual([shared.cell, 2]);
+    expect([after.adopt(2, false), shared.adopt(1, false)]).toEqual([false, true]);
+    expect(connection.fate(1)).toBe(DROPPED + 2);
+    expect([beside.adopt(1, false), beside.adopt(1, false)]).toEqual([true, false]);
+  });
+
   it("keeps nothing of its own copies that were refused, nor anything for long", async () => {
     const { connection, shared, native, transport } = await sharedOne();
     native.sendAnswer = 0;
