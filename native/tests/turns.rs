@@ -22,11 +22,15 @@ fn who_waits_is_not_overtaken_by_whom_comes_later_however_well_they_fill_a_datag
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
     let sizes = [100, 400, 1000, 1000, 650, 700, 650, 700, 650, 700, 650, 700];
+    let engine = sender.engine.clone();
     let send = |tx: usize| {
-        sender.engine.send(&[peer, 0], &vec![tx as u8; sizes[tx]], tx as u64, LONG_MS);
+        engine.send(&[peer, 0], &vec![tx as u8; sizes[tx]], tx as u64, LONG_MS);
     };
-    // Two wait beside the next that comes, and the leader grants one stream after the other.
-    (0..3).for_each(send);
+    // Two wait beside the next that comes, and the leader grants one stream after the other. The
+    // first one leaves before: of what comes upon an idle leader together the largest may go first.
+    send(0);
+    sender.until("sent", |seen| sent(seen) == [0]);
+    (1..3).for_each(send);
     for tx in 3..sizes.len() {
         send(tx);
         rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[tx as u64 - 1], &[]));
