@@ -221,7 +221,7 @@ const NO_VERDICT: Verdict = { kind: "refused", fault: 0, found: 0, needed: 0 };
 /** Numbers begin as fractions, so that V8 gives each room for any. */
 function newRecord() {
   return {
-    kind: 0,
+    kind: 0.5,
     bytes: NO_BYTES,
     place: 0.5,
     receivedNs: 0.5,

@@ -7,7 +7,7 @@
  *   oldest place ─▶ newer place ─▶ … ─▶ newest place; free places are chained likewise
  *
  * Where fronts are busy every copy passes through here, so it is arrays: objects in a map outlived
- * the collector's rounds, and were most of what it had to copy.
+ * the collector's rounds, and were a third of what it had to copy.
  *
  * Hot path: `note` and `take`.
  */
