@@ -26,11 +26,8 @@ fn who_waits_is_not_overtaken_by_whom_comes_later_however_well_they_fill_a_datag
     let send = |tx: usize| {
         engine.send(&[peer, 0], &vec![tx as u8; sizes[tx]], tx as u64, LONG_MS);
     };
-    // Two wait beside the next that comes, and the leader grants one stream after the other. The
-    // first one leaves before: of what comes upon an idle leader together the largest may go first.
-    send(0);
-    sender.until("sent", |seen| sent(seen) == [0]);
-    (1..3).for_each(send);
+    // Two wait beside the next that comes, and the leader grants one stream after the other.
+    (0..3).for_each(send);
     for tx in 3..sizes.len() {
         send(tx);
         rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[tx as u64 - 1], &[]));
@@ -39,6 +36,37 @@ fn who_waits_is_not_overtaken_by_whom_comes_later_however_well_they_fill_a_datag
     sender.until("acked", |seen| ended(seen) == sizes.len());
     sender.assert_conserved(0..sizes.len() as u64);
     assert_eq!(sent(&sender.seen), (0..sizes.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn scarce_streams_go_to_those_who_came_first_whatever_fills_a_datagram() {
+    // The first and the third would share a datagram, and the largest begin a call.
+    let sizes = [900, 1000, 200, 700, 800, 400];
+    for grant in 1..=3 {
+        for granted in [0, grant] {
+            let rogue = Rogue::start(Nature { grant: 1 + granted as u64, ..Nature::default() });
+            let mut sender = Sender::start(options());
+            let peer = sender.open_admitted(rogue.address);
+            sender.engine.send(&[peer, 0], &[99], 99, LONG_MS);
+            sender.until("sent", |seen| sent(seen) == [99]);
+            for (tx, size) in sizes.into_iter().enumerate() {
+                sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx as u64, LONG_MS);
+            }
+            release();
+            for most in (granted..sizes.len()).step_by(grant) {
+                sender.until("sent", |seen| sent(seen).len() == 1 + most);
+                rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[(1 + most + grant) as u64], &[]));
+            }
+            sender.until("acked", |seen| ended(seen) == 1 + sizes.len());
+            let order = &sent(&sender.seen)[1..];
+            let places: Vec<u64> = (0..sizes.len() as u64).collect();
+            for (went, came) in order.chunks(grant).zip(places.chunks(grant)) {
+                let mut went = went.to_vec();
+                went.sort_unstable();
+                assert_eq!(went, came, "{grant} granted at a time, {granted} at first: {order:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Link {
         if self.ended {
             self.drop_waiting(peer, peer.closed_reason());
         } else if came > 0 {
-            self.arrange(came);
+            self.arrange(peer, came);
             self.pump(peer, now, now_ns, outbox);
             self.flush(peer, outbox);
         }
@@ -261,7 +261,7 @@ impl Link {
 
     /// Opens what the leader grants, which takes nothing on the wire and is the only way to learn
     /// how much that is. Admitted is who may open a stream; those opened here are the next copies'.
-    fn look_for_grant(&mut self, peer: &Peer) {
+    pub(crate) fn look_for_grant(&mut self, peer: &Peer) {
         let Some((_, conn)) = &mut self.connection else {
             return;
         };

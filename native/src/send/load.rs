@@ -75,22 +75,36 @@ impl Load {
 impl Link {
     /// Puts the copies that came in one turn, the last of the waiting ones, in the order in which they
     /// fill datagrams best. None goes before one that waited already, or that one would wait for as
-    /// long as others come that fit better.
-    pub(crate) fn arrange(&mut self, came: usize) {
-        let Some((_, conn)) = &self.connection else { return };
+    /// long as others come that fit better; nor does one that no stream is left for go before one that
+    /// has one.
+    pub(crate) fn arrange(&mut self, peer: &Peer, came: usize) {
         if came < 2 {
             return;
         }
+        let waited = self.waiting.len().saturating_sub(came);
+        let covered = self.covered(peer, self.waiting.len());
+        let Some((_, conn)) = &self.connection else { return };
         let room = room_of(conn.current_mtu());
-        let mut copies = self.waiting.split_off(self.waiting.len().saturating_sub(came));
-        while !copies.is_empty() {
-            let count = copies.len().min(TOGETHER_MAX);
+        let mut copies = self.waiting.split_off(waited);
+        let mut left = covered.saturating_sub(waited);
+        while left > 0 && !copies.is_empty() {
+            let count = copies.len().min(TOGETHER_MAX).min(left);
+            left -= count;
             let mut some: Vec<_> = copies.drain(..count).map(Some).collect();
             let sizes = some.iter().flatten().map(|copy| copy.bytes.len());
             for place in order(sizes, room) {
                 self.waiting.extend(some.get_mut(place).and_then(Option::take));
             }
         }
+        self.waiting.append(&mut copies);
+    }
+
+    /// For how many of the first `count` that wait there are streams now.
+    fn covered(&mut self, peer: &Peer, count: usize) -> usize {
+        if self.spares.len() < count {
+            self.look_for_grant(peer);
+        }
+        self.spares.len().min(count)
     }
 
     /// Goes on with the copy that was written last.
@@ -121,7 +135,8 @@ impl Link {
         load.finished = true;
     }
 
-    /// Writes further waiting copies that are whole in the same datagram.
+    /// Writes further waiting copies that are whole in the same datagram, of those that the leader's
+    /// streams are enough for.
     pub(crate) fn fill_load(&mut self, peer: &Peer, now_ns: u64) {
         while let (Some(load), Some((_, conn))) = (&self.load, &self.connection) {
             if !load.finished || self.waiting.is_empty() || self.flights.is_full() {
@@ -131,7 +146,8 @@ impl Link {
             let room = room_beside(sizes, room_of(conn.current_mtu()));
             let size_max = room.min(usize::try_from(self.stream_bytes_max).unwrap_or(room));
             let goes = |copy: &TxCopy| copy.bytes.len() <= size_max && copy.until_ns > now_ns;
-            let Some(place) = self.waiting.iter().take(TOGETHER_MAX).position(goes) else { return };
+            let covered = self.covered(peer, self.waiting.len().min(TOGETHER_MAX));
+            let Some(place) = self.waiting.iter().take(covered).position(goes) else { return };
             let Some(load) = self.load.take() else { return };
             if !self.take(peer, place) {
                 self.load = Some(load);
