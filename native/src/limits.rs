@@ -27,6 +27,12 @@ pub const STREAMS_AHEAD_MAX: usize = 1024;
 pub const HELD_MAX: usize = 256;
 /// Most waiting copies of a leader among which those are looked for that share datagrams.
 pub const TOGETHER_MAX: usize = 16;
+/// Copies that come upon a connection at work and leave with its next turn, at most, of which nobody
+/// is told at once; fewer where fewer may wait. The sender keeps back what comes while as many wait
+/// as may, and has to hear of it when they are gone: of two turns' worth it never comes to that.
+pub const PROMPT_MAX: usize = 4;
+/// The part of the copies that may wait which counts as few.
+pub const PROMPT_PART: usize = 4;
 /// Turns that a sending thread takes before it hands the baton to the I/O thread.
 pub const TURNS_OF_CALLER: usize = 2;
 /// Turns that the I/O thread takes before it looks after other connections.

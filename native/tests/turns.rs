@@ -10,6 +10,7 @@ use std::time::Duration;
 use support::packets::{MAX_STREAMS_UNI, frame};
 use support::rogue::{Nature, Rogue};
 use support::{DROPPED, LONG_MS, SENT, Seen, Sender, ended, options};
+use touchdown_native::send::engine::Options;
 use touchdown_native::send::held::release;
 
 fn sent(seen: &[Seen]) -> Vec<u64> {
@@ -66,6 +67,35 @@ fn scarce_streams_go_to_those_who_came_first_whatever_fills_a_datagram() {
                 assert_eq!(went, came, "{grant} granted at a time, {granted} at first: {order:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_copy_tells_whether_it_had_to_wait() {
+    // Where as many come at once as the sender might be held up by, they count as waiting. Another
+    // thread that is at work may take them in parts, but not in so many.
+    for (queue_max, few, many) in [(128, 4, 64), (4, 1, 4)] {
+        let rogue = Rogue::start(Nature { grant: few + many, ..Nature::default() });
+        let mut sender = Sender::start(Options { queue_max, ..options() });
+        let peer = sender.open_admitted(rogue.address);
+        let mut waited = |count: u64| {
+            let before = sent(&sender.seen).len();
+            for tx in 0..count {
+                sender.engine.hold(&[peer, 0], &[tx as u8; 100], tx, LONG_MS);
+            }
+            release();
+            let told = |seen: &[Seen]| sent(seen).len() == before + count as usize;
+            if before > 0 && count == 1 {
+                // It is out of credit now.
+                rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[few + many + 1], &[]));
+            }
+            sender.until("sent", told);
+            let records = sender.seen.iter().filter(|one| one.kind == SENT);
+            records.skip(before).map(|one| one.detail).collect::<Vec<_>>()
+        };
+        assert!(waited(few).iter().all(|waits| *waits == 0), "{few} of {queue_max}");
+        assert!(waited(many).contains(&1), "{many} of {queue_max}");
+        assert_eq!(waited(1), [1], "no credit");
     }
 }
 

@@ -14,6 +14,7 @@
 import type { Accepted, Verdict } from "../core/flow.ts";
 import { FRONT_RECORDS, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { quick } from "../core/quick.ts";
 import { createRing, type Ring, ringBytes } from "../core/ring.ts";
 import { readVerdict, writeVerdict } from "../decode/channel.ts";
 import { VERDICT_NUMBERS } from "../native/contract.ts";
@@ -118,14 +119,14 @@ export function createRecordWriter(
     return at;
   }
 
-  return {
+  return quick({
     get hasRoom() {
       return ring.depth < slots;
     },
     get depth() {
       return ring.depth;
     },
-    sent(note, verdict, send) {
+    sent(note: FrontNote, verdict: Accepted, send: FrontSend) {
       const at = begin(SENT, note, note.bytes);
       numbers[at + VERSION] = send.version;
       numbers[at + ROUTES] = send.count;
@@ -135,23 +136,23 @@ export function createRecordWriter(
       writeVerdict(numbers, 8 * (at + VERDICT), verdict);
       ring.publish();
     },
-    repeated(note, offset) {
+    repeated(note: FrontNote, offset: number) {
       const at = begin(REPEATED, note, note.bytes);
       numbers[at + OFFSET] = offset;
       ring.publish();
     },
-    refused(note, verdict) {
+    refused(note: FrontNote, verdict: Verdict) {
       // What was refused may be any body, larger than a slot, and nobody asks for it.
       const at = begin(REFUSED, note, NO_BYTES);
       writeVerdict(numbers, 8 * (at + VERDICT), verdict);
       ring.publish();
     },
-    turnedAway(note, hadNoRoom) {
+    turnedAway(note: FrontNote, hadNoRoom: boolean) {
       const at = begin(TURNED_AWAY, note, NO_BYTES);
       numbers[at + NO_ROOM] = hadNoRoom ? 1 : 0;
       ring.publish();
     },
-  };
+  });
 }
 
 /** The main thread's side of one front's ring. */

@@ -260,7 +260,7 @@ class SeenRing implements Seen {
     this.#insertedNs[entry] = nowNs;
     this.#buckets[bucket] = entry;
     this.#arena.set(bytes, head);
-    words[HEAD] = head + bytes.length;
+    words[HEAD] = head + spaceOf(bytes.length);
     words[COUNT] = count + 1;
   }
 
@@ -382,6 +382,11 @@ const FREE_SHARE = 1 / 4;
 function wordAt(bytes: Uint8Array, at: number): number {
   const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
   return low | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
+}
+
+/** V8 copies to multiples of eight in memory that threads share by words, elsewhere by bytes. */
+function spaceOf(size: number): number {
+  return (size + 7) & ~7;
 }
 
 /** The size of an entry, below 0 of one that was retracted. */

@@ -5,6 +5,8 @@
  * earlier ones instead, and while it waits, a further request closes the connection.
  */
 
+// By name, because the global one is got through a getter at each use.
+import { Buffer } from "node:buffer";
 import type { DeskCounters } from "./desk.ts";
 
 /** The part of a response that ends a known body. */

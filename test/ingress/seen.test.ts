@@ -58,8 +58,8 @@ describe("a transaction that was accepted", () => {
   });
 
   it("makes way for others at the bound of bytes, the end of the ring included", () => {
-    const seen = createSeen({ bytesMax: 250 });
-    const sizes = [100, 100, 50, 60, 200];
+    const seen = createSeen({ bytesMax: 256 });
+    const sizes = [104, 100, 48, 60, 200];
     const entries = sizes.map((size, n) => {
       seen.insert(tx(n, size), 1, 0);
       return seen.counters.entries;

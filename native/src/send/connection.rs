@@ -17,7 +17,8 @@ use quinn_proto::{
 
 use crate::clock::NEVER_NS;
 use crate::limits::{
-    DATAGRAMS_A_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, STALL_RETRY_NS, STREAMS_AHEAD_MAX,
+    DATAGRAMS_A_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, PROMPT_MAX, PROMPT_PART, STALL_RETRY_NS,
+    STREAMS_AHEAD_MAX,
 };
 use crate::send::flights::Flights;
 use crate::send::load::Load;
@@ -49,6 +50,8 @@ pub(crate) struct Link {
     /// Streams that were opened to learn of the grant; the next copies take them.
     pub(crate) spares: VecDeque<StreamId>,
     pub(crate) load: Option<Load>,
+    /// Whether what goes out now came in this turn, with few others, and found nobody waiting.
+    pub(crate) prompt: bool,
     /// Datagrams that the socket had no room for.
     pub(crate) stalled: VecDeque<Train>,
     /// Whether there is a bug.
@@ -69,6 +72,7 @@ impl Link {
             flights: Flights::new(in_flight_max),
             spares: VecDeque::new(),
             load: None,
+            prompt: false,
             stalled: VecDeque::new(),
             #[cfg(test)]
             is_broken: false,
@@ -110,7 +114,10 @@ impl Link {
             self.drop_waiting(peer, peer.closed_reason());
         } else if came > 0 {
             self.arrange(peer, came);
+            let few = PROMPT_MAX.min(peer.queue_max / PROMPT_PART);
+            self.prompt = came <= few && self.waiting.len() == came && self.load.is_none();
             self.pump(peer, now, now_ns, outbox);
+            self.prompt = false;
             self.flush(peer, outbox);
         }
         let arrived = self.receive(peer);

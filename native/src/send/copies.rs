@@ -112,7 +112,8 @@ impl Link {
         let at_ns = peer.shared.clock.now_ns();
         if let Some(flight) = self.flights.sent(index, at_ns) {
             peer.note_wire(flight.tx);
-            peer.report_at(at_ns, Kind::Sent, flight.tx, flight.tag, 0, 0);
+            let waited = u64::from(!self.prompt);
+            peer.report_at(at_ns, Kind::Sent, flight.tx, flight.tag, 0, waited);
         }
     }
 

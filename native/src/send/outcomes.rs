@@ -20,7 +20,7 @@ pub const RECORD_FIELDS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// A copy is on the wire.
+    /// A copy is on the wire; `detail` is 1 where it had to wait for more than its turn.
     Sent = 1,
     /// The leader's QUIC stack has all of a copy; `detail` is the time since `Sent` in ns.
     Acked = 2,
@@ -181,8 +181,8 @@ impl Outcomes {
         }
         let noted = match record.kind {
             Kind::Acked => true,
-            // What the I/O thread sends had to wait, and others may wait behind it.
-            Kind::Sent => !ON_IO_THREAD.get(),
+            // Where one had to wait, which the I/O thread sees to, others may wait behind it.
+            Kind::Sent => record.detail == 0 || !ON_IO_THREAD.get(),
             _ => false,
         };
         if !noted {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 fn record(tx: u64) -> Record {
-    Record { kind: Kind::Sent, tx, peer: 1, tag: 2, reason: 0, at_ns: 3, rtt_us: 4, detail: 5 }
+    Record { kind: Kind::Sent, tx, peer: 1, tag: 2, reason: 0, at_ns: 3, rtt_us: 4, detail: 0 }
 }
 
 fn outcomes(capacity: usize) -> (Outcomes, Arc<AtomicUsize>) {
@@ -74,12 +74,21 @@ fn what_is_only_noted_waits_for_company_or_a_moment() {
 #[test]
 fn what_had_to_wait_is_told_at_once() {
     let (outcomes, wakes) = outcomes(8);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            super::claim_io_thread();
-            outcomes.push(record(1));
+    let tell = |waited| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                super::claim_io_thread();
+                outcomes.push(Record { detail: waited, ..record(1) });
+            });
         });
-    });
+        outcomes.wake_due(3);
+        wakes.load(Ordering::Relaxed)
+    };
+    // The second only met a thread that was at work for its leader.
+    assert_eq!((tell(0), tell(1)), (0, 1));
+    assert_eq!(outcomes.drain(&mut [0.0; 8 * RECORD_FIELDS]), 2);
+    // A sending thread sees itself what waits.
+    outcomes.push(Record { detail: 1, ..record(2) });
     outcomes.wake_due(3);
     assert_eq!(wakes.load(Ordering::Relaxed), 1);
 }

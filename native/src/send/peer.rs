@@ -70,7 +70,7 @@ pub struct Peer {
     pub address: SocketAddr,
     pub(crate) socket: Arc<Socket>,
     pub(crate) shared: Arc<Shared>,
-    queue_max: usize,
+    pub(crate) queue_max: usize,
     announced: AtomicUsize,
     link: Mutex<Link>,
     inbox: Tray<ConnectionEvent>,
