@@ -53,7 +53,7 @@ export const FRONT_RECORDS = 512;
 /** Heap for young objects of a front, in MB: of a transaction 2 kB are left behind there. */
 export const FRONT_YOUNG_MB_MAX = 6;
 /** From so many unread records on a front wakes the main thread. */
-export const FRONT_RECORDS_WAKE = 64;
+export const FRONT_RECORDS_WAKE = 128;
 /**
  * So long after a record a front wakes the main thread for it at the latest, and the native engine
  * for what is on the wire (OUTCOMES_LINGER_NS there).
