@@ -10,6 +10,7 @@ use std::time::Duration;
 use support::packets::{MAX_STREAMS_UNI, frame};
 use support::rogue::{Nature, Rogue};
 use support::{DROPPED, LONG_MS, SENT, Seen, Sender, ended, options};
+use touchdown_native::limits::TOGETHER_MAX;
 use touchdown_native::send::engine::Options;
 use touchdown_native::send::held::release;
 
@@ -68,6 +69,68 @@ fn scarce_streams_go_to_those_who_came_first_whatever_fills_a_datagram() {
             }
         }
     }
+}
+
+#[test]
+fn scarce_places_in_flight_go_to_those_who_came_first_whatever_fills_a_datagram() {
+    // The leader grants plenty, but so few may be on their way without an acknowledgement.
+    for (in_flight_max, sizes) in [(1, vec![900, 1000]), (2, vec![900, 1000, 200])] {
+        let rogue = Rogue::start(Nature::default());
+        let options = Options { in_flight_max, ..options() };
+        let mut sender = Sender::start(options);
+        let peer = sender.open_admitted(rogue.address);
+        rogue.say(|session| session.acks = false);
+        for (tx, size) in sizes.iter().enumerate() {
+            sender.engine.hold(&[peer, 0], &vec![tx as u8; *size], tx as u64, 500);
+        }
+        release();
+        let all = |seen: &[Seen]| {
+            sent(seen).len() + seen.iter().filter(|one| one.kind == DROPPED).count() == sizes.len()
+        };
+        sender.until("sent or too old", all);
+        let mut went = sent(&sender.seen);
+        went.sort_unstable();
+        assert_eq!(went, (0..in_flight_max as u64).collect::<Vec<_>>(), "{sizes:?}");
+    }
+}
+
+#[test]
+fn scarce_streams_go_to_those_who_came_first_of_many() {
+    // So many at a time are put in order; of those that follow one has a stream.
+    let count = TOGETHER_MAX as u64 + 2;
+    let rogue = Rogue::start(Nature { grant: count - 1, ..Nature::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(rogue.address);
+    for tx in 0..count {
+        let size = if tx == count - 1 { 1000 } else { 900 };
+        sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
+    }
+    release();
+    sender.until("sent", |seen| sent(seen).len() as u64 == count - 1);
+    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[count], &[]));
+    sender.until("acked", |seen| ended(seen) as u64 == count);
+    assert_eq!(sent(&sender.seen).last(), Some(&(count - 1)));
+}
+
+#[test]
+fn streams_of_those_who_wait_are_not_counted_for_those_who_come() {
+    // One may be on its way; the leader's last stream is the third's, whom the fourth would pass.
+    let rogue = Rogue::start(Nature { grant: 3, ..Nature::default() });
+    let mut sender = Sender::start(Options { in_flight_max: 1, ..options() });
+    let peer = sender.open_admitted(rogue.address);
+    rogue.say(|session| session.acks = false);
+    sender.engine.send(&[peer, 0], &[0; 100], 0, LONG_MS);
+    sender.until("sent", |seen| sent(seen) == [0]);
+    sender.engine.send(&[peer, 0], &[1; 100], 1, LONG_MS);
+    for (tx, size) in [(2, 900), (3, 1000)] {
+        sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
+    }
+    release();
+    rogue.say(|session| session.acks = true);
+    sender.until("sent", |seen| sent(seen).len() == 3);
+    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[4], &[]));
+    sender.until("acked", |seen| ended(seen) == 4);
+    assert_eq!(sent(&sender.seen), [0, 1, 2, 3]);
 }
 
 #[test]

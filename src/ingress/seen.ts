@@ -384,7 +384,7 @@ function wordAt(bytes: Uint8Array, at: number): number {
   return low | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
 }
 
-/** V8 copies to multiples of eight in memory that threads share by words, elsewhere by bytes. */
+/** V8 copies into shared memory by words where both are at multiples of eight, else by bytes. */
 function spaceOf(size: number): number {
   return (size + 7) & ~7;
 }

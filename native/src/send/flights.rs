@@ -34,6 +34,11 @@ impl Flights {
         self.span.len() >= self.max
     }
 
+    /// How many further streams may be opened.
+    pub(crate) fn room(&self) -> usize {
+        self.max.saturating_sub(self.span.len())
+    }
+
     /// Most copies that may be here.
     pub(crate) fn max(&self) -> usize {
         self.max

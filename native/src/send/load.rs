@@ -99,12 +99,12 @@ impl Link {
         self.waiting.append(&mut copies);
     }
 
-    /// For how many of the first `count` that wait there are streams now.
+    /// For how many of the first `count` that wait there are streams now, and places in flight.
     fn covered(&mut self, peer: &Peer, count: usize) -> usize {
         if self.spares.len() < count {
             self.look_for_grant(peer);
         }
-        self.spares.len().min(count)
+        self.spares.len().min(self.flights.room()).min(count)
     }
 
     /// Goes on with the copy that was written last.
