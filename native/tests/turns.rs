@@ -7,8 +7,8 @@ mod support;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use support::packets::{MAX_STREAMS_UNI, frame};
-use support::rogue::{Nature, Rogue};
+use support::packets::{MAX_DATA, MAX_STREAMS_UNI, frame};
+use support::rogue::{Nature, Rogue, Terms, value};
 use support::{DROPPED, LONG_MS, SENT, Seen, Sender, ended, options};
 use touchdown_native::limits::TOGETHER_MAX;
 use touchdown_native::send::engine::Options;
@@ -114,23 +114,25 @@ fn scarce_streams_go_to_those_who_came_first_of_many() {
 
 #[test]
 fn streams_of_those_who_wait_are_not_counted_for_those_who_come() {
-    // One may be on its way; the leader's last stream is the third's, whom the fourth would pass.
-    let rogue = Rogue::start(Nature { grant: 3, ..Nature::default() });
-    let mut sender = Sender::start(Options { in_flight_max: 1, ..options() });
+    // The second stops at the window. Of the two streams that are left then one is the third's, who
+    // waits, and the other the fourth's, which the fifth would pass.
+    let terms = |terms: &mut Terms| terms[3].1 = value(1_000);
+    let rogue = Rogue::start(Nature { grant: 4, terms, ..Nature::default() });
+    let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
-    rogue.say(|session| session.acks = false);
-    sender.engine.send(&[peer, 0], &[0; 100], 0, LONG_MS);
+    for (tx, size) in [(0, 100), (1, 950), (2, 100)] {
+        sender.engine.send(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
+    }
     sender.until("sent", |seen| sent(seen) == [0]);
-    sender.engine.send(&[peer, 0], &[1; 100], 1, LONG_MS);
-    for (tx, size) in [(2, 900), (3, 1000)] {
+    for (tx, size) in [(3, 900), (4, 1000)] {
         sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
     }
     release();
-    rogue.say(|session| session.acks = true);
-    sender.until("sent", |seen| sent(seen).len() == 3);
-    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[4], &[]));
-    sender.until("acked", |seen| ended(seen) == 4);
-    assert_eq!(sent(&sender.seen), [0, 1, 2, 3]);
+    rogue.flood(1, |_| frame(MAX_DATA, &[10_000], &[]));
+    sender.until("sent", |seen| sent(seen).len() == 4);
+    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[5], &[]));
+    sender.until("acked", |seen| ended(seen) == 5);
+    assert_eq!(sent(&sender.seen), [0, 1, 2, 3, 4]);
 }
 
 #[test]

@@ -119,14 +119,14 @@ export function createRecordWriter(
     return at;
   }
 
-  return quick({
+  return quick<RecordWriter>({
     get hasRoom() {
       return ring.depth < slots;
     },
     get depth() {
       return ring.depth;
     },
-    sent(note: FrontNote, verdict: Accepted, send: FrontSend) {
+    sent(note, verdict, send) {
       const at = begin(SENT, note, note.bytes);
       numbers[at + VERSION] = send.version;
       numbers[at + ROUTES] = send.count;
@@ -136,18 +136,18 @@ export function createRecordWriter(
       writeVerdict(numbers, 8 * (at + VERDICT), verdict);
       ring.publish();
     },
-    repeated(note: FrontNote, offset: number) {
+    repeated(note, offset) {
       const at = begin(REPEATED, note, note.bytes);
       numbers[at + OFFSET] = offset;
       ring.publish();
     },
-    refused(note: FrontNote, verdict: Verdict) {
+    refused(note, verdict) {
       // What was refused may be any body, larger than a slot, and nobody asks for it.
       const at = begin(REFUSED, note, NO_BYTES);
       writeVerdict(numbers, 8 * (at + VERDICT), verdict);
       ring.publish();
     },
-    turnedAway(note: FrontNote, hadNoRoom: boolean) {
+    turnedAway(note, hadNoRoom) {
       const at = begin(TURNED_AWAY, note, NO_BYTES);
       numbers[at + NO_ROOM] = hadNoRoom ? 1 : 0;
       ring.publish();

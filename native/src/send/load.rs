@@ -139,7 +139,7 @@ impl Link {
     /// streams are enough for.
     pub(crate) fn fill_load(&mut self, peer: &Peer, now_ns: u64) {
         while let (Some(load), Some((_, conn))) = (&self.load, &self.connection) {
-            if !load.finished || self.waiting.is_empty() || self.flights.is_full() {
+            if !load.finished || self.waiting.is_empty() {
                 return;
             }
             let sizes = load.all().map(|written| written.size);
