@@ -1,8 +1,8 @@
 /**
  * What stands between the generator and the leader: the incumbents' design, an edge with
- * everything on, the same edge with another number of fronts and without verification, and the
- * bare path, which may check no signature either. All of them run during the whole comparison and
- * take turns.
+ * everything on, the same edge with another number of fronts and without verification, the bare
+ * path, which may check no signature either, and one without JavaScript. All of them run during the
+ * whole comparison and take turns.
  */
 
 import { randomBytes } from "node:crypto";
@@ -27,6 +27,7 @@ export const SIDES = [
   "no verification",
   "bare",
   "bare unverified",
+  "native ingress",
 ] as const;
 /** The edge with one setting changed. */
 export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
@@ -127,6 +128,10 @@ function startSide(scene: Scene, name: SideName, identityFile: string): Promise<
   switch (name) {
     case "incumbent":
       return startLinesSide(scene, name, scene.program, ["incumbent", scene.leader]);
+    case "native ingress": {
+      const args = ["native-ingress", scene.leader, identityFile, scene.tipAccount];
+      return startLinesSide(scene, name, scene.program, args);
+    }
     case "bare":
     case "bare unverified":
     case "all here":

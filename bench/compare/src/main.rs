@@ -7,13 +7,14 @@
 //! moment the transaction came out of its streamer. CPU is the sender's whole process, the
 //! generator's sleeping and stamping included, which is the same code for both.
 //!
-//! `touchdown-compare path` and `touchdown-compare incumbent` are the parts of the comparison of
-//! whole paths, which `main.ts` drives.
+//! `touchdown-compare path`, `touchdown-compare incumbent` and `touchdown-compare native-ingress` are
+//! the parts of the comparison of whole paths, which `main.ts` drives.
 
 mod incumbent;
 mod layers;
 mod leader;
 mod load;
+mod native_ingress;
 mod path;
 mod round;
 mod sender;
@@ -31,6 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["layers", count] => layers::run(count.parse()?),
         ["path", public_keys @ ..] => path::run(public_keys),
         ["incumbent", address] => incumbent::run(address.parse::<SocketAddr>()?, INCUMBENT),
+        ["native-ingress", address, identity, tip] => {
+            native_ingress::run(address.parse::<SocketAddr>()?, identity, tip)
+        }
         ["incumbent-key"] => {
             println!("{}", solana_signer::Signer::pubkey(&sender::identity(INCUMBENT)?));
             Ok(())
