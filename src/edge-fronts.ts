@@ -10,16 +10,14 @@ import type { Histogram } from "./core/histogram.ts";
 import type { Log } from "./core/log.ts";
 import type { EdgeKeys } from "./edge-keys.ts";
 import { createFronts, type Fronts } from "./front/fronts.ts";
-import { startFrontThread } from "./front/threads.ts";
 import type { HeldLimits } from "./ingress/held-limits.ts";
-import type { HttpServer } from "./ingress/http.ts";
 import { passMemory } from "./ingress/limit-cells.ts";
 import { createHeldLimits, createPasses } from "./ingress/passes.ts";
 import { seenMemory } from "./ingress/seen.ts";
 import { SharedCells } from "./ingress/shared-cells.ts";
 import { SharedHolds } from "./ingress/shared-holds.ts";
 import type { EngineChoice } from "./native/choose.ts";
-import type { RefusalBook } from "./observe/refusals.ts";
+import type { NativeFronts } from "./native/contract.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "./send/shared-routes.ts";
 
@@ -36,6 +34,7 @@ export interface FrontsGround {
   readonly giveWay: () => void;
   /** The limits that both charge; for the main thread's gate. */
   readonly held: HeldLimits;
+  readonly native: NativeFronts;
 }
 
 /**
@@ -96,6 +95,7 @@ export function frontsGroundOf(
     // Fronts that go first have it already, and other programs are all who would gain.
     giveWay: realtime ? () => {} : () => native.threadYield(),
     held: createHeldLimits(passesMemory),
+    native,
   };
 }
 
@@ -103,10 +103,8 @@ export interface EdgeFrontsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: Pick<EdgeKeys, "table" | "sharedLimits" | "usage">;
-  readonly pipeline: Pick<Pipeline, "adopt" | "repeated" | "refused">;
-  readonly http: HttpServer;
+  readonly pipeline: Pick<Pipeline, "adopt" | "repeated">;
   readonly answers: Histogram;
-  readonly refusals: Pick<RefusalBook, "note">;
   /** Has all that was done so far taken into the books. */
   readonly settle: () => void;
   /** The native decoder's handle. */
@@ -114,19 +112,24 @@ export interface EdgeFrontsDeps {
 }
 
 export interface EdgeFrontsOptions {
-  readonly requestDeadlineMs: number;
-  /** Of all fronts together. */
+  /** The public address; port 0 takes any free one. */
+  readonly host: string;
+  readonly port: number;
+  /** Clients of all fronts together, and connections of theirs to the server behind them. */
   readonly connectionsMax: number;
+  readonly relaysMax: number;
+  /** The line by which fronts say what they know of a request that they relay. */
+  readonly relayHeader: string;
 }
 
-/** The fronts on that ground; started before the HTTP server listens, stopped after it. */
+/** The fronts on that ground; started once the HTTP server behind them listens. */
 export function buildFronts(
   ground: FrontsGround,
   deps: EdgeFrontsDeps,
-  { requestDeadlineMs, connectionsMax }: EdgeFrontsOptions,
+  { connectionsMax, relaysMax, ...options }: EdgeFrontsOptions,
 ): Fronts {
-  const { clock, log, keys, pipeline, http, answers, refusals, settle, decoder } = deps;
-  const { count, realtime, routes, held, giveWay } = ground;
+  const { clock, log, keys, pipeline, answers, settle, decoder } = deps;
+  const { count, realtime, routes, held, giveWay, native } = ground;
   const { table, sharedLimits } = keys;
   const memory = ground.passesMemory;
   sharedLimits?.join(new SharedCells(memory));
@@ -135,16 +138,13 @@ export function buildFronts(
   const fronts = createFronts(
     {
       clock,
-      log,
+      native,
       giveWay,
       settle,
       books: pipeline,
-      http,
       passes,
       latency: answers,
-      refused: refusals.note,
       usage: keys.usage,
-      startThread: startFrontThread,
       onDeath(cause) {
         log.error({ err: cause }, "a front died, and its clients with it: the edge ends");
         // Out of every promise: the process ends by it, and whoever watches it starts it anew.
@@ -154,13 +154,16 @@ export function buildFronts(
       },
     },
     {
+      ...options,
       count,
+      engine: () => routes.engine,
       decoder,
       realtime,
       routes: ground.routesMemory,
       passes: ground.passesMemory,
       seen: ground.seenMemory,
-      http: { requestDeadlineMs, connectionsMax: Math.ceil(connectionsMax / count) },
+      connectionsMax: Math.ceil(connectionsMax / count),
+      relaysMax: Math.max(1, Math.floor(relaysMax / count)),
     },
   );
   routes.beforeDrain = fronts.adopt;

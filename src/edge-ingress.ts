@@ -1,6 +1,6 @@
 /**
- * The clients' side of an edge: the HTTP server of the main thread, the fronts that it listens for
- * where there are any, and what all of them count together.
+ * The clients' side of an edge: the HTTP server of the main thread, the fronts before it where
+ * there are any, and what all of them count together.
  */
 
 import { looksMistyped } from "./accounts/key-format.ts";
@@ -14,10 +14,12 @@ import { buildFronts, type FrontsGround } from "./edge-fronts.ts";
 import type { EdgeKeys } from "./edge-keys.ts";
 import { DESK_NAMES, REFUSAL_NAMES } from "./front/figures.ts";
 import type { Fronts } from "./front/fronts.ts";
+import type { Relays } from "./ingress/admission.ts";
 import { callReaderOf } from "./ingress/call-reader.ts";
 import type { DeskDeps } from "./ingress/desk.ts";
 import { createGate, type Gate } from "./ingress/gate.ts";
 import { createHttpServer, type HttpServer } from "./ingress/http.ts";
+import { relayHeaderName } from "./ingress/relayed.ts";
 import type { EngineChoice } from "./native/choose.ts";
 import type { Receipts } from "./observe/receipts.ts";
 import type { RefusalBook } from "./observe/refusals.ts";
@@ -53,10 +55,10 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
   const { clock, log, engine, keys, ground, pipeline, receipts, settle } = deps;
   const { answers, refusals, decoderHandle } = deps;
   const { tip, region } = config;
-  const { host, port } = config.http.listen;
   const { requestDeadlineMs, connections } = config.http;
-  const threads = workers + (ground?.count ?? 0);
-  const connectionsMax = connectionsWithin(connections, { workers: threads, log });
+  const hasFronts = ground !== null && decoderHandle !== null;
+  const files = { workers: workers + (ground?.count ?? 0), hasFronts, log };
+  const { clients, relays: relaysMax } = connectionsWithin(connections, files);
   const { submit } = pipeline;
   const gate = gateOf(keys, clock, ground);
   const calls = callReaderOf(engine.native);
@@ -64,18 +66,34 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
   const refused: DeskDeps["refused"] = ({ account, keyId }, refusal) =>
     refusals.note(account, refusal, keyId);
   const told = { latency: answers, refused, usage, calls };
+  const headerName = relayHeaderName();
+  const relays: Relays = {
+    headerName,
+    known: (front, token, owner) => fronts?.known(front, token, owner),
+  };
+  const listen = hasFronts ? BEHIND : config.http.listen;
   const http = createHttpServer(
-    { clock, log, gate, submit, receipts, settle, tip, ...told },
-    { host, port, requestDeadlineMs, connectionsMax, version: VERSION, region },
+    { clock, log, gate, submit, receipts, settle, tip, ...told, ...(hasFronts && { relays }) },
+    {
+      ...listen,
+      requestDeadlineMs,
+      connectionsMax: hasFronts ? relaysMax : clients,
+      version: VERSION,
+      region,
+    },
   );
-  if (ground === null || decoderHandle === null) return { http, fronts: null, clients: http };
-  const fronts = buildFronts(
-    ground,
-    { clock, log, keys, pipeline, http, answers, refusals, settle, decoder: decoderHandle },
-    { requestDeadlineMs, connectionsMax },
-  );
-  return { http, fronts, clients: clientsOf(http, fronts) };
+  const fronts = hasFronts
+    ? buildFronts(
+        ground,
+        { clock, log, keys, pipeline, answers, settle, decoder: decoderHandle },
+        { ...config.http.listen, connectionsMax: clients, relaysMax, relayHeader: headerName },
+      )
+    : null;
+  return { http, fronts, clients: fronts === null ? http : clientsOf(http, fronts) };
 }
+
+/** Where the server listens that has fronts before it. */
+const BEHIND = { host: "127.0.0.1", port: 0 };
 
 function gateOf(keys: EdgeKeys, clock: Clock, ground: FrontsGround | null): Gate {
   const { table, sharedLimits } = keys;
@@ -83,20 +101,17 @@ function gateOf(keys: EdgeKeys, clock: Clock, ground: FrontsGround | null): Gate
   return createGate({ clock, keys: table, looksMistyped, sharedLimits, held });
 }
 
-/** A request that is moved is open at both ends, and counted at one. */
+/** The server's connections are those of fronts' relays, and theirs are the clients'. */
 function clientsOf(http: HttpServer, fronts: Fronts): Clients {
   const { figures } = fronts;
-  const counters = sumOf(DESK_NAMES, [http.counters, ...figures.map(({ counters }) => counters)]);
+  const own = figures.map(({ counters }) => counters);
+  const counters = sumOf(DESK_NAMES, [http.counters, ...own]);
+  const connections = sumOf(["connections", "connectionsRefused"], own);
   const refusals = sumOf(REFUSAL_NAMES, [
     http.refusals,
     ...figures.map(({ refusals }) => refusals),
   ]);
-  const open = {
-    get requestsOpen() {
-      return counters.requestsOpen - fronts.moved;
-    },
-  };
-  const descriptors = Object.getOwnPropertyDescriptors(open);
+  const descriptors = Object.getOwnPropertyDescriptors(connections);
   return {
     counters: Object.create(counters, descriptors),
     refusals,

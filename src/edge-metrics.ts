@@ -11,8 +11,8 @@ import type { Dispatch } from "./decode/dispatch.ts";
 import type { VerifierCounters } from "./decode/verify.ts";
 import type { Clients } from "./edge-ingress.ts";
 import type { EdgeKeys } from "./edge-keys.ts";
+import type { Relayed } from "./front/figures.ts";
 import type { Fronts } from "./front/fronts.ts";
-import { newMoves } from "./ingress/moved-requests.ts";
 import type { Seen } from "./ingress/seen.ts";
 import type { Landing } from "./land/landing.ts";
 import type { Readiness } from "./observe/admin.ts";
@@ -28,7 +28,9 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "sharedLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-type FrontsSource = Pick<Fronts, "counters" | "figures" | "moves" | "passes" | "waiting">;
+const NOTHING_RELAYED: Relayed = { key: 0, limit: 0, leaders: 0, books: 0, other: 0 };
+
+type FrontsSource = Pick<Fronts, "counters" | "figures" | "relayed" | "passes" | "waiting">;
 
 export interface EdgeParts {
   readonly build: { readonly version: string; readonly engine: string; readonly region: string };
@@ -85,7 +87,8 @@ function ingressSources(parts: EdgeParts) {
 function frontSources(fronts: FrontsSource | null, sender: Sender) {
   return {
     touchdown_fronts: () => fronts?.figures.length ?? 0,
-    touchdown_front_requests_moved_total: () => samplesBy("reason", fronts?.moves ?? newMoves()),
+    touchdown_front_requests_relayed_total: () =>
+      samplesBy("reason", fronts?.relayed ?? NOTHING_RELAYED),
     touchdown_front_leaders_left_out: () => sender.leftOutCount,
     touchdown_front_passes: () => fronts?.passes.passes ?? 0,
     touchdown_front_passes_total: () => {

@@ -32,6 +32,8 @@ import { metricSources } from "./edge-metrics.ts";
 import { type EdgeParts, loadParts } from "./edge-parts.ts";
 import { createPolling } from "./edge-polling.ts";
 import { createReadiness } from "./edge-readiness.ts";
+import type { Fronts } from "./front/fronts.ts";
+import type { HttpServer } from "./ingress/http.ts";
 import { createSeen, openSeen } from "./ingress/seen.ts";
 import { chooseEngine, type EngineChoice } from "./native/choose.ts";
 import { signatureTextOf } from "./native/signature-text.ts";
@@ -197,7 +199,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     },
     config.admin.listen,
   );
-  const ports: Ports = { http: 0, admin: 0 };
+  const ports: Ports = { http: 0, admin: 0, behind: 0 };
   return {
     log,
     identity: () => holder.identity,
@@ -207,9 +209,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       decoderStep,
       dispatch,
       listener(admin, ports, "admin"),
-      // Before anybody connects, and stopped once nobody can.
-      ...(fronts === null ? [] : [fronts]),
-      listener(http, ports, "http", readiness.serve),
+      ...publicSteps(http, fronts, ports, readiness.serve),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
     httpAddress: () => addressOf(config.http.listen, ports.http),
@@ -285,11 +285,26 @@ function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   return { decoder, handle, forWorkers, here: NATIVE_HERE, close: () => decoder.close() };
 }
 
-type Ports = { http: number; admin: number };
+type Ports = { http: number; admin: number; behind: number };
+
+/** What has the public port: the server, or the fronts before it, which relay to it. */
+function publicSteps(http: HttpServer, fronts: Fronts | null, ports: Ports, onBound: () => void) {
+  if (fronts === null) return [listener(http, ports, "http", onBound)];
+  const front: Listening = {
+    start: async () => fronts.start(ports.behind),
+    stop: () => fronts.stop(),
+  };
+  return [listener(http, ports, "behind"), listener(front, ports, "http", onBound)];
+}
+
+interface Listening {
+  start(): Promise<{ readonly port: number }>;
+  stop(): Promise<void>;
+}
 
 /** A step that notes which port was bound, and then tells that it is. */
 function listener(
-  server: { start(): Promise<{ readonly port: number }>; stop(): Promise<void> },
+  server: Listening,
   ports: Ports,
   name: keyof Ports,
   onBound: () => void = () => {},

@@ -12,7 +12,7 @@ import type { Clock } from "./core/clock.ts";
 import { encodeSignature } from "./core/encoding.ts";
 import type { Refusal } from "./core/errors.ts";
 import { FAULT_COUNT, refusalOf } from "./core/faults.ts";
-import type { Accepted, Answer, FaultCode, Packet } from "./core/flow.ts";
+import type { Accepted, Answer, Packet } from "./core/flow.ts";
 import { createPacket } from "./core/packet.ts";
 import { pause } from "./core/pause.ts";
 import type { Dispatch } from "./decode/dispatch.ts";
@@ -57,8 +57,6 @@ export interface Pipeline {
   adopt(packet: Packet, keyId: string, accepted: Accepted, sent: FrontSent): void;
   /** A front was given again what it had passed on a moment ago. */
   repeated(submitted: Submitted, offset: number): void;
-  /** A front refused a transaction. */
-  refused(fault: FaultCode): void;
   /** Transactions with an accepting verdict. */
   readonly verdicts: PipelineVerdicts;
 }
@@ -205,9 +203,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     verdicts,
     adopt,
     repeated: share,
-    refused(fault) {
-      verdicts.faults[fault] = (verdicts.faults[fault] ?? 0) + 1;
-    },
   };
 }
 

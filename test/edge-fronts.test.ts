@@ -5,7 +5,11 @@ import type { Config } from "../src/config/config.ts";
 import { SetupError } from "../src/core/errors.ts";
 import { buildFronts, type EdgeFrontsDeps, frontsGroundOf } from "../src/edge-fronts.ts";
 import type { EngineChoice } from "../src/native/choose.ts";
-import type { NativeEngine } from "../src/native/contract.ts";
+import type {
+  NativeEngine,
+  NativeFrontMemory,
+  NativeFrontOptions,
+} from "../src/native/contract.ts";
 import { createFakeClock } from "./support/fake-clock.ts";
 import { stub } from "./support/stub.ts";
 
@@ -84,8 +88,16 @@ describe("the ground of fronts", () => {
 });
 
 describe("fronts on their ground", () => {
-  it("are heard before the engine's news, and have their turn in between", () => {
-    const ground = frontsGroundOf(configOf(1), native, 2);
+  const OPTIONS = {
+    host: "127.0.0.1",
+    port: 0,
+    connectionsMax: 10,
+    relaysMax: 8,
+    relayHeader: "x-0a",
+  };
+
+  function built(count: number, engine: EngineChoice) {
+    const ground = frontsGroundOf(configOf(count), engine, 2);
     if (ground === null) throw new Error("no ground");
     const table = stub<EdgeFrontsDeps["keys"]["table"]>({ onChange: () => {} });
     const deps: EdgeFrontsDeps = {
@@ -93,13 +105,37 @@ describe("fronts on their ground", () => {
       log: stub({}),
       keys: { table, sharedLimits: null, usage: null },
       pipeline: stub({}),
-      http: stub({}),
       answers: stub({}),
-      refusals: { note: () => {} },
       settle: () => {},
       decoder: 1,
     };
-    const fronts = buildFronts(ground, deps, { requestDeadlineMs: 1_000, connectionsMax: 10 });
+    return { ground, fronts: buildFronts(ground, deps, OPTIONS) };
+  }
+
+  it("are started on what they share, each with its part of all connections", () => {
+    const starts: { options: NativeFrontOptions; memory: NativeFrontMemory }[] = [];
+    const starting = stub<NativeEngine>({
+      frontStart: (options, memory) => starts.push({ options, memory }),
+      frontsListen: () => 8_899,
+    });
+    const { ground, fronts } = built(3, stub<EngineChoice>({ name: "native", native: starting }));
+    // The engine runs when they start, and not before.
+    ground.routes.useEngine(5);
+    expect(fronts.start(40_404)).toEqual({ port: 8_899 });
+    const common = { engine: 5, decoder: 1, realtime: false, connectionsMax: 4, relaysMax: 2 };
+    const options = { ...common, behindPort: 40_404, relayHeader: "x-0a" };
+    expect(starts.map((start) => start.options)).toEqual(
+      [0, 1, 2].map((number) => ({ ...options, number })),
+    );
+    for (const { memory } of starts) {
+      expect(memory.routes.buffer).toBe(ground.routesMemory);
+      expect(memory.seen.buffer).toBe(ground.seenMemory);
+      expect(memory.passes.buffer).toBe(ground.passesMemory);
+    }
+  });
+
+  it("are heard before the engine's news, and have their turn in between", () => {
+    const { ground, fronts } = built(1, native);
     expect(ground.routes.beforeDrain).toBe(fronts.adopt);
     const before = yields;
     ground.routes.giveWay();

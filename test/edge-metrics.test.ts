@@ -71,7 +71,7 @@ for (let index = 0; index < 12; index += 1) {
 }
 
 /** Every counter that a metric reads holds a number that no other one holds. */
-const MOVES = { key: 1_301, limit: 1_302, leaders: 1_303, books: 1_304, other: 1_305 };
+const RELAYED = { key: 1_301, limit: 1_302, leaders: 1_303, books: 1_304, other: 1_305 };
 const PASS_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
 const LOST = { record_lost: 1_403, datagram_dropped: 1_404, datagram_refused: 1_405, panic: 7 };
 const each = (name: string, label: string, values: Readonly<Record<string, number>>) =>
@@ -97,7 +97,7 @@ const PARTS: EdgeParts = {
   }),
   fronts: {
     ...{ counters: { decoded: 61, repeated: 1000, held: 62 }, waiting: 63 },
-    ...{ moves: MOVES, passes: { passes: 1_306, ...PASS_EVENTS } },
+    ...{ relayed: RELAYED, passes: { passes: 1_306, ...PASS_EVENTS } },
     figures: [0, 1, 2].map(() => stub<DeskFigures>({})),
   },
   answers: histogramOf(3),
@@ -251,7 +251,7 @@ describe("an edge's metrics", () => {
     ["answer_seconds_count", {}, 3],
     ["seen_hits_total", {}, 1103],
     ["fronts", {}, 3],
-    ...each("front_requests_moved_total", "reason", MOVES),
+    ...each("front_requests_relayed_total", "reason", RELAYED),
     ["front_leaders_left_out", {}, 148],
     ["front_passes", {}, 1_306],
     ...each("front_passes_total", "event", PASS_EVENTS),

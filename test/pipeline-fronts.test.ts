@@ -2,9 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS, systemClock } from "../src/core/clock.ts";
-import { FAULT } from "../src/core/faults.ts";
 import { createDecoder } from "../src/decode/decoder.ts";
-import { newFrontSend } from "../src/send/front-sender.ts";
+import { newFrontSend } from "../src/send/front-send.ts";
 import { DECODER } from "./support/packets.ts";
 import { bytesOf, newRig, signatureOf } from "./support/pipeline-rig.ts";
 
@@ -113,11 +112,5 @@ describe("what a front has sent", () => {
     submit(bytesOf(1));
     expect(rig.answers).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
     expect(rig.sent).toEqual([]);
-  });
-
-  it("and what it refused are verdicts like any others", () => {
-    const { pipeline } = newRig();
-    pipeline.refused(FAULT.signature_wrong);
-    expect(pipeline.verdicts.faults[FAULT.signature_wrong]).toBe(1);
   });
 });

@@ -53,10 +53,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/control/web/schema.ts": "every route is made by it",
   "src/sandbox/provider.ts": "every login of the tests of control goes through it",
   "src/sandbox/provider-store.ts": "every login of the tests of control goes through it",
-  "src/front/front.worker.ts": "runs in a thread; every test with fronts goes through it",
-  "src/front/front.ts": "joins the parts; run in a thread by test/native/fronts.test.ts",
   "src/edge-ingress.ts": "joins the parts; run by every test with an edge",
-  "src/front/handle.ts": "one of the fronts; tested through fronts.test.ts",
   "src/decode/decode.worker.ts": "runs in a thread; tested through test/decode/pool.test.ts",
 };
 

@@ -27,6 +27,10 @@ pub(crate) const FEED_OPTIONS: i32 = -60;
 pub(crate) const FEED_FULL: i32 = -61;
 pub(crate) const NO_FEED: i32 = -62;
 pub(crate) const NO_PRIORITY: i32 = -70;
+pub(crate) const FRONT_OPTIONS: i32 = -80;
+pub(crate) const FRONT_FULL: i32 = -81;
+pub(crate) const NO_FRONT: i32 = -82;
+pub(crate) const FRONT_LISTEN: i32 = -83;
 
 /// Why an engine does not start.
 pub(crate) fn start_code(error: &StartError) -> i32 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
-use crate::bindings::EngineOptions;
+use crate::bindings::sending::EngineOptions;
 use crate::chain::asker::{Asker, Question};
 use crate::chain::feed::SlotFeed;
 use crate::codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};

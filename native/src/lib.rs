@@ -1,8 +1,8 @@
 //! Touchdown's native engine.
 //!
 //! The folders hold the native part of the stage of their name in `src/`. Beside them is the door
-//! for JavaScript: `bindings` holds every exported item and nothing else, and `crossing`, `codes`,
-//! `handles` and `lent` are what these share; all but `bindings` and `lent` is sans-Node. `call`
+//! for JavaScript: `bindings` holds every exported item and nothing else, and `crossing`,
+//! `front_crossing`, `codes`, `handles` and `lent` are what these share; all else is sans-Node. `call`
 //! reads a client's call, `base58` is everybody's, and `clock`, `limits`, `priority`,
 //! `tray` are for all.
 //!
@@ -10,7 +10,7 @@
 //! (`send::peer`); one I/O thread receives, acknowledges and runs timers (`send::endpoint`); what
 //! became of each copy comes back through one bounded ring (`send::outcomes`). What a node is asked
 //! (`chain::asker`) and what it tells of slots (`chain::feed`) has threads of its own, which give
-//! way.
+//! way. Fronts (`front`) are threads that take clients' requests by themselves.
 
 #![deny(
     unsafe_code,
@@ -41,6 +41,10 @@ mod codes;
 mod crossing;
 pub mod decode;
 pub mod ed25519;
+#[cfg(feature = "front")]
+pub mod front;
+#[cfg(feature = "addon")]
+mod front_crossing;
 pub mod handles;
 #[cfg(feature = "addon")]
 // A view into JavaScript's memory takes unsafe code.

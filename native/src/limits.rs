@@ -78,6 +78,8 @@ pub const OUTCOMES_MAX: usize = 1 << 20;
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// Longest that the I/O thread may look for datagrams before it sleeps.
 pub const BUSY_POLL_MAX: Duration = Duration::from_millis(10);
+/// Most fronts at once: `FRONTS_MAX` of `front-limits.ts` for each of a few edges.
+pub const FRONTS_MAX: usize = 64;
 /// Most nodes that are asked at once.
 pub const ASKERS_MAX: usize = 64;
 /// Most questions to one node in hand.

@@ -20,16 +20,6 @@ export const ROUTE_OUT_MS_MIN = 250;
  * may send to make 32, and as many are left for new plans and connections.
  */
 export const ROUTE_VERSIONS_KEPT = 64;
-/**
- * Transactions that a front comes upon without a pause, after which it holds the next ones to send
- * them together. A pause is this long: between two of one turn of the event loop lie an answer, a
- * request, a decoding and a verification.
- */
-export const FRONT_RUN = 4;
-export const FRONT_PAUSE_US = 60;
-/** Transactions that a front holds at most, and how long the oldest is held before the next. */
-export const FRONT_HELD_MAX = 16;
-export const FRONT_HELD_US_MAX = 200;
 /** The engine's number of another thread's transaction is above this; the sender's are below. */
 export const FRONT_TX_MIN = 2 ** 40;
 /** Copies with news that came before they were adopted; a power of two. */
@@ -48,23 +38,15 @@ export const EARLY_SHARES_MAX = 1024;
 
 /** Threads that take requests. */
 export const FRONTS_MAX = 16;
+/** Their connections to the server behind them, all together. */
+export const FRONT_RELAYS_MAX = 8192;
 /** Records of one front that the main thread has not read: 2.2 MB; a power of two. */
 export const FRONT_RECORDS = 512;
-/** Heap for young objects of a front, in MB: of a transaction 2 kB are left behind there. */
-export const FRONT_YOUNG_MB_MAX = 6;
-/** From so many unread records on a front wakes the main thread. */
-export const FRONT_RECORDS_WAKE = 128;
-/**
- * So long after a record a front wakes the main thread for it at the latest, and the native engine
- * for what is on the wire (OUTCOMES_LINGER_NS there).
- */
-export const FRONT_RECORDS_WAKE_MS = 100;
 /** Records taken into the books before a front that waits for the processor has its turn. */
 export const FRONT_RECORDS_A_TURN = 8;
 /** From so many unread records on of any front they have to wait, lest its ring fill up. */
 export const FRONT_RECORDS_BEHIND = 192;
-/** The longest wait for fronts to come up, and to finish when they are stopped. */
-export const FRONTS_START_MS_MAX = 15_000;
+/** The longest wait for fronts to finish what is in hand when they are stopped. */
 export const FRONTS_STOP_MS_MAX = 30_000;
-/** The longest wait for the connections of a front to be closed where its thread ends at once. */
+/** The longest wait for a front's thread that was told to end at once. */
 export const FRONT_END_MS_MAX = 1_000;

@@ -255,13 +255,6 @@ export const BODILESS_ANSWERS_BURST = 1_000;
 export const BODILESS_ANSWERS_PER_SECOND = 20;
 /** Connections that are open at once; above it a new one is closed. */
 export const HTTP_CONNECTIONS_MAX = 20_000;
-/** Requests of one front that the main thread has in hand, streams among them. */
-export const MOVED_REQUESTS_MAX = 8_192;
-/** Bytes of their bodies in one front, as long as it is not known whether they are wanted. */
-export const MOVED_UNASKED_BYTES_MAX = 16 * 1024 * 1024;
-/** Characters of one stream on the way to its front, and after how many the front tells of them. */
-export const REMOTE_CHARS_ON_THE_WAY_MAX = 64 * 1024;
-export const REMOTE_CHARS_TOLD = 16 * 1024;
 /** Open files that an edge needs at most besides its clients' connections and worker threads. */
 export const EDGE_FILES_MAX = 256;
 /** Open files of one worker thread: what its event loop polls with and is woken by. */

@@ -1,36 +1,33 @@
 /**
- * All fronts, as the main thread has them: starts their threads, gives them passes, takes what they
- * move here, and takes what they did into the books ("adoption"). A front sends first and tells
- * afterwards; whatever on this thread depends on what was sent calls `adopt` before.
+ * All fronts, as the main thread has them: starts their threads, gives them passes, and takes what
+ * they did into the books ("adoption"). A front sends first and tells afterwards; whatever on this
+ * thread depends on what was sent calls `adopt` before. The threads are the native engine's
+ * (`native/src/front`), and no JavaScript runs on them.
  *
  * The books can wait and a front cannot: where both have one processor, the system would let the
  * books go on for as long as a front takes for ten transactions. So they give way after every few
  * (p99 at 5,000 tx/s on two processors: 0.6 to 0.8 times).
  *
- * A front that dies ends the process: its clients' connections would stay open with nobody behind
- * them, and who starts the edge anew gives them others.
+ * A front that dies ends the process: its clients' connections are gone, and who starts the edge
+ * anew gives them others.
  */
 
-import { Bell } from "../core/bell.ts";
-import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import {
   FRONT_RECORDS_A_TURN,
   FRONT_RECORDS_BEHIND,
-  FRONTS_START_MS_MAX,
   FRONTS_STOP_MS_MAX,
 } from "../core/front-limits.ts";
 import { sumOf } from "../core/shared-figures.ts";
 import type { DeskFigures } from "../ingress/desk.ts";
-import type { MoveReason } from "../ingress/moved.ts";
-import { MOVE_REASONS } from "../ingress/moved-requests.ts";
+import type { KeyOwner } from "../ingress/gate.ts";
 import type { PassCounters } from "../ingress/passes.ts";
-import { FrontHandle, type HandleDeps, type HandleOptions } from "./handle.ts";
+import { RELAY_REASONS, type Relayed } from "./figures.ts";
+import { FrontHandle, type FrontTask, type HandleDeps } from "./handle.ts";
 import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./ledger.ts";
 import type { RecordReader } from "./records.ts";
 
 export interface FrontsDeps extends LedgerDeps, HandleDeps {
-  readonly clock: Clock;
   /** Lets threads that wait for this processor have their turn first. */
   readonly giveWay: () => void;
   /**
@@ -40,8 +37,14 @@ export interface FrontsDeps extends LedgerDeps, HandleDeps {
   readonly settle: () => void;
 }
 
-export interface FrontsOptions extends Omit<HandleOptions, "bell"> {
+export interface FrontsOptions extends Omit<FrontTask, "engine" | "behindPort"> {
   readonly count: number;
+  /** The native engine's handle, once it runs. */
+  readonly engine: () => number;
+  /** The public address. */
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
 }
 
 export interface Fronts {
@@ -49,17 +52,22 @@ export interface Fronts {
   adopt(): void;
   /** Lets a front that waits for this processor have its turn, unless a ring could fill up. */
   giveWay(): void;
+  /** That front relayed a submission of this key, which is good: it may get a pass. */
+  known(front: number, token: string, owner: KeyOwner): void;
   /** What each counts. */
   readonly figures: readonly DeskFigures[];
-  /** Requests that were moved to the main thread, and those of them that have no answer yet. */
-  readonly moves: Readonly<Record<MoveReason, number>>;
-  readonly moved: number;
+  /** Requests that were left to the main thread. */
+  readonly relayed: Relayed;
   /** Records that are not in the books yet. */
   readonly waiting: number;
   readonly counters: LedgerCounters;
   readonly passes: PassCounters;
-  /** Resolves when each takes connections. @throws SetupError when one does not come up */
-  start(): Promise<void>;
+  /**
+   * Listens. What they leave goes to `behindPort` of loopback.
+   *
+   * @throws SetupError when a thread does not come up, or the port is taken
+   */
+  start(behindPort: number): { readonly port: number };
   /** New work is refused from now on. */
   drain(): void;
   /** Resolves when what is in hand is answered, and in the books. @throws what one died of then */
@@ -67,10 +75,10 @@ export interface Fronts {
 }
 
 export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
+  const { clock, native, passes } = deps;
   const owners: PassOwner[] = [];
   const ledger = new Ledger(deps, owners);
   const fronts = Array.from({ length: options.count }, () => new FrontHandle(deps, owners, adopt));
-  const bell = new Bell(deps.settle);
 
   function adopt(): void {
     for (const { records } of fronts) adoptOf(records);
@@ -89,63 +97,63 @@ export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
     deps.giveWay();
   }
 
+  /** A front has something. */
+  function heed(): void {
+    // First of all: what comes from now on wakes again.
+    for (const front of fronts) front.heed();
+    deps.settle();
+  }
+
+  function listen(): number {
+    const handles = Uint32Array.from(fronts, ({ front }) => front);
+    const { host, port } = options;
+    const answer = native.frontsListen(handles, host, port);
+    if (answer > 0) return answer;
+    throw new SetupError(
+      `http.listen: cannot listen on ${host}:${port}; either the port is taken, ` +
+        "perhaps by another edge, or the address is not one of this machine",
+    );
+  }
+
   return {
     adopt,
     giveWay,
+    known: (front, token, owner) => fronts[front]?.grant(token, owner),
     counters: ledger.counters,
-    passes: deps.passes.counters,
+    passes: passes.counters,
     figures: fronts.map(({ figures }) => figures),
-    moves: sumOf(
-      MOVE_REASONS,
-      fronts.map(({ moves }) => moves),
+    relayed: sumOf(
+      RELAY_REASONS,
+      fronts.map(({ figures }) => figures.relayed),
     ),
-    get moved() {
-      return fronts.reduce((sum, { moved }) => sum + moved, 0);
-    },
     get waiting() {
       return fronts.reduce((sum, { records }) => sum + records.depth, 0);
     },
-    async start() {
-      const { clock } = deps;
-      bell.start();
-      const up = fronts.map((front) => front.start({ ...options, bell: bell.memory }));
-      const cause = await firstFailure(clock, up);
-      if (cause === null) return;
-      for (const front of fronts) front.kill();
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new SetupError(`http.threads: a thread could not be started: ${why}`, { cause });
+    start(behindPort) {
+      try {
+        const task = { ...options, engine: options.engine(), behindPort };
+        for (const [number, front] of fronts.entries()) front.start(task, number, heed);
+        return { port: listen() };
+      } catch (error) {
+        for (const front of fronts) front.kill();
+        throw error;
+      }
     },
     drain() {
-      for (const front of fronts) front.tell({ kind: "drain" });
+      for (const front of fronts) front.drain();
     },
     async stop() {
-      const kill = deps.clock.after(FRONTS_STOP_MS_MAX, () => {
+      const kill = clock.after(FRONTS_STOP_MS_MAX, () => {
         for (const front of fronts) front.kill();
       });
-      const ends = await Promise.allSettled(fronts.map((front) => front.stop()));
+      // All of them, so that a client has its answer, if only a refusal, while any is in hand.
+      await Promise.all(fronts.map((front) => front.stop()));
+      const ends = await Promise.allSettled(fronts.map((front) => front.end()));
       kill.cancel();
-      deps.passes.stop();
+      passes.stop();
       adopt();
-      bell.stop();
       const failed = ends.find((end) => end.status === "rejected");
       if (failed !== undefined) throw failed.reason;
     },
   };
-}
-
-/** Resolves with null once all are up, or with the first reason why one is not. */
-function firstFailure(clock: Clock, ups: readonly Promise<unknown>[]): Promise<unknown> {
-  return new Promise((resolve) => {
-    const late = new Error(`not up after ${FRONTS_START_MS_MAX} ms`);
-    const timer = clock.after(FRONTS_START_MS_MAX, () => resolve(late));
-    let missing = ups.length;
-    for (const up of ups) {
-      void up.then((cause) => {
-        missing -= 1;
-        if (cause === null && missing > 0) return;
-        timer.cancel();
-        resolve(cause);
-      });
-    }
-  });
 }

@@ -1,61 +1,63 @@
-/** One front as the main thread has it: its thread, its memory, its line and its passes. */
+/** One front as the main thread has it: its thread, its memory and its passes. */
 
-import { MessageChannel } from "node:worker_threads";
-import type { Log } from "../core/log.ts";
-import { type Port, portOf } from "../core/port.ts";
-import type { DeskFigures } from "../ingress/desk.ts";
-import type { MoveReason } from "../ingress/moved.ts";
-import {
-  createMovedRequests,
-  type MovedRequests,
-  type MovedTaker,
-  newMoves,
-} from "../ingress/moved-requests.ts";
+import type { Clock } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import { FRONT_END_MS_MAX } from "../core/front-limits.ts";
 import type { PassNews } from "../ingress/pass.ts";
 import type { Passes, PassHolder } from "../ingress/passes.ts";
-import { frontFigures, frontFiguresMemory } from "./figures.ts";
+import {
+  FRONT_STATES,
+  FRONT_TOLD,
+  type NativeFronts,
+  NO_PRIORITY,
+  PASS_NUMBERS,
+} from "../native/contract.ts";
+import { type FrontFigures, frontFigures, frontFiguresMemory } from "./figures.ts";
 import type { PassOwner } from "./ledger.ts";
-import type { FromThread, FrontTask, ToThread } from "./messages.ts";
 import { RecordReader, recordsMemory } from "./records.ts";
-import type { FrontThread, StartFrontThread } from "./threads.ts";
-
-/** The HTTP server of the main thread, which listens for the fronts. */
-export interface FrontHttp extends MovedTaker {
-  addFront(descriptor: number): void;
-  removeFront(descriptor: number): void;
-}
 
 export interface HandleDeps {
-  readonly log: Log;
-  readonly http: FrontHttp;
+  readonly clock: Clock;
+  readonly native: NativeFronts;
   readonly passes: Pick<Passes, "join" | "stop" | "counters">;
-  readonly startThread: StartFrontThread;
   /** A front is dead. */
   readonly onDeath: (cause: unknown) => void;
 }
 
-export type HandleOptions = Omit<FrontTask, "records" | "figures" | "moved">;
+/** What all fronts are started with. */
+export interface FrontTask {
+  /** The handles of the native engine, and of its decoder. */
+  readonly engine: number;
+  readonly decoder: number;
+  /** Whether its thread goes before others. */
+  readonly realtime: boolean;
+  /** Connections of one front, to clients and to the server behind it. */
+  readonly connectionsMax: number;
+  readonly relaysMax: number;
+  /** Where the server of the main thread listens, on loopback, and the line it reads. */
+  readonly behindPort: number;
+  readonly relayHeader: string;
+  /** Where leaders are reached, what was accepted a moment ago, and the states of limits. */
+  readonly routes: SharedArrayBuffer;
+  readonly seen: SharedArrayBuffer;
+  readonly passes: SharedArrayBuffer;
+}
 
 export class FrontHandle {
   readonly records: RecordReader;
-  readonly figures: DeskFigures;
-  /** Requests that it moved here, by why. */
-  readonly moves: Record<MoveReason, number> = newMoves();
+  readonly figures: FrontFigures;
   readonly #deps: HandleDeps;
   readonly #owners: PassOwner[];
   readonly #adopt: () => void;
   readonly #memory = { records: recordsMemory(), figures: frontFiguresMemory() };
-  #thread: FrontThread | null = null;
+  readonly #returned = new Float64Array(RETURNED_A_LOOK);
+  /** The native engine's; 0: it does not run. */
+  #front = 0;
   #holder: PassHolder | null = null;
-  #moved: MovedRequests | null = null;
-  #closeLine = (): void => {};
-  /** What takes its connections; null while it takes none. */
-  #descriptor: number | null = null;
-  #onUp: ((cause: unknown) => void) | null = null;
-  #isStopping = false;
-  #isDead = false;
-  /** That it died while it stopped. */
+  /** That it failed. */
   #failure: Error | null = null;
+  #onIdle: (() => void) | null = null;
+  #onEnd: ((failure: Error | null) => void) | null = null;
 
   /** `owners` are by the place of their pass; `adopt` takes in what all fronts did so far. */
   constructor(deps: HandleDeps, owners: PassOwner[], adopt: () => void) {
@@ -66,128 +68,157 @@ export class FrontHandle {
     this.figures = frontFigures(this.#memory.figures);
   }
 
-  /** Requests that it moved here, and that have no answer yet. */
-  get moved(): number {
-    return this.#moved?.open ?? 0;
+  /** The native engine's; 0 while it does not run. */
+  get front(): number {
+    return this.#front;
   }
 
-  /** Resolves when it takes connections: with null, else with why it does not. */
-  start(options: HandleOptions): Promise<unknown> {
-    const { http, passes, startThread } = this.#deps;
-    const { port1, port2 } = new MessageChannel();
-    this.#closeLine = () => port2.close();
-    const thread = startThread({ ...options, ...this.#memory, moved: port1 });
-    this.#thread = thread;
-    const holder = passes.join({ post: (news) => this.#tellPass(thread, news) });
-    this.#holder = holder;
-    this.#moved = createMovedRequests({
-      port: this.#lineOf(portOf(port2)),
-      http: {
-        takeMoved: (request, wire, known) => {
-          this.moves[request.why] += 1;
-          http.takeMoved(request, wire, known);
-        },
+  /** Its thread runs from now on. `wake` says that it has something. @throws SetupError */
+  start(task: FrontTask, number: number, wake: () => void): void {
+    const { native, passes } = this.#deps;
+    const { engine, decoder, realtime, connectionsMax, relaysMax, behindPort, relayHeader } = task;
+    const front = native.frontStart(
+      { engine, decoder, number, realtime, connectionsMax, relaysMax, behindPort, relayHeader },
+      {
+        records: new Uint8Array(this.#memory.records),
+        figures: new Uint8Array(this.#memory.figures),
+        routes: new Uint8Array(task.routes),
+        seen: new Uint8Array(task.seen),
+        passes: new Uint8Array(task.passes),
       },
-      known: (token, owner) => holder.grant(token, owner),
+      wake,
+    );
+    if (front <= 0) throw new SetupError(startFault(front));
+    this.#front = front;
+    this.#holder = passes.join({ post: (news) => this.#tellPass(news) });
+  }
+
+  /** Gives it a pass for the key with its next request, where that can be. */
+  grant: PassHolder["grant"] = (token, owner) => this.#holder?.grant(token, owner);
+
+  /** Takes in what it has given back, and whether it has ended. */
+  heed(): void {
+    if (this.#front === 0) return;
+    const { native } = this.#deps;
+    this.#takeReturned();
+    const state = native.frontState(this.#front);
+    if (state === FRONT_STATES.idle) this.#idle();
+    else if (state === FRONT_STATES.ended) this.#ended(null);
+    else if (state === FRONT_STATES.failed) this.#ended(new Error("a front's thread failed"));
+  }
+
+  /** New work is left to the main thread from now on. */
+  drain(): void {
+    this.#tell(FRONT_TOLD.drain);
+  }
+
+  /** It takes no connection any more. Resolves when nothing is in hand, or it has ended. */
+  stop(): Promise<void> {
+    if (this.#front === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+      this.#onEnd ??= () => {};
+      this.#tell(FRONT_TOLD.stop);
     });
-    const isUp = new Promise<unknown>((resolve) => {
-      this.#onUp = resolve;
+  }
+
+  /** Closes every connection. Resolves when its thread has ended. @throws where it has failed */
+  end(): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    if (this.#front === 0) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#onEnd = (failure) => (failure === null ? resolve() : reject(failure));
+      this.kill();
     });
-    thread.port.onMessage((message) => this.#heed(message));
-    void thread.ended.then((cause) => this.#ended(cause));
-    return isUp;
   }
 
-  tell(message: ToThread): void {
-    this.#thread?.port.post(message);
-  }
-
-  /** Resolves when its thread has ended. @throws what it died of meanwhile */
-  async stop(): Promise<void> {
-    this.#isStopping = true;
-    this.tell({ kind: "stop" });
-    await this.#thread?.ended;
-    if (this.#failure !== null) throw this.#failure;
-  }
-
+  /** Closes every connection at once, whatever is in hand. */
   kill(): void {
-    this.#isStopping = true;
-    this.#thread?.kill();
+    if (this.#front === 0) return;
+    this.#onEnd ??= () => {};
+    this.#tell(FRONT_TOLD.end);
+    this.#deps.clock.after(FRONT_END_MS_MAX, () => {
+      if (this.#front !== 0) this.#ended(new Error("a front's thread does not end"));
+    });
+  }
+
+  #tell(what: number): void {
+    if (this.#front !== 0) this.#deps.native.frontTell(this.#front, what);
+  }
+
+  #takeReturned(): void {
+    const { native } = this.#deps;
+    for (;;) {
+      const count = native.frontReturned(this.#front, this.#returned);
+      if (count <= 0) return;
+      // A place may be another's from now on, and what its pass let in is in the ring.
+      this.#adopt();
+      for (const place of this.#returned.subarray(0, count)) {
+        this.#holder?.take({ kind: "passReturned", place });
+      }
+    }
   }
 
   /** A record names its owner by the place, so whose it is has to be known first. */
-  #tellPass(thread: FrontThread, news: PassNews): void {
-    if (news.kind === "pass") {
-      const { place, keyId, account } = news.pass;
-      this.#owners[place] = { keyId, account };
+  #tellPass(news: PassNews): void {
+    const { native } = this.#deps;
+    if (news.kind === "passOver") {
+      native.frontPassOver(this.#front, news.token, news.place);
+      return;
     }
-    thread.port.post(news);
+    const { place, keyId, account, token, ranges } = news.pass;
+    this.#owners[place] = { keyId, account };
+    // Where it cannot be taken, the requests of that key go on being relayed.
+    native.frontPass(this.#front, token, passNumbers(news.pass), ranges?.join() ?? "");
   }
 
-  /** Who asks what became of a transaction was answered before, so its record is there. */
-  #lineOf<Out, In>(line: Port<Out, In>): Port<Out, In> {
-    return {
-      post: line.post,
-      onMessage: (handler) => {
-        line.onMessage((message) => {
-          this.#adopt();
-          handler(message);
-        });
-      },
-    };
+  #idle(): void {
+    this.#onIdle?.();
+    this.#onIdle = null;
   }
 
-  #heed(message: FromThread): void {
-    const { http, log } = this.#deps;
-    if (message.kind === "up") {
-      this.#descriptor = message.descriptor;
-      http.addFront(message.descriptor);
-      this.#tellUp(null);
-    } else if (message.kind === "passReturned") {
-      // Its place may be another's from now on, and what it let in is in the ring.
-      this.#adopt();
-      this.#holder?.take(message);
-    } else if (message.kind === "fault") {
-      log.error({ err: message.error }, message.message);
-    } else {
-      this.#leave();
-      if (message.kind === "died") this.#died(message.error);
-    }
-  }
-
-  /** It takes no connection any more. */
-  #leave(): void {
-    if (this.#descriptor !== null) this.#deps.http.removeFront(this.#descriptor);
-    this.#descriptor = null;
-  }
-
-  #ended(cause: unknown): void {
-    this.#leave();
-    this.#moved?.abandon();
+  #ended(failure: Error | null): void {
+    this.#deps.native.frontClose(this.#front);
+    this.#front = 0;
+    this.#adopt();
     this.#holder?.leave();
-    this.#closeLine();
-    if (!this.#isStopping) this.#died(cause);
+    this.#failure = failure;
+    const onEnd = this.#onEnd;
+    this.#onEnd = null;
+    if (onEnd === null) this.#deps.onDeath(failure ?? new Error("a front's thread ended"));
+    else onEnd(failure);
+    this.#idle();
   }
+}
 
-  /** Once: while it starts that is why it is not up. */
-  #died(cause: unknown): void {
-    if (this.#isDead) return;
-    this.#isDead = true;
-    const { log, onDeath } = this.#deps;
-    if (this.#tellUp(cause ?? new Error("it ended before it was up"))) return;
-    if (!this.#isStopping) onDeath(cause);
-    else {
-      log.error({ err: cause }, "a front died while it stopped, and its clients with it");
-      this.#failure = new Error("a front died while it stopped", { cause });
-      this.kill();
-    }
-  }
+/** Places of passes that are taken back in one look. */
+const RETURNED_A_LOOK = 256;
 
-  /** Whether that was waited for. */
-  #tellUp(cause: unknown): boolean {
-    const tell = this.#onUp;
-    this.#onUp = null;
-    tell?.(cause);
-    return tell !== null;
+/** As the engine takes them, see `frontPass`; -1 for what there is none of. */
+function passNumbers(pass: Extract<PassNews, { readonly kind: "pass" }>["pass"]): Float64Array {
+  const { plan, limit, isShared, ranges } = pass;
+  const numbers = new Float64Array(PASS_NUMBERS);
+  numbers.set([
+    pass.place,
+    plan.ratePerSecond,
+    plan.burst,
+    isShared ? 1 : 0,
+    pass.accountCell,
+    pass.keyCell,
+    limit?.ratePerSecond ?? -1,
+    limit?.burst ?? -1,
+    pass.expiresUnixMs ?? -1,
+    ranges === null ? 0 : 1,
+  ]);
+  return numbers;
+}
+
+function startFault(answer: number): string {
+  if (answer === NO_PRIORITY) {
+    return (
+      "host.realtime: the system allows it no real-time priority: it takes CAP_SYS_NICE, or a " +
+      "limit for it of 1 or more (LimitRTPRIO of systemd, --ulimit rtprio of Docker)"
+    );
   }
+  return `http.threads: a thread could not be started, the native engine answers ${answer}`;
 }

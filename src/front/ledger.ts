@@ -1,18 +1,15 @@
 // Hot path: `take` runs for each transaction that a front dealt with.
 /**
- * Takes what fronts tell into the books: what they sent, what they were given again, and what they
- * refused or turned away. Whose it was is known by the place of the pass that let it in.
+ * Takes what fronts tell into the books: what they sent, and what they were given again. Whose it
+ * was is known by the place of the pass that let it in.
  */
 
-import type { Refusal, RefusalReason } from "../core/errors.ts";
-import { refusalOf } from "../core/faults.ts";
-import type { Accepted, FaultCode, Packet } from "../core/flow.ts";
+import type { RefusalReason } from "../core/errors.ts";
+import type { Accepted, Packet } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import type { LatencySink } from "../ingress/desk.ts";
-import { NO_ROOM } from "../ingress/elsewhere.ts";
-import { INTERNAL } from "../ingress/exchange.ts";
-import type { FrontSend } from "../send/front-sender.ts";
-import { type FrontRecord, REFUSED, REPEATED, TURNED_AWAY } from "./records.ts";
+import type { FrontSend } from "../send/front-send.ts";
+import { type FrontRecord, SENT } from "./records.ts";
 
 /** What is kept of the transactions that fronts took. */
 export interface FrontBooks {
@@ -20,8 +17,6 @@ export interface FrontBooks {
   adopt(packet: Packet, keyId: string, accepted: Accepted, sent: FrontSent): void;
   /** A front was given again what it had passed on a moment ago. */
   repeated(submitted: Pick<Packet, "bytes" | "account" | "maxRetries">, offset: number): void;
-  /** A front refused a transaction. */
-  refused(fault: FaultCode): void;
 }
 
 /** What a front says of its sending. */
@@ -36,8 +31,6 @@ export interface LedgerDeps {
   readonly books: FrontBooks;
   /** From a body complete to its answer. */
   readonly latency: LatencySink;
-  /** Told of what an account was refused. */
-  readonly refused: (account: string, refusal: Refusal, keyId: string) => void;
   /** Counts what each key did; null when nobody does. */
   readonly usage: LedgerUsage | null;
 }
@@ -47,7 +40,7 @@ interface LedgerUsage {
 }
 
 export interface LedgerCounters {
-  /** Transactions that fronts judged, and those that they answered as repetitions. */
+  /** Transactions that fronts sent, and those that they answered as repetitions. */
   decoded: number;
   repeated: number;
   /** Those that they held for a moment, to send them together with others. */
@@ -74,10 +67,8 @@ export class Ledger {
   readonly take = (record: FrontRecord): void => {
     const { kind, verdict, place } = record;
     const owner = this.#owners[place] ?? NOBODY;
-    if (kind === REPEATED) this.#repeat(record, owner);
-    else if (kind === TURNED_AWAY) this.#turnAway(record, owner);
-    else if (kind === REFUSED || verdict.kind === "refused") this.#refuse(record, owner);
-    else this.#adopt(record, owner, verdict);
+    if (kind === SENT && verdict.kind === "accepted") this.#adopt(record, owner, verdict);
+    else this.#repeat(record, owner);
   };
 
   #adopt(record: FrontRecord, { account, keyId }: PassOwner, accepted: Accepted): void {
@@ -99,25 +90,6 @@ export class Ledger {
     latency.record(record.decodedNs - record.receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
     books.repeated({ bytes, account, maxRetries }, record.offset);
-  }
-
-  #refuse(record: FrontRecord, { account, keyId }: PassOwner): void {
-    const { verdict } = record;
-    if (verdict.kind !== "refused") return;
-    const { books, latency, usage, refused } = this.#deps;
-    const refusal = refusalOf(verdict);
-    this.counters.decoded += 1;
-    latency.record(record.decodedNs - record.receivedNs);
-    books.refused(verdict.fault);
-    refused(account, refusal, keyId);
-    usage?.request(keyId, refusal.reason, record.bodyBytes);
-  }
-
-  #turnAway({ hadNoRoom, bodyBytes }: FrontRecord, { account, keyId }: PassOwner): void {
-    const { usage, refused } = this.#deps;
-    const refusal = hadNoRoom ? NO_ROOM : INTERNAL;
-    refused(account, refusal, keyId);
-    usage?.request(keyId, refusal.reason, bodyBytes);
   }
 }
 

@@ -1,4 +1,4 @@
-// Hot path: reads and writes in place; what the main thread reads is one packet and one verdict.
+// Hot path: reads in place; what it makes is one packet and one verdict.
 /**
  * What a front tells the main thread of the transactions that it dealt with, as a ring of records
  * in shared memory, one ring a front.
@@ -7,25 +7,22 @@
  *     │ kind, size, place, times, body, retries, verdict, routes, streams │ 4096 bytes       │
  *     └───────────────────────────────────────────────────────────────────┴──────────────────┘
  *
- * A front never waits for room: it asks `hasRoom` before it sends anything, and what finds none is
- * moved to the main thread as a whole. So no transaction is on the wire without its record.
+ * A front never waits for room: it looks for it before it sends anything, and a request that finds
+ * none is left to the main thread. So no transaction is on the wire without its record. The front's
+ * side, which writes, is `native/src/front/records.rs`.
  */
 
-import type { Accepted, Verdict } from "../core/flow.ts";
+import type { Verdict } from "../core/flow.ts";
 import { FRONT_RECORDS, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
-import { quick } from "../core/quick.ts";
 import { createRing, type Ring, ringBytes } from "../core/ring.ts";
-import { readVerdict, writeVerdict } from "../decode/channel.ts";
+import { readVerdict } from "../decode/channel.ts";
 import { VERDICT_NUMBERS } from "../native/contract.ts";
-import { type FrontSend, newFrontSend } from "../send/front-sender.ts";
+import { type FrontSend, newFrontSend } from "../send/front-send.ts";
 
 /** What a record is about. */
 export const SENT = 1;
 export const REPEATED = 2;
-export const REFUSED = 3;
-/** Refused before the transaction was looked at. */
-export const TURNED_AWAY = 4;
 
 const KIND = 0;
 const SIZE = 1;
@@ -42,8 +39,6 @@ const OFFSET = 8;
 const VERSION = 9;
 const ROUTES = 10;
 const MASK = 11;
-/** Of who was turned away, whether it was for want of room; else something threw. */
-const NO_ROOM = 12;
 /** Whether it was held, to leave together with others. */
 const HELD = 13;
 const VERDICT = 14;
@@ -66,25 +61,13 @@ export interface FrontNote {
   readonly maxRetries: number | null;
 }
 
-/** The front's side. */
-export interface RecordWriter {
-  readonly hasRoom: boolean;
-  /** Records that the main thread has not read. */
-  readonly depth: number;
-  sent(note: FrontNote, verdict: Accepted, send: FrontSend): void;
-  repeated(note: FrontNote, offset: number): void;
-  refused(note: FrontNote, verdict: Verdict): void;
-  turnedAway(note: FrontNote, hadNoRoom: boolean): void;
-}
-
 /**
- * A record as the main thread reads it, lent until the next one is read. One of a refusal has no
- * bytes, and `send` counts no routes where nothing was sent.
+ * A record as the main thread reads it, lent until the next one is read; `send` counts no routes
+ * where nothing was sent.
  */
 export interface FrontRecord extends FrontNote {
   readonly kind: number;
   readonly offset: number;
-  readonly hadNoRoom: boolean;
   readonly verdict: Verdict;
   readonly send: FrontSend;
 }
@@ -92,67 +75,6 @@ export interface FrontRecord extends FrontNote {
 /** Fresh memory for one front's ring. */
 export function recordsMemory(slots: number = FRONT_RECORDS): SharedArrayBuffer {
   return new SharedArrayBuffer(ringBytes(slots, SLOT_BYTES));
-}
-
-export function createRecordWriter(
-  memory: SharedArrayBuffer,
-  slots: number = FRONT_RECORDS,
-): RecordWriter {
-  const ring = createRing(memory, 0, slots, SLOT_BYTES);
-  const bytes = new Uint8Array(memory);
-  const numbers = new Float64Array(memory);
-
-  /** Begins a record with these bytes, at most as many as a slot has; where its numbers are. */
-  function begin(kind: number, note: FrontNote, kept: Uint8Array): number {
-    const start = ring.claim();
-    if (start === -1) throw new RangeError("no room for a record: hasRoom was not asked");
-    const at = start / 8;
-    numbers[at + KIND] = kind;
-    numbers[at + SIZE] = kept.length;
-    numbers[at + PLACE] = note.place;
-    numbers[at + RECEIVED_NS] = note.receivedNs;
-    numbers[at + DECODED_NS] = note.decodedNs;
-    numbers[at + SENT_NS] = note.sentNs;
-    numbers[at + BODY_BYTES] = note.bodyBytes;
-    numbers[at + MAX_RETRIES] = note.maxRetries ?? -1;
-    bytes.set(kept, start + HEAD_BYTES);
-    return at;
-  }
-
-  return quick<RecordWriter>({
-    get hasRoom() {
-      return ring.depth < slots;
-    },
-    get depth() {
-      return ring.depth;
-    },
-    sent(note, verdict, send) {
-      const at = begin(SENT, note, note.bytes);
-      numbers[at + VERSION] = send.version;
-      numbers[at + ROUTES] = send.count;
-      numbers[at + MASK] = send.mask;
-      numbers[at + HELD] = send.held ? 1 : 0;
-      for (let i = 0; i < send.count; i += 1) numbers[at + STREAMS + i] = send.streams[i] ?? 0;
-      writeVerdict(numbers, 8 * (at + VERDICT), verdict);
-      ring.publish();
-    },
-    repeated(note, offset) {
-      const at = begin(REPEATED, note, note.bytes);
-      numbers[at + OFFSET] = offset;
-      ring.publish();
-    },
-    refused(note, verdict) {
-      // What was refused may be any body, larger than a slot, and nobody asks for it.
-      const at = begin(REFUSED, note, NO_BYTES);
-      writeVerdict(numbers, 8 * (at + VERDICT), verdict);
-      ring.publish();
-    },
-    turnedAway(note, hadNoRoom) {
-      const at = begin(TURNED_AWAY, note, NO_BYTES);
-      numbers[at + NO_ROOM] = hadNoRoom ? 1 : 0;
-      ring.publish();
-    },
-  });
 }
 
 /** The main thread's side of one front's ring. */
@@ -210,7 +132,6 @@ export class RecordReader {
     record.bodyBytes = number(BODY_BYTES);
     record.maxRetries = retries < 0 ? null : retries;
     record.offset = number(OFFSET);
-    record.hadNoRoom = kind === TURNED_AWAY && number(NO_ROOM) === 1;
     record.verdict = readVerdict(numbers, start + 8 * VERDICT);
     return record;
   }
@@ -231,7 +152,6 @@ function newRecord() {
     bodyBytes: 0.5,
     maxRetries: null as number | null,
     offset: 0.5,
-    hadNoRoom: false,
     verdict: NO_VERDICT,
     send: newFrontSend(),
   };

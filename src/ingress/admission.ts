@@ -29,8 +29,8 @@ import {
   limitRefusal,
   retryAfterSeconds,
 } from "./gate.ts";
-import type { MovedHead } from "./moved.ts";
 import { createRawTaker } from "./raw.ts";
+import { type Relayed, readRelayed } from "./relayed.ts";
 import { NO_EXTRAS } from "./reply.ts";
 import { createRpcTaker } from "./rpc.ts";
 import type { Submit } from "./submit.ts";
@@ -42,6 +42,7 @@ export interface AdmissionDeps {
   readonly desk: Desk;
   /** Reads JSON-RPC calls of the usual form; null: all are parsed. */
   readonly calls: CallReader | null;
+  readonly relays?: Relays;
 }
 
 /** One entrance for each route that takes a body. */
@@ -52,19 +53,19 @@ export interface Admission {
   open(exchange: Exchange, headers: HeaderSource): void;
 }
 
-/** Admission on the thread that also takes what fronts move here. */
-export interface MainAdmission extends Admission {
-  /**
-   * A submission whose framing a front has judged, and that was in hand before any draining.
-   * `known` is told whose key it carries.
-   */
-  moved(exchange: Exchange, head: MovedHead, known: OwnerKnown | null): void;
+/** What there is of fronts that relay requests here. */
+export interface Relays {
+  /** The name of the line that they write; "" where there are none. */
+  readonly headerName: string;
+  /** Told whose key a submission carries that a front relayed, before it is charged. */
+  known(front: number, token: string, owner: KeyOwner): void;
 }
 
-export type OwnerKnown = (token: string, owner: KeyOwner) => void;
+export const NO_RELAYS: Relays = { headerName: "", known() {} };
 
-export function createAdmission(deps: AdmissionDeps): MainAdmission {
+export function createAdmission(deps: AdmissionDeps): Admission {
   const { clock, gate, desk } = deps;
+  const relays = deps.relays ?? NO_RELAYS;
   const rawTaker = createRawTaker(deps);
   const rpcTaker = createRpcTaker(deps, true);
   const openTaker = createRpcTaker(deps, false);
@@ -77,13 +78,18 @@ export function createAdmission(deps: AdmissionDeps): MainAdmission {
     keylessMax: number,
     taker: BodyTaker,
   ): void {
-    const { token, bodySize, fault } = readFraming(headers);
-    if (fault !== null) exchange.cut(fault);
-    else if (desk.draining) exchange.refuse(DRAINING);
+    const { token, bodySize, fault, relayed } = readFraming(headers, relays.headerName);
+    if (fault !== null) {
+      exchange.cut(fault);
+      return;
+    }
+    if (relays.headerName !== "") exchange.relayed = readRelayed(relayed);
+    if (desk.draining) exchange.refuse(DRAINING);
     else {
       const owner = gate.find(token, exchange);
-      if (owner !== null) admitOwner(exchange, owner, bodySize, sizeMax, taker);
-      else admitNobody(exchange, token, bodySize, keylessMax, taker);
+      if (owner === null) admitNobody(exchange, token, bodySize, keylessMax, taker);
+      else if (exchange.relayed === null) admitOwner(exchange, owner, bodySize, sizeMax, taker);
+      else admitRelayed(exchange, exchange.relayed, token, owner, bodySize, sizeMax, taker);
     }
   }
 
@@ -114,22 +120,19 @@ export function createAdmission(deps: AdmissionDeps): MainAdmission {
     else receiveWithin(exchange, bodySize, sizeMax, taker);
   }
 
-  function admitMoved(
+  function admitRelayed(
     exchange: Exchange,
-    { token, bodySize, isPaid }: MovedHead,
-    known: OwnerKnown | null,
+    { front, isPaid, receivedNs }: Relayed,
+    token: string,
+    owner: KeyOwner,
+    bodySize: number,
     sizeMax: number,
-    keylessMax: number,
     taker: BodyTaker,
   ): void {
-    const owner = gate.find(token, exchange);
-    if (owner === null) {
-      admitNobody(exchange, token, bodySize, keylessMax, taker);
-      return;
-    }
-    known?.(token, owner);
+    if (front >= 0) relays.known(front, token, owner);
     if (isPaid) {
       exchange.owner = owner;
+      exchange.receivedNs = receivedNs;
       receiveWithin(exchange, bodySize, sizeMax, taker);
     } else admitOwner(exchange, owner, bodySize, sizeMax, taker);
   }
@@ -142,19 +145,11 @@ export function createAdmission(deps: AdmissionDeps): MainAdmission {
       admit(exchange, headers, RPC_BODY_BYTES_MAX, KEYLESS_BODY_BYTES_MAX, rpcTaker);
     },
     open: (exchange, headers) => admitAny(exchange, headers, openTaker),
-    moved(exchange, head, known) {
-      if (head.door === "open") exchange.receive(head.bodySize, openTaker);
-      else if (head.door === "raw") {
-        admitMoved(exchange, head, known, RAW_BODY_BYTES_MAX, -1, rawTaker);
-      } else {
-        admitMoved(exchange, head, known, RPC_BODY_BYTES_MAX, KEYLESS_BODY_BYTES_MAX, rpcTaker);
-      }
-    },
   };
 }
 
 /** Admits on `/`, where nothing needs a key. */
-export function admitAny(exchange: Exchange, headers: HeaderSource, taker: BodyTaker): void {
+function admitAny(exchange: Exchange, headers: HeaderSource, taker: BodyTaker): void {
   const { bodySize, fault } = readFraming(headers);
   if (fault !== null) exchange.cut(fault);
   else receiveWithin(exchange, bodySize, OPEN_BODY_BYTES_MAX, taker);
@@ -192,7 +187,7 @@ export function tooLarge(found: number, needed: number): Refusal {
   };
 }
 
-export const DRAINING: Refusal = {
+const DRAINING: Refusal = {
   reason: "overloaded",
   sentence: "this edge is draining and takes no new work; connect anew to reach another one",
   data: {},

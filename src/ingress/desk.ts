@@ -47,8 +47,6 @@ export interface DeskDeps {
   readonly refused?: ((owner: KeyOwner, refusal: Refusal, bytes: number) => void) | undefined;
   /** Counts what each key did; not given when nobody counts. */
   readonly usage?: UsageSink | undefined;
-  /** All 0, for others to read as well; the desk's own when not given. */
-  readonly figures?: DeskFigures;
 }
 
 export interface UsageSink {
@@ -121,7 +119,7 @@ export class Desk {
     this.#deadlineNs = options.requestDeadlineMs * NS_PER_MS;
     this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, options.requestDeadlineMs / 10));
     this.#turns = createTurns(deps.clock, () => this.#expire());
-    const figures = deps.figures ?? newFigures();
+    const figures = newFigures();
     this.counters = figures.counters;
     this.refusals = figures.refusals;
   }
@@ -162,16 +160,6 @@ export class Desk {
   finished(waiter: Waiter): void {
     this.counters.requestsOpen -= 1;
     if (waiter.waiting) this.#unlink(waiter);
-    if (this.#onIdle !== null) this.#tellIdle();
-  }
-
-  /** A request goes to another thread, which counts it; it is open here until `movedEnded`. */
-  movedOn(): void {
-    this.counters.requests -= 1;
-  }
-
-  movedEnded(): void {
-    this.counters.requestsOpen -= 1;
     if (this.#onIdle !== null) this.#tellIdle();
   }
 

@@ -22,6 +22,7 @@ import { REFUSALS, type Refusal } from "../core/errors.ts";
 import type { Answer } from "../core/flow.ts";
 import type { Desk, Waiter } from "./desk.ts";
 import type { KeyOwner } from "./gate.ts";
+import type { Relayed } from "./relayed.ts";
 import {
   HEADERS_JSON,
   NO_EXTRAS,
@@ -74,6 +75,8 @@ export class Exchange implements Waiter {
   open = true;
   /** Whose key it is, null before that is known and where none is needed. */
   owner: KeyOwner | null = null;
+  /** What the front says that relayed it; null where none did. */
+  relayed: Relayed | null = null;
   /** The key as it was sent, kept only where the body decides whether one was needed. */
   token = "";
   /** The JSON-RPC id as JSON text. */
@@ -94,6 +97,8 @@ export class Exchange implements Waiter {
   readonly #desk: Desk;
   readonly #shape: Shape;
   #headOnly = false;
+  /** Whether all of the body was handed on. */
+  #isTaken = false;
   /** Whether its answer is given in the next turn. */
   #isHeld = false;
   /** Whether one of the library's callbacks runs, which gathers what is written by itself. */
@@ -112,6 +117,7 @@ export class Exchange implements Waiter {
 
   /** The address of the connection's other end in text form. */
   remoteAddress(): string {
+    if (this.relayed !== null) return this.relayed.remoteAddress;
     return Buffer.from(this.#wire.getRemoteAddressAsText()).toString("latin1");
   }
 
@@ -143,7 +149,7 @@ export class Exchange implements Waiter {
   /** The library tells nothing of an empty body whose headers came in several pieces. */
   #takeNothing(taker: BodyTaker): void {
     setImmediate(() => {
-      if (!this.open || this.receivedNs !== 0) return;
+      if (!this.open || this.#isTaken) return;
       try {
         taker.take(this, new Uint8Array());
       } catch (error) {
@@ -152,20 +158,13 @@ export class Exchange implements Waiter {
     });
   }
 
-  /** Ends without an answer: who takes the wire answers instead, and hears if the client leaves. */
-  handOver(): Wire {
-    this.open = false;
-    this.token = "";
-    this.#assembled = null;
-    return this.#wire;
-  }
-
   /** The library's callback that began this exchange is about to return. */
   handled(): void {
     this.#gathered = false;
   }
 
   #takeChunk(chunk: ArrayBuffer, isLast: boolean, size: number, taker: BodyTaker): void {
+    this.#isTaken ||= isLast;
     if (isLast && this.#assembled === null) {
       taker.take(this, new Uint8Array(chunk));
       return;

@@ -23,18 +23,26 @@ export interface Framing {
   bodySize: number;
   /** What is wrong with the framing, null for nothing. The connection cannot be used again. */
   fault: Refusal | null;
+  /** What a front that relays it says of it (relayed.ts), "" for nothing. */
+  relayed: string;
 }
 
 /** Filled by `readFraming`; holds until the next request. */
-const framing: Framing = { token: "", bodySize: 0, fault: null };
+const framing: Framing = { token: "", bodySize: 0, fault: null, relayed: "" };
 let lengthText: string | null = null;
+let relayName = "";
 
-/** Reads the headers. The answer is one shared record, to be used up before the next call. */
-export function readFraming(source: HeaderSource): Readonly<Framing> {
+/**
+ * Reads the headers. The answer is one shared record, to be used up before the next call.
+ * `relayHeader` is the name of the line that fronts write, "" where nobody does.
+ */
+export function readFraming(source: HeaderSource, relayHeader = ""): Readonly<Framing> {
   framing.token = "";
   framing.bodySize = 0;
   framing.fault = null;
+  framing.relayed = "";
   lengthText = null;
+  relayName = relayHeader;
   source.forEach(visit);
   return framing;
 }
@@ -51,6 +59,9 @@ function visit(key: string, value: string): void {
       return;
     case "transfer-encoding":
       framing.fault = TRANSFER_ENCODING;
+      return;
+    case relayName:
+      if (framing.relayed === "") framing.relayed = value;
       return;
   }
 }

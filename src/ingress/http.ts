@@ -1,8 +1,7 @@
 /**
- * The public HTTP server: routes, admission and the life of the listening socket. With fronts it
- * listens for them: each is a server on a thread of its own, which gets connections in turn and
- * moves here the requests that it is not certain of. The only user of uWebSockets.js, whose traps
- * shape it:
+ * The HTTP server: routes, admission and the life of the listening socket. With fronts it is behind
+ * them, on loopback: they have the public port, and relay here what they are not certain of
+ * (relayed.ts). The only user of uWebSockets.js, whose traps shape it:
  *
  * - A throw out of a handler ends the process, so each runs inside one wrapper that answers 500.
  * - Framing is judged on every route before anything else (framing.ts), and a connection whose
@@ -20,24 +19,24 @@
 import * as uws from "uWebSockets.js";
 import { type RefusalReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
-import { createAdmission, type OwnerKnown, tooLarge } from "./admission.ts";
+import { createAdmission, NO_RELAYS, type Relays, tooLarge } from "./admission.ts";
 import type { CallReader } from "./call-reader.ts";
 import { Desk, type DeskCounters, type DeskDeps, type DeskOptions } from "./desk.ts";
-import type { Elsewhere } from "./elsewhere.ts";
-import { Exchange, type Shape, type Wire } from "./exchange.ts";
+import { Exchange, type Shape } from "./exchange.ts";
 import { readFraming } from "./framing.ts";
-import { createFrontAdmission } from "./front-admission.ts";
 import type { Gate } from "./gate.ts";
-import type { MovedPage, MovedRequest } from "./moved.ts";
 import { createPages, type PagesDeps, type PagesOptions, RAW_PATH, RPC_PATH } from "./pages.ts";
 import type { ReceiptPageCounters } from "./receipt-pages.ts";
-import type { Submit, TrySubmit } from "./submit.ts";
+import { readRelayed } from "./relayed.ts";
+import type { Submit } from "./submit.ts";
 
 export interface IngressDeps extends PagesDeps, DeskDeps {
   readonly gate: Gate;
   readonly submit: Submit;
   /** Reads JSON-RPC calls of the usual form; all are parsed when not given. */
   readonly calls?: CallReader;
+  /** Not given where no front relays requests here. */
+  readonly relays?: Relays;
 }
 
 export interface HttpOptions extends PagesOptions, DeskOptions {
@@ -48,24 +47,15 @@ export interface HttpOptions extends PagesOptions, DeskOptions {
   readonly connectionsMax?: number;
 }
 
-interface Serving {
-  /** From now on new work is refused with 503 and its connection closed. */
-  drain(): void;
-  readonly counters: Readonly<DeskCounters>;
-  readonly refusals: Readonly<Record<RefusalReason, number>>;
-}
-
-export interface HttpServer extends Serving {
+export interface HttpServer {
   /** Listens; a port that is taken, by another edge too, is a `SetupError`. */
   start(): Promise<{ readonly port: number }>;
   /** Stops listening, waits for the requests in hand, then closes every connection. */
   stop(): Promise<void>;
-  /** From now on connections go to fronts alone, in turn; `descriptor` is the front's own. */
-  addFront(descriptor: number): void;
-  /** This front gets no more connections; the last one's go to this server again. */
-  removeFront(descriptor: number): void;
-  /** Serves a request that a front moved here. `known` is told whose key a submission carries. */
-  takeMoved(request: MovedRequest, wire: Wire, known: OwnerKnown | null): void;
+  /** From now on new work is refused with 503 and its connection closed. */
+  drain(): void;
+  readonly counters: Readonly<DeskCounters>;
+  readonly refusals: Readonly<Record<RefusalReason, number>>;
   /** What is read of receipts. */
   readonly receipts: ReceiptPageCounters;
 }
@@ -73,19 +63,36 @@ export interface HttpServer extends Serving {
 export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpServer {
   const desk = new Desk(deps, options);
   const { clock, gate, submit } = deps;
+  const relays = deps.relays ?? NO_RELAYS;
   const pages = createPages(deps, options);
-  const admission = createAdmission({ clock, gate, submit, desk, calls: deps.calls ?? null });
+  const calls = deps.calls ?? null;
+  const admission = createAdmission({ clock, gate, submit, desk, calls, relays });
   const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
-  const app = createApp(desk, () => connectionsMax, {
+  const app = createApp(desk, connectionsMax, {
     ...admission,
-    rest: restOf((exchange, token, _, page) => pages.serve(exchange, { ...page, token })),
+    rest: (exchange, request) => serveRest(exchange, request),
   });
   let listening: uws.us_listen_socket | null = null;
 
-  function serveMoved(exchange: Exchange, request: MovedRequest, known: OwnerKnown | null): void {
-    const { page, token } = request;
-    if (page === null) admission.moved(exchange, request, known);
-    else pages.serve(exchange, { ...page, token });
+  /** Judges what is no submission, and serves it. */
+  function serveRest(exchange: Exchange, request: uws.HttpRequest): void {
+    const { token, bodySize, fault, relayed } = readFraming(request, relays.headerName);
+    if (fault !== null) {
+      exchange.cut(fault);
+      return;
+    }
+    if (bodySize > UNREAD_BODY_BYTES_MAX) {
+      exchange.cut(tooLarge(bodySize, UNREAD_BODY_BYTES_MAX));
+      return;
+    }
+    if (relays.headerName !== "") exchange.relayed = readRelayed(relayed);
+    pages.serve(exchange, {
+      method: request.getCaseSensitiveMethod(),
+      path: request.getUrl(),
+      query: request.getQuery(),
+      lastEventId: request.getHeader("last-event-id"),
+      token,
+    });
   }
 
   return {
@@ -97,15 +104,6 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
       listening = socket;
       desk.start();
       return { port: uws.us_socket_local_port(socket) };
-    },
-    addFront: (descriptor) => asPublished(app).addChildAppDescriptor(descriptor),
-    removeFront: (descriptor) => asPublished(app).removeChildAppDescriptor(descriptor),
-    takeMoved(request, wire, known) {
-      const { door, body, receivedNs } = request;
-      const exchange = new Exchange(wire, desk, door === "rpc" || door === "open" ? "rpc" : "raw");
-      // Of a body that follows it is not known yet.
-      if (body !== null) exchange.receivedNs = receivedNs;
-      run(exchange, () => serveMoved(exchange, request, known));
     },
     drain() {
       desk.draining = true;
@@ -121,60 +119,6 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
   };
 }
 
-export interface FrontDeps extends DeskDeps {
-  readonly gate: Gate;
-  readonly submit: TrySubmit;
-  readonly calls: CallReader;
-  readonly elsewhere: Elsewhere;
-}
-
-export interface FrontOptions extends DeskOptions {
-  /** Connections of this front open at once. */
-  readonly connectionsMax: number;
-}
-
-export interface FrontServer extends Serving {
-  /** For `addFront` of the server that listens; connections may come from then on. */
-  readonly descriptor: number;
-  /**
-   * Waits for the requests in hand, those that were moved among them, then closes every connection.
-   * No server may hand connections on to it any more.
-   */
-  stop(): Promise<void>;
-  /** Closes every connection at once, whatever is in hand, and those that are handed on later. */
-  close(): void;
-}
-
-/** A server for the thread that it is made on, which listens to nothing by itself. */
-export function createFrontServer(deps: FrontDeps, options: FrontOptions): FrontServer {
-  const desk = new Desk(deps, options);
-  const { elsewhere } = deps;
-  let { connectionsMax } = options;
-  const app = createApp(desk, () => connectionsMax, {
-    ...createFrontAdmission({ ...deps, desk }),
-    rest: restOf((exchange, token, bodySize, page) => {
-      const what = { door: "rest", why: "other", isPaid: false } as const;
-      elsewhere.move(desk, exchange, { ...what, token, bodySize, receivedNs: 0, page }, null);
-    }),
-  });
-  return {
-    descriptor: asPublished(app).getDescriptor(),
-    counters: desk.counters,
-    refusals: desk.refusals,
-    drain() {
-      desk.draining = true;
-    },
-    async stop() {
-      desk.draining = true;
-      await closeWhenIdle(app, desk);
-    },
-    close() {
-      connectionsMax = 0;
-      app.close();
-    },
-  };
-}
-
 type Act = (exchange: Exchange, request: uws.HttpRequest) => void;
 
 /** What each route does. */
@@ -185,30 +129,7 @@ interface Routes {
   readonly rest: Act;
 }
 
-/** Judges what is no submission and gives it to `serve`. */
-function restOf(
-  serve: (exchange: Exchange, token: string, bodySize: number, page: MovedPage) => void,
-): Act {
-  return (exchange, request) => {
-    const { token, bodySize, fault } = readFraming(request);
-    if (fault !== null) {
-      exchange.cut(fault);
-      return;
-    }
-    if (bodySize > UNREAD_BODY_BYTES_MAX) {
-      exchange.cut(tooLarge(bodySize, UNREAD_BODY_BYTES_MAX));
-      return;
-    }
-    serve(exchange, token, bodySize, {
-      method: request.getCaseSensitiveMethod(),
-      path: request.getUrl(),
-      query: request.getQuery(),
-      lastEventId: request.getHeader("last-event-id"),
-    });
-  };
-}
-
-function createApp(desk: Desk, connectionsMax: () => number, routes: Routes): uws.TemplatedApp {
+function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.TemplatedApp {
   const app = uws.App();
 
   function handler(shape: Shape, act: Act) {
@@ -225,7 +146,7 @@ function createApp(desk: Desk, connectionsMax: () => number, routes: Routes): uw
 
   function countConnection(response: uws.HttpResponse, change: number): void {
     desk.counters.connections += change;
-    if (change < 0 || desk.counters.connections <= connectionsMax()) return;
+    if (change < 0 || desk.counters.connections <= connectionsMax) return;
     desk.counters.connectionsRefused += 1;
     // Closing calls back in here and counts the connection out again.
     response.close();
@@ -238,16 +159,6 @@ function createApp(desk: Desk, connectionsMax: () => number, routes: Routes): uw
   app.post("/", handler("rpc", routes.open));
   app.any("/*", handler("raw", routes.rest));
   return app;
-}
-
-/** Runs what must not throw out of here. */
-function run(exchange: Exchange, act: () => void): void {
-  try {
-    act();
-  } catch (error) {
-    exchange.fail(error);
-  }
-  exchange.handled();
 }
 
 async function closeWhenIdle(app: uws.TemplatedApp, desk: Desk): Promise<void> {
@@ -283,10 +194,6 @@ interface PublishedApp {
   ): void;
   /** Called with 1 for each new connection and with -1 for each that ends. */
   filter(count: (response: uws.HttpResponse, change: number) => void): void;
-  /** What another thread's app may hand new sockets on by: an address, as a number. */
-  getDescriptor(): number;
-  addChildAppDescriptor(descriptor: number): void;
-  removeChildAppDescriptor(descriptor: number): void;
 }
 
 function asPublished(app: uws.TemplatedApp): PublishedApp {

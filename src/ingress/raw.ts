@@ -17,7 +17,7 @@ export function createRawTaker(deps: {
   const { clock, submit, desk } = deps;
   return {
     take(exchange: Exchange, bytes: Uint8Array): void {
-      // Of one that a front moved here it is known.
+      // Of one that a front relayed it may be known.
       const receivedNs = exchange.receivedNs === 0 ? clock.nowNs() : exchange.receivedNs;
       exchange.receivedNs = receivedNs;
       const { account, keyId } = exchange.owner ?? NOBODY;

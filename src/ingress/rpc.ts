@@ -107,7 +107,7 @@ export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
 
   return {
     take(exchange, bytes) {
-      // Of one that a front moved here it is known.
+      // Of one that a front relayed it may be known.
       if (exchange.receivedNs === 0) exchange.receivedNs = clock.nowNs();
       const usual = sends && exchange.owner !== null ? (calls?.read(bytes) ?? null) : null;
       if (usual === null) takeParsed(exchange, bytes);

@@ -7,7 +7,7 @@
  */
 
 /** The version of bindings.rs that this is written for; the two are changed together. */
-export const CONTRACT_VERSION = 10;
+export const CONTRACT_VERSION = 11;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {
@@ -66,16 +66,6 @@ export interface NativeSending {
    * bit 16 + i: it was taken and waits. Each copy ends in a record.
    */
   txSend(engine: number, copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number): number;
-  /**
-   * As `txSend`, but the calling thread keeps the copies until it calls `txRelease`, or has 256 and
-   * one more comes: all that are taken wait.
-   */
-  txHold(engine: number, copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number): number;
-  /**
-   * Sends what the calling thread keeps. Answers 1 where copies wait now for one of those leaders,
-   * or 0, or PANIC.
-   */
-  txRelease(): number;
   /** Moves records of RECORD_NUMBERS numbers into `out`; answers how many records. */
   outcomesDrain(engine: number, out: Float64Array): number;
 }
@@ -89,6 +79,7 @@ export type NativeEngine = NativeSending &
   NativeReading &
   NativeAsking &
   NativeFeeding &
+  NativeFronts &
   NativeScheduling;
 
 /** The decoder's and verifier's part of the addon. */
@@ -204,15 +195,88 @@ export interface NativeFeeding {
   feedClose(feed: number): number;
 }
 
+/** What a front is started with; every field is present. */
+export interface NativeFrontOptions {
+  /** Handles. */
+  readonly engine: number;
+  readonly decoder: number;
+  /** The front's own, which it tells with each request that it relays. */
+  readonly number: number;
+  /** Whether its thread goes before others. */
+  readonly realtime: boolean;
+  /** Connections open at once, of clients and to the server behind. */
+  readonly connectionsMax: number;
+  readonly relaysMax: number;
+  /** Where the server listens, on loopback, that the front relays to. */
+  readonly behindPort: number;
+  /** The name of the header line by which it says what it knows of such a request. */
+  readonly relayHeader: string;
+}
+
+/** What a front shares with the main thread: arrays of a whole `SharedArrayBuffer` each. */
+export interface NativeFrontMemory {
+  /** As front/records.ts has it. */
+  readonly records: Uint8Array;
+  /** As front/figures.ts has it. */
+  readonly figures: Uint8Array;
+  /** As send/shared-routes.ts has it. */
+  readonly routes: Uint8Array;
+  /** As ingress/seen.ts has it. */
+  readonly seen: Uint8Array;
+  /** As ingress/limit-cells.ts has it. */
+  readonly passes: Uint8Array;
+}
+
+/** Threads that take requests by themselves. */
+export interface NativeFronts {
+  /**
+   * Starts a front, of which a process may have 64, on memory that it uses until `frontClose`.
+   * `wake` is called when it has something: records, returned passes, or its end. Answers its
+   * handle above 0, or FRONT_OPTIONS, FRONT_FULL, NO_PRIORITY or PANIC.
+   */
+  frontStart(options: NativeFrontOptions, memory: NativeFrontMemory, wake: () => void): number;
+  /**
+   * Listens for these fronts, which get the connections in turn; port 0 takes any free one. Answers
+   * the port, or NO_FRONT, FRONT_LISTEN or PANIC.
+   */
+  frontsListen(fronts: Uint32Array, host: string, port: number): number;
+  /**
+   * The front lets this key in by itself from now on. `numbers` are PASS_NUMBERS: the place, rate
+   * and burst, 1 where the limit holds over all edges, the account's cell, the key's cell, rate and
+   * burst or -1, when it ends in Unix milliseconds or -1, and 1 where it may only be used from
+   * `ranges`, in CIDR notation with commas in between. Answers OK, NO_FRONT, FRONT_OPTIONS or
+   * PANIC.
+   */
+  frontPass(front: number, token: string, numbers: Float64Array, ranges: string): number;
+  /** Takes that pass back; `frontReturned` tells when it is not used any more. As `frontPass`. */
+  frontPassOver(front: number, token: string, place: number): number;
+  /**
+   * Writes places of passes that the front uses no more, as many as there is room for. Answers how
+   * many, or NO_FRONT or PANIC. Whatever comes after this call wakes again.
+   */
+  frontReturned(front: number, out: Float64Array): number;
+  /** Has a front do FRONT_TOLD. Answers OK, NO_FRONT, FRONT_OPTIONS or PANIC. */
+  frontTell(front: number, what: number): number;
+  /** FRONT_STATES, or NO_FRONT or PANIC. */
+  frontState(front: number): number;
+  /**
+   * Gives the memory back: ends the front's thread, and waits for it, where it has not ended.
+   * Answers OK, NO_FRONT or PANIC.
+   */
+  frontClose(front: number): number;
+}
+
+/** Numbers of a pass. */
+export const PASS_NUMBERS = 10;
+/** To relay every request; to take no connection, and say when it is idle; to end at once. */
+export const FRONT_TOLD = { drain: 1, stop: 2, end: 3 } as const;
+/** Idle: it was told to stop, and has nothing in hand at the moment. */
+export const FRONT_STATES = { runs: 1, ended: 2, failed: 3, idle: 4 } as const;
+
 /** What a thread asks of the system's scheduler. */
 export interface NativeScheduling {
   /** Lets other threads that wait for this processor have their turn first. Answers OK. */
   threadYield(): number;
-  /**
-   * Has this thread wait for no other from now on that has no real-time priority. Answers OK, or
-   * NO_PRIORITY where the system does not allow it.
-   */
-  threadGoFirst(): number;
 }
 
 /** Numbers of `feedNext`. */
@@ -267,3 +331,8 @@ export const FEED_OPTIONS = -60;
 export const FEED_FULL = -61;
 export const NO_FEED = -62;
 export const NO_PRIORITY = -70;
+/** Answers of a front's calls. */
+export const FRONT_OPTIONS = -80;
+export const FRONT_FULL = -81;
+export const NO_FRONT = -82;
+export const FRONT_LISTEN = -83;

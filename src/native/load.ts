@@ -31,8 +31,6 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "peerPing",
   "peerFigures",
   "txSend",
-  "txHold",
-  "txRelease",
   "outcomesDrain",
   "decoderCreate",
   "decoderClose",
@@ -52,8 +50,15 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "feedSubscribe",
   "feedNext",
   "feedClose",
+  "frontStart",
+  "frontsListen",
+  "frontPass",
+  "frontPassOver",
+  "frontReturned",
+  "frontTell",
+  "frontState",
+  "frontClose",
   "threadYield",
-  "threadGoFirst",
 ];
 
 /** Loads the addon into this thread; what it holds is the process's. */

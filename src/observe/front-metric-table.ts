@@ -5,7 +5,7 @@ import { counter, gauge } from "./metric-rows.ts";
 export const FRONT_METRICS = [
   gauge("touchdown_fronts", [], "Threads that take transactions and send them by themselves."),
   counter(
-    "touchdown_front_requests_moved_total",
+    "touchdown_front_requests_relayed_total",
     ["reason"],
     "Requests that a front left to the main thread: for no pass for the key, the limit, " +
       "no leader that can be sent to at once, books that are behind, or other, reads among them.",

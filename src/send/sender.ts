@@ -22,7 +22,7 @@ import type { Log } from "../core/log.ts";
 import { quick } from "../core/quick.ts";
 import { Adoption } from "./adoption.ts";
 import type { Offer } from "./copies.ts";
-import type { FrontSend } from "./front-sender.ts";
+import type { FrontSend } from "./front-send.ts";
 import type { Identity } from "./identity.ts";
 import type { PeerState } from "./peer.ts";
 import { Peers, type PeersOptions, type Route } from "./peers.ts";

@@ -1,6 +1,6 @@
 /**
  * Where the leaders of the moment are, in shared memory: the sender writes it, and other threads
- * (the fronts) read it, to put copies on the wire by themselves through the native engine.
+ * (the fronts, `native/src/front/routes.rs`) read it, to put copies on the wire by themselves.
  *
  *   word  0      rises with each writing; odd while the table is written
  *         1      whether fronts may send now
@@ -17,33 +17,32 @@
  * them close together but not without a gap; and the old connection is gone from the engine, so the
  * copy is refused.
  *
- * Hot path: `nextStream`, `RouteTable.isOpen`, `RouteTable.refresh`, `RouteTable.takings`.
+ * Hot path: `nextStream`.
  */
 
 import { ROUTE_CELLS_MAX, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import type { SharedConnection } from "./transport.ts";
 
-const SEQUENCE = 0;
-const OPEN = 1;
-const FRONTS = 2;
-const ENGINE = 3;
-const VERSION = 4;
-const COUNT = 5;
-const TTL_MS = 6;
-const BYTES_MAX = 7;
-const LEFT_OUT = 8;
-const TAKINGS = 9;
-const PEERS = 10;
-const CELLS_OF = PEERS + ROUTES_SHARED_MAX;
+/** The words, as told above. */
+export const SEQUENCE = 0;
+export const OPEN = 1;
+export const FRONTS = 2;
+export const ENGINE = 3;
+export const VERSION = 4;
+export const COUNT = 5;
+export const TTL_MS = 6;
+export const BYTES_MAX = 7;
+export const LEFT_OUT = 8;
+export const TAKINGS = 9;
+export const PEERS = 10;
+export const CELLS_OF = PEERS + ROUTES_SHARED_MAX;
 const CELLS = 64;
-/** A writing takes less than a microsecond; who comes upon that many gives the request away. */
-const TRIES = 8;
 
 /** Size of the shared memory. */
 export const SHARED_ROUTES_BYTES = (CELLS + ROUTE_CELLS_MAX) * Uint32Array.BYTES_PER_ELEMENT;
 
 /** The next of the numbers of a cell, which many threads may draw; never 0. */
-function draw(words: Uint32Array, cell: number): number {
+export function draw(words: Uint32Array, cell: number): number {
   for (;;) {
     const stream = (Atomics.add(words, CELLS + cell, 1) + 1) >>> 0;
     if (stream !== 0) return stream;
@@ -130,76 +129,5 @@ export class SharedRoutes {
   open(may: boolean): void {
     const value = may ? 1 : 0;
     if (Atomics.load(this.#words, OPEN) !== value) Atomics.store(this.#words, OPEN, value);
-  }
-}
-
-/** The side of a front: what it read last. */
-export class RouteTable {
-  /** Counts up from 1 among the fronts that share the memory. */
-  readonly front: number;
-  engine = 0;
-  version = 0;
-  count = 0;
-  ttlMs = 0;
-  bytesMax = 0;
-  leftOut = 0;
-  /** Of each route the engine's handle. */
-  readonly peers = new Uint32Array(ROUTES_SHARED_MAX);
-  readonly #cells = new Uint32Array(ROUTES_SHARED_MAX);
-  readonly #words: Uint32Array;
-  #sequence = 0;
-
-  constructor(memory: SharedArrayBuffer) {
-    this.#words = new Uint32Array(memory);
-    this.front = Atomics.add(this.#words, FRONTS, 1) + 1;
-  }
-
-  /** Whether fronts may send now. */
-  get isOpen(): boolean {
-    return Atomics.load(this.#words, OPEN) === 1;
-  }
-
-  /** Rises with each taking of the engine's news, twice; odd while it goes on. */
-  get takings(): number {
-    return Atomics.load(this.#words, TAKINGS);
-  }
-
-  /** Nobody sends until the sender has looked. */
-  close(): void {
-    Atomics.store(this.#words, OPEN, 0);
-  }
-
-  /** Reads what is new; false where it is being written again and again. */
-  refresh(): boolean {
-    for (let tries = 0; tries < TRIES; tries += 1) {
-      const sequence = Atomics.load(this.#words, SEQUENCE);
-      if (sequence === this.#sequence) return true;
-      if (sequence % 2 === 0 && this.#read(sequence)) return true;
-    }
-    return false;
-  }
-
-  /** The next stream of a route. */
-  nextStream(route: number): number {
-    return draw(this.#words, this.#cells[route] ?? 0);
-  }
-
-  #read(sequence: number): boolean {
-    const words = this.#words;
-    // Nothing of what follows can be relied on before the end.
-    this.#sequence = 0;
-    this.engine = Atomics.load(words, ENGINE);
-    this.version = Atomics.load(words, VERSION);
-    this.count = Math.min(Atomics.load(words, COUNT), ROUTES_SHARED_MAX);
-    this.ttlMs = Atomics.load(words, TTL_MS);
-    this.bytesMax = Atomics.load(words, BYTES_MAX);
-    this.leftOut = Atomics.load(words, LEFT_OUT);
-    for (let index = 0; index < this.count; index += 1) {
-      this.peers[index] = Atomics.load(words, PEERS + index);
-      this.#cells[index] = Atomics.load(words, CELLS_OF + index);
-    }
-    if (Atomics.load(words, SEQUENCE) !== sequence) return false;
-    this.#sequence = sequence;
-    return true;
   }
 }

@@ -7,10 +7,9 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Outcome, Packet, Plan, Target } from "../../src/core/flow.ts";
-import { FRONT_RECORDS_WAKE_MS } from "../../src/core/front-limits.ts";
 import { chooseEngine, type EngineChoice } from "../../src/native/choose.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
-import { createFrontSender, newFrontSend } from "../../src/send/front-sender.ts";
+import { newFrontSend } from "../../src/send/front-send.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import {
   createSender,
@@ -24,6 +23,7 @@ import { createNativeTransport } from "../../src/send/transport-native.ts";
 import { createQuicTransport } from "../../src/send/transport-quic.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";
+import { createFrontSender } from "../support/front-sender.ts";
 import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
 
@@ -122,6 +122,9 @@ function transportOf(engine: EngineChoice, identity: Identity, routes: SharedRou
   );
 }
 
+/** So long a front lets its records wait that are not urgent. */
+const ADOPTION_MS = 100;
+
 /** Sends one packet; answers how many connections took it. */
 type Send = (packet: Packet) => number;
 
@@ -135,10 +138,7 @@ function sendAsFront(
   routes: SharedRoutes,
   sender: Sender,
 ): Send {
-  const front = createFrontSender(
-    { native, clock: systemClock, onHeldUp: () => routes.afterDrain() },
-    memory,
-  );
+  const front = createFrontSender(native, memory);
   const adoptions: (() => void)[] = [];
   const adopt = (): void => {
     for (const act of adoptions.splice(0)) act();
@@ -157,7 +157,7 @@ function sendAsFront(
       adopt();
       return sender.sendableCount;
     }
-    systemClock.after(FRONT_RECORDS_WAKE_MS, adopt);
+    systemClock.after(ADOPTION_MS, adopt);
     const taken = (sent.mask | (sent.mask >>> 16)) & 0xffff;
     return taken.toString(2).replaceAll("0", "").length;
   };

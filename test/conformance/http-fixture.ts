@@ -5,8 +5,10 @@
 
 import { createHash } from "node:crypto";
 import { connect, type Socket } from "node:net";
+import { networksOf } from "../../src/accounts/restriction.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { Refusal } from "../../src/core/errors.ts";
+import type { Relays } from "../../src/ingress/admission.ts";
 import { createGate, type KeyOwner, type RatePlan } from "../../src/ingress/gate.ts";
 import { createHttpServer, type HttpServer } from "../../src/ingress/http.ts";
 import type { ReceiptSource } from "../../src/ingress/receipt-source.ts";
@@ -16,6 +18,9 @@ import { receiptSource } from "../support/receipt-source.ts";
 
 export const KEY = "td_test_conformance_key";
 export const SLOW_KEY = "td_test_key_of_a_slow_plan";
+/** Of an account of the same name, from these networks alone. */
+export const NARROW_KEY = "td_test_key_of_some_networks";
+const NARROW_RANGES = ["203.0.113.0/24", "2001:db8::/32", "127.0.0.1"];
 /** The look-up of this one throws, as a bug would. */
 export const BROKEN_KEY = "td_test_key_that_breaks";
 export const SIGNATURE = "5".repeat(88);
@@ -43,6 +48,8 @@ export interface FixtureOptions {
   readonly plan?: RatePlan;
   readonly receipts?: ReceiptSource;
   readonly settle?: () => void;
+  /** Fronts that relay requests here. */
+  readonly relays?: Relays;
 }
 
 export const accept: Submit = (_, done) => done({ kind: "accepted", signature: SIGNATURE });
@@ -65,6 +72,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       digest(SLOW_KEY),
       keyOwner("slow", { name: "Slow", ratePerSecond: 0.001, burst: 2, shared: false }),
     ],
+    [digest(NARROW_KEY), keyOwner("narrow", wide, { networks: networksOf(NARROW_RANGES) })],
   ]);
   const submitted: Submission[] = [];
   const errors: object[] = [];
@@ -101,6 +109,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       log,
       latency: null,
       refused: ({ account }, { reason }) => void refused.push(`${account} ${reason}`),
+      ...(options.relays !== undefined && { relays: options.relays }),
     },
     {
       host: "127.0.0.1",

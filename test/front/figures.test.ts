@@ -1,5 +1,6 @@
 /** What a front counts is what the main thread reads. */
 
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { REFUSALS } from "../../src/core/errors.ts";
 import {
@@ -7,6 +8,7 @@ import {
   frontFigures,
   frontFiguresMemory,
   REFUSAL_NAMES,
+  RELAY_REASONS,
 } from "../../src/front/figures.ts";
 import { Desk } from "../../src/ingress/desk.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -32,5 +34,25 @@ describe("a front's figures", () => {
     expect(REFUSAL_NAMES.map((reason) => main.refusals[reason])).toEqual(
       REFUSAL_NAMES.map((_, i) => 100 + i),
     );
+  });
+
+  it("have the names and the order that the engine writes them in", () => {
+    const path = new URL("../../native/src/front/figures.rs", import.meta.url);
+    const rust = readFileSync(path, "utf8");
+    const numberOf = (name: string) =>
+      Number(new RegExp(`^const ${name}: usize = (\\d+);$`, "m").exec(rust)?.[1]);
+    expect([numberOf("DESK_NUMBERS"), numberOf("REFUSAL_NUMBERS")]).toEqual([
+      DESK_NAMES.length,
+      REFUSAL_NAMES.length,
+    ]);
+    const [, list = ""] = /pub enum Figure \{([\s\S]*?)\n\}/.exec(rust) ?? [];
+    const variants = [...list.matchAll(/^ {4}(\w+)(?: = (\w+))?,$/gm)];
+    const camel = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
+    expect(variants.map(([, name]) => name)).toEqual([
+      ...DESK_NAMES.map(camel),
+      ...RELAY_REASONS.map((reason) => `Relayed${camel(reason)}`),
+    ]);
+    const starts = variants.flatMap(([, name, at]) => (at === undefined ? [] : [`${name} ${at}`]));
+    expect(starts).toEqual(["Connections 0", "RelayedKey RELAYED_AT"]);
   });
 });

@@ -1,11 +1,10 @@
 /** What fronts tell goes into the books, each under its owner. */
 
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../src/core/faults.ts";
-import type { Accepted, Packet, Refused } from "../../src/core/flow.ts";
+import type { Accepted, Packet } from "../../src/core/flow.ts";
 import { type FrontSent, Ledger, type PassOwner } from "../../src/front/ledger.ts";
-import { type FrontRecord, REFUSED, REPEATED, SENT, TURNED_AWAY } from "../../src/front/records.ts";
-import { newFrontSend } from "../../src/send/front-sender.ts";
+import { type FrontRecord, REPEATED, SENT } from "../../src/front/records.ts";
+import { newFrontSend } from "../../src/send/front-send.ts";
 
 const ACCEPTED: Accepted = {
   kind: "accepted",
@@ -20,7 +19,6 @@ const ACCEPTED: Accepted = {
   tipLamports: 1_000,
   priorityFeeLamports: 234,
 };
-const REFUSAL: Refused = { kind: "refused", fault: FAULT.signature_wrong, found: 1, needed: 2 };
 const OWNERS: readonly PassOwner[] = [
   { keyId: "k0", account: "acme" },
   { keyId: "k1", account: "other" },
@@ -39,10 +37,8 @@ function rig() {
         },
         repeated: ({ account, maxRetries }, offset) =>
           told.push(["repeated", account, maxRetries, offset]),
-        refused: (fault) => told.push(["fault", fault]),
       },
       latency: { record: (ns) => latencies.push(ns) },
-      refused: (account, { reason }, keyId) => told.push(["refused", account, reason, keyId]),
       usage: { request: (keyId, reason, bytes) => told.push(["usage", keyId, reason, bytes]) },
     },
     OWNERS,
@@ -61,7 +57,6 @@ function record(kind: number, over: Partial<FrontRecord> = {}): FrontRecord {
     bodyBytes: 40,
     maxRetries: 2,
     offset: 1,
-    hadNoRoom: false,
     verdict: ACCEPTED,
     send: newFrontSend(),
     ...over,
@@ -98,29 +93,5 @@ describe("the ledger of fronts", () => {
     ledger.take(record(SENT, { send: { ...newFrontSend(), held: true } }));
     ledger.take(record(SENT));
     expect(ledger.counters).toEqual({ decoded: 2, repeated: 0, held: 1 });
-  });
-
-  it("tells of a refusal whoever keeps them, with its reason", () => {
-    const { ledger, told } = rig();
-    ledger.take(record(REFUSED, { verdict: REFUSAL }));
-    expect(told).toEqual([
-      ["fault", FAULT.signature_wrong],
-      ["refused", "other", expect.any(String), "k1"],
-      ["usage", "k1", expect.any(String), 40],
-    ]);
-    expect(ledger.counters).toEqual({ decoded: 1, repeated: 0, held: 0 });
-  });
-
-  it("tells of who was turned away, whose transaction nobody judged", () => {
-    const { ledger, told, latencies } = rig();
-    ledger.take(record(TURNED_AWAY, { hadNoRoom: true }));
-    ledger.take(record(TURNED_AWAY, { place: 0 }));
-    expect(told).toEqual([
-      ["refused", "other", "overloaded", "k1"],
-      ["usage", "k1", "overloaded", 40],
-      ["refused", "acme", "internal", "k0"],
-      ["usage", "k0", "internal", 40],
-    ]);
-    expect([latencies, ledger.counters]).toEqual([[], { decoded: 0, repeated: 0, held: 0 }]);
   });
 });

@@ -1,19 +1,17 @@
 /** Records of fronts: what is written is what is read, in order, up to the ring's bound. */
 
 import { describe, expect, it } from "vitest";
-import type { Accepted, Refused } from "../../src/core/flow.ts";
-import { RAW_BODY_BYTES_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import type { Accepted } from "../../src/core/flow.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import {
-  createRecordWriter,
   type FrontRecord,
-  REFUSED,
   REPEATED,
   RecordReader,
   recordsMemory,
   SENT,
-  TURNED_AWAY,
 } from "../../src/front/records.ts";
-import { newFrontSend } from "../../src/send/front-sender.ts";
+import { newFrontSend } from "../../src/send/front-send.ts";
+import { createRecordWriter } from "../support/record-writer.ts";
 
 const ACCEPTED: Accepted = {
   kind: "accepted",
@@ -28,7 +26,6 @@ const ACCEPTED: Accepted = {
   tipLamports: 1_000_000,
   priorityFeeLamports: 5_000,
 };
-const REFUSAL: Refused = { kind: "refused", fault: 3, found: 17, needed: 64 };
 
 function ring(slots = 4) {
   const memory = recordsMemory(slots);
@@ -75,14 +72,14 @@ describe("records of a front", () => {
     expect([...(record?.send.streams ?? [])].slice(0, 3)).toEqual([11, 22, 33]);
   });
 
-  it("tells repetitions and refusals, and a missing maxRetries as null", () => {
+  it("tells repetitions, and a missing maxRetries as null", () => {
     const { writer, reader } = ring();
     writer.repeated({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
-    writer.refused(note(Uint8Array.of(3), 8), REFUSAL);
-    const [repeated, refused] = readAll(reader);
-    expect(repeated).toMatchObject({ kind: REPEATED, place: 7, offset: 1, maxRetries: null });
-    expect(repeated?.bytes).toEqual(Uint8Array.of(1, 2));
-    expect(refused).toMatchObject({ kind: REFUSED, place: 8, verdict: REFUSAL, maxRetries: 0 });
+    writer.repeated(note(Uint8Array.of(3), 8), 3);
+    const [first, second] = readAll(reader);
+    expect(first).toMatchObject({ kind: REPEATED, place: 7, offset: 1, maxRetries: null });
+    expect(first?.bytes).toEqual(Uint8Array.of(1, 2));
+    expect(second).toMatchObject({ kind: REPEATED, place: 8, offset: 3, maxRetries: 0 });
   });
 
   it("tells of each nothing that is left of others, whatever came before it", () => {
@@ -92,30 +89,17 @@ describe("records of a front", () => {
     const bytes = Uint8Array.of(1);
     const plain = { ...note(bytes), maxRetries: null };
     const cases = [
-      [() => writer.sent(note(bytes), ACCEPTED, { ...newFrontSend(), ...full }), SENT, full, false],
-      [() => writer.turnedAway(plain, true), TURNED_AWAY, none, true],
-      [() => writer.repeated(plain, 1), REPEATED, none, false],
-      [() => writer.turnedAway(plain, true), TURNED_AWAY, none, true],
-      [() => writer.turnedAway(plain, false), TURNED_AWAY, none, false],
-      [() => writer.sent(plain, ACCEPTED, { ...newFrontSend(), ...full }), SENT, full, false],
-      [() => writer.refused(plain, REFUSAL), REFUSED, none, false],
-      [() => writer.sent(plain, ACCEPTED, newFrontSend()), SENT, none, false],
+      [() => writer.sent(note(bytes), ACCEPTED, { ...newFrontSend(), ...full }), SENT, full],
+      [() => writer.repeated(plain, 1), REPEATED, none],
+      [() => writer.sent(plain, ACCEPTED, { ...newFrontSend(), ...full }), SENT, full],
+      [() => writer.sent(plain, ACCEPTED, newFrontSend()), SENT, none],
+      [() => writer.repeated(plain, 1), REPEATED, none],
     ] as const;
-    for (const [index, [write, kind, send, hadNoRoom]] of cases.entries()) {
+    for (const [index, [write, kind, send]] of cases.entries()) {
       write();
       const [record] = readAll(reader);
-      expect(record).toMatchObject({ kind, send, hadNoRoom, maxRetries: index === 0 ? 0 : null });
+      expect(record).toMatchObject({ kind, send, maxRetries: index === 0 ? 0 : null });
     }
-  });
-
-  it("leaves the other records alone whatever the size of a body that was refused", () => {
-    const { writer, reader } = ring(2);
-    writer.repeated(note(Uint8Array.of(1)), 1);
-    writer.refused(note(new Uint8Array(RAW_BODY_BYTES_MAX).fill(0xff), 8), REFUSAL);
-    const [repeated, refused] = readAll(reader);
-    expect(repeated).toMatchObject({ ...note(Uint8Array.of(1)), kind: REPEATED });
-    expect(refused).toMatchObject({ kind: REFUSED, place: 8, bodyBytes: 412, verdict: REFUSAL });
-    expect(refused?.send.count).toBe(0);
   });
 
   it("says that there is no room before anything is lost", () => {
@@ -132,7 +116,7 @@ describe("records of a front", () => {
 
   it("gives a place back even where its reader throws", () => {
     const { writer, reader } = ring(2);
-    writer.refused(note(Uint8Array.of(1)), REFUSAL);
+    writer.repeated(note(Uint8Array.of(1)), 1);
     expect(() =>
       reader.read(() => {
         throw new Error("books closed");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createAdmission } from "../../src/ingress/admission.ts";
+import { createAdmission, type Relays } from "../../src/ingress/admission.ts";
 import { Exchange } from "../../src/ingress/exchange.ts";
 import type { Gate } from "../../src/ingress/gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -13,7 +13,12 @@ type Door = "raw" | "rpc" | "open";
 function enter(
   door: Door,
   headers: Readonly<Record<string, string>>,
-  options: { readonly draining?: boolean; readonly waitNs?: number } = {},
+  options: {
+    readonly draining?: boolean;
+    readonly waitNs?: number;
+    /** What it is told, and asks, in order. */
+    readonly steps?: string[];
+  } = {},
 ): string | null {
   const clock = createFakeClock();
   const desk = deskOn(clock);
@@ -21,7 +26,10 @@ function enter(
   const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
   const gate = stub<Gate>({
     find: (token) => (token === "good" ? keyOwner("a", plan) : null),
-    charge: () => options.waitNs ?? 0,
+    charge() {
+      options.steps?.push("charge");
+      return options.waitNs ?? 0;
+    },
     limitedBy: "account",
     refusalOf: () => ({ reason: "unauthorized", sentence: "no", data: {} }),
   });
@@ -30,7 +38,12 @@ function enter(
   };
   const wire = fakeWire();
   const exchange = new Exchange(wire, desk, door === "raw" ? "raw" : "rpc");
-  createAdmission({ clock, gate, submit, desk, calls: null })[door](exchange, {
+  const relays: Relays = {
+    headerName: "x-0a",
+    known: (front, token, { account }) =>
+      void options.steps?.push(`known ${front} ${token} ${account}`),
+  };
+  createAdmission({ clock, gate, submit, desk, calls: null, relays })[door](exchange, {
     forEach(visit) {
       for (const [key, value] of Object.entries(headers)) visit(key, value);
     },
@@ -70,6 +83,32 @@ describe("admission", () => {
     expect(enter("raw", size(200_000), limited)).toBe("401");
     expect(enter("raw", size(200_000), { ...limited, draining: true })).toBe("503");
     expect(enter("raw", { ...all, "transfer-encoding": "chunked" })).toBe("411");
+  });
+
+  it("tells whose key a front relayed before it charges, and charges what is not paid", () => {
+    const stepsOf = (door: Door, relayed: string, token = "good"): readonly string[] => {
+      const steps: string[] = [];
+      const headers = { "x-0a": relayed, "api-x-token": token };
+      enter(door, { ...headers, ...size(300) }, { steps, waitNs: 1 });
+      return steps;
+    };
+    for (const door of ["raw", "rpc"] as const) {
+      expect(stepsOf(door, "10.0.0.1 4 0 0")).toEqual(["known 4 good a", "charge"]);
+      expect(stepsOf(door, "10.0.0.1 4 1 7")).toEqual(["known 4 good a"]);
+      expect(stepsOf(door, "10.0.0.1 4 1 7", "bad")).toEqual([]);
+    }
+    // Nothing there needs a key.
+    expect(stepsOf("open", "10.0.0.1 4 0 0")).toEqual([]);
+  });
+
+  it("judges a request that is paid for as any other, but for its limit", () => {
+    const paid = { ...key, "x-0a": "10.0.0.1 4 1 7" };
+    const limited = { waitNs: 1 };
+    expect(enter("raw", { ...paid, ...size(16_384) }, limited)).toBeNull();
+    expect(enter("raw", { ...paid, ...size(16_385) }, limited)).toBe("413");
+    expect(enter("raw", { ...paid, ...size(1) }, { draining: true })).toBe("503");
+    const chunked = { ...paid, "transfer-encoding": "chunked" };
+    expect(enter("raw", chunked, limited)).toBe("411");
   });
 
   it("answers getHealth on / while draining", () => {

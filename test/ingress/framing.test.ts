@@ -1,27 +1,50 @@
 import { describe, expect, it } from "vitest";
 import { readFraming } from "../../src/ingress/framing.ts";
 
-const read = (...headers: readonly (readonly [string, string])[]) => ({
-  ...readFraming({
-    forEach: (visit) => {
+type Headers = readonly (readonly [string, string])[];
+
+function readWith(relayHeader: string | undefined, headers: Headers) {
+  const source = {
+    forEach(visit: (key: string, value: string) => void) {
       for (const [key, value] of headers) visit(key, value);
     },
-  }),
-});
+  };
+  return { ...readFraming(source, relayHeader) };
+}
+
+const read = (...headers: Headers) => readWith(undefined, headers);
 
 describe("readFraming", () => {
   it("takes the key and the size", () => {
     const framing = read(["host", "x"], ["content-length", "12"], ["api-x-token", "k"]);
-    expect(framing).toEqual({ token: "k", bodySize: 12, fault: null });
+    expect(framing).toEqual({ token: "k", bodySize: 12, fault: null, relayed: "" });
   });
 
   it("forgets the request before", () => {
-    read(["api-x-token", "k"], ["content-length", "1"], ["transfer-encoding", "chunked"]);
-    expect(read(["host", "x"])).toEqual({ token: "", bodySize: 0, fault: null });
+    const all = [["content-length", "1"] as const, ["transfer-encoding", "chunked"] as const];
+    readWith("x-0a", [["api-x-token", "k"], ["x-0a", "said"], ...all]);
+    expect(read(["host", "x"])).toEqual({ token: "", bodySize: 0, fault: null, relayed: "" });
   });
 
   it("takes the first of two keys", () => {
     expect(read(["api-x-token", "a"], ["api-x-token", "b"]).token).toBe("a");
+  });
+
+  it("takes what a front says under its name alone, the first of it", () => {
+    const [said, other] = [["x-0a", "first"] as const, ["x-0b", "no"] as const];
+    const again = ["x-0a", "second"] as const;
+    expect(readWith("x-0a", [other, said, again]).relayed).toBe("first");
+    expect(readWith("x-0a", [other]).relayed).toBe("");
+    expect(readWith("", [said]).relayed).toBe("");
+    expect(read(said).relayed).toBe("");
+  });
+
+  it("reads the rest of a relayed request as of any other", () => {
+    const rest = [["api-x-token", "k"] as const, ["content-length", "2"] as const];
+    const framing = readWith("x-0a", [["x-0a", "said"], ...rest]);
+    expect(framing).toEqual({ token: "k", bodySize: 2, fault: null, relayed: "said" });
+    const faulty = readWith("x-0a", [["x-0a", "said"], ...rest, ["content-length", "3"]]);
+    expect(faulty.fault?.reason).toBe("invalid_request");
   });
 
   it("finds fault with any Transfer-Encoding, in any order", () => {

@@ -1,6 +1,6 @@
 /**
- * Fronts on threads of their own, on the real engine, to leaders over real QUIC: what they send and
- * the sender adopts is told of to its end, each copy exactly once.
+ * What threads beside the sender's send, on the real engine, to leaders over real QUIC, and what
+ * the sender adopts: it is told of to its end, each copy exactly once.
  */
 
 import { Worker } from "node:worker_threads";
@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Outcome } from "../../src/core/flow.ts";
 import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
-import type { FrontSend } from "../../src/send/front-sender.ts";
+import type { FrontSend } from "../../src/send/front-send.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { createSender } from "../../src/send/sender.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
@@ -23,7 +23,6 @@ const COPY_TTL_MS = 400;
 /** Records of so many transactions, each sent and acknowledged, and of the connections. */
 const newsOf = (count: number): number => LEADERS * (2 * count + 2);
 const log = { info() {}, warn() {}, error() {} };
-const built = new URL("../../dist/", import.meta.url).href;
 const threadEntry = new URL("../support/front-thread.mjs", import.meta.url);
 
 /** A front's word of one transaction. */
@@ -98,7 +97,7 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
     },
     /** A front on a thread of its own. */
     async front(): Promise<Worker> {
-      const thread = new Worker(threadEntry, { workerData: { built, memory } });
+      const thread = new Worker(threadEntry, { workerData: { memory } });
       endings.push(() => thread.terminate());
       await new Promise((resolve) => thread.once("message", resolve));
       thread.on("message", (word: Word) => (word.taken ? words : refused).push(word));

@@ -57,13 +57,13 @@ describe.skipIf(native === null)("an edge with fronts and a leader that reads no
 
   it("sends to the others from fronts, and to that one in the order of what is paid", async () => {
     await untilAnswer(
-      "transactions that no front moves",
+      "transactions that no front relays",
       async () => {
-        const before = all(await flow.metrics(), "front_requests_moved_total");
+        const before = all(await flow.metrics(), "front_requests_relayed_total");
         await Promise.all(Array.from({ length: 8 }, () => post(paying(1_000_000))));
-        return all(await flow.metrics(), "front_requests_moved_total") - before;
+        return all(await flow.metrics(), "front_requests_relayed_total") - before;
       },
-      (moved) => moved === 0,
+      (relayed) => relayed === 0,
     );
     flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "stalled" });
     for (let count = 0; count < FILLING; count += 1) await post(paying(1_000_000));
@@ -75,8 +75,8 @@ describe.skipIf(native === null)("an edge with fronts and a leader that reads no
     const after = await flow.metrics();
     const path = { path: "front" };
     expect(one(after, "decoded_total", path)).toBe(one(before, "decoded_total", path) + COUNT);
-    const moved = "front_requests_moved_total";
-    expect(all(after, moved)).toBe(all(before, moved));
+    const relayed = "front_requests_relayed_total";
+    expect(all(after, relayed)).toBe(all(before, relayed));
     await until("all at the others", () =>
       [0, 2].every((leader) => list.every((built) => had(leader).includes(nameOf(built)))),
     );

@@ -26,34 +26,34 @@ describe.skipIf(native === null)(`an edge with ${FRONTS} fronts`, () => {
   const count = async (name: string, labels: Readonly<Record<string, string>> = {}) =>
     seriesValue(await flow.metrics(), `touchdown_${name}`, labels);
 
-  /** Requests that fronts moved so far, for whatever reason. */
-  async function moves(): Promise<number> {
-    const samples = (await flow.metrics()).get("touchdown_front_requests_moved_total")?.samples;
+  /** Requests that fronts relayed so far, for whatever reason. */
+  async function relays(): Promise<number> {
+    const samples = (await flow.metrics()).get("touchdown_front_requests_relayed_total")?.samples;
     return (samples ?? []).reduce((sum, { value }) => sum + value, 0);
   }
 
   /** Until both have a pass for the key: from then on they take it by themselves. */
   async function warm(): Promise<void> {
     await untilAnswer(
-      "transactions that no front moves",
+      "transactions that no front relays",
       async () => {
-        const before = await moves();
+        const before = await relays();
         await Promise.all(Array.from({ length: 8 }, () => flow.postRaw(flow.tipped().bytes)));
-        return (await moves()) - before;
+        return (await relays()) - before;
       },
-      (moved) => moved === 0,
+      (relayed) => relayed === 0,
     );
   }
 
   it("takes transactions on their threads, and tells what became of them", async () => {
     await warm();
-    const [moved, decoded] = [await moves(), await count("decoded_total", { path: "front" })];
+    const [relayed, decoded] = [await relays(), await count("decoded_total", { path: "front" })];
     const list = Array.from({ length: 20 }, () => flow.tipped());
     const answers = await Promise.all(list.map(({ bytes }) => flow.postRaw(bytes)));
     expect(answers.map(({ json }) => json["signature"])).toEqual(list.map((it) => it.signature));
     await until("all at leaders", () => list.every(({ bytes }) => flow.copiesOf(bytes) > 0));
     expect(await count("decoded_total", { path: "front" })).toBe(decoded + 20);
-    expect(await moves()).toBe(moved);
+    expect(await relays()).toBe(relayed);
     // A receipt is there as soon as the answer is.
     const last = flow.tipped();
     await flow.postRaw(last.bytes);

@@ -2,8 +2,13 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { frontFiguresMemory } from "../../src/front/figures.ts";
+import { recordsMemory } from "../../src/front/records.ts";
+import { passMemory } from "../../src/ingress/limit-cells.ts";
+import { seenMemory } from "../../src/ingress/seen.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
+import { SHARED_ROUTES_BYTES } from "../../src/send/shared-routes.ts";
 import { native } from "./addon.ts";
 
 const contract = readFileSync(new URL("../../src/native/contract.ts", import.meta.url), "utf8");
@@ -31,12 +36,27 @@ const exported = [...contract.matchAll(/^ {2}(\w+)\(((?:[^()]|\(\))*)\): number;
   }),
 );
 
-type Told = Readonly<Record<string, { readonly answered: number; readonly threw: number }>>;
+interface Count {
+  readonly answered: number;
+  /** Of these, above 0. */
+  readonly positive: number;
+  readonly threw: number;
+}
+type Told = Readonly<Record<string, Count>>;
+
+/** What fronts have to be given. */
+const memorySizes = {
+  records: recordsMemory().byteLength,
+  figures: frontFiguresMemory().byteLength,
+  routes: SHARED_ROUTES_BYTES,
+  seen: seenMemory().byteLength,
+  passes: passMemory().byteLength,
+};
 
 /** Each thread's counts; throws with what the process said where it did not end well. */
 function storm(options: object): readonly Told[] {
   const script = fileURLToPath(new URL("../support/native-storm.mjs", import.meta.url));
-  const given = JSON.stringify({ addon: ADDON_PATH, exports: exported, ...options });
+  const given = JSON.stringify({ addon: ADDON_PATH, exports: exported, memorySizes, ...options });
   const ran = spawnSync(process.execPath, [script, given], { encoding: "utf8" });
   if (ran.status !== 0) throw new Error(`${ran.signal ?? ran.status}: ${ran.stderr.slice(-2000)}`);
   // The script is ours and writes nothing else.
@@ -66,16 +86,20 @@ describe.skipIf(native === null)("whatever an export is called with", () => {
       expect(own?.[name]?.answered, name).toBeGreaterThan(0);
       if (types.length > 0) expect(own?.[name]?.threw, name).toBeGreaterThan(0);
     }
+    for (const name of ["engineStart", "decoderCreate", "frontStart", "frontsListen"]) {
+      expect(own?.[name]?.positive, name).toBeGreaterThan(0);
+    }
   });
 
-  it("does so on several threads at once, while engines and decoders come and go", () => {
+  it("does so on several threads at once, while engines, decoders and fronts come and go", () => {
     const told = storm({ rounds: 6_000, seed: 7, workers: 3 });
     expect(told).toHaveLength(4);
     for (const each of told) expect(Object.keys(each)).toHaveLength(exported.length);
   });
 
-  it("outlives the threads that started engines and left without a word", () => {
+  it("outlives the threads that started engines and fronts and left without a word", () => {
     const [, ...told] = storm({ rounds: 3_000, seed: 9, workers: 2, onlyWorkers: true });
     for (const each of told) expect(each["engineStart"]?.answered).toBeGreaterThan(0);
+    expect(told.some((each) => (each["frontStart"]?.positive ?? 0) > 0)).toBe(true);
   });
 });

@@ -1,10 +1,10 @@
 /** A sender and a front, on a fake clock, a fake transport and a fake engine. */
 
-import { createFrontSender, newFrontSend } from "../../src/send/front-sender.ts";
+import { newFrontSend } from "../../src/send/front-send.ts";
 import type { SenderOptions } from "../../src/send/sender.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
-import { withPauses } from "../support/fake-clock.ts";
 import type { FakeConnection } from "../support/fake-transport.ts";
+import { createFrontSender } from "../support/front-sender.ts";
 import { packetOf } from "../support/packets.ts";
 import { planOf, startRig } from "./rig.ts";
 
@@ -23,14 +23,7 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
     engine.peers = [...copies].filter((_, index) => index % 2 === 0);
     return engine.mask;
   };
-  const front = createFrontSender(
-    {
-      native: { txSend: send, txHold: send, txRelease: () => 0 },
-      clock: withPauses(rig.clock),
-      onHeldUp() {},
-    },
-    memory,
-  );
+  const front = createFrontSender({ txSend: send }, memory);
   let id = FIRST_ID;
   /** Copies of `trySend` that wait in the engine. */
   const held: { readonly connection: FakeConnection; readonly stream: number }[] = [];

@@ -1,8 +1,9 @@
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { ROUTE_CELLS_MAX } from "../../src/core/front-limits.ts";
-import { RouteTable, SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
 import type { SharedConnection } from "../../src/send/transport.ts";
+import { RouteTable } from "../support/route-table.ts";
 
 function setUp() {
   const memory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
@@ -73,7 +74,7 @@ describe("the table of routes, read by a thread while it is written", () => {
   it("is never read half old and half new", async () => {
     const { memory, routes, words } = setUp();
     const thread = new Worker(new URL("../support/routes-reader.mjs", import.meta.url), {
-      workerData: { built: new URL("../../dist/", import.meta.url).href, memory },
+      workerData: { memory },
     });
     const answer = (): Promise<unknown> =>
       new Promise((resolve, reject) => {

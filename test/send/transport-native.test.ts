@@ -1,8 +1,9 @@
 import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
 import { NEWS_A_TURN } from "../../src/core/front-limits.ts";
-import { RouteTable, SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
 import { ACKED, type Connection, NO_LOSSES } from "../../src/send/transport.ts";
+import { RouteTable } from "../support/route-table.ts";
 import { admitted, BYTES, ENGINE, PEER, scene } from "./native-rig.ts";
 
 describe("the native transport", () => {

@@ -19,18 +19,6 @@ export interface FakeClock extends Clock {
   readonly pending: number;
 }
 
-/** The same clock for one whose work takes a millisecond between any two readings. */
-export function withPauses(clock: Clock): Clock {
-  let passedNs = 0;
-  return {
-    ...clock,
-    nowNs() {
-      passedNs += NS_PER_MS;
-      return clock.nowNs() + passedNs;
-    },
-  };
-}
-
 /** Starts at `startNs` monotonic and `startUnixMs` wall time. */
 export function createFakeClock(
   startNs = 1_000_000_000,

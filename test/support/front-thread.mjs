@@ -1,18 +1,17 @@
-/** A thread that sends through a front's sender, and tells of each what it did. */
+/** A thread that sends as a front does, and tells of each what it did. */
 
 import { parentPort, workerData } from "node:worker_threads";
+import { tsImport } from "tsx/esm/api";
 
-const { built, memory } = workerData;
-const { systemClock } = await import(new URL("core/clock.js", built));
-const { loadNative } = await import(new URL("native/load.js", built));
-const { createFrontSender, newFrontSend } = await import(new URL("send/front-sender.js", built));
+const source = (path) => tsImport(path, import.meta.url);
+const { systemClock } = await source("../../src/core/clock.ts");
+const { loadNative } = await source("../../src/native/load.ts");
+const { newFrontSend } = await source("../../src/send/front-send.ts");
+const { createFrontSender } = await source("./front-sender.ts");
 
 const found = loadNative();
 if (found.kind !== "loaded") throw new Error("the native engine is not built");
-const front = createFrontSender(
-  { native: found.native, clock: systemClock, onHeldUp() {} },
-  memory,
-);
+const front = createFrontSender(found.native, workerData.memory);
 
 /** Sends transactions of three bytes, `count` of them from `id` on, `pauseMs` apart. */
 parentPort.on("message", async ({ id, count, pauseMs }) => {

@@ -1,14 +1,16 @@
 /**
  * Calls every export of the addon with anything, on the main thread and on workers at once, while
- * engines and decoders come and go; in a process of its own, since what it looks for is a crash.
- * Prints how often each export answered a number and how often it threw, as JSON.
+ * engines, decoders and fronts come and go; in a process of its own, since what it looks for is a
+ * crash.
+ * Prints how often each export answered a number, how often one above 0, and how often it threw, as
+ * JSON.
  */
 
 import { createRequire } from "node:module";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
 const given = isMainThread ? JSON.parse(process.argv[2]) : workerData;
-const { addon, exports, rounds, seed, workers, onlyWorkers } = given;
+const { addon, exports, rounds, seed, workers, onlyWorkers, memorySizes } = given;
 
 /** Numbers from 0 to 1, the same for the same seed. */
 function createRandom(start) {
@@ -38,6 +40,7 @@ const STRINGS = [
   "https://127.0.0.1:9/x?y",
   "ws://127.0.0.1:9",
   "wss://[::1]:9/x?y",
+  "10.0.0.0/8,2001:db8::/32",
   "\u0000",
   "é".repeat(999),
 ];
@@ -97,8 +100,12 @@ function arrayOf(kind) {
   return new kind(size).map(() => pick(NUMBERS));
 }
 
-/** Engines, decoders, askers and feeds that were made and may be gone, as handles. */
+/** Engines, decoders, askers, feeds and fronts that were made and may be gone, as handles. */
 const handles = [0];
+/** The last few of each kind, by what made them. */
+const latest = { engineStart: [0, 0, 0], decoderCreate: [0, 0, 0], frontStart: [0, 0, 0] };
+/** All fronts that this thread started. */
+const fronts = new Set();
 
 const MAKERS = {
   number: () => (below(2) === 0 ? pick(handles) : pick(NUMBERS)),
@@ -108,9 +115,12 @@ const MAKERS = {
   Uint32Array: () => arrayOf(Uint32Array),
   Float64Array: () => arrayOf(Float64Array),
   "() => void": () => pick([() => undefined, () => undefined, brokenWake]),
-  NativeEngineOptions: () =>
-    pick([plainOptions, plainOptions, plainOptions, plainOptions, trickyOptions])(),
+  NativeEngineOptions: () => mostlyPlain(plainOptions()),
+  NativeFrontOptions: () => mostlyPlain(frontOptions()),
+  NativeFrontMemory: () => mostlyPlain(frontMemory()),
 };
+
+const mostlyPlain = (record) => (below(5) === 0 ? tricky(record) : record);
 
 const WAKE_MESSAGE = "a wake that throws";
 function brokenWake() {
@@ -123,26 +133,38 @@ process.on("uncaughtException", (error) => {
   process.exit(1);
 });
 
-/** Options whose members call the addon, throw, or are told by a proxy, while they are read. */
-function trickyOptions() {
-  const options = plainOptions();
+/** A record whose members call the addon, throw, or are told by a proxy, while they are read. */
+function tricky(record) {
   const native = createRequire(import.meta.url)(addon);
   const tricks = [
     () => native.engineStop(pick(handles), 0),
     () => native.txSend(pick(handles), new Uint32Array(4), new Uint8Array(9), 1, 1),
+    () => native.frontClose(pick(handles)),
     () => {
       throw new Error("a member that throws");
     },
   ];
-  const member = pick(Object.keys(options));
-  const value = options[member];
-  Object.defineProperty(options, member, {
+  const member = pick(Object.keys(record));
+  const value = record[member];
+  Object.defineProperty(record, member, {
     get() {
       pick(tricks)();
       return value;
     },
   });
-  return below(2) === 0 ? options : new Proxy(options, {});
+  return below(2) === 0 ? record : new Proxy(record, {});
+}
+
+/** Makes what a front needs, which chance seldom brings together. */
+function prepare(native) {
+  const sockets = { binds: ["127.0.0.1:0"], seed: new Uint8Array(32) };
+  const counts = { queueMax: 64, inFlightMax: 64, outcomesMax: 64, busyPollUs: 0 };
+  const times = { admissionTimeoutMs: 50, idleTimeoutMs: 1000, keepAliveMs: 1000 };
+  const acks = { ackEvery: 0, ackDelayMs: 25 };
+  const engine = native.engineStart({ ...sockets, ...counts, ...times, ...acks }, () => undefined);
+  if (engine > 0) keep("engineStart", engine);
+  const decoder = native.decoderCreate(new Uint8Array(32), 0, true, 1);
+  if (decoder > 0) keep("decoderCreate", decoder);
 }
 
 function plainOptions() {
@@ -169,7 +191,67 @@ function plainOptions() {
   };
 }
 
-const MAKING = new Set(["engineStart", "decoderCreate", "peerOpen", "askerOpen", "feedOpen"]);
+/** Mostly what is there, so that fronts start. */
+function frontOptions() {
+  return {
+    engine: pick([...latest.engineStart, pick(handles)]),
+    decoder: pick([...latest.decoderCreate, pick(handles)]),
+    number: pick([0, 1, 2 ** 32 - 1]),
+    realtime: below(4) === 0,
+    connectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
+    relaysMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
+    // Nobody listens there, and no client comes that would ask.
+    behindPort: pick([9, 9, 9, 1, 0, 65_536, -1]),
+    relayHeader: pick(["x-0a", "x-0a", "", "é", "x\r\ny: z", "x".repeat(99_999)]),
+  };
+}
+
+/** Memory as fronts have it; many fronts have the same. */
+const memories = Array.from({ length: 2 }, () =>
+  Object.fromEntries(
+    Object.entries(memorySizes).map(([name, size]) => [
+      name,
+      new Uint8Array(new SharedArrayBuffer(size, { maxByteLength: size + 64 })),
+    ]),
+  ),
+);
+
+function frontMemory() {
+  const memory = { ...pick(memories) };
+  if (below(3) > 0) return memory;
+  const member = pick(Object.keys(memory));
+  const part = memory[member];
+  memory[member] = pick([
+    () => arrayOf(Uint8Array),
+    () => part.subarray(1),
+    () => part.subarray(8),
+    () => memory[pick(Object.keys(memory))],
+    () => new Uint8Array(part.length),
+    () => new Int8Array(part.buffer),
+    () => pick(STRANGE),
+  ])();
+  return memory;
+}
+
+/** The memory of some fronts grows; no other front starts on it from then on. */
+function growMemory() {
+  for (const { buffer } of Object.values(memories[1])) buffer.grow(buffer.maxByteLength);
+}
+
+/** A port that is free, on loopback; no name that somebody would have to be asked for. */
+function listening() {
+  const list = Uint32Array.from({ length: below(4) }, () => pick(latest.frontStart));
+  return [
+    below(3) === 0 ? argument("Uint32Array") : list,
+    pick(["127.0.0.1", "127.0.0.1", "127.0.0.1", "\u0000", "é".repeat(999), 7]),
+    pick([0, 0, 0, 0, Number.NaN, 65_536, 2 ** 31, -1, "0", null]),
+  ];
+}
+
+const MAKING = new Set([
+  ...["engineStart", "decoderCreate", "peerOpen", "askerOpen", "feedOpen"],
+  "frontStart",
+]);
 
 function argument(type) {
   if (below(12) === 0) return pick(STRANGE);
@@ -180,8 +262,10 @@ function storm(native) {
   const told = {};
   for (let round = 0; round < rounds; round += 1) {
     const { name, types } = pick(exports);
-    told[name] ??= { answered: 0, threw: 0 };
-    const args = types.map(argument);
+    told[name] ??= { answered: 0, threw: 0, positive: 0 };
+    if (round === rounds >> 1) growMemory();
+    if (round % 500 === 250) prepare(native);
+    const args = name === "frontsListen" ? listening() : types.map(argument);
     // Too few and too many are asked for as well.
     if (below(20) === 0) args.length = below(args.length + 1);
     if (name === "engineStop" && below(10) > 0) args[1] = below(3);
@@ -195,9 +279,18 @@ function storm(native) {
     }
     if (typeof answer !== "number") throw new Error(`${name} answered a ${typeof answer}`);
     told[name].answered += 1;
-    if (MAKING.has(name) && answer > 0) handles[below(32)] = answer;
+    if (answer > 0) told[name].positive += 1;
+    if (MAKING.has(name) && answer > 0) keep(name, answer);
   }
+  // Where its thread leaves without a word, they end with it.
+  if (!onlyWorkers) for (const front of fronts) native.frontClose(front);
   return told;
+}
+
+function keep(name, handle) {
+  handles[below(32)] = handle;
+  if (name in latest) latest[name][below(3)] = handle;
+  if (name === "frontStart") fronts.add(handle);
 }
 
 if (!isMainThread) {

@@ -1,9 +1,11 @@
 // A thread that lets in one key by itself, as long as it has a pass, and counts how often.
 import { workerData } from "node:worker_threads";
-import { networksOf } from "../../dist/accounts/restriction.js";
-import { systemClock } from "../../dist/core/clock.js";
-import { createPassGate } from "../../dist/ingress/pass-gate.js";
+import { tsImport } from "tsx/esm/api";
 
+const source = (path) => tsImport(path, import.meta.url);
+const { networksOf } = await source("../../src/accounts/restriction.ts");
+const { systemClock } = await source("../../src/core/clock.ts");
+const { createPassGate } = await source("./pass-gate.ts");
 const { memory, words, token, port } = workerData;
 const [ADMITTED, REFUSED, UNKNOWN] = [0, 1, 2];
 const gate = createPassGate({

@@ -9,12 +9,12 @@ import type { Clock } from "../../src/core/clock.ts";
 import { createGate } from "../../src/ingress/gate.ts";
 import { LimitCells, passMarks, passMemory } from "../../src/ingress/limit-cells.ts";
 import type { PassNews, PassReturned } from "../../src/ingress/pass.ts";
-import { createPassGate } from "../../src/ingress/pass-gate.ts";
 import { createHeldLimits, createPasses } from "../../src/ingress/passes.ts";
 import { SharedCells } from "../../src/ingress/shared-cells.ts";
 import { SharedHolds } from "../../src/ingress/shared-holds.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { HERE } from "./owners.ts";
+import { createPassGate } from "./pass-gate.ts";
 import { silent } from "./postgres.ts";
 
 export const PLAN: Plan = { name: "P", ratePerSecond: 1, burst: 3, shared: false };
@@ -80,7 +80,7 @@ export function joinFront({ clock, memory, gate, passes }: Scene) {
       for (const message of news.splice(0)) own.take(message);
       for (const message of returned.splice(0)) holder.take(message);
     },
-    /** A moved request: the main thread's gate knows the key, or not. */
+    /** A relayed request: the main thread's gate knows the key, or not. */
     ask(token: string) {
       const owner = gate.find(token, HERE);
       if (owner !== null) holder.grant(token, owner);

@@ -7,7 +7,7 @@ import { createSeen } from "../../src/ingress/seen.ts";
 import { createLanding } from "../../src/land/landing.ts";
 import { createReceipts } from "../../src/observe/receipts.ts";
 import { createPipeline } from "../../src/pipeline.ts";
-import type { FrontSend } from "../../src/send/front-sender.ts";
+import type { FrontSend } from "../../src/send/front-send.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { DECODER, newPacket } from "./packets.ts";
 

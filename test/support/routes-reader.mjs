@@ -1,9 +1,10 @@
 /** A thread that reads the table of routes until word 60, which nobody uses, is set, and tells what it saw. */
 
 import { parentPort, workerData } from "node:worker_threads";
+import { tsImport } from "tsx/esm/api";
 
-const { built, memory } = workerData;
-const { RouteTable } = await import(new URL("send/shared-routes.js", built));
+const { memory } = workerData;
+const { RouteTable } = await tsImport("./route-table.ts", import.meta.url);
 const END = 60;
 const words = new Uint32Array(memory);
 const table = new RouteTable(memory);

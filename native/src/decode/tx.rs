@@ -8,9 +8,10 @@
 use crate::decode::compute_budget::compute_budget_fee;
 use crate::decode::faults::{Fault, Refused, refuse};
 use crate::decode::legacy::scan_legacy_or_v0;
+use crate::decode::message::SIGNATURES_MAX;
 use crate::decode::scan::Scan;
 use crate::decode::tip::{TipRule, judge_tip};
-use crate::decode::v1::{V1_FIRST_BYTE, scan_v1};
+use crate::decode::v1::{self, V1_FIRST_BYTE, scan_v1};
 
 /// A transaction that leaders would take on, with the offsets that later stages need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,4 +63,39 @@ pub fn parse(bytes: &[u8], rule: &TipRule) -> Result<Accepted, Refused> {
             _ => compute_budget_fee(&scan),
         },
     })
+}
+
+/// Where the first signature of a transaction would be, read from its first two bytes; None where
+/// there can be none. Nothing else is checked. `peekSignatureOffset` of `decode/transaction.ts`.
+#[must_use]
+pub fn peek_signature_offset(bytes: &[u8]) -> Option<usize> {
+    let (first, second) = (usize::from(*bytes.first()?), usize::from(*bytes.get(1)?));
+    let is_v1 = first == V1_FIRST_BYTE;
+    let count = if is_v1 { second } else { first };
+    let rest = bytes.len().checked_sub(SIGNATURE_BYTES * count)?;
+    let fits =
+        (1..=SIGNATURES_MAX).contains(&count) && rest >= if is_v1 { v1::KEYS_OFFSET } else { 1 };
+    fits.then_some(if is_v1 { rest } else { 1 })
+}
+
+const SIGNATURE_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_signature_is_looked_for_where_it_would_be() {
+        let with = |first: u8, second: u8, size: usize| {
+            let mut bytes = vec![0; size];
+            (bytes[0], bytes[1]) = (first, second);
+            peek_signature_offset(&bytes)
+        };
+        assert_eq!((with(1, 0, 65), with(1, 0, 64)), (Some(1), None));
+        assert_eq!((with(12, 0, 769), with(13, 0, 4096), with(0, 0, 99)), (Some(1), None, None));
+        assert_eq!((with(0x81, 2, 170), with(0x81, 2, 169)), (Some(42), None));
+        assert_eq!((with(0x81, 1, 300), with(0x81, 0, 300)), (Some(236), None));
+        assert_eq!((with(0x81, 13, 4096), with(0x80, 1, 4096)), (None, None));
+        assert_eq!((peek_signature_offset(&[1]), peek_signature_offset(&[])), (None, None));
+    }
 }

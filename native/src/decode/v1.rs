@@ -21,7 +21,7 @@ use crate::limits::TRANSACTION_BYTES_MAX;
 
 /// The version byte of a v1 transaction.
 pub const V1_FIRST_BYTE: usize = 0x81;
-const KEYS_OFFSET: usize = 42;
+pub(crate) const KEYS_OFFSET: usize = 42;
 const MASK_OFFSET: usize = 4;
 const LIFETIME_OFFSET: usize = 8;
 const INSTRUCTION_HEADER_BYTES: usize = 4;

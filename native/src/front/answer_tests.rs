@@ -1,0 +1,72 @@
+use super::*;
+
+/// Takes it in pieces of every size: always the same bytes are of the answer.
+fn sizes(text: &str, is_head_only: bool) -> (usize, bool, bool) {
+    let mut found = None;
+    for piece in 1..=text.len() {
+        let mut answer = Answer::new(is_head_only);
+        let mut size = 0;
+        for part in text.as_bytes().chunks(piece) {
+            let taken = answer.take(part).unwrap();
+            size += taken;
+            if taken < part.len() {
+                assert!(answer.is_complete());
+                break;
+            }
+        }
+        let now = (size, answer.is_complete(), answer.closes());
+        assert_eq!(*found.get_or_insert(now), now, "in pieces of {piece}: {text:?}");
+    }
+    found.unwrap()
+}
+
+const NEXT: &str = "HTTP/1.1 200 OK\r\n\r\n";
+
+#[test]
+fn an_answer_ends_where_its_head_says() {
+    for (text, is_head_only) in [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", true),
+        ("HTTP/1.1 204 No Content\r\n\r\n", false),
+        ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false),
+        ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", false),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", false),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n\
+             1A;name=5\r\nabcdefghijklmnopqrstuvwxyz\r\n003\r\n\r\n\n\r\n0\r\na: b\r\nc: d\r\n\r\n",
+            false,
+        ),
+    ] {
+        let more = format!("{text}{NEXT}");
+        assert_eq!(sizes(&more, is_head_only), (text.len(), true, false), "{text:?}");
+    }
+}
+
+#[test]
+fn an_answer_may_be_the_connections_last() {
+    let text = "HTTP/1.1 400 Bad Request\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nno";
+    assert_eq!(sizes(text, false), (text.len(), true, true));
+    let text = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nno";
+    assert_eq!(sizes(text, false), (text.len(), true, true));
+    // Its end is the connection's.
+    for text in ["HTTP/1.1 400 No\r\n\r\n<h1>no", "HTTP/1.1 101 Switching\r\n\r\nwhatever"] {
+        assert_eq!(sizes(text, false), (text.len(), false, true));
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_told() {
+    for text in [
+        "GET / HTTP/1.1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11112222333344445\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
+    ] {
+        assert_eq!(Answer::new(false).take(text.as_bytes()), Err(Garbled), "{text:?}");
+    }
+    let endless = format!("HTTP/1.1 200 OK\r\na: {}", "x".repeat(ANSWER_HEAD_BYTES_MAX));
+    assert_eq!(Answer::new(false).take(endless.as_bytes()), Err(Garbled));
+}

@@ -1,0 +1,145 @@
+use super::*;
+
+const NAME: &str = "x-secret-name";
+
+fn sound<'a>(bytes: &'a [u8]) -> Sound<'a> {
+    match read_head(bytes, NAME) {
+        Head::Sound(sound) => sound,
+        other => panic!("{other:?} of {:?}", String::from_utf8_lossy(bytes)),
+    }
+}
+
+fn submission(lines: &str) -> String {
+    format!("POST {RAW_PATH} HTTP/1.1\r\nhost: a\r\n{lines}\r\n")
+}
+
+#[test]
+fn a_submission_is_told_by_its_path_and_its_key() {
+    let text = submission("Api-X-Token:  key \r\ncontent-length: 12\r\n");
+    let head = sound(text.as_bytes());
+    assert_eq!(head.size, text.len());
+    assert_eq!(head.body_size, 12);
+    assert_eq!(head.line_end, text.find('\n').unwrap() + 1);
+    assert_eq!(head.submission, Some(Submission { door: Door::Raw, token: b"key" }));
+    let text = text.replace(RAW_PATH, RPC_PATH);
+    assert_eq!(sound(text.as_bytes()).submission.unwrap().door, Door::Rpc);
+}
+
+#[test]
+fn a_submission_without_a_key_or_with_keep_alive_is_one() {
+    let text = submission("content-length: 0\r\nconnection: Keep-Alive\r\n");
+    assert_eq!(sound(text.as_bytes()).submission.unwrap().token, b"");
+}
+
+#[test]
+fn what_asks_for_more_than_an_answer_is_sound_but_no_submission() {
+    let usual = submission("content-length: 3\r\n");
+    for text in [
+        usual.replace("POST", "PUT"),
+        usual.replace("POST", "post"),
+        usual.replace(RAW_PATH, &format!("{RAW_PATH}?a=1")),
+        usual.replace(RAW_PATH, &format!("{RAW_PATH}/")),
+        usual.replace(RAW_PATH, "/"),
+        usual.replace(RAW_PATH, &format!("http://a{RAW_PATH}")),
+        usual.replace("host: a\r\n", ""),
+        usual.replace("host: a\r\n", "host: \r\n"),
+        usual.replace("host: a\r\n", "host: a\r\nhost: b\r\n"),
+        submission(""),
+        submission("content-length: 3\r\ncontent-length: 3\r\n"),
+        submission("content-length: 3\r\nconnection: close\r\n"),
+        submission("content-length: 3\r\nconnection: keep-alive, x\r\n"),
+        submission("content-length: 3\r\napi-x-token: a\r\napi-x-token: a\r\n"),
+        submission(&format!("content-length: 3\r\n{}", "a: b\r\n".repeat(31))),
+    ] {
+        assert_eq!(sound(text.as_bytes()).submission, None, "{text}");
+    }
+    let most = submission(&format!("content-length: 3\r\n{}", "a: b\r\n".repeat(30)));
+    assert!(sound(most.as_bytes()).submission.is_some());
+}
+
+#[test]
+fn what_leaves_a_doubt_about_the_framing_is_not_sound() {
+    for lines in [
+        "content-length: \r\n",
+        "content-length: +3\r\n",
+        "content-length: 3, 3\r\n",
+        "content-length: 0x3\r\n",
+        "content-length: 1234567890\r\n",
+        "content-length: 3\r\ncontent-length: 4\r\n",
+        "content-length: 3\r\nContent-Length: 03\r\n",
+        "transfer-encoding: chunked\r\n",
+        "Transfer-Encoding: \r\n",
+        "content-length: 3\r\ntransfer-encoding: identity\r\n",
+        "expect: 100-continue\r\n",
+        "upgrade: websocket\r\n",
+        "X-Secret-Name: 1.2.3.4 0 1 0\r\n",
+        "a: b\ncontent-length: 3\r\n",
+    ] {
+        let text = submission(lines);
+        let line_end = Some(text.find('\n').unwrap() + 1);
+        assert_eq!(read_head(text.as_bytes(), NAME), Head::Unsound { line_end }, "{lines:?}");
+    }
+    let usual = submission("content-length: 3\r\n");
+    for text in [
+        usual.replace("HTTP/1.1", "HTTP/1.0"),
+        usual.replace("POST", "CONNECT"),
+        usual.replace("\r\n", "\n"),
+        usual.replace("\r\n\r\n", "\r\n\n"),
+    ] {
+        let line_end = Some(text.find('\n').unwrap() + 1);
+        assert_eq!(read_head(text.as_bytes(), NAME), Head::Unsound { line_end }, "{text:?}");
+    }
+    let text = format!("\r\n\n{usual}");
+    let line_end = Some(usual.find('\n').unwrap() + 4);
+    assert_eq!(read_head(text.as_bytes(), NAME), Head::Unsound { line_end });
+}
+
+#[test]
+fn what_does_not_parse_has_no_place_for_a_line() {
+    let many = submission(&"a: b\r\n".repeat(HEADERS_MAX));
+    for text in [
+        "\u{16}\u{3}\u{1}",
+        "GET / HTTP/2.0\r\n\r\n",
+        "GET / HTTP/1.1\r\na : b\r\n\r\n",
+        "GET / HTTP/1.1\r\na: b\r\n c\r\n\r\n",
+        "GET / HTTP/1.1\r\na: b\rc\r\n\r\n",
+        "GET / HTTP/1.1\r\ncontent-length\r\n\r\n",
+        "GET / HTTP/1.1\r\na: \0\r\n\r\n",
+        many.as_str(),
+    ] {
+        let head = read_head(text.as_bytes(), NAME);
+        assert_eq!(head, Head::Unsound { line_end: None }, "{text:?}");
+    }
+    let most = submission(&"a: b\r\n".repeat(HEADERS_MAX - 1));
+    assert_eq!(sound(most.as_bytes()).body_size, 0);
+}
+
+#[test]
+fn a_head_is_partial_up_to_its_last_byte_and_its_bound() {
+    let text = submission("content-length: 3\r\n");
+    for size in 0..text.len() {
+        assert_eq!(read_head(&text.as_bytes()[..size], NAME), Head::Partial);
+    }
+    let fill = |size: usize| {
+        let text = submission("a: ");
+        let (begin, end) = text.split_at(text.len() - 2);
+        format!("{begin}{}\r\n{end}", "x".repeat(size - text.len() - 2))
+    };
+    let most = fill(SOUND_BYTES_MAX);
+    assert_eq!(sound(most.as_bytes()).size, SOUND_BYTES_MAX);
+    // With a line more it might be more than the server behind reads.
+    let large = fill(SOUND_BYTES_MAX + 1);
+    assert_eq!(read_head(large.as_bytes(), NAME), Head::Unsound { line_end: None });
+    let larger = fill(HEAD_BYTES_MAX + 2);
+    let part = &larger.as_bytes()[..=HEAD_BYTES_MAX];
+    assert_eq!(read_head(&part[..HEAD_BYTES_MAX], NAME), Head::Partial);
+    assert_eq!(read_head(part, NAME), Head::Unsound { line_end: None });
+}
+
+#[test]
+fn what_the_answer_depends_on_is_told() {
+    assert!(sound(b"HEAD / HTTP/1.1\r\n\r\n").is_head_only);
+    assert!(!sound(b"GET / HTTP/1.1\r\n\r\n").is_head_only);
+    assert!(sound(b"GET / HTTP/1.1\r\nconnection: a, Close\r\n\r\n").closes);
+    assert!(!sound(b"GET / HTTP/1.1\r\nconnection: closed\r\n\r\n").closes);
+}

@@ -1,0 +1,244 @@
+//! What a front reads of the table, while it is written and where it makes no sense, and that no
+//! stream is drawn twice.
+
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+
+/// The sender's side, as `SharedRoutes` of `shared-routes.ts` writes it.
+pub(crate) struct Publisher {
+    pub(crate) words: Cells<AtomicU32>,
+    pub(crate) engine: u32,
+    version: u32,
+}
+
+impl Publisher {
+    pub(crate) fn new(memory: &Memory) -> Self {
+        Self { words: memory.cells(0, ROUTES_BYTES / 4).unwrap(), engine: 3, version: 0 }
+    }
+
+    /// Routes of a handle and a cell each.
+    pub(crate) fn publish(
+        &mut self,
+        routes: &[(u32, u32)],
+        ttl_ms: u32,
+        bytes_max: u32,
+        left_out: u32,
+    ) -> u32 {
+        self.open(false);
+        self.version += 1;
+        self.words[0].fetch_add(1, SeqCst);
+        let count = u32::try_from(routes.len()).unwrap();
+        let told = [self.engine, self.version, count, ttl_ms, bytes_max, left_out];
+        for (word, number) in self.words[3..].iter().zip(told) {
+            word.store(number, SeqCst);
+        }
+        for (route, &(peer, cell)) in routes.iter().enumerate() {
+            self.words[10 + route].store(peer, SeqCst);
+            self.words[26 + route].store(cell, SeqCst);
+        }
+        self.words[0].fetch_add(1, SeqCst);
+        self.version
+    }
+
+    pub(crate) fn open(&self, may: bool) {
+        self.words[1].store(u32::from(may), SeqCst);
+    }
+
+    pub(crate) fn turn_taking(&self) {
+        self.words[9].fetch_add(1, SeqCst);
+    }
+}
+
+pub(crate) fn set_up() -> (Memory, Publisher, Routes) {
+    let memory = Memory::fresh(ROUTES_BYTES);
+    let (publisher, routes) = (Publisher::new(&memory), Routes::open(&memory).unwrap());
+    (memory, publisher, routes)
+}
+
+#[test]
+fn the_table_is_read_as_it_was_written_last_once_it_is_open() {
+    let (_, mut publisher, mut routes) = set_up();
+    assert!(!routes.is_open() && routes.refresh());
+    assert_eq!(*routes.table(), Table::default());
+    let version = publisher.publish(&[(u32::MAX, 0), (8, 1)], 800, 1232, 5);
+    assert!(!routes.is_open() && routes.refresh());
+    let Table { engine, count, ttl_ms, bytes_max, left_out, peers, .. } = *routes.table();
+    assert_eq!((engine, routes.table().version, count), (3, version, 2));
+    assert_eq!((ttl_ms, bytes_max, left_out, &peers[..2]), (800, 1232, 5, &[u32::MAX, 8][..]));
+    publisher.open(true);
+    assert!(routes.is_open());
+    let next = publisher.publish(&[], 0, 0, 0);
+    assert!(!routes.is_open() && routes.refresh());
+    assert_eq!(*routes.table(), Table { engine: 3, version: next, ..Table::default() });
+}
+
+#[test]
+fn what_the_sender_writes_is_read_and_its_streams_are_gone_on_with() {
+    // As `SharedRoutes` and one `RouteTable` leave the memory after `useEngine(258)`, three times
+    // `takeCell`, `publish` of two routes, `open(true)`, three times `turnTaking` and three times
+    // `nextStream`.
+    let (memory, publisher, _) = set_up();
+    let head = [4, 1, 1, 258, 2, 2, 800, 1232, 4, 3, 4_000_000_001, 17];
+    let numbers = head.into_iter().enumerate().chain([(26, 2), (27, 1), (65, 1), (66, 2)]);
+    for (at, number) in numbers {
+        publisher.words[at].store(number, SeqCst);
+    }
+    let mut routes = Routes::open(&memory).unwrap();
+    assert_eq!((routes.front(), routes.is_open(), routes.takings()), (2, true, 3));
+    assert!(routes.refresh());
+    let Table { engine, version, count, ttl_ms, bytes_max, left_out, peers, .. } = *routes.table();
+    assert_eq!((engine, version, count, &peers[..2]), (258, 2, 2, &[4_000_000_001, 17][..]));
+    assert_eq!((ttl_ms, bytes_max, left_out), (800, 1232, 4));
+    assert_eq!([0, 1].map(|route| routes.next_stream(route)), [Some(3), Some(2)]);
+}
+
+#[test]
+fn a_front_may_close_the_routes_until_the_sender_opens_them_again() {
+    let (_, publisher, routes) = set_up();
+    publisher.open(true);
+    routes.close();
+    assert!(!routes.is_open());
+    publisher.open(true);
+    assert!(routes.is_open());
+    publisher.words[1].store(2, SeqCst);
+    assert!(!routes.is_open());
+}
+
+#[test]
+fn the_table_is_not_read_while_it_is_written_and_then_as_a_whole() {
+    let (_, mut publisher, mut routes) = set_up();
+    publisher.publish(&[(7, 0)], 800, 1232, 0);
+    assert!(routes.refresh());
+    publisher.words[0].fetch_add(1, SeqCst);
+    publisher.words[10].store(9, SeqCst);
+    assert!(!routes.refresh());
+    assert_eq!(routes.table().peers[0], 7);
+    publisher.words[0].fetch_add(1, SeqCst);
+    assert!(routes.refresh());
+    assert_eq!(routes.table().peers[0], 9);
+}
+
+#[test]
+fn what_was_changed_while_it_was_read_is_not_kept() {
+    let (_, mut publisher, mut routes) = set_up();
+    publisher.publish(&[(7, 0)], 800, 1232, 0);
+    let sequence = publisher.words[0].load(SeqCst);
+    publisher.publish(&[(8, 0)], 800, 1232, 0);
+    assert!(!routes.read(sequence));
+    assert_eq!(*routes.table(), Table::default());
+    assert!(routes.refresh());
+    assert_eq!(routes.table().peers[0], 8);
+}
+
+#[test]
+fn the_table_is_read_again_only_where_it_was_written() {
+    let (_, mut publisher, mut routes) = set_up();
+    publisher.publish(&[(7, 0)], 800, 1232, 0);
+    assert!(routes.refresh());
+    publisher.words[10].store(9, SeqCst);
+    assert!(routes.refresh());
+    assert_eq!(routes.table().peers[0], 7);
+}
+
+#[test]
+fn the_table_is_never_read_half_old_and_half_new() {
+    let (memory, mut publisher, mut routes) = set_up();
+    let (is_over, at_once) = (AtomicBool::new(false), Barrier::new(2));
+    std::thread::scope(|scope| {
+        let (is_over, memory, at_once) = (&is_over, &memory, &at_once);
+        let reader = scope.spawn(move || {
+            let mut reader = Routes::open(memory).unwrap();
+            at_once.wait();
+            while !is_over.load(SeqCst) {
+                if reader.refresh() {
+                    assert_whole(reader.table());
+                }
+            }
+        });
+        at_once.wait();
+        // Each version tells its count everywhere.
+        for _ in 0..30_000 {
+            for count in [16, 1, 9] {
+                let told = u32::try_from(count).unwrap();
+                publisher.publish(&vec![(told, told); count], told, 100 * told, told);
+            }
+        }
+        is_over.store(true, SeqCst);
+        reader.join().unwrap();
+    });
+    assert!(routes.refresh());
+    assert_eq!(routes.table().count, 9);
+    assert_whole(routes.table());
+}
+
+fn assert_whole(table: &Table) {
+    let told = u32::try_from(table.count).unwrap();
+    assert_eq!((table.ttl_ms, table.bytes_max, table.left_out), (told, 100 * told, told));
+    let mut routes = table.peers.iter().zip(&table.cells).take(table.count);
+    assert!(routes.all(|route| route == (&told, &told)), "{table:?}");
+}
+
+#[test]
+fn each_front_has_a_number() {
+    let (memory, _, routes) = set_up();
+    assert_eq!((routes.front(), Routes::open(&memory).unwrap().front()), (1, 2));
+}
+
+#[test]
+fn memory_of_another_size_is_none_of_routes() {
+    for size in [0, ROUTES_BYTES - 4, ROUTES_BYTES + 4] {
+        assert!(Routes::open(&Memory::fresh(size)).is_none());
+    }
+    assert_eq!(ROUTES_BYTES, 33_024);
+}
+
+#[test]
+fn streams_are_one_sequence_for_all_fronts_without_0() {
+    let (memory, mut publisher, mut routes) = set_up();
+    let mut other = Routes::open(&memory).unwrap();
+    publisher.publish(&[(6, 0), (7, 5)], 800, 1232, 0);
+    assert!(routes.refresh() && other.refresh());
+    let drawn = [routes.next_stream(1), other.next_stream(1), routes.next_stream(1)];
+    assert_eq!(drawn, [Some(1), Some(2), Some(3)]);
+    assert_eq!((publisher.words[64].load(SeqCst), publisher.words[69].load(SeqCst)), (0, 3));
+    publisher.words[69].store(u32::MAX - 1, SeqCst);
+    assert_eq!([routes.next_stream(1), other.next_stream(1)], [Some(u32::MAX), Some(1)]);
+}
+
+#[test]
+fn streams_that_threads_draw_at_once_are_distinct() {
+    // So many that no thread is through before the others run.
+    const EACH: usize = 1_000_000;
+    let (memory, mut publisher, _) = set_up();
+    publisher.publish(&[(7, 8191)], 800, 1232, 0);
+    let at_once = Barrier::new(2);
+    let draw = || {
+        let mut routes = Routes::open(&memory).unwrap();
+        assert!(routes.refresh());
+        at_once.wait();
+        (0..EACH).map(|_| routes.next_stream(0).unwrap()).collect::<Vec<_>>()
+    };
+    let mut drawn: Vec<u32> = std::thread::scope(|scope| {
+        let threads = [scope.spawn(draw), scope.spawn(draw)];
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    drawn.sort_unstable();
+    assert!((1..).take(2 * EACH).eq(drawn), "a stream is missing or was drawn twice");
+}
+
+#[test]
+fn what_is_out_of_bounds_has_no_streams() {
+    let (_, mut publisher, mut routes) = set_up();
+    assert_eq!(routes.next_stream(0), None);
+    publisher.publish(&[(7, 8191), (8, 8192), (9, u32::MAX)], 800, 1232, 0);
+    assert!(routes.refresh());
+    let drawn = [0, 1, 2, 3, 16, usize::MAX].map(|route| routes.next_stream(route));
+    assert_eq!(drawn, [Some(1), None, None, None, None, None]);
+    // More routes than there are places.
+    publisher.words[0].fetch_add(2, SeqCst);
+    publisher.words[5].store(u32::MAX, SeqCst);
+    assert!(routes.refresh());
+    assert_eq!((routes.table().count, routes.next_stream(16)), (16, None));
+}

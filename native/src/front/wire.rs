@@ -1,0 +1,207 @@
+//! Hot path: a socket that does not block, what is known of its readiness, and the bytes that it
+//! did not take yet.
+//!
+//! Readiness is told once, when it begins (edge-triggered), so it is kept here until a call says
+//! that it is over.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mio::event::Event;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+/// Socket buffers of a connection to the main thread, in bytes: so little that a client which takes
+/// nothing in soon stalls who writes to it.
+const RELAY_SOCKET_BYTES: usize = 64 * 1024;
+/// Reads that throw away what a client sent beyond its last answer: closed with bytes unread, the
+/// connection would be reset, and the answer might be lost.
+const DISCARDS: usize = 4;
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Got {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing for now.
+    Nothing,
+    /// Nothing any more.
+    End,
+}
+
+/// A socket and what waits for it.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    stream: TcpStream,
+    can_read: bool,
+    can_write: bool,
+    has_ended: bool,
+    unwritten: Vec<u8>,
+    /// Bytes at the begin of `unwritten` that are written by now.
+    written: usize,
+}
+
+impl Wire {
+    /// Takes over a connection.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub(crate) fn new(
+        mut stream: TcpStream,
+        registry: &Registry,
+        token: Token,
+    ) -> io::Result<Self> {
+        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        Ok(Self {
+            stream,
+            can_read: false,
+            can_write: true,
+            has_ended: false,
+            unwritten: Vec::new(),
+            written: 0,
+        })
+    }
+
+    /// Begins to connect to the main thread's server.
+    ///
+    /// # Errors
+    /// When no connection can be begun.
+    pub(crate) fn connect(to: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_recv_buffer_size(RELAY_SOCKET_BYTES)?;
+        socket.set_send_buffer_size(RELAY_SOCKET_BYTES)?;
+        SockRef::from(&socket).set_tcp_nodelay(true)?;
+        // Closed at once, or clients that come and go would leave thousands of ports in waiting.
+        socket.set_linger(Some(Duration::ZERO))?;
+        match socket.connect(&to.into()) {
+            Err(error) if !is_under_way(&error) => return Err(error),
+            _ => {}
+        }
+        Self::new(TcpStream::from_std(socket.into()), registry, token)
+    }
+
+    /// Notes what is told of the socket.
+    pub(crate) fn note(&mut self, event: &Event) {
+        self.has_ended |= event.is_read_closed() || event.is_error();
+        self.can_read |= event.is_readable() || self.has_ended;
+        self.can_write |= event.is_writable() || event.is_write_closed();
+    }
+
+    /// Whether a read may bring something.
+    #[must_use]
+    pub(crate) fn can_read(&self) -> bool {
+        self.can_read
+    }
+
+    /// Whether the other end has said that it says nothing more, or is gone.
+    #[must_use]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// How many bytes are not written.
+    #[must_use]
+    pub(crate) fn unwritten(&self) -> usize {
+        self.unwritten.len().saturating_sub(self.written)
+    }
+
+    /// Reads once. A failed connection has ended.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> Got {
+        if !self.can_read || into.is_empty() {
+            return Got::Nothing;
+        }
+        loop {
+            match self.stream.read(into) {
+                Ok(0) => return Got::End,
+                Ok(count) => {
+                    // That was all: of what comes later it is told again. The end is told only once.
+                    self.can_read = count == into.len() || self.has_ended;
+                    return Got::Bytes(count);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_not_now(&error) => {
+                    self.can_read = false;
+                    return Got::Nothing;
+                }
+                Err(_) => return Got::End,
+            }
+        }
+    }
+
+    /// Writes, or keeps what the socket does not take.
+    ///
+    /// # Errors
+    /// When the connection has failed.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let is_first = self.unwritten() == 0;
+        let count = if is_first { self.write(bytes)? } else { 0 };
+        if let Some(rest) = bytes.get(count..).filter(|rest| !rest.is_empty()) {
+            self.unwritten.extend_from_slice(rest);
+        }
+        Ok(())
+    }
+
+    /// Writes what was kept; whether nothing is left.
+    ///
+    /// # Errors
+    /// When the connection has failed.
+    pub(crate) fn flush(&mut self) -> io::Result<bool> {
+        if self.unwritten() == 0 {
+            return Ok(true);
+        }
+        let unwritten = std::mem::take(&mut self.unwritten);
+        let count = self.write(unwritten.get(self.written..).unwrap_or_default())?;
+        self.written += count;
+        if self.written < unwritten.len() {
+            self.unwritten = unwritten;
+            return Ok(false);
+        }
+        // An idle connection holds no memory.
+        self.written = 0;
+        Ok(true)
+    }
+
+    /// Forgets what was kept.
+    pub(crate) fn forget(&mut self) {
+        self.unwritten = Vec::new();
+        self.written = 0;
+    }
+
+    /// Throws away what came, before the connection is closed.
+    pub(crate) fn discard(&mut self, scratch: &mut [u8]) {
+        self.can_read = true;
+        for _ in 0..DISCARDS {
+            if !matches!(self.read(scratch), Got::Bytes(_)) {
+                return;
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut count = 0;
+        while let Some(rest) = bytes.get(count..).filter(|rest| !rest.is_empty() && self.can_write)
+        {
+            match self.stream.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(more) => count += more,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_not_now(&error) => self.can_write = false,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn is_under_way(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) || is_not_now(error)
+}
+
+/// Whether the socket is not ready; one that is still connecting may say so in another way.
+fn is_not_now(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
+}

@@ -1,0 +1,43 @@
+/**
+ * What a front says of a request that it relays to the server of the main thread: a header line of
+ * its own in front of the client's. The line's name is drawn at each start and told to nobody else,
+ * and a front relays no head that has it already, so no client can speak for a front.
+ */
+
+import { randomBytes } from "node:crypto";
+
+export interface Relayed {
+  /** The address of the client's end of its connection in text form; "" where it is not known. */
+  readonly remoteAddress: string;
+  /** The front's number; -1 where it is not known. */
+  readonly front: number;
+  /** Whether the limit was charged for it. */
+  readonly isPaid: boolean;
+  /** `Clock.nowNs` when the front had all of it; 0 where the rest of it follows. */
+  readonly receivedNs: number;
+}
+
+const NAME_BYTES = 16;
+
+/** A name for the line, in lower case. */
+export function relayHeaderName(): string {
+  return `x-${randomBytes(NAME_BYTES).toString("hex")}`;
+}
+
+/**
+ * Of a request without the line, which a front could not put in: its head is too long for one more,
+ * or not understood. Nobody knows from where it came, least of all by the connection.
+ */
+const UNTOLD: Relayed = { remoteAddress: "", front: -1, isPaid: false, receivedNs: 0 };
+
+/** Reads the line's value: address, front, 1 or 0 for paid, and time, with blanks in between. */
+export function readRelayed(value: string): Relayed {
+  if (value === "") return UNTOLD;
+  const [remoteAddress = "", front, isPaid, receivedNs] = value.split(" ");
+  return {
+    remoteAddress,
+    front: Number(front),
+    isPaid: isPaid === "1",
+    receivedNs: Number(receivedNs),
+  };
+}

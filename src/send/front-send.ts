@@ -1,0 +1,30 @@
+/** What a front says of one transaction that it sent, as the books read it. */
+
+import { ROUTES_SHARED_MAX } from "../core/front-limits.ts";
+
+/** Made once and written over. */
+export interface FrontSend {
+  /** Of the routes that it went by. */
+  version: number;
+  /** The first so many routes of that version were given a copy. */
+  count: number;
+  /** Of each the stream. */
+  readonly streams: Uint32Array;
+  /**
+   * As `txSend` answers: bit i, route i's copy is on the wire; bit 16 + i, it waits, or leaves
+   * together with others in a moment.
+   */
+  mask: number;
+  /** Whether it was held, to leave together with others. */
+  held: boolean;
+}
+
+export function newFrontSend(): FrontSend {
+  return {
+    version: 0,
+    count: 0,
+    streams: new Uint32Array(ROUTES_SHARED_MAX),
+    mask: 0,
+    held: false,
+  };
+}

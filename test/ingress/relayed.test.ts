@@ -1,0 +1,237 @@
+/** Requests that a front relays to the server, over real sockets. */
+
+import { setImmediate as turn } from "node:timers/promises";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Relays } from "../../src/ingress/admission.ts";
+import { readRelayed, relayHeaderName } from "../../src/ingress/relayed.ts";
+import {
+  connectRaw,
+  KEY,
+  NARROW_KEY,
+  once,
+  post,
+  RAW,
+  RPC,
+  SIGNATURE,
+  SLOW_KEY,
+  sendCall,
+  startFixture,
+  WITH_KEY,
+} from "../conformance/http-fixture.ts";
+import { receiptSource } from "../support/receipt-source.ts";
+
+const BYTES = Uint8Array.from({ length: 300 }, (_, i) => i % 251);
+const NAME = relayHeaderName();
+const NARROW = `api-x-token: ${NARROW_KEY}`;
+const SLOW = `api-x-token: ${SLOW_KEY}`;
+const WITHIN = "203.0.113.7";
+
+const ends: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+/** A server behind fronts, and what it was told of whose keys they relayed. */
+async function behind() {
+  const known: string[] = [];
+  const relays: Relays = {
+    headerName: NAME,
+    known: (front, token, { account }) => void known.push(`${front} ${token} ${account}`),
+  };
+  const receipts = receiptSource({
+    find: (signature, account) =>
+      signature === SIGNATURE && account === "narrow" ? { signature, status: "landed" } : null,
+  });
+  const edge = await startFixture({ relays, receipts });
+  ends.push(edge.stop);
+  return { edge, known };
+}
+
+/** The front's line. */
+function said({ from = "127.0.0.1", front = 0, paid = false, atNs = 0 } = {}): string {
+  return `${NAME}: ${from} ${front} ${paid ? 1 : 0} ${atNs}`;
+}
+
+function ask(path: string, ...headers: readonly string[]): string {
+  return `${[`GET ${path} HTTP/1.1`, "Host: x", ...headers].join("\r\n")}\r\n\r\n`;
+}
+
+describe("the name of the line", () => {
+  it("is 34 characters in lower case, and another one each time", () => {
+    const names = Array.from({ length: 100 }, relayHeaderName);
+    for (const name of names) expect(name).toMatch(/^x-[0-9a-f]{32}$/);
+    expect(new Set(names).size).toBe(names.length);
+  });
+});
+
+describe("the value of the line", () => {
+  it("is the address, the front, whether it is paid for, and when it was there", () => {
+    expect(readRelayed("203.0.113.7 12 1 1234567890123456")).toEqual({
+      remoteAddress: "203.0.113.7",
+      front: 12,
+      isPaid: true,
+      receivedNs: 1_234_567_890_123_456,
+    });
+    expect(readRelayed("2001:db8::7 0 0 0")).toEqual({
+      remoteAddress: "2001:db8::7",
+      front: 0,
+      isPaid: false,
+      receivedNs: 0,
+    });
+  });
+
+  it("is of nobody where there is none", () => {
+    const untold = { remoteAddress: "", front: -1, isPaid: false, receivedNs: 0 };
+    expect(readRelayed("")).toEqual(untold);
+  });
+});
+
+describe("a relayed request", () => {
+  const withLine = (line: string, key: string) => post(RAW, BYTES, [line, key]);
+
+  it("comes from where the front says, to a key that may be used from there alone", async () => {
+    const { edge } = await behind();
+    const statusOf = async (from: string) =>
+      (await once(edge.port, withLine(said({ from }), NARROW))).status;
+    expect(await statusOf(WITHIN)).toBe(200);
+    expect(await statusOf("2001:db8::1")).toBe(200);
+    expect(await statusOf("198.51.100.1")).toBe(401);
+    const refused = await once(edge.port, withLine(said({ from: "198.51.100.1" }), NARROW));
+    expect(refused.body).toContain("this request is from 198.51.100.1");
+  });
+
+  it("comes from there also where it only reads", async () => {
+    const { edge } = await behind();
+    const path = `/api/v1/transactions/${SIGNATURE}`;
+    const statusOf = async (...lines: readonly string[]) =>
+      (await once(edge.port, ask(path, ...lines, NARROW))).status;
+    expect(await statusOf(said({ from: WITHIN }))).toBe(200);
+    expect(await statusOf(said({ from: "198.51.100.1" }))).toBe(401);
+  });
+
+  it("comes from nowhere where its front could not say from where", async () => {
+    const { edge } = await behind();
+    const receipt = ask(`/api/v1/transactions/${SIGNATURE}`, NARROW);
+    // The connection's own end is the front's, and it would do.
+    expect((await once(edge.port, withLine("x-other: y", NARROW))).status).toBe(401);
+    expect((await once(edge.port, receipt)).status).toBe(401);
+    expect((await once(edge.port, withLine("x-other: y", WITH_KEY))).status).toBe(200);
+  });
+
+  it("is not charged again where the front has paid for it", async () => {
+    const { edge } = await behind();
+    const statusOf = async (paid: boolean) =>
+      (await once(edge.port, withLine(said({ paid }), SLOW))).status;
+    const paid = [];
+    for (let count = 0; count < 5; count += 1) paid.push(await statusOf(true));
+    expect(paid).toEqual([200, 200, 200, 200, 200]);
+    const unpaid = [];
+    for (let count = 0; count < 3; count += 1) unpaid.push(await statusOf(false));
+    expect(unpaid).toEqual([200, 200, 429]);
+    expect(await statusOf(true)).toBe(200);
+    expect(edge.submitted.map(({ account }) => account)).toEqual(new Array(8).fill("slow"));
+  });
+
+  it("is bounded in its size, paid for or not", async () => {
+    const { edge } = await behind();
+    for (const paid of [true, false]) {
+      const head = post(RAW, "", [said({ paid }), WITH_KEY]).toString();
+      const large = head.replace("Content-Length: 0", "Content-Length: 16385");
+      expect((await once(edge.port, large)).status).toBe(413);
+    }
+  });
+
+  it("was there when the front had all of it", async () => {
+    const { edge } = await behind();
+    const line = said({ paid: true, atNs: 1_234_567_890 });
+    await once(edge.port, post(RAW, BYTES, [line, WITH_KEY]));
+    await once(edge.port, post(RPC, sendCall(BYTES), [line, WITH_KEY]));
+    await once(edge.port, post(RAW, BYTES, [said({ paid: true }), WITH_KEY]));
+    const [raw, rpc, rest] = edge.submitted.map(({ receivedNs }) => receivedNs);
+    expect([raw, rpc]).toEqual([1_234_567_890, 1_234_567_890]);
+    // The rest of it came later, so it was there when it was here.
+    expect(rest).toBeGreaterThan(1_234_567_890);
+  });
+
+  it("tells by which front it came and whose key it carries, where that is good", async () => {
+    const { edge, known } = await behind();
+    for (const request of [
+      withLine(said({ front: 3 }), WITH_KEY),
+      post(RPC, sendCall(BYTES), [said({ front: 0, paid: true }), SLOW]),
+      withLine(said({ front: 1 }), "api-x-token: nobody_has_this_one"),
+      withLine(said({ front: 1, from: "198.51.100.1" }), NARROW),
+      ask("/ping", said({ front: 1 }), WITH_KEY),
+      withLine("x-other: y", WITH_KEY),
+    ]) {
+      await once(edge.port, request);
+    }
+    expect(known).toEqual([`3 ${KEY} acme`, `0 ${SLOW_KEY} slow`]);
+  });
+
+  it("is refused as any other while the server drains", async () => {
+    const { edge, known } = await behind();
+    edge.server.drain();
+    const { status, headers } = await once(edge.port, withLine(said({ paid: true }), WITH_KEY));
+    expect([status, headers.get("connection"), known]).toEqual([503, "close", []]);
+  });
+
+  it("is one of many of one connection, and each has its own line", async () => {
+    const { edge } = await behind();
+    const client = await connectRaw(edge.port);
+    const statuses = [];
+    for (const from of [WITHIN, "198.51.100.1", WITHIN]) {
+      client.write(withLine(said({ from }), NARROW));
+      statuses.push((await client.answer()).status);
+    }
+    // Nothing is left of the one before.
+    client.write(withLine("x-other: y", NARROW));
+    statuses.push((await client.answer()).status);
+    expect(statuses).toEqual([200, 401, 200, 401]);
+    client.close();
+  });
+
+  it.each([0, 1])("without a body is answered, whole or in pieces: %d", async (pieces) => {
+    const { edge } = await behind();
+    const client = await connectRaw(edge.port);
+    const request = post(RAW, "", [said({ paid: true, atNs: 1_234 }), WITH_KEY]);
+    const cut = pieces === 0 ? request.length : 60;
+    client.write(request.subarray(0, cut));
+    for (let i = 0; i < 20; i += 1) await turn();
+    if (cut < request.length) client.write(request.subarray(cut));
+    expect((await client.answer()).status).toBe(200);
+    client.close();
+  });
+});
+
+describe("a line of a client", () => {
+  it("is nothing where its name is another one", async () => {
+    const { edge, known } = await behind();
+    const line = said({ from: WITHIN, paid: true }).replace(NAME, relayHeaderName());
+    expect((await once(edge.port, post(RAW, BYTES, [line, NARROW]))).status).toBe(401);
+    const slow = [];
+    for (let count = 0; count < 3; count += 1) {
+      slow.push((await once(edge.port, post(RAW, BYTES, [line, SLOW]))).status);
+    }
+    expect([slow, known]).toEqual([[200, 200, 429], []]);
+  });
+
+  it("is nothing behind the front's own", async () => {
+    const { edge, known } = await behind();
+    const lines = [said({ from: "198.51.100.1", front: 2 }), said({ from: WITHIN, paid: true })];
+    expect((await once(edge.port, post(RAW, BYTES, [...lines, NARROW]))).status).toBe(401);
+    await once(edge.port, post(RAW, BYTES, [...lines, WITH_KEY]));
+    expect(known).toEqual([`2 ${KEY} acme`]);
+  });
+
+  it("is nothing where there are no fronts: there it comes from its own address", async () => {
+    const edge = await startFixture();
+    ends.push(edge.stop);
+    const line = said({ from: "198.51.100.1", paid: true });
+    expect((await once(edge.port, post(RAW, BYTES, [line, NARROW]))).status).toBe(200);
+    const slow = [];
+    for (let count = 0; count < 3; count += 1) {
+      slow.push((await once(edge.port, post(RAW, BYTES, [line, SLOW]))).status);
+    }
+    expect(slow).toEqual([200, 200, 429]);
+  });
+});
