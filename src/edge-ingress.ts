@@ -77,7 +77,8 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
     {
       ...listen,
       requestDeadlineMs,
-      connectionsMax: hasFronts ? relaysMax : clients,
+      // A relay that ended may be counted here for a moment while the next one comes.
+      connectionsMax: hasFronts ? 2 * relaysMax + RELAYS_SPARE : clients,
       version: VERSION,
       region,
     },
@@ -91,6 +92,9 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
     : null;
   return { http, fronts, clients: fronts === null ? http : clientsOf(http, fronts) };
 }
+
+/** Connections from this host beside those of fronts. */
+const RELAYS_SPARE = 64;
 
 /** Where the server listens that has fronts before it. */
 const BEHIND = { host: "127.0.0.1", port: 0 };

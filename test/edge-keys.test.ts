@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -58,13 +59,13 @@ async function startReady(url = there.edgeUrl): Promise<Edge> {
   return started;
 }
 
-async function makeKey(token: string): Promise<void> {
+async function makeKey(token: string, networks: readonly string[] = []): Promise<void> {
   await there.owner.query(
     `with made as (insert into touchdown.accounts (name, plan, created_at)
        values ('acme', 'Beta', now()) returning id)
-     insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
-     select gen_random_uuid(), id, $1, 'td_…', '', now() from made`,
-    [tokenSha256(token)],
+     insert into touchdown.keys (id, account_id, sha256, hint, label, created_at, cidrs)
+     select gen_random_uuid(), id, $1, 'td_…', '', now(), $2::text[]::cidr[] from made`,
+    [tokenSha256(token), networks],
   );
 }
 
@@ -76,6 +77,19 @@ async function post(at: Edge, token: string, body: Uint8Array): Promise<number> 
   });
   await response.arrayBuffer();
   return response.status;
+}
+
+/** The same from an address of this machine, each time on a connection of its own. */
+function postFrom(at: Edge, localAddress: string, token: string, body: Uint8Array) {
+  return new Promise<number>((resolve, reject) => {
+    const [host = "", port = ""] = at.httpAddress.split(":");
+    const headers = { "api-x-token": token };
+    const to = { host, port, path: RAW_PATH, method: "POST", headers, localAddress, agent: false };
+    const answered = ({ statusCode = 0 }: IncomingMessage): void => resolve(statusCode);
+    request(to, (answer) => answered(answer.resume()))
+      .on("error", reject)
+      .end(body);
+  });
 }
 
 describe("an edge on the accounts database", () => {
@@ -103,6 +117,18 @@ describe("an edge on the accounts database", () => {
       tokenSha256(token),
     ]);
     await untilAnswer("the revoked key is refused", ask, (status) => status === 401);
+  });
+
+  it("takes a key of some networks from those alone, by the client's own address", async () => {
+    const token = generateToken("test");
+    await makeKey(token, ["127.0.0.0/31", "127.0.0.4/32"]);
+    const at = await startReady();
+    const from = (address: string) => postFrom(at, address, token, network.tipped().bytes);
+    // Again and again, so that fronts, where there are any, come to let it in by themselves.
+    for (let asked = 0; asked < 6; asked += 1) {
+      expect([await from("127.0.0.1"), await from("127.0.0.4")]).toEqual([200, 200]);
+      expect([await from("127.0.0.2"), await from("127.0.0.5")]).toEqual([401, 401]);
+    }
   });
 
   it("writes what the key did: requests by outcome, bytes, and times to the wire", async () => {

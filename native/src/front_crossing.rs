@@ -50,7 +50,7 @@ pub(crate) fn start_front(env: Env, given: FrontOptions, lent: FrontMemory, wake
     // The memory goes with the thread that has lent it, so the front has to end before.
     if env
         .add_env_cleanup_hook(handle, |handle| {
-            close_front(handle);
+            let _ = guarded(PANIC, || close_front(handle));
         })
         .is_err()
     {

@@ -138,7 +138,7 @@ export class FrontHandle {
     this.#onEnd ??= () => {};
     this.#tell(FRONT_TOLD.end);
     this.#deps.clock.after(FRONT_END_MS_MAX, () => {
-      if (this.#front !== 0) this.#ended(new Error("a front's thread does not end"));
+      if (this.#front !== 0) this.#lost();
     });
   }
 
@@ -177,9 +177,19 @@ export class FrontHandle {
     this.#onIdle = null;
   }
 
+  /** It does not end, so it is not waited for: that could be for ever. */
+  #lost(): void {
+    this.#front = 0;
+    this.#leave(new Error("a front's thread does not end"));
+  }
+
   #ended(failure: Error | null): void {
     this.#deps.native.frontClose(this.#front);
     this.#front = 0;
+    this.#leave(failure);
+  }
+
+  #leave(failure: Error | null): void {
     this.#adopt();
     this.#holder?.leave();
     this.#failure = failure;

@@ -1,6 +1,8 @@
 /**
  * An HTTP server of ours on loopback with a stage behind it that does what a test says, and a
  * client that speaks through a plain socket, so that tests decide about every byte and segment.
+ * Where TEST_THREADS asks for fronts there is a native one before the server, which relays
+ * everything: clients are to see no difference.
  */
 
 import { createHash } from "node:crypto";
@@ -9,10 +11,14 @@ import { networksOf } from "../../src/accounts/restriction.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { Refusal } from "../../src/core/errors.ts";
 import type { Relays } from "../../src/ingress/admission.ts";
+import type { DeskCounters } from "../../src/ingress/desk.ts";
 import { createGate, type KeyOwner, type RatePlan } from "../../src/ingress/gate.ts";
 import { createHttpServer, type HttpServer } from "../../src/ingress/http.ts";
 import type { ReceiptSource } from "../../src/ingress/receipt-source.ts";
+import { relayHeaderName } from "../../src/ingress/relayed.ts";
 import type { Submission, Submit } from "../../src/ingress/submit.ts";
+import type { NativeEngine } from "../../src/native/contract.ts";
+import { createNativeFront, frontsBy, type NativeFront } from "../support/native-front.ts";
 import { keyOwner } from "../support/owners.ts";
 import { receiptSource } from "../support/receipt-source.ts";
 
@@ -29,6 +35,10 @@ export const RPC = "/api/v1/sendTransaction";
 
 export interface Fixture {
   readonly server: HttpServer;
+  /** What clients connect to; null: to the server itself. */
+  readonly front: NativeFront | null;
+  /** Counters of whichever of the two has the clients' connections. */
+  readonly clients: Readonly<DeskCounters>;
   readonly port: number;
   readonly url: string;
   /** Copies of what reached the stage behind. */
@@ -48,8 +58,10 @@ export interface FixtureOptions {
   readonly plan?: RatePlan;
   readonly receipts?: ReceiptSource;
   readonly settle?: () => void;
-  /** Fronts that relay requests here. */
+  /** Fronts that relay requests here, played by the test: there is no real one then. */
   readonly relays?: Relays;
+  /** The addon that makes the front before it, null for none; not given: as TEST_THREADS says. */
+  readonly frontBy?: NativeEngine | null;
 }
 
 export const accept: Submit = (_, done) => done({ kind: "accepted", signature: SIGNATURE });
@@ -60,6 +72,15 @@ export function refuse(refusal: Refusal): Submit {
 
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const clock = options.clock ?? systemClock;
+  const connectionsMax = options.connectionsMax ?? 1_000;
+  const relayHeader = relayHeaderName();
+  const frontBy = options.frontBy === undefined ? frontsBy : options.frontBy;
+  const front =
+    frontBy === null || options.relays !== undefined
+      ? null
+      : createNativeFront(frontBy, { relayHeader, connectionsMax });
+  const relays =
+    front === null ? options.relays : { headerName: relayHeader, known: (): void => {} };
   const wide: RatePlan = {
     name: "Wide",
     ratePerSecond: 1_000_000,
@@ -109,7 +130,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       log,
       latency: null,
       refused: ({ account }, { reason }) => void refused.push(`${account} ${reason}`),
-      ...(options.relays !== undefined && { relays: options.relays }),
+      ...(relays !== undefined && { relays }),
     },
     {
       host: "127.0.0.1",
@@ -118,14 +139,21 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       requestDeadlineMs: options.clock === undefined ? 600_000 : 1_000,
       version: "1.2.3",
       region: "test",
-      connectionsMax: options.connectionsMax ?? 1_000,
+      connectionsMax,
     },
   );
-  const { port } = await server.start();
+  const behind = await server.start();
+  const { port } = front?.start(behind.port) ?? behind;
   const url = `http://127.0.0.1:${port}`;
-  const stop = (): Promise<void> => server.stop();
-  const told = { submitted, errors, refused };
-  const fixture: Fixture = { server, port, url, ...told, submit: accept, stop };
+  const clients = front?.fronts.figures[0]?.counters ?? server.counters;
+  const told = { clients, submitted, errors, refused };
+  async function stop(): Promise<void> {
+    // As an edge does: what is held is answered, and then nobody is before the server.
+    if (front !== null) server.drain();
+    await front?.stop();
+    await server.stop();
+  }
+  const fixture: Fixture = { server, front, port, url, ...told, submit: accept, stop };
   return fixture;
 }
 

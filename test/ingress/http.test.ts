@@ -21,6 +21,7 @@ import {
   WITH_KEY,
 } from "../conformance/http-fixture.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { frontsBy } from "../support/native-front.ts";
 import { freePort } from "../support/ports.ts";
 import { receiptSource } from "../support/receipt-source.ts";
 import { stub } from "../support/stub.ts";
@@ -130,9 +131,9 @@ it("closes connections above the bound and counts them out again", async () => {
   }
   const third = await connectRaw(edge.port);
   expect(await third.ended()).toBe("");
-  expect(edge.server.counters).toMatchObject({ connections: 2, connectionsRefused: 1 });
+  expect(edge.clients).toMatchObject({ connections: 2, connectionsRefused: 1 });
   first.close();
-  await until("its end", () => edge.server.counters.connections === 1);
+  await until("its end", () => edge.clients.connections === 1);
   expect((await once(edge.port, REQUEST)).status).toBe(200);
   second.close();
   await edge.stop();
@@ -142,18 +143,18 @@ describe("a client that sends requests without awaiting their answers", () => {
   /** How many of so many are served, a few at a time, until one that reads nothing is closed. */
   async function servedUnread(request: string, count: number): Promise<number> {
     const edge = await startFixture();
+    const { clients } = edge;
     const { counters } = edge.server;
     const socket = connect(edge.port, "127.0.0.1").setNoDelay(true).pause();
     socket.on("error", () => {});
-    await until("its connection", () => counters.connections === 1);
+    await until("its connection", () => clients.connections === 1);
     for (let sent = 0; sent < count && counters.requests === sent; sent += FEW) {
       socket.write(request.repeat(FEW));
-      for (let turns = 0; turns < TURNS_MAX && counters.requests < sent + FEW; turns += 1) {
-        if (counters.connections === 0) break;
-        await turn();
-      }
+      const isOver = () => counters.requests >= sent + FEW || clients.connections === 0;
+      for (let turns = 0; turns < TURNS_MAX && !isOver(); turns += 1) await turn();
+      await until("their answers, or its end", isOver);
     }
-    expect(counters.connections).toBe(0);
+    expect(clients.connections).toBe(0);
     socket.destroy();
     await edge.stop();
     return counters.requests;
@@ -193,20 +194,24 @@ describe("a client that sends requests without awaiting their answers", () => {
     await edge.stop();
   });
 
-  it("does not have the thread to itself, though it takes in the answers", async () => {
-    const edge = await startFixture();
-    for (const method of ["GET", "HEAD", "OPTIONS"]) {
-      const before = edge.server.counters.requests;
-      const client = await connectRaw(edge.port);
-      client.write(`${method} /ping HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(1_000));
-      await client.ended();
-      const served = edge.server.counters.requests - before;
-      expect(served).toBeGreaterThan(1);
-      expect(served).toBeLessThanOrEqual(ANSWERS_A_TURN_MAX + 1);
-    }
-    expect(edge.server.counters.requestsOpen).toBe(0);
-    await edge.stop();
-  });
+  // A front relays one after the other, so between any two the thread is free: it answers all.
+  it.skipIf(frontsBy !== null)(
+    "does not have the thread to itself, though it takes in the answers",
+    async () => {
+      const edge = await startFixture();
+      for (const method of ["GET", "HEAD", "OPTIONS"]) {
+        const before = edge.server.counters.requests;
+        const client = await connectRaw(edge.port);
+        client.write(`${method} /ping HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(1_000));
+        await client.ended();
+        const served = edge.server.counters.requests - before;
+        expect(served).toBeGreaterThan(1);
+        expect(served).toBeLessThanOrEqual(ANSWERS_A_TURN_MAX + 1);
+      }
+      expect(edge.server.counters.requestsOpen).toBe(0);
+      await edge.stop();
+    },
+  );
 
   /** More than the kernel holds answers of. */
   const REQUESTS = 60_000;

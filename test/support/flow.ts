@@ -36,6 +36,13 @@ const SLOW_KEYS = 16;
 /** A key that lets one request through every quarter of a second. */
 export const BRISK_KEY = "flow-test-key-brisk";
 
+/** A key that lets FEW requests through and then none for a quarter of an hour. */
+export function fewKey(number: number): string {
+  return `flow-test-key-few-${number}`;
+}
+export const FEW = 20;
+const FEW_KEYS = 4;
+
 /** The text of a keys file with the keys above. */
 export function keysToml(): string {
   const keys = [
@@ -43,11 +50,13 @@ export function keysToml(): string {
     keyToml(OTHER_KEY, "other", "Wide"),
     keyToml(BRISK_KEY, "brisk", "Brisk"),
     ...Array.from({ length: SLOW_KEYS }, (_, i) => keyToml(slowKey(i), `slow-${i}`, "Slow")),
+    ...Array.from({ length: FEW_KEYS }, (_, i) => keyToml(fewKey(i), `few-${i}`, "Few")),
   ];
   const wide = "[plans.Wide]\nrate_per_second = 1_000_000\nburst = 1_000_000\n";
   const slow = "[plans.Slow]\nrate_per_second = 0.001\nburst = 1\n";
   const brisk = "[plans.Brisk]\nrate_per_second = 4\nburst = 1\n";
-  return [wide, slow, brisk, ...keys].join("\n");
+  const few = `[plans.Few]\nrate_per_second = 0.001\nburst = ${FEW}\n`;
+  return [wide, slow, brisk, few, ...keys].join("\n");
 }
 
 /** One key as it stands in a keys file. */

@@ -70,6 +70,16 @@ impl Answer {
         self.part == Part::Nothing
     }
 
+    /// Whether anything of it has come.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.part != Part::Head || !self.head.is_empty()
+    }
+
+    /// Whether its end is not known before it comes: a stream, perhaps.
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self.part, Part::Chunks(_) | Part::Rest)
+    }
+
     /// Whether the connection is of no use behind it.
     #[must_use]
     pub(crate) fn closes(&self) -> bool {

@@ -35,6 +35,12 @@ const STALL_NS: u64 = 10 * NS_PER_S;
 /// request is on its way.
 const RELAY_KEPT_NS: u64 = 5 * NS_PER_S;
 
+/// How long an answer under way is waited for by who says nothing more.
+const LAST_WORD_NS: u64 = NS_PER_S;
+/// After so long without a byte, nobody knows whether there is anything to come where no framing
+/// says so.
+const QUIET_NS: u64 = NS_PER_S / 2;
+
 /// How a client's turn ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Turn {
@@ -99,6 +105,8 @@ pub(crate) struct Client {
     kept_ns: u64,
     /// Whether the body of a submission is waited for.
     is_awaited: bool,
+    /// Since when the client says nothing more.
+    ended_ns: Option<u64>,
     /// Whether it is closed once all is written.
     closes: bool,
     /// When the client last said or took in something, or was first expected to.
@@ -127,6 +135,7 @@ impl Client {
             kept: None,
             kept_ns: 0,
             is_awaited: false,
+            ended_ns: None,
             closes: false,
             seen_ns: now_ns,
             is_listed: false,
@@ -152,8 +161,10 @@ impl Client {
 
     /// Whether it has a request in hand, or an answer.
     #[must_use]
-    pub(crate) fn is_busy(&self) -> bool {
-        self.is_awaited || self.errand.is_some() || self.wire.unwritten() > 0
+    pub(crate) fn is_busy(&self, now_ns: u64) -> bool {
+        let is_quiet = is_past(now_ns, self.seen_ns, QUIET_NS);
+        let is_under_way = self.errand.as_ref().is_some_and(|errand| errand.is_under_way(is_quiet));
+        self.is_awaited || is_under_way || self.wire.unwritten() > 0
     }
 
     /// Whether the client keeps others waiting for too long. Also closes a connection to the main
@@ -161,6 +172,9 @@ impl Client {
     pub(crate) fn is_overdue(&mut self, now_ns: u64) -> bool {
         if is_past(now_ns, self.kept_ns, RELAY_KEPT_NS) {
             self.kept = None;
+        }
+        if self.ended_ns.is_some_and(|ended_ns| is_past(now_ns, ended_ns, LAST_WORD_NS)) {
+            return true;
         }
         let awaits_client = self.errand.as_ref().is_none_or(Errand::awaits_client);
         (awaits_client || self.wire.unwritten() > 0) && is_past(now_ns, self.seen_ns, STALL_NS)
@@ -172,9 +186,8 @@ impl Client {
     }
 
     fn try_turn<D: Desk>(&mut self, hall: &mut Hall<'_, D>) -> Result<Turn, Gone> {
-        // Nobody is left to hear the answer, and the main thread is to know of it.
-        if self.errand.is_some() && self.wire.has_ended() {
-            return Err(Gone);
+        if self.wire.has_ended() {
+            self.note_end(hall.now_ns)?;
         }
         if !self.flush(hall.now_ns)? {
             return Ok(Turn::Waits);
@@ -184,6 +197,16 @@ impl Client {
             return Err(Gone);
         }
         if self.errand.is_some() { self.run_errand(hall) } else { self.serve(hall) }
+    }
+
+    /// The client says nothing more. It may have left, and then the main thread is to know of it; or
+    /// it waits for its answer all the same, which is given a moment where it has an end.
+    fn note_end(&mut self, now_ns: u64) -> Result<(), Gone> {
+        self.ended_ns.get_or_insert(now_ns);
+        match &self.errand {
+            Some(errand) if !errand.is_last_word() => Err(Gone),
+            _ => Ok(()),
+        }
     }
 
     /// Whether all that was to be written to the client is.
@@ -276,9 +299,6 @@ impl Client {
     }
 
     fn begin<D: Desk>(&mut self, order: Order, hall: &mut Hall<'_, D>) -> Result<Turn, Gone> {
-        if self.wire.has_ended() {
-            return Err(Gone);
-        }
         let relay = match self.kept.take() {
             Some(kept) => kept,
             None => {
@@ -292,7 +312,8 @@ impl Client {
         self.run_errand(hall)
     }
 
-    /// Too many requests are relayed: this one is not, and its connection is of no use behind it.
+    /// Too many requests are relayed, or the server behind does not answer: this one has no other
+    /// answer, and its connection is of no use behind it.
     fn turn_away<D: Desk>(&mut self, hall: &mut Hall<'_, D>) -> Result<Turn, Gone> {
         hall.desk.refused_relay();
         self.wire.send(NO_ROOM).map_err(|_| Gone)?;
@@ -308,8 +329,13 @@ impl Client {
             Course::Moves => {}
             Course::Over { closes } => {
                 self.closes = closes;
-                self.kept = self.errand.take().filter(|_| !closes).map(Errand::into_relay);
+                let is_kept = !closes && hall.relays.is_plenty();
+                self.kept = self.errand.take().filter(|_| is_kept).map(Errand::into_relay);
                 self.kept_ns = hall.now_ns;
+            }
+            Course::Refused => {
+                self.errand = None;
+                return self.turn_away(hall);
             }
         }
         self.seen_ns = hall.now_ns;

@@ -224,8 +224,6 @@ fn what_is_in_doubt_goes_both_ways_verbatim() {
     let parsed = [
         usual.replace("HTTP/1.1", "HTTP/1.0"),
         usual.replace("Content-Length", "transfer-encoding: chunked\r\nContent-Length"),
-        usual.replace("Host", "Expect: 100-continue\r\nHost"),
-        usual.replace("Host", "Upgrade: h2c\r\nHost"),
         usual.replace("Host", "Content-Length: 6\r\nHost"),
         usual.replace("Host", "X-Secret-Name: 1.2.3.4 0 1 0\r\nHost"),
         usual.replace("\r\nHost", "\r\nx: y\nHost"),
@@ -285,4 +283,21 @@ fn a_body_cannot_bring_a_request_of_its_own() {
     assert_eq!(house.relayed(), vec![Why::Other]);
     assert_eq!(backend.connections.load(Ordering::SeqCst), 1);
     assert!(backend.seen.recv_timeout(Duration::ZERO).is_err());
+}
+
+#[test]
+fn who_says_nothing_more_has_the_answer_to_what_he_said() {
+    let backend = Backend::polite();
+    let (house, address) = House::alone(backend.address);
+    let mut visitor = Visitor::to(address);
+    visitor.say(&format!("{}{}", get("/a"), post("", "hello")));
+    visitor.stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(visitor.hear(), "GET /a HTTP/1.1 +0");
+    assert_eq!(visitor.hear(), "hello");
+    assert_eq!((visitor.hear_all(), house.open_count()), (Vec::new(), 0));
+    // Of half a request there is no answer.
+    let mut visitor = Visitor::to(address);
+    visitor.say(&post("", "hello").replace("POST", "PUT")[..80]);
+    visitor.stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!((visitor.hear_all(), house.open_count()), (Vec::new(), 0));
 }

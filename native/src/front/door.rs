@@ -12,7 +12,7 @@ use std::time::Duration;
 use mio::event::Event;
 use mio::{Events, Poll, Token};
 
-use crate::clock::NS_PER_S;
+use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::front::client::{Client, Hall, REQUEST_BYTES_MAX, Turn};
 use crate::front::desk::Desk;
 use crate::front::inlet::{Command, Guest, Inlet, Item, WAKER};
@@ -23,6 +23,10 @@ use crate::front::places::Places;
 const EVENTS: usize = 256;
 /// What other threads tell that is taken in before clients have their turn again.
 const ITEMS_A_TURN: usize = 1024;
+/// How often it is looked whether all is quiet, once nothing new comes.
+const IDLE_LOOK_NS: u64 = 100 * NS_PER_MS;
+/// Clients that are looked at in one turn for that.
+const SWEPT_A_TURN: usize = 1024;
 /// How often it is looked who keeps others waiting.
 const SWEEP_NS: u64 = 2 * NS_PER_S;
 /// Tokens before those of clients, of which each has two: its own and its relay's.
@@ -86,6 +90,8 @@ struct Doorway<'a, D: Desk> {
     /// Whether other threads have told of more than was taken in.
     has_items: bool,
     sweep_at_ns: u64,
+    /// The first client of those that are looked at next.
+    sweep_from: usize,
 }
 
 impl<'a, D: Desk> Doorway<'a, D> {
@@ -108,6 +114,7 @@ impl<'a, D: Desk> Doorway<'a, D> {
             is_draining: false,
             has_items: true,
             sweep_at_ns: 0,
+            sweep_from: 0,
         }
     }
 
@@ -128,7 +135,7 @@ impl<'a, D: Desk> Doorway<'a, D> {
             self.desk.end_turn();
             match self.life {
                 Life::Serves => {}
-                Life::Stops => self.tell_idle(),
+                Life::Stops => self.tell_idle(now_ns),
                 Life::Ends => return Ok(()),
             }
         }
@@ -142,7 +149,8 @@ impl<'a, D: Desk> Doorway<'a, D> {
         let listener = self.listener.as_ref();
         let accept = listener.and_then(|listener| listener.due_in_ns(now_ns));
         let sweep = (self.open > 0).then(|| self.sweep_at_ns.saturating_sub(now_ns));
-        let own = accept.into_iter().chain(sweep).min().map(Duration::from_nanos);
+        let look = (self.life == Life::Stops).then_some(IDLE_LOOK_NS);
+        let own = accept.into_iter().chain(sweep).chain(look).min().map(Duration::from_nanos);
         own.into_iter().chain(self.desk.wake_in(now_ns)).min()
     }
 
@@ -172,9 +180,9 @@ impl<'a, D: Desk> Doorway<'a, D> {
         }
     }
 
-    fn tell_idle(&mut self) {
+    fn tell_idle(&mut self, now_ns: u64) {
         let mut clients = self.clients.iter().flatten();
-        if self.ready.is_empty() && !clients.any(Client::is_busy) {
+        if self.ready.is_empty() && !clients.any(|client| client.is_busy(now_ns)) {
             self.desk.idle();
         }
     }
@@ -304,8 +312,13 @@ impl<'a, D: Desk> Doorway<'a, D> {
         if self.open == 0 || now_ns < self.sweep_at_ns {
             return;
         }
-        self.sweep_at_ns = now_ns.saturating_add(SWEEP_NS);
-        for index in 0..self.clients.len() {
+        let end = self.clients.len().min(self.sweep_from + SWEPT_A_TURN);
+        let rest = std::mem::replace(&mut self.sweep_from, end)..end;
+        if end == self.clients.len() {
+            self.sweep_from = 0;
+            self.sweep_at_ns = now_ns.saturating_add(SWEEP_NS);
+        }
+        for index in rest {
             let client = client_at(&mut self.clients, index);
             if client.is_some_and(|client| client.is_overdue(now_ns)) {
                 self.close(index);

@@ -1,4 +1,5 @@
 use std::net::TcpListener;
+use std::sync::atomic::Ordering;
 
 use crate::front::desk::Why;
 use crate::front::inlet::{Command, inlet};
@@ -97,7 +98,7 @@ fn once_it_stops_it_says_when_all_that_was_in_hand_is_answered() {
     assert_eq!(kept.hear(), "hello");
     let mut busy = Visitor::to(address);
     // In doubt, so that the server behind hears of what comes later.
-    busy.say(&get("/").replace("Host", "Upgrade: x\r\nHost"));
+    busy.say(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
     backend.next();
     assert!(house.handle.send(Command::Stop));
     house.settle();
@@ -142,26 +143,60 @@ fn a_body_that_is_waited_for_is_in_hand_and_counted() {
 
 #[test]
 fn beyond_so_many_relays_a_request_is_turned_away_until_one_is_free() {
-    let backend = Backend::polite();
+    let backend = Backend::start(|mut served| {
+        while let Some(seen) = served.request() {
+            if seen.head.starts_with("GET /now") {
+                served.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+            }
+            served.tell(seen);
+        }
+    });
     let (house, address) = House::alone(backend.address);
     let mut holders: Vec<_> = (0..RELAYS_MAX).map(|_| Visitor::to(address)).collect();
     for holder in &mut holders {
-        holder.say(&get("/"));
-        assert!(holder.hear().ends_with("+0"));
+        holder.say(&get("/late"));
+        backend.next();
     }
-    let mut late = Visitor::to(address);
-    late.say(&get("/"));
-    assert!(late.hear().contains(r#""reason":"overloaded""#));
-    assert_eq!(late.hear_all(), b"");
-    // Who has one keeps it.
-    holders[0].say(&get("/"));
-    assert!(holders[0].hear().ends_with("+0"));
+    let mut one = Visitor::to(address);
+    one.say(&get("/now"));
+    assert!(one.hear().contains(r#""reason":"overloaded""#));
+    assert_eq!(one.hear_all(), b"");
     drop(holders.pop());
-    house.settle();
+    house.pass(3);
     let mut next = Visitor::to(address);
-    next.say(&get("/"));
-    assert!(next.hear().ends_with("+0"));
+    next.say(&get("/now"));
+    assert_eq!(next.hear(), "ok");
     assert_eq!(house.book.lock().unwrap().turned_away, 1);
+}
+
+#[test]
+fn relays_that_are_kept_leave_half_of_the_places_to_others() {
+    let backend = Backend::polite();
+    let (house, address) = House::alone(backend.address);
+    let mut visitors: Vec<_> = (0..2 * RELAYS_MAX).map(|_| Visitor::to(address)).collect();
+    for _ in 0..2 {
+        for visitor in &mut visitors {
+            visitor.say(&get("/"));
+            assert!(visitor.hear().ends_with("+0"));
+        }
+    }
+    assert_eq!(house.book.lock().unwrap().turned_away, 0);
+    let kept = RELAYS_MAX / 2 - 1;
+    assert_eq!(backend.connections.load(Ordering::SeqCst), 4 * RELAYS_MAX - kept);
+}
+
+#[test]
+fn what_may_have_no_end_is_not_waited_for_by_a_stop() {
+    let backend = Backend::start(|mut served| while served.request().is_some() {});
+    let (house, address) = House::alone(backend.address);
+    let mut pipe = Visitor::to(address);
+    pipe.say(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
+    house.settle();
+    assert!(house.handle.send(Command::Stop));
+    house.settle();
+    assert!(!house.book.lock().unwrap().idle);
+    house.pass(1);
+    assert!(house.book.lock().unwrap().idle);
 }
 
 #[test]
@@ -175,7 +210,7 @@ fn without_anybody_a_stop_is_idle_at_once_and_an_end_is_one_always() {
     house.join();
     let (mut house, address) = House::alone(backend.address);
     let mut visitor = Visitor::to(address);
-    visitor.say(&get("/").replace("Host", "Upgrade: x\r\nHost"));
+    visitor.say(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
     backend.next();
     assert!(house.handle.send(Command::End));
     house.join();

@@ -92,6 +92,8 @@ pub(super) enum Course {
         /// Whether the connection ends with it.
         closes: bool,
     },
+    /// The server behind ended the connection without a word.
+    Refused,
     /// The client left.
     Gone,
 }
@@ -131,6 +133,19 @@ impl Errand {
     /// Whether it cannot go on before the client sends more.
     pub(super) fn awaits_client(&self) -> bool {
         self.left > 0 && !self.is_pipe && self.relay.wire.unwritten() == 0
+    }
+
+    /// Whether all of the request is sent, and the answer has an end: then it can be given to who
+    /// says nothing more.
+    pub(super) fn is_last_word(&self) -> bool {
+        self.left == 0 && !self.is_pipe && !self.answer.is_endless()
+    }
+
+    /// Whether there is an answer to come, for all that is known. `is_quiet`: nothing has moved for a
+    /// moment.
+    pub(super) fn is_under_way(&self, is_quiet: bool) -> bool {
+        let is_open = if self.is_pipe { !is_quiet } else { !self.answer.is_complete() };
+        is_open || self.relay.wire.unwritten() > 0
     }
 
     /// What is left when it is over: the connection, for another request.
@@ -192,7 +207,10 @@ impl Errand {
         let bytes = match self.relay.wire.read(scratch) {
             Got::Bytes(count) => scratch.get(..count).unwrap_or_default(),
             Got::Nothing => return Course::Waits,
-            Got::End => return Course::Over { closes: true },
+            Got::End if self.is_pipe || self.answer.has_begun() => {
+                return Course::Over { closes: true };
+            }
+            Got::End => return Course::Refused,
         };
         let Ok(count) = self.answer.take(bytes) else { return Course::Over { closes: true } };
         // Beyond an answer nothing may come: what it is to is not known.

@@ -52,7 +52,6 @@ fn an_answer_that_ends_the_connection_ends_the_clients() {
         "HTTP/1.1 400 No\r\n\r\nwhatever",
         "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhalf of it",
         "HTTP/1.1 200 OK\r\nTransfer-Enc",
-        "",
     ] {
         let backend = Backend::start(move |mut served| {
             served.request();
@@ -91,15 +90,22 @@ fn a_request_that_ends_the_connection_does() {
 }
 
 #[test]
-fn without_a_server_behind_the_client_is_closed() {
+fn a_client_that_the_server_behind_does_not_answer_is_told_so_and_closed() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (house, front) = House::alone(address);
     let mut visitor = Visitor::to(front);
     visitor.say(&post("", "hello"));
     assert_eq!(visitor.hear(), "hello");
     visitor.say(&get("/"));
-    assert_eq!(visitor.hear_all(), b"");
-    assert_eq!(house.open_count(), 0);
+    assert!(visitor.hear().contains(r#""reason":"overloaded""#));
+    assert_eq!((visitor.hear_all(), house.open_count()), (Vec::new(), 0));
+    let silent = Backend::start(|mut served| drop(served.request()));
+    let (house, front) = House::alone(silent.address);
+    let mut visitor = Visitor::to(front);
+    visitor.say(&format!("{}{}", get("/a"), post("", "hello")));
+    assert!(visitor.hear().contains(r#""reason":"overloaded""#));
+    assert_eq!((visitor.hear_all(), house.taken()), (Vec::new(), 0));
+    assert_eq!(house.book.lock().unwrap().turned_away, 1);
 }
 
 #[test]
@@ -162,9 +168,30 @@ fn a_client_that_leaves_is_told_behind() {
         visitor.say(&format!("{}{}", get("/"), post("", "hello")));
         backend.next();
         let _left = leave(visitor).unwrap();
+        house.settle();
+        // It may only have said all that it has to say.
+        assert_eq!(house.open_count(), 1);
+        house.pass(3);
         assert_eq!(backend.next().head, "left");
         assert_eq!((house.open_count(), house.taken()), (0, 0));
     }
+}
+
+#[test]
+fn a_client_that_leaves_a_stream_is_told_behind_at_once() {
+    let backend = Backend::start(|mut served| {
+        served.request();
+        served.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
+        served.request();
+        served.tell_raw("left");
+    });
+    let (house, address) = House::alone(backend.address);
+    let mut visitor = Visitor::to(address);
+    visitor.say(&get("/"));
+    house.settle();
+    visitor.stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(backend.next().head, "left");
+    assert_eq!(house.open_count(), 0);
 }
 
 #[test]

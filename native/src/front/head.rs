@@ -25,9 +25,10 @@ pub(crate) const RAW_PATH: &str = "/api/v1/sendRawTransaction";
 pub(crate) const RPC_PATH: &str = "/api/v1/sendTransaction";
 /// Headers of a submission.
 const HEADERS_USUAL: usize = 32;
-/// Headers of a sound head: one less than what the main thread's server takes (uWebSockets
-/// `UWS_HTTP_MAX_HEADERS_COUNT`, 2026-11), for the line that is added.
-const HEADERS_MAX: usize = 98;
+/// Headers of a sound head: one less than the 98 that the main thread's server takes, for the line
+/// that is added (uWebSockets `UWS_HTTP_MAX_HEADERS_COUNT`, which counts the request line and the
+/// end too, 2026-11).
+const HEADERS_MAX: usize = 97;
 /// `LENGTH_DIGITS_MAX` of `framing.ts`.
 const LENGTH_DIGITS_MAX: usize = 9;
 
@@ -177,7 +178,9 @@ impl<'a> Fields<'a> {
             } else if is("connection") {
                 fields.is_plain &= value.eq_ignore_ascii_case(b"keep-alive");
                 fields.closes |= names_close(value);
-            } else if is("transfer-encoding") || is("expect") || is("upgrade") || is(secret_name) {
+            } else if is("expect") || is("upgrade") {
+                fields.is_plain = false;
+            } else if is("transfer-encoding") || is(secret_name) {
                 return None;
             }
         }

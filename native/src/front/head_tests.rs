@@ -70,8 +70,6 @@ fn what_leaves_a_doubt_about_the_framing_is_not_sound() {
         "transfer-encoding: chunked\r\n",
         "Transfer-Encoding: \r\n",
         "content-length: 3\r\ntransfer-encoding: identity\r\n",
-        "expect: 100-continue\r\n",
-        "upgrade: websocket\r\n",
         "X-Secret-Name: 1.2.3.4 0 1 0\r\n",
         "a: b\ncontent-length: 3\r\n",
     ] {
@@ -96,7 +94,8 @@ fn what_leaves_a_doubt_about_the_framing_is_not_sound() {
 
 #[test]
 fn what_does_not_parse_has_no_place_for_a_line() {
-    let many = submission(&"a: b\r\n".repeat(HEADERS_MAX));
+    // With its `Host` it has 98, and the server behind takes no line more.
+    let many = submission(&"a: b\r\n".repeat(97));
     for text in [
         "\u{16}\u{3}\u{1}",
         "GET / HTTP/2.0\r\n\r\n",
@@ -110,7 +109,7 @@ fn what_does_not_parse_has_no_place_for_a_line() {
         let head = read_head(text.as_bytes(), NAME);
         assert_eq!(head, Head::Unsound { line_end: None }, "{text:?}");
     }
-    let most = submission(&"a: b\r\n".repeat(HEADERS_MAX - 1));
+    let most = submission(&"a: b\r\n".repeat(96));
     assert_eq!(sound(most.as_bytes()).body_size, 0);
 }
 

@@ -4,9 +4,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Places that are left.
+/// Places that are left, of so many.
 #[derive(Debug)]
-pub(crate) struct Places(Rc<Cell<usize>>);
+pub(crate) struct Places(Rc<Cell<usize>>, usize);
 
 /// One that is taken.
 #[derive(Debug)]
@@ -16,7 +16,12 @@ impl Places {
     /// So many, all free.
     #[must_use]
     pub(crate) fn new(count: usize) -> Self {
-        Self(Rc::new(Cell::new(count)))
+        Self(Rc::new(Cell::new(count)), count)
+    }
+
+    /// Whether more than half of them are free.
+    pub(crate) fn is_plenty(&self) -> bool {
+        2 * self.0.get() > self.1
     }
 
     /// One of them; None while all are taken.
@@ -49,5 +54,16 @@ mod tests {
         assert!(places.take().is_none());
         drop((second, third));
         assert!(places.take().is_some() && Places::new(0).take().is_none());
+    }
+
+    #[test]
+    fn there_is_plenty_while_more_than_half_are_free() {
+        let places = Places::new(4);
+        let one = places.take();
+        assert!(places.is_plenty());
+        let other = places.take();
+        assert!(!places.is_plenty());
+        drop((one, other));
+        assert!(places.is_plenty() && !Places::new(0).is_plenty());
     }
 }

@@ -1,0 +1,95 @@
+/**
+ * A real native front before an HTTP server, for tests of what clients see through one. It has no
+ * pass and knows no leader, so it answers nothing by itself: every request is relayed.
+ */
+
+import { systemClock } from "../../src/core/clock.ts";
+import { createFronts, type Fronts } from "../../src/front/fronts.ts";
+import { passMemory } from "../../src/ingress/limit-cells.ts";
+import { seenMemory } from "../../src/ingress/seen.ts";
+import type { NativeEngine } from "../../src/native/contract.ts";
+import { SHARED_ROUTES_BYTES } from "../../src/send/shared-routes.ts";
+import { native } from "../native/addon.ts";
+
+/** The addon where tests are to have fronts, which TEST_THREADS says; null where they have none. */
+export const frontsBy: NativeEngine | null =
+  Number(process.env["TEST_THREADS"] ?? 0) > 0 ? native : null;
+
+export interface NativeFrontOptions {
+  /** The name of the line that the server behind reads. */
+  readonly relayHeader: string;
+  readonly connectionsMax: number;
+}
+
+export interface NativeFront {
+  readonly fronts: Fronts;
+  /** Listens on loopback; what it relays goes to `behindPort`. */
+  start(behindPort: number): { readonly port: number };
+  /** Resolves when all that is in hand is answered, and everything closed. */
+  stop(): Promise<void>;
+}
+
+export function createNativeFront(addon: NativeEngine, options: NativeFrontOptions): NativeFront {
+  const engine = addon.engineStart(ENGINE_OPTIONS, () => {});
+  const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
+  if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
+  const unasked = (): never => {
+    throw new Error("it took a transaction by itself");
+  };
+  const fronts = createFronts(
+    {
+      clock: systemClock,
+      native: addon,
+      giveWay: () => addon.threadYield(),
+      settle: () => {},
+      books: { adopt: unasked, repeated: unasked },
+      passes: {
+        join: () => ({ grant() {}, take() {}, leave() {} }),
+        stop() {},
+        counters: { passes: 0, granted: 0, revoked: 0, evicted: 0, declined: 0 },
+      },
+      latency: { record: unasked },
+      usage: null,
+      onDeath(cause) {
+        throw new Error("a front died", { cause });
+      },
+    },
+    {
+      ...options,
+      count: 1,
+      engine: () => engine,
+      decoder,
+      host: "127.0.0.1",
+      port: 0,
+      realtime: false,
+      relaysMax: options.connectionsMax,
+      routes: new SharedArrayBuffer(SHARED_ROUTES_BYTES),
+      seen: seenMemory(),
+      passes: passMemory(),
+    },
+  );
+  return {
+    fronts,
+    start: (behindPort) => fronts.start(behindPort),
+    async stop() {
+      await fronts.stop();
+      addon.decoderClose(decoder);
+      addon.engineStop(engine, 0);
+    },
+  };
+}
+
+/** Any that it starts with: it sends nothing. */
+const ENGINE_OPTIONS = {
+  binds: ["127.0.0.1:0"],
+  seed: new Uint8Array(32),
+  queueMax: 16,
+  inFlightMax: 16,
+  outcomesMax: 64,
+  admissionTimeoutMs: 1_000,
+  idleTimeoutMs: 1_000,
+  keepAliveMs: 500,
+  ackEvery: 0,
+  ackDelayMs: 25,
+  busyPollUs: 0,
+};
