@@ -53,10 +53,11 @@ pub const IDLE_AFTER_NS: u64 = 150_000_000;
 pub const IDLE_GRID_NS: u64 = 40_000_000;
 /// Outcomes that wake JavaScript however young they are.
 pub const OUTCOMES_A_WAKE: usize = 256;
-/// Longest that an outcome which is only noted waits for others, in nanoseconds: as long as a record
-/// of a front may (`FRONT_RECORDS_WAKE_MS`), because one wake is for both. Who looks at what became
-/// of copies has all of it taken in first, and what is acted on waits for nobody.
-pub const OUTCOMES_LINGER_NS: u64 = 100_000_000;
+/// Longest that an outcome which is only noted waits for others, in nanoseconds, and a record of a
+/// front as well, because one wake is for both: a little longer than a round of the main thread
+/// (`ROUND_MS` of `core/rounds.ts`), which takes them in without a wake. Who looks at what became of
+/// copies has all of it taken in first, and what is acted on waits for nobody.
+pub const OUTCOMES_LINGER_NS: u64 = 210_000_000;
 /// Events about connections that wait to be drained; each connection makes at most three.
 pub const PEER_EVENTS_MAX: usize = 16_384;
 /// Most that a timer may be late so that others share its waking, in nanoseconds.

@@ -6,15 +6,13 @@
 export const ROUTES_SHARED_MAX = 16;
 /** Cells for the stream numbers of connections: twice as many as the native engine may have. */
 export const ROUTE_CELLS_MAX = 8192;
-/** Transactions in a row of which a copy waits, after which fronts send none until all is seen. */
-export const ROUTES_HELD_UP = 16;
 /** Copies that may wait in the engine for one leader while other threads send to it. */
 export const ROUTE_WAITING_MAX = 8;
 /**
  * So long at least fronts send nothing to a leader that kept copies waiting: as long as the word of
  * a front may take (ADOPTION_MS_MAX), in which such a leader then makes two versions at most.
  */
-export const ROUTE_OUT_MS_MIN = 250;
+export const ROUTE_OUT_MS_MIN = 300;
 /**
  * Versions of the routes whose copies can be adopted. In ADOPTION_MS_MAX the 16 leaders that fronts
  * may send to make 32, and as many are left for new plans and connections.
@@ -25,7 +23,7 @@ export const FRONT_TX_MIN = 2 ** 40;
 /** Copies with news that came before they were adopted; a power of two. */
 export const NEWS_EARLY_MAX = 8192;
 /** How long a connection that takes no more is kept for copies that nobody here knows of yet. */
-export const ADOPTION_MS_MAX = 250;
+export const ADOPTION_MS_MAX = 300;
 /** News of copies that is taken before a front that waits for the processor has its turn. */
 export const NEWS_A_TURN = 32;
 

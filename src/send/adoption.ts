@@ -7,7 +7,7 @@
  * to see to, so its copies are placed when a packet is adopted, and fronts have that done at once.
  * Leaders without a connection are left out, too, and for them nobody hurries.
  *
- * The surprise: a front's word comes up to 100 ms late. Meanwhile plans and connections change, so
+ * The surprise: a front's word comes up to 210 ms late. Meanwhile plans and connections change, so
  * the routes of the last versions are kept, and each copy is entered where it was sent, though that
  * connection may be over. So that leaders which come and go do not use the versions up, one that
  * kept copies waiting stays out for a while. Where all do, the routes are only closed, which makes

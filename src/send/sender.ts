@@ -123,7 +123,7 @@ export interface Sender {
   /**
    * Enters a packet that a front sent at `sentNs`, as if `accept` had sent it then: its copies are
    * told of from now on, and leaders that the front did not reach get theirs. To be called within
-   * 100 ms, and before `stop` for all that was sent. Never throws.
+   * 210 ms, and before `stop` for all that was sent. Never throws.
    */
   adopt(packet: Packet, sent: FrontSend, sentNs: number): void;
   /**

@@ -35,6 +35,9 @@ const start = () =>
     edge: { http: { threads: FRONTS }, send: { engine: "native", leaders: 1 } },
   });
 
+/** How a comment begins that says no more than that the stream is there. */
+const SIGN_OF_LIFE = "\n:\nid: ";
+
 interface Stream {
   /** What came so far. */
   text(): string;
@@ -97,15 +100,20 @@ describe.skipIf(native === null)("behind fronts", () => {
     await untilAnswer("no stream", streams, (open) => open === 0);
   });
 
-  it("a stream that its client leaves is over at once", async () => {
+  it("a stream that its client leaves is over before anything is written to it", async () => {
     const leftBefore = await count("requests_left_total");
+    // Opened before the others, it hears of nothing as long, and then is given a sign of life.
+    const witness = await openStream(flow);
     const all = await Promise.all(Array.from({ length: 4 }, () => openStream(flow, OTHER_KEY)));
-    expect(await streams()).toBe(4);
+    expect(await streams()).toBe(5);
     all[0]?.leave();
-    await untilAnswer("three streams", streams, (open) => open === 3);
+    await untilAnswer("four streams", streams, (open) => open === 4);
     for (const stream of all) stream.leave();
-    await untilAnswer("no stream", streams, (open) => open === 0);
+    await untilAnswer("one stream", streams, (open) => open === 1);
     expect(await count("requests_left_total")).toBe(leftBefore + 4);
+    expect(witness.text()).not.toContain(SIGN_OF_LIFE);
+    witness.leave();
+    await untilAnswer("no stream", streams, (open) => open === 0);
   });
 
   it("a receipt is held until what is waited for, or until the time is up", async () => {

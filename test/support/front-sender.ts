@@ -6,10 +6,13 @@
  * drawn from the count that all threads share. It holds nothing to send it together with others.
  */
 
-import { FRONT_TX_MIN, ROUTES_HELD_UP, ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
+import { FRONT_TX_MIN, ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
 import type { NativeSending } from "../../src/native/contract.ts";
 import type { FrontSend } from "../../src/send/front-send.ts";
 import { RouteTable } from "./route-table.ts";
+
+/** `HELD_UP` of native/src/front/sending.rs. */
+const ROUTES_HELD_UP = 16;
 
 export interface FrontSender {
   /**

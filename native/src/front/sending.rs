@@ -21,23 +21,23 @@ use crate::front::routes::{ROUTES_MAX, Routes, Table};
 use crate::send::engine::Engine;
 use crate::send::held;
 
-/// Transactions without a pause, after which the next ones are held: `FRONT_RUN` of
-/// `front-limits.ts`.
+/// Transactions without a pause, after which the next ones are held.
 pub const RUN: u32 = 4;
-/// Who comes later than this after the last one comes after a pause: `FRONT_PAUSE_US`.
+/// Who comes later than this after the last one comes after a pause: between two of one turn of the
+/// loop lie an answer, a request, a decoding and a verification.
 pub const PAUSE_NS: u64 = 60_000;
-/// Transactions that are held at most: `FRONT_HELD_MAX` of `front-limits.ts`.
+/// Transactions that are held at most.
 pub const HELD_MAX: u32 = 16;
-/// How long the oldest is held before the next or other work: `FRONT_HELD_US_MAX`.
+/// How long the oldest is held before the next or other work.
 pub const HELD_NS_MAX: u64 = 200_000;
 /// Transactions in a row of which a copy waits, after which fronts send none until the sender has
-/// looked: `ROUTES_HELD_UP` of `front-limits.ts`.
+/// looked.
 pub const HELD_UP: u32 = 16;
 /// The engine's number of a front's transaction is above this, and the sender's are below:
 /// `FRONT_TX_MIN` of `front-limits.ts`.
 pub const TX_MIN: u64 = 1 << 40;
 /// Fronts whose transactions have numbers of their own, all of them whole as JavaScript's numbers:
-/// `FRONTS_MAX` of `front-sender.ts`.
+/// more than there can be.
 const FRONTS_MAX: u64 = 8191;
 /// The bits of copies that are on the wire, in what `Wire::send` answers.
 const ON_WIRE: u32 = 0xffff;

@@ -343,7 +343,7 @@ fn what_nobody_is_sure_to_come_for_is_told_of_late() {
     let late = scene.desk.wake_in(0).unwrap();
     scene.desk.parts.sending.end_turn();
     assert!(late > Duration::from_millis(1_000));
-    for _ in 0..200 {
+    for _ in 0..300 {
         scene.desk.end_turn();
     }
     assert_eq!((scene.desk.wake_in(0), scene.wakes.load(SeqCst)), (None, 1));

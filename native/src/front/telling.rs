@@ -12,14 +12,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::clock::NS_PER_MS;
+use crate::limits::OUTCOMES_LINGER_NS;
 use crate::send::outcomes::Waker;
 
-/// From so many unread records on the main thread is woken: `FRONT_RECORDS_WAKE` of
-/// `front-limits.ts`.
+/// From so many unread records on the main thread is woken.
 const RECORDS_WAKE: usize = 128;
-/// So long after a record it is at the latest: `FRONT_RECORDS_WAKE_MS` of `front-limits.ts`.
-const RECORDS_WAKE_NS: u64 = 100 * NS_PER_MS;
+/// So long after a record it is at the latest, as after what the engine tells of.
+const RECORDS_WAKE_NS: u64 = OUTCOMES_LINGER_NS;
 
 /// What a front's thread does, as the main thread is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
