@@ -80,7 +80,7 @@ const PAUSE_TICKS_MAX = 16;
 /** Requests of one tick are this part of a tick apart. */
 const APART_SHARE = 1 / 8;
 /** And this part while more is due than can be asked for at a time. */
-const CATCHING_UP_SHARE = 1 / 16;
+const CATCHING_UP_SHARE = 1 / 64;
 /** A row that is due within this share of a tick is taken with those that are due now. */
 const EARLY_SHARE = 0.25;
 
