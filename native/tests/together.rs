@@ -16,7 +16,7 @@ use support::dice::dice;
 use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, SENT, Sender, ended, options};
 use touchdown_native::limits::HELD_MAX;
 use touchdown_native::send::engine::Options;
-use touchdown_native::send::held::release;
+use touchdown_native::send::held::{Backlog, release};
 use touchdown_native::send::outcomes::Reason;
 
 /// What the leader got, each transaction as its first byte and its size.
@@ -41,7 +41,7 @@ fn what_is_held_leaves_at_the_release_in_fewer_packets_than_transactions() {
     }
     sender.drain_now();
     assert_eq!((sender.count(SENT), peer.queued(), leader.received_count()), (1, 0, 1));
-    assert!(!release(), "nothing waits");
+    assert_eq!(release(), Backlog::None, "nothing waits");
     sender.until("acked", |seen| ended(seen) == 13);
     sender.assert_conserved(0..12);
     leader.assert_received(13);
@@ -49,7 +49,7 @@ fn what_is_held_leaves_at_the_release_in_fewer_packets_than_transactions() {
     assert_eq!(received(&leader), expected);
     let taken = peer.figures()[7] - packets;
     assert!(taken < 12, "{taken} packets for 12 transactions");
-    assert!(!release(), "nothing is left");
+    assert_eq!(release(), Backlog::None, "nothing is left");
 }
 
 /// The transactions that arrive of two datagrams with two each where one of them is lost, with all

@@ -8,6 +8,8 @@ export const ROUTES_SHARED_MAX = 16;
 export const ROUTE_CELLS_MAX = 8192;
 /** Copies that may wait in the engine for one leader while other threads send to it. */
 export const ROUTE_WAITING_MAX = 8;
+/** And for one that takes more than that in so long a time: as many as it takes meanwhile. */
+export const ROUTE_WAITING_MS = 20;
 /**
  * So long at least fronts send nothing to a leader that kept copies waiting: as long as the word of
  * a front may take (ADOPTION_MS_MAX), in which such a leader then makes two versions at most.
@@ -38,8 +40,8 @@ export const EARLY_SHARES_MAX = 1024;
 export const FRONTS_MAX = 16;
 /** Their connections to the server behind them, all together. */
 export const FRONT_RELAYS_MAX = 8192;
-/** Records of one front that the main thread has not read: 2.2 MB; a power of two. */
-export const FRONT_RECORDS = 512;
+/** Records of one front that the main thread has not read: 4.4 MB; a power of two. */
+export const FRONT_RECORDS = 1_024;
 /** Records taken into the books before a front that waits for the processor has its turn. */
 export const FRONT_RECORDS_A_TURN = 8;
 /** From so many unread records on of any front they have to wait, lest its ring fill up. */

@@ -372,7 +372,10 @@ export const BUSY_POLL_US = 1_000;
 export const BUSY_POLL_PROCESSORS_MIN = 4;
 /** Copies of one leader that the native engine tracks until they are acknowledged. */
 export const NATIVE_COPIES_IN_FLIGHT_MAX = 4096;
-/** Copies of one leader that the native engine has and that are not on the wire yet. */
+/**
+ * Copies of one leader that the native engine has and that are not on the wire yet; more only where
+ * the leader takes them in a moment (`ROUTE_WAITING_MS`).
+ */
 export const NATIVE_COPIES_WAITING_MAX = 32;
 /** Records that the native engine keeps for JavaScript; above it the oldest is lost and counted. */
 export const NATIVE_RECORDS_MAX = 65_536;

@@ -2,10 +2,11 @@
  * What the sender has to do with fronts: it tells them where they may send (`look`), and enters
  * what they sent into its books (`adopt`), as if it had sent it itself.
  *
- * Fronts send to each leader of the plan that has a live connection and takes copies as they come.
- * One that keeps them waiting is left out: who pays best is to go first there, which one thread has
- * to see to, so its copies are placed when a packet is adopted, and fronts have that done at once.
- * Leaders without a connection are left out, too, and for them nobody hurries.
+ * Fronts send to each leader of the plan that has a live connection and takes copies as they
+ * come. One that keeps more of them waiting than it takes in a moment is left out: who pays best
+ * is to go first there, which one thread has to see to, so its copies are placed when a packet is
+ * adopted, and fronts have that done at once. Leaders without a connection are left out, too, and
+ * for them nobody hurries.
  *
  * The surprise: a front's word comes up to 210 ms late. Meanwhile plans and connections change, so
  * the routes of the last versions are kept, and each copy is entered where it was sent, though that
@@ -150,7 +151,9 @@ export class Adoption {
   #standingOf(peer: Peer, nowNs: number): number {
     const link = peer.liveLink;
     if (link === null) return NOT_LIVE;
-    if (peer.copies.isClear && link.connection?.shared?.crowded === false) {
+    // Asked in any case: how many may wait there depends on it.
+    const isCrowded = link.connection?.shared?.crowded(nowNs) ?? true;
+    if (peer.copies.isClear && !isCrowded) {
       return nowNs >= (this.#outUntilNs.get(peer) ?? 0) ? CLEAR : WAITED;
     }
     this.#outUntilNs.set(peer, nowNs + ROUTE_OUT_MS_MIN * NS_PER_MS);

@@ -22,7 +22,9 @@ import type { NativeSending } from "../native/contract.ts";
 import type { EarlyNews } from "./early-news.ts";
 import { Fates } from "./fates.ts";
 import type { SharedRoutes } from "./shared-routes.ts";
+import { TakenRate } from "./taken-rate.ts";
 import {
+  ACKED,
   BLOCKED,
   CLOSED,
   type Connection,
@@ -101,7 +103,11 @@ export class NativeConnection implements Connection, SharedConnection {
   #waiting = 0;
   readonly #copy: Uint32Array;
   readonly #ttlMs: number;
-  readonly #waitingMax: number;
+  /** What the engine has no room for is refused, and the news of that would bring it here again. */
+  readonly #queueMax: number;
+  readonly #taken = new TakenRate();
+  /** Copies that may wait in the engine: as many as may when other threads put them there. */
+  #waitingMax: number;
   #streams = 0;
 
   constructor(
@@ -114,7 +120,7 @@ export class NativeConnection implements Connection, SharedConnection {
     this.#engine = engine.handle;
     this.peer = peer;
     this.#ttlMs = copyTtlMs;
-    // What the engine has no room for is refused, and the news of that would bring it here again.
+    this.#queueMax = queuePerPeer;
     this.#waitingMax = Math.min(NATIVE_COPIES_WAITING_MAX, queuePerPeer);
     this.#events = events;
     this.#copy = Uint32Array.of(peer, 0);
@@ -158,8 +164,14 @@ export class NativeConnection implements Connection, SharedConnection {
     return true;
   }
 
-  get crowded(): boolean {
-    return this.#hasWaiting(ROUTE_WAITING_MAX + 1);
+  crowded(nowNs: number): boolean {
+    // Other threads do not look at each copy, so half of the queue is for what they put there.
+    const most = Math.min(this.#taken.waitingMax(nowNs), this.#queueMax / 2);
+    const crowd = Math.floor(Math.max(ROUTE_WAITING_MAX, most)) + 1;
+    const isCrowded = this.#hasWaiting(Math.min(crowd, this.#queueMax));
+    const ownMax = Math.max(NATIVE_COPIES_WAITING_MAX, isCrowded ? 0 : most);
+    this.#waitingMax = Math.min(ownMax, this.#queueMax);
+    return isCrowded;
   }
 
   get streamsLeft(): number {
@@ -218,6 +230,7 @@ export class NativeConnection implements Connection, SharedConnection {
       return;
     }
     if (before === WAITING && fate !== WAITING) this.#waiting = Math.max(0, this.#waiting - 1);
+    if (fate === ACKED) this.#taken.took(atNs);
     this.#fates.settle(stream, fate, atNs);
   }
 

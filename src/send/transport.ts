@@ -46,8 +46,8 @@ export interface SharedConnection {
   readonly cell: number;
   /** Most bytes that this leader takes on one stream. */
   readonly streamBytesMax: number;
-  /** Whether more copies than a few wait in the engine. May ask the engine. */
-  readonly crowded: boolean;
+  /** Whether more copies wait in the engine than it takes in a moment. May ask the engine. */
+  crowded(nowNs: number): boolean;
   /**
    * Another thread gave a copy to the engine as this stream; `waits`: it is not known to be on the
    * wire. From now on `fate` knows of it. Answers whether there was news of it before.

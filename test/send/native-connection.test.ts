@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FRONT_TX_MIN } from "../../src/core/front-limits.ts";
+import { FRONT_TX_MIN, ROUTE_WAITING_MAX } from "../../src/core/front-limits.ts";
+import { NATIVE_COPIES_WAITING_MAX } from "../../src/core/limits.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
 import {
   ACKED,
@@ -209,9 +210,9 @@ describe("the end of a native connection", () => {
 });
 
 /** A connection that fronts use as well. */
-async function sharedOne() {
+async function sharedOne(queuePerPeer = 128) {
   const routes = new SharedRoutes(new SharedArrayBuffer(SHARED_ROUTES_BYTES));
-  const parts = await admitted(128, routes);
+  const parts = await admitted(queuePerPeer, routes);
   const { shared } = parts.connection;
   if (shared === null) throw new Error("it is not shared");
   return { ...parts, routes, shared };
@@ -304,13 +305,83 @@ describe("a native connection that fronts use as well", () => {
 
   it("is crowded while more copies than a few wait, whoever sent them", async () => {
     const { connection, shared, native } = await sharedOne();
-    for (let stream = 10; stream < 18; stream += 1) shared.adopt(stream, true);
-    expect(shared.crowded).toBe(false);
+    const adoptedMax = 10 + ROUTE_WAITING_MAX;
+    for (let stream = 11; stream < adoptedMax; stream += 1) shared.adopt(stream, true);
     native.sendAnswer = 1 << 16;
     connection.send(BYTES);
-    native.queued = 9;
-    expect(shared.crowded).toBe(true);
+    expect(shared.crowded(0)).toBe(false);
+    shared.adopt(adoptedMax, true);
+    native.queued = ROUTE_WAITING_MAX + 1;
+    expect(shared.crowded(0)).toBe(true);
     native.queued = 2;
-    expect(shared.crowded).toBe(false);
+    expect(shared.crowded(0)).toBe(false);
+  });
+
+  type Shared = Awaited<ReturnType<typeof sharedOne>>;
+  const STARTED_NS = 1e9;
+  const FAST_ENDED_NS = 1.1002e9;
+
+  /** Ten copies a millisecond come to this end, for a tenth of a second. */
+  function endQuickly({ shared, native }: Shared, kind: "acked" | "sent" | "dropped" | "failed") {
+    const tags = Array.from({ length: 1002 }, (_, index) => index + 1);
+    for (const tag of tags) shared.adopt(tag, false);
+    native.tell(
+      ...tags.map((tag) => ({ kind, tag, tx: FRONT, reason: 6, atNs: STARTED_NS + 1e5 * tag })),
+    );
+  }
+
+  /** How many more copies it takes by itself while none of them goes out. */
+  function sendAll({ connection, native }: Shared): number {
+    native.sendAnswer = 1 << 16;
+    let count = 0;
+    while (connection.send(BYTES) !== BLOCKED) {
+      count += 1;
+      native.queued = count;
+    }
+    return count;
+  }
+
+  it("is not crowded by what its leader takes in a moment, and takes as many itself", async () => {
+    const one = await sharedOne(1024);
+    endQuickly(one, "acked");
+    for (let stream = 2001; stream <= 2200; stream += 1) one.shared.adopt(stream, true);
+    one.native.queued = 200;
+    expect(one.shared.crowded(FAST_ENDED_NS)).toBe(false);
+    one.shared.adopt(2201, true);
+    one.native.queued = 201;
+    expect(one.shared.crowded(FAST_ENDED_NS)).toBe(true);
+    one.native.queued = 0;
+    expect(one.shared.crowded(FAST_ENDED_NS)).toBe(false);
+    expect(sendAll(one)).toBe(200);
+    // From then on, as where nothing is known of it, so that the best paid go first.
+    expect(one.shared.crowded(FAST_ENDED_NS + 1e9)).toBe(true);
+    one.native.queued = 31;
+    expect(sendAll(one)).toBe(32);
+  });
+
+  it("is crowded by half of what the engine has room for, however quick it is", async () => {
+    for (const [queueMax, own, crowd] of [
+      [128, 64, 65],
+      [32, 32, 17],
+      [4, 4, 4],
+      [1, 1, 1],
+    ] as const) {
+      const one = await sharedOne(queueMax);
+      endQuickly(one, "acked");
+      expect(one.shared.crowded(FAST_ENDED_NS)).toBe(false);
+      expect(sendAll(one)).toBe(own);
+      for (let count = own; count < crowd; count += 1) one.shared.adopt(3000 + count, true);
+      one.native.queued = crowd;
+      expect(one.shared.crowded(FAST_ENDED_NS)).toBe(true);
+    }
+  });
+
+  it("is held to be slow where its leader acknowledges nothing", async () => {
+    for (const kind of ["sent", "dropped", "failed"] as const) {
+      const one = await sharedOne(1024);
+      endQuickly(one, kind);
+      expect(one.shared.crowded(FAST_ENDED_NS)).toBe(false);
+      expect(sendAll(one)).toBe(NATIVE_COPIES_WAITING_MAX);
+    }
   });
 });

@@ -12,7 +12,7 @@ function setUp() {
 }
 
 function connectionOf(peer: number, cell: number): SharedConnection {
-  return { peer, cell, streamBytesMax: 4096, crowded: false, adopt: () => false };
+  return { peer, cell, streamBytesMax: 4096, crowded: () => false, adopt: () => false };
 }
 
 describe("the table of routes", () => {

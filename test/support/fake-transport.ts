@@ -86,7 +86,7 @@ export class FakeConnection implements Connection {
     this.shared = {
       peer,
       cell,
-      get crowded() {
+      crowded() {
         return connection.crowded;
       },
       get streamBytesMax() {

@@ -22,7 +22,7 @@ use crate::front::sending::Sent;
 use crate::limits::{COPIES_MAX, TRANSACTION_BYTES_MAX};
 
 /// Records that the main thread has not read; a power of two. `FRONT_RECORDS` of `front-limits.ts`.
-const RECORDS: usize = 512;
+const RECORDS: usize = 1024;
 
 /// What a record is about: it was sent, or it repeats one that was.
 const SENT: f64 = 1.0;

@@ -153,7 +153,7 @@ fn cursors_that_make_no_sense_leave_no_room() {
 #[test]
 fn memory_of_another_size_is_not_taken() {
     // What `recordsMemory()` has.
-    assert_eq!(RECORDS_BYTES, 2_265_216);
+    assert_eq!(RECORDS_BYTES, 4_530_304);
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES)).is_some());
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES - 8)).is_none());
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES + 8)).is_none());

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::clock::monotonic_ns;
 use crate::front::routes::{ROUTES_MAX, Routes, Table};
 use crate::send::engine::Engine;
-use crate::send::held;
+use crate::send::held::{self, Backlog};
 
 /// Transactions without a pause, after which the next ones are held.
 pub const RUN: u32 = 4;
@@ -31,8 +31,13 @@ pub const HELD_MAX: u32 = 16;
 /// How long the oldest is held before the next or other work.
 pub const HELD_NS_MAX: u64 = 200_000;
 /// Transactions in a row of which a copy waits, after which fronts send none until the sender has
-/// looked.
+/// looked: from so many on where they came over so long a time, as they do unless a leader that
+/// takes them quickly was interrupted, and from more on in any case.
 pub const HELD_UP: u32 = 16;
+/// See `HELD_UP`.
+pub const HELD_UP_NS: u64 = 20_000_000;
+/// See `HELD_UP`.
+pub const HELD_UP_MAX: u32 = 512;
 /// The engine's number of a front's transaction is above this, and the sender's are below:
 /// `FRONT_TX_MIN` of `front-limits.ts`.
 pub const TX_MIN: u64 = 1 << 40;
@@ -66,8 +71,8 @@ pub trait Wire {
     fn send(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32;
     /// As `Engine::hold`: this thread keeps the copies until `release`.
     fn hold(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32;
-    /// Sends what this thread keeps. Whether copies wait now for a leader of it, or may.
-    fn release(&self) -> bool;
+    /// Sends what this thread keeps; what is left behind.
+    fn release(&self) -> Backlog;
     /// Now, CLOCK_MONOTONIC ns.
     fn now_ns(&self) -> u64;
 }
@@ -99,9 +104,9 @@ impl Wire for EngineWire {
         guarded(0, || self.engine.hold(copies, bytes, tx, ttl_ms).bits())
     }
 
-    fn release(&self) -> bool {
+    fn release(&self) -> Backlog {
         // Where it failed, nobody knows what is on the wire.
-        guarded(true, held::release)
+        guarded(Backlog::Waits, held::release)
     }
 
     fn now_ns(&self) -> u64 {
@@ -123,8 +128,9 @@ pub struct Sending<W> {
     /// this one, so no other thread may have it.
     tx: u64,
     run: Run,
-    /// Transactions in a row of which a copy had to wait, or was not taken.
+    /// Transactions in a row of which a copy had to wait, or was not taken; and since when.
     waited: u32,
+    waited_since_ns: u64,
     is_held_up: bool,
     is_urgent: bool,
     /// Takings of the engine's news before the last transaction, and whether there is news of it.
@@ -143,6 +149,7 @@ impl<W: Wire> Sending<W> {
             tx,
             run: Run::default(),
             waited: 0,
+            waited_since_ns: 0,
             is_held_up: false,
             is_urgent: false,
             takings: 0,
@@ -268,21 +275,37 @@ impl<W: Wire> Sending<W> {
         if count == 0 {
             return;
         }
-        let waits = self.wire.release();
+        let left = self.wire.release();
         self.run.last_ns = Some(self.wire.now_ns());
-        if self.note_waits(if waits { count } else { 0 }) {
-            self.is_held_up = true;
-        }
+        self.is_held_up |= match left {
+            Backlog::None => self.note_waits(0),
+            // Whether they would wait but for that thread is not known yet.
+            Backlog::Moves => false,
+            Backlog::Waits => self.note_waits(count),
+            Backlog::Full => self.hold_up(),
+        };
     }
 
     /// A copy waits where another thread is at work for its leader, which is over in microseconds,
     /// or for the leader's credit. Some in a row are the latter, and who pays best is to go first
     /// then: the sender looks at who it is, and leaves that one out. Whether it has come to that.
     fn note_waits(&mut self, count: u32) -> bool {
-        self.waited = if count == 0 { 0 } else { self.waited.saturating_add(count) };
-        if self.waited < HELD_UP {
+        if count == 0 {
+            self.waited = 0;
             return false;
         }
+        let now_ns = self.wire.now_ns();
+        if self.waited == 0 {
+            self.waited_since_ns = now_ns;
+        }
+        self.waited = self.waited.saturating_add(count);
+        let is_long = now_ns.saturating_sub(self.waited_since_ns) >= HELD_UP_NS;
+        let most = if is_long { HELD_UP } else { HELD_UP_MAX };
+        self.waited >= most && self.hold_up()
+    }
+
+    /// Sends no more until the sender has looked.
+    fn hold_up(&mut self) -> bool {
         self.waited = 0;
         self.routes.close();
         true

@@ -17,25 +17,80 @@ fn a_front_counts_on_no_news_of_what_it_holds() {
 #[test]
 fn the_sender_looks_once_copies_that_were_held_wait_again_and_again() {
     let mut rig = Rig::busy();
-    // Has it hold so many, and release them.
+    // Has it hold so many, and release them, each time a while after the time before.
     let hold = |rig: &mut Rig, count| {
         let sent = rig.send_many(0b11, count);
+        rig.pass(HELD_UP_NS);
         rig.end_turn();
         (sent.contains(&false), rig.front.take_held_up())
     };
     rig.run_on();
-    rig.fake.waits.set(true);
+    rig.fake.left.set(Backlog::Waits);
     assert_eq!(hold(&mut rig, HELD_UP - 1), (false, false));
-    rig.fake.waits.set(false);
+    rig.fake.left.set(Backlog::None);
     assert_eq!(hold(&mut rig, 1), (false, false));
-    rig.fake.waits.set(true);
+    rig.fake.left.set(Backlog::Waits);
     assert_eq!(hold(&mut rig, HELD_UP - 1), (false, false));
     assert_eq!(hold(&mut rig, 1), (false, true));
     assert_eq!(hold(&mut rig, 1), (true, false));
     // So it does where they leave because they are many, of which the last is still sent.
     rig.publisher.open(true);
-    assert_eq!(rig.send_many(0b11, HELD_MAX + 1).iter().filter(|sent| **sent).count(), 16);
+    let sent = rig.send_many(0b11, RUN + HELD_UP_MAX + 1);
+    assert_eq!(sent.iter().filter(|sent| !**sent).count(), 1);
     assert!(rig.front.take_held_up() && !rig.front.take_held_up());
+}
+
+#[test]
+fn copies_that_wait_a_moment_are_no_reason_to_look_unless_they_are_many() {
+    let mut rig = Rig::busy();
+    rig.run_on();
+    rig.fake.left.set(Backlog::Waits);
+    // Releases a dozen, and answers whether the sender is to look.
+    let release = |rig: &mut Rig, after_ns| {
+        rig.send_many(0b11, 12);
+        rig.pass(after_ns);
+        rig.end_turn();
+        rig.front.take_held_up()
+    };
+    let releases = (0..100).take_while(|_| !release(&mut rig, NS_PER_US)).count();
+    assert_eq!(releases, (HELD_UP_MAX as usize - 1) / 12);
+    rig.publisher.open(true);
+    assert_eq!((release(&mut rig, 0), release(&mut rig, HELD_UP_NS - 1)), (false, false));
+    assert!(release(&mut rig, 1));
+    // What went out between two that wait begins a new row.
+    rig.publisher.open(true);
+    assert!(!release(&mut rig, 0));
+    rig.fake.left.set(Backlog::None);
+    assert!(!release(&mut rig, HELD_UP_NS));
+    rig.fake.left.set(Backlog::Waits);
+    assert_eq!((release(&mut rig, 0), release(&mut rig, HELD_UP_NS - 1)), (false, false));
+}
+
+#[test]
+fn copies_that_another_thread_is_at_work_for_neither_end_a_row_nor_are_of_it() {
+    let mut rig = Rig::busy();
+    rig.run_on();
+    let release = |rig: &mut Rig, left| {
+        rig.fake.left.set(left);
+        rig.send_many(0b11, 12);
+        rig.pass(HELD_UP_NS);
+        rig.end_turn();
+        rig.front.take_held_up()
+    };
+    assert!(!release(&mut rig, Backlog::Waits));
+    assert!(!(0..9).any(|_| release(&mut rig, Backlog::Moves)));
+    assert!(release(&mut rig, Backlog::Waits));
+}
+
+#[test]
+fn the_sender_looks_as_soon_as_a_leader_has_no_room() {
+    let mut rig = Rig::busy();
+    rig.run_on();
+    rig.fake.left.set(Backlog::Full);
+    assert_eq!(rig.send_many(0b11, 2), [true, true]);
+    rig.end_turn();
+    assert!(rig.front.take_held_up());
+    assert_eq!(rig.send_many(0b11, 1), [false]);
 }
 
 #[test]

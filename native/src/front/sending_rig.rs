@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{RUN, Sending, Sent, Wire};
+use super::{Backlog, RUN, Sending, Sent, Wire};
 use crate::front::memory::Memory;
 use crate::front::routes::tests::Publisher;
 use crate::front::routes::{ROUTES_BYTES, Routes};
@@ -23,7 +23,7 @@ pub(super) enum Call {
 pub(super) struct Fake {
     pub(super) now_ns: Cell<u64>,
     pub(super) mask: Cell<u32>,
-    pub(super) waits: Cell<bool>,
+    pub(super) left: Cell<Backlog>,
     /// How long each other call takes, and a release.
     pub(super) call_ns: Cell<u64>,
     pub(super) release_ns: Cell<u64>,
@@ -62,10 +62,10 @@ impl Wire for FakeWire {
         self.note(Call::Hold, copies, tx, ttl_ms) << 16
     }
 
-    fn release(&self) -> bool {
+    fn release(&self) -> Backlog {
         self.fake.calls.borrow_mut().push(Call::Release);
         self.fake.now_ns.set(self.fake.now_ns.get() + self.fake.release_ns.get());
-        self.fake.waits.get()
+        self.fake.left.get()
     }
 
     fn now_ns(&self) -> u64 {
@@ -93,7 +93,7 @@ impl Rig {
         let fake = Rc::new(Fake {
             now_ns: Cell::new(1_000_000_000),
             mask: Cell::new(0b11),
-            waits: Cell::new(false),
+            left: Cell::new(Backlog::None),
             call_ns: Cell::new(0),
             release_ns: Cell::new(0),
             calls: RefCell::default(),

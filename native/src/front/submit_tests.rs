@@ -14,10 +14,11 @@ use crate::front::routes::tests::Publisher;
 use crate::front::routes::{ROUTES_BYTES, Routes};
 use crate::front::seen::{Sizes, prepared};
 use crate::front::telling::Told;
+use crate::send::held::Backlog;
 
 const TOKEN: &[u8] = b"0123456789abcdef";
 const PLACE: u32 = 7;
-const RECORDS: usize = 512;
+const RECORDS: usize = 1024;
 const TIP_ACCOUNT: [u8; 32] = [9; 32];
 const SIZES: Sizes = Sizes { entries_max: 64, bytes_max: 65_536, keep_ms: 2_000, lock_ms: 1 };
 
@@ -43,8 +44,8 @@ impl Wire for FakeWire {
         self.send(copies, bytes, tx, ttl_ms)
     }
 
-    fn release(&self) -> bool {
-        false
+    fn release(&self) -> Backlog {
+        Backlog::None
     }
 
     fn now_ns(&self) -> u64 {
@@ -296,9 +297,9 @@ fn without_room_for_a_record_nothing_is_sent() {
     for _ in 0..RECORDS {
         assert_eq!(scene.post(&bytes), Taken::Answered);
     }
-    let other = good(2);
+    let (other, given) = (good(2), scene.given());
     assert!(is_paid(scene.post(&other)));
-    assert_eq!((scene.figure(Figure::RelayedBooks), scene.given()), (1.0, 1));
+    assert_eq!((scene.figure(Figure::RelayedBooks), scene.given()), (1.0, given));
     assert_eq!(scene.other.claim(&other, 1, 1_000_000_000), Claim::New);
 }
 

@@ -12,6 +12,19 @@ use crate::limits::{HELD_MAX, TURNS_OF_CALLER};
 use crate::send::mask::Taken;
 use crate::send::peer::{Peer, PeerState, TxCopy};
 
+/// What a release left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Backlog {
+    /// No copy waits.
+    None,
+    /// Some do, and another thread is at work for them.
+    Moves,
+    /// Some wait for a connection, or for the leader's credit.
+    Waits,
+    /// So many do that a few more releases could find no room, or this one found none for all.
+    Full,
+}
+
 /// In the order of coming.
 struct Held(Vec<(Arc<Peer>, TxCopy)>);
 
@@ -45,12 +58,14 @@ impl Peer {
     }
 }
 
-/// Sends what this thread holds. Whether copies wait now for one of those leaders.
-pub fn release() -> bool {
+/// Sends what this thread holds. The worst that is left behind for any of those leaders.
+pub fn release() -> Backlog {
+    let mut left = Backlog::None;
     let held = HELD.with_borrow_mut(|held| std::mem::take(&mut held.0));
     let mut peers: Vec<Arc<Peer>> = Vec::new();
     for (peer, copy) in held {
         if !peer.put_down(copy) {
+            left = Backlog::Full;
             continue;
         }
         if !peers.iter().any(|known| Arc::ptr_eq(known, &peer)) {
@@ -60,5 +75,5 @@ pub fn release() -> bool {
     for peer in &peers {
         peer.announce(TURNS_OF_CALLER);
     }
-    peers.iter().any(|peer| peer.is_held_up())
+    peers.iter().map(|peer| peer.backlog()).fold(left, Ord::max)
 }

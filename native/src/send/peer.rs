@@ -28,6 +28,7 @@ use crate::limits::{INBOX_DATAGRAMS_MAX, TURNS_OF_CALLER, TURNS_OF_IO};
 use crate::send::alarm::{Alarm, Due};
 use crate::send::connection::{Link, Progress};
 use crate::send::figures::Figures;
+use crate::send::held::Backlog;
 use crate::send::mask::Taken;
 use crate::send::outbox::{Outbox, Socket};
 use crate::send::outcomes::{EndCause, Kind, Reason, Record};
@@ -138,9 +139,14 @@ impl Peer {
         self.queued.load(Ordering::Relaxed)
     }
 
-    /// Whether copies wait that nobody is at work for: for the connection, or the leader's credit.
-    pub(crate) fn is_held_up(&self) -> bool {
-        self.queued() > 0 && self.announced.load(Ordering::Acquire) == 0
+    /// What waits, and whether anybody is at work for it.
+    pub(crate) fn backlog(&self) -> Backlog {
+        match self.queued() {
+            0 => Backlog::None,
+            queued if queued > self.queue_max / 2 => Backlog::Full,
+            _ if self.announced.load(Ordering::Acquire) > 0 => Backlog::Moves,
+            _ => Backlog::Waits,
+        }
     }
 
     /// State, rtt_us, queued, in flight, mtu, congestion window, lost and sent packets, datagrams

@@ -16,13 +16,16 @@ use crate::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
 use crate::ed25519::table::Table;
 use crate::limits::HELD_MAX;
 use crate::send::endpoint::Io;
-use crate::send::held::release;
+use crate::send::held::{Backlog, release};
 use crate::send::outbox::Socket;
 use crate::send::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
 use crate::send::shared::Shared;
 use crate::send::signal::Signal;
 use crate::send::tls::{Transport, client_config};
 use crate::tray::Tray;
+
+/// Copies that wait for one leader.
+const QUEUE_MAX: usize = 16;
 
 fn shared() -> Arc<Shared> {
     Arc::new(Shared {
@@ -44,7 +47,7 @@ fn peer(id: u32, shared: &Arc<Shared>) -> Arc<Peer> {
     let address = udp.local_addr().unwrap();
     let state = UdpSocketState::new((&udp).into()).unwrap();
     let socket = Arc::new(Socket { index: 0, udp, state, send_errors: AtomicU64::new(0) });
-    Peer::new(id, address, socket, shared.clone(), 16, 16)
+    Peer::new(id, address, socket, shared.clone(), QUEUE_MAX, 16)
 }
 
 fn copy(tx: u64) -> TxCopy {
@@ -108,10 +111,10 @@ fn what_is_released_while_another_thread_is_at_work_for_the_leader_does_not_wait
     let peer = peer(1, &shared);
     peer.announced.store(1, Ordering::Relaxed);
     assert_eq!(peer.hold(copy(7)), Taken::Waiting);
-    assert!(!release() && peer.queued() == 1);
+    assert_eq!((release(), peer.queued()), (Backlog::Moves, 1));
     peer.run(None, 1);
     peer.hold(copy(8));
-    assert!(release(), "there is no connection yet");
+    assert_eq!(release(), Backlog::Waits, "there is no connection yet");
     assert_eq!(peer.queued(), 2);
 }
 
@@ -126,8 +129,30 @@ fn a_release_tells_of_what_waits_also_where_as_much_was_held_as_may_be() {
         }
     }
     assert_eq!((peers.len() * 16, peers[0].queued()), (HELD_MAX, 0));
-    assert!(release(), "there are no connections yet");
+    assert_eq!(release(), Backlog::Full, "there are no connections yet");
     assert!(peers.iter().all(|peer| peer.queued() == 16));
+}
+
+#[test]
+fn a_release_tells_once_there_could_be_no_room_for_further_ones() {
+    let shared = shared();
+    let peer = peer(1, &shared);
+    let release_of = |count: usize| {
+        for tx in 0..count {
+            peer.hold(copy(tx as u64));
+        }
+        release()
+    };
+    for _ in 0..QUEUE_MAX / 2 {
+        assert_eq!(release_of(1), Backlog::Waits);
+    }
+    assert_eq!(release_of(1), Backlog::Full);
+    // And where one found none, whatever became of those before.
+    assert_eq!((release_of(QUEUE_MAX), peer.queued()), (Backlog::Full, QUEUE_MAX));
+    peer.queued.store(QUEUE_MAX, Ordering::Relaxed);
+    assert_eq!(release_of(1), Backlog::Full);
+    // Nothing is left behind by nothing.
+    assert_eq!(release(), Backlog::None);
 }
 
 /// Another thread handled the acknowledgement, and its call found the I/O thread awake.
