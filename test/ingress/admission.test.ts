@@ -101,7 +101,7 @@ describe("admission", () => {
     expect(stepsOf("open", "10.0.0.1 4 0 0")).toEqual([]);
   });
 
-  it("judges a request that is paid for as any other, but for its limit", () => {
+  it("judges a request that is paid for like every other, but for its limit", () => {
     const paid = { ...key, "x-0a": "10.0.0.1 4 1 7" };
     const limited = { waitNs: 1 };
     expect(enter("raw", { ...paid, ...size(16_384) }, limited)).toBeNull();

@@ -168,7 +168,7 @@ describe("a relayed request", () => {
     expect(known).toEqual([`3 ${KEY} acme`, `0 ${SLOW_KEY} slow`]);
   });
 
-  it("is refused as any other while the server drains", async () => {
+  it("is refused like every other while the server drains", async () => {
     const { edge, known } = await behind();
     edge.server.drain();
     const { status, headers } = await once(edge.port, withLine(said({ paid: true }), WITH_KEY));
