@@ -4,7 +4,8 @@
  * Names are part of the interface: added to, never changed. Each label has few values, all from
  * the code or from the operator's configuration: never an account, an address or a signature. Only
  * leaders are named, those ten that most was sent to.
- * Metrics of the process itself (`process_…`, `nodejs_…`) are prom-client's and not listed here.
+ * Metrics of the process itself (`process_…`, `nodejs_…`) are the Prometheus
+ * client's and not listed here.
  */
 
 import { FRONT_METRICS } from "./front-metric-table.ts";

@@ -1,11 +1,11 @@
 /**
  * The metrics page: reads the stages' plain counters when it is scraped, and only then.
  *
- * Nothing on the hot path knows of it. prom-client's own metric types keep values of their own, so
- * the registry is given objects that answer `get()` from the sources instead. A row of the table
- * without a source, and a source without a row, is an error at once, for the compiler and at run
- * time; a source that breaks its row's promise (a label too few, a counter that is not a number)
- * fails the scrape rather than writing something false.
+ * Nothing on the hot path knows of it. The Prometheus client's metric types keep values of their
+ * own, so the registry is given objects that answer `get()` from the sources instead. A row of
+ * the table without a source, and a source without a row, is an error at once, for the compiler
+ * and at run time; a source that breaks its row's promise (a label too few, a counter that is not
+ * a number) fails the scrape rather than writing something false.
  *
  * All sources are read at one moment, so that the figures of a page fit each other. Writing them
  * down takes milliseconds, which is done a few metrics a turn of the event loop: transactions pass
@@ -14,7 +14,7 @@
 
 import { strict as assert } from "node:assert";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
+import { collectDefaultMetrics, type Metric, Registry } from "@prometheus-io/client";
 import { NS_PER_S } from "../core/clock.ts";
 import type { MetricRow } from "./metric-rows.ts";
 import { METRICS } from "./metric-table.ts";
@@ -59,7 +59,7 @@ interface Value {
   readonly value: number;
 }
 
-/** `process` adds prom-client's metrics of the process and its event loop, once a process. */
+/** `process` adds the client's metrics of the process and its event loop, once a process. */
 export function createMetrics(
   sources: MetricSources,
   options: { readonly process: boolean } = { process: true },
@@ -138,7 +138,7 @@ function metricOf(row: MetricRow, source: () => unknown): { metric: Metric; read
     values = valuesOf(row, source());
   };
   // The registry asks a metric for its name and `get()` alone; its declared type is the union of
-  // prom-client's classes. A test parses what comes out.
+  // the client's classes. A test parses what comes out.
   return { metric: metric as unknown as Metric, read };
 }
 
@@ -180,8 +180,22 @@ function histogramValues(row: MetricRow, histogram: HistogramSource): readonly V
 const LAG_SAMPLE_MS = 250;
 const LAG_METRICS = ["min", "max", "mean", "p50", "p90", "p99"];
 
+/**
+ * The library samples the event loop's utilization by a JavaScript timer that cannot be left out,
+ * every 100 ms unless told otherwise. Its two metrics are removed, and the timer hardly ever fires.
+ */
+const UTILIZATION_SAMPLE_MS = 24 * 3_600_000;
+const UTILIZATION_METRICS = ["summary", "histogram"];
+
 function collectProcess(registry: Registry): void {
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_SAMPLE_MS });
+  collectDefaultMetrics({
+    register: registry,
+    eventLoopMonitoringPrecision: LAG_SAMPLE_MS,
+    eventLoopUtilizationTimeout: UTILIZATION_SAMPLE_MS,
+  });
+  for (const name of UTILIZATION_METRICS) {
+    registry.removeSingleMetric(`nodejs_eventloop_utilization_${name}`);
+  }
   for (const name of LAG_METRICS) withoutPause(registry, `nodejs_eventloop_lag_${name}_seconds`);
   // Gauges named like counters, which Prometheus refuses to lint.
   for (const name of ["handles", "requests", "resources"]) {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
 import { CONTROL_METRICS } from "../../src/observe/control-metric-table.ts";
 import type { MetricRow } from "../../src/observe/metric-rows.ts";
@@ -157,6 +157,15 @@ describe("the metrics page", () => {
     for (const { name, kind } of families.values()) {
       expect(name.endsWith("_total"), name).toBe(kind === "counter");
     }
+  });
+
+  it("samples nothing on a timer of JavaScript that wakes an idle process", async () => {
+    const timers = vi.spyOn(globalThis, "setInterval");
+    const families = parsePrometheus(await createMetrics(sources()).text());
+    const pausesMs = timers.mock.calls.map(([, pauseMs]) => pauseMs);
+    timers.mockRestore();
+    expect(pausesMs.filter((pauseMs) => (pauseMs ?? 0) < 3_600_000)).toEqual([]);
+    expect([...families.keys()].filter((name) => name.includes("utilization"))).toEqual([]);
   });
 
   it("is refused when a row has no source", () => {
