@@ -15,7 +15,7 @@ RUN cargo build --release --locked && cp target/release/libtouchdown_native.so t
 FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm install --no-audit --no-fund
+RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts/copy-pages.mjs scripts/
 COPY src src

@@ -145,7 +145,7 @@ describe("the tree", () => {
 });
 
 describe("packages", () => {
-  const dependencies = namesIn("dependencies");
+  const dependencies = [...namesIn("dependencies"), ...namesIn("peerDependencies")];
   const users = packageUsers(src);
   const rows = new Map(
     [...readme.matchAll(/^\| `([^`]+)` \| `(src\/[^`]+)` \| (.+) \|$/gm)].map(

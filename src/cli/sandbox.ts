@@ -3,6 +3,7 @@
  * this. It says on standard output what it started and a line that submits a transaction.
  */
 
+import { requireSandboxPackages } from "../sandbox/sandbox-packages.ts";
 import { type Command, noPositionals, optionalText, UsageError } from "./command.ts";
 import { untilStopped } from "./signals.ts";
 
@@ -22,6 +23,7 @@ listens on loopback only, and nothing is kept when it stops.
   async run(given, positionals, io) {
     noPositionals(positionals);
     const port = portOf(optionalText(given, "port"));
+    requireSandboxPackages();
     const { startSandbox } = await import("../sandbox/sandbox.ts");
     const tell = (line: string): void => io.out(line);
     const sandbox = await startSandbox({

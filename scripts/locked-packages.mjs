@@ -1,0 +1,71 @@
+/**
+ * What package-lock.json says of each package, and which of them a machine installs.
+ */
+
+/**
+ * The packages of a lockfile, in its order, each once for every place that it is installed at.
+ *
+ * @param {string} text the lockfile's
+ * @returns {{
+ *   place: string, name: string, version: string, integrity: string | null, dev: boolean,
+ *   os: string[], cpu: string[], libc: string[],
+ * }[]}
+ */
+export function lockedPackages(text) {
+  const { packages } = JSON.parse(text);
+  return Object.entries(packages)
+    .filter(([place]) => place !== "")
+    .map(([place, entry]) => ({
+      place,
+      // An alias names the package that is behind it.
+      name: entry.name ?? place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length),
+      version: entry.version,
+      integrity: entry.integrity ?? null,
+      dev: entry.dev === true,
+      os: listOf(entry.os),
+      cpu: listOf(entry.cpu),
+      libc: listOf(entry.libc),
+    }));
+}
+
+/**
+ * Whether npm installs the package on a machine, whichever version of Node it has.
+ *
+ * @param {{ os: string[], cpu: string[], libc: string[] }} entry
+ * @param {{ os: string, cpu: string, libc: string }} machine
+ */
+export function isFor(entry, machine) {
+  return (
+    allows(entry.os, machine.os) &&
+    allows(entry.cpu, machine.cpu) &&
+    allows(entry.libc, machine.libc)
+  );
+}
+
+/**
+ * The one machine that a manifest is for.
+ *
+ * @param {string} text package.json's
+ * @throws Error unless it names one os, one cpu and one libc
+ */
+export function machineOf(text) {
+  const { os, cpu, libc } = JSON.parse(text);
+  const [one = null, ...more] = [os, cpu, libc].map((list) => listOf(list).length);
+  if (one !== 1 || more.some((count) => count !== 1)) {
+    throw new Error("package.json does not name one os, one cpu and one libc");
+  }
+  return { os: os[0], cpu: cpu[0], libc: libc[0] };
+}
+
+/** npm takes one word for a list of one. */
+function listOf(value) {
+  if (value === undefined) return [];
+  return Array.isArray(value) ? value : [value];
+}
+
+/** An empty list allows all; "!x" all but x. */
+function allows(list, value) {
+  if (list.includes(`!${value}`)) return false;
+  const named = list.filter((each) => !each.startsWith("!"));
+  return named.length === 0 || named.includes(value);
+}

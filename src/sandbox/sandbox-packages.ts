@@ -1,0 +1,46 @@
+/**
+ * The packages that the sandbox alone needs. They are optional peer dependencies: a clone has them
+ * as development dependencies, an installation for production goes without. This file imports none
+ * of them, so that the command line can look for them before it loads the sandbox.
+ */
+
+import { readFileSync } from "node:fs";
+import { SetupError } from "../core/errors.ts";
+
+/**
+ * Returns when all of them are installed.
+ *
+ * @throws SetupError with the command that adds those that are missing
+ */
+export function requireSandboxPackages(has: (name: string) => boolean = isInstalled): void {
+  const missing = Object.entries(peersOfThis()).filter(([name]) => !has(name));
+  if (missing.length === 0) return;
+  const names = missing.map(([name]) => name).join(", ");
+  const exact = missing.map(([name, version]) => `${name}@${version}`).join(" ");
+  throw new SetupError(
+    `an installation for production goes without packages that the sandbox needs (${names}); ` +
+      `this adds them:\n\n  ${INSTALL} ${exact}\n`,
+  );
+}
+
+/**
+ * npm leaves out what is a development dependency, even when it is asked for by name: `--save-prod`
+ * has it taken for another kind, and `--no-save` leaves package.json as it is.
+ */
+const INSTALL = "npm install --no-save --save-prod --omit=dev";
+
+function peersOfThis(): Readonly<Record<string, string>> {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  // The project's own file: names to exact versions.
+  return (JSON.parse(text) as { peerDependencies: Record<string, string> }).peerDependencies;
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    import.meta.resolve(name);
+    return true;
+  } catch {
+    // Node finds no such package from here.
+    return false;
+  }
+}

@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { SetupError } from "../../src/core/errors.ts";
+import { requireSandboxPackages } from "../../src/sandbox/sandbox-packages.ts";
+
+const manifest: {
+  readonly peerDependencies: Readonly<Record<string, string>>;
+} = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+const NAMES = Object.keys(manifest.peerDependencies);
+
+describe("the packages of the sandbox", () => {
+  it("are there in a clone", () => {
+    expect(() => requireSandboxPackages()).not.toThrow();
+  });
+
+  it.each(NAMES)("are asked for in one line that adds %s alone where it is missing", (name) => {
+    const others = NAMES.filter((other) => other !== name);
+    const required = () => requireSandboxPackages((each) => others.includes(each));
+    expect(required).toThrow(SetupError);
+    const exact = `${name}@${manifest.peerDependencies[name]}`;
+    expect(required).toThrow(`:\n\n  npm install --no-save --save-prod --omit=dev ${exact}\n`);
+  });
+
+  it("are asked for in one line together", () => {
+    const all = NAMES.map((name) => `${name}@${manifest.peerDependencies[name]}`).join(" ");
+    expect(() => requireSandboxPackages(() => false)).toThrow(
+      `npm install --no-save --save-prod --omit=dev ${all}`,
+    );
+  });
+});
