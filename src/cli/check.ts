@@ -20,7 +20,8 @@ export const checkCommand: Command = {
   options: { config: { type: "string" } },
   detail: `
 Exits with 1 when there is a problem. What an edge could not read on this machine, its
-identity or its keys, is told of and is no problem: the configuration may be another machine's.
+identity, its keys or its engine, is told of and is no problem, as is what it would warn of:
+the configuration may be another machine's.
 A file with a table [control] is judged as the control process's, any other as an edge's. Each
 key can be overridden by an environment variable: http.listen by TOUCHDOWN_HTTP_LISTEN. The
 sections and their keys, of which the README says what each means:
@@ -36,31 +37,40 @@ ${describeKeys()}
     for (const sentence of unavailable(resolved.config)) {
       io.err(`${file}: an edge of this version would refuse to start: ${sentence}`);
     }
-    for (const sentence of await unreadable(resolved.config)) {
+    const { refusals, warnings } = await startedHere(resolved.config);
+    for (const sentence of refusals) {
       io.err(`${file}: an edge on this machine would refuse to start: ${sentence}`);
+    }
+    for (const sentence of warnings) {
+      io.err(`${file}: an edge on this machine would warn: ${sentence}`);
     }
     return 0;
   },
 };
 
-/** What is wrong with the files that an edge reads at its start, a sentence each. */
-async function unreadable({ accounts, identity }: Config): Promise<readonly string[]> {
+/** What an edge would say at its start here of its files and its engine, a sentence each. */
+async function startedHere({ accounts, identity, send }: Config) {
   const { readIdentity } = await import("../edge-identity.ts");
   const { loadKeys } = await import("../edge-keys.ts");
+  const { chooseEngine } = await import("../native/choose.ts");
   const { keysFile } = accounts;
-  const reads = [
+  const warnings: string[] = [];
+  const warn = (_: object, message: string): void => void warnings.push(message);
+  const steps = [
     () => readIdentity(identity.keypair),
     () => (keysFile === null ? null : loadKeys(keysFile)),
+    () => chooseEngine(send.engine, { info() {}, warn, error() {} }),
   ];
-  return reads.flatMap((read) => {
+  const refusals = steps.flatMap((step) => {
     try {
-      read();
+      step();
       return [];
     } catch (error) {
       if (error instanceof SetupError) return [error.message];
       throw error;
     }
   });
+  return { refusals, warnings };
 }
 
 /** Tells the configuration, or what is wrong with it; whether it is one. */

@@ -11,15 +11,23 @@ export type EngineChoice =
   | { readonly name: "native"; readonly native: NativeEngine }
   | { readonly name: "portable"; readonly native: null };
 
-const PORTABLE: EngineChoice = { name: "portable", native: null };
+/** Of quiche 0.18, which `@matrixai/quic` 2.0.9 contains; checked on 2026-11-24. */
+const PORTABLE_WARNING =
+  "the portable engine is for development and for machines without a compiler: its QUIC library, " +
+  "quiche 0.18, has known faults with which a hostile leader can fill this machine's memory " +
+  "(CVE-2024-1410, CVE-2024-1765; repaired in 0.20.1); `npm run build` builds the native engine";
 
-/** @throws SetupError when the native engine is asked for by name and is not to be had */
+/**
+ * Warns whenever the choice is the portable engine.
+ *
+ * @throws SetupError when the native engine is asked for by name and is not to be had
+ */
 export function chooseEngine(
   wanted: "auto" | "native" | "portable",
   log: Log,
   load: () => NativeLoad = loadNative,
 ): EngineChoice {
-  if (wanted === "portable") return PORTABLE;
+  if (wanted === "portable") return portable(log);
   const loaded = load();
   if (loaded.kind === "loaded") return { name: "native", native: loaded.native };
   const why =
@@ -28,5 +36,10 @@ export function chooseEngine(
       : `${loaded.path} does not load: ${String(loaded.cause)}`;
   if (wanted === "native") throw new SetupError(`send.engine: the native engine: ${why}`);
   if (loaded.kind === "broken") log.warn({ cause: String(loaded.cause) }, "no native engine");
-  return PORTABLE;
+  return portable(log);
+}
+
+function portable(log: Log): EngineChoice {
+  log.warn({}, PORTABLE_WARNING);
+  return { name: "portable", native: null };
 }

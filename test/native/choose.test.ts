@@ -23,12 +23,24 @@ describe("the engine", () => {
     expect(choose("portable", LOADED).choice).toBe("portable");
   });
 
-  it("is the portable one where none is built, without a word", () => {
-    expect(choose("auto", ABSENT)).toEqual({ choice: "portable", warnings: [] });
+  it("is the portable one where none is built, and says what that one is for", () => {
+    const warnings = [
+      expect.stringMatching(/^the portable engine is for development.*CVE-2024-1410/),
+    ];
+    expect(choose("auto", ABSENT)).toEqual({ choice: "portable", warnings });
+    expect(choose("portable", LOADED)).toEqual({ choice: "portable", warnings });
+  });
+
+  it("is the native one without a word", () => {
+    expect(choose("auto", LOADED).warnings).toEqual([]);
+    expect(choose("native", LOADED).warnings).toEqual([]);
   });
 
   it("is the portable one where the built one does not load, with a warning", () => {
-    expect(choose("auto", BROKEN)).toEqual({ choice: "portable", warnings: ["no native engine"] });
+    expect(choose("auto", BROKEN)).toEqual({
+      choice: "portable",
+      warnings: ["no native engine", expect.stringMatching(/^the portable engine is/)],
+    });
   });
 
   it("refuses to be another one than was asked for by name, and says what to do", () => {
