@@ -29,7 +29,7 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY --from=native /app/native/touchdown.node native/
-COPY LICENSE README.md ./
+COPY LICENSE NOTICE THIRD_PARTY_NOTICES README.md ./
 USER node
 # What clients reach, and the operator's own listener.
 EXPOSE 8080/tcp 9090/tcp

@@ -1,8 +1,8 @@
 /**
  * Puts what the dashboard serves beside what tsc built, or into the folder that is named: the pages
- * as they are, which no compiler touches, and uPlot's script and style sheet, so that a page fetches
- * nothing from elsewhere. The script is the form that makes a global, because it is a third of the
- * size of the module. Beside each file lies its compressed form, which is what browsers are sent.
+ * as they are, which no compiler touches, and uPlot's script, style sheet and licence, so that a page
+ * fetches nothing from elsewhere. The script is the form that makes a global, because it is a third
+ * of the size of the module. Beside each file lies its compressed form, which is what browsers get.
  */
 
 import {
@@ -21,15 +21,16 @@ import { gzipSync } from "node:zlib";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const from = join(root, "src", "control", "pages");
 const to = process.argv[2] ?? join(root, "dist", "control", "pages");
-const uplot = join(root, "node_modules", "uplot", "dist");
+const uplot = join(root, "node_modules", "uplot");
 const vendor = join(to, "vendor");
 
 rmSync(to, { recursive: true, force: true });
 cpSync(from, to, { recursive: true });
 mkdirSync(vendor, { recursive: true });
 for (const name of ["uPlot.iife.min.js", "uPlot.min.css"]) {
-  copyFileSync(join(uplot, name), join(vendor, name));
+  copyFileSync(join(uplot, "dist", name), join(vendor, name));
 }
+copyFileSync(join(uplot, "LICENSE"), join(vendor, "uPlot.LICENSE.txt"));
 for (const name of readdirSync(to, { recursive: true })) {
   if (!/\.(?:js|css|html|svg)$/.test(name)) continue;
   const path = join(to, name);

@@ -1,5 +1,5 @@
 /**
- * What package-lock.json says of each package, and which of them a machine installs.
+ * What the lockfiles say: each npm package, which of them a machine installs, and each crate.
  */
 
 /**
@@ -7,8 +7,8 @@
  *
  * @param {string} text the lockfile's
  * @returns {{
- *   place: string, name: string, version: string, integrity: string | null, dev: boolean,
- *   os: string[], cpu: string[], libc: string[],
+ *   place: string, name: string, version: string, license: string, integrity: string | null,
+ *   dev: boolean, os: string[], cpu: string[], libc: string[],
  * }[]}
  */
 export function lockedPackages(text) {
@@ -20,6 +20,7 @@ export function lockedPackages(text) {
       // An alias names the package that is behind it.
       name: entry.name ?? place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length),
       version: entry.version,
+      license: entry.license ?? "see its text",
       integrity: entry.integrity ?? null,
       dev: entry.dev === true,
       os: listOf(entry.os),
@@ -55,6 +56,18 @@ export function machineOf(text) {
     throw new Error("package.json does not name one os, one cpu and one libc");
   }
   return { os: os[0], cpu: cpu[0], libc: libc[0] };
+}
+
+/**
+ * The crates of a Cargo.lock that come from elsewhere.
+ *
+ * @param {string} text the lockfile's
+ * @returns {{ name: string, version: string }[]}
+ */
+export function lockedCrates(text) {
+  return [...text.matchAll(/^name = "(.+)"\nversion = "(.+)"\nsource = /gm)].map(
+    ([, name, version]) => ({ name, version }),
+  );
 }
 
 /** npm takes one word for a list of one. */

@@ -3,52 +3,22 @@
  * checksum for each that a machine of the kind that package.json names gets.
  */
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { listFiles, packageOf, ROOT, readSource } from "./support/source-tree.ts";
+import { installed, isFor, lockedPackages, machine, readRoot } from "./support/lockfiles.ts";
+import { listFiles, packageOf, readSource } from "./support/source-tree.ts";
 
-interface Locked {
-  readonly place: string;
-  readonly name: string;
-  readonly version: string;
-  readonly integrity: string | null;
-  readonly dev: boolean;
-  readonly os: readonly string[];
-  readonly cpu: readonly string[];
-  readonly libc: readonly string[];
-}
-
-interface Machine {
-  readonly os: string;
-  readonly cpu: string;
-  readonly libc: string;
-}
-
-interface Script {
-  lockedPackages(text: string): readonly Locked[];
-  isFor(entry: Pick<Locked, "os" | "cpu" | "libc">, machine: Machine): boolean;
-  machineOf(text: string): Machine;
-}
-
-const script = new URL("../scripts/locked-packages.mjs", import.meta.url);
-// Plain JavaScript, of which the compiler knows nothing.
-const { isFor, lockedPackages, machineOf } = (await import(script.href)) as Script;
-
-const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 const manifest: {
+  readonly dependencies: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>;
-} = JSON.parse(read("package.json"));
-const machine = machineOf(read("package.json"));
-const installed = lockedPackages(read("package-lock.json")).filter((each) => isFor(each, machine));
+} = JSON.parse(readRoot("package.json"));
 
 describe("what an edge installs", () => {
   const production = installed.filter(({ dev }) => !dev).map(({ name }) => name);
 
   it("is what test/production-packages.txt lists", () => {
-    const listed = read("test/production-packages.txt").trimEnd().split("\n");
+    const listed = readRoot("test/production-packages.txt").trimEnd().split("\n");
     expect([...new Set(production)].sort()).toEqual(listed);
   });
 
@@ -88,7 +58,7 @@ describe("the sandbox's packages", () => {
       ["src/cli/sandbox.ts", "src/sandbox/sandbox-packages.ts"],
       ["src/cli/sandbox.ts", "src/sandbox/sandbox.ts"],
     ]);
-    expect(read("src/cli/sandbox.ts")).toContain('await import("../sandbox/sandbox.ts")');
+    expect(readRoot("src/cli/sandbox.ts")).toContain('await import("../sandbox/sandbox.ts")');
     const { imports } = readSource("src/sandbox/sandbox-packages.ts");
     expect(imports.filter(({ file }) => file?.startsWith("src/sandbox/"))).toEqual([]);
   });
@@ -115,3 +85,19 @@ describe("the lockfile", () => {
     expect(lockedPackages(text).map((each) => isFor(each, machine))).toEqual([expected]);
   });
 });
+
+describe("the configuration of Renovate", () => {
+  it("names only packages that are dependencies", () => {
+    const { packageRules }: { readonly packageRules: readonly Rule[] } = JSON.parse(
+      readRoot("renovate.json"),
+    );
+    const named = packageRules.flatMap(({ matchPackageNames = [] }) => matchPackageNames);
+    const known = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.devDependencies)];
+    expect(named.filter((name) => !known.includes(name))).toEqual([]);
+    expect(named).toEqual(expect.arrayContaining(Object.keys(manifest.peerDependencies)));
+  });
+});
+
+interface Rule {
+  readonly matchPackageNames?: readonly string[];
+}
