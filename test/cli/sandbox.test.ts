@@ -1,7 +1,10 @@
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { run } from "../../src/cli/run.ts";
-import { MAIN } from "../support/edge-process.ts";
+
+const MAIN = join(import.meta.dirname, "../../dist/main.js");
+
 import { createFakeIo } from "../support/fake-io.ts";
 
 describe("sandbox", () => {
