@@ -9,7 +9,6 @@
  * verified; without such a stage all of it happens on the HTTP thread.
  */
 
-import * as uws from "uWebSockets.js";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +17,7 @@ import { decodeBase58 } from "../../src/core/encoding.ts";
 import { createDispatch } from "../../src/decode/dispatch.ts";
 import { NATIVE_HERE, nativeDecoder } from "../../src/decode/native-decoder.ts";
 import { createWorkerPool, type WorkerPool } from "../../src/decode/pool.ts";
+import * as uws from "../../src/ingress/uws.ts";
 import { RECORD_NUMBERS, VERDICT_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
 import { identityOfJson } from "../../src/send/identity.ts";

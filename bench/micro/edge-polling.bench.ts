@@ -4,13 +4,13 @@
  * machine a thread that polls is made to wait for others, and only the quickest requests compare.
  */
 
-import * as uws from "uWebSockets.js";
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { Bench } from "tinybench";
 import { systemClock } from "../../src/core/clock.ts";
 import { createPolling } from "../../src/edge-polling.ts";
+import * as uws from "../../src/ingress/uws.ts";
 
 const CLIENT = join(import.meta.dirname, "support/stamping-client.ts");
 const REQUESTS = 400;

@@ -1,7 +1,7 @@
 /**
  * The HTTP server: routes, admission and the life of the listening socket. With fronts it is behind
  * them, on loopback: they have the public port, and relay here what they are not certain of
- * (relayed.ts). The only user of uWebSockets.js, whose traps shape it:
+ * (relayed.ts). The only user of uWebSockets.js (uws.ts), whose traps shape it:
  *
  * - A throw out of a handler ends the process, so each runs inside one wrapper that answers 500.
  * - Framing is judged on every route before anything else (framing.ts), and a connection whose
@@ -16,7 +16,6 @@
  * Hot path: one exchange a request, nothing else is made here.
  */
 
-import * as uws from "uWebSockets.js";
 import { type RefusalReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
 import { createAdmission, NO_RELAYS, type Relays, tooLarge } from "./admission.ts";
@@ -29,6 +28,7 @@ import { createPages, type PagesDeps, type PagesOptions, RAW_PATH, RPC_PATH } fr
 import type { ReceiptPageCounters } from "./receipt-pages.ts";
 import { readRelayed } from "./relayed.ts";
 import type { Submit } from "./submit.ts";
+import * as uws from "./uws.ts";
 
 export interface IngressDeps extends PagesDeps, DeskDeps {
   readonly gate: Gate;
@@ -72,7 +72,7 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
     ...admission,
     rest: (exchange, request) => serveRest(exchange, request),
   });
-  let listening: uws.us_listen_socket | null = null;
+  let listening: uws.ListenSocket | null = null;
 
   /** Judges what is no submission, and serves it. */
   function serveRest(exchange: Exchange, request: uws.HttpRequest): void {
@@ -129,7 +129,7 @@ interface Routes {
   readonly rest: Act;
 }
 
-function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.TemplatedApp {
+function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.App {
   const app = uws.App();
 
   function handler(shape: Shape, act: Act) {
@@ -152,7 +152,7 @@ function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.Temp
     response.close();
   }
 
-  undeclared._cfg("silent");
+  uws._cfg("silent");
   asPublished(app).filter(countConnection);
   app.post(RAW_PATH, handler("raw", routes.raw));
   app.post(RPC_PATH, handler("rpc", routes.rpc));
@@ -161,7 +161,7 @@ function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.Temp
   return app;
 }
 
-async function closeWhenIdle(app: uws.TemplatedApp, desk: Desk): Promise<void> {
+async function closeWhenIdle(app: uws.App, desk: Desk): Promise<void> {
   await new Promise<void>((resolve) => desk.whenIdle(resolve));
   // The last answer may still lie in the cork buffer of the callback that wrote it.
   await new Promise<void>((resolve) => setImmediate(resolve));
@@ -169,10 +169,10 @@ async function closeWhenIdle(app: uws.TemplatedApp, desk: Desk): Promise<void> {
   desk.stop();
 }
 
-function listen(app: uws.TemplatedApp, options: HttpOptions): uws.us_listen_socket {
+function listen(app: uws.App, options: HttpOptions): uws.ListenSocket {
   const { host, port } = options;
-  let socket: uws.us_listen_socket | false = false;
-  asPublished(app).listen(host, port, undeclared.LIBUS_LISTEN_EXCLUSIVE_PORT, (answer) => {
+  let socket: uws.ListenSocket | false = false;
+  asPublished(app).listen(host, port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, (answer) => {
     socket = answer;
   });
   if (socket === false) {
@@ -190,24 +190,13 @@ interface PublishedApp {
     host: string,
     port: number,
     options: number,
-    done: (socket: uws.us_listen_socket | false) => void,
+    done: (socket: uws.ListenSocket | false) => void,
   ): void;
   /** Called with 1 for each new connection and with -1 for each that ends. */
   filter(count: (response: uws.HttpResponse, change: number) => void): void;
 }
 
-function asPublished(app: uws.TemplatedApp): PublishedApp {
+function asPublished(app: uws.App): PublishedApp {
   // The declaration is behind the library here; the tests go through each of the two.
   return app as unknown as PublishedApp;
 }
-
-/** What the library exports without declaring it. */
-interface Undeclared {
-  /** "silent" leaves the library's name out of answers. */
-  _cfg(setting: string): void;
-  /** Without it, a second edge on the same port silently gets half of the connections. */
-  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number;
-}
-
-// The names are exported by the library's module; only its declaration is behind.
-const undeclared = uws as unknown as Undeclared;

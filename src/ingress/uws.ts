@@ -1,0 +1,154 @@
+/**
+ * Loads uWebSockets.js, the HTTP library. Each of its binaries fits the ABI of one Node line, and
+ * no release has them for all lines in service, so two releases are installed under two names, and
+ * this module loads the one for the Node and the system that run it (docs/uwebsockets.md).
+ *
+ * A package of the name `uWebSockets.js` goes first: the operator who installs the upstream release
+ * gets that one, on any Node. Where nothing fits, the import of this module rejects with a
+ * `SetupError` that says which Node or which system to use.
+ */
+
+import { createRequire } from "node:module";
+import type * as Published from "uws-node20";
+import { codeOf, SetupError } from "../core/errors.ts";
+
+export type App = Published.TemplatedApp;
+export type HttpRequest = Published.HttpRequest;
+export type HttpResponse = Published.HttpResponse;
+export type ListenSocket = Published.us_listen_socket;
+
+/** The library as its module exports it; its declarations lack the last two. */
+export interface Uws extends Library {
+  /** "silent" leaves the library's name out of answers. */
+  _cfg(setting: string): void;
+  /** Without it, a second edge on the same port silently gets half of the connections. */
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number;
+}
+
+type Library = Pick<typeof Published, "App" | "us_listen_socket_close" | "us_socket_local_port">;
+
+/** What runs this process. */
+export interface Host {
+  /** The version of Node, as `24.21.0`. */
+  readonly node: string;
+  /** Node's ABI, `process.versions.modules`. */
+  readonly abi: string;
+  readonly platform: string;
+  readonly arch: string;
+  /** The version of glibc, as `2.41`; null on a system without it. */
+  readonly glibc: string | null;
+}
+
+export interface Sources {
+  /** Whether the operator has installed a package of the name `uWebSockets.js`. */
+  readonly hasUpstream: boolean;
+  import(name: BuildName | typeof UPSTREAM): Promise<unknown>;
+}
+
+export type BuildName = "uws-node20" | "uws-node24";
+
+const UPSTREAM = "uWebSockets.js";
+
+/** Which build has the binary for an ABI: Node 20, 22, 23, 24 and 26, in this order. */
+const BUILD_OF_ABI: ReadonlyMap<string, BuildName> = new Map([
+  ["115", "uws-node20"],
+  ["127", "uws-node20"],
+  ["131", "uws-node20"],
+  ["137", "uws-node24"],
+  ["147", "uws-node24"],
+]);
+
+/** What the binaries of `uws-node24` ask for; those of `uws-node20` need less than Node does. */
+const GLIBC_OF_NODE24 = "2.38";
+const NEW_SYSTEM = `glibc ${GLIBC_OF_NODE24} or newer (Debian 13, Ubuntu 24.04)`;
+
+/**
+ * The build for a Node and a system.
+ * @throws SetupError where there is none
+ */
+export function buildFor(host: Host): BuildName {
+  const { node, abi, platform, glibc } = host;
+  const isLinux = platform === "linux";
+  if (isLinux && glibc === null) {
+    throw new SetupError(
+      "the HTTP library needs glibc, which this system does not have: " +
+        `use a system with ${NEW_SYSTEM}`,
+    );
+  }
+  const fitsNode24 = glibc === null || isAtLeast(glibc, GLIBC_OF_NODE24);
+  const build = BUILD_OF_ABI.get(abi);
+  if (build === undefined) {
+    const use = fitsNode24 ? "Node 24 or 26" : `Node 22, or Node 24 or 26 on ${NEW_SYSTEM}`;
+    throw new SetupError(`the HTTP library has no binary for Node ${node}: use ${use}`);
+  }
+  if (build === "uws-node24" && !fitsNode24) {
+    throw new SetupError(
+      `on Node ${node} the HTTP library needs ${NEW_SYSTEM}, this system has ${glibc}: ` +
+        "use such a system, or Node 22 on this one",
+    );
+  }
+  return build;
+}
+
+/**
+ * Loads the operator's package, or else the build that fits.
+ * @throws SetupError where nothing fits, or what fits is not installed or does not load
+ */
+export async function loadUws(host: Host, sources: Sources): Promise<Uws> {
+  const name = sources.hasUpstream ? UPSTREAM : buildFor(host);
+  try {
+    // The tests of `http.ts` use every export that is named.
+    return (await sources.import(name)) as Uws;
+  } catch (cause) {
+    // The library's first error lists what it supports; the one that stopped it follows.
+    const why = /^Error: .*$/m.exec(String(cause instanceof Error ? cause.message : cause));
+    const where = `Node ${host.node} on ${host.platform}-${host.arch}`;
+    throw new SetupError(
+      `${name} does not load on ${where}${why === null ? "" : ` (${why[0]})`}: ` +
+        (name === UPSTREAM
+          ? "install a release of it that has a binary for this Node, or remove it"
+          : "run `npm ci` with the Node that runs the service, it installs the binary of that one"),
+      { cause },
+    );
+  }
+}
+
+/** Compares versions of two numbers. */
+function isAtLeast(version: string, least: string): boolean {
+  return version.localeCompare(least, "en", { numeric: true }) >= 0;
+}
+
+function thisHost(): Host {
+  const { platform, arch, versions } = process;
+  return { node: versions.node, abi: versions.modules, platform, arch, glibc: glibcHere() };
+}
+
+function glibcHere(): string | null {
+  const report: object & { readonly header?: { readonly glibcVersionRuntime?: string } } =
+    process.report.getReport();
+  return report.header?.glibcVersionRuntime ?? null;
+}
+
+function hasUpstream(): boolean {
+  try {
+    createRequire(import.meta.url).resolve(UPSTREAM);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "MODULE_NOT_FOUND") return false;
+    throw error;
+  }
+}
+
+const IMPORTS: Readonly<Record<BuildName | typeof UPSTREAM, () => Promise<unknown>>> = {
+  "uws-node20": () => import("uws-node20"),
+  "uws-node24": () => import("uws-node24"),
+  [UPSTREAM]: () => import(UPSTREAM),
+};
+
+export const {
+  App,
+  us_listen_socket_close,
+  us_socket_local_port,
+  _cfg,
+  LIBUS_LISTEN_EXCLUSIVE_PORT,
+} = await loadUws(thisHost(), { hasUpstream: hasUpstream(), import: (name) => IMPORTS[name]() });

@@ -1,0 +1,158 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { describe, expect, it } from "vitest";
+import { SetupError } from "../../src/core/errors.ts";
+import { buildFor, type Host, loadUws } from "../../src/ingress/uws.ts";
+import { ROOT } from "../support/source-tree.ts";
+
+const ABIS: Readonly<Record<string, string>> = {
+  "20.19.0": "115",
+  "21.7.3": "120",
+  "22.12.0": "127",
+  "23.11.1": "131",
+  "24.21.0": "137",
+  "25.9.0": "141",
+  "26.10.0": "147",
+};
+
+function host(node: string, glibc: string | null, platform = "linux"): Host {
+  return { node, abi: ABIS[node] ?? "999", platform, arch: "x64", glibc };
+}
+
+/** What the loader says; it never says that touchdown has a bug. */
+function refusal(of: Host): string {
+  try {
+    return `no refusal but ${buildFor(of)}`;
+  } catch (error) {
+    expect(error).toBeInstanceOf(SetupError);
+    return error instanceof Error ? error.message : "";
+  }
+}
+
+describe("the build for a Node and a system", () => {
+  it.each([
+    ["20.19.0", "2.36", "uws-node20"],
+    ["20.19.0", "2.41", "uws-node20"],
+    ["22.12.0", "2.36", "uws-node20"],
+    ["22.12.0", "2.41", "uws-node20"],
+    ["23.11.1", "2.36", "uws-node20"],
+    ["24.21.0", "2.38", "uws-node24"],
+    ["24.21.0", "2.100", "uws-node24"],
+    ["26.10.0", "2.41", "uws-node24"],
+  ])("for Node %s on glibc %s is %s", (node, glibc, build) => {
+    expect(buildFor(host(node, glibc))).toBe(build);
+  });
+
+  it("asks for no glibc where the system is not Linux", () => {
+    expect(buildFor(host("24.21.0", null, "darwin"))).toBe("uws-node24");
+  });
+
+  it.each(["24.21.0", "26.10.0"])("refuses Node %s on glibc below 2.38", (node) => {
+    expect(refusal(host(node, "2.37"))).toBe(
+      `on Node ${node} the HTTP library needs glibc 2.38 or newer (Debian 13, Ubuntu 24.04), ` +
+        "this system has 2.37: use such a system, or Node 22 on this one",
+    );
+  });
+
+  it.each(["21.7.3", "25.9.0", "99.0.0"])("refuses Node %s and names others", (node) => {
+    expect(refusal(host(node, "2.41"))).toBe(
+      `the HTTP library has no binary for Node ${node}: use Node 24 or 26`,
+    );
+    expect(refusal(host(node, "2.36"))).toBe(
+      `the HTTP library has no binary for Node ${node}: use Node 22, ` +
+        "or Node 24 or 26 on glibc 2.38 or newer (Debian 13, Ubuntu 24.04)",
+    );
+  });
+
+  it.each(Object.keys(ABIS))("refuses Node %s without glibc", (node) => {
+    expect(refusal(host(node, null))).toBe(
+      "the HTTP library needs glibc, which this system does not have: " +
+        "use a system with glibc 2.38 or newer (Debian 13, Ubuntu 24.04)",
+    );
+  });
+});
+
+describe("loading", () => {
+  /** Remembers what is imported and fails with the message, if there is one. */
+  function sources(hasUpstream: boolean, failure: string | null = null) {
+    const imported: string[] = [];
+    const load = async (name: string) => {
+      imported.push(name);
+      if (failure !== null) throw new Error(failure);
+      return { App: name };
+    };
+    return { imported, hasUpstream, import: load };
+  }
+
+  it("takes the build that fits", async () => {
+    const from = sources(false);
+    expect(await loadUws(host("24.21.0", "2.41"), from)).toEqual({ App: "uws-node24" });
+    expect(from.imported).toEqual(["uws-node24"]);
+  });
+
+  it.each([host("20.19.0", "2.36"), host("24.21.0", "2.36"), host("99.0.0", null)])(
+    "takes the package uWebSockets.js where the operator has installed it: $node, glibc $glibc",
+    async (on) => {
+      const from = sources(true);
+      expect(await loadUws(on, from)).toEqual({ App: "uWebSockets.js" });
+      expect(from.imported).toEqual(["uWebSockets.js"]);
+    },
+  );
+
+  const LIBRARY_SAYS =
+    "This version of uWS.js (v20.67.0) supports only Node.js versions 22, 24 and 26\n\n" +
+    "Error: Cannot find module '@uwsjs/linux-x64-24'\nRequire stack:\n- a.js";
+
+  it("says what to do when the binary of another Node is installed", async () => {
+    const failed = loadUws(host("24.21.0", "2.41"), sources(false, LIBRARY_SAYS));
+    await expect(failed).rejects.toThrow(SetupError);
+    await expect(failed).rejects.toThrow(
+      "uws-node24 does not load on Node 24.21.0 on linux-x64 " +
+        "(Error: Cannot find module '@uwsjs/linux-x64-24'): run `npm ci` with the Node that " +
+        "runs the service, it installs the binary of that one",
+    );
+  });
+
+  it("says what to do when the operator's package does not load", async () => {
+    const failed = loadUws(host("25.9.0", "2.41"), sources(true, "no such binary"));
+    await expect(failed).rejects.toThrow(SetupError);
+    await expect(failed).rejects.toThrow(
+      "uWebSockets.js does not load on Node 25.9.0 on linux-x64: " +
+        "install a release of it that has a binary for this Node, or remove it",
+    );
+  });
+});
+
+// The sums are of the binaries for Linux on x64.
+const onTestedSystem = process.platform === "linux" && process.arch === "x64";
+
+describe.runIf(onTestedSystem)("the binary of this process", () => {
+  const sums = new Map(
+    readFileSync(join(ROOT, "docs/uwebsockets.sha256"), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split("  ") as [string, string])
+      .map(([sum, path]) => [path, sum]),
+  );
+
+  it("has the SHA-256 that is kept in docs/uwebsockets.sha256", () => {
+    const report: { sharedObjects?: readonly string[] } = process.report.getReport();
+    const loaded = (report.sharedObjects ?? []).filter((path) => path.includes("uws"));
+    expect(loaded).toHaveLength(1);
+    for (const path of loaded) {
+      const sum = createHash("sha256").update(readFileSync(path)).digest("hex");
+      expect([relative(ROOT, path), sum]).toEqual([
+        relative(ROOT, path),
+        sums.get(relative(ROOT, path)),
+      ]);
+    }
+  });
+
+  it("is kept for every Node that has a build", () => {
+    const lines = ["20", "22", "23", "24", "26"];
+    const paths = lines.map((line) => `node_modules/@uwsjs/linux-x64-${line}/uws.node`);
+    expect([...sums.keys()]).toEqual(paths);
+    expect(new Set(sums.values()).size).toBe(lines.length);
+  });
+});
