@@ -42,6 +42,8 @@ export interface Command {
   readonly options: NonNullable<ParseArgsConfig["options"]>;
   /** What `--help` says below the usage; fits a screen. */
   readonly detail: string;
+  /** Whether it runs until a signal ends it. */
+  readonly isService?: true;
   run(given: Given, positionals: readonly string[], io: Io): Promise<ExitCode>;
 }
 

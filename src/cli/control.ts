@@ -27,6 +27,7 @@ open ones are finished, exit 0. A second one stops at once.
 \`touchdown check --config FILE\` says what the file lacks; a file with a table [control] is
 judged as this command's.
 `,
+  isService: true,
   async run(given, positionals, io) {
     noPositionals(positionals);
     const config = loadControl(requiredText(given, "config"));

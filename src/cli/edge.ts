@@ -24,6 +24,7 @@ reported, and what it held before stays.
 
 \`touchdown check --help\` lists the keys of the configuration.
 `,
+  isService: true,
   async run(given, positionals, io) {
     noPositionals(positionals);
     const file = requiredText(given, "config");

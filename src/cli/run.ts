@@ -8,6 +8,7 @@ import { SetupError } from "../core/errors.ts";
 import { VERSION } from "../version.ts";
 import { type Command, type ExitCode, type Io, UsageError } from "./command.ts";
 import { COMMANDS, LATER_COMMANDS } from "./commands.ts";
+import { endedLine } from "./node-lines.ts";
 
 /** Runs `touchdown ARGS`; never rejects. */
 export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
@@ -43,6 +44,7 @@ async function runCommand(command: Command, args: string[], io: Io): Promise<Exi
       io.out(helpOf(command));
       return 0;
     }
+    if (command.isService === true) warnOfEndedLine(command, io);
     return await command.run(values, positionals, io);
   } catch (error) {
     if (error instanceof UsageError) {
@@ -57,6 +59,11 @@ async function runCommand(command: Command, args: string[], io: Io): Promise<Exi
     io.err(`touchdown ${command.name}: this is a bug in touchdown\n${stack}`);
     return 1;
   }
+}
+
+function warnOfEndedLine(command: Command, io: Io): void {
+  const warning = endedLine(process.versions.node, io.clock.unixMs());
+  if (warning !== null) io.err(`touchdown ${command.name}: ${warning}`);
 }
 
 interface ParsedLine {

@@ -20,6 +20,7 @@ listens on loopback only, and nothing is kept when it stops.
   --vices       six leaders, of which one stalls, one evicts, one wants a token and
                 forgets the idle, and one is behind a network that loses and delays
 `,
+  isService: true,
   async run(given, positionals, io) {
     noPositionals(positionals);
     const port = portOf(optionalText(given, "port"));

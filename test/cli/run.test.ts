@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { run } from "../../src/cli/run.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { VERSION } from "../../src/version.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 
@@ -61,6 +62,30 @@ describe.each(NAMES)("%s", (name) => {
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain("--no-such-option");
     expect(err).toContain(`Usage:\n  touchdown ${name}`);
+  });
+});
+
+describe("a line of Node that has ended", () => {
+  /** What a command says of it on standard error, called with a word too many. */
+  async function said(name: string, time: string): Promise<string> {
+    const io = createFakeIo({ ...systemClock, unixMs: () => Date.parse(time) });
+    await run([name, "surplus"], io);
+    return io.errLines.filter((text) => text.includes("no security fixes")).join("\n");
+  }
+  const line = `Node ${Number.parseInt(process.versions.node, 10)}`;
+
+  it.each(["sandbox", "edge", "control"])("is warned of once by %s", async (name) => {
+    const warning = await said(name, "2040-01-01");
+    expect(warning).toMatch(new RegExp(`^touchdown ${name}: ${line} has had no security fixes`));
+    expect(warning).not.toContain("\n");
+  });
+
+  it.each(["check", "ready", "send", "keys"])("is nothing that %s speaks of", async (name) => {
+    expect(await said(name, "2040-01-01")).toBe("");
+  });
+
+  it("is judged by the date of the clock", async () => {
+    expect(await said("edge", "2020-01-01")).toBe("");
   });
 });
 
