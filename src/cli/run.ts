@@ -8,7 +8,11 @@ import { SetupError } from "../core/errors.ts";
 import { VERSION } from "../version.ts";
 import { type Command, type ExitCode, type Io, UsageError } from "./command.ts";
 import { COMMANDS, LATER_COMMANDS } from "./commands.ts";
+import { didYouMean } from "./nearest.ts";
 import { endedLine } from "./node-lines.ts";
+
+const HELP_WORDS: readonly string[] = ["--help", "-h", "help"];
+const VERSION_WORDS: readonly string[] = ["--version", "-v", "-V", "version"];
 
 /** Runs `touchdown ARGS`; never rejects. */
 export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
@@ -17,11 +21,11 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
     io.err(overview());
     return 2;
   }
-  if (name === "--help" || name === "-h" || name === "help") {
+  if (HELP_WORDS.includes(name)) {
     io.out(overview());
     return 0;
   }
-  if (name === "--version" || name === "version") {
+  if (VERSION_WORDS.includes(name)) {
     io.out(`touchdown ${VERSION}`);
     return 0;
   }
@@ -31,7 +35,9 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   }
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command === undefined) {
-    io.err(`touchdown: there is no command ${JSON.stringify(name)}\n\n${overview()}`);
+    const words = [...COMMANDS.map((known) => known.name), ...HELP_WORDS, ...VERSION_WORDS];
+    const sentence = `there is no command ${JSON.stringify(name)}${didYouMean(name, words)}`;
+    io.err(`touchdown: ${sentence}\n\n${overview()}`);
     return 2;
   }
   return await runCommand(command, rest, io);
@@ -72,12 +78,10 @@ interface ParsedLine {
 }
 
 function parse(command: Command, args: string[]): ParsedLine {
+  const options = { ...command.options, help: { type: "boolean", short: "h" } } as const;
+  refuseUnknownAndTwice(args, options);
   try {
-    const { values, positionals } = parseArgs({
-      args,
-      options: { ...command.options, help: { type: "boolean", short: "h" } },
-      allowPositionals: true,
-    });
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
     const given: Record<string, string | boolean> = {};
     for (const [name, value] of Object.entries(values)) {
       if (typeof value === "string" || typeof value === "boolean") given[name] = value;
@@ -88,6 +92,22 @@ function parse(command: Command, args: string[]): ParsedLine {
     if (!(error instanceof TypeError)) throw error;
     const [sentence = "wrong options"] = error.message.split(". ", 1);
     throw new UsageError(sentence);
+  }
+}
+
+/** An option is named without its value, which may be a key. */
+function refuseUnknownAndTwice(args: string[], options: Command["options"]): void {
+  const { tokens } = parseArgs({ args, options, strict: false, tokens: true });
+  const given = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    const { name, rawName } = token;
+    if (!Object.hasOwn(options, name)) {
+      const names = Object.keys(options).map((known) => `--${known}`);
+      throw new UsageError(`unknown option ${rawName}${didYouMean(rawName, names)}`);
+    }
+    if (given.has(name)) throw new UsageError(`--${name} is given twice`);
+    given.add(name);
   }
 }
 
@@ -110,7 +130,7 @@ function overview(): string {
     "Usage:",
     "  touchdown COMMAND [OPTIONS]",
     "  touchdown COMMAND --help",
-    "  touchdown --version",
+    "  touchdown --version | -v | -V",
     "",
     "Commands:",
     ...rows,

@@ -26,14 +26,28 @@ describe("touchdown", () => {
     for (const name of NAMES) expect(out).toContain(`  ${name} `);
   });
 
-  it.each(["--version", "version"])("says which version it is on %s", async (word) => {
+  it.each(["--version", "-v", "-V", "version"])("says which version it is on %s", async (word) => {
     expect(await ran(word)).toEqual({ code: 0, out: `touchdown ${VERSION}`, err: "" });
   });
 
   it("names a command that does not exist, exit code 2", async () => {
     const { code, err } = await ran("fly");
     expect(code).toBe(2);
-    expect(err).toContain('there is no command "fly"');
+    expect(err.split("\n")[0]).toBe('touchdown: there is no command "fly"');
+  });
+
+  it.each([
+    ["sanbdox", "sandbox"],
+    ["contol", "control"],
+    ["Check", "check"],
+    ["vesion", "version"],
+    ["--vesrion", "--version"],
+    ["-help", "--help"],
+  ])("names the nearest command to %s, exit code 2", async (typed, meant) => {
+    const { code, out, err } = await ran(typed, "--config", "x");
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    const [first] = err.split("\n");
+    expect(first).toBe(`touchdown: there is no command "${typed}", did you mean ${meant}?`);
   });
 
   it.each(["doctor"])("says that %s is not there yet, and does not list it", async (name) => {
@@ -86,6 +100,52 @@ describe("a line of Node that has ended", () => {
 
   it("is judged by the date of the clock", async () => {
     expect(await said("edge", "2020-01-01")).toBe("");
+  });
+});
+
+describe("a mistyped option", () => {
+  it.each([
+    [["edge", "--confg", "x"], "--confg", "--config"],
+    [["edge", "--Config=x"], "--Config", "--config"],
+    [["ready", "--config", "x", "--timout", "1s"], "--timout", "--timeout"],
+    [["send", "a", "--key-flie", "x"], "--key-flie", "--key-file"],
+    [["sandbox", "--hlep"], "--hlep", "--help"],
+  ])("is answered with the nearest one: %j", async (args, typed, meant) => {
+    const { code, out, err } = await ran(...args);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    const [first] = err.replace(/^.*security.*\n/, "").split("\n");
+    expect(first).toBe(`touchdown ${args[0]}: unknown option ${typed}, did you mean ${meant}?`);
+  });
+
+  it("is answered without a guess where nothing is near", async () => {
+    const { code, err } = await ran("check", "--no-such-option");
+    expect(code).toBe(2);
+    expect(err.split("\n")[0]).toBe("touchdown check: unknown option --no-such-option");
+  });
+
+  it("is answered without its value, which may be a key", async () => {
+    for (const args of [["--kye=s3cret"], ["-ks3cret"]]) {
+      expect((await ran("send", "a", ...args)).err).not.toContain("s3cret");
+    }
+  });
+});
+
+describe("an option that is given twice", () => {
+  it.each([
+    [["check", "--config", "a", "--config", "a"], "--config"],
+    [["check", "--config=a", "--config", "b"], "--config"],
+    [["send", "a", "--wait", "--url", "http://a", "--wait"], "--wait"],
+    [["send", "a", "--key", "s3cret", "--key", "s3cret"], "--key"],
+  ])("is refused, exit code 2: %j", async (args, name) => {
+    const { code, out, err } = await ran(...args);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err.split("\n")[0]).toBe(`touchdown ${args[0]}: ${name} is given twice`);
+    expect(err).not.toContain("s3cret");
+  });
+
+  it("is no option after --", async () => {
+    const { err } = await ran("check", "--config", "a", "--", "--config");
+    expect(err).toContain('one word too many: "--config"');
   });
 });
 
