@@ -1,18 +1,23 @@
-# An edge of Touchdown on Node 22. The configuration and the keys come in as a volume:
+# An edge of Touchdown on Node 24 and Debian 13. The configuration and the keys come in as a volume:
 #
 #   docker build -t touchdown .
 #   docker run --init --network host -v /etc/touchdown:/etc/touchdown:ro touchdown
 #
 # `--init` gives the container a first process that passes signals on. The host's network is what
 # production uses: QUIC leaves from the host's own address, without a NAT table in between.
+#
+# The base images are pinned by digest: a build takes the same bytes next month. What a tag means today
+# says `docker buildx imagetools inspect node:24-trixie-slim`; `--build-arg NODE=...` takes another.
+ARG RUST=rust:1.95.0-slim-trixie@sha256:e14e87345b4d5964ddcc3491d27ee046a0f23820f340c3c1e24da6880141f7c0
+ARG NODE=node:24.21.0-trixie-slim@sha256:8ec5d7557396cfe32d21c3f9c13072355ceab22b584578ca4bb28af31120cffe
 
 # The native engine, against the C library of the image that runs it.
-FROM rust:1.95-slim-bookworm AS native
+FROM ${RUST} AS native
 WORKDIR /app/native
 COPY native ./
 RUN cargo build --release --locked && cp target/release/libtouchdown_native.so touchdown.node
 
-FROM node:22-bookworm-slim AS build
+FROM ${NODE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
@@ -21,7 +26,7 @@ COPY scripts/copy-pages.mjs scripts/
 COPY src src
 RUN npm run build:ts && npm prune --omit=dev
 
-FROM node:22-bookworm-slim
+FROM ${NODE}
 # The second keeps glibc from raising the size from which it gives freed memory back.
 ENV NODE_ENV=production MALLOC_MMAP_THRESHOLD_=131072
 WORKDIR /app

@@ -209,42 +209,6 @@ describe("reasons", () => {
   });
 });
 
-describe("the Dockerfile", () => {
-  const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
-  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap((match) =>
-    (match[1] ?? "").split(" "),
-  );
-
-  it("copies only what exists or an earlier stage has built", () => {
-    expect(copied).toContain("src");
-    expect(copied.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
-  });
-
-  it("is given by .dockerignore what it copies", () => {
-    const ignore = readFileSync(join(ROOT, ".dockerignore"), "utf8").split("\n");
-    const given = ignore.filter((line) => line.startsWith("!")).map((line) => line.slice(1));
-    expect(copied.filter((path) => !given.includes(path))).toEqual([]);
-  });
-
-  it("runs without root, on the major version of Node that production has", () => {
-    expect(dockerfile).toMatch(/^USER node$/m);
-    const images = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map((match) => match[1] ?? "");
-    const own = images.filter((image) => !image.startsWith("rust:"));
-    expect(own.filter((image) => !image.startsWith("node:22-"))).toEqual([]);
-    expect(images.at(-1)).toBe(own.at(-1));
-  });
-
-  it("builds the native engine for the system that runs it, and puts it where it is sought", () => {
-    const images = [...dockerfile.matchAll(/^FROM (\S+) AS native$/gm)].map((match) => match[1]);
-    expect(images).toEqual([expect.stringMatching(/^rust:.*-bookworm$/)]);
-    expect(dockerfile.match(/^FROM node:22-bookworm-slim/gm)).toHaveLength(2);
-    expect(dockerfile).toMatch(/^COPY --from=native \/app\/native\/touchdown\.node native\/$/m);
-    const ignore = readFileSync(join(ROOT, ".dockerignore"), "utf8").split("\n");
-    // What one machine has built is not for another.
-    expect(ignore).toEqual(expect.arrayContaining(["native/target", "native/touchdown.*"]));
-  });
-});
-
 describe("the rules bite", () => {
   const complaints = (path: string, text: string): readonly string[] =>
     Object.values(FILE_RULES).flatMap((rule) => rule(sourceOf(path, `/** Header. */\n${text}`)));
