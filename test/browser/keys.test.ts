@@ -57,14 +57,17 @@ describe("the page Keys", () => {
   it("rotates a key, with the old one working on or ended at once", async () => {
     const first = await makeKey("rotated");
     const rotate = async (overlap: string): Promise<string> => {
-      // The old one, where it works on, is further down.
-      await grace.page.getByRole("button", { name: "Rotate the key rotated" }).first().click();
+      await grace.page.getByRole("button", { name: "Rotate the key rotated" }).click();
       await grace.page.getByLabel("The old key works on for").selectOption(overlap);
       await grace.page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
       return await newKey();
     };
     const second = await rotate("A day");
     await untilStatus(second, 200);
+    const old = grace.page.locator("article", { hasText: `td_…${first.slice(-4)}` });
+    await old.getByText(`Replaced by td_…${second.slice(-4)}`).waitFor();
+    expect(await old.getByRole("button", { name: /^Rotate/ }).count()).toBe(0);
+    await lookAt(grace.page, "keys-replaced");
     const third = await rotate("End it at once");
     await untilStatus(third, 200);
     await untilStatus(second, 401);

@@ -28,6 +28,10 @@ const keyShape = z.object({
   rate_per_second: z.number().nullable(),
   burst: z.number().nullable(),
   rotated_from: z.string().nullable(),
+  replaced_by: z
+    .object({ id: z.string(), hint: z.string() })
+    .nullable()
+    .meta({ description: "the key that a rotation put in its place; it is not rotated again" }),
   revealable: z.boolean(),
 });
 
@@ -182,6 +186,7 @@ function keyOf(key: KeyRecord): z.input<typeof keyShape> {
     rate_per_second: key.ratePerSecond,
     burst: key.burst,
     rotated_from: key.rotatedFrom,
+    replaced_by: key.replacedBy,
     revealable: key.revealable,
   };
 }

@@ -15,6 +15,7 @@ const REASONS: Readonly<Record<StoreReason, ControlReason>> = {
   plan_in_use: "conflict",
   invalid: "invalid_request",
   key_ended: "conflict",
+  key_replaced: "conflict",
   key_owned: "key_refused",
   not_revealable: "conflict",
   vault: "unavailable",

@@ -18,6 +18,7 @@ import { USAGE_SQL } from "./0003-usage.ts";
 import { EDGES_SQL } from "./0004-edges.ts";
 import { MARKS_SQL } from "./0005-marks.ts";
 import { EDGE_COLUMNS_SQL } from "./0006-edge-columns.ts";
+import { SUCCESSORS_SQL } from "./0007-successors.ts";
 
 export interface Migration {
   /** Counts up from 1 without a gap. */
@@ -34,6 +35,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 4, name: "edges", sql: EDGES_SQL },
   { number: 5, name: "marks", sql: MARKS_SQL },
   { number: 6, name: "edge-columns", sql: EDGE_COLUMNS_SQL },
+  { number: 7, name: "successors", sql: SUCCESSORS_SQL },
 ];
 
 /**

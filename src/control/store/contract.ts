@@ -37,6 +37,8 @@ export type StoreReason =
   | "invalid"
   /** The key is revoked or expired. */
   | "key_ended"
+  /** The key was rotated before; `detail` names its successor. */
+  | "key_replaced"
   /** The key belongs to an account that somebody logs in to. */
   | "key_owned"
   /** The key was stored without its text (made before the vault, or loaded as a hash). */
@@ -160,6 +162,8 @@ export interface KeyRecord {
   readonly ratePerSecond: number | null;
   readonly burst: number | null;
   readonly rotatedFrom: string | null;
+  /** The key that a rotation put in its place; such a key cannot be rotated again. */
+  readonly replacedBy: { readonly id: string; readonly hint: string } | null;
   /** Whether `reveal` can show it. */
   readonly revealable: boolean;
   readonly state: "live" | "expired" | "revoked";
@@ -191,7 +195,11 @@ export interface Keys {
     change: Partial<KeyOptions>,
     actor: Actor,
   ): Promise<Result<KeyRecord>>;
-  /** A new key with the same options; the old one ends after `overlapMs` (0: at once). */
+  /**
+   * A new key with the same options; the old one ends after `overlapMs` (0: at once). A key that
+   * was rotated before is refused (`key_replaced`): its life was cut to the overlap, and the new
+   * key would take that over.
+   */
   rotate(
     accountId: string,
     keyId: string,

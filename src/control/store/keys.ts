@@ -156,6 +156,10 @@ async function rotateKey(
   actor: Actor,
 ): Promise<Result<FreshKey>> {
   if (key.state !== "live") return refused("key_ended", `the key is ${key.state}`);
+  if (key.replacedBy !== null) {
+    const { hint } = key.replacedBy;
+    return refused("key_replaced", `the key was rotated before; rotate its successor ${hint}`);
+  }
   if (!(overlapMs >= 0 && overlapMs <= KEY_OVERLAP_MS_MAX)) {
     return refused("invalid", "the overlap must be from 0 to 30 days");
   }

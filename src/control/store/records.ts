@@ -154,6 +154,7 @@ export interface KeyRecordRow {
   readonly rate_per_second: number | null;
   readonly burst: number | null;
   readonly rotated_from: string | null;
+  readonly replaced_by: KeyRecord["replacedBy"];
   readonly revealable: boolean;
 }
 
@@ -161,6 +162,9 @@ export interface KeyRecordRow {
 export const KEY_COLUMNS = `k.id, k.account_id, k.hint, k.label, k.created_at, k.expires_at,
   k.revoked_at, k.cidrs::text[] as cidrs, k.rate_per_second, k.burst, k.rotated_from,
   k.ciphertext is not null as revealable,
+  (select json_build_object('id', s.id, 'hint', s.hint) from touchdown.keys s
+   where s.rotated_from = k.id and s.account_id = k.account_id
+   order by s.created_at desc, s.id limit 1) as replaced_by,
   (select max(u.used_at) from touchdown.key_uses u where u.key_id = k.id) as used_at`;
 
 /** The condition under which a key is good at the time in parameter `n`. */
@@ -183,6 +187,7 @@ export function keyOf(row: KeyRecordRow, nowMs: number): KeyRecord {
     ratePerSecond: row.rate_per_second,
     burst: row.burst,
     rotatedFrom: row.rotated_from,
+    replacedBy: row.replaced_by,
     revealable: row.revealable,
     state: row.revoked_at !== null ? "revoked" : expired ? "expired" : "live",
   };

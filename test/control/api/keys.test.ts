@@ -124,6 +124,12 @@ describe("a key", () => {
     });
     expect(fieldOf(rotated.json, "token")).not.toBe(old.token);
     expect(await stateOf(old.id)).toBe("live");
+    const { id, hint } = Object(fieldOf(rotated.json, "key"));
+    expect(await fieldOfKey(old.id, "replaced_by")).toEqual({ id, hint });
+    expect(await fieldOfKey(id, "replaced_by")).toBeNull();
+    const twice = await grace.call("POST", `${old.path}/rotate`, { overlap_seconds: 60 });
+    expect([twice.status, reasonOf(twice)]).toEqual([409, "conflict"]);
+    expect(String(fieldOf(twice.json, "error.sentence"))).toContain(hint);
     expect(await lastEntry()).toMatchObject({ action: "key.rotate" });
     site.clock.advance(61_000);
     expect(await stateOf(old.id)).toBe("expired");
@@ -169,11 +175,13 @@ describe("a key", () => {
   });
 });
 
-async function stateOf(id: string): Promise<unknown> {
+const stateOf = (id: string): Promise<unknown> => fieldOfKey(id, "state");
+
+async function fieldOfKey(id: string, field: string): Promise<unknown> {
   const { json } = await grace.call("GET", "/api/v1/keys");
   const keys = Object.values(Object(fieldOf(json, "keys")));
   return fieldOf(
     keys.find((key) => fieldOf(key, "id") === id),
-    "state",
+    field,
   );
 }

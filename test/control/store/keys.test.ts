@@ -210,20 +210,60 @@ describe("rotation", () => {
     expect((await store.keys.byId(id, other.id))?.state).toBe("revoked");
     expect(reasonOf(await store.keys.rotate(id, other.id, 0, actor))).toBe("key_ended");
     for (const overlapMs of [-1, 30 * DAY_MS + 1, Number.NaN]) {
-      expect(reasonOf(await store.keys.rotate(id, short.id, overlapMs, actor))).toBe("invalid");
+      const odd = value(await store.keys.create(id, plain, actor)).key;
+      expect(reasonOf(await store.keys.rotate(id, odd.id, overlapMs, actor))).toBe("invalid");
     }
+  });
+
+  it("of a key that was rotated before is refused, with the name of its successor", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, { ...plain, label: "bot" }, actor));
+    expect(key.replacedBy).toBeNull();
+    const next = value(await store.keys.rotate(id, key.id, DAY_MS, actor)).key;
+    const again = await store.keys.rotate(id, key.id, 0, actor);
+    expect(again).toMatchObject({ kind: "refused", reason: "key_replaced" });
+    if (again.kind === "refused") expect(again.detail).toContain(next.hint);
+    const rows = await store.keys.list(id);
+    const replaced = rows.map(({ id: of, replacedBy }) => [of, replacedBy]);
+    expect(replaced).toContainEqual([key.id, { id: next.id, hint: next.hint }]);
+    expect(replaced).toContainEqual([next.id, null]);
+    expect((await store.keys.byId(id, key.id))?.state).toBe("live");
+    // The successor lives as long as the key that it replaced would have.
+    const third = value(await store.keys.rotate(id, next.id, DAY_MS, actor)).key;
+    expect(third.expiresAtMs).toBeNull();
+  });
+
+  it("is refused for a rotated key also when its successor is revoked", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, plain, actor));
+    const next = value(await store.keys.rotate(id, key.id, DAY_MS, actor)).key;
+    value(await store.keys.revoke(id, next.id, actor));
+    expect(reasonOf(await store.keys.rotate(id, key.id, DAY_MS, actor))).toBe("key_replaced");
   });
 
   it("leaves twice as many good keys as one may make, also when all come at once", async () => {
     const { id } = await user();
-    const { key } = value(await store.keys.create(id, plain, actor));
-    const all = Array.from({ length: 2 * KEYS_PER_ACCOUNT_MAX + 3 }, () =>
-      store.keys.rotate(id, key.id, DAY_MS, actor),
-    );
-    const reasons = (await Promise.all(all)).map(reasonOf);
-    expect(reasons.filter((reason) => reason === "too_many").length).toBeGreaterThan(0);
+    for (let count = 1; count < KEYS_PER_ACCOUNT_MAX; count += 1) {
+      value(await store.keys.create(id, plain, actor));
+    }
+    const first = await store.keys.list(id);
+    const rotate = (key: { readonly id: string }) => store.keys.rotate(id, key.id, DAY_MS, actor);
+    const fresh = await Promise.all(first.slice(3).map(rotate));
+    // Three more fit, and 20 keys that were not rotated yet are asked for.
+    const rest = [...first.slice(0, 3), ...fresh.map((one) => value(one).key)];
+    const reasons = (await Promise.all(rest.map(rotate))).map(reasonOf);
+    expect(reasons.filter((reason) => reason === null)).toHaveLength(3);
+    expect(new Set(reasons)).toEqual(new Set([null, "too_many"]));
     const live = (await store.keys.list(id)).filter(({ state }) => state === "live");
     expect(live).toHaveLength(2 * KEYS_PER_ACCOUNT_MAX);
+  });
+
+  it("with an overlap makes one new key of those that are asked for at once", async () => {
+    const { id } = await user();
+    const { key } = value(await store.keys.create(id, plain, actor));
+    const rotate = () => store.keys.rotate(id, key.id, DAY_MS, actor);
+    const reasons = (await Promise.all([rotate(), rotate(), rotate()])).map(reasonOf);
+    expect(reasons.toSorted()).toEqual(["key_replaced", "key_replaced", null]);
   });
 
   it("without an overlap makes one new key of those that are asked for at once", async () => {

@@ -78,7 +78,7 @@ function cardsOf(keys, act) {
 
 /** @param {any} key @param {Act} act */
 function card(key, act) {
-  const { label, hint, state, expires_at } = key;
+  const { label, hint, state, expires_at, replaced_by: successor } = key;
   const badge = el("span", { class: `badge ${BADGES[/** @type {"live"} */ (state)]}` });
   badge.textContent = STATES[/** @type {"live"} */ (state)];
   const ending = state === "live" && expires_at !== null;
@@ -89,13 +89,15 @@ function card(key, act) {
     { class: live ? "key-card" : "key-card ended", "data-key": key.id },
     el("header", {}, el("h2", {}, label), el("code", { class: "soft" }, hint), badge),
     facts(key),
+    successor !== null && el("p", {}, "Replaced by ", el("code", {}, successor.hint), "."),
     ending && el("p", { class: "small soft" }, "It works until it expires."),
     live &&
       el(
         "div",
         { class: "buttons" },
         button("Change", "btn", () => act(changeKey, "The key is changed", key), null, named),
-        button("Rotate", "btn", () => act(rotateKey, "The key is rotated", key), null, named),
+        successor === null &&
+          button("Rotate", "btn", () => act(rotateKey, "The key is rotated", key), null, named),
         button(
           "Revoke",
           "btn danger",
