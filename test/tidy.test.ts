@@ -46,7 +46,6 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/control/fault.ts": "a record and its form; every refusal over HTTP goes through it",
   "src/control/login/callback.ts":
     "the way back from the provider; walked by test/control/login/login.test.ts",
-  "src/control/web/authenticate.ts": "every route is tried over HTTP by that of web/server.ts",
   "src/control/web/checked.ts":
     "every body and id is tried over HTTP by test/control/web/server.test.ts",
   "src/control/web/fault-of.ts": "every refusal over HTTP goes through it",

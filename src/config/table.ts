@@ -317,7 +317,7 @@ export const KEYS = {
   "control.recent_login": key(
     duration("10s", "24h"),
     "10m",
-    "How young a login must be to reveal a key",
+    "How young a login must be to make, change, end or reveal a key, and for an operator's changes",
   ),
   "control.regions": key(
     namedList("url", 64),

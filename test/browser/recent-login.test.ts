@@ -1,31 +1,111 @@
 /**
- * A key is shown to somebody who logged in a moment ago. Who did not is sent to the provider and
- * comes back to where they were.
+ * What a session may do for a while after its login alone. Who logged in too long ago is sent to
+ * the provider, and comes back to what they were about to do, with what they had filled in.
  */
 
 import { expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
-import { open } from "../support/chromium.ts";
+import { open, type Person, type Visitor } from "../support/chromium.ts";
+import { lookAt } from "../support/look.ts";
 
 const rig = useBrowser({ control: { recent_login: "10s" } });
 
-it("a login that is too old leads over a fresh one back to Connect", async () => {
-  const grace = await rig.visitor("Grace");
-  const { page } = grace;
-  await open(grace, "Connect");
+/** Waits until the login is too old to do anything with. */
+async function untilOld({ page }: Visitor): Promise<void> {
   const recentUntil = `fetch("/api/v1/me").then((answer) => answer.json())
     .then(({ session }) => Date.parse(session.recent_until))`;
   const isOld = async () => (await page.evaluate<number>(recentUntil)) < Date.now();
   await expect.poll(isOld, { interval: 250 }).toBe(true);
-  await page.getByRole("button", { name: "Reveal" }).click();
+}
+
+async function logInAgain({ page }: Visitor, person: Person): Promise<void> {
   await page.getByRole("button", { name: "Log in again" }).click();
-  await page.getByRole("button", { name: "Log in as Grace" }).click();
-  await page.getByRole("heading", { level: 1, name: "Connect" }).waitFor();
+  await page.getByRole("button", { name: `Log in as ${person}` }).click();
+}
+
+/** The browser itself complains of each refused request, and of nothing else. */
+function onlyRefused({ complaints }: Visitor, count: number): void {
+  expect(complaints.splice(0)).toEqual(new Array(count).fill(expect.stringContaining("401")));
+}
+
+it("a login that is too old leads over a fresh one to the revealed key", async () => {
+  const grace = await rig.visitor("Grace");
+  const { page } = grace;
+  await open(grace, "Connect");
+  await untilOld(grace);
   await page.getByRole("button", { name: "Reveal" }).click();
+  await logInAgain(grace, "Grace");
+  await page.getByRole("heading", { level: 1, name: "Connect" }).waitFor();
   await page
     .getByTestId("key")
     .filter({ hasText: /^td_[a-z]+_\w{20,}$/ })
     .waitFor();
-  // The browser itself complains of the refused request, and of nothing else.
-  expect(grace.complaints.splice(0)).toEqual([expect.stringContaining("401")]);
+  onlyRefused(grace, 1);
+  // It is done once: the page alone comes with a reload.
+  await page.reload();
+  await page.getByRole("button", { name: "Reveal" }).waitFor();
+});
+
+it("a newcomer makes a key with the one login", async () => {
+  const { page } = await rig.visitor("Ada");
+  await page.goto(`${rig.site.url}/keys`);
+  await page.getByRole("button", { name: "Make a key" }).click();
+  await page.getByLabel("Label").fill("newcomer");
+  await page.getByRole("button", { name: "Make the key" }).click();
+  await page.getByTestId("new-key").waitFor();
+});
+
+it("keys are made, rotated and revoked after a fresh login, with what was filled in", async () => {
+  const grace = await rig.visitor("Grace");
+  const { page } = grace;
+  await open(grace, "Keys");
+  await untilOld(grace);
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Make a key" }).click();
+  await dialog.getByLabel("Label").fill("from before");
+  await dialog.getByLabel("Only from these addresses").fill("203.0.113.0/24\n2001:db8::/32");
+  await dialog.getByLabel("Expires").selectOption("In 30 days");
+  await dialog.getByRole("button", { name: "Make the key" }).click();
+  await dialog.getByText("This needs a login of the last minutes.").waitFor();
+  await lookAt(page, "dialog-login-again");
+  await logInAgain(grace, "Grace");
+  await dialog.getByRole("button", { name: "Make the key" }).click();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  const card = page.locator("article", { hasText: "from before" });
+  await card.getByText("203.0.113.0/24 2001:db8::/32").waitFor();
+
+  await untilOld(grace);
+  await page.getByRole("button", { name: "Rotate the key from before" }).click();
+  await dialog.getByLabel("The old key works on for").selectOption("End it at once");
+  await dialog.getByRole("button", { name: "Rotate" }).click();
+  await logInAgain(grace, "Grace");
+  await dialog.getByRole("button", { name: "Rotate" }).click();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  await page.getByText("1 key that ended").waitFor();
+
+  await untilOld(grace);
+  await page.getByRole("button", { name: "Revoke the key from before" }).click();
+  await dialog.getByRole("button", { name: "Revoke the key" }).click();
+  await logInAgain(grace, "Grace");
+  await dialog.getByRole("button", { name: "Revoke the key" }).click();
+  await page.getByText("2 keys that ended").waitFor();
+  onlyRefused(grace, 3);
+});
+
+it("an operator's change, too, to the account that was searched for", async () => {
+  const ada = await rig.visitor("Ada");
+  const { page } = ada;
+  await open(ada, "Operator");
+  await page.getByLabel("Name, login or id").fill("grace");
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByRole("row", { name: /Ada Operator/ }).waitFor({ state: "detached" });
+  await untilOld(ada);
+  await page.getByRole("button", { name: "Disable Grace User" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Disable" }).click();
+  await logInAgain(ada, "Ada");
+  await dialog.getByRole("button", { name: "Disable" }).click();
+  await page.getByText("Disabled", { exact: true }).waitFor();
+  expect(await page.getByLabel("Name, login or id").inputValue()).toBe("grace");
+  onlyRefused(ada, 1);
 });

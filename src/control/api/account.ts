@@ -158,6 +158,7 @@ function meRoutes({ store }: Deps, { recentLoginMs }: SiteOptions): readonly Rou
         body: z.strictObject({ name: label }),
         answer: z.object({ name: z.string() }),
         limit: "change",
+        recentLogin: false,
       },
       async ({ caller: { account, actor }, body }) => ({
         name: unwrap(await store.accounts.rename(account.id, body.name, actor)).name,

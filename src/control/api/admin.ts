@@ -61,6 +61,7 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
         }),
         answer: z.object({ account: accountShape }),
         limit: "change",
+        recentLogin: true,
       },
       async ({ caller, params: { account_id }, body }) => {
         const actor = { ...caller.actor, kind: "operator" as const };

@@ -1,7 +1,8 @@
 /**
  * The account's keys: list, make, change, rotate, revoke, reveal, link. A key's text is in three
- * answers alone: when it is made, when it is rotated, and when somebody with a recent login asks to
- * see it.
+ * answers alone: when it is made, when it is rotated, and when it is revealed. Each of these, and
+ * each change of what a key may do, needs a recent login of a session; a management token reveals
+ * nothing.
  */
 
 import { Fault } from "../fault.ts";
@@ -44,6 +45,7 @@ const limits = {
 const makeShape = z.strictObject({ label, ...limits });
 const changeShape = z.strictObject({ label: label.optional(), ...limits });
 const overlap = z.int().min(0).max(OVERLAP_S_MAX).default(OVERLAP_S);
+const keyAnswer = z.object({ key: keyShape });
 const freshShape = z.object({ key: keyShape, token: z.string() });
 const params = z.strictObject({ key_id: id });
 
@@ -60,7 +62,7 @@ export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
       ["POST", "/api/v1/keys"],
       "account",
       "Makes a key",
-      { body: makeShape, answer: freshShape, status: 201, limit: "change" },
+      { body: makeShape, answer: freshShape, status: 201, limit: "change", recentLogin: true },
       async ({ caller, body }) => {
         const { account, actor } = caller;
         const options = { ...NO_LIMITS, ...changeOf(body), label: body.label };
@@ -71,7 +73,7 @@ export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
       ["PATCH", "/api/v1/keys/{key_id}"],
       "account",
       "Labels or restricts a key",
-      { params, body: changeShape, answer: z.object({ key: keyShape }), limit: "change" },
+      { params, body: changeShape, answer: keyAnswer, limit: "change", recentLogin: true },
       async ({ caller, params: { key_id }, body }) => {
         const { account, actor } = caller;
         const changed = await keys.change(account.id, key_id, changeOf(body), actor);
@@ -88,6 +90,7 @@ export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
         answer: freshShape,
         status: 201,
         limit: "change",
+        recentLogin: true,
       },
       async ({ caller, params: { key_id }, body }) => {
         const { account, actor } = caller;
@@ -105,19 +108,20 @@ function endsOf(keys: Store["keys"]): readonly Route[] {
       ["POST", "/api/v1/keys/{key_id}/revoke"],
       "account",
       "Revokes a key; edges refuse it within a second",
-      { params, answer: z.object({ key: keyShape }), limit: "change" },
+      { params, answer: keyAnswer, limit: "change", recentLogin: true },
       async ({ caller: { account, actor }, params: { key_id } }) => ({
         key: keyOf(unwrap(await keys.revoke(account.id, key_id, actor))),
       }),
     ),
     route(
       ["POST", "/api/v1/keys/{key_id}/reveal"],
-      "recent",
+      "session",
       "Shows a key's text; written to the audit",
       {
         params,
         answer: z.object({ token: z.string(), hide_after_seconds: z.number() }),
         limit: "reveal",
+        recentLogin: true,
       },
       async ({ caller: { account, actor }, params: { key_id } }) => {
         const { token } = unwrap(await keys.reveal(account.id, key_id, actor));
@@ -130,8 +134,10 @@ function endsOf(keys: Store["keys"]): readonly Route[] {
       "Moves a key to this account, by proof of the key itself",
       {
         body: z.strictObject({ token: z.string().min(1).max(256), label: label.optional() }),
-        answer: z.object({ key: keyShape }),
+        answer: keyAnswer,
         limit: "link",
+        // The proof is the key itself.
+        recentLogin: false,
       },
       async ({ caller: { account, actor }, body }) => {
         const linked = await keys.link(account.id, body.token, actor);

@@ -57,7 +57,7 @@ export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): rea
       ["POST", "/api/v1/logout"],
       "session",
       "Ends this session; `url` leads on to ending the login at the provider, for who wants that",
-      { answer: logoutShape },
+      { answer: logoutShape, recentLogin: false },
       async (call) => {
         const secret = call.cookie("session");
         if (secret !== null) await sessions.close(secret, call.caller.actor);
@@ -70,7 +70,7 @@ export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): rea
       ["POST", "/api/v1/logout-everywhere"],
       "session",
       "Ends all sessions of the account, this one included; `url` as for logout",
-      { answer: logoutShape },
+      { answer: logoutShape, recentLogin: false },
       async (call) => {
         const { account, actor } = call.caller;
         const ended = await sessions.endAll(account.id, actor);
@@ -93,7 +93,7 @@ export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): rea
       ["DELETE", "/api/v1/sessions/{session_id}"],
       "session",
       "Ends one of the account's sessions",
-      { params: z.strictObject({ session_id: id }), answer: endedShape },
+      { params: z.strictObject({ session_id: id }), answer: endedShape, recentLogin: false },
       async ({ caller: { account, actor }, params: { session_id } }) => {
         const ended = await sessions.end(account.id, session_id, actor);
         if (!ended) throw new Fault("not_found", "there is no such session");

@@ -30,7 +30,7 @@ export function tokenRoutes({ apiTokens }: Pick<Store, "apiTokens">): readonly R
     ),
     route(
       ["POST", "/api/v1/tokens"],
-      "recent",
+      "session",
       "Makes a management token, which is shown this once",
       {
         body: z.strictObject({
@@ -41,6 +41,7 @@ export function tokenRoutes({ apiTokens }: Pick<Store, "apiTokens">): readonly R
         answer: z.object({ info: tokenShape, token: z.string() }),
         status: 201,
         limit: "change",
+        recentLogin: true,
       },
       async ({ caller: { account, actor }, body }) => {
         const expiresAtMs = body.expires_at === null ? null : Date.parse(body.expires_at);
@@ -57,6 +58,7 @@ export function tokenRoutes({ apiTokens }: Pick<Store, "apiTokens">): readonly R
         params: z.strictObject({ token_id: id }),
         answer: z.object({ ended: z.number() }),
         limit: "change",
+        recentLogin: true,
       },
       async ({ caller: { account, actor }, params }) => {
         unwrap(await apiTokens.revoke(account.id, params.token_id, actor));

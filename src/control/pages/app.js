@@ -7,6 +7,7 @@
 import { ApiError, read } from "./lib/api.js";
 import { every } from "./lib/clock.js";
 import { fill } from "./lib/dom.js";
+import { resumeAct } from "./lib/resume.js";
 import { say } from "./lib/say.js";
 import { refreshTimes } from "./lib/times.js";
 import { ADMIN_PAGE, buildFrame, markPage, PAGES } from "./parts/frame.js";
@@ -95,6 +96,7 @@ async function show({ first }) {
     const { page } = await import(`./views/${view.name}.js`);
     if (signal.aborted) return;
     await page({ site, me, main, signal, go });
+    if (!signal.aborted) resumeAct();
   } catch (error) {
     if (signal.aborted) return;
     fill(

@@ -24,6 +24,8 @@ export interface Demand {
   readonly access: Exclude<Access, "open">;
   /** Whether the call changes something. */
   readonly writes: boolean;
+  /** Whether a session's login must be a recent one; a token has none and is not asked. */
+  readonly recentLogin: boolean;
 }
 
 export interface Authenticator {
@@ -68,7 +70,7 @@ export function createAuthenticator(
     if (demand.access === "admin" && !account.admin) {
       throw new Fault("forbidden", "this needs the admin right");
     }
-    if (demand.access === "recent") demandRecent(session);
+    if (demand.recentLogin) demandRecent(session);
     return { account, session, token: null, actor: actorOf("account", account, credentials) };
   }
 

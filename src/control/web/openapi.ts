@@ -10,11 +10,13 @@ const SECURITY: Readonly<Record<Access, readonly object[]>> = {
   open: [],
   account: [{ session: [] }, { token: [] }],
   session: [{ session: [] }],
-  recent: [{ session: [] }],
   admin: [{ session: [] }],
 };
 
-/** `x-access` says in our words who may call, for tests and for readers. */
+/**
+ * `x-access` says in our words who may call, and `x-recent-login` whether a session's login must be
+ * a recent one, for tests and for readers.
+ */
 export function openApi(routes: readonly Route[], about: { readonly version: string }): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
@@ -42,12 +44,13 @@ export function openApi(routes: readonly Route[], about: { readonly version: str
 }
 
 function operationOf(route: Route): object {
-  const { access, summary, params, query, body, answer, status } = route;
+  const { access, summary, params, query, body, answer, status, recentLogin } = route;
   const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
   return {
     operationId: operationId(route),
     summary,
     "x-access": access,
+    "x-recent-login": recentLogin,
     security: SECURITY[access],
     parameters: [...parametersOf("path", params), ...parametersOf("query", query)],
     ...(body === null
@@ -64,10 +67,11 @@ function operationOf(route: Route): object {
 }
 
 /** The refusals that this route can answer, by status, each with its reasons. */
-function refusalsOf({ method, path, access, body, limit }: Route): readonly [string, string][] {
+function refusalsOf(route: Route): readonly [string, string][] {
+  const { method, path, access, body, limit, recentLogin } = route;
   const reasons: ControlReason[] = ["invalid_request", "cross_site", "rate_limited", "internal"];
   if (access !== "open") reasons.push("unauthorized", "forbidden", "disabled", "unavailable");
-  if (access === "recent") reasons.push("login_again");
+  if (recentLogin) reasons.push("login_again");
   if (body !== null) reasons.push("too_large", "unsupported_media_type");
   if (path.includes("{")) reasons.push("not_found");
   if (method !== "GET" && limit !== null) reasons.push("conflict");

@@ -7,11 +7,8 @@
 import type { Account, Actor, ApiToken, Session } from "../store/contract.ts";
 import { nothing, type z } from "./schema.ts";
 
-/**
- * Who may call: anybody; a session or a token; a session alone; a session with a recent login; a
- * session of an operator.
- */
-export type Access = "open" | "account" | "session" | "recent" | "admin";
+/** Who may call: anybody; a session or a token; a session alone; a session of an operator. */
+export type Access = "open" | "account" | "session" | "admin";
 
 /** The names of the limits on tries; `tries.ts` says how many each allows. */
 export type LimitName = "login" | "reveal" | "link" | "change";
@@ -59,6 +56,11 @@ interface RouteParts<P extends Shape, Q extends Shape, B extends Shape, A extend
   readonly answer: A;
   readonly status: 200 | 201;
   readonly limit: LimitName | null;
+  /**
+   * Whether a session may call only with a login younger than `control.recent_login`. A token is
+   * not asked: it was made with such a login.
+   */
+  readonly recentLogin: boolean;
 }
 
 /** A route whose types were checked where it was made. */
@@ -74,6 +76,8 @@ interface RouteSpec<P extends Shape, Q extends Shape, B extends Shape, A extends
   readonly answer: A;
   readonly status?: 200 | 201;
   readonly limit?: LimitName;
+  /** A route that changes something and is not open must say it. */
+  readonly recentLogin?: boolean;
 }
 
 type Head = readonly [method: RouteParts<Shape, Shape, Shape, Shape>["method"], path: string];
@@ -93,6 +97,9 @@ export function route<
   spec: RouteSpec<P, Q, B, A>,
   handle: (call: KnownCall<z.output<P>, z.output<Q>, z.output<B>>) => Promise<z.input<A>>,
 ): Route {
+  if (head[0] !== "GET" && spec.recentLogin === undefined) {
+    throw new Error(`${head.join(" ")} does not say whether it needs a recent login`);
+  }
   return erased(head, access, summary, spec, (call, caller) => {
     if (caller === null) throw new Error(`${head.join(" ")} was called without a caller`);
     return handle({ ...call, caller });
@@ -136,6 +143,7 @@ function erased<P extends Shape, Q extends Shape, B extends Shape, A extends Sha
     answer: spec.answer,
     status: spec.status ?? 200,
     limit: spec.limit ?? null,
+    recentLogin: spec.recentLogin ?? false,
     // The server hands over what these very schemas have let through.
     handle: (call, caller) => handle(call as Call<z.output<P>, z.output<Q>, z.output<B>>, caller),
   };

@@ -121,7 +121,7 @@ interface Door {
 
 type Guarded = (
   request: Request,
-  route: Pick<Route, "access" | "method" | "limit">,
+  route: Pick<Route, "access" | "method" | "limit" | "recentLogin">,
 ) => Promise<Caller | null>;
 
 /** The checks before a body is read. */
@@ -134,7 +134,7 @@ function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): 
       retry_after_seconds: seconds,
     });
   }
-  return async (request, { access, method, limit }) => {
+  return async (request, { access, method, limit, recentLogin }) => {
     const { headers, ip } = request;
     const authorization = headers.authorization ?? null;
     refuseCrossSite(
@@ -160,7 +160,7 @@ function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): 
         userAgent: userAgentOf(request),
         unattended: request.routeOptions.url === LIVE_PATH || headers["x-unattended"] === "1",
       },
-      { access, writes: method !== "GET" },
+      { access, writes: method !== "GET", recentLogin },
     );
     if (limit !== null) {
       const mine = `account ${caller.account.id}`;
@@ -210,7 +210,8 @@ function addSpecial({ app, deps, options, guarded, count }: Door): void {
     return reply.header("cache-control", "no-store").redirect(path, 303);
   });
   app.get(LIVE_PATH, getAlone, async (request, reply) => {
-    const caller = await guarded(request, { access: "account", method: "GET", limit: null });
+    const demand = { access: "account", method: "GET", limit: null, recentLogin: false } as const;
+    const caller = await guarded(request, demand);
     if (caller === null) throw new Fault("unauthorized", "nobody is logged in here");
     const stream = deps.onLive(caller);
     count("ok");

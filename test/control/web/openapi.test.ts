@@ -18,7 +18,8 @@ const media = z.strictObject({
 const operation = z.strictObject({
   operationId: z.string().regex(/^[a-z_]+$/),
   summary: z.string().min(1),
-  "x-access": z.enum(["open", "account", "session", "recent", "admin"]),
+  "x-access": z.enum(["open", "account", "session", "admin"]),
+  "x-recent-login": z.boolean(),
   security: z.array(z.record(z.string().regex(/^(?:session|token)$/), z.tuple([]))),
   parameters: z.array(
     z.strictObject({
@@ -63,6 +64,37 @@ describe("the OpenAPI document", () => {
         .map((parameter) => fieldOf(parameter, "name"));
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
       expect([path, declared]).toEqual([path, inPath]);
+    }
+  });
+
+  it("says of every change whether a session needs a recent login for it", () => {
+    const decided = operations()
+      .filter(({ method }) => method !== "get")
+      .map(({ path, method, one }) => [
+        `${method.toUpperCase()} ${path}`,
+        fieldOf(one, "x-recent-login"),
+      ]);
+    // Whoever adds a change decides here, too.
+    expect(Object.fromEntries(decided)).toEqual({
+      "PATCH /api/v1/me": false,
+      "POST /api/v1/login": false,
+      "POST /api/v1/logout": false,
+      "POST /api/v1/logout-everywhere": false,
+      "DELETE /api/v1/sessions/{session_id}": false,
+      "POST /api/v1/keys": true,
+      "PATCH /api/v1/keys/{key_id}": true,
+      "POST /api/v1/keys/{key_id}/rotate": true,
+      "POST /api/v1/keys/{key_id}/revoke": true,
+      "POST /api/v1/keys/{key_id}/reveal": true,
+      "POST /api/v1/keys/link": false,
+      "POST /api/v1/tokens": true,
+      "DELETE /api/v1/tokens/{token_id}": true,
+      "PATCH /api/v1/admin/accounts/{account_id}": true,
+    });
+    for (const { path, method, one } of operations()) {
+      const told = JSON.stringify(fieldOf(one, "responses.401")) ?? "";
+      const recent = fieldOf(one, "x-recent-login");
+      expect([path, method, told.includes("login_again")]).toEqual([path, method, recent]);
     }
   });
 

@@ -46,6 +46,15 @@ it("an answer holds what its schema names and no more, whatever the handler give
   await web.stop();
 });
 
+it("cannot be made for a change without a word on whether it needs a recent login", () => {
+  const spec = { answer: z.object({}) };
+  const make = (more: { readonly recentLogin?: boolean }) =>
+    route(["POST", "/api/v1/x"], "account", "", { ...spec, ...more }, async () => ({}));
+  expect(() => make({})).toThrow("POST /api/v1/x does not say whether");
+  expect(make({ recentLogin: true }).recentLogin).toBe(true);
+  expect(make({ recentLogin: false }).recentLogin).toBe(false);
+});
+
 it("is not run for nobody where it is for those who are known", async () => {
   const spec = { answer: z.object({}) };
   const known = route(["GET", "/api/v1/x"], "account", "", spec, async () => ({}));

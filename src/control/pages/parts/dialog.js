@@ -5,11 +5,13 @@
 
 import { ApiError } from "../lib/api.js";
 import { el, fill, freshId } from "../lib/dom.js";
+import { actClicked, filledBefore, keepAct } from "../lib/resume.js";
 import { faultNote } from "./states.js";
 
 /**
  * Asks, and does. Resolves once the dialog is closed: with what `act` answered, or null. Closing it
- * does not call off what was begun: its answer is waited for, and told as any other.
+ * does not call off what was begun: its answer is waited for, and told as any other. Where it needs a
+ * more recent login, that leads back to this dialog and what was filled in.
  * @template Answer
  * @param {{title: string, content: import("../lib/dom.js").Child[], button: string,
  *   danger?: boolean, act: (form: HTMLFormElement) => Promise<Answer>}} options
@@ -23,6 +25,7 @@ export function ask({ title, content, button, danger = false, act }) {
   let done = Promise.resolve(null);
   const form = el("form", { method: "dialog" }, heading(title), content, fault);
   form.append(el("div", { class: "buttons" }, cancel, submit));
+  const onLogin = keeper(form);
   const dialog = open(title, form);
   cancel.addEventListener("click", () => dialog.close());
   form.addEventListener("submit", (/** @type {Event} */ event) => {
@@ -40,7 +43,7 @@ export function ask({ title, content, button, danger = false, act }) {
       dialog.close();
       return answer;
     } catch (error) {
-      showFault(form, fault, error);
+      showFault(form, fault, error, onLogin);
       submit.disabled = false;
       return null;
     }
@@ -91,6 +94,22 @@ function closed(dialog, answer) {
   });
 }
 
+/**
+ * Fills in what was filled in before a login; answers with what keeps it for the next one.
+ * @param {HTMLFormElement} form
+ */
+function keeper(form) {
+  const act = actClicked();
+  for (const [name, value] of Object.entries(filledBefore())) {
+    const field = form.elements.namedItem(name);
+    if (field !== null && "value" in field) field.value = value;
+  }
+  return () => {
+    const fields = [...new FormData(form)].map(([name, value]) => [name, String(value)]);
+    keepAct(act, Object.fromEntries(fields));
+  };
+}
+
 /** @param {HTMLFormElement} form */
 function clearFaults(form) {
   for (const wrong of form.querySelectorAll(".wrong")) wrong.remove();
@@ -105,8 +124,9 @@ function clearFaults(form) {
  * @param {HTMLFormElement} form
  * @param {Element} place
  * @param {unknown} error
+ * @param {() => void} onLogin
  */
-function showFault(form, place, error) {
+function showFault(form, place, error, onLogin) {
   const fields = error instanceof ApiError ? (error.fields["fields"] ?? []) : [];
   let first = null;
   for (const { path, message } of fields) {
@@ -120,5 +140,5 @@ function showFault(form, place, error) {
     first ??= input;
   }
   first?.focus();
-  if (first === null) fill(place, faultNote(error));
+  if (first === null) fill(place, faultNote(error, onLogin));
 }

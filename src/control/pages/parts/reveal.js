@@ -8,8 +8,12 @@ import { post } from "../lib/api.js";
 import { after, every, now } from "../lib/clock.js";
 import { copyButton } from "../lib/copy.js";
 import { el, fill } from "../lib/dom.js";
+import { keepAct } from "../lib/resume.js";
 import { say } from "../lib/say.js";
 import { faultNote } from "./states.js";
+
+/** A page reveals one key at a time. */
+const ACT = "reveal";
 
 /**
  * @param {any} key as the API tells it
@@ -19,7 +23,7 @@ import { faultNote } from "./states.js";
  */
 export function reveal(key, signal, onChange) {
   const code = el("code", { "data-testid": "key" }, key.hint);
-  const button = el("button", { type: "button", class: "btn" }, "Reveal");
+  const button = el("button", { type: "button", class: "btn", "data-act": ACT }, "Reveal");
   const left = el("span", { class: "small soft", "aria-hidden": "true" });
   const below = el("div", { role: "alert" });
   /** @type {string | null} */
@@ -68,7 +72,8 @@ export function reveal(key, signal, onChange) {
       const answer = await post(`/api/v1/keys/${key.id}/reveal`);
       if (!signal.aborted) show(answer.token, answer.hide_after_seconds);
     } catch (error) {
-      fill(below, faultNote(error));
+      const onLogin = () => keepAct(ACT);
+      fill(below, faultNote(error, onLogin));
       // Who asked from further down the page has to see why there is no key.
       below.scrollIntoView({ block: "nearest" });
     } finally {

@@ -49,12 +49,13 @@ export function failed(error, retry = null) {
 /**
  * What went wrong, in a line, with the way to a login where one is missing or too old.
  * @param {unknown} error
+ * @param {() => void} [onLeave] called before the page is left for a login because of its age
  */
-export function faultNote(error) {
+export function faultNote(error, onLeave) {
   const reason = error instanceof ApiError ? error.reason : "";
   if (reason === "login_again") {
     const text = "This needs a login of the last minutes. It leads back here.";
-    return loginNote(text, loginButton("Log in again", { fresh: true }));
+    return loginNote(text, loginButton("Log in again", { fresh: true }, onLeave));
   }
   if (reason === "unauthorized") return sessionEnded();
   return el("p", { class: "note bad" }, sentence(error));
@@ -74,13 +75,15 @@ function loginNote(text, way) {
  * Leads to the provider and back to this page; says so where that cannot be.
  * @param {string} text
  * @param {{fresh?: boolean}} [options]
+ * @param {() => void} [onLeave]
  */
-function loginButton(text = "Log in", options = {}) {
+function loginButton(text = "Log in", options = {}, onLeave = () => {}) {
   const fault = el("p", { class: "wrong", role: "alert" });
   const button = el("button", { type: "button", class: "btn main" }, text);
   button.addEventListener("click", async () => {
     button.disabled = true;
     fault.textContent = "";
+    onLeave();
     try {
       await logIn(here(), options);
     } catch (error) {

@@ -24,7 +24,7 @@ export async function tokenSheet(place, signal) {
   const again = () => tokenSheet(place, signal);
   try {
     const { tokens } = await read("/api/v1/tokens", signal);
-    const make = el("button", { type: "button", class: "btn" }, "Make a token");
+    const make = el("button", { type: "button", class: "btn", "data-act": "make" }, "Make a token");
     make.addEventListener("click", async () => {
       if ((await makeToken()) !== null) await again();
     });
@@ -114,7 +114,7 @@ function revokeButton({ id, label }, again) {
   const name = `Revoke the token ${label}`;
   const button = el(
     "button",
-    { type: "button", class: "btn danger", "aria-label": name },
+    { type: "button", class: "btn danger", "aria-label": name, "data-act": `revoke ${id}` },
     "Revoke",
   );
   button.addEventListener("click", async () => {

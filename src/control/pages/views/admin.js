@@ -23,12 +23,21 @@ export async function page({ main, signal }) {
   const text =
     `In the last day over all accounts: ${plural(totals.accepted, "transaction")} sent, ` +
     `${share(totals.landed_share)} landed, ${count(totals.refused)} refused.`;
-  fill(main, head("Operator", text), accounts(plans, signal), planSheet(plans));
+  const { element, shown } = accounts(plans, signal);
+  fill(main, head("Operator", text), element, planSheet(plans));
+  await shown;
 }
 
-/** @param {any[]} plans @param {AbortSignal} signal */
+/**
+ * What is searched for stands in the address, for a login that comes in between.
+ * @param {any[]} plans
+ * @param {AbortSignal} signal
+ * @returns {{element: HTMLElement, shown: Promise<void>}} `shown`: once the accounts are there
+ */
 function accounts(plans, signal) {
-  const input = el("input", { type: "search", id: "search", maxlength: 128, autocomplete: "off" });
+  const value = new URLSearchParams(location.search).get("query") ?? "";
+  const attributes = { type: "search", id: "search", maxlength: 128, autocomplete: "off", value };
+  const input = el("input", attributes);
   const list = el("div", { "aria-live": "polite" });
   const more = el("button", { type: "button", class: "btn", hidden: true }, "Show more");
   /** @type {any[]} */
@@ -82,10 +91,12 @@ function accounts(plans, signal) {
   );
   form.addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
+    const wanted = input.value.trim();
+    const query = wanted === "" ? "" : `?${new URLSearchParams({ query: wanted })}`;
+    history.replaceState(null, "", location.pathname + query);
     void load(false);
   });
-  void load(false);
-  return sheet("Accounts", form, list, more);
+  return { element: sheet("Accounts", form, list, more), shown: load(false) };
 }
 
 /** @param {any[]} rows @param {any[]} plans @param {(account: any) => void} changed */
@@ -114,7 +125,7 @@ function accountTable(rows, plans, changed) {
 function changes(account, plans, changed) {
   const { id, name, disabled } = account;
   const path = `/api/v1/admin/accounts/${id}`;
-  const plan = el("button", { type: "button", class: "btn" }, "Plan");
+  const plan = el("button", { type: "button", class: "btn", "data-act": `plan ${id}` }, "Plan");
   plan.setAttribute("aria-label", `Change the plan of ${name}`);
   plan.addEventListener("click", async () => {
     const options = plans.map((one) => /** @type {[string, string]} */ ([one.name, one.name]));
@@ -128,7 +139,8 @@ function changes(account, plans, changed) {
   });
   const word = disabled ? "Enable" : "Disable";
   const kind = disabled ? "btn" : "btn danger";
-  const turn = el("button", { type: "button", class: kind, "aria-label": `${word} ${name}` }, word);
+  const named = { "aria-label": `${word} ${name}`, "data-act": `turn ${id}` };
+  const turn = el("button", { type: "button", class: kind, ...named }, word);
   turn.addEventListener("click", async () => {
     const text = disabled
       ? "Its keys work again, and its people can log in."

@@ -20,6 +20,7 @@ const STATES = { live: "Works", expired: "Expired", revoked: "Revoked" };
 export async function page({ main, signal }) {
   const list = el("div");
   const make = button("Make a key", "btn main", () => act(makeKey, "The key is made"), "plus");
+  make.dataset["act"] = "make";
   const link = button("Link a key", "btn", () => act(linkKey, "The key is linked"));
   const text = "One for each program or machine, so that each can be limited and ended by itself.";
   fill(main, head("Keys", text, link, make), list);
@@ -76,6 +77,12 @@ function cardsOf(keys, act) {
   ];
 }
 
+const ACTS = /** @type {const} */ ([
+  ["Change", "btn", changeKey, "The key is changed"],
+  ["Rotate", "btn", rotateKey, "The key is rotated"],
+  ["Revoke", "btn danger", revokeKey, "The key is revoked"],
+]);
+
 /** @param {any} key @param {Act} act */
 function card(key, act) {
   const { label, hint, state, expires_at, replaced_by: successor } = key;
@@ -95,15 +102,12 @@ function card(key, act) {
       el(
         "div",
         { class: "buttons" },
-        button("Change", "btn", () => act(changeKey, "The key is changed", key), null, named),
-        successor === null &&
-          button("Rotate", "btn", () => act(rotateKey, "The key is rotated", key), null, named),
-        button(
-          "Revoke",
-          "btn danger",
-          () => act(revokeKey, "The key is revoked", key),
-          null,
-          named,
+        ACTS.filter(([word]) => word !== "Rotate" || successor === null).map(
+          ([word, kind, what, done]) => {
+            const one = button(word, kind, () => act(what, done, key), null, named);
+            one.dataset["act"] = `${word} ${key.id}`;
+            return one;
+          },
         ),
       ),
   );

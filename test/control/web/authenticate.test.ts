@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import {
+  Browser,
+  fieldOf,
+  reasonOf,
+  SESSION_COOKIE,
+  startTestControl,
+  type TestControl,
+} from "../../support/control.ts";
+
+const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const MISSING = "00000000-0000-4000-8000-000000000000";
+/** The default of control.recent_login. */
+const RECENT_MS = 600_000;
+
+let site: TestControl;
+beforeAll(async () => {
+  site = await startTestControl();
+});
+afterAll(() => site?.stop());
+
+/** A browser whose login at the provider was so long ago, on Ada's account. */
+async function loggedIn(accountId: string, agoMs: number): Promise<Browser> {
+  const authenticatedAtMs = site.clock.unixMs() - agoMs;
+  const login = { accountId, issuer: site.provider.issuer, subject: "ada", authenticatedAtMs };
+  const opened = await site.store.sessions.open(login, NOBODY);
+  if (opened.kind === "refused") throw new Error(opened.detail);
+  const browser = new Browser(site.url);
+  browser.cookies.set(SESSION_COOKIE, opened.value.secret);
+  return browser;
+}
+
+/** Method, path and title of each route that needs a recent login by its description. */
+async function guarded() {
+  const { json } = await new Browser(site.url).call("GET", "/api/openapi.json");
+  return Object.entries(Object(fieldOf(json, "paths"))).flatMap(([path, methods]) =>
+    Object.entries(Object(methods))
+      .filter(([, operation]) => fieldOf(operation, "x-recent-login") === true)
+      .map(([method, operation]) => ({
+        ...{ path, method: method.toUpperCase(), name: `${method} ${path}` },
+        takesBody: fieldOf(operation, "requestBody") !== undefined,
+      })),
+  );
+}
+
+it("a route that needs a recent login asks for one, and changes nothing without it", async () => {
+  const ada = new Browser(site.url);
+  await ada.login("ada");
+  const { json } = await ada.call("GET", "/api/v1/me");
+  const accountId = String(fieldOf(json, "account.id"));
+  const keyId = String(fieldOf((await ada.call("GET", "/api/v1/keys")).json, "keys.0.id"));
+  const ids = new Map([
+    ["key_id", keyId],
+    ["account_id", accountId],
+  ]);
+  const late = await loggedIn(accountId, RECENT_MS);
+  const before = (await late.call("GET", "/api/v1/audit")).text;
+  const routes = await guarded();
+  expect(routes.length).toBeGreaterThan(7);
+  for (const { name, method, path, takesBody } of routes) {
+    const at = path.replaceAll(/\{(\w+)\}/g, (_, part: string) => ids.get(part) ?? MISSING);
+    const answer = await late.call(method, at, takesBody ? {} : undefined);
+    expect([name, answer.status, reasonOf(answer)]).toEqual([name, 401, "login_again"]);
+    // The session goes on.
+    expect(answer.headers.get("set-cookie")).toBeNull();
+  }
+  expect((await late.call("GET", "/api/v1/audit")).text).toBe(before);
+  const soon = await loggedIn(accountId, RECENT_MS - 1);
+  expect((await soon.call("POST", "/api/v1/keys", { label: "in time" })).status).toBe(201);
+});
