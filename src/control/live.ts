@@ -2,9 +2,11 @@
  * Live numbers while a page is open, as server-sent events.
  *
  * All streams of an account share one look at the store, every two seconds; who listens gets the
- * overview at once and whenever it changed. A stream ends with its session or token, which it does
- * not keep alive: a page that is left open must not put off the idle end. A reader that does not
- * read is cut off rather than waited for.
+ * overview at once and whenever it changed. While looks fail, or one takes longer than two periods,
+ * an event `stale` says since when there are no newer figures; the next overview ends that.
+ *
+ * A stream ends with its session or token, which it does not keep alive: a page that is left open
+ * must not put off the idle end. A reader that does not read is cut off rather than waited for.
  */
 
 import { Readable } from "node:stream";
@@ -20,6 +22,7 @@ import { overviewOf } from "./api/figures.ts";
 import { Fault } from "./fault.ts";
 import type { Store } from "./store/contract.ts";
 import type { Caller } from "./web/route.ts";
+import { iso } from "./web/schema.ts";
 
 export interface Live {
   readonly counters: { opened: number; refused: number; cutOff: number };
@@ -37,13 +40,20 @@ interface Deps {
   readonly log: Log;
 }
 
-/** One account's streams and what they were told last. */
+/** One account's streams and what they were sent last. */
 interface Audience {
   readonly listeners: Map<Readable, Caller>;
   readonly timer: Timer;
-  told: string | null;
+  /** The last overview, as an event. */
+  usage: string | null;
+  /** When that was known to be current. */
+  currentAtMs: number | null;
+  /** The event that says so, while the overview is not current. */
+  stale: string | null;
   silentMs: number;
   looking: boolean;
+  /** Periods that began while one look went on. */
+  late: number;
 }
 
 export function createLive(deps: Deps): Live {
@@ -85,8 +95,9 @@ class LiveStreams implements Live {
     this.counters.opened += 1;
     stream.once("close", () => this.#leave(accountId, audience, stream));
     stream.push(": live\n\n");
-    if (audience.told !== null) stream.push(audience.told);
-    else void this.#look(accountId, audience);
+    if (audience.usage !== null) stream.push(audience.usage);
+    if (audience.stale !== null) stream.push(audience.stale);
+    if (audience.usage === null) void this.#look(accountId, audience);
     return stream;
   }
 
@@ -102,9 +113,12 @@ class LiveStreams implements Live {
     const audience: Audience = {
       listeners: new Map(),
       timer: this.#clock.every(LIVE_PERIOD_MS, () => void this.#look(accountId, audience)),
-      told: null,
+      usage: null,
+      currentAtMs: null,
+      stale: null,
       silentMs: 0,
       looking: false,
+      late: 0,
     };
     this.#audiences.set(accountId, audience);
     return audience;
@@ -120,29 +134,50 @@ class LiveStreams implements Live {
 
   /** Never rejects; a look that takes longer than the period is not joined by another. */
   async #look(accountId: string, audience: Audience): Promise<void> {
-    if (audience.looking) return;
+    if (audience.looking) {
+      audience.late += 1;
+      if (audience.late >= LATE_MAX) this.#tellStale(audience);
+      return;
+    }
     audience.looking = true;
     try {
       await this.#endTheEnded(accountId, audience);
       const query = { span: "hour", region: null, keyId: null } as const;
       const overview = overviewOf(await this.#store.usage.overview(accountId, query));
-      this.#tell(audience, `event: usage\ndata: ${JSON.stringify(overview)}\n\n`);
+      this.#tellUsage(audience, `event: usage\ndata: ${JSON.stringify(overview)}\n\n`);
     } catch (error) {
       // The page keeps what it has; the next look may succeed.
-      this.#log.warn({ err: error }, "a live stream has no news");
-      this.#tell(audience, audience.told);
+      this.#log.warn({ err: error }, "a live stream has no newer figures");
+      this.#tellStale(audience);
     } finally {
       audience.looking = false;
+      audience.late = 0;
     }
   }
 
-  #tell(audience: Audience, news: string | null): void {
-    const changed = news !== audience.told;
-    audience.silentMs = changed ? 0 : audience.silentMs + LIVE_PERIOD_MS;
-    audience.told = news;
+  #tellUsage(audience: Audience, usage: string): void {
+    const changed = usage !== audience.usage || audience.stale !== null;
+    audience.usage = usage;
+    audience.stale = null;
+    audience.currentAtMs = this.#clock.unixMs();
+    this.#tell(audience, changed ? usage : null);
+  }
+
+  #tellStale(audience: Audience): void {
+    const { currentAtMs } = audience;
+    const since = currentAtMs === null ? null : iso(currentAtMs);
+    const stale = `event: stale\ndata: ${JSON.stringify({ since })}\n\n`;
+    const changed = stale !== audience.stale;
+    audience.stale = stale;
+    this.#tell(audience, changed ? stale : null);
+  }
+
+  /** Null: nothing changed; a comment ends a long silence. */
+  #tell(audience: Audience, change: string | null): void {
+    audience.silentMs = change === null ? audience.silentMs + LIVE_PERIOD_MS : 0;
     const due = audience.silentMs >= LIVE_SILENCE_MS_MAX;
     if (due) audience.silentMs = 0;
-    const text = changed ? news : due ? ": still here\n\n" : null;
+    const text = change ?? (due ? ": still here\n\n" : null);
     if (text === null) return;
     for (const stream of [...audience.listeners.keys()]) {
       if (stream.readableLength > UNREAD_BYTES_MAX) {
@@ -177,5 +212,7 @@ class LiveStreams implements Live {
   }
 }
 
+/** A look that goes on when this many further periods have begun leaves the figures stale. */
+const LATE_MAX = 2;
 /** Above this many bytes unread, a reader is taken for gone. */
 const UNREAD_BYTES_MAX = 256 * 1024;

@@ -3,7 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { LIVE_STREAMS_PER_ACCOUNT_MAX } from "../../src/core/limits-control.ts";
 import { useBrowser } from "../support/browser-rig.ts";
-import { revealedKey, type Visitor } from "../support/chromium.ts";
+import { open, revealedKey, type Visitor } from "../support/chromium.ts";
+import { lookAt } from "../support/look.ts";
 
 const rig = useBrowser();
 
@@ -41,6 +42,23 @@ describe("the live numbers", () => {
     await page.getByText("Live", { exact: true }).waitFor();
     // The browser itself complains of each refused stream, and of nothing else.
     for (const one of grace.complaints.splice(0)) expect(one).toContain("429");
+  });
+
+  it("say since when they stand still while the database is away, and are live again", async () => {
+    const grace = await rig.page("Grace");
+    const { page } = grace;
+    const key = await revealedKey(grace);
+    expect((await rig.site.submit(key)).status).toBe(200);
+    await open(grace, "Overview");
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.locator(".tile", { hasText: "Sent" }).waitFor();
+    await rig.site.setDatabaseAway(true);
+    await page.getByRole("status").filter({ hasText: "Not updated" }).waitFor();
+    await page.getByText(/^Last updated (?:now|\d+ sec\. ago)$/).waitFor();
+    await lookAt(page, "overview-not-updated");
+    await rig.site.setDatabaseAway(false);
+    await page.getByText("Live", { exact: true }).waitFor();
+    expect(await page.getByText("Last updated").count()).toBe(0);
   });
 
   it("end where the session has ended while nothing could be heard", async () => {

@@ -22,7 +22,7 @@ async function setup() {
   const clock = createFakeClock(undefined, Math.ceil(Date.now() / 60_000) * 60_000);
   const store = await createTestStore(clock);
   undo.push(() => store.stop());
-  const { underWay, usage, sessions, apiTokens } = watched(store);
+  const { underWay, hold, usage, sessions, apiTokens } = watched(store);
   const warned: string[] = [];
   const note = (_: object, message: string): void => void warned.push(message);
   const live = createLive({
@@ -49,24 +49,47 @@ async function setup() {
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
-  return { clock, store, live, caller, secret, look, warned };
+  /** Keeps answers back; ends with what gives them. */
+  const held = () => {
+    const give = hold();
+    return async (): Promise<void> => {
+      give();
+      await settled();
+    };
+  };
+  return { clock, store, live, caller, secret, look, warned, hold: held };
 }
 
 /** What a live stream asks of the store, and how many of its questions have no answer yet. */
 function watched(store: TestStore) {
   let asked = 0;
+  let free = Promise.resolve();
+  let isHeld = false;
   async function counted<T>(question: Promise<T>): Promise<T> {
     asked += 1;
     return await question.finally(() => {
       asked -= 1;
     });
   }
+  function hold(): () => void {
+    let give = (): void => undefined;
+    isHeld = true;
+    free = new Promise((resolve) => {
+      give = resolve;
+    });
+    return () => {
+      isHeld = false;
+      give();
+    };
+  }
   const { usage, sessions, apiTokens } = store;
   return {
-    underWay: () => asked,
+    underWay: () => (isHeld ? 0 : asked),
+    hold,
     usage: {
       ...usage,
-      overview: (...args: Parameters<typeof usage.overview>) => counted(usage.overview(...args)),
+      overview: (...args: Parameters<typeof usage.overview>) =>
+        counted(free.then(() => usage.overview(...args))),
     },
     sessions: { ...sessions, list: (id: string) => counted(sessions.list(id)) },
     apiTokens: { ...apiTokens, list: (id: string) => counted(apiTokens.list(id)) },
@@ -136,6 +159,50 @@ describe("live numbers", () => {
     store.gone = false;
     await look();
     expect(got.text).toContain("event: usage");
+  });
+
+  it("say since when none are newer while the database is away, to late ones too", async () => {
+    const { live, caller, clock, store, look } = await setup();
+    const got = textOf(live.open(caller));
+    await look();
+    const since = new Date(clock.unixMs()).toISOString();
+    store.gone = true;
+    await look();
+    const stale = `event: stale\ndata: {"since":"${since}"}\n\n`;
+    expect(got.text.endsWith(stale)).toBe(true);
+    for (let count = 0; count < 20; count += 1) await look();
+    expect(got.text.match(/event: stale/g)).toHaveLength(1);
+    const late = textOf(live.open(caller));
+    await look();
+    expect(late.text).toMatch(/^: live\n\nevent: usage\n.*\n\nevent: stale\n/);
+    expect(late.text.endsWith(stale)).toBe(true);
+    // Good again, and said so although the figures are the same.
+    store.gone = false;
+    await look();
+    for (const { text } of [got, late]) expect(text).toMatch(/event: usage\ndata: .*\n\n$/);
+    expect(got.text.match(/event: usage/g)).toHaveLength(2);
+  });
+
+  it("say so where none were ever to be had", async () => {
+    const { live, caller, store, look } = await setup();
+    store.gone = true;
+    const got = textOf(live.open(caller));
+    await look();
+    expect(got.text).toBe(': live\n\nevent: stale\ndata: {"since":null}\n\n');
+  });
+
+  it("say so where the database takes a question and does not answer", async () => {
+    const { live, caller, look, hold } = await setup();
+    const got = textOf(live.open(caller));
+    await look();
+    const answer = hold();
+    await look();
+    await look();
+    expect(got.text).not.toContain("event: stale");
+    await look();
+    expect(got.text).toMatch(/event: stale\ndata: \{"since":"[^"]+"\}\n\n$/);
+    await answer();
+    expect(got.text).toMatch(/event: usage\ndata: .*\n\n$/);
   });
 
   it("cut off who does not read, and end when the process stops", async () => {

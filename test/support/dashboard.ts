@@ -8,6 +8,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createDatabase } from "../../src/accounts/database.ts";
 import { configFromValues, controlFromValues } from "../../src/config/load.ts";
 import { startControl } from "../../src/control/control.ts";
 import type { Store } from "../../src/control/store/contract.ts";
@@ -45,6 +46,8 @@ export interface Dashboard {
   submit(key: string, body?: Uint8Array): Promise<Submitted>;
   /** Gives an address lamports to send. */
   fund(address: string): void;
+  /** Has Postgres end and refuse the dashboard's connections, or take them again. */
+  setDatabaseAway(away: boolean): Promise<void>;
   /** The id of the account of this name; of several the one made last. */
   accountOf(name: string): Promise<string>;
   stop(): Promise<void>;
@@ -110,6 +113,8 @@ async function start(folder: string, control: ControlKeys, undo: Undo): Promise<
     },
   );
   undo.add(stop);
+  const owner = createDatabase({ clock, log: silent }, { url: postgres.ownerUrl, connections: 1 });
+  undo.add(() => owner.stop());
   const network = await startNetwork(undo);
   const edge = await startEdge(
     configFromValues(
@@ -134,6 +139,13 @@ async function start(folder: string, control: ControlKeys, undo: Undo): Promise<
   return {
     ...{ url, edgeUrl, tipAccount, store, transaction, fund },
     submit: (key, body = transaction()) => submit(edgeUrl, key, body),
+    async setDatabaseAway(away) {
+      await owner.query(`alter role control connection limit ${away ? 0 : -1}`);
+      if (!away) return;
+      await owner.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'control'",
+      );
+    },
     async accountOf(name) {
       const { items } = await store.accounts.list({ search: name, limit: 1, after: null });
       const [account] = items;

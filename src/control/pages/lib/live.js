@@ -9,11 +9,16 @@ import { after } from "./clock.js";
 const AGAIN_MS = 5000;
 const PATH = "/api/v1/live";
 
-/** @typedef {"live" | "lost" | "full" | "ended"} LiveState full: too many pages are open */
+/**
+ * full: too many pages are open; stale: the server itself has no newer numbers
+ * @typedef {"live" | "stale" | "lost" | "full" | "ended"} LiveState
+ */
 
 /**
  * @param {AbortSignal} signal
- * @param {{onUsage: (usage: any) => void, onState: (state: LiveState) => void}} to
+ * @param {{onUsage: (usage: any) => void,
+ *   onState: (state: LiveState, since?: string | null) => void}} to `since`: with `stale`, when the
+ *   numbers were current last; null when they never were
  */
 export function listen(signal, to) {
   if (signal.aborted) return;
@@ -21,7 +26,11 @@ export function listen(signal, to) {
   const close = () => source.close();
   signal.addEventListener("abort", close, { once: true });
   source.addEventListener("open", () => to.onState("live"));
-  source.addEventListener("usage", (event) => to.onUsage(JSON.parse(event.data)));
+  source.addEventListener("usage", (event) => {
+    to.onState("live");
+    to.onUsage(JSON.parse(event.data));
+  });
+  source.addEventListener("stale", (event) => to.onState("stale", JSON.parse(event.data).since));
   source.addEventListener("ended", () => {
     close();
     to.onState("ended");

@@ -5,9 +5,10 @@
  */
 
 import { read, readAlone } from "../lib/api.js";
-import { every } from "../lib/clock.js";
+import { every, now } from "../lib/clock.js";
 import { el, fill } from "../lib/dom.js";
 import { listen } from "../lib/live.js";
+import { ago } from "../lib/times.js";
 import { plotsAhead } from "../parts/chart.js";
 import { figures } from "../parts/figures.js";
 import { head, segments } from "../parts/head.js";
@@ -21,6 +22,7 @@ const RANGES = /** @type {const} */ ([
 /** Of the live numbers: with many pages open, the rest of them ask now and then instead. */
 const STATES = /** @type {const} */ ({
   live: ["Live", "good"],
+  stale: ["Not updated", "warn"],
   lost: ["Reconnecting", "warn"],
   full: ["Every 10 s", ""],
   ended: ["Logged out", "bad"],
@@ -34,10 +36,11 @@ export function page({ main, signal }) {
   const choice = { range: "hour", region: "", key: "" };
   const body = el("div", {}, loading("Loading the numbers", 4));
   const state = el("span", { class: "badge", role: "status" }, "Connecting");
+  const since = el("span", { class: "small soft" });
   const regions = picker("Region", "All regions", (value) => choose("region", value));
   const keys = picker("Key", "All keys", (value) => choose("key", value));
   const ranges = segments("Range", RANGES, "hour", (value) => choose("range", value));
-  const title = head("Overview", null, state, regions.field, keys.field, ranges);
+  const title = head("Overview", null, state, since, regions.field, keys.field, ranges);
   const notice = el("div", { class: "notice", role: "alert" });
   fill(main, title, notice, body);
 
@@ -46,6 +49,8 @@ export function page({ main, signal }) {
   let stale = false;
   let polls = false;
   let asked = 0;
+  /** @type {import("../lib/live.js").LiveState | null} */
+  let was = null;
 
   const plain = () => choice.range === "hour" && choice.region === "" && choice.key === "";
 
@@ -99,8 +104,12 @@ export function page({ main, signal }) {
       if (plain()) show(usage);
       else stale = true;
     },
-    onState(name) {
+    onState(name, at) {
       polls = name === "full";
+      // A connection that was live until now had the numbers of now.
+      const currentAt = name === "lost" && was === "live" ? new Date(now()).toISOString() : at;
+      if (name !== "lost" || was === "live") showSince(since, currentAt ?? null);
+      was = name;
       const [text, kind] = STATES[name];
       if (state.textContent !== text) state.textContent = text;
       state.className = `badge ${kind}`;
@@ -117,6 +126,11 @@ export function page({ main, signal }) {
     signal,
   );
   return load();
+}
+
+/** Since when the numbers stand still. @param {Element} place @param {string | null} iso */
+function showSince(place, iso) {
+  fill(place, iso !== null && ["Last updated ", ago(iso)]);
 }
 
 /**
