@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { mkdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, inject } from "vitest";
@@ -85,7 +85,8 @@ async function server(): Promise<Urls> {
     if (existsSync(file)) break;
     try {
       writeFileSync(`${file}.new`, JSON.stringify(await firstStart(folder)));
-      writeFileSync(file, readFileSync(`${file}.new`));
+      // Another file may read it at any moment, and must find it whole.
+      renameSync(`${file}.new`, file);
     } finally {
       await rmdir(lock);
     }
