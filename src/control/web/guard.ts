@@ -11,7 +11,7 @@ export interface Provenance {
   readonly method: string;
   readonly origin: string | null;
   readonly fetchSite: string | null;
-  /** Whether it carries an `Authorization` header, in which case no cookie of it counts. */
+  /** Whether a token alone decides who calls, so that no cookie of the request counts. */
   readonly bearer: boolean;
 }
 

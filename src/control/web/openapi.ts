@@ -3,7 +3,7 @@
  */
 
 import { CONTROL_REFUSALS, type ControlReason } from "../../core/errors.ts";
-import type { Access, Route } from "./route.ts";
+import type { Access, RouteHead } from "./route.ts";
 import { z } from "./schema.ts";
 
 const SECURITY: Readonly<Record<Access, readonly object[]>> = {
@@ -17,7 +17,7 @@ const SECURITY: Readonly<Record<Access, readonly object[]>> = {
  * `x-access` says in our words who may call, and `x-recent-login` whether a session's login must be
  * a recent one, for tests and for readers.
  */
-export function openApi(routes: readonly Route[], about: { readonly version: string }): object {
+export function openApi(routes: readonly RouteHead[], about: { readonly version: string }): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     const operations = paths[route.path] ?? {};
@@ -43,8 +43,9 @@ export function openApi(routes: readonly Route[], about: { readonly version: str
   };
 }
 
-function operationOf(route: Route): object {
-  const { access, summary, params, query, body, answer, status, recentLogin } = route;
+function operationOf(route: RouteHead): object {
+  const { access, summary, params, query, body, status, recentLogin } = route;
+  const answer = { [route.answerType]: { schema: schemaOf(route.answer, "output") } };
   const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
   return {
     operationId: operationId(route),
@@ -57,7 +58,7 @@ function operationOf(route: Route): object {
       ? {}
       : { requestBody: { required: true, content: json(schemaOf(body, "input")) } }),
     responses: {
-      [status]: { description: "done", content: json(schemaOf(answer, "output")) },
+      [status]: { description: "done", content: answer },
       ...Object.fromEntries(
         refusalsOf(route).map(([code, description]) => [code, { description, content: error }]),
       ),
@@ -67,7 +68,7 @@ function operationOf(route: Route): object {
 }
 
 /** The refusals that this route can answer, by status, each with its reasons. */
-function refusalsOf(route: Route): readonly [string, string][] {
+function refusalsOf(route: RouteHead): readonly [string, string][] {
   const { method, path, access, body, limit, recentLogin } = route;
   const reasons: ControlReason[] = ["invalid_request", "cross_site", "rate_limited", "internal"];
   if (access !== "open") reasons.push("unauthorized", "forbidden", "disabled", "unavailable");
@@ -86,7 +87,7 @@ function refusalsOf(route: Route): readonly [string, string][] {
 }
 
 /** `POST /api/v1/keys/{key_id}/reveal` is `post_keys_key_id_reveal`. */
-function operationId({ method, path }: Route): string {
+function operationId({ method, path }: RouteHead): string {
   const words = path.replace("/api/v1/", "").replaceAll(/[^A-Za-z0-9]+/g, "_");
   return `${method.toLowerCase()}_${words.replace(/_$/, "")}`;
 }

@@ -54,6 +54,7 @@ interface RouteParts<P extends Shape, Q extends Shape, B extends Shape, A extend
   /** Null where there is none. */
   readonly body: B | null;
   readonly answer: A;
+  readonly answerType: "application/json" | "text/event-stream";
   readonly status: 200 | 201;
   readonly limit: LimitName | null;
   /**
@@ -63,9 +64,13 @@ interface RouteParts<P extends Shape, Q extends Shape, B extends Shape, A extend
   readonly recentLogin: boolean;
 }
 
-/** A route whose types were checked where it was made. */
-export interface Route extends RouteParts<Shape, Shape, Shape, Shape> {
+/** All of a route but what it does. */
+export interface RouteHead extends RouteParts<Shape, Shape, Shape, Shape> {
   readonly access: Access;
+}
+
+/** A route whose types were checked where it was made. */
+export interface Route extends RouteHead {
   handle(call: Call<unknown, unknown, unknown>, caller: Caller | null): Promise<unknown>;
 }
 
@@ -141,6 +146,7 @@ function erased<P extends Shape, Q extends Shape, B extends Shape, A extends Sha
     query: spec.query ?? nothing,
     body: takesBody ? (spec.body ?? nothing) : null,
     answer: spec.answer,
+    answerType: "application/json",
     status: spec.status ?? 200,
     limit: spec.limit ?? null,
     recentLogin: spec.recentLogin ?? false,

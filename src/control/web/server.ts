@@ -20,6 +20,7 @@ import { checked } from "./checked.ts";
 import { readCookie, writeCookie } from "./cookies.ts";
 import { faultOf } from "./fault-of.ts";
 import { refuseCrossSite } from "./guard.ts";
+import { LIVE_ROUTE } from "./live-route.ts";
 import { openApi } from "./openapi.ts";
 import type { Call, Caller, Route } from "./route.ts";
 import { networkOf, type Tries } from "./tries.ts";
@@ -49,7 +50,7 @@ export interface WebServer {
 }
 
 export const CALLBACK_PATH = "/login/callback";
-export const LIVE_PATH = "/api/v1/live";
+const LIVE_PATH = LIVE_ROUTE.path;
 /** What the pages do without; the clipboard is for keys that are copied. */
 const PERMISSIONS =
   "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=(), " +
@@ -142,7 +143,7 @@ function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): 
         method: request.method,
         origin: headers.origin ?? null,
         fetchSite: textOf(headers["sec-fetch-site"]),
-        bearer: authorization !== null,
+        bearer: access !== "open" && authorization !== null,
       },
       publicUrl,
     );
@@ -193,7 +194,7 @@ function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: 
 
 /** What is no plain question and answer. */
 function addSpecial({ app, deps, options, guarded, count }: Door): void {
-  const document = openApi(deps.routes, options);
+  const document = openApi([...deps.routes, LIVE_ROUTE], options);
   app.get("/api/openapi.json", async () => document);
   // HEAD would log in without a page to see it, and open a stream that nobody reads.
   const getAlone = { exposeHeadRoute: false };
@@ -210,8 +211,7 @@ function addSpecial({ app, deps, options, guarded, count }: Door): void {
     return reply.header("cache-control", "no-store").redirect(path, 303);
   });
   app.get(LIVE_PATH, getAlone, async (request, reply) => {
-    const demand = { access: "account", method: "GET", limit: null, recentLogin: false } as const;
-    const caller = await guarded(request, demand);
+    const caller = await guarded(request, LIVE_ROUTE);
     if (caller === null) throw new Fault("unauthorized", "nobody is logged in here");
     const stream = deps.onLive(caller);
     count("ok");

@@ -30,16 +30,16 @@ async function loggedIn(accountId: string, agoMs: number): Promise<Browser> {
   return browser;
 }
 
-/** Method, path and title of each route that needs a recent login by its description. */
-async function guarded() {
+/** Each route with what its description says of it. */
+async function routes() {
   const { json } = await new Browser(site.url).call("GET", "/api/openapi.json");
   return Object.entries(Object(fieldOf(json, "paths"))).flatMap(([path, methods]) =>
-    Object.entries(Object(methods))
-      .filter(([, operation]) => fieldOf(operation, "x-recent-login") === true)
-      .map(([method, operation]) => ({
-        ...{ path, method: method.toUpperCase(), name: `${method} ${path}` },
-        takesBody: fieldOf(operation, "requestBody") !== undefined,
-      })),
+    Object.entries(Object(methods)).map(([method, operation]) => ({
+      ...{ path, method: method.toUpperCase(), name: `${method} ${path}` },
+      access: fieldOf(operation, "x-access"),
+      recentLogin: fieldOf(operation, "x-recent-login") === true,
+      takesBody: fieldOf(operation, "requestBody") !== undefined,
+    })),
   );
 }
 
@@ -55,9 +55,9 @@ it("a route that needs a recent login asks for one, and changes nothing without 
   ]);
   const late = await loggedIn(accountId, RECENT_MS);
   const before = (await late.call("GET", "/api/v1/audit")).text;
-  const routes = await guarded();
-  expect(routes.length).toBeGreaterThan(7);
-  for (const { name, method, path, takesBody } of routes) {
+  const guarded = (await routes()).filter(({ recentLogin }) => recentLogin);
+  expect(guarded.length).toBeGreaterThan(7);
+  for (const { name, method, path, takesBody } of guarded) {
     const at = path.replaceAll(/\{(\w+)\}/g, (_, part: string) => ids.get(part) ?? MISSING);
     const answer = await late.call(method, at, takesBody ? {} : undefined);
     expect([name, answer.status, reasonOf(answer)]).toEqual([name, 401, "login_again"]);
@@ -67,4 +67,18 @@ it("a route that needs a recent login asks for one, and changes nothing without 
   expect((await late.call("GET", "/api/v1/audit")).text).toBe(before);
   const soon = await loggedIn(accountId, RECENT_MS - 1);
   expect((await soon.call("POST", "/api/v1/keys", { label: "in time" })).status).toBe(201);
+});
+
+it("an open route is no more open to another site's page for an Authorization header", async () => {
+  const open = (await routes()).filter(({ access }) => access === "open");
+  expect(open.length).toBeGreaterThan(1);
+  for (const authorization of ["Bearer x", "Basic eDp5", "", `Bearer tdm_${"a".repeat(64)}`]) {
+    for (const { name, method, path, takesBody } of open) {
+      const headers = { authorization, "sec-fetch-site": "cross-site" };
+      const body = takesBody ? {} : undefined;
+      const answer = await new Browser(site.url).call(method, path, body, headers);
+      expect([name, authorization, reasonOf(answer)]).toEqual([name, authorization, "cross_site"]);
+      expect(answer.headers.get("set-cookie")).toBeNull();
+    }
+  }
 });

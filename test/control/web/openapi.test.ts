@@ -12,9 +12,11 @@ beforeAll(async () => {
 afterAll(() => site?.stop());
 
 // The parts of the OpenAPI 3.1.1 schema (spec.openapis.org, 2026-11) that this document has.
-const media = z.strictObject({
-  "application/json": z.strictObject({ schema: z.record(z.string(), z.unknown()) }),
-});
+const content = z.strictObject({ schema: z.record(z.string(), z.unknown()) });
+const media = z.union([
+  z.strictObject({ "application/json": content }),
+  z.strictObject({ "text/event-stream": content }),
+]);
 const operation = z.strictObject({
   operationId: z.string().regex(/^[a-z_]+$/),
   summary: z.string().min(1),
@@ -96,6 +98,16 @@ describe("the OpenAPI document", () => {
       const recent = fieldOf(one, "x-recent-login");
       expect([path, method, told.includes("login_again")]).toEqual([path, method, recent]);
     }
+  });
+
+  it("has the live stream, and what its events hold", () => {
+    const live = operations().find(({ path }) => path === "/api/v1/live")?.one;
+    expect(live).toMatchObject({ operationId: "get_live", "x-access": "account" });
+    const stream = fieldOf(live, "responses.200.content");
+    expect(Object.keys(Object(stream))).toEqual(["text/event-stream"]);
+    const text = JSON.stringify(live);
+    for (const event of ["usage", "stale", "ended", "stopping"]) expect(text).toContain(event);
+    expect(Object.keys(Object(fieldOf(live, "responses")))).toContain("429");
   });
 
   it("refers to nothing that is not there, and lists every reason of an error", () => {
