@@ -7,10 +7,11 @@
 import { ApiError, read } from "./lib/api.js";
 import { every } from "./lib/clock.js";
 import { fill } from "./lib/dom.js";
+import { onLoginEnded, showsAccount } from "./lib/login-state.js";
 import { resumeAct } from "./lib/resume.js";
 import { say } from "./lib/say.js";
 import { refreshTimes } from "./lib/times.js";
-import { ADMIN_PAGE, buildFrame, markPage, PAGES } from "./parts/frame.js";
+import { ADMIN_PAGE, buildFrame, forgetName, markPage, PAGES, UNNAMED } from "./parts/frame.js";
 import { head } from "./parts/head.js";
 import { failed, loading } from "./parts/states.js";
 
@@ -45,14 +46,15 @@ async function start() {
     if (site.logged_in) ahead(nameOf());
     me = await whoIsThere();
   } catch (error) {
-    buildFrame(null, main);
-    fill(
-      main,
-      failed(error, () => void start()),
-    );
+    const view = VIEWS.get(nameOf());
+    buildFrame(site?.logged_in ? UNNAMED : null, main);
+    markPage(nameOf());
+    const state = failed(error, () => void start());
+    fill(main, head(view?.title ?? "Touchdown", null), state);
     return;
   }
   buildFrame(me, main);
+  showsAccount(me === null ? null : me.account.id);
   await show({ first: true });
 }
 
@@ -65,6 +67,17 @@ function nameOf() {
 function ahead(name) {
   // What is wrong with it is told when it is shown.
   if (VIEWS.has(name)) import(`./views/${name}.js`).catch(() => null);
+}
+
+/** @param {string} name @returns {Promise<(context: Context) => unknown>} */
+async function pageOf(name) {
+  try {
+    return (await import(`./views/${name}.js`)).page;
+  } catch {
+    // The browser itself says which file.
+    const sentence = "this page could not be loaded from the dashboard's server";
+    throw new ApiError(0, { reason: "unreachable", sentence });
+  }
 }
 
 /** Goes to a page of this site without a new document. @param {string} path */
@@ -93,16 +106,14 @@ async function show({ first }) {
   }
   fill(main, loading(`Loading ${view.title}`));
   try {
-    const { page } = await import(`./views/${view.name}.js`);
+    const page = await pageOf(view.name);
     if (signal.aborted) return;
     await page({ site, me, main, signal, go });
     if (!signal.aborted) resumeAct();
   } catch (error) {
     if (signal.aborted) return;
-    fill(
-      main,
-      failed(error, () => void show({ first })),
-    );
+    const state = failed(error, () => void show({ first }));
+    fill(main, head(view.title, null), state);
   }
   if (first || signal.aborted) return;
   scrollTo(0, 0);
@@ -122,6 +133,7 @@ document.addEventListener("click", (event) => {
   go(link.pathname + link.search);
 });
 
+onLoginEnded(forgetName);
 addEventListener("popstate", () => void show({ first: false }));
 every(TIMES_MS, refreshTimes, new AbortController().signal);
 void start();

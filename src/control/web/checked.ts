@@ -7,6 +7,7 @@ import { Fault } from "../fault.ts";
 import { faultOfIssues } from "./fault-of.ts";
 import type { Route } from "./route.ts";
 import type { z } from "./schema.ts";
+import { wording } from "./wording.ts";
 
 export interface Unchecked {
   readonly params: unknown;
@@ -32,7 +33,7 @@ export function checked(route: Route, request: Unchecked) {
 }
 
 function through(schema: z.ZodType, input: unknown): unknown {
-  const result = schema.safeParse(input);
+  const result = schema.safeParse(input, { error: wording });
   if (!result.success) throw faultOfIssues(result.error);
   // The database takes every character but this one.
   if (holdsNul(result.data)) throw new Fault("invalid_request", "a text holds a NUL");

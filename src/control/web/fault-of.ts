@@ -11,7 +11,10 @@ export function faultOf(error: unknown): Fault {
   if (error instanceof Fault) return error;
   if (!(error instanceof Error)) return bug();
   if (error instanceof DatabaseError && AWAY.has(error.kind)) {
-    return new Fault("unavailable", "the accounts cannot be reached now");
+    return new Fault(
+      "unavailable",
+      "the database of accounts does not answer now, try again in a moment",
+    );
   }
   const status = "statusCode" in error ? error.statusCode : null;
   if (status === 413) return new Fault("too_large", "a body is at most 16 KiB");
@@ -36,6 +39,8 @@ export function faultOfIssues(error: z.ZodError): Fault {
     path: path.join("."),
     message,
   }));
-  const named = fields.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+  const named = fields.map(
+    ({ path, message }) => `${path === "" ? "the request" : path} ${message}`,
+  );
   return new Fault("invalid_request", named.join("; "), { fields });
 }

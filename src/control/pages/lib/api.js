@@ -3,6 +3,8 @@
  * that may be shown as it is; that nobody answered is one too.
  */
 
+import { loginEnded } from "./login-state.js";
+
 /** A refusal by the API, or that it could not be reached. */
 export class ApiError extends Error {
   /**
@@ -46,6 +48,7 @@ async function call(method, path, body, signal, unattended = false) {
   }
   const answer = await parsed(response);
   if (response.ok) return answer;
+  if (answer?.error?.reason === "unauthorized") loginEnded();
   const unknown = { reason: "internal", sentence: `the server answered HTTP ${response.status}` };
   throw new ApiError(response.status, answer?.error ?? unknown);
 }

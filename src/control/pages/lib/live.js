@@ -5,6 +5,7 @@
  */
 
 import { after } from "./clock.js";
+import { loginEnded } from "./login-state.js";
 
 const AGAIN_MS = 5000;
 const PATH = "/api/v1/live";
@@ -33,6 +34,7 @@ export function listen(signal, to) {
   source.addEventListener("stale", (event) => to.onState("stale", JSON.parse(event.data).since));
   source.addEventListener("ended", () => {
     close();
+    loginEnded();
     to.onState("ended");
   });
   source.addEventListener("error", async () => {
@@ -44,6 +46,7 @@ export function listen(signal, to) {
     signal.removeEventListener("abort", close);
     const why = await refusal(signal);
     if (signal.aborted) return;
+    if (why === "ended") loginEnded();
     to.onState(why);
     if (why !== "ended") after(AGAIN_MS, () => listen(signal, to), signal);
   });

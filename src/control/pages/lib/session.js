@@ -5,6 +5,7 @@
  */
 
 import { ApiError, post } from "./api.js";
+import { loginEnded } from "./login-state.js";
 
 /**
  * Leaves for the provider.
@@ -31,5 +32,6 @@ async function leave(path) {
     // A session that ended by itself meanwhile is what was wanted.
     if (!(error instanceof ApiError && error.reason === "unauthorized")) throw error;
   }
+  loginEnded();
   location.href = url ?? "/";
 }

@@ -4,6 +4,7 @@
  * for those who do not see it.
  */
 
+import { ApiError } from "../lib/api.js";
 import { el, fill, svg } from "../lib/dom.js";
 import { table } from "./table.js";
 
@@ -38,7 +39,8 @@ function uplot() {
     script.addEventListener("load", () => resolve(Reflect.get(globalThis, "uPlot")));
     script.addEventListener("error", () => {
       library = null;
-      reject(new Error("the plots cannot be drawn, because their script could not be fetched"));
+      const sentence = "the plots cannot be drawn, because their script could not be fetched";
+      reject(new ApiError(0, { reason: "unreachable", sentence }));
     });
     document.head.append(style, script);
   });

@@ -6,7 +6,7 @@
 import { ApiError } from "../lib/api.js";
 import { el, fill, freshId } from "../lib/dom.js";
 import { actClicked, filledBefore, keepAct } from "../lib/resume.js";
-import { faultNote } from "./states.js";
+import { faultNote, sentence } from "./states.js";
 
 /**
  * Asks, and does. Resolves once the dialog is closed: with what `act` answered, or null. Closing it
@@ -136,7 +136,7 @@ function showFault(form, place, error, onLogin) {
     const id = freshId("wrong");
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-describedby", id);
-    input.after(el("p", { class: "wrong", id }, message));
+    input.after(el("p", { class: "wrong", id }, sentence(String(message))));
     first ??= input;
   }
   first?.focus();

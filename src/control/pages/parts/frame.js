@@ -22,6 +22,9 @@ export const PAGES = [
 ];
 export const ADMIN_PAGE = { name: "admin", title: "Operator" };
 
+/** Somebody who is logged in, while the server cannot say who. */
+export const UNNAMED = { rights: [], people: [], account: { name: "" } };
+
 const SCHEMES = ["system", "light", "dark"];
 
 /**
@@ -73,6 +76,7 @@ function navigation(me) {
 /** @param {any} me */
 function whoIs(me) {
   const [person] = me.people;
+  const name = person?.name ?? person?.email ?? me.account.name;
   const leave = el(
     "button",
     { type: "button", class: "btn quiet", onclick: leaveSite },
@@ -82,10 +86,15 @@ function whoIs(me) {
   return el(
     "section",
     { class: "who", "aria-label": "Your login" },
-    el("p", { class: "small soft" }, "Logged in as"),
-    el("p", {}, person?.name ?? person?.email ?? me.account.name),
+    name !== "" &&
+      el("div", {}, el("p", { class: "small soft" }, "Logged in as"), el("p", {}, name)),
     leave,
   );
+}
+
+/** Takes the name away, once nobody is logged in by it. */
+export function forgetName() {
+  document.querySelector(".who > div")?.remove();
 }
 
 async function leaveSite() {

@@ -7,6 +7,8 @@ import { el } from "../lib/dom.js";
 import { listOf } from "../lib/format.js";
 import { logIn } from "../lib/session.js";
 
+const DEFECT = "something went wrong on this page; loading it again may help";
+
 /** Grey shapes while something is fetched. */
 export function loading(what = "Loading", bones = 3) {
   const shapes = Array.from({ length: bones }, () => el("div"));
@@ -107,9 +109,15 @@ export function unreachableNote(unreachable) {
   return el("p", { class: "note warn" }, text);
 }
 
-/** The sentence of a fault, as a sentence. @param {unknown} error */
+/**
+ * The sentence of a fault, as a sentence. What the API did not word is a defect of a page, and its
+ * words are for whoever mends it.
+ * @param {unknown} error
+ */
 export function sentence(error) {
-  const text = error instanceof Error ? error.message : String(error);
+  const worded = error instanceof ApiError || typeof error === "string";
+  if (!worded) reportError(error);
+  const text = worded ? (typeof error === "string" ? error : error.message) : DEFECT;
   const first = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }

@@ -113,7 +113,12 @@ export function page({ main, signal }) {
       const [text, kind] = STATES[name];
       if (state.textContent !== text) state.textContent = text;
       state.className = `badge ${kind}`;
-      if (name === "ended") fill(notice, sessionEnded());
+      if (name !== "ended") return;
+      // The figures are the account's, which nobody is logged in to.
+      asked += 1;
+      shown = null;
+      fill(body);
+      fill(notice, sessionEnded());
     },
   });
   every(

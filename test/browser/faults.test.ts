@@ -1,0 +1,114 @@
+/** What pages show while something behind them fails, and once the login is over elsewhere. */
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { atTheDoor, newPage, open, type Visitor } from "../support/chromium.ts";
+import { lookAt } from "../support/look.ts";
+
+const rig = useBrowser();
+let grace: Visitor;
+beforeEach(async () => {
+  grace = await rig.page("Grace");
+});
+afterEach(() => rig.site.setDatabaseAway(false));
+
+/** The browser itself complains of what was refused or cut, and of nothing else. */
+function onlyOf(visitor: Visitor, what: RegExp): void {
+  for (const one of visitor.complaints.splice(0)) expect(one).toMatch(what);
+}
+
+describe("while the database is away", () => {
+  it("a page that is loaded keeps its frame, says so plainly, and is tried again", async () => {
+    const { page } = grace;
+    await rig.site.setDatabaseAway(true);
+    await page.goto(`${rig.site.url}/keys`);
+    await page.getByText("The database of accounts does not answer now, try again").waitFor();
+    const pages = page.getByRole("navigation", { name: "Pages" });
+    expect(await pages.getByRole("link").count()).toBe(7);
+    await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
+    expect(await pages.getByRole("link", { name: "Keys" }).getAttribute("aria-current")).toBe(
+      "page",
+    );
+    expect(await page.getByText("Logged in as").count()).toBe(0);
+    await lookAt(page, "database-away");
+    await pages.getByRole("link", { name: "Connect" }).click();
+    await page.getByRole("heading", { level: 1, name: "Connect" }).waitFor();
+    await page.getByText("The database of accounts does not answer now").waitFor();
+    await rig.site.setDatabaseAway(false);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("button", { name: "Reveal" }).waitFor();
+    await page.getByText("Logged in as").waitFor();
+    onlyOf(grace, /503/);
+  });
+
+  it("a page that is gone to keeps its frame, too", async () => {
+    const { page } = grace;
+    await open(grace, "Keys");
+    await rig.site.setDatabaseAway(true);
+    await page.getByRole("link", { name: "Plan" }).click();
+    await page.getByRole("heading", { level: 1, name: "Plan" }).waitFor();
+    await page.getByText("The database of accounts does not answer now").waitFor();
+    expect(await page.getByRole("navigation", { name: "Pages" }).getByRole("link").count()).toBe(7);
+    await rig.site.setDatabaseAway(false);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("heading", { name: "Requests a second" }).waitFor();
+    onlyOf(grace, /503/);
+  });
+});
+
+describe("what went wrong is told in plain words", () => {
+  it("where a page's program cannot be fetched, which is then tried again", async () => {
+    const { page } = grace;
+    await page.route("**/views/plan.js", (route) => route.abort());
+    await page.getByRole("link", { name: "Plan" }).click();
+    await page.getByText("This page could not be loaded from the dashboard's server.").waitFor();
+    expect(await page.getByText(/dynamically imported/).count()).toBe(0);
+    await lookAt(page, "page-not-loaded");
+    await page.unroute("**/views/plan.js");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("heading", { name: "Requests a second" }).waitFor();
+    onlyOf(grace, /ERR_FAILED|dynamically imported/);
+  });
+
+  it("beside a field that does not fit", async () => {
+    const { page } = grace;
+    await open(grace, "Keys");
+    await page.getByRole("button", { name: "Make a key" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Label").fill("x");
+    const many = Array.from({ length: 33 }, (_, index) => `10.0.0.${index}`).join("\n");
+    await dialog.getByLabel("Only from these addresses").fill(many);
+    await dialog.getByRole("button", { name: "Make the key" }).click();
+    await dialog.getByText("Must have at most 32 entries.").waitFor();
+    onlyOf(grace, /400/);
+  });
+});
+
+describe("a login that is over", () => {
+  it("leaves neither a name nor a figure on the browser's other pages", async () => {
+    const here = await rig.visitor("Grace");
+    const there = await newPage(here.context);
+    await there.page.goto(`${rig.site.url}/overview`);
+    await there.page.getByText("Live", { exact: true }).waitFor();
+    await there.page.getByText("Grace User").waitFor();
+    await open(here, "Keys");
+    await here.page.getByRole("button", { name: "Log out", exact: true }).first().click();
+    await atTheDoor(there);
+    expect(await there.page.getByText("Grace User").count()).toBe(0);
+    expect(await there.page.locator(".tile").count()).toBe(0);
+    onlyOf(here, /401/);
+    onlyOf(there, /401/);
+  });
+
+  it("leaves no name and no figures where another browser ended it", async () => {
+    const other = await rig.visitor("Grace");
+    await other.page.getByText("Live", { exact: true }).waitFor();
+    await other.page.getByText("Grace User").waitFor();
+    const nobody = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), nobody);
+    await other.page.getByText("Logged out", { exact: true }).waitFor();
+    expect(await other.page.getByText("Grace User").count()).toBe(0);
+    expect(await other.page.locator(".tile").count()).toBe(0);
+    onlyOf(other, /401/);
+  });
+});
