@@ -155,7 +155,7 @@ export const KEYS = {
   "accounts.usage_period": key(
     duration("1s", "10m"),
     "10s",
-    "How often what each key did is written to the database",
+    "How often what each key did is written to the database; its last use is as late and as exact",
   ),
 
   "limits.redis_url": optional<string>(

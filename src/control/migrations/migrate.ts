@@ -19,6 +19,7 @@ import { EDGES_SQL } from "./0004-edges.ts";
 import { MARKS_SQL } from "./0005-marks.ts";
 import { EDGE_COLUMNS_SQL } from "./0006-edge-columns.ts";
 import { SUCCESSORS_SQL } from "./0007-successors.ts";
+import { LAST_USED_SQL } from "./0008-last-used.ts";
 
 export interface Migration {
   /** Counts up from 1 without a gap. */
@@ -36,6 +37,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 5, name: "marks", sql: MARKS_SQL },
   { number: 6, name: "edge-columns", sql: EDGE_COLUMNS_SQL },
   { number: 7, name: "successors", sql: SUCCESSORS_SQL },
+  { number: 8, name: "last-used", sql: LAST_USED_SQL },
 ];
 
 /**

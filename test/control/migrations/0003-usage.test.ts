@@ -96,7 +96,21 @@ describe("usage that edges write", () => {
     const uses = await owner.query("select used_at from touchdown.key_uses where key_id = $1", [
       key,
     ]);
-    expect(uses).toEqual([{ used_at: MINUTE }]);
+    expect(uses).toEqual([{ used_at: MINUTE + 60_000 }]);
+  });
+
+  it("has a key used at the time of the batch, which comes soon after, and not later", async () => {
+    const { key } = await makeKey();
+    const now = async () => (await owner.query<{ at: number }>("select now() as at"))[0]?.at ?? 0;
+    const before = await now();
+    const minute = Math.floor(before / 60_000) * 60_000;
+    await write(randomUUID(), 1, [rowOf(key, minute, 1), rowOf(key, minute + 120_000, 1)]);
+    const [use] = await owner.query<{ used_at: number }>(
+      "select used_at from touchdown.key_uses where key_id = $1",
+      [key],
+    );
+    expect(use?.used_at).toBeGreaterThanOrEqual(before);
+    expect(use?.used_at).toBeLessThanOrEqual(await now());
   });
 
   it("of a key that is not there is left out, the rest is counted", async () => {

@@ -4,7 +4,8 @@ import { MIGRATIONS, migrate } from "../../../src/control/migrations/migrate.ts"
 import { SetupError } from "../../../src/core/errors.ts";
 import { testDatabase } from "../../support/postgres.ts";
 
-const NAMES = ["accounts", "logins", "usage", "edges", "marks", "edge-columns", "successors"];
+const BEFORE = ["accounts", "logins", "usage", "edges", "marks", "edge-columns"];
+const NAMES = [...BEFORE, "successors", "last-used"];
 const TITLES = NAMES.map((name, index) => `000${index + 1}-${name}`);
 const NEXT = NAMES.length + 1;
 

@@ -123,7 +123,7 @@ function facts(key) {
   return el(
     "dl",
     { class: "facts" },
-    fact("Last used", ...agoAndFull(lastUsed(key))),
+    fact("Last used", ...agoAndFull(key.last_used_at)),
     fact("Made", ago(key.created_at)),
     key.revoked_at === null
       ? fact("Expires", ...agoAndFull(key.expires_at))
@@ -131,11 +131,6 @@ function facts(key) {
     fact("Limit", limit.length === 0 ? "The plan's" : limit.join(", ")),
     fact("From", addresses.length === 0 ? "Any address" : el("code", {}, addresses.join(" "))),
   );
-}
-
-/** Use is kept by the minute, which may have begun before a new key was made. @param {any} key */
-function lastUsed({ last_used_at, created_at }) {
-  return last_used_at !== null && last_used_at < created_at ? created_at : last_used_at;
 }
 
 /** @param {string} name @param {...import("../lib/dom.js").Child} value */
