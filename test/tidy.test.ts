@@ -42,7 +42,6 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/control/api/unwrap.ts": "a table and four lines; every route goes through it",
   "src/control/api/usage.ts": "its routes are called over HTTP by the tests of web and login",
   "src/control/control-metrics.ts": "joins the parts; checked by the compiler",
-  "src/control/control.ts": "joins the parts; run by test/support/control.ts for the web side",
   "src/control/fault.ts": "a record and its form; every refusal over HTTP goes through it",
   "src/control/login/callback.ts":
     "the way back from the provider; walked by test/control/login/login.test.ts",

@@ -106,6 +106,10 @@ describe("problems", () => {
     });
     expect(keys(problems(listen(7000)))).toEqual(["admin.listen"]);
     expect(problems(listen(0))).toEqual([]);
+    const apart = { http: { listen: "127.0.0.1:7000" }, admin: { listen: "127.0.0.2:7000" } };
+    expect(problems({ ...LEAST, ...apart })).toEqual([]);
+    const next = { http: { listen: "127.0.0.1:7000" }, admin: { listen: "127.0.0.1:7001" } };
+    expect(problems({ ...LEAST, ...next })).toEqual([]);
   });
 
   it("do not claim that keys are missing when the file could not be read", () => {
@@ -252,5 +256,7 @@ describe("a configuration of the control process", () => {
       const found = resolved(over);
       expect(found.kind === "problems" && keys(found.problems)).toEqual([key]);
     }
+    // Of the same length is not above.
+    expect(resolved({ session_idle: "12h", session_max: "12h" }).kind).toBe("ok");
   });
 });

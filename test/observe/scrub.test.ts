@@ -49,6 +49,26 @@ describe("fields", () => {
     });
   });
 
+  it.each([
+    "x-token",
+    "X_Token",
+    "api-x-token",
+    "apiKey",
+    "authorization",
+    "cookie",
+    "set-cookie",
+    "key",
+    "password",
+    "private_key",
+    "secret",
+    "secretKey",
+    "token",
+  ])("named %s are hidden, however deep", (name) => {
+    const secret = "any visible ASCII";
+    const clean = scrubFields({ [name]: secret, inner: { [name]: [secret] } });
+    expect(clean).toEqual({ [name]: HIDDEN, inner: { [name]: HIDDEN } });
+  });
+
   it("are cut at the bound of entries, which says how many more there were", () => {
     const entries = (count: number): object =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, index]));

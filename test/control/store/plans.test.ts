@@ -35,7 +35,22 @@ describe("plans", () => {
     [{ ratePerSecond: 1_000_001 }],
     [{ burst: 0 }],
     [{ burst: 1.5 }],
+    [{ burst: 1_000_001 }],
   ])("with %j are refused", async (fault) => {
     expect(reasonOf(await store.plans.save({ ...gold, ...fault }, operator))).toBe("invalid");
+  });
+
+  it.each([
+    [{ name: "x" }],
+    [{ name: "x".repeat(64) }],
+    [{ ratePerSecond: 0.001 }],
+    [{ ratePerSecond: 1_000_000 }],
+    [{ burst: 1 }],
+    [{ burst: 1_000_000 }],
+  ])("with %j, at a bound, are kept", async (bound) => {
+    const plan = { ...gold, name: "Bound", ...bound };
+    expect(value(await store.plans.save(plan, operator))).toEqual(plan);
+    expect(await store.plans.byName(plan.name)).toEqual(plan);
+    value(await store.plans.remove(plan.name, operator));
   });
 });

@@ -1,0 +1,56 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { CONTROL_CHECK_MS, CONTROL_PRUNE_MS } from "../../src/core/limits-control.ts";
+import { Browser, startTestControl, type TestControl } from "../support/control.ts";
+
+let site: TestControl | null = null;
+afterEach(() => site?.stop());
+
+const readiness = async ({ control }: TestControl): Promise<readonly [number, string]> => {
+  const answer = await fetch(`http://${control.adminAddress}/readyz`);
+  return [answer.status, await answer.text()];
+};
+
+describe("the control process", () => {
+  it("says that it is not ready once the database stops answering, until it answers", async () => {
+    const started = await startTestControl();
+    site = started;
+    expect((await readiness(started))[0]).toBe(200);
+    started.store.gone = true;
+    started.clock.advance(CONTROL_CHECK_MS);
+    await expect.poll(() => readiness(started)).toEqual([503, expect.stringContaining("database")]);
+    expect(started.control.readiness()).toMatchObject({ ok: false });
+    started.store.gone = false;
+    started.clock.advance(CONTROL_CHECK_MS);
+    await expect.poll(async () => (await readiness(started))[0]).toBe(200);
+  });
+
+  it("lets go of what is past its time each hour", async () => {
+    const started = await startTestControl();
+    site = started;
+    const attempt = { state: "s", verifier: "v", nonce: "n", binding: "b", returnTo: "/" };
+    await started.store.logins.begin({ ...attempt, reauthenticate: false });
+    const kept = async (): Promise<number> => {
+      const rows = await started.store.there.owner.query("select from touchdown.login_attempts");
+      return rows.length;
+    };
+    expect(await kept()).toBe(1);
+    started.clock.advance(CONTROL_PRUNE_MS);
+    await expect.poll(kept).toBe(0);
+    await started.store.logins.begin({ ...attempt, reauthenticate: false });
+    started.clock.advance(CONTROL_PRUNE_MS);
+    await expect.poll(kept).toBe(0);
+  });
+
+  it("tells the live streams that it stops, and ends them", async () => {
+    const started = await startTestControl();
+    site = started;
+    const grace = new Browser(started.url);
+    await grace.login("grace");
+    const cookie = [...grace.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const headers = { cookie, "sec-fetch-site": "same-origin" };
+    const stream = await fetch(`${started.url}/api/v1/live`, { headers });
+    const text = stream.text();
+    await started.control.stop();
+    expect(await text).toMatch(/event: stopping\ndata: \{\}\n\n$/);
+  });
+});
