@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 
 const hasBrowser = existsSync("/usr/bin/chromium");
 const withoutBrowser = hasBrowser ? [] : ["test/browser/**"];
+if (!hasBrowser && process.env["CI"] === "true") {
+  throw new Error("CI must have /usr/bin/chromium: test/browser needs it");
+}
 if (!hasBrowser) {
   process.stderr.write("test/browser is skipped: there is no /usr/bin/chromium on this machine\n");
 }
