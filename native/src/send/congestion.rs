@@ -4,10 +4,15 @@
 //! whatever the reason: to a leader 250 ms away that is eight transactions a second, and the others
 //! wait until they are of no use. What a leader takes is bounded by the streams that it grants, so
 //! little is risked by sending on at the pace that other stacks begin with.
+//!
+//! It is also how this engine learns why quinn-proto makes no further datagram. quinn-proto asks for
+//! the window before each datagram that the leader has to acknowledge, and not where nothing is left
+//! to send: where it asked and made none, the window or the pacer stopped it.
 
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, CubicConfig};
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +21,17 @@ const INITIAL_WINDOW_BYTES: u64 = 128 * 1232;
 /// What is always left: a quarter of that. Chromium's QUIC begins with as many packets
 /// (`kInitialCongestionWindow`), 2026-11.
 const LEAST_WINDOW_BYTES: u64 = INITIAL_WINDOW_BYTES / 4;
+
+thread_local! {
+    static ASKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What `poll` returns, and whether quinn-proto asked for the window meanwhile. It keeps a
+/// connection's controller to itself, and asks on the thread that polls.
+pub(crate) fn notes_window<T>(poll: impl FnOnce() -> T) -> (T, bool) {
+    ASKED.set(false);
+    (poll(), ASKED.get())
+}
 
 /// Makes the controller of each connection.
 #[derive(Debug)]
@@ -82,6 +98,7 @@ impl Controller for Bounded {
     }
 
     fn window(&self) -> u64 {
+        ASKED.set(true);
         self.cubic.window().max(LEAST_WINDOW_BYTES)
     }
 

@@ -50,6 +50,8 @@ pub(crate) struct Link {
     /// Streams that were opened to learn of the grant; the next copies take them.
     pub(crate) spares: VecDeque<StreamId>,
     pub(crate) load: Option<Load>,
+    /// Whether quinn-proto has something to send that the window or the pacer stopped.
+    pub(crate) is_blocked: bool,
     /// Whether what goes out now came in this turn, with few others, and found nobody waiting.
     pub(crate) prompt: bool,
     /// Datagrams that the socket had no room for.
@@ -72,6 +74,7 @@ impl Link {
             flights: Flights::new(in_flight_max),
             spares: VecDeque::new(),
             load: None,
+            is_blocked: false,
             prompt: false,
             stalled: VecDeque::new(),
             #[cfg(test)]
@@ -90,9 +93,9 @@ impl Link {
         &mut self,
         peer: &Arc<Peer>,
         copy: Option<TxCopy>,
+        now: Instant,
         outbox: &mut Outbox,
     ) -> Progress {
-        let now = Instant::now();
         let now_ns = peer.shared.clock.ns(now);
         let mut came = 0;
         for copy in copy.into_iter().chain(std::iter::from_fn(|| peer.next_copy())) {

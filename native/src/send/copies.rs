@@ -10,6 +10,7 @@ use std::time::Instant;
 use quinn_proto::VarInt;
 
 use crate::clock::NEVER_NS;
+use crate::send::congestion::notes_window;
 use crate::send::connection::Link;
 use crate::send::load::Load;
 use crate::send::outbox::Outbox;
@@ -26,15 +27,13 @@ impl Link {
         outbox: &mut Outbox,
     ) {
         loop {
-            if self.load.is_some() {
+            if self.load.is_some() || self.is_blocked {
                 self.write_load();
                 self.fill_load(peer, now_ns);
                 self.transmit(peer, now, outbox);
-                if self.load.is_some() {
-                    return;
-                }
             }
-            if !self.stalled.is_empty() || !self.take_next(peer, now_ns) {
+            let is_held_up = self.load.is_some() || self.is_blocked || !self.stalled.is_empty();
+            if is_held_up || !self.take_next(peer, now_ns) {
                 return;
             }
         }
@@ -74,12 +73,12 @@ impl Link {
         let Some(stream) = self.take_stream(peer) else {
             return false;
         };
-        let (Some(copy), Some((_, conn))) = (self.waiting.remove(place), &self.connection) else {
+        let Some(copy) = self.waiting.remove(place) else {
             return false;
         };
         peer.unqueue();
         self.flights.push(stream.index(), copy.tx, copy.tag);
-        self.load = Some(Load::new(stream, copy, conn.stats().frame_tx.stream));
+        self.load = Some(Load::new(stream, copy));
         true
     }
 
@@ -89,17 +88,22 @@ impl Link {
             return;
         };
         while self.stalled.is_empty() {
-            let Some(transmit) = conn.poll_transmit(now, 1, &mut outbox.scratch) else {
-                break;
+            let poll = || conn.poll_transmit(now, 1, &mut outbox.scratch);
+            let (transmit, asked) = notes_window(poll);
+            let Some(transmit) = transmit else {
+                self.is_blocked = asked;
+                if !asked {
+                    self.unload_sent(peer);
+                }
+                return;
             };
             if let Some(load) = &mut self.load {
-                load.note_datagram(transmit.size, conn);
+                load.note_datagram(transmit.size, conn.current_mtu());
             }
             if let Some(train) = outbox.push(&transmit, &peer.socket) {
                 self.stalled.push_back(train);
             }
         }
-        self.unload_sent(peer);
     }
 
     pub(crate) fn flush(&mut self, peer: &Arc<Peer>, outbox: &mut Outbox) {
@@ -130,7 +134,8 @@ impl Link {
         peer.report_at(at_ns, kind, flight.tx, flight.tag, reason as u8, elapsed_ns);
     }
 
-    /// Drops the waiting copies that are of no more use, and those of the load.
+    /// Drops the waiting copies that are of no more use, and those of the load that cannot be on the
+    /// wire as a whole. The others' outcome comes with the window, or with the acknowledgement.
     pub(crate) fn expire(&mut self, peer: &Arc<Peer>, now_ns: u64) {
         let reason = self.expiry_reason(peer);
         let mut next_ns = NEVER_NS;
@@ -175,3 +180,7 @@ impl Link {
         self.expiry_ns = NEVER_NS;
     }
 }
+
+#[cfg(test)]
+#[path = "copies_tests.rs"]
+mod tests;

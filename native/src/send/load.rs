@@ -7,7 +7,7 @@
 //! datagram, which congestion control may hold up.
 
 use bytes::Bytes;
-use quinn_proto::{Connection, StreamId, WriteError};
+use quinn_proto::{StreamId, WriteError};
 
 use crate::clock::NEVER_NS;
 use crate::limits::TOGETHER_MAX;
@@ -15,7 +15,8 @@ use crate::send::connection::Link;
 use crate::send::packing::{order, room_beside, room_of};
 use crate::send::peer::{Peer, TxCopy};
 
-/// Copies that quinn-proto was given and that no datagram has carried yet, as far as is known.
+/// Copies that quinn-proto was given and that are not known to be on the wire as a whole. It sends
+/// them in their order, and what it has to repeat of others afterwards.
 pub(crate) struct Load {
     /// Those before the last, written wholly.
     before: Vec<Written>,
@@ -23,12 +24,8 @@ pub(crate) struct Load {
     /// What quinn-proto did not take of the last one yet.
     rest: Bytes,
     finished: bool,
-    /// Whether quinn-proto may hold bytes of them, or an end, that no datagram has carried yet.
-    unsent: bool,
-    /// Of the bytes that quinn-proto took of them, how many no datagram can have carried yet.
-    left: usize,
-    /// Stream frames sent so far.
-    frames: u64,
+    /// The most that datagrams can have carried of them.
+    carried_max: usize,
 }
 
 /// One of them.
@@ -40,34 +37,39 @@ struct Written {
 }
 
 impl Load {
-    pub(crate) fn new(stream: StreamId, copy: TxCopy, frames: u64) -> Self {
+    pub(crate) fn new(stream: StreamId, copy: TxCopy) -> Self {
         let last = Written { stream, size: copy.bytes.len(), until_ns: copy.until_ns };
-        let (before, rest) = (Vec::new(), copy.bytes);
-        Self { before, last, rest, finished: false, unsent: true, left: 0, frames }
+        Self { before: Vec::new(), last, rest: copy.bytes, finished: false, carried_max: 0 }
     }
 
     fn all(&self) -> impl Iterator<Item = &Written> {
         self.before.iter().chain([&self.last])
     }
 
-    /// When the first of them is of no more use.
+    /// Those that cannot be on the wire as a whole.
+    fn unsent(&self) -> impl Iterator<Item = &Written> {
+        let mut end = 0;
+        self.all().filter(move |written| {
+            end += written.size;
+            end > self.carried_max || (written.stream == self.last.stream && !self.finished)
+        })
+    }
+
+    /// When the first of those is of no more use.
     pub(crate) fn until_ns(&self) -> u64 {
-        self.all().map(|written| written.until_ns).min().unwrap_or(NEVER_NS)
+        self.unsent().map(|written| written.until_ns).min().unwrap_or(NEVER_NS)
     }
 
-    /// One that is of no more use.
+    /// One of those that is of no more use.
     pub(crate) fn expired(&self, now_ns: u64) -> Option<StreamId> {
-        self.all().find(|written| written.until_ns <= now_ns).map(|written| written.stream)
+        self.unsent().find(|written| written.until_ns <= now_ns).map(|written| written.stream)
     }
 
-    /// quinn-proto made a datagram of that size.
-    pub(crate) fn note_datagram(&mut self, size: usize, conn: &Connection) {
-        let frames = conn.stats().frame_tx.stream;
-        if frames > self.frames {
-            self.frames = frames;
-            // A probe of a path that does not answer is smaller than the path allows, and full.
-            self.left = self.left.saturating_sub(size.saturating_sub(PACKET_BYTES_MIN));
-            self.unsent = self.left > 0 || size + FRAME_SLACK > usize::from(conn.current_mtu());
+    /// quinn-proto made a datagram of that size. One larger than the path takes so far is a probe for
+    /// more, and carries nothing.
+    pub(crate) fn note_datagram(&mut self, size: usize, mtu: u16) {
+        if size <= usize::from(mtu) {
+            self.carried_max += size;
         }
     }
 }
@@ -115,23 +117,17 @@ impl Link {
         if load.finished {
             return;
         }
-        load.unsent = true;
-        let unwritten = load.rest.len();
         let mut stream = conn.send_stream(load.last.stream);
         while !load.rest.is_empty() {
             // `write_chunks` moves what it took out of the slice.
             match stream.write_chunks(std::slice::from_mut(&mut load.rest)) {
                 Ok(_) => {}
-                Err(WriteError::Blocked) => {
-                    load.left += unwritten - load.rest.len();
-                    return;
-                }
+                Err(WriteError::Blocked) => return,
                 // Stopped or gone: its event tells the outcome.
                 Err(_) => break,
             }
         }
         let _ = stream.finish();
-        load.left += unwritten - load.rest.len();
         load.finished = true;
     }
 
@@ -156,20 +152,20 @@ impl Link {
             if let Some(next) = &mut self.load {
                 next.before = load.before;
                 next.before.push(load.last);
-                next.left = load.left;
-                next.frames = load.frames;
+                next.carried_max = load.carried_max;
             }
             self.write_load();
         }
     }
 
-    /// Notes those that are on the wire.
+    /// Notes those that are on the wire, now that quinn-proto has nothing left to send.
     pub(crate) fn unload_sent(&mut self, peer: &Peer) {
-        let Some(load) = self.load.as_mut().filter(|load| !load.unsent) else {
+        let Some(load) = &mut self.load else {
             return;
         };
         let before = std::mem::take(&mut load.before);
         let last = load.finished.then_some(load.last);
+        load.carried_max = load.last.size.saturating_sub(load.rest.len());
         if last.is_some() {
             self.load = None;
         }
@@ -185,15 +181,10 @@ impl Link {
         };
         if load.last.stream != stream {
             let place = load.before.iter().position(|written| written.stream == stream);
-            let Some(out) = place.map(|place| load.before.remove(place)) else {
-                return false;
-            };
-            load.left = load.left.saturating_sub(out.size);
-            return true;
+            return place.map(|place| load.before.remove(place)).is_some();
         }
         match load.before.pop() {
             Some(written) => {
-                load.left = load.left.saturating_sub(load.last.size);
                 load.last = written;
                 load.rest = Bytes::new();
                 load.finished = true;
@@ -204,10 +195,46 @@ impl Link {
     }
 }
 
-/// A datagram with this much room left carried all that its streams had: quinn-proto fills it,
-/// but for what it keeps free for the length of a frame that it takes for the last. A copy that
-/// ends in so full a datagram counts as sent when it is acknowledged.
-const FRAME_SLACK: usize = 8;
-/// The least that a datagram holds beside what its streams carry: a short header of 1 and 1 bytes,
-/// and a tag of 16.
-const PACKET_BYTES_MIN: usize = 18;
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use quinn_proto::{Dir, Side, StreamId};
+
+    use super::{Load, Written};
+    use crate::clock::NEVER_NS;
+    use crate::send::peer::TxCopy;
+
+    /// Copies of these sizes that quinn-proto took wholly.
+    fn load(sizes: &[usize]) -> Load {
+        let stream = |index| StreamId::new(Side::Client, Dir::Uni, index as u64);
+        let bytes = Bytes::from_static(b"the last");
+        let copy = TxCopy { bytes, tx: 0, tag: 0, until_ns: 7 };
+        let mut load = Load::new(stream(0), copy);
+        let written = |(index, size)| Written { stream: stream(index), size, until_ns: 7 };
+        load.before = sizes.iter().copied().enumerate().map(written).collect();
+        (load.last, load.finished) = (load.before.pop().unwrap(), true);
+        load
+    }
+
+    fn expired(load: &Load) -> Vec<u64> {
+        load.unsent().map(|written| written.stream.index()).collect()
+    }
+
+    #[test]
+    fn of_those_that_a_datagram_carried_in_part_only_those_expire_that_it_had_no_room_for() {
+        let mut load = load(&[700, 500, 100]);
+        assert_eq!((expired(&load), load.until_ns()), (vec![0, 1, 2], 7));
+        assert_eq!(load.expired(7).map(StreamId::index), Some(0));
+        assert_eq!(load.expired(6), None);
+        // A probe for a larger path carries nothing.
+        load.note_datagram(1452, 1200);
+        assert_eq!(expired(&load), [0, 1, 2]);
+        load.note_datagram(1100, 1200);
+        assert_eq!((expired(&load), load.until_ns()), (vec![1, 2], 7));
+        load.note_datagram(1100, 1200);
+        assert_eq!((expired(&load), load.until_ns()), (vec![], NEVER_NS));
+        // Of the last, quinn-proto has a part only.
+        load.finished = false;
+        assert_eq!(expired(&load), [2]);
+    }
+}

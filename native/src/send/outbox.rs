@@ -39,7 +39,7 @@ pub struct Outbox {
     /// Where quinn-proto writes the next datagram.
     pub(crate) scratch: Vec<u8>,
     spare: Vec<u8>,
-    train: Option<Train>,
+    pub(crate) train: Option<Train>,
 }
 
 impl Outbox {

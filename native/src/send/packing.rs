@@ -5,8 +5,8 @@
 
 use crate::limits::TOGETHER_MAX;
 
-/// What a datagram holds beside stream frames: a short header of 1, 20 and 4 bytes, a tag of 16, an
-/// acknowledgement, and enough to spare that it is known for certain to have carried all of them.
+/// What a datagram holds beside stream frames: a short header of 1, 20 and 4 bytes, a tag of 16, 8
+/// that quinn-proto keeps free for a frame's length, and an acknowledgement.
 const PACKET_BYTES: usize = 72;
 /// The most that a stream's frame has beside its data: type, stream and length. RFC 9000 section
 /// 19.8; it has no offset at the start of a stream.

@@ -290,7 +290,7 @@ impl Peer {
 
     fn turn(self: &Arc<Self>, copy: Option<TxCopy>) -> Progress {
         OUTBOX.with_borrow_mut(|outbox| {
-            let work = || self.link.lock().work(self, copy, outbox);
+            let work = || self.link.lock().work(self, copy, std::time::Instant::now(), outbox);
             catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
                 self.shared.panics.fetch_add(1, Ordering::Relaxed);
                 outbox.clear();
@@ -397,4 +397,4 @@ thread_local! {
 
 #[cfg(test)]
 #[path = "peer_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -27,10 +27,10 @@ use crate::tray::Tray;
 /// Copies that wait for one leader.
 const QUEUE_MAX: usize = 16;
 
-fn shared() -> Arc<Shared> {
+pub(crate) fn shared() -> Arc<Shared> {
     Arc::new(Shared {
         clock: Clock::new(),
-        outcomes: Outcomes::new(64, Box::new(|| {})),
+        outcomes: Outcomes::new(512, Box::new(|| {})),
         signal: Signal::new().unwrap(),
         rearmed: Tray::default(),
         handed: Tray::default(),
@@ -42,7 +42,7 @@ fn shared() -> Arc<Shared> {
     })
 }
 
-fn peer(id: u32, shared: &Arc<Shared>) -> Arc<Peer> {
+pub(crate) fn peer(id: u32, shared: &Arc<Shared>) -> Arc<Peer> {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = udp.local_addr().unwrap();
     let state = UdpSocketState::new((&udp).into()).unwrap();
@@ -55,7 +55,7 @@ fn copy(tx: u64) -> TxCopy {
 }
 
 /// Kind, transaction, connection and reason of each record.
-fn told(shared: &Shared) -> Vec<[u32; 4]> {
+pub(crate) fn told(shared: &Shared) -> Vec<[u32; 4]> {
     let mut out = [0.0; 16 * RECORD_FIELDS];
     let count = shared.outcomes.drain(&mut out);
     let records = out.chunks_exact(RECORD_FIELDS).take(count);
