@@ -117,7 +117,11 @@ export interface EdgeFrontsOptions {
   readonly port: number;
   /** Clients of all fronts together, and connections of theirs to the server behind them. */
   readonly connectionsMax: number;
+  /** What one address may hold of the clients' connections; it has the same share of the others. */
+  readonly connectionsPerAddress: number;
   readonly relaysMax: number;
+  /** How long a client may take for a request's head, and for its body. */
+  readonly readTimeoutMs: number;
   /** The line by which fronts say what they know of a request that they relay. */
   readonly relayHeader: string;
 }
@@ -132,6 +136,8 @@ export function buildFronts(
   const { count, realtime, routes, held, giveWay, native } = ground;
   const { table, sharedLimits } = keys;
   const memory = ground.passesMemory;
+  const relaysEach = Math.max(1, Math.floor(relaysMax / count));
+  const share = options.connectionsPerAddress / connectionsMax;
   sharedLimits?.join(new SharedCells(memory));
   const shared = sharedLimits === null ? null : new SharedHolds(sharedLimits);
   const passes = createPasses({ clock, keys: table, held, shared, memory });
@@ -163,7 +169,8 @@ export function buildFronts(
       passes: ground.passesMemory,
       seen: ground.seenMemory,
       connectionsMax: Math.ceil(connectionsMax / count),
-      relaysMax: Math.max(1, Math.floor(relaysMax / count)),
+      relaysMax: relaysEach,
+      relaysPerAddress: Math.max(1, Math.ceil(relaysEach * Math.min(1, share))),
     },
   );
   routes.beforeDrain = fronts.adopt;

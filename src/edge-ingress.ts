@@ -55,7 +55,7 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
   const { clock, log, engine, keys, ground, pipeline, receipts, settle } = deps;
   const { answers, refusals, decoderHandle } = deps;
   const { tip, region } = config;
-  const { requestDeadlineMs, connections } = config.http;
+  const { requestDeadlineMs, readTimeoutMs, connections } = config.http;
   const hasFronts = ground !== null && decoderHandle !== null;
   const files = { workers: workers + (ground?.count ?? 0), hasFronts, log };
   const { clients, relays: relaysMax } = connectionsWithin(connections, files);
@@ -87,12 +87,22 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
     ? buildFronts(
         ground,
         { clock, log, keys, pipeline, answers, settle, decoder: decoderHandle },
-        { ...config.http.listen, connectionsMax: clients, relaysMax, relayHeader: headerName },
+        {
+          ...config.http.listen,
+          connectionsMax: clients,
+          connectionsPerAddress:
+            config.http.connectionsPerAddress ?? Math.ceil(clients / ADDRESS_PART),
+          relaysMax,
+          readTimeoutMs,
+          relayHeader: headerName,
+        },
       )
     : null;
   return { http, fronts, clients: fronts === null ? http : clientsOf(http, fronts) };
 }
 
+/** One address has one part in so many of all connections, where the configuration does not say. */
+const ADDRESS_PART = 4;
 /** Connections from this host beside those of fronts. */
 const RELAYS_SPARE = 64;
 

@@ -114,6 +114,8 @@ function clientSources({ counters }: Pick<Clients, "counters">) {
     touchdown_client_connections_cut_total: () =>
       samplesBy("reason", {
         too_many: counters.connectionsRefused,
+        address: counters.connectionsCrowded,
+        slow: counters.connectionsSlow,
         framing: counters.cut,
         bodiless: counters.bodilessCut,
       }),

@@ -92,7 +92,9 @@ describe("fronts on their ground", () => {
     host: "127.0.0.1",
     port: 0,
     connectionsMax: 10,
+    connectionsPerAddress: 5,
     relaysMax: 8,
+    readTimeoutMs: 10_000,
     relayHeader: "x-0a",
   };
 
@@ -113,20 +115,27 @@ describe("fronts on their ground", () => {
   }
 
   it("are started on what they share, each with its part of all connections", () => {
+    const listened: number[] = [];
     const starts: { options: NativeFrontOptions; memory: NativeFrontMemory }[] = [];
     const starting = stub<NativeEngine>({
       frontStart: (options, memory) => starts.push({ options, memory }),
-      frontsListen: () => 8_899,
+      frontsListen: (_fronts, _host, _port, perAddress) => {
+        listened.push(perAddress);
+        return 8_899;
+      },
     });
     const { ground, fronts } = built(3, stub<EngineChoice>({ name: "native", native: starting }));
     // The engine runs when they start, and not before.
     ground.routes.useEngine(5);
     expect(fronts.start(40_404)).toEqual({ port: 8_899 });
     const common = { engine: 5, decoder: 1, realtime: false, connectionsMax: 4, relaysMax: 2 };
-    const options = { ...common, behindPort: 40_404, relayHeader: "x-0a" };
+    // Half of the connections are half of what each relays.
+    const bounds = { relaysPerAddress: 1, readTimeoutMs: 10_000 };
+    const options = { ...common, ...bounds, behindPort: 40_404, relayHeader: "x-0a" };
     expect(starts.map((start) => start.options)).toEqual(
       [0, 1, 2].map((number) => ({ ...options, number })),
     );
+    expect(listened).toEqual([5]);
     for (const { memory } of starts) {
       expect(memory.routes.buffer).toBe(ground.routesMemory);
       expect(memory.seen.buffer).toBe(ground.seenMemory);

@@ -61,7 +61,6 @@ const peer = (state: PeerState): PeerView =>
 
 const verifier = (keysFound: number, keysMade: number) =>
   stub<EdgeParts["inlineVerifier"]>({ keysFound, keysMade });
-
 const SCORECARD = new Scorecard({ versionOf: () => "4.2.1" });
 for (let index = 0; index < 12; index += 1) {
   const card = SCORECARD.card(`leader${index}`, `10.0.0.${index}:1`);
@@ -82,7 +81,7 @@ const PARTS: EdgeParts = {
   http: stub<HttpServer>({
     counters: stub<HttpServer["counters"]>({
       ...{ accepted: 101, requestsOpen: 105, aborted: 91 },
-      ...{ answersDeferred: 92, answersUnread: 93 },
+      ...{ answersDeferred: 92, answersUnread: 93, connectionsCrowded: 98, connectionsSlow: 99 },
       ...{ connections: 94, connectionsRefused: 95, cut: 96, bodilessCut: 97 },
     }),
     refusals: numbered(REFUSAL_NAMES, 400),
@@ -248,6 +247,7 @@ describe("an edge's metrics", () => {
     ...each("answers_held_total", "reason", { turn: 92, unread: 93 }),
     ["client_connections", {}, 94],
     ...each("client_connections_cut_total", "reason", { too_many: 95, framing: 96, bodiless: 97 }),
+    ...each("client_connections_cut_total", "reason", { address: 98, slow: 99 }),
     ["answer_seconds_count", {}, 3],
     ["seen_hits_total", {}, 1103],
     ["fronts", {}, 3],

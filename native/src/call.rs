@@ -43,33 +43,25 @@ impl Call {
 /// `out` is too small; what it holds is then of no use.
 #[must_use]
 pub fn read_call(body: &[u8], out: &mut [u8]) -> Option<Call> {
-    let mut text = Text { bytes: body, at: 0 };
-    let (mut version, mut method) = (false, false);
-    let (mut id, mut params) = (None, None);
-    text.expect(b'{')?;
-    loop {
-        let is_new = match text.key()? {
-            b"jsonrpc" => text.simple_string()? == b"2.0" && !std::mem::replace(&mut version, true),
-            b"method" => {
-                text.simple_string()? == b"sendTransaction" && !std::mem::replace(&mut method, true)
-            }
-            b"id" => id.replace(text.id()?).is_none(),
-            b"params" => params.replace(text.params(out)?).is_none(),
-            _ => false,
-        };
-        if !is_new {
-            return None;
-        }
-        match text.next_mark()? {
-            b',' => {}
-            b'}' => break,
-            _ => return None,
-        }
-    }
-    text.skip_blanks();
+    let mut params = None;
+    let id = Text { bytes: body, at: 0 }.call(b"sendTransaction", |text| {
+        let given = text.params(out)?;
+        Some(params.replace(given).is_none())
+    })?;
     let (size, max_retries) = params?;
-    let is_whole = text.at == body.len() && version && method;
-    is_whole.then_some(Call { size, id: id?, max_retries })
+    Some(Call { size, id, max_retries })
+}
+
+/// Reads a call of `getHealth`: where the id's JSON text starts and ends in the body. None: not the
+/// usual form.
+#[must_use]
+pub fn read_health(body: &[u8]) -> Option<(usize, usize)> {
+    let mut has_params = false;
+    Text { bytes: body, at: 0 }.call(b"getHealth", |text| {
+        text.expect(b'[')?;
+        text.expect(b']')?;
+        Some(!std::mem::replace(&mut has_params, true))
+    })
 }
 
 struct Text<'a> {
@@ -88,6 +80,42 @@ struct Config {
 }
 
 impl<'a> Text<'a> {
+    /// Reads a whole call of this method; where its id starts and ends. `params` reads those, and
+    /// says whether they are the first.
+    fn call(
+        mut self,
+        wanted: &[u8],
+        mut params: impl FnMut(&mut Self) -> Option<bool>,
+    ) -> Option<(usize, usize)> {
+        let (mut version, mut method) = (false, false);
+        let mut id = None;
+        self.expect(b'{')?;
+        loop {
+            let is_new = match self.key()? {
+                b"jsonrpc" => {
+                    self.simple_string()? == b"2.0" && !std::mem::replace(&mut version, true)
+                }
+                b"method" => {
+                    self.simple_string()? == wanted && !std::mem::replace(&mut method, true)
+                }
+                b"id" => id.replace(self.id()?).is_none(),
+                b"params" => params(&mut self)?,
+                _ => false,
+            };
+            if !is_new {
+                return None;
+            }
+            match self.next_mark()? {
+                b',' => {}
+                b'}' => break,
+                _ => return None,
+            }
+        }
+        self.skip_blanks();
+        let is_whole = self.at == self.bytes.len() && version && method;
+        id.filter(|_| is_whole)
+    }
+
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -256,130 +284,5 @@ const TEXT_MAX: usize = base58::TRANSACTION_TEXT_MAX;
 const DIGITS_MAX: usize = 15;
 
 #[cfg(test)]
-mod tests {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-
-    use super::{Call, read_call};
-
-    fn read(body: &str) -> Option<(Vec<u8>, String, Option<u64>)> {
-        let mut out = [0; 4096];
-        let Call { size, id: (start, end), max_retries } = read_call(body.as_bytes(), &mut out)?;
-        Some((out[..size].to_vec(), body[start..end].to_string(), max_retries))
-    }
-
-    fn call(params: &str) -> String {
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":{params}}}"#)
-    }
-
-    #[test]
-    fn what_clients_write_is_read() {
-        let whole = [
-            (call(r#"["AQID"]"#), vec![1, 2, 3], "1", None),
-            (call(r#"["AQIDBA==",{}]"#), vec![1, 2, 3, 4], "1", None),
-            (call(r#"["AQIDBAU=",{"encoding":"base64"}]"#), vec![1, 2, 3, 4, 5], "1", None),
-            (call(r#"["Ldp",{"encoding":"base58"}]"#), vec![1, 2, 3], "1", None),
-            (call(r#"["1Ldp",{"maxRetries":1,"encoding":"base58"}]"#), vec![0, 1, 2, 3], "1", Some(1)),
-            (
-                call(r#"["AQID", {"skipPreflight":true,"maxRetries":0,"preflightCommitment":"processed"}]"#),
-                vec![1, 2, 3],
-                "1",
-                Some(0),
-            ),
-            (
-                "\n{ \"params\" : [ \"////\" ] , \"id\":\"a b\", \"method\":\"sendTransaction\",\t\"jsonrpc\":\"2.0\" }\r\n"
-                    .to_string(),
-                vec![255, 255, 255],
-                "\"a b\"",
-                None,
-            ),
-        ];
-        for (body, bytes, id, retries) in whole {
-            assert_eq!(read(&body), Some((bytes, id.to_string(), retries)), "{body}");
-        }
-    }
-
-    #[test]
-    fn whatever_else_there_is_is_left_to_the_parser() {
-        let others = [
-            String::new(),
-            "[]".into(),
-            "{}".into(),
-            call(r#"[]"#),
-            call(r#"[""]"#),
-            call(r#"["AQI"]"#),
-            call(r#"["AQID=="]"#),
-            call(r#"["AQIDBB=="]"#),
-            call(r#"["AQIDBAV="]"#),
-            call(r#"["AQIDBAU= "]"#),
-            call("[\"AQIDBA==\n\"]"),
-            call(r#"["AQID "]"#),
-            call(r#"["AQI="#),
-            call(r#"["AQ-_"]"#),
-            call(r#"["AQID",null]"#),
-            call(r#"["AQID",{}"#),
-            call(r#"["AQID",{},{}]"#),
-            call(r#"["AQI0",{"encoding":"base58"}]"#),
-            call(r#"["",{"encoding":"base58"}]"#),
-            call(r#"["AQIDBA==",{"encoding":"base58"}]"#),
-            call(r#"["2 ",{"encoding":"base58"}]"#),
-            call(r#"["2",{"encoding":"base58","encoding":"base58"}]"#),
-            call(r#"["Ldp",{"encoding":"base64"}]"#),
-            call(r#"["Ldp"]"#),
-            call(r#"["AQID",{"encoding":null}]"#),
-            call(r#"["AQID",{"encoding":"base64","encoding":"base64"}]"#),
-            call(r#"["AQID",{"maxRetries":1.5}]"#),
-            call(r#"["AQID",{"maxRetries":-1}]"#),
-            call(r#"["AQID",{"maxRetries":01}]"#),
-            call(r#"["AQID",{"maxRetries":null}]"#),
-            call(r#"["AQID",{"other":{}}]"#),
-            call(r#"["AQID",{"__proto__":null}]"#),
-            call(r#"["AQID",{"en\u0063oding":"base64"}]"#),
-            call(r#"["AQID"]"#) + "x",
-            call(r#"["AQID"]"#).replace("2.0", "1.0"),
-            call(r#"["AQID"]"#).replace("sendTransaction", "getHealth"),
-            call(r#"["AQID"]"#).replace("\"id\":1", "\"id\":1e3"),
-            call(r#"["AQID"]"#).replace("\"id\":1", "\"id\":9007199254740993"),
-            call(r#"["AQID"]"#).replace("\"id\":1", "\"id\":1,\"id\":2"),
-            call(r#"["AQID"]"#).replace("\"id\":1,", ""),
-            call(&format!(r#"["{}"]"#, "A".repeat(5464))),
-        ];
-        for body in others {
-            assert_eq!(read(&body), None, "{body}");
-        }
-    }
-
-    #[test]
-    fn a_transaction_of_any_size_is_read_up_to_the_largest() {
-        let bytes: Vec<u8> = (0..4097usize).map(|at| (at * 131 + at / 7) as u8).collect();
-        for size in (1..200).chain([1231, 1232, 4094, 4095, 4096]) {
-            let text = STANDARD.encode(&bytes[..size]);
-            let (read, ..) = read(&call(&format!(r#"["{text}"]"#))).unwrap();
-            assert_eq!(read, &bytes[..size]);
-        }
-        let text = STANDARD.encode(&bytes);
-        assert_eq!(read(&call(&format!(r#"["{text}"]"#))), None);
-    }
-
-    #[test]
-    fn a_letter_that_is_none_is_found_wherever_it_stands() {
-        let text = STANDARD.encode([7; 120]);
-        // At the very end `=` is one of those that fill up.
-        for at in 0..text.len() - 1 {
-            for letter in ["-", " ", "=", "\u{e9}", "\\"] {
-                let mut text = text.clone();
-                text.replace_range(at..=at, letter);
-                assert_eq!(read(&call(&format!(r#"["{text}"]"#))), None, "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_call_that_ends_early_or_finds_no_room_is_not_read() {
-        let body = call(r#"["AQIDBAU=",{"encoding":"base64","maxRetries":3}]"#);
-        for size in 0..body.len() {
-            assert_eq!(read(&body[..size]), None);
-        }
-        assert!(read_call(body.as_bytes(), &mut [0; 4095]).is_none());
-    }
-}
+#[path = "call_tests.rs"]
+mod tests;

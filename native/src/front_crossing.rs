@@ -6,6 +6,7 @@ use std::sync::Arc;
 use napi::Env;
 
 use crate::bindings::fronts::{FrontMemory, FrontOptions};
+use crate::clock::NS_PER_MS;
 use crate::codes::{FRONT_FULL, FRONT_LISTEN, FRONT_OPTIONS, NO_FRONT, NO_PRIORITY, OK, PANIC};
 use crate::crossing::{DECODERS, ENGINES, guarded};
 use crate::front::cells::Rate;
@@ -71,27 +72,35 @@ fn options_of(given: &FrontOptions) -> Option<Options> {
         front: given.number,
         connections_max: given.connections_max as usize,
         relays_max: given.relays_max as usize,
+        relays_per_address: given.relays_per_address as usize,
+        read_timeout_ns: u64::from(given.read_timeout_ms) * NS_PER_MS,
     };
     Some(Options { door, engine: (given.engine, engine), decoder, is_first: given.realtime })
 }
 
 /// As `fronts_listen` answers.
-pub(crate) fn listen_for(fronts: &[u32], host: &str, port: u32) -> i32 {
+pub(crate) fn listen_for(fronts: &[u32], host: &str, port: u32, per_address: u32) -> i32 {
     let found: Option<Vec<_>> = fronts.iter().map(|handle| FRONTS.find(*handle)).collect();
     let Some(found) = found else { return NO_FRONT };
     let Ok(port) = u16::try_from(port) else { return FRONT_LISTEN };
     let Some((first, others)) = found.split_first() else { return NO_FRONT };
     let others: Vec<_> = others.iter().map(|front| front.door().clone()).collect();
-    let Some(listener) = listen(host, port, &others) else { return FRONT_LISTEN };
+    let per_address = per_address as usize;
+    let Some(listener) = listen(host, port, &others, per_address) else { return FRONT_LISTEN };
     let Ok(bound) = listener.local_addr() else { return FRONT_LISTEN };
     first.tell(Command::Listen(Box::new(listener)));
     i32::from(bound.port())
 }
 
 /// At the first address of the host that can be bound.
-fn listen(host: &str, port: u16, others: &[DoorHandle<News>]) -> Option<Listener<News>> {
+fn listen(
+    host: &str,
+    port: u16,
+    others: &[DoorHandle<News>],
+    per_address: usize,
+) -> Option<Listener<News>> {
     let mut addresses = (host, port).to_socket_addrs().ok()?;
-    addresses.find_map(|address| Listener::bind(address, others.to_vec()).ok())
+    addresses.find_map(|address| Listener::bind(address, others.to_vec(), per_address).ok())
 }
 
 /// As `front_tell` answers.

@@ -18,6 +18,8 @@ export function assemble(at: Lookup) {
       drainGraceMs: at("http.drain_grace"),
       requestDeadlineMs: at("http.request_deadline"),
       connections: at("http.connections"),
+      connectionsPerAddress: at("http.connections_per_address"),
+      readTimeoutMs: at("http.read_timeout"),
       threads: at("http.threads"),
     },
     admin: { listen: at("admin.listen") },

@@ -72,7 +72,6 @@ function required<T>(neededBy: Service, kind: Kind<T>, sentence: string): Key<T>
 }
 
 const LAMPORTS_MAX = 1_000_000_000_000;
-
 export const KEYS = {
   region: key(name(), "local", "Name of this edge's region, as it stands in metrics and answers"),
   name: optional<string>(name(), "Name of this edge within its region; absent: the host's name"),
@@ -91,10 +90,19 @@ export const KEYS = {
   "http.connections": key(
     integer(1, 1_000_000),
     HTTP_CONNECTIONS_MAX,
-    "Connections of clients at a time, at most, and no more than the limit of open files allows; " +
-      "above it a new one is closed",
+    "Connections of clients at a time, as open files allow; above it a new one is closed",
   ),
-
+  "http.connections_per_address": key(
+    integerOrAuto(1, 1_000_000),
+    "auto",
+    "Of these, what one address (an IPv6 /64) may hold with `http.threads`; a further one is " +
+      "closed; auto: a quarter; raise it behind a proxy; without those threads there is no bound",
+  ),
+  "http.read_timeout": key(
+    duration("1s", "10m"),
+    "10s",
+    "How long a request's head, and its body, may take with `http.threads`; else it is 8 to 12 s",
+  ),
   "http.threads": key(
     integerOrAuto(0, FRONTS_MAX),
     "auto",

@@ -11,6 +11,8 @@ import type { DeskCounters, DeskFigures } from "../ingress/desk.ts";
 export const DESK_NAMES = [
   "connections",
   "connectionsRefused",
+  "connectionsCrowded",
+  "connectionsSlow",
   "requests",
   "requestsOpen",
   "accepted",

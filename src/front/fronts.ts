@@ -45,6 +45,8 @@ export interface FrontsOptions extends Omit<FrontTask, "engine" | "behindPort"> 
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** Connections that one address may hold, over all fronts. */
+  readonly connectionsPerAddress: number;
 }
 
 export interface Fronts {
@@ -106,8 +108,8 @@ export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
 
   function listen(): number {
     const handles = Uint32Array.from(fronts, ({ front }) => front);
-    const { host, port } = options;
-    const answer = native.frontsListen(handles, host, port);
+    const { host, port, connectionsPerAddress } = options;
+    const answer = native.frontsListen(handles, host, port, connectionsPerAddress);
     if (answer > 0) return answer;
     throw new SetupError(
       `http.listen: cannot listen on ${host}:${port}; either the port is taken, ` +

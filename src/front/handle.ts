@@ -34,6 +34,10 @@ export interface FrontTask {
   /** Connections of one front, to clients and to the server behind it. */
   readonly connectionsMax: number;
   readonly relaysMax: number;
+  /** Of those, for clients of one address. */
+  readonly relaysPerAddress: number;
+  /** How long a client may take for a request's head, and for its body. */
+  readonly readTimeoutMs: number;
   /** Where the server of the main thread listens, on loopback, and the line it reads. */
   readonly behindPort: number;
   readonly relayHeader: string;
@@ -76,9 +80,11 @@ export class FrontHandle {
   /** Its thread runs from now on. `wake` says that it has something. @throws SetupError */
   start(task: FrontTask, number: number, wake: () => void): void {
     const { native, passes } = this.#deps;
-    const { engine, decoder, realtime, connectionsMax, relaysMax, behindPort, relayHeader } = task;
+    const { engine, decoder, realtime, behindPort, relayHeader } = task;
+    const { connectionsMax, relaysMax, relaysPerAddress, readTimeoutMs } = task;
+    const bounds = { connectionsMax, relaysMax, relaysPerAddress, readTimeoutMs };
     const front = native.frontStart(
-      { engine, decoder, number, realtime, connectionsMax, relaysMax, behindPort, relayHeader },
+      { engine, decoder, number, realtime, ...bounds, behindPort, relayHeader },
       {
         records: new Uint8Array(this.#memory.records),
         figures: new Uint8Array(this.#memory.figures),

@@ -64,6 +64,10 @@ export interface DeskCounters {
   connections: number;
   /** Connections closed at once, because there were too many. */
   connectionsRefused: number;
+  /** Connections that fronts closed at once, because their address held its share. */
+  connectionsCrowded: number;
+  /** Connections that fronts closed, because a head or a body was not whole in its time. */
+  connectionsSlow: number;
   /** Requests that came in. */
   requests: number;
   /** Requests that have no answer yet. */
@@ -279,6 +283,8 @@ function newFigures(): DeskFigures {
   const counters: DeskCounters = {
     connections: 0,
     connectionsRefused: 0,
+    connectionsCrowded: 0,
+    connectionsSlow: 0,
     requests: 0,
     requestsOpen: 0,
     accepted: 0,

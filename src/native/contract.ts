@@ -207,6 +207,10 @@ export interface NativeFrontOptions {
   /** Connections open at once, of clients and to the server behind. */
   readonly connectionsMax: number;
   readonly relaysMax: number;
+  /** Connections to the server behind for clients of one address. */
+  readonly relaysPerAddress: number;
+  /** How long a client may take for a request's head, and for its body. */
+  readonly readTimeoutMs: number;
   /** Where the server listens, on loopback, that the front relays to. */
   readonly behindPort: number;
   /** The name of the header line by which it says what it knows of such a request. */
@@ -236,10 +240,11 @@ export interface NativeFronts {
    */
   frontStart(options: NativeFrontOptions, memory: NativeFrontMemory, wake: () => void): number;
   /**
-   * Listens for these fronts, which get the connections in turn; port 0 takes any free one. Answers
-   * the port, or NO_FRONT, FRONT_LISTEN or PANIC.
+   * Listens for these fronts, which get the connections in turn; port 0 takes any free one. One
+   * address may hold `perAddress` connections, over all of them. Answers the port, or NO_FRONT,
+   * FRONT_LISTEN or PANIC.
    */
-  frontsListen(fronts: Uint32Array, host: string, port: number): number;
+  frontsListen(fronts: Uint32Array, host: string, port: number, perAddress: number): number;
   /**
    * The front lets this key in by itself from now on. `numbers` are PASS_NUMBERS: the place, rate
    * and burst, 1 where the limit holds over all edges, the account's cell, the key's cell, rate and

@@ -40,8 +40,9 @@ export const METRICS = [
   counter(
     "touchdown_client_connections_cut_total",
     ["reason"],
-    "Connections of clients ended for too_many, framing (a size that is not read, too), or " +
-      "bodiless: a flood of HEAD or OPTIONS.",
+    "Connections of clients ended for too_many, framing (a size that is not read, too), " +
+      "bodiless (a flood of HEAD or OPTIONS), and by fronts for address (it held its share) or " +
+      "slow (a head or a body was not whole in its time).",
   ),
   histogram(
     "touchdown_answer_seconds",

@@ -221,22 +221,23 @@ describe("a body in several segments", () => {
     client.write(whole);
     await client.answer();
     client.write(whole.subarray(0, whole.length - 10));
-    await until("the request", () => edge.server.counters.requestsOpen > 0);
+    await until("the request", () => edge.clients.requestsOpen > 0);
     client.write(whole.subarray(whole.length - 10));
     await client.answer();
-    // The view of a body in one piece has been taken back; the assembled one is our own memory.
-    expect(kept.map((bytes) => bytes.length)).toEqual([0, 300]);
+    // The view of a body in one piece has been taken back; the assembled one is our own memory. A
+    // front relays a body of this size in one piece.
+    expect(kept.map((bytes) => bytes.length)).toEqual([0, edge.front === null ? 300 : 0]);
   });
 });
 
 describe("a client that leaves", () => {
   it("in the middle of the body does no harm", async () => {
     const whole = post(RAW, BYTES, [WITH_KEY]);
-    const before = edge.server.counters.aborted;
+    const before = edge.clients.aborted;
     client.write(whole.subarray(0, whole.length - 10));
-    await until("the request", () => edge.server.counters.requestsOpen > 0);
+    await until("the request", () => edge.clients.requestsOpen > 0);
     client.close();
-    await until("its end", () => edge.server.counters.aborted === before + 1);
+    await until("its end", () => edge.clients.aborted === before + 1);
     expect(edge.submitted).toHaveLength(0);
     expect((await once(edge.port, whole)).status).toBe(200);
   });

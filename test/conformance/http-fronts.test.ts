@@ -42,6 +42,42 @@ const sizedRaw = (size: number) => {
 /** Of the PROXY protocol, version 2. */
 const PREAMBLE = "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x01\0\x02";
 
+const health = (id: string, more = "") =>
+  `{"jsonrpc":"2.0","id":${id},"method":"getHealth"${more}}`;
+const HEALTH_BODIES = [
+  health("0"),
+  health('"a b"'),
+  health("null", ',"params":[]'),
+  health("123456789012345", ', "params" : [ ] '),
+  health("12345678901234567890"),
+  health("-1"),
+  health("01"),
+  health("1.0"),
+  health('"\\u0041"'),
+  health('"\xc3\xa9"'),
+  health("{}"),
+  health("1", ',"params":{}'),
+  health("1", ',"params":[1]'),
+  health("1", ',"params":null'),
+  health("1", ',"id":2'),
+  health("1", ',"more":2'),
+  health("1").replace("2.0", "1.0"),
+  health("1").replace("Health", "Slot"),
+  `${health("1")}x`,
+  `[${health("1")}]`,
+  health("1").padEnd(256),
+  health("1").padEnd(257),
+];
+/** Each on both paths, without a key and with some. */
+const HEALTH_CASES = HEALTH_BODIES.flatMap((body) =>
+  ["/", RPC].flatMap((path) =>
+    [[], [WITH_KEY], ["api-x-token: nobody"], ["api-x-token:"]].map((lines) => {
+      const bytes = post(path, Buffer.from(body, "latin1"), lines).toString("latin1");
+      return [`${body.trim()} of ${body.length} bytes on ${path}, ${lines.join()}`, bytes];
+    }),
+  ),
+);
+
 /** Answers that never come are left out: a server waits ten seconds for more. */
 const CASES: Readonly<Record<string, string>> = {
   "a submission": raw(WITH_KEY),
@@ -132,6 +168,10 @@ const CASES: Readonly<Record<string, string>> = {
     "Content-Length: 200000",
   ),
   HEAD: get("/ping").replace("GET", "HEAD"),
+  "a ping with a query": get("/ping?a=b"),
+  "a ping with a key": get("/ping", "api-x-token: nobody"),
+  "a ping of no bytes": get("/ping", "Content-Length: 0"),
+  "two pings": get("/ping") + get("/ping").replace("GET", "HEAD"),
   "HEAD of nothing": get("/nowhere").replace("GET", "HEAD"),
   "HEAD of a submission": raw(WITH_KEY).replace("POST", "HEAD"),
   OPTIONS: get("/ping").replace("GET", "OPTIONS"),
@@ -181,6 +221,7 @@ const CASES: Readonly<Record<string, string>> = {
   "a health check": post("/", '{"jsonrpc":"2.0","id":1,"method":"getHealth"}', []).toString(
     "latin1",
   ),
+  ...Object.fromEntries(HEALTH_CASES),
   "a batch": post(RPC, `[${CALL},${CALL}]`, [WITH_KEY]).toString("latin1"),
   "no JSON": post(RPC, "{", [WITH_KEY]).toString("latin1"),
   noise: "\x16\x03\x01\x00\x05hello\r\n\r\n",
@@ -247,9 +288,9 @@ describe.skipIf(native === null)("a client of a front", () => {
   /** What each of all cases is answered, and what reached the stage behind. */
   async function ask(edge: Fixture, cuts: readonly number[]) {
     const answers: Record<string, string> = {};
-    const all = Object.entries(CASES);
-    for (let at = 0; at < all.length; at += AT_ONCE) {
-      const some = all.slice(at, at + AT_ONCE).map(async ([name, bytes]) => {
+    const cases = Object.entries(CASES);
+    for (let at = 0; at < cases.length; at += AT_ONCE) {
+      const some = cases.slice(at, at + AT_ONCE).map(async ([name, bytes]) => {
         answers[name] = await said(edge.port, bytes, cuts);
       });
       await Promise.all(some);
@@ -257,7 +298,10 @@ describe.skipIf(native === null)("a client of a front", () => {
     const bodies = edge.submitted.splice(0).map(({ bytes, account }) => {
       return `${account} ${Buffer.from(bytes).toString("base64")}`;
     });
-    const { requests, accepted, thrown } = edge.server.counters;
+    const { accepted, thrown } = edge.server.counters;
+    // What a front answers by itself the server behind does not count.
+    const all = edge.front === null ? [edge.server] : [edge.server, ...edge.front.fronts.figures];
+    const requests = all.reduce((sum, { counters }) => sum + counters.requests, 0);
     const refusals = { ...edge.server.refusals };
     edge.errors.length = 0;
     return { answers, bodies: bodies.sort(), counted: { requests, accepted, thrown, refusals } };

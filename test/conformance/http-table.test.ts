@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Refusal } from "../../src/core/errors.ts";
+import { frontsBy } from "../support/native-front.ts";
 import {
   accept,
   BROKEN_KEY,
@@ -118,7 +119,8 @@ describe("unauthorized", () => {
     expect(error.data.retryable).toBe(false);
   });
 
-  it("is answered before the body is read", async () => {
+  // A front relays a request of this size once all of it has come.
+  it.skipIf(frontsBy !== null)("is answered before the body is read", async () => {
     for (const path of [RAW, RPC]) {
       const client = await connectRaw(edge.port);
       client.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 400\r\n\r\n`);

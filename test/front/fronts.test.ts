@@ -17,7 +17,9 @@ describe("fronts that start", () => {
     const { engine, fronts, threads } = rig();
     expect(fronts.start(BEHIND_PORT)).toEqual({ port: PUBLIC_PORT });
     expect(threads.map(({ options }) => options.number)).toEqual([0, 1]);
-    expect(engine.listens).toEqual([{ fronts: [256, 257], host: "127.0.0.1", port: 0 }]);
+    expect(engine.listens).toEqual([
+      { fronts: [256, 257], host: "127.0.0.1", port: 0, perAddress: 6 },
+    ]);
   });
 
   it("are all ended where one of them does not come up", () => {

@@ -13,7 +13,8 @@ describe("a front that starts", () => {
     const { fronts, threads } = rig();
     fronts.start(BEHIND_PORT);
     const common = { engine: 7, decoder: 1, realtime: false, connectionsMax: 10, relaysMax: 5 };
-    const options = { ...common, behindPort: BEHIND_PORT, relayHeader: "x-relayed" };
+    const bounds = { relaysPerAddress: 3, readTimeoutMs: 10_000 };
+    const options = { ...common, ...bounds, behindPort: BEHIND_PORT, relayHeader: "x-relayed" };
     expect(threads.map((thread) => thread.options)).toEqual([
       { ...options, number: 0 },
       { ...options, number: 1 },

@@ -91,7 +91,8 @@ export function shared({ buffer }: Uint8Array): SharedArrayBuffer {
 
 function fakeNative() {
   const fronts: FakeFront[] = [];
-  const listens: { fronts: readonly number[]; host: string; port: number }[] = [];
+  const listens: { fronts: readonly number[]; host: string; port: number; perAddress: number }[] =
+    [];
   const find = (handle: number): FakeFront => {
     const front = fronts[handle - FIRST_HANDLE];
     if (front === undefined || front.closes > 0) throw new Error(`no front has handle ${handle}`);
@@ -111,8 +112,8 @@ function fakeNative() {
       fronts.push(new FakeFront(options, memory, wake));
       return FIRST_HANDLE + fronts.length - 1;
     },
-    frontsListen(handles, host, port) {
-      listens.push({ fronts: [...handles], host, port });
+    frontsListen(handles, host, port, perAddress) {
+      listens.push({ fronts: [...handles], host, port, perAddress });
       return engine.listenAnswer;
     },
     frontPass(front, token, numbers, ranges) {
@@ -213,7 +214,10 @@ export function rig(count = 2) {
       port: 0,
       relayHeader: "x-relayed",
       connectionsMax: 10,
+      connectionsPerAddress: 6,
       relaysMax: 5,
+      relaysPerAddress: 3,
+      readTimeoutMs: 10_000,
       ...memory,
     },
   );

@@ -62,7 +62,11 @@ export function createNativeFront(addon: NativeEngine, options: NativeFrontOptio
       host: "127.0.0.1",
       port: 0,
       realtime: false,
+      // Clients of tests are of one address.
+      connectionsPerAddress: 1_000_000,
       relaysMax: options.connectionsMax,
+      relaysPerAddress: options.connectionsMax,
+      readTimeoutMs: 60_000,
       routes: new SharedArrayBuffer(SHARED_ROUTES_BYTES),
       seen: seenMemory(),
       passes: passMemory(),

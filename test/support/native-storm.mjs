@@ -200,6 +200,8 @@ function frontOptions() {
     realtime: below(4) === 0,
     connectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
     relaysMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
+    relaysPerAddress: pick([0, 1, 10, 10, 2 ** 32 - 1]),
+    readTimeoutMs: pick([0, 1, 10_000, 2 ** 32 - 1]),
     // Nobody listens there, and no client comes that would ask.
     behindPort: pick([9, 9, 9, 1, 0, 65_536, -1]),
     relayHeader: pick(["x-0a", "x-0a", "", "é", "x\r\ny: z", "x".repeat(99_999)]),
@@ -245,6 +247,7 @@ function listening() {
     below(3) === 0 ? argument("Uint32Array") : list,
     pick(["127.0.0.1", "127.0.0.1", "127.0.0.1", "\u0000", "é".repeat(999), 7]),
     pick([0, 0, 0, 0, Number.NaN, 65_536, 2 ** 31, -1, "0", null]),
+    pick([0, 1, 10, 2 ** 32 - 1]),
   ];
 }
 

@@ -28,6 +28,10 @@ pub struct FrontOptions {
     pub connections_max: u32,
     /// And to the server behind.
     pub relays_max: u32,
+    /// And of those for the clients of one address.
+    pub relays_per_address: u32,
+    /// How long a client may take for a request's head, and for its body.
+    pub read_timeout_ms: u32,
     /// Where the server listens, on loopback, that the front relays to.
     pub behind_port: u32,
     /// The name of the header line by which it says what it knows of such a request.
@@ -71,11 +75,12 @@ pub fn front_start(
     })
 }
 
-/// Listens for these fronts, which get the connections in turn; port 0 takes any free one. Returns
-/// the port, or NO_FRONT, FRONT_LISTEN or PANIC.
+/// Listens for these fronts, which get the connections in turn; port 0 takes any free one. One
+/// address may hold `per_address` connections, over all of them. Returns the port, or NO_FRONT,
+/// FRONT_LISTEN or PANIC.
 #[napi]
-pub fn fronts_listen(fronts: &[u32], host: String, port: u32) -> i32 {
-    guarded(PANIC, || listen_for(fronts, &host, port))
+pub fn fronts_listen(fronts: &[u32], host: String, port: u32, per_address: u32) -> i32 {
+    guarded(PANIC, || listen_for(fronts, &host, port, per_address))
 }
 
 /// Has the front let this key in by itself, as PASS_NUMBERS numbers say; `ranges` are networks in

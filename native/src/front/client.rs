@@ -16,19 +16,20 @@ use mio::event::Event;
 use mio::{Registry, Token};
 
 use crate::clock::NS_PER_S;
-use crate::front::desk::{Desk, Note, Request, Taken, Why};
+use crate::front::addresses::Seat;
+use crate::front::deadline::{Part, ReadClock, is_past};
+use crate::front::desk::{Desk, Note, Why};
+use crate::front::dispatch::{Step, dispatch};
 use crate::front::errand::{Course, Errand, Line, Order, Relay};
-use crate::front::head::{Head, Sound, Submission, read_head};
+use crate::front::head::{Head, read_head};
 use crate::front::inlet::Guest;
 use crate::front::places::Places;
 use crate::front::reply::NO_ROOM;
 use crate::front::wire::{Got, Wire};
 
-/// Largest request that may be answered here, head and body; and what is read at once.
-pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// Requests of one client before another gets its turn.
 const REQUESTS_A_TURN: usize = 16;
-/// How long a client may say or take in nothing where that is what is waited for.
+/// How long a client may ask for nothing, and how long it may take in nothing of an answer.
 const STALL_NS: u64 = 10 * NS_PER_S;
 /// How long a connection to the main thread is kept for a further request: even where that is seen
 /// a sweep later, for less than the 8 s after which that server may close it, maybe just when a
@@ -55,6 +56,15 @@ pub(crate) enum Turn {
 /// The connection is over.
 struct Gone;
 
+/// Why a client keeps others waiting for too long.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Overdue {
+    /// It asks for nothing, or takes in nothing.
+    Idle,
+    /// Its request was not whole in time.
+    Slow,
+}
+
 /// What all clients of a thread share.
 pub(crate) struct Hall<'a, D> {
     /// Takes submissions.
@@ -79,16 +89,19 @@ pub(crate) struct Hall<'a, D> {
     pub(crate) is_draining: bool,
     /// Connections to the main thread that there may be yet.
     pub(crate) relays: &'a Places,
+    /// Those among them that may be for a request which is not whole, and maybe never admitted.
+    pub(crate) uploads: &'a Places,
 }
 
 /// What the bytes that came begin with, after what was answered of them.
 enum Next {
-    /// Nothing that could be looked at now.
-    Waits,
+    /// Nothing that could be looked at now; this part of a request is awaited.
+    Waits(Part),
     /// More requests than one turn has.
     More,
-    /// A request for the main thread; `out` has what of it has come.
-    Errand(Order),
+    /// A request for the main thread; `out` has what of it has come. `is_upload`: nothing says that
+    /// it is admitted, and its end is not here.
+    Errand { order: Order, is_upload: bool },
 }
 
 /// A client's connection.
@@ -96,6 +109,7 @@ enum Next {
 pub(crate) struct Client {
     wire: Wire,
     from: IpAddr,
+    _seat: Seat,
     /// What came and was not looked at, or is not whole.
     input: Vec<u8>,
     /// The request that the main thread has in hand.
@@ -103,8 +117,8 @@ pub(crate) struct Client {
     /// The connection to the main thread while it has none, and since when.
     kept: Option<Box<Relay>>,
     kept_ns: u64,
-    /// Whether the body of a submission is waited for.
-    is_awaited: bool,
+    /// What is awaited of a request.
+    reading: ReadClock,
     /// Since when the client says nothing more.
     ended_ns: Option<u64>,
     /// Whether it is closed once all is written.
@@ -130,11 +144,12 @@ impl Client {
         Ok(Self {
             wire: Wire::new(guest.stream, registry, token)?,
             from: guest.from,
+            _seat: guest.seat,
             input: Vec::new(),
             errand: None,
             kept: None,
             kept_ns: 0,
-            is_awaited: false,
+            reading: ReadClock::default(),
             ended_ns: None,
             closes: false,
             seen_ns: now_ns,
@@ -153,10 +168,10 @@ impl Client {
         }
     }
 
-    /// Whether the body of a submission is waited for.
+    /// Whether the rest of a body is awaited here, before anything is done with its request.
     #[must_use]
     pub(crate) fn is_awaited(&self) -> bool {
-        self.is_awaited
+        self.errand.is_none() && self.reading.is_body()
     }
 
     /// Whether it has a request in hand, or an answer.
@@ -164,20 +179,30 @@ impl Client {
     pub(crate) fn is_busy(&self, now_ns: u64) -> bool {
         let is_quiet = is_past(now_ns, self.seen_ns, QUIET_NS);
         let is_under_way = self.errand.as_ref().is_some_and(|errand| errand.is_under_way(is_quiet));
-        self.is_awaited || is_under_way || self.wire.unwritten() > 0
+        self.is_awaited() || is_under_way || self.wire.unwritten() > 0
     }
 
     /// Whether the client keeps others waiting for too long. Also closes a connection to the main
     /// thread that is not used.
-    pub(crate) fn is_overdue(&mut self, now_ns: u64) -> bool {
+    pub(crate) fn overdue(&mut self, now_ns: u64, read_timeout_ns: u64) -> Option<Overdue> {
         if is_past(now_ns, self.kept_ns, RELAY_KEPT_NS) {
             self.kept = None;
         }
         if self.ended_ns.is_some_and(|ended_ns| is_past(now_ns, ended_ns, LAST_WORD_NS)) {
-            return true;
+            return Some(Overdue::Idle);
         }
-        let awaits_client = self.errand.as_ref().is_none_or(Errand::awaits_client);
-        (awaits_client || self.wire.unwritten() > 0) && is_past(now_ns, self.seen_ns, STALL_NS)
+        let is_still = is_past(now_ns, self.seen_ns, STALL_NS);
+        if self.wire.unwritten() > 0 {
+            return is_still.then_some(Overdue::Idle);
+        }
+        // A server behind that takes in nothing holds up the client, and not the other way around.
+        if self.errand.as_ref().is_some_and(|errand| !errand.awaits_client()) {
+            return None;
+        }
+        if self.reading.part() == Part::None {
+            return is_still.then_some(Overdue::Idle);
+        }
+        self.reading.is_late(now_ns, read_timeout_ns).then_some(Overdue::Slow)
     }
 
     /// Does what can be done now, up to a bound.
@@ -234,8 +259,13 @@ impl Client {
             Got::Nothing | Got::End => 0,
         };
         let size = held + count;
-        self.is_awaited = false;
         let (done, next) = self.serve_all(size, hall)?;
+        if done > 0 {
+            // What is awaited now is of another request.
+            self.reading.set(Part::None, hall.now_ns);
+        }
+        let part = if let Next::Waits(part) = next { part } else { Part::None };
+        self.reading.set(part, hall.now_ns);
         let rest = hall.scratch.get(done..size).unwrap_or_default();
         self.input.clear();
         if rest.is_empty() {
@@ -245,11 +275,11 @@ impl Client {
             self.input.extend_from_slice(rest);
         }
         match next {
-            Next::Errand(order) => self.begin(order, hall),
+            Next::Errand { order, is_upload } => self.begin(order, is_upload, hall),
             Next::More if self.wire.unwritten() == 0 => Ok(Turn::More),
-            Next::Waits if got == Got::End => Err(Gone),
-            Next::Waits if self.wire.can_read() && self.wire.unwritten() == 0 => Ok(Turn::More),
-            Next::More | Next::Waits => Ok(Turn::Waits),
+            Next::Waits(_) if got == Got::End => Err(Gone),
+            Next::Waits(_) if self.wire.can_read() && self.wire.unwritten() == 0 => Ok(Turn::More),
+            Next::More | Next::Waits(_) => Ok(Turn::Waits),
         }
     }
 
@@ -266,18 +296,18 @@ impl Client {
         for _ in 0..REQUESTS_A_TURN {
             let rest = bytes.get(done..).unwrap_or_default();
             if rest.is_empty() {
-                return Ok((done, Next::Waits));
+                return Ok((done, Next::Waits(Part::None)));
             }
             let sound = match read_head(rest, hall.secret_name) {
-                Head::Partial => return Ok((done, Next::Waits)),
+                Head::Partial => return Ok((done, Next::Waits(Part::Head))),
                 Head::Unsound { line_end } => {
                     desk.relayed(Why::Unsound);
                     let order = line(Note::default()).pipe(line_end, rest, out);
-                    return Ok((size, Next::Errand(order)));
+                    return Ok((size, Next::Errand { order, is_upload: true }));
                 }
                 Head::Sound(sound) => sound,
             };
-            match take(*desk, &sound, rest, self.from, *is_draining, out) {
+            match dispatch(*desk, &sound, rest, self.from, *is_draining, out) {
                 Step::Answered => {
                     done += sound.size + sound.body_size;
                     self.wire.send(out).map_err(|_| Gone)?;
@@ -285,29 +315,35 @@ impl Client {
                         return Ok((done, Next::More));
                     }
                 }
-                Step::Waits => {
-                    self.is_awaited = true;
-                    return Ok((done, Next::Waits));
-                }
-                Step::Relay(note) => {
+                Step::Awaits(part) => return Ok((done, Next::Waits(part))),
+                Step::Relay { note, is_upload } => {
                     let (count, order) = line(note).order(&sound, rest, out);
-                    return Ok((done + count, Next::Errand(order)));
+                    return Ok((done + count, Next::Errand { order, is_upload }));
                 }
             }
         }
         Ok((done, Next::More))
     }
 
-    fn begin<D: Desk>(&mut self, order: Order, hall: &mut Hall<'_, D>) -> Result<Turn, Gone> {
+    fn begin<D: Desk>(
+        &mut self,
+        order: Order,
+        is_upload: bool,
+        hall: &mut Hall<'_, D>,
+    ) -> Result<Turn, Gone> {
+        let upload = if is_upload { hall.uploads.take(self.from) } else { None };
+        if is_upload && upload.is_none() {
+            return self.turn_away(hall);
+        }
         let relay = match self.kept.take() {
             Some(kept) => kept,
             None => {
-                let Some(place) = hall.relays.take() else { return self.turn_away(hall) };
+                let Some(place) = hall.relays.take(self.from) else { return self.turn_away(hall) };
                 let opened = Wire::connect(hall.backend, hall.registry, hall.relay_token);
                 Box::new(Relay { wire: opened.map_err(|_| Gone)?, _place: place })
             }
         };
-        self.errand = Some(Errand::begin(order, relay, hall.out));
+        self.errand = Some(Errand::begin(order, relay, upload, hall.out));
         self.seen_ns = hall.now_ns;
         self.run_errand(hall)
     }
@@ -323,13 +359,15 @@ impl Client {
 
     fn run_errand<D: Desk>(&mut self, hall: &mut Hall<'_, D>) -> Result<Turn, Gone> {
         let Some(errand) = &mut self.errand else { return Ok(Turn::More) };
-        match errand.run(&mut self.wire, &mut self.input, hall.scratch) {
+        let course = errand.run(&mut self.wire, &mut self.input, hall.scratch);
+        self.reading.set(errand.part(), hall.now_ns);
+        match course {
             Course::Waits => return Ok(Turn::Waits),
             Course::Gone => return Err(Gone),
             Course::Moves => {}
             Course::Over { closes } => {
                 self.closes = closes;
-                let is_kept = !closes && hall.relays.is_plenty();
+                let is_kept = !closes && hall.relays.is_plenty(self.from);
                 self.kept = self.errand.take().filter(|_| is_kept).map(Errand::into_relay);
                 self.kept_ns = hall.now_ns;
             }
@@ -348,48 +386,6 @@ impl Client {
             self.kept = None;
         }
     }
-}
-
-/// What is to be done with a sound request.
-enum Step {
-    /// Its answer is in `out`.
-    Answered,
-    /// Its body is worth waiting for.
-    Waits,
-    Relay(Note),
-}
-
-fn take<D: Desk>(
-    desk: &mut D,
-    sound: &Sound<'_>,
-    bytes: &[u8],
-    from: IpAddr,
-    is_draining: bool,
-    out: &mut Vec<u8>,
-) -> Step {
-    let total = sound.size + sound.body_size;
-    let why = match &sound.submission {
-        _ if is_draining => Why::Draining,
-        None => Why::Other,
-        Some(_) if total > REQUEST_BYTES_MAX => Why::Large,
-        Some(Submission { door, token }) => match bytes.get(sound.size..total) {
-            Some(body) => {
-                out.clear();
-                return match desk.take(&Request { door: *door, token, from, body }, out) {
-                    Taken::Answered => Step::Answered,
-                    Taken::Relay(note) => Step::Relay(note),
-                };
-            }
-            None if desk.knows(token) => return Step::Waits,
-            None => Why::Key,
-        },
-    };
-    desk.relayed(why);
-    Step::Relay(Note::default())
-}
-
-fn is_past(now_ns: u64, since_ns: u64, for_ns: u64) -> bool {
-    now_ns.saturating_sub(since_ns) > for_ns
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::*;
+use crate::front::dispatch::REQUEST_BYTES_MAX;
 use crate::front::rehearsal::{Backend, House, Visitor, get, post};
 
 #[test]
@@ -16,15 +17,15 @@ fn a_submission_is_answered_here_and_all_else_behind() {
     visitor.say(&post("known", "hello").replace("Raw", ""));
     assert_eq!(visitor.hear(), "hello");
     assert_eq!((house.taken(), house.relayed()), (2, vec![]));
-    visitor.say(&get("/ping"));
-    assert_eq!(visitor.hear(), "GET /ping HTTP/1.1 +0");
+    visitor.say(&get("/pages"));
+    assert_eq!(visitor.hear(), "GET /pages HTTP/1.1 +0");
     visitor.say(&post("known", "relay this"));
     assert_eq!(visitor.hear(), "POST /api/v1/sendRawTransaction HTTP/1.1 +10");
     assert_eq!((house.taken(), house.relayed()), (1, vec![Why::Other]));
     let first = backend.next();
     assert_eq!(
         first.head,
-        "GET /ping HTTP/1.1\r\nx-secret-name: 127.0.0.1 3 0 0\r\nHost: a\r\n\r\n"
+        "GET /pages HTTP/1.1\r\nx-secret-name: 127.0.0.1 3 0 0\r\nHost: a\r\n\r\n"
     );
     let second = backend.next();
     assert!(second.head.contains("HTTP/1.1\r\nx-secret-name: 127.0.0.1 3 1 7\r\nHost: a\r\n"));
@@ -91,22 +92,6 @@ fn a_request_may_come_in_two_pieces_cut_anywhere() {
             visitor.say(end);
             assert_eq!(visitor.hear(), answer, "{text:?} at {at}");
         }
-    }
-}
-
-#[test]
-fn a_body_is_waited_for_only_of_a_known_key() {
-    let backend = Backend::polite();
-    let (house, address) = House::alone(backend.address);
-    for (token, whys, taken) in [("known", vec![], 1), ("other", vec![Why::Key], 0)] {
-        let mut visitor = Visitor::to(address);
-        let text = post(token, "hello");
-        let (begin, end) = text.split_at(text.len() - 2);
-        visitor.say(begin);
-        assert_eq!(house.relayed(), whys);
-        visitor.say(end);
-        visitor.hear();
-        assert_eq!(house.taken(), taken);
     }
 }
 

@@ -30,6 +30,32 @@ pub struct Request<'a> {
     pub body: &'a [u8],
 }
 
+/// A question for this edge's health, which needs no key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Health<'a> {
+    /// `/ping`.
+    Ping {
+        /// Whether the answer's body is left out.
+        is_head_only: bool,
+    },
+    /// `getHealth`.
+    Rpc {
+        /// The call's id as JSON text.
+        id: &'a [u8],
+    },
+}
+
+/// Why a connection was closed that the client would have kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Cut {
+    /// At accept: too many are open.
+    Full,
+    /// At accept: its address holds all that one may hold.
+    Address,
+    /// A head or a body was not whole in its time.
+    Slow,
+}
+
 /// What became of a submission at the desk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Taken {
@@ -53,8 +79,6 @@ pub struct Note {
 pub enum Why {
     /// It is no submission, or one with headers that call for more than an answer.
     Other,
-    /// Its body is not here yet, and its key is not known.
-    Key,
     /// It is larger than what is held for one request.
     Large,
     /// No work is taken any more.
@@ -68,11 +92,14 @@ pub trait Desk {
     /// What the desk is told through `DoorHandle`.
     type News: Send;
 
-    /// Whether a body of this key is worth waiting for here; else it is relayed as it comes.
+    /// Whether this key is known to be good.
     fn knows(&self, token: &[u8]) -> bool;
 
     /// Answers a submission, or leaves it to the main thread.
     fn take(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Taken;
+
+    /// Appends the answer to a question for the edge's health.
+    fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>);
 
     /// A request is relayed without `take`.
     fn relayed(&mut self, why: Why);
@@ -80,11 +107,14 @@ pub trait Desk {
     /// So many connections are open now.
     fn connections(&mut self, open: usize);
 
-    /// Of so many submissions the rest of the body is waited for now.
+    /// Of so many requests the rest of the body is awaited now.
     fn awaited(&mut self, count: usize);
 
-    /// A connection was closed at once because there are too many.
-    fn refused_connection(&mut self);
+    /// A client left before the rest of a body came that was awaited.
+    fn left(&mut self);
+
+    /// A connection was closed.
+    fn cut(&mut self, cut: Cut);
 
     /// A connection was closed with a request in place of its answer, because too many are relayed.
     fn refused_relay(&mut self);

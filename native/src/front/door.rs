@@ -13,8 +13,9 @@ use mio::event::Event;
 use mio::{Events, Poll, Token};
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
-use crate::front::client::{Client, Hall, REQUEST_BYTES_MAX, Turn};
-use crate::front::desk::Desk;
+use crate::front::client::{Client, Hall, Overdue, Turn};
+use crate::front::desk::{Cut, Desk};
+use crate::front::dispatch::REQUEST_BYTES_MAX;
 use crate::front::inlet::{Command, Guest, Inlet, Item, WAKER};
 use crate::front::listener::{LISTENER, Listener};
 use crate::front::places::Places;
@@ -28,7 +29,10 @@ const IDLE_LOOK_NS: u64 = 100 * NS_PER_MS;
 /// Clients that are looked at in one turn for that.
 const SWEPT_A_TURN: usize = 1024;
 /// How often it is looked who keeps others waiting.
-const SWEEP_NS: u64 = 2 * NS_PER_S;
+const SWEEP_NS: u64 = NS_PER_S;
+/// The part of all relays that requests may have which come while they are relayed, and of which
+/// nothing says that they are admitted.
+const UPLOADS_PART: usize = 4;
 /// Tokens before those of clients, of which each has two: its own and its relay's.
 const TOKENS_BEFORE: usize = 2;
 
@@ -46,6 +50,10 @@ pub struct Options {
     pub connections_max: usize,
     /// Most of them that have one to that server at the same time.
     pub relays_max: usize,
+    /// And most of those of one address.
+    pub relays_per_address: usize,
+    /// How long a client may take for a head, and for a body.
+    pub read_timeout_ns: u64,
 }
 
 /// Serves until it is told to end.
@@ -70,6 +78,7 @@ struct Doorway<'a, D: Desk> {
     /// Of the one front that listens for all.
     listener: Option<Listener<D::News>>,
     relays: Places,
+    uploads: Places,
     desk: &'a mut D,
     inlet: Inlet<D::News>,
     /// By the index of their tokens.
@@ -97,7 +106,11 @@ struct Doorway<'a, D: Desk> {
 impl<'a, D: Desk> Doorway<'a, D> {
     fn new(options: Options, desk: &'a mut D, inlet: Inlet<D::News>) -> Self {
         Self {
-            relays: Places::new(options.relays_max),
+            relays: Places::new(options.relays_max, options.relays_per_address),
+            uploads: Places::new(
+                (options.relays_max / UPLOADS_PART).max(1),
+                (options.relays_per_address / UPLOADS_PART).max(1),
+            ),
             options,
             listener: None,
             desk,
@@ -226,7 +239,9 @@ impl<'a, D: Desk> Doorway<'a, D> {
     fn accept(&mut self, now_ns: u64) {
         let Some(listener) = &mut self.listener else { return };
         let mut guests = std::mem::take(&mut self.guests);
-        listener.accept(now_ns, &mut guests);
+        for _ in 0..listener.accept(now_ns, &mut guests) {
+            self.desk.cut(Cut::Address);
+        }
         for guest in guests.drain(..) {
             self.welcome(guest, now_ns);
         }
@@ -238,7 +253,7 @@ impl<'a, D: Desk> Doorway<'a, D> {
             return;
         }
         if self.open >= self.options.connections_max {
-            self.desk.refused_connection();
+            self.desk.cut(Cut::Full);
             return;
         }
         let index = self.free.pop().unwrap_or(self.clients.len());
@@ -259,7 +274,10 @@ impl<'a, D: Desk> Doorway<'a, D> {
     fn close(&mut self, index: usize) {
         if let Some(client) = self.clients.get_mut(index).and_then(Option::take) {
             self.open -= 1;
-            self.count_awaited(client.is_awaited(), false);
+            if client.is_awaited() {
+                self.count_awaited(true, false);
+                self.desk.left();
+            }
             self.free.push(index);
             self.desk.connections(self.open);
         }
@@ -296,6 +314,7 @@ impl<'a, D: Desk> Doorway<'a, D> {
                 now_ns,
                 is_draining: self.is_draining,
                 relays: &self.relays,
+                uploads: &self.uploads,
             };
             let turn = client.turn(&mut hall);
             let is_awaited = client.is_awaited();
@@ -319,10 +338,13 @@ impl<'a, D: Desk> Doorway<'a, D> {
             self.sweep_at_ns = now_ns.saturating_add(SWEEP_NS);
         }
         for index in rest {
-            let client = client_at(&mut self.clients, index);
-            if client.is_some_and(|client| client.is_overdue(now_ns)) {
-                self.close(index);
+            let Some(client) = client_at(&mut self.clients, index) else { continue };
+            match client.overdue(now_ns, self.options.read_timeout_ns) {
+                None => continue,
+                Some(Overdue::Slow) => self.desk.cut(Cut::Slow),
+                Some(Overdue::Idle) => {}
             }
+            self.close(index);
         }
     }
 }

@@ -1,23 +1,24 @@
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::Ordering;
 
-use crate::front::desk::Why;
+use crate::front::desk::{Cut, Why};
 use crate::front::inlet::{Command, inlet};
 use crate::front::listener::Listener;
-use crate::front::rehearsal::{Backend, House, RELAYS_MAX, Visitor, get, post};
+use crate::front::rehearsal::{
+    Backend, House, LIMITS, Limits, RELAYS_MAX, Visitor, get, listener, post,
+};
 
 #[test]
 fn one_connection_too_many_is_closed() {
     let backend = Backend::polite();
-    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), Vec::new()).unwrap();
-    let address = listener.local_addr().unwrap();
-    let house = House::open(inlet().unwrap(), backend.address, 2, Some(listener));
+    let limits = Limits { connections: 2, ..LIMITS };
+    let (house, address) = House::alone_with(backend.address, limits);
     let mut first = Visitor::to(address);
     let second = Visitor::to(address);
     assert_eq!(house.open_count(), 2);
     let mut third = Visitor::to(address);
     assert_eq!(third.hear_all(), b"");
-    assert_eq!(house.book.lock().unwrap().refused, 1);
+    assert_eq!(house.book.lock().unwrap().cut, [Cut::Full]);
     first.say(&post("", "hello"));
     assert_eq!(first.hear(), "hello");
     drop(second);
@@ -28,20 +29,45 @@ fn one_connection_too_many_is_closed() {
 }
 
 #[test]
+fn one_address_holds_so_many_connections_of_all_fronts() {
+    let backend = Backend::polite();
+    let limits = Limits { per_address: 3, ..LIMITS };
+    let second = House::open(inlet().unwrap(), backend.address, limits, None);
+    let (listener, address) = listener(vec![second.handle.clone()], limits);
+    let first = House::open(inlet().unwrap(), backend.address, limits, Some(listener));
+    let mut own: Vec<_> = (0..3).map(|_| Visitor::to(address)).collect();
+    assert_eq!(first.open_count() + second.open_count(), 3);
+    assert_eq!(Visitor::to(address).hear_all(), b"");
+    first.settle();
+    assert_eq!(first.book.lock().unwrap().cut, [Cut::Address]);
+    // Others are served all the same, and so are those that it has.
+    let mut other = Visitor::from(Ipv4Addr::new(127, 0, 0, 2), address);
+    for visitor in own.iter_mut().chain([&mut other]) {
+        visitor.say(&post("", "hello"));
+        assert_eq!(visitor.hear(), "hello");
+    }
+    drop(own.pop());
+    assert_eq!(first.open_count() + second.open_count(), 3);
+    let mut next = Visitor::to(address);
+    next.say(&post("", "hello"));
+    assert_eq!(next.hear(), "hello");
+    assert_eq!(first.book.lock().unwrap().cut.len(), 1);
+}
+
+#[test]
 fn a_port_is_had_by_one() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    assert!(Listener::<()>::bind(taken.local_addr().unwrap(), Vec::new()).is_err());
+    assert!(Listener::<()>::bind(taken.local_addr().unwrap(), Vec::new(), 1).is_err());
 }
 
 #[test]
 fn connections_go_to_all_fronts_in_turn_and_past_those_that_are_no_more() {
     let backend = Backend::polite();
-    let second = House::open(inlet().unwrap(), backend.address, 100, None);
-    let mut third = House::open(inlet().unwrap(), backend.address, 100, None);
+    let second = House::open(inlet().unwrap(), backend.address, LIMITS, None);
+    let mut third = House::open(inlet().unwrap(), backend.address, LIMITS, None);
     let others = vec![second.handle.clone(), third.handle.clone()];
-    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), others).unwrap();
-    let address = listener.local_addr().unwrap();
-    let first = House::open(inlet().unwrap(), backend.address, 100, Some(listener));
+    let (listener, address) = listener(others, LIMITS);
+    let first = House::open(inlet().unwrap(), backend.address, LIMITS, Some(listener));
     let mut visitors: Vec<_> = (0..9).map(|_| Visitor::to(address)).collect();
     for house in [&first, &second, &third] {
         first.settle();
@@ -134,6 +160,7 @@ fn a_body_that_is_waited_for_is_in_hand_and_counted() {
     assert_eq!(awaited(&house), (2, false));
     drop(other);
     assert_eq!(awaited(&house), (1, false));
+    assert_eq!(house.book.lock().unwrap().left, 1);
     assert!(house.handle.send(Command::Stop));
     assert_eq!(awaited(&house), (1, false));
     one.say(end);

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use mio::event::Event;
 
 use crate::front::answer::Answer;
+use crate::front::deadline::Part;
 use crate::front::desk::Note;
 use crate::front::head::Sound;
 use crate::front::places::Place;
@@ -29,6 +30,8 @@ pub(super) struct Line<'a> {
 pub(super) struct Order {
     /// Bytes of it that are still to come from the client.
     left: u64,
+    /// Whether any of its body has come.
+    has_begun: bool,
     is_head_only: bool,
     /// Whether the connection ends with it.
     closes: bool,
@@ -49,6 +52,7 @@ impl Line<'_> {
         self.insert(sound.line_end, bytes.get(..come).unwrap_or_default(), out);
         let order = Order {
             left: (total - come) as u64,
+            has_begun: come > sound.size,
             is_head_only: sound.is_head_only,
             closes: sound.closes,
             is_pipe: false,
@@ -65,7 +69,7 @@ impl Line<'_> {
                 out.extend_from_slice(bytes);
             }
         }
-        Order { left: u64::MAX, is_head_only: false, closes: true, is_pipe: true }
+        Order { left: u64::MAX, has_begun: true, is_head_only: false, closes: true, is_pipe: true }
     }
 
     fn insert(self, line_end: usize, bytes: &[u8], out: &mut Vec<u8>) {
@@ -109,7 +113,10 @@ pub(super) struct Relay {
 #[derive(Debug)]
 pub(super) struct Errand {
     relay: Box<Relay>,
+    /// Its place among the requests that nothing says are admitted, until all of it has come.
+    upload: Option<Place>,
     left: u64,
+    has_begun: bool,
     answer: Answer,
     closes: bool,
     is_pipe: bool,
@@ -117,10 +124,15 @@ pub(super) struct Errand {
 
 impl Errand {
     /// Sends what is there.
-    pub(super) fn begin(order: Order, relay: Box<Relay>, bytes: &[u8]) -> Self {
-        let Order { left, is_head_only, closes, is_pipe } = order;
+    pub(super) fn begin(
+        order: Order,
+        relay: Box<Relay>,
+        upload: Option<Place>,
+        bytes: &[u8],
+    ) -> Self {
+        let Order { left, has_begun, is_head_only, closes, is_pipe } = order;
         let answer = if is_pipe { Answer::verbatim() } else { Answer::new(is_head_only) };
-        let mut errand = Self { relay, left, answer, closes, is_pipe };
+        let mut errand = Self { relay, upload, left, has_begun, answer, closes, is_pipe };
         errand.send(bytes);
         errand
     }
@@ -133,6 +145,16 @@ impl Errand {
     /// Whether it cannot go on before the client sends more.
     pub(super) fn awaits_client(&self) -> bool {
         self.left > 0 && !self.is_pipe && self.relay.wire.unwritten() == 0
+    }
+
+    /// What is awaited of the client. A connection whose framing is in doubt has its deadlines from
+    /// the server behind, which knows where its requests end.
+    pub(super) fn part(&self) -> Part {
+        match (self.left, self.is_pipe, self.has_begun) {
+            (0, ..) | (_, true, _) => Part::None,
+            (_, _, false) => Part::BodyBegin,
+            (_, _, true) => Part::Body,
+        }
     }
 
     /// Whether all of the request is sent, and the answer has an end: then it can be given to who
@@ -182,7 +204,7 @@ impl Errand {
         }
         if !input.is_empty() {
             let count = self.up_to_left(input.len());
-            self.left -= count as u64;
+            self.note_come(count);
             self.send(input.get(..count).unwrap_or_default());
             input.drain(..count);
             return Course::Moves;
@@ -190,7 +212,7 @@ impl Errand {
         let most = self.up_to_left(scratch.len());
         match client.read(scratch.get_mut(..most).unwrap_or_default()) {
             Got::Bytes(count) => {
-                self.left -= count as u64;
+                self.note_come(count);
                 self.send(scratch.get(..count).unwrap_or_default());
                 Course::Moves
             }
@@ -237,7 +259,16 @@ impl Errand {
     fn give_up(&mut self) {
         self.relay.wire.forget();
         self.left = 0;
+        self.upload = None;
         self.closes = true;
+    }
+
+    fn note_come(&mut self, count: usize) {
+        self.left -= count as u64;
+        self.has_begun = true;
+        if self.left == 0 {
+            self.upload = None;
+        }
     }
 
     fn up_to_left(&self, size: usize) -> usize {

@@ -256,7 +256,7 @@ fn a_client_whose_body_stalls_is_closed_and_one_that_awaits_its_answer_is_not() 
     waiting.say(&get("/"));
     backend.next();
     let mut stalled = Visitor::to(address);
-    let text = post("", "hello");
+    let text = post("", &"x".repeat(20_000));
     stalled.say(&text[..text.len() - 1]);
     house.pass(9);
     assert_eq!(house.open_count(), 2);

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::front::memory::{Cells, Memory};
 
 /// Numbers of a desk: `DESK_NAMES` of `front/figures.ts`.
-const DESK_NUMBERS: usize = 12;
+const DESK_NUMBERS: usize = 14;
 /// Reasons to refuse: as many as `REFUSALS` of `core/errors.ts` has.
 const REFUSAL_NUMBERS: usize = 16;
 /// Which of them is `overloaded`, the one that a front gives by itself.
@@ -31,6 +31,10 @@ pub enum Figure {
     Connections = 0,
     /// Connections closed at once, because there were too many.
     ConnectionsRefused,
+    /// Connections closed at once, because their address held its share.
+    ConnectionsCrowded,
+    /// Connections closed, because a head or a body was not whole in its time.
+    ConnectionsSlow,
     /// Requests that came in.
     Requests,
     /// Requests that have no answer yet.
@@ -106,6 +110,8 @@ mod tests {
     const FIGURES: [Figure; DESK_NUMBERS + 1 + RELAYED_NUMBERS] = [
         Figure::Connections,
         Figure::ConnectionsRefused,
+        Figure::ConnectionsCrowded,
+        Figure::ConnectionsSlow,
         Figure::Requests,
         Figure::RequestsOpen,
         Figure::Accepted,
@@ -133,10 +139,10 @@ mod tests {
         }
         let cells = memory.cells::<AtomicU64>(0, FIGURES_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
-        let desk = (1..=12).map(f64::from);
+        let desk = (1..=14).map(f64::from);
         let mut refusals = [0.0; REFUSAL_NUMBERS];
-        refusals[OVERLOADED] = 13.0;
-        let relayed = (14..=18).map(f64::from);
+        refusals[OVERLOADED] = 15.0;
+        let relayed = (16..=20).map(f64::from);
         assert_eq!(read, desk.chain(refusals).chain(relayed).collect::<Vec<f64>>());
     }
 
@@ -149,7 +155,7 @@ mod tests {
         figures.add(Figure::Connections, -1.0);
         figures.add(Figure::RelayedOther, 1.0);
         let numbers = FIGURES.map(|figure| figures.number(figure));
-        assert_eq!((numbers[0], numbers[17]), (2.0, 1.0));
+        assert_eq!((numbers[0], numbers[19]), (2.0, 1.0));
         assert_eq!(numbers.iter().sum::<f64>(), 3.0);
     }
 

@@ -23,6 +23,9 @@ const RELAY_LINE_BYTES_MAX: usize = 160;
 pub(crate) const RAW_PATH: &str = "/api/v1/sendRawTransaction";
 /// `RPC_PATH` of `pages.ts`.
 pub(crate) const RPC_PATH: &str = "/api/v1/sendTransaction";
+/// `PING_PATH` and `ROOT_PATH` of `pages.ts`.
+const PING_PATH: &str = "/ping";
+const ROOT_PATH: &str = "/";
 /// Headers of a submission.
 const HEADERS_USUAL: usize = 32;
 /// Headers of a sound head: one less than the 98 that the main thread's server takes, for the line
@@ -59,12 +62,37 @@ pub(crate) struct Sound<'a> {
     pub(crate) is_head_only: bool,
     /// Whether this is the connection's last request.
     pub(crate) closes: bool,
-    /// What may be answered here; None for anything else.
-    pub(crate) submission: Option<Submission<'a>>,
+    /// Whether the client may hold back the body until it is asked for it.
+    pub(crate) expects: bool,
+    /// What may be answered here.
+    pub(crate) ask: Ask<'a>,
+}
+
+/// What a request asks for, as far as it may be answered here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ask<'a> {
+    Submission(Submission<'a>),
+    /// `GET` or `HEAD` of `/ping`.
+    Ping,
+    /// JSON-RPC on `/`, where no key is needed.
+    Open,
+    /// Anything else.
+    Other,
+}
+
+impl<'a> Sound<'a> {
+    /// The submission that it is.
+    #[must_use]
+    pub(crate) fn submission(&self) -> Option<&Submission<'a>> {
+        match &self.ask {
+            Ask::Submission(submission) => Some(submission),
+            Ask::Ping | Ask::Open | Ask::Other => None,
+        }
+    }
 }
 
 /// What the head of a submission says.
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Submission<'a> {
     /// By its path.
     pub(crate) door: Door,
@@ -88,7 +116,7 @@ fn read_long<'a>(bytes: &'a [u8], secret_name: &str) -> Head<'a> {
     let mut request = Request::new(&mut []);
     let parsed = request.parse_with_uninit_headers(bytes, &mut headers);
     match judge(bytes, &request, parsed, secret_name) {
-        Head::Sound(sound) => Head::Sound(Sound { submission: None, ..sound }),
+        Head::Sound(sound) => Head::Sound(Sound { ask: Ask::Other, ..sound }),
         other => other,
     }
 }
@@ -119,21 +147,33 @@ fn judge<'a>(
         return unsound;
     }
     let Some(fields) = Fields::read(request.headers, secret_name) else { return unsound };
-    let door = match request.path.unwrap_or_default() {
-        RAW_PATH if method == "POST" => Some(Door::Raw),
-        RPC_PATH if method == "POST" => Some(Door::Rpc),
-        _ => None,
-    };
-    let is_plain = fields.is_plain && fields.hosts == 1 && fields.lengths == 1;
-    let submission = door.filter(|_| is_plain && fields.tokens <= 1);
+    let is_usual = fields.is_plain && fields.hosts == 1;
+    let ask = if is_usual { ask_of(request, &fields) } else { Ask::Other };
     Head::Sound(Sound {
         size,
         body_size: fields.body_size,
         line_end,
         is_head_only: method == "HEAD",
         closes: fields.closes,
-        submission: submission.map(|door| Submission { door, token: fields.token }),
+        expects: fields.expects,
+        ask,
     })
+}
+
+fn ask_of<'a>(request: &Request<'_, 'a>, fields: &Fields<'a>) -> Ask<'a> {
+    let method = request.method.unwrap_or_default();
+    let path = request.path.unwrap_or_default();
+    let submission = |door| match fields.tokens {
+        0 | 1 => Ask::Submission(Submission { door, token: fields.token }),
+        _ => Ask::Other,
+    };
+    match (method, path) {
+        ("POST", RAW_PATH) if fields.lengths == 1 => submission(Door::Raw),
+        ("POST", RPC_PATH) if fields.lengths == 1 => submission(Door::Rpc),
+        ("POST", ROOT_PATH) if fields.lengths == 1 => Ask::Open,
+        ("GET" | "HEAD", PING_PATH) if fields.body_size == 0 => Ask::Ping,
+        _ => Ask::Other,
+    }
 }
 
 /// What matters of the headers.
@@ -144,6 +184,7 @@ struct Fields<'a> {
     lengths: usize,
     body_size: usize,
     closes: bool,
+    expects: bool,
     /// Whether nothing asks for more than an answer.
     is_plain: bool,
 }
@@ -158,6 +199,7 @@ impl<'a> Fields<'a> {
             lengths: 0,
             body_size: 0,
             closes: false,
+            expects: false,
             is_plain: true,
         };
         let mut length: Option<&[u8]> = None;
@@ -180,6 +222,7 @@ impl<'a> Fields<'a> {
                 fields.closes |= names_close(value);
             } else if is("expect") || is("upgrade") {
                 fields.is_plain = false;
+                fields.expects |= is("expect");
             } else if is("transfer-encoding") || is(secret_name) {
                 return None;
             }

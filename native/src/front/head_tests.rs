@@ -20,15 +20,15 @@ fn a_submission_is_told_by_its_path_and_its_key() {
     assert_eq!(head.size, text.len());
     assert_eq!(head.body_size, 12);
     assert_eq!(head.line_end, text.find('\n').unwrap() + 1);
-    assert_eq!(head.submission, Some(Submission { door: Door::Raw, token: b"key" }));
+    assert_eq!(head.ask, Ask::Submission(Submission { door: Door::Raw, token: b"key" }));
     let text = text.replace(RAW_PATH, RPC_PATH);
-    assert_eq!(sound(text.as_bytes()).submission.unwrap().door, Door::Rpc);
+    assert_eq!(sound(text.as_bytes()).submission().unwrap().door, Door::Rpc);
 }
 
 #[test]
 fn a_submission_without_a_key_or_with_keep_alive_is_one() {
     let text = submission("content-length: 0\r\nconnection: Keep-Alive\r\n");
-    assert_eq!(sound(text.as_bytes()).submission.unwrap().token, b"");
+    assert_eq!(sound(text.as_bytes()).submission().unwrap().token, b"");
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn what_asks_for_more_than_an_answer_is_sound_but_no_submission() {
         submission("content-length: 3\r\napi-x-token: a\r\napi-x-token: a\r\n"),
         submission(&format!("content-length: 3\r\n{}", "a: b\r\n".repeat(31))),
     ] {
-        assert_eq!(sound(text.as_bytes()).submission, None, "{text}");
+        assert_eq!(sound(text.as_bytes()).submission(), None, "{text}");
     }
     let most = submission(&format!("content-length: 3\r\n{}", "a: b\r\n".repeat(30)));
-    assert!(sound(most.as_bytes()).submission.is_some());
+    assert!(sound(most.as_bytes()).submission().is_some());
 }
 
 #[test]
@@ -141,4 +141,29 @@ fn what_the_answer_depends_on_is_told() {
     assert!(!sound(b"GET / HTTP/1.1\r\n\r\n").is_head_only);
     assert!(sound(b"GET / HTTP/1.1\r\nconnection: a, Close\r\n\r\n").closes);
     assert!(!sound(b"GET / HTTP/1.1\r\nconnection: closed\r\n\r\n").closes);
+    assert!(sound(b"GET / HTTP/1.1\r\nexpect: 100-continue\r\n\r\n").expects);
+    assert!(!sound(b"GET / HTTP/1.1\r\nupgrade: x\r\n\r\n").expects);
+}
+
+#[test]
+fn checks_of_health_are_told_by_method_and_path() {
+    let get = "GET /ping HTTP/1.1\r\nhost: a\r\n\r\n";
+    let post = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\n";
+    for (text, ask) in [
+        (get.to_string(), Ask::Ping),
+        (get.replace("GET", "HEAD"), Ask::Ping),
+        (get.replace("host", "api-x-token: x\r\nhost"), Ask::Ping),
+        (get.replace("GET", "OPTIONS"), Ask::Other),
+        (get.replace("/ping", "/ping?"), Ask::Other),
+        (get.replace("host: a", "x: a"), Ask::Other),
+        (get.replace("host", "connection: close\r\nhost"), Ask::Other),
+        (get.replace("host", "content-length: 3\r\nhost"), Ask::Other),
+        (post.to_string(), Ask::Open),
+        (post.replace("POST", "PUT"), Ask::Other),
+        (post.replace("/ ", "/x "), Ask::Other),
+        (post.replace("content-length: 3\r\n", ""), Ask::Other),
+        (post.replace("host", "expect: 100-continue\r\nhost"), Ask::Other),
+    ] {
+        assert_eq!(sound(text.as_bytes()).ask, ask, "{text}");
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use mio::net::TcpStream;
 use mio::{Poll, Token, Waker};
 
+use crate::front::addresses::Seat;
 use crate::front::listener::Listener;
 
 /// Connections on their way to one front; beyond it another one gets them.
@@ -37,6 +38,8 @@ pub enum Command<N> {
 pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
+    /// Its address holds this one as long as the connection is open.
+    pub(super) seat: Seat,
 }
 
 /// What comes through the channel.

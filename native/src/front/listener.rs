@@ -2,12 +2,14 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::clock::NS_PER_MS;
+use crate::front::addresses::Addresses;
 use crate::front::inlet::{DoorHandle, Guest};
 
 /// Connections that wait to be accepted; uWebSockets.js asks for as many.
@@ -24,6 +26,7 @@ pub(super) const LISTENER: Token = Token(1);
 pub struct Listener<N> {
     socket: TcpListener,
     others: Vec<DoorHandle<N>>,
+    addresses: Arc<Addresses>,
     /// Whose turn it is: 0 is the front that accepts.
     next: usize,
     pub(super) can_accept: bool,
@@ -32,11 +35,15 @@ pub struct Listener<N> {
 
 impl<N> Listener<N> {
     /// Listens; alone on its port. Connections go in turn to the front that is given this listener
-    /// and to the `others`.
+    /// and to the `others`. One address may hold `per_address` of them at the same time.
     ///
     /// # Errors
     /// When the port is taken, or the address is not of this machine.
-    pub fn bind(address: SocketAddr, others: Vec<DoorHandle<N>>) -> io::Result<Self> {
+    pub fn bind(
+        address: SocketAddr,
+        others: Vec<DoorHandle<N>>,
+        per_address: usize,
+    ) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         // A port whose last connections linger may be had; one that is listened on may not.
@@ -44,7 +51,8 @@ impl<N> Listener<N> {
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         let socket = TcpListener::from_std(socket.into());
-        Ok(Self { socket, others, next: 0, can_accept: false, paused_until_ns: 0 })
+        let addresses = Addresses::new(per_address);
+        Ok(Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 })
     }
 
     /// Where it listens.
@@ -64,29 +72,36 @@ impl<N> Listener<N> {
         self.can_accept.then(|| self.paused_until_ns.saturating_sub(now_ns))
     }
 
-    /// Takes some of what has come; `own` is what falls to this front.
-    pub(super) fn accept(&mut self, now_ns: u64, own: &mut Vec<Guest>) {
+    /// Takes some of what has come; `own` is what falls to this front. Closes connections of
+    /// addresses that hold all that they may, and returns how many those were.
+    pub(super) fn accept(&mut self, now_ns: u64, own: &mut Vec<Guest>) -> usize {
+        let mut crowded = 0;
         if !self.can_accept || now_ns < self.paused_until_ns {
-            return;
+            return crowded;
         }
         for _ in 0..ACCEPTS_A_TURN {
             match self.socket.accept() {
                 Ok((stream, address)) => {
-                    self.deal(Guest { stream, from: address.ip().to_canonical() }, own);
+                    let from = address.ip().to_canonical();
+                    match self.addresses.take(from) {
+                        Some(seat) => self.deal(Guest { stream, from, seat }, own),
+                        None => crowded += 1,
+                    }
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => {
                         self.can_accept = false;
-                        return;
+                        break;
                     }
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
                     _ => {
                         self.paused_until_ns = now_ns.saturating_add(ACCEPT_PAUSE_NS);
-                        return;
+                        break;
                     }
                 },
             }
         }
+        crowded
     }
 
     /// A front that takes none is passed over; this one always does.

@@ -9,16 +9,20 @@
 //!                   errand ◀──▶ main thread's server
 //! ```
 //!
-//! `door` is the loop of a thread (`thread`), with `listener`, `inlet`, `wire` and `places`; it asks
-//! a `desk` to take what it can, which is `submit`. `telling` says when the main thread is woken.
+//! `door` is the loop of a thread (`thread`), with `listener`, `inlet`, `wire`, and the bounds of a
+//! client: `addresses`, `places` and `deadline`. `dispatch` decides on each request, and asks a
+//! `desk` to take what it can, which is `submit`. `telling` says when the main thread is woken.
 //! What both look at lies in memory that they share (`memory`): the states of limits (`cells`), what
 //! was seen, the routes, records and figures. The layouts are those of the files in `src/` that each
 //! module names.
 
+mod addresses;
 mod answer;
 pub mod cells;
 mod client;
+mod deadline;
 pub mod desk;
+mod dispatch;
 pub mod door;
 mod errand;
 pub mod figures;
@@ -41,4 +45,6 @@ pub mod sending;
 pub mod submit;
 pub mod telling;
 pub mod thread;
+#[cfg(test)]
+mod visitor;
 mod wire;

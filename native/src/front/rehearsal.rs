@@ -1,7 +1,7 @@
 //! A door with real sockets for tests: its desk is simple, its clock stands still, and the server
 //! behind it does what a test says.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,10 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::front::desk::{Desk, Note, Request, Taken, Why};
+use crate::clock::NS_PER_S;
+use crate::front::desk::{Cut, Desk, Health, Note, Request, Taken, Why};
 use crate::front::door::{Options, run};
 use crate::front::inlet::{Command, DoorHandle, Inlet, inlet};
 use crate::front::listener::Listener;
+pub(super) use crate::front::visitor::{Visitor, get, post};
+use crate::front::visitor::{length_of, read_head_text};
 
 /// Far more than anything takes; what waits for longer has failed.
 pub(super) const GUARD: Duration = Duration::from_secs(20);
@@ -25,7 +28,8 @@ pub(super) struct Book {
     pub(super) taken: usize,
     pub(super) relayed: Vec<Why>,
     pub(super) open: usize,
-    pub(super) refused: usize,
+    pub(super) cut: Vec<Cut>,
+    pub(super) left: usize,
     pub(super) turned_away: usize,
     pub(super) awaited: usize,
     pub(super) idle: bool,
@@ -66,8 +70,17 @@ impl Desk for Echo {
         self.book.lock().unwrap().open = open;
     }
 
-    fn refused_connection(&mut self) {
-        self.book.lock().unwrap().refused += 1;
+    fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
+        let body = format!("{health:?}");
+        write!(out, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    }
+
+    fn left(&mut self) {
+        self.book.lock().unwrap().left += 1;
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        self.book.lock().unwrap().cut.push(cut);
     }
 
     fn awaited(&mut self, count: usize) {
@@ -108,11 +121,27 @@ pub(super) struct House {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Bounds of a front.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) connections: usize,
+    pub(super) per_address: usize,
+    pub(super) relays: usize,
+    pub(super) relays_per_address: usize,
+}
+
+pub(super) const LIMITS: Limits = Limits {
+    connections: 100,
+    per_address: 100,
+    relays: RELAYS_MAX,
+    relays_per_address: RELAYS_MAX,
+};
+
 impl House {
     pub(super) fn open(
         (handle, inlet): (DoorHandle<Sender<()>>, Inlet<Sender<()>>),
         backend: SocketAddr,
-        connections_max: usize,
+        limits: Limits,
         listener: Option<Listener<Sender<()>>>,
     ) -> Self {
         let book = Arc::new(Mutex::new(Book::default()));
@@ -120,8 +149,15 @@ impl House {
         let turns = Arc::new(AtomicU64::new(0));
         let mut desk = Echo { book: book.clone(), now_ns: now_ns.clone(), turns: turns.clone() };
         let secret_name = NAME.to_string();
-        let (front, relays_max) = (3, RELAYS_MAX);
-        let options = Options { backend, secret_name, front, connections_max, relays_max };
+        let options = Options {
+            backend,
+            secret_name,
+            front: 3,
+            connections_max: limits.connections,
+            relays_max: limits.relays,
+            relays_per_address: limits.relays_per_address,
+            read_timeout_ns: 10 * NS_PER_S,
+        };
         if let Some(listener) = listener {
             assert!(handle.send(Command::Listen(Box::new(listener))));
         }
@@ -131,9 +167,12 @@ impl House {
 
     /// One that listens, before this server, and where.
     pub(super) fn alone(backend: SocketAddr) -> (Self, SocketAddr) {
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), Vec::new()).unwrap();
-        let address = listener.local_addr().unwrap();
-        (Self::open(inlet().unwrap(), backend, 100, Some(listener)), address)
+        Self::alone_with(backend, LIMITS)
+    }
+
+    pub(super) fn alone_with(backend: SocketAddr, limits: Limits) -> (Self, SocketAddr) {
+        let (listener, address) = listener(Vec::new(), limits);
+        (Self::open(inlet().unwrap(), backend, limits, Some(listener)), address)
     }
 
     /// Returns when the loop has seen all that happened before: each round is a whole turn, and
@@ -175,6 +214,17 @@ impl House {
     pub(super) fn join(&mut self) {
         self.thread.take().unwrap().join().unwrap();
     }
+}
+
+/// One for the front that is given it and for these others, and where it listens.
+pub(super) fn listener(
+    others: Vec<DoorHandle<Sender<()>>>,
+    limits: Limits,
+) -> (Listener<Sender<()>>, SocketAddr) {
+    let any = "127.0.0.1:0".parse().unwrap();
+    let listener = Listener::bind(any, others, limits.per_address).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
 }
 
 impl Drop for House {
@@ -276,80 +326,4 @@ impl Backend {
     pub(super) fn next(&self) -> Seen {
         self.seen.recv_timeout(GUARD).unwrap()
     }
-}
-
-/// A client of a front.
-pub(super) struct Visitor {
-    pub(super) stream: TcpStream,
-    reader: BufReader<TcpStream>,
-}
-
-impl Visitor {
-    pub(super) fn to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(GUARD)).unwrap();
-        stream.set_write_timeout(Some(GUARD)).unwrap();
-        let reader = BufReader::new(stream.try_clone().unwrap());
-        Self { stream, reader }
-    }
-
-    pub(super) fn say(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).unwrap();
-    }
-
-    /// Reads an answer with a size; its body.
-    pub(super) fn hear(&mut self) -> String {
-        let head = read_head_text(&mut self.reader).unwrap();
-        let mut body = vec![0; length_of(&head)];
-        self.reader.read_exact(&mut body).unwrap();
-        String::from_utf8(body).unwrap()
-    }
-
-    /// All until the connection is closed, however.
-    pub(super) fn hear_all(&mut self) -> Vec<u8> {
-        let mut all = Vec::new();
-        match self.reader.read_to_end(&mut all) {
-            Ok(_) => {}
-            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
-        }
-        all
-    }
-
-    pub(super) fn read_exact(&mut self, size: usize) -> Vec<u8> {
-        let mut bytes = vec![0; size];
-        self.reader.read_exact(&mut bytes).unwrap();
-        bytes
-    }
-}
-
-fn read_head_text(reader: &mut impl BufRead) -> Option<String> {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        match reader.read_line(&mut head) {
-            Ok(1..) => {}
-            _ => return None,
-        }
-    }
-    Some(head)
-}
-
-fn length_of(head: &str) -> usize {
-    let head = head.to_ascii_lowercase();
-    let mut lines = head.lines().filter_map(|line| line.strip_prefix("content-length:"));
-    lines.next().map_or(0, |text| text.trim().parse().unwrap())
-}
-
-/// A submission.
-pub(super) fn post(token: &str, body: &str) -> String {
-    format!(
-        "POST /api/v1/sendRawTransaction HTTP/1.1\r\nHost: a\r\napi-x-token: {token}\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-}
-
-/// Any other request.
-pub(super) fn get(path: &str) -> String {
-    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
 }

@@ -8,12 +8,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
 
-/// Up to the date. `HEADERS_JSON` of `reply.ts`.
+/// What answers are headed with up to the date: `HEADERS_JSON` of `reply.ts`.
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\
     content-type: application/json\r\n\
     access-control-allow-origin: *\r\n\
     keep-alive: timeout=7\r\n\
     Date: ";
+/// Likewise: `HEADERS_TEXT`.
+const HEAD_TEXT: &[u8] = b"HTTP/1.1 200 OK\r\n\
+    content-type: text/plain\r\n\
+    access-control-allow-origin: *\r\n\
+    keep-alive: timeout=7\r\n\
+    cache-control: no-store\r\n";
 /// From the date to the body's size.
 const HEAD_SIZE: &[u8] = b"\r\nContent-Length: ";
 /// `rawAccepted` of `reply.ts`, around the signature.
@@ -63,11 +69,29 @@ impl Replies {
         self.append(out, &[before, result, between, id, behind]);
     }
 
-    fn append(&mut self, out: &mut Vec<u8>, body: &[&[u8]]) {
+    /// Appends the answer to `/ping`, without its body for `HEAD`.
+    pub fn ping(&mut self, out: &mut Vec<u8>, is_head_only: bool) {
+        self.refresh();
+        out.extend_from_slice(HEAD_TEXT);
+        let (before, behind): (&[u8], &[u8]) = if is_head_only {
+            (b"content-length: 2\r\nDate: ", b"\r\n\r\n")
+        } else {
+            (b"Date: ", b"\r\nContent-Length: 2\r\n\r\nok")
+        };
+        out.extend_from_slice(before);
+        out.extend_from_slice(&self.date);
+        out.extend_from_slice(behind);
+    }
+
+    fn refresh(&mut self) {
         let now_s = unix_s();
         if now_s != self.date_s {
             self.date_at(now_s);
         }
+    }
+
+    fn append(&mut self, out: &mut Vec<u8>, body: &[&[u8]]) {
+        self.refresh();
         let size: usize = body.iter().map(|piece| piece.len()).sum();
         out.reserve(HEAD.len() + DATE_BYTES + HEAD_SIZE.len() + 24 + size);
         out.extend_from_slice(HEAD);
@@ -123,6 +147,18 @@ mod tests {
              Content-Length: 35\r\n\r\n{\"success\":true,\"signature\":\"5sig\"}"
         );
         assert!(date.ends_with(" GMT"));
+    }
+
+    #[test]
+    fn a_ping_is_answered_with_and_without_its_body() {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\
+             access-control-allow-origin: *\r\nkeep-alive: timeout=7\r\ncache-control: no-store\r\n";
+        let mut out = Vec::new();
+        Replies::new().ping(&mut out, false);
+        assert_eq!(split(&out).0, format!("{head}Date: <date>\r\nContent-Length: 2\r\n\r\nok"));
+        out.clear();
+        Replies::new().ping(&mut out, true);
+        assert_eq!(split(&out).0, format!("{head}content-length: 2\r\nDate: <date>\r\n\r\n"));
     }
 
     #[test]

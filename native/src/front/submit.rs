@@ -14,7 +14,7 @@ use crate::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::call::read_call;
 use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::tx::peek_signature_offset;
-use crate::front::desk::{Desk, Door, Note, Request, Taken, Why};
+use crate::front::desk::{Cut, Desk, Door, Health, Note, Request, Taken, Why};
 use crate::front::figures::{Figure, Figures};
 use crate::front::passes::{NotAdmitted, Pass, Passes};
 use crate::front::records::{self, Records};
@@ -209,10 +209,17 @@ impl<W: Wire> Desk for FrontDesk<W> {
         })
     }
 
-    fn relayed(&mut self, why: Why) {
+    fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
+        self.parts.figures.add(Figure::Requests, 1.0);
+        match *health {
+            Health::Ping { is_head_only } => self.replies.ping(out, is_head_only),
+            Health::Rpc { id } => self.replies.rpc_result(out, id, b"ok"),
+        }
+    }
+
+    fn relayed(&mut self, _why: Why) {
         self.parts.sending.heed(self.parts.sending.now_ns());
-        let figure = if why == Why::Key { Figure::RelayedKey } else { Figure::RelayedOther };
-        self.parts.figures.add(figure, 1.0);
+        self.parts.figures.add(Figure::RelayedOther, 1.0);
     }
 
     fn connections(&mut self, open: usize) {
@@ -234,8 +241,17 @@ impl<W: Wire> Desk for FrontDesk<W> {
         }
     }
 
-    fn refused_connection(&mut self) {
-        self.parts.figures.add(Figure::ConnectionsRefused, 1.0);
+    fn left(&mut self) {
+        self.parts.figures.add(Figure::Aborted, 1.0);
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        let figure = match cut {
+            Cut::Full => Figure::ConnectionsRefused,
+            Cut::Address => Figure::ConnectionsCrowded,
+            Cut::Slow => Figure::ConnectionsSlow,
+        };
+        self.parts.figures.add(figure, 1.0);
     }
 
     fn news(&mut self, news: News) {

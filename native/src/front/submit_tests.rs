@@ -355,19 +355,25 @@ fn the_door_s_counts_are_the_front_s() {
     let mut scene = Scene::usual();
     scene.desk.connections(5);
     scene.desk.awaited(2);
-    scene.desk.refused_connection();
+    for cut in [Cut::Full, Cut::Address, Cut::Address, Cut::Slow] {
+        scene.desk.cut(cut);
+    }
+    scene.desk.left();
     scene.desk.refused_relay();
-    scene.desk.relayed(Why::Key);
+    scene.desk.relayed(Why::Other);
     scene.desk.relayed(Why::Large);
     let figures = [
         Figure::Connections,
         Figure::RequestsOpen,
         Figure::ConnectionsRefused,
+        Figure::ConnectionsCrowded,
+        Figure::ConnectionsSlow,
+        Figure::Aborted,
         Figure::Overloaded,
-        Figure::RelayedKey,
         Figure::RelayedOther,
     ];
-    assert_eq!(figures.map(|figure| scene.figure(figure)), [5.0, 2.0, 1.0, 1.0, 1.0, 1.0]);
+    let counts = [5.0, 2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 2.0];
+    assert_eq!(figures.map(|figure| scene.figure(figure)), counts);
     scene.desk.idle();
     scene.desk.idle();
     assert_eq!((scene.told.state(), scene.wakes.load(SeqCst)), (State::Idle as u8, 1));

@@ -172,6 +172,8 @@ mod tests {
             front: 0,
             connections_max: 8,
             relays_max: 8,
+            relays_per_address: 8,
+            read_timeout_ns: 1,
         };
         let decoder = Arc::new(Decoder::new(&[1; 32], 0.0, true, 1).unwrap());
         Options { door, engine: (1, engine), decoder, is_first: false }
