@@ -89,7 +89,6 @@ const CASES: Readonly<Record<string, string>> = {
   "two keys, the second good": raw("api-x-token: nobody", WITH_KEY),
   "an empty key and a good one": raw("api-x-token:", WITH_KEY),
   "a key with blanks": raw(`API-X-TOKEN: \t ${WITH_KEY.split(": ")[1]} \t `),
-  "a key of foreign bytes": raw("api-x-token: \xe9\xff"),
   "a key that breaks": raw(`api-x-token: ${BROKEN_KEY}`),
   "a query behind the path": raw(WITH_KEY).replace(RAW, `${RAW}?a=b`),
   "a fragment behind the path": raw(WITH_KEY).replace(RAW, `${RAW}#b`),

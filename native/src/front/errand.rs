@@ -14,6 +14,7 @@ use crate::front::deadline::Part;
 use crate::front::desk::Note;
 use crate::front::head::Sound;
 use crate::front::places::Place;
+use crate::front::strict::mark_values;
 use crate::front::wire::{Got, Wire};
 
 /// What is told of a request.
@@ -50,6 +51,7 @@ impl Line<'_> {
         let total = sound.size + sound.body_size;
         let come = total.min(bytes.len());
         self.insert(sound.line_end, bytes.get(..come).unwrap_or_default(), out);
+        mark_values(out);
         let order = Order {
             left: (total - come) as u64,
             has_begun: come > sound.size,
@@ -69,6 +71,7 @@ impl Line<'_> {
                 out.extend_from_slice(bytes);
             }
         }
+        mark_values(out);
         Order { left: u64::MAX, has_begun: true, is_head_only: false, closes: true, is_pipe: true }
     }
 

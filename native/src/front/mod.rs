@@ -42,6 +42,7 @@ pub mod routes;
 pub mod seen;
 mod seen_ring;
 pub mod sending;
+mod strict;
 pub mod submit;
 pub mod telling;
 pub mod thread;

@@ -1,0 +1,74 @@
+/**
+ * Only spaces and tabs around a header's value are no part of it (RFC 9110, 5.5). A server that
+ * drops other bytes there reads another length or another key than a proxy before it does.
+ */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { native } from "../native/addon.ts";
+import { connectRaw, type Fixture, KEY, once, RAW, RPC, startFixture } from "./http-fixture.ts";
+
+const BODY = "a".repeat(452);
+/** No-break spaces and others that are no blanks. */
+const ODD = ["\xa0", "\xff", "\x80", "\xc2\xa0", "\xe2\x80\x89", "\x7f"];
+/** Which are in no value at all. */
+const CONTROLS = ["\x0b", "\x0c", "\x01"];
+const PATHS = [RAW, RPC, "/", "/nowhere"];
+
+interface Parts {
+  readonly path?: string;
+  readonly length?: string;
+  readonly key?: string;
+}
+
+function request({ path = RAW, length = "452", key = KEY }: Parts): Buffer {
+  const lines = [`POST ${path} HTTP/1.1`, "Host: x", `api-x-token: ${key}`];
+  return Buffer.from(`${lines.join("\r\n")}\r\nContent-Length: ${length}\r\n\r\n${BODY}`, "latin1");
+}
+
+const around = (value: string, odd: string) => [
+  value + odd,
+  odd + value,
+  `${value} ${odd}`,
+  `${value}${odd}\t`,
+];
+
+describe.skipIf(native === null)("with a front", () => {
+  let edge: Fixture;
+  beforeAll(async () => {
+    edge = await startFixture({ frontBy: native });
+  });
+  afterAll(() => edge?.stop());
+
+  it.each(PATHS)("a length with other bytes around it is refused on %s", async (path) => {
+    for (const length of [...ODD, ...CONTROLS].flatMap((odd) => around("452", odd))) {
+      const client = await connectRaw(edge.port);
+      client.write(Buffer.concat([request({ path, length }), request({})]));
+      expect([length, (await client.answer()).status]).toEqual([length, 400]);
+      await client.ended();
+    }
+    expect(edge.submitted.splice(0)).toEqual([]);
+  });
+
+  it("a key with other bytes around it is not the key", async () => {
+    for (const path of [RAW, RPC]) {
+      for (const [bytes, wanted] of [
+        [ODD, 401],
+        [CONTROLS, 400],
+      ] as const) {
+        for (const key of bytes.flatMap((odd) => around(KEY, odd))) {
+          const { status } = await once(edge.port, request({ path, key }));
+          expect([key, status]).toEqual([key, wanted]);
+        }
+      }
+    }
+    expect(edge.submitted.splice(0)).toEqual([]);
+  });
+
+  it("spaces and tabs around either are none of it", async () => {
+    for (const blank of [" ", "\t", " \t "]) {
+      const parts = { length: `${blank}452${blank}`, key: `${blank}${KEY}${blank}` };
+      expect((await once(edge.port, request(parts))).status).toBe(200);
+    }
+    expect(edge.submitted.splice(0)).toHaveLength(3);
+  });
+});
