@@ -134,8 +134,8 @@ function hasUpstream(): boolean {
     createRequire(import.meta.url).resolve(UPSTREAM);
     return true;
   } catch (error) {
-    if (codeOf(error) === "MODULE_NOT_FOUND") return false;
-    throw error;
+    // What is there and cannot be used is said when it is loaded.
+    return codeOf(error) !== "MODULE_NOT_FOUND";
   }
 }
 

@@ -1,7 +1,10 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { describe, expect, it } from "vitest";
+import { pathToFileURL } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SetupError } from "../../src/core/errors.ts";
 import { buildFor, type Host, loadUws } from "../../src/ingress/uws.ts";
 import { ROOT } from "../support/source-tree.ts";
@@ -121,6 +124,38 @@ describe("loading", () => {
       "uWebSockets.js does not load on Node 25.9.0 on linux-x64: " +
         "install a release of it that has a binary for this Node, or remove it",
     );
+  });
+});
+
+describe("an installation", () => {
+  let folder = "";
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "touchdown-uws-"));
+    for (const file of ["ingress/uws.js", "core/errors.js"]) {
+      cpSync(join(ROOT, "dist", file), join(folder, "dist", file));
+    }
+    for (const name of ["uWebSockets.js", "uws-node20", "uws-node24"]) {
+      mkdirSync(join(folder, "node_modules", name), { recursive: true });
+      const manifest = { name, main: "index.js" };
+      writeFileSync(join(folder, "node_modules", name, "package.json"), JSON.stringify(manifest));
+      writeFileSync(join(folder, "node_modules", name, "index.js"), `exports.App = "${name}";`);
+    }
+    writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  /** Which package a process of the same Node takes there. */
+  function taken(): string {
+    const url = pathToFileURL(join(folder, "dist/ingress/uws.js")).href;
+    const program = `console.log((await import("${url}")).App)`;
+    const args = ["--input-type=module", "--eval", program];
+    return execFileSync(process.execPath, args, { encoding: "utf8" }).trim();
+  }
+
+  it("has its uWebSockets.js loaded, and one of the two builds without it", () => {
+    expect(taken()).toBe("uWebSockets.js");
+    rmSync(join(folder, "node_modules/uWebSockets.js"), { recursive: true });
+    expect(taken()).toMatch(/^uws-node2[04]$/);
   });
 });
 
