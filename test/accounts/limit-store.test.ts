@@ -9,7 +9,7 @@ import type { LimitStore } from "../../src/accounts/shared-limits.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { untilAnswer } from "../support/flow.ts";
-import { limitServer, limitServerTitle } from "../support/limit-server.ts";
+import { program, title } from "../support/limit-server.ts";
 import { freePort } from "../support/ports.ts";
 import { silent } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";
@@ -22,12 +22,12 @@ let store: LimitStore | null = null;
 let direct: Redis | null = null;
 
 beforeAll(async () => {
-  if (limitServer === undefined) return;
+  if (program === undefined) return;
   folder = mkdtempSync(join(tmpdir(), "touchdown-limits-"));
   const port = await freePort();
   url = `redis://127.0.0.1:${port}`;
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder];
-  server = spawn(limitServer, args, { stdio: "ignore" });
+  server = spawn(program, args, { stdio: "ignore" });
   const first = createLimitStore({ clock: systemClock, log: silent }, url);
   first.start();
   store = first;
@@ -60,127 +60,124 @@ const HOUR_US = 3_600_000_000;
 const HOUR_NS = HOUR_US * 1_000;
 const DAY_US = HOUR_US * 24;
 
-describe.skipIf(limitServer === undefined)(
-  `the store of shared limits, ${limitServerTitle}`,
-  () => {
-    it("adds up what every edge spent", async () => {
-      // A thousand seconds for each: the moments between the two matter little.
-      const [first = 0] = await spend("adds", 3, 1e12);
-      expect(first).toBe(3e9);
-      const [second = 0] = await spend("adds", 2, 1e12);
-      expect(second).toBeGreaterThan(4e9);
-      expect(second).toBeLessThanOrEqual(5e9);
-      expect(await spend("other", 0)).toEqual([0]);
-    });
+describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, () => {
+  it("adds up what every edge spent", async () => {
+    // A thousand seconds for each: the moments between the two matter little.
+    const [first = 0] = await spend("adds", 3, 1e12);
+    expect(first).toBe(3e9);
+    const [second = 0] = await spend("adds", 2, 1e12);
+    expect(second).toBeGreaterThan(4e9);
+    expect(second).toBeLessThanOrEqual(5e9);
+    expect(await spend("other", 0)).toEqual([0]);
+  });
 
-    it("reckons from when the requests were, not from when it is told", async () => {
-      const spent = { account: "late", count: 3, intervalNs: 1_000_000_000, ageNs: 1_000_000_000 };
-      expect(await store?.spend([spent])).toEqual([2_000_000]);
-    });
+  it("reckons from when the requests were, not from when it is told", async () => {
+    const spent = { account: "late", count: 3, intervalNs: 1_000_000_000, ageNs: 1_000_000_000 };
+    expect(await store?.spend([spent])).toEqual([2_000_000]);
+  });
 
-    it("lets nobody wait for its clock when that is set back, and nobody gain by it", async () => {
-      await spend("back", 3, HOUR_NS);
-      // As it stands when the clock was a day ahead until now.
-      const key = "touchdown:bucket:back";
-      const at = Number(await direct?.hget(key, "at"));
-      expect(at).toBeGreaterThan(0);
-      await direct?.hset(key, "at", at + DAY_US);
-      expect(await spend("back", 1, HOUR_NS)).toEqual([4 * HOUR_US]);
-      // From here on time passes again.
-      expect(Number(await direct?.hget(key, "at"))).toBeLessThan(at + DAY_US);
-      const [behind = 0] = await spend("back", 1, HOUR_NS);
-      expect(behind).toBeGreaterThan(4 * HOUR_US);
-      expect(behind).toBeLessThanOrEqual(5 * HOUR_US);
-      expect(await direct?.pttl(key)).toBeLessThanOrEqual(Math.ceil(behind / 1_000) + 1_000);
-    });
+  it("lets nobody wait for its clock when that is set back, and nobody gain by it", async () => {
+    await spend("back", 3, HOUR_NS);
+    // As it stands when the clock was a day ahead until now.
+    const key = "touchdown:bucket:back";
+    const at = Number(await direct?.hget(key, "at"));
+    expect(at).toBeGreaterThan(0);
+    await direct?.hset(key, "at", at + DAY_US);
+    expect(await spend("back", 1, HOUR_NS)).toEqual([4 * HOUR_US]);
+    // From here on time passes again.
+    expect(Number(await direct?.hget(key, "at"))).toBeLessThan(at + DAY_US);
+    const [behind = 0] = await spend("back", 1, HOUR_NS);
+    expect(behind).toBeGreaterThan(4 * HOUR_US);
+    expect(behind).toBeLessThanOrEqual(5 * HOUR_US);
+    expect(await direct?.pttl(key)).toBeLessThanOrEqual(Math.ceil(behind / 1_000) + 1_000);
+  });
 
-    it("forgives at most what was owed when its clock is set forward", async () => {
-      await spend("forward", 3, HOUR_NS);
-      await direct?.hincrby("touchdown:bucket:forward", "at", -DAY_US);
-      expect(await spend("forward", 2, HOUR_NS)).toEqual([2 * HOUR_US]);
-    });
+  it("forgives at most what was owed when its clock is set forward", async () => {
+    await spend("forward", 3, HOUR_NS);
+    await direct?.hincrby("touchdown:bucket:forward", "at", -DAY_US);
+    expect(await spend("forward", 2, HOUR_NS)).toEqual([2 * HOUR_US]);
+  });
 
-    it("goes on with what another version wrote, and lets be what it does not know", async () => {
-      // The form that all versions share: see "Shared limits" in README.md.
-      const [seconds = 0] = (await direct?.time()) ?? [];
-      const key = "touchdown:bucket:versions";
-      await direct?.hset(key, { behind: 3 * HOUR_US, at: Number(seconds) * 1e6, later: "7" });
-      const [behind = 0] = await spend("versions", 1, HOUR_NS);
-      expect(behind).toBeGreaterThan(3 * HOUR_US);
-      expect(behind).toBeLessThanOrEqual(4 * HOUR_US);
-      expect(await direct?.hgetall(key)).toEqual({
-        behind: String(behind),
-        at: expect.stringMatching(/^[0-9]{16}$/),
-        later: "7",
-      });
-      await store?.beat("a", 600_000);
-      expect(await direct?.zscore("touchdown:bucket:edges", "a")).toMatch(/^[0-9]{13}$/);
-      await direct?.del("touchdown:bucket:edges");
+  it("goes on with what another version wrote, and lets be what it does not know", async () => {
+    // The form that all versions share: see "Shared limits" in README.md.
+    const [seconds = 0] = (await direct?.time()) ?? [];
+    const key = "touchdown:bucket:versions";
+    await direct?.hset(key, { behind: 3 * HOUR_US, at: Number(seconds) * 1e6, later: "7" });
+    const [behind = 0] = await spend("versions", 1, HOUR_NS);
+    expect(behind).toBeGreaterThan(3 * HOUR_US);
+    expect(behind).toBeLessThanOrEqual(4 * HOUR_US);
+    expect(await direct?.hgetall(key)).toEqual({
+      behind: String(behind),
+      at: expect.stringMatching(/^[0-9]{16}$/),
+      later: "7",
     });
+    await store?.beat("a", 600_000);
+    expect(await direct?.zscore("touchdown:bucket:edges", "a")).toMatch(/^[0-9]{13}$/);
+    await direct?.del("touchdown:bucket:edges");
+  });
 
-    it("answers for many accounts in their order", async () => {
-      const spent = [5, 1, 3].map((count) => {
-        return { account: `many ${count}`, count, intervalNs: 1_000_000_000, ageNs: 0 };
-      });
-      expect(await store?.spend(spent)).toEqual([5_000_000, 1_000_000, 3_000_000]);
+  it("answers for many accounts in their order", async () => {
+    const spent = [5, 1, 3].map((count) => {
+      return { account: `many ${count}`, count, intervalNs: 1_000_000_000, ageNs: 0 };
     });
+    expect(await store?.spend(spent)).toEqual([5_000_000, 1_000_000, 3_000_000]);
+  });
 
-    it("counts nothing that it comes to when that was asked too long ago", async () => {
-      let nowNs = 10e9;
-      const clock = { ...createFakeClock(), nowNs: () => nowNs };
-      const slow = createLimitStore({ clock, log: silent }, url);
-      slow.start();
-      const spent = [{ account: "too late", count: 3, intervalNs: HOUR_NS, ageNs: 0 }];
-      await untilAnswer(
-        "a sign of life",
-        async () => await slow.beat("slow", 600_000).catch(() => 0),
-        (count) => count > 0,
-      );
-      // As it stands when the store does it five seconds after it was asked.
-      nowNs -= 5e9;
-      await expect(slow.spend(spent)).rejects.toThrow("LATE");
-      expect(await direct?.exists("touchdown:bucket:too late")).toBe(0);
-      // Where it is the clock that was set forward, the next sign of life tells.
-      await slow.beat("slow", 600_000);
-      expect(await slow.spend(spent)).toEqual([3 * HOUR_US]);
-      slow.stop();
-    });
+  it("counts nothing that it comes to when that was asked too long ago", async () => {
+    let nowNs = 10e9;
+    const clock = { ...createFakeClock(), nowNs: () => nowNs };
+    const slow = createLimitStore({ clock, log: silent }, url);
+    slow.start();
+    const spent = [{ account: "too late", count: 3, intervalNs: HOUR_NS, ageNs: 0 }];
+    await untilAnswer(
+      "a sign of life",
+      async () => await slow.beat("slow", 600_000).catch(() => 0),
+      (count) => count > 0,
+    );
+    // As it stands when the store does it five seconds after it was asked.
+    nowNs -= 5e9;
+    await expect(slow.spend(spent)).rejects.toThrow("LATE");
+    expect(await direct?.exists("touchdown:bucket:too late")).toBe(0);
+    // Where it is the clock that was set forward, the next sign of life tells.
+    await slow.beat("slow", 600_000);
+    expect(await slow.spend(spent)).toEqual([3 * HOUR_US]);
+    slow.stop();
+  });
 
-    it("counts the edges that live", async () => {
-      await direct?.del("touchdown:bucket:edges");
-      const alive = async (edge: string) => (await store?.beat(edge, 600_000)) ?? 0;
-      expect(await alive("one")).toBe(1);
-      expect(await alive("two")).toBe(2);
-      expect(await alive("one")).toBe(2);
-      await untilAnswer(
-        "the silent ones are forgotten",
-        async () => (await store?.beat("two", 1)) ?? 0,
-        (count) => count === 1,
-      );
-    });
+  it("counts the edges that live", async () => {
+    await direct?.del("touchdown:bucket:edges");
+    const alive = async (edge: string) => (await store?.beat(edge, 600_000)) ?? 0;
+    expect(await alive("one")).toBe(1);
+    expect(await alive("two")).toBe(2);
+    expect(await alive("one")).toBe(2);
+    await untilAnswer(
+      "the silent ones are forgotten",
+      async () => (await store?.beat("two", 1)) ?? 0,
+      (count) => count === 1,
+    );
+  });
 
-    it("forgets an edge that was alive when the clock was ahead, after the same time", async () => {
-      const list = "touchdown:bucket:edges";
-      await direct?.del(list);
-      const aheadMs = systemClock.unixMs() + 3_600_000;
-      await direct?.zadd(list, aheadMs, "gone", aheadMs, "alive");
-      expect(await store?.beat("alive", 600_000)).toBe(2);
-      expect(Number(await direct?.zscore(list, "gone"))).toBeLessThan(aheadMs);
-      await untilAnswer(
-        "it is forgotten",
-        async () => (await store?.beat("alive", 1)) ?? 0,
-        (count) => count === 1,
-      );
-    });
+  it("forgets an edge that was alive when the clock was ahead, after the same time", async () => {
+    const list = "touchdown:bucket:edges";
+    await direct?.del(list);
+    const aheadMs = systemClock.unixMs() + 3_600_000;
+    await direct?.zadd(list, aheadMs, "gone", aheadMs, "alive");
+    expect(await store?.beat("alive", 600_000)).toBe(2);
+    expect(Number(await direct?.zscore(list, "gone"))).toBeLessThan(aheadMs);
+    await untilAnswer(
+      "it is forgotten",
+      async () => (await store?.beat("alive", 1)) ?? 0,
+      (count) => count === 1,
+    );
+  });
 
-    it("fails at once while it is away, and comes back by itself", async () => {
-      const away = createLimitStore({ clock: systemClock, log: silent }, "redis://127.0.0.1:1");
-      away.start();
-      await expect(
-        away.spend([{ account: "a", count: 1, intervalNs: 1, ageNs: 0 }]),
-      ).rejects.toThrow();
-      await expect(away.beat("e", 1_000)).rejects.toThrow();
-      away.stop();
-    });
-  },
-);
+  it("fails at once while it is away, and comes back by itself", async () => {
+    const away = createLimitStore({ clock: systemClock, log: silent }, "redis://127.0.0.1:1");
+    away.start();
+    await expect(
+      away.spend([{ account: "a", count: 1, intervalNs: 1, ageNs: 0 }]),
+    ).rejects.toThrow();
+    await expect(away.beat("e", 1_000)).rejects.toThrow();
+    away.stop();
+  });
+});

@@ -12,7 +12,7 @@ import { tokenSha256 } from "../../src/accounts/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { MAIN } from "../support/edge-process.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";
-import { limitServer, limitServerTitle } from "../support/limit-server.ts";
+import { program, title } from "../support/limit-server.ts";
 import { freePort } from "../support/ports.ts";
 import { testDatabase } from "../support/postgres.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
@@ -37,10 +37,10 @@ let store: ChildProcess | null = null;
 let edges: readonly Edge[] = [];
 
 beforeAll(async () => {
-  if (limitServer === undefined) return;
+  if (program === undefined) return;
   folder = mkdtempSync(join(tmpdir(), "touchdown-shared-"));
   storePort = await freePort();
-  startStore(limitServer);
+  startStore(program);
   const there = await testDatabase();
   await there.owner.query(
     `insert into touchdown.plans (name, rate_per_second, burst, shared)
@@ -187,33 +187,30 @@ async function hammerUntil(
   throw new Error(seen.join("; "));
 }
 
-describe.skipIf(limitServer === undefined)(
-  `one limit on ${EDGES} edges, ${limitServerTitle}`,
-  () => {
-    it("holds for all of them together, for each its share while the store is away", async () => {
-      await hammerUntil(edges, (seconds) => {
-        return { least: RATE * seconds * 0.6, most: BURST * EDGES + RATE * seconds };
-      });
-
-      const ended = new Promise((resolve) => store?.once("exit", resolve));
-      store?.kill("SIGKILL");
-      await ended;
-      await untilShared(0, EDGES);
-      const apart = await hammer(edges);
-      for (const count of apart.counts) {
-        expect(count).toBeLessThanOrEqual((BURST + RATE * apart.seconds) / EDGES + 1);
-        expect(count).toBeGreaterThan(0);
-      }
-
-      startStore(limitServer ?? "");
-      await untilShared(1, EDGES);
-      const [one] = edges;
-      if (one === undefined) throw new Error("no edge");
-      // More than its share: what the others leave is its own again.
-      await hammerUntil([one], (seconds) => {
-        const all = BURST + RATE * seconds;
-        return { least: all / EDGES + 2, most: all + 1 };
-      });
+describe.skipIf(program === undefined)(`one limit on ${EDGES} edges, ${title}`, () => {
+  it("holds for all of them together, for each its share while the store is away", async () => {
+    await hammerUntil(edges, (seconds) => {
+      return { least: RATE * seconds * 0.6, most: BURST * EDGES + RATE * seconds };
     });
-  },
-);
+
+    const ended = new Promise((resolve) => store?.once("exit", resolve));
+    store?.kill("SIGKILL");
+    await ended;
+    await untilShared(0, EDGES);
+    const apart = await hammer(edges);
+    for (const count of apart.counts) {
+      expect(count).toBeLessThanOrEqual((BURST + RATE * apart.seconds) / EDGES + 1);
+      expect(count).toBeGreaterThan(0);
+    }
+
+    startStore(program ?? "");
+    await untilShared(1, EDGES);
+    const [one] = edges;
+    if (one === undefined) throw new Error("no edge");
+    // More than its share: what the others leave is its own again.
+    await hammerUntil([one], (seconds) => {
+      const all = BURST + RATE * seconds;
+      return { least: all / EDGES + 2, most: all + 1 };
+    });
+  });
+});

@@ -8,13 +8,12 @@ import { spawnSync } from "node:child_process";
 const PROGRAMS = ["valkey-server", "redis-server"];
 
 /** Undefined where there is none. */
-export const limitServer: string | undefined = PROGRAMS.find(
+export const program: string | undefined = PROGRAMS.find(
   (name) => spawnSync(name, ["--version"]).error === undefined,
 );
 
-if (limitServer === undefined && process.env["CI"] === "true") {
+if (program === undefined && process.env["CI"] === "true") {
   throw new Error(`CI must have ${PROGRAMS.join(" or ")}: the tests of shared limits need it`);
 }
 
-export const limitServerTitle =
-  limitServer === undefined ? `needs ${PROGRAMS.join(" or ")}` : `with ${limitServer}`;
+export const title = program === undefined ? `needs ${PROGRAMS.join(" or ")}` : `with ${program}`;
