@@ -5,7 +5,7 @@
 //! tables loses nothing by a millisecond, so it runs at a lower priority: it is not woken into
 //! another's turn, and still has a tenth of a processor when everybody wants one.
 
-#[cfg(feature = "addon")]
+#[cfg(feature = "front")]
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
@@ -24,18 +24,18 @@ pub(crate) fn give_way() {
 }
 
 /// The least of the real-time priorities, which is above all others: sched(7), 2026-11.
-#[cfg(feature = "addon")]
+#[cfg(feature = "front")]
 const LEAST_REALTIME: ThreadPriority = ThreadPriority::Min;
 
 /// Has the calling thread go before all that have no real-time priority, from now on; false where
 /// the system does not allow it. Threads that it starts would do so too.
-#[cfg(feature = "addon")]
+#[cfg(feature = "front")]
 pub(crate) fn go_first() -> bool {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
     set_thread_priority_and_policy(thread_native_id(), LEAST_REALTIME, policy).is_ok()
 }
 
-#[cfg(all(test, target_os = "linux", feature = "addon"))]
+#[cfg(all(test, target_os = "linux", feature = "front"))]
 mod tests {
     use rustix::process::getpriority_process;
 
