@@ -14,12 +14,18 @@ describe("polling", () => {
     expect(polling.counters.turns).toBe(turns);
   });
 
-  it("starts once, and may be stopped before it was started", () => {
+  it("starts once, and may be stopped before it was started", async () => {
     const polling = createPolling();
     polling.stop();
     polling.start();
     polling.start();
+    for (let count = 1; count <= 3; count += 1) {
+      await new Promise((done) => setImmediate(done));
+      expect(polling.counters.turns).toBe(count);
+    }
     polling.stop();
     polling.stop();
+    await new Promise((done) => setImmediate(done));
+    expect(polling.counters.turns).toBe(3);
   });
 });

@@ -79,9 +79,19 @@ describe("the system's clock", () => {
 });
 
 describe("holdProcess", () => {
-  it("can be let go, twice without harm", () => {
+  /** What keeps this process alive; timers of the system's clock do not. */
+  const timersThatHold = (): number =>
+    process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+
+  it("keeps the process alive until it is cancelled, which may happen twice", () => {
+    const before = timersThatHold();
+    const timer = systemClock.after(60_000, () => {});
+    expect(timersThatHold()).toBe(before);
     const hold = holdProcess();
+    expect(timersThatHold()).toBe(before + 1);
     hold.cancel();
     hold.cancel();
+    timer.cancel();
+    expect(timersThatHold()).toBe(before);
   });
 });
