@@ -160,6 +160,8 @@ export const SLOT_STEPS_MIN = 8;
 export const SLOT_LAG_SLOTS = 64;
 /** Slots that may pass by the wall clock alone before the current slot counts as unknown. */
 export const SLOT_COAST_MAX = 240;
+/** Announcements of slots that are kept, to tell which slot was in progress when. */
+export const SLOT_PAST_KEPT = 256;
 /** Shortest and longest slot time that is believed, in milliseconds. */
 export const SLOT_TIME_MS_MIN = 100;
 export const SLOT_TIME_MS_MAX = 1000;

@@ -335,7 +335,10 @@ class LandingStage implements Landing {
   }
 
   #deltaOf(row: number, slot: number): number | null {
-    const received = this.#watch.receivedSlot[row] ?? UNKNOWN;
+    const estimated = this.#watch.receivedSlot[row] ?? UNKNOWN;
+    // What has been announced since then shows where the estimate was ahead.
+    const shown = this.#deps.chain.currentSlot(this.#watch.sinceNs[row] ?? 0);
+    const received = shown === null ? estimated : Math.min(estimated, shown);
     // What landed long before had been accepted before, and its speed was told then.
     if (received === UNKNOWN || slot < received - SLOT_AGREE_DISTANCE) return null;
     return Math.max(0, slot - received);

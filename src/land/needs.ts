@@ -30,8 +30,11 @@ export interface ChainView {
   blockHeight(): number | null;
   /** `Clock.nowNs` of when that became known; where nobody says, when it was first read. */
   blockHeightNs?(): number;
-  /** The slot in progress, or that of a moment just past; null when not known. */
-  currentSlot(nowNs?: number): number | null;
+  /**
+   * The slot in progress, or the one that was in progress at a time, as far as announcements of
+   * slots show that by now; null when not known.
+   */
+  currentSlot(atNs?: number): number | null;
   /** The last height at which these 32 bytes are a valid blockhash; null when not known. */
   lastValidHeight(blockhash: Uint8Array): number | null;
   /**

@@ -39,7 +39,7 @@ export interface ReceiptSummary {
   readonly state: ReceiptState;
   /** When this edge had the first submission's last byte, ISO 8601 with milliseconds. */
   readonly received_at: string;
-  /** The slot in progress then. */
+  /** The slot in progress then, as far as announcements show it when the landing is known. */
   readonly received_slot: number | null;
   /** How often it was submitted here, repetitions while it was in flight included. */
   readonly submissions: number;
@@ -67,8 +67,8 @@ export interface Landing {
   /** The slot of the block that holds it, or held it when it was last heard of. */
   readonly slot: number | null;
   /**
-   * That slot less the one that was in progress when it came; 0 where the estimate of that one was
-   * ahead of the cluster.
+   * That slot less the one that was in progress when it came; 0 where it had landed before, sent by
+   * another way.
    */
   readonly slots: number | null;
   /** The network's error where it landed and failed there. */

@@ -39,7 +39,7 @@ const RESEND_MAX = 0xffff;
 
 export interface ReceiptDeps {
   readonly clock: Clock;
-  /** The slot in progress at a moment just past, null while it is not known. */
+  /** The slot in progress at a time, as far as that is known by now; null where it is not. */
   readonly slot: (nowNs: number) => number | null;
 }
 
@@ -310,11 +310,17 @@ class ReceiptBook implements Receipts {
     setLanding(this.#store, row, IN_FLIGHT, NONE, rows.landingNs[row] ?? 0);
   }
 
-  /** Where the slot at receipt was not known here, the landing may tell it. */
+  /**
+   * Where the slot at receipt was not known here, the landing may tell it; where the estimate of it
+   * was ahead of the cluster, what has been announced since puts it right.
+   */
   #learnSlot(row: number, slot: number, slotDelta: number | null): void {
     const { rows } = this.#store;
-    if (slotDelta === null || rows.receivedSlot[row] !== NONE) return;
-    rows.receivedSlot[row] = slot - slotDelta;
+    const estimated = rows.receivedSlot[row] ?? NONE;
+    if (estimated !== NONE) {
+      const shown = this.#slot(rows.decodedNs[row] ?? 0) ?? estimated;
+      rows.receivedSlot[row] = Math.min(estimated, shown);
+    } else if (slotDelta !== null) rows.receivedSlot[row] = slot - slotDelta;
   }
 
   #rowOf(packetId: number): number {

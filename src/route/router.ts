@@ -81,8 +81,11 @@ export interface Router {
   readonly slotTimeMs: number;
   /** What the hot path reads. */
   readonly plan: Plan | null;
-  /** The slot in progress, or that of a moment just past; null when not known. */
-  currentSlot(nowNs?: number): number | null;
+  /**
+   * The slot in progress, or the one that was in progress at a time, as far as announcements of
+   * slots show that by now; null when not known.
+   */
+  currentSlot(atNs?: number): number | null;
   /** The sources of slots that have said something. */
   slotSources(): readonly SlotSourceStatus[];
   readonly counters: RouteCounters;
@@ -140,7 +143,7 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
     get plan() {
       return keeper.plan;
     },
-    currentSlot: (nowNs) => slots.current(nowNs ?? clock.nowNs()),
+    currentSlot: (atNs) => (atNs === undefined ? slots.current(clock.nowNs()) : slots.at(atNs)),
     slotSources: () => slots.sources(clock.nowNs()),
     counters,
     status: () => statusOf({ slots, schedule, contacts, plan: keeper.plan }, clock.nowNs()),

@@ -52,6 +52,11 @@ export class SlotSourceEstimate {
     return this.#anchorSlot < 0 ? null : this.#anchorNs;
   }
 
+  /** The highest slot that its events speak for; -1 before the first. */
+  get anchorSlot(): number {
+    return this.#anchorSlot;
+  }
+
   /** How often it came back after a long silence, perhaps below where it was. */
   get returns(): number {
     return this.#returns;

@@ -28,6 +28,7 @@ import {
 } from "../core/limits.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import { createSlotLag, type SlotLag } from "./slot-lag.ts";
+import { SlotPast } from "./slot-past.ts";
 import { SlotSourceEstimate } from "./slot-source.ts";
 import type { SlotEventKind } from "./slot-time.ts";
 
@@ -52,6 +53,11 @@ export interface SlotClock {
   hint(slotTimeMs: number): void;
   /** The slot in progress; null before the first event and when the last one is too long ago. */
   current(nowNs: number): number | null;
+  /**
+   * The slot that was in progress at a time, as far as announcements show it by now; null where
+   * they do not. Goes back where the current slot had run ahead of the cluster.
+   */
+  at(nowNs: number): number | null;
   /** When the slot after the current one is expected, on `Clock.nowNs`; null with no current. */
   nextSlotNs(nowNs: number): number | null;
   /** The measured slot time in milliseconds; the default until enough slots were seen. */
@@ -129,6 +135,7 @@ class Estimate implements SlotClock {
   #begunNs = 0;
   /** The highest slot given out since the last rewind. */
   #publishedSlot = -1;
+  readonly #past = new SlotPast();
 
   /** What was answered last, and for which time it stands; an event makes it void. */
   #given: number | null = null;
@@ -171,6 +178,8 @@ class Estimate implements SlotClock {
     const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;
     if (believable && near) source.lag.saw(speaksFor, nowNs, this.#sources);
     this.#publish(nowNs, false);
+    const { anchorSlot = -1, progressNs = null } = this.#followed?.estimate ?? {};
+    if (progressNs !== null) this.#past.note(anchorSlot, progressNs);
   }
 
   hint(slotTimeMs: number): void {
@@ -194,6 +203,10 @@ class Estimate implements SlotClock {
       this.#givenUntilNs = Math.min(this.#givenUntilNs, endNs);
     }
     return this.#given;
+  }
+
+  at(nowNs: number): number | null {
+    return this.#past.at(nowNs, this.#coastMs);
   }
 
   nextSlotNs(nowNs: number): number | null {
@@ -238,6 +251,7 @@ class Estimate implements SlotClock {
       this.#publishedSlot = slot;
     } else if (slot < this.#publishedSlot - (returned ? 0 : SLOT_SKIP_DISTANCE)) {
       this.#counters.slotRewinds += 1;
+      this.#past.clear();
       this.#publishedSlot = slot;
     }
     return this.#publishedSlot;

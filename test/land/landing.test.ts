@@ -130,6 +130,16 @@ describe("a transaction that lands", () => {
     expect(rig.ends).toMatchObject([{ slot: 5_001, slotDelta: null }]);
   });
 
+  it("counts its slots from what announcements show where the estimate ran ahead", async () => {
+    const rig = begun();
+    rig.chain.slot = 5_003;
+    rig.track(1);
+    rig.chain.slotShown = 5_001;
+    rig.slots(2);
+    await rig.answerAll(new Map([[1, confirmed(5_002)]]));
+    expect(rig.ends).toMatchObject([{ slot: 5_002, slotDelta: 1 }]);
+  });
+
   it("in a slot before the estimated one counts as 0 slots", async () => {
     const rig = begun();
     rig.track(1);

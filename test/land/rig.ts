@@ -95,6 +95,8 @@ export function startRig(over: Partial<LandingOptions> = {}) {
       heightNs = clock.nowNs();
     },
     slot: 5_000 as number | null,
+    /** What announcements show by now of any time before; null: the same. */
+    slotShown: null as number | null,
     telling: "yes" as StatusTelling,
     /** By the number in the blockhash. */
     lastValid: new Map<number, number>([[1, 1_150]]),
@@ -103,7 +105,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
   const view: ChainView = {
     blockHeight: () => chain.height,
     blockHeightNs: () => heightNs,
-    currentSlot: () => chain.slot,
+    currentSlot: (atNs) => (atNs === undefined ? chain.slot : (chain.slotShown ?? chain.slot)),
     lastValidHeight: (hash) =>
       chain.lastValid.get(new DataView(hash.buffer, hash.byteOffset).getUint32(0)) ?? null,
     statusTelling: () => chain.telling,

@@ -11,7 +11,8 @@ const ACCEPTED = { kind: "accepted", version: 0, signatureOffset: 0 } as Accepte
 const BYTES = new Uint8Array(64).fill(3);
 const SIGNATURE = encodeSignature(BYTES);
 
-function setup(slot: number | null = 390) {
+function setup(slotThen: number | null = 390) {
+  let slot = slotThen;
   const clock = createFakeClock();
   const receipts = createReceipts({ clock, slot: () => slot }, { keepMs: 60_000, entriesMax: 100 });
   const submit = (id: number, account = "acme"): void => {
@@ -53,6 +54,10 @@ function setup(slot: number | null = 390) {
   const sight = (packetId: number, slot: number, slotDelta: number | null = null): void =>
     receipts.sighted({ packetId, slot, slotDelta, error: null, atNs: clock.nowNs() });
   const find = () => receipts.find(SIGNATURE, "acme");
+  /** What announcements show from now on of any time before. */
+  const show = (shown: number | null): void => {
+    slot = shown;
+  };
   const states = (): string[] => {
     const told: string[] = [];
     receipts.readChanges("acme", 1, { states: null, stepsMax: 1000 }, (_, { state }) => {
@@ -61,7 +66,7 @@ function setup(slot: number | null = 390) {
     });
     return told;
   };
-  return { clock, receipts, submit, outcome, end, sight, find, states };
+  return { clock, receipts, submit, outcome, end, sight, find, show, states };
 }
 
 it("a receipt goes from acceptance over a sighting to its landing", () => {
@@ -127,6 +132,26 @@ it("a landing is never told to be before the receipt", () => {
   submit(1);
   end(1, "landed", { slot: 388, slotDelta: 0 });
   expect(find()?.landing).toMatchObject({ slot: 388, slots: 0 });
+});
+
+it.each(["sight", "end"] as const)("the slot at receipt is put right (%s)", (how) => {
+  const { submit, end, sight, find, show } = setup();
+  submit(1);
+  expect(find()?.received_slot).toBe(390);
+  show(389);
+  if (how === "sight") sight(1, 389, 0);
+  else end(1, "landed", { slot: 389, slotDelta: 0 });
+  expect(find()).toMatchObject({ received_slot: 389, landing: { slot: 389, slots: 0 } });
+});
+
+it("the slot at receipt is no later one and none that is not known any more", () => {
+  for (const shown of [391, null]) {
+    const { submit, end, find, show } = setup();
+    submit(1);
+    show(shown);
+    end(1, "landed", { slot: 392, slotDelta: 2 });
+    expect(find()).toMatchObject({ received_slot: 390, landing: { slots: 2 } });
+  }
 });
 
 it("a landing is taken back by no later end", () => {

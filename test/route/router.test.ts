@@ -54,6 +54,16 @@ describe("the router", () => {
     router.stop();
   });
 
+  it("tells which slot was in progress at a time, as announcements show it by now", () => {
+    const { clock, router } = setUp();
+    const startNs = clock.nowNs();
+    router.slotEvent("start", 100);
+    clock.advance(250);
+    router.slotEvent("start", 101);
+    expect(router.currentSlot()).toBe(101);
+    expect(router.currentSlot(startNs + 249_000_000)).toBe(100);
+  });
+
   it("waits for a slot with one timer, however many events say the same of it", () => {
     const { clock, router, plans } = setUp();
     let timers = 0;

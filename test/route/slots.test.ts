@@ -197,6 +197,37 @@ describe("the current slot", () => {
   });
 });
 
+describe("the slot at a time", () => {
+  it("is the one that was in progress then, also once a later one has begun", () => {
+    const { slots } = setUp();
+    expect(slots.at(0)).toBeNull();
+    slots.observe("start", 1000, 0);
+    slots.observe("start", 1001, 400 * MS);
+    expect(slots.current(410 * MS)).toBe(1001);
+    expect([399 * MS, 400 * MS].map((ns) => slots.at(ns))).toEqual([1000, 1001]);
+  });
+
+  it("goes back to what was announced where the current slot had run ahead", () => {
+    const { slots } = setUp();
+    const atMs = feed(slots, 1000, 20, 400) - 400;
+    expect(slots.current((atMs + 430) * MS)).toBe(1020);
+    expect(slots.at((atMs + 430) * MS)).toBe(1020);
+    slots.observe("start", 1020, (atMs + 450) * MS);
+    expect(slots.at((atMs + 430) * MS)).toBe(1019);
+    expect(slots.at((atMs + 450) * MS)).toBe(1020);
+  });
+
+  it("follows a cluster that was started anew from an older slot", () => {
+    const { slots } = setUp();
+    const atMs = feed(slots, 1000, 20, 400) + 60_000;
+    slots.observe("start", 500, atMs * MS);
+    slots.observe("start", 501, (atMs + 400) * MS);
+    expect(slots.current((atMs + 400) * MS)).toBe(501);
+    expect(slots.at((atMs + 400) * MS)).toBe(501);
+    expect(slots.at((atMs - 1) * MS)).toBeNull();
+  });
+});
+
 describe("the slot time", () => {
   it("is the default until it is measured", () => {
     const { slots } = setUp();

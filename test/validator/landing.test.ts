@@ -31,6 +31,7 @@ interface Status {
 /** What is read of a receipt. */
 interface Told {
   readonly state: string;
+  readonly received_slot: number | null;
   readonly landing: { readonly slot: number | null; readonly slots: number | null };
 }
 
@@ -84,10 +85,19 @@ it(`lands ${COUNT} tipped transfers, and the receipts say what the validator say
   }
   const deltas = receipts.flatMap(({ landing }) => landing.slots ?? []).sort((a, b) => a - b);
   const at = (share: number) => deltas[Math.floor((deltas.length - 1) * share)];
+  const counts = new Map<number, number>();
+  for (const { received_slot: received, landing } of receipts) {
+    if (landing.slot === null || received === null) continue;
+    const slots = landing.slot - received;
+    counts.set(slots, (counts.get(slots) ?? 0) + 1);
+  }
+  const told = [...counts].sort(([a], [b]) => a - b).map(([slots, count]) => `${slots}: ${count}`);
   process.stdout.write(
     `landed ${landed.length} of ${COUNT} at ${PER_SECOND} a second; slots from receipt to block: ` +
-      `p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)}\n`,
+      `p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)} (${told.join(", ")})\n`,
   );
+  // None came here only after it had landed.
+  expect(Math.min(...counts.keys())).toBeGreaterThanOrEqual(0);
 });
 
 async function fund(keypairs: readonly Keypair[]): Promise<void> {
