@@ -187,27 +187,29 @@ fn by_three<T: Send>(act: impl Fn() -> T + Sync) -> [T; 3] {
 
 #[test]
 fn three_threads_let_through_exactly_the_burst_together() {
+    const EACH: u32 = if cfg!(miri) { 6 } else { 150_000 };
+    const BURST: u32 = EACH / 3 * 4;
     let (_, cells) = scene();
-    let cost = rate(1e6, 200_000.0);
-    let through =
-        by_three(|| (0..150_000).filter(|_| cells.charge(5, NOW_NS, cost) == 0.0).count());
-    assert_eq!(through.iter().sum::<usize>(), 200_000);
-    assert_eq!(held_ns(&cells, 5), NOW_NS + 200_000.0 * 1e3);
+    let cost = rate(1e6, f64::from(BURST));
+    let through = by_three(|| (0..EACH).filter(|_| cells.charge(5, NOW_NS, cost) == 0.0).count());
+    assert_eq!(through.iter().sum::<usize>(), BURST as usize);
+    assert_eq!(held_ns(&cells, 5), NOW_NS + f64::from(BURST) * 1e3);
 }
 
 #[test]
 fn three_threads_that_give_back_leave_what_they_kept() {
+    const EACH: u32 = if cfg!(miri) { 10 } else { 1_000_000 };
     let (_, cells) = scene();
     let cost = rate(1e6, 1e6);
     by_three(|| {
-        for attempt in 0..1_000_000 {
+        for attempt in 0..EACH {
             assert_eq!(cells.charge(5, NOW_NS, cost), 0.0);
             if attempt % 10 > 0 {
                 cells.give_back(5, cost);
             }
         }
     });
-    assert_eq!(held_ns(&cells, 5), NOW_NS + 300_000.0 * 1e3);
+    assert_eq!(held_ns(&cells, 5), NOW_NS + f64::from(EACH / 10 * 3) * 1e3);
 }
 
 #[test]
@@ -284,11 +286,13 @@ fn nobody_is_let_through_before_the_edges_were_told() {
 
 #[test]
 fn three_threads_let_through_and_count_exactly_the_burst_that_is_shared() {
+    const EACH: u32 = if cfg!(miri) { 6 } else { 1_000_000 };
+    const BURST: u32 = EACH / 2 * 3;
     let cells = shared_scene(1);
-    let cost = rate(1e6, 1_500_000.0);
+    let cost = rate(1e6, f64::from(BURST));
     let through =
-        by_three(|| (0..1_000_000).filter(|_| cells.charge_shared(9, NOW_NS, cost) == 0.0).count());
-    assert_eq!(through.iter().sum::<usize>(), 1_500_000);
-    assert_eq!(cells.counts[9].load(SeqCst), 1_500_000);
-    assert_eq!(full_ns(&cells.shared[9]), NOW_NS + 1_500_000.0 * 1e3);
+        by_three(|| (0..EACH).filter(|_| cells.charge_shared(9, NOW_NS, cost) == 0.0).count());
+    assert_eq!(through.iter().sum::<usize>(), BURST as usize);
+    assert_eq!(cells.counts[9].load(SeqCst), BURST);
+    assert_eq!(full_ns(&cells.shared[9]), NOW_NS + f64::from(BURST) * 1e3);
 }

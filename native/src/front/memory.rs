@@ -38,8 +38,8 @@ impl Memory {
     /// Fresh memory, all zero; of 8 bytes a word. For tests, and for what JavaScript does not see.
     #[must_use]
     pub fn fresh(size: usize) -> Self {
-        let words: Arc<[AtomicU64]> = (0..size.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        let at = words.as_ptr().cast::<u8>().cast_mut();
+        let mut words = vec![0_u64; size.div_ceil(8)];
+        let at = words.as_mut_ptr().cast();
         Self { at, size, _keeper: Arc::new(words) }
     }
 

@@ -144,6 +144,7 @@ fn the_table_is_read_again_only_where_it_was_written() {
 
 #[test]
 fn the_table_is_never_read_half_old_and_half_new() {
+    const ROUNDS: usize = if cfg!(miri) { 10 } else { 30_000 };
     let (memory, mut publisher, mut routes) = set_up();
     let (is_over, at_once) = (AtomicBool::new(false), Barrier::new(2));
     std::thread::scope(|scope| {
@@ -159,7 +160,7 @@ fn the_table_is_never_read_half_old_and_half_new() {
         });
         at_once.wait();
         // Each version tells its count everywhere.
-        for _ in 0..30_000 {
+        for _ in 0..ROUNDS {
             for count in [16, 1, 9] {
                 let told = u32::try_from(count).unwrap();
                 publisher.publish(&vec![(told, told); count], told, 100 * told, told);
@@ -210,7 +211,7 @@ fn streams_are_one_sequence_for_all_fronts_without_0() {
 #[test]
 fn streams_that_threads_draw_at_once_are_distinct() {
     // So many that no thread is through before the others run.
-    const EACH: usize = 1_000_000;
+    const EACH: usize = if cfg!(miri) { 50 } else { 1_000_000 };
     let (memory, mut publisher, _) = set_up();
     publisher.publish(&[(7, 8191)], 800, 1232, 0);
     let at_once = Barrier::new(2);

@@ -125,7 +125,8 @@ fn each_is_had_by_one_of_the_threads_that_want_it() {
     let sizes =
         Sizes { entries_max: 4_096, bytes_max: 4 * 1024 * 1024, keep_ms: 2_000, lock_ms: 60_000 };
     let memory = prepared(sizes, 77).unwrap();
-    let all: Vec<Vec<u8>> = (0..2_000).map(|n| tx(n, 100 + n as usize % 900)).collect();
+    const COUNT: u32 = if cfg!(miri) { 20 } else { 2_000 };
+    let all: Vec<Vec<u8>> = (0..COUNT).map(|n| tx(n, 100 + n as usize % 900)).collect();
     let got: Vec<Vec<bool>> = thread::scope(|scope| {
         let claims = || {
             let seen = Seen::open_with(&memory, sizes).unwrap();
@@ -223,6 +224,7 @@ fn digest_of(memory: &Memory) -> String {
 /// third goes round without growing, because enough is free; the last grows to its bound of bytes,
 /// no multiple of eight, and goes round there.
 #[test]
+#[cfg_attr(miri, ignore = "takes too many steps for Miri")]
 fn the_memory_is_to_the_byte_what_javascript_makes_of_it() {
     let cases = [
         ((5, 300, 10), [2_000, 12, 113], 100_000, SMALL),
@@ -249,8 +251,9 @@ const BOUND: (u32, &str) =
 
 #[test]
 fn no_memory_makes_it_panic_or_go_on_for_ever() {
+    const ROUNDS: u32 = if cfg!(miri) { 4 } else { 3_000 };
     let mut numbers = Numbers(3);
-    for round in 0..3_000_u32 {
+    for round in 0..ROUNDS {
         let entries_max = 1 + (numbers.next() % 20) as usize;
         let bytes_max = 1 + (numbers.next() % 600) as usize;
         let sizes = Sizes { entries_max, bytes_max, keep_ms: 10, lock_ms: 0 };
