@@ -6,6 +6,7 @@
 import { looksMistyped } from "./accounts/key-format.ts";
 import type { Config } from "./config/config.ts";
 import type { Clock } from "./core/clock.ts";
+import type { Refusal } from "./core/errors.ts";
 import type { Histogram } from "./core/histogram.ts";
 import type { Log } from "./core/log.ts";
 import { sumOf } from "./core/shared-figures.ts";
@@ -16,8 +17,7 @@ import { DESK_NAMES, REFUSAL_NAMES } from "./front/figures.ts";
 import type { Fronts } from "./front/fronts.ts";
 import type { Relays } from "./ingress/admission.ts";
 import { callReaderOf } from "./ingress/call-reader.ts";
-import type { DeskDeps } from "./ingress/desk.ts";
-import { createGate, type Gate } from "./ingress/gate.ts";
+import { createGate, type Gate, type GateDeps, type KeyOwner } from "./ingress/gate.ts";
 import { createHttpServer, type HttpServer } from "./ingress/http.ts";
 import { relayHeaderName } from "./ingress/relayed.ts";
 import type { EngineChoice } from "./native/choose.ts";
@@ -60,11 +60,11 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
   const files = { workers: workers + (ground?.count ?? 0), hasFronts, log };
   const { clients, relays: relaysMax } = connectionsWithin(connections, files);
   const { submit } = pipeline;
-  const gate = gateOf(keys, clock, ground);
   const calls = callReaderOf(engine.native);
   const usage = keys.usage ?? undefined;
-  const refused: DeskDeps["refused"] = ({ account, keyId }, refusal) =>
+  const refused = ({ account, keyId }: KeyOwner, refusal: Refusal): void =>
     refusals.note(account, refusal, keyId);
+  const gate = gateOf(keys, clock, ground, refused);
   const told = { latency: answers, refused, usage, calls };
   const headerName = relayHeaderName();
   const relays: Relays = {
@@ -109,10 +109,15 @@ const RELAYS_SPARE = 64;
 /** Where the server listens that has fronts before it. */
 const BEHIND = { host: "127.0.0.1", port: 0 };
 
-function gateOf(keys: EdgeKeys, clock: Clock, ground: FrontsGround | null): Gate {
+function gateOf(
+  keys: EdgeKeys,
+  clock: Clock,
+  ground: FrontsGround | null,
+  barred: NonNullable<GateDeps["barred"]>,
+): Gate {
   const { table, sharedLimits } = keys;
   const held = ground?.held ?? null;
-  return createGate({ clock, keys: table, looksMistyped, sharedLimits, held });
+  return createGate({ clock, keys: table, looksMistyped, sharedLimits, held, barred });
 }
 
 /** The server's connections are those of fronts' relays, and theirs are the clients'. */

@@ -129,6 +129,19 @@ describe("an edge on the accounts database", () => {
       expect([await from("127.0.0.1"), await from("127.0.0.4")]).toEqual([200, 200]);
       expect([await from("127.0.0.2"), await from("127.0.0.5")]).toEqual([401, 401]);
     }
+    const rows = await there.owner.query<{ id: string }>(
+      "select account_id::text as id from touchdown.keys where sha256 = $1",
+      [tokenSha256(token)],
+    );
+    const page = await fetch(`http://${at.adminAddress}/refusals?account=${rows[0]?.id}`);
+    expect(((await page.json()) as { refusals: object[] }).refusals.slice(0, 2)).toMatchObject(
+      ["127.0.0.5", "127.0.0.2"].map((address) => ({
+        reason: "unauthorized",
+        sentence:
+          "the key may be used from 127.0.0.0/31, 127.0.0.4/32 only, " +
+          `a request with it came from ${address}`,
+      })),
+    );
   });
 
   it("writes what the key did: requests by outcome, bytes, and times to the wire", async () => {

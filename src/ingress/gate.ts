@@ -85,6 +85,11 @@ export interface GateDeps {
   readonly sharedLimits: SharedLimits | null;
   /** Where other threads charge limits as well; not given: they are this thread's own. */
   readonly held?: HeldLimits | null;
+  /**
+   * Called for each refusal of a key that has expired or came from outside of its networks, with
+   * what its account may know of it; not given: nothing keeps those.
+   */
+  readonly barred?: (owner: KeyOwner, refusal: Refusal) => void;
 }
 
 export interface GateOptions {
@@ -239,11 +244,13 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
         counters.keysMissing += 1;
         return unauthorized("the header api-x-token is missing, the key of an account is needed");
       }
-      const restriction = lookup(token)?.restriction ?? null;
+      const owner = lookup(token);
+      const restriction = owner?.restriction ?? null;
       const bar = restriction && barOf(restriction, origin, deps.clock.unixMs());
-      if (bar !== null) {
+      if (owner !== null && bar !== null) {
         counters.keysBarred += 1;
-        return unauthorized(bar);
+        deps.barred?.(owner, unauthorized(bar.forAccount));
+        return unauthorized(bar.forClient);
       }
       counters.keysUnknown += 1;
       return deps.looksMistyped(token)
@@ -262,17 +269,30 @@ function waitOf(state: LimitState | undefined, limit: KeyLimit, nowNs: number): 
   return waitNs(state?.fullNs ?? 0, nowNs, intervalNs(limit.ratePerSecond), limit.burst);
 }
 
+/** Why a key is not good here and now, in two sentences. */
+export interface Bar {
+  /** For whoever sent the key, who may have found it somewhere. */
+  readonly forClient: string;
+  /** For the key's account. */
+  readonly forAccount: string;
+}
+
 /** Why a key is not good here and now, null when it is. */
-export function barOf(restriction: KeyRestriction, origin: Origin, unixMs: number): string | null {
+export function barOf(restriction: KeyRestriction, origin: Origin, unixMs: number): Bar | null {
   const { expiresUnixMs, networks } = restriction;
   if (expiresUnixMs !== null && unixMs >= expiresUnixMs) {
-    return `the key in api-x-token expired at ${new Date(expiresUnixMs).toISOString()}`;
+    const sentence = `the key in api-x-token expired at ${new Date(expiresUnixMs).toISOString()}`;
+    return { forClient: sentence, forAccount: sentence };
   }
   if (networks === null) return null;
   const address = origin.remoteAddress();
   if (networks.includes(address)) return null;
   const ranges = networks.ranges.join(", ");
-  return `the key in api-x-token may be used from ${ranges} only, this request is from ${address}`;
+  const from = address === "" ? "an address that is not known" : address;
+  return {
+    forClient: "the key in api-x-token may not be used from this address",
+    forAccount: `the key may be used from ${ranges} only, a request with it came from ${from}`,
+  };
 }
 
 /** The limit that a request was refused by, as a plan; a key's own is called "key". */

@@ -47,6 +47,8 @@ export interface Fixture {
   readonly errors: object[];
   /** What accounts are shown as refused, each as account, blank, reason. */
   readonly refused: string[];
+  /** What accounts are shown of keys that were used from elsewhere: account, blank, sentence. */
+  readonly barred: string[];
   /** What the stage behind does; accepts at once unless a test says otherwise. */
   submit: Submit;
   stop(): Promise<void>;
@@ -98,6 +100,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const submitted: Submission[] = [];
   const errors: object[] = [];
   const refused: string[] = [];
+  const barred: string[] = [];
   const log = { info: () => {}, warn: () => {}, error: (fields: object) => errors.push(fields) };
   const server = createHttpServer(
     {
@@ -114,6 +117,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
         },
         looksMistyped: (token) => token.startsWith("td_"),
         sharedLimits: null,
+        barred: ({ account }, { sentence }) => void barred.push(`${account} ${sentence}`),
       }),
       submit(submission, done) {
         submitted.push({ ...submission, bytes: submission.bytes.slice() });
@@ -146,7 +150,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const { port } = front?.start(behind.port) ?? behind;
   const url = `http://127.0.0.1:${port}`;
   const clients = front?.fronts.figures[0]?.counters ?? server.counters;
-  const told = { clients, submitted, errors, refused };
+  const told = { clients, submitted, errors, refused, barred };
   async function stop(): Promise<void> {
     // As an edge does: what is held is answered, and then nobody is before the server.
     if (front !== null) server.drain();

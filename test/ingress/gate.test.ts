@@ -201,18 +201,37 @@ describe("a restricted key", () => {
     expect(gate.counters.keysBarred).toBe(1);
   });
 
-  it("is good only from its networks, and says from where the request came", () => {
+  it("is good only from its networks, which its account is shown and its bearer is not", () => {
     const networks = networksOf(["10.0.0.0/8", "2001:db8::/32"]);
-    const gate = gateWith({ [TOKEN]: keyOwner("a", plan, { networks }) });
+    const row = keyOwner("a", plan, { networks });
+    const barred: string[] = [];
+    const gate = createGate({
+      clock: createFakeClock(),
+      keys: { lookup: () => row, changes: 0 },
+      looksMistyped: () => false,
+      sharedLimits: null,
+      barred: ({ account }, { reason, sentence }) =>
+        void barred.push(`${account} ${reason}: ${sentence}`),
+    });
     for (const address of ["10.255.0.1", "2001:db8::7", "::ffff:10.1.1.1"]) {
       expect(gate.find(TOKEN, from(address))).not.toBeNull();
     }
     for (const address of ["11.0.0.1", "2001:db9::1", "", "nonsense"]) {
       expect(gate.find(TOKEN, from(address))).toBeNull();
     }
-    const { sentence } = gate.refusalOf(TOKEN, from("11.0.0.1"));
-    expect(sentence).toContain("10.0.0.0/8, 2001:db8::/32");
-    expect(sentence).toContain("11.0.0.1");
+    // Looking a key up is no use of it.
+    expect(barred).toEqual([]);
+    expect(gate.refusalOf(TOKEN, from("11.0.0.1"))).toEqual({
+      reason: "unauthorized",
+      sentence: "the key in api-x-token may not be used from this address",
+      data: {},
+    });
+    gate.refusalOf(TOKEN, from(""));
+    const only = "a unauthorized: the key may be used from 10.0.0.0/8, 2001:db8::/32 only";
+    expect(barred).toEqual([
+      `${only}, a request with it came from 11.0.0.1`,
+      `${only}, a request with it came from an address that is not known`,
+    ]);
   });
 
   it("has its own limit beside the account's, and neither is charged by a refusal", () => {

@@ -97,7 +97,8 @@ describe("a relayed request", () => {
     expect(await statusOf("2001:db8::1")).toBe(200);
     expect(await statusOf("198.51.100.1")).toBe(401);
     const refused = await once(edge.port, withLine(said({ from: "198.51.100.1" }), NARROW));
-    expect(refused.body).toContain("this request is from 198.51.100.1");
+    expect(refused.body).toContain("may not be used from this address");
+    expect(edge.barred.at(-1)).toMatch(/^narrow .* came from 198\.51\.100\.1$/);
   });
 
   it("comes from there also where it only reads", async () => {
