@@ -44,7 +44,7 @@ export interface EdgeIngressDeps {
 }
 
 /** What is counted of clients, over all threads. */
-export type Clients = Pick<HttpServer, "counters" | "refusals" | "receipts">;
+export type Clients = Pick<HttpServer, "counters" | "refusals" | "receipts" | "unread">;
 
 /**
  * `workers` are the threads that open files beside the fronts.
@@ -135,5 +135,6 @@ function clientsOf(http: HttpServer, fronts: Fronts): Clients {
     counters: Object.create(counters, descriptors),
     refusals,
     receipts: http.receipts,
+    unread: http.unread,
   };
 }

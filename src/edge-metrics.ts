@@ -105,11 +105,12 @@ function frontSources(fronts: FrontsSource | null, sender: Sender) {
   } satisfies Partial<MetricSources>;
 }
 
-function clientSources({ counters }: Pick<Clients, "counters">) {
+function clientSources({ counters, unread }: Pick<Clients, "counters" | "unread">) {
   return {
     touchdown_requests_left_total: () => counters.aborted,
     touchdown_answers_held_total: () =>
       samplesBy("reason", { turn: counters.answersDeferred, unread: counters.answersUnread }),
+    touchdown_answers_unread_bytes: () => unread.bytes,
     touchdown_client_connections: () => counters.connections,
     touchdown_client_connections_cut_total: () =>
       samplesBy("reason", {
@@ -118,6 +119,7 @@ function clientSources({ counters }: Pick<Clients, "counters">) {
         slow: counters.connectionsSlow,
         framing: counters.cut,
         bodiless: counters.bodilessCut,
+        unread: unread.cut,
       }),
   } satisfies Partial<MetricSources>;
 }

@@ -56,23 +56,21 @@ const STATUS: RouterStatus = {
   targets: 2,
 };
 
-const peer = (state: PeerState): PeerView =>
-  stub<PeerView>({ state, identity: "id", address: "10.0.0.1:1" });
+const peer = (state: PeerState) => stub<PeerView>({ state, identity: "id", address: "10.0.0.1:1" });
 
 const verifier = (keysFound: number, keysMade: number) =>
   stub<EdgeParts["inlineVerifier"]>({ keysFound, keysMade });
 const SCORECARD = new Scorecard({ versionOf: () => "4.2.1" });
 for (let index = 0; index < 12; index += 1) {
   const card = SCORECARD.card(`leader${index}`, `10.0.0.${index}:1`);
-  card.sent = 700 + index;
-  card.acked = 650;
-  card.rttUs = 30_000;
+  Object.assign(card, { sent: 700 + index, acked: 650, rttUs: 30_000 });
 }
 
 /** Every counter that a metric reads holds a number that no other one holds. */
 const RELAYED = { key: 1_301, limit: 1_302, leaders: 1_303, books: 1_304, other: 1_305 };
 const PASS_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
 const LOST = { record_lost: 1_403, datagram_dropped: 1_404, datagram_refused: 1_405, panic: 7 };
+const CUT = { too_many: 95, framing: 96, bodiless: 97, address: 98, slow: 99, unread: 972 };
 const each = (name: string, label: string, values: Readonly<Record<string, number>>) =>
   Object.entries(values).map(([by, value]) => [name, { [label]: by }, value] as const);
 
@@ -85,6 +83,7 @@ const PARTS: EdgeParts = {
       ...{ connections: 94, connectionsRefused: 95, cut: 96, bodilessCut: 97 },
     }),
     refusals: numbered(REFUSAL_NAMES, 400),
+    unread: { bytes: 971, cut: 972 },
     receipts: {
       reads: { admitted: 171, limited: 172, evicted: 0 },
       waits: { held: 1, reached: 173, timedOut: 174, drained: 175, left: 176, refused: 177 },
@@ -245,9 +244,9 @@ describe("an edge's metrics", () => {
     ["requests_in_flight", {}, 102],
     ["requests_left_total", {}, 91],
     ...each("answers_held_total", "reason", { turn: 92, unread: 93 }),
+    ["answers_unread_bytes", {}, 971],
     ["client_connections", {}, 94],
-    ...each("client_connections_cut_total", "reason", { too_many: 95, framing: 96, bodiless: 97 }),
-    ...each("client_connections_cut_total", "reason", { address: 98, slow: 99 }),
+    ...each("client_connections_cut_total", "reason", CUT),
     ["answer_seconds_count", {}, 3],
     ["seen_hits_total", {}, 1103],
     ["fronts", {}, 3],

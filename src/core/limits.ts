@@ -255,6 +255,11 @@ export const ANSWERS_A_TURN_MAX = 64;
 /** Answers without a body, all together: so many at once and a second; more end the connection. */
 export const BODILESS_ANSWERS_BURST = 1_000;
 export const BODILESS_ANSWERS_PER_SECOND = 20;
+/**
+ * Bytes of answers that wait for their clients to read, all together; above it the connection
+ * closes that took in nothing for the longest.
+ */
+export const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
 /** Connections that are open at once; above it a new one is closed. */
 export const HTTP_CONNECTIONS_MAX = 20_000;
 /** Open files that an edge needs at most besides its clients' connections and worker threads. */

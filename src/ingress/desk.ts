@@ -19,6 +19,7 @@ import type { Log } from "../core/log.ts";
 import { createTurns, type Turns } from "../core/turns.ts";
 import type { KeyOwner } from "./gate.ts";
 import { charged, intervalNs, waitNs } from "./gcra.ts";
+import { Unread } from "./whole-answer.ts";
 
 /** Takes nanoseconds from receipt to answer. */
 export interface LatencySink {
@@ -100,6 +101,8 @@ export class Desk {
   readonly counters: DeskCounters;
   /** Refusals by reason; of a batch, those of its calls. */
   readonly refusals: Record<RefusalReason, number>;
+  /** Answers that wait for their clients to read. */
+  readonly unread = new Unread();
   readonly #deps: DeskDeps;
   readonly #deadlineNs: number;
   readonly #tickMs: number;

@@ -234,15 +234,21 @@ export class Exchange implements Waiter {
 
   /** Answers with `body`. `headers` begins with the value of content-type, see reply.ts. */
   send(status: string, headers: string, body: string): void {
+    this.sendMade(status, headers, () => body);
+  }
+
+  /** The same with a body that may be large: it is made when it is its turn. */
+  sendMade(status: string, headers: string, make: () => string): void {
     if (!this.open || this.#isHeld) return;
-    if (this.#desk.allowAnswer()) this.#send(status, headers, body);
-    else this.#hold(() => this.#send(status, headers, body));
+    if (this.#desk.allowAnswer()) this.#send(status, headers, make());
+    else this.#hold(() => this.sendMade(status, headers, make));
   }
 
   /** Answers in the next turn; what else comes until then is too late. */
   #hold(act: () => void): void {
     this.#isHeld = true;
     setImmediate(() => {
+      this.#isHeld = false;
       // Outside of the library's callbacks and their wrapper.
       try {
         act();
@@ -270,7 +276,7 @@ export class Exchange implements Waiter {
     } else if (this.#desk.draining) {
       wire.pause();
       wire.end(body, true);
-    } else endWhole(wire, this.#desk.counters, body);
+    } else endWhole(wire, this.#desk, body);
   }
 
   /**

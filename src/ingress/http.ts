@@ -9,7 +9,7 @@
  * - A second request while the first still waits makes the library close the connection without
  *   an answer to either; pipelining works only as far as answers are immediate.
  * - Answers that a client does not take in are kept in memory without a bound, unless they are
- *   written in a way that can fail (exchange.ts).
+ *   written in a way that can fail (whole-answer.ts).
  * - An idle connection, or a body that stops arriving, is closed by the library after 8 to 12 s.
  * - Addresses from a PROXY preamble are never asked for: anyone can send one.
  *
@@ -29,6 +29,7 @@ import type { ReceiptPageCounters } from "./receipt-pages.ts";
 import { readRelayed } from "./relayed.ts";
 import type { Submit } from "./submit.ts";
 import * as uws from "./uws.ts";
+import type { UnreadCounters } from "./whole-answer.ts";
 
 export interface IngressDeps extends PagesDeps, DeskDeps {
   readonly gate: Gate;
@@ -58,6 +59,8 @@ export interface HttpServer {
   readonly refusals: Readonly<Record<RefusalReason, number>>;
   /** What is read of receipts. */
   readonly receipts: ReceiptPageCounters;
+  /** Answers that wait for their clients to read. */
+  readonly unread: Readonly<UnreadCounters>;
 }
 
 export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpServer {
@@ -99,6 +102,7 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
     counters: desk.counters,
     refusals: desk.refusals,
     receipts: pages.counters,
+    unread: desk.unread.counters,
     async start() {
       const socket = listen(app, options);
       listening = socket;

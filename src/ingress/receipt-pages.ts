@@ -156,9 +156,11 @@ export function createReceiptPages(deps: ReceiptPagesDeps): ReceiptPages {
     list(exchange, request) {
       const admitted = admit(exchange, request, () => readListQuery(request.query));
       if (admitted === null) return;
-      settle();
-      const list = receipts.list(admitted.owner.account, admitted.query);
-      exchange.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(list));
+      const { owner, query } = admitted;
+      exchange.sendMade(STATUS_OK, HEADERS_DOCUMENT, () => {
+        settle();
+        return JSON.stringify(receipts.list(owner.account, query));
+      });
     },
     stream(exchange, request) {
       const admitted = admit(exchange, request, () => readStreamQuery(request.query));

@@ -2,12 +2,14 @@
 /**
  * The end of an answer whose body is known. The library keeps in memory whatever a client does not
  * take in, so one that sends requests and reads no answers could fill it. This answer waits for the
- * earlier ones instead, and while it waits, a further request closes the connection.
+ * earlier ones instead, and while it waits, a further request closes the connection. The bytes of
+ * all answers that wait have one bound: at the bound the connection closes that took in nothing for
+ * the longest, so clients that read keep theirs.
  */
 
 // By name, because the global one is got through a getter at each use.
 import { Buffer } from "node:buffer";
-import type { DeskCounters } from "./desk.ts";
+import { UNREAD_BYTES_MAX } from "../core/limits.ts";
 
 /** The part of a response that ends a known body. */
 export interface EndingWire {
@@ -15,17 +17,71 @@ export interface EndingWire {
   tryEnd(body: string | Uint8Array, size: number): readonly [boolean, boolean];
   /** `offset` is how much of the body was written. */
   onWritable(handler: (offset: number) => boolean): unknown;
+  /** Calls `handler`, and none from before, when the connection closes before the end. */
+  onAborted(handler: () => void): unknown;
+  close(): unknown;
+}
+
+export interface UnreadCounters {
+  /** Bytes of the answers that wait now. */
+  bytes: number;
+  /** Connections closed because all that waited was more than the bound. */
+  cut: number;
+}
+
+interface Waiting {
+  readonly wire: EndingWire;
+  readonly size: number;
+}
+
+/** The answers that wait for their clients to read. */
+export class Unread {
+  readonly counters: UnreadCounters = { bytes: 0, cut: 0 };
+  readonly #bytesMax: number;
+  /** Who took in nothing for the longest comes first. */
+  readonly #waiting = new Set<Waiting>();
+
+  constructor(bytesMax = UNREAD_BYTES_MAX) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Keeps an answer of which `tryEnd` could not write everything. */
+  keep(wire: EndingWire, body: string, size: number): void {
+    for (const { wire: longest } of this.#waiting) {
+      if (this.counters.bytes + size <= this.#bytesMax) break;
+      this.counters.cut += 1;
+      longest.close();
+    }
+    const entry = { wire, size };
+    this.#waiting.add(entry);
+    this.counters.bytes += size;
+    const bytes = Buffer.from(body);
+    wire.onAborted(() => this.#forget(entry));
+    wire.onWritable((offset) => {
+      const [isTaken, hasEnded] = wire.tryEnd(bytes.subarray(offset), size);
+      if (this.#forget(entry) && !hasEnded) {
+        this.#waiting.add(entry);
+        this.counters.bytes += size;
+      }
+      return isTaken;
+    });
+  }
+
+  #forget(entry: Waiting): boolean {
+    if (!this.#waiting.delete(entry)) return false;
+    this.counters.bytes -= entry.size;
+    return true;
+  }
 }
 
 export function endWhole(
   wire: EndingWire,
-  counters: Pick<DeskCounters, "answersUnread">,
+  desk: { readonly counters: { answersUnread: number }; readonly unread: Unread },
   body: string,
 ): void {
   const size = Buffer.byteLength(body);
   const [, hasEnded] = wire.tryEnd(body, size);
   if (hasEnded) return;
-  counters.answersUnread += 1;
-  const bytes = Buffer.from(body);
-  wire.onWritable((offset) => wire.tryEnd(bytes.subarray(offset), size)[0]);
+  desk.counters.answersUnread += 1;
+  desk.unread.keep(wire, body, size);
 }

@@ -36,13 +36,14 @@ export const METRICS = [
     ["reason"],
     "Answers that waited for the thread's next turn (turn) or for the client to read (unread).",
   ),
+  gauge("touchdown_answers_unread_bytes", [], "Bytes of answers that wait for clients to read."),
   gauge("touchdown_client_connections", [], "Connections of clients that are open now."),
   counter(
     "touchdown_client_connections_cut_total",
     ["reason"],
     "Connections of clients ended for too_many, framing (a size that is not read, too), " +
-      "bodiless (a flood of HEAD or OPTIONS), and by fronts for address (it held its share) or " +
-      "slow (a head or a body was not whole in its time).",
+      "bodiless (a flood of HEAD or OPTIONS) or unread (too much waited to be read), and by " +
+      "fronts for address (it held its share) or slow (a head or a body was not whole in its time).",
   ),
   histogram(
     "touchdown_answer_seconds",

@@ -121,6 +121,30 @@ describe("an exchange", () => {
     expect(wire.calls.at(-1)).toBe("end ñswer");
   });
 
+  it("makes a large body when it is its turn, so that none of those lies in memory", async () => {
+    const errors: object[] = [];
+    const desk = deskOn(createFakeClock(), errors);
+    let made = 0;
+    const wires = Array.from({ length: 2 * ANSWERS_A_TURN_MAX + 1 }, () => fakeWire());
+    for (const [index, wire] of wires.entries()) {
+      new Exchange(wire, desk, "raw").sendMade("200 OK", "text/plain", () => {
+        made += 1;
+        if (index === ANSWERS_A_TURN_MAX) throw new Error("a bug");
+        return `list ${index}`;
+      });
+    }
+    expect(made).toBe(ANSWERS_A_TURN_MAX);
+    wires[ANSWERS_A_TURN_MAX + 1]?.abort();
+    await turn();
+    expect(made).toBe(2 * ANSWERS_A_TURN_MAX - 1);
+    await turn();
+    expect(made).toBe(2 * ANSWERS_A_TURN_MAX);
+    expect(wires.at(-1)?.calls.at(-1)).toBe(`end list ${wires.length - 1}`);
+    expect(wires[ANSWERS_A_TURN_MAX]?.calls.at(-1)).toContain("end");
+    expect(wires[ANSWERS_A_TURN_MAX]?.calls).toContainEqual(expect.stringContaining("status 500"));
+    expect(errors).toHaveLength(1);
+  });
+
   it("waits for the next turn with what is too much for one", async () => {
     const desk = deskOn(createFakeClock());
     const wires = Array.from({ length: ANSWERS_A_TURN_MAX + 3 }, () => fakeWire());

@@ -88,6 +88,7 @@ export function fakeWire(): FakeWire {
     close() {
       use("close");
       isOver = true;
+      onAborted();
     },
     abort() {
       isOver = true;

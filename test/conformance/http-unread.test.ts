@@ -1,0 +1,60 @@
+/** Clients that ask for much and read nothing. */
+
+import { connect, type Socket } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { UNREAD_BYTES_MAX } from "../../src/core/limits.ts";
+import { receiptSource } from "../support/receipt-source.ts";
+import { until } from "../support/wait.ts";
+import { type Fixture, startFixture, WITH_KEY } from "./http-fixture.ts";
+
+/** More than a kernel takes for one connection; three of them are more than may wait. */
+const TEXT = "x".repeat(Math.floor(0.4 * UNREAD_BYTES_MAX));
+const ASK = `GET /api/v1/transactions HTTP/1.1\r\nHost: x\r\n${WITH_KEY}\r\n\r\n`;
+
+let edge: Fixture;
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await edge.stop();
+});
+
+/** Asks, and reads nothing until it is told to. */
+async function asker(): Promise<Socket> {
+  const socket = connect(edge.port, "127.0.0.1").pause();
+  socket.on("error", () => {});
+  sockets.push(socket);
+  const before = edge.server.counters.answersUnread;
+  socket.write(ASK);
+  await until("its answer to wait", () => edge.server.counters.answersUnread > before);
+  return socket;
+}
+
+/** Reads on until the end of the answer or of the connection. */
+async function read(socket: Socket): Promise<number> {
+  let size = 0;
+  socket.on("data", (data) => {
+    size += data.length;
+  });
+  socket.resume();
+  await until("its end", () => size > TEXT.length || socket.closed);
+  return size;
+}
+
+it("what waits for all of them is bounded: the one that waits for the longest is cut", async () => {
+  const receipts = receiptSource({ list: () => ({ text: TEXT }) });
+  edge = await startFixture({ receipts });
+  const { unread } = edge.server;
+  const askers: Socket[] = [];
+  for (let count = 0; count < 5; count += 1) {
+    askers.push(await asker());
+    expect(unread.bytes).toBeLessThanOrEqual(UNREAD_BYTES_MAX);
+  }
+  expect(unread.cut).toBe(3);
+  const [first, , , fourth, fifth] = askers;
+  if (first === undefined || fourth === undefined || fifth === undefined) throw new Error("none");
+  // Who is not cut has all of its answer as soon as it reads.
+  expect(await read(fifth)).toBeGreaterThan(TEXT.length);
+  expect(await read(fourth)).toBeGreaterThan(TEXT.length);
+  expect(await read(first)).toBeLessThan(TEXT.length);
+  await until("nothing to wait", () => unread.bytes === 0);
+});
