@@ -25,8 +25,16 @@ describe("the order", () => {
 
   it("gives receipt and landing the slot of one moment, so that they count alike", () => {
     const { rig, submit } = newRig();
+    // Each look at the clock is a moment of its own.
+    const stopped = rig.clock.nowNs.bind(rig.clock);
+    let looks = 0;
+    rig.clock.nowNs = () => {
+      looks += 1;
+      return stopped() + looks;
+    };
     submit(bytesOf(1));
-    expect(rig.slotsAsked).toEqual([rig.clock.nowNs(), rig.clock.nowNs()]);
+    expect(rig.slotsAsked).toHaveLength(2);
+    expect(rig.slotsAsked[0]).toBe(rig.slotsAsked[1]);
   });
 
   it("is over before submit returns when nothing waits", () => {
@@ -91,6 +99,17 @@ describe("no leader", () => {
     expectBalance(landing);
     expect(rig.answers).toMatchObject([{ kind: "refused", refusal: { reason: "no_leader" } }]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
+  });
+
+  it("is not remembered where others share what was seen: the next try is sent", () => {
+    const { rig, submit } = newRig(true);
+    rig.taken = 0;
+    submit(bytesOf(1));
+    expect(rig.calls).toContain("seen.retract");
+    rig.taken = 2;
+    submit(bytesOf(1));
+    expect(rig.answers).toMatchObject([{ kind: "refused" }, { kind: "accepted" }]);
+    expect(rig.sent).toHaveLength(1);
   });
 
   it("does not stand in the way of the next try", () => {

@@ -78,7 +78,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     keylessMax: number,
     taker: BodyTaker,
   ): void {
-    const { token, bodySize, fault, relayed } = readFraming(headers, relays.headerName);
+    const { token, bodySize, fault, relayed, isLast } = readFraming(headers, relays.headerName);
+    exchange.isLast = isLast;
     if (fault !== null) {
       exchange.cut(fault);
       return;
@@ -150,7 +151,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 
 /** Admits on `/`, where nothing needs a key. */
 function admitAny(exchange: Exchange, headers: HeaderSource, taker: BodyTaker): void {
-  const { bodySize, fault } = readFraming(headers);
+  const { bodySize, fault, isLast } = readFraming(headers);
+  exchange.isLast = isLast;
   if (fault !== null) exchange.cut(fault);
   else receiveWithin(exchange, bodySize, OPEN_BODY_BYTES_MAX, taker);
 }

@@ -10,10 +10,9 @@
  * than the library's 16 KiB cork buffer is written to the socket at once, and then the socket is
  * closed before the parser can go on. The surplus is blanks, which JSON ignores.
  *
- * The library also serves all requests that one connection has sent before it looks at another
- * one. So after some answers in one turn a further one waits for the next, unless it is to an
- * accepted transaction: a client that awaits each answer has it a moment later, one that sends on
- * meanwhile is closed.
+ * The library also serves all requests of one connection before it looks at another one. So after
+ * some answers in one turn a further one waits for the next, unless it is to an accepted
+ * transaction: it comes a moment later, and a client that sends on meanwhile is closed.
  *
  * Hot path: `receive`, `settle` and `send` run once a request.
  */
@@ -56,7 +55,6 @@ export interface Wire extends EndingWire {
   close(): unknown;
 }
 
-/** How refusals are shaped. */
 export type Shape = "raw" | "rpc";
 
 /** Takes a whole body; it lends the bytes until it returns. */
@@ -73,10 +71,12 @@ export interface Gathering {
 export class Exchange implements Waiter {
   /** Whether an answer is still wanted. */
   open = true;
-  /** Whose key it is, null before that is known and where none is needed. */
+  /** Whose key it is; null where that is not known. */
   owner: KeyOwner | null = null;
   /** What the front says that relayed it; null where none did. */
   relayed: Relayed | null = null;
+  /** Answered in the next turn: with this one open the library closes at a further request. */
+  isLast = false;
   /** The key as it was sent, kept only where the body decides whether one was needed. */
   token = "";
   /** The JSON-RPC id as JSON text. */
@@ -89,7 +89,6 @@ export class Exchange implements Waiter {
   bodyBytes = 0;
   /** A batch's answers, null for a single call. */
   gathering: Gathering | null = null;
-  /** Neighbours in the desk's list of those that wait. */
   previous: Waiter | null = null;
   next: Waiter | null = null;
   waiting = false;
@@ -184,10 +183,11 @@ export class Exchange implements Waiter {
       return;
     }
     this.#desk.accepted(this.owner, this.bodyBytes);
-    const { signature } = answer;
-    const body = this.#shape === "raw" ? rawAccepted(signature) : rpcResult(this.id, signature);
+    const name = answer.signature;
+    const body = this.#shape === "raw" ? rawAccepted(name) : rpcResult(this.id, name);
     // It is what counts in microseconds, and the limit of its account bounds how many there are.
-    this.#send(STATUS_OK, HEADERS_JSON, body);
+    if (this.isLast) this.send(STATUS_OK, HEADERS_JSON, body);
+    else this.#send(STATUS_OK, HEADERS_JSON, body);
   }
 
   /** The deadline has passed. */
@@ -240,7 +240,9 @@ export class Exchange implements Waiter {
   /** The same with a body that may be large: it is made when it is its turn. */
   sendMade(status: string, headers: string, make: () => string): void {
     if (!this.open || this.#isHeld) return;
-    if (this.#desk.allowAnswer()) this.#send(status, headers, make());
+    const { isLast } = this;
+    this.isLast = false;
+    if (!isLast && this.#desk.allowAnswer()) this.#send(status, headers, make());
     else this.#hold(() => this.sendMade(status, headers, make));
   }
 
@@ -249,7 +251,6 @@ export class Exchange implements Waiter {
     this.#isHeld = true;
     setImmediate(() => {
       this.#isHeld = false;
-      // Outside of the library's callbacks and their wrapper.
       try {
         act();
       } catch (error) {
@@ -357,7 +358,7 @@ export class Exchange implements Waiter {
     this.#wire.close();
   }
 
-  /** Something of ours threw: the client is told so, the log is told what. */
+  /** Something of ours threw: the client learns that, the log learns what. */
   fail(error: unknown): void {
     this.#desk.failed(error);
     try {
@@ -393,7 +394,6 @@ export const INTERNAL: Refusal = {
 
 /** A comment in a stream of events. */
 export const NOTHING = ":\n\n";
-
 /** The size of the cork buffer. uWebSockets `LoopData::CORK_BUFFER_SIZE`, 2026-11. */
 const CORK_OVERFLOW = " ".repeat(16 * 1024);
 /** As much in empty lines, which clients pass over behind the last answer of a connection. */

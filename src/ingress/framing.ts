@@ -25,10 +25,12 @@ export interface Framing {
   fault: Refusal | null;
   /** What a front that relays it says of it (relayed.ts), "" for nothing. */
   relayed: string;
+  /** Whether the client sends nothing behind it that is to be carried out. */
+  isLast: boolean;
 }
 
 /** Filled by `readFraming`; holds until the next request. */
-const framing: Framing = { token: "", bodySize: 0, fault: null, relayed: "" };
+const framing: Framing = { token: "", bodySize: 0, fault: null, relayed: "", isLast: false };
 let lengthText: string | null = null;
 let relayName = "";
 
@@ -41,6 +43,7 @@ export function readFraming(source: HeaderSource, relayHeader = ""): Readonly<Fr
   framing.bodySize = 0;
   framing.fault = null;
   framing.relayed = "";
+  framing.isLast = false;
   lengthText = null;
   relayName = relayHeader;
   source.forEach(visit);
@@ -59,6 +62,9 @@ function visit(key: string, value: string): void {
       return;
     case "transfer-encoding":
       framing.fault = TRANSFER_ENCODING;
+      return;
+    case "connection":
+      framing.isLast ||= CLOSE.test(value);
       return;
     case relayName:
       if (framing.relayed === "") framing.relayed = value;
@@ -85,6 +91,8 @@ function plainNumber(text: string): number {
   return number;
 }
 
+/** Whether `close` is among the options of a Connection header. */
+const CLOSE = /(^|,)[ \t]*close[ \t]*(,|$)/i;
 /** The same bound as the parser underneath has. */
 const LENGTH_DIGITS_MAX = 9;
 const ZERO = 0x30;

@@ -79,7 +79,8 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
 
   /** Judges what is no submission, and serves it. */
   function serveRest(exchange: Exchange, request: uws.HttpRequest): void {
-    const { token, bodySize, fault, relayed } = readFraming(request, relays.headerName);
+    const { token, bodySize, fault, relayed, isLast } = readFraming(request, relays.headerName);
+    exchange.isLast = isLast;
     if (fault !== null) {
       exchange.cut(fault);
       return;

@@ -51,6 +51,8 @@ export interface Fixture {
   readonly barred: string[];
   /** What the stage behind does; accepts at once unless a test says otherwise. */
   submit: Submit;
+  /** Gives a key to another account. */
+  moveKey(token: string, account: string): void;
   stop(): Promise<void>;
 }
 
@@ -97,6 +99,11 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     ],
     [digest(NARROW_KEY), keyOwner("narrow", wide, { networks: networksOf(NARROW_RANGES) })],
   ]);
+  let changes = 0;
+  function moveKey(token: string, account: string): void {
+    owners.set(digest(token), keyOwner(account, wide));
+    changes += 1;
+  }
   const submitted: Submission[] = [];
   const errors: object[] = [];
   const refused: string[] = [];
@@ -113,7 +120,9 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
             if (id === digest(BROKEN_KEY)) throw new Error("a bug in the look-up");
             return owners.get(id) ?? null;
           },
-          changes: 0,
+          get changes() {
+            return changes;
+          },
         },
         looksMistyped: (token) => token.startsWith("td_"),
         sharedLimits: null,
@@ -150,7 +159,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const { port } = front?.start(behind.port) ?? behind;
   const url = `http://127.0.0.1:${port}`;
   const clients = front?.fronts.figures[0]?.counters ?? server.counters;
-  const told = { clients, submitted, errors, refused, barred };
+  const told = { clients, submitted, errors, refused, barred, moveKey };
   async function stop(): Promise<void> {
     // As an edge does: what is held is answered, and then nobody is before the server.
     if (front !== null) server.drain();

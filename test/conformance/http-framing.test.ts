@@ -315,6 +315,25 @@ describe("several requests on one connection", () => {
   });
 });
 
+describe("Connection: close", () => {
+  const last = (option: string) => post(RAW, BYTES, [WITH_KEY, `Connection: ${option}`]);
+
+  it("is answered, and the connection ended", async () => {
+    client.write(last("close"));
+    expect((await client.answer()).status).toBe(200);
+    expect(await client.ended()).toBe("");
+  });
+
+  for (const option of ["close", "Close", "foo, close"]) {
+    it(`as "${option}" has nothing carried out that follows it in the same segment`, async () => {
+      client.write(Buffer.concat([last(option), Buffer.from(FOLLOW_UP, "latin1")]));
+      await client.ended();
+      expect(edge.submitted).toHaveLength(1);
+      expect(edge.server.counters.requestsOpen).toBe(0);
+    });
+  }
+});
+
 describe("a PROXY preamble", () => {
   it("of version 1 is no HTTP", async () => {
     client.write(`PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n${FOLLOW_UP}`);

@@ -18,6 +18,8 @@ function enter(
     readonly waitNs?: number;
     /** What it is told, and asks, in order. */
     readonly steps?: string[];
+    /** What is done with the response, in order. */
+    readonly calls?: string[];
   } = {},
 ): string | null {
   const clock = createFakeClock();
@@ -48,6 +50,7 @@ function enter(
       for (const [key, value] of Object.entries(headers)) visit(key, value);
     },
   });
+  options.calls?.push(...wire.calls);
   if (wire.calls.includes("onData")) return null;
   return wire.calls.find((call) => call.startsWith("status"))?.slice(7, 10) ?? "none";
 }
@@ -83,6 +86,15 @@ describe("admission", () => {
     expect(enter("raw", size(200_000), limited)).toBe("401");
     expect(enter("raw", size(200_000), { ...limited, draining: true })).toBe("503");
     expect(enter("raw", { ...all, "transfer-encoding": "chunked" })).toBe("411");
+  });
+
+  it("reads the large body of a limited request no further: the connection is cut", () => {
+    const isCut = (bytes: number): boolean => {
+      const calls: string[] = [];
+      enter("rpc", { ...key, ...size(bytes) }, { waitNs: 1, calls });
+      return calls.at(-1) === "close";
+    };
+    expect([131_072, 131_073].map(isCut)).toEqual([false, true]);
   });
 
   it("tells whose key a front relayed before it charges, and charges what is not paid", () => {

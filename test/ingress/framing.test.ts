@@ -17,13 +17,19 @@ const read = (...headers: Headers) => readWith(undefined, headers);
 describe("readFraming", () => {
   it("takes the key and the size", () => {
     const framing = read(["host", "x"], ["content-length", "12"], ["api-x-token", "k"]);
-    expect(framing).toEqual({ token: "k", bodySize: 12, fault: null, relayed: "" });
+    expect(framing).toEqual({ token: "k", bodySize: 12, fault: null, relayed: "", isLast: false });
   });
 
   it("forgets the request before", () => {
     const all = [["content-length", "1"] as const, ["transfer-encoding", "chunked"] as const];
     readWith("x-0a", [["api-x-token", "k"], ["x-0a", "said"], ...all]);
-    expect(read(["host", "x"])).toEqual({ token: "", bodySize: 0, fault: null, relayed: "" });
+    expect(read(["host", "x"])).toEqual({
+      token: "",
+      bodySize: 0,
+      fault: null,
+      relayed: "",
+      isLast: false,
+    });
   });
 
   it("takes the first of two keys", () => {
@@ -42,7 +48,13 @@ describe("readFraming", () => {
   it("reads the rest of a relayed request as of any other", () => {
     const rest = [["api-x-token", "k"] as const, ["content-length", "2"] as const];
     const framing = readWith("x-0a", [["x-0a", "said"], ...rest]);
-    expect(framing).toEqual({ token: "k", bodySize: 2, fault: null, relayed: "said" });
+    expect(framing).toEqual({
+      token: "k",
+      bodySize: 2,
+      fault: null,
+      relayed: "said",
+      isLast: false,
+    });
     const faulty = readWith("x-0a", [["x-0a", "said"], ...rest, ["content-length", "3"]]);
     expect(faulty.fault?.reason).toBe("invalid_request");
   });

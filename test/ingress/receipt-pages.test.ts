@@ -80,7 +80,8 @@ async function setup() {
     return { status: response.status, headers: response.headers, body: JSON.parse(text || "null") };
   };
   const { server, port } = started;
-  return { clock, receipts, server, port, unsettled, submit, land, ask, get };
+  const { moveKey } = started;
+  return { clock, receipts, server, port, unsettled, submit, land, ask, get, moveKey };
 }
 
 /** The text of a stream as it grows. */
@@ -247,6 +248,16 @@ describe("a stream", () => {
     await until("the text", () => seen.text.includes('"state":"landed"'));
     expect(seen.text).toMatch(/^retry: 1000\n\n/);
     expect(seen.text.match(/^event: receipt$/gm)).toHaveLength(2);
+  });
+
+  it("is cut when its key is another account's", async () => {
+    const { clock, server, ask, moveKey } = await setup();
+    const stream = textOf(await ask(STREAM));
+    await until("the server", () => server.receipts.streams.open === 1);
+    moveKey(KEY, "other");
+    clock.advance(6_000);
+    await until("its end", () => stream.isEnded);
+    expect(server.receipts.streams).toMatchObject({ open: 0, cutKey: 1 });
   });
 
   it("goes on behind Last-Event-ID on a new connection", async () => {

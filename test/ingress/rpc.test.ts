@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { Desk } from "../../src/ingress/desk.ts";
 import { Exchange } from "../../src/ingress/exchange.ts";
-import { createGate } from "../../src/ingress/gate.ts";
+import { createGate, type Gate } from "../../src/ingress/gate.ts";
 import { createRpcTaker } from "../../src/ingress/rpc.ts";
 import type { Submit } from "../../src/ingress/submit.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { keyOwner } from "../support/owners.ts";
+import { stub } from "../support/stub.ts";
 import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const SEND = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
@@ -52,6 +54,21 @@ describe("a batch", () => {
     const { desk } = take([SEND, SEND, 7], accept);
     expect(desk.counters.accepted).toBe(2);
     expect(desk.refusals.invalid_request).toBe(1);
+  });
+
+  it("spreads its bytes over its calls in usage", () => {
+    const clock = createFakeClock();
+    const used: number[] = [];
+    const usage = { request: (_: string, __: unknown, bytes: number) => void used.push(bytes) };
+    const log = { info() {}, warn() {}, error() {} };
+    const desk = new Desk({ clock, log, latency: null, usage }, { requestDeadlineMs: 100 });
+    const exchange = new Exchange(fakeWire(), desk, "rpc");
+    exchange.owner = keyOwner("acme", plan);
+    exchange.bodyBytes = 300;
+    const gate = stub<Gate>({ charge: () => 0 });
+    const taker = createRpcTaker({ clock, gate, submit: accept, desk, calls: null }, true);
+    taker.take(exchange, Buffer.from(JSON.stringify([SEND, SEND, 7])));
+    expect(used).toEqual([100, 100, 100]);
   });
 
   it("drops an answer that comes twice", () => {
