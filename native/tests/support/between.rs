@@ -1,10 +1,11 @@
 //! Who sits on the path between an engine and a leader.
 
+use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Who sent a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,15 @@ pub struct Between {
 impl Between {
     pub fn start(
         leader: SocketAddr,
+        bend: impl FnMut(From, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
+    ) -> Self {
+        Self::far_away(leader, Duration::ZERO, bend)
+    }
+
+    /// The same, and each datagram takes so long.
+    pub fn far_away(
+        leader: SocketAddr,
+        delay: Duration,
         mut bend: impl FnMut(From, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
     ) -> Self {
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -35,22 +45,26 @@ impl Between {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            let mut client = None;
+            let (mut client, mut under_way) = (None, VecDeque::new());
             let mut buffer = [0; 65_535];
             while !stopped.load(Ordering::Relaxed) {
+                let due = Instant::now() + delay;
                 let mut idle = true;
                 while let Ok((size, from)) = near.recv_from(&mut buffer) {
-                    (client, idle) = (Some(from), false);
-                    for datagram in bend(From::Engine, &buffer[..size]) {
-                        let _ = far.send_to(&datagram, leader);
-                    }
+                    client = Some(from);
+                    let bent = bend(From::Engine, &buffer[..size]);
+                    under_way.extend(bent.into_iter().map(|datagram| (due, datagram, leader)));
                 }
                 while let Ok((size, _)) = far.recv_from(&mut buffer) {
-                    idle = false;
                     let Some(client) = client else { continue };
-                    for datagram in bend(From::Leader, &buffer[..size]) {
-                        let _ = near.send_to(&datagram, client);
-                    }
+                    let bent = bend(From::Leader, &buffer[..size]);
+                    under_way.extend(bent.into_iter().map(|datagram| (due, datagram, client)));
+                }
+                while under_way.front().is_some_and(|(due, ..)| *due <= Instant::now()) {
+                    let Some((_, datagram, to)) = under_way.pop_front() else { break };
+                    let from = if to == leader { &far } else { &near };
+                    let _ = from.send_to(&datagram, to);
+                    idle = false;
                 }
                 if idle {
                     std::thread::sleep(Duration::from_micros(200));

@@ -1,0 +1,122 @@
+//! How soon a small transaction is on the wire that comes right behind one of each size.
+//!
+//! `cargo bench --bench behind -- [ROUNDS] [RTT_MS] [FROM] [TO]`. Through the engine, over loopback,
+//! to a leader that many connections reach in so many milliseconds there and back. Each pair has a
+//! connection on which nothing else is under way. Sizes take turns in every round, so that what else
+//! the machine does meets all of them alike. Figures are microseconds, for bands of sizes that share a
+//! line where there are many; `late` counts those that waited for half a round trip.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::time::Duration;
+
+use support::between::Between;
+use support::{ACKED, LONG_MS, Leader, Manners, SENT, Sender, options};
+use touchdown_native::clock::monotonic_ns;
+use touchdown_native::send::engine::Engine;
+use touchdown_native::send::outcomes::RECORD_FIELDS;
+
+fn main() {
+    let words: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
+    let word = |place: usize, default| words.get(place).copied().unwrap_or(default);
+    let (rounds, rtt_ms) = (word(0, 10), word(1, 80) as u64);
+    let sizes: Vec<usize> = (word(2, 1)..=word(3, 4096)).collect();
+    println!("mtu,sizes,count,p50_us,p99_us,late");
+    for mtu in [1452, 1200] {
+        let mut waits = measure(mtu, &sizes, rounds, rtt_ms);
+        let band = sizes.len().div_ceil(64);
+        for (band, waits) in sizes.chunks(band).zip(waits.chunks_mut(band)) {
+            line(mtu, band, waits.concat(), rtt_ms);
+        }
+        line(mtu, &sizes, waits.concat(), rtt_ms);
+        let is_late = |waits: &mut Vec<u64>| {
+            waits.sort_unstable();
+            late(waits, rtt_ms) > waits.len() / 2
+        };
+        let all = sizes.iter().zip(&mut waits);
+        let mostly: Vec<_> = all.filter_map(|(size, all)| is_late(all).then_some(size)).collect();
+        println!("mostly late at {mtu}: {mostly:?}");
+    }
+}
+
+fn line(mtu: u64, sizes: &[usize], mut waits: Vec<u64>, rtt_ms: u64) {
+    waits.sort_unstable();
+    let at = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize] as f64 / 1e3;
+    let (from, to) = (sizes[0], sizes[sizes.len() - 1]);
+    let (p50, p99, late) = (at(0.5), at(0.99), late(&waits, rtt_ms));
+    println!("{mtu},{from}-{to},{},{p50:.1},{p99:.1},{late}", waits.len());
+}
+
+fn late(waits: &[u64], rtt_ms: u64) -> usize {
+    waits.iter().filter(|wait| **wait > rtt_ms * 500_000).count()
+}
+
+/// Nanoseconds until the small transaction was on the wire, behind each size.
+fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64>> {
+    // RFC 9000 section 18.2: max_udp_payload_size.
+    let terms: support::terms::Terms = if mtu == 1200 { &[(3, 1200)] } else { &[] };
+    let leader = Leader::start(Manners { terms, ..Manners::default() });
+    let delay = Duration::from_millis(rtt_ms / 2);
+    let path = Between::far_away(leader.address, delay, |_, datagram| vec![datagram.to_vec()]);
+    let mut sender = Sender::start(options());
+    let peers: Vec<u32> = (0..PEERS).map(|_| sender.open_admitted(path.address)).collect();
+    let engine = sender.engine.clone();
+    while peers.iter().any(|peer| engine.peer(*peer).unwrap().figures()[4] != mtu) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut pairs: Vec<Pair> = (0..PEERS).map(|_| Pair::default()).collect();
+    let mut waits = vec![Vec::new(); sizes.len()];
+    let turns = (0..=rounds).flat_map(|round| (0..sizes.len()).map(move |turn| (round, turn)));
+    for (count, (round, turn)) in turns.enumerate() {
+        // Neighbours are not measured one after the other.
+        let place = turn * 1009 % sizes.len();
+        let tag = count % PEERS;
+        while pairs[tag].acked < 2 {
+            take_in(&engine, &mut pairs, &mut waits);
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        let copies = [peers[tag], tag as u32];
+        engine.send(&copies, &vec![1; sizes[place]], 1, LONG_MS);
+        pairs[tag] =
+            Pair { began_ns: monotonic_ns(), place: (round > 0).then_some(place), acked: 0 };
+        engine.send(&copies, &[2; 200], 2, LONG_MS);
+    }
+    while pairs.iter().any(|pair| pair.acked < 2) {
+        take_in(&engine, &mut pairs, &mut waits);
+    }
+    waits
+}
+
+/// What is under way on one connection.
+struct Pair {
+    began_ns: u64,
+    /// None for a round to warm up.
+    place: Option<usize>,
+    acked: usize,
+}
+
+impl Default for Pair {
+    fn default() -> Self {
+        Self { began_ns: 0, place: None, acked: 2 }
+    }
+}
+
+fn take_in(engine: &Engine, pairs: &mut [Pair], waits: &mut [Vec<u64>]) {
+    let mut records = [0.0; 64 * RECORD_FIELDS];
+    let count = engine.outcomes_drain(&mut records);
+    for record in records.chunks_exact(RECORD_FIELDS).take(count) {
+        let [kind, tx, tag, at_ns] = [0, 1, 3, 5].map(|field| record[field] as u64);
+        let Some(pair) = pairs.get_mut(tag as usize) else { continue };
+        if kind == u64::from(ACKED) {
+            pair.acked += 1;
+        } else if let (SENT, 2, Some(place)) = (kind as u8, tx, pair.place) {
+            waits[place].push(at_ns.saturating_sub(pair.began_ns));
+        }
+    }
+}
+
+/// Connections that take turns.
+const PEERS: usize = 64;
