@@ -85,7 +85,9 @@ export function createAdmission(deps: AdmissionDeps): Admission {
       return;
     }
     if (relays.headerName !== "") exchange.relayed = readRelayed(relayed);
-    if (desk.draining) exchange.refuse(DRAINING);
+    // What a front had begun to take before is not new work.
+    const isBegun = (exchange.relayed?.receivedNs ?? 0) > 0;
+    if (desk.draining && !isBegun) exchange.refuse(DRAINING);
     else {
       const owner = gate.find(token, exchange);
       if (owner === null) admitNobody(exchange, token, bodySize, keylessMax, taker);

@@ -13,7 +13,10 @@ export interface Relayed {
   readonly front: number;
   /** Whether the limit was charged for it. */
   readonly isPaid: boolean;
-  /** `Clock.nowNs` when the front had all of it; 0 where the rest of it follows. */
+  /**
+   * `Clock.nowNs` when the front had all of it; 0 where the rest of it follows, and of what began
+   * once the front was told to drain.
+   */
   readonly receivedNs: number;
 }
 

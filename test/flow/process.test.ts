@@ -129,7 +129,11 @@ describe("starting", () => {
 
 describe("a limit of open files", () => {
   it("leaves it what it needs besides its clients' connections", async () => {
-    const edge = await start({ filesMax: 300, more: "[decode]\nworkers = 1" });
+    const edge = await start({
+      filesMax: 300,
+      http: "connections_per_address = 300",
+      more: "[decode]\nworkers = 1",
+    });
     const clients = [];
     // Of those 150 files fronts have half for what they relay.
     const clientsMax = THREADS > 0 ? 76 : 150;

@@ -31,9 +31,8 @@ use crate::front::wire::{Got, Wire};
 const REQUESTS_A_TURN: usize = 16;
 /// How long a client may ask for nothing, and how long it may take in nothing of an answer.
 const STALL_NS: u64 = 10 * NS_PER_S;
-/// How long a connection to the main thread is kept for a further request: even where that is seen
-/// a sweep later, for less than the 8 s after which that server may close it, maybe just when a
-/// request is on its way.
+/// How long a connection to the main thread is kept for a further request: for less than the 8 s
+/// after which that server may close it, maybe just when a request is on its way.
 const RELAY_KEPT_NS: u64 = 5 * NS_PER_S;
 
 /// How long an answer under way is waited for by who says nothing more.
@@ -95,12 +94,11 @@ pub(crate) struct Hall<'a, D> {
 
 /// What the bytes that came begin with, after what was answered of them.
 enum Next {
-    /// Nothing that could be looked at now; this part of a request is awaited.
+    /// This part of a request is awaited.
     Waits(Part),
     /// More requests than one turn has.
     More,
-    /// A request for the main thread; `out` has what of it has come. `is_upload`: nothing says that
-    /// it is admitted, and its end is not here.
+    /// One for the main thread, as far as it has come in `out`. `is_upload` as in `Step::Relay`.
     Errand { order: Order, is_upload: bool },
 }
 
@@ -119,6 +117,8 @@ pub(crate) struct Client {
     kept_ns: u64,
     /// What is awaited of a request.
     reading: ReadClock,
+    /// Whether the request whose body is awaited began before new work was refused.
+    is_begun: bool,
     /// Since when the client says nothing more.
     ended_ns: Option<u64>,
     /// Whether it is closed once all is written.
@@ -150,6 +150,7 @@ impl Client {
             kept: None,
             kept_ns: 0,
             reading: ReadClock::default(),
+            is_begun: false,
             ended_ns: None,
             closes: false,
             seen_ns: now_ns,
@@ -174,6 +175,11 @@ impl Client {
         self.errand.is_none() && self.reading.is_body()
     }
 
+    /// New work is refused from now on; what has begun is not new.
+    pub(crate) fn drain(&mut self) {
+        self.is_begun = self.is_awaited();
+    }
+
     /// Whether it has a request in hand, or an answer.
     #[must_use]
     pub(crate) fn is_busy(&self, now_ns: u64) -> bool {
@@ -182,8 +188,7 @@ impl Client {
         self.is_awaited() || is_under_way || self.wire.unwritten() > 0
     }
 
-    /// Whether the client keeps others waiting for too long. Also closes a connection to the main
-    /// thread that is not used.
+    /// Whether the client is too slow. Closes a connection to the main thread that is not used.
     pub(crate) fn overdue(&mut self, now_ns: u64, read_timeout_ns: u64) -> Option<Overdue> {
         if is_past(now_ns, self.kept_ns, RELAY_KEPT_NS) {
             self.kept = None;
@@ -307,7 +312,10 @@ impl Client {
                 }
                 Head::Sound(sound) => sound,
             };
-            match dispatch(*desk, &sound, rest, self.from, *is_draining, out) {
+            let is_refused = *is_draining && !self.is_begun;
+            let step = dispatch(*desk, &sound, rest, self.from, is_refused, out);
+            self.is_begun &= matches!(step, Step::Awaits(_));
+            match step {
                 Step::Answered => {
                     done += sound.size + sound.body_size;
                     self.wire.send(out).map_err(|_| Gone)?;

@@ -226,7 +226,10 @@ impl<'a, D: Desk> Doorway<'a, D> {
                     self.listener = Some(*listener);
                 }
             }
-            Command::Drain => self.is_draining = true,
+            Command::Drain => {
+                self.is_draining = true;
+                self.clients.iter_mut().flatten().for_each(Client::drain);
+            }
             Command::Stop => {
                 self.listener = None;
                 self.life = if self.life == Life::Ends { Life::Ends } else { Life::Stops };

@@ -88,7 +88,7 @@ impl<W: Wire> FrontDesk<W> {
             Ok(place) => place,
             Err(why) => {
                 self.parts.figures.add(figure_of(why), 1.0);
-                return Taken::Relay(Note::default());
+                return Taken::Relay(Note { is_paid: false, received_ns });
             }
         };
         match self.answer(request, place, received_ns, out) {

@@ -191,7 +191,7 @@ fn name(bytes: &[u8]) -> String {
 fn is_paid(taken: Taken) -> bool {
     match taken {
         Taken::Relay(Note { is_paid, received_ns }) => {
-            assert_eq!(is_paid, received_ns > 0);
+            assert!(received_ns > 0 || !is_paid);
             is_paid
         }
         Taken::Answered => panic!("it was answered"),
