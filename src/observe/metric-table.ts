@@ -43,7 +43,8 @@ export const METRICS = [
     ["reason"],
     "Connections of clients ended for too_many, framing (a size that is not read, too), " +
       "bodiless (a flood of HEAD or OPTIONS) or unread (too much waited to be read), and by " +
-      "fronts for address (it held its share) or slow (a head or a body was not whole in its time).",
+      "fronts for address (it held its share) or slow (a head or a body was not whole in " +
+      "its time).",
   ),
   histogram(
     "touchdown_answer_seconds",
