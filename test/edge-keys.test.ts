@@ -3,8 +3,10 @@ import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Database } from "../src/accounts/database.ts";
 import { generateToken } from "../src/accounts/key-format.ts";
 import { tokenSha256 } from "../src/accounts/keys-file.ts";
+import type { LimitStore } from "../src/accounts/shared-limits.ts";
 import { configFromValues } from "../src/config/load.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { type Edge, startEdge } from "../src/edge.ts";
@@ -12,6 +14,7 @@ import { openKeys } from "../src/edge-keys.ts";
 import { type Network, startNetwork } from "./support/edge-process.ts";
 import { ENGINE, keysToml, RAW_PATH, THREADS, untilAnswer } from "./support/flow.ts";
 import { silent, type TestDatabase, testDatabase } from "./support/postgres.ts";
+import { stub } from "./support/stub.ts";
 import { until } from "./support/wait.ts";
 
 let network: Network;
@@ -207,5 +210,31 @@ describe("an edge on a keys file", () => {
     });
     expect(keys.table.counters.keys).toBeGreaterThan(0);
     expect([keys.feed, keys.usage, keys.sharedLimits]).toEqual([null, null, null]);
+  });
+});
+
+describe("limits that edges share", () => {
+  it("count two edges of one name as two", async () => {
+    const beats: string[] = [];
+    const store: LimitStore = {
+      start() {},
+      spend: () => Promise.resolve([]),
+      beat: (name) => Promise.resolve(beats.push(name)),
+      stop() {},
+    };
+    const parts = {
+      ...NO_PARTS,
+      createDatabase: () => stub<Database>({}),
+      createLimitStore: () => store,
+    };
+    const limits = { redis_url: "redis://127.0.0.1:1" };
+    const opened = ["one.journal", "other.journal"].map((journal) => {
+      const accounts = { database_url: "postgres://127.0.0.1:1/none", journal };
+      return openKeys(configOf(accounts, { limits }), { clock: systemClock, log: silent, parts });
+    });
+    for (const { sharedLimits } of opened) sharedLimits?.start();
+    await until("a sign of life of each", () => beats.length >= 2);
+    for (const { sharedLimits } of opened) await sharedLimits?.stop();
+    expect(new Set(beats.slice(0, 2)).size).toBe(2);
   });
 });
