@@ -20,7 +20,7 @@ describe("sandbox", () => {
   it("names the command that adds its packages where they are not installed", () => {
     const { status, stdout, stderr } = withoutItsPackages("sandbox");
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
-    expect(stderr).toMatch(/^touchdown sandbox: an installation for production goes without/);
+    expect(stderr).toMatch(/^touchdown sandbox: an installation for production goes without/m);
     expect(stderr).toMatch(/^ {2}npm install .* litesvm@\d/m);
   });
 
