@@ -137,14 +137,17 @@ describe("an edge on the accounts database", () => {
       [tokenSha256(token)],
     );
     const page = await fetch(`http://${at.adminAddress}/refusals?account=${rows[0]?.id}`);
-    expect(((await page.json()) as { refusals: object[] }).refusals.slice(0, 2)).toMatchObject(
-      ["127.0.0.5", "127.0.0.2"].map((address) => ({
-        reason: "unauthorized",
-        sentence:
-          "the key may be used from 127.0.0.0/31, 127.0.0.4/32 only, " +
-          `a request with it came from ${address}`,
-      })),
-    );
+    // Of a row of those the account sees the latest.
+    expect(await page.json()).toMatchObject({
+      refusals: [
+        {
+          reason: "unauthorized",
+          sentence:
+            "the key may be used from 127.0.0.0/31, 127.0.0.4/32 only, " +
+            "a request with it came from 127.0.0.5",
+        },
+      ],
+    });
   });
 
   it("writes what the key did: requests by outcome, bytes, and times to the wire", async () => {

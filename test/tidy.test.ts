@@ -232,7 +232,7 @@ describe("the rules bite", () => {
     ["a long function", `function f() {\n${"  f();\n".repeat(70)}}\n`],
     ["a long method", `const a = {\n  f(\n    a,\n  ) {\n${"    f();\n".repeat(70)}  },\n};\n`],
     ["a long arrow", `const f = () => {\n${"  f();\n".repeat(70)}};\n`],
-    ["a long file", "\n".repeat(401)],
+    ["a long file", "\n".repeat(701)],
   ])("on %s", (_, text) => {
     expect(complaints("src/decode/x.ts", text)).toHaveLength(1);
   });

@@ -172,13 +172,14 @@ export class Desk {
 
   /**
    * Counts an answer; whether it may be given now or has to wait for the next turn. That there is a
-   * next turn is asked for only now and then: few answers a turn cost nothing.
+   * next turn is asked for only now and then: few answers a turn cost nothing. One that was held
+   * before, `isHeld`, is not counted as deferred again.
    */
-  allowAnswer(): boolean {
+  allowAnswer(isHeld = false): boolean {
     this.#answers += 1;
     if (this.#answers === ANSWERS_UNTIL_ASKED) setImmediate(this.#nextTurn);
     if (this.#answers <= ANSWERS_A_TURN_MAX) return true;
-    this.counters.answersDeferred += 1;
+    if (!isHeld) this.counters.answersDeferred += 1;
     return false;
   }
 

@@ -234,16 +234,23 @@ export class Exchange implements Waiter {
 
   /** Answers with `body`. `headers` begins with the value of content-type, see reply.ts. */
   send(status: string, headers: string, body: string): void {
-    this.sendMade(status, headers, () => body);
+    if (!this.open || this.#isHeld) return;
+    if (this.#mayAnswer()) this.#send(status, headers, body);
+    else this.#hold(() => this.#send(status, headers, body));
   }
 
-  /** The same with a body that may be large: it is made when it is its turn. */
-  sendMade(status: string, headers: string, make: () => string): void {
+  /** The same with a body that may be large: it is made when it is its turn, however late. */
+  sendMade(status: string, headers: string, make: () => string, isHeld = false): void {
     if (!this.open || this.#isHeld) return;
+    if (this.#mayAnswer(isHeld)) this.#send(status, headers, make());
+    else this.#hold(() => this.sendMade(status, headers, make, true));
+  }
+
+  /** Whether there is time in this turn, and nothing that may follow the last request in it. */
+  #mayAnswer(isHeld = false): boolean {
     const { isLast } = this;
     this.isLast = false;
-    if (!isLast && this.#desk.allowAnswer()) this.#send(status, headers, make());
-    else this.#hold(() => this.sendMade(status, headers, make));
+    return !isLast && this.#desk.allowAnswer(isHeld);
   }
 
   /** Answers in the next turn; what else comes until then is too late. */
@@ -297,7 +304,7 @@ export class Exchange implements Waiter {
   /** Answers a preflight. */
   permit(): void {
     if (!this.open) return;
-    if (this.#desk.allowAnswer()) this.#permit();
+    if (this.#mayAnswer()) this.#permit();
     else this.#hold(() => this.#permit());
   }
 

@@ -3,7 +3,8 @@
  * and a stream. In this order: key, limit, form of the request, and only then the receipts. A key
  * sees what its account sent, and nothing tells whether another account sent something else: what
  * both sent is one transaction, whose receipt counts the submissions of both. What is refused here
- * stands neither in the account's usage nor among its refusals: both tell of what it sent.
+ * stands neither in the account's usage nor among its refusals, because both tell of what it sent;
+ * a key that is not good here or now is the exception: its account sees it among its refusals.
  */
 
 import type { Clock } from "../core/clock.ts";

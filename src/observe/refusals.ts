@@ -53,10 +53,18 @@ export function createRefusalBook(
     return ring;
   }
 
+  /** Whoever found a key must not push the account's own refusals out: a row of those is one. */
+  function isBarredAgain({ count, refusals, keyIds }: Ring, { reason }: Refusal, keyId: string) {
+    if (count === 0 || reason !== "unauthorized") return false;
+    const last = (count - 1) % eachMax;
+    return refusals[last]?.reason === reason && keyIds[last] === keyId;
+  }
+
   return {
     counters,
     note(account, refusal, keyId) {
       const ring = rings.get(account) ?? newRing(account);
+      if (isBarredAgain(ring, refusal, keyId)) ring.count -= 1;
       const place = ring.count % eachMax;
       ring.refusals[place] = refusal;
       ring.keyIds[place] = keyId;

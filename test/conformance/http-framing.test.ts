@@ -334,6 +334,15 @@ describe("Connection: close", () => {
   }
 });
 
+describe("a preflight with Connection: close", () => {
+  it("has nothing carried out that follows it in the same segment", async () => {
+    const preflight = "OPTIONS / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    client.write(Buffer.from(preflight + FOLLOW_UP, "latin1"));
+    await client.ended();
+    expect(edge.submitted).toEqual([]);
+  });
+});
+
 describe("a PROXY preamble", () => {
   it("of version 1 is no HTTP", async () => {
     client.write(`PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n${FOLLOW_UP}`);

@@ -139,6 +139,7 @@ describe("an exchange", () => {
     expect(made).toBe(2 * ANSWERS_A_TURN_MAX - 1);
     await turn();
     expect(made).toBe(2 * ANSWERS_A_TURN_MAX);
+    expect(desk.counters.answersDeferred).toBe(ANSWERS_A_TURN_MAX + 1);
     expect(wires.at(-1)?.calls.at(-1)).toBe(`end list ${wires.length - 1}`);
     expect(wires[ANSWERS_A_TURN_MAX]?.calls.at(-1)).toContain("end");
     expect(wires[ANSWERS_A_TURN_MAX]?.calls).toContainEqual(expect.stringContaining("status 500"));
@@ -161,6 +162,15 @@ describe("an exchange", () => {
     new Exchange(wire, desk, "raw").send("200 OK", "text/plain", "ok");
     expect(wire.calls.at(-1)).toBe("end ok");
     expect(desk.counters).toMatchObject({ requestsOpen: 0, aborted: 1, answersDeferred: 3 });
+  });
+
+  it("holds a small answer for one turn, however many wait", async () => {
+    const desk = deskOn(createFakeClock());
+    const wires = Array.from({ length: 4 * ANSWERS_A_TURN_MAX }, () => fakeWire());
+    for (const wire of wires) new Exchange(wire, desk, "raw").send("200 OK", "text/plain", "ok");
+    await turn();
+    expect(wires.filter(({ calls }) => calls.at(-1) !== "end ok")).toEqual([]);
+    expect(desk.counters.answersDeferred).toBe(3 * ANSWERS_A_TURN_MAX);
   });
 
   it("waits for nothing with what it was accepted, however many there are in a turn", () => {

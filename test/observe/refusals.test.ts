@@ -28,6 +28,16 @@ describe("the latest refusals", () => {
     expect(book.latest("ada").map(({ sentence }) => sentence)).toEqual(["c", "b"]);
   });
 
+  it("hold one entry, the latest, of a row of requests with a key that is not good there", () => {
+    const book = createRefusalBook(createFakeClock(), { eachMax: 2 });
+    const barred = (sentence: string): Refusal => ({ reason: "unauthorized", sentence, data: {} });
+    book.note("ada", refusal("a"), KEY);
+    for (const sentence of ["b", "c", "d"]) book.note("ada", barred(sentence), KEY);
+    expect(book.latest("ada").map(({ sentence }) => sentence)).toEqual(["d", "a"]);
+    book.note("ada", barred("e"), "another key");
+    expect(book.latest("ada").map(({ sentence }) => sentence)).toEqual(["e", "d"]);
+  });
+
   it("are bounded over the accounts: the one heard of first goes, and is counted", () => {
     const book = createRefusalBook(createFakeClock(), { accountsMax: 2 });
     for (const account of ["a", "b", "a", "c"]) book.note(account, refusal("x"), KEY);

@@ -13,10 +13,30 @@ const channel = new BroadcastChannel("login");
 let shown;
 let ended = false;
 
-channel.addEventListener("message", ({ data }) => {
-  if (shown === undefined || data === shown || (ended && data === null)) return;
-  location.reload();
+channel.addEventListener("message", async ({ data }) => {
+  if (shown === undefined || data === own()) return;
+  // The other page may have met the moment in which a login was renewed: the server has the last word.
+  const account = await askedAccount();
+  if (account !== undefined && account !== own()) location.reload();
 });
+
+/** Whose this page is, as far as it knows. @returns {AccountId} */
+function own() {
+  return ended ? null : (shown ?? null);
+}
+
+/** @returns {Promise<AccountId | undefined>} undefined where the server does not say */
+async function askedAccount() {
+  try {
+    const init = { headers: { "x-unattended": "1" }, cache: /** @type {const} */ ("no-store") };
+    const response = await fetch("/api/v1/me", init);
+    if (response.status === 401) return null;
+    return response.ok ? (await response.json()).account.id : undefined;
+  } catch {
+    // Not reached: nothing is known that would be worth what this page holds.
+    return undefined;
+  }
+}
 
 /** This page belongs to that account. @param {AccountId} account */
 export function showsAccount(account) {
