@@ -100,6 +100,19 @@ describe("a login that is over", () => {
     onlyOf(there, /401/);
   });
 
+  it("is not taken from a page that was wrong about it: no other page is loaded anew", async () => {
+    const here = await rig.visitor("Grace");
+    const there = await newPage(here.context);
+    await there.page.goto(`${rig.site.url}/overview`);
+    await there.page.getByText("Live", { exact: true }).waitFor();
+    await there.page.evaluate("document.body.dataset.kept = 'yes'");
+    const asked = there.page.waitForResponse((response) => response.url().endsWith("/api/v1/me"));
+    await here.page.evaluate("new BroadcastChannel('login').postMessage(null)");
+    await asked;
+    await there.page.getByText("Live", { exact: true }).waitFor();
+    expect(await there.page.evaluate("document.body.dataset.kept")).toBe("yes");
+  });
+
   it("leaves no name and no figures where another browser ended it", async () => {
     const other = await rig.visitor("Grace");
     await other.page.getByText("Live", { exact: true }).waitFor();
