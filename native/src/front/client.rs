@@ -374,12 +374,15 @@ impl Client {
             Course::Gone => return Err(Gone),
             Course::Moves => {}
             Course::Over { closes } => {
+                // What is left of a body whose answer was given early is not awaited any more.
+                self.reading.set(Part::None, hall.now_ns);
                 self.closes = closes;
                 let is_kept = !closes && hall.relays.is_plenty(self.from);
                 self.kept = self.errand.take().filter(|_| is_kept).map(Errand::into_relay);
                 self.kept_ns = hall.now_ns;
             }
             Course::Refused => {
+                self.reading.set(Part::None, hall.now_ns);
                 self.errand = None;
                 return self.turn_away(hall);
             }

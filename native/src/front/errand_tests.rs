@@ -237,10 +237,11 @@ fn an_answer_before_the_whole_body_ends_the_connection_only_where_it_says_so() {
         served.read(&mut head).unwrap();
         served.say(refused);
     });
-    let (_house, address) = House::alone(backend.address);
+    let (house, address) = House::alone(backend.address);
     let mut visitor = Visitor::to(address);
     visitor.say(&text[..100]);
     assert_eq!(visitor.hear_all(), refused.as_bytes());
+    assert_eq!(house.book.lock().unwrap().left, 0);
 }
 
 #[test]
