@@ -122,6 +122,8 @@ describe("a login that is over", () => {
     await other.page.getByText("Logged out", { exact: true }).waitFor();
     expect(await other.page.getByText("Grace User").count()).toBe(0);
     expect(await other.page.locator(".tile").count()).toBe(0);
+    // A look that was under way is refused, too: none is after this.
+    await other.page.goto("about:blank");
     onlyOf(other, /401/);
   });
 });
