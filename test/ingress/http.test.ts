@@ -72,30 +72,32 @@ it("refuses an address that is not there", async () => {
   await expect(serverOn("256.0.0.1", 0).start()).rejects.toThrow(SetupError);
 });
 
-// With fronts it is they who tell what is new: test/flow/process.test.ts.
-it.skipIf(frontsBy !== null)(
-  "refuses new work and ends the connection while it drains",
-  async () => {
-    const edge = await startFixture();
-    const client = await connectRaw(edge.port);
-    client.write(REQUEST);
-    expect((await client.answer()).status).toBe(200);
-    edge.server.drain();
-    client.write(REQUEST);
-    const answer = await client.answer();
-    expect(answer.status).toBe(503);
-    expect(answer.headers.get("retry-after")).toBe("1");
-    expect(answer.headers.get("connection")).toBe("close");
-    expect(JSON.parse(answer.body)).toMatchObject({ success: false, reason: "overloaded" });
-    await client.ended();
-    const rpc = await once(edge.port, post(RPC, "{}", [WITH_KEY]));
-    expect(rpc.status).toBe(503);
-    expect(JSON.parse(rpc.body).error).toMatchObject({ code: -32603 });
-    expect((await once(edge.port, "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n")).body).toBe("ok");
-    expect(edge.submitted).toHaveLength(1);
-    await edge.stop();
-  },
-);
+it("refuses new work with 503 and ends the connection while it drains", async () => {
+  const edge = await startFixture();
+  const client = await connectRaw(edge.port);
+  client.write(REQUEST);
+  expect((await client.answer()).status).toBe(200);
+  edge.server.drain();
+  edge.front?.fronts.drain();
+  let accepted = 1;
+  if (edge.front !== null) {
+    // It hears of that a moment later; what it took before is not new work.
+    while (accepted < 1_000 && (await once(edge.port, REQUEST)).status === 200) accepted += 1;
+  }
+  client.write(REQUEST);
+  const answer = await client.answer();
+  expect(answer.status).toBe(503);
+  expect(answer.headers.get("retry-after")).toBe("1");
+  expect(answer.headers.get("connection")).toBe("close");
+  expect(JSON.parse(answer.body)).toMatchObject({ success: false, reason: "overloaded" });
+  await client.ended();
+  const rpc = await once(edge.port, post(RPC, "{}", [WITH_KEY]));
+  expect(rpc.status).toBe(503);
+  expect(JSON.parse(rpc.body).error).toMatchObject({ code: -32603 });
+  expect((await once(edge.port, "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n")).body).toBe("ok");
+  expect(edge.submitted).toHaveLength(accepted);
+  await edge.stop();
+});
 
 it("finishes what it has in hand before it stops, and takes no new connection", async () => {
   const edge = await startFixture();
