@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
-import { atTheDoor, newPage, open, type Visitor } from "../support/chromium.ts";
+import { allowComplaints, atTheDoor, newPage, open, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
 const rig = useBrowser();
@@ -11,11 +11,6 @@ beforeEach(async () => {
   grace = await rig.page("Grace");
 });
 afterEach(() => rig.site.setDatabaseAway(false));
-
-/** The browser itself complains of what was refused or cut, and of nothing else. */
-function onlyOf(visitor: Visitor, what: RegExp): void {
-  for (const one of visitor.complaints.splice(0)) expect(one).toMatch(what);
-}
 
 describe("while the database is away", () => {
   it("a page that is loaded keeps its frame, says so plainly, and is tried again", async () => {
@@ -38,7 +33,7 @@ describe("while the database is away", () => {
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByRole("button", { name: "Reveal" }).waitFor();
     await page.getByText("Logged in as").waitFor();
-    onlyOf(grace, /503/);
+    allowComplaints(grace, /503/);
   });
 
   it("a page that is gone to keeps its frame, too", async () => {
@@ -52,7 +47,7 @@ describe("while the database is away", () => {
     await rig.site.setDatabaseAway(false);
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByRole("heading", { name: "Requests a second" }).waitFor();
-    onlyOf(grace, /503/);
+    allowComplaints(grace, /503/);
   });
 });
 
@@ -67,7 +62,7 @@ describe("what went wrong is told in plain words", () => {
     await page.unroute("**/views/plan.js");
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByRole("heading", { name: "Requests a second" }).waitFor();
-    onlyOf(grace, /ERR_FAILED|dynamically imported/);
+    allowComplaints(grace, /ERR_FAILED|dynamically imported/);
   });
 
   it("beside a field that does not fit", async () => {
@@ -80,7 +75,7 @@ describe("what went wrong is told in plain words", () => {
     await dialog.getByLabel("Only from these addresses").fill(many);
     await dialog.getByRole("button", { name: "Make the key" }).click();
     await dialog.getByText("Must have at most 32 entries.").waitFor();
-    onlyOf(grace, /400/);
+    allowComplaints(grace, /400/);
   });
 });
 
@@ -96,8 +91,8 @@ describe("a login that is over", () => {
     await atTheDoor(there);
     expect(await there.page.getByText("Grace User").count()).toBe(0);
     expect(await there.page.locator(".tile").count()).toBe(0);
-    onlyOf(here, /401/);
-    onlyOf(there, /401/);
+    allowComplaints(here, /401/);
+    allowComplaints(there, /401/);
   });
 
   it("is not taken from a page that was wrong about it: no other page is loaded anew", async () => {
@@ -124,6 +119,6 @@ describe("a login that is over", () => {
     expect(await other.page.locator(".tile").count()).toBe(0);
     // A look that was under way is refused, too: none is after this.
     await other.page.goto("about:blank");
-    onlyOf(other, /401/);
+    allowComplaints(other, /401/);
   });
 });

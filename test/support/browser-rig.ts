@@ -10,7 +10,15 @@
 
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { logIn, newPage, type Person, startChromium, type Visitor, visit } from "./chromium.ts";
+import {
+  logIn,
+  newPage,
+  type Person,
+  startChromium,
+  unexpectedComplaints,
+  type Visitor,
+  visit,
+} from "./chromium.ts";
 import { type Dashboard, type DashboardOptions, startDashboard } from "./dashboard.ts";
 
 export interface BrowserRig {
@@ -35,7 +43,7 @@ export function useBrowser(options: DashboardOptions = {}): BrowserRig {
   afterEach(async () => {
     const all = visitors.splice(0);
     for (const { end } of all) await end();
-    expect(all.flatMap(({ visitor }) => visitor.complaints)).toEqual([]);
+    expect(all.flatMap(({ visitor }) => unexpectedComplaints(visitor))).toEqual([]);
   });
   afterAll(async () => {
     await browser?.close();

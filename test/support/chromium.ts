@@ -33,6 +33,8 @@ export interface Visitor {
   readonly context: BrowserContext;
   /** What the console, the policy for content and uncaught errors said. */
   readonly complaints: string[];
+  /** What it may say: see `allowComplaints`. */
+  readonly allowed: RegExp[];
 }
 
 export async function startChromium(): Promise<Browser> {
@@ -57,7 +59,20 @@ export async function newPage(context: BrowserContext): Promise<Visitor> {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
   });
   page.on("pageerror", (error) => complaints.push(String(error)));
-  return { page, context, complaints };
+  return { page, context, complaints, allowed: [] };
+}
+
+/**
+ * Lets the test end though the browser said this: of a request that a test has refused, it says so
+ * itself, now or a moment later.
+ */
+export function allowComplaints(visitor: Visitor, pattern: RegExp): void {
+  visitor.allowed.push(pattern);
+}
+
+/** What the browser said beyond what the test allows. */
+export function unexpectedComplaints({ complaints, allowed }: Visitor): readonly string[] {
+  return complaints.filter((text) => !allowed.some((pattern) => pattern.test(text)));
 }
 
 /** Logs in at the sandbox's provider; ends on the page that was asked for. */
