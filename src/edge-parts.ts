@@ -4,7 +4,7 @@
  * and a second QUIC stack in memory, nor wait for them at its start.
  */
 
-import type { createDatabase } from "./accounts/database.ts";
+import type { createDatabase } from "./accounts/database/database.ts";
 import type { createLimitStore } from "./accounts/limit-store.ts";
 import type { openGeyser } from "./chain/geyser.ts";
 import type { Config } from "./config/config.ts";
@@ -22,7 +22,7 @@ export interface EdgeParts {
 export async function loadParts(config: Config, engine: EngineChoice): Promise<EdgeParts> {
   const { accounts, limits, cluster } = config;
   const [database, limitStore, geyser, quic] = await Promise.all([
-    accounts.databaseUrl === null ? null : import("./accounts/database.ts"),
+    accounts.databaseUrl === null ? null : import("./accounts/database/database.ts"),
     limits.redisUrl === null ? null : import("./accounts/limit-store.ts"),
     cluster.grpcUrl === null ? null : import("./chain/geyser.ts"),
     engine.name === "native" ? null : import("./send/transport-quic.ts"),

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Database } from "../src/accounts/database.ts";
+import type { Database } from "../src/accounts/database/database.ts";
 import { generateToken } from "../src/accounts/key-format.ts";
 import { tokenSha256 } from "../src/accounts/keys-file.ts";
 import type { LimitStore } from "../src/accounts/shared-limits.ts";

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { createDatabase, type Database } from "../../src/accounts/database/database.ts";
 import { migrate } from "../../src/control/migrations/migrate.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Log } from "../../src/core/log.ts";

@@ -6,7 +6,7 @@
 
 import { readFileSync } from "node:fs";
 import { createHistogram, monitorEventLoopDelay } from "node:perf_hooks";
-import { createDatabase } from "../../src/accounts/database.ts";
+import { createDatabase } from "../../src/accounts/database/database.ts";
 import { createKeyFeed } from "../../src/accounts/key-feed.ts";
 import { createKeyJournal } from "../../src/accounts/key-journal.ts";
 import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";

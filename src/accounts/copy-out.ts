@@ -8,7 +8,7 @@
  */
 
 import { DATABASE_COPY_BYTES_A_TURN } from "../core/account-limits.ts";
-import { DatabaseError } from "./database-error.ts";
+import { DatabaseError } from "./database/database-error.ts";
 
 /** What is used of the client's connection. */
 export interface CopyConnection {

@@ -16,7 +16,7 @@ import {
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
-import type { Database, Listener } from "./database.ts";
+import type { Database, Listener } from "./database/database.ts";
 import type { LentKey } from "./key.ts";
 import { fetchAll, fetchChanges } from "./key-fetch.ts";
 import type { KeyJournal } from "./key-journal.ts";

@@ -5,7 +5,7 @@
  */
 
 import { KEY_CHANGES_MAX } from "../core/account-limits.ts";
-import type { Querier, Transaction } from "./database.ts";
+import type { Querier, Transaction } from "./database/database.ts";
 import type { LentKey, Plan } from "./key.ts";
 import { createKeyCopy, KEY_COPY_SQL } from "./key-copy.ts";
 import type { KeyChanges } from "./key-journal-line.ts";

@@ -23,8 +23,8 @@ import {
 import type { Clock, Timer } from "../core/clock.ts";
 import type { End, Outcome } from "../core/flow.ts";
 import type { Log } from "../core/log.ts";
-import type { Querier } from "./database.ts";
-import { DatabaseError } from "./database-error.ts";
+import type { Querier } from "./database/database.ts";
+import { DatabaseError } from "./database/database-error.ts";
 import { UsageRow, type WrittenRow } from "./usage-row.ts";
 
 export interface UsageDeps {

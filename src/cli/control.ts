@@ -4,7 +4,7 @@
  * imported late so that the other commands start without its libraries.
  */
 
-import { DatabaseError } from "../accounts/database-error.ts";
+import { DatabaseError } from "../accounts/database/database-error.ts";
 import type { ControlConfig } from "../config/config.ts";
 import { loadControl } from "../config/load.ts";
 import type { OpenStore } from "../control/store/open.ts";

@@ -4,7 +4,7 @@
  * of every change by themselves.
  */
 
-import { DatabaseError } from "../accounts/database-error.ts";
+import { DatabaseError } from "../accounts/database/database-error.ts";
 import { loadControl, serviceOf } from "../config/load.ts";
 import type { Account, Actor, Result, Store } from "../control/store/contract.ts";
 import { KEYS_LISTED_A_PAGE } from "../core/account-limits.ts";

@@ -14,7 +14,7 @@ import { rename, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { createDatabase, type Database } from "../accounts/database.ts";
+import { createDatabase, type Database } from "../accounts/database/database.ts";
 import {
   POSTGRES_CONNECTIONS_MAX,
   POSTGRES_LOG_BYTES_MAX,

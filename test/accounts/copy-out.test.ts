@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type CopyConnection, CopyOut } from "../../src/accounts/copy-out.ts";
-import { createDatabase } from "../../src/accounts/database.ts";
+import { createDatabase } from "../../src/accounts/database/database.ts";
 import { DATABASE_COPY_BYTES_A_TURN } from "../../src/core/account-limits.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { silent, testDatabase } from "../support/postgres.ts";

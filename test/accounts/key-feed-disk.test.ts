@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Database } from "../../src/accounts/database.ts";
+import type { Database } from "../../src/accounts/database/database.ts";
 import { createKeyFeed } from "../../src/accounts/key-feed.ts";
 import { createKeyJournal } from "../../src/accounts/key-journal.ts";
 import { createKeyTable } from "../../src/accounts/key-table.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { createDatabase, type Database } from "../../src/accounts/database/database.ts";
 import type { LentKey } from "../../src/accounts/key.ts";
 import { createKeyFeed, type KeyFeed } from "../../src/accounts/key-feed.ts";
 import { looksMistyped } from "../../src/accounts/key-format.ts";

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { createDatabase, type Database } from "../../src/accounts/database/database.ts";
 import { createKeyFeed } from "../../src/accounts/key-feed.ts";
 import { createKeyJournal } from "../../src/accounts/key-journal.ts";
 import { createKeyTable } from "../../src/accounts/key-table.ts";

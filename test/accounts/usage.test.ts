@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { Querier } from "../../src/accounts/database.ts";
-import { DatabaseError } from "../../src/accounts/database-error.ts";
+import type { Querier } from "../../src/accounts/database/database.ts";
+import { DatabaseError } from "../../src/accounts/database/database-error.ts";
 import { createUsage } from "../../src/accounts/usage.ts";
 import type { WrittenRow } from "../../src/accounts/usage-row.ts";
 import {

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { createDatabase, type Database } from "../../src/accounts/database/database.ts";
 import { openStore } from "../../src/control/store/open.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { type Postgres, startPostgres } from "../../src/sandbox/postgres.ts";

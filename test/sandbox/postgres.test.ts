@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { createDatabase, type Database } from "../../src/accounts/database/database.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { type Postgres, startPostgres } from "../../src/sandbox/postgres.ts";
 import { freePort } from "../support/ports.ts";

@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDatabase } from "../../src/accounts/database.ts";
+import { createDatabase } from "../../src/accounts/database/database.ts";
 import { configFromValues, controlFromValues } from "../../src/config/load.ts";
 import { startControl } from "../../src/control/control.ts";
 import type { Store } from "../../src/control/store/contract.ts";

@@ -8,7 +8,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { mkdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, inject } from "vitest";
-import { createDatabase, type Database } from "../../src/accounts/database.ts";
+import { createDatabase, type Database } from "../../src/accounts/database/database.ts";
 import { migrate } from "../../src/control/migrations/migrate.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Log } from "../../src/core/log.ts";

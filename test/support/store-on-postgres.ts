@@ -4,8 +4,8 @@
  */
 
 import { randomBytes } from "node:crypto";
-import type { Database } from "../../src/accounts/database.ts";
-import { DatabaseError } from "../../src/accounts/database-error.ts";
+import type { Database } from "../../src/accounts/database/database.ts";
+import { DatabaseError } from "../../src/accounts/database/database-error.ts";
 import type { Actor, AuditAction, Store } from "../../src/control/store/contract.ts";
 import { createStore } from "../../src/control/store/store.ts";
 import { openVault } from "../../src/control/vault.ts";

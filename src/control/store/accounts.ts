@@ -4,7 +4,7 @@
  * key, all of it or nothing; any number of first logins at once make one account.
  */
 
-import type { Querier } from "../../accounts/database.ts";
+import type { Querier } from "../../accounts/database/database.ts";
 import { note } from "./audit.ts";
 import type {
   Account,

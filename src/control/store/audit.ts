@@ -3,7 +3,7 @@
  * they tell of, so neither is there without the other, and the database lets none be changed.
  */
 
-import type { Querier } from "../../accounts/database.ts";
+import type { Querier } from "../../accounts/database/database.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Actor, Audit, AuditAction, AuditEntry } from "./contract.ts";
 import { cutText, instant, isUuid, pageOf, type StoreDeps } from "./records.ts";

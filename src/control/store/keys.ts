@@ -7,7 +7,7 @@
  */
 
 import { randomUUID, timingSafeEqual } from "node:crypto";
-import type { Querier } from "../../accounts/database.ts";
+import type { Querier } from "../../accounts/database/database.ts";
 import { generateToken } from "../../accounts/key-format.ts";
 import {
   KEY_LIFE_MS_MAX,

@@ -6,7 +6,7 @@
  * Whatever is in the way, the answer is the same, and the audit of the asking account has why.
  */
 
-import type { Querier } from "../../accounts/database.ts";
+import type { Querier } from "../../accounts/database/database.ts";
 import { TOKEN_CHARS_MAX } from "../../core/limits.ts";
 import { note } from "./audit.ts";
 import type { Account, Actor, KeyRecord, Result } from "./contract.ts";

@@ -6,7 +6,7 @@
  */
 
 import { existsSync } from "node:fs";
-import { createDatabase, type Database } from "../../accounts/database.ts";
+import { createDatabase, type Database } from "../../accounts/database/database.ts";
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";

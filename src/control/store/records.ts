@@ -4,7 +4,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type { Database, Querier } from "../../accounts/database.ts";
+import type { Database, Querier } from "../../accounts/database/database.ts";
 import { ACCOUNT_NAME_CHARS_MAX } from "../../core/account-limits.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { KeyEncryption } from "../vault.ts";

@@ -4,7 +4,7 @@
  * together. Percentiles come from the summed buckets, never from percentiles.
  */
 
-import type { Querier } from "../../accounts/database.ts";
+import type { Querier } from "../../accounts/database/database.ts";
 import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../accounts/usage-shape.ts";
 import { isUuid, type StoreDeps } from "./records.ts";
 import type {

@@ -3,7 +3,7 @@
  * What is not known is a bug: its text stays in the log.
  */
 
-import { DatabaseError, type DatabaseErrorKind } from "../../accounts/database-error.ts";
+import { DatabaseError, type DatabaseErrorKind } from "../../accounts/database/database-error.ts";
 import { Fault } from "../fault.ts";
 import type { z } from "./schema.ts";
 

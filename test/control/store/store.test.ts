@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createDatabase } from "../../../src/accounts/database.ts";
+import { createDatabase } from "../../../src/accounts/database/database.ts";
 import { createStore } from "../../../src/control/store/store.ts";
 import { silent } from "../../support/postgres.ts";
 import { createFixture, STORE_OPTIONS } from "./fixture.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { DatabaseError, translate } from "../../src/accounts/database-error.ts";
+import { DatabaseError, translate } from "../../../src/accounts/database/database-error.ts";
 
 const thrown = (message: string, code?: string): Error =>
   Object.assign(new Error(message), code === undefined ? {} : { code });

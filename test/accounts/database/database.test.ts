@@ -1,10 +1,10 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { createDatabase } from "../../src/accounts/database.ts";
-import { DatabaseError } from "../../src/accounts/database-error.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { silent, testDatabase } from "../support/postgres.ts";
-import { until } from "../support/wait.ts";
+import { createDatabase } from "../../../src/accounts/database/database.ts";
+import { DatabaseError } from "../../../src/accounts/database/database-error.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { silent, testDatabase } from "../../support/postgres.ts";
+import { until } from "../../support/wait.ts";
 
 const deps = { clock: systemClock, log: silent };
 const there = await testDatabase({ migrated: false });

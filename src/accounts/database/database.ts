@@ -20,10 +20,10 @@ import {
   DATABASE_STATEMENT_MS_MAX,
   DATABASE_TRANSACTION_TRIES_MAX,
   DATABASE_WAITING_MAX,
-} from "../core/account-limits.ts";
-import type { Clock, Timer } from "../core/clock.ts";
-import type { Log } from "../core/log.ts";
-import { CopyOut } from "./copy-out.ts";
+} from "../../core/account-limits.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
+import { CopyOut } from "../copy-out.ts";
 import { BROKEN, DatabaseError, translate } from "./database-error.ts";
 
 /** Where a statement can be sent to. */
