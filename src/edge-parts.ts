@@ -5,7 +5,7 @@
  */
 
 import type { createDatabase } from "./accounts/database/database.ts";
-import type { createLimitStore } from "./accounts/limit-store.ts";
+import type { createLimitStore } from "./accounts/global-limits/redis-store.ts";
 import type { openGeyser } from "./chain/geyser.ts";
 import type { Config } from "./config/config.ts";
 import type { EngineChoice } from "./native/choose.ts";
@@ -23,7 +23,7 @@ export async function loadParts(config: Config, engine: EngineChoice): Promise<E
   const { accounts, limits, cluster } = config;
   const [database, limitStore, geyser, quic] = await Promise.all([
     accounts.databaseUrl === null ? null : import("./accounts/database/database.ts"),
-    limits.redisUrl === null ? null : import("./accounts/limit-store.ts"),
+    limits.redisUrl === null ? null : import("./accounts/global-limits/redis-store.ts"),
     cluster.grpcUrl === null ? null : import("./chain/geyser.ts"),
     engine.name === "native" ? null : import("./send/transport-quic.ts"),
   ]);

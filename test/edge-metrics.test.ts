@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SharedLimitsCounters } from "../src/accounts/shared-limits.ts";
+import type { SharedLimitsCounters } from "../src/accounts/global-limits/sync.ts";
 import type { Chain } from "../src/chain/chain.ts";
 import { createChainCounters } from "../src/chain/counters.ts";
 import { COPY_REASONS, END_REASONS, REFUSALS } from "../src/core/errors.ts";

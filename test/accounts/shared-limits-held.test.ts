@@ -1,7 +1,7 @@
 /** Limits that all edges share, where each edge has other threads that charge them, too. */
 
 import { describe, expect, it } from "vitest";
-import { createSharedLimits } from "../../src/accounts/shared-limits.ts";
+import { createSharedLimits } from "../../src/accounts/global-limits/sync.ts";
 import { SHARED_ACCOUNTS_MAX } from "../../src/core/account-limits.ts";
 import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
 import { passMemory } from "../../src/ingress/limit-cells.ts";

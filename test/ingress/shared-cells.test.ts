@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { Bucket, costNs } from "../../src/accounts/shared-bucket.ts";
+import { Bucket, costNs } from "../../src/accounts/global-limits/bucket.ts";
 import { PASSES_MAX } from "../../src/core/limits.ts";
 import {
   HELD_CELLS_MAX,

@@ -1,6 +1,6 @@
 /** A store of shared limits in this process: a bucket for each account, on the test's clock. */
 
-import type { LimitStore } from "../../src/accounts/shared-limits.ts";
+import type { LimitStore } from "../../src/accounts/global-limits/sync.ts";
 import type { Clock } from "../../src/core/clock.ts";
 
 export interface FakeStore extends LimitStore {

@@ -9,8 +9,8 @@
  * charged twice until the next answer of the store.
  */
 
-import { NS_PER_S } from "../core/clock.ts";
-import type { Plan } from "./key.ts";
+import { NS_PER_S } from "../../core/clock.ts";
+import type { Plan } from "../key.ts";
 
 /** Requests of one account that were let through. */
 export interface Spent {

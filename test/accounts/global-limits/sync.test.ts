@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { createSharedLimits, type LimitStore } from "../../src/accounts/shared-limits.ts";
+import { createSharedLimits, type LimitStore } from "../../../src/accounts/global-limits/sync.ts";
 import {
   SHARED_ACCOUNTS_MAX,
   SHARED_ROUND_MAX,
   SHARED_TOLD_A_TURN,
-} from "../../src/core/account-limits.ts";
-import { NS_PER_S } from "../../src/core/clock.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
-import { createFakeStore } from "../support/limit-store.ts";
-import { silent } from "../support/postgres.ts";
+} from "../../../src/core/account-limits.ts";
+import { NS_PER_S } from "../../../src/core/clock.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { createFakeStore } from "../../support/limit-store.ts";
+import { silent } from "../../support/postgres.ts";
 
 const plan = { name: "Shared", ratePerSecond: 10, burst: 20, shared: true };
 const INTERVAL_NS = NS_PER_S / 10;

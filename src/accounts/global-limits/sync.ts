@@ -19,12 +19,12 @@ import {
   SHARED_HELD_A_ROUND,
   SHARED_ROUND_MAX,
   SHARED_TOLD_A_TURN,
-} from "../core/account-limits.ts";
-import type { Clock, Timer } from "../core/clock.ts";
-import { NS_PER_MS, NS_PER_US } from "../core/clock.ts";
-import type { Log } from "../core/log.ts";
-import type { Plan } from "./key.ts";
-import { type Away, Bucket, type BucketCells, costNs, type Spent } from "./shared-bucket.ts";
+} from "../../core/account-limits.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
+import { NS_PER_MS, NS_PER_US } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
+import type { Plan } from "../key.ts";
+import { type Away, Bucket, type BucketCells, costNs, type Spent } from "./bucket.ts";
 
 /** Where edges tell each other. Every call may reject; none may take long. */
 export interface LimitStore {
