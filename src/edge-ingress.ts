@@ -3,7 +3,7 @@
  * there are any, and what all of them count together.
  */
 
-import { looksMistyped } from "./accounts/key-format.ts";
+import { looksMistyped } from "./accounts/keys/format.ts";
 import type { Config } from "./config/config.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Refusal } from "./core/errors.ts";

@@ -6,11 +6,11 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { createSharedLimits, type SharedLimits } from "./accounts/global-limits/sync.ts";
-import { lockJournal } from "./accounts/journal-lock.ts";
-import { createKeyFeed, type KeyFeed } from "./accounts/key-feed.ts";
-import { createKeyJournal } from "./accounts/key-journal.ts";
-import { createKeyTable, type KeyTable } from "./accounts/key-table.ts";
-import { type KeysFile, loadKeysFile } from "./accounts/keys-file.ts";
+import { createKeyFeed, type KeyFeed } from "./accounts/keys/feed.ts";
+import { createKeyJournal } from "./accounts/keys/journal.ts";
+import { lockJournal } from "./accounts/keys/journal-lock.ts";
+import { type KeysFile, loadKeysFile } from "./accounts/keys/keys-file.ts";
+import { createKeyTable, type KeyTable } from "./accounts/keys/table.ts";
 import { createUsage, type Usage } from "./accounts/usage.ts";
 import type { Config } from "./config/config.ts";
 import type { Clock } from "./core/clock.ts";

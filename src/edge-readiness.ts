@@ -3,7 +3,7 @@
  * has an address for somebody, holds a live connection, and is not draining.
  */
 
-import type { KeyFeed } from "./accounts/key-feed.ts";
+import type { KeyFeed } from "./accounts/keys/feed.ts";
 import type { Chain } from "./chain/chain.ts";
 import type { Check, Readiness } from "./observe/admin.ts";
 import type { Router } from "./route/router.ts";

@@ -33,7 +33,7 @@ import {
 const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/main.ts": "three lines; run as a process by the tests of the whole path",
   "src/cli/commands.ts": "a list, walked by test/cli/run.test.ts",
-  "src/accounts/key-rows.ts": "columns of the key table; tested through key-table.test.ts",
+  "src/accounts/keys/rows.ts": "columns of the key table; tested through key-table.test.ts",
   "src/observe/metric-table.ts": "a table, walked by test/observe/metrics.test.ts",
   "src/observe/front-metric-table.ts": "a part of that table",
   "src/observe/metric-rows.ts": "the shape of that table's rows",

@@ -7,9 +7,9 @@
 import { readFileSync } from "node:fs";
 import { createHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { createDatabase } from "../../src/accounts/database/database.ts";
-import { createKeyFeed } from "../../src/accounts/key-feed.ts";
-import { createKeyJournal } from "../../src/accounts/key-journal.ts";
-import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";
+import { createKeyFeed } from "../../src/accounts/keys/feed.ts";
+import { createKeyJournal } from "../../src/accounts/keys/journal.ts";
+import { createKeyTable, type KeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createGate } from "../../src/ingress/gate.ts";
 import { digestOf, silent, textOf } from "./database.ts";

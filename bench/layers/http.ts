@@ -1,6 +1,6 @@
 /** The HTTP stage with nothing behind it: every submission is answered at once. */
 
-import type { KeyTable } from "../../src/accounts/key-table.ts";
+import type { KeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createGate } from "../../src/ingress/gate.ts";
 import { createHttpServer } from "../../src/ingress/http.ts";

@@ -4,7 +4,7 @@ import { strict as assert } from "node:assert";
 import { hash } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { createKeyTable } from "../../src/accounts/key-table.ts";
+import { createKeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58 } from "../../src/core/encoding.ts";
 import type { Decoder } from "../../src/decode/decoder.ts";

@@ -4,8 +4,8 @@
  * database by itself.
  */
 
-import { createKey, listKeys, revokeKey } from "../accounts/edit-keys-file.ts";
-import type { KeyRow } from "../accounts/key.ts";
+import { createKey, listKeys, revokeKey } from "../accounts/keys/edit-keys-file.ts";
+import type { KeyRow } from "../accounts/keys/key.ts";
 import { loadConfig, serviceOf } from "../config/load.ts";
 import { SetupError } from "../core/errors.ts";
 import {

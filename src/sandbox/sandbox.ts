@@ -9,7 +9,7 @@
 
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { generateToken } from "../accounts/key-format.ts";
+import { generateToken } from "../accounts/keys/format.ts";
 import { configFromValues } from "../config/load.ts";
 import { type Clock, NS_PER_MS, systemClock } from "../core/clock.ts";
 import { decodeBase58, encodeBase64, encodeKey } from "../core/encoding.ts";

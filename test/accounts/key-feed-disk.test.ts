@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Database } from "../../src/accounts/database/database.ts";
-import { createKeyFeed } from "../../src/accounts/key-feed.ts";
-import { createKeyJournal } from "../../src/accounts/key-journal.ts";
-import { createKeyTable } from "../../src/accounts/key-table.ts";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { createKeyFeed } from "../../src/accounts/keys/feed.ts";
+import { createKeyJournal } from "../../src/accounts/keys/journal.ts";
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
+import { createKeyTable } from "../../src/accounts/keys/table.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { stub } from "../support/stub.ts";
 

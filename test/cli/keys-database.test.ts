@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { run } from "../../src/cli/run.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 import { testDatabase } from "../support/postgres.ts";

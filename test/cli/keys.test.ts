@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { run } from "../../src/cli/run.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 

@@ -7,7 +7,7 @@
 
 import { createHash } from "node:crypto";
 import { connect, type Socket } from "node:net";
-import { networksOf } from "../../src/accounts/restriction.ts";
+import { networksOf } from "../../src/accounts/keys/restriction.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { Refusal } from "../../src/core/errors.ts";
 import type { Relays } from "../../src/ingress/admission.ts";

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { MAIN } from "../support/edge-process.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";

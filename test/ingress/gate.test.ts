@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { networksOf } from "../../src/accounts/restriction.ts";
+import { networksOf } from "../../src/accounts/keys/restriction.ts";
 import {
   createGate,
   type KeyOwner,

@@ -2,7 +2,7 @@
 
 import { MessageChannel, Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Gate } from "../../src/ingress/gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
-import { networksOf } from "../../src/accounts/restriction.ts";
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
+import { networksOf } from "../../src/accounts/keys/restriction.ts";
 import {
   PASS_PLACE_MS,
   PASSES_A_TURN,

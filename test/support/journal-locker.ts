@@ -5,7 +5,7 @@
  */
 
 import { once } from "node:events";
-import { lockJournal } from "../../src/accounts/journal-lock.ts";
+import { lockJournal } from "../../src/accounts/keys/journal-lock.ts";
 
 const paths = process.argv.slice(2);
 process.stdout.write("ready\n");

@@ -1,10 +1,10 @@
 /** Passes over a real key table, and the gates of threads that get them, on this thread. */
 
 import { createSharedLimits, type LimitStore } from "../../src/accounts/global-limits/sync.ts";
-import type { KeyRow, Plan } from "../../src/accounts/key.ts";
-import { createKeyTable } from "../../src/accounts/key-table.ts";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
-import { networksOf } from "../../src/accounts/restriction.ts";
+import type { KeyRow, Plan } from "../../src/accounts/keys/key.ts";
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
+import { networksOf } from "../../src/accounts/keys/restriction.ts";
+import { createKeyTable } from "../../src/accounts/keys/table.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { createGate } from "../../src/ingress/gate.ts";
 import { LimitCells, passMarks, passMemory } from "../../src/ingress/limit-cells.ts";

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
-import { createKeyTable } from "../../../src/accounts/key-table.ts";
-import { tokenSha256 } from "../../../src/accounts/keys-file.ts";
+import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { createKeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readFraming } from "../../../src/ingress/framing.ts";
 import { createGate } from "../../../src/ingress/gate.ts";

@@ -23,7 +23,7 @@ import {
 } from "../../core/account-limits.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
-import { CopyOut } from "../copy-out.ts";
+import { CopyOut } from "../keys/copy-out.ts";
 import { BROKEN, DatabaseError, translate } from "./database-error.ts";
 
 /** Where a statement can be sent to. */

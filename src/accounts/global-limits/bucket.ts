@@ -10,7 +10,7 @@
  */
 
 import { NS_PER_S } from "../../core/clock.ts";
-import type { Plan } from "../key.ts";
+import type { Plan } from "../keys/key.ts";
 
 /** Requests of one account that were let through. */
 export interface Spent {

@@ -23,7 +23,7 @@ import {
 import type { Clock, Timer } from "../../core/clock.ts";
 import { NS_PER_MS, NS_PER_US } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
-import type { Plan } from "../key.ts";
+import type { Plan } from "../keys/key.ts";
 import { type Away, Bucket, type BucketCells, costNs, type Spent } from "./bucket.ts";
 
 /** Where edges tell each other. Every call may reject; none may take long. */

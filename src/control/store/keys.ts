@@ -8,7 +8,7 @@
 
 import { randomUUID, timingSafeEqual } from "node:crypto";
 import type { Querier } from "../../accounts/database/database.ts";
-import { generateToken } from "../../accounts/key-format.ts";
+import { generateToken } from "../../accounts/keys/format.ts";
 import {
   KEY_LIFE_MS_MAX,
   KEY_OVERLAP_MS_MAX,

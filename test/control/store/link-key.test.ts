@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { generateToken } from "../../../src/accounts/key-format.ts";
+import { generateToken } from "../../../src/accounts/keys/format.ts";
 import { keysMax } from "../../../src/control/store/keys.ts";
 import { actor, createFixture, plain, reasonOf, value } from "./fixture.ts";
 

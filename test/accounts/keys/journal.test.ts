@@ -11,14 +11,14 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { StoredKey } from "../../src/accounts/key.ts";
-import { createKeyJournal } from "../../src/accounts/key-journal.ts";
-import { type KeyChanges, lineOf } from "../../src/accounts/key-journal-line.ts";
-import { createKeyTable, type KeyTable } from "../../src/accounts/key-table.ts";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
-import { networksOf } from "../../src/accounts/restriction.ts";
-import type { Revision } from "../../src/accounts/revision.ts";
-import { KEY_JOURNAL_LINE_BYTES_MAX } from "../../src/core/account-limits.ts";
+import { createKeyJournal } from "../../../src/accounts/keys/journal.ts";
+import { type KeyChanges, lineOf } from "../../../src/accounts/keys/journal-line.ts";
+import type { StoredKey } from "../../../src/accounts/keys/key.ts";
+import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { networksOf } from "../../../src/accounts/keys/restriction.ts";
+import type { Revision } from "../../../src/accounts/keys/revision.ts";
+import { createKeyTable, type KeyTable } from "../../../src/accounts/keys/table.ts";
+import { KEY_JOURNAL_LINE_BYTES_MAX } from "../../../src/core/account-limits.ts";
 
 const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
 const key = (token: string, account = token): StoredKey => ({

@@ -8,7 +8,7 @@
  */
 
 import type { LentKey, Plan } from "./key.ts";
-import { restrictionOf } from "./key-records.ts";
+import { restrictionOf } from "./records.ts";
 
 /** What `createKeyCopy` reads. */
 export const KEY_COPY_SQL = `copy (

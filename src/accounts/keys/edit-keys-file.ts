@@ -18,10 +18,10 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { SetupError } from "../core/errors.ts";
-import { formatToml } from "../core/toml.ts";
+import { SetupError } from "../../core/errors.ts";
+import { formatToml } from "../../core/toml.ts";
+import { generateToken } from "./format.ts";
 import type { KeyRow } from "./key.ts";
-import { generateToken } from "./key-format.ts";
 import {
   type KeysFile,
   keyHeaderLines,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { StoredKey } from "../../src/accounts/key.ts";
-import { createKeyCopy, KEY_COPY_SQL } from "../../src/accounts/key-copy.ts";
-import { testDatabase } from "../support/postgres.ts";
+import { createKeyCopy, KEY_COPY_SQL } from "../../../src/accounts/keys/copy.ts";
+import type { StoredKey } from "../../../src/accounts/keys/key.ts";
+import { testDatabase } from "../../support/postgres.ts";
 
 const there = await testDatabase();
 const { owner } = there;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { type CopyConnection, CopyOut } from "../../src/accounts/copy-out.ts";
-import { createDatabase } from "../../src/accounts/database/database.ts";
-import { DATABASE_COPY_BYTES_A_TURN } from "../../src/core/account-limits.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { silent, testDatabase } from "../support/postgres.ts";
+import { createDatabase } from "../../../src/accounts/database/database.ts";
+import { type CopyConnection, CopyOut } from "../../../src/accounts/keys/copy-out.ts";
+import { DATABASE_COPY_BYTES_A_TURN } from "../../../src/core/account-limits.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { silent, testDatabase } from "../../support/postgres.ts";
 
 const { database, controlUrl: url } = await testDatabase();
 const MANY = 200_000;

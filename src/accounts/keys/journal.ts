@@ -23,8 +23,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { codeOf } from "../core/errors.ts";
-import type { Plan, StoredKey } from "./key.ts";
+import { codeOf } from "../../core/errors.ts";
 import {
   decodedKey,
   type KeyChanges,
@@ -32,9 +31,10 @@ import {
   lineOf,
   linesOf,
   parsedLine,
-} from "./key-journal-line.ts";
-import type { KeyTable } from "./key-table.ts";
+} from "./journal-line.ts";
+import type { Plan, StoredKey } from "./key.ts";
 import { isSameRevision, type Revision } from "./revision.ts";
+import type { KeyTable } from "./table.ts";
 
 export interface KeyJournal {
   /**

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { lockJournal } from "../../src/accounts/journal-lock.ts";
+import { lockJournal } from "../../../src/accounts/keys/journal-lock.ts";
 
 let folder = "";
 let path = "";
@@ -80,7 +80,7 @@ describe("the lock of a journal", () => {
   });
 });
 
-const LOCKER = join(import.meta.dirname, "../support/journal-locker.ts");
+const LOCKER = join(import.meta.dirname, "../../support/journal-locker.ts");
 
 function startLocker(paths: readonly string[]) {
   const child = spawn(process.execPath, ["--import", "tsx", LOCKER, ...paths], {

@@ -11,8 +11,8 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { SetupError } from "../core/errors.ts";
-import { isAlive, markOf, ownMark, type ProcessMark } from "../core/process-mark.ts";
+import { SetupError } from "../../core/errors.ts";
+import { isAlive, markOf, ownMark, type ProcessMark } from "../../core/process-mark.ts";
 
 export interface JournalLock {
   release(): void;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { KeyLines } from "../../src/accounts/key-lines.ts";
-import { createDice } from "../support/dice.ts";
+import { KeyLines } from "../../../src/accounts/keys/row-layout.ts";
+import { createDice } from "../../support/dice.ts";
 
 const dice = createDice(1);
 const digest = () => Buffer.from(dice.bytes(32));

@@ -10,7 +10,7 @@
  * Hot path: `find` reads one part, as a rule one of its cache lines, and one line of the keys.
  */
 
-import type { KeyLines } from "./key-lines.ts";
+import type { KeyLines } from "./row-layout.ts";
 
 /** Lines that an index can tell apart. */
 export const INDEX_LINES_MAX = 2 ** 22 - 1;

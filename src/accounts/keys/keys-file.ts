@@ -19,10 +19,10 @@ import {
   KEYS_FILE_PROBLEMS_MAX,
   PLAN_BURST_MAX,
   PLAN_RATE_MAX,
-} from "../core/account-limits.ts";
-import { codeOf, SetupError } from "../core/errors.ts";
-import { TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
-import { parseToml, type TomlTable } from "../core/toml.ts";
+} from "../../core/account-limits.ts";
+import { codeOf, SetupError } from "../../core/errors.ts";
+import { TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../../core/limits.ts";
+import { parseToml, type TomlTable } from "../../core/toml.ts";
 import type { KeyRow, Plan } from "./key.ts";
 
 export interface KeysFile {

@@ -7,10 +7,10 @@
  * Hot path: `lookup` allocates its answer, nothing else.
  */
 
+import { KeyIndex, NO_LINE } from "./index.ts";
 import type { KeyOwner, LentKey, Plan, StoredKey } from "./key.ts";
-import { KeyIndex, NO_LINE } from "./key-index.ts";
-import { KeyLines } from "./key-lines.ts";
 import type { Restriction } from "./restriction.ts";
+import { KeyLines } from "./row-layout.ts";
 
 /** What many keys share, held once for each name as long as a key has it; the newest holds. */
 class Shared<T> {

@@ -12,17 +12,17 @@ import {
   KEY_POLL_MS,
   KEY_SLICE_ROWS,
   KEY_SYNC_RETRY_MS,
-} from "../core/account-limits.ts";
-import type { Clock, Timer } from "../core/clock.ts";
-import { NS_PER_MS } from "../core/clock.ts";
-import type { Log } from "../core/log.ts";
-import type { Database, Listener } from "./database/database.ts";
+} from "../../core/account-limits.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
+import { NS_PER_MS } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
+import type { Database, Listener } from "../database/database.ts";
+import { fetchAll, fetchChanges } from "./fetch.ts";
+import type { KeyJournal } from "./journal.ts";
+import type { KeyChanges } from "./journal-line.ts";
 import type { LentKey } from "./key.ts";
-import { fetchAll, fetchChanges } from "./key-fetch.ts";
-import type { KeyJournal } from "./key-journal.ts";
-import type { KeyChanges } from "./key-journal-line.ts";
-import type { KeyTable, Rebuild } from "./key-table.ts";
 import { isSameRevision, type Revision } from "./revision.ts";
+import type { KeyTable, Rebuild } from "./table.ts";
 
 export interface KeyFeedDeps {
   readonly clock: Clock;

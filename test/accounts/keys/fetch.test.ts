@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { LentKey, StoredKey } from "../../src/accounts/key.ts";
-import { fetchAll, fetchChanges } from "../../src/accounts/key-fetch.ts";
-import { createKeyTable } from "../../src/accounts/key-table.ts";
-import type { Revision } from "../../src/accounts/revision.ts";
-import { testDatabase } from "../support/postgres.ts";
+import { fetchAll, fetchChanges } from "../../../src/accounts/keys/fetch.ts";
+import type { LentKey, StoredKey } from "../../../src/accounts/keys/key.ts";
+import type { Revision } from "../../../src/accounts/keys/revision.ts";
+import { createKeyTable } from "../../../src/accounts/keys/table.ts";
+import { testDatabase } from "../../support/postgres.ts";
 
 const there = await testDatabase();
 const { owner } = there;

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadKeysFile, parseKeysFile, tokenSha256 } from "../../src/accounts/keys-file.ts";
-import { SetupError } from "../../src/core/errors.ts";
+import { loadKeysFile, parseKeysFile, tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { SetupError } from "../../../src/core/errors.ts";
 
 const PLAN = "[plans.Beta]\nrate_per_second = 50\nburst = 100\n";
 const key = (lines: string) => `\n[[keys]]\n${lines}\n`;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type EdgeKeyRow, keyOfRow, planOfRow } from "../../src/accounts/key-records.ts";
+import { type EdgeKeyRow, keyOfRow, planOfRow } from "../../../src/accounts/keys/records.ts";
 
 const plan = planOfRow({ name: "P", rate: "0.5", burst: 7, shared: true });
 const plans = new Map([[plan.name, plan]]);

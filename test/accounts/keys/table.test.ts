@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { KeyRow } from "../../src/accounts/key.ts";
-import { createKeyTable } from "../../src/accounts/key-table.ts";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
-import { createDice } from "../support/dice.ts";
-import { fc } from "../support/properties.ts";
+import type { KeyRow } from "../../../src/accounts/keys/key.ts";
+import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { createKeyTable } from "../../../src/accounts/keys/table.ts";
+import { createDice } from "../../support/dice.ts";
+import { fc } from "../../support/properties.ts";
 
 const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
 const row = (token: string, account = token): KeyRow => ({

@@ -9,10 +9,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { createKey, listKeys, revokeKey } from "../../src/accounts/edit-keys-file.ts";
-import { looksMistyped } from "../../src/accounts/key-format.ts";
-import { loadKeysFile, tokenSha256 } from "../../src/accounts/keys-file.ts";
-import { SetupError } from "../../src/core/errors.ts";
+import { createKey, listKeys, revokeKey } from "../../../src/accounts/keys/edit-keys-file.ts";
+import { looksMistyped } from "../../../src/accounts/keys/format.ts";
+import { loadKeysFile, tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { SetupError } from "../../../src/core/errors.ts";
 
 let path = "";
 beforeEach(() => {

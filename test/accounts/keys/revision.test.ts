@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isSameRevision } from "../../src/accounts/revision.ts";
+import { isSameRevision } from "../../../src/accounts/keys/revision.ts";
 
 it("two revisions are the same by number and mark alone", () => {
   const one = { number: 1, mark: "a" };

@@ -4,14 +4,14 @@
  * Both run in a transaction that sees one moment. Nothing is applied here.
  */
 
-import { KEY_CHANGES_MAX } from "../core/account-limits.ts";
-import type { Querier, Transaction } from "./database/database.ts";
+import { KEY_CHANGES_MAX } from "../../core/account-limits.ts";
+import type { Querier, Transaction } from "../database/database.ts";
+import { createKeyCopy, KEY_COPY_SQL } from "./copy.ts";
+import type { KeyChanges } from "./journal-line.ts";
 import type { LentKey, Plan } from "./key.ts";
-import { createKeyCopy, KEY_COPY_SQL } from "./key-copy.ts";
-import type { KeyChanges } from "./key-journal-line.ts";
-import { type EdgeKeyRow, keyOfRow, type PlanRow, planOfRow } from "./key-records.ts";
-import type { KeyTable } from "./key-table.ts";
+import { type EdgeKeyRow, keyOfRow, type PlanRow, planOfRow } from "./records.ts";
 import { isSameRevision, type Revision } from "./revision.ts";
+import type { KeyTable } from "./table.ts";
 
 const KEY_COLUMNS =
   "replace(key_id::text, '-', '') as id, sha256, account_id as account, plan, " +

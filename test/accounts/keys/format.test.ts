@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { generateToken, looksMistyped } from "../../src/accounts/key-format.ts";
+import { generateToken, looksMistyped } from "../../../src/accounts/keys/format.ts";
 
 describe("a generated key", () => {
   it("has prefix, environment, 27 random characters and 6 of checksum", () => {

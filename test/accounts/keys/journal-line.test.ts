@@ -3,9 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { decodedKey, lineOf, linesOf, parsedLine } from "../../src/accounts/key-journal-line.ts";
-import { tokenSha256 } from "../../src/accounts/keys-file.ts";
-import type { Revision } from "../../src/accounts/revision.ts";
+import {
+  decodedKey,
+  lineOf,
+  linesOf,
+  parsedLine,
+} from "../../../src/accounts/keys/journal-line.ts";
+import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import type { Revision } from "../../../src/accounts/keys/revision.ts";
 
 const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
 const put = {

@@ -9,10 +9,10 @@
  * Hot path: `lookup` probes arrays of numbers, compares once, and makes one small record.
  */
 
-import { KEYS_MAX } from "../core/account-limits.ts";
-import { quick } from "../core/quick.ts";
+import { KEYS_MAX } from "../../core/account-limits.ts";
+import { quick } from "../../core/quick.ts";
 import type { KeyOwner, KeyRow, LentKey, Plan, StoredKey } from "./key.ts";
-import { Rows } from "./key-rows.ts";
+import { Rows } from "./rows.ts";
 
 export interface KeyTable {
   /** The owner of the key with this SHA-256, null for none. */
