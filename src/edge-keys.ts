@@ -11,7 +11,7 @@ import { createKeyJournal } from "./accounts/keys/journal.ts";
 import { lockJournal } from "./accounts/keys/journal-lock.ts";
 import { type KeysFile, loadKeysFile } from "./accounts/keys/keys-file.ts";
 import { createKeyTable, type KeyTable } from "./accounts/keys/table.ts";
-import { createUsage, type Usage } from "./accounts/usage.ts";
+import { createUsage, type Usage } from "./accounts/usage/usage.ts";
 import type { Config } from "./config/config.ts";
 import type { Clock } from "./core/clock.ts";
 import { SetupError } from "./core/errors.ts";

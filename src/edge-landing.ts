@@ -3,7 +3,7 @@
  * and who is told of a transaction's end.
  */
 
-import type { Usage } from "./accounts/usage.ts";
+import type { Usage } from "./accounts/usage/usage.ts";
 import type { Chain } from "./chain/chain.ts";
 import type { Config } from "./config/config.ts";
 import type { Clock } from "./core/clock.ts";

@@ -4,7 +4,7 @@
  */
 
 import { availableParallelism } from "node:os";
-import type { Usage } from "./accounts/usage.ts";
+import type { Usage } from "./accounts/usage/usage.ts";
 import { createChain } from "./chain/chain.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";

@@ -1,7 +1,7 @@
 /** What the dashboard's Overview over a month takes: as the store reads it, by the clock. */
 
 import { createDatabase } from "../../src/accounts/database/database.ts";
-import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../src/accounts/usage-shape.ts";
+import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../src/accounts/usage/usage-shape.ts";
 import { createUsage } from "../../src/control/store/usage.ts";
 import { openVault } from "../../src/control/vault.ts";
 import { systemClock } from "../../src/core/clock.ts";

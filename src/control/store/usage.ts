@@ -5,7 +5,7 @@
  */
 
 import type { Querier } from "../../accounts/database/database.ts";
-import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../accounts/usage-shape.ts";
+import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../accounts/usage/usage-shape.ts";
 import { isUuid, type StoreDeps } from "./records.ts";
 import type {
   Usage,

@@ -1,6 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../../src/accounts/usage-shape.ts";
+import {
+  USAGE_SLOT_BOUNDS,
+  USAGE_WIRE_BOUNDS_NS,
+} from "../../../src/accounts/usage/usage-shape.ts";
 import { testDatabase } from "../../support/postgres.ts";
 
 const there = await testDatabase();

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../../src/accounts/usage-shape.ts";
+import {
+  USAGE_SLOT_BOUNDS,
+  USAGE_WIRE_BOUNDS_NS,
+} from "../../../src/accounts/usage/usage-shape.ts";
 import { MIGRATIONS, migrate } from "../../../src/control/migrations/migrate.ts";
 import { SetupError } from "../../../src/core/errors.ts";
 import { testDatabase } from "../../support/postgres.ts";

@@ -1,5 +1,8 @@
 import { expect, it } from "vitest";
-import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../src/accounts/usage-shape.ts";
+import {
+  USAGE_SLOT_BOUNDS,
+  USAGE_WIRE_BOUNDS_NS,
+} from "../../../src/accounts/usage/usage-shape.ts";
 
 it("has rising bounds from 10 us to 1 s, and for every slot up to 15", () => {
   const rising = (list: readonly number[]): boolean =>

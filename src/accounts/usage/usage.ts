@@ -19,12 +19,12 @@ import {
   USAGE_ROUNDS_MAX,
   USAGE_ROWS_A_TURN,
   USAGE_ROWS_WAITING_MAX,
-} from "../core/account-limits.ts";
-import type { Clock, Timer } from "../core/clock.ts";
-import type { End, Outcome } from "../core/flow.ts";
-import type { Log } from "../core/log.ts";
-import type { Querier } from "./database/database.ts";
-import { DatabaseError } from "./database/database-error.ts";
+} from "../../core/account-limits.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
+import type { End, Outcome } from "../../core/flow.ts";
+import type { Log } from "../../core/log.ts";
+import type { Querier } from "../database/database.ts";
+import { DatabaseError } from "../database/database-error.ts";
 import { UsageRow, type WrittenRow } from "./usage-row.ts";
 
 export interface UsageDeps {

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { UsageRow } from "../../src/accounts/usage-row.ts";
-import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../src/accounts/usage-shape.ts";
+import { UsageRow } from "../../../src/accounts/usage/usage-row.ts";
+import {
+  USAGE_SLOT_BOUNDS,
+  USAGE_WIRE_BOUNDS_NS,
+} from "../../../src/accounts/usage/usage-shape.ts";
 
 describe("a row of usage", () => {
   it("has a place for every value, also one above all bounds", () => {

@@ -3,7 +3,7 @@
  * its two histograms. The schema has their number, so they change with a migration alone.
  */
 
-import { NS_PER_US } from "../core/clock.ts";
+import { NS_PER_US } from "../../core/clock.ts";
 
 /** Upper bounds of the buckets from receipt to wire, in nanoseconds; one more takes the rest. */
 export const USAGE_WIRE_BOUNDS_NS: readonly number[] = [10, 100, 1_000, 10_000, 100_000]
