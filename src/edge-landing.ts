@@ -4,7 +4,7 @@
  */
 
 import type { Usage } from "./accounts/usage/usage.ts";
-import type { Chain } from "./chain/chain.ts";
+import type { Chain } from "./cluster/chain.ts";
 import type { Config } from "./config/config.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Log } from "./core/log.ts";

@@ -5,7 +5,7 @@
 
 import { availableParallelism } from "node:os";
 import type { Usage } from "./accounts/usage/usage.ts";
-import { createChain } from "./chain/chain.ts";
+import { createChain } from "./cluster/chain.ts";
 import type { Config } from "./config/config.ts";
 import { formatListen, type ListenAddress } from "./config/kinds.ts";
 import type { Clock } from "./core/clock.ts";

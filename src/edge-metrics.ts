@@ -3,7 +3,7 @@
  * A row of the table that is missing here does not compile.
  */
 
-import type { Chain } from "./chain/chain.ts";
+import type { Chain } from "./cluster/chain.ts";
 import { NS_PER_S } from "./core/clock.ts";
 import { FAULT } from "./core/faults.ts";
 import type { Histogram } from "./core/histogram.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { KeyFeed } from "./accounts/keys/feed.ts";
-import type { Chain } from "./chain/chain.ts";
+import type { Chain } from "./cluster/chain.ts";
 import type { Check, Readiness } from "./observe/admin.ts";
 import type { Router } from "./route/router.ts";
 import type { Sender } from "./send/sender.ts";

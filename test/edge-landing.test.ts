@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Chain } from "../src/chain/chain.ts";
+import type { Chain } from "../src/cluster/chain.ts";
 import { configFromValues } from "../src/config/load.ts";
 import type { End } from "../src/core/flow.ts";
 import { createDecoder } from "../src/decode/decoder.ts";

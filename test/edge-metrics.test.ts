@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { SharedLimitsCounters } from "../src/accounts/global-limits/sync.ts";
-import type { Chain } from "../src/chain/chain.ts";
-import { createChainCounters } from "../src/chain/counters.ts";
+import type { Chain } from "../src/cluster/chain.ts";
+import { createChainCounters } from "../src/cluster/counters.ts";
 import { COPY_REASONS, END_REASONS, REFUSALS } from "../src/core/errors.ts";
 import { FAULT, FAULT_COUNT } from "../src/core/faults.ts";
 import { createHistogram, type Histogram } from "../src/core/histogram.ts";

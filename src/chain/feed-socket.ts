@@ -8,8 +8,8 @@
  * and of its end twice.
  */
 
+import type { SlotEventKind } from "../cluster/target.ts";
 import { isCount, isRecord } from "./rpc-read.ts";
-import type { SlotEventKind } from "./target.ts";
 import { openWebSocket } from "./web-socket.ts";
 
 /** Which events a node is asked to send. */

@@ -7,10 +7,10 @@
  * The deadline of the handshake is kept by the engine's clock. It does not keep the process alive.
  */
 
+import type { ChainCounters } from "../cluster/counters.ts";
 import { FEED_NEWS_A_TURN } from "../core/limits.ts";
 import { FEED_NEWS, FEED_NUMBERS, type NativeFeeding, OK } from "../native/contract.ts";
 import { bareAddress } from "./bare-address.ts";
-import type { ChainCounters } from "./counters.ts";
 import { FEEDS, type FeedEvents, type FeedName, type FeedSocket } from "./feed-socket.ts";
 
 export interface NativeFeedDeps {

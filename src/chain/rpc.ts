@@ -7,11 +7,12 @@
  * than what it asks.
  */
 
+import type { ChainCounters } from "../cluster/counters.ts";
+import type { Contact, StatusAnswer } from "../cluster/target.ts";
 import type { Clock } from "../core/clock.ts";
 import { encodeSignatures } from "../core/encoding.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../core/limits.ts";
 import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
-import type { ChainCounters } from "./counters.ts";
 import { type FeedEvents, type FeedSocket, openFeed } from "./feed-socket.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
 import { openNativeFeed } from "./native-feed.ts";
@@ -35,7 +36,6 @@ import {
   readStatuses,
   slotsInEpoch,
 } from "./rpc-read.ts";
-import type { Contact, StatusAnswer } from "./target.ts";
 
 export interface RpcOptions {
   readonly rpcUrl: string;

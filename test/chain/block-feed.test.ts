@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createBlockFeed } from "../../src/chain/block-feed.ts";
 import { createBlocks } from "../../src/chain/blocks.ts";
-import { createChainCounters } from "../../src/chain/counters.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 async function settle(): Promise<void> {

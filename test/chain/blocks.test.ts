@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createBlocks } from "../../src/chain/blocks.ts";
-import { createChainCounters } from "../../src/chain/counters.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
 import { BLOCKHASHES_KEPT } from "../../src/core/limits.ts";
 import { fc } from "../support/properties.ts";
 

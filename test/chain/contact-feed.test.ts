@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createContactFeed } from "../../src/chain/contact-feed.ts";
-import { createChainCounters } from "../../src/chain/counters.ts";
-import type { Contact } from "../../src/chain/target.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
+import type { Contact } from "../../src/cluster/target.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 async function settle(): Promise<void> {

@@ -4,9 +4,9 @@ import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { createChainCounters } from "../../src/chain/counters.ts";
 import { type FeedEvents, openFeed } from "../../src/chain/feed-socket.ts";
 import { openNativeFeed } from "../../src/chain/native-feed.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
 import { FEED_MESSAGE_BYTES_MAX } from "../../src/core/limits.ts";
 import { native } from "../native/addon.ts";
 

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { createChainCounters } from "../../src/chain/counters.ts";
 import { openNativeFeed } from "../../src/chain/native-feed.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
 import { FEED_FULL, type NativeFeeding } from "../../src/native/contract.ts";
 import { native } from "../native/addon.ts";
 

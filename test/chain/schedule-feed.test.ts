@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createChainCounters } from "../../src/chain/counters.ts";
 import { createScheduleFeed } from "../../src/chain/schedule-feed.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createChainCounters } from "../../src/chain/counters.ts";
 import type { FeedEvents, FeedName } from "../../src/chain/feed-socket.ts";
 import { createSlotFeed } from "../../src/chain/slot-feed.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 

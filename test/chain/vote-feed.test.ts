@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createChainCounters } from "../../src/chain/counters.ts";
-import type { ChainTarget } from "../../src/chain/target.ts";
 import { createVoteFeed } from "../../src/chain/vote-feed.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
+import type { ChainTarget } from "../../src/cluster/target.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 async function settle(): Promise<void> {

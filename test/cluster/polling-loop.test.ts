@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createRefresh } from "../../src/chain/refresh.ts";
+import { createRefresh } from "../../src/cluster/polling-loop.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** Lets the promises that are settled already run their course. */

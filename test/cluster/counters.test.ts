@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createChainCounters } from "../../src/chain/counters.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
 
 describe("the counters of chain", () => {
   it("begin at zero, and each caller has its own", () => {

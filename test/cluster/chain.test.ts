@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
-import { type Chain, type ChainOptions, createChain } from "../../src/chain/chain.ts";
 import { openGeyser } from "../../src/chain/geyser.ts";
+import { type Chain, type ChainOptions, createChain } from "../../src/cluster/chain.ts";
 import { decodeBase58 } from "../../src/core/encoding.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import {
@@ -370,7 +370,7 @@ describe("the chain", () => {
   ])("lets the process end after stop, %s, with the %s engine", async (when, engine) => {
     const { cluster, urls } = await startCluster();
     if (when === "while the node is away") await cluster.stopRpc();
-    const script = fileURLToPath(new URL("./chain-exit.fixture.ts", import.meta.url));
+    const script = fileURLToPath(new URL("../chain/chain-exit.fixture.ts", import.meta.url));
     const child = spawn(
       process.execPath,
       ["--import", "tsx", script, urls.rpcUrl, urls.wsUrl, when, engine],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createBackOff } from "../../src/chain/back-off.ts";
+import { createBackOff } from "../../src/cluster/back-off.ts";
 import { fc } from "../support/properties.ts";
 
 describe("the back-off", () => {

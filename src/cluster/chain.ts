@@ -5,25 +5,25 @@
  * decides anything: events go to the router, and how old they are can be asked for.
  */
 
+import { createBlockFeed } from "../chain/block-feed.ts";
+import { createBlocks } from "../chain/blocks.ts";
+import { createContactFeed } from "../chain/contact-feed.ts";
+import type { openGeyser } from "../chain/geyser.ts";
+import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "../chain/geyser-feed.ts";
+import { createRpc, type Rpc } from "../chain/rpc.ts";
+import { createScheduleFeed } from "../chain/schedule-feed.ts";
+import { createSlotFeed, type SlotFeedStatus } from "../chain/slot-feed.ts";
+import { createVoteFeed } from "../chain/vote-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { CONTACTS_GAP_MS, STATUSES_A_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { ROUND_MS } from "../core/rounds.ts";
 import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
 import type { BackOffOptions } from "./back-off.ts";
-import { createBlockFeed } from "./block-feed.ts";
-import { createBlocks } from "./blocks.ts";
-import { createContactFeed } from "./contact-feed.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
-import type { openGeyser } from "./geyser.ts";
-import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "./geyser-feed.ts";
-import type { RefreshStatus } from "./refresh.ts";
-import { createRpc, type Rpc } from "./rpc.ts";
-import { createScheduleFeed } from "./schedule-feed.ts";
-import { createSlotFeed, type SlotFeedStatus } from "./slot-feed.ts";
+import type { RefreshStatus } from "./polling-loop.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
 import type { ChainTarget, StatusAnswer, StatusTelling } from "./target.ts";
-import { createVoteFeed } from "./vote-feed.ts";
 
 export interface ChainDeps {
   readonly clock: Clock;

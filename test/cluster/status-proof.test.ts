@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createChainCounters } from "../../src/chain/counters.ts";
 import { RpcError } from "../../src/chain/json-rpc.ts";
-import { createStatusProof } from "../../src/chain/status-proof.ts";
-import type { StatusAnswer, TxStatus } from "../../src/chain/target.ts";
+import { createChainCounters } from "../../src/cluster/counters.ts";
+import { createStatusProof } from "../../src/cluster/status-proof.ts";
+import type { StatusAnswer, TxStatus } from "../../src/cluster/target.ts";
 import { encodeSignature, encodeSignatures } from "../../src/core/encoding.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
