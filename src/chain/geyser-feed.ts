@@ -9,13 +9,13 @@
  */
 
 import { type BackOffOptions, createBackOff } from "../cluster/back-off.ts";
+import type { Blocks } from "../cluster/blocks/blocks.ts";
 import type { ChainCounters } from "../cluster/counters.ts";
 import type { ChainTarget, SlotEventKind } from "../cluster/target.ts";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { decodeBase58 } from "../core/encoding.ts";
 import { BLOCKHASH_AGE_MAX, GEYSER_BLOCKS_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import type { Blocks } from "./blocks.ts";
 import type { GeyserEvents, GeyserStream } from "./geyser.ts";
 import type { GeyserUpdate, SlotStage } from "./geyser-wire.ts";
 

@@ -5,8 +5,6 @@
  * decides anything: events go to the router, and how old they are can be asked for.
  */
 
-import { createBlockFeed } from "../chain/block-feed.ts";
-import { createBlocks } from "../chain/blocks.ts";
 import { createContactFeed } from "../chain/contact-feed.ts";
 import type { openGeyser } from "../chain/geyser.ts";
 import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "../chain/geyser-feed.ts";
@@ -20,6 +18,8 @@ import type { Log } from "../core/log.ts";
 import { ROUND_MS } from "../core/rounds.ts";
 import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
 import type { BackOffOptions } from "./back-off.ts";
+import { createBlockFeed } from "./blocks/block-feed.ts";
+import { createBlocks } from "./blocks/blocks.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
 import type { RefreshStatus } from "./polling-loop.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";

@@ -1,6 +1,6 @@
 /** What the chain stage counts; each feed increments only its own fields. */
 
-import type { HeightCounters } from "../chain/height.ts";
+import type { HeightCounters } from "./blocks/height.ts";
 
 export interface ChainCounters extends HeightCounters {
   /** Slot events from the WebSocket. */

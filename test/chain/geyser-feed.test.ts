@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createBlocks } from "../../src/chain/blocks.ts";
 import type { GeyserEvents } from "../../src/chain/geyser.ts";
 import { createGeyserFeed } from "../../src/chain/geyser-feed.ts";
+import { createBlocks } from "../../src/cluster/blocks/blocks.ts";
 import { createChainCounters } from "../../src/cluster/counters.ts";
 import { toBase58 } from "../support/base58.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

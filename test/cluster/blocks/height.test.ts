@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createHeight } from "../../src/chain/height.ts";
+import { createHeight } from "../../../src/cluster/blocks/height.ts";
 import {
   HEIGHT_BACK_MAX,
   HEIGHT_BLOCK_MS_MIN,
@@ -7,9 +7,9 @@ import {
   HEIGHT_DOUBT_UP_MS,
   HEIGHT_FIRST_BLOCKS,
   HEIGHT_SLACK_BLOCKS,
-} from "../../src/core/limits.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
-import { fc } from "../support/properties.ts";
+} from "../../../src/core/limits.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { fc } from "../../support/properties.ts";
 
 const SLOT_MS = 250;
 

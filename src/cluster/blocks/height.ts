@@ -12,7 +12,7 @@
  *              └───no──▶ doubted ─▶ at a chain's pace for long enough? ─yes─▶ believed, set anew
  */
 
-import { NS_PER_MS } from "../core/clock.ts";
+import { NS_PER_MS } from "../../core/clock.ts";
 import {
   HEIGHT_BACK_MAX,
   HEIGHT_BLOCK_MS_MIN,
@@ -22,7 +22,7 @@ import {
   HEIGHT_PACE_MS_MAX,
   HEIGHT_PACE_MS_MIN,
   HEIGHT_SLACK_BLOCKS,
-} from "../core/limits.ts";
+} from "../../core/limits.ts";
 
 export interface HeightCounters {
   /** Heights that fitted, of which those that told nothing new are left out. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createBlocks } from "../../src/chain/blocks.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import { BLOCKHASHES_KEPT } from "../../src/core/limits.ts";
-import { fc } from "../support/properties.ts";
+import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { BLOCKHASHES_KEPT } from "../../../src/core/limits.ts";
+import { fc } from "../../support/properties.ts";
 
 function hash(index: number, first = index): Uint8Array {
   const bytes = new Uint8Array(32);

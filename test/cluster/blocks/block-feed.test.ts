@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createBlockFeed } from "../../src/chain/block-feed.ts";
-import { createBlocks } from "../../src/chain/blocks.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+import { createBlockFeed } from "../../../src/cluster/blocks/block-feed.ts";
+import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
