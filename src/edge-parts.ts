@@ -6,7 +6,7 @@
 
 import type { createDatabase } from "./accounts/database/database.ts";
 import type { createLimitStore } from "./accounts/global-limits/redis-store.ts";
-import type { openGeyser } from "./chain/geyser.ts";
+import type { openGeyser } from "./cluster/geyser/stream.ts";
 import type { Config } from "./config/config.ts";
 import type { EngineChoice } from "./native/choose.ts";
 import type { createQuicTransport } from "./send/transport-quic.ts";
@@ -24,7 +24,7 @@ export async function loadParts(config: Config, engine: EngineChoice): Promise<E
   const [database, limitStore, geyser, quic] = await Promise.all([
     accounts.databaseUrl === null ? null : import("./accounts/database/database.ts"),
     limits.redisUrl === null ? null : import("./accounts/global-limits/redis-store.ts"),
-    cluster.grpcUrl === null ? null : import("./chain/geyser.ts"),
+    cluster.grpcUrl === null ? null : import("./cluster/geyser/stream.ts"),
     engine.name === "native" ? null : import("./send/transport-quic.ts"),
   ]);
   return {

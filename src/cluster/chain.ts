@@ -6,8 +6,6 @@
  */
 
 import { createContactFeed } from "../chain/contact-feed.ts";
-import type { openGeyser } from "../chain/geyser.ts";
-import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "../chain/geyser-feed.ts";
 import { createRpc, type Rpc } from "../chain/rpc.ts";
 import { createScheduleFeed } from "../chain/schedule-feed.ts";
 import { createSlotFeed, type SlotFeedStatus } from "../chain/slot-feed.ts";
@@ -21,6 +19,8 @@ import type { BackOffOptions } from "./back-off.ts";
 import { createBlockFeed } from "./blocks/block-feed.ts";
 import { createBlocks } from "./blocks/blocks.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
+import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "./geyser/feed.ts";
+import type { openGeyser } from "./geyser/stream.ts";
 import type { RefreshStatus } from "./polling-loop.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
 import type { ChainTarget, StatusAnswer, StatusTelling } from "./target.ts";

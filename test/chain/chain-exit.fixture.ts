@@ -4,8 +4,8 @@
  */
 
 import { createServer } from "node:net";
-import { openGeyser } from "../../src/chain/geyser.ts";
 import { createChain } from "../../src/cluster/chain.ts";
+import { openGeyser } from "../../src/cluster/geyser/stream.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { native } from "../native/addon.ts";
 

@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
-import { openGeyser } from "../../src/chain/geyser.ts";
 import { type Chain, type ChainOptions, createChain } from "../../src/cluster/chain.ts";
+import { openGeyser } from "../../src/cluster/geyser/stream.ts";
 import { decodeBase58 } from "../../src/core/encoding.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import {

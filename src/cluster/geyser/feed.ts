@@ -8,16 +8,16 @@
  * opened anew with a back-off from 0.5 s up to 30 s, which begins anew with the first update.
  */
 
-import { type BackOffOptions, createBackOff } from "../cluster/back-off.ts";
-import type { Blocks } from "../cluster/blocks/blocks.ts";
-import type { ChainCounters } from "../cluster/counters.ts";
-import type { ChainTarget, SlotEventKind } from "../cluster/target.ts";
-import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
-import { decodeBase58 } from "../core/encoding.ts";
-import { BLOCKHASH_AGE_MAX, GEYSER_BLOCKS_MAX } from "../core/limits.ts";
-import type { Log } from "../core/log.ts";
-import type { GeyserEvents, GeyserStream } from "./geyser.ts";
-import type { GeyserUpdate, SlotStage } from "./geyser-wire.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import { decodeBase58 } from "../../core/encoding.ts";
+import { BLOCKHASH_AGE_MAX, GEYSER_BLOCKS_MAX } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { type BackOffOptions, createBackOff } from "../back-off.ts";
+import type { Blocks } from "../blocks/blocks.ts";
+import type { ChainCounters } from "../counters.ts";
+import type { ChainTarget, SlotEventKind } from "../target.ts";
+import type { GeyserUpdate, SlotStage } from "./codec.ts";
+import type { GeyserEvents, GeyserStream } from "./stream.ts";
 
 export interface GeyserFeedDeps {
   readonly clock: Clock;

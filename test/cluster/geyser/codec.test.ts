@@ -1,16 +1,19 @@
 import { fileURLToPath } from "node:url";
 import { loadSync } from "@grpc/proto-loader";
 import { describe, expect, it } from "vitest";
-import { decodeUpdate, encodePing, encodeSubscribe } from "../../src/chain/geyser-wire.ts";
-import { toBase58 } from "../support/base58.ts";
-import { fc } from "../support/properties.ts";
+import { decodeUpdate, encodePing, encodeSubscribe } from "../../../src/cluster/geyser/codec.ts";
+import { toBase58 } from "../../support/base58.ts";
+import { fc } from "../../support/properties.ts";
 
 /** The protocol by its description, which the codec under test does not know. */
-const description = loadSync(fileURLToPath(new URL("../support/geyser.proto", import.meta.url)), {
-  keepCase: true,
-  longs: Number,
-  oneofs: true,
-});
+const description = loadSync(
+  fileURLToPath(new URL("../../support/geyser.proto", import.meta.url)),
+  {
+    keepCase: true,
+    longs: Number,
+    oneofs: true,
+  },
+);
 
 function subscribe() {
   const service = description["geyser.Geyser"];

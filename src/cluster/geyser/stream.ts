@@ -8,8 +8,8 @@
  */
 
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
-import { GEYSER_MESSAGE_BYTES_MAX } from "../core/limits.ts";
-import { decodeUpdate, encodePing, encodeSubscribe, type GeyserUpdate } from "./geyser-wire.ts";
+import { GEYSER_MESSAGE_BYTES_MAX } from "../../core/limits.ts";
+import { decodeUpdate, encodePing, encodeSubscribe, type GeyserUpdate } from "./codec.ts";
 
 export interface GeyserOptions {
   /** http: or https:, with the port where it is not the scheme's own. */

@@ -1,8 +1,12 @@
 import { createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type GeyserEvents, type GeyserOptions, openGeyser } from "../../src/chain/geyser.ts";
-import type { GeyserUpdate } from "../../src/chain/geyser-wire.ts";
-import { startFakeGeyser } from "../support/fake-geyser.ts";
+import type { GeyserUpdate } from "../../../src/cluster/geyser/codec.ts";
+import {
+  type GeyserEvents,
+  type GeyserOptions,
+  openGeyser,
+} from "../../../src/cluster/geyser/stream.ts";
+import { startFakeGeyser } from "../../support/fake-geyser.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const endings: (() => unknown)[] = [];

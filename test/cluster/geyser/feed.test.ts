@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { GeyserEvents } from "../../src/chain/geyser.ts";
-import { createGeyserFeed } from "../../src/chain/geyser-feed.ts";
-import { createBlocks } from "../../src/cluster/blocks/blocks.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import { toBase58 } from "../support/base58.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { createGeyserFeed } from "../../../src/cluster/geyser/feed.ts";
+import type { GeyserEvents } from "../../../src/cluster/geyser/stream.ts";
+import { toBase58 } from "../../support/base58.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 function setUp() {
   const clock = createFakeClock();
