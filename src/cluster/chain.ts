@@ -5,11 +5,8 @@
  * decides anything: events go to the router, and how old they are can be asked for.
  */
 
-import { createContactFeed } from "../chain/contact-feed.ts";
 import { createRpc, type Rpc } from "../chain/rpc.ts";
-import { createScheduleFeed } from "../chain/schedule-feed.ts";
 import { createSlotFeed, type SlotFeedStatus } from "../chain/slot-feed.ts";
-import { createVoteFeed } from "../chain/vote-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { CONTACTS_GAP_MS, STATUSES_A_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
@@ -21,6 +18,9 @@ import { createBlocks } from "./blocks/blocks.ts";
 import { type ChainCounters, createChainCounters } from "./counters.ts";
 import { createGeyserFeed, type GeyserFeed, type GeyserFeedDeps } from "./geyser/feed.ts";
 import type { openGeyser } from "./geyser/stream.ts";
+import { createContactFeed } from "./leaders/contact-feed.ts";
+import { createScheduleFeed } from "./leaders/schedule-feed.ts";
+import { createVoteFeed } from "./leaders/vote-feed.ts";
 import type { RefreshStatus } from "./polling-loop.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
 import type { ChainTarget, StatusAnswer, StatusTelling } from "./target.ts";

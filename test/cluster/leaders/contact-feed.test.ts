@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createContactFeed } from "../../src/chain/contact-feed.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import type { Contact } from "../../src/cluster/target.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { createContactFeed } from "../../../src/cluster/leaders/contact-feed.ts";
+import type { Contact } from "../../../src/cluster/target.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();

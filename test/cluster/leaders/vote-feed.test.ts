@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createVoteFeed } from "../../src/chain/vote-feed.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import type { ChainTarget } from "../../src/cluster/target.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { createVoteFeed } from "../../../src/cluster/leaders/vote-feed.ts";
+import type { ChainTarget } from "../../../src/cluster/target.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createScheduleFeed } from "../../src/chain/schedule-feed.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { createScheduleFeed } from "../../../src/cluster/leaders/schedule-feed.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
