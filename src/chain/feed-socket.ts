@@ -8,8 +8,8 @@
  * and of its end twice.
  */
 
+import { isCount, isRecord } from "../cluster/rpc/responses.ts";
 import type { SlotEventKind } from "../cluster/target.ts";
-import { isCount, isRecord } from "./rpc-read.ts";
 import { openWebSocket } from "./web-socket.ts";
 
 /** Which events a node is asked to send. */

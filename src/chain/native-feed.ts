@@ -8,9 +8,9 @@
  */
 
 import type { ChainCounters } from "../cluster/counters.ts";
+import { bareAddress } from "../cluster/rpc/url-without-credentials.ts";
 import { FEED_NEWS_A_TURN } from "../core/limits.ts";
 import { FEED_NEWS, FEED_NUMBERS, type NativeFeeding, OK } from "../native/contract.ts";
-import { bareAddress } from "./bare-address.ts";
 import { FEEDS, type FeedEvents, type FeedName, type FeedSocket } from "./feed-socket.ts";
 
 export interface NativeFeedDeps {

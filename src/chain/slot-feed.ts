@@ -9,11 +9,11 @@
 
 import { type BackOff, type BackOffOptions, createBackOff } from "../cluster/back-off.ts";
 import type { ChainCounters } from "../cluster/counters.ts";
+import type { Rpc } from "../cluster/rpc/rpc.ts";
 import type { ChainTarget, SlotEventKind } from "../cluster/target.ts";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { FeedName, FeedSocket } from "./feed-socket.ts";
-import type { Rpc } from "./rpc.ts";
 
 export interface SlotFeedDeps {
   readonly clock: Clock;

@@ -4,7 +4,7 @@
  */
 
 import { createServer } from "node:net";
-import { createNativePoster } from "../../src/chain/native-poster.ts";
+import { createNativePoster } from "../../src/cluster/rpc/native-http-client.ts";
 import { native } from "../native/addon.ts";
 
 if (native === null) throw new Error("the native engine is not built");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { RpcError } from "../../src/chain/json-rpc.ts";
 import { createChainCounters } from "../../src/cluster/counters.ts";
+import { RpcError } from "../../src/cluster/rpc/json-rpc.ts";
 import { createStatusProof } from "../../src/cluster/status-proof.ts";
 import type { StatusAnswer, TxStatus } from "../../src/cluster/target.ts";
 import { encodeSignature, encodeSignatures } from "../../src/core/encoding.ts";

@@ -3,8 +3,8 @@
 //! The nodes of mainnet are 2 MB of JSON once a minute, of which three members each are read.
 //! Parsing all of it held the thread that takes transactions for 5 to 13 ms; so the thread that
 //! asked leaves the rest out. What stays is as the node wrote it, in an answer of the same form, for
-//! the reader that knows what it means (`src/chain/rpc-read.ts`). It reads every answer alike,
-//! shortened or not (`test/chain/native-poster.test.ts`): one of another form goes on as it came.
+//! the reader that knows what it means (`src/cluster/rpc/responses.ts`). It reads every answer alike,
+//! shortened or not (`test/cluster/rpc/native-http-client.test.ts`): one of another form goes on as it came.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! What became of signatures: the question `getSignatureStatuses` written, and its answer read.
 //!
 //! Only answers of the usual form are read: a list with a status or null for each signature. Any
-//! other goes on as it came to whoever knows the node's words (`src/chain/json-rpc.ts`). The two
-//! readers agree on every answer that this one takes (`test/chain/native-poster.test.ts`).
+//! other goes on as it came to whoever knows the node's words (`src/cluster/rpc/json-rpc.ts`). The two
+//! readers agree on every answer that this one takes (`test/cluster/rpc/native-http-client.test.ts`).
 
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

@@ -8,12 +8,12 @@
  * (`live`), only what is wanted is asked for. What comes with a height that does not fit is left.
  */
 
-import type { Rpc } from "../../chain/rpc.ts";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { BackOffOptions } from "../back-off.ts";
 import type { ChainCounters } from "../counters.ts";
 import { createRefresh, type Refresh } from "../polling-loop.ts";
+import type { Rpc } from "../rpc/rpc.ts";
 import type { Blocks } from "./blocks.ts";
 
 export interface BlockFeedDeps {

@@ -5,12 +5,12 @@
  * with a list in which nobody takes QUIC transactions, as one that has just started does.
  */
 
-import type { Rpc } from "../../chain/rpc.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { BackOffOptions } from "../back-off.ts";
 import type { ChainCounters } from "../counters.ts";
 import { createRefresh, type Refresh } from "../polling-loop.ts";
+import type { Rpc } from "../rpc/rpc.ts";
 import type { ChainTarget } from "../target.ts";
 
 export interface ContactFeedDeps {

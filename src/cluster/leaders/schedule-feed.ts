@@ -8,13 +8,13 @@
  * to be of another cluster, as a test cluster that was begun anew is, all is read anew.
  */
 
-import type { EpochSpan, Rpc } from "../../chain/rpc.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EPOCHS_MAX, SLOT_TIME_MS_MIN } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { BackOffOptions } from "../back-off.ts";
 import type { ChainCounters } from "../counters.ts";
 import { createRefresh, type Refresh } from "../polling-loop.ts";
+import type { EpochSpan, Rpc } from "../rpc/rpc.ts";
 import type { ChainTarget } from "../target.ts";
 
 export interface ScheduleFeedDeps {

@@ -4,12 +4,12 @@
  * A failure changes nothing; the set that is known stays until a newer one is had.
  */
 
-import type { Rpc } from "../../chain/rpc.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { BackOffOptions } from "../back-off.ts";
 import type { ChainCounters } from "../counters.ts";
 import { createRefresh, type Refresh } from "../polling-loop.ts";
+import type { Rpc } from "../rpc/rpc.ts";
 import type { ChainTarget } from "../target.ts";
 
 export interface VoteFeedDeps {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bareAddress } from "../../src/chain/bare-address.ts";
+import { bareAddress } from "../../../src/cluster/rpc/url-without-credentials.ts";
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
 

@@ -6,11 +6,11 @@
  * then, so whoever asks waits as it does for a node that is away. How long is believed is bounded.
  */
 
-import type { ChainCounters } from "../cluster/counters.ts";
-import type { StatusAnswer } from "../cluster/target.ts";
-import { type Clock, NS_PER_MS } from "../core/clock.ts";
-import { RETRY_AFTER_MS_MAX } from "../core/limits.ts";
-import type { PostAnswer, Poster } from "./post.ts";
+import { type Clock, NS_PER_MS } from "../../core/clock.ts";
+import { RETRY_AFTER_MS_MAX } from "../../core/limits.ts";
+import type { ChainCounters } from "../counters.ts";
+import type { StatusAnswer } from "../target.ts";
+import type { PostAnswer, Poster } from "./http-client.ts";
 
 export interface Patience {
   /** @throws Error while the node is left alone */

@@ -14,9 +14,9 @@ import { Agent as HttpsAgent, request as secureRequest } from "node:https";
 import { pipeline } from "node:stream";
 import { urlToHttpOptions } from "node:url";
 import { createGunzip } from "node:zlib";
-import type { StatusAnswer } from "../cluster/target.ts";
-import type { Clock } from "../core/clock.ts";
-import { codeOf } from "../core/errors.ts";
+import type { Clock } from "../../core/clock.ts";
+import { codeOf } from "../../core/errors.ts";
+import type { StatusAnswer } from "../target.ts";
 
 export interface PostAnswer {
   readonly status: number;

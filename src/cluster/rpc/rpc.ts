@@ -7,18 +7,17 @@
  * than what it asks.
  */
 
-import type { ChainCounters } from "../cluster/counters.ts";
-import type { Contact, StatusAnswer } from "../cluster/target.ts";
-import type { Clock } from "../core/clock.ts";
-import { encodeSignatures } from "../core/encoding.ts";
-import { RPC_ANSWER_BYTES_MAX } from "../core/limits.ts";
-import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
-import { type FeedEvents, type FeedSocket, openFeed } from "./feed-socket.ts";
+import { type FeedEvents, type FeedSocket, openFeed } from "../../chain/feed-socket.ts";
+import { openNativeFeed } from "../../chain/native-feed.ts";
+import type { Clock } from "../../core/clock.ts";
+import { encodeSignatures } from "../../core/encoding.ts";
+import { RPC_ANSWER_BYTES_MAX } from "../../core/limits.ts";
+import type { NativeAsking, NativeFeeding } from "../../native/contract.ts";
+import type { ChainCounters } from "../counters.ts";
+import type { Contact, StatusAnswer } from "../target.ts";
+import { createPoster } from "./http-client.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
-import { openNativeFeed } from "./native-feed.ts";
-import { createNativePoster } from "./native-poster.ts";
-import { createPatience, patient } from "./patience.ts";
-import { createPoster } from "./post.ts";
+import { createNativePoster } from "./native-http-client.ts";
 import {
   type Blockhash,
   placeBlockhashes,
@@ -35,7 +34,8 @@ import {
   readSlotTime,
   readStatuses,
   slotsInEpoch,
-} from "./rpc-read.ts";
+} from "./responses.ts";
+import { createPatience, patient } from "./retry-after.ts";
 
 export interface RpcOptions {
   readonly rpcUrl: string;

@@ -7,11 +7,11 @@
  * question, and nothing that is closed is opened again.
  */
 
-import type { StatusAnswer } from "../cluster/target.ts";
-import { ANSWER, ANSWER_NUMBERS, type NativeAsking, OK } from "../native/contract.ts";
-import { bareAddress } from "./bare-address.ts";
-import type { PostAnswer, Poster, PostOptions } from "./post.ts";
-import { readStatusColumns } from "./status-columns.ts";
+import { ANSWER, ANSWER_NUMBERS, type NativeAsking, OK } from "../../native/contract.ts";
+import type { StatusAnswer } from "../target.ts";
+import type { PostAnswer, Poster, PostOptions } from "./http-client.ts";
+import { readStatusColumns } from "./native-statuses.ts";
+import { bareAddress } from "./url-without-credentials.ts";
 
 /** Whoever waits for an answer, and for how many signatures. */
 interface Waiting {

@@ -3,11 +3,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
-import { createNativePoster } from "../../src/chain/native-poster.ts";
-import { createPoster, type PostOptions } from "../../src/chain/post.ts";
-import { type Clock, systemClock } from "../../src/core/clock.ts";
-import { native } from "../native/addon.ts";
-import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
+import { createPoster, type PostOptions } from "../../../src/cluster/rpc/http-client.ts";
+import { createNativePoster } from "../../../src/cluster/rpc/native-http-client.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
+import { native } from "../../native/addon.ts";
+import { createFakeClock, type FakeClock } from "../../support/fake-clock.ts";
 
 const endings: (() => unknown)[] = [];
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createCaller, RpcError } from "../../src/chain/json-rpc.ts";
+import { createCaller, RpcError } from "../../../src/cluster/rpc/json-rpc.ts";
 
 interface Answer {
   readonly status?: number;

@@ -12,7 +12,7 @@ import {
   readSlotTime,
   readStatuses,
   slotsInEpoch,
-} from "../../src/chain/rpc-read.ts";
+} from "../../../src/cluster/rpc/responses.ts";
 
 const NONSENSE = [null, undefined, 7, "x", [], [7], {}, { value: null }, { value: {} }];
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readStatusColumns } from "../../src/chain/status-columns.ts";
+import { readStatusColumns } from "../../../src/cluster/rpc/native-statuses.ts";
 
 /** Doubles, then bytes; then index, size and text of each error. */
 function columns(

@@ -7,8 +7,8 @@
  */
 
 import { STATUS_CODES } from "node:http";
-import type { PostAnswer, Poster } from "./post.ts";
-import { isRecord } from "./rpc-read.ts";
+import type { PostAnswer, Poster } from "./http-client.ts";
+import { isRecord } from "./responses.ts";
 
 export interface Call {
   readonly method: string;

@@ -4,12 +4,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
-import { createNativePoster } from "../../src/chain/native-poster.ts";
-import { createRpc, type Rpc } from "../../src/chain/rpc.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { encodeSignatures } from "../../src/core/encoding.ts";
-import { native } from "../native/addon.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { createNativePoster } from "../../../src/cluster/rpc/native-http-client.ts";
+import { createRpc, type Rpc } from "../../../src/cluster/rpc/rpc.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { encodeSignatures } from "../../../src/core/encoding.ts";
+import { native } from "../../native/addon.ts";
 
 const endings: (() => unknown)[] = [];
 afterEach(() => {
@@ -168,7 +168,7 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
   });
 
   it("fail where the system starts no thread that looks the host up", async () => {
-    const script = fileURLToPath(new URL("./native-poster.fixture.ts", import.meta.url));
+    const script = fileURLToPath(new URL("../../chain/native-poster.fixture.ts", import.meta.url));
     // No stack of that size is to be had.
     const env = { ...process.env, RUST_MIN_STACK: String(2 ** 50) };
     const child = spawn(process.execPath, ["--import", "tsx", script], {

@@ -3,7 +3,7 @@
  * beside `ANSWER` in `native/contract.ts`.
  */
 
-import type { StatusAnswer, TxStatus } from "../cluster/target.ts";
+import type { StatusAnswer, TxStatus } from "../target.ts";
 
 /**
  * Reads the statuses of `count` signatures. `bytes` begin where their buffer does. What was asked

@@ -7,8 +7,8 @@
  * gathered from strangers.
  */
 
-import type { Contact, StatusAnswer, TxStatus } from "../cluster/target.ts";
-import { decodeBase58, decodeBase64 } from "../core/encoding.ts";
+import { decodeBase58, decodeBase64 } from "../../core/encoding.ts";
+import type { Contact, StatusAnswer, TxStatus } from "../target.ts";
 
 /** A block's hash, and the last block height at which a transaction may name it. */
 export interface Blockhash {
