@@ -5,7 +5,6 @@
  * decides anything: events go to the router, and how old they are can be asked for.
  */
 
-import { createSlotFeed, type SlotFeedStatus } from "../chain/slot-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { CONTACTS_GAP_MS, STATUSES_A_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
@@ -22,6 +21,7 @@ import { createScheduleFeed } from "./leaders/schedule-feed.ts";
 import { createVoteFeed } from "./leaders/vote-feed.ts";
 import type { RefreshStatus } from "./polling-loop.ts";
 import { createRpc, type Rpc } from "./rpc/rpc.ts";
+import { createSlotFeed, type SlotFeedStatus } from "./slots/slot-feed.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
 import type { ChainTarget, StatusAnswer, StatusTelling } from "./target.ts";
 

@@ -7,13 +7,13 @@
  * than what it asks.
  */
 
-import { type FeedEvents, type FeedSocket, openFeed } from "../../chain/feed-socket.ts";
-import { openNativeFeed } from "../../chain/native-feed.ts";
 import type { Clock } from "../../core/clock.ts";
 import { encodeSignatures } from "../../core/encoding.ts";
 import { RPC_ANSWER_BYTES_MAX } from "../../core/limits.ts";
 import type { NativeAsking, NativeFeeding } from "../../native/contract.ts";
 import type { ChainCounters } from "../counters.ts";
+import { openNativeFeed } from "../slots/native-subscription.ts";
+import { type FeedEvents, type FeedSocket, openFeed } from "../slots/subscription.ts";
 import type { Contact, StatusAnswer } from "../target.ts";
 import { createPoster } from "./http-client.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";

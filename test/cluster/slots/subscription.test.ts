@@ -4,11 +4,11 @@ import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { type FeedEvents, openFeed } from "../../src/chain/feed-socket.ts";
-import { openNativeFeed } from "../../src/chain/native-feed.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import { FEED_MESSAGE_BYTES_MAX } from "../../src/core/limits.ts";
-import { native } from "../native/addon.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { openNativeFeed } from "../../../src/cluster/slots/native-subscription.ts";
+import { type FeedEvents, openFeed } from "../../../src/cluster/slots/subscription.ts";
+import { FEED_MESSAGE_BYTES_MAX } from "../../../src/core/limits.ts";
+import { native } from "../../native/addon.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const endings: (() => unknown)[] = [];

@@ -7,13 +7,13 @@
  * long is given up and opened anew, with back-off.
  */
 
-import { type BackOff, type BackOffOptions, createBackOff } from "../cluster/back-off.ts";
-import type { ChainCounters } from "../cluster/counters.ts";
-import type { Rpc } from "../cluster/rpc/rpc.ts";
-import type { ChainTarget, SlotEventKind } from "../cluster/target.ts";
-import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
-import type { Log } from "../core/log.ts";
-import type { FeedName, FeedSocket } from "./feed-socket.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
+import { type BackOff, type BackOffOptions, createBackOff } from "../back-off.ts";
+import type { ChainCounters } from "../counters.ts";
+import type { Rpc } from "../rpc/rpc.ts";
+import type { ChainTarget, SlotEventKind } from "../target.ts";
+import type { FeedName, FeedSocket } from "./subscription.ts";
 
 export interface SlotFeedDeps {
   readonly clock: Clock;

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { openNativeFeed } from "../../src/chain/native-feed.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import { FEED_FULL, type NativeFeeding } from "../../src/native/contract.ts";
-import { native } from "../native/addon.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { openNativeFeed } from "../../../src/cluster/slots/native-subscription.ts";
+import { FEED_FULL, type NativeFeeding } from "../../../src/native/contract.ts";
+import { native } from "../../native/addon.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const endings: (() => unknown)[] = [];

@@ -8,9 +8,9 @@
  * and of its end twice.
  */
 
-import { isCount, isRecord } from "../cluster/rpc/responses.ts";
-import type { SlotEventKind } from "../cluster/target.ts";
-import { openWebSocket } from "./web-socket.ts";
+import { isCount, isRecord } from "../rpc/responses.ts";
+import type { SlotEventKind } from "../target.ts";
+import { openWebSocket } from "./websocket.ts";
 
 /** Which events a node is asked to send. */
 export type FeedName = "slotsUpdates" | "slot";

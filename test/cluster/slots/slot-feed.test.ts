@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { FeedEvents, FeedName } from "../../src/chain/feed-socket.ts";
-import { createSlotFeed } from "../../src/chain/slot-feed.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import type { Clock } from "../../src/core/clock.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { createSlotFeed } from "../../../src/cluster/slots/slot-feed.ts";
+import type { FeedEvents, FeedName } from "../../../src/cluster/slots/subscription.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
 

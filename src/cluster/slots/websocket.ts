@@ -7,8 +7,8 @@
 
 import type { Server } from "node:http";
 import { WebSocket, WebSocketServer } from "ws";
-import { USER_AGENT } from "../cluster/rpc/http-client.ts";
-import { FEED_MESSAGE_BYTES_MAX } from "../core/limits.ts";
+import { FEED_MESSAGE_BYTES_MAX } from "../../core/limits.ts";
+import { USER_AGENT } from "../rpc/http-client.ts";
 
 export interface SocketEvents {
   opened(): void;
