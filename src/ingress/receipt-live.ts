@@ -9,7 +9,7 @@
  */
 
 import { RECEIPT_STREAM_CHARS_A_ROUND, RECEIPT_STREAM_PASS_STEPS_MAX } from "../core/limits.ts";
-import type { ReceiptState } from "../core/receipt.ts";
+import type { ReceiptState } from "../core/receipt-state.ts";
 import type { ReceiptSource } from "./receipt-source.ts";
 
 /** A stream as far as the changes that it is told concern it. */

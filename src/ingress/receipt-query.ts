@@ -12,7 +12,7 @@ import {
   RECEIPT_WAIT_MS_MAX,
   RECEIPT_WAIT_MS_MIN,
 } from "../core/limits.ts";
-import { RECEIPT_STATES, type ReceiptState } from "../core/receipt.ts";
+import { RECEIPT_STATES, type ReceiptState } from "../core/receipt-state.ts";
 
 /** How far a transaction must have come before an answer is given. */
 export type WaitGoal = "processed" | "landed";

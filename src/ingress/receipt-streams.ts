@@ -21,7 +21,7 @@ import {
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
 } from "../core/limits.ts";
-import type { ReceiptState } from "../core/receipt.ts";
+import type { ReceiptState } from "../core/receipt-state.ts";
 import { Places } from "./places.ts";
 import { createLive, type Listener } from "./receipt-live.ts";
 import type { ReceiptSource } from "./receipt-source.ts";

@@ -6,7 +6,7 @@
  */
 
 import { type CopyReason, END_REASONS, type EndReason } from "../core/errors.ts";
-import { RECEIPT_STATES, type ReceiptState } from "../core/receipt.ts";
+import { RECEIPT_STATES, type ReceiptState } from "../core/receipt-state.ts";
 import {
   ACKED,
   DROPPED,

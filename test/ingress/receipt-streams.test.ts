@@ -5,7 +5,7 @@ import {
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
 } from "../../src/core/limits.ts";
-import type { ReceiptState } from "../../src/core/receipt.ts";
+import type { ReceiptState } from "../../src/core/receipt-state.ts";
 import { createStreams, type StreamRequest } from "../../src/ingress/receipt-streams.ts";
 import { createDice } from "../support/dice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { RECEIPT_STATES } from "../../src/core/receipt.ts";
+import { RECEIPT_STATES } from "../../src/core/receipt-state.ts";
 import {
   IN_FLIGHT,
   NONE,

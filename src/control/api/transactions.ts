@@ -6,7 +6,7 @@
  */
 
 import { decodeBase58 } from "../../core/encoding.ts";
-import { RECEIPT_STATES } from "../../core/receipt.ts";
+import { RECEIPT_STATES } from "../../core/receipt-state.ts";
 import type { Edges } from "../edges.ts";
 import { Fault } from "../fault.ts";
 import type { Store } from "../store/contract.ts";
