@@ -5,7 +5,7 @@ import { createChainCounters } from "../src/cluster/counters.ts";
 import { COPY_REASONS, END_REASONS, REFUSALS } from "../src/core/errors.ts";
 import { FAULT, FAULT_COUNT } from "../src/core/faults.ts";
 import { createHistogram, type Histogram } from "../src/core/histogram.ts";
-import type { Dispatch } from "../src/decode/dispatch.ts";
+import type { Dispatch } from "../src/decode/workers/dispatch.ts";
 import { type EdgeParts, metricSources } from "../src/edge-metrics.ts";
 import type { DeskFigures } from "../src/ingress/desk.ts";
 import type { HttpServer } from "../src/ingress/http.ts";

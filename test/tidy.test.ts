@@ -52,7 +52,8 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/sandbox/provider.ts": "every login of the tests of control goes through it",
   "src/sandbox/provider-store.ts": "every login of the tests of control goes through it",
   "src/edge-ingress.ts": "joins the parts; run by every test with an edge",
-  "src/decode/decode.worker.ts": "runs in a thread; tested through test/decode/pool.test.ts",
+  "src/decode/workers/decode.worker.ts":
+    "runs in a thread; tested through test/decode/workers/piscina-pool.test.ts",
 };
 
 /** Packages that a second file may import, with the reason. */
@@ -303,10 +304,10 @@ describe("the rules bite", () => {
 
   it("counts a worker's file, named by URL, as an import", () => {
     const pool: Source = sourceOf(
-      "src/decode/pool.ts",
+      "src/decode/workers/piscina-pool.ts",
       'const file = new URL("./decode.worker.js", import.meta.url);',
     );
-    expect(pool.imports).toMatchObject([{ file: "src/decode/decode.worker.ts" }]);
+    expect(pool.imports).toMatchObject([{ file: "src/decode/workers/decode.worker.ts" }]);
   });
 
   it("keeps lines and columns when it blanks", () => {

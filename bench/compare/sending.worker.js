@@ -1,12 +1,17 @@
 /**
  * A decode worker that sends by itself: the bench's answer to whether a worker should. It serves the
- * same channel as `src/decode/decode.worker.ts`, and what it finds good it sends to the one leader
+ * same channel as `src/decode/workers/decode.worker.ts`, and what it finds good it sends to the one leader
  * before it hands the verdict back; the main thread only answers. Plain JavaScript on the built
  * files, because a thread of Node 20 cannot load TypeScript.
  */
 
 import { wake } from "../../dist/core/bell.js";
-import { ASLEEP, openChannel, READY, REQUEST_HEAD_BYTES } from "../../dist/decode/channel.js";
+import {
+  ASLEEP,
+  openChannel,
+  READY,
+  REQUEST_HEAD_BYTES,
+} from "../../dist/decode/workers/worker-channel.js";
 import { VERDICT_NUMBERS } from "../../dist/native/contract.js";
 import { loadNative } from "../../dist/native/load.js";
 

@@ -9,9 +9,9 @@
 import { SetupError } from "../core/errors.ts";
 import type { Verdict } from "../core/flow.ts";
 import { DECODER_COUNTERS, type NativeDecoding, VERDICT_NUMBERS } from "../native/contract.ts";
-import { readVerdict } from "./channel.ts";
 import type { Decoder, DecoderOptions } from "./decoder.ts";
 import { hintFor } from "./hint.ts";
+import { readVerdict } from "./workers/worker-channel.ts";
 
 /**
  * How long the calling thread decodes in a turn itself, and while workers are behind: a quarter of

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, it } from "vitest";
 import { FAULT } from "../../src/core/faults.ts";
-import { readVerdict } from "../../src/decode/channel.ts";
 import { createNativeDecoder, nativeDecoder } from "../../src/decode/native-decoder.ts";
+import { readVerdict } from "../../src/decode/workers/worker-channel.ts";
 import {
   DECODER_OPTIONS,
   NO_DECODER,

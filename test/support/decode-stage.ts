@@ -4,7 +4,7 @@ import { FAULT } from "../../src/core/faults.ts";
 import type { Packet, Verdict } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
-import { createDispatch, type DispatchOptions } from "../../src/decode/dispatch.ts";
+import { createDispatch, type DispatchOptions } from "../../src/decode/workers/dispatch.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { createFakeWorkers } from "./fake-workers.ts";
 import { DECODER } from "./packets.ts";

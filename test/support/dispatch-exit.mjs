@@ -2,8 +2,8 @@
 // answers. That this ends, and only after it has printed, is what the test looks at.
 import { systemClock } from "../../dist/core/clock.js";
 import { createDecoder } from "../../dist/decode/decoder.js";
-import { createDispatch } from "../../dist/decode/dispatch.js";
-import { createWorkerPool } from "../../dist/decode/pool.js";
+import { createDispatch } from "../../dist/decode/workers/dispatch.js";
+import { createWorkerPool } from "../../dist/decode/workers/piscina-pool.js";
 
 const silent = { info() {}, warn() {}, error() {} };
 const decoder = {

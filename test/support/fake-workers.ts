@@ -4,16 +4,16 @@
  */
 
 import { wake } from "../../src/core/bell.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import type { WorkerTask } from "../../src/decode/workers/decode.worker.ts";
+import type { WorkerPool } from "../../src/decode/workers/piscina-pool.ts";
 import {
   openChannel,
   READY,
   REQUEST_HEAD_BYTES,
   STOP,
   writeVerdict,
-} from "../../src/decode/channel.ts";
-import type { WorkerTask } from "../../src/decode/decode.worker.ts";
-import { createDecoder } from "../../src/decode/decoder.ts";
-import type { WorkerPool } from "../../src/decode/pool.ts";
+} from "../../src/decode/workers/worker-channel.ts";
 
 export interface FakeWorker {
   comeUp(): void;

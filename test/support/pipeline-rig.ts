@@ -2,7 +2,7 @@ import type { Clock } from "../../src/core/clock.ts";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { Answer, Packet, Verdict } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
-import type { DecodeDone } from "../../src/decode/lane.ts";
+import type { DecodeDone } from "../../src/decode/workers/worker-handle.ts";
 import { createSeen } from "../../src/ingress/seen.ts";
 import { createLanding } from "../../src/land/landing.ts";
 import { createReceipts } from "../../src/observe/receipts.ts";

@@ -1,6 +1,6 @@
 // A decode worker that throws when it sees its first transaction.
 import { wake } from "../../dist/core/bell.js";
-import { openChannel, READY } from "../../dist/decode/channel.js";
+import { openChannel, READY } from "../../dist/decode/workers/worker-channel.js";
 
 export function serve(task) {
   const channel = openChannel(task.channel, task.slots);

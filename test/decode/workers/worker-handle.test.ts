@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../src/core/faults.ts";
-import { WORKER_RESTART_MS_MAX } from "../../src/core/limits.ts";
-import { died, ids, startedStage, until } from "../support/decode-stage.ts";
-import { newPacket } from "../support/packets.ts";
+import { FAULT } from "../../../src/core/faults.ts";
+import { WORKER_RESTART_MS_MAX } from "../../../src/core/limits.ts";
+import { died, ids, startedStage, until } from "../../support/decode-stage.ts";
+import { newPacket } from "../../support/packets.ts";
 
 describe("a lane, when its thread dies", () => {
   it("tells what came back before, and the fault for the rest", async () => {

@@ -2,20 +2,20 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { type Clock, systemClock } from "../../src/core/clock.ts";
-import { FAULT } from "../../src/core/faults.ts";
-import type { Packet, Verdict } from "../../src/core/flow.ts";
-import type { Log } from "../../src/core/log.ts";
-import { createDecoder } from "../../src/decode/decoder.ts";
-import { createDispatch, type DispatchOptions } from "../../src/decode/dispatch.ts";
-import { createWorkerPool } from "../../src/decode/pool.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
-import { DECODER, newPacket, packetOf } from "../support/packets.ts";
-import { until } from "../support/wait.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
+import { FAULT } from "../../../src/core/faults.ts";
+import type { Packet, Verdict } from "../../../src/core/flow.ts";
+import type { Log } from "../../../src/core/log.ts";
+import { createDecoder } from "../../../src/decode/decoder.ts";
+import { createDispatch, type DispatchOptions } from "../../../src/decode/workers/dispatch.ts";
+import { createWorkerPool } from "../../../src/decode/workers/piscina-pool.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { DECODER, newPacket, packetOf } from "../../support/packets.ts";
+import { until } from "../../support/wait.ts";
 
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 const support = (name: string): string =>
-  fileURLToPath(new URL(`../support/${name}`, import.meta.url));
+  fileURLToPath(new URL(`../../support/${name}`, import.meta.url));
 
 /** The stage on real threads, with one promise for each packet's verdict. */
 function newStage(options: Partial<DispatchOptions> & { entry?: string; clock?: Clock } = {}) {

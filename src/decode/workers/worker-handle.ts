@@ -13,17 +13,19 @@
  * the old may have been left in the middle of anything.
  */
 
-import { wake } from "../core/bell.ts";
-import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
-import { FAULT } from "../core/faults.ts";
-import type { Packet, Refused, Verdict } from "../core/flow.ts";
+import { wake } from "../../core/bell.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import { FAULT } from "../../core/faults.ts";
+import type { Packet, Refused, Verdict } from "../../core/flow.ts";
 import {
   V1_TRANSACTION_BYTES_MAX,
   WORKER_RESTART_MS_MAX,
   WORKER_RESTART_MS_MIN,
   WORKER_SETTLED_MS,
-} from "../core/limits.ts";
-import { createPacket } from "../core/packet.ts";
+} from "../../core/limits.ts";
+import { createPacket } from "../../core/packet.ts";
+import type { WorkerDecoder } from "../decoder.ts";
+import type { WorkerPool } from "./piscina-pool.ts";
 import {
   ASLEEP,
   type Channel,
@@ -34,9 +36,7 @@ import {
   REQUEST_HEAD_BYTES,
   readVerdict,
   STOP,
-} from "./channel.ts";
-import type { WorkerDecoder } from "./decoder.ts";
-import type { WorkerPool } from "./pool.ts";
+} from "./worker-channel.ts";
 
 /** Told once for each packet. `packet.bytes` are lent until it returns. */
 export type DecodeDone = (packet: Packet, verdict: Verdict) => void;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../src/core/faults.ts";
-import { WORKERS_STOP_MS_MAX } from "../../src/core/limits.ts";
-import { died, ids, newStage, nextTurn, startedStage, until } from "../support/decode-stage.ts";
-import { newPacket } from "../support/packets.ts";
+import { FAULT } from "../../../src/core/faults.ts";
+import { WORKERS_STOP_MS_MAX } from "../../../src/core/limits.ts";
+import { died, ids, newStage, nextTurn, startedStage, until } from "../../support/decode-stage.ts";
+import { newPacket } from "../../support/packets.ts";
 
 describe("a crew", () => {
   it("fails to start when a worker dies before it is up", async () => {

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { Verdict } from "../../src/core/flow.ts";
+import type { Verdict } from "../../../src/core/flow.ts";
 import {
   channelMemory,
   openChannel,
   REQUEST_HEAD_BYTES,
   readVerdict,
   writeVerdict,
-} from "../../src/decode/channel.ts";
-import { fc } from "../support/properties.ts";
+} from "../../../src/decode/workers/worker-channel.ts";
+import { fc } from "../../support/properties.ts";
 
 const count = fc.nat({ max: 4096 });
 const lamports = fc.maxSafeNat();

@@ -8,12 +8,12 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
-import { systemClock } from "../../../src/core/clock.ts";
-import type { Verdict } from "../../../src/core/flow.ts";
-import { createDecoder } from "../../../src/decode/decoder.ts";
-import { createDispatch, type DispatchOptions } from "../../../src/decode/dispatch.ts";
-import { createWorkerPool } from "../../../src/decode/pool.ts";
-import { DECODER, newPacket } from "../../../test/support/packets.ts";
+import { systemClock } from "../../../../src/core/clock.ts";
+import type { Verdict } from "../../../../src/core/flow.ts";
+import { createDecoder } from "../../../../src/decode/decoder.ts";
+import { createDispatch, type DispatchOptions } from "../../../../src/decode/workers/dispatch.ts";
+import { createWorkerPool } from "../../../../src/decode/workers/piscina-pool.ts";
+import { DECODER, newPacket } from "../../../../test/support/packets.ts";
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 

@@ -7,11 +7,13 @@
  * fires here, and a message cannot reach it. The main thread addresses this file as it is built.
  */
 
-import { wake } from "../core/bell.ts";
-import { NS_PER_US, systemClock } from "../core/clock.ts";
-import { FAULT } from "../core/faults.ts";
-import type { Refused } from "../core/flow.ts";
-import { loadNative } from "../native/load.ts";
+import { wake } from "../../core/bell.ts";
+import { NS_PER_US, systemClock } from "../../core/clock.ts";
+import { FAULT } from "../../core/faults.ts";
+import type { Refused } from "../../core/flow.ts";
+import { loadNative } from "../../native/load.ts";
+import { createDecoder, type Decoder, type WorkerDecoder } from "../decoder.ts";
+import { nativeDecoder } from "../native-decoder.ts";
 import {
   ASLEEP,
   type Channel,
@@ -20,9 +22,7 @@ import {
   REQUEST_HEAD_BYTES,
   STOP,
   writeVerdict,
-} from "./channel.ts";
-import { createDecoder, type Decoder, type WorkerDecoder } from "./decoder.ts";
-import { nativeDecoder } from "./native-decoder.ts";
+} from "./worker-channel.ts";
 
 /** What a worker thread is given when it starts. */
 export interface WorkerTask {

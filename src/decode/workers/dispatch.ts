@@ -17,23 +17,23 @@
  * a quarter of a share, counts for the turn that follows.
  */
 
-import { type Clock, NS_PER_US } from "../core/clock.ts";
-import { FAULT } from "../core/faults.ts";
-import type { Packet, Refused, Verdict } from "../core/flow.ts";
+import { type Clock, NS_PER_US } from "../../core/clock.ts";
+import { FAULT } from "../../core/faults.ts";
+import type { Packet, Refused, Verdict } from "../../core/flow.ts";
 import {
   DECODE_BEHIND,
   DECODE_HERE_A_TURN,
   DECODE_HERE_AT_LEAST,
   DECODE_RING_SLOTS,
   V1_TRANSACTION_BYTES_MAX,
-} from "../core/limits.ts";
-import type { Log } from "../core/log.ts";
-import { quick } from "../core/quick.ts";
-import { Crew } from "./crew.ts";
-import type { Decoder, WorkerDecoder } from "./decoder.ts";
-import type { DecodeDone } from "./lane.ts";
-import type { WorkerPool } from "./pool.ts";
-import type { VerifierCounters } from "./verify.ts";
+} from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { quick } from "../../core/quick.ts";
+import type { Decoder, WorkerDecoder } from "../decoder.ts";
+import type { VerifierCounters } from "../verify.ts";
+import type { WorkerPool } from "./piscina-pool.ts";
+import { Crew } from "./worker-group.ts";
+import type { DecodeDone } from "./worker-handle.ts";
 
 export interface DispatchDeps {
   readonly clock: Clock;

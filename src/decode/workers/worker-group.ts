@@ -3,15 +3,15 @@
  * stops them.
  */
 
-import { Bell } from "../core/bell.ts";
-import type { Clock } from "../core/clock.ts";
-import { SetupError } from "../core/errors.ts";
-import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../core/limits.ts";
-import type { Log } from "../core/log.ts";
-import type { WorkerDecoder } from "./decoder.ts";
-import { Lane } from "./lane.ts";
-import type { WorkerPool } from "./pool.ts";
-import type { VerifierCounters } from "./verify.ts";
+import { Bell } from "../../core/bell.ts";
+import type { Clock } from "../../core/clock.ts";
+import { SetupError } from "../../core/errors.ts";
+import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import type { WorkerDecoder } from "../decoder.ts";
+import type { VerifierCounters } from "../verify.ts";
+import type { WorkerPool } from "./piscina-pool.ts";
+import { Lane } from "./worker-handle.ts";
 
 export interface CrewDeps {
   readonly clock: Clock;

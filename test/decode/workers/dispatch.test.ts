@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../src/core/faults.ts";
-import type { Packet, Verdict } from "../../src/core/flow.ts";
-import { createDecoder } from "../../src/decode/decoder.ts";
-import { createDispatch } from "../../src/decode/dispatch.ts";
-import { ids, newStage, nextTurn, startedStage, until } from "../support/decode-stage.ts";
-import { DECODER, newPacket, packetOf } from "../support/packets.ts";
+import { FAULT } from "../../../src/core/faults.ts";
+import type { Packet, Verdict } from "../../../src/core/flow.ts";
+import { createDecoder } from "../../../src/decode/decoder.ts";
+import { createDispatch } from "../../../src/decode/workers/dispatch.ts";
+import { ids, newStage, nextTurn, startedStage, until } from "../../support/decode-stage.ts";
+import { DECODER, newPacket, packetOf } from "../../support/packets.ts";
 
 describe("dispatch, inline auto", () => {
   it("decodes a lone transaction during the call", async () => {
