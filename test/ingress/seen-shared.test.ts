@@ -2,7 +2,7 @@
 
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { createSeen, openSeen, seenMemory } from "../../src/ingress/seen.ts";
+import { createSeen, openSeen, seenMemory } from "../../src/dedup/recent-transactions.ts";
 import { until } from "../support/wait.ts";
 
 const tx = (n: number, size = 100): Uint8Array => {

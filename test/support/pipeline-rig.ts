@@ -3,7 +3,7 @@ import { encodeSignature } from "../../src/core/encoding.ts";
 import type { Answer, Packet, Verdict } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import type { DecodeDone } from "../../src/decode/workers/worker-handle.ts";
-import { createSeen } from "../../src/ingress/seen.ts";
+import { createSeen } from "../../src/dedup/recent-transactions.ts";
 import { createLanding } from "../../src/land/landing.ts";
 import { createReceipts } from "../../src/observe/receipts.ts";
 import { createPipeline } from "../../src/pipeline.ts";

@@ -1,6 +1,6 @@
 // Claims the same transactions as other threads do, all at once, and tells which it got.
 import { parentPort, workerData } from "node:worker_threads";
-import { openSeen } from "../../dist/ingress/seen.js";
+import { openSeen } from "../../dist/dedup/recent-transactions.js";
 
 const { memory, options, gate, transactions } = workerData;
 const seen = openSeen(memory, options);

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { createSeen } from "../../src/ingress/seen.ts";
+import { createSeen } from "../../src/dedup/recent-transactions.ts";
 import { fc } from "../support/properties.ts";
 
 const MS = 1_000_000;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
-import { createSeen } from "../../../src/ingress/seen.ts";
+import { createSeen } from "../../../src/dedup/recent-transactions.ts";
 
 export async function build(): Promise<Bench> {
   const transactions = Array.from({ length: 4_096 }, (_, n) => {
