@@ -51,7 +51,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/control/web/schema.ts": "every route is made by it",
   "src/sandbox/provider.ts": "every login of the tests of control goes through it",
   "src/sandbox/provider-store.ts": "every login of the tests of control goes through it",
-  "src/edge-ingress.ts": "joins the parts; run by every test with an edge",
+  "src/edge/ingress.ts": "joins the parts; run by every test with an edge",
   "src/decode/workers/decode.worker.ts":
     "runs in a thread; tested through test/decode/workers/piscina-pool.test.ts",
 };
@@ -254,7 +254,7 @@ describe("the rules bite", () => {
   it("each where it belongs only", () => {
     const clock = sourceOf("src/core/clock.ts", "const at = Date.now();");
     expect(bannedCode(clock)).toEqual([]);
-    expect(importDirection(sourceOf("src/edge.ts", 'import "./send/peer.ts";'))).toEqual([]);
+    expect(importDirection(sourceOf("src/edge/edge.ts", 'import "./send/peer.ts";'))).toEqual([]);
     expect(sizes(sourceOf("test/a.test.ts", `it(() => {\n${"  f();\n".repeat(80)}});\n`))).toEqual(
       [],
     );

@@ -1,6 +1,6 @@
 /**
  * The keys of one edge, in a process of its own: the table, the journal and the feed as
- * `src/edge-keys.ts` joins them. It tells its parent when the keys are there, and on "report" when
+ * `src/edge/keys.ts` joins them. It tells its parent when the keys are there, and on "report" when
  * each change was known, how long the event loop was held and what a look-up costs.
  */
 

@@ -11,7 +11,7 @@ import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { End } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
-import { createOutcomeRelay, type OutcomeRelay } from "../../src/edge-outcomes.ts";
+import { createOutcomeRelay, type OutcomeRelay } from "../../src/edge/outcome-buffer.ts";
 import { createLanding, type Landing } from "../../src/land/landing.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import { Scorecard } from "../../src/send/scorecard.ts";

@@ -50,8 +50,8 @@ ${describeKeys()}
 
 /** What an edge would say at its start here of its files and its engine, a sentence each. */
 async function startedHere({ accounts, identity, send }: Config) {
-  const { readIdentity } = await import("../edge-identity.ts");
-  const { loadKeys } = await import("../edge-keys.ts");
+  const { readIdentity } = await import("../edge/identity.ts");
+  const { loadKeys } = await import("../edge/keys.ts");
   const { chooseEngine } = await import("../native/choose.ts");
   const { keysFile } = accounts;
   const warnings: string[] = [];

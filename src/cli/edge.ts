@@ -1,6 +1,6 @@
 /**
  * `edge`: one edge of one region, until a signal ends it. Loads the configuration, refuses what
- * this version cannot do, and hands over to `src/edge.ts`, which is imported late so that the
+ * this version cannot do, and hands over to `src/edge/edge.ts`, which is imported late so that the
  * other commands start without its libraries.
  */
 
@@ -38,7 +38,7 @@ reported, and what it held before stays.
     // scavenge by chance: the answers of the node were 64 bytes of each transaction then.
     setFlagsFromString("--no-allocation-site-pretenuring");
     const started = await whileStarting(io.signals, async () => {
-      const { startEdge } = await import("../edge.ts");
+      const { startEdge } = await import("../edge/edge.ts");
       return await startEdge(config);
     });
     if (started === null) {

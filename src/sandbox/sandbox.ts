@@ -16,7 +16,7 @@ import { decodeBase58, encodeBase64, encodeKey } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
 import { SANDBOX_LANDINGS_SHOWN_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { type Edge, startEdge } from "../edge.ts";
+import { type Edge, startEdge } from "../edge/edge.ts";
 import { createLog } from "../observe/log.ts";
 import { freshIdentity, type Identity } from "../send/identity.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "./cluster.ts";

@@ -11,7 +11,7 @@ import { configFromValues } from "../../src/config/load.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58, encodeKey, encodeSignature } from "../../src/core/encoding.ts";
 import type { Log } from "../../src/core/log.ts";
-import { type Edge, startEdge } from "../../src/edge.ts";
+import { type Edge, startEdge } from "../../src/edge/edge.ts";
 import {
   type ClusterUrls,
   createSimulatedCluster,

@@ -16,7 +16,7 @@ import { openStore } from "../../src/control/store/open.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58, encodeKey } from "../../src/core/encoding.ts";
 import type { Log } from "../../src/core/log.ts";
-import { startEdge } from "../../src/edge.ts";
+import { startEdge } from "../../src/edge/edge.ts";
 import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { EXAMPLE_PATH, type Example } from "../../src/sandbox/cluster-http.ts";
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { configFromValues } from "../../src/config/load.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58, encodeKey } from "../../src/core/encoding.ts";
-import { type Edge, startEdge } from "../../src/edge.ts";
+import { type Edge, startEdge } from "../../src/edge/edge.ts";
 import { type ClusterOptions, createSimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { createFaultProxy, type FaultProxy, type Faults } from "../../src/sandbox/fault-proxy.ts";
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";

@@ -1,0 +1,34 @@
+/**
+ * What the dashboard asks of an edge in the name of an account: its receipts, one or the latest of
+ * them, and its latest refusals. A list is asked for in the words of the public API and read by the
+ * same reader, so that the two cannot come to differ.
+ */
+
+import { readListQuery } from "../ingress/receipt-query.ts";
+import type { AdminDeps } from "../observe/admin.ts";
+import type { Receipts } from "../observe/receipts.ts";
+import type { RefusalBook } from "../observe/refusals.ts";
+
+export function askedOf(
+  receipts: Pick<Receipts, "find" | "list">,
+  refusals: Pick<RefusalBook, "latest">,
+  /** Has all that was done so far taken into the books. */
+  settle: () => void = () => {},
+): NonNullable<AdminDeps["ofAccount"]> {
+  return {
+    receipt(signature, account) {
+      settle();
+      return receipts.find(signature, account);
+    },
+    receipts(account, text) {
+      settle();
+      const read = readListQuery(text);
+      if (read.kind === "refused") return { kind: "refused", sentence: read.refusal.sentence };
+      return { kind: "list", list: receipts.list(account, read.query) };
+    },
+    refusals(account) {
+      settle();
+      return refusals.latest(account);
+    },
+  };
+}

@@ -1,0 +1,59 @@
+/**
+ * The identity that leaders see: read when an edge starts, and again on demand. A file that is
+ * broken or gone changes nothing. No byte of a key is in any message or line of the log.
+ */
+
+import { readFileSync } from "node:fs";
+import { encodeBase58 } from "../core/encoding.ts";
+import { codeOf, SetupError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { freshIdentity, type Identity, identityOfJson } from "../send/identity.ts";
+import type { Sender } from "../send/sender.ts";
+
+export interface IdentityHolder {
+  readonly identity: Identity;
+  /** Reads the file again; without one there is nothing to read. @throws SetupError */
+  reload(): void;
+}
+
+/** The identity in a file; a fresh one, unstaked, without. @throws SetupError */
+export function readIdentity(path: string | null): Identity {
+  if (path === null) return freshIdentity();
+  try {
+    return identityOfJson(readFileSync(path, "utf8"));
+  } catch (cause) {
+    // What the file holds is in no message of either kind.
+    const why = cause instanceof SetupError ? cause.message : unreadable(cause);
+    throw new SetupError(`identity.keypair: ${path}: ${why}`, { cause });
+  }
+}
+
+/** The file system's word for it, and the way on where there is no file yet. */
+function unreadable(cause: unknown): string {
+  const code = codeOf(cause) ?? "unknown";
+  const way =
+    "solana-keygen new makes one, and without the key an edge takes a fresh one, unstaked";
+  return `it cannot be read (${code})${code === "ENOENT" ? `: ${way}` : ""}`;
+}
+
+export function createIdentityHolder(
+  { log, sender }: { readonly log: Log; readonly sender: Pick<Sender, "useIdentity"> },
+  first: Identity,
+  path: string | null,
+): IdentityHolder {
+  let identity = first;
+  return {
+    get identity() {
+      return identity;
+    },
+    reload() {
+      if (path === null) return;
+      const next = readIdentity(path);
+      if (Buffer.from(next.publicKey).equals(identity.publicKey)) return;
+      sender.useIdentity(next);
+      const names = { from: encodeBase58(identity.publicKey), to: encodeBase58(next.publicKey) };
+      identity = next;
+      log.info(names, "identity changed, connections are being renewed");
+    },
+  };
+}

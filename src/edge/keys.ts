@@ -1,0 +1,133 @@
+/**
+ * An edge's keys and what hangs on them: from a file, or from the accounts database with usage
+ * written back and, where a store for it is named, limits shared with the other edges.
+ */
+
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { createSharedLimits, type SharedLimits } from "../accounts/global-limits/sync.ts";
+import { createKeyFeed, type KeyFeed } from "../accounts/keys/feed.ts";
+import { createKeyJournal } from "../accounts/keys/journal.ts";
+import { lockJournal } from "../accounts/keys/journal-lock.ts";
+import { type KeysFile, loadKeysFile } from "../accounts/keys/keys-file.ts";
+import { createKeyTable, type KeyTable } from "../accounts/keys/table.ts";
+import { createUsage, type Usage } from "../accounts/usage/usage.ts";
+import type { Config } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { type EdgeParts, needed } from "./optional-modules.ts";
+
+export interface EdgeKeys {
+  readonly table: KeyTable;
+  /** How often the keys file was read; reads of the database are counted by its feed. */
+  readonly loads: { ok: number; failed: number };
+  /** null for keys from a file, as all of the below. */
+  readonly feed: KeyFeed | null;
+  readonly usage: Usage | null;
+  readonly sharedLimits: SharedLimits | null;
+  /** Reads the keys again. @throws SetupError when the file is wrong; the old keys stay */
+  reload(): void;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface EdgeKeysDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly parts: EdgeParts;
+}
+
+/**
+ * @throws SetupError when the keys file is wrong, or another edge has the journal; a database that
+ *   is away is none
+ */
+export function openKeys(config: Config, deps: EdgeKeysDeps): EdgeKeys {
+  const { keysFile, databaseUrl } = config.accounts;
+  if (keysFile !== null) return keysOfFile(keysFile, deps.log);
+  if (databaseUrl !== null) return keysOfDatabase(config, databaseUrl, deps);
+  throw new SetupError("accounts: neither keys_file nor database_url is given");
+}
+
+function keysOfFile(path: string, log: Log): EdgeKeys {
+  const table = createKeyTable(loadKeys(path));
+  const loads = { ok: 1, failed: 0 };
+  return {
+    table,
+    loads,
+    feed: null,
+    usage: null,
+    sharedLimits: null,
+    reload() {
+      try {
+        table.replace(loadKeys(path));
+      } catch (error) {
+        loads.failed += 1;
+        throw error;
+      }
+      loads.ok += 1;
+      log.info({ keys: table.counters.keys }, "keys read again");
+    },
+    start() {},
+    stop: () => Promise.resolve(),
+  };
+}
+
+/**
+ * The keys of a file. An empty one is most likely one that is being written, not the wish to lock
+ * everyone out. @throws SetupError
+ */
+export function loadKeys(path: string): KeysFile["keys"] {
+  const { plans, keys } = loadKeysFile(path);
+  if (plans.size > 0) return keys;
+  throw new SetupError(`${path}: the file holds no plan and no key, at least a plan is needed`);
+}
+
+function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKeys {
+  const { clock, log, parts } = deps;
+  const { accounts, limits, region } = config;
+  const edge = config.name ?? hostname();
+  const table = createKeyTable();
+  const database = needed(parts.createDatabase)(
+    { clock, log },
+    { url, connections: CONNECTIONS, applicationName: `touchdown edge ${edge}`.slice(0, 63) },
+  );
+  const lock = lockJournal(accounts.journal);
+  const journal = createKeyJournal(accounts.journal);
+  const feed = createKeyFeed({ clock, log, database, table, journal });
+  const usage = createUsage(
+    { clock, log, database },
+    { edge: edge.slice(0, 64), region, periodMs: accounts.usagePeriodMs },
+  );
+  const sharedLimits =
+    limits.redisUrl === null
+      ? null
+      : createSharedLimits(
+          { clock, log, store: needed(parts.createLimitStore)({ clock, log }, limits.redisUrl) },
+          // Two edges of one name would count as one, and each take the share of both.
+          { edge: `${region} ${edge} ${randomUUID()}`, edgesAtFirst: limits.edges },
+        );
+  return {
+    table,
+    loads: { ok: 0, failed: 0 },
+    feed,
+    usage,
+    sharedLimits,
+    reload: () => feed.refresh(),
+    start() {
+      feed.start();
+      usage.start();
+      sharedLimits?.start();
+    },
+    async stop() {
+      await sharedLimits?.stop();
+      await usage.stop();
+      await feed.stop();
+      await database.stop();
+      lock.release();
+    },
+  };
+}
+
+/** One reads keys, one writes usage; `listen` has its own. */
+const CONNECTIONS = 2;

@@ -1,0 +1,42 @@
+/**
+ * The parts that only some configurations need, each loaded with its package when this one does:
+ * an edge that has a keys file and the native engine need not carry clients of databases, of gRPC
+ * and a second QUIC stack in memory, nor wait for them at its start.
+ */
+
+import type { createDatabase } from "../accounts/database/database.ts";
+import type { createLimitStore } from "../accounts/global-limits/redis-store.ts";
+import type { openGeyser } from "../cluster/geyser/stream.ts";
+import type { Config } from "../config/config.ts";
+import type { EngineChoice } from "../native/choose.ts";
+import type { createQuicTransport } from "../send/transport-quic.ts";
+
+/** Each is null where the configuration does not ask for it. */
+export interface EdgeParts {
+  readonly createDatabase: typeof createDatabase | null;
+  readonly createLimitStore: typeof createLimitStore | null;
+  readonly openGeyser: typeof openGeyser | null;
+  readonly createQuicTransport: typeof createQuicTransport | null;
+}
+
+export async function loadParts(config: Config, engine: EngineChoice): Promise<EdgeParts> {
+  const { accounts, limits, cluster } = config;
+  const [database, limitStore, geyser, quic] = await Promise.all([
+    accounts.databaseUrl === null ? null : import("../accounts/database/database.ts"),
+    limits.redisUrl === null ? null : import("../accounts/global-limits/redis-store.ts"),
+    cluster.grpcUrl === null ? null : import("../cluster/geyser/stream.ts"),
+    engine.name === "native" ? null : import("../send/transport-quic.ts"),
+  ]);
+  return {
+    createDatabase: database?.createDatabase ?? null,
+    createLimitStore: limitStore?.createLimitStore ?? null,
+    openGeyser: geyser?.openGeyser ?? null,
+    createQuicTransport: quic?.createQuicTransport ?? null,
+  };
+}
+
+/** A part that this configuration cannot do without. @throws Error when it was not loaded */
+export function needed<T>(part: T | null): T {
+  if (part === null) throw new Error("a part that the configuration needs was not loaded");
+  return part;
+}

@@ -1,0 +1,81 @@
+/**
+ * Whether this edge can take transactions: clients can connect, it knows the slot and its leader,
+ * has an address for somebody, holds a live connection, and is not draining.
+ */
+
+import type { KeyFeed } from "../accounts/keys/feed.ts";
+import type { Chain } from "../cluster/chain.ts";
+import type { Check, Readiness } from "../observe/admin.ts";
+import type { Router } from "../route/router.ts";
+import type { Sender } from "../send/sender.ts";
+
+export interface ReadinessDeps {
+  readonly router: Pick<Router, "status">;
+  readonly sender: Pick<Sender, "warmCount">;
+  readonly chain: Pick<Chain, "statusTelling">;
+  /** null where keys come from a file, and are there from the start. */
+  readonly feed: Pick<KeyFeed, "hasKeys"> | null;
+}
+
+/** A slot feed that has been silent for longer counts as stale, in milliseconds. */
+const SLOT_AGE_MS_MAX = 5_000;
+
+function keysCheck(ok: boolean): Check {
+  return { name: "keys", ok, detail: ok ? "keys are known" : "no keys were read yet" };
+}
+
+/** Of what landed. An edge that cannot know it sends all the same, so this fails nothing. */
+const STATUSES = {
+  yes: "the node tells statuses",
+  no: "the node tells no statuses: what landed cannot be known of it",
+  unknown: "whether the node tells statuses is not known yet",
+} as const satisfies Record<ReturnType<Chain["statusTelling"]>, string>;
+
+/** How far an edge is with taking work. */
+const SERVING = {
+  starting: "no client can connect yet",
+  serving: "taking work",
+  draining: "draining",
+} as const;
+
+export function createReadiness({ router, sender, chain, feed }: ReadinessDeps) {
+  let phase: keyof typeof SERVING = "starting";
+
+  function check(): Readiness {
+    const { slot, slotAgeMs, scheduleCovers, contacts } = router.status();
+    const fresh = slotAgeMs !== null && slotAgeMs <= SLOT_AGE_MS_MAX;
+    const age = slotAgeMs === null ? "no event yet" : `last event ${Math.round(slotAgeMs)} ms ago`;
+    // A node that hangs answers the same slot for ever, which is as good as none.
+    const stuck = slot === null && fresh ? " because the node tells of no new one" : "";
+    const checks: Check[] = [
+      { name: "serving", ok: phase === "serving", detail: SERVING[phase] },
+      {
+        name: "slot",
+        ok: slot !== null && fresh,
+        detail: `slot ${slot ?? "unknown"}${stuck}, ${age}`,
+      },
+      {
+        name: "schedule",
+        ok: scheduleCovers,
+        detail: scheduleCovers ? "the current leader is known" : "the current leader is unknown",
+      },
+      { name: "contacts", ok: contacts > 0, detail: `${contacts} leaders with an address` },
+      { name: "warm", ok: sender.warmCount > 0, detail: `${sender.warmCount} live connections` },
+      { name: "statuses", ok: true, detail: STATUSES[chain.statusTelling()] },
+    ];
+    if (feed !== null) checks.push(keysCheck(feed.hasKeys));
+    return { ok: checks.every(({ ok }) => ok), checks };
+  }
+
+  return {
+    check,
+    /** Clients can connect, which they cannot while the threads that serve them start. */
+    serve(): void {
+      if (phase === "starting") phase = "serving";
+    },
+    /** From now on not ready. */
+    drain(): void {
+      phase = "draining";
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { encodeSignature } from "../../src/core/encoding.ts";
+import type { Accepted } from "../../src/core/flow.ts";
+import { askedOf } from "../../src/edge/admin-queries.ts";
+import { createReceipts } from "../../src/observe/receipts.ts";
+import { createRefusalBook } from "../../src/observe/refusals.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: 0,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: 100,
+  keysOffset: 69,
+  blockhashOffset: 120,
+  durableNonce: false,
+  tipLamports: 1_000_000,
+  priorityFeeLamports: 0,
+};
+
+function setup() {
+  const clock = createFakeClock();
+  const receipts = createReceipts({ clock, slot: () => 7 }, { keepMs: 60_000, entriesMax: 100 });
+  const refusals = createRefusalBook(clock);
+  let id = 0;
+  /** Takes a transaction of this account; its signature. */
+  const take = (account: string): string => {
+    id += 1;
+    const bytes = new Uint8Array(165).fill(id, 1, 65);
+    const receivedNs = clock.nowNs();
+    const packet = { id, bytes, account, receivedNs, maxRetries: null, priorityLamports: 0 };
+    receipts.open(packet, ACCEPTED, receivedNs);
+    clock.advance(1000);
+    return encodeSignature(bytes, 1);
+  };
+  return { asked: askedOf(receipts, refusals), refusals, take };
+}
+
+const signaturesOf = (answer: ReturnType<ReturnType<typeof askedOf>["receipts"]>): unknown =>
+  answer.kind === "list"
+    ? Object(answer.list).transactions.map((one: { signature: string }) => one.signature)
+    : answer.sentence;
+
+describe("what an edge answers the dashboard", () => {
+  it("is of the account that is named alone", () => {
+    const { asked, refusals, take } = setup();
+    const [first, second] = [take("acme"), take("other")];
+    refusals.note("acme", { reason: "tip_missing", sentence: "no tip", data: {} }, "k1");
+    expect(asked.receipt(first, "acme")).toMatchObject({ signature: first, state: "accepted" });
+    expect(asked.receipt(second, "acme")).toBeNull();
+    expect(signaturesOf(asked.receipts("acme", ""))).toEqual([first]);
+    expect(signaturesOf(asked.receipts("nobody", ""))).toEqual([]);
+    expect(asked.refusals("acme")).toMatchObject([{ reason: "tip_missing", key_id: "k1" }]);
+    expect(asked.refusals("other")).toEqual([]);
+  });
+
+  it("is a list as of the public API: newest first, of some states, so many, from one on", () => {
+    const { asked, take } = setup();
+    const [first, second, third] = [take("acme"), take("acme"), take("acme")];
+    expect(signaturesOf(asked.receipts("acme", "limit=2"))).toEqual([third, second]);
+    expect(signaturesOf(asked.receipts("acme", `before=${second}`))).toEqual([first]);
+    expect(signaturesOf(asked.receipts("acme", "state=landed"))).toEqual([]);
+    expect(signaturesOf(asked.receipts("acme", "state=landed,accepted&limit=1"))).toEqual([third]);
+  });
+
+  it("is a sentence where the query is not right", () => {
+    const { asked } = setup();
+    expect(signaturesOf(asked.receipts("acme", "state=gone"))).toMatch(
+      /^state has "gone", some of/,
+    );
+    expect(signaturesOf(asked.receipts("acme", "stat=landed"))).toMatch(/^the query has "stat"/);
+  });
+});

@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { createPolling } from "../../src/edge/busy-poll.ts";
+import { until } from "../support/wait.ts";
+
+describe("polling", () => {
+  it("keeps the loop turning until it is stopped", async () => {
+    const polling = createPolling();
+    polling.start();
+    // No timer, no socket: a loop that sleeps would make few turns, however long one waits.
+    await until("a thousand turns", () => polling.counters.turns >= 1_000);
+    polling.stop();
+    const { turns } = polling.counters;
+    for (let count = 0; count < 3; count += 1) await new Promise((done) => setImmediate(done));
+    expect(polling.counters.turns).toBe(turns);
+  });
+
+  it("starts once, and may be stopped before it was started", async () => {
+    const polling = createPolling();
+    polling.stop();
+    polling.start();
+    polling.start();
+    for (let count = 1; count <= 3; count += 1) {
+      await new Promise((done) => setImmediate(done));
+      expect(polling.counters.turns).toBe(count);
+    }
+    polling.stop();
+    polling.stop();
+    await new Promise((done) => setImmediate(done));
+    expect(polling.counters.turns).toBe(3);
+  });
+});

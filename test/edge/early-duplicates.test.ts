@@ -1,0 +1,43 @@
+/** Repetitions that are kept until what they repeat is noted. */
+
+import { describe, expect, it } from "vitest";
+import { EARLY_SHARES_MAX } from "../../src/core/front-limits.ts";
+import { EarlyShares } from "../../src/edge/early-duplicates.ts";
+
+/** A signature behind one byte, in memory that threads share, as a ring's is. */
+function bytesOf(id: number): Uint8Array {
+  const bytes = new Uint8Array(new SharedArrayBuffer(80), 8, 70);
+  new DataView(bytes.buffer, bytes.byteOffset).setUint32(40, id);
+  return bytes;
+}
+
+describe("early repetitions", () => {
+  it("are given once, in their order, to their own transaction alone", () => {
+    const early = new EarlyShares();
+    const [first, second] = [
+      { account: "a", maxRetries: 3 },
+      { account: "b", maxRetries: null },
+    ];
+    const bytes = bytesOf(1);
+    early.keep(bytes, 1, first);
+    // The view was lent.
+    bytes.fill(0);
+    early.keep(bytesOf(1), 1, second);
+    expect(early.take(bytesOf(2), 1)).toEqual([]);
+    expect(early.size).toBe(2);
+    expect(early.take(bytesOf(1), 1)).toEqual([first, second]);
+    expect(early.take(bytesOf(1), 1)).toEqual([]);
+    expect(early.size).toBe(0);
+  });
+
+  it("are bounded, the oldest go", () => {
+    const early = new EarlyShares();
+    const share = { account: "a", maxRetries: null };
+    for (let id = 0; id <= EARLY_SHARES_MAX; id += 1) early.keep(bytesOf(id), 1, share);
+    expect(early.size).toBe(EARLY_SHARES_MAX);
+    expect(early.take(bytesOf(0), 1)).toEqual([]);
+    expect(early.take(bytesOf(1), 1)).toEqual([share]);
+    for (let count = 0; count < 3 * EARLY_SHARES_MAX; count += 1) early.keep(bytesOf(7), 1, share);
+    expect(early.size).toBeLessThanOrEqual(EARLY_SHARES_MAX);
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import type { Chain } from "../../src/cluster/chain.ts";
+import { configFromValues } from "../../src/config/load.ts";
+import type { End } from "../../src/core/flow.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import { buildLanding } from "../../src/edge/landing.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { DECODER, newPacket } from "../support/packets.ts";
+import { newKeypair } from "../support/transactions.ts";
+
+describe("landing, joined to an edge", () => {
+  it("asks the chain by signature and tells the receipts of sightings and the end", async () => {
+    const clock = createFakeClock();
+    const asked: Uint8Array[] = [];
+    const told: unknown[] = [];
+    let isConfirmed = false;
+    const fetchStatuses: Chain["fetchStatuses"] = async (signatures) => {
+      asked.push(signatures);
+      return { slot: 77, statuses: [{ slot: 71, confirmed: isConfirmed, error: null }] };
+    };
+    const landing = buildLanding(configOf(), {
+      clock,
+      log: { info() {}, warn() {}, error() {} },
+      chain: {
+        blockHeight: () => 10,
+        blockHeightNs: () => 0,
+        lastValidHeight: () => null,
+        fetchStatuses,
+        statusTelling: () => "yes",
+      },
+      router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
+      scorecard: { landed: (identity) => void told.push(identity) },
+      sender: { again: () => 0 },
+      receipts: {
+        end: (end: End) => void told.push(end.kind, end.slotDelta),
+        sighted: ({ slot }) => void told.push(slot),
+        vanished: () => void told.push("vanished"),
+      },
+      adopt: () => void told.push("adopted"),
+      usage: { ended: ({ kind }) => void told.push(`counted ${kind}`) },
+    });
+    landing.start();
+    const packet = newPacket(1);
+    const verdict = createDecoder(DECODER).decode(packet.bytes);
+    if (verdict.kind !== "accepted") throw new Error("the packet should be accepted");
+    const seen = { slot: 71, confirmed: false, error: null };
+    landing.seen(packet.bytes.subarray(1, 65), seen);
+    expect(told.splice(0)).toEqual(["adopted"]);
+    landing.track(packet, verdict, clock.nowNs());
+    for (const confirmed of [false, true]) {
+      isConfirmed = confirmed;
+      clock.advance(500);
+      for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
+    }
+    expect(Buffer.from(asked[0] ?? [])).toEqual(Buffer.from(packet.bytes.subarray(1, 65)));
+    expect(told).toEqual([71, "landed", 1, "leader of 71", "counted landed"]);
+    landing.stop();
+  });
+});
+
+function configOf() {
+  return configFromValues(
+    {
+      tip: { accounts: [newKeypair(3).address] },
+      accounts: { keys_file: "keys.toml" },
+      landing: { poll: "450ms" },
+    },
+    import.meta.dirname,
+  );
+}

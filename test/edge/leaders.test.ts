@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { busyPollOf, portableBindOf, slotOriginsOf } from "../../src/edge/leaders.ts";
+import type { NativeEngine } from "../../src/native/contract.ts";
+import { stub } from "../support/stub.ts";
+
+const V4 = { host: "10.0.0.1", port: 7 };
+const V6 = { host: "::1", port: 0 };
+
+describe("where the portable engine sends from", () => {
+  it("is one address of each family, whichever comes first", () => {
+    const both = { bindIpv4: "10.0.0.1", portIpv4: 7, bindIpv6: "::1", portIpv6: 0 };
+    expect(portableBindOf([V4, V6])).toEqual(both);
+    expect(portableBindOf([V6, V4])).toEqual(both);
+    expect(portableBindOf([V6])).toEqual({ bindIpv6: "::1", portIpv6: 0 });
+  });
+
+  it("is refused with both addresses named when a family has two", () => {
+    const other = { host: "10.0.0.2", port: 0 };
+    expect(() => portableBindOf([V4, other])).toThrow("10.0.0.1:7, 10.0.0.2:0");
+    expect(() => portableBindOf([V4, V6, other])).toThrow("send.bind");
+  });
+});
+
+describe("polling", () => {
+  const native = { name: "native", native: stub<NativeEngine>({}) } as const;
+
+  it("is for the native engine on a machine with processors to spare", () => {
+    const asked = { busyPoll: true };
+    expect(busyPollOf(asked, native, 4)).toBeGreaterThan(0);
+    expect(() => busyPollOf(asked, native, 3)).toThrow("this machine has 3");
+    expect(() => busyPollOf(asked, { name: "portable", native: null }, 64)).toThrow("portable");
+    expect(busyPollOf({ busyPoll: false }, native, 1)).toBe(0);
+  });
+});
+
+describe("sources of slots", () => {
+  it("speak for one node where they have one host, whatever the ports", () => {
+    const urls = { rpcUrl: "http://a.test:8899/key", wsUrl: "wss://a.test:8900" };
+    const own = { slotsUpdates: "a.test", slot: "a.test", polling: "a.test" };
+    expect(slotOriginsOf({ ...urls, grpcUrl: "https://b.test" })).toEqual({
+      ...own,
+      grpc: "b.test",
+    });
+    expect(slotOriginsOf({ ...urls, grpcUrl: "http://a.test:10000" }).grpc).toBe("a.test");
+    expect(slotOriginsOf({ ...urls, wsUrl: "ws://c.test", grpcUrl: null }).slot).toBe("c.test");
+  });
+});

@@ -1,0 +1,39 @@
+import { describe, expect, it } from "vitest";
+import { configFromValues } from "../../src/config/load.ts";
+import { loadParts, needed } from "../../src/edge/optional-modules.ts";
+import type { EngineChoice } from "../../src/native/choose.ts";
+import { stub } from "../support/stub.ts";
+import { newKeypair } from "../support/transactions.ts";
+
+const NATIVE = stub<EngineChoice>({ name: "native" });
+const PORTABLE = stub<EngineChoice>({ name: "portable" });
+const tip = { accounts: [newKeypair(1).address] };
+const loaded = async (values: object, engine: EngineChoice): Promise<string[]> => {
+  const parts = await loadParts(configFromValues({ tip, ...values }, "/", {}), engine);
+  return Object.entries(parts).flatMap(([name, part]) => (part === null ? [] : [name]));
+};
+
+describe("the parts of an edge", () => {
+  it("are none for a keys file and the native engine", async () => {
+    expect(await loaded({ accounts: { keys_file: "k" } }, NATIVE)).toEqual([]);
+  });
+
+  it("are those that the configuration asks for", async () => {
+    const values = {
+      accounts: { database_url: "postgres://u:p@h/d" },
+      limits: { redis_url: "redis://h" },
+      cluster: { grpc_url: "http://h:1" },
+    };
+    expect(await loaded(values, PORTABLE)).toEqual([
+      "createDatabase",
+      "createLimitStore",
+      "openGeyser",
+      "createQuicTransport",
+    ]);
+  });
+
+  it("are said to be missing rather than used", () => {
+    expect(() => needed(null)).toThrow("was not loaded");
+    expect(needed(7)).toBe(7);
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import { createReadiness } from "../../src/edge/readiness.ts";
+import type { RouterStatus } from "../../src/route/router.ts";
+
+const READY: RouterStatus = {
+  slot: 1_000,
+  slotTimeMs: 400,
+  slotAgeMs: 120.4,
+  scheduleCovers: true,
+  epochs: [2],
+  contacts: 4,
+  delinquent: 0,
+  targets: 2,
+};
+
+function readinessOf(
+  status: Partial<RouterStatus> = {},
+  warmCount = 1,
+  feed: { hasKeys: boolean } | null = null,
+  isServing = true,
+) {
+  const world = { status: { ...READY, ...status }, warmCount, telling: "yes" as "yes" | "no" };
+  const readiness = createReadiness({
+    router: { status: () => world.status },
+    sender: {
+      get warmCount() {
+        return world.warmCount;
+      },
+    },
+    chain: { statusTelling: () => world.telling },
+    feed,
+  });
+  if (isServing) readiness.serve();
+  return { world, readiness };
+}
+
+/** The names of the checks that fail. */
+const failing = ({ readiness }: ReturnType<typeof readinessOf>): string[] =>
+  readiness
+    .check()
+    .checks.filter(({ ok }) => !ok)
+    .map(({ name }) => name);
+
+describe("an edge's readiness", () => {
+  it("waits for keys where a database has them", () => {
+    const feed = { hasKeys: false };
+    const rig = readinessOf({}, 1, feed);
+    expect(failing(rig)).toEqual(["keys"]);
+    feed.hasKeys = true;
+    expect(failing(rig)).toEqual([]);
+  });
+
+  it("is given when everything is known, and says what was found", () => {
+    const { ok, checks } = readinessOf().readiness.check();
+    expect(ok).toBe(true);
+    expect(checks).toEqual([
+      { name: "serving", ok: true, detail: "taking work" },
+      { name: "slot", ok: true, detail: "slot 1000, last event 120 ms ago" },
+      { name: "schedule", ok: true, detail: "the current leader is known" },
+      { name: "contacts", ok: true, detail: "4 leaders with an address" },
+      { name: "warm", ok: true, detail: "1 live connections" },
+      { name: "statuses", ok: true, detail: "the node tells statuses" },
+    ]);
+  });
+
+  it("waits until clients can connect", () => {
+    const edge = readinessOf({}, 1, null, false);
+    const detail = "no client can connect yet";
+    const { ok, checks } = edge.readiness.check();
+    expect(ok).toBe(false);
+    expect(checks).toContainEqual({ name: "serving", ok: false, detail });
+    edge.readiness.serve();
+    expect(failing(edge)).toEqual([]);
+    edge.readiness.drain();
+    expect(failing(edge)).toEqual(["serving"]);
+  });
+
+  it("tells a node that hangs from one that is silent", () => {
+    const hanging = readinessOf({ slot: null }).readiness.check();
+    const detail = "slot unknown because the node tells of no new one, last event 120 ms ago";
+    expect(hanging.checks).toContainEqual({ name: "slot", ok: false, detail });
+    const silent = readinessOf({ slot: null, slotAgeMs: null }).readiness.check();
+    const none = "slot unknown, no event yet";
+    expect(silent.checks).toContainEqual({ name: "slot", ok: false, detail: none });
+  });
+
+  it("says that a node tells no statuses, and is given all the same", () => {
+    const edge = readinessOf();
+    edge.world.telling = "no";
+    const { ok, checks } = edge.readiness.check();
+    expect(ok).toBe(true);
+    const detail = expect.stringContaining("tells no statuses");
+    expect(checks).toContainEqual({ name: "statuses", ok: true, detail });
+  });
+
+  it.each([
+    ["no slot", "slot", { slot: null }, 1],
+    ["no slot event yet", "slot", { slotAgeMs: null }, 1],
+    ["a slot feed silent for more than 5 s", "slot", { slotAgeMs: 5_000.1 }, 1],
+    ["an unknown current leader", "schedule", { scheduleCovers: false }, 1],
+    ["no leader's address", "contacts", { contacts: 0 }, 1],
+    ["no live connection", "warm", {}, 0],
+  ] as const)("is refused for %s, and names the check %s alone", (_, name, status, warmCount) => {
+    const edge = readinessOf(status, warmCount);
+    expect(failing(edge)).toEqual([name]);
+    expect(edge.readiness.check().ok).toBe(false);
+  });
+
+  it("bears a slot event of 5 s ago", () => {
+    expect(readinessOf({ slotAgeMs: 5_000 }).readiness.check().ok).toBe(true);
+  });
+
+  it("follows what happens: lost, found again, and lost for good by draining", () => {
+    const edge = readinessOf();
+    edge.world.warmCount = 0;
+    expect(failing(edge)).toEqual(["warm"]);
+    edge.world.warmCount = 3;
+    expect(failing(edge)).toEqual([]);
+    edge.readiness.drain();
+    expect(failing(edge)).toEqual(["serving"]);
+    edge.readiness.drain();
+    expect(failing(edge)).toEqual(["serving"]);
+  });
+});
