@@ -17,7 +17,7 @@ import { decodeBase58 } from "../../src/core/encoding.ts";
 import { NATIVE_HERE, nativeDecoder } from "../../src/decode/native-decoder.ts";
 import { createDispatch } from "../../src/decode/workers/dispatch.ts";
 import { createWorkerPool, type WorkerPool } from "../../src/decode/workers/piscina-pool.ts";
-import * as uws from "../../src/ingress/uws.ts";
+import * as uws from "../../src/http/uws.ts";
 import { RECORD_NUMBERS, VERDICT_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
 import { identityOfJson } from "../../src/send/identity.ts";

@@ -24,7 +24,7 @@ import { createDispatch } from "../decode/workers/dispatch.ts";
 import { createWorkerPool } from "../decode/workers/piscina-pool.ts";
 import { createSeen, openSeen } from "../dedup/recent-transactions.ts";
 import type { Fronts } from "../front/fronts.ts";
-import type { HttpServer } from "../ingress/http.ts";
+import type { HttpServer } from "../http/server.ts";
 import { chooseEngine, type EngineChoice } from "../native/choose.ts";
 import { signatureTextOf } from "../native/signature-text.ts";
 import { createAdmin, type Readiness } from "../observe/admin.ts";

@@ -6,7 +6,7 @@
 
 import { REFUSALS, type RefusalReason } from "../core/errors.ts";
 import { type Figures, figuresMemory, sharedFigures } from "../core/shared-figures.ts";
-import type { DeskCounters, DeskFigures } from "../ingress/desk.ts";
+import type { DeskCounters, DeskFigures } from "../http/request-tracker.ts";
 
 export const DESK_NAMES = [
   "connections",

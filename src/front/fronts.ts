@@ -19,7 +19,7 @@ import {
   FRONTS_STOP_MS_MAX,
 } from "../core/front-limits.ts";
 import { sumOf } from "../core/shared-figures.ts";
-import type { DeskFigures } from "../ingress/desk.ts";
+import type { DeskFigures } from "../http/request-tracker.ts";
 import type { KeyOwner } from "../ingress/gate.ts";
 import type { PassCounters } from "../ingress/passes.ts";
 import { RELAY_REASONS, type Relayed } from "./figures.ts";

@@ -7,7 +7,7 @@
 import type { RefusalReason } from "../core/errors.ts";
 import type { Accepted, Packet } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
-import type { LatencySink } from "../ingress/desk.ts";
+import type { LatencySink } from "../http/request-tracker.ts";
 import type { FrontSend } from "../send/front-send.ts";
 import { type FrontRecord, SENT } from "./records.ts";
 

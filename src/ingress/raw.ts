@@ -5,8 +5,8 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import type { Desk } from "./desk.ts";
-import type { BodyTaker, Exchange } from "./exchange.ts";
+import type { BodyTaker, Exchange } from "../http/exchange.ts";
+import type { Desk } from "../http/request-tracker.ts";
 import type { Submit } from "./submit.ts";
 
 export function createRawTaker(deps: {

@@ -9,7 +9,8 @@
 
 import type { Clock } from "../core/clock.ts";
 import type { Refusal } from "../core/errors.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { HEADERS_DOCUMENT, HEADERS_EVENTS, NO_EXTRAS, STATUS_OK } from "../http/response.ts";
 import { type Gate, type KeyOwner, retryAfterSeconds } from "./gate.ts";
 import { createReadLimit, type ReadLimit, readLimitRefusal } from "./read-limit.ts";
 import {
@@ -24,7 +25,6 @@ import {
 import type { ReceiptSource } from "./receipt-source.ts";
 import { createStreams, type StreamCounters, type StreamWire } from "./receipt-streams.ts";
 import { createWaits, type WaitCounters } from "./receipt-waits.ts";
-import { HEADERS_DOCUMENT, HEADERS_EVENTS, NO_EXTRAS, STATUS_OK } from "./reply.ts";
 
 export interface ReceiptPagesDeps {
   readonly clock: Clock;

@@ -12,12 +12,12 @@
 import type { Clock } from "../core/clock.ts";
 import type { Refusal } from "../core/errors.ts";
 import type { Answer } from "../core/flow.ts";
+import type { BodyTaker, Exchange, Gathering } from "../http/exchange.ts";
+import type { Desk } from "../http/request-tracker.ts";
+import { HEADERS_JSON, rpcRefused, rpcResult, STATUS_OK } from "../http/response.ts";
 import type { CallReader, SendCall } from "./call-reader.ts";
-import type { Desk } from "./desk.ts";
-import type { BodyTaker, Exchange, Gathering } from "./exchange.ts";
 import { type Gate, limitRefusal } from "./gate.ts";
 import { callId, parseBody, type RpcBody, readCall } from "./json-rpc.ts";
-import { HEADERS_JSON, rpcRefused, rpcResult, STATUS_OK } from "./reply.ts";
 import type { Submit } from "./submit.ts";
 
 export interface RpcDeps {

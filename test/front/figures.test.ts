@@ -10,7 +10,7 @@ import {
   REFUSAL_NAMES,
   RELAY_REASONS,
 } from "../../src/front/figures.ts";
-import { Desk } from "../../src/ingress/desk.ts";
+import { Desk } from "../../src/http/request-tracker.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const QUIET = { info() {}, warn() {}, error() {} };

@@ -1,7 +1,7 @@
 /** A response that, like the real one, throws once it has ended, and takes chunks back. */
 
-import { Desk, type DeskDeps, type LatencySink } from "../../src/ingress/desk.ts";
-import type { Wire } from "../../src/ingress/exchange.ts";
+import type { Wire } from "../../src/http/exchange.ts";
+import { Desk, type DeskDeps, type LatencySink } from "../../src/http/request-tracker.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 
 export interface FakeWire extends Wire {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Exchange } from "../../src/ingress/exchange.ts";
+import { Exchange } from "../../src/http/exchange.ts";
 import { createRawTaker } from "../../src/ingress/raw.ts";
 import type { Submission, Submit } from "../../src/ingress/submit.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

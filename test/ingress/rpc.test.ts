@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Desk } from "../../src/ingress/desk.ts";
-import { Exchange } from "../../src/ingress/exchange.ts";
+import { Exchange } from "../../src/http/exchange.ts";
+import { Desk } from "../../src/http/request-tracker.ts";
 import { createGate, type Gate } from "../../src/ingress/gate.ts";
 import { createRpcTaker } from "../../src/ingress/rpc.ts";
 import type { Submit } from "../../src/ingress/submit.ts";

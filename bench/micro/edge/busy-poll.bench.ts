@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { Bench } from "tinybench";
 import { systemClock } from "../../../src/core/clock.ts";
 import { createPolling } from "../../../src/edge/busy-poll.ts";
-import * as uws from "../../../src/ingress/uws.ts";
+import * as uws from "../../../src/http/uws.ts";
 
 const CLIENT = join(import.meta.dirname, "support/stamping-client.ts");
 const REQUESTS = 400;

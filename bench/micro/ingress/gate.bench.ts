@@ -5,7 +5,7 @@ import { Bench } from "tinybench";
 import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
 import { createKeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { readFraming } from "../../../src/ingress/framing.ts";
+import { readFraming } from "../../../src/http/framing.ts";
 import { createGate } from "../../../src/ingress/gate.ts";
 import { LimitCells, passMemory } from "../../../src/ingress/limit-cells.ts";
 

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
+import { rawAccepted, rpcRefused, rpcResult } from "../../../src/http/response.ts";
 import { callReaderOf } from "../../../src/ingress/call-reader.ts";
 import { parseBody, readCall } from "../../../src/ingress/json-rpc.ts";
-import { rawAccepted, rpcRefused, rpcResult } from "../../../src/ingress/reply.ts";
 import { loadNative } from "../../../src/native/load.ts";
 
 export async function build(): Promise<Bench> {

@@ -17,9 +17,9 @@ import {
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { createTurns, type Turns } from "../core/turns.ts";
-import type { KeyOwner } from "./gate.ts";
-import { charged, intervalNs, waitNs } from "./gcra.ts";
-import { Unread } from "./whole-answer.ts";
+import type { KeyOwner } from "../ingress/gate.ts";
+import { charged, intervalNs, waitNs } from "../ingress/gcra.ts";
+import { Unread } from "./response-end.ts";
 
 /** Takes nanoseconds from receipt to answer. */
 export interface LatencySink {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readFraming } from "../../src/ingress/framing.ts";
+import { readFraming } from "../../src/http/framing.ts";
 
 type Headers = readonly (readonly [string, string])[];
 

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { Exchange } from "../../src/ingress/exchange.ts";
+import { Exchange } from "../../src/http/exchange.ts";
+import { createPages } from "../../src/http/routes.ts";
 import { createGate } from "../../src/ingress/gate.ts";
-import { createPages } from "../../src/ingress/pages.ts";
+import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { keyOwner } from "../support/owners.ts";
 import { receiptSource } from "../support/receipt-source.ts";
-import { deskOn, fakeWire } from "./fake-wire.ts";
 
 const SIGNATURE = "5".repeat(88);
 const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });

@@ -6,7 +6,7 @@ import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SetupError } from "../../src/core/errors.ts";
-import { buildFor, type Host, loadUws } from "../../src/ingress/uws.ts";
+import { buildFor, type Host, loadUws } from "../../src/http/uws.ts";
 import { ROOT } from "../support/source-tree.ts";
 
 const ABIS: Readonly<Record<string, string>> = {
@@ -146,7 +146,7 @@ describe("an installation", () => {
 
   /** Which package a process of the same Node takes there. */
   function taken(): string {
-    const url = pathToFileURL(join(folder, "dist/ingress/uws.js")).href;
+    const url = pathToFileURL(join(folder, "dist/http/uws.js")).href;
     const program = `console.log((await import("${url}")).App)`;
     const args = ["--input-type=module", "--eval", program];
     return execFileSync(process.execPath, args, { encoding: "utf8" }).trim();

@@ -8,7 +8,7 @@ import {
   refusalHeaders,
   refusalStatus,
   rpcRefused,
-} from "../../src/ingress/reply.ts";
+} from "../../src/http/response.ts";
 
 const refusal = (reason: RefusalReason, sentence = "s"): Refusal => ({
   reason,

@@ -4,14 +4,14 @@
  */
 
 import type { Refusal } from "../core/errors.ts";
-import type { Exchange } from "./exchange.ts";
 import {
   createReceiptPages,
   type ReceiptPageCounters,
   type ReceiptPagesDeps,
   type ReceiptRequest,
-} from "./receipt-pages.ts";
-import { HEADERS_DOCUMENT, HEADERS_TEXT, NO_EXTRAS, STATUS_OK } from "./reply.ts";
+} from "../ingress/receipt-pages.ts";
+import type { Exchange } from "./exchange.ts";
+import { HEADERS_DOCUMENT, HEADERS_TEXT, NO_EXTRAS, STATUS_OK } from "./response.ts";
 
 export const RPC_PATH = "/api/v1/sendTransaction";
 export const RAW_PATH = "/api/v1/sendRawTransaction";

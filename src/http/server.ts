@@ -18,18 +18,18 @@
 
 import { type RefusalReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
+import type { CallReader } from "../ingress/call-reader.ts";
+import type { Gate } from "../ingress/gate.ts";
+import type { ReceiptPageCounters } from "../ingress/receipt-pages.ts";
+import type { Submit } from "../ingress/submit.ts";
 import { createAdmission, NO_RELAYS, type Relays, tooLarge } from "./admission.ts";
-import type { CallReader } from "./call-reader.ts";
-import { Desk, type DeskCounters, type DeskDeps, type DeskOptions } from "./desk.ts";
 import { Exchange, type Shape } from "./exchange.ts";
 import { readFraming } from "./framing.ts";
-import type { Gate } from "./gate.ts";
-import { createPages, type PagesDeps, type PagesOptions, RAW_PATH, RPC_PATH } from "./pages.ts";
-import type { ReceiptPageCounters } from "./receipt-pages.ts";
-import { readRelayed } from "./relayed.ts";
-import type { Submit } from "./submit.ts";
+import { readRelayed } from "./proxied-request.ts";
+import { Desk, type DeskCounters, type DeskDeps, type DeskOptions } from "./request-tracker.ts";
+import type { UnreadCounters } from "./response-end.ts";
+import { createPages, type PagesDeps, type PagesOptions, RAW_PATH, RPC_PATH } from "./routes.ts";
 import * as uws from "./uws.ts";
-import type { UnreadCounters } from "./whole-answer.ts";
 
 export interface IngressDeps extends PagesDeps, DeskDeps {
   readonly gate: Gate;

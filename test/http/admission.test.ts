@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { createAdmission, type Relays } from "../../src/ingress/admission.ts";
-import { Exchange } from "../../src/ingress/exchange.ts";
+import { createAdmission, type Relays } from "../../src/http/admission.ts";
+import { Exchange } from "../../src/http/exchange.ts";
 import type { Gate } from "../../src/ingress/gate.ts";
+import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { keyOwner } from "../support/owners.ts";
 import { stub } from "../support/stub.ts";
-import { deskOn, fakeWire } from "./fake-wire.ts";
 
 type Door = "raw" | "rpc" | "open";
 

@@ -19,9 +19,9 @@
 
 import { REFUSALS, type Refusal } from "../core/errors.ts";
 import type { Answer } from "../core/flow.ts";
-import type { Desk, Waiter } from "./desk.ts";
-import type { KeyOwner } from "./gate.ts";
-import type { Relayed } from "./relayed.ts";
+import type { KeyOwner } from "../ingress/gate.ts";
+import type { Relayed } from "./proxied-request.ts";
+import type { Desk, Waiter } from "./request-tracker.ts";
 import {
   HEADERS_JSON,
   NO_EXTRAS,
@@ -35,8 +35,8 @@ import {
   rpcResult,
   STATUS_NO_CONTENT,
   STATUS_OK,
-} from "./reply.ts";
-import { type EndingWire, endWhole } from "./whole-answer.ts";
+} from "./response.ts";
+import { type EndingWire, endWhole } from "./response-end.ts";
 
 /** What is used of uWebSockets.js's response. Any call after the end or an abort throws. */
 export interface Wire extends EndingWire {

@@ -2,8 +2,8 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Relays } from "../../src/ingress/admission.ts";
-import { readRelayed, relayHeaderName } from "../../src/ingress/relayed.ts";
+import type { Relays } from "../../src/http/admission.ts";
+import { readRelayed, relayHeaderName } from "../../src/http/proxied-request.ts";
 import {
   connectRaw,
   KEY,

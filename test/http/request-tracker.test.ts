@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { ANSWERS_A_TURN_MAX } from "../../src/core/limits.ts";
-import { Exchange } from "../../src/ingress/exchange.ts";
+import { Exchange } from "../../src/http/exchange.ts";
+import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { deskOn, fakeWire } from "./fake-wire.ts";
 
 describe("the deadline", () => {
   it("ends those that waited too long, oldest first, and no others", () => {

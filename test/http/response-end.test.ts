@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { endWhole, Unread } from "../../src/ingress/whole-answer.ts";
-import { type FakeWire, fakeWire } from "./fake-wire.ts";
+import { endWhole, Unread } from "../../src/http/response-end.ts";
+import { type FakeWire, fakeWire } from "../ingress/fake-wire.ts";
 
 const deskOf = (bytesMax: number) => ({
   counters: { answersUnread: 0 },

@@ -17,10 +17,7 @@ import {
   RPC_BODY_BYTES_MAX,
   UNREAD_BODY_BYTES_MAX,
 } from "../core/limits.ts";
-import type { CallReader } from "./call-reader.ts";
-import type { Desk } from "./desk.ts";
-import type { BodyTaker, Exchange } from "./exchange.ts";
-import { type HeaderSource, readFraming } from "./framing.ts";
+import type { CallReader } from "../ingress/call-reader.ts";
 import {
   type Gate,
   type KeyOwner,
@@ -28,12 +25,15 @@ import {
   limitOf,
   limitRefusal,
   retryAfterSeconds,
-} from "./gate.ts";
-import { createRawTaker } from "./raw.ts";
-import { type Relayed, readRelayed } from "./relayed.ts";
-import { NO_EXTRAS } from "./reply.ts";
-import { createRpcTaker } from "./rpc.ts";
-import type { Submit } from "./submit.ts";
+} from "../ingress/gate.ts";
+import { createRawTaker } from "../ingress/raw.ts";
+import { createRpcTaker } from "../ingress/rpc.ts";
+import type { Submit } from "../ingress/submit.ts";
+import type { BodyTaker, Exchange } from "./exchange.ts";
+import { type HeaderSource, readFraming } from "./framing.ts";
+import { type Relayed, readRelayed } from "./proxied-request.ts";
+import type { Desk } from "./request-tracker.ts";
+import { NO_EXTRAS } from "./response.ts";
 
 export interface AdmissionDeps {
   readonly clock: Clock;

@@ -5,9 +5,9 @@ import {
   BODILESS_ANSWERS_BURST,
   BODILESS_ANSWERS_PER_SECOND,
 } from "../../src/core/limits.ts";
-import { Exchange } from "../../src/ingress/exchange.ts";
+import { Exchange } from "../../src/http/exchange.ts";
+import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { deskOn, fakeWire } from "./fake-wire.ts";
 
 describe("an exchange", () => {
   it("attaches its abort handler before anything else", () => {
