@@ -4,7 +4,7 @@
  * same reader, so that the two cannot come to differ.
  */
 
-import { readListQuery } from "../ingress/receipt-query.ts";
+import { readListQuery } from "../http/receipts/query.ts";
 import type { AdminDeps } from "../observe/admin.ts";
 import type { Receipts } from "../observe/receipts.ts";
 import type { RefusalBook } from "../observe/refusals.ts";

@@ -4,13 +4,13 @@
  */
 
 import type { Refusal } from "../core/errors.ts";
+import type { Exchange } from "./exchange.ts";
 import {
   createReceiptPages,
   type ReceiptPageCounters,
   type ReceiptPagesDeps,
   type ReceiptRequest,
-} from "../ingress/receipt-pages.ts";
-import type { Exchange } from "./exchange.ts";
+} from "./receipts/endpoints.ts";
 import { HEADERS_DOCUMENT, HEADERS_TEXT, NO_EXTRAS, STATUS_OK } from "./response.ts";
 
 export const RPC_PATH = "/api/v1/sendTransaction";

@@ -1,6 +1,6 @@
 /** Receipts as ingress sees them, for tests that say what each question is answered with. */
 
-import type { ReceiptSource } from "../../src/ingress/receipt-source.ts";
+import type { ReceiptSource } from "../../src/http/receipts/source.ts";
 
 /** A source without receipts, but for what a test gives it. */
 export function receiptSource(parts: Partial<ReceiptSource> = {}): ReceiptSource {

@@ -12,7 +12,7 @@
  * where changes in between are no longer kept, an event `gap` says so.
  */
 
-import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
 import {
   RECEIPT_STREAM_ALONE_STEPS_MAX,
   RECEIPT_STREAM_CHARS_A_ROUND,
@@ -20,11 +20,11 @@ import {
   RECEIPT_STREAM_STEPS_A_ROUND,
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
-} from "../core/limits.ts";
-import type { ReceiptState } from "../core/receipt-state.ts";
-import { Places } from "./places.ts";
-import { createLive, type Listener } from "./receipt-live.ts";
-import type { ReceiptSource } from "./receipt-source.ts";
+} from "../../core/limits.ts";
+import type { ReceiptState } from "../../core/receipt-state.ts";
+import { Places } from "./quota.ts";
+import type { ReceiptSource } from "./source.ts";
+import { createLive, type Listener } from "./sse-broadcast.ts";
 
 export interface StreamsDeps {
   readonly clock: Clock;

@@ -3,9 +3,9 @@ import {
   RECEIPT_ANSWERS_A_TURN,
   RECEIPT_WAITS_MAX,
   RECEIPT_WAITS_PER_ACCOUNT_MAX,
-} from "../../src/core/limits.ts";
-import { createWaits } from "../../src/ingress/receipt-waits.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+} from "../../../src/core/limits.ts";
+import { createWaits } from "../../../src/http/receipts/long-poll.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 function setup() {
   const clock = createFakeClock();

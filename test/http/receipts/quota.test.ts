@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Places } from "../../src/ingress/places.ts";
+import { Places } from "../../../src/http/receipts/quota.ts";
 
 it("bounds each account and all of them, and takes places back", () => {
   const places = new Places(3, 2);

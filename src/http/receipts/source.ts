@@ -1,7 +1,7 @@
 /** Where receipts come from, as far as ingress needs to know: the reader of the stage observe. */
 
-import type { ReceiptState } from "../core/receipt-state.ts";
-import type { ListQuery, WaitGoal } from "./receipt-query.ts";
+import type { ReceiptState } from "../../core/receipt-state.ts";
+import type { ListQuery, WaitGoal } from "./query.ts";
 
 /** Takes one change of state; false ends the reading behind it. */
 export type TakeChange = (number: number, receipt: object) => boolean;

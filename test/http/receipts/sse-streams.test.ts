@@ -4,11 +4,11 @@ import {
   RECEIPT_STREAM_STALL_MS_MAX,
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
-} from "../../src/core/limits.ts";
-import type { ReceiptState } from "../../src/core/receipt-state.ts";
-import { createStreams, type StreamRequest } from "../../src/ingress/receipt-streams.ts";
-import { createDice } from "../support/dice.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+} from "../../../src/core/limits.ts";
+import type { ReceiptState } from "../../../src/core/receipt-state.ts";
+import { createStreams, type StreamRequest } from "../../../src/http/receipts/sse-streams.ts";
+import { createDice } from "../../support/dice.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 /** A log of changes of which a test says what they are, and a client to each stream. */
 function setup() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readListQuery, readStreamQuery, readWaitQuery } from "../../src/ingress/receipt-query.ts";
+import { readListQuery, readStreamQuery, readWaitQuery } from "../../../src/http/receipts/query.ts";
 
 const SIGNATURE = "5".repeat(88);
 

@@ -7,12 +7,12 @@
  * a key that is not good here or now is the exception: its account sees it among its refusals.
  */
 
-import type { Clock } from "../core/clock.ts";
-import type { Refusal } from "../core/errors.ts";
-import type { Exchange } from "../http/exchange.ts";
-import { HEADERS_DOCUMENT, HEADERS_EVENTS, NO_EXTRAS, STATUS_OK } from "../http/response.ts";
-import { type Gate, type KeyOwner, retryAfterSeconds } from "./gate.ts";
-import { createReadLimit, type ReadLimit, readLimitRefusal } from "./read-limit.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Refusal } from "../../core/errors.ts";
+import { type Gate, type KeyOwner, retryAfterSeconds } from "../../ingress/gate.ts";
+import type { Exchange } from "../exchange.ts";
+import { HEADERS_DOCUMENT, HEADERS_EVENTS, NO_EXTRAS, STATUS_OK } from "../response.ts";
+import { createWaits, type WaitCounters } from "./long-poll.ts";
 import {
   type Read,
   readListQuery,
@@ -21,10 +21,10 @@ import {
   SIGNATURE,
   type StreamQuery,
   type WaitQuery,
-} from "./receipt-query.ts";
-import type { ReceiptSource } from "./receipt-source.ts";
-import { createStreams, type StreamCounters, type StreamWire } from "./receipt-streams.ts";
-import { createWaits, type WaitCounters } from "./receipt-waits.ts";
+} from "./query.ts";
+import { createReadLimit, type ReadLimit, readLimitRefusal } from "./read-rate-limit.ts";
+import type { ReceiptSource } from "./source.ts";
+import { createStreams, type StreamCounters, type StreamWire } from "./sse-streams.ts";
 
 export interface ReceiptPagesDeps {
   readonly clock: Clock;

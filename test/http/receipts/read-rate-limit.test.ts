@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { createReadLimit, readLimitRefusal } from "../../src/ingress/read-limit.ts";
-import { keyOwner } from "../support/owners.ts";
+import { createReadLimit, readLimitRefusal } from "../../../src/http/receipts/read-rate-limit.ts";
+import { keyOwner } from "../../support/owners.ts";
 
 const PLAN = { name: "P", ratePerSecond: 10, burst: 2, shared: false };
 

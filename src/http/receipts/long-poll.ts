@@ -6,16 +6,16 @@
  * what very many wait for, so they are answered a few in a turn of the event loop.
  */
 
-import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
 import {
   RECEIPT_ANSWERS_A_TURN,
   RECEIPT_WAITS_MAX,
   RECEIPT_WAITS_PER_ACCOUNT_MAX,
-} from "../core/limits.ts";
-import { createTurns } from "../core/turns.ts";
-import { Places } from "./places.ts";
-import type { WaitGoal } from "./receipt-query.ts";
-import type { ReceiptSource } from "./receipt-source.ts";
+} from "../../core/limits.ts";
+import { createTurns } from "../../core/turns.ts";
+import type { WaitGoal } from "./query.ts";
+import { Places } from "./quota.ts";
+import type { ReceiptSource } from "./source.ts";
 
 export interface WaitsDeps {
   readonly clock: Clock;

@@ -4,13 +4,13 @@
  * all its keys.
  */
 
-import { NS_PER_MS } from "../core/clock.ts";
-import type { Refusal } from "../core/errors.ts";
-import { LIMITED_ACCOUNTS_MAX } from "../core/limits.ts";
-import { quick } from "../core/quick.ts";
-import type { KeyOwner, RatePlan } from "./gate.ts";
-import { intervalNs, waitNs } from "./gcra.ts";
-import { LimitStates } from "./limit-states.ts";
+import { NS_PER_MS } from "../../core/clock.ts";
+import type { Refusal } from "../../core/errors.ts";
+import { LIMITED_ACCOUNTS_MAX } from "../../core/limits.ts";
+import { quick } from "../../core/quick.ts";
+import type { KeyOwner, RatePlan } from "../../ingress/gate.ts";
+import { intervalNs, waitNs } from "../../ingress/gcra.ts";
+import { LimitStates } from "../../ingress/limit-states.ts";
 
 export interface ReadLimit {
   /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import {
   RECEIPT_STREAM_CHARS_A_ROUND,
   RECEIPT_STREAM_PASS_STEPS_MAX,
-} from "../../src/core/limits.ts";
-import { createLive, type Listener } from "../../src/ingress/receipt-live.ts";
+} from "../../../src/core/limits.ts";
+import { createLive, type Listener } from "../../../src/http/receipts/sse-broadcast.ts";
 
 /** Changes of which a test says whose they are, and how often they were looked at. */
 function setup(eventChars = 10) {
