@@ -15,7 +15,7 @@ import type { Fronts } from "../front/fronts.ts";
 import type { Relays } from "../http/admission.ts";
 import { relayHeaderName } from "../http/proxied-request.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
-import { callReaderOf } from "../ingress/call-reader.ts";
+import { callReaderOf } from "../http/submit/json-rpc-fast-path.ts";
 import { createGate, type Gate, type GateDeps, type KeyOwner } from "../ingress/gate.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { Receipts } from "../observe/receipts.ts";

@@ -17,7 +17,6 @@ import {
   RPC_BODY_BYTES_MAX,
   UNREAD_BODY_BYTES_MAX,
 } from "../core/limits.ts";
-import type { CallReader } from "../ingress/call-reader.ts";
 import {
   type Gate,
   type KeyOwner,
@@ -26,14 +25,15 @@ import {
   limitRefusal,
   retryAfterSeconds,
 } from "../ingress/gate.ts";
-import { createRawTaker } from "../ingress/raw.ts";
-import { createRpcTaker } from "../ingress/rpc.ts";
-import type { Submit } from "../ingress/submit.ts";
 import type { BodyTaker, Exchange } from "./exchange.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
 import { type Relayed, readRelayed } from "./proxied-request.ts";
 import type { Desk } from "./request-tracker.ts";
 import { NO_EXTRAS } from "./response.ts";
+import { createRpcTaker } from "./submit/json-rpc.ts";
+import type { CallReader } from "./submit/json-rpc-fast-path.ts";
+import { createRawTaker } from "./submit/raw.ts";
+import type { Submit } from "./submit/submission.ts";
 
 export interface AdmissionDeps {
   readonly clock: Clock;

@@ -18,9 +18,7 @@
 
 import { type RefusalReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
-import type { CallReader } from "../ingress/call-reader.ts";
 import type { Gate } from "../ingress/gate.ts";
-import type { Submit } from "../ingress/submit.ts";
 import { createAdmission, NO_RELAYS, type Relays, tooLarge } from "./admission.ts";
 import { Exchange, type Shape } from "./exchange.ts";
 import { readFraming } from "./framing.ts";
@@ -29,6 +27,8 @@ import type { ReceiptPageCounters } from "./receipts/endpoints.ts";
 import { Desk, type DeskCounters, type DeskDeps, type DeskOptions } from "./request-tracker.ts";
 import type { UnreadCounters } from "./response-end.ts";
 import { createPages, type PagesDeps, type PagesOptions, RAW_PATH, RPC_PATH } from "./routes.ts";
+import type { CallReader } from "./submit/json-rpc-fast-path.ts";
+import type { Submit } from "./submit/submission.ts";
 import * as uws from "./uws.ts";
 
 export interface IngressDeps extends PagesDeps, DeskDeps {

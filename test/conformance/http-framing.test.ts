@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Submit } from "../../src/ingress/submit.ts";
+import type { Submit } from "../../src/http/submit/submission.ts";
 import { frontsBy } from "../support/native-front.ts";
 import { until } from "../support/wait.ts";
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Submit } from "../../src/ingress/submit.ts";
+import type { Submit } from "../../src/http/submit/submission.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import {
   accept,

@@ -9,16 +9,16 @@
  * elsewhere it costs one parse and one decode.
  */
 
-import type { Clock } from "../core/clock.ts";
-import type { Refusal } from "../core/errors.ts";
-import type { Answer } from "../core/flow.ts";
-import type { BodyTaker, Exchange, Gathering } from "../http/exchange.ts";
-import type { Desk } from "../http/request-tracker.ts";
-import { HEADERS_JSON, rpcRefused, rpcResult, STATUS_OK } from "../http/response.ts";
-import type { CallReader, SendCall } from "./call-reader.ts";
-import { type Gate, limitRefusal } from "./gate.ts";
-import { callId, parseBody, type RpcBody, readCall } from "./json-rpc.ts";
-import type { Submit } from "./submit.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Refusal } from "../../core/errors.ts";
+import type { Answer } from "../../core/flow.ts";
+import { type Gate, limitRefusal } from "../../ingress/gate.ts";
+import type { BodyTaker, Exchange, Gathering } from "../exchange.ts";
+import type { Desk } from "../request-tracker.ts";
+import { HEADERS_JSON, rpcRefused, rpcResult, STATUS_OK } from "../response.ts";
+import type { CallReader, SendCall } from "./json-rpc-fast-path.ts";
+import { callId, parseBody, type RpcBody, readCall } from "./json-rpc-parse.ts";
+import type { Submit } from "./submission.ts";
 
 export interface RpcDeps {
   readonly clock: Clock;

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
-import { rawAccepted, rpcRefused, rpcResult } from "../../../src/http/response.ts";
-import { callReaderOf } from "../../../src/ingress/call-reader.ts";
-import { parseBody, readCall } from "../../../src/ingress/json-rpc.ts";
-import { loadNative } from "../../../src/native/load.ts";
+import { rawAccepted, rpcRefused, rpcResult } from "../../../../src/http/response.ts";
+import { callReaderOf } from "../../../../src/http/submit/json-rpc-fast-path.ts";
+import { parseBody, readCall } from "../../../../src/http/submit/json-rpc-parse.ts";
+import { loadNative } from "../../../../src/native/load.ts";
 
 export async function build(): Promise<Bench> {
   const transaction = Buffer.from(Uint8Array.from({ length: 1_232 }, (_, i) => (i * 7) % 256));

@@ -4,10 +4,10 @@
  * Hot path: the bytes go on as the view that came in; one closure a request, for the answer.
  */
 
-import type { Clock } from "../core/clock.ts";
-import type { BodyTaker, Exchange } from "../http/exchange.ts";
-import type { Desk } from "../http/request-tracker.ts";
-import type { Submit } from "./submit.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { BodyTaker, Exchange } from "../exchange.ts";
+import type { Desk } from "../request-tracker.ts";
+import type { Submit } from "./submission.ts";
 
 export function createRawTaker(deps: {
   readonly clock: Clock;

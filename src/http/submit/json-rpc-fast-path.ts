@@ -6,9 +6,9 @@
  * reads means the same there.
  */
 
-import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
-import { CALL_NUMBERS, type NativeReading } from "../native/contract.ts";
-import { beginsWell, type RpcCall } from "./json-rpc.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
+import { CALL_NUMBERS, type NativeReading } from "../../native/contract.ts";
+import { beginsWell, type RpcCall } from "./json-rpc-parse.ts";
 
 export type SendCall = Extract<RpcCall, { readonly kind: "send" }>;
 

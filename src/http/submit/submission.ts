@@ -1,6 +1,6 @@
 /** What ingress asks of the rest of the edge: take these bytes, answer once. */
 
-import type { Answer } from "../core/flow.ts";
+import type { Answer } from "../../core/flow.ts";
 
 export interface Submission {
   /** The serialized transaction; lent until `Submit` returns. */

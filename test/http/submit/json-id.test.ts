@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { idText } from "../../src/ingress/json-id.ts";
-import { fc } from "../support/properties.ts";
+import { idText } from "../../../src/http/submit/json-id.ts";
+import { fc } from "../../support/properties.ts";
 
 describe("idText", () => {
   it("is null where there is no id that can be echoed", () => {

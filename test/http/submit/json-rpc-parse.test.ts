@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { decodeBase64, encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
-import { callId, parseBody, readCall } from "../../src/ingress/json-rpc.ts";
-import { fc } from "../support/properties.ts";
+import { decodeBase64, encodeBase58, encodeBase64 } from "../../../src/core/encoding.ts";
+import { callId, parseBody, readCall } from "../../../src/http/submit/json-rpc-parse.ts";
+import { fc } from "../../support/properties.ts";
 
 const bytes = (text: string) => Buffer.from(text);
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { Exchange } from "../../src/http/exchange.ts";
-import { Desk } from "../../src/http/request-tracker.ts";
-import { createGate, type Gate } from "../../src/ingress/gate.ts";
-import { createRpcTaker } from "../../src/ingress/rpc.ts";
-import type { Submit } from "../../src/ingress/submit.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
-import { keyOwner } from "../support/owners.ts";
-import { stub } from "../support/stub.ts";
-import { deskOn, fakeWire } from "./fake-wire.ts";
+import { Exchange } from "../../../src/http/exchange.ts";
+import { Desk } from "../../../src/http/request-tracker.ts";
+import { createRpcTaker } from "../../../src/http/submit/json-rpc.ts";
+import type { Submit } from "../../../src/http/submit/submission.ts";
+import { createGate, type Gate } from "../../../src/ingress/gate.ts";
+import { deskOn, fakeWire } from "../../ingress/fake-wire.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { keyOwner } from "../../support/owners.ts";
+import { stub } from "../../support/stub.ts";
 
 const SEND = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
 const plan = { name: "P", ratePerSecond: 1, burst: 100, shared: false };

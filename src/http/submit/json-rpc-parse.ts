@@ -8,14 +8,14 @@
  */
 
 import { isUtf8 } from "node:buffer";
-import { base58LengthMax, decodeBase58, decodeBase64 } from "../core/encoding.ts";
-import type { Refusal } from "../core/errors.ts";
+import { base58LengthMax, decodeBase58, decodeBase64 } from "../../core/encoding.ts";
+import type { Refusal } from "../../core/errors.ts";
 import {
   LEGACY_TRANSACTION_BYTES_MAX,
   RPC_BATCH_CALLS_MAX,
   SIGNATURES_MAX,
   V1_TRANSACTION_BYTES_MAX,
-} from "../core/limits.ts";
+} from "../../core/limits.ts";
 import { idText } from "./json-id.ts";
 
 export type RpcBody =

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
-import { callReaderOf, countText } from "../../src/ingress/call-reader.ts";
-import { parseBody, type RpcCall, readCall } from "../../src/ingress/json-rpc.ts";
-import { native } from "../native/addon.ts";
-import { fc } from "../support/properties.ts";
+import { encodeBase58, encodeBase64 } from "../../../src/core/encoding.ts";
+import { callReaderOf, countText } from "../../../src/http/submit/json-rpc-fast-path.ts";
+import { parseBody, type RpcCall, readCall } from "../../../src/http/submit/json-rpc-parse.ts";
+import { native } from "../../native/addon.ts";
+import { fc } from "../../support/properties.ts";
 
 const reader = callReaderOf(native);
 

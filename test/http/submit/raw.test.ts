@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { Exchange } from "../../src/http/exchange.ts";
-import { createRawTaker } from "../../src/ingress/raw.ts";
-import type { Submission, Submit } from "../../src/ingress/submit.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
-import { keyOwner } from "../support/owners.ts";
-import { deskOn, fakeWire } from "./fake-wire.ts";
+import { Exchange } from "../../../src/http/exchange.ts";
+import { createRawTaker } from "../../../src/http/submit/raw.ts";
+import type { Submission, Submit } from "../../../src/http/submit/submission.ts";
+import { deskOn, fakeWire } from "../../ingress/fake-wire.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { keyOwner } from "../../support/owners.ts";
 
 const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
 
