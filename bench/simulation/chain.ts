@@ -11,7 +11,7 @@
 
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { encodeKey, encodeSignatures } from "../../src/core/encoding.ts";
-import type { ChainView, StatusAnswer } from "../../src/land/needs.ts";
+import type { ChainView, StatusAnswer } from "../../src/landing/ports.ts";
 import type { EpochLeaders } from "../../src/route/schedule.ts";
 import type { SlotEventKind } from "../../src/route/slot-time.ts";
 import { type Chances, type SimulationOptions, share } from "./options.ts";

@@ -12,7 +12,7 @@ import { encodeSignature } from "../../src/core/encoding.ts";
 import type { End } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
 import { createOutcomeRelay, type OutcomeRelay } from "../../src/edge/outcome-buffer.ts";
-import { createLanding, type Landing } from "../../src/land/landing.ts";
+import { createLanding, type Landing } from "../../src/landing/landing.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import { Scorecard } from "../../src/send/scorecard.ts";
 import { createSender, type Sender } from "../../src/send/sender.ts";

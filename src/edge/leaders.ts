@@ -13,7 +13,7 @@ import { SetupError } from "../core/errors.ts";
 import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { createRounds } from "../core/rounds.ts";
-import type { Landing } from "../land/landing.ts";
+import type { Landing } from "../landing/landing.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import { createReceipts } from "../observe/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";

@@ -12,7 +12,7 @@ import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { Seen } from "../dedup/recent-transactions.ts";
 import type { Relayed } from "../front/figures.ts";
 import type { Fronts } from "../front/fronts.ts";
-import type { Landing } from "../land/landing.ts";
+import type { Landing } from "../landing/landing.ts";
 import type { Readiness } from "../observe/admin.ts";
 import { type MetricSources, samplesBy } from "../observe/metrics.ts";
 import type { Receipts } from "../observe/receipts.ts";

@@ -20,7 +20,7 @@ import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { Claim, Seen } from "../dedup/recent-transactions.ts";
 import type { FrontSent } from "../front/ledger.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
-import type { Landing } from "../land/landing.ts";
+import type { Landing } from "../landing/landing.ts";
 import type { Receipts } from "../observe/receipts.ts";
 import { ALL_FULL, type Sender } from "../send/sender.ts";
 import { EarlyShares } from "./early-duplicates.ts";

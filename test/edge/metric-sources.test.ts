@@ -11,8 +11,8 @@ import { type EdgeParts, metricSources } from "../../src/edge/metric-sources.ts"
 import type { Pipeline } from "../../src/edge/pipeline.ts";
 import type { DeskFigures } from "../../src/http/request-tracker.ts";
 import type { HttpServer } from "../../src/http/server.ts";
-import { newLandCounters } from "../../src/land/land-counters.ts";
-import type { Landing } from "../../src/land/landing.ts";
+import { newLandCounters } from "../../src/landing/land-counters.ts";
+import type { Landing } from "../../src/landing/landing.ts";
 import { createMetrics } from "../../src/observe/metrics.ts";
 import type { Receipts } from "../../src/observe/receipts.ts";
 import { createRouteCounters } from "../../src/route/counters.ts";

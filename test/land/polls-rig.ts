@@ -2,10 +2,10 @@
 
 import { encodeSignatures } from "../../src/core/encoding.ts";
 import type { Packet } from "../../src/core/flow.ts";
-import { newLandCounters } from "../../src/land/land-counters.ts";
-import type { StatusAnswer } from "../../src/land/needs.ts";
-import { Polls } from "../../src/land/polls.ts";
-import { Watch } from "../../src/land/watch.ts";
+import { Watch } from "../../src/landing/in-flight-table.ts";
+import { newLandCounters } from "../../src/landing/land-counters.ts";
+import type { StatusAnswer } from "../../src/landing/ports.ts";
+import { Polls } from "../../src/landing/status-polling.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { ACCEPTED, bytesOf } from "./rig.ts";
 

@@ -1,14 +1,14 @@
 /** A landing stage on a fake clock, between a chain and leaders that do what the test says. */
 
 import type { Accepted, End, Outcome, Packet, Sighting, Target } from "../../src/core/flow.ts";
-import { createLanding, type LandingOptions } from "../../src/land/landing.ts";
+import { createLanding, type LandingOptions } from "../../src/landing/landing.ts";
 import type {
   ChainView,
   Resender,
   StatusAnswer,
   StatusTelling,
   TxStatus,
-} from "../../src/land/needs.ts";
+} from "../../src/landing/ports.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 export const OPTIONS: LandingOptions = {

@@ -1,7 +1,7 @@
 /** The balance that every edge keeps: what was accepted has ended once, or is in flight. */
 
 import { expect } from "vitest";
-import type { Landing } from "../../src/land/landing.ts";
+import type { Landing } from "../../src/landing/landing.ts";
 import { type Family, seriesValue } from "./prometheus.ts";
 
 /** Fails unless accepted = landed + expired + dropped + in flight, and reasons add up. */

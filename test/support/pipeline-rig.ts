@@ -5,7 +5,7 @@ import { createDecoder } from "../../src/decode/decoder.ts";
 import type { DecodeDone } from "../../src/decode/workers/worker-handle.ts";
 import { createSeen } from "../../src/dedup/recent-transactions.ts";
 import { createPipeline } from "../../src/edge/pipeline.ts";
-import { createLanding } from "../../src/land/landing.ts";
+import { createLanding } from "../../src/landing/landing.ts";
 import { createReceipts } from "../../src/observe/receipts.ts";
 import type { FrontSend } from "../../src/send/front-send.ts";
 import { createFakeClock } from "./fake-clock.ts";

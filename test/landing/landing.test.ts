@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { TxStatus } from "../../src/land/needs.ts";
+import type { TxStatus } from "../../src/landing/ports.ts";
+import { bytesOf, outcomeOf, startRig } from "../land/rig.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { fc } from "../support/properties.ts";
-import { bytesOf, outcomeOf, startRig } from "./rig.ts";
 
 const processed = (slot: number): TxStatus => ({ slot, confirmed: false, error: null });
 const confirmed = (slot: number): TxStatus => ({ slot, confirmed: true, error: null });

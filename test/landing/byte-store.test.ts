@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ByteStore, NONE } from "../../src/land/byte-store.ts";
+import { ByteStore, NONE } from "../../src/landing/byte-store.ts";
 import { fc } from "../support/properties.ts";
 
 const BLOCK = 512;

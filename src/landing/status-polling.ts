@@ -22,9 +22,9 @@ import {
 } from "../core/limits.ts";
 import { createTurns, type Turns } from "../core/turns.ts";
 import { NONE } from "./byte-store.ts";
+import { ASKED, SIGHTED, type Watch } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
-import type { ChainView, StatusAnswer, TxStatus } from "./needs.ts";
-import { ASKED, SIGHTED, type Watch } from "./watch.ts";
+import type { ChainView, StatusAnswer, TxStatus } from "./ports.ts";
 
 export interface PollsDeps {
   readonly clock: Clock;

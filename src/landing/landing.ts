@@ -30,12 +30,12 @@ import type { Log } from "../core/log.ts";
 import { NONE } from "./byte-store.ts";
 import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";
+import { SENT, SIGHTED, UNKNOWN, Watch } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
-import { LeaderMarks } from "./leader-marks.ts";
-import type { ChainView, Resender, TxStatus } from "./needs.ts";
-import { Polls } from "./polls.ts";
+import type { ChainView, Resender, TxStatus } from "./ports.ts";
+import { LeaderMarks } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";
-import { SENT, SIGHTED, UNKNOWN, Watch } from "./watch.ts";
+import { Polls } from "./status-polling.ts";
 
 export interface LandingDeps {
   readonly clock: Clock;

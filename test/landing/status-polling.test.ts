@@ -5,9 +5,9 @@ import {
   STATUS_REQUESTS_MAX,
   STATUSES_A_REQUEST,
 } from "../../src/core/limits.ts";
-import { ASKED } from "../../src/land/watch.ts";
-import { packetOf, startPolls } from "./polls-rig.ts";
-import { ACCEPTED, bytesOf, startRig } from "./rig.ts";
+import { ASKED } from "../../src/landing/in-flight-table.ts";
+import { packetOf, startPolls } from "../land/polls-rig.ts";
+import { ACCEPTED, bytesOf, startRig } from "../land/rig.ts";
 
 describe("questions after statuses", () => {
   it("are not asked while nothing is in flight", () => {

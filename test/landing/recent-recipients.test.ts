@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { RESEND_SAME_LEADER_MS } from "../../src/core/limits.ts";
-import { LeaderMarks, tagOf } from "../../src/land/leader-marks.ts";
+import { LeaderMarks, tagOf } from "../../src/landing/recent-recipients.ts";
 
 const PAUSE_NS = RESEND_SAME_LEADER_MS * NS_PER_MS;
 const [A, B, C] = [tagOf("LeaderA"), tagOf("LeaderB"), tagOf("LeaderC")];

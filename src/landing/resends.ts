@@ -16,11 +16,11 @@ import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "../core/limits.ts";
 import { createPacket } from "../core/packet.ts";
 import { createTurns, type Turns } from "../core/turns.ts";
 import { NONE } from "./byte-store.ts";
-import { DueByRank } from "./due-by-rank.ts";
+import { SIGHTED, type Watch } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
-import { type LeaderMarks, tagOf } from "./leader-marks.ts";
-import type { Resender, ResendTo } from "./needs.ts";
-import { SIGHTED, type Watch } from "./watch.ts";
+import type { Resender, ResendTo } from "./ports.ts";
+import { type LeaderMarks, tagOf } from "./recent-recipients.ts";
+import { DueByRank } from "./resend-priority.ts";
 
 export interface ResendsDeps {
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { NONE } from "../../src/land/byte-store.ts";
-import { RowIndex } from "../../src/land/row-index.ts";
+import { NONE } from "../../src/landing/byte-store.ts";
+import { RowIndex } from "../../src/landing/row-index.ts";
 import { fc } from "../support/properties.ts";
 
 function rowsOf(index: RowIndex, hash: number): number[] {

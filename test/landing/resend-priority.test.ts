@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { NONE } from "../../src/land/byte-store.ts";
-import { DueByRank } from "../../src/land/due-by-rank.ts";
+import { NONE } from "../../src/landing/byte-store.ts";
+import { DueByRank } from "../../src/landing/resend-priority.ts";
 
 function takeAll(due: DueByRank): number[][] {
   const taken: number[][] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { END_REASONS } from "../../src/core/errors.ts";
-import { newLandCounters } from "../../src/land/land-counters.ts";
+import { newLandCounters } from "../../src/landing/land-counters.ts";
 
 describe("the counters of landing", () => {
   it("begin at zero, with one for each reason, and each caller has its own", () => {

@@ -4,7 +4,7 @@
  */
 
 import { NONE } from "./byte-store.ts";
-import { RANKS } from "./watch.ts";
+import { RANKS } from "./in-flight-table.ts";
 
 export class DueByRank {
   /** Those that are not taken yet. */

@@ -15,8 +15,8 @@ import {
   EXPIRY_MARGIN_BLOCKS,
   STATUS_SPAN_SLOTS,
 } from "../core/limits.ts";
-import type { ChainView } from "./needs.ts";
-import { DURABLE, UNKNOWN, type Watch } from "./watch.ts";
+import { DURABLE, UNKNOWN, type Watch } from "./in-flight-table.ts";
+import type { ChainView } from "./ports.ts";
 
 export interface ExpiryDeps {
   readonly clock: Clock;

@@ -4,7 +4,7 @@ import {
   EXPIRY_MARGIN_BLOCKS,
   STATUSES_A_REQUEST,
 } from "../../src/core/limits.ts";
-import { startRig } from "./rig.ts";
+import { startRig } from "../land/rig.ts";
 
 type Rig = ReturnType<typeof startRig>;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Accepted, Packet } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
-import { NONE } from "../../src/land/byte-store.ts";
-import { DURABLE, SENT, Watch } from "../../src/land/watch.ts";
+import { NONE } from "../../src/landing/byte-store.ts";
+import { DURABLE, SENT, Watch } from "../../src/landing/in-flight-table.ts";
 import { DECODER, newPacket } from "../support/packets.ts";
 
 const decoder = createDecoder(DECODER);

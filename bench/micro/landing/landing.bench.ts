@@ -8,7 +8,7 @@ import { strict as assert } from "node:assert";
 import { Bench } from "tinybench";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { Accepted, Outcome, Packet, Plan } from "../../../src/core/flow.ts";
-import { createLanding } from "../../../src/land/landing.ts";
+import { createLanding } from "../../../src/landing/landing.ts";
 
 const COUNT = 65_536;
 const CALM = 1_000;
