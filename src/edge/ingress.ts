@@ -16,7 +16,7 @@ import type { Relays } from "../http/admission.ts";
 import { relayHeaderName } from "../http/proxied-request.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
 import { callReaderOf } from "../http/submit/json-rpc-fast-path.ts";
-import { createGate, type Gate, type GateDeps, type KeyOwner } from "../ingress/gate.ts";
+import { createGate, type Gate, type GateDeps, type KeyOwner } from "../limits/gate.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { Receipts } from "../observe/receipts.ts";
 import type { RefusalBook } from "../observe/refusals.ts";

@@ -20,8 +20,8 @@ import {
 } from "../core/front-limits.ts";
 import { sumOf } from "../core/shared-figures.ts";
 import type { DeskFigures } from "../http/request-tracker.ts";
-import type { KeyOwner } from "../ingress/gate.ts";
-import type { PassCounters } from "../ingress/passes.ts";
+import type { KeyOwner } from "../limits/gate.ts";
+import type { PassCounters } from "../limits/key-cache-sync.ts";
 import { RELAY_REASONS, type Relayed } from "./figures.ts";
 import { FrontHandle, type FrontTask, type HandleDeps } from "./handle.ts";
 import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./ledger.ts";

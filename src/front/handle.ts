@@ -3,8 +3,8 @@
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { FRONT_END_MS_MAX } from "../core/front-limits.ts";
-import type { PassNews } from "../ingress/pass.ts";
-import type { Passes, PassHolder } from "../ingress/passes.ts";
+import type { PassNews } from "../limits/key-cache-entry.ts";
+import type { Passes, PassHolder } from "../limits/key-cache-sync.ts";
 import {
   FRONT_STATES,
   FRONT_TOLD,

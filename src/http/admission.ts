@@ -24,7 +24,7 @@ import {
   limitOf,
   limitRefusal,
   retryAfterSeconds,
-} from "../ingress/gate.ts";
+} from "../limits/gate.ts";
 import type { BodyTaker, Exchange } from "./exchange.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
 import { type Relayed, readRelayed } from "./proxied-request.ts";

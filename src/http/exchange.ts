@@ -19,7 +19,7 @@
 
 import { REFUSALS, type Refusal } from "../core/errors.ts";
 import type { Answer } from "../core/flow.ts";
-import type { KeyOwner } from "../ingress/gate.ts";
+import type { KeyOwner } from "../limits/gate.ts";
 import type { Relayed } from "./proxied-request.ts";
 import type { Desk, Waiter } from "./request-tracker.ts";
 import {

@@ -17,8 +17,8 @@ import {
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { createTurns, type Turns } from "../core/turns.ts";
-import type { KeyOwner } from "../ingress/gate.ts";
-import { charged, intervalNs, waitNs } from "../ingress/gcra.ts";
+import type { KeyOwner } from "../limits/gate.ts";
+import { charged, intervalNs, waitNs } from "../limits/gcra.ts";
 import { Unread } from "./response-end.ts";
 
 /** Takes nanoseconds from receipt to answer. */

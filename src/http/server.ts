@@ -18,7 +18,7 @@
 
 import { type RefusalReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
-import type { Gate } from "../ingress/gate.ts";
+import type { Gate } from "../limits/gate.ts";
 import { createAdmission, NO_RELAYS, type Relays, tooLarge } from "./admission.ts";
 import { Exchange, type Shape } from "./exchange.ts";
 import { readFraming } from "./framing.ts";

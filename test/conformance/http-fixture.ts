@@ -16,7 +16,7 @@ import type { ReceiptSource } from "../../src/http/receipts/source.ts";
 import type { DeskCounters } from "../../src/http/request-tracker.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
 import type { Submission, Submit } from "../../src/http/submit/submission.ts";
-import { createGate, type KeyOwner, type RatePlan } from "../../src/ingress/gate.ts";
+import { createGate, type KeyOwner, type RatePlan } from "../../src/limits/gate.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
 import { createNativeFront, frontsBy, type NativeFront } from "../support/native-front.ts";
 import { keyOwner } from "../support/owners.ts";

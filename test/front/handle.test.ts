@@ -3,8 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { frontFiguresMemory } from "../../src/front/figures.ts";
 import { recordsMemory } from "../../src/front/records.ts";
-import { NO_CELL } from "../../src/ingress/limit-cells.ts";
-import type { Pass } from "../../src/ingress/pass.ts";
+import type { Pass } from "../../src/limits/key-cache-entry.ts";
+import { NO_CELL } from "../../src/limits/shared-state.ts";
 import { FRONT_OPTIONS, NO_PRIORITY, PASS_NUMBERS } from "../../src/native/contract.ts";
 import { BEHIND_PORT, faultOf, PASS, rig, shared, started } from "./rig.ts";
 

@@ -3,9 +3,9 @@
 import { SetupError } from "../../src/core/errors.ts";
 import type { Packet } from "../../src/core/flow.ts";
 import { createFronts, type Fronts } from "../../src/front/fronts.ts";
-import type { KeyOwner } from "../../src/ingress/gate.ts";
-import type { Pass, PassNews } from "../../src/ingress/pass.ts";
-import type { PassHolder } from "../../src/ingress/passes.ts";
+import type { KeyOwner } from "../../src/limits/gate.ts";
+import type { Pass, PassNews } from "../../src/limits/key-cache-entry.ts";
+import type { PassHolder } from "../../src/limits/key-cache-sync.ts";
 import {
   FRONT_STATES,
   FRONT_TOLD,

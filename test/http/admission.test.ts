@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createAdmission, type Relays } from "../../src/http/admission.ts";
 import { Exchange } from "../../src/http/exchange.ts";
-import type { Gate } from "../../src/ingress/gate.ts";
+import type { Gate } from "../../src/limits/gate.ts";
 import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { keyOwner } from "../support/owners.ts";

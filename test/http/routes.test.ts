@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Exchange } from "../../src/http/exchange.ts";
 import { createPages } from "../../src/http/routes.ts";
-import { createGate } from "../../src/ingress/gate.ts";
+import { createGate } from "../../src/limits/gate.ts";
 import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { keyOwner } from "../support/owners.ts";

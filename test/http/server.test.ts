@@ -8,7 +8,7 @@ import { SetupError } from "../../src/core/errors.ts";
 import { ANSWERS_A_TURN_MAX, BODILESS_ANSWERS_BURST } from "../../src/core/limits.ts";
 import { createHttpServer } from "../../src/http/server.ts";
 import type { Submit } from "../../src/http/submit/submission.ts";
-import type { Gate } from "../../src/ingress/gate.ts";
+import type { Gate } from "../../src/limits/gate.ts";
 import {
   accept,
   connectRaw,

@@ -4,7 +4,7 @@ import { MessageChannel, Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import type { Gate } from "../../src/ingress/gate.ts";
+import type { Gate } from "../../src/limits/gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeStore } from "../support/limit-store.ts";
 import { HERE } from "../support/owners.ts";

@@ -1,6 +1,6 @@
 // Charges one cell as often as it is told, from the moment that all threads are there.
 import { workerData } from "node:worker_threads";
-import { LimitCells } from "../../dist/ingress/limit-cells.js";
+import { LimitCells } from "../../dist/limits/shared-state.js";
 
 const { memory, words, cell, tries, nowNs, interval, burst, giveBackEvery } = workerData;
 const [ARRIVED, BEGIN, THROUGH, GIVEN_BACK, DONE] = [0, 1, 2, 3, 4];

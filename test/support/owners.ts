@@ -1,6 +1,6 @@
 /** Owners of keys and where requests come from, for tests of ingress. */
 
-import type { KeyOwner, KeyRestriction, Origin, RatePlan } from "../../src/ingress/gate.ts";
+import type { KeyOwner, KeyRestriction, Origin, RatePlan } from "../../src/limits/gate.ts";
 
 /** The owner of an unrestricted key, unless told otherwise. */
 export function keyOwner(

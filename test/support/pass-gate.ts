@@ -16,11 +16,11 @@ import {
   type KeyRestriction,
   type LimitedBy,
   UNKNOWN_KEY,
-} from "../../src/ingress/gate.ts";
-import { intervalNs, type Rate } from "../../src/ingress/gcra.ts";
-import { LimitCells, passMarks } from "../../src/ingress/limit-cells.ts";
-import type { Pass, PassNews, PassPort, PassReturned } from "../../src/ingress/pass.ts";
-import { SharedCells } from "../../src/ingress/shared-cells.ts";
+} from "../../src/limits/gate.ts";
+import { intervalNs, type Rate } from "../../src/limits/gcra.ts";
+import { SharedCells } from "../../src/limits/global-state.ts";
+import type { Pass, PassNews, PassPort, PassReturned } from "../../src/limits/key-cache-entry.ts";
+import { LimitCells, passMarks } from "../../src/limits/shared-state.ts";
 
 export interface PassGateDeps {
   readonly clock: Clock;

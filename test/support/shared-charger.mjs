@@ -1,6 +1,6 @@
 // Charges one shared limit as often as it is told, from the moment that all threads are there.
 import { workerData } from "node:worker_threads";
-import { SharedCells } from "../../dist/ingress/shared-cells.js";
+import { SharedCells } from "../../dist/limits/global-state.js";
 
 const { memory, words, cell, nowNs, plan } = workerData;
 const [ARRIVED, BEGIN, THROUGH, ROUNDS, DONE] = [0, 1, 2, 3, 4];

@@ -9,7 +9,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { Refusal } from "../../core/errors.ts";
-import { type Gate, type KeyOwner, retryAfterSeconds } from "../../ingress/gate.ts";
+import { type Gate, type KeyOwner, retryAfterSeconds } from "../../limits/gate.ts";
 import type { Exchange } from "../exchange.ts";
 import { HEADERS_DOCUMENT, HEADERS_EVENTS, NO_EXTRAS, STATUS_OK } from "../response.ts";
 import { createWaits, type WaitCounters } from "./long-poll.ts";

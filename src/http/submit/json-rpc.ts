@@ -12,7 +12,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Refusal } from "../../core/errors.ts";
 import type { Answer } from "../../core/flow.ts";
-import { type Gate, limitRefusal } from "../../ingress/gate.ts";
+import { type Gate, limitRefusal } from "../../limits/gate.ts";
 import type { BodyTaker, Exchange, Gathering } from "../exchange.ts";
 import type { Desk } from "../request-tracker.ts";
 import { HEADERS_JSON, rpcRefused, rpcResult, STATUS_OK } from "../response.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Bucket, type BucketCells, costNs } from "../../../src/accounts/global-limits/bucket.ts";
 import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
-import { passMemory, sharedWords } from "../../../src/ingress/limit-cells.ts";
-import { SharedCells } from "../../../src/ingress/shared-cells.ts";
+import { SharedCells } from "../../../src/limits/global-state.ts";
+import { passMemory, sharedWords } from "../../../src/limits/shared-state.ts";
 import { fc } from "../../support/properties.ts";
 
 const NOW = 864_000 * NS_PER_S;

@@ -3,7 +3,7 @@ import { Exchange } from "../../../src/http/exchange.ts";
 import { Desk } from "../../../src/http/request-tracker.ts";
 import { createRpcTaker } from "../../../src/http/submit/json-rpc.ts";
 import type { Submit } from "../../../src/http/submit/submission.ts";
-import { createGate, type Gate } from "../../../src/ingress/gate.ts";
+import { createGate, type Gate } from "../../../src/limits/gate.ts";
 import { deskOn, fakeWire } from "../../ingress/fake-wire.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { keyOwner } from "../../support/owners.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LimitStates } from "../../src/ingress/limit-states.ts";
+import { LimitStates } from "../../src/limits/local-state.ts";
 import { createDice } from "../support/dice.ts";
 
 /** Charges one and answers when its bucket is full again. */

@@ -7,9 +7,9 @@ import {
   PASSES_BACK_A_TURN,
   PASSES_MAX,
 } from "../../src/core/limits.ts";
-import { NO_CELL } from "../../src/ingress/limit-cells.ts";
-import type { Pass } from "../../src/ingress/pass.ts";
-import { createPasses } from "../../src/ingress/passes.ts";
+import type { Pass } from "../../src/limits/key-cache-entry.ts";
+import { createPasses } from "../../src/limits/key-cache-sync.ts";
+import { NO_CELL } from "../../src/limits/shared-state.ts";
 import { HERE } from "../support/owners.ts";
 import { joinFront, keyRow, PLAN, passScene } from "../support/passes.ts";
 

@@ -4,8 +4,8 @@
  */
 
 import { intervalNs, type Rate, waitNs } from "./gcra.ts";
-import { type LimitCells, NO_CELL } from "./limit-cells.ts";
-import { LimitStates } from "./limit-states.ts";
+import { LimitStates } from "./local-state.ts";
+import { type LimitCells, NO_CELL } from "./shared-state.ts";
 
 interface Held {
   readonly cell: number;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { NO_CELL } from "../../src/ingress/limit-cells.ts";
-import { SHARED_CELLS_MAX } from "../../src/ingress/shared-cells.ts";
-import { SharedHolds } from "../../src/ingress/shared-holds.ts";
+import { SharedHolds } from "../../src/limits/global-delegation.ts";
+import { SHARED_CELLS_MAX } from "../../src/limits/global-state.ts";
+import { NO_CELL } from "../../src/limits/shared-state.ts";
 
 const plan = { name: "S", ratePerSecond: 1, burst: 1, shared: true };
 

@@ -2,13 +2,13 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { PASSES_MAX } from "../../src/core/limits.ts";
-import { charged, waitNs } from "../../src/ingress/gcra.ts";
+import { charged, waitNs } from "../../src/limits/gcra.ts";
 import {
   LIMIT_CELLS_MAX,
   LimitCells,
   passMarks,
   passMemory,
-} from "../../src/ingress/limit-cells.ts";
+} from "../../src/limits/shared-state.ts";
 import { fc } from "../support/properties.ts";
 import { until } from "../support/wait.ts";
 

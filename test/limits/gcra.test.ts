@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { charged, intervalNs, waitNs } from "../../src/ingress/gcra.ts";
+import { charged, intervalNs, waitNs } from "../../src/limits/gcra.ts";
 import { fc } from "../support/properties.ts";
 
 const SECOND = 1_000_000_000;

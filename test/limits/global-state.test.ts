@@ -3,14 +3,14 @@ import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { Bucket, costNs } from "../../src/accounts/global-limits/bucket.ts";
 import { PASSES_MAX } from "../../src/core/limits.ts";
+import { SHARED_CELLS_MAX, SharedCells } from "../../src/limits/global-state.ts";
 import {
   HELD_CELLS_MAX,
   LIMIT_CELLS_MAX,
   LimitCells,
   passMarks,
   passMemory,
-} from "../../src/ingress/limit-cells.ts";
-import { SHARED_CELLS_MAX, SharedCells } from "../../src/ingress/shared-cells.ts";
+} from "../../src/limits/shared-state.ts";
 import { until } from "../support/wait.ts";
 
 const SECOND = 1_000_000_000;

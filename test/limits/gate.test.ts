@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { networksOf } from "../../src/accounts/keys/restriction.ts";
+import { HeldLimits } from "../../src/limits/delegated-limits.ts";
 import {
   createGate,
   type KeyOwner,
@@ -8,9 +9,8 @@ import {
   ownLimitName,
   retryAfterSeconds,
   type SharedLimits,
-} from "../../src/ingress/gate.ts";
-import { HeldLimits } from "../../src/ingress/held-limits.ts";
-import { LimitCells, passMemory } from "../../src/ingress/limit-cells.ts";
+} from "../../src/limits/gate.ts";
+import { LimitCells, passMemory } from "../../src/limits/shared-state.ts";
 import { createDice } from "../support/dice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { from, HERE, keyOwner } from "../support/owners.ts";

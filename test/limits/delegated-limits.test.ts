@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { HeldLimits } from "../../src/ingress/held-limits.ts";
-import { LimitCells, NO_CELL, passMemory } from "../../src/ingress/limit-cells.ts";
+import { HeldLimits } from "../../src/limits/delegated-limits.ts";
+import { LimitCells, NO_CELL, passMemory } from "../../src/limits/shared-state.ts";
 
 const SECOND = 1_000_000_000;
 const rate = { ratePerSecond: 1, burst: 3 };

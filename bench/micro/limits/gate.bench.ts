@@ -6,8 +6,8 @@ import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
 import { createKeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readFraming } from "../../../src/http/framing.ts";
-import { createGate } from "../../../src/ingress/gate.ts";
-import { LimitCells, passMemory } from "../../../src/ingress/limit-cells.ts";
+import { createGate } from "../../../src/limits/gate.ts";
+import { LimitCells, passMemory } from "../../../src/limits/shared-state.ts";
 
 const HERE = { remoteAddress: () => "127.0.0.1" };
 

@@ -13,7 +13,7 @@
 
 import { PASSES_MAX } from "../core/limits.ts";
 import { intervalNs, type Rate } from "./gcra.ts";
-import { HELD_CELLS_MAX, LimitCells, sharedWords } from "./limit-cells.ts";
+import { HELD_CELLS_MAX, LimitCells, sharedWords } from "./shared-state.ts";
 
 /** One for the account of each pass. */
 export const SHARED_CELLS_MAX = PASSES_MAX;

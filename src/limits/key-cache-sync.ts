@@ -28,6 +28,7 @@ import {
 } from "../core/limits.ts";
 import { quick } from "../core/quick.ts";
 import { createTurns } from "../core/turns.ts";
+import { HeldLimits } from "./delegated-limits.ts";
 import {
   type KeyLookup,
   type KeyOwner,
@@ -36,10 +37,9 @@ import {
   type RatePlan,
 } from "./gate.ts";
 import type { Rate } from "./gcra.ts";
-import { HeldLimits } from "./held-limits.ts";
-import { HELD_CELLS_MAX, LimitCells, NO_CELL, passMarks } from "./limit-cells.ts";
-import type { Pass, PassNews, PassPort, PassReturned } from "./pass.ts";
-import type { SharedHolds } from "./shared-holds.ts";
+import type { SharedHolds } from "./global-delegation.ts";
+import type { Pass, PassNews, PassPort, PassReturned } from "./key-cache-entry.ts";
+import { HELD_CELLS_MAX, LimitCells, NO_CELL, passMarks } from "./shared-state.ts";
 
 /** The keys, which tell of every change, once for many. */
 export interface ChangingKeys extends KeyLookup {

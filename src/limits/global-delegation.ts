@@ -4,8 +4,8 @@
  */
 
 import type { RatePlan } from "./gate.ts";
-import { NO_CELL } from "./limit-cells.ts";
-import { SHARED_CELLS_MAX } from "./shared-cells.ts";
+import { SHARED_CELLS_MAX } from "./global-state.ts";
+import { NO_CELL } from "./shared-state.ts";
 
 /** Where the limits are; the state of each goes into its cell, and back. */
 export interface HoldableLimits {
