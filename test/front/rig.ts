@@ -2,7 +2,6 @@
 
 import { SetupError } from "../../src/core/errors.ts";
 import type { Packet } from "../../src/core/flow.ts";
-import { createFronts, type Fronts } from "../../src/front/fronts.ts";
 import type { KeyOwner } from "../../src/limits/gate.ts";
 import type { Pass, PassNews } from "../../src/limits/key-cache-entry.ts";
 import type { PassHolder } from "../../src/limits/key-cache-sync.ts";
@@ -14,6 +13,7 @@ import {
   type NativeFronts,
   OK,
 } from "../../src/native/contract.ts";
+import { createFronts, type Fronts } from "../../src/native-ingress/ingress-threads.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 

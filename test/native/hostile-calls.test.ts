@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { seenMemory } from "../../src/dedup/recent-transactions.ts";
-import { frontFiguresMemory } from "../../src/front/figures.ts";
-import { recordsMemory } from "../../src/front/records.ts";
 import { passMemory } from "../../src/limits/shared-state.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
+import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
+import { frontFiguresMemory } from "../../src/native-ingress/thread-counters.ts";
 import { SHARED_ROUTES_BYTES } from "../../src/send/shared-routes.ts";
 import { native } from "./addon.ts";
 

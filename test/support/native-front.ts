@@ -5,9 +5,9 @@
 
 import { systemClock } from "../../src/core/clock.ts";
 import { seenMemory } from "../../src/dedup/recent-transactions.ts";
-import { createFronts, type Fronts } from "../../src/front/fronts.ts";
 import { passMemory } from "../../src/limits/shared-state.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
+import { createFronts, type Fronts } from "../../src/native-ingress/ingress-threads.ts";
 import { SHARED_ROUTES_BYTES } from "../../src/send/shared-routes.ts";
 import { native } from "../native/addon.ts";
 

@@ -1,12 +1,12 @@
 /** One front as the main thread has it: what it is started with, and its passes. */
 
 import { describe, expect, it } from "vitest";
-import { frontFiguresMemory } from "../../src/front/figures.ts";
-import { recordsMemory } from "../../src/front/records.ts";
 import type { Pass } from "../../src/limits/key-cache-entry.ts";
 import { NO_CELL } from "../../src/limits/shared-state.ts";
 import { FRONT_OPTIONS, NO_PRIORITY, PASS_NUMBERS } from "../../src/native/contract.ts";
-import { BEHIND_PORT, faultOf, PASS, rig, shared, started } from "./rig.ts";
+import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
+import { frontFiguresMemory } from "../../src/native-ingress/thread-counters.ts";
+import { BEHIND_PORT, faultOf, PASS, rig, shared, started } from "../front/rig.ts";
 
 describe("a front that starts", () => {
   it("is told who it is, what it uses and where it relays to", () => {

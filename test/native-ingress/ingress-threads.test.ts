@@ -7,10 +7,14 @@ import {
   FRONT_RECORDS_BEHIND,
   FRONTS_STOP_MS_MAX,
 } from "../../src/core/front-limits.ts";
-import { DESK_NAMES, REFUSAL_NAMES, RELAY_REASONS } from "../../src/front/figures.ts";
 import { FRONT_FULL, FRONT_LISTEN, FRONT_STATES, FRONT_TOLD } from "../../src/native/contract.ts";
+import {
+  DESK_NAMES,
+  REFUSAL_NAMES,
+  RELAY_REASONS,
+} from "../../src/native-ingress/thread-counters.ts";
+import { BEHIND_PORT, faultOf, PASS, PUBLIC_PORT, rig, shared, started } from "../front/rig.ts";
 import { keyOwner } from "../support/owners.ts";
-import { BEHIND_PORT, faultOf, PASS, PUBLIC_PORT, rig, shared, started } from "./rig.ts";
 
 describe("fronts that start", () => {
   it("listen together at the public address, and tell the port", () => {

@@ -9,7 +9,7 @@ import {
   RecordReader,
   recordsMemory,
   SENT,
-} from "../../src/front/records.ts";
+} from "../../src/native-ingress/record-ring.ts";
 import { newFrontSend } from "../../src/send/front-send.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 

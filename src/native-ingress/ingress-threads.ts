@@ -22,10 +22,10 @@ import { sumOf } from "../core/shared-figures.ts";
 import type { DeskFigures } from "../http/request-tracker.ts";
 import type { KeyOwner } from "../limits/gate.ts";
 import type { PassCounters } from "../limits/key-cache-sync.ts";
-import { RELAY_REASONS, type Relayed } from "./figures.ts";
-import { FrontHandle, type FrontTask, type HandleDeps } from "./handle.ts";
-import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./ledger.ts";
-import type { RecordReader } from "./records.ts";
+import { FrontHandle, type FrontTask, type HandleDeps } from "./ingress-thread.ts";
+import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./record-consumer.ts";
+import type { RecordReader } from "./record-ring.ts";
+import { RELAY_REASONS, type Relayed } from "./thread-counters.ts";
 
 export interface FrontsDeps extends LedgerDeps, HandleDeps {
   /** Lets threads that wait for this processor have their turn first. */

@@ -12,9 +12,9 @@ import {
   NO_PRIORITY,
   PASS_NUMBERS,
 } from "../native/contract.ts";
-import { type FrontFigures, frontFigures, frontFiguresMemory } from "./figures.ts";
-import type { PassOwner } from "./ledger.ts";
-import { RecordReader, recordsMemory } from "./records.ts";
+import type { PassOwner } from "./record-consumer.ts";
+import { RecordReader, recordsMemory } from "./record-ring.ts";
+import { type FrontFigures, frontFigures, frontFiguresMemory } from "./thread-counters.ts";
 
 export interface HandleDeps {
   readonly clock: Clock;

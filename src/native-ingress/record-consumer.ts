@@ -9,7 +9,7 @@ import type { Accepted, Packet } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import type { LatencySink } from "../http/request-tracker.ts";
 import type { FrontSend } from "../send/front-send.ts";
-import { type FrontRecord, SENT } from "./records.ts";
+import { type FrontRecord, SENT } from "./record-ring.ts";
 
 /** What is kept of the transactions that fronts took. */
 export interface FrontBooks {

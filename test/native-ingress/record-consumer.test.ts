@@ -2,8 +2,12 @@
 
 import { describe, expect, it } from "vitest";
 import type { Accepted, Packet } from "../../src/core/flow.ts";
-import { type FrontSent, Ledger, type PassOwner } from "../../src/front/ledger.ts";
-import { type FrontRecord, REPEATED, SENT } from "../../src/front/records.ts";
+import {
+  type FrontSent,
+  Ledger,
+  type PassOwner,
+} from "../../src/native-ingress/record-consumer.ts";
+import { type FrontRecord, REPEATED, SENT } from "../../src/native-ingress/record-ring.ts";
 import { newFrontSend } from "../../src/send/front-send.ts";
 
 const ACCEPTED: Accepted = {

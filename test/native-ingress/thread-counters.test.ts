@@ -3,14 +3,14 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { REFUSALS } from "../../src/core/errors.ts";
+import { Desk } from "../../src/http/request-tracker.ts";
 import {
   DESK_NAMES,
   frontFigures,
   frontFiguresMemory,
   REFUSAL_NAMES,
   RELAY_REASONS,
-} from "../../src/front/figures.ts";
-import { Desk } from "../../src/http/request-tracker.ts";
+} from "../../src/native-ingress/thread-counters.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const QUIET = { info() {}, warn() {}, error() {} };
