@@ -9,7 +9,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
 import type { Outcome } from "../../src/core/flow.ts";
 import type { Decoder } from "../../src/decode/decoder.ts";
-import { createReceipts } from "../../src/observe/receipts.ts";
+import { createReceipts } from "../../src/receipts/receipts.ts";
 import { createRouter } from "../../src/route/router.ts";
 
 const ENTRIES = 65_536;

@@ -6,8 +6,8 @@
 
 import { readListQuery } from "../http/receipts/query.ts";
 import type { AdminDeps } from "../observe/admin.ts";
-import type { Receipts } from "../observe/receipts.ts";
-import type { RefusalBook } from "../observe/refusals.ts";
+import type { Receipts } from "../receipts/receipts.ts";
+import type { RefusalBook } from "../receipts/refusals.ts";
 
 export function askedOf(
   receipts: Pick<Receipts, "find" | "list">,

@@ -30,7 +30,7 @@ import type { Fronts } from "../native-ingress/ingress-threads.ts";
 import { createAdmin, type Readiness } from "../observe/admin.ts";
 import { createLog } from "../observe/log.ts";
 import { createMetrics, type Metrics } from "../observe/metrics.ts";
-import { createRefusalBook } from "../observe/refusals.ts";
+import { createRefusalBook } from "../receipts/refusals.ts";
 import type { Identity } from "../send/identity.ts";
 import { VERSION } from "../version.ts";
 import { askedOf } from "./admin-queries.ts";

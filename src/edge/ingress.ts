@@ -18,8 +18,8 @@ import { createGate, type Gate, type GateDeps, type KeyOwner } from "../limits/g
 import type { EngineChoice } from "../native/choose.ts";
 import type { Fronts } from "../native-ingress/ingress-threads.ts";
 import { DESK_NAMES, REFUSAL_NAMES } from "../native-ingress/thread-counters.ts";
-import type { Receipts } from "../observe/receipts.ts";
-import type { RefusalBook } from "../observe/refusals.ts";
+import type { Receipts } from "../receipts/receipts.ts";
+import type { RefusalBook } from "../receipts/refusals.ts";
 import { VERSION } from "../version.ts";
 import type { EdgeKeys } from "./keys.ts";
 import { buildFronts, type FrontsGround } from "./native-ingress.ts";

@@ -10,7 +10,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createLanding, type Landing } from "../landing/landing.ts";
 import type { ChainView } from "../landing/ports.ts";
-import type { Receipts } from "../observe/receipts.ts";
+import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { Scorecard } from "../send/scorecard.ts";
 import type { Sender } from "../send/sender.ts";

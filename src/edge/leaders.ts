@@ -15,7 +15,7 @@ import type { Log } from "../core/log.ts";
 import { createRounds } from "../core/rounds.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { EngineChoice } from "../native/choose.ts";
-import { createReceipts } from "../observe/receipts.ts";
+import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
 import type { Identity } from "../send/identity.ts";
 import { Scorecard } from "../send/scorecard.ts";

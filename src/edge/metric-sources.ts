@@ -15,7 +15,7 @@ import type { Fronts } from "../native-ingress/ingress-threads.ts";
 import type { Relayed } from "../native-ingress/thread-counters.ts";
 import type { Readiness } from "../observe/admin.ts";
 import { type MetricSources, samplesBy } from "../observe/metrics.ts";
-import type { Receipts } from "../observe/receipts.ts";
+import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
 import type { Scorecard } from "../send/scorecard.ts";

@@ -21,7 +21,7 @@ import type { Claim, Seen } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { FrontSent } from "../native-ingress/record-consumer.ts";
-import type { Receipts } from "../observe/receipts.ts";
+import type { Receipts } from "../receipts/receipts.ts";
 import { ALL_FULL, type Sender } from "../send/sender.ts";
 import { EarlyShares } from "./early-duplicates.ts";
 import type { OutcomeRelay } from "./outcome-buffer.ts";

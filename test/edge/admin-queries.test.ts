@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { Accepted } from "../../src/core/flow.ts";
 import { askedOf } from "../../src/edge/admin-queries.ts";
-import { createReceipts } from "../../src/observe/receipts.ts";
-import { createRefusalBook } from "../../src/observe/refusals.ts";
+import { createReceipts } from "../../src/receipts/receipts.ts";
+import { createRefusalBook } from "../../src/receipts/refusals.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const ACCEPTED: Accepted = {

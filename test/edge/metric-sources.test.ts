@@ -14,7 +14,7 @@ import type { HttpServer } from "../../src/http/server.ts";
 import { newLandCounters } from "../../src/landing/land-counters.ts";
 import type { Landing } from "../../src/landing/landing.ts";
 import { createMetrics } from "../../src/observe/metrics.ts";
-import type { Receipts } from "../../src/observe/receipts.ts";
+import type { Receipts } from "../../src/receipts/receipts.ts";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import type { Router, RouterStatus } from "../../src/route/router.ts";
 import type { PeerState } from "../../src/send/peer.ts";

@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { Accepted, End, Packet } from "../../src/core/flow.ts";
-import { createReceipts } from "../../src/observe/receipts.ts";
+import { createReceipts } from "../../src/receipts/receipts.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 // Only what a receipt shows matters here.

@@ -6,7 +6,7 @@ import type { DecodeDone } from "../../src/decode/workers/worker-handle.ts";
 import { createSeen } from "../../src/dedup/recent-transactions.ts";
 import { createPipeline } from "../../src/edge/pipeline.ts";
 import { createLanding } from "../../src/landing/landing.ts";
-import { createReceipts } from "../../src/observe/receipts.ts";
+import { createReceipts } from "../../src/receipts/receipts.ts";
 import type { FrontSend } from "../../src/send/front-send.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { DECODER, newPacket } from "./packets.ts";

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { encodeSignature } from "../../../src/core/encoding.ts";
 import type { Accepted } from "../../../src/core/flow.ts";
 import { RECEIPT_STREAM_STALL_MS_MAX } from "../../../src/core/limits.ts";
-import { createReceipts, type Receipts } from "../../../src/observe/receipts.ts";
+import { createReceipts, type Receipts } from "../../../src/receipts/receipts.ts";
 import { type Fixture, KEY, SLOW_KEY, startFixture } from "../../conformance/http-fixture.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { until } from "../../support/wait.ts";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { RECEIPT_OWNERS_MAX } from "../../src/core/limits.ts";
-import { NONE } from "../../src/observe/receipt-columns.ts";
-import { NOBODY, ReceiptOwners } from "../../src/observe/receipt-owners.ts";
+import { NONE } from "../../src/receipts/columns.ts";
+import { NOBODY, ReceiptOwners } from "../../src/receipts/owners.ts";
 import { fc } from "../support/properties.ts";
 
 /** The rows of an account, newest first, as its list has them. */

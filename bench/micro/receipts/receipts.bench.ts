@@ -8,7 +8,7 @@ import { Bench } from "tinybench";
 import { systemClock } from "../../../src/core/clock.ts";
 import { encodeSignature } from "../../../src/core/encoding.ts";
 import type { Accepted, Outcome, Packet } from "../../../src/core/flow.ts";
-import { createReceipts } from "../../../src/observe/receipts.ts";
+import { createReceipts } from "../../../src/receipts/receipts.ts";
 
 const ENTRIES = 65_536;
 

@@ -21,7 +21,7 @@ import {
   RECEIPT_COPIES_MEAN,
   RECEIPT_PACKETS_MIN,
 } from "../core/limits.ts";
-import { ReceiptChanges } from "./receipt-changes.ts";
+import { ReceiptChanges } from "./changes.ts";
 import {
   bytesOf,
   createCopies,
@@ -30,10 +30,10 @@ import {
   IN_FLIGHT,
   NONE,
   STATE_ACCEPTED,
-} from "./receipt-columns.ts";
-import { NO_ERROR, ReceiptErrors } from "./receipt-errors.ts";
-import { ReceiptLeaders } from "./receipt-leaders.ts";
-import { ReceiptOwners } from "./receipt-owners.ts";
+} from "./columns.ts";
+import { NO_ERROR, ReceiptErrors } from "./errors.ts";
+import { ReceiptLeaders } from "./leaders.ts";
+import { ReceiptOwners } from "./owners.ts";
 
 const SIGNATURE_BYTES = 64;
 /** Where its second half begins. */

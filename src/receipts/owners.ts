@@ -12,7 +12,7 @@
  */
 
 import { RECEIPT_OWNERS_MAX } from "../core/limits.ts";
-import { NONE } from "./receipt-columns.ts";
+import { NONE } from "./columns.ts";
 
 /** The number of no account. */
 export const NOBODY = 0;

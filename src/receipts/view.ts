@@ -20,9 +20,9 @@ import {
   STATE_EXPIRED,
   STATE_LANDED,
   STATE_PROCESSED,
-} from "./receipt-columns.ts";
-import { NO_ERROR } from "./receipt-errors.ts";
-import type { ReceiptStore } from "./receipt-store.ts";
+} from "./columns.ts";
+import { NO_ERROR } from "./errors.ts";
+import type { ReceiptStore } from "./store.ts";
 
 /** By the number under which the store keeps them. */
 const COPY_STATES = ["sent", "acked", "failed", "dropped"] as const;

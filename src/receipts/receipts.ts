@@ -28,10 +28,10 @@ import {
   STATE_EXPIRED,
   STATE_LANDED,
   STATE_PROCESSED,
-} from "./receipt-columns.ts";
-import { createReceiptReader, type ReceiptReader } from "./receipt-reader.ts";
-import { noteCopy, setError, setLanding } from "./receipt-states.ts";
-import { ReceiptStore } from "./receipt-store.ts";
+} from "./columns.ts";
+import { createReceiptReader, type ReceiptReader } from "./reader.ts";
+import { noteCopy, setError, setLanding } from "./states.ts";
+import { ReceiptStore } from "./store.ts";
 
 const SWEEP_PERIOD_MS = 1000;
 /** What the column of resends can hold. */

@@ -6,7 +6,7 @@ import {
   RECEIPT_OWNERS_MAX,
   RECEIPT_PACKETS_MIN,
 } from "../../src/core/limits.ts";
-import { createReceipts } from "../../src/observe/receipts.ts";
+import { createReceipts } from "../../src/receipts/receipts.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { fc } from "../support/properties.ts";
 

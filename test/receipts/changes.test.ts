@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ReceiptChanges } from "../../src/observe/receipt-changes.ts";
+import { ReceiptChanges } from "../../src/receipts/changes.ts";
 
 function all(changes: ReceiptChanges): (readonly [number, number])[] {
   const found: (readonly [number, number])[] = [];

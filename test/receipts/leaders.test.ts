@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ReceiptLeaders } from "../../src/observe/receipt-leaders.ts";
+import { ReceiptLeaders } from "../../src/receipts/leaders.ts";
 import { fc } from "../support/properties.ts";
 
 const NOBODY = new Uint32Array(0);

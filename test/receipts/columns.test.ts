@@ -11,7 +11,7 @@ import {
   endReasonOf,
   reasonNumber,
   reasonOf,
-} from "../../src/observe/receipt-columns.ts";
+} from "../../src/receipts/columns.ts";
 
 it("gives each reason a number of its own, and 0 to none", () => {
   // The keys of a literal are its own names.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Refusal } from "../../src/core/errors.ts";
-import { createRefusalBook } from "../../src/observe/refusals.ts";
+import { createRefusalBook } from "../../src/receipts/refusals.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const refusal = (sentence: string): Refusal => ({ reason: "tip_missing", sentence, data: {} });

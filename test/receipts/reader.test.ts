@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import { RECEIPT_LIST_STEPS_MAX } from "../../src/core/limits.ts";
-import { STATE_ACCEPTED, STATE_LANDED } from "../../src/observe/receipt-columns.ts";
-import { createReceiptReader } from "../../src/observe/receipt-reader.ts";
-import { noteCopy, setLanding } from "../../src/observe/receipt-states.ts";
-import { ReceiptStore } from "../../src/observe/receipt-store.ts";
+import { STATE_ACCEPTED, STATE_LANDED } from "../../src/receipts/columns.ts";
+import { createReceiptReader } from "../../src/receipts/reader.ts";
+import { noteCopy, setLanding } from "../../src/receipts/states.ts";
+import { ReceiptStore } from "../../src/receipts/store.ts";
 import { createDice } from "../support/dice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 

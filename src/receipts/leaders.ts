@@ -8,7 +8,7 @@
  * Hot path: `numberOf` is one look-up for a leader that is known.
  */
 
-import { NONE } from "./receipt-columns.ts";
+import { NONE } from "./columns.ts";
 
 /** Below this many nothing is looked through. */
 const LEADERS_MIN = 4096;

@@ -1,13 +1,8 @@
 import { expect, it } from "vitest";
 import { RECEIPT_STATES } from "../../src/core/receipt-state.ts";
-import {
-  IN_FLIGHT,
-  NONE,
-  STATE_LANDED,
-  STATE_PROCESSED,
-} from "../../src/observe/receipt-columns.ts";
-import { noteCopy, setError, setLanding } from "../../src/observe/receipt-states.ts";
-import { ReceiptStore } from "../../src/observe/receipt-store.ts";
+import { IN_FLIGHT, NONE, STATE_LANDED, STATE_PROCESSED } from "../../src/receipts/columns.ts";
+import { noteCopy, setError, setLanding } from "../../src/receipts/states.ts";
+import { ReceiptStore } from "../../src/receipts/store.ts";
 
 function setup() {
   const store = new ReceiptStore(4);

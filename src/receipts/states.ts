@@ -18,9 +18,9 @@ import {
   STATE_ACKNOWLEDGED,
   STATE_FAILED,
   STATE_SENT,
-} from "./receipt-columns.ts";
-import { NO_ERROR } from "./receipt-errors.ts";
-import type { ReceiptStore } from "./receipt-store.ts";
+} from "./columns.ts";
+import { NO_ERROR } from "./errors.ts";
+import type { ReceiptStore } from "./store.ts";
 
 /** Takes in what became of one of the row's copies. */
 export function noteCopy(store: ReceiptStore, row: number, kind: Outcome["kind"]): void {

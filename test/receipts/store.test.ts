@@ -4,8 +4,8 @@ import {
   RECEIPT_COPIES_MEAN,
   RECEIPT_PACKETS_MIN,
 } from "../../src/core/limits.ts";
-import { NONE, STATE_LANDED } from "../../src/observe/receipt-columns.ts";
-import { ReceiptStore } from "../../src/observe/receipt-store.ts";
+import { NONE, STATE_LANDED } from "../../src/receipts/columns.ts";
+import { ReceiptStore } from "../../src/receipts/store.ts";
 import { fc } from "../support/properties.ts";
 
 /** 64 bytes that name transaction `number`; all share what is hashed, and so one bucket. */

@@ -13,10 +13,10 @@ import {
   STATE_EXPIRED,
   STATE_LANDED,
   STATE_PROCESSED,
-} from "../../src/observe/receipt-columns.ts";
-import { noteCopy } from "../../src/observe/receipt-states.ts";
-import { ReceiptStore } from "../../src/observe/receipt-store.ts";
-import { type Receipt, receiptOf } from "../../src/observe/receipt-view.ts";
+} from "../../src/receipts/columns.ts";
+import { noteCopy } from "../../src/receipts/states.ts";
+import { ReceiptStore } from "../../src/receipts/store.ts";
+import { type Receipt, receiptOf } from "../../src/receipts/view.ts";
 
 const RECEIVED_NS = 5_000_000_000;
 
