@@ -5,7 +5,6 @@
  * files, because a thread of Node 20 cannot load TypeScript.
  */
 
-import { wake } from "../../dist/core/bell.js";
 import {
   ASLEEP,
   openChannel,
@@ -14,6 +13,7 @@ import {
 } from "../../dist/decode/workers/worker-channel.js";
 import { VERDICT_NUMBERS } from "../../dist/native/contract.js";
 import { loadNative } from "../../dist/native/load.js";
+import { wake } from "../../dist/runtime/wake-flag.js";
 
 const TTL_MS = 800;
 

@@ -8,8 +8,8 @@
 import type { Clock } from "../core/clock.ts";
 import { CONTACTS_GAP_MS, STATUSES_A_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { ROUND_MS } from "../core/rounds.ts";
 import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
+import { ROUND_MS } from "../runtime/coalesced-timers.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockFeed } from "./blocks/block-feed.ts";
 import { createBlocks } from "./blocks/blocks.ts";

@@ -3,7 +3,7 @@
  * `--help`, and the table of the README. Values reach this file with their secrets hidden already.
  */
 
-import { formatToml } from "../core/toml.ts";
+import { formatToml } from "../runtime/toml.ts";
 import type { Raw } from "./kinds.ts";
 import type { ShownValues } from "./resolve.ts";
 import { KEY_PATHS, KEYS } from "./table.ts";

@@ -8,7 +8,7 @@ import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { codeOf, SetupError } from "../core/errors.ts";
 import { CONFIG_FILE_BYTES_MAX } from "../core/limits.ts";
-import { parseToml } from "../core/toml.ts";
+import { parseToml } from "../runtime/toml.ts";
 import type { Config, ControlConfig } from "./config.ts";
 import {
   type Problem,

@@ -15,7 +15,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { VAULT_KEYS_MAX } from "../core/account-limits.ts";
 import { SetupError } from "../core/errors.ts";
-import { formatToml, parseToml } from "../core/toml.ts";
+import { formatToml, parseToml } from "../runtime/toml.ts";
 
 /** What the database keeps of one text. */
 export interface Sealed {

@@ -6,7 +6,6 @@
 import type { Chain } from "../cluster/chain.ts";
 import { NS_PER_S } from "../core/clock.ts";
 import { FAULT } from "../core/faults.ts";
-import type { Histogram } from "../core/histogram.ts";
 import type { VerifierCounters } from "../decode/verify.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { Seen } from "../dedup/recent-transactions.ts";
@@ -18,6 +17,7 @@ import { type MetricSources, samplesBy } from "../observe/metrics.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
+import type { Histogram } from "../runtime/histogram.ts";
 import type { Scorecard } from "../send/scorecard.ts";
 import type { Sender } from "../send/sender.ts";
 import type { Clients } from "./ingress.ts";

@@ -6,7 +6,6 @@
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
-import type { Histogram } from "../core/histogram.ts";
 import type { Log } from "../core/log.ts";
 import { seenMemory } from "../dedup/recent-transactions.ts";
 import type { HeldLimits } from "../limits/delegated-limits.ts";
@@ -17,6 +16,7 @@ import { passMemory } from "../limits/shared-state.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { NativeFronts } from "../native/contract.ts";
 import { createFronts, type Fronts } from "../native-ingress/ingress-threads.ts";
+import type { Histogram } from "../runtime/histogram.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../send/shared-routes.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";

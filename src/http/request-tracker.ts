@@ -16,9 +16,9 @@ import {
   BODILESS_ANSWERS_PER_SECOND,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { createTurns, type Turns } from "../core/turns.ts";
 import type { KeyOwner } from "../limits/gate.ts";
 import { charged, intervalNs, waitNs } from "../limits/gcra.ts";
+import { createTurns, type Turns } from "../runtime/time-slice.ts";
 import { Unread } from "./response-end.ts";
 
 /** Takes nanoseconds from receipt to answer. */

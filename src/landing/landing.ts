@@ -19,7 +19,6 @@
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import type { EndReason } from "../core/errors.ts";
 import type { Accepted, End, Outcome, Packet, Plan, Sighting } from "../core/flow.ts";
-import { createHistogram, type Histogram } from "../core/histogram.ts";
 import {
   RESEND_MARKS_SPARE,
   RESEND_PAUSE_MS,
@@ -27,6 +26,7 @@ import {
   WATCH_BYTES_MEAN,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
+import { createHistogram, type Histogram } from "../runtime/histogram.ts";
 import { NONE } from "./byte-store.ts";
 import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";

@@ -20,7 +20,7 @@ import {
   STATUS_REQUESTS_MAX,
   STATUSES_A_REQUEST,
 } from "../core/limits.ts";
-import { createTurns, type Turns } from "../core/turns.ts";
+import { createTurns, type Turns } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
 import { ASKED, SIGHTED, type Watch } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";

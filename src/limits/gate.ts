@@ -12,7 +12,7 @@ import { hash } from "node:crypto";
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import type { Refusal } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
-import { quick } from "../core/quick.ts";
+import { quick } from "../runtime/fast-object.ts";
 import type { HeldLimits } from "./delegated-limits.ts";
 import { intervalNs, waitNs } from "./gcra.ts";
 import { type LimitState, LimitStates } from "./local-state.ts";

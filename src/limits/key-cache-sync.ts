@@ -26,8 +26,8 @@ import {
   PASSES_BACK_A_TURN,
   PASSES_MAX,
 } from "../core/limits.ts";
-import { quick } from "../core/quick.ts";
-import { createTurns } from "../core/turns.ts";
+import { quick } from "../runtime/fast-object.ts";
+import { createTurns } from "../runtime/time-slice.ts";
 import { HeldLimits } from "./delegated-limits.ts";
 import {
   type KeyLookup,

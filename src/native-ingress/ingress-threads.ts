@@ -18,10 +18,10 @@ import {
   FRONT_RECORDS_BEHIND,
   FRONTS_STOP_MS_MAX,
 } from "../core/front-limits.ts";
-import { sumOf } from "../core/shared-figures.ts";
 import type { DeskFigures } from "../http/request-tracker.ts";
 import type { KeyOwner } from "../limits/gate.ts";
 import type { PassCounters } from "../limits/key-cache-sync.ts";
+import { sumOf } from "../runtime/shared-counters.ts";
 import { FrontHandle, type FrontTask, type HandleDeps } from "./ingress-thread.ts";
 import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./record-consumer.ts";
 import type { RecordReader } from "./record-ring.ts";

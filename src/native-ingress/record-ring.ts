@@ -15,9 +15,9 @@
 import type { Verdict } from "../core/flow.ts";
 import { FRONT_RECORDS, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
-import { createRing, type Ring, ringBytes } from "../core/ring.ts";
 import { readVerdict } from "../decode/workers/worker-channel.ts";
 import { VERDICT_NUMBERS } from "../native/contract.ts";
+import { createRing, type Ring, ringBytes } from "../runtime/ring.ts";
 import { type FrontSend, newFrontSend } from "../send/front-send.ts";
 
 /** What a record is about. */

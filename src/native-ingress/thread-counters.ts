@@ -5,8 +5,8 @@
  */
 
 import { REFUSALS, type RefusalReason } from "../core/errors.ts";
-import { type Figures, figuresMemory, sharedFigures } from "../core/shared-figures.ts";
 import type { DeskCounters, DeskFigures } from "../http/request-tracker.ts";
+import { type Figures, figuresMemory, sharedFigures } from "../runtime/shared-counters.ts";
 
 export const DESK_NAMES = [
   "connections",

@@ -19,7 +19,7 @@ import { NS_PER_S } from "../core/clock.ts";
 import type { MetricRow } from "./metric-rows.ts";
 import { METRICS } from "./metric-table.ts";
 
-/** A histogram of durations as a stage keeps it; `src/core/histogram.ts` is one. */
+/** A histogram of durations as a stage keeps it; `src/runtime/histogram.ts` is one. */
 export interface HistogramSource {
   /** Upper bounds in nanoseconds, inclusive, ascending. */
   readonly boundsNs: ArrayLike<number>;

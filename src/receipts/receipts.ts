@@ -12,8 +12,8 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Accepted, End, Outcome, Packet, Sighting } from "../core/flow.ts";
-import { createHistogram, type Histogram } from "../core/histogram.ts";
 import { RECEIPT_SWEEP_MAX } from "../core/limits.ts";
+import { createHistogram, type Histogram } from "../runtime/histogram.ts";
 import {
   ACKED,
   DROPPED,

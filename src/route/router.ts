@@ -10,7 +10,7 @@
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import type { Plan } from "../core/flow.ts";
-import { quick } from "../core/quick.ts";
+import { quick } from "../runtime/fast-object.ts";
 import { type Contact, type Contacts, createContacts } from "./contacts.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import { type LeaderTimes, makePlan, samePlan } from "./planner.ts";

@@ -17,7 +17,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
-import { isAlive, markOf, ownMark } from "../core/process-mark.ts";
+import { isAlive, markOf, ownMark } from "../runtime/process-identity.ts";
 import type { RunAs } from "./postgres-binaries.ts";
 
 /** What a server is reached by; made at the first start and kept. */

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { SANDBOX_LEFTOVERS_MAX } from "../core/account-limits.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
-import { isSurelyGone, markOf, ownMark } from "../core/process-mark.ts";
+import { isSurelyGone, markOf, ownMark } from "../runtime/process-identity.ts";
 import { lentFolderName, ROOT_FOLDER } from "./postgres-binaries.ts";
 import { endLeftover } from "./postgres-folder.ts";
 

@@ -19,7 +19,7 @@ import {
   PEER_CONNECTIONS_MAX,
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { quick } from "../core/quick.ts";
+import { quick } from "../runtime/fast-object.ts";
 import { Adoption } from "./adoption.ts";
 import type { Offer } from "./copies.ts";
 import type { FrontSend } from "./front-send.ts";

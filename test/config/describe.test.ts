@@ -6,7 +6,7 @@ import {
 } from "../../src/config/describe.ts";
 import { resolveConfig } from "../../src/config/resolve.ts";
 import { KEY_PATHS } from "../../src/config/table.ts";
-import { parseToml } from "../../src/core/toml.ts";
+import { parseToml } from "../../src/runtime/toml.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 

@@ -3,7 +3,6 @@
  * dies. They speak through the same shared memory as the real ones.
  */
 
-import { wake } from "../../src/core/bell.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import type { WorkerTask } from "../../src/decode/workers/decode.worker.ts";
 import type { WorkerPool } from "../../src/decode/workers/piscina-pool.ts";
@@ -14,6 +13,7 @@ import {
   STOP,
   writeVerdict,
 } from "../../src/decode/workers/worker-channel.ts";
+import { wake } from "../../src/runtime/wake-flag.ts";
 
 export interface FakeWorker {
   comeUp(): void;

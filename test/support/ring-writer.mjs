@@ -1,6 +1,6 @@
 // Fills a ring with 0, 1, 2 … and their negatives, as fast as its reader lets it.
 import { workerData } from "node:worker_threads";
-import { createRing } from "../../dist/core/ring.js";
+import { createRing } from "../../dist/runtime/ring.js";
 
 const { buffer, slots, slotBytes, count } = workerData;
 const ring = createRing(buffer, 0, slots, slotBytes);

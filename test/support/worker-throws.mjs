@@ -1,6 +1,7 @@
 // A decode worker that throws when it sees its first transaction.
-import { wake } from "../../dist/core/bell.js";
+
 import { openChannel, READY } from "../../dist/decode/workers/worker-channel.js";
+import { wake } from "../../dist/runtime/wake-flag.js";
 
 export function serve(task) {
   const channel = openChannel(task.channel, task.slots);

@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { SetupError } from "../../core/errors.ts";
-import { formatToml } from "../../core/toml.ts";
+import { formatToml } from "../../runtime/toml.ts";
 import { generateToken } from "./format.ts";
 import type { KeyRow } from "./key.ts";
 import {

@@ -12,7 +12,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { SetupError } from "../../core/errors.ts";
-import { isAlive, markOf, ownMark, type ProcessMark } from "../../core/process-mark.ts";
+import { isAlive, markOf, ownMark, type ProcessMark } from "../../runtime/process-identity.ts";
 
 export interface JournalLock {
   release(): void;

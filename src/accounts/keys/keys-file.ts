@@ -22,7 +22,7 @@ import {
 } from "../../core/account-limits.ts";
 import { codeOf, SetupError } from "../../core/errors.ts";
 import { TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../../core/limits.ts";
-import { parseToml, type TomlTable } from "../../core/toml.ts";
+import { parseToml, type TomlTable } from "../../runtime/toml.ts";
 import type { KeyRow, Plan } from "./key.ts";
 
 export interface KeysFile {

@@ -10,7 +10,7 @@
  */
 
 import { KEYS_MAX } from "../../core/account-limits.ts";
-import { quick } from "../../core/quick.ts";
+import { quick } from "../../runtime/fast-object.ts";
 import type { KeyOwner, KeyRow, LentKey, Plan, StoredKey } from "./key.ts";
 import { Rows } from "./rows.ts";
 

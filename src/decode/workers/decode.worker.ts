@@ -7,11 +7,11 @@
  * fires here, and a message cannot reach it. The main thread addresses this file as it is built.
  */
 
-import { wake } from "../../core/bell.ts";
 import { NS_PER_US, systemClock } from "../../core/clock.ts";
 import { FAULT } from "../../core/faults.ts";
 import type { Refused } from "../../core/flow.ts";
 import { loadNative } from "../../native/load.ts";
+import { wake } from "../../runtime/wake-flag.ts";
 import { createDecoder, type Decoder, type WorkerDecoder } from "../decoder.ts";
 import { nativeDecoder } from "../native-decoder.ts";
 import {

@@ -28,7 +28,7 @@ import {
   V1_TRANSACTION_BYTES_MAX,
 } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
-import { quick } from "../../core/quick.ts";
+import { quick } from "../../runtime/fast-object.ts";
 import type { Decoder, WorkerDecoder } from "../decoder.ts";
 import type { VerifierCounters } from "../verify.ts";
 import type { WorkerPool } from "./piscina-pool.ts";

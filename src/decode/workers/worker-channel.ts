@@ -17,7 +17,7 @@
 
 import type { Verdict } from "../../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
-import { createRing, type Ring, ringBytes } from "../../core/ring.ts";
+import { createRing, type Ring, ringBytes } from "../../runtime/ring.ts";
 
 /** Words of a channel. */
 export const ASLEEP = 0;

@@ -13,7 +13,6 @@
  * the old may have been left in the middle of anything.
  */
 
-import { wake } from "../../core/bell.ts";
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
 import { FAULT } from "../../core/faults.ts";
 import type { Packet, Refused, Verdict } from "../../core/flow.ts";
@@ -24,6 +23,7 @@ import {
   WORKER_SETTLED_MS,
 } from "../../core/limits.ts";
 import { createPacket } from "../../core/packet.ts";
+import { wake } from "../../runtime/wake-flag.ts";
 import type { WorkerDecoder } from "../decoder.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
 import {

@@ -12,7 +12,7 @@ import {
   RECEIPT_WAITS_MAX,
   RECEIPT_WAITS_PER_ACCOUNT_MAX,
 } from "../../core/limits.ts";
-import { createTurns } from "../../core/turns.ts";
+import { createTurns } from "../../runtime/time-slice.ts";
 import type { WaitGoal } from "./query.ts";
 import { Places } from "./quota.ts";
 import type { ReceiptSource } from "./source.ts";

@@ -7,10 +7,10 @@
 import { NS_PER_MS } from "../../core/clock.ts";
 import type { Refusal } from "../../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX } from "../../core/limits.ts";
-import { quick } from "../../core/quick.ts";
 import type { KeyOwner, RatePlan } from "../../limits/gate.ts";
 import { intervalNs, waitNs } from "../../limits/gcra.ts";
 import { LimitStates } from "../../limits/local-state.ts";
+import { quick } from "../../runtime/fast-object.ts";
 
 export interface ReadLimit {
   /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */

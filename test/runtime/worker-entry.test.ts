@@ -2,7 +2,7 @@
 
 import { join, sep } from "node:path";
 import { describe, expect, it } from "vitest";
-import { builtFile } from "../../src/core/built-file.ts";
+import { builtFile } from "../../src/runtime/worker-entry.ts";
 
 const path = (...parts: string[]): string => sep + join(...parts);
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { isAlive, isSurelyGone, markOf, ownMark } from "../../src/core/process-mark.ts";
+import { isAlive, isSurelyGone, markOf, ownMark } from "../../src/runtime/process-identity.ts";
 
 const own = markOf(ownMark());
 if (own === null) throw new Error("a mark that cannot be read");

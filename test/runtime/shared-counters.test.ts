@@ -1,7 +1,7 @@
 /** Counters in shared memory, and their sums. */
 
 import { describe, expect, it } from "vitest";
-import { figuresMemory, sharedFigures, sumOf } from "../../src/core/shared-figures.ts";
+import { figuresMemory, sharedFigures, sumOf } from "../../src/runtime/shared-counters.ts";
 
 const NAMES = ["requests", "refused"] as const;
 

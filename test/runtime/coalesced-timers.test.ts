@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { createRounds, ROUND_LATE_MS, ROUND_MS } from "../../src/core/rounds.ts";
+import { createRounds, ROUND_LATE_MS, ROUND_MS } from "../../src/runtime/coalesced-timers.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** Begins at a round; `told` is what went off, with the time since then in milliseconds. */

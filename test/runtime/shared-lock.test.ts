@@ -1,7 +1,7 @@
 /** A lock in shared memory. */
 
 import { describe, expect, it } from "vitest";
-import { MemoryLock } from "../../src/core/memory-lock.ts";
+import { MemoryLock } from "../../src/runtime/shared-lock.ts";
 
 describe("a lock in shared memory", () => {
   it("is had by one at a time", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createTurns } from "../../src/core/turns.ts";
+import { createTurns } from "../../src/runtime/time-slice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** Work of so many shares, and how many of them are done. */

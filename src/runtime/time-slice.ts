@@ -3,7 +3,7 @@
  * for one share, a fraction of a millisecond, and not for all of it.
  */
 
-import type { Clock, Timer } from "./clock.ts";
+import type { Clock, Timer } from "../core/clock.ts";
 
 export interface Turns {
   /** Whether shares are left. */

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { createRing, ringBytes } from "../../src/core/ring.ts";
+import { createRing, ringBytes } from "../../src/runtime/ring.ts";
 import { fc } from "../support/properties.ts";
 
 const OFFSET = 8;

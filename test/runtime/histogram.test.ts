@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createHistogram, LATENCY_BOUNDS_NS } from "../../src/core/histogram.ts";
+import { createHistogram, LATENCY_BOUNDS_NS } from "../../src/runtime/histogram.ts";
 
 describe("a histogram", () => {
   it("has bounds 1, 2 and 5 of each decade from 10 us to 10 s", () => {

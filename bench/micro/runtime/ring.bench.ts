@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
-import { createRing, ringBytes } from "../../../src/core/ring.ts";
+import { createRing, ringBytes } from "../../../src/runtime/ring.ts";
 
 const SLOTS = 256;
 const SLOT_BYTES = 4104;

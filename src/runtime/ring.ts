@@ -18,7 +18,7 @@
  * difference (as int32) and the slot (a power of two divides 2^32) stay right across that step.
  */
 
-import { quick } from "./quick.ts";
+import { quick } from "./fast-object.ts";
 
 export interface Ring {
   /** Where the next slot to write starts in the buffer, in bytes; -1 when the ring is full. */

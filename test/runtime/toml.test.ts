@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatToml, parseToml } from "../../src/core/toml.ts";
+import { formatToml, parseToml } from "../../src/runtime/toml.ts";
 
 describe("parseToml", () => {
   it("reads tables, arrays of tables and every scalar", () => {

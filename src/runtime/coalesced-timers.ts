@@ -12,8 +12,8 @@
  * It is late by ROUND_LATE_MS at most, where a round was late and asks for the next one.
  */
 
-import { type Clock, NS_PER_MS, type Timer } from "./clock.ts";
-import { createTurns } from "./turns.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import { createTurns } from "./time-slice.ts";
 
 /** A period that is a multiple of it, as most are, is kept exactly. */
 export const ROUND_MS = 200;

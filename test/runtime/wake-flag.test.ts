@@ -1,7 +1,7 @@
 /** The bell wakes its thread, however the ringing falls. */
 
 import { describe, expect, it } from "vitest";
-import { Bell, wake } from "../../src/core/bell.ts";
+import { Bell, wake } from "../../src/runtime/wake-flag.ts";
 import { until } from "../support/wait.ts";
 
 describe("a bell", () => {

@@ -5,7 +5,7 @@
  */
 
 import type { EventEmitter } from "node:events";
-import type { Log } from "./log.ts";
+import type { Log } from "../core/log.ts";
 
 /** From now on; `name` is the server's in the log. What goes wrong before is the caller's. */
 export function keepListening(server: EventEmitter, log: Log, name: string): void {

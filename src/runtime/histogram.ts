@@ -8,8 +8,8 @@
  * each bucket alone, not the running sums that Prometheus is shown.
  */
 
-import { NS_PER_S, NS_PER_US } from "./clock.ts";
-import { quick } from "./quick.ts";
+import { NS_PER_S, NS_PER_US } from "../core/clock.ts";
+import { quick } from "./fast-object.ts";
 
 export interface Histogram {
   /** Takes one duration in nanoseconds; a negative one (a clock's coarseness) counts as 0. */

@@ -1,10 +1,10 @@
 import { setFlagsFromString } from "node:v8";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { createHistogram } from "../../src/core/histogram.ts";
-import { quick } from "../../src/core/quick.ts";
-import { createRing, ringBytes } from "../../src/core/ring.ts";
 import { loadNative } from "../../src/native/load.ts";
+import { quick } from "../../src/runtime/fast-object.ts";
+import { createHistogram } from "../../src/runtime/histogram.ts";
+import { createRing, ringBytes } from "../../src/runtime/ring.ts";
 
 setFlagsFromString("--allow-natives-syntax");
 /** What V8 itself says of an object. */

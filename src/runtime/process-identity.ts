@@ -9,7 +9,7 @@
  */
 
 import { readFileSync, readlinkSync } from "node:fs";
-import { codeOf } from "./errors.ts";
+import { codeOf } from "../core/errors.ts";
 
 export interface ProcessMark {
   readonly pid: number;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { pause } from "../../src/core/pause.ts";
+import { pause } from "../../src/runtime/sleep-sync.ts";
 
 it("a pause is as long as it is asked for, and ends by itself", () => {
   const beforeNs = systemClock.nowNs();
