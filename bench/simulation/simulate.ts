@@ -14,7 +14,7 @@ import type { Log } from "../../src/core/log.ts";
 import { createOutcomeRelay, type OutcomeRelay } from "../../src/edge/outcome-buffer.ts";
 import { createLanding, type Landing } from "../../src/landing/landing.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
-import { Scorecard } from "../../src/send/scorecard.ts";
+import { Scorecard } from "../../src/send/leader-stats.ts";
 import { createSender, type Sender } from "../../src/send/sender.ts";
 import { SimulatedChain } from "./chain.ts";
 import { SimulatedNetwork } from "./network.ts";

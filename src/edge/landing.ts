@@ -12,7 +12,7 @@ import { createLanding, type Landing } from "../landing/landing.ts";
 import type { ChainView } from "../landing/ports.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
-import type { Scorecard } from "../send/scorecard.ts";
+import type { Scorecard } from "../send/leader-stats.ts";
 import type { Sender } from "../send/sender.ts";
 
 export interface EdgeLandingDeps {

@@ -18,7 +18,7 @@ import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
 import { createRounds } from "../runtime/coalesced-timers.ts";
 import type { Identity } from "../send/identity.ts";
-import { Scorecard } from "../send/scorecard.ts";
+import { Scorecard } from "../send/leader-stats.ts";
 import { createSender, SENDER_DEFAULTS, type Sender } from "../send/sender.ts";
 import type { SharedRoutes } from "../send/shared-routes.ts";
 import type { Transport } from "../send/transport.ts";

@@ -18,7 +18,7 @@ import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
 import type { Histogram } from "../runtime/histogram.ts";
-import type { Scorecard } from "../send/scorecard.ts";
+import type { Scorecard } from "../send/leader-stats.ts";
 import type { Sender } from "../send/sender.ts";
 import type { Clients } from "./ingress.ts";
 import type { EdgeKeys } from "./keys.ts";

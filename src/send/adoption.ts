@@ -20,7 +20,7 @@ import type { Packet, Target } from "../core/flow.ts";
 import { ROUTE_OUT_MS_MIN, ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
 import type { Offer } from "./copies.ts";
 import type { FrontSend } from "./front-send.ts";
-import type { Link } from "./link.ts";
+import type { Link } from "./leader-connection.ts";
 import type { Peer } from "./peer.ts";
 import type { Route } from "./peers.ts";
 import type { SendCounters } from "./send-counters.ts";

@@ -11,13 +11,13 @@ import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
 import { COPY_REASONS, type CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Target } from "../core/flow.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "../core/limits.ts";
-import type { Link } from "./link.ts";
-import type { FlyingCopy } from "./rings.ts";
-import type { Card } from "./scorecard.ts";
+import type { FlyingCopy } from "./in-flight.ts";
+import type { Link } from "./leader-connection.ts";
+import type { Card } from "./leader-stats.ts";
+import { Waiting, type WaitingCopy } from "./priority-queue.ts";
 import type { SendCounters } from "./send-counters.ts";
 import { StreamWindow } from "./stream-window.ts";
 import { ACKED, BLOCKED, CLOSED, DROPPED, type Fate, STOPPED, TOO_LARGE } from "./transport.ts";
-import { Waiting, type WaitingCopy } from "./waiting.ts";
 
 /** As the engines number them. The keys of a literal are its own names. */
 const DROP_REASONS = Object.keys(COPY_REASONS) as readonly CopyReason[];

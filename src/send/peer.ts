@@ -17,14 +17,14 @@
 import { NS_PER_MS, NS_PER_US } from "../core/clock.ts";
 import type { Packet, Target } from "../core/flow.ts";
 import { LEGACY_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { endNameOf, REACTIONS } from "./close-policy.ts";
 import { Copies, type CopiesDeps, type CopiesOptions, type Offer } from "./copies.ts";
-import { Link } from "./link.ts";
-import { Pace, type PaceOptions } from "./pace.ts";
-import { endNameOf, REACTIONS } from "./reactions.ts";
-import type { Scorecard } from "./scorecard.ts";
+import { Link } from "./leader-connection.ts";
+import type { Scorecard } from "./leader-stats.ts";
+import { createTurnCheck } from "./liveness-probe.ts";
+import { Pace, type PaceOptions } from "./reconnect-backoff.ts";
 import { LOOK_LATE_MS, LOOK_SOON_MS } from "./ticker.ts";
 import type { Ending, Transport } from "./transport.ts";
-import { createTurnCheck } from "./turn-check.ts";
 
 export interface PeerOptions extends PaceOptions, CopiesOptions {
   readonly handshakeMs: number;

@@ -1,13 +1,13 @@
 /**
  * One leader of four misbehaves, in every way that is known: a whole edge over real sockets reacts
- * as `src/send/reactions.ts` says, the others have everything at once, and each copy and each
+ * as `src/send/close-policy.ts` says, the others have everything at once, and each copy and each
  * transaction comes to exactly one end with the right reason.
  */
 
 import { afterEach, describe, expect, it } from "vitest";
 import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
 import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
-import { type EndName, REACTIONS } from "../../src/send/reactions.ts";
+import { type EndName, REACTIONS } from "../../src/send/close-policy.ts";
 import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { seriesValue } from "../support/prometheus.ts";

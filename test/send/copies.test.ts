@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { Copies } from "../../src/send/copies.ts";
-import { Link } from "../../src/send/link.ts";
-import { Card } from "../../src/send/scorecard.ts";
+import { Link } from "../../src/send/leader-connection.ts";
+import { Card } from "../../src/send/leader-stats.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { FakeConnection } from "../support/fake-transport.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { END_NAMES, endNameOf, REACTIONS } from "../../src/send/reactions.ts";
+import { END_NAMES, endNameOf, REACTIONS } from "../../src/send/close-policy.ts";
 import type { Ending } from "../../src/send/transport.ts";
 
 describe("the end of a connection", () => {

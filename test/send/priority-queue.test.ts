@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Waiting } from "../../src/send/waiting.ts";
+import { Waiting } from "../../src/send/priority-queue.ts";
 import { fc } from "../support/properties.ts";
 
 const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { InFlight } from "../../src/send/rings.ts";
+import { InFlight } from "../../src/send/in-flight.ts";
 
 const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };
 

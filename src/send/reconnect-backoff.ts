@@ -10,7 +10,7 @@
 
 import { NS_PER_MS } from "../core/clock.ts";
 import { LEADER_ATTEMPTS_MAX } from "../core/limits.ts";
-import { type EndName, REACTIONS, type Reaction } from "./reactions.ts";
+import { type EndName, REACTIONS, type Reaction } from "./close-policy.ts";
 
 export interface PaceOptions {
   /** The time in which a leader grants one more new connection. */

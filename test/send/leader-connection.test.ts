@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Link } from "../../src/send/link.ts";
-import type { FlyingCopy } from "../../src/send/rings.ts";
+import type { FlyingCopy } from "../../src/send/in-flight.ts";
+import { Link } from "../../src/send/leader-connection.ts";
 import { ACKED, BLOCKED, CLOSED, DROPPED, type Fate } from "../../src/send/transport.ts";
 import { FakeConnection } from "../support/fake-transport.ts";
 

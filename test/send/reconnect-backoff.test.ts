@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { Pace } from "../../src/send/pace.ts";
-import type { EndName } from "../../src/send/reactions.ts";
+import type { EndName } from "../../src/send/close-policy.ts";
+import { Pace } from "../../src/send/reconnect-backoff.ts";
 
 const options = { reconnectMs: 8_000, reconnectMsMax: 64_000, random: () => 0 };
 

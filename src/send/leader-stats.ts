@@ -9,7 +9,7 @@
  */
 
 import { LEADERS_SCORED_MAX } from "../core/limits.ts";
-import { END_NAMES, type EndName, REACTIONS } from "./reactions.ts";
+import { END_NAMES, type EndName, REACTIONS } from "./close-policy.ts";
 
 export type Dialect = "agave" | "firedancer" | "unknown";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Card, dialectOfVersion, Scorecard } from "../../src/send/scorecard.ts";
+import { Card, dialectOfVersion, Scorecard } from "../../src/send/leader-stats.ts";
 
 const ADDRESS = "10.0.0.1:8009";
 

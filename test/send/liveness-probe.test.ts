@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { Link } from "../../src/send/link.ts";
+import { Link } from "../../src/send/leader-connection.ts";
+import { createTurnCheck } from "../../src/send/liveness-probe.ts";
 import { LOOK_LATE_MS, LOOK_SOON_MS } from "../../src/send/ticker.ts";
-import { createTurnCheck } from "../../src/send/turn-check.ts";
 import { FakeConnection } from "../support/fake-transport.ts";
 
 const TIMES = { answerMs: () => 200, checkLeadMs: () => 500 };

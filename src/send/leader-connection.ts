@@ -3,7 +3,7 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { type FlyingCopy, InFlight } from "./rings.ts";
+import { type FlyingCopy, InFlight } from "./in-flight.ts";
 import { CLOSED, type Connection, DROPPED, type Fate, FLYING, WAITING } from "./transport.ts";
 
 export class Link {

@@ -10,7 +10,7 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import type { Link } from "./link.ts";
+import type { Link } from "./leader-connection.ts";
 import { LOOK_LATE_MS, LOOK_SOON_MS } from "./ticker.ts";
 
 export interface TurnTimes {
