@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS, systemClock } from "../src/core/clock.ts";
 import { createDecoder } from "../src/decode/decoder.ts";
-import { newFrontSend } from "../src/send/front-send.ts";
+import { newFrontSend } from "../src/send/native/send-record.ts";
 import { DECODER } from "./support/packets.ts";
 import { bytesOf, newRig, signatureOf } from "./support/pipeline-rig.ts";
 

@@ -6,8 +6,8 @@
 import { once } from "node:events";
 import { chooseEngine } from "../../src/native/choose.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
+import { createNativeTransport } from "../../src/send/native/transport-native.ts";
 import { SENDER_DEFAULTS } from "../../src/send/sender.ts";
-import { createNativeTransport } from "../../src/send/transport-native.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
 
 const log = { info() {}, warn() {}, error() {} };

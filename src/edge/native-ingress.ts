@@ -17,7 +17,7 @@ import type { EngineChoice } from "../native/choose.ts";
 import type { NativeFronts } from "../native/contract.ts";
 import { createFronts, type Fronts } from "../native-ingress/ingress-threads.ts";
 import type { Histogram } from "../runtime/histogram.ts";
-import { SHARED_ROUTES_BYTES, SharedRoutes } from "../send/shared-routes.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../send/native/shared-route-table.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";
 

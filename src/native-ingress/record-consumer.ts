@@ -8,7 +8,7 @@ import type { RefusalReason } from "../core/errors.ts";
 import type { Accepted, Packet } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import type { LatencySink } from "../http/request-tracker.ts";
-import type { FrontSend } from "../send/front-send.ts";
+import type { FrontSend } from "../send/native/send-record.ts";
 import { type FrontRecord, SENT } from "./record-ring.ts";
 
 /** What is kept of the transactions that fronts took. */

@@ -18,7 +18,7 @@ import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { readVerdict } from "../decode/workers/worker-channel.ts";
 import { VERDICT_NUMBERS } from "../native/contract.ts";
 import { createRing, type Ring, ringBytes } from "../runtime/ring.ts";
-import { type FrontSend, newFrontSend } from "../send/front-send.ts";
+import { type FrontSend, newFrontSend } from "../send/native/send-record.ts";
 
 /** What a record is about. */
 export const SENT = 1;

@@ -20,15 +20,15 @@ import {
 } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { quick } from "../runtime/fast-object.ts";
-import { Adoption } from "./adoption.ts";
 import type { Offer } from "./copies.ts";
-import type { FrontSend } from "./front-send.ts";
 import type { Identity } from "./identity.ts";
 import { Scorecard } from "./leader-stats.ts";
+import { Adoption } from "./native/reconcile.ts";
+import type { FrontSend } from "./native/send-record.ts";
+import type { SharedRoutes } from "./native/shared-route-table.ts";
 import type { PeerState } from "./peer.ts";
 import { Peers, type PeersOptions, type Route } from "./peers.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
-import type { SharedRoutes } from "./shared-routes.ts";
 import { createTicker, LOOK_SOON_MS } from "./ticker.ts";
 import { type Losses, NO_LOSSES, type Transport } from "./transport.ts";
 

@@ -9,17 +9,17 @@ import { systemClock } from "../../src/core/clock.ts";
 import type { Outcome, Packet, Plan, Target } from "../../src/core/flow.ts";
 import { chooseEngine, type EngineChoice } from "../../src/native/choose.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
-import { newFrontSend } from "../../src/send/front-send.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
+import { newFrontSend } from "../../src/send/native/send-record.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/native/shared-route-table.ts";
+import { createNativeTransport } from "../../src/send/native/transport-native.ts";
 import {
   createSender,
   SENDER_DEFAULTS,
   type Sender,
   type SenderOptions,
 } from "../../src/send/sender.ts";
-import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
 import type { Transport } from "../../src/send/transport.ts";
-import { createNativeTransport } from "../../src/send/transport-native.ts";
 import { createQuicTransport } from "../../src/send/transport-quic.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";

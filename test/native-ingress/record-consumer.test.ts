@@ -8,7 +8,7 @@ import {
   type PassOwner,
 } from "../../src/native-ingress/record-consumer.ts";
 import { type FrontRecord, REPEATED, SENT } from "../../src/native-ingress/record-ring.ts";
-import { newFrontSend } from "../../src/send/front-send.ts";
+import { newFrontSend } from "../../src/send/native/send-record.ts";
 
 const ACCEPTED: Accepted = {
   kind: "accepted",

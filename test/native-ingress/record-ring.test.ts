@@ -10,7 +10,7 @@ import {
   recordsMemory,
   SENT,
 } from "../../src/native-ingress/record-ring.ts";
-import { newFrontSend } from "../../src/send/front-send.ts";
+import { newFrontSend } from "../../src/send/native/send-record.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 
 const ACCEPTED: Accepted = {

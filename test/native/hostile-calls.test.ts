@@ -8,7 +8,7 @@ import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
 import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
 import { frontFiguresMemory } from "../../src/native-ingress/thread-counters.ts";
-import { SHARED_ROUTES_BYTES } from "../../src/send/shared-routes.ts";
+import { SHARED_ROUTES_BYTES } from "../../src/send/native/shared-route-table.ts";
 import { native } from "./addon.ts";
 
 const contract = readFileSync(new URL("../../src/native/contract.ts", import.meta.url), "utf8");

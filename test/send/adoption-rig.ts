@@ -1,8 +1,8 @@
 /** A sender and a front, on a fake clock, a fake transport and a fake engine. */
 
-import { newFrontSend } from "../../src/send/front-send.ts";
+import { newFrontSend } from "../../src/send/native/send-record.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/native/shared-route-table.ts";
 import type { SenderOptions } from "../../src/send/sender.ts";
-import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
 import type { FakeConnection } from "../support/fake-transport.ts";
 import { createFrontSender } from "../support/front-sender.ts";
 import { packetOf } from "../support/packets.ts";

@@ -2,9 +2,9 @@
 
 import type { NativeSending } from "../../src/native/contract.ts";
 import { identityOfSeed } from "../../src/send/identity.ts";
-import type { SharedRoutes } from "../../src/send/shared-routes.ts";
+import type { SharedRoutes } from "../../src/send/native/shared-route-table.ts";
+import { createNativeTransport } from "../../src/send/native/transport-native.ts";
 import type { Ending } from "../../src/send/transport.ts";
-import { createNativeTransport } from "../../src/send/transport-native.ts";
 
 export const BYTES = Uint8Array.of(1, 2, 3);
 export const PEER = 7;

@@ -1,8 +1,8 @@
 /** A sender on a fake clock and a fake transport, with a record of its outcomes. */
 
 import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
+import type { SharedRoutes } from "../../src/send/native/shared-route-table.ts";
 import { createSender, type SenderOptions } from "../../src/send/sender.ts";
-import type { SharedRoutes } from "../../src/send/shared-routes.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
 

@@ -3,7 +3,7 @@
  */
 
 import type { Identity } from "../../src/send/identity.ts";
-import type { SharedRoutes } from "../../src/send/shared-routes.ts";
+import type { SharedRoutes } from "../../src/send/native/shared-route-table.ts";
 import type {
   Connection,
   ConnectionEvents,

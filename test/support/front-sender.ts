@@ -8,7 +8,7 @@
 
 import { FRONT_TX_MIN, ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
 import type { NativeSending } from "../../src/native/contract.ts";
-import type { FrontSend } from "../../src/send/front-send.ts";
+import type { FrontSend } from "../../src/send/native/send-record.ts";
 import { RouteTable } from "./route-table.ts";
 
 /** `HELD_UP` of native/src/front/sending.rs. */

@@ -6,7 +6,7 @@ import { tsImport } from "tsx/esm/api";
 const source = (path) => tsImport(path, import.meta.url);
 const { systemClock } = await source("../../src/core/clock.ts");
 const { loadNative } = await source("../../src/native/load.ts");
-const { newFrontSend } = await source("../../src/send/front-send.ts");
+const { newFrontSend } = await source("../../src/send/native/send-record.ts");
 const { createFrontSender } = await source("./front-sender.ts");
 
 const found = loadNative();

@@ -8,7 +8,7 @@ import { seenMemory } from "../../src/dedup/recent-transactions.ts";
 import { passMemory } from "../../src/limits/shared-state.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
 import { createFronts, type Fronts } from "../../src/native-ingress/ingress-threads.ts";
-import { SHARED_ROUTES_BYTES } from "../../src/send/shared-routes.ts";
+import { SHARED_ROUTES_BYTES } from "../../src/send/native/shared-route-table.ts";
 import { native } from "../native/addon.ts";
 
 /** The addon where tests are to have fronts, which TEST_THREADS says; null where they have none. */

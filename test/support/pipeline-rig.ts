@@ -7,7 +7,7 @@ import { createSeen } from "../../src/dedup/recent-transactions.ts";
 import { createPipeline } from "../../src/edge/pipeline.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
-import type { FrontSend } from "../../src/send/front-send.ts";
+import type { FrontSend } from "../../src/send/native/send-record.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { DECODER, newPacket } from "./packets.ts";
 

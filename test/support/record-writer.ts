@@ -10,7 +10,7 @@ import { writeVerdict } from "../../src/decode/workers/worker-channel.ts";
 import { VERDICT_NUMBERS } from "../../src/native/contract.ts";
 import { type FrontNote, REPEATED, SENT } from "../../src/native-ingress/record-ring.ts";
 import { createRing } from "../../src/runtime/ring.ts";
-import type { FrontSend } from "../../src/send/front-send.ts";
+import type { FrontSend } from "../../src/send/native/send-record.ts";
 
 export interface RecordWriter {
   readonly hasRoom: boolean;

@@ -18,7 +18,7 @@ import {
   TAKINGS,
   TTL_MS,
   VERSION,
-} from "../../src/send/shared-routes.ts";
+} from "../../src/send/native/shared-route-table.ts";
 
 /** A writing takes less than a microsecond; who comes upon that many gives the request away. */
 const TRIES = 8;

@@ -1,5 +1,5 @@
 //! Hot path: where the leaders of the moment are, as the sender's thread writes it into shared
-//! memory and fronts read it. Layout and rules are those of `src/send/shared-routes.ts`:
+//! memory and fronts read it. Layout and rules are those of `src/send/native/shared-route-table.ts`:
 //!
 //! ```text
 //!   word  0      rises with each writing; odd while the table is written

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { FRONT_TX_MIN, ROUTE_WAITING_MAX } from "../../src/core/front-limits.ts";
-import { NATIVE_COPIES_WAITING_MAX } from "../../src/core/limits.ts";
-import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
+import { FRONT_TX_MIN, ROUTE_WAITING_MAX } from "../../../src/core/front-limits.ts";
+import { NATIVE_COPIES_WAITING_MAX } from "../../../src/core/limits.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../../src/send/native/shared-route-table.ts";
 import {
   ACKED,
   BLOCKED,
@@ -11,8 +11,8 @@ import {
   STOPPED,
   TOO_LARGE,
   WAITING,
-} from "../../src/send/transport.ts";
-import { admitted, BYTES, PEER, RECORD_NS, scene } from "./native-rig.ts";
+} from "../../../src/send/transport.ts";
+import { admitted, BYTES, PEER, RECORD_NS, scene } from "../native-rig.ts";
 
 describe("a connection of the native engine", () => {
   it("takes nothing before the leader has granted a stream", async () => {

@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { ROUTE_CELLS_MAX } from "../../src/core/front-limits.ts";
-import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
-import type { SharedConnection } from "../../src/send/transport.ts";
-import { RouteTable } from "../support/route-table.ts";
+import { ROUTE_CELLS_MAX } from "../../../src/core/front-limits.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../../src/send/native/shared-route-table.ts";
+import type { SharedConnection } from "../../../src/send/transport.ts";
+import { RouteTable } from "../../support/route-table.ts";
 
 function setUp() {
   const memory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
@@ -73,7 +73,7 @@ describe("the table of routes", () => {
 describe("the table of routes, read by a thread while it is written", () => {
   it("is never read half old and half new", async () => {
     const { memory, routes, words } = setUp();
-    const thread = new Worker(new URL("../support/routes-reader.mjs", import.meta.url), {
+    const thread = new Worker(new URL("../../support/routes-reader.mjs", import.meta.url), {
       workerData: { memory },
     });
     const answer = (): Promise<unknown> =>

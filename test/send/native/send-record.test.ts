@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
-import { newFrontSend } from "../../src/send/front-send.ts";
+import { ROUTES_SHARED_MAX } from "../../../src/core/front-limits.ts";
+import { newFrontSend } from "../../../src/send/native/send-record.ts";
 
 it("is of nothing at first, with room for the streams of all routes, each its own", () => {
   const [one, other] = [newFrontSend(), newFrontSend()];

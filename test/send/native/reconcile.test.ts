@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
-import { fc } from "../support/properties.ts";
-import { A, B, BYTES, C, live, setUp } from "./adoption-rig.ts";
-import { planOf } from "./rig.ts";
+import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../../../src/core/front-limits.ts";
+import { fc } from "../../support/properties.ts";
+import { A, B, BYTES, C, live, setUp } from "../adoption-rig.ts";
+import { planOf } from "../rig.ts";
 
 const RESET = { kind: "transport", code: 0 } as const;
 

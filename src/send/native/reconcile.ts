@@ -15,17 +15,21 @@
  * no version, and opened as soon as none does.
  */
 
-import { type Clock, NS_PER_MS } from "../core/clock.ts";
-import type { Packet, Target } from "../core/flow.ts";
-import { ROUTE_OUT_MS_MIN, ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
-import type { Offer } from "./copies.ts";
-import type { FrontSend } from "./front-send.ts";
-import type { Link } from "./leader-connection.ts";
-import type { Peer } from "./peer.ts";
-import type { Route } from "./peers.ts";
-import type { SendCounters } from "./send-counters.ts";
-import type { SharedRoutes } from "./shared-routes.ts";
-import type { SharedConnection } from "./transport.ts";
+import { type Clock, NS_PER_MS } from "../../core/clock.ts";
+import type { Packet, Target } from "../../core/flow.ts";
+import {
+  ROUTE_OUT_MS_MIN,
+  ROUTE_VERSIONS_KEPT,
+  ROUTES_SHARED_MAX,
+} from "../../core/front-limits.ts";
+import type { Offer } from "../copies.ts";
+import type { Link } from "../leader-connection.ts";
+import type { Peer } from "../peer.ts";
+import type { Route } from "../peers.ts";
+import type { SendCounters } from "../send-counters.ts";
+import type { SharedConnection } from "../transport.ts";
+import type { FrontSend } from "./send-record.ts";
+import type { SharedRoutes } from "./shared-route-table.ts";
 
 /** A route of one version; `link` is null for a leader that was left out. */
 interface VersionRoute {

@@ -12,17 +12,14 @@
  * Hot path: `send` is one call into Rust and one place in an array.
  */
 
-import { FRONT_TX_MIN, ROUTE_WAITING_MAX } from "../core/front-limits.ts";
+import { FRONT_TX_MIN, ROUTE_WAITING_MAX } from "../../core/front-limits.ts";
 import {
   COPIES_IN_FLIGHT_MAX,
   NATIVE_COPIES_IN_FLIGHT_MAX,
   NATIVE_COPIES_WAITING_MAX,
-} from "../core/limits.ts";
-import type { NativeSending } from "../native/contract.ts";
-import type { EarlyNews } from "./early-news.ts";
-import { Fates } from "./fates.ts";
-import type { SharedRoutes } from "./shared-routes.ts";
-import { TakenRate } from "./taken-rate.ts";
+} from "../../core/limits.ts";
+import type { NativeSending } from "../../native/contract.ts";
+import { Fates } from "../fates.ts";
 import {
   ACKED,
   BLOCKED,
@@ -36,7 +33,10 @@ import {
   STOPPED,
   TOO_LARGE,
   WAITING,
-} from "./transport.ts";
+} from "../transport.ts";
+import { TakenRate } from "./drain-rate.ts";
+import type { EarlyNews } from "./early-outcomes.ts";
+import type { SharedRoutes } from "./shared-route-table.ts";
 
 /** Who ended a connection: `EndCause` of `native/src/send/outcomes.rs`. */
 const END_KINDS: readonly Ending["kind"][] = [

@@ -1,10 +1,10 @@
 import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
-import { NEWS_A_TURN } from "../../src/core/front-limits.ts";
-import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/shared-routes.ts";
-import { ACKED, type Connection, NO_LOSSES } from "../../src/send/transport.ts";
-import { RouteTable } from "../support/route-table.ts";
-import { admitted, BYTES, ENGINE, PEER, scene } from "./native-rig.ts";
+import { NEWS_A_TURN } from "../../../src/core/front-limits.ts";
+import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../../src/send/native/shared-route-table.ts";
+import { ACKED, type Connection, NO_LOSSES } from "../../../src/send/transport.ts";
+import { RouteTable } from "../../support/route-table.ts";
+import { admitted, BYTES, ENGINE, PEER, scene } from "../native-rig.ts";
 
 describe("the native transport", () => {
   it("drains batches larger than one call takes, and ignores peers it does not know", async () => {

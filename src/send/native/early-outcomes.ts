@@ -12,9 +12,9 @@
  * Hot path: `note` and `take`.
  */
 
-import { NS_PER_S } from "../core/clock.ts";
-import { NEWS_EARLY_MAX } from "../core/front-limits.ts";
-import { type Fate, FLYING } from "./transport.ts";
+import { NS_PER_S } from "../../core/clock.ts";
+import { NEWS_EARLY_MAX } from "../../core/front-limits.ts";
+import { type Fate, FLYING } from "../transport.ts";
 
 /** What is known of a copy. */
 export interface News {

@@ -7,11 +7,11 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
-import { systemClock } from "../../../src/core/clock.ts";
-import { type NativeSending, RECORD_NUMBERS } from "../../../src/native/contract.ts";
-import { loadNative } from "../../../src/native/load.ts";
-import { createSimulatedLeader } from "../../../src/sandbox/leader.ts";
-import { freshIdentity } from "../../../src/send/identity.ts";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { type NativeSending, RECORD_NUMBERS } from "../../../../src/native/contract.ts";
+import { loadNative } from "../../../../src/native/load.ts";
+import { createSimulatedLeader } from "../../../../src/sandbox/leader.ts";
+import { freshIdentity } from "../../../../src/send/identity.ts";
 
 const BYTES = new Uint8Array(300).fill(7);
 const LEADERS = 4;

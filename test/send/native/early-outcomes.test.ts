@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { NS_PER_S } from "../../src/core/clock.ts";
-import { NEWS_EARLY_MAX } from "../../src/core/front-limits.ts";
-import { EarlyNews } from "../../src/send/early-news.ts";
-import { ACKED, DROPPED, type Fate, FLYING } from "../../src/send/transport.ts";
+import { NS_PER_S } from "../../../src/core/clock.ts";
+import { NEWS_EARLY_MAX } from "../../../src/core/front-limits.ts";
+import { EarlyNews } from "../../../src/send/native/early-outcomes.ts";
+import { ACKED, DROPPED, type Fate, FLYING } from "../../../src/send/transport.ts";
 
 describe("news of copies that are not adopted yet", () => {
   it("is told once, by cell and stream, with all that came", () => {
