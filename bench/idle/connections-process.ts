@@ -7,8 +7,8 @@ import { once } from "node:events";
 import { chooseEngine } from "../../src/native/choose.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
+import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/portable/transport-quic-options.ts";
 import { SENDER_DEFAULTS } from "../../src/send/sender.ts";
-import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
 
 const log = { info() {}, warn() {}, error() {} };
 /** Handshakes under way at a time: the leaders share the processors with this. */

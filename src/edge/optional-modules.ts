@@ -9,7 +9,7 @@ import type { createLimitStore } from "../accounts/global-limits/redis-store.ts"
 import type { openGeyser } from "../cluster/geyser/stream.ts";
 import type { Config } from "../config/config.ts";
 import type { EngineChoice } from "../native/choose.ts";
-import type { createQuicTransport } from "../send/transport-quic.ts";
+import type { createQuicTransport } from "../send/portable/transport-quic.ts";
 
 /** Each is null where the configuration does not ask for it. */
 export interface EdgeParts {
@@ -25,7 +25,7 @@ export async function loadParts(config: Config, engine: EngineChoice): Promise<E
     accounts.databaseUrl === null ? null : import("../accounts/database/database.ts"),
     limits.redisUrl === null ? null : import("../accounts/global-limits/redis-store.ts"),
     cluster.grpcUrl === null ? null : import("../cluster/geyser/stream.ts"),
-    engine.name === "native" ? null : import("../send/transport-quic.ts"),
+    engine.name === "native" ? null : import("../send/portable/transport-quic.ts"),
   ]);
   return {
     createDatabase: database?.createDatabase ?? null,

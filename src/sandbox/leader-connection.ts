@@ -4,9 +4,9 @@
  */
 
 import { FLUSH_DATAGRAMS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
-import { peerKeyOf } from "../send/certificate.ts";
-import type { DatagramSocket } from "../send/datagram.ts";
-import type { QuicheConnection, QuicheHost, QuicheRecvInfo } from "../send/quiche.ts";
+import { peerKeyOf } from "../send/portable/certificate.ts";
+import type { DatagramSocket } from "../send/portable/datagram.ts";
+import type { QuicheConnection, QuicheHost, QuicheRecvInfo } from "../send/portable/quiche.ts";
 
 export interface LeaderEvents {
   established(connection: LeaderConnection): void;

@@ -19,16 +19,21 @@ import {
   V1_TRANSACTION_BYTES_MAX,
 } from "../core/limits.ts";
 import { formatAddress } from "../send/address.ts";
-import { tlsIdentityOf } from "../send/certificate.ts";
+import type { Identity } from "../send/identity.ts";
+import { tlsIdentityOf } from "../send/portable/certificate.ts";
 import {
   type DatagramCounters,
   type DatagramSocket,
   newDatagramCounters,
   openDatagramSocket,
-} from "../send/datagram.ts";
-import type { Identity } from "../send/identity.ts";
-import { type QuicheConfig, type QuicheHeader, quiche, quicheConfig } from "../send/quiche.ts";
-import { createSweeper, type Sweeper } from "../send/sweep.ts";
+} from "../send/portable/datagram.ts";
+import {
+  type QuicheConfig,
+  type QuicheHeader,
+  quiche,
+  quicheConfig,
+} from "../send/portable/quiche.ts";
+import { createSweeper, type Sweeper } from "../send/portable/timeout-sweep.ts";
 import { initialClose } from "./initial-close.ts";
 import { LeaderConnection, type LeaderEvents } from "./leader-connection.ts";
 

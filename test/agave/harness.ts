@@ -13,6 +13,8 @@ import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import { newFrontSend } from "../../src/send/native/send-record.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/native/shared-route-table.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
+import { createQuicTransport } from "../../src/send/portable/transport-quic.ts";
+import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/portable/transport-quic-options.ts";
 import {
   createSender,
   SENDER_DEFAULTS,
@@ -20,8 +22,6 @@ import {
   type SenderOptions,
 } from "../../src/send/sender.ts";
 import type { Transport } from "../../src/send/transport.ts";
-import { createQuicTransport } from "../../src/send/transport-quic.ts";
-import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";
 import { createFrontSender } from "../support/front-sender.ts";
 import { until } from "../support/wait.ts";

@@ -8,9 +8,9 @@ import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
+import { createQuicTransport } from "../../src/send/portable/transport-quic.ts";
+import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/portable/transport-quic-options.ts";
 import type { Transport } from "../../src/send/transport.ts";
-import { createQuicTransport } from "../../src/send/transport-quic.ts";
-import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
 import { readClientHello } from "../support/client-hello.ts";
 import { native } from "./addon.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { initialClose } from "../../src/sandbox/initial-close.ts";
-import { quiche } from "../../src/send/quiche.ts";
+import { quiche } from "../../src/send/portable/quiche.ts";
 import { CLIENT, clientConfig, LEADER, newClient } from "../support/quic-memory.ts";
 
 describe("a close before any handshake", () => {

@@ -3,9 +3,9 @@ import { createSocket } from "node:dgram";
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createSimulatedLeader, type LeaderBehaviour } from "../../src/sandbox/leader.ts";
-import { tlsIdentityOf } from "../../src/send/certificate.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
-import { type QuicheConnection, quiche, quicheConfig } from "../../src/send/quiche.ts";
+import { tlsIdentityOf } from "../../src/send/portable/certificate.ts";
+import { type QuicheConnection, quiche, quicheConfig } from "../../src/send/portable/quiche.ts";
 import type { Transport } from "../../src/send/transport.ts";
 import {
   connectTo,

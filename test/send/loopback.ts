@@ -7,12 +7,12 @@ import {
   type SimulatedLeader,
 } from "../../src/sandbox/leader.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
-import type { Connection, Ending, Transport } from "../../src/send/transport.ts";
-import { createQuicTransport } from "../../src/send/transport-quic.ts";
+import { createQuicTransport } from "../../src/send/portable/transport-quic.ts";
 import {
   QUIC_TRANSPORT_DEFAULTS,
   type QuicTransportOptions,
-} from "../../src/send/transport-quic-options.ts";
+} from "../../src/send/portable/transport-quic-options.ts";
+import type { Connection, Ending, Transport } from "../../src/send/transport.ts";
 
 export interface Received {
   readonly bytes: Buffer;

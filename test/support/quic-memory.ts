@@ -5,15 +5,15 @@
 
 import { randomBytes } from "node:crypto";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
-import { tlsIdentityOf } from "../../src/send/certificate.ts";
-import type { DatagramSocket } from "../../src/send/datagram.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
+import { tlsIdentityOf } from "../../src/send/portable/certificate.ts";
+import type { DatagramSocket } from "../../src/send/portable/datagram.ts";
 import {
   type QuicheConfig,
   type QuicheConnection,
   quiche,
   quicheConfig,
-} from "../../src/send/quiche.ts";
+} from "../../src/send/portable/quiche.ts";
 import { stub } from "./stub.ts";
 
 export const CLIENT = { host: "127.0.0.1", port: 1 };

@@ -16,10 +16,10 @@ import { loadNative } from "../../../src/native/load.ts";
 import { createSimulatedLeader, type LeaderBehaviour } from "../../../src/sandbox/leader.ts";
 import { freshIdentity } from "../../../src/send/identity.ts";
 import { createNativeTransport } from "../../../src/send/native/transport-native.ts";
+import { createQuicTransport } from "../../../src/send/portable/transport-quic.ts";
+import { QUIC_TRANSPORT_DEFAULTS } from "../../../src/send/portable/transport-quic-options.ts";
 import { createSender, SENDER_DEFAULTS, type Sender } from "../../../src/send/sender.ts";
 import type { Transport } from "../../../src/send/transport.ts";
-import { createQuicTransport } from "../../../src/send/transport-quic.ts";
-import { QUIC_TRANSPORT_DEFAULTS } from "../../../src/send/transport-quic-options.ts";
 
 const SAMPLES = 2_000;
 const WARM_UP = 200;

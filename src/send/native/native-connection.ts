@@ -19,7 +19,7 @@ import {
   NATIVE_COPIES_WAITING_MAX,
 } from "../../core/limits.ts";
 import type { NativeSending } from "../../native/contract.ts";
-import { Fates } from "../fates.ts";
+import { Fates } from "../portable/stream-results.ts";
 import {
   ACKED,
   BLOCKED,

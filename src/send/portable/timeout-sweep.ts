@@ -7,7 +7,7 @@
  * due.
  */
 
-import type { Clock, Timer } from "../core/clock.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
 
 /** A busy connection's timers are at most this late. */
 const SWEEP_MS = 5;

@@ -1,15 +1,15 @@
 import type { Socket } from "node:dgram";
 import { EventEmitter } from "node:events";
 import { afterEach, describe, expect, it } from "vitest";
-import { SOCKET_QUEUE_BYTES_MAX } from "../../src/core/limits.ts";
+import { SOCKET_QUEUE_BYTES_MAX } from "../../../src/core/limits.ts";
 import {
   type DatagramCounters,
   DatagramSocket,
   newDatagramCounters,
   type OnDatagram,
   openDatagramSocket,
-} from "../../src/send/datagram.ts";
-import { until } from "../support/wait.ts";
+} from "../../../src/send/portable/datagram.ts";
+import { until } from "../../support/wait.ts";
 
 const open: DatagramSocket[] = [];
 

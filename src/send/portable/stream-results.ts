@@ -9,7 +9,7 @@
  * Hot path: every function here.
  */
 
-import { type Fate, FLYING } from "./transport.ts";
+import { type Fate, FLYING } from "../transport.ts";
 
 const PLACES_MIN = 16;
 /** In a place: nobody. Streams count from 1. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createSweeper } from "../../src/send/sweep.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+import { createSweeper } from "../../../src/send/portable/timeout-sweep.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 describe("the one timer of all connections", () => {
   it("sweeps within 5 ms of a touch, once for any number of touches", () => {

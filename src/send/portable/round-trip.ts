@@ -10,7 +10,7 @@
  * Source: quiche 0.18.0 `recovery/mod.rs` `on_packet_sent`, `recovery/pacer.rs` `send`, 2026-11.
  */
 
-import { NS_PER_S, NS_PER_US } from "../core/clock.ts";
+import { NS_PER_S, NS_PER_US } from "../../core/clock.ts";
 
 /** Samples of which the least counts: one that was lost and sent again says nothing. */
 const SAMPLES = 8;

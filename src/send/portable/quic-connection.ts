@@ -8,16 +8,13 @@
  * stream is ever seen. The binding throws for what went wrong: then the connection ends.
  */
 
-import { NS_PER_MS } from "../core/clock.ts";
+import { NS_PER_MS } from "../../core/clock.ts";
 import {
   COPIES_IN_FLIGHT_MAX,
   FLUSH_DATAGRAMS_MAX,
   LEADER_SAYS_BYTES_MAX,
-} from "../core/limits.ts";
-import type { SocketAddress } from "./address.ts";
-import type { DatagramSocket } from "./datagram.ts";
-import type { QuicheConnection, QuicheRecvInfo } from "./quiche.ts";
-import { RoundTrip } from "./round-trip.ts";
+} from "../../core/limits.ts";
+import type { SocketAddress } from "../address.ts";
 import {
   ACKED,
   BLOCKED,
@@ -29,7 +26,10 @@ import {
   FLYING,
   STOPPED,
   TOO_LARGE,
-} from "./transport.ts";
+} from "../transport.ts";
+import type { DatagramSocket } from "./datagram.ts";
+import type { QuicheConnection, QuicheRecvInfo } from "./quiche.ts";
+import { RoundTrip } from "./round-trip.ts";
 
 /** The first unidirectional stream of a client, and the step to the next. RFC 9000 section 2.1. */
 const FIRST_STREAM = 2;

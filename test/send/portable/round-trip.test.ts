@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { NS_PER_MS } from "../../src/core/clock.ts";
-import { RoundTrip } from "../../src/send/round-trip.ts";
+import { NS_PER_MS } from "../../../src/core/clock.ts";
+import { RoundTrip } from "../../../src/send/portable/round-trip.ts";
 
 const ms = (count: number): number => count * NS_PER_MS;
 const SILENCE_NS = ms(10_000);

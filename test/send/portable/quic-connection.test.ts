@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { NS_PER_MS } from "../../src/core/clock.ts";
-import { LEADER_SAYS_BYTES_MAX } from "../../src/core/limits.ts";
-import { QuicConnection } from "../../src/send/quic-connection.ts";
-import { type QuicheConnection, quiche } from "../../src/send/quiche.ts";
+import { NS_PER_MS } from "../../../src/core/clock.ts";
+import { LEADER_SAYS_BYTES_MAX } from "../../../src/core/limits.ts";
+import { QuicConnection } from "../../../src/send/portable/quic-connection.ts";
+import { type QuicheConnection, quiche } from "../../../src/send/portable/quiche.ts";
 import {
   ACKED,
   BLOCKED,
@@ -12,8 +12,8 @@ import {
   FLYING,
   STOPPED,
   TOO_LARGE,
-} from "../../src/send/transport.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
+} from "../../../src/send/transport.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import {
   CLIENT,
   clientConfig,
@@ -23,8 +23,8 @@ import {
   memorySocket,
   newClient,
   newServer,
-} from "../support/quic-memory.ts";
-import { stub } from "../support/stub.ts";
+} from "../../support/quic-memory.ts";
+import { stub } from "../../support/stub.ts";
 
 const ADDRESS = { family: 4, ...LEADER } as const;
 const BYTES = Buffer.from("a transaction");

@@ -16,9 +16,11 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { type Clock, NS_PER_MS } from "../core/clock.ts";
-import { INITIAL_DATAGRAM_BYTES } from "../core/limits.ts";
-import { parseAddress, type SocketAddress, serverNameOf } from "./address.ts";
+import { type Clock, NS_PER_MS } from "../../core/clock.ts";
+import { INITIAL_DATAGRAM_BYTES } from "../../core/limits.ts";
+import { parseAddress, type SocketAddress, serverNameOf } from "../address.ts";
+import type { Identity } from "../identity.ts";
+import { type Connection, type ConnectionEvents, NO_LOSSES, type Transport } from "../transport.ts";
 import { tlsIdentityOf } from "./certificate.ts";
 import {
   type DatagramCounters,
@@ -26,11 +28,9 @@ import {
   newDatagramCounters,
   openDatagramSocket,
 } from "./datagram.ts";
-import type { Identity } from "./identity.ts";
 import { QuicConnection, type QuicConnectionHooks } from "./quic-connection.ts";
 import { type QuicheConfig, quiche, quicheConfig } from "./quiche.ts";
-import { createSweeper } from "./sweep.ts";
-import { type Connection, type ConnectionEvents, NO_LOSSES, type Transport } from "./transport.ts";
+import { createSweeper } from "./timeout-sweep.ts";
 import { ANY_IPV6, type QuicTransportOptions } from "./transport-quic-options.ts";
 
 export interface QuicTransportDeps {

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { certificateOf, peerKeyOf, tlsIdentityOf } from "../../src/send/certificate.ts";
-import { freshIdentity } from "../../src/send/identity.ts";
+import { freshIdentity } from "../../../src/send/identity.ts";
+import { certificateOf, peerKeyOf, tlsIdentityOf } from "../../../src/send/portable/certificate.ts";
 
 describe("the client certificate", () => {
   const identity = freshIdentity();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { COPIES_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
-import { Fates } from "../../src/send/fates.ts";
-import { FLYING } from "../../src/send/transport.ts";
-import { fc } from "../support/properties.ts";
+import { COPIES_IN_FLIGHT_MAX } from "../../../src/core/limits.ts";
+import { Fates } from "../../../src/send/portable/stream-results.ts";
+import { FLYING } from "../../../src/send/transport.ts";
+import { fc } from "../../support/properties.ts";
 
 describe("the fates of a connection's streams", () => {
   it("are what was told last, with the time of it, until a stream is closed", () => {

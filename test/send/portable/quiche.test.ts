@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { peerKeyOf, tlsIdentityOf } from "../../src/send/certificate.ts";
-import { freshIdentity } from "../../src/send/identity.ts";
-import { quiche, quicheConfig } from "../../src/send/quiche.ts";
+import { freshIdentity } from "../../../src/send/identity.ts";
+import { peerKeyOf, tlsIdentityOf } from "../../../src/send/portable/certificate.ts";
+import { quiche, quicheConfig } from "../../../src/send/portable/quiche.ts";
 import {
   anonymousConfig,
   CLIENT,
@@ -11,7 +11,7 @@ import {
   LEADER,
   newClient,
   newServer,
-} from "../support/quic-memory.ts";
+} from "../../support/quic-memory.ts";
 
 /** RFC 9001 section 4.8: 0x100 and the TLS alert. */
 const NO_APPLICATION_PROTOCOL = 0x100 + 120;

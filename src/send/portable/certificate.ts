@@ -8,7 +8,7 @@
  */
 
 import { sign, X509Certificate } from "node:crypto";
-import { type Identity, pkcs8Of, privateKeyOf } from "./identity.ts";
+import { type Identity, pkcs8Of, privateKeyOf } from "../identity.ts";
 import type { TlsIdentity } from "./quiche.ts";
 
 /** Object identifiers in DER content bytes. */

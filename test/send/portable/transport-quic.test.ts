@@ -1,13 +1,13 @@
 import { createSocket, type Socket } from "node:dgram";
 import { afterEach, describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
-import { freshIdentity } from "../../src/send/identity.ts";
-import { ACKED, BLOCKED, CLOSED, TOO_LARGE, type Transport } from "../../src/send/transport.ts";
-import { connectionKeyOf, createQuicTransport } from "../../src/send/transport-quic.ts";
-import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/transport-quic-options.ts";
-import { until } from "../support/wait.ts";
-import { connectTo, payload, startLeader, startTransport, type TestLeader } from "./loopback.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { LeaderBehaviour } from "../../../src/sandbox/leader.ts";
+import { freshIdentity } from "../../../src/send/identity.ts";
+import { connectionKeyOf, createQuicTransport } from "../../../src/send/portable/transport-quic.ts";
+import { QUIC_TRANSPORT_DEFAULTS } from "../../../src/send/portable/transport-quic-options.ts";
+import { ACKED, BLOCKED, CLOSED, TOO_LARGE, type Transport } from "../../../src/send/transport.ts";
+import { until } from "../../support/wait.ts";
+import { connectTo, payload, startLeader, startTransport, type TestLeader } from "../loopback.ts";
 
 const open: { leaders: TestLeader[]; transports: Transport[]; sockets: Socket[] } = {
   leaders: [],
