@@ -31,7 +31,7 @@ judged as this command's.
   async run(given, positionals, io) {
     noPositionals(positionals);
     const config = loadControl(requiredText(given, "config"));
-    const { createLog } = await import("../observe/log.ts");
+    const { createLog } = await import("../telemetry/log.ts");
     const log = createLog({ level: config.log.level });
     const opened = await openedStore(config, { clock: io.clock, log });
     try {

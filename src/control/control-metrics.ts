@@ -1,7 +1,7 @@
 /** The control process's metrics: what each row of the table reads when it is scraped. */
 
-import type { CONTROL_METRICS } from "../observe/control-metric-table.ts";
-import { type SourcesOf, samplesBy } from "../observe/metrics.ts";
+import type { CONTROL_METRICS } from "../telemetry/control-metric-table.ts";
+import { type SourcesOf, samplesBy } from "../telemetry/metrics.ts";
 import type { Edges } from "./edges.ts";
 import type { Live } from "./live.ts";
 import type { Login } from "./login/login.ts";

@@ -5,9 +5,9 @@
  */
 
 import { readListQuery } from "../http/receipts/query.ts";
-import type { AdminDeps } from "../observe/admin.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { RefusalBook } from "../receipts/refusals.ts";
+import type { AdminDeps } from "../telemetry/admin.ts";
 
 export function askedOf(
   receipts: Pick<Receipts, "find" | "list">,

@@ -5,9 +5,9 @@
 
 import type { KeyFeed } from "../accounts/keys/feed.ts";
 import type { Chain } from "../cluster/chain.ts";
-import type { Check, Readiness } from "../observe/admin.ts";
 import type { Router } from "../route/router.ts";
 import type { Sender } from "../send/sender.ts";
+import type { Check, Readiness } from "../telemetry/admin.ts";
 
 export interface ReadinessDeps {
   readonly router: Pick<Router, "status">;

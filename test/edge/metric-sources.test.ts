@@ -12,7 +12,6 @@ import type { DeskFigures } from "../../src/http/request-tracker.ts";
 import type { HttpServer } from "../../src/http/server.ts";
 import { newLandCounters } from "../../src/landing/land-counters.ts";
 import type { Landing } from "../../src/landing/landing.ts";
-import { createMetrics } from "../../src/observe/metrics.ts";
 import type { Receipts } from "../../src/receipts/receipts.ts";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import type { Router, RouterStatus } from "../../src/route/router.ts";
@@ -21,6 +20,7 @@ import { Scorecard } from "../../src/send/leader-stats.ts";
 import type { PeerState } from "../../src/send/peer.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
 import type { PeerView, Sender } from "../../src/send/sender.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { stub } from "../support/stub.ts";
 

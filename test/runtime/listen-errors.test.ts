@@ -6,8 +6,8 @@ import type { Authenticator } from "../../src/control/web/authenticate.ts";
 import { createWebServer } from "../../src/control/web/server.ts";
 import { createTries } from "../../src/control/web/tries.ts";
 import type { Log } from "../../src/core/log.ts";
-import { createAdmin } from "../../src/observe/admin.ts";
 import { keepListening } from "../../src/runtime/listen-errors.ts";
+import { createAdmin } from "../../src/telemetry/admin.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { stub } from "../support/stub.ts";
 

@@ -5,9 +5,9 @@
 
 import { describeKeysMarkdown } from "../../src/config/describe.ts";
 import { CONTROL_REFUSALS, COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
-import { CONTROL_METRICS } from "../../src/observe/control-metric-table.ts";
-import type { MetricRow } from "../../src/observe/metric-rows.ts";
-import { METRICS } from "../../src/observe/metric-table.ts";
+import { CONTROL_METRICS } from "../../src/telemetry/control-metric-table.ts";
+import type { MetricRow } from "../../src/telemetry/metric-rows.ts";
+import { METRICS } from "../../src/telemetry/metric-table.ts";
 
 const BLOCKS: Readonly<Record<string, () => string>> = {
   config: describeKeysMarkdown,

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
-import { CONTROL_METRICS } from "../../src/observe/control-metric-table.ts";
-import type { MetricRow } from "../../src/observe/metric-rows.ts";
-import { METRICS } from "../../src/observe/metric-table.ts";
-import { createMetrics, type MetricSources, samplesBy } from "../../src/observe/metrics.ts";
+import { CONTROL_METRICS } from "../../src/telemetry/control-metric-table.ts";
+import type { MetricRow } from "../../src/telemetry/metric-rows.ts";
+import { METRICS } from "../../src/telemetry/metric-table.ts";
+import { createMetrics, type MetricSources, samplesBy } from "../../src/telemetry/metrics.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 
 const histogram = { boundsNs: [10_000, 100_000], counts: [3, 0, 2], sumNs: 2_500_000 };

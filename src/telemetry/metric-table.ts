@@ -8,7 +8,7 @@
  * client's and not listed here.
  */
 
-import { FRONT_METRICS } from "./front-metric-table.ts";
+import { FRONT_METRICS } from "./ingress-thread-metric-table.ts";
 import { counter, gauge, histogram, type MetricRow } from "./metric-rows.ts";
 
 export const METRICS = [

@@ -4,10 +4,10 @@
 
 import { strict as assert } from "node:assert";
 import { Bench } from "tinybench";
-import type { MetricRow } from "../../../src/observe/metric-rows.ts";
-import { METRICS } from "../../../src/observe/metric-table.ts";
-import { createMetrics, type MetricSources } from "../../../src/observe/metrics.ts";
 import { createHistogram } from "../../../src/runtime/histogram.ts";
+import type { MetricRow } from "../../../src/telemetry/metric-rows.ts";
+import { METRICS } from "../../../src/telemetry/metric-table.ts";
+import { createMetrics, type MetricSources } from "../../../src/telemetry/metrics.ts";
 import { parsePrometheus, seriesValue } from "../../../test/support/prometheus.ts";
 
 /** Values of each labelled row, about as many as an edge has. */

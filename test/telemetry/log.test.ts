@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createLog, type LogLevel } from "../../src/observe/log.ts";
-import { HIDDEN, scrubFields } from "../../src/observe/scrub.ts";
+import { createLog, type LogLevel } from "../../src/telemetry/log.ts";
+import { HIDDEN, scrubFields } from "../../src/telemetry/scrub.ts";
 import { fc } from "../support/properties.ts";
 
 const CANARY = "td_C4naryC4naryC4naryC4nary_0-9";

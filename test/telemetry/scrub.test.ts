@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LOG_DEPTH_MAX, LOG_ENTRIES_MAX, LOG_TEXT_CHARS_MAX } from "../../src/core/limits.ts";
-import { HIDDEN, scrubFields, scrubLine, scrubText } from "../../src/observe/scrub.ts";
+import { HIDDEN, scrubFields, scrubLine, scrubText } from "../../src/telemetry/scrub.ts";
 
 const KEY = "td_0123456789abcdef";
 
