@@ -6,8 +6,8 @@
 import { readFile, stat } from "node:fs/promises";
 import { systemClock } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
-import { COMMAND_INPUT_BYTES_MAX } from "../core/limits.ts";
 import type { Io } from "./command.ts";
+import { COMMAND_INPUT_BYTES_MAX } from "./limits.ts";
 
 export const processIo: Io = {
   out: linesTo(process.stdout),

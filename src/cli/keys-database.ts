@@ -7,9 +7,9 @@
 import { DatabaseError } from "../accounts/database/database-error.ts";
 import { loadControl, serviceOf } from "../config/load.ts";
 import type { Account, Actor, Result, Store } from "../control/store/contract.ts";
-import { KEYS_LISTED_A_PAGE } from "../core/account-limits.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Io } from "./command.ts";
+import { KEYS_LISTED_A_PAGE } from "./limits.ts";
 
 export interface DatabaseKey {
   /** The account's name or id; one that is not there is made. */

@@ -8,8 +8,8 @@ import { formatListen, type ListenAddress } from "../config/kinds.ts";
 import { loadConfig, loadControl, serviceOf } from "../config/load.ts";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
-import { READY_POLL_MS, READY_PROBE_MS_MAX } from "../core/limits.ts";
 import { type Command, noPositionals, optionalText, requiredText, UsageError } from "./command.ts";
+import { READY_POLL_MS, READY_PROBE_MS_MAX } from "./limits.ts";
 
 export const readyCommand: Command = {
   name: "ready",

@@ -6,7 +6,7 @@
  */
 
 import { type Clock, holdProcess, NS_PER_MS } from "../core/clock.ts";
-import { SEND_ANSWER_MS_MAX } from "../core/limits.ts";
+import { SEND_ANSWER_MS_MAX } from "./limits.ts";
 
 /** How a transaction ended, as one line; `landed` is true where it succeeded on the network. */
 export interface Ending {

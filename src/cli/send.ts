@@ -9,7 +9,7 @@ import { parseDuration } from "../config/durations.ts";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { decodeBase58, decodeBase64 } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
-import { SEND_ANSWER_MS_MAX, SIGNATURES_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { SIGNATURES_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import {
   type Command,
   type Given,
@@ -20,6 +20,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { readInput } from "./io.ts";
+import { SEND_ANSWER_MS_MAX } from "./limits.ts";
 import { waitForEnd } from "./send-wait.ts";
 
 export const sendCommand: Command = {

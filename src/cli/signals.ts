@@ -13,8 +13,8 @@
  */
 
 import type { Clock, Timer } from "../core/clock.ts";
-import { STOP_MS_MAX } from "../core/limits.ts";
 import type { ExitCode, Io, Signal, SignalSource } from "./command.ts";
+import { STOP_MS_MAX } from "./limits.ts";
 
 /** The part of a running service that signals act on. */
 export interface Stoppable {

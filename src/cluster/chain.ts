@@ -6,7 +6,7 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import { CONTACTS_GAP_MS, STATUSES_A_REQUEST } from "../core/limits.ts";
+import { STATUSES_A_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { NativeAsking, NativeFeeding } from "../native/contract.ts";
 import { ROUND_MS } from "../runtime/coalesced-timers.ts";
@@ -19,6 +19,7 @@ import type { openGeyser } from "./geyser/stream.ts";
 import { createContactFeed } from "./leaders/contact-feed.ts";
 import { createScheduleFeed } from "./leaders/schedule-feed.ts";
 import { createVoteFeed } from "./leaders/vote-feed.ts";
+import { CONTACTS_GAP_MS } from "./limits.ts";
 import type { RefreshStatus } from "./polling-loop.ts";
 import { createRpc, type Rpc } from "./rpc/rpc.ts";
 import { createSlotFeed, type SlotFeedStatus } from "./slots/slot-feed.ts";

@@ -10,9 +10,9 @@
 
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { decodeBase58 } from "../core/encoding.ts";
-import { STATUS_PROBE_BLOCKS_MAX, STATUS_PROBE_SIGNATURES } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { ChainCounters } from "./counters.ts";
+import { STATUS_PROBE_BLOCKS_MAX, STATUS_PROBE_SIGNATURES } from "./limits.ts";
 import { RpcError } from "./rpc/json-rpc.ts";
 import type { Rpc } from "./rpc/rpc.ts";
 import type { StatusAnswer, StatusTelling } from "./target.ts";

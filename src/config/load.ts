@@ -7,9 +7,9 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { codeOf, SetupError } from "../core/errors.ts";
-import { CONFIG_FILE_BYTES_MAX } from "../core/limits.ts";
 import { parseToml } from "../runtime/toml.ts";
 import type { Config, ControlConfig } from "./config.ts";
+import { CONFIG_FILE_BYTES_MAX } from "./limits.ts";
 import {
   type Problem,
   type Resolved,

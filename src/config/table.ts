@@ -4,13 +4,7 @@
  * is `section.key`; its environment variable is `TOUCHDOWN_SECTION_KEY`.
  */
 
-import { FRONTS_MAX } from "../core/front-limits.ts";
-import {
-  COPIES_QUEUED_MAX,
-  HTTP_CONNECTIONS_MAX,
-  PEER_CONNECTIONS_MAX,
-  SEND_ADDRESSES_MAX,
-} from "../core/limits.ts";
+import { COPIES_QUEUED_MAX, HTTP_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
 import { addressList } from "./address-list.ts";
 import {
   accounts,
@@ -27,6 +21,7 @@ import {
   type Raw,
   url,
 } from "./kinds.ts";
+import { FRONTS_MAX, SEND_ADDRESSES_MAX } from "./limits.ts";
 import {
   headerSecret,
   hostUrl,

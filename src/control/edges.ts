@@ -7,11 +7,7 @@
 
 import type { Named } from "../config/site-kinds.ts";
 import type { Clock } from "../core/clock.ts";
-import {
-  EDGE_ANSWER_BYTES_MAX,
-  EDGE_ANSWER_MS_MAX,
-  EDGES_ASKED_MAX,
-} from "../core/limits-control.ts";
+import { EDGE_ANSWER_BYTES_MAX, EDGE_ANSWER_MS_MAX, EDGES_ASKED_MAX } from "./limits.ts";
 
 export interface EdgeAnswers<T> {
   /** What the edges that know something have answered. */

@@ -11,15 +11,15 @@
 
 import { Readable } from "node:stream";
 import type { Clock, Timer } from "../core/clock.ts";
+import type { Log } from "../core/log.ts";
+import { overviewOf } from "./api/figures.ts";
+import { Fault } from "./fault.ts";
 import {
   LIVE_PERIOD_MS,
   LIVE_SILENCE_MS_MAX,
   LIVE_STREAMS_MAX,
   LIVE_STREAMS_PER_ACCOUNT_MAX,
-} from "../core/limits-control.ts";
-import type { Log } from "../core/log.ts";
-import { overviewOf } from "./api/figures.ts";
-import { Fault } from "./fault.ts";
+} from "./limits.ts";
 import type { Store } from "./store/contract.ts";
 import type { Caller } from "./web/route.ts";
 import { iso } from "./web/schema.ts";

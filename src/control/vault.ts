@@ -13,9 +13,9 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { VAULT_KEYS_MAX } from "../core/account-limits.ts";
 import { SetupError } from "../core/errors.ts";
 import { formatToml, parseToml } from "../runtime/toml.ts";
+import { VAULT_KEYS_MAX } from "./limits.ts";
 
 /** What the database keeps of one text. */
 export interface Sealed {

@@ -11,7 +11,7 @@
 
 import { decodeBase58 } from "../core/encoding.ts";
 import { FAULT } from "../core/faults.ts";
-import { COMPUTE_UNITS_MAX, HEAP_BYTES_MAX, HEAP_BYTES_MIN } from "../core/limits.ts";
+import { COMPUTE_UNITS_MAX, HEAP_BYTES_MAX, HEAP_BYTES_MIN } from "./limits.ts";
 import { byteAt, fail, type Scan, sameKey, u32At } from "./scan.ts";
 
 /** What a program is to the decoder. */

@@ -6,8 +6,8 @@
 
 import { FAULT, reasonOf } from "../core/faults.ts";
 import type { Refused } from "../core/flow.ts";
-import { HINT_SAMPLE_BYTES_MAX } from "../core/limits.ts";
 import { scanMessage } from "./legacy.ts";
+import { HINT_SAMPLE_BYTES_MAX } from "./limits.ts";
 import { begin, byteAt, createScan, finish } from "./scan.ts";
 import { createTipAccounts } from "./tip.ts";
 

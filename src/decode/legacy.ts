@@ -10,14 +10,14 @@
  */
 
 import { FAULT } from "../core/faults.ts";
+import { LEGACY_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { judgeComputeBudget } from "./compute-budget.ts";
 import {
   ACCOUNTS_MAX,
   INSTRUCTION_ACCOUNTS_MAX,
   LEGACY_KEYS_MAX,
-  LEGACY_TRANSACTION_BYTES_MAX,
   LOOKUP_TABLES_MAX,
-} from "../core/limits.ts";
-import { judgeComputeBudget } from "./compute-budget.ts";
+} from "./limits.ts";
 import {
   judgeAccountIndexes,
   judgeDuplicates,

@@ -8,7 +8,7 @@
  */
 
 import { FAULT } from "../core/faults.ts";
-import { INSTRUCTIONS_MAX, SIGNATURES_MAX, V1_KEYS_MAX } from "../core/limits.ts";
+import { SIGNATURES_MAX } from "../core/limits.ts";
 import {
   noteComputeBudget,
   PROGRAM_COMPUTE_BUDGET,
@@ -16,6 +16,7 @@ import {
   PROGRAM_SYSTEM,
   programKind,
 } from "./compute-budget.ts";
+import { INSTRUCTIONS_MAX, V1_KEYS_MAX } from "./limits.ts";
 import { byteAt, fail, isWritable, type Scan, sameKey, u32At } from "./scan.ts";
 import { noteTip, type TipAccounts } from "./tip.ts";
 

@@ -13,8 +13,9 @@
  */
 
 import { FAULT } from "../core/faults.ts";
-import { V1_KEYS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { judgeHeap } from "./compute-budget.ts";
+import { V1_KEYS_MAX } from "./limits.ts";
 import {
   judgeAccountIndexes,
   judgeDuplicates,

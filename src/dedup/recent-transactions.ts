@@ -21,8 +21,8 @@
 
 import { randomInt } from "node:crypto";
 import { NS_PER_MS } from "../core/clock.ts";
-import { SEEN_BYTES_MAX, SEEN_KEEP_MS, SEEN_TRANSACTIONS_MAX } from "../core/limits.ts";
 import { MemoryLock } from "../runtime/shared-lock.ts";
+import { SEEN_BYTES_MAX, SEEN_KEEP_MS, SEEN_TRANSACTIONS_MAX } from "./limits.ts";
 
 export interface SeenOptions {
   readonly entriesMax?: number;

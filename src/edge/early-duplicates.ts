@@ -6,7 +6,7 @@
  * What never comes, because the first one was refused after all, goes when there are too many.
  */
 
-import { EARLY_SHARES_MAX } from "../core/front-limits.ts";
+import { EARLY_SHARES_MAX } from "./limits.ts";
 
 /** One repetition. */
 export interface EarlyShare {

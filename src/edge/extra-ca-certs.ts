@@ -9,9 +9,9 @@
 
 import { readFileSync, statSync } from "node:fs";
 import { codeOf } from "../core/errors.ts";
-import { AUTHORITIES_BYTES_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { NativeAsking } from "../native/contract.ts";
+import { AUTHORITIES_BYTES_MAX } from "./limits.ts";
 
 /** Reads the file once; null: there is none. Nothing is thrown. */
 export function trustAuthorities(

@@ -10,7 +10,6 @@ import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/kinds.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
-import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { EngineChoice } from "../native/choose.ts";
@@ -26,6 +25,7 @@ import { createSender, SENDER_DEFAULTS, type Sender } from "../send/sender.ts";
 import type { Transport } from "../send/transport.ts";
 import { createIdentityHolder, readIdentity } from "./identity.ts";
 import { buildLanding } from "./landing.ts";
+import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./limits.ts";
 import { type EdgeParts, needed } from "./optional-modules.ts";
 import { createOutcomeRelay } from "./outcome-buffer.ts";
 

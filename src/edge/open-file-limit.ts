@@ -6,9 +6,8 @@
  */
 
 import { readFileSync } from "node:fs";
-import { FRONT_RELAYS_MAX } from "../core/front-limits.ts";
-import { EDGE_FILES_MAX, WORKER_FILES } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
+import { EDGE_FILES_MAX, FRONT_RELAYS_MAX, WORKER_FILES } from "./limits.ts";
 
 export interface FilesUse {
   readonly workers: number;

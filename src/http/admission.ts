@@ -11,13 +11,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { Refusal } from "../core/errors.ts";
 import {
-  KEYLESS_BODY_BYTES_MAX,
-  OPEN_BODY_BYTES_MAX,
-  RAW_BODY_BYTES_MAX,
-  RPC_BODY_BYTES_MAX,
-  UNREAD_BODY_BYTES_MAX,
-} from "../core/limits.ts";
-import {
   type Gate,
   type KeyOwner,
   type LimitedBy,
@@ -27,6 +20,13 @@ import {
 } from "../limits/gate.ts";
 import type { BodyTaker, Exchange } from "./exchange.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
+import {
+  KEYLESS_BODY_BYTES_MAX,
+  OPEN_BODY_BYTES_MAX,
+  RAW_BODY_BYTES_MAX,
+  RPC_BODY_BYTES_MAX,
+  UNREAD_BODY_BYTES_MAX,
+} from "./limits.ts";
 import { type Relayed, readRelayed } from "./proxied-request.ts";
 import type { Desk } from "./request-tracker.ts";
 import { NO_EXTRAS } from "./response.ts";

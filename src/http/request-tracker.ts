@@ -10,15 +10,15 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import { REFUSALS, type Refusal, type RefusalReason } from "../core/errors.ts";
-import {
-  ANSWERS_A_TURN_MAX,
-  BODILESS_ANSWERS_BURST,
-  BODILESS_ANSWERS_PER_SECOND,
-} from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { KeyOwner } from "../limits/gate.ts";
 import { charged, intervalNs, waitNs } from "../limits/gcra.ts";
 import { createTurns, type Turns } from "../runtime/time-slice.ts";
+import {
+  ANSWERS_A_TURN_MAX,
+  BODILESS_ANSWERS_BURST,
+  BODILESS_ANSWERS_PER_SECOND,
+} from "./limits.ts";
 import { Unread } from "./response-end.ts";
 
 /** Takes nanoseconds from receipt to answer. */

@@ -9,7 +9,7 @@
 
 // By name, because the global one is got through a getter at each use.
 import { Buffer } from "node:buffer";
-import { UNREAD_BYTES_MAX } from "../core/limits.ts";
+import { UNREAD_BYTES_MAX } from "./limits.ts";
 
 /** The part of a response that ends a known body. */
 export interface EndingWire {

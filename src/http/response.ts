@@ -9,8 +9,8 @@
  */
 
 import { REFUSALS, type Refusal } from "../core/errors.ts";
-import { STATUS_SENTENCE_CHARS_MAX } from "../core/limits.ts";
 import type { RatePlan } from "../limits/gate.ts";
+import { STATUS_SENTENCE_CHARS_MAX } from "./limits.ts";
 
 export const STATUS_OK = "200 OK";
 export const STATUS_NO_CONTENT = "204 No Content";

@@ -17,11 +17,12 @@
  */
 
 import { type RefusalReason, SetupError } from "../core/errors.ts";
-import { HTTP_CONNECTIONS_MAX, UNREAD_BODY_BYTES_MAX } from "../core/limits.ts";
+import { HTTP_CONNECTIONS_MAX } from "../core/limits.ts";
 import type { Gate } from "../limits/gate.ts";
 import { createAdmission, NO_RELAYS, type Relays, tooLarge } from "./admission.ts";
 import { Exchange, type Shape } from "./exchange.ts";
 import { readFraming } from "./framing.ts";
+import { UNREAD_BODY_BYTES_MAX } from "./limits.ts";
 import { readRelayed } from "./proxied-request.ts";
 import type { ReceiptPageCounters } from "./receipts/endpoints.ts";
 import { Desk, type DeskCounters, type DeskDeps, type DeskOptions } from "./request-tracker.ts";

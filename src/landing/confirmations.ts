@@ -5,9 +5,9 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import { LANDINGS_A_TURN, LOOKS_A_TURN } from "../core/limits.ts";
 import { createTurns, type Turns } from "../runtime/time-slice.ts";
 import { SIGHTED, type Watch } from "./in-flight-table.ts";
+import { LANDINGS_A_TURN, LOOKS_A_TURN } from "./limits.ts";
 
 export interface ConfirmationsDeps {
   readonly clock: Clock;

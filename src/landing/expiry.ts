@@ -9,13 +9,9 @@
  */
 
 import { type Clock, NS_PER_S } from "../core/clock.ts";
-import {
-  BLOCKHASH_AGE_MAX,
-  BLOCKHASH_SLACK_BLOCKS,
-  EXPIRY_MARGIN_BLOCKS,
-  STATUS_SPAN_SLOTS,
-} from "../core/limits.ts";
+import { BLOCKHASH_AGE_MAX } from "../core/limits.ts";
 import { DURABLE, UNKNOWN, type Watch } from "./in-flight-table.ts";
+import { BLOCKHASH_SLACK_BLOCKS, EXPIRY_MARGIN_BLOCKS, STATUS_SPAN_SLOTS } from "./limits.ts";
 import type { ChainView } from "./ports.ts";
 
 export interface ExpiryDeps {

@@ -19,12 +19,7 @@
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import type { EndReason } from "../core/errors.ts";
 import type { Accepted, End, Outcome, Packet, Plan, Sighting } from "../core/flow.ts";
-import {
-  RESEND_MARKS_SPARE,
-  RESEND_PAUSE_MS,
-  SLOT_AGREE_DISTANCE,
-  WATCH_BYTES_MEAN,
-} from "../core/limits.ts";
+import { SLOT_AGREE_DISTANCE } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { createHistogram, type Histogram } from "../runtime/histogram.ts";
 import { NONE } from "./byte-store.ts";
@@ -32,6 +27,7 @@ import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";
 import { SENT, SIGHTED, UNKNOWN, Watch } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
+import { RESEND_MARKS_SPARE, RESEND_PAUSE_MS, WATCH_BYTES_MEAN } from "./limits.ts";
 import type { ChainView, Resender, TxStatus } from "./ports.ts";
 import { LeaderMarks } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";

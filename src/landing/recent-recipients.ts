@@ -11,7 +11,7 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { RESEND_SAME_LEADER_MS } from "../core/limits.ts";
+import { RESEND_SAME_LEADER_MS } from "./limits.ts";
 
 /** A mark that is older than every other. */
 const NEVER_NS = Number.NEGATIVE_INFINITY;

@@ -12,12 +12,12 @@
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
 import type { Plan, Target } from "../core/flow.ts";
-import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "../core/limits.ts";
 import { createPacket } from "../core/packet.ts";
 import { createTurns, type Turns } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
 import { SIGHTED, type Watch } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
+import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "./limits.ts";
 import type { Resender, ResendTo } from "./ports.ts";
 import { type LeaderMarks, tagOf } from "./recent-recipients.ts";
 import { DueByRank } from "./resend-priority.ts";

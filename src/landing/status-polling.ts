@@ -13,17 +13,17 @@
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
+import { STATUSES_A_REQUEST } from "../core/limits.ts";
+import { createTurns, type Turns } from "../runtime/time-slice.ts";
+import { NONE } from "./byte-store.ts";
+import { ASKED, SIGHTED, type Watch } from "./in-flight-table.ts";
+import type { LandCounters } from "./land-counters.ts";
 import {
   LANDINGS_A_TURN,
   LOOKS_A_TURN,
   STATUS_DEADLINE_MS,
   STATUS_REQUESTS_MAX,
-  STATUSES_A_REQUEST,
-} from "../core/limits.ts";
-import { createTurns, type Turns } from "../runtime/time-slice.ts";
-import { NONE } from "./byte-store.ts";
-import { ASKED, SIGHTED, type Watch } from "./in-flight-table.ts";
-import type { LandCounters } from "./land-counters.ts";
+} from "./limits.ts";
 import type { ChainView, StatusAnswer, TxStatus } from "./ports.ts";
 
 export interface PollsDeps {

@@ -11,7 +11,7 @@
  * Hot path: numbers and a plan in, one number out.
  */
 
-import { PASSES_MAX } from "../core/limits.ts";
+import { PASSES_MAX } from "./bounds.ts";
 import { intervalNs, type Rate } from "./gcra.ts";
 import { HELD_CELLS_MAX, LimitCells, sharedWords } from "./shared-state.ts";
 

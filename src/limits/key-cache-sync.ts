@@ -18,16 +18,16 @@
 
 import { hash } from "node:crypto";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
+import { LIMITED_ACCOUNTS_MAX } from "../core/limits.ts";
+import { quick } from "../runtime/fast-object.ts";
+import { createTurns } from "../runtime/time-slice.ts";
 import {
-  LIMITED_ACCOUNTS_MAX,
   PASS_PLACE_LOOKS,
   PASS_PLACE_MS,
   PASSES_A_TURN,
   PASSES_BACK_A_TURN,
   PASSES_MAX,
-} from "../core/limits.ts";
-import { quick } from "../runtime/fast-object.ts";
-import { createTurns } from "../runtime/time-slice.ts";
+} from "./bounds.ts";
 import { HeldLimits } from "./delegated-limits.ts";
 import {
   type KeyLookup,

@@ -10,7 +10,7 @@
  * Hot path: numbers in, one number out.
  */
 
-import { PASSES_MAX } from "../core/limits.ts";
+import { PASSES_MAX } from "./bounds.ts";
 import { charged, waitNs } from "./gcra.ts";
 
 /** One for the account of each pass, and one for each key with a limit of its own. */

@@ -2,7 +2,6 @@
 
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
-import { FRONT_END_MS_MAX } from "../core/front-limits.ts";
 import type { PassNews } from "../limits/key-cache-entry.ts";
 import type { Passes, PassHolder } from "../limits/key-cache-sync.ts";
 import {
@@ -12,6 +11,7 @@ import {
   NO_PRIORITY,
   PASS_NUMBERS,
 } from "../native/contract.ts";
+import { FRONT_END_MS_MAX } from "./limits.ts";
 import type { PassOwner } from "./record-consumer.ts";
 import { RecordReader, recordsMemory } from "./record-ring.ts";
 import { type FrontFigures, frontFigures, frontFiguresMemory } from "./thread-counters.ts";

@@ -13,16 +13,12 @@
  */
 
 import { SetupError } from "../core/errors.ts";
-import {
-  FRONT_RECORDS_A_TURN,
-  FRONT_RECORDS_BEHIND,
-  FRONTS_STOP_MS_MAX,
-} from "../core/front-limits.ts";
 import type { DeskFigures } from "../http/request-tracker.ts";
 import type { KeyOwner } from "../limits/gate.ts";
 import type { PassCounters } from "../limits/key-cache-sync.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import { FrontHandle, type FrontTask, type HandleDeps } from "./ingress-thread.ts";
+import { FRONT_RECORDS_A_TURN, FRONT_RECORDS_BEHIND, FRONTS_STOP_MS_MAX } from "./limits.ts";
 import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./record-consumer.ts";
 import type { RecordReader } from "./record-ring.ts";
 import { RELAY_REASONS, type Relayed } from "./thread-counters.ts";

@@ -13,12 +13,12 @@
  */
 
 import type { Verdict } from "../core/flow.ts";
-import { FRONT_RECORDS, ROUTES_SHARED_MAX } from "../core/front-limits.ts";
-import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { ROUTES_SHARED_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { readVerdict } from "../decode/workers/worker-channel.ts";
 import { VERDICT_NUMBERS } from "../native/contract.ts";
 import { createRing, type Ring, ringBytes } from "../runtime/ring.ts";
 import { type FrontSend, newFrontSend } from "../send/native/send-record.ts";
+import { FRONT_RECORDS } from "./limits.ts";
 
 /** What a record is about. */
 export const SENT = 1;

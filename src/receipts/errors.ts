@@ -4,7 +4,7 @@
  * one that is too long, or for which there is no place, is not kept, and its receipt says so.
  */
 
-import { RECEIPT_ERROR_CHARS_MAX, RECEIPT_ERRORS_MAX } from "../core/limits.ts";
+import { RECEIPT_ERROR_CHARS_MAX, RECEIPT_ERRORS_MAX } from "./limits.ts";
 
 /** The numbers of no error, and of one that is not kept. */
 export const NO_ERROR = 0;

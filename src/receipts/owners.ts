@@ -11,8 +11,8 @@
  * Hot path: `add` and `release` run once for each transaction.
  */
 
-import { RECEIPT_OWNERS_MAX } from "../core/limits.ts";
 import { NONE } from "./columns.ts";
+import { RECEIPT_OWNERS_MAX } from "./limits.ts";
 
 /** The number of no account. */
 export const NOBODY = 0;

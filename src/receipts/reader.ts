@@ -7,9 +7,10 @@
 
 import type { Clock } from "../core/clock.ts";
 import { decodeBase58, encodeSignature } from "../core/encoding.ts";
-import { RECEIPT_LIST_STEPS_MAX, RECEIPT_OWNERS_MAX } from "../core/limits.ts";
+import { RECEIPT_LIST_STEPS_MAX } from "../core/limits.ts";
 import { RECEIPT_STATES, type ReceiptState } from "../core/receipt-state.ts";
 import { NONE, STATE_LANDED, STATE_PROCESSED } from "./columns.ts";
+import { RECEIPT_OWNERS_MAX } from "./limits.ts";
 import { NOBODY } from "./owners.ts";
 import type { ReceiptStore } from "./store.ts";
 import { type Receipt, type ReceiptSummary, receiptOf, stateName, summaryOf } from "./view.ts";

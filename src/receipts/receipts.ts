@@ -12,7 +12,6 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Accepted, End, Outcome, Packet, Sighting } from "../core/flow.ts";
-import { RECEIPT_SWEEP_MAX } from "../core/limits.ts";
 import { createHistogram, type Histogram } from "../runtime/histogram.ts";
 import {
   ACKED,
@@ -29,6 +28,7 @@ import {
   STATE_LANDED,
   STATE_PROCESSED,
 } from "./columns.ts";
+import { RECEIPT_SWEEP_MAX } from "./limits.ts";
 import { createReceiptReader, type ReceiptReader } from "./reader.ts";
 import { noteCopy, setError, setLanding } from "./states.ts";
 import { ReceiptStore } from "./store.ts";

@@ -7,7 +7,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import type { Refusal, RefusalReason } from "../core/errors.ts";
-import { REFUSALS_ACCOUNTS_MAX, REFUSALS_PER_ACCOUNT_MAX } from "../core/limits.ts";
+import { REFUSALS_ACCOUNTS_MAX, REFUSALS_PER_ACCOUNT_MAX } from "./limits.ts";
 
 export interface RefusalView {
   /** ISO 8601 with milliseconds. */

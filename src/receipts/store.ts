@@ -15,12 +15,6 @@
  */
 
 import { randomInt } from "node:crypto";
-import {
-  RECEIPT_CHANGES_MEAN,
-  RECEIPT_COPIES_MAX,
-  RECEIPT_COPIES_MEAN,
-  RECEIPT_PACKETS_MIN,
-} from "../core/limits.ts";
 import { ReceiptChanges } from "./changes.ts";
 import {
   bytesOf,
@@ -33,6 +27,12 @@ import {
 } from "./columns.ts";
 import { NO_ERROR, ReceiptErrors } from "./errors.ts";
 import { ReceiptLeaders } from "./leaders.ts";
+import {
+  RECEIPT_CHANGES_MEAN,
+  RECEIPT_COPIES_MAX,
+  RECEIPT_COPIES_MEAN,
+  RECEIPT_PACKETS_MIN,
+} from "./limits.ts";
 import { ReceiptOwners } from "./owners.ts";
 
 const SIGNATURE_BYTES = 64;

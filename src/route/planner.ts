@@ -17,7 +17,8 @@
  */
 
 import type { Plan, Target } from "../core/flow.ts";
-import { PLAN_SLOTS_AHEAD_MAX, SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
+import { SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
+import { PLAN_SLOTS_AHEAD_MAX } from "./limits.ts";
 
 /** What is known of how long leaders take; a guess where nothing was measured. */
 export interface LeaderTimes {

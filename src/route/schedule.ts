@@ -5,8 +5,9 @@
  * so a look-up is two array reads.
  */
 
-import { EPOCH_SLOTS_MAX, EPOCHS_MAX } from "../core/limits.ts";
+import { EPOCHS_MAX } from "../core/limits.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
+import { EPOCH_SLOTS_MAX } from "./limits.ts";
 
 /** One epoch as `getLeaderSchedule` tells it. */
 export interface EpochLeaders {

@@ -7,7 +7,7 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { SLOT_LAG_SLOTS } from "../core/limits.ts";
+import { SLOT_LAG_SLOTS } from "./limits.ts";
 
 export interface SlotLag {
   /** It spoke for a slot; `all` are the sources to compare with, itself included. */

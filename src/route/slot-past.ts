@@ -8,7 +8,7 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { SLOT_COAST_MAX, SLOT_PAST_KEPT } from "../core/limits.ts";
+import { SLOT_COAST_MAX, SLOT_PAST_KEPT } from "./limits.ts";
 
 export class SlotPast {
   readonly #slots = new Float64Array(SLOT_PAST_KEPT);

@@ -14,13 +14,9 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import {
-  SLOT_COAST_MAX,
-  SLOT_EVENTS_KEPT,
-  SLOT_SKIP_DISTANCE,
-  SLOT_TIME_MS_MIN,
-} from "../core/limits.ts";
+import { SLOT_TIME_MS_MIN } from "../core/limits.ts";
 import { LastValues } from "./last-values.ts";
+import { SLOT_COAST_MAX, SLOT_EVENTS_KEPT, SLOT_SKIP_DISTANCE } from "./limits.ts";
 import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
 
 /** By how much the network may be faster than was measured. */

@@ -7,8 +7,9 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { SLOT_EVENTS_KEPT, SLOT_TIME_MS_MAX, SLOT_TIME_MS_MIN } from "../core/limits.ts";
+import { SLOT_TIME_MS_MAX, SLOT_TIME_MS_MIN } from "../core/limits.ts";
 import { LastValues } from "./last-values.ts";
+import { SLOT_EVENTS_KEPT } from "./limits.ts";
 
 /**
  * `start`: the first sign of a slot was seen. `end`: the slot is complete. `polled`: somebody was

@@ -16,17 +16,15 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
+import { SLOT_AGREE_DISTANCE, SLOT_TIME_MS_MAX, SLOT_TIME_MS_MIN } from "../core/limits.ts";
+import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import {
-  SLOT_AGREE_DISTANCE,
   SLOT_COAST_MAX,
   SLOT_SETTLE_MS,
   SLOT_SKIP_DISTANCE,
   SLOT_SOURCE_LIVE_MS,
   SLOT_STEPS_MIN,
-  SLOT_TIME_MS_MAX,
-  SLOT_TIME_MS_MIN,
-} from "../core/limits.ts";
-import { createRouteCounters, type RouteCounters } from "./counters.ts";
+} from "./limits.ts";
 import { createSlotLag, type SlotLag } from "./slot-lag.ts";
 import { SlotPast } from "./slot-past.ts";
 import { SlotSourceEstimate } from "./slot-source.ts";

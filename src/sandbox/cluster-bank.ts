@@ -9,10 +9,10 @@
 
 import { createHash } from "node:crypto";
 import { encodeKey, encodeSignature } from "../core/encoding.ts";
-import { SANDBOX_HELD_MAX, SANDBOX_STATUSES_MAX } from "../core/limits.ts";
 import { type Calendar, WINDOW_SLOTS } from "./cluster-slots.ts";
 import type { Decoded, Ledger } from "./ledger.ts";
 import type { RpcError } from "./ledger-errors.ts";
+import { SANDBOX_HELD_MAX, SANDBOX_STATUSES_MAX } from "./limits.ts";
 
 export type Commitment = "processed" | "confirmed" | "finalized";
 

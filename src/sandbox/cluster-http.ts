@@ -6,8 +6,8 @@
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { SANDBOX_RPC_BODY_BYTES_MAX } from "../core/limits.ts";
 import { callMethod, type RpcContext, RpcFault } from "./cluster-rpc.ts";
+import { SANDBOX_RPC_BODY_BYTES_MAX } from "./limits.ts";
 
 /** A server that is not listening yet. */
 export function createRpcServer(context: RpcContext, example: Example | null = null): Server {

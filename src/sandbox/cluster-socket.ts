@@ -7,10 +7,10 @@
 
 import type { Server } from "node:http";
 import { createSocketServer, type ServerSocket } from "../cluster/slots/websocket.ts";
-import { SANDBOX_SOCKET_BYTES_MAX, SANDBOX_SUBSCRIPTIONS_MAX } from "../core/limits.ts";
 import type { Bank, Block, Commitment, Landed } from "./cluster-bank.ts";
 import { errorOf, toJson } from "./cluster-http.ts";
 import { commitmentIn, RpcFault, type Vices } from "./cluster-rpc.ts";
+import { SANDBOX_SOCKET_BYTES_MAX, SANDBOX_SUBSCRIPTIONS_MAX } from "./limits.ts";
 
 export interface ClusterSocket {
   /** A block was begun. */

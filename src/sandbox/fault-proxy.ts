@@ -6,13 +6,13 @@
  */
 
 import type { Clock, Timer } from "../core/clock.ts";
-import { FAULT_PROXY_CLIENTS_MAX, FAULT_PROXY_HELD_MAX } from "../core/limits.ts";
 import { formatAddress, parseAddress } from "../send/address.ts";
 import {
   type DatagramSocket,
   newDatagramCounters,
   openDatagramSocket,
 } from "../send/portable/datagram.ts";
+import { FAULT_PROXY_CLIENTS_MAX, FAULT_PROXY_HELD_MAX } from "./limits.ts";
 
 export interface Faults {
   /** Share of datagrams that are lost, 0 to 1. */

@@ -12,12 +12,7 @@
 
 import { createHmac, randomBytes } from "node:crypto";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
-import {
-  LEADER_CONNECTIONS_MAX,
-  LEADER_CONNECTIONS_PER_ADDRESS_MAX,
-  LEADER_STREAMS_MAX,
-  V1_TRANSACTION_BYTES_MAX,
-} from "../core/limits.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { formatAddress } from "../send/address.ts";
 import type { Identity } from "../send/identity.ts";
 import { tlsIdentityOf } from "../send/portable/certificate.ts";
@@ -36,6 +31,11 @@ import {
 import { createSweeper, type Sweeper } from "../send/portable/timeout-sweep.ts";
 import { initialClose } from "./initial-close.ts";
 import { LeaderConnection, type LeaderEvents } from "./leader-connection.ts";
+import {
+  LEADER_CONNECTIONS_MAX,
+  LEADER_CONNECTIONS_PER_ADDRESS_MAX,
+  LEADER_STREAMS_MAX,
+} from "./limits.ts";
 
 /** How a leader treats its peers. */
 export interface LeaderBehaviour {

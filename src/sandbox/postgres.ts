@@ -15,6 +15,9 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { createDatabase, type Database } from "../accounts/database/database.ts";
+import { type Clock, holdProcess } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
 import {
   POSTGRES_CONNECTIONS_MAX,
   POSTGRES_LOG_BYTES_MAX,
@@ -22,10 +25,7 @@ import {
   POSTGRES_START_MS_MAX,
   POSTGRES_START_TRIES_MAX,
   POSTGRES_STOP_MS_MAX,
-} from "../core/account-limits.ts";
-import { type Clock, holdProcess } from "../core/clock.ts";
-import { SetupError } from "../core/errors.ts";
-import type { Log } from "../core/log.ts";
+} from "./limits.ts";
 import {
   type Binaries,
   chooseUser,

@@ -3,7 +3,7 @@
  * there is no more room. Times of expiry are checked by the provider itself.
  */
 
-import { PROVIDER_ENTRIES_MAX } from "../core/limits-control.ts";
+import { PROVIDER_ENTRIES_MAX } from "./limits.ts";
 
 /** The fields of an entry that it is looked for by. */
 interface Entry {

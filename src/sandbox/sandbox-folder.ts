@@ -11,10 +11,10 @@ import { lstatSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SANDBOX_LEFTOVERS_MAX } from "../core/account-limits.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { isSurelyGone, markOf, ownMark } from "../runtime/process-identity.ts";
+import { SANDBOX_LEFTOVERS_MAX } from "./limits.ts";
 import { lentFolderName, ROOT_FOLDER } from "./postgres-binaries.ts";
 import { endLeftover } from "./postgres-folder.ts";
 

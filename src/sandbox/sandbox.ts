@@ -14,7 +14,6 @@ import { configFromValues } from "../config/load.ts";
 import { type Clock, NS_PER_MS, systemClock } from "../core/clock.ts";
 import { decodeBase58, encodeBase64, encodeKey } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
-import { SANDBOX_LANDINGS_SHOWN_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { type Edge, startEdge } from "../edge/edge.ts";
 import { freshIdentity, type Identity } from "../send/identity.ts";
@@ -24,6 +23,7 @@ import type { Example } from "./cluster-http.ts";
 import type { Dashboard, SandboxAccounts } from "./dashboard.ts";
 import { createFaultProxy, type Faults } from "./fault-proxy.ts";
 import { createSimulatedLeader, type LeaderBehaviour, type SimulatedLeader } from "./leader.ts";
+import { SANDBOX_LANDINGS_SHOWN_MAX } from "./limits.ts";
 import { makeSandboxFolder, removeLeftovers } from "./sandbox-folder.ts";
 import { signedTransfer } from "./transfer.ts";
 

@@ -10,10 +10,10 @@
 import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
 import { COPY_REASONS, type CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Target } from "../core/flow.ts";
-import { RESENDS_IN_FLIGHT_MAX } from "../core/limits.ts";
 import type { FlyingCopy } from "./in-flight.ts";
 import type { Link } from "./leader-connection.ts";
 import type { Card } from "./leader-stats.ts";
+import { RESENDS_IN_FLIGHT_MAX } from "./limits.ts";
 import { Waiting, type WaitingCopy } from "./priority-queue.ts";
 import type { SendCounters } from "./send-counters.ts";
 import { StreamWindow } from "./stream-window.ts";

@@ -8,8 +8,8 @@
  * with, and null when it is shown.
  */
 
-import { LEADERS_SCORED_MAX } from "../core/limits.ts";
 import { END_NAMES, type EndName, REACTIONS } from "./close-policy.ts";
+import { LEADERS_SCORED_MAX } from "./limits.ts";
 
 export type Dialect = "agave" | "firedancer" | "unknown";
 

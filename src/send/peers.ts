@@ -11,7 +11,8 @@
 
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Plan, Target } from "../core/flow.ts";
-import { PEERS_REMEMBERED_MAX, SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
+import { SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
+import { PEERS_REMEMBERED_MAX } from "./limits.ts";
 import { Peer, type PeerDeps, type PeerOptions } from "./peer.ts";
 import { LOOK_LATE_MS } from "./ticker.ts";
 

@@ -9,8 +9,8 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { LEADER_ATTEMPTS_MAX } from "../core/limits.ts";
 import { type EndName, REACTIONS, type Reaction } from "./close-policy.ts";
+import { LEADER_ATTEMPTS_MAX } from "./limits.ts";
 
 export interface PaceOptions {
   /** The time in which a leader grants one more new connection. */

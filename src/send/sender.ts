@@ -11,18 +11,13 @@ import type { Clock } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { CopyReason } from "../core/errors.ts";
 import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
-import { ADOPTION_MS_MAX } from "../core/front-limits.ts";
-import {
-  COPIES_IN_FLIGHT_MAX,
-  COPIES_QUEUED_MAX,
-  NATIVE_COPIES_IN_FLIGHT_MAX,
-  PEER_CONNECTIONS_MAX,
-} from "../core/limits.ts";
+import { COPIES_QUEUED_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { quick } from "../runtime/fast-object.ts";
 import type { Offer } from "./copies.ts";
 import type { Identity } from "./identity.ts";
 import { Scorecard } from "./leader-stats.ts";
+import { ADOPTION_MS_MAX, COPIES_IN_FLIGHT_MAX, NATIVE_COPIES_IN_FLIGHT_MAX } from "./limits.ts";
 import { Adoption } from "./native/reconcile.ts";
 import type { FrontSend } from "./native/send-record.ts";
 import type { SharedRoutes } from "./native/shared-route-table.ts";

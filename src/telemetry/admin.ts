@@ -10,13 +10,13 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { REFUSALS, SetupError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { keepListening } from "../runtime/listen-errors.ts";
 import {
   ADMIN_CONNECTIONS_MAX,
   ADMIN_HEADERS_BYTES_MAX,
   ADMIN_REQUEST_TIMEOUT_MS,
-} from "../core/limits.ts";
-import type { Log } from "../core/log.ts";
-import { keepListening } from "../runtime/listen-errors.ts";
+} from "./limits.ts";
 
 export interface Check {
   readonly name: string;

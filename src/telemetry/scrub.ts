@@ -7,7 +7,7 @@
  * changes what it was given, follows no cycle, and its depth and breadth are bounded.
  */
 
-import { LOG_DEPTH_MAX, LOG_ENTRIES_MAX, LOG_TEXT_CHARS_MAX } from "../core/limits.ts";
+import { LOG_DEPTH_MAX, LOG_ENTRIES_MAX, LOG_TEXT_CHARS_MAX } from "./limits.ts";
 
 /** What stands in the place of a secret. */
 export const HIDDEN = "[hidden]";

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { createSharedLimits } from "../../src/accounts/global-limits/sync.ts";
-import { SHARED_ACCOUNTS_MAX } from "../../src/core/account-limits.ts";
+import { SHARED_ACCOUNTS_MAX } from "../../src/accounts/limits.ts";
 import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
 import { SharedHolds } from "../../src/limits/global-delegation.ts";
 import { SharedCells } from "../../src/limits/global-state.ts";

@@ -1,7 +1,7 @@
 /** The badge beside Overview's heading: what it says where the live numbers are not to be had. */
 
 import { describe, expect, it } from "vitest";
-import { LIVE_STREAMS_PER_ACCOUNT_MAX } from "../../src/core/limits-control.ts";
+import { LIVE_STREAMS_PER_ACCOUNT_MAX } from "../../src/control/limits.ts";
 import { useBrowser } from "../support/browser-rig.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readInput } from "../../src/cli/io.ts";
+import { COMMAND_INPUT_BYTES_MAX } from "../../src/cli/limits.ts";
 import { SetupError } from "../../src/core/errors.ts";
-import { COMMAND_INPUT_BYTES_MAX } from "../../src/core/limits.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 
 let directory = "";

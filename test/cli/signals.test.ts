@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { STOP_MS_MAX } from "../../src/cli/limits.ts";
 import { untilStopped, whileStarting } from "../../src/cli/signals.ts";
-import { STOP_MS_MAX } from "../../src/core/limits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 

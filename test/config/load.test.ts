@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CONFIG_FILE_BYTES_MAX } from "../../src/config/limits.ts";
 import {
   authoritiesFile,
   configFromValues,
@@ -10,7 +11,6 @@ import {
   readConfig,
 } from "../../src/config/load.ts";
 import { SetupError } from "../../src/core/errors.ts";
-import { CONFIG_FILE_BYTES_MAX } from "../../src/core/limits.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 const LEAST = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;

@@ -2,7 +2,7 @@
 
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { UNREAD_BYTES_MAX } from "../../src/core/limits.ts";
+import { UNREAD_BYTES_MAX } from "../../src/http/limits.ts";
 import { receiptSource } from "../support/receipt-source.ts";
 import { until } from "../support/wait.ts";
 import { type Fixture, startFixture, WITH_KEY } from "./http-fixture.ts";

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { CONTROL_CHECK_MS, CONTROL_PRUNE_MS } from "../../src/core/limits-control.ts";
+import { CONTROL_CHECK_MS, CONTROL_PRUNE_MS } from "../../src/control/limits.ts";
 import { Browser, startTestControl, type TestControl } from "../support/control.ts";
 
 let site: TestControl | null = null;

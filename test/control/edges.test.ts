@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { createEdges } from "../../src/control/edges.ts";
-import { EDGE_ANSWER_BYTES_MAX, EDGE_ANSWER_MS_MAX } from "../../src/core/limits-control.ts";
+import { EDGE_ANSWER_BYTES_MAX, EDGE_ANSWER_MS_MAX } from "../../src/control/limits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { until } from "../support/wait.ts";
 

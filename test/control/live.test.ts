@@ -1,12 +1,12 @@
 import type { Readable } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
-import { createLive } from "../../src/control/live.ts";
-import type { Actor } from "../../src/control/store/contract.ts";
 import {
   LIVE_PERIOD_MS,
   LIVE_STREAMS_MAX,
   LIVE_STREAMS_PER_ACCOUNT_MAX,
-} from "../../src/core/limits-control.ts";
+} from "../../src/control/limits.ts";
+import { createLive } from "../../src/control/live.ts";
+import type { Actor } from "../../src/control/store/contract.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createTestStore, type TestStore } from "../support/store-on-postgres.ts";
 

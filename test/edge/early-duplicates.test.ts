@@ -1,8 +1,8 @@
 /** Repetitions that are kept until what they repeat is noted. */
 
 import { describe, expect, it } from "vitest";
-import { EARLY_SHARES_MAX } from "../../src/core/front-limits.ts";
 import { EarlyShares } from "../../src/edge/early-duplicates.ts";
+import { EARLY_SHARES_MAX } from "../../src/edge/limits.ts";
 
 /** A signature behind one byte, in memory that threads share, as a ring's is. */
 function bytesOf(id: number): Uint8Array {

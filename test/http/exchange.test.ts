@@ -1,11 +1,11 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { Exchange } from "../../src/http/exchange.ts";
 import {
   ANSWERS_A_TURN_MAX,
   BODILESS_ANSWERS_BURST,
   BODILESS_ANSWERS_PER_SECOND,
-} from "../../src/core/limits.ts";
-import { Exchange } from "../../src/http/exchange.ts";
+} from "../../src/http/limits.ts";
 import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 

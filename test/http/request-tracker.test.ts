@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { ANSWERS_A_TURN_MAX } from "../../src/core/limits.ts";
 import { Exchange } from "../../src/http/exchange.ts";
+import { ANSWERS_A_TURN_MAX } from "../../src/http/limits.ts";
 import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 

@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { SetupError } from "../../src/core/errors.ts";
-import { ANSWERS_A_TURN_MAX, BODILESS_ANSWERS_BURST } from "../../src/core/limits.ts";
+import { ANSWERS_A_TURN_MAX, BODILESS_ANSWERS_BURST } from "../../src/http/limits.ts";
 import { createHttpServer } from "../../src/http/server.ts";
 import type { Submit } from "../../src/http/submit/submission.ts";
 import type { Gate } from "../../src/limits/gate.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { STATUS_DEADLINE_MS } from "../../src/core/limits.ts";
+import { STATUS_DEADLINE_MS } from "../../src/landing/limits.ts";
 import { startRig } from "./rig.ts";
 
 describe("questions after statuses", () => {

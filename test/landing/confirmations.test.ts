@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
-import { LANDINGS_A_TURN, LOOKS_A_TURN } from "../../src/core/limits.ts";
 import { Confirmations } from "../../src/landing/confirmations.ts";
 import { SIGHTED, type Watch } from "../../src/landing/in-flight-table.ts";
+import { LANDINGS_A_TURN, LOOKS_A_TURN } from "../../src/landing/limits.ts";
 import { bytesOf, startRig } from "../land/rig.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { stub } from "../support/stub.ts";

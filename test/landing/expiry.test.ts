@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  BLOCKHASH_AGE_MAX,
-  EXPIRY_MARGIN_BLOCKS,
-  STATUSES_A_REQUEST,
-} from "../../src/core/limits.ts";
+import { BLOCKHASH_AGE_MAX, STATUSES_A_REQUEST } from "../../src/core/limits.ts";
+import { EXPIRY_MARGIN_BLOCKS } from "../../src/landing/limits.ts";
 import { startRig } from "../land/rig.ts";
 
 type Rig = ReturnType<typeof startRig>;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { RESEND_SAME_LEADER_MS } from "../../src/core/limits.ts";
+import { RESEND_SAME_LEADER_MS } from "../../src/landing/limits.ts";
 import { LeaderMarks, tagOf } from "../../src/landing/recent-recipients.ts";
 
 const PAUSE_NS = RESEND_SAME_LEADER_MS * NS_PER_MS;

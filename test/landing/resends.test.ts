@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "../../src/core/limits.ts";
+import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "../../src/landing/limits.ts";
 import { bytesOf, outcomeOf, startRig } from "../land/rig.ts";
 
 /** A rig whose plan is a and b, with its clock past the first pause. */

@@ -1,11 +1,7 @@
 import { describe, expect, it } from "vitest";
-import {
-  LANDINGS_A_TURN,
-  LOOKS_A_TURN,
-  STATUS_REQUESTS_MAX,
-  STATUSES_A_REQUEST,
-} from "../../src/core/limits.ts";
+import { STATUSES_A_REQUEST } from "../../src/core/limits.ts";
 import { ASKED } from "../../src/landing/in-flight-table.ts";
+import { LANDINGS_A_TURN, LOOKS_A_TURN, STATUS_REQUESTS_MAX } from "../../src/landing/limits.ts";
 import { packetOf, startPolls } from "../land/polls-rig.ts";
 import { ACCEPTED, bytesOf, startRig } from "../land/rig.ts";
 

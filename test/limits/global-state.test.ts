@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { Bucket, costNs } from "../../src/accounts/global-limits/bucket.ts";
-import { PASSES_MAX } from "../../src/core/limits.ts";
+import { PASSES_MAX } from "../../src/limits/bounds.ts";
 import { SHARED_CELLS_MAX, SharedCells } from "../../src/limits/global-state.ts";
 import {
   HELD_CELLS_MAX,

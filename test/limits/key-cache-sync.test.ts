@@ -6,7 +6,7 @@ import {
   PASSES_A_TURN,
   PASSES_BACK_A_TURN,
   PASSES_MAX,
-} from "../../src/core/limits.ts";
+} from "../../src/limits/bounds.ts";
 import type { Pass } from "../../src/limits/key-cache-entry.ts";
 import { createPasses } from "../../src/limits/key-cache-sync.ts";
 import { NO_CELL } from "../../src/limits/shared-state.ts";

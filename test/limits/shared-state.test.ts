@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { PASSES_MAX } from "../../src/core/limits.ts";
+import { PASSES_MAX } from "../../src/limits/bounds.ts";
 import { charged, waitNs } from "../../src/limits/gcra.ts";
 import {
   LIMIT_CELLS_MAX,

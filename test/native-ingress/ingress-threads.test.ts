@@ -1,13 +1,13 @@
 /** The fronts as the main thread has them: their books, their turns and their end. */
 
 import { describe, expect, it } from "vitest";
+import { FRONT_FULL, FRONT_LISTEN, FRONT_STATES, FRONT_TOLD } from "../../src/native/contract.ts";
 import {
   FRONT_END_MS_MAX,
   FRONT_RECORDS_A_TURN,
   FRONT_RECORDS_BEHIND,
   FRONTS_STOP_MS_MAX,
-} from "../../src/core/front-limits.ts";
-import { FRONT_FULL, FRONT_LISTEN, FRONT_STATES, FRONT_TOLD } from "../../src/native/contract.ts";
+} from "../../src/native-ingress/limits.ts";
 import {
   DESK_NAMES,
   REFUSAL_NAMES,

@@ -4,7 +4,8 @@
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { LEADER_STREAMS_MAX, NATIVE_COPIES_WAITING_MAX } from "../../src/core/limits.ts";
+import { LEADER_STREAMS_MAX } from "../../src/sandbox/limits.ts";
+import { NATIVE_COPIES_WAITING_MAX } from "../../src/send/limits.ts";
 import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 import type { BuiltTransaction } from "../support/transactions.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { RECEIPT_ERROR_CHARS_MAX, RECEIPT_ERRORS_MAX } from "../../src/core/limits.ts";
 import { NO_ERROR, ReceiptErrors } from "../../src/receipts/errors.ts";
+import { RECEIPT_ERROR_CHARS_MAX, RECEIPT_ERRORS_MAX } from "../../src/receipts/limits.ts";
 
 it("keeps a text once, as long as a receipt shows it", () => {
   const errors = new ReceiptErrors();

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { RECEIPT_OWNERS_MAX } from "../../src/core/limits.ts";
 import { NONE } from "../../src/receipts/columns.ts";
+import { RECEIPT_OWNERS_MAX } from "../../src/receipts/limits.ts";
 import { NOBODY, ReceiptOwners } from "../../src/receipts/owners.ts";
 import { fc } from "../support/properties.ts";
 

@@ -5,7 +5,7 @@ import {
   RECEIPT_COPIES_MAX,
   RECEIPT_OWNERS_MAX,
   RECEIPT_PACKETS_MIN,
-} from "../../src/core/limits.ts";
+} from "../../src/receipts/limits.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { fc } from "../support/properties.ts";

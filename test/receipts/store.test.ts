@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { NONE, STATE_LANDED } from "../../src/receipts/columns.ts";
 import {
   RECEIPT_COPIES_MAX,
   RECEIPT_COPIES_MEAN,
   RECEIPT_PACKETS_MIN,
-} from "../../src/core/limits.ts";
-import { NONE, STATE_LANDED } from "../../src/receipts/columns.ts";
+} from "../../src/receipts/limits.ts";
 import { ReceiptStore } from "../../src/receipts/store.ts";
 import { fc } from "../support/properties.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SLOT_COAST_MAX, SLOT_PAST_KEPT } from "../../src/core/limits.ts";
+import { SLOT_COAST_MAX, SLOT_PAST_KEPT } from "../../src/route/limits.ts";
 import { SlotPast } from "../../src/route/slot-past.ts";
 
 const MS = 1_000_000;

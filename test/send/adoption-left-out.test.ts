@@ -2,11 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import {
-  ADOPTION_MS_MAX,
-  ROUTE_OUT_MS_MIN,
-  ROUTES_SHARED_MAX,
-} from "../../src/core/front-limits.ts";
+import { ROUTES_SHARED_MAX } from "../../src/core/limits.ts";
+import { ADOPTION_MS_MAX, ROUTE_OUT_MS_MIN } from "../../src/send/limits.ts";
 import { packetOf } from "../support/packets.ts";
 import { A, B, BYTES, C, live, setUp } from "./adoption-rig.ts";
 import { planOf } from "./rig.ts";

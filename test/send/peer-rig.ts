@@ -1,7 +1,7 @@
 /** A peer on a fake clock and a fake transport, with a record of what it reports. */
 
-import { COPIES_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
 import { Scorecard } from "../../src/send/leader-stats.ts";
+import { COPIES_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import { Peer, type PeerOptions } from "../../src/send/peer.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

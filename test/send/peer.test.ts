@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { COPIES_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
+import { COPIES_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import type { newSendCounters } from "../../src/send/send-counters.ts";
 import type { Ending, Transport } from "../../src/send/transport.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";

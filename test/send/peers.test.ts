@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { PEERS_REMEMBERED_MAX } from "../../src/core/limits.ts";
+import { PEERS_REMEMBERED_MAX } from "../../src/send/limits.ts";
 import { planOf, startRig, targetOf } from "./rig.ts";
 
 const A = "10.0.0.1:8009";

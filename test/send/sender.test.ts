@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { RESENDS_IN_FLIGHT_MAX } from "../../src/core/limits.ts";
+import { RESENDS_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { fc } from "../support/properties.ts";
 import { planOf, startRig } from "./rig.ts";

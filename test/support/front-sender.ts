@@ -6,8 +6,9 @@
  * drawn from the count that all threads share. It holds nothing to send it together with others.
  */
 
-import { FRONT_TX_MIN, ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
+import { ROUTES_SHARED_MAX } from "../../src/core/limits.ts";
 import type { NativeSending } from "../../src/native/contract.ts";
+import { FRONT_TX_MIN } from "../../src/send/limits.ts";
 import type { FrontSend } from "../../src/send/native/send-record.ts";
 import { RouteTable } from "./route-table.ts";
 

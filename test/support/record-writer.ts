@@ -4,10 +4,10 @@
  */
 
 import type { Accepted } from "../../src/core/flow.ts";
-import { FRONT_RECORDS, ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
-import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import { ROUTES_SHARED_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { writeVerdict } from "../../src/decode/workers/worker-channel.ts";
 import { VERDICT_NUMBERS } from "../../src/native/contract.ts";
+import { FRONT_RECORDS } from "../../src/native-ingress/limits.ts";
 import { type FrontNote, REPEATED, SENT } from "../../src/native-ingress/record-ring.ts";
 import { createRing } from "../../src/runtime/ring.ts";
 import type { FrontSend } from "../../src/send/native/send-record.ts";

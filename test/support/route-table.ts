@@ -3,7 +3,7 @@
  * is `native/src/front/routes.rs`.
  */
 
-import { ROUTES_SHARED_MAX } from "../../src/core/front-limits.ts";
+import { ROUTES_SHARED_MAX } from "../../src/core/limits.ts";
 import {
   BYTES_MAX,
   CELLS_OF,

@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { SetupError } from "../../src/core/errors.ts";
-import { ADMIN_HEADERS_BYTES_MAX } from "../../src/core/limits.ts";
 import { type Admin, type AdminDeps, createAdmin } from "../../src/telemetry/admin.ts";
+import { ADMIN_HEADERS_BYTES_MAX } from "../../src/telemetry/limits.ts";
 
 const HOST = "127.0.0.1";
 const running: Admin[] = [];

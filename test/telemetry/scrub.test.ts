@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LOG_DEPTH_MAX, LOG_ENTRIES_MAX, LOG_TEXT_CHARS_MAX } from "../../src/core/limits.ts";
+import { LOG_DEPTH_MAX, LOG_ENTRIES_MAX, LOG_TEXT_CHARS_MAX } from "../../src/telemetry/limits.ts";
 import { HIDDEN, scrubFields, scrubLine, scrubText } from "../../src/telemetry/scrub.ts";
 
 const KEY = "td_0123456789abcdef";

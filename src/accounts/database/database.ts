@@ -10,6 +10,9 @@
  */
 
 import pg from "pg";
+import type { Clock, Timer } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
+import { CopyOut } from "../keys/copy-out.ts";
 import {
   DATABASE_CONNECT_MS_MAX,
   DATABASE_CONNECTIONS_MAX,
@@ -20,10 +23,7 @@ import {
   DATABASE_STATEMENT_MS_MAX,
   DATABASE_TRANSACTION_TRIES_MAX,
   DATABASE_WAITING_MAX,
-} from "../../core/account-limits.ts";
-import type { Clock, Timer } from "../../core/clock.ts";
-import type { Log } from "../../core/log.ts";
-import { CopyOut } from "../keys/copy-out.ts";
+} from "../limits.ts";
 import { BROKEN, DatabaseError, translate } from "./database-error.ts";
 
 /** Where a statement can be sent to. */

@@ -12,9 +12,9 @@
  */
 
 import { Redis } from "iovalkey";
-import { LIMIT_STORE_MS_MAX } from "../../core/account-limits.ts";
 import { type Clock, NS_PER_MS, NS_PER_US } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
+import { LIMIT_STORE_MS_MAX } from "../limits.ts";
 import type { Spent } from "./bucket.ts";
 import type { LimitStore } from "./sync.ts";
 

@@ -14,16 +14,16 @@
  * Hot path: `tryCharge` is one look-up and a few additions.
  */
 
+import type { Clock, Timer } from "../../core/clock.ts";
+import { NS_PER_MS, NS_PER_US } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
+import type { Plan } from "../keys/key.ts";
 import {
   SHARED_ACCOUNTS_MAX,
   SHARED_HELD_A_ROUND,
   SHARED_ROUND_MAX,
   SHARED_TOLD_A_TURN,
-} from "../../core/account-limits.ts";
-import type { Clock, Timer } from "../../core/clock.ts";
-import { NS_PER_MS, NS_PER_US } from "../../core/clock.ts";
-import type { Log } from "../../core/log.ts";
-import type { Plan } from "../keys/key.ts";
+} from "../limits.ts";
 import { type Away, Bucket, type BucketCells, costNs, type Spent } from "./bucket.ts";
 
 /** Where edges tell each other. Every call may reject; none may take long. */

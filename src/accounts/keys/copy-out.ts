@@ -7,8 +7,8 @@
  * meanwhile: a fast server holds up nobody, and what waits is what one read of the socket gave.
  */
 
-import { DATABASE_COPY_BYTES_A_TURN } from "../../core/account-limits.ts";
 import { DatabaseError } from "../database/database-error.ts";
+import { DATABASE_COPY_BYTES_A_TURN } from "../limits.ts";
 
 /** What is used of the client's connection. */
 export interface CopyConnection {

@@ -7,16 +7,11 @@
  * with the keys, so nothing is applied twice or left out. No request ever waits for any of this.
  */
 
-import {
-  KEY_JOURNAL_RETRY_MS,
-  KEY_POLL_MS,
-  KEY_SLICE_ROWS,
-  KEY_SYNC_RETRY_MS,
-} from "../../core/account-limits.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { NS_PER_MS } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { Database, Listener } from "../database/database.ts";
+import { KEY_JOURNAL_RETRY_MS, KEY_POLL_MS, KEY_SLICE_ROWS, KEY_SYNC_RETRY_MS } from "../limits.ts";
 import { fetchAll, fetchChanges } from "./fetch.ts";
 import type { KeyJournal } from "./journal.ts";
 import type { KeyChanges } from "./journal-line.ts";

@@ -4,8 +4,8 @@
  * Both run in a transaction that sees one moment. Nothing is applied here.
  */
 
-import { KEY_CHANGES_MAX } from "../../core/account-limits.ts";
 import type { Querier, Transaction } from "../database/database.ts";
+import { KEY_CHANGES_MAX } from "../limits.ts";
 import { createKeyCopy, KEY_COPY_SQL } from "./copy.ts";
 import type { KeyChanges } from "./journal-line.ts";
 import type { LentKey, Plan } from "./key.ts";

@@ -13,16 +13,16 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
+import { codeOf, SetupError } from "../../core/errors.ts";
 import {
   ACCOUNT_NAME_CHARS_MAX,
-  KEYS_FILE_BYTES_MAX,
-  KEYS_FILE_PROBLEMS_MAX,
   PLAN_BURST_MAX,
   PLAN_RATE_MAX,
-} from "../../core/account-limits.ts";
-import { codeOf, SetupError } from "../../core/errors.ts";
-import { TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../../core/limits.ts";
+  TOKEN_CHARS_MAX,
+  TOKEN_CHARS_MIN,
+} from "../../core/limits.ts";
 import { parseToml, type TomlTable } from "../../runtime/toml.ts";
+import { KEYS_FILE_BYTES_MAX, KEYS_FILE_PROBLEMS_MAX } from "../limits.ts";
 import type { KeyRow, Plan } from "./key.ts";
 
 export interface KeysFile {

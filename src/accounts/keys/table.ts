@@ -9,8 +9,8 @@
  * Hot path: `lookup` probes arrays of numbers, compares once, and makes one small record.
  */
 
-import { KEYS_MAX } from "../../core/account-limits.ts";
 import { quick } from "../../runtime/fast-object.ts";
+import { KEYS_MAX } from "../limits.ts";
 import type { KeyOwner, KeyRow, LentKey, Plan, StoredKey } from "./key.ts";
 import { Rows } from "./rows.ts";
 

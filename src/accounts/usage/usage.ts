@@ -13,18 +13,18 @@
 
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Clock, Timer } from "../../core/clock.ts";
+import type { End, Outcome } from "../../core/flow.ts";
+import type { Log } from "../../core/log.ts";
+import type { Querier } from "../database/database.ts";
+import { DatabaseError } from "../database/database-error.ts";
 import {
   USAGE_BATCH_ROWS_MAX,
   USAGE_PACKETS_MAX,
   USAGE_ROUNDS_MAX,
   USAGE_ROWS_A_TURN,
   USAGE_ROWS_WAITING_MAX,
-} from "../../core/account-limits.ts";
-import type { Clock, Timer } from "../../core/clock.ts";
-import type { End, Outcome } from "../../core/flow.ts";
-import type { Log } from "../../core/log.ts";
-import type { Querier } from "../database/database.ts";
-import { DatabaseError } from "../database/database-error.ts";
+} from "../limits.ts";
 import { UsageRow, type WrittenRow } from "./usage-row.ts";
 
 export interface UsageDeps {

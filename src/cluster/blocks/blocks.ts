@@ -9,7 +9,7 @@
  * the 300 that a validator's queue holds.
  */
 
-import { BLOCKHASHES_KEPT } from "../../core/limits.ts";
+import { BLOCKHASHES_KEPT } from "../limits.ts";
 import { createHeight, type HeightCounters } from "./height.ts";
 
 export interface Blocks {

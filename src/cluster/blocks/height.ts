@@ -22,7 +22,7 @@ import {
   HEIGHT_PACE_MS_MAX,
   HEIGHT_PACE_MS_MIN,
   HEIGHT_SLACK_BLOCKS,
-} from "../../core/limits.ts";
+} from "../limits.ts";
 
 export interface HeightCounters {
   /** Heights that fitted, of which those that told nothing new are left out. */

@@ -10,11 +10,12 @@
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
 import { decodeBase58 } from "../../core/encoding.ts";
-import { BLOCKHASH_AGE_MAX, GEYSER_BLOCKS_MAX } from "../../core/limits.ts";
+import { BLOCKHASH_AGE_MAX } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { type BackOffOptions, createBackOff } from "../back-off.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import type { ChainCounters } from "../counters.ts";
+import { GEYSER_BLOCKS_MAX } from "../limits.ts";
 import type { ChainTarget, SlotEventKind } from "../target.ts";
 import type { GeyserUpdate, SlotStage } from "./codec.ts";
 import type { GeyserEvents, GeyserStream } from "./stream.ts";

@@ -8,7 +8,7 @@
  */
 
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
-import { GEYSER_MESSAGE_BYTES_MAX } from "../../core/limits.ts";
+import { GEYSER_MESSAGE_BYTES_MAX } from "../limits.ts";
 import { decodeUpdate, encodePing, encodeSubscribe, type GeyserUpdate } from "./codec.ts";
 
 export interface GeyserOptions {

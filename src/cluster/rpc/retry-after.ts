@@ -7,8 +7,8 @@
  */
 
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
-import { RETRY_AFTER_MS_MAX } from "../../core/limits.ts";
 import type { ChainCounters } from "../counters.ts";
+import { RETRY_AFTER_MS_MAX } from "../limits.ts";
 import type { StatusAnswer } from "../target.ts";
 import type { PostAnswer, Poster } from "./http-client.ts";
 

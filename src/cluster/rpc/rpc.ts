@@ -9,9 +9,9 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { encodeSignatures } from "../../core/encoding.ts";
-import { RPC_ANSWER_BYTES_MAX } from "../../core/limits.ts";
 import type { NativeAsking, NativeFeeding } from "../../native/contract.ts";
 import type { ChainCounters } from "../counters.ts";
+import { RPC_ANSWER_BYTES_MAX } from "../limits.ts";
 import { openNativeFeed } from "../slots/native-subscription.ts";
 import { type FeedEvents, type FeedSocket, openFeed } from "../slots/subscription.ts";
 import type { Contact, StatusAnswer } from "../target.ts";

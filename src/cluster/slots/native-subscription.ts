@@ -7,9 +7,9 @@
  * The deadline of the handshake is kept by the engine's clock. It does not keep the process alive.
  */
 
-import { FEED_NEWS_A_TURN } from "../../core/limits.ts";
 import { FEED_NEWS, FEED_NUMBERS, type NativeFeeding, OK } from "../../native/contract.ts";
 import type { ChainCounters } from "../counters.ts";
+import { FEED_NEWS_A_TURN } from "../limits.ts";
 import { bareAddress } from "../rpc/url-without-credentials.ts";
 import { FEEDS, type FeedEvents, type FeedName, type FeedSocket } from "./subscription.ts";
 

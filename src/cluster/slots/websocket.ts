@@ -7,7 +7,7 @@
 
 import type { Server } from "node:http";
 import { WebSocket, WebSocketServer } from "ws";
-import { FEED_MESSAGE_BYTES_MAX } from "../../core/limits.ts";
+import { FEED_MESSAGE_BYTES_MAX } from "../limits.ts";
 import { USER_AGENT } from "../rpc/http-client.ts";
 
 export interface SocketEvents {

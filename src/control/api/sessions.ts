@@ -3,8 +3,8 @@
  * them. The provider's way back is not here but in `callback.ts`, because it is a page and no call.
  */
 
-import { LOGIN_COOKIE_MS_MAX, RETURN_PATH_CHARS_MAX } from "../../core/limits-control.ts";
 import { Fault } from "../fault.ts";
+import { LOGIN_COOKIE_MS_MAX, RETURN_PATH_CHARS_MAX } from "../limits.ts";
 import type { Login } from "../login/login.ts";
 import type { Session, Store } from "../store/contract.ts";
 import { openRoute, type Route, route } from "../web/route.ts";

@@ -25,13 +25,13 @@ import {
   randomState,
 } from "openid-client";
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
 import {
   PERSON_TEXT_CHARS_MAX,
   PROVIDER_ANSWER_S_MAX,
   PROVIDER_RETRY_MS_MAX,
   PROVIDER_RETRY_MS_MIN,
-} from "../../core/limits-control.ts";
-import type { Log } from "../../core/log.ts";
+} from "../limits.ts";
 import type { Identity } from "../store/contract.ts";
 
 export interface OidcOptions {

@@ -10,8 +10,8 @@
 import { createHash } from "node:crypto";
 import type { Database, Querier } from "../../accounts/database/database.ts";
 import { DatabaseError } from "../../accounts/database/database-error.ts";
-import { MIGRATION_MS_MAX } from "../../core/account-limits.ts";
 import { SetupError } from "../../core/errors.ts";
+import { MIGRATION_MS_MAX } from "../limits.ts";
 import { ACCOUNTS_SQL } from "./0001-accounts.ts";
 import { LOGINS_SQL } from "./0002-logins.ts";
 import { USAGE_SQL } from "./0003-usage.ts";

@@ -4,11 +4,7 @@
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
-import {
-  API_TOKEN_TOUCH_MS,
-  API_TOKENS_PER_ACCOUNT_MAX,
-  KEY_LIFE_MS_MAX,
-} from "../../core/account-limits.ts";
+import { API_TOKEN_TOUCH_MS, API_TOKENS_PER_ACCOUNT_MAX, KEY_LIFE_MS_MAX } from "../limits.ts";
 import { note } from "./audit.ts";
 import type { ApiToken, ApiTokens, TokenScope } from "./contract.ts";
 import {

@@ -4,7 +4,7 @@
  */
 
 import { isIP } from "node:net";
-import { KEY_CIDRS_MAX, KEY_LIFE_MS_MAX } from "../../core/account-limits.ts";
+import { KEY_CIDRS_MAX, KEY_LIFE_MS_MAX } from "../limits.ts";
 import type { KeyOptions, PlanRecord, Result } from "./contract.ts";
 import { checkText, ok, refused } from "./records.ts";
 

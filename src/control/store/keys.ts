@@ -14,7 +14,7 @@ import {
   KEY_OVERLAP_MS_MAX,
   KEY_RECORDS_SHOWN_MAX,
   KEYS_PER_ACCOUNT_MAX,
-} from "../../core/account-limits.ts";
+} from "../limits.ts";
 import { note } from "./audit.ts";
 import type {
   Account,

@@ -3,7 +3,7 @@
  * up once, by the browser that began it and before its time is up; several at once are usual.
  */
 
-import { LOGIN_ATTEMPT_MS_MAX, LOGIN_ATTEMPTS_MAX } from "../../core/account-limits.ts";
+import { LOGIN_ATTEMPT_MS_MAX, LOGIN_ATTEMPTS_MAX } from "../limits.ts";
 import type { Logins } from "./contract.ts";
 import { instant, type StoreDeps, sha256 } from "./records.ts";
 

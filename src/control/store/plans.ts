@@ -1,7 +1,7 @@
 /** Plans: rows that an operator edits. A change of one reaches every edge like a change of keys. */
 
 import { DatabaseError } from "../../accounts/database/database-error.ts";
-import { PLAN_BURST_MAX, PLAN_RATE_MAX } from "../../core/account-limits.ts";
+import { PLAN_BURST_MAX, PLAN_RATE_MAX } from "../../core/limits.ts";
 import { note } from "./audit.ts";
 import type { PlanRecord, Plans, Result } from "./contract.ts";
 import { checkText, ok, refused, type StoreDeps } from "./records.ts";

@@ -10,7 +10,7 @@ import {
   PRUNE_STEPS_MAX,
   USAGE_HOURS_KEEP_MS,
   USAGE_MINUTES_KEEP_MS,
-} from "../../core/account-limits.ts";
+} from "../limits.ts";
 import { instant, type StoreDeps } from "./records.ts";
 
 /** How many rows went. */

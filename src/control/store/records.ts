@@ -5,8 +5,8 @@
 
 import { createHash } from "node:crypto";
 import type { Database, Querier } from "../../accounts/database/database.ts";
-import { ACCOUNT_NAME_CHARS_MAX } from "../../core/account-limits.ts";
 import type { Clock } from "../../core/clock.ts";
+import { ACCOUNT_NAME_CHARS_MAX } from "../../core/limits.ts";
 import type { KeyEncryption } from "../vault.ts";
 import type { Account, KeyRecord, Page, Refusal, Result, StoreReason } from "./contract.ts";
 

@@ -6,7 +6,7 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Querier } from "../../accounts/database/database.ts";
-import { SESSION_TOUCH_MS, SESSIONS_PER_ACCOUNT_MAX } from "../../core/account-limits.ts";
+import { SESSION_TOUCH_MS, SESSIONS_PER_ACCOUNT_MAX } from "../limits.ts";
 import { ADDRESS_CHARS_MAX, note, USER_AGENT_CHARS_MAX } from "./audit.ts";
 import type { Session, Sessions } from "./contract.ts";
 import {

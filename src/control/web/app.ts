@@ -6,13 +6,13 @@
 
 import type { Socket } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { Fault, faultBody } from "../fault.ts";
 import {
   CONTROL_BODY_BYTES_MAX,
   CONTROL_CONNECTIONS_MAX,
   CONTROL_HEADERS_BYTES_MAX,
   CONTROL_REQUEST_TIMEOUT_MS,
-} from "../../core/limits-control.ts";
-import { Fault, faultBody } from "../fault.ts";
+} from "../limits.ts";
 
 export type App = FastifyInstance;
 export type Request = FastifyRequest;

@@ -4,8 +4,8 @@
  * unless it carries a token, which no other site's page can make a browser send.
  */
 
-import { RETURN_PATH_CHARS_MAX } from "../../core/limits-control.ts";
 import { Fault } from "../fault.ts";
+import { RETURN_PATH_CHARS_MAX } from "../limits.ts";
 
 export interface Provenance {
   readonly method: string;

@@ -6,7 +6,7 @@
 
 import { isIPv6 } from "node:net";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
-import { CONTROL_TRIES_KEPT_MAX } from "../../core/limits-control.ts";
+import { CONTROL_TRIES_KEPT_MAX } from "../limits.ts";
 import type { LimitName } from "./route.ts";
 
 interface Limit {

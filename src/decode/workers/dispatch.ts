@@ -20,16 +20,16 @@
 import { type Clock, NS_PER_US } from "../../core/clock.ts";
 import { FAULT } from "../../core/faults.ts";
 import type { Packet, Refused, Verdict } from "../../core/flow.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { quick } from "../../runtime/fast-object.ts";
+import type { Decoder, WorkerDecoder } from "../decoder.ts";
 import {
   DECODE_BEHIND,
   DECODE_HERE_A_TURN,
   DECODE_HERE_AT_LEAST,
   DECODE_RING_SLOTS,
-  V1_TRANSACTION_BYTES_MAX,
-} from "../../core/limits.ts";
-import type { Log } from "../../core/log.ts";
-import { quick } from "../../runtime/fast-object.ts";
-import type { Decoder, WorkerDecoder } from "../decoder.ts";
+} from "../limits.ts";
 import type { VerifierCounters } from "../verify.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
 import { Crew } from "./worker-group.ts";

@@ -9,8 +9,8 @@
 
 import type { Worker } from "node:worker_threads";
 import { Piscina } from "piscina";
-import { WORKER_HEAP_MB_MAX, WORKER_YOUNG_MB_MAX } from "../../core/limits.ts";
 import { builtFile } from "../../runtime/worker-entry.ts";
+import { WORKER_HEAP_MB_MAX, WORKER_YOUNG_MB_MAX } from "../limits.ts";
 import type { WorkerTask } from "./decode.worker.ts";
 
 export interface WorkerPool {

@@ -5,10 +5,10 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
-import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { Bell } from "../../runtime/wake-flag.ts";
 import type { WorkerDecoder } from "../decoder.ts";
+import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../limits.ts";
 import type { VerifierCounters } from "../verify.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
 import { Lane } from "./worker-handle.ts";

@@ -16,15 +16,11 @@
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
 import { FAULT } from "../../core/faults.ts";
 import type { Packet, Refused, Verdict } from "../../core/flow.ts";
-import {
-  V1_TRANSACTION_BYTES_MAX,
-  WORKER_RESTART_MS_MAX,
-  WORKER_RESTART_MS_MIN,
-  WORKER_SETTLED_MS,
-} from "../../core/limits.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import { createPacket } from "../../core/packet.ts";
 import { wake } from "../../runtime/wake-flag.ts";
 import type { WorkerDecoder } from "../decoder.ts";
+import { WORKER_RESTART_MS_MAX, WORKER_RESTART_MS_MIN, WORKER_SETTLED_MS } from "../limits.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
 import {
   ASLEEP,

@@ -7,12 +7,12 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import { createTurns } from "../../runtime/time-slice.ts";
 import {
   RECEIPT_ANSWERS_A_TURN,
   RECEIPT_WAITS_MAX,
   RECEIPT_WAITS_PER_ACCOUNT_MAX,
-} from "../../core/limits.ts";
-import { createTurns } from "../../runtime/time-slice.ts";
+} from "../limits.ts";
 import type { WaitGoal } from "./query.ts";
 import { Places } from "./quota.ts";
 import type { ReceiptSource } from "./source.ts";

@@ -5,14 +5,14 @@
  */
 
 import type { Refusal } from "../../core/errors.ts";
+import { RECEIPT_LIST_MAX } from "../../core/limits.ts";
+import { RECEIPT_STATES, type ReceiptState } from "../../core/receipt-state.ts";
 import {
   RECEIPT_LIST_DEFAULT,
-  RECEIPT_LIST_MAX,
   RECEIPT_WAIT_MS,
   RECEIPT_WAIT_MS_MAX,
   RECEIPT_WAIT_MS_MIN,
-} from "../../core/limits.ts";
-import { RECEIPT_STATES, type ReceiptState } from "../../core/receipt-state.ts";
+} from "../limits.ts";
 
 /** How far a transaction must have come before an answer is given. */
 export type WaitGoal = "processed" | "landed";

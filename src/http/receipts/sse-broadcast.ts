@@ -8,8 +8,8 @@
  *        └──────────────────┘ stalled, or more in a round than may be written at once
  */
 
-import { RECEIPT_STREAM_CHARS_A_ROUND, RECEIPT_STREAM_PASS_STEPS_MAX } from "../../core/limits.ts";
 import type { ReceiptState } from "../../core/receipt-state.ts";
+import { RECEIPT_STREAM_CHARS_A_ROUND, RECEIPT_STREAM_PASS_STEPS_MAX } from "../limits.ts";
 import type { ReceiptSource } from "./source.ts";
 
 /** A stream as far as the changes that it is told concern it. */

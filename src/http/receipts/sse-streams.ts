@@ -13,6 +13,7 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import type { ReceiptState } from "../../core/receipt-state.ts";
 import {
   RECEIPT_STREAM_ALONE_STEPS_MAX,
   RECEIPT_STREAM_CHARS_A_ROUND,
@@ -20,8 +21,7 @@ import {
   RECEIPT_STREAM_STEPS_A_ROUND,
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
-} from "../../core/limits.ts";
-import type { ReceiptState } from "../../core/receipt-state.ts";
+} from "../limits.ts";
 import { Places } from "./quota.ts";
 import type { ReceiptSource } from "./source.ts";
 import { createLive, type Listener } from "./sse-broadcast.ts";

@@ -12,10 +12,10 @@ import { base58LengthMax, decodeBase58, decodeBase64 } from "../../core/encoding
 import type { Refusal } from "../../core/errors.ts";
 import {
   LEGACY_TRANSACTION_BYTES_MAX,
-  RPC_BATCH_CALLS_MAX,
   SIGNATURES_MAX,
   V1_TRANSACTION_BYTES_MAX,
 } from "../../core/limits.ts";
+import { RPC_BATCH_CALLS_MAX } from "../limits.ts";
 import { idText } from "./json-id.ts";
 
 export type RpcBody =

@@ -7,7 +7,7 @@
  */
 
 import { NS_PER_MS } from "../../core/clock.ts";
-import { ROUTE_WAITING_MAX, ROUTE_WAITING_MS } from "../../core/front-limits.ts";
+import { ROUTE_WAITING_MAX, ROUTE_WAITING_MS } from "../limits.ts";
 
 /** Over so long a time it is counted. */
 const SPAN_NS = 100 * NS_PER_MS;

@@ -13,7 +13,7 @@
  */
 
 import { NS_PER_S } from "../../core/clock.ts";
-import { NEWS_EARLY_MAX } from "../../core/front-limits.ts";
+import { NEWS_EARLY_MAX } from "../limits.ts";
 import { type Fate, FLYING } from "../transport.ts";
 
 /** What is known of a copy. */

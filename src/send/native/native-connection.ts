@@ -12,13 +12,14 @@
  * Hot path: `send` is one call into Rust and one place in an array.
  */
 
-import { FRONT_TX_MIN, ROUTE_WAITING_MAX } from "../../core/front-limits.ts";
+import type { NativeSending } from "../../native/contract.ts";
 import {
   COPIES_IN_FLIGHT_MAX,
+  FRONT_TX_MIN,
   NATIVE_COPIES_IN_FLIGHT_MAX,
   NATIVE_COPIES_WAITING_MAX,
-} from "../../core/limits.ts";
-import type { NativeSending } from "../../native/contract.ts";
+  ROUTE_WAITING_MAX,
+} from "../limits.ts";
 import { Fates } from "../portable/stream-results.ts";
 import {
   ACKED,

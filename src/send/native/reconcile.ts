@@ -17,13 +17,10 @@
 
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import type { Packet, Target } from "../../core/flow.ts";
-import {
-  ROUTE_OUT_MS_MIN,
-  ROUTE_VERSIONS_KEPT,
-  ROUTES_SHARED_MAX,
-} from "../../core/front-limits.ts";
+import { ROUTES_SHARED_MAX } from "../../core/limits.ts";
 import type { Offer } from "../copies.ts";
 import type { Link } from "../leader-connection.ts";
+import { ROUTE_OUT_MS_MIN, ROUTE_VERSIONS_KEPT } from "../limits.ts";
 import type { Peer } from "../peer.ts";
 import type { Route } from "../peers.ts";
 import type { SendCounters } from "../send-counters.ts";

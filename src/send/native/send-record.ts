@@ -1,6 +1,6 @@
 /** What a front says of one transaction that it sent, as the books read it. */
 
-import { ROUTES_SHARED_MAX } from "../../core/front-limits.ts";
+import { ROUTES_SHARED_MAX } from "../../core/limits.ts";
 
 /** Made once and written over. */
 export interface FrontSend {

@@ -20,7 +20,8 @@
  * Hot path: `nextStream`.
  */
 
-import { ROUTE_CELLS_MAX, ROUTES_SHARED_MAX } from "../../core/front-limits.ts";
+import { ROUTES_SHARED_MAX } from "../../core/limits.ts";
+import { ROUTE_CELLS_MAX } from "../limits.ts";
 import type { SharedConnection } from "../transport.ts";
 
 /** The words, as told above. */

@@ -9,16 +9,16 @@
  */
 
 import { getSystemErrorName } from "node:util";
-import { NEWS_A_TURN } from "../../core/front-limits.ts";
+import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../../native/contract.ts";
+import type { Identity } from "../identity.ts";
 import {
   NATIVE_COPIES_IN_FLIGHT_MAX,
   NATIVE_RECORDS_A_DRAIN,
   NATIVE_RECORDS_MAX,
-  V1_TRANSACTION_BYTES_MAX,
-} from "../../core/limits.ts";
-import type { Log } from "../../core/log.ts";
-import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../../native/contract.ts";
-import type { Identity } from "../identity.ts";
+  NEWS_A_TURN,
+} from "../limits.ts";
 import { ACKED, DROPPED, FLYING, type Losses, STOPPED, type Transport } from "../transport.ts";
 import { EarlyNews } from "./early-outcomes.ts";
 import { NativeConnection } from "./native-connection.ts";

@@ -9,7 +9,7 @@
  */
 
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
-import { SOCKET_BUFFER_BYTES, SOCKET_QUEUE_BYTES_MAX } from "../../core/limits.ts";
+import { SOCKET_BUFFER_BYTES, SOCKET_QUEUE_BYTES_MAX } from "../limits.ts";
 
 /** Room for the largest datagram that is ever written. */
 const SCRATCH_BYTES = 1500;

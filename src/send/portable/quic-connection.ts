@@ -9,12 +9,9 @@
  */
 
 import { NS_PER_MS } from "../../core/clock.ts";
-import {
-  COPIES_IN_FLIGHT_MAX,
-  FLUSH_DATAGRAMS_MAX,
-  LEADER_SAYS_BYTES_MAX,
-} from "../../core/limits.ts";
+import { FLUSH_DATAGRAMS_MAX } from "../../core/limits.ts";
 import type { SocketAddress } from "../address.ts";
+import { COPIES_IN_FLIGHT_MAX, LEADER_SAYS_BYTES_MAX } from "../limits.ts";
 import {
   ACKED,
   BLOCKED,

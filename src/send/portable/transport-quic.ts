@@ -17,9 +17,9 @@
 
 import { randomBytes } from "node:crypto";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
-import { INITIAL_DATAGRAM_BYTES } from "../../core/limits.ts";
 import { parseAddress, type SocketAddress, serverNameOf } from "../address.ts";
 import type { Identity } from "../identity.ts";
+import { INITIAL_DATAGRAM_BYTES } from "../limits.ts";
 import { type Connection, type ConnectionEvents, NO_LOSSES, type Transport } from "../transport.ts";
 import { tlsIdentityOf } from "./certificate.ts";
 import {

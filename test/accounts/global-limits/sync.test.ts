@@ -4,7 +4,7 @@ import {
   SHARED_ACCOUNTS_MAX,
   SHARED_ROUND_MAX,
   SHARED_TOLD_A_TURN,
-} from "../../../src/core/account-limits.ts";
+} from "../../../src/accounts/limits.ts";
 import { NS_PER_S } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { createFakeStore } from "../../support/limit-store.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createDatabase } from "../../../src/accounts/database/database.ts";
 import { type CopyConnection, CopyOut } from "../../../src/accounts/keys/copy-out.ts";
-import { DATABASE_COPY_BYTES_A_TURN } from "../../../src/core/account-limits.ts";
+import { DATABASE_COPY_BYTES_A_TURN } from "../../../src/accounts/limits.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silent, testDatabase } from "../../support/postgres.ts";
 

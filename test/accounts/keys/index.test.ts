@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { INDEX_LINES_MAX, KeyIndex, NO_LINE } from "../../../src/accounts/keys/index.ts";
 import { KeyLines } from "../../../src/accounts/keys/row-layout.ts";
-import { KEYS_MAX } from "../../../src/core/account-limits.ts";
+import { KEYS_MAX } from "../../../src/accounts/limits.ts";
 import { createDice } from "../../support/dice.ts";
 
 /** An index over lines with these digests. */

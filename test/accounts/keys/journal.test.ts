@@ -18,7 +18,7 @@ import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
 import { networksOf } from "../../../src/accounts/keys/restriction.ts";
 import type { Revision } from "../../../src/accounts/keys/revision.ts";
 import { createKeyTable, type KeyTable } from "../../../src/accounts/keys/table.ts";
-import { KEY_JOURNAL_LINE_BYTES_MAX } from "../../../src/core/account-limits.ts";
+import { KEY_JOURNAL_LINE_BYTES_MAX } from "../../../src/accounts/limits.ts";
 
 const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
 const key = (token: string, account = token): StoredKey => ({

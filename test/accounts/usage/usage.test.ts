@@ -2,15 +2,15 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Querier } from "../../../src/accounts/database/database.ts";
 import { DatabaseError } from "../../../src/accounts/database/database-error.ts";
-import { createUsage } from "../../../src/accounts/usage/usage.ts";
-import type { WrittenRow } from "../../../src/accounts/usage/usage-row.ts";
 import {
   USAGE_BATCH_ROWS_MAX,
   USAGE_PACKETS_MAX,
   USAGE_ROUNDS_MAX,
   USAGE_ROWS_A_TURN,
   USAGE_ROWS_WAITING_MAX,
-} from "../../../src/core/account-limits.ts";
+} from "../../../src/accounts/limits.ts";
+import { createUsage } from "../../../src/accounts/usage/usage.ts";
+import type { WrittenRow } from "../../../src/accounts/usage/usage-row.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { End, Outcome } from "../../../src/core/flow.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
 import { createChainCounters } from "../../../src/cluster/counters.ts";
-import { BLOCKHASHES_KEPT } from "../../../src/core/limits.ts";
+import { BLOCKHASHES_KEPT } from "../../../src/cluster/limits.ts";
 import { fc } from "../../support/properties.ts";
 
 function hash(index: number, first = index): Uint8Array {

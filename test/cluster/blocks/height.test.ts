@@ -7,7 +7,7 @@ import {
   HEIGHT_DOUBT_UP_MS,
   HEIGHT_FIRST_BLOCKS,
   HEIGHT_SLACK_BLOCKS,
-} from "../../../src/core/limits.ts";
+} from "../../../src/cluster/limits.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { fc } from "../../support/properties.ts";
 

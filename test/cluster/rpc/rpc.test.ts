@@ -3,11 +3,11 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { RPC_ANSWER_BYTES_MAX } from "../../../src/cluster/limits.ts";
 import { RpcError } from "../../../src/cluster/rpc/json-rpc.ts";
 import { createRpc, type Rpc } from "../../../src/cluster/rpc/rpc.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { encodeKey } from "../../../src/core/encoding.ts";
-import { RPC_ANSWER_BYTES_MAX } from "../../../src/core/limits.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const endings: (() => unknown)[] = [];

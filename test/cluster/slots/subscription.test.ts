@@ -5,9 +5,9 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from "
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { FEED_MESSAGE_BYTES_MAX } from "../../../src/cluster/limits.ts";
 import { openNativeFeed } from "../../../src/cluster/slots/native-subscription.ts";
 import { type FeedEvents, openFeed } from "../../../src/cluster/slots/subscription.ts";
-import { FEED_MESSAGE_BYTES_MAX } from "../../../src/core/limits.ts";
 import { native } from "../../native/addon.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };

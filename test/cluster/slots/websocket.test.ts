@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
+import { FEED_MESSAGE_BYTES_MAX } from "../../../src/cluster/limits.ts";
 import { openWebSocket } from "../../../src/cluster/slots/websocket.ts";
-import { FEED_MESSAGE_BYTES_MAX } from "../../../src/core/limits.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const endings: (() => unknown)[] = [];

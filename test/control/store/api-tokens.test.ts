@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { API_TOKENS_PER_ACCOUNT_MAX } from "../../../src/core/account-limits.ts";
+import { API_TOKENS_PER_ACCOUNT_MAX } from "../../../src/control/limits.ts";
 import { actor, createFixture, reasonOf, value } from "./fixture.ts";
 
 const { store, clock, user } = await createFixture();

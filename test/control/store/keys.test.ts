@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { looksMistyped } from "../../../src/accounts/keys/format.ts";
+import { KEY_LIFE_MS_MAX, KEYS_PER_ACCOUNT_MAX } from "../../../src/control/limits.ts";
 import { hintOf, keysMax } from "../../../src/control/store/keys.ts";
 import { sha256 } from "../../../src/control/store/records.ts";
-import { KEY_LIFE_MS_MAX, KEYS_PER_ACCOUNT_MAX } from "../../../src/core/account-limits.ts";
 import { actor, createFixture, freshKek, plain, reasonOf, value, vaultOf } from "./fixture.ts";
 
 const fixture = await createFixture();

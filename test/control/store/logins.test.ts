@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LOGIN_ATTEMPT_MS_MAX, LOGIN_ATTEMPTS_MAX } from "../../../src/core/account-limits.ts";
+import { LOGIN_ATTEMPT_MS_MAX, LOGIN_ATTEMPTS_MAX } from "../../../src/control/limits.ts";
 import { createFixture } from "./fixture.ts";
 
 const { store, clock, there } = await createFixture();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { SESSIONS_PER_ACCOUNT_MAX } from "../../../src/control/limits.ts";
 import type { Account, Store } from "../../../src/control/store/contract.ts";
-import { SESSIONS_PER_ACCOUNT_MAX } from "../../../src/core/account-limits.ts";
 import { actor, createFixture, identityOf, reasonOf, STORE_OPTIONS, value } from "./fixture.ts";
 
 const { store, clock, there } = await createFixture();

@@ -1,10 +1,10 @@
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { CONTROL_BODY_BYTES_MAX, LIVE_PERIOD_MS } from "../../../src/control/limits.ts";
 import type { Authenticator } from "../../../src/control/web/authenticate.ts";
 import { createWebServer } from "../../../src/control/web/server.ts";
 import { createTries, LIMITS } from "../../../src/control/web/tries.ts";
-import { CONTROL_BODY_BYTES_MAX, LIVE_PERIOD_MS } from "../../../src/core/limits-control.ts";
 import {
   Browser,
   fieldOf,

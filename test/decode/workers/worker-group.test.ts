@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { FAULT } from "../../../src/core/faults.ts";
-import { WORKERS_STOP_MS_MAX } from "../../../src/core/limits.ts";
+import { WORKERS_STOP_MS_MAX } from "../../../src/decode/limits.ts";
 import { died, ids, newStage, nextTurn, startedStage, until } from "../../support/decode-stage.ts";
 import { newPacket } from "../../support/packets.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { FAULT } from "../../../src/core/faults.ts";
-import { WORKER_RESTART_MS_MAX } from "../../../src/core/limits.ts";
+import { WORKER_RESTART_MS_MAX } from "../../../src/decode/limits.ts";
 import { died, ids, startedStage, until } from "../../support/decode-stage.ts";
 import { newPacket } from "../../support/packets.ts";
 

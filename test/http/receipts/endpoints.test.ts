@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { encodeSignature } from "../../../src/core/encoding.ts";
 import type { Accepted } from "../../../src/core/flow.ts";
-import { RECEIPT_STREAM_STALL_MS_MAX } from "../../../src/core/limits.ts";
+import { RECEIPT_STREAM_STALL_MS_MAX } from "../../../src/http/limits.ts";
 import { createReceipts, type Receipts } from "../../../src/receipts/receipts.ts";
 import { type Fixture, KEY, SLOW_KEY, startFixture } from "../../conformance/http-fixture.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";

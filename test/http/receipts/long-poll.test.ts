@@ -3,7 +3,7 @@ import {
   RECEIPT_ANSWERS_A_TURN,
   RECEIPT_WAITS_MAX,
   RECEIPT_WAITS_PER_ACCOUNT_MAX,
-} from "../../../src/core/limits.ts";
+} from "../../../src/http/limits.ts";
 import { createWaits } from "../../../src/http/receipts/long-poll.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 

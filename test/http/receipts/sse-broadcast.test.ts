@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   RECEIPT_STREAM_CHARS_A_ROUND,
   RECEIPT_STREAM_PASS_STEPS_MAX,
-} from "../../../src/core/limits.ts";
+} from "../../../src/http/limits.ts";
 import { createLive, type Listener } from "../../../src/http/receipts/sse-broadcast.ts";
 
 /** Changes of which a test says whose they are, and how often they were looked at. */

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
+import type { ReceiptState } from "../../../src/core/receipt-state.ts";
 import {
   RECEIPT_STREAM_CHARS_A_ROUND,
   RECEIPT_STREAM_STALL_MS_MAX,
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
-} from "../../../src/core/limits.ts";
-import type { ReceiptState } from "../../../src/core/receipt-state.ts";
+} from "../../../src/http/limits.ts";
 import { createStreams, type StreamRequest } from "../../../src/http/receipts/sse-streams.ts";
 import { createDice } from "../../support/dice.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
-import { ROUTE_WAITING_MAX, ROUTE_WAITING_MS } from "../../../src/core/front-limits.ts";
+import { ROUTE_WAITING_MAX, ROUTE_WAITING_MS } from "../../../src/send/limits.ts";
 import { TakenRate } from "../../../src/send/native/drain-rate.ts";
 
 /** Takes so many at even distances over so long. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_S } from "../../../src/core/clock.ts";
-import { NEWS_EARLY_MAX } from "../../../src/core/front-limits.ts";
+import { NEWS_EARLY_MAX } from "../../../src/send/limits.ts";
 import { EarlyNews } from "../../../src/send/native/early-outcomes.ts";
 import { ACKED, DROPPED, type Fate, FLYING } from "../../../src/send/transport.ts";
 

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { FRONT_TX_MIN, ROUTE_WAITING_MAX } from "../../../src/core/front-limits.ts";
-import { NATIVE_COPIES_WAITING_MAX } from "../../../src/core/limits.ts";
+import {
+  FRONT_TX_MIN,
+  NATIVE_COPIES_WAITING_MAX,
+  ROUTE_WAITING_MAX,
+} from "../../../src/send/limits.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../../src/send/native/shared-route-table.ts";
 import {
   ACKED,

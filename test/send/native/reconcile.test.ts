@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ROUTE_VERSIONS_KEPT, ROUTES_SHARED_MAX } from "../../../src/core/front-limits.ts";
+import { ROUTES_SHARED_MAX } from "../../../src/core/limits.ts";
+import { ROUTE_VERSIONS_KEPT } from "../../../src/send/limits.ts";
 import { fc } from "../../support/properties.ts";
 import { A, B, BYTES, C, live, setUp } from "../adoption-rig.ts";
 import { planOf } from "../rig.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ROUTES_SHARED_MAX } from "../../../src/core/front-limits.ts";
+import { ROUTES_SHARED_MAX } from "../../../src/core/limits.ts";
 import { newFrontSend } from "../../../src/send/native/send-record.ts";
 
 it("is of nothing at first, with room for the streams of all routes, each its own", () => {

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { ROUTE_CELLS_MAX } from "../../../src/core/front-limits.ts";
+import { ROUTE_CELLS_MAX } from "../../../src/send/limits.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../../src/send/native/shared-route-table.ts";
 import type { SharedConnection } from "../../../src/send/transport.ts";
 import { RouteTable } from "../../support/route-table.ts";

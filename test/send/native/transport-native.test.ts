@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
-import { NEWS_A_TURN } from "../../../src/core/front-limits.ts";
+import { NEWS_A_TURN } from "../../../src/send/limits.ts";
 import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../../src/send/native/shared-route-table.ts";
 import { ACKED, type Connection, NO_LOSSES } from "../../../src/send/transport.ts";
 import { RouteTable } from "../../support/route-table.ts";

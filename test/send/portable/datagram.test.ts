@@ -1,7 +1,7 @@
 import type { Socket } from "node:dgram";
 import { EventEmitter } from "node:events";
 import { afterEach, describe, expect, it } from "vitest";
-import { SOCKET_QUEUE_BYTES_MAX } from "../../../src/core/limits.ts";
+import { SOCKET_QUEUE_BYTES_MAX } from "../../../src/send/limits.ts";
 import {
   type DatagramCounters,
   DatagramSocket,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../../src/core/clock.ts";
-import { LEADER_SAYS_BYTES_MAX } from "../../../src/core/limits.ts";
+import { LEADER_SAYS_BYTES_MAX } from "../../../src/send/limits.ts";
 import { QuicConnection } from "../../../src/send/portable/quic-connection.ts";
 import { type QuicheConnection, quiche } from "../../../src/send/portable/quiche.ts";
 import {

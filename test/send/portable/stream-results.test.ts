@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { COPIES_IN_FLIGHT_MAX } from "../../../src/core/limits.ts";
+import { COPIES_IN_FLIGHT_MAX } from "../../../src/send/limits.ts";
 import { Fates } from "../../../src/send/portable/stream-results.ts";
 import { FLYING } from "../../../src/send/transport.ts";
 import { fc } from "../../support/properties.ts";

@@ -1,9 +1,7 @@
 /**
- * Fixed bounds of what has to do with accounts: keys, usage, limits, the database and the
- * dashboard. What an operator may change is in `config/` instead.
+ * Fixed bounds of `accounts`. What several parts share is in `core/limits.ts`; what an operator may
+ * change is in `config/table.ts`.
  */
-
-// accounts/
 
 /** Keys that an edge knows at a time. */
 export const KEYS_MAX = 4_000_000;
@@ -43,11 +41,6 @@ export const KEY_SLICE_ROWS = 500;
 export const KEY_JOURNAL_RETRY_MS = 30_000;
 /** Largest keys file, in bytes: about a million keys. */
 export const KEYS_FILE_BYTES_MAX = 256 * 1024 * 1024;
-/** Longest name of an account, a plan or a key's label, in characters. */
-export const ACCOUNT_NAME_CHARS_MAX = 64;
-/** Highest rate of a plan, in requests a second, and its highest burst. */
-export const PLAN_RATE_MAX = 1_000_000;
-export const PLAN_BURST_MAX = 1_000_000;
 /** Problems of a keys file that one message names; the rest is counted. */
 export const KEYS_FILE_PROBLEMS_MAX = 50;
 /** Connections to the accounts database at a time, when nothing else is said. */
@@ -69,61 +62,3 @@ export const DATABASE_RETRY_MS_MIN = 100;
 export const DATABASE_RETRY_MS_MAX = 5_000;
 /** How often a channel on which nothing is heard is asked for a sign of life. */
 export const DATABASE_LISTEN_BEAT_MS = 15_000;
-
-// control/
-
-/** Longest time of one statement of a migration, in milliseconds. */
-export const MIGRATION_MS_MAX = 300_000;
-/** Keys that `keys list` reads at a time. */
-export const KEYS_LISTED_A_PAGE = 500;
-/** Key-encryption keys at a time. */
-export const VAULT_KEYS_MAX = 16;
-/** Keys of an account that are good at a time, unless its plan grants another number. */
-export const KEYS_PER_ACCOUNT_MAX = 20;
-/** Keys of an account that a list shows, ended ones included. */
-export const KEY_RECORDS_SHOWN_MAX = 500;
-/** Networks that one key may be used from. */
-export const KEY_CIDRS_MAX = 32;
-/** How long ahead a key's end may lie, in milliseconds: ten years. */
-export const KEY_LIFE_MS_MAX = 10 * 366 * 86_400_000;
-/** Longest overlap when a key is rotated, in milliseconds: 30 days. */
-export const KEY_OVERLAP_MS_MAX = 30 * 86_400_000;
-/** How long a login may take at the provider, in milliseconds. */
-export const LOGIN_ATTEMPT_MS_MAX = 600_000;
-/** Logins under way at a time; above it the oldest goes. */
-export const LOGIN_ATTEMPTS_MAX = 10_000;
-/** Sessions of an account; above it the oldest ends. */
-export const SESSIONS_PER_ACCOUNT_MAX = 20;
-/** How much a session's idle end may lag behind its last request, in milliseconds. */
-export const SESSION_TOUCH_MS = 15_000;
-/** Management tokens of an account. */
-export const API_TOKENS_PER_ACCOUNT_MAX = 20;
-/** How much a token's last use may lag behind, in milliseconds. */
-export const API_TOKEN_TOUCH_MS = 60_000;
-/** How long usage is kept by the minute and by the hour, in milliseconds: 35 and 400 days. */
-export const USAGE_MINUTES_KEEP_MS = 35 * 86_400_000;
-export const USAGE_HOURS_KEEP_MS = 400 * 86_400_000;
-/** How long the audit is kept, in milliseconds: 400 days; the schema lets none go before 90. */
-export const AUDIT_KEEP_MS = 400 * 86_400_000;
-/** How long a change of keys can be read by edges that were away: 7 days. */
-export const CHANGES_KEEP_MS = 7 * 86_400_000;
-/** Rows that one step of pruning deletes, and steps for each table in one go. */
-export const PRUNE_ROWS_A_STEP = 5_000;
-export const PRUNE_STEPS_MAX = 200;
-
-// sandbox/postgres
-
-/** Connections that an embedded Postgres takes. */
-export const POSTGRES_CONNECTIONS_MAX = 100;
-/** Longest wait until it takes connections, recovery after a crash included, in milliseconds. */
-export const POSTGRES_START_MS_MAX = 60_000;
-/** Folders of killed sandboxes that one start removes. */
-export const SANDBOX_LEFTOVERS_MAX = 16;
-/** How often its start is tried: a port may be taken, a killed one's last processes may linger. */
-export const POSTGRES_START_TRIES_MAX = 5;
-/** Longest wait between two attempts to start it again, in milliseconds. */
-export const POSTGRES_RESTART_MS_MAX = 2_000;
-/** Longest wait for it to stop, in milliseconds. */
-export const POSTGRES_STOP_MS_MAX = 10_000;
-/** Size of its log from which on the next start begins a new one, in bytes. */
-export const POSTGRES_LOG_BYTES_MAX = 10 * 1024 * 1024;

@@ -1,0 +1,11 @@
+/**
+ * Fixed bounds of `dedup`. What several parts share is in `core/limits.ts`; what an operator may
+ * change is in `config/table.ts`.
+ */
+
+/** How many accepted transactions are remembered to tell a repetition. */
+export const SEEN_TRANSACTIONS_MAX = 65_536;
+/** Bytes of accepted transactions that are remembered, allocated once. */
+export const SEEN_BYTES_MAX = 32 * 1024 * 1024;
+/** How long a leader drops identical packets. Agave `core/src/sigverify_stage.rs`, 2026-11. */
+export const SEEN_KEEP_MS = 2_000;

@@ -1,0 +1,31 @@
+/**
+ * Fixed bounds of `route`. What several parts share is in `core/limits.ts`; what an operator may
+ * change is in `config/table.ts`.
+ */
+
+/**
+ * Slot events whose majority gives the current slot. Agave `recent_leader_slots.rs`, 4.3, 2026-11.
+ */
+export const SLOT_EVENTS_KEPT = 48;
+/** Slots beyond the expected one that are still believed. Same source. */
+export const SLOT_SKIP_DISTANCE = 48;
+/** How long a source that makes no progress still has a vote: four slots skipped, a slow poll. */
+export const SLOT_SOURCE_LIVE_MS = 4_000;
+/**
+ * How long the first word has no more weight than others, in milliseconds, and how often a source
+ * makes progress before it may be taken instead.
+ */
+export const SLOT_SETTLE_MS = 30_000;
+export const SLOT_STEPS_MIN = 8;
+/** Slots for which each source remembers when it told of them. */
+export const SLOT_LAG_SLOTS = 64;
+/** Slots that may pass by the wall clock alone before the current slot counts as unknown. */
+export const SLOT_COAST_MAX = 240;
+/** Announcements of slots that are kept, to tell which slot was in progress when. */
+export const SLOT_PAST_KEPT = 256;
+/** Largest epoch that is taken in, in slots. Mainnet has 432,000; 2026-11. */
+export const EPOCH_SLOTS_MAX = 1_000_000;
+/** Contacts held. The largest cluster gossips about 5,000; 2026-11. */
+export const CONTACTS_MAX = 32_768;
+/** Slots that the planner looks ahead for leaders to keep warm. */
+export const PLAN_SLOTS_AHEAD_MAX = 256;
