@@ -6,7 +6,6 @@ use std::sync::Arc;
 use napi::Env;
 
 use crate::bindings::fronts::{FrontMemory, FrontOptions};
-use crate::clock::NS_PER_MS;
 use crate::codes::{FRONT_FULL, FRONT_LISTEN, FRONT_OPTIONS, NO_FRONT, NO_PRIORITY, OK, PANIC};
 use crate::crossing::{DECODERS, ENGINES, guarded};
 use crate::front::cells::Rate;
@@ -20,6 +19,7 @@ use crate::handles::Handles;
 use crate::lent::keep_no_more;
 use crate::limits::FRONTS_MAX;
 use crate::send::outcomes::Waker;
+use crate::sync::clock::NS_PER_MS;
 
 static FRONTS: Handles<Front> = Handles::new(FRONTS_MAX);
 

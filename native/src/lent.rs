@@ -13,8 +13,8 @@ use napi::sys::{
     napi_get_typedarray_info, napi_is_arraybuffer, napi_ref, napi_value,
 };
 
-use crate::front::memory::Memory;
 use crate::limits::SOCKETS_MAX;
+use crate::sync::shared_memory::Memory;
 
 /// The texts of a short array; None where it is too long. Room for as many as an array says it has
 /// is not taken: an empty one may say four billion, and then the process would end.

@@ -3,8 +3,7 @@
 //! The folders hold the native part of the stage of their name in `src/`. Beside them is the door
 //! for JavaScript: `bindings` holds every exported item and nothing else, and `crossing`,
 //! `front_crossing`, `codes`, `handles` and `lent` are what these share; all else is sans-Node. `call`
-//! reads a client's call, `base58` is everybody's, and `clock`, `limits`, `priority`,
-//! `tray` are for all.
+//! reads a client's call, `base58` is everybody's, and `limits` and `sync` are for all.
 //!
 //! A transaction is sent on the thread that asks for it, under its connection's baton
 //! (`send::peer`); one I/O thread receives, acknowledges and runs timers (`send::endpoint`); what
@@ -34,7 +33,6 @@ pub mod bindings;
 pub mod call;
 #[cfg(feature = "reading")]
 pub mod chain;
-pub mod clock;
 #[cfg(feature = "addon")]
 mod codes;
 #[cfg(feature = "addon")]
@@ -51,6 +49,5 @@ pub mod handles;
 #[allow(unsafe_code)]
 pub mod lent;
 pub mod limits;
-mod priority;
 pub mod send;
-mod tray;
+pub mod sync;

@@ -18,7 +18,7 @@ use crate::chain::brief;
 use crate::chain::statuses;
 use crate::chain::web::{Answered, Unanswered, Web};
 use crate::limits::{ASKING_STACK_BYTES, CONNECTIONS_TO_NODE_MAX, QUESTIONS_MAX};
-use crate::priority::give_way;
+use crate::sync::thread_priority::give_way;
 
 /// What is asked.
 pub enum Question {

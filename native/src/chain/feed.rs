@@ -20,7 +20,7 @@ use tungstenite::{Error, Message, WebSocket};
 use crate::chain::line::{self, Address, Bell, Wire};
 use crate::chain::news::{self, Event, Feed, Kind, Said, Told};
 use crate::limits::{ASKING_STACK_BYTES, FEED_EVENTS_MAX, FEEDS_MAX};
-use crate::priority::give_way;
+use crate::sync::thread_priority::give_way;
 
 /// What JavaScript is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

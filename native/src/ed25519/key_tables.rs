@@ -20,8 +20,8 @@ use parking_lot::RwLock;
 
 use crate::ed25519::comb::Comb;
 use crate::ed25519::curve::Point;
-use crate::priority::give_way;
-use crate::tray::Tray;
+use crate::sync::mutex_queue::Tray;
+use crate::sync::thread_priority::give_way;
 
 /// The shape that `benches/verify.rs` found best for its 64 kB.
 pub type KeyComb = Comb<4>;

@@ -18,7 +18,7 @@
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use crate::front::memory::{Cells, Memory};
+use crate::sync::shared_memory::{Cells, Memory};
 
 /// Keys that a front may let in by itself; `PASSES_MAX` of `core/limits.ts`.
 pub const PASSES_MAX: usize = 16_384;

@@ -15,7 +15,6 @@ use std::net::{IpAddr, SocketAddr};
 use mio::event::Event;
 use mio::{Registry, Token};
 
-use crate::clock::NS_PER_S;
 use crate::front::addresses::Seat;
 use crate::front::deadline::{Part, ReadClock, is_past};
 use crate::front::desk::{Desk, Note, Why};
@@ -26,6 +25,7 @@ use crate::front::inlet::Guest;
 use crate::front::places::Places;
 use crate::front::reply::NO_ROOM;
 use crate::front::wire::{Got, Wire};
+use crate::sync::clock::NS_PER_S;
 
 /// Requests of one client before another gets its turn.
 const REQUESTS_A_TURN: usize = 16;

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::clock::monotonic_ns;
+use crate::sync::clock::monotonic_ns;
 
 /// Where a submission came in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

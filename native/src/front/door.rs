@@ -12,13 +12,13 @@ use std::time::Duration;
 use mio::event::Event;
 use mio::{Events, Poll, Token};
 
-use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::front::client::{Client, Hall, Overdue, Turn};
 use crate::front::desk::{Cut, Desk};
 use crate::front::dispatch::REQUEST_BYTES_MAX;
 use crate::front::inlet::{Command, Guest, Inlet, Item, WAKER};
 use crate::front::listener::{LISTENER, Listener};
 use crate::front::places::Places;
+use crate::sync::clock::{NS_PER_MS, NS_PER_S};
 
 /// Sockets told of at one look.
 const EVENTS: usize = 256;

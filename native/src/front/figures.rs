@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::front::memory::{Cells, Memory};
+use crate::sync::shared_memory::{Cells, Memory};
 
 /// Numbers of a desk: `DESK_NAMES` of `front/figures.ts`.
 const DESK_NUMBERS: usize = 14;

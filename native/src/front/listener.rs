@@ -8,9 +8,9 @@ use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::clock::NS_PER_MS;
 use crate::front::addresses::Addresses;
 use crate::front::inlet::{DoorHandle, Guest};
+use crate::sync::clock::NS_PER_MS;
 
 /// Connections that wait to be accepted; uWebSockets.js asks for as many.
 const BACKLOG: i32 = 512;

@@ -12,7 +12,7 @@
 //! `door` is the loop of a thread (`thread`), with `listener`, `inlet`, `wire`, and the bounds of a
 //! client: `addresses`, `places` and `deadline`. `dispatch` decides on each request, and asks a
 //! `desk` to take what it can, which is `submit`. `telling` says when the main thread is woken.
-//! What both look at lies in memory that they share (`memory`): the states of limits (`cells`), what
+//! What both look at lies in memory that they share (`sync::shared_memory`): the states of limits (`cells`), what
 //! was seen, the routes, records and figures. The layouts are those of the files in `src/` that each
 //! module names.
 
@@ -29,9 +29,6 @@ pub mod figures;
 mod head;
 pub mod inlet;
 pub mod listener;
-mod lock;
-#[allow(unsafe_code)]
-pub mod memory;
 pub mod passes;
 mod places;
 pub mod records;

@@ -7,7 +7,7 @@ use std::thread::scope;
 use super::NotAdmitted::{Key, Limit};
 use super::*;
 use crate::front::cells::{HELD_CELLS_MAX, PASS_MEMORY_BYTES};
-use crate::front::memory::Memory;
+use crate::sync::shared_memory::Memory;
 
 const TOKEN: &[u8] = b"0123456789abcdef";
 const SECOND_NS: u64 = 1_000_000_000;

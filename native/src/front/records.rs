@@ -17,9 +17,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::decode::decoder::VERDICT_NUMBERS;
-use crate::front::memory::{Cells, Memory};
 use crate::front::sending::Sent;
 use crate::limits::{COPIES_MAX, TRANSACTION_BYTES_MAX};
+use crate::sync::shared_memory::{Cells, Memory};
 
 /// Records that the main thread has not read; a power of two. `FRONT_RECORDS` of `front-limits.ts`.
 const RECORDS: usize = 1024;

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::clock::NS_PER_S;
 use crate::front::desk::{Cut, Desk, Health, Note, Request, Taken, Why};
 use crate::front::door::{Options, run};
 use crate::front::inlet::{Command, DoorHandle, Inlet, inlet};
 use crate::front::listener::Listener;
 pub(super) use crate::front::visitor::{Visitor, get, post};
 use crate::front::visitor::{length_of, read_head_text};
+use crate::sync::clock::NS_PER_S;
 
 /// Far more than anything takes; what waits for longer has failed.
 pub(super) const GUARD: Duration = Duration::from_secs(20);

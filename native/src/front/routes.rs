@@ -19,8 +19,8 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::front::memory::{Cells, Memory};
 use crate::limits::COPIES_MAX;
+use crate::sync::shared_memory::{Cells, Memory};
 
 /// Leaders that fronts send to: `ROUTES_SHARED_MAX` of `front-limits.ts`, and as many as the engine
 /// takes copies in one call.

@@ -7,10 +7,10 @@
 //! The memory is that of `ingress/seen.ts`, and threads of JavaScript work in it as well, under the
 //! same lock. Who does not get it in time goes without: then a repetition is taken for new.
 
-use crate::front::lock::MemoryLock;
-use crate::front::memory::Memory;
 pub use crate::front::seen_ring::Sizes;
 use crate::front::seen_ring::{LOCK_AT, SeenRing, UNDECIDED, set};
+use crate::sync::shared_lock::MemoryLock;
+use crate::sync::shared_memory::Memory;
 
 /// Of fewer bytes nothing is known.
 const SIGNATURE_BYTES_MIN: usize = 6;

@@ -13,7 +13,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use crate::front::memory::{Cells, Memory};
+use crate::sync::shared_memory::{Cells, Memory};
 
 /// Words before the entries: the lock, and what is known of the ring.
 pub(crate) const LOCK_AT: usize = 0;

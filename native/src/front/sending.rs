@@ -16,10 +16,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::clock::monotonic_ns;
 use crate::front::routes::{ROUTES_MAX, Routes, Table};
 use crate::send::engine::Engine;
 use crate::send::held::{self, Backlog};
+use crate::sync::clock::monotonic_ns;
 
 /// Transactions without a pause, after which the next ones are held.
 pub const RUN: u32 = 4;

@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::{Backlog, RUN, Sending, Sent, Wire};
-use crate::front::memory::Memory;
 use crate::front::routes::tests::Publisher;
 use crate::front::routes::{ROUTES_BYTES, Routes};
+use crate::sync::shared_memory::Memory;
 
 pub(super) const BYTES: &[u8] = &[1, 2, 3];
 pub(super) const NS_PER_US: u64 = 1000;

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use super::*;
 use crate::front::cells::{LimitCells, PASS_MEMORY_BYTES};
 use crate::front::figures::FIGURES_BYTES;
-use crate::front::memory::{Cells, Memory};
 use crate::front::records::RECORDS_BYTES;
 use crate::front::routes::tests::Publisher;
 use crate::front::routes::{ROUTES_BYTES, Routes};
 use crate::front::seen::{Sizes, prepared};
 use crate::front::telling::Told;
 use crate::send::held::Backlog;
+use crate::sync::shared_memory::{Cells, Memory};
 
 const TOKEN: &[u8] = b"0123456789abcdef";
 const PLACE: u32 = 7;

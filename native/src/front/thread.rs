@@ -12,7 +12,6 @@ use crate::front::cells::LimitCells;
 use crate::front::door;
 use crate::front::figures::Figures;
 use crate::front::inlet::{Command, DoorHandle, inlet};
-use crate::front::memory::Memory;
 use crate::front::passes::Passes;
 use crate::front::records::Records;
 use crate::front::routes::Routes;
@@ -20,9 +19,10 @@ use crate::front::seen::Seen;
 use crate::front::sending::{EngineWire, Sending};
 use crate::front::submit::{FrontDesk, News, Parts};
 use crate::front::telling::{State, Teller, Told};
-use crate::priority::go_first;
 use crate::send::engine::Engine;
 use crate::send::outcomes::Waker;
+use crate::sync::shared_memory::Memory;
+use crate::sync::thread_priority::go_first;
 
 /// What a front shares with the main thread.
 pub struct Shared {

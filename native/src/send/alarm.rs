@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::clock::NEVER_NS;
+use crate::sync::clock::NEVER_NS;
 
 /// A connection's next timer, and the one that the I/O thread knows of.
 pub(crate) struct Alarm {
@@ -103,7 +103,7 @@ impl Alarm {
 #[cfg(test)]
 mod tests {
     use super::{Alarm, Due};
-    use crate::clock::NEVER_NS;
+    use crate::sync::clock::NEVER_NS;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]

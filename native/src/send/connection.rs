@@ -15,7 +15,6 @@ use quinn_proto::{
     StreamId, VarInt,
 };
 
-use crate::clock::NEVER_NS;
 use crate::limits::{
     DATAGRAMS_A_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, PROMPT_MAX, PROMPT_PART, STALL_RETRY_NS,
     STREAMS_AHEAD_MAX,
@@ -26,6 +25,7 @@ use crate::send::outbox::{Outbox, Train};
 use crate::send::outcomes::{EndCause, Kind, Reason};
 use crate::send::peer::{Peer, PeerState, TxCopy};
 use crate::send::terms::stream_bytes_max;
+use crate::sync::clock::NEVER_NS;
 
 /// Whether a turn did all the work there was.
 pub(crate) enum Progress {

@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use quinn_proto::VarInt;
 
-use crate::clock::NEVER_NS;
 use crate::send::congestion::notes_window;
 use crate::send::connection::Link;
 use crate::send::load::Load;
 use crate::send::outbox::Outbox;
 use crate::send::outcomes::{Kind, Reason};
 use crate::send::peer::{Peer, PeerState};
+use crate::sync::clock::NEVER_NS;
 
 impl Link {
     /// Puts waiting copies on the wire for as long as the leader and the path allow.

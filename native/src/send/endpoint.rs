@@ -22,7 +22,6 @@ use quinn_proto::{
 use quinn_udp::RecvMeta;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::{NEVER_NS, NS_PER_S, duration_ns};
 use crate::ed25519::table::Table;
 use crate::limits::{
     DATAGRAM_BYTES_MAX, GOODBYE_NS_MAX, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, RECEIVES_A_TURN,
@@ -34,7 +33,8 @@ use crate::send::outcomes::claim_io_thread;
 use crate::send::peer::Peer;
 use crate::send::shared::Shared;
 use crate::send::tls::server_name;
-use crate::tray::Tray;
+use crate::sync::clock::{NEVER_NS, NS_PER_S, duration_ns};
+use crate::sync::mutex_queue::Tray;
 
 /// What other threads ask of the I/O thread.
 pub(crate) enum Command {

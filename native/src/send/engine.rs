@@ -17,7 +17,6 @@ use quinn_proto::ClientConfig;
 use quinn_udp::UdpSocketState;
 use socket2::{Domain, Protocol, Type};
 
-use crate::clock::{Clock, NS_PER_MS, duration_ns};
 use crate::ed25519::table::Table;
 use crate::limits::{
     BUSY_POLL_MAX, COPIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
@@ -31,7 +30,8 @@ use crate::send::peer::{Peer, PeerState, TxCopy};
 use crate::send::shared::Shared;
 use crate::send::signal::Signal;
 use crate::send::tls::{Transport, client_config};
-use crate::tray::Tray;
+use crate::sync::clock::{Clock, NS_PER_MS, duration_ns};
+use crate::sync::mutex_queue::Tray;
 
 /// What an engine is started with.
 #[derive(Clone, Debug)]

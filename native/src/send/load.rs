@@ -9,11 +9,11 @@
 use bytes::Bytes;
 use quinn_proto::{StreamId, WriteError};
 
-use crate::clock::NEVER_NS;
 use crate::limits::TOGETHER_MAX;
 use crate::send::connection::Link;
 use crate::send::packing::{order, room_beside, room_of};
 use crate::send::peer::{Peer, TxCopy};
+use crate::sync::clock::NEVER_NS;
 
 /// Copies that quinn-proto was given and that are not known to be on the wire as a whole. It sends
 /// them in their order, and what it has to repeat of others afterwards.
@@ -201,8 +201,8 @@ mod tests {
     use quinn_proto::{Dir, Side, StreamId};
 
     use super::{Load, Written};
-    use crate::clock::NEVER_NS;
     use crate::send::peer::TxCopy;
+    use crate::sync::clock::NEVER_NS;
 
     /// Copies of these sizes that quinn-proto took wholly.
     fn load(sizes: &[usize]) -> Load {

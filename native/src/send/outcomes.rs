@@ -9,9 +9,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::clock::NEVER_NS;
 use crate::limits::{OUTCOMES_A_WAKE, OUTCOMES_LINGER_NS, PEER_EVENTS_MAX};
-use crate::tray::Tray;
+use crate::sync::clock::NEVER_NS;
+use crate::sync::mutex_queue::Tray;
 
 /// Numbers in one record.
 pub const RECORD_FIELDS: usize = 8;

@@ -1,8 +1,8 @@
 //! What waits to be told, who is woken for it and when, and that nothing of it is forgotten.
 
 use super::{Kind, Outcomes, RECORD_FIELDS, Record};
-use crate::clock::NEVER_NS;
 use crate::limits::{OUTCOMES_A_WAKE, OUTCOMES_LINGER_NS};
+use crate::sync::clock::NEVER_NS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

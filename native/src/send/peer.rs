@@ -23,7 +23,6 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quinn_proto::{Connection, ConnectionEvent, ConnectionHandle};
 
-use crate::clock::NEVER_NS;
 use crate::limits::{INBOX_DATAGRAMS_MAX, TURNS_OF_CALLER, TURNS_OF_IO};
 use crate::send::alarm::{Alarm, Due};
 use crate::send::connection::{Link, Progress};
@@ -33,7 +32,8 @@ use crate::send::mask::Taken;
 use crate::send::outbox::{Outbox, Socket};
 use crate::send::outcomes::{EndCause, Kind, Reason, Record};
 use crate::send::shared::Shared;
-use crate::tray::Tray;
+use crate::sync::clock::NEVER_NS;
+use crate::sync::mutex_queue::Tray;
 
 /// A transaction on its way to one leader.
 pub struct TxCopy {

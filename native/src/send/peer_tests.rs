@@ -12,7 +12,6 @@ use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Peer, PeerState, Taken, TxCopy};
-use crate::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
 use crate::ed25519::table::Table;
 use crate::limits::HELD_MAX;
 use crate::send::endpoint::Io;
@@ -22,7 +21,8 @@ use crate::send::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
 use crate::send::shared::Shared;
 use crate::send::signal::Signal;
 use crate::send::tls::{Transport, client_config};
-use crate::tray::Tray;
+use crate::sync::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
+use crate::sync::mutex_queue::Tray;
 
 /// Copies that wait for one leader.
 const QUEUE_MAX: usize = 16;

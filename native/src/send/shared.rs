@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use quinn_proto::{ConnectionHandle, EndpointEvent};
 
-use crate::clock::Clock;
 use crate::send::outcomes::Outcomes;
 use crate::send::peer::Peer;
 use crate::send::signal::Signal;
-use crate::tray::Tray;
+use crate::sync::clock::Clock;
+use crate::sync::mutex_queue::Tray;
 
 /// What all connections of an engine share.
 pub struct Shared {

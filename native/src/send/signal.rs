@@ -17,7 +17,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::clock::NS_PER_S;
+use crate::sync::clock::NS_PER_S;
 
 /// The I/O thread's alarm clock.
 pub struct Signal {
@@ -108,7 +108,7 @@ mod tests {
     use rustix::time::timerfd_gettime;
 
     use super::*;
-    use crate::clock::{NEVER_NS, monotonic_ns};
+    use crate::sync::clock::{NEVER_NS, monotonic_ns};
 
     fn is_rung(signal: &Signal) -> bool {
         rustix::io::read(&signal.bell, &mut [0u8; 8]).is_ok()

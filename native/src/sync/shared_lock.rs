@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::front::memory::{Cells, Memory};
+use crate::sync::shared_memory::{Cells, Memory};
 
 /// Looks before the first sleep: `LOOKS` of `memory-lock.ts`.
 const LOOKS: u32 = 1_000;
