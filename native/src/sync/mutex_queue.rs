@@ -42,20 +42,6 @@ impl<T> Tray<T> {
         oldest
     }
 
-    /// Puts it down unless there are `most` already, or another thread is at it, for which this
-    /// does not wait. Answers whether it did.
-    pub(crate) fn offer(&self, item: T, most: usize) -> bool {
-        let Some(mut items) = self.items.try_lock() else {
-            return false;
-        };
-        let has_room = items.len() < most;
-        if has_room {
-            items.push_back(item);
-            self.count.store(items.len(), Ordering::SeqCst);
-        }
-        has_room
-    }
-
     /// The oldest one.
     pub(crate) fn pop(&self) -> Option<T> {
         if self.is_empty() {
@@ -132,18 +118,6 @@ mod tests {
         let gave_way: Vec<_> = (0..4).map(|item| tray.push_over(item, 2)).collect();
         assert_eq!(gave_way, [None, None, Some(0), Some(1)]);
         assert_eq!((tray.len(), tray.pop(), tray.pop(), tray.pop()), (2, Some(2), Some(3), None));
-    }
-
-    #[test]
-    fn an_offer_is_declined_where_all_is_full_or_another_is_at_it() {
-        let tray = Tray::default();
-        assert!(tray.offer(1, 2) && tray.offer(2, 2) && !tray.offer(3, 2));
-        assert_eq!(tray.pop(), Some(1));
-        let at_work = tray.items.lock();
-        assert!(!tray.offer(4, 2));
-        drop(at_work);
-        assert!(tray.offer(5, 2));
-        assert_eq!((tray.pop(), tray.pop(), tray.pop()), (Some(2), Some(5), None));
     }
 
     #[cfg(target_os = "linux")]

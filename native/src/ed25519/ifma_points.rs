@@ -10,8 +10,8 @@
 use std::arch::is_x86_feature_detected;
 
 use crate::ed25519::curve::{Niels, Point};
-use crate::ed25519::lanes::{Lanes, columns};
-use crate::ed25519::sums::{Pick, Picks};
+use crate::ed25519::ifma_field::{Lanes, columns};
+use crate::ed25519::picks::{Pick, Picks};
 
 /// Proof that the processor has the instructions.
 #[derive(Clone, Copy, Debug)]

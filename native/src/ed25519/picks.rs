@@ -1,14 +1,8 @@
-//! Adds up entries of tables: what a verification spends most of its time on.
-//!
-//! Two ways give the same point: one addition after the other on any processor, and eight at once
-//! where AVX-512 IFMA is (`lane_points`). The processor is asked once; the scalar way is the other
-//! one's oracle.
+//! The entries of tables that one sum is made of.
 //!
 //! Hot path: no allocation.
 
-use crate::ed25519::curve::{Niels, Point};
-#[cfg(target_arch = "x86_64")]
-use crate::ed25519::lane_points::Ifma;
+use crate::ed25519::curve::Niels;
 
 /// Most entries of one sum, a multiple of the vectors' eight lanes: two points in digits of 4 bits.
 pub const PICKS_MAX: usize = 128;
@@ -26,16 +20,6 @@ pub struct Pick<'a> {
 pub struct Picks<'a> {
     list: [Pick<'a>; PICKS_MAX],
     count: usize,
-}
-
-/// How sums are made.
-#[derive(Clone, Copy, Debug)]
-pub enum Backend {
-    /// One addition after the other.
-    Scalar,
-    /// Eight additions at once.
-    #[cfg(target_arch = "x86_64")]
-    Vector(Ifma),
 }
 
 impl<'a> Picks<'a> {
@@ -71,38 +55,4 @@ impl Default for Picks<'_> {
     fn default() -> Self {
         Self::new()
     }
-}
-
-impl Backend {
-    /// The quickest that this processor has.
-    #[must_use]
-    pub fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(ifma) = Ifma::detected() {
-            return Self::Vector(ifma);
-        }
-        Self::Scalar
-    }
-
-    /// The sum of the entries.
-    #[inline]
-    #[must_use]
-    pub fn sum(self, picks: &Picks<'_>) -> Point {
-        match self {
-            Self::Scalar => chain(picks),
-            #[cfg(target_arch = "x86_64")]
-            Self::Vector(ifma) => ifma.sum(picks),
-        }
-    }
-}
-
-/// One addition after the other.
-fn chain(picks: &Picks<'_>) -> Point {
-    let mut sum = Point::NEUTRAL;
-    for pick in picks.eights().as_flattened() {
-        if let Some(multiple) = pick.multiple {
-            sum = sum.plus_niels(multiple, pick.negative);
-        }
-    }
-    sum
 }

@@ -6,8 +6,8 @@
 use core::arch::x86_64::__m512i;
 
 use crate::ed25519::field::{Fe, Sum};
-use crate::ed25519::lane_points::Ifma;
-use crate::ed25519::lanes::{Lanes, columns};
+use crate::ed25519::ifma_field::{Lanes, columns};
+use crate::ed25519::ifma_points::Ifma;
 
 /// What a factor's limbs must be below.
 const FACTOR: u64 = 1 << 52;

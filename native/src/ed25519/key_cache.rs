@@ -10,18 +10,17 @@
 //!     find ──miss──▶ verified elsewhere ──good──▶ sighted ──second──▶ queue ──▶ builder ──▶ set
 
 use std::array::from_fn;
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, Thread, park, sleep};
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
-use crate::ed25519::comb::Comb;
+use crate::ed25519::comb_table::Comb;
 use crate::ed25519::curve::Point;
-use crate::sync::mutex_queue::Tray;
-use crate::sync::thread_priority::give_way;
 
 /// The shape that `benches/verify.rs` found best for its 64 kB.
 pub type KeyComb = Comb<4>;
@@ -74,7 +73,7 @@ struct Shared {
     sightings: Box<[AtomicU32]>,
     /// With a secret seed, so that nobody can choose keys that share a set.
     hasher: RandomState,
-    queue: Tray<[u8; 32]>,
+    queue: Queue,
     /// Whether the builder sleeps until it is woken.
     idle: AtomicBool,
     stopped: AtomicBool,
@@ -84,11 +83,25 @@ struct Shared {
     declined: AtomicU64,
 }
 
+/// Keys for the builder, the oldest first.
+#[derive(Default)]
+struct Queue {
+    keys: Mutex<VecDeque<[u8; 32]>>,
+    /// As many as there are; changed under the lock, looked at without it.
+    count: AtomicUsize,
+}
+
 impl KeyTables {
     /// Room for `keys` tables, rounded up to a power of two and at most KEYS_MAX; 0 for none. If
     /// the thread cannot be started, no table is ever made.
     #[must_use]
     pub fn new(keys: usize) -> Self {
+        Self::with_builder(keys, || {})
+    }
+
+    /// The same; the thread calls `begin` first.
+    #[must_use]
+    pub fn with_builder(keys: usize, begin: fn()) -> Self {
         let sets = match keys.min(KEYS_MAX) {
             0 => 0,
             keys => keys.div_ceil(WAYS).next_power_of_two(),
@@ -97,7 +110,7 @@ impl KeyTables {
             sets: (0..sets).map(|_| RwLock::new(from_fn(|_| None))).collect(),
             sightings: (0..sets * WAYS * SIGHTINGS_PER_WAY).map(|_| AtomicU32::new(0)).collect(),
             hasher: RandomState::new(),
-            queue: Tray::default(),
+            queue: Queue::default(),
             idle: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             found: AtomicU64::new(0),
@@ -108,7 +121,11 @@ impl KeyTables {
         let builder = (sets > 0).then(|| {
             let shared = Arc::clone(&shared);
             let named = Builder::new().name("td-keys".into());
-            named.spawn(move || shared.build()).ok().map(|handle| handle.thread().clone())
+            let build = move || {
+                begin();
+                shared.build();
+            };
+            named.spawn(build).ok().map(|handle| handle.thread().clone())
         });
         Self { shared, builder: builder.flatten() }
     }
@@ -141,7 +158,7 @@ impl KeyTables {
         if sighting.swap(tag, Ordering::Relaxed) != tag {
             return;
         }
-        if !self.shared.queue.offer(*key, QUEUE_MAX) {
+        if !self.shared.queue.offer(*key) {
             self.shared.declined.fetch_add(1, Ordering::Relaxed);
         } else if self.shared.idle.swap(false, Ordering::SeqCst)
             && let Some(builder) = &self.builder
@@ -178,6 +195,37 @@ impl Drop for KeyTables {
     }
 }
 
+impl Queue {
+    /// Puts it down unless there are QUEUE_MAX already, or another thread is at it, for which this
+    /// does not wait. Answers whether it did.
+    fn offer(&self, key: [u8; 32]) -> bool {
+        let Some(mut keys) = self.keys.try_lock() else {
+            return false;
+        };
+        let has_room = keys.len() < QUEUE_MAX;
+        if has_room {
+            keys.push_back(key);
+            self.count.store(keys.len(), Ordering::SeqCst);
+        }
+        has_room
+    }
+
+    /// The oldest one.
+    fn pop(&self) -> Option<[u8; 32]> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut keys = self.keys.lock();
+        let key = keys.pop_front()?;
+        self.count.store(keys.len(), Ordering::SeqCst);
+        Some(key)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+}
+
 impl Shared {
     /// The key's set, and its hash.
     fn place(&self, key: &[u8; 32]) -> Option<(&Set, u64)> {
@@ -191,7 +239,6 @@ impl Shared {
     }
 
     fn build(&self) {
-        give_way();
         while !self.stopped.load(Ordering::SeqCst) {
             if let Some(key) = self.queue.pop() {
                 if self.make(&key) {
@@ -261,7 +308,7 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
-    use super::KeyTables;
+    use super::{KeyTables, QUEUE_MAX, Queue};
     use crate::ed25519::curve::BASE;
 
     #[test]
@@ -276,5 +323,16 @@ mod tests {
             drop(change);
         });
         assert!(tables.find(&BASE).is_some());
+    }
+
+    #[test]
+    fn an_offer_is_declined_where_all_is_full_or_another_is_at_it() {
+        let queue = Queue::default();
+        assert!((0..QUEUE_MAX).all(|_| queue.offer(BASE)) && !queue.offer(BASE));
+        assert!(queue.pop().is_some() && !queue.is_empty());
+        let lock = queue.keys.lock();
+        assert!(!queue.offer(BASE));
+        drop(lock);
+        assert!(queue.offer(BASE));
     }
 }

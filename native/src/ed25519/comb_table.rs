@@ -2,13 +2,13 @@
 //!
 //! A scalar is written in signed digits of `WIDTH` bits. The table holds a row for each of them,
 //! with every multiple that the digit may ask for, so what a scalar comes to is a list of table
-//! entries, each to be added or subtracted; `sums` adds them up. There are no doublings: a
+//! entries, each to be added or subtracted; `multi_add` adds them up. There are no doublings: a
 //! processor with long vectors makes eight additions at once, but doublings one after the other.
 //! Look-ups take their time from the digits, which is harmless: keys, signatures and messages are
 //! public.
 
 use crate::ed25519::curve::{Niels, Point, invert_all};
-use crate::ed25519::sums::{Pick, Picks};
+use crate::ed25519::picks::{Pick, Picks};
 
 /// The multiples of one point.
 pub struct Comb<const WIDTH: usize> {

@@ -7,7 +7,7 @@
 //! apart by types: `Lanes` are factors, `Product`s are not carried and only added. Everything
 //! wraps silently beyond its bound, so each function says what it keeps.
 //!
-//! Hot path: everything is inlined into `lane_points`.
+//! Hot path: everything is inlined into `ifma_points`.
 
 use core::arch::x86_64::{
     __m512i, _mm_cvtsi128_si64, _mm512_add_epi64, _mm512_and_si512, _mm512_castsi512_si128,
