@@ -1,7 +1,7 @@
 //! What the exported items answer where something went wrong, by number; `contract.ts` and the
 //! transport beside it name those that they tell apart.
 
-use crate::send::engine::{OpenError, StartError};
+use crate::quic::engine::{OpenError, StartError};
 
 pub(crate) const OK: i32 = 0;
 pub(crate) const NOT_STARTED: i32 = -1;

@@ -16,9 +16,9 @@ use crate::decode::decoder::{DECODERS_MAX, Decoder};
 use crate::handles::Handles;
 use crate::lent::{writable, writable_bytes};
 use crate::limits::{ASKERS_MAX, ENGINES_MAX, FEEDS_MAX};
-use crate::send::engine::{Engine, Options};
-use crate::send::outcomes::Waker;
-use crate::send::tls::Transport;
+use crate::quic::engine::{Engine, Options};
+use crate::quic::event_ring::Waker;
+use crate::quic::tls::Transport;
 
 pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
 pub(crate) static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);

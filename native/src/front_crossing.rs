@@ -18,7 +18,7 @@ use crate::front::thread::{Front, Options, Shared, StartError};
 use crate::handles::Handles;
 use crate::lent::keep_no_more;
 use crate::limits::FRONTS_MAX;
-use crate::send::outcomes::Waker;
+use crate::quic::event_ring::Waker;
 use crate::sync::clock::NS_PER_MS;
 
 static FRONTS: Handles<Front> = Handles::new(FRONTS_MAX);

@@ -6,8 +6,8 @@
 //! reads a client's call, `base58` is everybody's, and `limits` and `sync` are for all.
 //!
 //! A transaction is sent on the thread that asks for it, under its connection's baton
-//! (`send::peer`); one I/O thread receives, acknowledges and runs timers (`send::endpoint`); what
-//! became of each copy comes back through one bounded ring (`send::outcomes`). What a node is asked
+//! (`quic::peer`); one I/O thread receives, acknowledges and runs timers (`quic::endpoint`); what
+//! became of each copy comes back through one bounded ring (`quic::event_ring`). What a node is asked
 //! (`chain::asker`) and what it tells of slots (`chain::feed`) has threads of its own, which give
 //! way. Fronts (`front`) are threads that take clients' requests by themselves.
 
@@ -49,5 +49,5 @@ pub mod handles;
 #[allow(unsafe_code)]
 pub mod lent;
 pub mod limits;
-pub mod send;
+pub mod quic;
 pub mod sync;

@@ -38,7 +38,7 @@ import {
   WAITING,
 } from "./transport.ts";
 
-/** Who ended a connection: `EndCause` of `native/src/send/outcomes.rs`. */
+/** Who ended a connection: `EndCause` of `native/src/quic/event_ring.rs`. */
 const END_KINDS: readonly Ending["kind"][] = [
   "local",
   "local",

@@ -47,7 +47,7 @@ export interface NativeTransportDeps {
   readonly routes?: SharedRoutes | null;
 }
 
-/** What the first number of a record says: `native/src/send/outcomes.rs`. */
+/** What the first number of a record says: `native/src/quic/event_ring.rs`. */
 const SENT = 1;
 const COPY_ACKED = 2;
 const COPY_FAILED = 3;

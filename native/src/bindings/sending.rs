@@ -6,7 +6,7 @@ use napi_derive::napi;
 use crate::codes::*;
 use crate::crossing::{ENGINES, fill, guarded, milliseconds, parse_options, waker, with_engine};
 use crate::lent::{Texts, writable};
-use crate::send::engine::Engine;
+use crate::quic::engine::Engine;
 
 /// What an engine is started with; every field is present.
 #[napi(object, object_to_js = false)]

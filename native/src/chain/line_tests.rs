@@ -14,7 +14,7 @@ use socket2::{Domain, Socket, Type};
 use tungstenite::{Error, Message};
 
 use crate::chain::line::{Address, Bell, connect_to_first, open, open_with};
-use crate::send::tls::{AnyKey, self_signed};
+use crate::quic::tls::{AnyKey, self_signed};
 
 fn bell() -> Arc<Bell> {
     Arc::new(Bell::new().unwrap())

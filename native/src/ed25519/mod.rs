@@ -21,5 +21,4 @@ mod inverse;
 pub mod key_cache;
 pub mod multi_add;
 pub mod picks;
-pub mod table;
 pub mod verify;

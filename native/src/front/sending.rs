@@ -17,8 +17,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::front::routes::{ROUTES_MAX, Routes, Table};
-use crate::send::engine::Engine;
-use crate::send::held::{self, Backlog};
+use crate::quic::engine::Engine;
+use crate::quic::peer::{self, Backlog};
 use crate::sync::clock::monotonic_ns;
 
 /// Transactions without a pause, after which the next ones are held.
@@ -106,7 +106,7 @@ impl Wire for EngineWire {
 
     fn release(&self) -> Backlog {
         // Where it failed, nobody knows what is on the wire.
-        guarded(Backlog::Waits, held::release)
+        guarded(Backlog::Waits, peer::release)
     }
 
     fn now_ns(&self) -> u64 {

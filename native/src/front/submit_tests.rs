@@ -13,7 +13,7 @@ use crate::front::routes::tests::Publisher;
 use crate::front::routes::{ROUTES_BYTES, Routes};
 use crate::front::seen::{Sizes, prepared};
 use crate::front::telling::Told;
-use crate::send::held::Backlog;
+use crate::quic::peer::Backlog;
 use crate::sync::shared_memory::{Cells, Memory};
 
 const TOKEN: &[u8] = b"0123456789abcdef";

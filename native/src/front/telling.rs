@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::limits::OUTCOMES_LINGER_NS;
-use crate::send::outcomes::Waker;
+use crate::quic::event_ring::Waker;
 
 /// From so many unread records on the main thread is woken.
 const RECORDS_WAKE: usize = 128;

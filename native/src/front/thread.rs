@@ -19,8 +19,8 @@ use crate::front::seen::Seen;
 use crate::front::sending::{EngineWire, Sending};
 use crate::front::submit::{FrontDesk, News, Parts};
 use crate::front::telling::{State, Teller, Told};
-use crate::send::engine::Engine;
-use crate::send::outcomes::Waker;
+use crate::quic::engine::Engine;
+use crate::quic::event_ring::Waker;
 use crate::sync::shared_memory::Memory;
 use crate::sync::thread_priority::go_first;
 
@@ -152,7 +152,7 @@ mod tests {
     use crate::front::records::RECORDS_BYTES;
     use crate::front::routes::ROUTES_BYTES;
     use crate::front::seen::{Sizes, prepared};
-    use crate::send::engine;
+    use crate::quic::engine;
 
     const GUARD: Duration = Duration::from_secs(20);
 

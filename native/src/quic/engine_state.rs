@@ -1,14 +1,12 @@
 //! What all connections of an engine share: its clock, its outcomes, and what they put down for
 //! the I/O thread, which alone takes it up again.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use quinn_proto::{ConnectionHandle, EndpointEvent};
 
-use crate::send::outcomes::Outcomes;
-use crate::send::peer::Peer;
-use crate::send::signal::Signal;
+use crate::quic::event_ring::Outcomes;
+use crate::quic::io_wakeup::Signal;
 use crate::sync::clock::Clock;
 use crate::sync::mutex_queue::Tray;
 
@@ -20,10 +18,6 @@ pub struct Shared {
     pub outcomes: Outcomes,
     /// Rouses the I/O thread.
     pub signal: Signal,
-    /// Connections whose next timer moved closer.
-    pub(crate) rearmed: Tray<Arc<Peer>>,
-    /// Connections whose baton goes to the I/O thread.
-    pub(crate) handed: Tray<Arc<Peer>>,
     /// What connections tell their endpoint.
     pub(crate) endpoint_events: Tray<(usize, ConnectionHandle, EndpointEvent)>,
     /// Set once: connections end with `ShuttingDown`.

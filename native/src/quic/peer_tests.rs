@@ -11,16 +11,15 @@ use quinn_proto::Endpoint;
 use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Peer, PeerState, Taken, TxCopy};
-use crate::ed25519::table::Table;
+use super::{Backlog, Peer, PeerState, Taken, TxCopy, release};
 use crate::limits::HELD_MAX;
-use crate::send::endpoint::Io;
-use crate::send::held::{Backlog, release};
-use crate::send::outbox::Socket;
-use crate::send::outcomes::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
-use crate::send::shared::Shared;
-use crate::send::signal::Signal;
-use crate::send::tls::{Transport, client_config};
+use crate::quic::endpoint::Io;
+use crate::quic::engine_state::Shared;
+use crate::quic::event_ring::{EndCause, Kind, Outcomes, RECORD_FIELDS, Reason};
+use crate::quic::gso_batch::Socket;
+use crate::quic::io_wakeup::Signal;
+use crate::quic::peer_table::Table;
+use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
 use crate::sync::mutex_queue::Tray;
 
@@ -32,8 +31,6 @@ pub(crate) fn shared() -> Arc<Shared> {
         clock: Clock::new(),
         outcomes: Outcomes::new(512, Box::new(|| {})),
         signal: Signal::new().unwrap(),
-        rearmed: Tray::default(),
-        handed: Tray::default(),
         endpoint_events: Tray::default(),
         stopping: AtomicBool::new(false),
         stopped: AtomicBool::new(false),
@@ -47,7 +44,7 @@ pub(crate) fn peer(id: u32, shared: &Arc<Shared>) -> Arc<Peer> {
     let address = udp.local_addr().unwrap();
     let state = UdpSocketState::new((&udp).into()).unwrap();
     let socket = Arc::new(Socket { index: 0, udp, state, send_errors: AtomicU64::new(0) });
-    Peer::new(id, address, socket, shared.clone(), QUEUE_MAX, 16)
+    Peer::new(id, address, socket, shared.clone(), Arc::default(), QUEUE_MAX, 16)
 }
 
 fn copy(tx: u64) -> TxCopy {
@@ -91,11 +88,18 @@ fn what_was_left_to_the_io_thread_is_told_of_when_that_ends() {
     let peer = table.insert(|id| peer(id, &shared)).unwrap();
     let socket = peer.socket.clone();
     let sockets = std::slice::from_ref(&socket);
-    let io = Io::new(shared.clone(), table, Arc::default(), sockets, Duration::ZERO);
+    let io = Io::new(
+        shared.clone(),
+        peer.queues.clone(),
+        table,
+        Arc::default(),
+        sockets,
+        Duration::ZERO,
+    );
     peer.announced.store(1, Ordering::Relaxed);
-    shared.handed.push(peer.clone());
+    peer.queues.handed.push(peer.clone());
     assert_eq!(peer.send(copy(7)), Taken::Waiting);
-    shared.rearmed.push(peer.clone());
+    peer.queues.rearmed.push(peer.clone());
     io.finish();
     let closed = [Kind::Closed as u32, 0, peer.id, EndCause::Internal as u32];
     let dropped = [Kind::Dropped as u32, 7, peer.id, Reason::NotConnected as u32];
@@ -161,7 +165,9 @@ fn news_that_came_while_the_io_thread_made_ready_to_sleep_is_not_slept_over() {
     let shared = shared();
     let peer = peer(1, &shared);
     let sockets = std::slice::from_ref(&peer.socket);
-    let io = Io::new(shared.clone(), Arc::default(), Arc::default(), sockets, Duration::ZERO);
+    let queues = peer.queues.clone();
+    let io =
+        Io::new(shared.clone(), queues, Arc::default(), Arc::default(), sockets, Duration::ZERO);
     let until_ns = monotonic_ns() + NS_PER_S;
     assert!(!io.has_work(until_ns));
     peer.report(Kind::Acked, 7, 0, 0, 0);
@@ -198,7 +204,7 @@ fn a_timer_that_moves_closer_again_while_the_io_thread_sleeps_is_waited_for() {
     let mut fds = shared.signal.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     let long = Timespec { tv_sec: 10, tv_nsec: 0 };
     assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "nobody is roused");
-    assert_eq!(shared.rearmed.len(), 1);
+    assert_eq!(peer.queues.rearmed.len(), 1);
 }
 
 /// A sending thread has the baton when the connection comes, or a ping is asked for.

@@ -17,19 +17,20 @@ use quinn_proto::ClientConfig;
 use quinn_udp::UdpSocketState;
 use socket2::{Domain, Protocol, Type};
 
-use crate::ed25519::table::Table;
 use crate::limits::{
     BUSY_POLL_MAX, COPIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
     STOP_LINGER_MAX, TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
 };
-use crate::send::endpoint::{Command, Io};
-use crate::send::mask::{SendMask, Taken};
-use crate::send::outbox::Socket;
-use crate::send::outcomes::{Kind, Outcomes, Reason, Record, Waker};
-use crate::send::peer::{Peer, PeerState, TxCopy};
-use crate::send::shared::Shared;
-use crate::send::signal::Signal;
-use crate::send::tls::{Transport, client_config};
+use crate::quic::copy::{PeerState, TxCopy};
+use crate::quic::endpoint::{Command, Io};
+use crate::quic::engine_state::Shared;
+use crate::quic::event_ring::{Kind, Outcomes, Reason, Record, Waker};
+use crate::quic::gso_batch::Socket;
+use crate::quic::io_wakeup::Signal;
+use crate::quic::peer::{IoQueues, Peer};
+use crate::quic::peer_table::Table;
+use crate::quic::send_result::{SendMask, Taken};
+use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NS_PER_MS, duration_ns};
 use crate::sync::mutex_queue::Tray;
 
@@ -118,6 +119,7 @@ pub enum OpenError {
 /// Sockets, connections and the I/O thread.
 pub struct Engine {
     shared: Arc<Shared>,
+    queues: Arc<IoQueues>,
     table: Arc<Table>,
     commands: Arc<Tray<Command>>,
     /// None once it has stopped.
@@ -149,24 +151,25 @@ impl Engine {
             clock: Clock::new(),
             outcomes: Outcomes::new(options.outcomes_max, waker),
             signal: Signal::new().map_err(StartError::socket)?,
-            rearmed: Tray::default(),
-            handed: Tray::default(),
             endpoint_events: Tray::default(),
             stopping: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             panics: AtomicU64::new(0),
             inbox_drops: AtomicU64::new(0),
         });
+        let queues = Arc::new(IoQueues::default());
         let table = Arc::new(Table::default());
         let commands = Arc::new(Tray::default());
         let (shared_io, table_io, commands_io) = (shared.clone(), table.clone(), commands.clone());
-        let io = Io::new(shared_io, table_io, commands_io, &sockets, options.busy_poll);
+        let io =
+            Io::new(shared_io, queues.clone(), table_io, commands_io, &sockets, options.busy_poll);
         let thread = std::thread::Builder::new()
             .name("touchdown-io".into())
             .spawn(move || io.run())
             .map_err(|_| StartError::Thread)?;
         Ok(Arc::new(Self {
             shared,
+            queues,
             table,
             commands,
             sockets: RwLock::new(sockets),
@@ -189,7 +192,8 @@ impl Engine {
         let socket = self.socket_for(address).ok_or(OpenError::Family)?;
         let make = |id| {
             let (queue_max, in_flight_max) = (self.options.queue_max, self.options.in_flight_max);
-            Peer::new(id, address, socket, self.shared.clone(), queue_max, in_flight_max)
+            let (shared, queues) = (self.shared.clone(), self.queues.clone());
+            Peer::new(id, address, socket, shared, queues, queue_max, in_flight_max)
         };
         let peer = self.table.insert(make).ok_or(OpenError::Full)?;
         let patience_ns = duration_ns(self.options.admission_timeout);
@@ -235,7 +239,7 @@ impl Engine {
         self.give(copies, bytes, tx, ttl_ms, Peer::send)
     }
 
-    /// As `send`, but this thread keeps the copies until `held::release`.
+    /// As `send`, but this thread keeps the copies until `peer::release`.
     pub fn hold(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendMask {
         self.give(copies, bytes, tx, ttl_ms, Peer::hold)
     }

@@ -264,5 +264,5 @@ impl Outcomes {
 }
 
 #[cfg(test)]
-#[path = "outcomes_tests.rs"]
+#[path = "event_ring_tests.rs"]
 mod tests;

@@ -15,12 +15,13 @@ use quinn_proto::{
 use quinn_udp::RecvMeta;
 use rustls::crypto::ring::default_provider;
 
-use crate::send::connection::Link;
-use crate::send::outbox::Outbox;
-use crate::send::outcomes::{Kind, Reason};
-use crate::send::peer::tests::{peer, shared, told};
-use crate::send::peer::{Peer, TxCopy};
-use crate::send::tls::{ALPN_TPU, Transport, client_config, self_signed};
+use crate::quic::connection::Link;
+use crate::quic::copy::TxCopy;
+use crate::quic::event_ring::{Kind, Reason};
+use crate::quic::gso_batch::Outbox;
+use crate::quic::peer::Peer;
+use crate::quic::peer::tests::{peer, shared, told};
+use crate::quic::tls::{ALPN_TPU, Transport, client_config, self_signed};
 use crate::sync::clock::NEVER_NS;
 
 /// A link, and a leader in the same thread.

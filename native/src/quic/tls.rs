@@ -19,8 +19,8 @@ use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{CipherSuite, DigitallySignedStruct, Error, SignatureScheme};
 
-use crate::send::certificate::{certificate_der, private_key_der};
-use crate::send::congestion::Congestion;
+use crate::quic::certificate::{certificate_der, private_key_der};
+use crate::quic::congestion::Congestion;
 
 /// What of the transport an operator may change.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Hot path: which transactions share a datagram, and which datagrams a system call.
 //!
 //! Datagrams leave in one call where all have one size but the last, which may be smaller
-//! (`outbox`). Transactions are of any size, so of each two datagrams the larger goes first.
+//! (`gso_batch`). Transactions are of any size, so of each two datagrams the larger goes first.
 
 use crate::limits::TOGETHER_MAX;
 

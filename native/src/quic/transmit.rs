@@ -4,28 +4,21 @@
 //! so that a transaction that fits one datagram is never spread over two. Where several wait, whole
 //! ones share a datagram. The `load` is what flow or congestion control stopped half way.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use quinn_proto::VarInt;
 
-use crate::send::congestion::notes_window;
-use crate::send::connection::Link;
-use crate::send::load::Load;
-use crate::send::outbox::Outbox;
-use crate::send::outcomes::{Kind, Reason};
-use crate::send::peer::{Peer, PeerState};
+use crate::quic::congestion::notes_window;
+use crate::quic::connection::{Link, Load};
+use crate::quic::copy::PeerState;
+use crate::quic::event_ring::{Kind, Reason};
+use crate::quic::gso_batch::Outbox;
+use crate::quic::peer_core::PeerCore;
 use crate::sync::clock::NEVER_NS;
 
 impl Link {
     /// Puts waiting copies on the wire for as long as the leader and the path allow.
-    pub(crate) fn pump(
-        &mut self,
-        peer: &Arc<Peer>,
-        now: Instant,
-        now_ns: u64,
-        outbox: &mut Outbox,
-    ) {
+    pub(crate) fn pump(&mut self, peer: &PeerCore, now: Instant, now_ns: u64, outbox: &mut Outbox) {
         loop {
             if self.load.is_some() || self.is_blocked {
                 self.write_load();
@@ -40,7 +33,7 @@ impl Link {
     }
 
     /// Makes the next waiting copy the load, or ends it; false when there is none or it may not go.
-    fn take_next(&mut self, peer: &Arc<Peer>, now_ns: u64) -> bool {
+    fn take_next(&mut self, peer: &PeerCore, now_ns: u64) -> bool {
         let Some((_, conn)) = &mut self.connection else {
             return false;
         };
@@ -69,7 +62,7 @@ impl Link {
     }
 
     /// Makes the waiting copy at `place` the load; false where the leader grants no stream.
-    pub(crate) fn take(&mut self, peer: &Peer, place: usize) -> bool {
+    pub(crate) fn take(&mut self, peer: &PeerCore, place: usize) -> bool {
         let Some(stream) = self.take_stream(peer) else {
             return false;
         };
@@ -83,7 +76,7 @@ impl Link {
     }
 
     /// Gathers all datagrams that the connection has ready.
-    pub(crate) fn transmit(&mut self, peer: &Arc<Peer>, now: Instant, outbox: &mut Outbox) {
+    pub(crate) fn transmit(&mut self, peer: &PeerCore, now: Instant, outbox: &mut Outbox) {
         let Some((_, conn)) = &mut self.connection else {
             return;
         };
@@ -106,13 +99,13 @@ impl Link {
         }
     }
 
-    pub(crate) fn flush(&mut self, peer: &Arc<Peer>, outbox: &mut Outbox) {
+    pub(crate) fn flush(&mut self, peer: &PeerCore, outbox: &mut Outbox) {
         if let Some(train) = outbox.flush(&peer.socket) {
             self.stalled.push_back(train);
         }
     }
 
-    pub(crate) fn note_sent(&mut self, peer: &Peer, index: u64) {
+    pub(crate) fn note_sent(&mut self, peer: &PeerCore, index: u64) {
         let at_ns = peer.shared.clock.now_ns();
         if let Some(flight) = self.flights.sent(index, at_ns) {
             peer.note_wire(flight.tx);
@@ -122,7 +115,7 @@ impl Link {
     }
 
     /// Tells the outcome of a copy whose stream was opened, once.
-    pub(crate) fn land(&mut self, peer: &Arc<Peer>, index: u64, kind: Kind, reason: Reason) {
+    pub(crate) fn land(&mut self, peer: &PeerCore, index: u64, kind: Kind, reason: Reason) {
         let Some(flight) = self.flights.land(index) else {
             return;
         };
@@ -136,7 +129,7 @@ impl Link {
 
     /// Drops the waiting copies that are of no more use, and those of the load that cannot be on the
     /// wire as a whole. The others' outcome comes with the window, or with the acknowledgement.
-    pub(crate) fn expire(&mut self, peer: &Arc<Peer>, now_ns: u64) {
+    pub(crate) fn expire(&mut self, peer: &PeerCore, now_ns: u64) {
         let reason = self.expiry_reason(peer);
         let mut next_ns = NEVER_NS;
         self.waiting.retain(|copy| {
@@ -160,7 +153,7 @@ impl Link {
 
     /// Why copies wait: for the connection, for the bookkeeping, for this machine's socket, or for
     /// what the leader gives: a stream, its window, acknowledgements of what is on its way.
-    pub(crate) fn expiry_reason(&self, peer: &Arc<Peer>) -> Reason {
+    pub(crate) fn expiry_reason(&self, peer: &PeerCore) -> Reason {
         if self.give_up_ns != NEVER_NS && peer.state() < PeerState::Connected {
             Reason::NotConnected
         } else if self.flights.is_full() {
@@ -172,7 +165,7 @@ impl Link {
         }
     }
 
-    pub(crate) fn drop_waiting(&mut self, peer: &Peer, reason: Reason) {
+    pub(crate) fn drop_waiting(&mut self, peer: &PeerCore, reason: Reason) {
         for copy in self.waiting.drain(..) {
             peer.unqueue();
             peer.report(Kind::Dropped, copy.tx, copy.tag, reason as u8, 0);
@@ -182,5 +175,5 @@ impl Link {
 }
 
 #[cfg(test)]
-#[path = "copies_tests.rs"]
+#[path = "transmit_tests.rs"]
 mod tests;

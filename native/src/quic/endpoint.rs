@@ -22,17 +22,17 @@ use quinn_proto::{
 use quinn_udp::RecvMeta;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::ed25519::table::Table;
 use crate::limits::{
     DATAGRAM_BYTES_MAX, GOODBYE_NS_MAX, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, RECEIVES_A_TURN,
     SLEEP_NS_MAX, TIMER_SLACK_NS_MAX, TURNS_OF_IO,
 };
-use crate::send::alarm::Due;
-use crate::send::outbox::Socket;
-use crate::send::outcomes::claim_io_thread;
-use crate::send::peer::Peer;
-use crate::send::shared::Shared;
-use crate::send::tls::server_name;
+use crate::quic::engine_state::Shared;
+use crate::quic::event_ring::claim_io_thread;
+use crate::quic::gso_batch::Socket;
+use crate::quic::peer::{IoQueues, Peer};
+use crate::quic::peer_table::Table;
+use crate::quic::timer::Due;
+use crate::quic::tls::server_name;
 use crate::sync::clock::{NEVER_NS, NS_PER_S, duration_ns};
 use crate::sync::mutex_queue::Tray;
 
@@ -45,6 +45,7 @@ pub(crate) enum Command {
 /// What the I/O thread works with.
 pub(crate) struct Io {
     shared: Arc<Shared>,
+    queues: Arc<IoQueues>,
     table: Arc<Table>,
     commands: Arc<Tray<Command>>,
     ports: Vec<Port>,
@@ -67,6 +68,7 @@ struct Port {
 impl Io {
     pub(crate) fn new(
         shared: Arc<Shared>,
+        queues: Arc<IoQueues>,
         table: Arc<Table>,
         commands: Arc<Tray<Command>>,
         sockets: &[Arc<Socket>],
@@ -85,6 +87,7 @@ impl Io {
         Self {
             ports: ports.collect(),
             shared,
+            queues,
             table,
             commands,
             timers: BinaryHeap::new(),
@@ -121,11 +124,11 @@ impl Io {
             self.table.remove(peer.id);
         }
         // Whose baton was left to this thread may have copies that were put down since.
-        while let Some(peer) = self.shared.handed.pop() {
+        while let Some(peer) = self.queues.handed.pop() {
             peer.run(None, TURNS_OF_IO);
         }
         // What stays listed would keep its socket for as long as somebody has the engine.
-        while self.shared.rearmed.pop().is_some() {}
+        while self.queues.rearmed.pop().is_some() {}
         self.shared.outcomes.wake();
     }
 
@@ -145,8 +148,8 @@ impl Io {
             }
         }
         self.route_endpoint_events();
-        for _ in 0..self.shared.handed.len() {
-            if let Some(peer) = self.shared.handed.pop() {
+        for _ in 0..self.queues.handed.len() {
+            if let Some(peer) = self.queues.handed.pop() {
                 peer.run(None, TURNS_OF_IO);
             }
         }
@@ -235,7 +238,7 @@ impl Io {
     }
 
     fn run_timers(&mut self) {
-        while let Some(peer) = self.shared.rearmed.pop() {
+        while let Some(peer) = self.queues.rearmed.pop() {
             if let Some(at_ns) = peer.take_rearmed() {
                 self.timers.push(Reverse((at_ns, peer.id)));
             }
@@ -307,8 +310,8 @@ impl Io {
     pub(crate) fn has_work(&self, until_ns: u64) -> bool {
         self.shared.outcomes.due_ns() < until_ns
             || !self.commands.is_empty()
-            || !self.shared.rearmed.is_empty()
-            || !self.shared.handed.is_empty()
+            || !self.queues.rearmed.is_empty()
+            || !self.queues.handed.is_empty()
             || !self.shared.endpoint_events.is_empty()
     }
 
