@@ -9,8 +9,6 @@ use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
 use crate::bindings::sending::EngineOptions;
-use crate::chain::asker::{Asker, Question};
-use crate::chain::feed::SlotFeed;
 use crate::codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};
 use crate::decode::decoder::{DECODERS_MAX, Decoder};
 use crate::handles::Handles;
@@ -19,6 +17,8 @@ use crate::limits::{ASKERS_MAX, ENGINES_MAX, FEEDS_MAX};
 use crate::quic::engine::{Engine, Options};
 use crate::quic::event_ring::Waker;
 use crate::quic::tls::Transport;
+use crate::rpc::client::{Asker, Question};
+use crate::rpc::slot_feed::SlotFeed;
 
 pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
 pub(crate) static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);

@@ -8,7 +8,7 @@
 //! A transaction is sent on the thread that asks for it, under its connection's baton
 //! (`quic::peer`); one I/O thread receives, acknowledges and runs timers (`quic::endpoint`); what
 //! became of each copy comes back through one bounded ring (`quic::event_ring`). What a node is asked
-//! (`chain::asker`) and what it tells of slots (`chain::feed`) has threads of its own, which give
+//! (`rpc::client`) and what it tells of slots (`rpc::slot_feed`) has threads of its own, which give
 //! way. Fronts (`front`) are threads that take clients' requests by themselves.
 
 #![deny(
@@ -31,8 +31,6 @@ pub mod base58;
 #[allow(unsafe_code)]
 pub mod bindings;
 pub mod call;
-#[cfg(feature = "reading")]
-pub mod chain;
 #[cfg(feature = "addon")]
 mod codes;
 #[cfg(feature = "addon")]
@@ -50,4 +48,6 @@ pub mod handles;
 pub mod lent;
 pub mod limits;
 pub mod quic;
+#[cfg(feature = "reading")]
+pub mod rpc;
 pub mod sync;

@@ -3,20 +3,22 @@
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi_derive::napi;
 
-use crate::chain::asker::{Answer, Asker, Question};
-use crate::chain::statuses::SIGNATURE_BYTES;
-use crate::chain::{feed::SlotFeed, line::Address, news::Feed, trust, web::Web};
 use crate::codes::*;
 use crate::crossing::{
     ASKERS, FEEDS, fill_bytes, guarded, milliseconds, placed, put, take_on, waker, with_asker,
     with_feed,
 };
 use crate::limits::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX};
+use crate::rpc::client::{Answer, Asker, Question};
+use crate::rpc::statuses::SIGNATURE_BYTES;
+use crate::rpc::{
+    http_post::Web, root_store, slot_feed::SlotFeed, slot_messages::Feed, websocket::Address,
+};
 
 /// Has nodes' certificates held against a PEM file's too; returns how many are good, or PANIC.
 #[napi]
 pub fn authorities_trust(pem: &[u8]) -> i32 {
-    guarded(PANIC, || i32::try_from(trust::trust(pem)).unwrap_or(i32::MAX))
+    guarded(PANIC, || i32::try_from(root_store::trust(pem)).unwrap_or(i32::MAX))
 }
 
 /// Makes an asker of one node at an http: or https: address without name and password; what goes

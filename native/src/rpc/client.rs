@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::chain::brief;
-use crate::chain::statuses;
-use crate::chain::web::{Answered, Unanswered, Web};
 use crate::limits::{ASKING_STACK_BYTES, CONNECTIONS_TO_NODE_MAX, QUESTIONS_MAX};
+use crate::rpc::http_post::{Answered, Unanswered, Web};
+use crate::rpc::response_filter;
+use crate::rpc::statuses;
 use crate::sync::thread_priority::give_way;
 
 /// What is asked.
@@ -38,7 +38,7 @@ pub enum Kind {
     Late,
     /// The answer was too large; no bytes.
     TooLarge,
-    /// The body of an answer with an HTTP status; of a long one what is read of it (`brief`).
+    /// The body of an answer with an HTTP status; of a long one what is read of it (`response_filter`).
     Body,
     /// Statuses, as `Statuses::write` writes them.
     Statuses,
@@ -233,7 +233,7 @@ fn read(question: &Question, status: u16, body: Vec<u8>) -> (Kind, Vec<u8>) {
             }
         }
         (Question::Json(text), 200..300) => {
-            if let Some(short) = brief::shortened(text, &body) {
+            if let Some(short) = response_filter::shortened(text, &body) {
                 return (Kind::Body, short);
             }
         }

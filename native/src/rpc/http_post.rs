@@ -14,9 +14,9 @@ use ureq::http::Uri;
 use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Error};
 
-use crate::chain::names::Names;
-use crate::chain::secure::Secure;
 use crate::limits::{CONNECTIONS_TO_NODE_MAX, WEB_BUFFER_BYTES, WEB_TRIES_MAX};
+use crate::rpc::dns_cache::Names;
+use crate::rpc::tls::Secure;
 
 /// A node's HTTP address, and the connections to it.
 pub struct Web {

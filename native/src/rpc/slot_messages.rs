@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::chain::lenient::{Record, Scalar, is_there};
+use crate::rpc::json_lenient::{Record, Scalar, is_there};
 
 /// Which events a node is asked to send; the number is the feed's for JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

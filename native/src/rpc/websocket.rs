@@ -3,7 +3,7 @@
 //! Whatever blocks waits for the socket and for a bell at once, so that another thread can end it
 //! at any moment, while it connects or shakes hands too; only the lookup of a name takes as long as
 //! the system gives it. The handshake as a whole has a deadline, and after it nothing blocks.
-//! Certificates are held against what those of the asked nodes are (`trust`).
+//! Certificates are held against what those of the asked nodes are (`root_store`).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -28,8 +28,8 @@ use tungstenite::http::header::{
 use tungstenite::http::{StatusCode, Uri};
 use tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::chain::trust::node_config;
 use crate::limits::{FEED_BUFFER_BYTES, FEED_MESSAGE_BYTES_MAX};
+use crate::rpc::root_store::node_config;
 
 /// How other threads reach the one that waits for a node.
 pub struct Bell {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::chain::object::Object;
+use crate::rpc::json_object::Object;
 
 /// The answer to a question, shorter; none where all of it may be read, or its form is another.
 #[must_use]

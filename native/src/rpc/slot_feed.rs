@@ -17,9 +17,9 @@ use parking_lot::Mutex;
 use rustix::event::PollFlags;
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::chain::line::{self, Address, Bell, Wire};
-use crate::chain::news::{self, Event, Feed, Kind, Said, Told};
 use crate::limits::{ASKING_STACK_BYTES, FEED_EVENTS_MAX, FEEDS_MAX};
+use crate::rpc::slot_messages::{self, Event, Feed, Kind, Said, Told};
+use crate::rpc::websocket::{self, Address, Bell, Wire};
 use crate::sync::thread_priority::give_way;
 
 /// What JavaScript is told.
@@ -168,7 +168,7 @@ impl Shared {
         give_way();
         // A bug that panics ends this connection alone.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            if let Some(mut socket) = line::open(address, &self.bell, until) {
+            if let Some(mut socket) = websocket::open(address, &self.bell, until) {
                 self.tell(News::Opened);
                 // Why it ended makes no difference.
                 let _ = self.listen(&mut socket);
@@ -210,7 +210,7 @@ impl Shared {
     }
 
     fn hear(&self, told: &mut Told, text: &str) {
-        match news::read(text) {
+        match slot_messages::read(text) {
             Some(Said::Answer(feed, accepted)) => self.tell(News::Answered(feed, accepted)),
             Some(Said::Event(event)) if told.is_news(event) => self.tell(News::Slot(event)),
             _ => {}

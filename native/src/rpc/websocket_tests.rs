@@ -13,8 +13,8 @@ use rustls::{ClientConfig, ServerConfig, ServerConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
 use tungstenite::{Error, Message};
 
-use crate::chain::line::{Address, Bell, connect_to_first, open, open_with};
 use crate::quic::tls::{AnyKey, self_signed};
+use crate::rpc::websocket::{Address, Bell, connect_to_first, open, open_with};
 
 fn bell() -> Arc<Bell> {
     Arc::new(Bell::new().unwrap())

@@ -14,7 +14,7 @@ use ureq::unversioned::transport::{
     TransportAdapter,
 };
 
-use crate::chain::trust::node_config;
+use crate::rpc::root_store::node_config;
 
 /// Wraps connections to https: addresses, and lets others be.
 #[derive(Debug, Default)]
