@@ -9,13 +9,13 @@ use crate::bindings::fronts::{FrontMemory, FrontOptions};
 use crate::codes::{FRONT_FULL, FRONT_LISTEN, FRONT_OPTIONS, NO_FRONT, NO_PRIORITY, OK, PANIC};
 use crate::crossing::{DECODERS, ENGINES, guarded};
 use crate::front::cells::Rate;
-use crate::front::door;
-use crate::front::inlet::{Command, DoorHandle};
-use crate::front::listener::Listener;
 use crate::front::passes::{Pass, network_of};
 use crate::front::submit::News;
 use crate::front::thread::{Front, Options, Shared, StartError};
 use crate::handles::Handles;
+use crate::http::event_loop;
+use crate::http::listener::Listener;
+use crate::http::mailbox::{Command, DoorHandle, Listening};
 use crate::lent::keep_no_more;
 use crate::limits::FRONTS_MAX;
 use crate::quic::event_ring::Waker;
@@ -66,7 +66,7 @@ fn options_of(given: &FrontOptions) -> Option<Options> {
     let engine = ENGINES.find(given.engine)?;
     let decoder = DECODERS.find(given.decoder)?;
     let behind_port = u16::try_from(given.behind_port).ok().filter(|port| *port > 0)?;
-    let door = door::Options {
+    let door = event_loop::Options {
         backend: SocketAddr::from((Ipv4Addr::LOCALHOST, behind_port)),
         secret_name: given.relay_header.clone(),
         front: given.number,
@@ -98,7 +98,7 @@ fn listen(
     port: u16,
     others: &[DoorHandle<News>],
     per_address: usize,
-) -> Option<Listener<News>> {
+) -> Option<Listening<News>> {
     let mut addresses = (host, port).to_socket_addrs().ok()?;
     addresses.find_map(|address| Listener::bind(address, others.to_vec(), per_address).ok())
 }

@@ -2,8 +2,8 @@
 //!
 //! The folders hold the native part of the stage of their name in `src/`. Beside them is the door
 //! for JavaScript: `bindings` holds every exported item and nothing else, and `crossing`,
-//! `front_crossing`, `codes`, `handles` and `lent` are what these share; all else is sans-Node. `call`
-//! reads a client's call, `base58` is everybody's, and `limits` and `sync` are for all.
+//! `front_crossing`, `codes`, `handles` and `lent` are what these share; all else is sans-Node.
+//! `http` reads a client's call, `base58` is everybody's, and `limits` and `sync` are for all.
 //!
 //! A transaction is sent on the thread that asks for it, under its connection's baton
 //! (`quic::peer`); one I/O thread receives, acknowledges and runs timers (`quic::endpoint`); what
@@ -30,7 +30,6 @@ pub mod base58;
 // The macro around the exports writes unsafe code.
 #[allow(unsafe_code)]
 pub mod bindings;
-pub mod call;
 #[cfg(feature = "addon")]
 mod codes;
 #[cfg(feature = "addon")]
@@ -42,6 +41,7 @@ pub mod front;
 #[cfg(feature = "addon")]
 mod front_crossing;
 pub mod handles;
+pub mod http;
 #[cfg(feature = "addon")]
 // A view into JavaScript's memory takes unsafe code.
 #[allow(unsafe_code)]

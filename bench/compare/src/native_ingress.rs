@@ -14,7 +14,7 @@ use std::time::Duration;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use touchdown_native::base58::{signature_text, SIGNATURE_TEXT_MAX};
-use touchdown_native::call::read_call;
+use touchdown_native::http::json_rpc::read_call;
 use touchdown_native::sync::clock::monotonic_ns;
 use touchdown_native::decode::decoder::Decoder;
 use touchdown_native::quic::engine::{Engine, Options};

@@ -4,10 +4,10 @@ use napi::bindgen_prelude::{Float64ArraySlice, Uint8ArraySlice};
 use napi_derive::napi;
 
 use crate::base58::signature_text_at;
-use crate::call::read_call;
 use crate::codes::*;
 use crate::crossing::{DECODERS, fill, guarded, placed, put};
 use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
+use crate::http::json_rpc::read_call;
 use crate::lent::{overlap, writable, writable_bytes};
 use crate::limits::TRANSACTION_BYTES_MAX;
 

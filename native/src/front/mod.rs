@@ -16,33 +16,14 @@
 //! was seen, the routes, records and figures. The layouts are those of the files in `src/` that each
 //! module names.
 
-mod addresses;
-mod answer;
 pub mod cells;
-mod client;
-mod deadline;
-pub mod desk;
-mod dispatch;
-pub mod door;
-mod errand;
 pub mod figures;
-mod head;
-pub mod inlet;
-pub mod listener;
 pub mod passes;
-mod places;
 pub mod records;
-#[cfg(test)]
-mod rehearsal;
-pub mod reply;
 pub mod routes;
 pub mod seen;
 mod seen_ring;
 pub mod sending;
-mod strict;
 pub mod submit;
 pub mod telling;
 pub mod thread;
-#[cfg(test)]
-mod visitor;
-mod wire;

@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
-use crate::call::read_call;
 use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::tx::peek_signature_offset;
-use crate::front::desk::{Cut, Desk, Door, Health, Note, Request, Taken, Why};
 use crate::front::figures::{Figure, Figures};
 use crate::front::passes::{NotAdmitted, Pass, Passes};
 use crate::front::records::{self, Records};
-use crate::front::reply::Replies;
 use crate::front::seen::{Claim, Seen};
 use crate::front::sending::{Sending, Sent, Wire};
 use crate::front::telling::{State, Teller};
+use crate::http::handler::{Cut, Desk, Door, Health, Note, Request, Taken, Why};
+use crate::http::json_rpc::read_call;
+use crate::http::response::Replies;
 use crate::limits::TRANSACTION_BYTES_MAX;
 
 /// What the main thread says of keys.

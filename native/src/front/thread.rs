@@ -9,9 +9,7 @@ use parking_lot::Mutex;
 
 use crate::decode::decoder::Decoder;
 use crate::front::cells::LimitCells;
-use crate::front::door;
 use crate::front::figures::Figures;
-use crate::front::inlet::{Command, DoorHandle, inlet};
 use crate::front::passes::Passes;
 use crate::front::records::Records;
 use crate::front::routes::Routes;
@@ -19,6 +17,8 @@ use crate::front::seen::Seen;
 use crate::front::sending::{EngineWire, Sending};
 use crate::front::submit::{FrontDesk, News, Parts};
 use crate::front::telling::{State, Teller, Told};
+use crate::http::event_loop;
+use crate::http::mailbox::{Command, DoorHandle, inlet};
 use crate::quic::engine::Engine;
 use crate::quic::event_ring::Waker;
 use crate::sync::shared_memory::Memory;
@@ -41,7 +41,7 @@ pub struct Shared {
 /// What a front is started with.
 pub struct Options {
     /// Its connections, and where it relays to.
-    pub door: door::Options,
+    pub door: event_loop::Options,
     /// The engine, by the handle that its routes name.
     pub engine: (u32, Arc<Engine>),
     /// Judges transactions.
@@ -86,7 +86,7 @@ impl Front {
             if !goes || !is_heard {
                 return;
             }
-            let serve = || door::run(options.door, &mut desk, inlet);
+            let serve = || event_loop::run(options.door, &mut desk, inlet);
             let is_well = catch_unwind(AssertUnwindSafe(serve)).is_ok_and(|ran| ran.is_ok());
             tells.enter(if is_well { State::Ended } else { State::Failed });
         };
@@ -166,7 +166,7 @@ mod tests {
         let binds = vec!["127.0.0.1:0".parse().unwrap()];
         let given = engine::Options { binds, seed: [1; 32], ..engine::Options::default() };
         let engine = Engine::start(given, Box::new(|| {})).unwrap();
-        let door = door::Options {
+        let door = event_loop::Options {
             backend: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
             secret_name: "x-name".into(),
             front: 0,

@@ -2,7 +2,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::front::rehearsal::{Backend, House, LIMITS, Limits, RELAYS_MAX, Visitor, get, post};
+use crate::http::test_server::{Backend, House, LIMITS, Limits, RELAYS_MAX, Visitor, get, post};
 
 const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, Request, Status};
 
-use crate::front::desk::Door;
+use crate::http::handler::Door;
 
 /// Largest head that is taken apart here; the parser underneath the main thread has this bound too
 /// (uWebSockets `MAX_FALLBACK_SIZE`, 2026-11).
@@ -263,5 +263,5 @@ fn line_end(head: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-#[path = "head_tests.rs"]
+#[path = "request_head_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use crate::front::addresses::source_of;
+use crate::http::connection_limits::source_of;
 
 /// So many places.
 #[derive(Debug)]
@@ -70,5 +70,5 @@ impl Drop for Place {
 }
 
 #[cfg(test)]
-#[path = "places_tests.rs"]
+#[path = "permits_tests.rs"]
 mod tests;

@@ -9,16 +9,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::front::desk::{Cut, Desk, Health, Note, Request, Taken, Why};
-use crate::front::door::{Options, run};
-use crate::front::inlet::{Command, DoorHandle, Inlet, inlet};
-use crate::front::listener::Listener;
-pub(super) use crate::front::visitor::{Visitor, get, post};
-use crate::front::visitor::{length_of, read_head_text};
+use crate::http::event_loop::{Options, run};
+use crate::http::handler::{Cut, Desk, Health, Note, Request, Taken, Why};
+use crate::http::listener::Listener;
+use crate::http::mailbox::Listening;
+use crate::http::mailbox::{Command, DoorHandle, Inlet, inlet};
+pub(super) use crate::http::test_client::{GUARD, Visitor, get, post};
+use crate::http::test_client::{length_of, read_head_text};
 use crate::sync::clock::NS_PER_S;
 
-/// Far more than anything takes; what waits for longer has failed.
-pub(super) const GUARD: Duration = Duration::from_secs(20);
 pub(super) const NAME: &str = "x-secret-name";
 pub(super) const RELAYS_MAX: usize = 20;
 
@@ -142,7 +141,7 @@ impl House {
         (handle, inlet): (DoorHandle<Sender<()>>, Inlet<Sender<()>>),
         backend: SocketAddr,
         limits: Limits,
-        listener: Option<Listener<Sender<()>>>,
+        listener: Option<Listening<Sender<()>>>,
     ) -> Self {
         let book = Arc::new(Mutex::new(Book::default()));
         let now_ns = Arc::new(AtomicU64::new(1_000_000_000));
@@ -220,7 +219,7 @@ impl House {
 pub(super) fn listener(
     others: Vec<DoorHandle<Sender<()>>>,
     limits: Limits,
-) -> (Listener<Sender<()>>, SocketAddr) {
+) -> (Listening<Sender<()>>, SocketAddr) {
     let any = "127.0.0.1:0".parse().unwrap();
     let listener = Listener::bind(any, others, limits.per_address).unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,9 +1,9 @@
 use std::io::Write;
 
 use super::*;
-use crate::front::desk::Cut;
-use crate::front::dispatch::REQUEST_BYTES_MAX;
-use crate::front::rehearsal::{Backend, House, Visitor, post};
+use crate::http::dispatch::REQUEST_BYTES_MAX;
+use crate::http::handler::Cut;
+use crate::http::test_server::{Backend, House, Visitor, post};
 
 #[test]
 fn a_part_has_its_time_from_its_first_byte_on_whatever_comes_meanwhile() {

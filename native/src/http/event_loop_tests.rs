@@ -1,10 +1,10 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::Ordering;
 
-use crate::front::desk::{Cut, Why};
-use crate::front::inlet::{Command, inlet};
-use crate::front::listener::Listener;
-use crate::front::rehearsal::{
+use crate::http::handler::{Cut, Why};
+use crate::http::listener::Listener;
+use crate::http::mailbox::{Command, inlet};
+use crate::http::test_server::{
     Backend, House, LIMITS, Limits, RELAYS_MAX, Visitor, get, listener, post,
 };
 

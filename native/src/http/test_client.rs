@@ -2,10 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
-use crate::front::rehearsal::GUARD;
+/// Far more than anything takes; what waits for longer has failed.
+pub(super) const GUARD: Duration = Duration::from_secs(20);
 
 /// A client of a front.
 pub(super) struct Visitor {

@@ -15,16 +15,16 @@ use std::net::{IpAddr, SocketAddr};
 use mio::event::Event;
 use mio::{Registry, Token};
 
-use crate::front::addresses::Seat;
-use crate::front::deadline::{Part, ReadClock, is_past};
-use crate::front::desk::{Desk, Note, Why};
-use crate::front::dispatch::{Step, dispatch};
-use crate::front::errand::{Course, Errand, Line, Order, Relay};
-use crate::front::head::{Head, read_head};
-use crate::front::inlet::Guest;
-use crate::front::places::Places;
-use crate::front::reply::NO_ROOM;
-use crate::front::wire::{Got, Wire};
+use crate::http::client_socket::Guest;
+use crate::http::connection_limits::Seat;
+use crate::http::deadline::{Part, ReadClock, is_past};
+use crate::http::dispatch::{Step, dispatch};
+use crate::http::handler::{Desk, Note, Why};
+use crate::http::permits::Places;
+use crate::http::proxy::{Course, Errand, Line, Order, Relay};
+use crate::http::request_head::{Head, read_head};
+use crate::http::response::NO_ROOM;
+use crate::http::socket::{Got, Wire};
 use crate::sync::clock::NS_PER_S;
 
 /// Requests of one client before another gets its turn.
@@ -400,5 +400,5 @@ impl Client {
 }
 
 #[cfg(test)]
-#[path = "client_tests.rs"]
+#[path = "connection_tests.rs"]
 mod tests;

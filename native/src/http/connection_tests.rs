@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::*;
-use crate::front::dispatch::REQUEST_BYTES_MAX;
-use crate::front::rehearsal::{Backend, House, Visitor, get, post};
+use crate::http::dispatch::REQUEST_BYTES_MAX;
+use crate::http::test_server::{Backend, House, Visitor, get, post};
 
 #[test]
 fn a_submission_is_answered_here_and_all_else_behind() {

@@ -1,8 +1,8 @@
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::front::inlet::Command;
-use crate::front::rehearsal::{Backend, House, Visitor, get, post};
+use crate::http::mailbox::Command;
+use crate::http::test_server::{Backend, House, Visitor, get, post};
 
 #[test]
 fn a_request_is_relayed_once_all_of_it_has_come() {

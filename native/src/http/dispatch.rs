@@ -3,10 +3,10 @@
 
 use std::net::IpAddr;
 
-use crate::call::read_health;
-use crate::front::deadline::Part;
-use crate::front::desk::{Desk, Door, Health, Note, Request, Taken, Why};
-use crate::front::head::{Ask, Sound, Submission};
+use crate::http::deadline::Part;
+use crate::http::handler::{Desk, Door, Health, Note, Request, Taken, Why};
+use crate::http::json_rpc::read_health;
+use crate::http::request_head::{Ask, Sound, Submission};
 
 /// Largest request that may be answered here, head and body; and what is read at once. A request up
 /// to this size is relayed only once all of it has come, unless the server behind is to ask for it.

@@ -4,7 +4,7 @@
 
 use httparse::{EMPTY_HEADER, Response, Status};
 
-use crate::front::head::names_close;
+use crate::http::request_head::names_close;
 
 /// Largest head of an answer. A refusal's has some 600 bytes.
 const ANSWER_HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -197,5 +197,5 @@ fn up_to(left: u64, size: usize) -> usize {
 }
 
 #[cfg(test)]
-#[path = "answer_tests.rs"]
+#[path = "response_framing_tests.rs"]
 mod tests;

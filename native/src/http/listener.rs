@@ -8,8 +8,9 @@ use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::front::addresses::Addresses;
-use crate::front::inlet::{DoorHandle, Guest};
+use crate::http::client_socket::Guest;
+use crate::http::connection_limits::Addresses;
+use crate::http::mailbox::{DoorHandle, Listening};
 use crate::sync::clock::NS_PER_MS;
 
 /// Connections that wait to be accepted; uWebSockets.js asks for as many.
@@ -43,7 +44,7 @@ impl<N> Listener<N> {
         address: SocketAddr,
         others: Vec<DoorHandle<N>>,
         per_address: usize,
-    ) -> io::Result<Self> {
+    ) -> io::Result<Listening<N>> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         // A port whose last connections linger may be had; one that is listened on may not.
@@ -52,15 +53,13 @@ impl<N> Listener<N> {
         socket.listen(BACKLOG)?;
         let socket = TcpListener::from_std(socket.into());
         let addresses = Addresses::new(per_address);
-        Ok(Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 })
+        Ok(Listening { socket, others, addresses })
     }
 
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// When the system does not tell.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+    /// Accepts from such a socket.
+    pub(super) fn new(listening: Listening<N>) -> Self {
+        let Listening { socket, others, addresses } = listening;
+        Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 }
     }
 
     pub(super) fn register(&mut self, registry: &Registry) -> io::Result<()> {

@@ -9,13 +9,13 @@ use std::net::IpAddr;
 
 use mio::event::Event;
 
-use crate::front::answer::Answer;
-use crate::front::deadline::Part;
-use crate::front::desk::Note;
-use crate::front::head::Sound;
-use crate::front::places::Place;
-use crate::front::strict::mark_values;
-use crate::front::wire::{Got, Wire};
+use crate::http::deadline::Part;
+use crate::http::handler::Note;
+use crate::http::header_marks::mark_values;
+use crate::http::permits::Place;
+use crate::http::request_head::Sound;
+use crate::http::response_framing::Answer;
+use crate::http::socket::{Got, Wire};
 
 /// What is told of a request.
 pub(super) struct Line<'a> {
@@ -280,5 +280,5 @@ impl Errand {
 }
 
 #[cfg(test)]
-#[path = "errand_tests.rs"]
+#[path = "proxy_tests.rs"]
 mod tests;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use crate::front::desk::Why;
-use crate::front::rehearsal::{Backend, GUARD, House, Served, Visitor, get, post};
+use crate::http::handler::Why;
+use crate::http::test_server::{Backend, GUARD, House, Served, Visitor, get, post};
 
 /// Answers the first request with these bytes, one at a time, and is polite from then on.
 fn answering(text: &'static str) -> Backend {

@@ -12,12 +12,13 @@ use std::time::Duration;
 use mio::event::Event;
 use mio::{Events, Poll, Token};
 
-use crate::front::client::{Client, Hall, Overdue, Turn};
-use crate::front::desk::{Cut, Desk};
-use crate::front::dispatch::REQUEST_BYTES_MAX;
-use crate::front::inlet::{Command, Guest, Inlet, Item, WAKER};
-use crate::front::listener::{LISTENER, Listener};
-use crate::front::places::Places;
+use crate::http::client_socket::Guest;
+use crate::http::connection::{Client, Hall, Overdue, Turn};
+use crate::http::dispatch::REQUEST_BYTES_MAX;
+use crate::http::handler::{Cut, Desk};
+use crate::http::listener::{LISTENER, Listener};
+use crate::http::mailbox::{Command, Inlet, Item, WAKER};
+use crate::http::permits::Places;
 use crate::sync::clock::{NS_PER_MS, NS_PER_S};
 
 /// Sockets told of at one look.
@@ -220,10 +221,11 @@ impl<'a, D: Desk> Doorway<'a, D> {
     fn obey(&mut self, command: Command<D::News>) -> io::Result<()> {
         match command {
             Command::News(news) => self.desk.news(news),
-            Command::Listen(mut listener) => {
+            Command::Listen(listening) => {
+                let mut listener = Listener::new(*listening);
                 if self.life == Life::Serves {
                     listener.register(self.inlet.poll.registry())?;
-                    self.listener = Some(*listener);
+                    self.listener = Some(listener);
                 }
             }
             Command::Drain => {
@@ -373,5 +375,5 @@ fn relay_token(index: usize) -> Token {
 }
 
 #[cfg(test)]
-#[path = "door_tests.rs"]
+#[path = "event_loop_tests.rs"]
 mod tests;

@@ -284,5 +284,5 @@ const TEXT_MAX: usize = base58::TRANSACTION_TEXT_MAX;
 const DIGITS_MAX: usize = 15;
 
 #[cfg(test)]
-#[path = "call_tests.rs"]
+#[path = "json_rpc_tests.rs"]
 mod tests;

@@ -2,16 +2,16 @@
 //! sleep.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use mio::net::TcpStream;
+use mio::net::TcpListener;
 use mio::{Poll, Token, Waker};
 
-use crate::front::addresses::Seat;
-use crate::front::listener::Listener;
+use crate::http::client_socket::Guest;
+use crate::http::connection_limits::Addresses;
 
 /// Connections on their way to one front; beyond it another one gets them.
 const GUESTS_MAX: usize = 1024;
@@ -23,8 +23,8 @@ pub(super) const WAKER: Token = Token(0);
 pub enum Command<N> {
     /// For its desk.
     News(N),
-    /// Takes connections by this listener.
-    Listen(Box<Listener<N>>),
+    /// Takes connections from this socket.
+    Listen(Box<Listening<N>>),
     /// Every further request is relayed; the server behind refuses new work and says why.
     Drain,
     /// Takes no connection any more, and says whenever nothing is in hand.
@@ -33,13 +33,23 @@ pub enum Command<N> {
     End,
 }
 
-/// A connection on its way to the front that is to have it.
+/// A socket that listens, and what belongs to it.
 #[derive(Debug)]
-pub(super) struct Guest {
-    pub(super) stream: TcpStream,
-    pub(super) from: IpAddr,
-    /// Its address holds this one as long as the connection is open.
-    pub(super) seat: Seat,
+pub struct Listening<N> {
+    pub(super) socket: TcpListener,
+    /// The doors that have their turns after the one that accepts.
+    pub(super) others: Vec<DoorHandle<N>>,
+    pub(super) addresses: Arc<Addresses>,
+}
+
+impl<N> Listening<N> {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
 }
 
 /// What comes through the channel.
