@@ -9,7 +9,7 @@
 //! (`quic::peer`); one I/O thread receives, acknowledges and runs timers (`quic::endpoint`); what
 //! became of each copy comes back through one bounded ring (`quic::event_ring`). What a node is asked
 //! (`rpc::client`) and what it tells of slots (`rpc::slot_feed`) has threads of its own, which give
-//! way. Fronts (`front`) are threads that take clients' requests by themselves.
+//! way. Fronts (`submit`) are threads that take clients' requests by themselves.
 
 #![deny(
     unsafe_code,
@@ -36,8 +36,6 @@ mod codes;
 mod crossing;
 pub mod decode;
 pub mod ed25519;
-#[cfg(feature = "front")]
-pub mod front;
 #[cfg(feature = "addon")]
 mod front_crossing;
 pub mod handles;
@@ -50,4 +48,6 @@ pub mod limits;
 pub mod quic;
 #[cfg(feature = "reading")]
 pub mod rpc;
+#[cfg(feature = "front")]
+pub mod submit;
 pub mod sync;

@@ -1,5 +1,5 @@
 /**
- * Writes records as a front does (`native/src/front/records.rs`), for tests of the side that reads
+ * Writes records as a front does (`native/src/submit/record_ring.rs`), for tests of the side that reads
  * them.
  */
 

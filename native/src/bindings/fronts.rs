@@ -6,12 +6,12 @@ use napi_derive::napi;
 
 use crate::codes::*;
 use crate::crossing::{fill, guarded, waker};
-use crate::front::submit::News;
 use crate::front_crossing::{
     close_front, listen_for, pass_of, start_front, tell_front, with_front,
 };
 use crate::http::mailbox::Command;
 use crate::lent::SharedBytes;
+use crate::submit::path::News;
 
 /// What a front is started with; every field is present.
 #[napi(object, object_to_js = false)]

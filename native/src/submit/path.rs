@@ -13,16 +13,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::tx::peek_signature_offset;
-use crate::front::figures::{Figure, Figures};
-use crate::front::passes::{NotAdmitted, Pass, Passes};
-use crate::front::records::{self, Records};
-use crate::front::seen::{Claim, Seen};
-use crate::front::sending::{Sending, Sent, Wire};
-use crate::front::telling::{State, Teller};
 use crate::http::handler::{Cut, Desk, Door, Health, Note, Request, Taken, Why};
 use crate::http::json_rpc::read_call;
 use crate::http::response::Replies;
 use crate::limits::TRANSACTION_BYTES_MAX;
+use crate::submit::counters::{Figure, Figures};
+use crate::submit::dedup::{Claim, Seen};
+use crate::submit::fan_out::{Sending, Sent, Wire};
+use crate::submit::key_cache::{NotAdmitted, Pass, Passes};
+use crate::submit::record_ring::{self, Records};
+use crate::submit::wakeup::{State, Teller};
 
 /// What the main thread says of keys.
 pub enum News {
@@ -180,9 +180,17 @@ impl<W: Wire> Parts<W> {
 }
 
 impl Arrival {
-    fn note<'a>(&self, bytes: &'a [u8], decoded_ns: u64, sent_ns: u64) -> records::Note<'a> {
+    fn note<'a>(&self, bytes: &'a [u8], decoded_ns: u64, sent_ns: u64) -> record_ring::Note<'a> {
         let &Self { place, received_ns, body_bytes, max_retries } = self;
-        records::Note { bytes, place, received_ns, decoded_ns, sent_ns, body_bytes, max_retries }
+        record_ring::Note {
+            bytes,
+            place,
+            received_ns,
+            decoded_ns,
+            sent_ns,
+            body_bytes,
+            max_retries,
+        }
     }
 }
 
@@ -300,5 +308,5 @@ fn unix_ms() -> f64 {
 }
 
 #[cfg(test)]
-#[path = "submit_tests.rs"]
+#[path = "path_tests.rs"]
 mod tests;

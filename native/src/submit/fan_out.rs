@@ -16,9 +16,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::front::routes::{ROUTES_MAX, Routes, Table};
 use crate::quic::engine::Engine;
 use crate::quic::peer::{self, Backlog};
+use crate::submit::route_table::{ROUTES_MAX, Routes, Table};
 use crate::sync::clock::monotonic_ns;
 
 /// Transactions without a pause, after which the next ones are held.
@@ -350,11 +350,11 @@ impl Run {
 }
 
 #[cfg(test)]
-#[path = "sending_held_tests.rs"]
+#[path = "fan_out_held_tests.rs"]
 mod held_tests;
 #[cfg(test)]
-#[path = "sending_rig.rs"]
+#[path = "fan_out_rig.rs"]
 mod rig;
 #[cfg(test)]
-#[path = "sending_tests.rs"]
+#[path = "fan_out_tests.rs"]
 mod tests;

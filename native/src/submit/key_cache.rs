@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::front::cells::{Cost, LimitCells, PASSES_MAX, Rate};
+use crate::submit::rate_limit::{Cost, LimitCells, PASSES_MAX, Rate};
 
 /// A key that is good, what narrows it, and where its limits are.
 #[derive(Clone, Debug)]
@@ -222,5 +222,5 @@ fn bits_of(text: &str) -> Option<u8> {
 }
 
 #[cfg(test)]
-#[path = "passes_tests.rs"]
+#[path = "key_cache_tests.rs"]
 mod tests;

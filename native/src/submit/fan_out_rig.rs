@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::{Backlog, RUN, Sending, Sent, Wire};
-use crate::front::routes::tests::Publisher;
-use crate::front::routes::{ROUTES_BYTES, Routes};
+use crate::submit::route_table::tests::Publisher;
+use crate::submit::route_table::{ROUTES_BYTES, Routes};
 use crate::sync::shared_memory::Memory;
 
 pub(super) const BYTES: &[u8] = &[1, 2, 3];

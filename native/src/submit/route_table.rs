@@ -181,5 +181,5 @@ const WORDS: usize = CELLS + CELLS_MAX;
 const TRIES: usize = 8;
 
 #[cfg(test)]
-#[path = "routes_tests.rs"]
+#[path = "route_table_tests.rs"]
 pub(crate) mod tests;

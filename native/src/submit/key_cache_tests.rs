@@ -6,7 +6,7 @@ use std::thread::scope;
 
 use super::NotAdmitted::{Key, Limit};
 use super::*;
-use crate::front::cells::{HELD_CELLS_MAX, PASS_MEMORY_BYTES};
+use crate::submit::rate_limit::{HELD_CELLS_MAX, PASS_MEMORY_BYTES};
 use crate::sync::shared_memory::Memory;
 
 const TOKEN: &[u8] = b"0123456789abcdef";

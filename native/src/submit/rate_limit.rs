@@ -202,5 +202,5 @@ fn charge(cell: &AtomicU64, now_ns: f64, cost: Cost) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "cells_tests.rs"]
+#[path = "rate_limit_tests.rs"]
 mod tests;

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use super::rig::{BYTES, Call, NS_PER_MS, Rig, front_on, routes_of};
 use super::*;
-use crate::front::routes::CELLS_MAX;
 use crate::quic::engine::Options;
+use crate::submit::route_table::CELLS_MAX;
 
 #[test]
 fn a_front_sends_to_all_routes_in_one_call_and_says_what_it_did() {

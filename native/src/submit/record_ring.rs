@@ -17,8 +17,8 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::decode::decoder::VERDICT_NUMBERS;
-use crate::front::sending::Sent;
 use crate::limits::{COPIES_MAX, TRANSACTION_BYTES_MAX};
+use crate::submit::fan_out::Sent;
 use crate::sync::shared_memory::{Cells, Memory};
 
 /// Records that the main thread has not read; a power of two. `FRONT_RECORDS` of `front-limits.ts`.
@@ -176,5 +176,5 @@ fn put(slot: &[AtomicU64], at: usize, numbers: impl IntoIterator<Item = f64>) {
 }
 
 #[cfg(test)]
-#[path = "records_tests.rs"]
+#[path = "record_ring_tests.rs"]
 mod tests;

@@ -8,33 +8,33 @@ use std::thread::{Builder, JoinHandle};
 use parking_lot::Mutex;
 
 use crate::decode::decoder::Decoder;
-use crate::front::cells::LimitCells;
-use crate::front::figures::Figures;
-use crate::front::passes::Passes;
-use crate::front::records::Records;
-use crate::front::routes::Routes;
-use crate::front::seen::Seen;
-use crate::front::sending::{EngineWire, Sending};
-use crate::front::submit::{FrontDesk, News, Parts};
-use crate::front::telling::{State, Teller, Told};
 use crate::http::event_loop;
 use crate::http::mailbox::{Command, DoorHandle, inlet};
 use crate::quic::engine::Engine;
 use crate::quic::event_ring::Waker;
+use crate::submit::counters::Figures;
+use crate::submit::dedup::Seen;
+use crate::submit::fan_out::{EngineWire, Sending};
+use crate::submit::key_cache::Passes;
+use crate::submit::path::{FrontDesk, News, Parts};
+use crate::submit::rate_limit::LimitCells;
+use crate::submit::record_ring::Records;
+use crate::submit::route_table::Routes;
+use crate::submit::wakeup::{State, Teller, Told};
 use crate::sync::shared_memory::Memory;
 use crate::sync::thread_priority::go_first;
 
 /// What a front shares with the main thread.
 pub struct Shared {
-    /// For `records`.
+    /// For `record_ring`.
     pub records: Memory,
-    /// For `figures`.
+    /// For `counters`.
     pub figures: Memory,
-    /// For `routes`.
+    /// For `route_table`.
     pub routes: Memory,
-    /// For `seen`.
+    /// For `dedup`.
     pub seen: Memory,
-    /// For `cells`.
+    /// For `rate_limit`.
     pub passes: Memory,
 }
 
@@ -147,12 +147,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::front::cells::PASS_MEMORY_BYTES;
-    use crate::front::figures::FIGURES_BYTES;
-    use crate::front::records::RECORDS_BYTES;
-    use crate::front::routes::ROUTES_BYTES;
-    use crate::front::seen::{Sizes, prepared};
     use crate::quic::engine;
+    use crate::submit::counters::FIGURES_BYTES;
+    use crate::submit::dedup::{Sizes, prepared};
+    use crate::submit::rate_limit::PASS_MEMORY_BYTES;
+    use crate::submit::record_ring::RECORDS_BYTES;
+    use crate::submit::route_table::ROUTES_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 

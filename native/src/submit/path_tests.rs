@@ -6,14 +6,14 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use super::*;
-use crate::front::cells::{LimitCells, PASS_MEMORY_BYTES};
-use crate::front::figures::FIGURES_BYTES;
-use crate::front::records::RECORDS_BYTES;
-use crate::front::routes::tests::Publisher;
-use crate::front::routes::{ROUTES_BYTES, Routes};
-use crate::front::seen::{Sizes, prepared};
-use crate::front::telling::Told;
 use crate::quic::peer::Backlog;
+use crate::submit::counters::FIGURES_BYTES;
+use crate::submit::dedup::{Sizes, prepared};
+use crate::submit::rate_limit::{LimitCells, PASS_MEMORY_BYTES};
+use crate::submit::record_ring::RECORDS_BYTES;
+use crate::submit::route_table::tests::Publisher;
+use crate::submit::route_table::{ROUTES_BYTES, Routes};
+use crate::submit::wakeup::Told;
 use crate::sync::shared_memory::{Cells, Memory};
 
 const TOKEN: &[u8] = b"0123456789abcdef";

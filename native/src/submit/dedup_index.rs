@@ -1,4 +1,4 @@
-//! Hot path: the ring of bytes and the index of numbers that `seen` looks into, in the memory of
+//! Hot path: the ring of bytes and the index of numbers that `dedup` looks into, in the memory of
 //! `ingress/seen.ts`. Whoever is at it has the lock.
 //!
 //! ```text

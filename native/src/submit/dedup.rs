@@ -7,8 +7,8 @@
 //! The memory is that of `ingress/seen.ts`, and threads of JavaScript work in it as well, under the
 //! same lock. Who does not get it in time goes without: then a repetition is taken for new.
 
-pub use crate::front::seen_ring::Sizes;
-use crate::front::seen_ring::{LOCK_AT, SeenRing, UNDECIDED, set};
+pub use crate::submit::dedup_index::Sizes;
+use crate::submit::dedup_index::{LOCK_AT, SeenRing, UNDECIDED, set};
 use crate::sync::shared_lock::MemoryLock;
 use crate::sync::shared_memory::Memory;
 
@@ -133,5 +133,5 @@ fn word_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 #[cfg(test)]
-#[path = "seen_tests.rs"]
+#[path = "dedup_tests.rs"]
 mod tests;
