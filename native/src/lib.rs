@@ -1,9 +1,9 @@
 //! Touchdown's native engine.
 //!
-//! The folders hold the native part of the stage of their name in `src/`. Beside them is the door
-//! for JavaScript: `bindings` holds every exported item and nothing else, and `crossing`,
-//! `front_crossing`, `codes`, `handles` and `lent` are what these share; all else is sans-Node.
-//! `http` reads a client's call, `base58` is everybody's, and `limits` and `sync` are for all.
+//! `node` is the door for JavaScript: every exported item and what these share; all else is
+//! sans-Node. `http` and `submit` are the path of a client's transaction, `decode` and `ed25519` say
+//! whether it is sound, `quic` sends it, and `rpc` asks nodes. `base58` is everybody's, and `limits`
+//! and `sync` are for all.
 //!
 //! A transaction is sent on the thread that asks for it, under its connection's baton
 //! (`quic::peer`); one I/O thread receives, acknowledges and runs timers (`quic::endpoint`); what
@@ -26,25 +26,11 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod base58;
-#[cfg(feature = "addon")]
-// The macro around the exports writes unsafe code.
-#[allow(unsafe_code)]
-pub mod bindings;
-#[cfg(feature = "addon")]
-mod codes;
-#[cfg(feature = "addon")]
-mod crossing;
 pub mod decode;
 pub mod ed25519;
-#[cfg(feature = "addon")]
-mod front_crossing;
-pub mod handles;
 pub mod http;
-#[cfg(feature = "addon")]
-// A view into JavaScript's memory takes unsafe code.
-#[allow(unsafe_code)]
-pub mod lent;
 pub mod limits;
+pub mod node;
 pub mod quic;
 #[cfg(feature = "reading")]
 pub mod rpc;

@@ -58,7 +58,7 @@ const CLOSED_RECORD = 7;
 /** The number of a record that says when it happened. */
 const AT_NS = 5;
 
-/** Answers of `engineStart`: `native/src/codes.rs`. */
+/** Answers of `engineStart`: `native/src/node/status_codes.rs`. */
 const START_FAULTS: Readonly<Record<number, string>> = {
   [-10]: "16 native engines run in this process, and there may be no more",
   [-11]: "the native engine refuses its options",

@@ -8,12 +8,12 @@ use std::time::Duration;
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
-use crate::bindings::sending::EngineOptions;
-use crate::codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};
 use crate::decode::decoder::{DECODERS_MAX, Decoder};
-use crate::handles::Handles;
-use crate::lent::{writable, writable_bytes};
 use crate::limits::{ASKERS_MAX, ENGINES_MAX, FEEDS_MAX};
+use crate::node::handles::Handles;
+use crate::node::options::EngineOptions;
+use crate::node::shared_bytes::{writable, writable_bytes};
+use crate::node::status_codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};
 use crate::quic::engine::{Engine, Options};
 use crate::quic::event_ring::Waker;
 use crate::quic::tls::Transport;

@@ -1,19 +1,21 @@
-//! How JavaScript's calls become those of fronts: what `crossing` is for all the others.
+//! How JavaScript's calls become those of fronts: what `convert` is for all the others.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use napi::Env;
 
-use crate::bindings::fronts::{FrontMemory, FrontOptions};
-use crate::codes::{FRONT_FULL, FRONT_LISTEN, FRONT_OPTIONS, NO_FRONT, NO_PRIORITY, OK, PANIC};
-use crate::crossing::{DECODERS, ENGINES, guarded};
-use crate::handles::Handles;
 use crate::http::event_loop;
 use crate::http::listener::Listener;
 use crate::http::mailbox::{Command, DoorHandle, Listening};
-use crate::lent::keep_no_more;
 use crate::limits::FRONTS_MAX;
+use crate::node::convert::{DECODERS, ENGINES, guarded};
+use crate::node::handles::Handles;
+use crate::node::options::{FrontMemory, FrontOptions};
+use crate::node::shared_bytes::keep_no_more;
+use crate::node::status_codes::{
+    FRONT_FULL, FRONT_LISTEN, FRONT_OPTIONS, NO_FRONT, NO_PRIORITY, OK, PANIC,
+};
 use crate::quic::event_ring::Waker;
 use crate::submit::key_cache::{Pass, network_of};
 use crate::submit::path::News;

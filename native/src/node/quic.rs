@@ -1,40 +1,15 @@
 //! The engine: connections to leaders, and copies on their way.
 
-use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8Array};
+use napi::bindgen_prelude::{Float64ArraySlice, Function};
 use napi_derive::napi;
 
-use crate::codes::*;
-use crate::crossing::{ENGINES, fill, guarded, milliseconds, parse_options, waker, with_engine};
-use crate::lent::{Texts, writable};
+use crate::node::convert::{
+    ENGINES, fill, guarded, milliseconds, parse_options, waker, with_engine,
+};
+use crate::node::options::EngineOptions;
+use crate::node::shared_bytes::writable;
+use crate::node::status_codes::*;
 use crate::quic::engine::Engine;
-
-/// What an engine is started with; every field is present.
-#[napi(object, object_to_js = false)]
-pub struct EngineOptions {
-    /// Local addresses to send from, "ip:port" each, port 0 for any.
-    #[napi(ts_type = "Array<string>")]
-    pub binds: Texts,
-    /// The identity's 32-byte Ed25519 seed.
-    pub seed: Uint8Array,
-    /// Most copies that wait for one leader.
-    pub queue_max: u32,
-    /// Most copies of one leader that await its acknowledgement.
-    pub in_flight_max: u32,
-    /// Most outcomes that wait to be drained.
-    pub outcomes_max: u32,
-    /// A leader that grants no stream for so long after `peer_open` is given up.
-    pub admission_timeout_ms: u32,
-    /// Silence after which a connection is given up.
-    pub idle_timeout_ms: u32,
-    /// Pause after which a ping keeps an idle connection alive.
-    pub keep_alive_ms: u32,
-    /// Packets that a leader need not acknowledge at once; 0 leaves its own habit.
-    pub ack_every: u32,
-    /// The longest that a leader shall wait with an acknowledgement.
-    pub ack_delay_ms: u32,
-    /// How long the I/O thread looks for datagrams before it sleeps; 0: not at all.
-    pub busy_poll_us: u32,
-}
 
 /// The version of this list of exports; `contract.ts` names the one it was written for.
 #[napi]

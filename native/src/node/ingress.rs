@@ -4,59 +4,14 @@ use napi::Env;
 use napi::bindgen_prelude::{Float64ArraySlice, Function};
 use napi_derive::napi;
 
-use crate::codes::*;
-use crate::crossing::{fill, guarded, waker};
-use crate::front_crossing::{
+use crate::http::mailbox::Command;
+use crate::node::convert::{fill, guarded, waker};
+use crate::node::ingress_convert::{
     close_front, listen_for, pass_of, start_front, tell_front, with_front,
 };
-use crate::http::mailbox::Command;
-use crate::lent::SharedBytes;
+use crate::node::options::{FrontMemory, FrontOptions};
+use crate::node::status_codes::*;
 use crate::submit::path::News;
-
-/// What a front is started with; every field is present.
-#[napi(object, object_to_js = false)]
-pub struct FrontOptions {
-    /// The engine's handle.
-    pub engine: u32,
-    /// The decoder's.
-    pub decoder: u32,
-    /// The front's own number, which it tells with each request that it relays.
-    pub number: u32,
-    /// Whether its thread goes before others.
-    pub realtime: bool,
-    /// Connections of clients open at once.
-    pub connections_max: u32,
-    /// And to the server behind.
-    pub relays_max: u32,
-    /// And of those for the clients of one address.
-    pub relays_per_address: u32,
-    /// How long a client may take for a request's head, and for its body.
-    pub read_timeout_ms: u32,
-    /// Where the server listens, on loopback, that the front relays to.
-    pub behind_port: u32,
-    /// The name of the header line by which it says what it knows of such a request.
-    pub relay_header: String,
-}
-
-/// What a front shares with the main thread: arrays of a `SharedArrayBuffer` each.
-#[napi(object, object_to_js = false)]
-pub struct FrontMemory {
-    /// As `front/records.ts` has it.
-    #[napi(ts_type = "Uint8Array")]
-    pub records: SharedBytes,
-    /// As `front/figures.ts` has it.
-    #[napi(ts_type = "Uint8Array")]
-    pub figures: SharedBytes,
-    /// As `send/shared-routes.ts` has it.
-    #[napi(ts_type = "Uint8Array")]
-    pub routes: SharedBytes,
-    /// As `ingress/seen.ts` has it.
-    #[napi(ts_type = "Uint8Array")]
-    pub seen: SharedBytes,
-    /// As `ingress/limit-cells.ts` has it.
-    #[napi(ts_type = "Uint8Array")]
-    pub passes: SharedBytes,
-}
 
 /// Starts a front on memory of `SharedArrayBuffer`s, which is its own until `front_close`. `wake` is
 /// called without arguments, on the thread that called this, when it has something: records, places

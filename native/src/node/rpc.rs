@@ -3,12 +3,12 @@
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi_derive::napi;
 
-use crate::codes::*;
-use crate::crossing::{
+use crate::limits::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX};
+use crate::node::convert::{
     ASKERS, FEEDS, fill_bytes, guarded, milliseconds, placed, put, take_on, waker, with_asker,
     with_feed,
 };
-use crate::limits::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, SIGNATURES_ASKED_MAX};
+use crate::node::status_codes::*;
 use crate::rpc::client::{Answer, Asker, Question};
 use crate::rpc::statuses::SIGNATURE_BYTES;
 use crate::rpc::{

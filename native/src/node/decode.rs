@@ -4,12 +4,12 @@ use napi::bindgen_prelude::{Float64ArraySlice, Uint8ArraySlice};
 use napi_derive::napi;
 
 use crate::base58::signature_text_at;
-use crate::codes::*;
-use crate::crossing::{DECODERS, fill, guarded, placed, put};
 use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
 use crate::http::json_rpc::read_call;
-use crate::lent::{overlap, writable, writable_bytes};
 use crate::limits::TRANSACTION_BYTES_MAX;
+use crate::node::convert::{DECODERS, fill, guarded, placed, put};
+use crate::node::shared_bytes::{overlap, writable, writable_bytes};
+use crate::node::status_codes::*;
 
 /// Makes a decoder that any thread may use. `tip_accounts` are 32 bytes each, `keys_max` is 1024
 /// at most. Returns its handle, above 0, or a DECODER code, below 0.
