@@ -6,7 +6,7 @@
  * handle that one thread was given is good on every other.
  */
 
-/** The version of `native/src/node/quic.rs` that this is written for; the two are changed together. */
+/** `contract_version` of `native/src/node/quic.rs`; the two are changed together. */
 export const CONTRACT_VERSION = 11;
 
 /** What an engine is started with; every field is present. */
