@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use support::between::Between;
 use support::{ACKED, LONG_MS, Leader, Manners, SENT, Sender, options};
-use touchdown_native::clock::monotonic_ns;
-use touchdown_native::send::engine::Engine;
-use touchdown_native::send::outcomes::RECORD_FIELDS;
+use touchdown_native::quic::engine::Engine;
+use touchdown_native::quic::event_ring::RECORD_FIELDS;
+use touchdown_native::sync::clock::monotonic_ns;
 
 fn main() {
     let words: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();

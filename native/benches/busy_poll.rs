@@ -9,7 +9,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use support::{ACKED, Leader, Manners, Sender, options};
-use touchdown_native::send::engine::Options;
+use touchdown_native::quic::engine::Options;
 
 const SENDS: u64 = 600;
 const PAUSE: Duration = Duration::from_millis(5);

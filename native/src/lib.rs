@@ -1,16 +1,15 @@
 //! Touchdown's native engine.
 //!
-//! The folders hold the native part of the stage of their name in `src/`. Beside them is the door
-//! for JavaScript: `bindings` holds every exported item and nothing else, and `crossing`,
-//! `front_crossing`, `codes`, `handles` and `lent` are what these share; all else is sans-Node. `call`
-//! reads a client's call, `base58` is everybody's, and `clock`, `limits`, `priority`,
-//! `tray` are for all.
+//! `node` is the door for JavaScript: every exported item and what these share; all else is
+//! sans-Node. `http` and `submit` are the path of a client's transaction, `decode` and `ed25519` say
+//! whether it is sound, `quic` sends it, and `rpc` asks nodes. `base58` is everybody's, and `limits`
+//! and `sync` are for all.
 //!
 //! A transaction is sent on the thread that asks for it, under its connection's baton
-//! (`send::peer`); one I/O thread receives, acknowledges and runs timers (`send::endpoint`); what
-//! became of each copy comes back through one bounded ring (`send::outcomes`). What a node is asked
-//! (`chain::asker`) and what it tells of slots (`chain::feed`) has threads of its own, which give
-//! way. Fronts (`front`) are threads that take clients' requests by themselves.
+//! (`quic::peer`); one I/O thread receives, acknowledges and runs timers (`quic::endpoint`); what
+//! became of each copy comes back through one bounded ring (`quic::event_ring`). What a node is asked
+//! (`rpc::client`) and what it tells of slots (`rpc::slot_feed`) has threads of its own, which give
+//! way. Fronts (`submit`) are threads that take clients' requests by themselves.
 
 #![deny(
     unsafe_code,
@@ -27,30 +26,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod base58;
-#[cfg(feature = "addon")]
-// The macro around the exports writes unsafe code.
-#[allow(unsafe_code)]
-pub mod bindings;
-pub mod call;
-#[cfg(feature = "reading")]
-pub mod chain;
-pub mod clock;
-#[cfg(feature = "addon")]
-mod codes;
-#[cfg(feature = "addon")]
-mod crossing;
 pub mod decode;
 pub mod ed25519;
-#[cfg(feature = "front")]
-pub mod front;
-#[cfg(feature = "addon")]
-mod front_crossing;
-pub mod handles;
-#[cfg(feature = "addon")]
-// A view into JavaScript's memory takes unsafe code.
-#[allow(unsafe_code)]
-pub mod lent;
+pub mod http;
 pub mod limits;
-mod priority;
-pub mod send;
-mod tray;
+pub mod node;
+pub mod quic;
+#[cfg(feature = "reading")]
+pub mod rpc;
+#[cfg(feature = "front")]
+pub mod submit;
+pub mod sync;

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, PATIENCE, Sender, ended, options};
-use touchdown_native::send::engine::{Engine, OpenError, Options};
-use touchdown_native::send::outcomes::{EndCause, RECORD_FIELDS};
-use touchdown_native::send::peer::PeerState;
-use touchdown_native::send::tls::public_key;
+use touchdown_native::quic::copy::PeerState;
+use touchdown_native::quic::engine::{Engine, OpenError, Options};
+use touchdown_native::quic::event_ring::{EndCause, RECORD_FIELDS};
+use touchdown_native::quic::tls::public_key;
 
 #[test]
 fn connections_are_spread_over_the_local_addresses_of_their_family() {

@@ -17,8 +17,8 @@ use support::{
     ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, Manners, SENT, Sender, ended, options,
 };
 use touchdown_native::limits::STREAMS_AHEAD_MAX;
-use touchdown_native::send::engine::Options;
-use touchdown_native::send::outcomes::{EndCause, Reason};
+use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::event_ring::{EndCause, Reason};
 
 #[global_allocator]
 static HEAP: heap::Counted = heap::Counted;

@@ -11,8 +11,8 @@ use support::packets::*;
 use support::rogue::*;
 use support::{ACKED, ADMITTED, CLOSED, CONNECTED, DROPPED, LONG_MS};
 use support::{Leader, Manners, Seen, Sender, ended, options};
-use touchdown_native::send::engine::Options;
-use touchdown_native::send::outcomes::{EndCause, Reason};
+use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::event_ring::{EndCause, Reason};
 
 /// Connects to a rogue and to a leader beside it and sends to both. How the rogue's connection
 /// ends, if it does before all is acknowledged.

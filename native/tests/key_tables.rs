@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::SigningKey;
-use touchdown_native::ed25519::key_tables::{KEYS_MAX, KeyTables};
+use touchdown_native::ed25519::key_cache::{KEYS_MAX, KeyTables};
 
 fn key(seed: u32) -> [u8; 32] {
     let mut secret = [0; 32];

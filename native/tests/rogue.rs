@@ -10,7 +10,7 @@ use support::heard::Piece;
 use support::packets::{MAX_STREAMS_UNI, STOP_SENDING, frame};
 use support::rogue::{Nature, Rogue, Terms, value};
 use support::{ACKED, DROPPED, LONG_MS, PATIENCE, Seen, Sender, ended, options};
-use touchdown_native::send::outcomes::Reason;
+use touchdown_native::quic::event_ring::Reason;
 
 #[test]
 fn a_leader_by_hand_takes_transactions_like_any_other() {

@@ -13,9 +13,9 @@ use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, LONG_MS, SENT};
 use support::{Leader, Manners, Sender};
 use support::{ended, options};
 use touchdown_native::limits::STREAMS_AHEAD_MAX;
-use touchdown_native::send::engine::Options;
-use touchdown_native::send::outcomes::{EndCause, Reason};
-use touchdown_native::send::tls::public_key;
+use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::event_ring::{EndCause, Reason};
+use touchdown_native::quic::tls::public_key;
 
 #[test]
 fn delivers_each_transaction_whole_and_acknowledged() {

@@ -9,9 +9,10 @@ use std::array;
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use dice::dice;
-use touchdown_native::ed25519::comb::Comb;
+use touchdown_native::ed25519::comb_table::Comb;
 use touchdown_native::ed25519::curve::{Niels, Point, invert_all};
-use touchdown_native::ed25519::sums::{Backend, PICKS_MAX, Pick, Picks};
+use touchdown_native::ed25519::multi_add::Backend;
+use touchdown_native::ed25519::picks::{PICKS_MAX, Pick, Picks};
 
 /// Sums that both ways are compared on.
 const ROUNDS: usize = 100_000;

@@ -15,9 +15,9 @@ use support::between::{Between, From};
 use support::dice::dice;
 use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, SENT, Sender, ended, options};
 use touchdown_native::limits::HELD_MAX;
-use touchdown_native::send::engine::Options;
-use touchdown_native::send::held::{Backlog, release};
-use touchdown_native::send::outcomes::Reason;
+use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::event_ring::Reason;
+use touchdown_native::quic::peer::{Backlog, release};
 
 /// What the leader got, each transaction as its first byte and its size.
 fn received(leader: &Leader) -> Vec<(u8, usize)> {

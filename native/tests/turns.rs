@@ -11,8 +11,8 @@ use support::packets::{MAX_DATA, MAX_STREAMS_UNI, frame};
 use support::rogue::{Nature, Rogue, Terms, value};
 use support::{DROPPED, LONG_MS, SENT, Seen, Sender, ended, options};
 use touchdown_native::limits::TOGETHER_MAX;
-use touchdown_native::send::engine::Options;
-use touchdown_native::send::held::release;
+use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::peer::release;
 
 fn sent(seen: &[Seen]) -> Vec<u64> {
     seen.iter().filter(|one| one.kind == SENT).map(|one| one.tx).collect()

@@ -7,8 +7,9 @@ use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha512};
 use touchdown_native::decode::faults::{Fault, Refused};
+use touchdown_native::decode::signatures::verify_signatures;
 use touchdown_native::decode::tx::Accepted;
-use touchdown_native::ed25519::sums::Backend;
+use touchdown_native::ed25519::multi_add::Backend;
 use touchdown_native::ed25519::verify::Verifier;
 
 /// One key and its signature.
@@ -37,7 +38,7 @@ fn lay(signed: &[Signed], message: &[u8]) -> (Vec<u8>, Accepted) {
 
 fn answer(verifier: &Verifier, signed: &[Signed], message: &[u8]) -> Result<(), Refused> {
     let (bytes, accepted) = lay(signed, message);
-    verifier.verify(&bytes, &accepted)
+    verify_signatures(verifier, &bytes, &accepted)
 }
 
 fn strict((key, signature): &Signed, message: &[u8]) -> bool {

@@ -12,7 +12,7 @@ use support::between::Between;
 use support::dice::dice;
 use support::terms::Terms;
 use support::{ACKED, LONG_MS, Leader, Manners, Sender, ended, options};
-use touchdown_native::send::outcomes::EndCause;
+use touchdown_native::quic::event_ring::EndCause;
 
 /// Sends through `bend`, with a leader beside it that nobody stands before; every copy to both is
 /// to be acknowledged.
@@ -88,7 +88,7 @@ fn a_flood_of_made_up_retries_ends_one_attempt_at_most() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let good = Leader::start(Manners::default());
-    let mut sender = Sender::start(touchdown_native::send::engine::Options {
+    let mut sender = Sender::start(touchdown_native::quic::engine::Options {
         admission_timeout: Duration::from_secs(3),
         ..options()
     });

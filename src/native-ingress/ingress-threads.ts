@@ -2,7 +2,7 @@
  * All fronts, as the main thread has them: starts their threads, gives them passes, and takes what
  * they did into the books ("adoption"). A front sends first and tells afterwards; whatever on this
  * thread depends on what was sent calls `adopt` before. The threads are the native engine's
- * (`native/src/front`), and no JavaScript runs on them.
+ * (`native/src/submit`), and no JavaScript runs on them.
  *
  * The books can wait and a front cannot: where both have one processor, the system would let the
  * books go on for as long as a front takes for ten transactions. So they give way after every few

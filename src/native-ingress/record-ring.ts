@@ -9,7 +9,7 @@
  *
  * A front never waits for room: it looks for it before it sends anything, and a request that finds
  * none is left to the main thread. So no transaction is on the wire without its record. The front's
- * side, which writes, is `native/src/front/records.rs`.
+ * side, which writes, is `native/src/submit/record_ring.rs`.
  */
 
 import type { Verdict } from "../core/flow.ts";

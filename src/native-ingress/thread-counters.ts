@@ -1,7 +1,7 @@
 /**
  * What a front counts, in memory that it shares with the main thread: of its clients, by the names
  * that the HTTP server's desk has for it, and of what it leaves to that. The front writes, the main
- * thread reads. `native/src/front/figures.rs` has the same names in the same order.
+ * thread reads. `native/src/submit/counters.rs` has the same names in the same order.
  */
 
 import { REFUSALS, type RefusalReason } from "../core/errors.ts";

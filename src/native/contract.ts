@@ -1,12 +1,12 @@
 /**
- * What the native engine exports, with the names and the order of native/src/bindings.rs.
+ * What the native engine exports, with the names and the order of native/src/node.
  *
  * Bytes, handles and numbers cross; no promise, and no string for each transaction. What goes
  * wrong is a code below 0. Arrays are lent for the call. Engines and decoders are the process's: a
  * handle that one thread was given is good on every other.
  */
 
-/** The version of bindings.rs that this is written for; the two are changed together. */
+/** `contract_version` of `native/src/node/quic.rs`; the two are changed together. */
 export const CONTRACT_VERSION = 11;
 
 /** What an engine is started with; every field is present. */

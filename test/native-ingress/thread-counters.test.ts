@@ -37,7 +37,7 @@ describe("a front's figures", () => {
   });
 
   it("have the names and the order that the engine writes them in", () => {
-    const path = new URL("../../native/src/front/figures.rs", import.meta.url);
+    const path = new URL("../../native/src/submit/counters.rs", import.meta.url);
     const rust = readFileSync(path, "utf8");
     const numberOf = (name: string) =>
       Number(new RegExp(`^const ${name}: usize = (\\d+);$`, "m").exec(rust)?.[1]);

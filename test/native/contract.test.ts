@@ -6,9 +6,12 @@ function text(path: string): string {
 }
 
 /** In the order in which the folder's own file names them. */
-const parts = [...text("native/src/bindings/mod.rs").matchAll(/^pub mod (\w+);$/gm)];
-const bindings = parts.map(([, part = ""]) => text(`native/src/bindings/${part}.rs`)).join("\n");
-const answers = text("native/src/codes.rs");
+const parts = [...text("native/src/node/mod.rs").matchAll(/^pub mod (\w+);$/gm)];
+const bindings = parts
+  .map(([, part = ""]) => text(`native/src/node/${part}.rs`))
+  .filter((part) => part.includes("#[napi"))
+  .join("\n");
+const answers = text("native/src/node/status_codes.rs");
 const contract = text("src/native/contract.ts");
 
 const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** What napi's macro derived from bindings.rs when the addon was compiled. */
+/** What napi's macro derived from native/src/node when the addon was compiled. */
 const GENERATED = join(ROOT, "native/touchdown.d.ts");
 
 const folder = mkdtempSync(join(tmpdir(), "touchdown-types-"));

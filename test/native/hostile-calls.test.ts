@@ -13,7 +13,7 @@ import { native } from "./addon.ts";
 
 const contract = readFileSync(new URL("../../src/native/contract.ts", import.meta.url), "utf8");
 
-/** Of `native/src/codes.rs`. */
+/** Of `native/src/node/status_codes.rs`. */
 const START_OPTIONS = -11;
 const OPTIONS = {
   seed: new Uint8Array(32),

@@ -12,7 +12,7 @@ export const ENGINE = 3;
 /** When every record happened. */
 export const RECORD_NS = 5;
 
-/** Kinds of records, as `native/src/send/outcomes.rs` numbers them. */
+/** Kinds of records, as `native/src/quic/event_ring.rs` numbers them. */
 const KIND = { sent: 1, acked: 2, failed: 3, dropped: 4, connected: 5, admitted: 6, closed: 7 };
 
 export interface News {

@@ -1,6 +1,6 @@
 /**
  * What a front does to send a transaction, on the thread of its test: for tests of the side that is
- * told of it afterwards (`Sender.adopt`). The real one is `native/src/front/sending.rs`.
+ * told of it afterwards (`Sender.adopt`). The real one is `native/src/submit/fan_out.rs`.
  *
  * It goes by the table of routes that the sender keeps in shared memory, and each copy's stream is
  * drawn from the count that all threads share. It holds nothing to send it together with others.
@@ -12,7 +12,7 @@ import { FRONT_TX_MIN } from "../../src/send/limits.ts";
 import type { FrontSend } from "../../src/send/native/send-record.ts";
 import { RouteTable } from "./route-table.ts";
 
-/** `HELD_UP` of native/src/front/sending.rs. */
+/** `HELD_UP` of native/src/submit/fan_out.rs. */
 const ROUTES_HELD_UP = 16;
 
 export interface FrontSender {

@@ -2,7 +2,7 @@
  * The gate of a front, on any thread of a test: it lets in whoever it has a pass of, and charges
  * the limit where the main thread and the other fronts charge it, too. Everybody else has no owner
  * here, and a limit that is used up is refused here but not counted: those requests are the main
- * thread's. The real one is `native/src/front/passes.rs`.
+ * thread's. The real one is `native/src/submit/key_cache.rs`.
  *
  * A pass that was taken back lets nobody in from that moment on, also who found it before.
  */

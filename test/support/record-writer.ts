@@ -1,6 +1,6 @@
 /**
- * Writes records as a front does (`native/src/front/records.rs`), for tests of the side that reads
- * them.
+ * Writes records as a front does (`native/src/submit/record_ring.rs`), for tests of the side that
+ * reads them.
  */
 
 import type { Accepted } from "../../src/core/flow.ts";

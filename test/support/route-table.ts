@@ -1,6 +1,6 @@
 /**
  * The table of routes as a front reads it, on any thread of a test: what it read last. The real one
- * is `native/src/front/routes.rs`.
+ * is `native/src/submit/route_table.rs`.
  */
 
 import { ROUTES_SHARED_MAX } from "../../src/core/limits.ts";

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use serde_json::json;
-use touchdown_native::clock::monotonic_ns;
 use touchdown_native::decode::decoder::Decoder;
+use touchdown_native::sync::clock::monotonic_ns;
 
 use crate::path::quantiles;
 use crate::transactions::{Signing, PAYERS, TIP_ACCOUNT};

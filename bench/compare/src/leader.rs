@@ -13,7 +13,7 @@ use solana_streamer::nonblocking::swqos::SwQosConfig;
 use solana_streamer::quic::{spawn_stake_weighted_qos_server, QuicStreamerConfig};
 use solana_streamer::streamer::StakedNodes;
 use tokio_util::sync::CancellationToken;
-use touchdown_native::clock::monotonic_ns;
+use touchdown_native::sync::clock::monotonic_ns;
 
 use crate::sender::{cpu_us, read_stamp};
 

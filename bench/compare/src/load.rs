@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use base64::prelude::{Engine, BASE64_STANDARD};
-use touchdown_native::clock::{monotonic_ns, NS_PER_S};
+use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
 use crate::stolen::Stolen;
 use crate::transactions::{Random, Signing};

@@ -14,13 +14,13 @@ use std::time::Duration;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use touchdown_native::base58::{signature_text, SIGNATURE_TEXT_MAX};
-use touchdown_native::call::read_call;
-use touchdown_native::clock::monotonic_ns;
 use touchdown_native::decode::decoder::Decoder;
-use touchdown_native::send::engine::{Engine, Options};
-use touchdown_native::send::held;
-use touchdown_native::send::outcomes::RECORD_FIELDS;
-use touchdown_native::send::peer::PeerState;
+use touchdown_native::http::json_rpc::read_call;
+use touchdown_native::quic::copy::PeerState;
+use touchdown_native::quic::engine::{Engine, Options};
+use touchdown_native::quic::event_ring::RECORD_FIELDS;
+use touchdown_native::quic::peer;
+use touchdown_native::sync::clock::monotonic_ns;
 
 const LISTENER: Token = Token(0);
 const EVENTS: usize = 256;
@@ -96,7 +96,7 @@ impl Sending {
 
     fn end_turn(&mut self) {
         if std::mem::take(&mut self.is_holding) {
-            held::release();
+            peer::release();
         }
     }
 }

@@ -5,9 +5,12 @@
 //! same bytes whenever it is asked.
 
 use crate::decode::faults::Refused;
+use crate::decode::signatures::verify_signatures;
 use crate::decode::tip::TipRule;
 use crate::decode::tx::{Accepted, parse};
+use crate::ed25519::multi_add::Backend;
 use crate::ed25519::verify::Verifier;
+use crate::sync::thread_priority::give_way;
 
 /// Numbers of a verdict as it is told: see `write`.
 pub const VERDICT_NUMBERS: usize = 11;
@@ -36,14 +39,15 @@ impl Decoder {
             return None;
         }
         let rule = TipRule { accounts: accounts.into(), lamports_min: lamports_min as i64 };
-        Some(Self { rule, verifier: verify.then(|| Verifier::new(keys)) })
+        let verifier = verify.then(|| Verifier::with_builder(keys, Backend::best(), give_way));
+        Some(Self { rule, verifier })
     }
 
     /// What is to be said of these bytes.
     pub fn decode(&self, bytes: &[u8]) -> Result<Accepted, Refused> {
         let accepted = parse(bytes, &self.rule)?;
         if let Some(verifier) = &self.verifier {
-            verifier.verify(bytes, &accepted)?;
+            verify_signatures(verifier, bytes, &accepted)?;
         }
         Ok(accepted)
     }

@@ -7,6 +7,7 @@ pub mod faults;
 pub mod legacy;
 pub mod message;
 pub mod scan;
+pub mod signatures;
 pub mod tip;
 pub mod tx;
 pub mod v1;

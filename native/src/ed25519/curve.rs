@@ -5,7 +5,6 @@
 //! Formulas: Hisil, Wong, Carter, Dawson 2008, "Twisted Edwards Curves Revisited", section 3 and
 //! 4.2, for a = -1; 2026-11.
 
-use crate::decode::message::SIGNATURES_MAX;
 use crate::ed25519::field::{Fe, Sum};
 
 /// d = -121665 / 121666, little-endian. RFC 8032 section 5.1, 2026-11.
@@ -260,10 +259,13 @@ pub fn invert_all(points: &[Point]) -> Vec<Fe> {
     out
 }
 
+/// Most signatures that are verified together.
+pub const BATCH_MAX: usize = 12;
+
 /// 1 / Z of the points of one transaction, without allocation; nothing is done for none.
 #[must_use]
-pub fn inverses(points: &[Point]) -> [Fe; SIGNATURES_MAX] {
-    let mut out = [Fe::ONE; SIGNATURES_MAX];
+pub fn inverses(points: &[Point]) -> [Fe; BATCH_MAX] {
+    let mut out = [Fe::ONE; BATCH_MAX];
     if let Some(used) = out.get_mut(..points.len())
         && !points.is_empty()
     {

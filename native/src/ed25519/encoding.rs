@@ -4,8 +4,6 @@
 //! Whether a point lies on the curve is not looked at: a key that does not is a key for which
 //! nothing verifies. So every engine can name the same fault from the same bytes.
 
-use crate::decode::faults::Fault;
-
 /// The order of the group, little-endian. RFC 8032 section 5.1, 2026-11.
 const GROUP_ORDER: [u8; 32] = [
     0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14,
@@ -58,18 +56,31 @@ pub fn halves(signature: &[u8; 64]) -> ([u8; 32], [u8; 32]) {
     (point, scalar)
 }
 
+/// What is wrong with a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignatureFault {
+    /// It is all zeros.
+    Missing,
+    /// The key has small order, or is not canonical.
+    KeyMalformed,
+    /// R has small order, or R or S is not canonical.
+    Malformed,
+    /// It is not this key's signature of this message.
+    Wrong,
+}
+
 /// Why a signature was found bad. One of zeros is a missing one; then the key is blamed, then the
 /// signature's form, then its value.
 #[must_use]
-pub fn signature_fault(key: &[u8; 32], signature: &[u8; 64]) -> Fault {
+pub fn signature_fault(key: &[u8; 32], signature: &[u8; 64]) -> SignatureFault {
     let (point, scalar) = halves(signature);
     if *signature == [0; 64] {
-        Fault::signature_missing
+        SignatureFault::Missing
     } else if is_unsafe_point(key) {
-        Fault::signer_key_malformed
+        SignatureFault::KeyMalformed
     } else if is_unsafe_point(&point) || !is_scalar_canonical(&scalar) {
-        Fault::signature_malformed
+        SignatureFault::Malformed
     } else {
-        Fault::signature_wrong
+        SignatureFault::Wrong
     }
 }

@@ -1,24 +1,24 @@
 //! Ed25519's verification: a verifier with tables of the keys that sign often (`verify`,
-//! `key_tables`, `comb`), and the arithmetic under it, one number or eight at a time.
+//! `key_cache`, `comb_table`), and the arithmetic under it, one number or eight at a time.
 
-pub mod comb;
+pub mod comb_table;
 pub mod curve;
 pub mod encoding;
 pub mod field;
-mod inverse;
-pub mod key_tables;
-#[cfg(target_arch = "x86_64")]
-// A function for a processor that has more than every one takes unsafe code to be called.
-#[allow(unsafe_code)]
-pub mod lane_points;
 #[cfg(target_arch = "x86_64")]
 // A vector that is read from memory takes unsafe code.
 #[allow(unsafe_code)]
-mod lanes;
+mod ifma_field;
 #[cfg(all(test, target_arch = "x86_64"))]
 // A function for a processor that has more than every one takes unsafe code to be called.
 #[allow(unsafe_code)]
-mod lanes_tests;
-pub mod sums;
-pub mod table;
+mod ifma_field_tests;
+#[cfg(target_arch = "x86_64")]
+// A function for a processor that has more than every one takes unsafe code to be called.
+#[allow(unsafe_code)]
+pub mod ifma_points;
+mod inverse;
+pub mod key_cache;
+pub mod multi_add;
+pub mod picks;
 pub mod verify;

@@ -5,7 +5,7 @@
 //! S below the order; an R that is not canonical can never pass, and a non-canonical A is refused
 //! too, because the discrete logarithm that would tell whether dalek takes it is known to nobody.
 //! By equation: S B - k A, encoded, is R byte for byte, without the cofactor. A key with a table
-//! (`key_tables`) is verified here; any other by ring, whose equation is the same.
+//! (`key_cache`) is verified here; any other by ring, whose equation is the same.
 //!
 //! What several signatures of one transaction can share is the inversion that encoding takes, a
 //! third of the work. A random combination of their equations would be quicker still, but it takes
@@ -18,14 +18,14 @@ use curve25519_dalek::Scalar;
 use ring::digest::{Context, SHA512};
 use ring::signature::{ED25519, UnparsedPublicKey};
 
-use crate::decode::faults::{Refused, refuse};
-use crate::decode::message::SIGNATURES_MAX;
-use crate::decode::tx::Accepted;
-use crate::ed25519::comb::Comb;
-use crate::ed25519::curve::{BASE, Point, inverses};
-use crate::ed25519::encoding::{halves, is_scalar_canonical, is_unsafe_point, signature_fault};
-use crate::ed25519::key_tables::{KeyCounters, KeyTable, KeyTables};
-use crate::ed25519::sums::{Backend, Picks};
+use crate::ed25519::comb_table::Comb;
+use crate::ed25519::curve::{BASE, BATCH_MAX, Point, inverses};
+use crate::ed25519::encoding::{
+    SignatureFault, halves, is_scalar_canonical, is_unsafe_point, signature_fault,
+};
+use crate::ed25519::key_cache::{KeyCounters, KeyTable, KeyTables};
+use crate::ed25519::multi_add::Backend;
+use crate::ed25519::picks::Picks;
 
 /// The shape that `benches/verify.rs` found best for the base point: 512 kB for all keys together.
 pub type BaseComb = Comb<8>;
@@ -40,6 +40,15 @@ pub struct Verifier {
     backend: Backend,
     verified: AtomicU64,
     invalid: AtomicU64,
+}
+
+/// The first bad signature of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadSignature {
+    /// Which one it is.
+    pub index: usize,
+    /// What is wrong with it.
+    pub fault: SignatureFault,
 }
 
 /// What one signature comes to before anything is inverted.
@@ -60,26 +69,38 @@ impl Verifier {
     /// The same, adding up as told.
     #[must_use]
     pub fn with_backend(keys: usize, backend: Backend) -> Self {
+        Self::with_builder(keys, backend, || {})
+    }
+
+    /// The same; the thread that makes tables calls `begin` first.
+    #[must_use]
+    pub fn with_builder(keys: usize, backend: Backend, begin: fn()) -> Self {
         LazyLock::force(&BASE_COMB);
         Self {
-            tables: KeyTables::new(keys),
+            tables: KeyTables::with_builder(keys, begin),
             backend,
             verified: AtomicU64::new(0),
             invalid: AtomicU64::new(0),
         }
     }
 
-    /// Refuses a transaction for the first of its signatures that is bad.
-    pub fn verify(&self, bytes: &[u8], accepted: &Accepted) -> Result<(), Refused> {
-        let count = accepted.signature_count;
-        let Some(index) = self.first_bad(bytes, accepted) else {
+    /// Refuses a message for the first of its `count` signatures that is bad; key i is the signer of
+    /// signature i. One that is not in its slice is bad.
+    pub fn verify(
+        &self,
+        message: &[u8],
+        keys: &[[u8; 32]],
+        signatures: &[[u8; 64]],
+        count: usize,
+    ) -> Result<(), BadSignature> {
+        let Some(index) = self.first_bad(message, keys, signatures, count) else {
             self.verified.fetch_add(count as u64, Ordering::Relaxed);
             return Ok(());
         };
         self.verified.fetch_add(index as u64, Ordering::Relaxed);
         self.invalid.fetch_add(1, Ordering::Relaxed);
-        let (key, signature) = signer(bytes, accepted, index).unwrap_or(([0; 32], [0; 64]));
-        refuse(signature_fault(&key, &signature), index, count)
+        let (key, signature) = signer(keys, signatures, index).unwrap_or((&[0; 32], &[0; 64]));
+        Err(BadSignature { index, fault: signature_fault(key, signature) })
     }
 
     /// Signatures found good, and found bad.
@@ -101,19 +122,21 @@ impl Verifier {
     }
 
     /// The index of the first bad signature.
-    fn first_bad(&self, bytes: &[u8], accepted: &Accepted) -> Option<usize> {
-        let start = accepted.message_offset;
-        let Some(message) = bytes.get(start..start + accepted.message_size) else {
-            return Some(0);
-        };
+    fn first_bad(
+        &self,
+        message: &[u8],
+        keys: &[[u8; 32]],
+        signatures: &[[u8; 64]],
+        count: usize,
+    ) -> Option<usize> {
         // The points whose encoding is still to be compared, with R and their index.
-        let mut points = [Point::NEUTRAL; SIGNATURES_MAX];
-        let mut claims = [([0; 32], 0); SIGNATURES_MAX];
+        let mut points = [Point::NEUTRAL; BATCH_MAX];
+        let mut claims = [([0; 32], 0); BATCH_MAX];
         let mut open = 0;
         let mut bad = None;
-        for index in 0..accepted.signature_count {
-            let signer = signer(bytes, accepted, index);
-            let check = signer.map_or(Check::Bad, |(key, sig)| self.check(&key, &sig, message));
+        for index in 0..count {
+            let signer = signer(keys, signatures, index);
+            let check = signer.map_or(Check::Bad, |(key, sig)| self.check(key, sig, message));
             match (check, points.get_mut(open), claims.get_mut(open)) {
                 (Check::Good, _, _) => {}
                 (Check::Open(point, r), Some(slot), Some(claim)) => {
@@ -175,8 +198,10 @@ fn recomputed(
 }
 
 /// The key and the signature with this index.
-fn signer(bytes: &[u8], accepted: &Accepted, index: usize) -> Option<([u8; 32], [u8; 64])> {
-    let key = bytes.get(accepted.keys_offset + 32 * index..)?.first_chunk()?;
-    let signature = bytes.get(accepted.signature_offset + 64 * index..)?.first_chunk()?;
-    Some((*key, *signature))
+fn signer<'a>(
+    keys: &'a [[u8; 32]],
+    signatures: &'a [[u8; 64]],
+    index: usize,
+) -> Option<(&'a [u8; 32], &'a [u8; 64])> {
+    Some((keys.get(index)?, signatures.get(index)?))
 }

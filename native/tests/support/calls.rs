@@ -2,7 +2,7 @@
 //! them up. Whatever is read of one must be what a whole JSON parser reads of it.
 
 use serde_json::Value;
-use touchdown_native::call::read_call;
+use touchdown_native::http::json_rpc::read_call;
 
 /// Reads a body; whether it had the usual form. Panics where what was read is not what it says.
 pub fn feed(body: &[u8]) -> bool {

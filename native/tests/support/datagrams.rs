@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use quinn_proto::{DatagramEvent, Endpoint, EndpointConfig};
-use touchdown_native::send::tls::{Transport, client_config};
+use touchdown_native::quic::tls::{Transport, client_config};
 
 /// Flag: the connection's own ids are written where a long header has them.
 const NAMED: u8 = 1;

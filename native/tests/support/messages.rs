@@ -2,7 +2,7 @@
 //! makes them up. Whatever is read of one must be what a whole JSON parser finds in it.
 
 use serde_json::Value;
-use touchdown_native::chain::news::{Feed, Kind, Said, Told, read};
+use touchdown_native::rpc::slot_messages::{Feed, Kind, Said, Told, read};
 
 /// Reads a message; whether it said something. Panics where it does not say so.
 pub fn feed(bytes: &[u8]) -> bool {

@@ -24,8 +24,8 @@ use tokio::runtime::Runtime;
 use terms::{OtherTerms, Terms};
 pub use tls::server_tls;
 
-use touchdown_native::send::engine::{Engine, Options};
-use touchdown_native::send::outcomes::RECORD_FIELDS;
+use touchdown_native::quic::engine::{Engine, Options};
+use touchdown_native::quic::event_ring::RECORD_FIELDS;
 
 /// How a leader treats its clients.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use rustls::crypto::verify_tls13_signature;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
-use touchdown_native::send::tls::{ALPN_TPU, no_tls12, self_signed};
+use touchdown_native::quic::tls::{ALPN_TPU, no_tls12, self_signed};
 
 pub fn server_tls() -> rustls::ServerConfig {
     let (certificate, key) = self_signed(&[0x77; 32]).unwrap();

@@ -39,7 +39,7 @@ import { TakenRate } from "./drain-rate.ts";
 import type { EarlyNews } from "./early-outcomes.ts";
 import type { SharedRoutes } from "./shared-route-table.ts";
 
-/** Who ended a connection: `EndCause` of `native/src/send/outcomes.rs`. */
+/** Who ended a connection: `EndCause` of `native/src/quic/event_ring.rs`. */
 const END_KINDS: readonly Ending["kind"][] = [
   "local",
   "local",

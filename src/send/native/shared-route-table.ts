@@ -1,6 +1,7 @@
 /**
  * Where the leaders of the moment are, in shared memory: the sender writes it, and other threads
- * (the fronts, `native/src/front/routes.rs`) read it, to put copies on the wire by themselves.
+ * (the fronts, `native/src/submit/route_table.rs`) read it, to put copies on the wire by
+ * themselves.
  *
  *   word  0      rises with each writing; odd while the table is written
  *         1      whether fronts may send now

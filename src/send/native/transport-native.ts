@@ -47,7 +47,7 @@ export interface NativeTransportDeps {
   readonly routes?: SharedRoutes | null;
 }
 
-/** What the first number of a record says: `native/src/send/outcomes.rs`. */
+/** What the first number of a record says: `native/src/quic/event_ring.rs`. */
 const SENT = 1;
 const COPY_ACKED = 2;
 const COPY_FAILED = 3;
@@ -58,7 +58,7 @@ const CLOSED_RECORD = 7;
 /** The number of a record that says when it happened. */
 const AT_NS = 5;
 
-/** Answers of `engineStart`: `native/src/codes.rs`. */
+/** Answers of `engineStart`: `native/src/node/status_codes.rs`. */
 const START_FAULTS: Readonly<Record<number, string>> = {
   [-10]: "16 native engines run in this process, and there may be no more",
   [-11]: "the native engine refuses its options",

@@ -1,0 +1,338 @@
+//! Tables of the keys that sign often, shared by all threads.
+//!
+//! A table makes a verification take a tenth of the time, or a third where vectors are short, and
+//! costs 64 kB and as long as four verifications without it to make, so only keys of steady senders
+//! shall have one. A key comes up for it when a second signature of it was found good within a short
+//! memory; one thread makes the tables, with a pause after each, so that a flood of keys takes a few
+//! percent of a core and no more. Inside a set, tables that were used lately stand their ground:
+//! every newcomer that finds no idle one is turned away and wears all of them a little.
+//!
+//!     find ──miss──▶ verified elsewhere ──good──▶ sighted ──second──▶ queue ──▶ builder ──▶ set
+
+use std::array::from_fn;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{Builder, Thread, park, sleep};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::ed25519::comb_table::Comb;
+use crate::ed25519::curve::Point;
+
+/// The shape that `benches/verify.rs` found best for its 64 kB.
+pub type KeyComb = Comb<4>;
+
+/// Most keys that an operator may ask to be kept: 67 MB.
+pub const KEYS_MAX: usize = 1024;
+/// Tables of one set.
+const WAYS: usize = 4;
+/// Sightings remembered for each table.
+const SIGHTINGS_PER_WAY: usize = 16;
+/// Keys that wait for the builder; a key that finds the queue full comes again.
+const QUEUE_MAX: usize = 64;
+/// Uses that a table is remembered for.
+const WARMTH_MAX: u8 = 15;
+/// The builder's rest after each table, which takes it 0.1 to 0.3 ms: at most a tenth of a core.
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// One key's table.
+pub struct KeyTable {
+    /// The key.
+    pub key: [u8; 32],
+    /// Multiples of the negated key.
+    pub comb: KeyComb,
+    warmth: AtomicU8,
+}
+
+/// What happened since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCounters {
+    /// Look-ups that found a table.
+    pub found: u64,
+    /// Tables made.
+    pub made: u64,
+    /// Tables that gave way to another.
+    pub evicted: u64,
+    /// Keys that were turned away because warmer ones filled their set, or the queue was full.
+    pub declined: u64,
+}
+
+/// The tables, and the thread that makes them.
+pub struct KeyTables {
+    shared: Arc<Shared>,
+    builder: Option<Thread>,
+}
+
+type Set = RwLock<[Option<Arc<KeyTable>>; WAYS]>;
+
+struct Shared {
+    sets: Box<[Set]>,
+    sightings: Box<[AtomicU32]>,
+    /// With a secret seed, so that nobody can choose keys that share a set.
+    hasher: RandomState,
+    queue: Queue,
+    /// Whether the builder sleeps until it is woken.
+    idle: AtomicBool,
+    stopped: AtomicBool,
+    found: AtomicU64,
+    made: AtomicU64,
+    evicted: AtomicU64,
+    declined: AtomicU64,
+}
+
+/// Keys for the builder, the oldest first.
+#[derive(Default)]
+struct Queue {
+    keys: Mutex<VecDeque<[u8; 32]>>,
+    /// As many as there are; changed under the lock, looked at without it.
+    count: AtomicUsize,
+}
+
+impl KeyTables {
+    /// Room for `keys` tables, rounded up to a power of two and at most KEYS_MAX; 0 for none. If
+    /// the thread cannot be started, no table is ever made.
+    #[must_use]
+    pub fn new(keys: usize) -> Self {
+        Self::with_builder(keys, || {})
+    }
+
+    /// The same; the thread calls `begin` first.
+    #[must_use]
+    pub fn with_builder(keys: usize, begin: fn()) -> Self {
+        let sets = match keys.min(KEYS_MAX) {
+            0 => 0,
+            keys => keys.div_ceil(WAYS).next_power_of_two(),
+        };
+        let shared = Arc::new(Shared {
+            sets: (0..sets).map(|_| RwLock::new(from_fn(|_| None))).collect(),
+            sightings: (0..sets * WAYS * SIGHTINGS_PER_WAY).map(|_| AtomicU32::new(0)).collect(),
+            hasher: RandomState::new(),
+            queue: Queue::default(),
+            idle: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            found: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
+            declined: AtomicU64::new(0),
+        });
+        let builder = (sets > 0).then(|| {
+            let shared = Arc::clone(&shared);
+            let named = Builder::new().name("td-keys".into());
+            let build = move || {
+                begin();
+                shared.build();
+            };
+            named.spawn(build).ok().map(|handle| handle.thread().clone())
+        });
+        Self { shared, builder: builder.flatten() }
+    }
+
+    /// The key's table, if it has one. Its set is not waited for: who changes it gives way to
+    /// others, and may be kept from going on for longer than a verification without a table takes.
+    #[must_use]
+    pub fn find(&self, key: &[u8; 32]) -> Option<Arc<KeyTable>> {
+        let (set, _) = self.shared.place(key)?;
+        let table = set.try_read()?.iter().flatten().find(|table| table.key == *key).cloned()?;
+        self.shared.found.fetch_add(1, Ordering::Relaxed);
+        // Threads may overwrite one another's count: it is a hint.
+        let warmth = table.warmth.load(Ordering::Relaxed);
+        if warmth < WARMTH_MAX {
+            table.warmth.store(warmth + 1, Ordering::Relaxed);
+        }
+        Some(table)
+    }
+
+    /// Notes that a key without a table has verified a signature.
+    pub fn sighted(&self, key: &[u8; 32]) {
+        let Some((_, hash)) = self.shared.place(key) else {
+            return;
+        };
+        let sightings = &self.shared.sightings;
+        let tag = (hash >> 32) as u32;
+        let Some(sighting) = sightings.get(hash as usize % sightings.len()) else {
+            return;
+        };
+        if sighting.swap(tag, Ordering::Relaxed) != tag {
+            return;
+        }
+        if !self.shared.queue.offer(*key) {
+            self.shared.declined.fetch_add(1, Ordering::Relaxed);
+        } else if self.shared.idle.swap(false, Ordering::SeqCst)
+            && let Some(builder) = &self.builder
+        {
+            builder.unpark();
+        }
+    }
+
+    /// Makes the key's table on this thread, if it may have one. Answers whether it did.
+    pub fn make(&self, key: &[u8; 32]) -> bool {
+        self.shared.make(key)
+    }
+
+    /// What happened since the start.
+    #[must_use]
+    pub fn counters(&self) -> KeyCounters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Shared { found, made, evicted, declined, .. } = &*self.shared;
+        KeyCounters {
+            found: read(found),
+            made: read(made),
+            evicted: read(evicted),
+            declined: read(declined),
+        }
+    }
+}
+
+impl Drop for KeyTables {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        if let Some(builder) = &self.builder {
+            builder.unpark();
+        }
+    }
+}
+
+impl Queue {
+    /// Puts it down unless there are QUEUE_MAX already, or another thread is at it, for which this
+    /// does not wait. Answers whether it did.
+    fn offer(&self, key: [u8; 32]) -> bool {
+        let Some(mut keys) = self.keys.try_lock() else {
+            return false;
+        };
+        let has_room = keys.len() < QUEUE_MAX;
+        if has_room {
+            keys.push_back(key);
+            self.count.store(keys.len(), Ordering::SeqCst);
+        }
+        has_room
+    }
+
+    /// The oldest one.
+    fn pop(&self) -> Option<[u8; 32]> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut keys = self.keys.lock();
+        let key = keys.pop_front()?;
+        self.count.store(keys.len(), Ordering::SeqCst);
+        Some(key)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+}
+
+impl Shared {
+    /// The key's set, and its hash.
+    fn place(&self, key: &[u8; 32]) -> Option<(&Set, u64)> {
+        if self.sets.is_empty() {
+            return None;
+        }
+        let hash = self.hasher.hash_one(key);
+        // The sightings are told apart by the low and high halves; the sets by the middle.
+        let set = self.sets.get((hash >> 16) as usize & (self.sets.len() - 1))?;
+        Some((set, hash))
+    }
+
+    fn build(&self) {
+        while !self.stopped.load(Ordering::SeqCst) {
+            if let Some(key) = self.queue.pop() {
+                if self.make(&key) {
+                    sleep(PAUSE);
+                }
+                continue;
+            }
+            // Said before the last look into the queue, so that no wake is lost.
+            self.idle.store(true, Ordering::SeqCst);
+            if self.queue.is_empty() && !self.stopped.load(Ordering::SeqCst) {
+                park();
+            }
+            self.idle.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn make(&self, key: &[u8; 32]) -> bool {
+        let Some((set, _)) = self.place(key) else {
+            return false;
+        };
+        if !self.has_room(set, key) {
+            return false;
+        }
+        let Some(point) = Point::decompress(key) else {
+            return false;
+        };
+        let comb = KeyComb::new(&point.negated());
+        let table = Arc::new(KeyTable { key: *key, comb, warmth: AtomicU8::new(1) });
+        let mut ways = set.write();
+        // Another thread may have made it meanwhile; two of the same would answer the same.
+        let Some(way) = ways.iter_mut().min_by_key(|way| warmth(way)) else {
+            return false;
+        };
+        let evicted = way.replace(table);
+        // Its 64 kB are given back while nobody waits.
+        drop(ways);
+        self.evicted.fetch_add(u64::from(evicted.is_some()), Ordering::Relaxed);
+        self.made.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether the set has an empty or idle way for a key that is not in it.
+    fn has_room(&self, set: &Set, key: &[u8; 32]) -> bool {
+        let ways = set.read();
+        if ways.iter().flatten().any(|table| table.key == *key) {
+            return false;
+        }
+        if ways.iter().any(|way| warmth(way) <= 0) {
+            return true;
+        }
+        for table in ways.iter().flatten() {
+            let warmth = table.warmth.load(Ordering::Relaxed);
+            table.warmth.store(warmth.saturating_sub(1), Ordering::Relaxed);
+        }
+        self.declined.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+}
+
+/// How warm a way is; below 0 when it is empty.
+fn warmth(way: &Option<Arc<KeyTable>>) -> i16 {
+    way.as_ref().map_or(-1, |table| i16::from(table.warmth.load(Ordering::Relaxed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::{KeyTables, QUEUE_MAX, Queue};
+    use crate::ed25519::curve::BASE;
+
+    #[test]
+    fn nobody_waits_for_a_set_that_is_being_changed() {
+        let tables = KeyTables::new(4);
+        assert!(tables.make(&BASE) && tables.find(&BASE).is_some());
+        let (tell, told) = channel();
+        std::thread::scope(|scope| {
+            let change = tables.shared.place(&BASE).map(|(set, _)| set.write());
+            scope.spawn(|| tell.send(tables.find(&BASE).is_none()));
+            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(true));
+            drop(change);
+        });
+        assert!(tables.find(&BASE).is_some());
+    }
+
+    #[test]
+    fn an_offer_is_declined_where_all_is_full_or_another_is_at_it() {
+        let queue = Queue::default();
+        assert!((0..QUEUE_MAX).all(|_| queue.offer(BASE)) && !queue.offer(BASE));
+        assert!(queue.pop().is_some() && !queue.is_empty());
+        let lock = queue.keys.lock();
+        assert!(!queue.offer(BASE));
+        drop(lock);
+        assert!(queue.offer(BASE));
+    }
+}

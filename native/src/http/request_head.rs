@@ -1,0 +1,267 @@
+//! Hot path: judges the head of a request: whether it is beyond doubt where the request ends, and
+//! whether it is a submission that may be answered here.
+//!
+//! What stands behind a head that is `Sound` is found in one place by every parser. For that a head
+//! is held to more than the standard asks: every line ends in CRLF, all sizes of the body are the
+//! same plain number, and nothing announces another framing. `framing.ts` judges the same on the
+//! main thread; of what is not sound here nothing is concluded, that thread has the last word.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Error, Header, Request, Status};
+
+use crate::http::handler::Door;
+
+/// Largest head that is taken apart here; the parser underneath the main thread has this bound too
+/// (uWebSockets `MAX_FALLBACK_SIZE`, 2026-11).
+pub(crate) const HEAD_BYTES_MAX: usize = 4096;
+/// And of one that gets a line more on its way there.
+const SOUND_BYTES_MAX: usize = HEAD_BYTES_MAX - RELAY_LINE_BYTES_MAX;
+/// Name, address, and numbers of the line that is added.
+const RELAY_LINE_BYTES_MAX: usize = 160;
+/// `RAW_PATH` of `pages.ts`.
+pub(crate) const RAW_PATH: &str = "/api/v1/sendRawTransaction";
+/// `RPC_PATH` of `pages.ts`.
+pub(crate) const RPC_PATH: &str = "/api/v1/sendTransaction";
+/// `PING_PATH` and `ROOT_PATH` of `pages.ts`.
+const PING_PATH: &str = "/ping";
+const ROOT_PATH: &str = "/";
+/// Headers of a submission.
+const HEADERS_USUAL: usize = 32;
+/// Headers of a sound head: one less than the 98 that the main thread's server takes, for the line
+/// that is added (uWebSockets `UWS_HTTP_MAX_HEADERS_COUNT`, which counts the request line and the
+/// end too, 2026-11).
+const HEADERS_MAX: usize = 97;
+/// `LENGTH_DIGITS_MAX` of `framing.ts`.
+const LENGTH_DIGITS_MAX: usize = 9;
+
+/// What the bytes at the begin of a request are.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Head<'a> {
+    /// Not whole yet.
+    Partial,
+    /// It is certain where the request ends.
+    Sound(Sound<'a>),
+    /// It is not. A line may be put in at `line_end`, behind the first one, where it was parsed.
+    Unsound {
+        /// None where it was not.
+        line_end: Option<usize>,
+    },
+}
+
+/// A head beyond doubt.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Sound<'a> {
+    /// Its bytes, the empty line included.
+    pub(crate) size: usize,
+    /// The bytes behind it that are of the same request.
+    pub(crate) body_size: usize,
+    /// Where the request line ends.
+    pub(crate) line_end: usize,
+    /// Whether the answer has no body whatever its head says.
+    pub(crate) is_head_only: bool,
+    /// Whether this is the connection's last request.
+    pub(crate) closes: bool,
+    /// Whether the client may hold back the body until it is asked for it.
+    pub(crate) expects: bool,
+    /// What may be answered here.
+    pub(crate) ask: Ask<'a>,
+}
+
+/// What a request asks for, as far as it may be answered here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ask<'a> {
+    Submission(Submission<'a>),
+    /// `GET` or `HEAD` of `/ping`.
+    Ping,
+    /// JSON-RPC on `/`, where no key is needed.
+    Open,
+    /// Anything else.
+    Other,
+}
+
+impl<'a> Sound<'a> {
+    /// The submission that it is.
+    #[must_use]
+    pub(crate) fn submission(&self) -> Option<&Submission<'a>> {
+        match &self.ask {
+            Ask::Submission(submission) => Some(submission),
+            Ask::Ping | Ask::Open | Ask::Other => None,
+        }
+    }
+}
+
+/// What the head of a submission says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Submission<'a> {
+    /// By its path.
+    pub(crate) door: Door,
+    /// The key, empty for none.
+    pub(crate) token: &'a [u8],
+}
+
+/// Judges what `bytes` begin with. `secret_name` is a header that no client may bring.
+#[must_use]
+pub(crate) fn read_head<'a>(bytes: &'a [u8], secret_name: &str) -> Head<'a> {
+    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_USUAL];
+    let mut request = Request::new(&mut []);
+    match request.parse_with_uninit_headers(bytes, &mut headers) {
+        Err(Error::TooManyHeaders) => read_long(bytes, secret_name),
+        parsed => judge(bytes, &request, parsed, secret_name),
+    }
+}
+
+fn read_long<'a>(bytes: &'a [u8], secret_name: &str) -> Head<'a> {
+    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut request = Request::new(&mut []);
+    let parsed = request.parse_with_uninit_headers(bytes, &mut headers);
+    match judge(bytes, &request, parsed, secret_name) {
+        Head::Sound(sound) => Head::Sound(Sound { ask: Ask::Other, ..sound }),
+        other => other,
+    }
+}
+
+fn judge<'a>(
+    bytes: &'a [u8],
+    request: &Request<'_, 'a>,
+    parsed: httparse::Result<usize>,
+    secret_name: &str,
+) -> Head<'a> {
+    let size = match parsed {
+        Ok(Status::Complete(size)) => size,
+        Ok(Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return Head::Partial,
+        _ => return Head::Unsound { line_end: None },
+    };
+    let head = bytes.get(..size).unwrap_or_default();
+    let line_end = line_end(head);
+    if size > SOUND_BYTES_MAX {
+        return Head::Unsound { line_end: None };
+    }
+    let unsound = Head::Unsound { line_end: Some(line_end) };
+    let method = request.method.unwrap_or_default();
+    if !has_plain_lines(head) {
+        return unsound;
+    }
+    // Behind a tunnel's head there is no body but the tunnel.
+    if request.version != Some(1) || method == "CONNECT" {
+        return unsound;
+    }
+    let Some(fields) = Fields::read(request.headers, secret_name) else { return unsound };
+    let is_usual = fields.is_plain && fields.hosts == 1;
+    let ask = if is_usual { ask_of(request, &fields) } else { Ask::Other };
+    Head::Sound(Sound {
+        size,
+        body_size: fields.body_size,
+        line_end,
+        is_head_only: method == "HEAD",
+        closes: fields.closes,
+        expects: fields.expects,
+        ask,
+    })
+}
+
+fn ask_of<'a>(request: &Request<'_, 'a>, fields: &Fields<'a>) -> Ask<'a> {
+    let method = request.method.unwrap_or_default();
+    let path = request.path.unwrap_or_default();
+    let submission = |door| match fields.tokens {
+        0 | 1 => Ask::Submission(Submission { door, token: fields.token }),
+        _ => Ask::Other,
+    };
+    match (method, path) {
+        ("POST", RAW_PATH) if fields.lengths == 1 => submission(Door::Raw),
+        ("POST", RPC_PATH) if fields.lengths == 1 => submission(Door::Rpc),
+        ("POST", ROOT_PATH) if fields.lengths == 1 => Ask::Open,
+        ("GET" | "HEAD", PING_PATH) if fields.body_size == 0 => Ask::Ping,
+        _ => Ask::Other,
+    }
+}
+
+/// What matters of the headers.
+struct Fields<'a> {
+    token: &'a [u8],
+    tokens: usize,
+    hosts: usize,
+    lengths: usize,
+    body_size: usize,
+    closes: bool,
+    expects: bool,
+    /// Whether nothing asks for more than an answer.
+    is_plain: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// None where they leave a doubt about the framing.
+    fn read(headers: &[Header<'a>], secret_name: &str) -> Option<Self> {
+        let mut fields = Self {
+            token: &[],
+            tokens: 0,
+            hosts: 0,
+            lengths: 0,
+            body_size: 0,
+            closes: false,
+            expects: false,
+            is_plain: true,
+        };
+        let mut length: Option<&[u8]> = None;
+        for &Header { name, value } in headers {
+            // Names of other lengths are the most, and told at once.
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            if is("content-length") {
+                if *length.get_or_insert(value) != value {
+                    return None;
+                }
+                fields.lengths += 1;
+                fields.body_size = plain_number(value)?;
+            } else if is("api-x-token") {
+                fields.tokens += 1;
+                fields.token = if fields.token.is_empty() { value } else { fields.token };
+            } else if is("host") {
+                fields.hosts += if value.is_empty() { 2 } else { 1 };
+            } else if is("connection") {
+                fields.is_plain &= value.eq_ignore_ascii_case(b"keep-alive");
+                fields.closes |= names_close(value);
+            } else if is("expect") || is("upgrade") {
+                fields.is_plain = false;
+                fields.expects |= is("expect");
+            } else if is("transfer-encoding") || is(secret_name) {
+                return None;
+            }
+        }
+        Some(fields)
+    }
+}
+
+/// Whether `close` is among the options of a `connection` header.
+#[must_use]
+pub(crate) fn names_close(value: &[u8]) -> bool {
+    let mut options = value.split(|byte| *byte == b',');
+    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
+/// The number that 1 to 9 digits make; None for anything else. As `plainNumber` of `framing.ts`.
+fn plain_number(text: &[u8]) -> Option<usize> {
+    if text.is_empty() || text.len() > LENGTH_DIGITS_MAX {
+        return None;
+    }
+    text.iter().try_fold(0usize, |number, byte| {
+        byte.is_ascii_digit().then(|| number * 10 + usize::from(byte - b'0'))
+    })
+}
+
+/// Whether every line ends in CRLF, and none is empty but the last.
+fn has_plain_lines(head: &[u8]) -> bool {
+    let is_bare = |(before, byte): (&u8, &u8)| (*byte == b'\n') & (*before != b'\r');
+    let bare = head.iter().zip(head.iter().skip(1)).filter(|pair| is_bare(*pair)).count();
+    bare == 0 && !matches!(head.first(), None | Some(b'\r' | b'\n'))
+}
+
+/// Where the request line ends, behind the empty lines that a parser may pass over.
+fn line_end(head: &[u8]) -> usize {
+    let begin = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(0);
+    let line = head.iter().skip(begin).position(|byte| *byte == b'\n');
+    line.map_or(head.len(), |line| begin + line + 1)
+}
+
+#[cfg(test)]
+#[path = "request_head_tests.rs"]
+mod tests;

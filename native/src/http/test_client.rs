@@ -1,0 +1,97 @@
+//! A client for tests of a door with real sockets, and what it says.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+
+/// Far more than anything takes; what waits for longer has failed.
+pub(super) const GUARD: Duration = Duration::from_secs(20);
+
+/// A client of a front.
+pub(super) struct Visitor {
+    pub(super) stream: TcpStream,
+    reader: BufReader<TcpStream>,
+}
+
+impl Visitor {
+    pub(super) fn to(address: SocketAddr) -> Self {
+        Self::over(TcpStream::connect(address).unwrap())
+    }
+
+    /// One whose own address is this.
+    pub(super) fn from(own: Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((own, 0)).into()).unwrap();
+        socket.connect(&address.into()).unwrap();
+        Self::over(socket.into())
+    }
+
+    fn over(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(GUARD)).unwrap();
+        stream.set_write_timeout(Some(GUARD)).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        Self { stream, reader }
+    }
+
+    pub(super) fn say(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Reads an answer with a size; its body.
+    pub(super) fn hear(&mut self) -> String {
+        let head = read_head_text(&mut self.reader).unwrap();
+        let mut body = vec![0; length_of(&head)];
+        self.reader.read_exact(&mut body).unwrap();
+        String::from_utf8(body).unwrap()
+    }
+
+    /// All until the connection is closed, however.
+    pub(super) fn hear_all(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        match self.reader.read_to_end(&mut all) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
+        }
+        all
+    }
+
+    pub(super) fn read_exact(&mut self, size: usize) -> Vec<u8> {
+        let mut bytes = vec![0; size];
+        self.reader.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+}
+
+pub(super) fn read_head_text(reader: &mut impl BufRead) -> Option<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        match reader.read_line(&mut head) {
+            Ok(1..) => {}
+            _ => return None,
+        }
+    }
+    Some(head)
+}
+
+pub(super) fn length_of(head: &str) -> usize {
+    let head = head.to_ascii_lowercase();
+    let mut lines = head.lines().filter_map(|line| line.strip_prefix("content-length:"));
+    lines.next().map_or(0, |text| text.trim().parse().unwrap())
+}
+
+/// A submission.
+pub(super) fn post(token: &str, body: &str) -> String {
+    format!(
+        "POST /api/v1/sendRawTransaction HTTP/1.1\r\nHost: a\r\napi-x-token: {token}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Any other request.
+pub(super) fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+}

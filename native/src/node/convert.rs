@@ -1,0 +1,139 @@
+//! How a call of JavaScript becomes one of the engine: handles find what they name, panics and what
+//! is not there become codes, and numbers find their places.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+
+use crate::decode::decoder::{DECODERS_MAX, Decoder};
+use crate::limits::{ASKERS_MAX, ENGINES_MAX, FEEDS_MAX};
+use crate::node::handles::Handles;
+use crate::node::options::EngineOptions;
+use crate::node::shared_bytes::{writable, writable_bytes};
+use crate::node::status_codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};
+use crate::quic::engine::{Engine, Options};
+use crate::quic::event_ring::Waker;
+use crate::quic::tls::Transport;
+use crate::rpc::client::{Asker, Question};
+use crate::rpc::slot_feed::SlotFeed;
+
+pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
+pub(crate) static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);
+pub(crate) static FEEDS: Handles<SlotFeed> = Handles::new(FEEDS_MAX);
+pub(crate) static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
+
+/// Answers what `act` does, or else this where it panics.
+pub(crate) fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or(otherwise)
+}
+
+/// The same with the engine of a handle; `otherwise` where there is none, too.
+pub(crate) fn with_engine<T: Copy>(
+    handle: u32,
+    otherwise: T,
+    act: impl FnOnce(&Arc<Engine>) -> T,
+) -> T {
+    guarded(otherwise, || {
+        let engine = ENGINES.find(handle);
+        engine.as_ref().map_or(otherwise, act)
+    })
+}
+
+/// The same with the asker of a handle; `NO_ASKER` or `PANIC` otherwise.
+pub(crate) fn with_asker(handle: u32, act: impl FnOnce(&Asker) -> i32) -> i32 {
+    guarded(PANIC, || ASKERS.find(handle).map_or(NO_ASKER, |asker| act(&asker)))
+}
+
+/// The same with the feed of a handle; `NO_FEED` or `PANIC` otherwise.
+pub(crate) fn with_feed(handle: u32, act: impl FnOnce(&SlotFeed) -> i32) -> i32 {
+    guarded(PANIC, || FEEDS.find(handle).map_or(NO_FEED, |feed| act(&feed)))
+}
+
+/// The handle of what `make` gives; `full` where it gives nothing, or there are too many.
+pub(crate) fn placed<T>(handles: &Handles<T>, full: i32, make: impl FnOnce() -> Option<T>) -> i32 {
+    let made = handles.insert(|_| false, || make().map(Arc::new).ok_or(()));
+    made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(full)
+}
+
+/// Hands a question to an asker.
+pub(crate) fn take_on(
+    asker: u32,
+    id: u32,
+    timeout_ms: u32,
+    question: impl FnOnce() -> Question,
+) -> i32 {
+    with_asker(asker, |asker| {
+        let is_taken = asker.ask(id, question(), milliseconds(timeout_ms));
+        if is_taken { OK } else { ASKER_FULL }
+    })
+}
+
+/// What calls `wake` on the thread that lent it, from any other. None where Node refuses.
+pub(crate) fn waker(wake: Function<'_, (), ()>) -> Option<Waker> {
+    let builder = wake.build_threadsafe_function::<()>().weak::<true>().max_queue_size::<2>();
+    let wake = builder.build().ok()?;
+    Some(Box::new(move || {
+        // A full queue means that a call is under way already; a closed one that Node leaves.
+        let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    }))
+}
+
+/// Writes as many of the numbers as there is room for; how many those are.
+pub(crate) fn fill(out: &mut Float64ArraySlice<'_>, numbers: impl IntoIterator<Item = u64>) -> u32 {
+    let mut written = 0;
+    for (slot, number) in writable(out).iter_mut().zip(numbers) {
+        *slot = number as f64;
+        written += 1;
+    }
+    written
+}
+
+/// Writes as many of the bytes as there is room for.
+pub(crate) fn fill_bytes(out: &mut Uint8ArraySlice<'_>, bytes: Vec<u8>) {
+    for (slot, byte) in writable_bytes(out).iter_mut().zip(bytes) {
+        *slot = byte;
+    }
+}
+
+/// Writes what `next` gives, which is asked only where there is room for it; 1, 0 where it gives
+/// nothing, or `NO_ROOM`.
+pub(crate) fn put<const COUNT: usize>(
+    out: &mut Float64ArraySlice<'_>,
+    next: impl FnOnce() -> Option<[f64; COUNT]>,
+) -> i32 {
+    let Some(out) = writable(out).first_chunk_mut::<COUNT>() else {
+        return NO_ROOM;
+    };
+    next().map_or(0, |numbers| {
+        *out = numbers;
+        1
+    })
+}
+
+/// The options in the engine's own terms; None where one cannot be read.
+pub(crate) fn parse_options(given: &EngineOptions) -> Option<Options> {
+    let binds = given.binds.0.as_ref()?;
+    let binds = binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;
+    Some(Options {
+        binds,
+        seed: <[u8; 32]>::try_from(given.seed.as_ref()).ok()?,
+        queue_max: given.queue_max as usize,
+        in_flight_max: given.in_flight_max as usize,
+        outcomes_max: given.outcomes_max as usize,
+        admission_timeout: milliseconds(given.admission_timeout_ms),
+        busy_poll: Duration::from_micros(u64::from(given.busy_poll_us)),
+        transport: Transport {
+            idle_timeout: milliseconds(given.idle_timeout_ms),
+            keep_alive: milliseconds(given.keep_alive_ms),
+            ack_every: (given.ack_every > 0).then_some(given.ack_every),
+            ack_delay: milliseconds(given.ack_delay_ms),
+        },
+    })
+}
+
+pub(crate) fn milliseconds(count: u32) -> Duration {
+    Duration::from_millis(u64::from(count))
+}

@@ -1,0 +1,110 @@
+//! Transactions and calls: what their bytes say.
+
+use napi::bindgen_prelude::{Float64ArraySlice, Uint8ArraySlice};
+use napi_derive::napi;
+
+use crate::base58::signature_text_at;
+use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
+use crate::http::json_rpc::read_call;
+use crate::limits::TRANSACTION_BYTES_MAX;
+use crate::node::convert::{DECODERS, fill, guarded, placed, put};
+use crate::node::shared_bytes::{overlap, writable, writable_bytes};
+use crate::node::status_codes::*;
+
+/// Makes a decoder that any thread may use. `tip_accounts` are 32 bytes each, `keys_max` is 1024
+/// at most. Returns its handle, above 0, or a DECODER code, below 0.
+#[napi]
+pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys_max: u32) -> i32 {
+    guarded(PANIC, || {
+        let Some(decoder) = Decoder::new(tip_accounts, lamports_min, verify, keys_max as usize)
+        else {
+            return DECODER_OPTIONS;
+        };
+        placed(&DECODERS, DECODER_FULL, || Some(decoder))
+    })
+}
+
+/// Forgets a decoder; calls under way end as usual. Returns OK or NO_DECODER.
+#[napi]
+pub fn decoder_close(decoder: u32) -> i32 {
+    guarded(PANIC, || if DECODERS.remove(decoder) { OK } else { NO_DECODER })
+}
+
+/// Writes `Decoder::counters` and returns how many were written.
+#[napi]
+pub fn decoder_counters(decoder: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    guarded(0, || DECODERS.find(decoder).map_or(0, |decoder| fill(&mut out, decoder.counters())))
+}
+
+/// Judges a transaction and writes the verdict, eleven numbers, from `out[at]` on. Returns 1 or 0
+/// like the first of them, or NO_DECODER, PANIC, or NO_ROOM where `out` is too short or shares
+/// memory with the transaction.
+#[napi]
+pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u32) -> i32 {
+    guarded(PANIC, || {
+        let Some(decoder) = DECODERS.find(decoder) else {
+            return NO_DECODER;
+        };
+        let out = writable(&mut out);
+        if overlap(bytes, out) {
+            return NO_ROOM;
+        }
+        let rest = out.get_mut(at as usize..);
+        let Some(slot) = rest.and_then(|rest| rest.first_chunk_mut()) else {
+            return NO_ROOM;
+        };
+        let verdict = decoder.decode(bytes);
+        *slot = numbers(&verdict);
+        i32::from(verdict.is_ok())
+    })
+}
+
+/// Judges many transactions that lie in one buffer, as `numbers_of_all` does. Returns how many were
+/// judged, or NO_DECODER or PANIC, or NO_ROOM where `out` shares memory with what is read.
+#[napi]
+pub fn decode_batch(
+    decoder: u32,
+    bytes: &[u8],
+    spans: &[u32],
+    mut out: Float64ArraySlice<'_>,
+) -> i32 {
+    guarded(PANIC, || {
+        let Some(decoder) = DECODERS.find(decoder) else {
+            return NO_DECODER;
+        };
+        let out = writable(&mut out);
+        if overlap(bytes, out) || overlap(spans, out) {
+            return NO_ROOM;
+        }
+        numbers_of_all(&decoder, bytes, spans, out)
+    })
+}
+
+/// Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the start
+/// of `out`, which holds 4096 bytes or more, and `Call::numbers`. Returns 1; 0 for any other form,
+/// or NO_ROOM or PANIC.
+#[napi]
+pub fn call_read(
+    body: &[u8],
+    mut out: Uint8ArraySlice<'_>,
+    mut numbers: Float64ArraySlice<'_>,
+) -> i32 {
+    guarded(PANIC, || {
+        let (out, told) = (writable_bytes(&mut out), writable(&mut numbers));
+        let shared = overlap(body, out) || overlap(body, told) || overlap(out, told);
+        if shared || out.len() < TRANSACTION_BYTES_MAX {
+            return NO_ROOM;
+        }
+        put(&mut numbers, || read_call(body, out).map(|call| call.numbers(body)))
+    })
+}
+
+/// Writes the signature of 64 bytes at `offset` in base58 to the start of `out`. Returns how many
+/// characters it has, at most 88, or NO_ROOM where either array is too short, or PANIC.
+#[napi]
+pub fn signature_write(bytes: &[u8], offset: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
+    guarded(PANIC, || {
+        let size = signature_text_at(bytes, offset as usize, writable_bytes(&mut out));
+        size.map_or(NO_ROOM, |size| i32::try_from(size).unwrap_or(PANIC))
+    })
+}

@@ -1,0 +1,118 @@
+//! The engine: connections to leaders, and copies on their way.
+
+use napi::bindgen_prelude::{Float64ArraySlice, Function};
+use napi_derive::napi;
+
+use crate::node::convert::{
+    ENGINES, fill, guarded, milliseconds, parse_options, waker, with_engine,
+};
+use crate::node::options::EngineOptions;
+use crate::node::shared_bytes::writable;
+use crate::node::status_codes::*;
+use crate::quic::engine::Engine;
+
+/// The version of this list of exports; `contract.ts` names the one it was written for.
+#[napi]
+pub fn contract_version() -> u32 {
+    11
+}
+
+/// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
+/// each batch of outcomes. Returns the engine's handle, above 0 and good on every thread, or a
+/// START code or PANIC, below 0.
+#[napi]
+pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
+    guarded(PANIC, || {
+        let (Some(options), Some(waker)) = (parse_options(&options), waker(wake)) else {
+            return START_OPTIONS;
+        };
+        // A stopped engine keeps its place, so that it can be drained, until that is needed.
+        match ENGINES.insert(Engine::is_stopped, || Engine::start(options, waker)) {
+            Some(Ok(handle)) => i32::try_from(handle).unwrap_or(START_FULL),
+            Some(Err(error)) => start_code(&error),
+            None => START_FULL,
+        }
+    })
+}
+
+/// Closes all connections, each once its copies are acknowledged; blocks for as long, for
+/// `linger_ms` or a second at the most, and up to 250 ms for goodbyes. Returns OK or NOT_STARTED.
+#[napi]
+pub fn engine_stop(engine: u32, linger_ms: u32) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| {
+        engine.stop(milliseconds(linger_ms));
+        OK
+    })
+}
+
+/// Writes `Engine::counters` and returns how many were written.
+#[napi]
+pub fn engine_counters(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(engine, 0, |engine| fill(&mut out, engine.counters()))
+}
+
+/// Connections opened from now on carry this identity. Returns OK, NOT_STARTED or START_IDENTITY.
+#[napi]
+pub fn identity_set(engine: u32, seed: &[u8]) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| match <&[u8; 32]>::try_from(seed) {
+        Ok(seed) if engine.identity_set(seed) => OK,
+        _ => START_IDENTITY,
+    })
+}
+
+/// Connects to "ip:port" or "[ipv6]:port". Returns the connection's handle, above 0, or
+/// NOT_STARTED or an OPEN code, below 0.
+#[napi]
+pub fn peer_open(engine: u32, address: String) -> i64 {
+    with_engine(engine, i64::from(NOT_STARTED), |engine| {
+        let Ok(address) = address.parse() else { return i64::from(OPEN_ADDRESS) };
+        engine.peer_open(address).map_or_else(|error| open_code(&error).into(), i64::from)
+    })
+}
+
+/// Closes a connection once its copies are acknowledged, after `linger_ms` at the latest.
+/// Returns OK, NOT_STARTED or NO_PEER.
+#[napi]
+pub fn peer_close(engine: u32, peer: u32, linger_ms: u32) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| {
+        if engine.peer_close(peer, milliseconds(linger_ms)) { OK } else { NO_PEER }
+    })
+}
+
+/// Makes the leader answer, so that its silence means something. Returns OK, NOT_STARTED or NO_PEER.
+#[napi]
+pub fn peer_ping(engine: u32, peer: u32) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| {
+        engine.peer(peer).map_or(NO_PEER, |peer| {
+            peer.ping();
+            OK
+        })
+    })
+}
+
+/// Writes `Peer::figures`, of which the first is 1 connecting, 2 connected, 3 admitted, 4 closing
+/// or 5 closed, and returns how many were written; 0 when the connection is gone.
+#[napi]
+pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(engine, 0, |engine| {
+        engine.peer(peer).map_or(0, |peer| fill(&mut out, peer.figures()))
+    })
+}
+
+/// Sends a transaction to up to 16 leaders on this thread. `copies` is a handle and a tag for
+/// each. Bit i of the answer: copy i is on the wire; bit 16 + i: it was taken and waits. Every copy
+/// ends in a record `acked`, `failed` or `dropped`, unless the engine is not started or the
+/// transaction is empty or above 4096 bytes: then the answer is 0.
+#[napi]
+pub fn tx_send(engine: u32, copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
+    with_engine(engine, 0, |engine| engine.send(copies, bytes, tx as u64, ttl_ms).bits())
+}
+
+/// Moves records into `out` and returns how many: kind (1 sent, 2 acked, 3 failed, 4 dropped,
+/// 5 connected, 6 admitted, 7 closed), tx, peer, tag, reason, at_ns, rtt_us, detail.
+#[napi]
+pub fn outcomes_drain(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(engine, 0, |engine| {
+        u32::try_from(engine.outcomes_drain(writable(&mut out))).unwrap_or(u32::MAX)
+    })
+}

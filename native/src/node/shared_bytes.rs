@@ -1,0 +1,135 @@
+//! Memory that JavaScript lends, for the time of one call, or for longer where it is shared; and a
+//! list that is read only as far as it can be of use.
+
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::sync::Arc;
+
+use napi::Error;
+use napi::bindgen_prelude::{Array, Float64ArraySlice, FromNapiValue, Result, Uint8ArraySlice};
+use napi::sys::{
+    Status, TypedarrayType, napi_create_reference, napi_delete_reference, napi_env,
+    napi_get_typedarray_info, napi_is_arraybuffer, napi_ref, napi_value,
+};
+
+use crate::limits::SOCKETS_MAX;
+use crate::sync::shared_memory::Memory;
+
+/// The texts of a short array; None where it is too long. Room for as many as an array says it has
+/// is not taken: an empty one may say four billion, and then the process would end.
+pub struct Texts(pub Option<Vec<String>>);
+
+impl FromNapiValue for Texts {
+    unsafe fn from_napi_value(env: napi_env, value: napi_value) -> Result<Self> {
+        // SAFETY: handed through as they were given.
+        let list = unsafe { Array::from_napi_value(env, value)? };
+        if list.len() as usize > SOCKETS_MAX {
+            return Ok(Self(None));
+        }
+        let text = |index| Ok(list.get::<String>(index)?.unwrap_or_default());
+        (0..list.len()).map(text).collect::<Result<_>>().map(|texts| Self(Some(texts)))
+    }
+}
+
+/// What a call may write its numbers to.
+pub fn writable<'a>(out: &'a mut Float64ArraySlice<'_>) -> &'a mut [f64] {
+    // SAFETY: the call holds JavaScript's thread, so nobody else of it writes to the array, and
+    // what another thread does to a shared one changes numbers, not the program.
+    unsafe { out.as_mut() }
+}
+
+/// The same of bytes.
+pub fn writable_bytes<'a>(out: &'a mut Uint8ArraySlice<'_>) -> &'a mut [u8] {
+    // SAFETY: as above.
+    unsafe { out.as_mut() }
+}
+
+/// Whether two arrays share memory, as views of one buffer may.
+#[must_use]
+pub fn overlap<A, B>(one: &[A], other: &[B]) -> bool {
+    let (one, other) = (one.as_ptr_range(), other.as_ptr_range());
+    one.start.addr() < other.end.addr() && other.start.addr() < one.end.addr()
+}
+
+/// Bytes of a `SharedArrayBuffer`, which nobody can detach or shrink, kept from the garbage
+/// collector until `keep_no_more`. An array of memory that is not shared is refused.
+pub struct SharedBytes {
+    at: *mut u8,
+    size: usize,
+    held: Held,
+}
+
+/// A reference that Node keeps, good on the thread that made it.
+struct Held(napi_env, napi_ref);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: dropped on the thread that made it, while that calls the addon.
+        unsafe { napi_delete_reference(self.0, self.1) };
+    }
+}
+
+impl FromNapiValue for SharedBytes {
+    unsafe fn from_napi_value(env: napi_env, value: napi_value) -> Result<Self> {
+        let (mut kind, mut size, mut offset) = (0, 0, 0);
+        let (mut at, mut buffer) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: handed through as they were given, and each answer is looked at.
+        let told = unsafe {
+            napi_get_typedarray_info(
+                env,
+                value,
+                &mut kind,
+                &mut size,
+                &mut at,
+                &mut buffer,
+                &mut offset,
+            )
+        };
+        let mut is_own = true;
+        // SAFETY: as above.
+        let asked = unsafe { napi_is_arraybuffer(env, buffer, &mut is_own) };
+        if told != Status::napi_ok
+            || asked != Status::napi_ok
+            || kind != TypedarrayType::uint8_array
+            || is_own
+        {
+            return Err(Error::new(napi::Status::InvalidArg, "no Uint8Array of shared memory"));
+        }
+        let mut reference = ptr::null_mut();
+        // SAFETY: as above.
+        if unsafe { napi_create_reference(env, value, 1, &mut reference) } != Status::napi_ok {
+            return Err(Error::new(napi::Status::GenericFailure, "no reference"));
+        }
+        Ok(Self { at: at.cast(), size, held: Held(env, reference) })
+    }
+}
+
+thread_local! {
+    /// What this thread has lent for long, by whom it was lent to.
+    static KEPT: RefCell<Vec<(u32, ManuallyDrop<Held>)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl SharedBytes {
+    /// The memory, which lasts until the call is over, or until `keep_no_more` where it is kept.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        // SAFETY: shared memory stays where it is while its array is referred to, and whoever has
+        // the `Memory` ends before `keep_no_more`.
+        unsafe { Memory::lent(self.at, self.size, Arc::new(())) }
+    }
+
+    /// Keeps it for `whom`, beyond the call. Of a thread that ends first, its own end is the end.
+    pub fn keep(self, whom: u32) {
+        KEPT.with_borrow_mut(|kept| kept.push((whom, ManuallyDrop::new(self.held))));
+    }
+}
+
+/// Gives back what is kept for `whom`, as far as this thread has lent it.
+pub fn keep_no_more(whom: u32) {
+    KEPT.with_borrow_mut(|kept| {
+        for (_, held) in kept.extract_if(.., |(lent_to, _)| *lent_to == whom) {
+            drop(ManuallyDrop::into_inner(held));
+        }
+    });
+}

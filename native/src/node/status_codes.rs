@@ -1,0 +1,53 @@
+//! What the exported items answer where something went wrong, by number; `contract.ts` and the
+//! transport beside it name those that they tell apart.
+
+use crate::quic::engine::{OpenError, StartError};
+
+pub(crate) const OK: i32 = 0;
+pub(crate) const NOT_STARTED: i32 = -1;
+pub(crate) const PANIC: i32 = -2;
+pub(crate) const START_FULL: i32 = -10;
+pub(crate) const START_OPTIONS: i32 = -11;
+pub(crate) const START_IDENTITY: i32 = -13;
+pub(crate) const START_THREAD: i32 = -14;
+/// Less the system's error number.
+pub(crate) const START_SOCKET: i32 = -1000;
+pub(crate) const OPEN_ADDRESS: i32 = -20;
+pub(crate) const OPEN_FAMILY: i32 = -21;
+pub(crate) const OPEN_FULL: i32 = -22;
+pub(crate) const NO_PEER: i32 = -30;
+pub(crate) const DECODER_OPTIONS: i32 = -40;
+pub(crate) const DECODER_FULL: i32 = -41;
+pub(crate) const NO_DECODER: i32 = -42;
+pub(crate) const NO_ROOM: i32 = -43;
+pub(crate) const ASKER_OPTIONS: i32 = -50;
+pub(crate) const ASKER_FULL: i32 = -51;
+pub(crate) const NO_ASKER: i32 = -52;
+pub(crate) const FEED_OPTIONS: i32 = -60;
+pub(crate) const FEED_FULL: i32 = -61;
+pub(crate) const NO_FEED: i32 = -62;
+pub(crate) const NO_PRIORITY: i32 = -70;
+pub(crate) const FRONT_OPTIONS: i32 = -80;
+pub(crate) const FRONT_FULL: i32 = -81;
+pub(crate) const NO_FRONT: i32 = -82;
+pub(crate) const FRONT_LISTEN: i32 = -83;
+
+/// Why an engine does not start.
+pub(crate) fn start_code(error: &StartError) -> i32 {
+    match error {
+        StartError::Options => START_OPTIONS,
+        StartError::Socket(number) => START_SOCKET.saturating_sub(*number),
+        StartError::Identity => START_IDENTITY,
+        StartError::Thread => START_THREAD,
+    }
+}
+
+/// Why a connection is not begun.
+pub(crate) fn open_code(error: &OpenError) -> i32 {
+    match error {
+        OpenError::Address => OPEN_ADDRESS,
+        OpenError::Family => OPEN_FAMILY,
+        OpenError::Full => OPEN_FULL,
+        OpenError::Stopping => NOT_STARTED,
+    }
+}

@@ -1,0 +1,393 @@
+//! The I/O thread: receives, acknowledges and runs timers for all connections.
+//!
+//! It alone owns the QUIC endpoints, which only route datagrams; connections live behind their
+//! batons. It never waits for a baton: what it cannot do at once, the thread that has the baton
+//! does. A turn is bounded everywhere, so that no leader's flood keeps another's timers waiting.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::IoSliceMut;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use quinn_proto::{
+    ClientConfig, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig,
+    RandomConnectionIdGenerator,
+};
+use quinn_udp::RecvMeta;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::limits::{
+    DATAGRAM_BYTES_MAX, GOODBYE_NS_MAX, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, RECEIVES_A_TURN,
+    SLEEP_NS_MAX, TIMER_SLACK_NS_MAX, TURNS_OF_IO,
+};
+use crate::quic::engine_state::Shared;
+use crate::quic::event_ring::claim_io_thread;
+use crate::quic::gso_batch::Socket;
+use crate::quic::peer::{IoQueues, Peer};
+use crate::quic::peer_table::Table;
+use crate::quic::timer::Due;
+use crate::quic::tls::server_name;
+use crate::sync::clock::{NEVER_NS, NS_PER_S, duration_ns};
+use crate::sync::mutex_queue::Tray;
+
+/// What other threads ask of the I/O thread.
+pub(crate) enum Command {
+    Connect { peer: Arc<Peer>, config: ClientConfig, give_up_ns: u64 },
+    Stop,
+}
+
+/// What the I/O thread works with.
+pub(crate) struct Io {
+    shared: Arc<Shared>,
+    queues: Arc<IoQueues>,
+    table: Arc<Table>,
+    commands: Arc<Tray<Command>>,
+    ports: Vec<Port>,
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    buffers: Vec<u8>,
+    /// Connections that got datagrams in this turn.
+    touched: Vec<Arc<Peer>>,
+    busy_poll: Duration,
+    /// When to stop even if connections are left.
+    stop_by_ns: u64,
+}
+
+/// A socket, the endpoint that routes its datagrams, and its connections.
+struct Port {
+    socket: Arc<Socket>,
+    endpoint: Endpoint,
+    peers: HashMap<ConnectionHandle, Arc<Peer>>,
+}
+
+impl Io {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        queues: Arc<IoQueues>,
+        table: Arc<Table>,
+        commands: Arc<Tray<Command>>,
+        sockets: &[Arc<Socket>],
+        busy_poll: Duration,
+    ) -> Self {
+        let mut config = EndpointConfig::default();
+        // Refused only below what QUIC itself needs.
+        let _ = config.max_udp_payload_size(DATAGRAM_BYTES_MAX);
+        config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
+        let config = Arc::new(config);
+        let ports = sockets.iter().map(|socket| Port {
+            socket: socket.clone(),
+            endpoint: Endpoint::new(config.clone(), None, !socket.state.may_fragment(), None),
+            peers: HashMap::new(),
+        });
+        Self {
+            ports: ports.collect(),
+            shared,
+            queues,
+            table,
+            commands,
+            timers: BinaryHeap::new(),
+            buffers: vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES],
+            touched: Vec::new(),
+            busy_poll,
+            stop_by_ns: NEVER_NS,
+        }
+    }
+
+    /// Runs until told to stop, and then until all connections said goodbye or the time is up.
+    pub(crate) fn run(mut self) {
+        claim_io_thread();
+        let mut ready = true;
+        loop {
+            let turn = || self.turn(ready);
+            if catch_unwind(AssertUnwindSafe(turn)).is_err() {
+                self.shared.panics.fetch_add(1, Ordering::Relaxed);
+                self.touched.clear();
+            }
+            if self.is_over() {
+                break;
+            }
+            ready = self.rest();
+        }
+        self.finish();
+    }
+
+    /// Ends every connection, and tells of every copy that no other thread is at.
+    pub(crate) fn finish(&self) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        for peer in self.table.all() {
+            peer.fail_start();
+            self.table.remove(peer.id);
+        }
+        // Whose baton was left to this thread may have copies that were put down since.
+        while let Some(peer) = self.queues.handed.pop() {
+            peer.run(None, TURNS_OF_IO);
+        }
+        // What stays listed would keep its socket for as long as somebody has the engine.
+        while self.queues.rearmed.pop().is_some() {}
+        self.shared.outcomes.wake();
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop_by_ns != NEVER_NS
+            && (self.table.is_empty() || self.shared.clock.now_ns() >= self.stop_by_ns)
+    }
+
+    /// One round of everything there is to do.
+    fn turn(&mut self, ready: bool) {
+        while let Some(command) = self.commands.pop() {
+            self.obey(command);
+        }
+        if ready {
+            for index in 0..self.ports.len() {
+                self.receive(index);
+            }
+        }
+        self.route_endpoint_events();
+        for _ in 0..self.queues.handed.len() {
+            if let Some(peer) = self.queues.handed.pop() {
+                peer.run(None, TURNS_OF_IO);
+            }
+        }
+        self.run_timers();
+        self.route_endpoint_events();
+        self.shared.outcomes.wake_due(self.shared.clock.now_ns());
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Connect { peer, config, give_up_ns } => {
+                if !self.connect(&peer, config, give_up_ns) {
+                    peer.fail_start();
+                    self.table.remove(peer.id);
+                }
+            }
+            Command::Stop => {
+                let now_ns = self.shared.clock.now_ns();
+                self.stop_by_ns = now_ns.saturating_add(GOODBYE_NS_MAX);
+            }
+        }
+    }
+
+    fn connect(&mut self, peer: &Arc<Peer>, config: ClientConfig, give_up_ns: u64) -> bool {
+        let Some(port) = self.ports.get_mut(peer.socket.index) else {
+            return false;
+        };
+        let name = server_name(peer.address);
+        let started = port.endpoint.connect(Instant::now(), config, peer.address, &name);
+        let Ok((handle, connection)) = started else {
+            return false;
+        };
+        port.peers.insert(handle, peer.clone());
+        peer.start(handle, connection, give_up_ns);
+        true
+    }
+
+    /// Receives from one socket until it is empty or its turn is over.
+    fn receive(&mut self, index: usize) {
+        let Some(port) = self.ports.get_mut(index) else {
+            return;
+        };
+        let mut metas = [RecvMeta::default(); RECEIVE_BUFFERS];
+        for _ in 0..RECEIVES_A_TURN {
+            let mut slices = self.buffers.chunks_exact_mut(RECEIVE_BUFFER_BYTES);
+            let mut buffers: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
+                std::array::from_fn(|_| IoSliceMut::new(slices.next().unwrap_or_default()));
+            let socket = &port.socket;
+            let received = socket.state.recv((&socket.udp).into(), &mut buffers, &mut metas);
+            let Ok(count) = received else { break };
+            let now = Instant::now();
+            for (buffer, meta) in buffers.iter().zip(&metas).take(count) {
+                let bytes = buffer.get(..meta.len).unwrap_or_default();
+                for datagram in bytes.chunks(meta.stride.max(1)) {
+                    if datagram.len() > usize::from(DATAGRAM_BYTES_MAX) {
+                        self.shared.inbox_drops.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
+                    port.route(now, meta, datagram, &mut self.touched);
+                }
+            }
+            for peer in self.touched.drain(..) {
+                peer.announce(TURNS_OF_IO);
+            }
+            if count < RECEIVE_BUFFERS {
+                break;
+            }
+        }
+    }
+
+    /// Lets endpoints and connections agree on connection IDs, and forgets what is over.
+    fn route_endpoint_events(&mut self) {
+        while let Some((index, handle, event)) = self.shared.endpoint_events.pop() {
+            let Some(port) = self.ports.get_mut(index) else { continue };
+            let drained = event.is_drained();
+            let answer = port.endpoint.handle_event(handle, event);
+            if drained {
+                if let Some(peer) = port.peers.remove(&handle) {
+                    self.table.remove(peer.id);
+                }
+            } else if let (Some(event), Some(peer)) = (answer, port.peers.get(&handle)) {
+                peer.deliver(event);
+                peer.announce(TURNS_OF_IO);
+            }
+        }
+    }
+
+    fn run_timers(&mut self) {
+        while let Some(peer) = self.queues.rearmed.pop() {
+            if let Some(at_ns) = peer.take_rearmed() {
+                self.timers.push(Reverse((at_ns, peer.id)));
+            }
+        }
+        let now_ns = self.shared.clock.now_ns();
+        while let Some(&Reverse((at_ns, id))) = self.timers.peek() {
+            if at_ns > now_ns {
+                break;
+            }
+            self.timers.pop();
+            let Some(peer) = self.table.find(id) else { continue };
+            if let Some(later_ns) = peer.take_due(at_ns, now_ns) {
+                self.timers.push(Reverse((later_ns, id)));
+            }
+        }
+    }
+
+    /// The soonest timer. One that moved away meanwhile is not woken up for.
+    fn next_timer_ns(&mut self) -> u64 {
+        while let Some(&Reverse((at_ns, id))) = self.timers.peek() {
+            match self.table.find(id).map_or(Due::Stale, |peer| peer.timer_after(at_ns)) {
+                Due::Now => return at_ns,
+                Due::Later(later_ns) => {
+                    self.timers.pop();
+                    self.timers.push(Reverse((later_ns, id)));
+                }
+                Due::Stale => {
+                    self.timers.pop();
+                }
+            }
+        }
+        NEVER_NS
+    }
+
+    /// Sleeps until something arrives, a timer is due or another thread calls; whether datagrams
+    /// may be there.
+    fn rest(&mut self) -> bool {
+        let next_ns = self.next_timer_ns();
+        let now_ns = self.shared.clock.now_ns();
+        // A little late in proportion, so that timers close to each other share one waking.
+        let slack_ns = (next_ns.saturating_sub(now_ns) / 8).min(TIMER_SLACK_NS_MAX);
+        let until_ns = next_ns
+            .saturating_add(slack_ns)
+            .min(self.shared.outcomes.due_ns())
+            .min(self.stop_by_ns)
+            .min(now_ns.saturating_add(SLEEP_NS_MAX));
+        self.shared.signal.sleeping_until(until_ns);
+        if self.has_work(until_ns) {
+            self.shared.signal.awake(false);
+            return false;
+        }
+        let mut spent = Duration::ZERO;
+        let started = Instant::now();
+        loop {
+            let spin = spent < self.busy_poll;
+            let left_ns = until_ns.saturating_sub(now_ns.saturating_add(duration_ns(spent)));
+            let (ready, called) = self.wait(if spin { 0 } else { left_ns });
+            spent = started.elapsed();
+            let due = now_ns.saturating_add(duration_ns(spent)) >= until_ns;
+            if !spin || ready || called || due || self.has_work(until_ns) {
+                self.shared.signal.awake(called);
+                return ready;
+            }
+        }
+    }
+
+    /// Whether there is something to do now, or news to tell sooner than `until_ns`, as far as what
+    /// came before the sleep was announced; who brings it later calls.
+    pub(crate) fn has_work(&self, until_ns: u64) -> bool {
+        self.shared.outcomes.due_ns() < until_ns
+            || !self.commands.is_empty()
+            || !self.queues.rearmed.is_empty()
+            || !self.queues.handed.is_empty()
+            || !self.shared.endpoint_events.is_empty()
+    }
+
+    /// Polls the sockets and the signal: whether datagrams may be there, and a call.
+    fn wait(&self, left_ns: u64) -> (bool, bool) {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left_ns / NS_PER_S).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(left_ns % NS_PER_S).unwrap_or(0),
+        };
+        let calls = self.shared.signal.fds();
+        let ports = self.ports.iter().map(|port| port.socket.udp.as_fd());
+        let mut fds: Vec<_> = calls
+            .into_iter()
+            .chain(ports)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        if poll(&mut fds, Some(&timeout)).is_err() {
+            return (true, true);
+        }
+        let any = |fds: &[PollFd<'_>]| fds.iter().any(|fd| !fd.revents().is_empty());
+        let (called, ready) = fds.split_at(calls.len());
+        (any(ready), any(called))
+    }
+}
+
+impl Port {
+    fn route(
+        &mut self,
+        now: Instant,
+        meta: &RecvMeta,
+        datagram: &[u8],
+        touched: &mut Vec<Arc<Peer>>,
+    ) {
+        let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
+        let remote = canonical(meta.addr);
+        let mut answer = Vec::new();
+        let bytes = BytesMut::from(datagram);
+        // The local address is left out: a client's connection does not have one.
+        match self.endpoint.handle(now, remote, None, ecn, bytes, &mut answer) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(peer) = self.peers.get(&handle) {
+                    if is_retry(datagram) {
+                        peer.latest.retried.store(true, Ordering::Relaxed);
+                    }
+                    peer.deliver(event);
+                    if !touched.last().is_some_and(|last| Arc::ptr_eq(last, peer)) {
+                        touched.push(peer.clone());
+                    }
+                }
+            }
+            Some(DatagramEvent::Response(transmit)) => {
+                let answer = quinn_udp::Transmit {
+                    destination: transmit.destination,
+                    ecn: None,
+                    contents: answer.get(..transmit.size).unwrap_or_default(),
+                    segment_size: None,
+                    src_ip: None,
+                };
+                // A stateless reset that is lost is asked for again.
+                let _ = self.socket.state.try_send((&self.socket.udp).into(), &answer);
+            }
+            // Nobody may connect to this endpoint.
+            Some(DatagramEvent::NewConnection(_)) | None => {}
+        }
+    }
+}
+
+/// Whether it begins with a Retry packet. RFC 9000 section 17.2.5: a long header of type 3.
+fn is_retry(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & 0xf0 == 0xf0)
+}
+
+/// An IPv4 address that came in the clothes of IPv6 as what it is.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Connection IDs of this side; eight bytes tell connections apart and are hard to guess.
+const CID_BYTES: usize = 8;

@@ -1,0 +1,398 @@
+//! The engine: sockets, connections and the I/O thread behind one handle.
+//!
+//! One engine serves all threads of a process. `send` runs on the calling thread from the bytes
+//! to the system call; everything else is put down for the I/O thread. After `stop` every call
+//! still answers, it just finds nothing.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use quinn_proto::ClientConfig;
+use quinn_udp::UdpSocketState;
+use socket2::{Domain, Protocol, Type};
+
+use crate::limits::{
+    BUSY_POLL_MAX, COPIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
+    STOP_LINGER_MAX, TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
+};
+use crate::quic::copy::{PeerState, TxCopy};
+use crate::quic::endpoint::{Command, Io};
+use crate::quic::engine_state::Shared;
+use crate::quic::event_ring::{Kind, Outcomes, Reason, Record, Waker};
+use crate::quic::gso_batch::Socket;
+use crate::quic::io_wakeup::Signal;
+use crate::quic::peer::{IoQueues, Peer};
+use crate::quic::peer_table::Table;
+use crate::quic::send_result::{SendMask, Taken};
+use crate::quic::tls::{Transport, client_config};
+use crate::sync::clock::{Clock, NS_PER_MS, duration_ns};
+use crate::sync::mutex_queue::Tray;
+
+/// What an engine is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Local addresses to send from, one socket each; connections take them in turn.
+    pub binds: Vec<SocketAddr>,
+    /// The identity's Ed25519 seed.
+    pub seed: [u8; 32],
+    /// Most copies that wait for one leader.
+    pub queue_max: usize,
+    /// Most copies of one leader that await its acknowledgement.
+    pub in_flight_max: usize,
+    /// Most outcomes that wait to be drained.
+    pub outcomes_max: usize,
+    /// The first stream must be granted by then after a connection was asked for.
+    pub admission_timeout: Duration,
+    /// How long the I/O thread looks for datagrams before it sleeps.
+    pub busy_poll: Duration,
+    /// Settings of the connections.
+    pub transport: Transport,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            binds: vec![SocketAddr::from(([0, 0, 0, 0], 0))],
+            seed: [0; 32],
+            queue_max: 1024,
+            in_flight_max: 4096,
+            outcomes_max: 65_536,
+            admission_timeout: Duration::from_secs(4),
+            busy_poll: Duration::ZERO,
+            transport: Transport::default(),
+        }
+    }
+}
+
+impl Options {
+    fn are_in_bounds(&self) -> bool {
+        let transport = &self.transport;
+        (1..=SOCKETS_MAX).contains(&self.binds.len())
+            && (1..=QUEUE_MAX).contains(&self.queue_max)
+            && (1..=QUEUE_MAX).contains(&self.in_flight_max)
+            && (1..=OUTCOMES_MAX).contains(&self.outcomes_max)
+            && self.admission_timeout >= TIMEOUT_MIN
+            && transport.idle_timeout >= TIMEOUT_MIN
+            && transport.keep_alive >= TIMEOUT_MIN
+            && self.busy_poll <= BUSY_POLL_MAX
+    }
+}
+
+/// Why an engine could not be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// An option is out of its bounds.
+    Options,
+    /// A socket could not be bound; the system's error number, 0 for none.
+    Socket(i32),
+    /// The identity makes no TLS key.
+    Identity,
+    /// No thread to be had.
+    Thread,
+}
+
+impl StartError {
+    fn socket(error: io::Error) -> Self {
+        Self::Socket(error.raw_os_error().unwrap_or(0))
+    }
+}
+
+/// Why a connection was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// Not an address that a leader can have.
+    Address,
+    /// No socket of the address's family.
+    Family,
+    /// As many as there may be are open.
+    Full,
+    /// The engine is stopping.
+    Stopping,
+}
+
+/// Sockets, connections and the I/O thread.
+pub struct Engine {
+    shared: Arc<Shared>,
+    queues: Arc<IoQueues>,
+    table: Arc<Table>,
+    commands: Arc<Tray<Command>>,
+    /// None once it has stopped.
+    sockets: RwLock<Vec<Arc<Socket>>>,
+    next_socket: AtomicUsize,
+    client: RwLock<ClientConfig>,
+    options: Options,
+    sends: AtomicU64,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Binds the sockets and starts the I/O thread. `waker` is called, from any thread, when
+    /// outcomes wait to be drained.
+    pub fn start(options: Options, waker: Waker) -> Result<Arc<Self>, StartError> {
+        if !options.are_in_bounds() {
+            return Err(StartError::Options);
+        }
+        let client =
+            client_config(&options.seed, &options.transport).map_err(|_| StartError::Identity)?;
+        let sockets: Vec<Arc<Socket>> = options
+            .binds
+            .iter()
+            .enumerate()
+            .map(|(index, address)| bind(index, *address, options.busy_poll).map(Arc::new))
+            .collect::<io::Result<_>>()
+            .map_err(StartError::socket)?;
+        let shared = Arc::new(Shared {
+            clock: Clock::new(),
+            outcomes: Outcomes::new(options.outcomes_max, waker),
+            signal: Signal::new().map_err(StartError::socket)?,
+            endpoint_events: Tray::default(),
+            stopping: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            panics: AtomicU64::new(0),
+            inbox_drops: AtomicU64::new(0),
+        });
+        let queues = Arc::new(IoQueues::default());
+        let table = Arc::new(Table::default());
+        let commands = Arc::new(Tray::default());
+        let (shared_io, table_io, commands_io) = (shared.clone(), table.clone(), commands.clone());
+        let io =
+            Io::new(shared_io, queues.clone(), table_io, commands_io, &sockets, options.busy_poll);
+        let thread = std::thread::Builder::new()
+            .name("touchdown-io".into())
+            .spawn(move || io.run())
+            .map_err(|_| StartError::Thread)?;
+        Ok(Arc::new(Self {
+            shared,
+            queues,
+            table,
+            commands,
+            sockets: RwLock::new(sockets),
+            next_socket: AtomicUsize::new(0),
+            client: RwLock::new(client),
+            options,
+            sends: AtomicU64::new(0),
+            thread: Mutex::new(Some(thread)),
+        }))
+    }
+
+    /// Connects to a leader; the handle of the new connection.
+    pub fn peer_open(&self, address: SocketAddr) -> Result<u32, OpenError> {
+        if self.shared.stopping.load(Ordering::Acquire) {
+            return Err(OpenError::Stopping);
+        }
+        if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
+            return Err(OpenError::Address);
+        }
+        let socket = self.socket_for(address).ok_or(OpenError::Family)?;
+        let make = |id| {
+            let (queue_max, in_flight_max) = (self.options.queue_max, self.options.in_flight_max);
+            let (shared, queues) = (self.shared.clone(), self.queues.clone());
+            Peer::new(id, address, socket, shared, queues, queue_max, in_flight_max)
+        };
+        let peer = self.table.insert(make).ok_or(OpenError::Full)?;
+        let patience_ns = duration_ns(self.options.admission_timeout);
+        let give_up_ns = self.shared.clock.now_ns().saturating_add(patience_ns);
+        let (id, config) = (peer.id, self.client.read().clone());
+        self.commands.push(Command::Connect { peer: peer.clone(), config, give_up_ns });
+        self.shared.signal.wake();
+        if self.shared.stopped.load(Ordering::SeqCst) {
+            // The I/O thread has ended, perhaps before it saw this connection.
+            peer.fail_start();
+            self.table.remove(id);
+            return Err(OpenError::Stopping);
+        }
+        Ok(id)
+    }
+
+    /// Closes a connection once its copies are acknowledged, after `linger` at the latest.
+    /// False when there is no such connection.
+    pub fn peer_close(&self, id: u32, linger: Duration) -> bool {
+        let Some(peer) = self.table.find(id) else {
+            return false;
+        };
+        peer.close(self.shared.clock.now_ns().saturating_add(duration_ns(linger)));
+        true
+    }
+
+    /// The connection that a handle names.
+    #[must_use]
+    pub fn peer(&self, id: u32) -> Option<Arc<Peer>> {
+        self.table.find(id)
+    }
+
+    /// Where a connection is in its life; `Closed` when there is none.
+    #[must_use]
+    pub fn peer_state(&self, id: u32) -> PeerState {
+        self.table.find(id).map_or(PeerState::Closed, |peer| peer.state())
+    }
+
+    /// Sends a transaction to leaders on this thread. `copies` is a handle and a tag for each;
+    /// every copy ends in an outcome, those that are refused here too. A transaction that is
+    /// empty or too large, and copies beyond `COPIES_MAX`, are refused without any.
+    pub fn send(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendMask {
+        self.give(copies, bytes, tx, ttl_ms, Peer::send)
+    }
+
+    /// As `send`, but this thread keeps the copies until `peer::release`.
+    pub fn hold(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendMask {
+        self.give(copies, bytes, tx, ttl_ms, Peer::hold)
+    }
+
+    fn give(
+        &self,
+        copies: &[u32],
+        bytes: &[u8],
+        tx: u64,
+        ttl_ms: u32,
+        to: fn(&Arc<Peer>, TxCopy) -> Taken,
+    ) -> SendMask {
+        let mut mask = SendMask::default();
+        if bytes.is_empty() || bytes.len() > TRANSACTION_BYTES_MAX {
+            return mask;
+        }
+        self.sends.fetch_add(1, Ordering::Relaxed);
+        let shared_bytes = Bytes::copy_from_slice(bytes);
+        let lifetime_ns = u64::from(ttl_ms).saturating_mul(NS_PER_MS);
+        let until_ns = self.shared.clock.now_ns().saturating_add(lifetime_ns);
+        for (index, pair) in copies.chunks_exact(2).take(COPIES_MAX).enumerate() {
+            let &[id, tag] = pair else { continue };
+            let copy = TxCopy { bytes: shared_bytes.clone(), tx, tag, until_ns };
+            let taken = match self.table.find(id) {
+                Some(peer) => to(&peer, copy),
+                None => self.refuse(id, tx, tag),
+            };
+            mask.note(index, taken);
+        }
+        mask
+    }
+
+    /// Moves records into `out`, `RECORD_FIELDS` numbers each, and returns how many.
+    pub fn outcomes_drain(&self, out: &mut [f64]) -> usize {
+        self.shared.outcomes.drain(out)
+    }
+
+    /// Connections opened from now on carry another identity. Open new ones, wait until they are
+    /// admitted, then close the old ones, and nothing in hand is lost.
+    pub fn identity_set(&self, seed: &[u8; 32]) -> bool {
+        let Ok(config) = client_config(seed, &self.options.transport) else {
+            return false;
+        };
+        *self.client.write() = config;
+        true
+    }
+
+    /// The engine's counters in the order of `COUNTERS`.
+    #[must_use]
+    pub fn counters(&self) -> [u64; COUNTERS.len()] {
+        let sockets = self.sockets.read();
+        let send_errors = sockets.iter().map(|socket| &socket.send_errors);
+        [
+            self.sends.load(Ordering::Relaxed),
+            self.table.len() as u64,
+            self.shared.outcomes.lost(),
+            self.shared.inbox_drops.load(Ordering::Relaxed),
+            send_errors.map(|count| count.load(Ordering::Relaxed)).sum(),
+            self.shared.panics.load(Ordering::Relaxed),
+        ]
+    }
+
+    /// The addresses that the sockets are bound to.
+    #[must_use]
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        let sockets = self.sockets.read();
+        sockets.iter().filter_map(|socket| socket.udp.local_addr().ok()).collect()
+    }
+
+    /// Closes all connections, each once its copies are acknowledged, after `linger` at the
+    /// latest, and ends the I/O thread. Blocks for as long, for `STOP_LINGER_MAX` and
+    /// `GOODBYE_NS_MAX` at the most. A second call does nothing.
+    pub fn stop(&self, linger: Duration) {
+        if self.shared.stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let linger_ns = duration_ns(linger.min(STOP_LINGER_MAX));
+        let by_ns = self.shared.clock.now_ns().saturating_add(linger_ns);
+        for peer in self.table.all() {
+            peer.close(by_ns);
+        }
+        let lingering = || self.table.all().iter().any(|peer| peer.state() != PeerState::Closed);
+        while lingering() && self.shared.clock.now_ns() < by_ns {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.commands.push(Command::Stop);
+        self.shared.signal.wake();
+        if let Some(thread) = self.thread.lock().take() {
+            // The thread catches its panics, so there is nothing to learn from how it ended.
+            let _ = thread.join();
+        }
+        // A stopped engine may be kept for what is left to drain; its ports are free.
+        self.sockets.write().clear();
+    }
+
+    /// Whether `stop` was called.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stopping.load(Ordering::Acquire)
+    }
+
+    fn refuse(&self, peer: u32, tx: u64, tag: u32) -> Taken {
+        let reason = match self.shared.stopping.load(Ordering::Relaxed) {
+            true => Reason::ShuttingDown,
+            false => Reason::NotConnected,
+        } as u8;
+        let at_ns = self.shared.clock.now_ns();
+        let kind = Kind::Dropped;
+        let record = Record { kind, tx, peer, tag, reason, at_ns, rtt_us: 0, detail: 0 };
+        self.shared.outcomes.push(record);
+        self.shared.outcomes.wake();
+        Taken::No
+    }
+
+    /// The next socket in turn that reaches the address.
+    fn socket_for(&self, address: SocketAddr) -> Option<Arc<Socket>> {
+        let turn = self.next_socket.fetch_add(1, Ordering::Relaxed);
+        let reaches = |socket: &&Arc<Socket>| {
+            socket.udp.local_addr().is_ok_and(|local| local.is_ipv4() == address.is_ipv4())
+        };
+        let sockets = self.sockets.read();
+        let fitting: Vec<&Arc<Socket>> = sockets.iter().filter(reaches).collect();
+        let index = turn.checked_rem(fitting.len())?;
+        fitting.get(index).map(|socket| (*socket).clone())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop(Duration::ZERO);
+    }
+}
+
+fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<Socket> {
+    let socket =
+        socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // The kernel gives what its own limit allows; `doctor` tells the operator.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    #[cfg(target_os = "linux")]
+    if !busy_poll.is_zero() {
+        // The driver is polled as well, where it can be and the process may ask for it.
+        let _ = socket.set_busy_poll(u32::try_from(busy_poll.as_micros()).unwrap_or(u32::MAX));
+    }
+    socket.bind(&address.into())?;
+    let udp = UdpSocket::from(socket);
+    let state = UdpSocketState::new((&udp).into())?;
+    Ok(Socket { index, udp, state, send_errors: AtomicU64::new(0) })
+}
+
+/// The names of the counters, in order.
+pub const COUNTERS: [&str; 6] =
+    ["sends", "peers", "outcomes_lost", "inbox_drops", "send_errors", "panics"];

@@ -1,0 +1,183 @@
+//! How other threads rouse the I/O thread, and only when they must.
+//!
+//! The I/O thread announces until when it will sleep. A thread that needs it at once writes to an
+//! eventfd. One that needs it sooner than announced, such as for the timer of what it has sent just
+//! now, sets a timer of the kernel's instead: that wakes nobody, and most often the answer of the
+//! leader comes before the timer is due. One that can wait until then does nothing, which is nearly
+//! every send under load. Announcing and looking once more for work come before sleeping, so that no
+//! call is missed.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::sync::clock::NS_PER_S;
+
+/// The I/O thread's alarm clock.
+pub struct Signal {
+    bell: OwnedFd,
+    timer: OwnedFd,
+    /// When the I/O thread wakes by itself or by the timer; 0 while it is awake.
+    wakes_at_ns: AtomicU64,
+}
+
+impl Signal {
+    /// Makes the eventfd and the timer.
+    pub fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Self { bell, timer, wakes_at_ns: AtomicU64::new(0) })
+    }
+
+    /// Sees to it that the I/O thread is awake at `by_ns` of CLOCK_MONOTONIC at the latest; at once
+    /// for 0.
+    pub fn wake_by(&self, by_ns: u64) {
+        fence(Ordering::SeqCst);
+        let order = Ordering::SeqCst;
+        let sooner = |at_ns| (by_ns < at_ns).then_some(by_ns);
+        if self.wakes_at_ns.fetch_update(order, order, sooner).is_err() {
+            return;
+        }
+        if by_ns == 0 {
+            // The counter cannot overflow: it is at most the number of sleeps.
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        } else {
+            self.set_timer(by_ns);
+        }
+    }
+
+    /// Wakes the I/O thread now.
+    pub fn wake(&self) {
+        self.wake_by(0);
+    }
+
+    /// Of those that set the timer at the same moment, the last one leaves it at the soonest time.
+    fn set_timer(&self, mut by_ns: u64) {
+        loop {
+            let whole = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+            let it_value =
+                Timespec { tv_sec: whole(by_ns / NS_PER_S), tv_nsec: whole(by_ns % NS_PER_S) };
+            let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let at = Itimerspec { it_interval, it_value };
+            if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &at).is_err() {
+                self.wakes_at_ns.store(0, Ordering::SeqCst);
+                let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+                return;
+            }
+            match self.wakes_at_ns.load(Ordering::SeqCst) {
+                sooner_ns if sooner_ns != 0 && sooner_ns < by_ns => by_ns = sooner_ns,
+                _ => return,
+            }
+        }
+    }
+
+    /// I/O thread: announces the sleep. Look for work once more after this.
+    pub(crate) fn sleeping_until(&self, until_ns: u64) {
+        self.wakes_at_ns.store(until_ns, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// I/O thread: announces that it is awake, and takes back the call if there was one.
+    pub(crate) fn awake(&self, called: bool) {
+        self.wakes_at_ns.store(0, Ordering::SeqCst);
+        if called {
+            for fd in self.fds() {
+                // Nothing to read where it was the other one.
+                let _ = rustix::io::read(fd, &mut [0u8; 8]);
+            }
+        }
+    }
+
+    /// What becomes readable when there is a call.
+    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        [self.bell.as_fd(), self.timer.as_fd()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use rustix::time::timerfd_gettime;
+
+    use super::*;
+    use crate::sync::clock::{NEVER_NS, monotonic_ns};
+
+    fn is_rung(signal: &Signal) -> bool {
+        rustix::io::read(&signal.bell, &mut [0u8; 8]).is_ok()
+    }
+
+    /// Between which two moments the timer is due; None when it is not set.
+    fn due(signal: &Signal) -> Option<(u64, u64)> {
+        let before_ns = monotonic_ns();
+        let left = timerfd_gettime(&signal.timer).unwrap().it_value;
+        let left_ns = left.tv_sec as u64 * NS_PER_S + left.tv_nsec as u64;
+        (left_ns > 0).then(|| (before_ns + left_ns, monotonic_ns() + left_ns))
+    }
+
+    fn is_due_at(signal: &Signal, at_ns: u64) -> bool {
+        due(signal).is_some_and(|(from_ns, to_ns)| from_ns <= at_ns && at_ns <= to_ns)
+    }
+
+    #[test]
+    fn a_timer_that_moves_closer_wakes_nobody_until_it_is_due() {
+        let signal = Signal::new().unwrap();
+        let at = |seconds: u64| monotonic_ns() + seconds * NS_PER_S;
+        signal.sleeping_until(at(1000));
+        signal.wake_by(at(2000));
+        assert_eq!(due(&signal), None);
+        let soon_ns = at(500);
+        signal.wake_by(soon_ns);
+        signal.wake_by(at(600));
+        assert!(is_due_at(&signal, soon_ns) && !is_rung(&signal));
+        let sooner_ns = at(400);
+        signal.wake_by(sooner_ns);
+        assert!(is_due_at(&signal, sooner_ns) && !is_rung(&signal));
+    }
+
+    #[test]
+    fn who_needs_it_now_wakes_it_once() {
+        let signal = Signal::new().unwrap();
+        signal.wake();
+        assert!(!is_rung(&signal), "it is awake");
+        signal.sleeping_until(NEVER_NS);
+        signal.wake();
+        signal.wake_by(1);
+        assert!(is_rung(&signal) && due(&signal).is_none());
+        signal.sleeping_until(NEVER_NS);
+        signal.wake();
+        signal.awake(true);
+        assert!(!is_rung(&signal), "the call was taken back");
+    }
+
+    #[test]
+    fn of_those_that_come_together_the_soonest_is_waited_for() {
+        let (signal, barrier) = (Signal::new().unwrap(), Barrier::new(2));
+        let origin_ns = monotonic_ns() + 10_000 * NS_PER_S;
+        // The threads would wait for each other for ever if one of them failed in between.
+        let mut missed = 0;
+        std::thread::scope(|scope| {
+            let call = |seconds| {
+                barrier.wait();
+                signal.wake_by(origin_ns + seconds * NS_PER_S);
+                barrier.wait();
+            };
+            scope.spawn(move || (0..ROUNDS).for_each(|round| call(2 + round % 2)));
+            for round in 0..ROUNDS {
+                signal.sleeping_until(NEVER_NS);
+                call(3 - round % 2);
+                missed += u64::from(!is_due_at(&signal, origin_ns + 2 * NS_PER_S));
+            }
+        });
+        assert_eq!(missed, 0, "rounds in which the timer was left at a later time");
+    }
+
+    const ROUNDS: u64 = 5_000;
+}

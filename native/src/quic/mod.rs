@@ -1,0 +1,25 @@
+//! To the leaders: the engine (`engine`), its connections (`peer`, and under its baton `connection`
+//! with how its copies go out, `transmit`), the I/O thread (`endpoint`), and the ring in which
+//! JavaScript learns what became of each copy (`event_ring`).
+
+pub mod certificate;
+mod congestion;
+pub mod connection;
+mod connection_stats;
+pub mod copy;
+pub mod endpoint;
+pub mod engine;
+pub mod engine_state;
+pub mod event_ring;
+pub mod gso_batch;
+pub mod in_flight;
+pub mod io_wakeup;
+pub mod packing;
+pub mod peer;
+pub mod peer_core;
+pub mod peer_table;
+pub mod send_result;
+mod timer;
+pub mod tls;
+pub mod transmit;
+mod transport_params;

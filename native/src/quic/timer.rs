@@ -1,0 +1,178 @@
+//! When a connection next wants the I/O thread.
+//!
+//! Who has the baton sets the timer; the I/O thread waits for the soonest it was told of. Only a
+//! timer that moved closer is told, one that moved away is found out when the old one is due. So
+//! the usual send, which moves its timer away, tells nothing.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::sync::clock::NEVER_NS;
+
+/// A connection's next timer, and the one that the I/O thread knows of.
+pub(crate) struct Alarm {
+    timer_ns: AtomicU64,
+    armed_ns: AtomicU64,
+    /// On its way to the I/O thread.
+    listed: AtomicBool,
+}
+
+/// What is to be done about a timer that was waited for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Another one is waited for.
+    Stale,
+    /// It moved away meanwhile.
+    Later(u64),
+    /// The connection's work.
+    Now,
+}
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Self {
+            timer_ns: AtomicU64::new(NEVER_NS),
+            armed_ns: AtomicU64::new(NEVER_NS),
+            listed: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Alarm {
+    pub(crate) fn set(&self, timer_ns: u64) {
+        self.timer_ns.store(timer_ns, Ordering::Release);
+    }
+
+    /// The timer, when it is sooner than the one that the I/O thread waits for.
+    pub(crate) fn sooner(&self) -> Option<u64> {
+        let timer_ns = self.timer_ns.load(Ordering::Acquire);
+        (timer_ns < self.armed_ns.load(Ordering::Acquire)).then_some(timer_ns)
+    }
+
+    /// Whether the connection is to be put on its way to the I/O thread now: it is not yet.
+    pub(crate) fn list(&self) -> bool {
+        !self.listed.swap(true, Ordering::AcqRel)
+    }
+
+    /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
+    pub(crate) fn take_rearmed(&self) -> Option<u64> {
+        // A swap, not a store, which a processor may put off past the look that follows: a timer
+        // that moves meanwhile is then seen here, or else told anew.
+        self.listed.swap(false, Ordering::AcqRel);
+        let timer_ns = self.timer_ns.load(Ordering::Acquire);
+        (timer_ns < self.armed_ns.load(Ordering::Acquire)).then(|| {
+            self.armed_ns.store(timer_ns, Ordering::Release);
+            timer_ns
+        })
+    }
+
+    /// I/O thread: `armed_ns` has come.
+    pub(crate) fn take_due(&self, armed_ns: u64, now_ns: u64) -> Due {
+        let due = self.moved_beyond(armed_ns, now_ns);
+        if due == Due::Now {
+            self.armed_ns.store(NEVER_NS, Ordering::Release);
+        }
+        due
+    }
+
+    /// I/O thread: whether the timer is still to be waited for until `armed_ns`, which is to come;
+    /// then `Now`.
+    pub(crate) fn moved(&self, armed_ns: u64) -> Due {
+        self.moved_beyond(armed_ns, armed_ns)
+    }
+
+    fn moved_beyond(&self, armed_ns: u64, at_ns: u64) -> Due {
+        if armed_ns != self.armed_ns.load(Ordering::Acquire) {
+            return Due::Stale;
+        }
+        let mut timer_ns = self.timer_ns.load(Ordering::Acquire);
+        if timer_ns <= at_ns {
+            return Due::Now;
+        }
+        // As in `take_rearmed`: a timer that moves closer meanwhile is seen by the second look, or
+        // is told of by who moves it.
+        self.armed_ns.swap(timer_ns, Ordering::AcqRel);
+        let latest_ns = self.timer_ns.load(Ordering::Acquire);
+        if latest_ns < timer_ns {
+            timer_ns = latest_ns;
+            self.armed_ns.store(timer_ns, Ordering::Release);
+        }
+        if timer_ns == NEVER_NS { Due::Stale } else { Due::Later(timer_ns) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Alarm, Due};
+    use crate::sync::clock::NEVER_NS;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn tells_of_a_timer_once_and_only_when_it_moved_closer() {
+        let alarm = Alarm::default();
+        assert_eq!(alarm.sooner(), None);
+        alarm.set(50);
+        assert_eq!(alarm.sooner(), Some(50));
+        assert!(alarm.list() && !alarm.list());
+        assert_eq!((alarm.take_rearmed(), alarm.take_rearmed()), (Some(50), None));
+        alarm.set(80);
+        assert_eq!(alarm.sooner(), None);
+        alarm.set(20);
+        assert_eq!(alarm.sooner(), Some(20));
+        assert_eq!((alarm.list(), alarm.take_rearmed()), (true, Some(20)));
+    }
+
+    #[test]
+    fn finds_out_when_due_that_the_timer_moved_away() {
+        let alarm = Alarm::default();
+        alarm.set(50);
+        assert_eq!(alarm.take_rearmed(), Some(50));
+        alarm.set(80);
+        assert_eq!(alarm.take_due(40, 60), Due::Stale);
+        assert_eq!(alarm.take_due(50, 60), Due::Later(80));
+        assert_eq!(alarm.take_due(80, 80), Due::Now);
+        alarm.set(90);
+        assert_eq!((alarm.sooner(), alarm.take_rearmed()), (Some(90), Some(90)));
+        alarm.set(NEVER_NS);
+        assert_eq!(alarm.take_due(90, 95), Due::Stale);
+    }
+
+    /// Both threads do their one step of a round at the same moment, as near as may be.
+    #[test]
+    fn a_timer_that_moves_while_the_list_is_read_is_not_missed() {
+        let (alarm, round, done) = (Alarm::default(), AtomicU64::new(0), AtomicU64::new(0));
+        let reach = |counter: &AtomicU64, value| {
+            let mut looks = 0;
+            while counter.load(Ordering::Acquire) < value {
+                looks += 1;
+                if looks % 1000 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+            }
+        };
+        let mut missed = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for next in 1..=ROUNDS {
+                    reach(&round, next);
+                    let _ = alarm.take_rearmed();
+                    done.store(next, Ordering::Release);
+                }
+            });
+            for next in 1..=ROUNDS {
+                // Told of once, and not taken up yet.
+                let timer_ns = 2 * (ROUNDS - next);
+                alarm.set(timer_ns + 1);
+                let _ = alarm.sooner().is_some() && alarm.list();
+                round.store(next, Ordering::Release);
+                (0..next % 64).for_each(|_| std::hint::spin_loop());
+                alarm.set(timer_ns);
+                let told = alarm.sooner().is_some() && alarm.list();
+                reach(&done, next);
+                let known = alarm.armed_ns.load(Ordering::Acquire) == timer_ns;
+                missed += u64::from(!known && !told);
+                let _ = alarm.take_rearmed();
+            }
+        });
+        assert_eq!(missed, 0, "timers that nobody knows of");
+    }
+
+    const ROUNDS: u64 = 50_000;
+}

@@ -1,0 +1,176 @@
+//! One question over HTTP: a POST of JSON to a node, and its whole answer.
+//!
+//! Connections are kept alive by ureq, which knows HTTP. What a node may do to an idle
+//! connection is met here: where one is closed at the moment of its use, the question is asked once
+//! more on a new one; and those that were idle when another went dead without a word are left.
+//! Errors are told in words that name no address, because an address may carry a key.
+
+use std::io::{self, ErrorKind, Read};
+use std::mem;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use ureq::http::Uri;
+use ureq::unversioned::transport::{Connector, TcpConnector};
+use ureq::{Agent, Error};
+
+use crate::limits::{CONNECTIONS_TO_NODE_MAX, WEB_BUFFER_BYTES, WEB_TRIES_MAX};
+use crate::rpc::dns_cache::Names;
+use crate::rpc::tls::Secure;
+
+/// A node's HTTP address, and the connections to it.
+pub struct Web {
+    uri: Uri,
+    /// Of the header `authorization`; empty for none.
+    authorization: String,
+    bytes_max: usize,
+    names: Names,
+    /// None once it is shut down.
+    agent: RwLock<Option<Agent>>,
+}
+
+/// A whole answer, whatever its status.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Of HTTP.
+    pub status: u16,
+    /// For how long the node asks not to be asked again, in seconds; 0 when it does not.
+    pub retry_after_s: u32,
+    /// Unpacked.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The time was up.
+    Late,
+    /// The answer is larger than may be.
+    TooLarge,
+    /// In words.
+    Broken(String),
+}
+
+impl Web {
+    /// Nothing is connected yet. None for what is no http: or https: address. An answer above
+    /// `bytes_max`, unpacked, has failed.
+    #[must_use]
+    pub fn new(url: &str, authorization: String, bytes_max: usize) -> Option<Self> {
+        let uri = url.parse::<Uri>().ok()?;
+        let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
+        let named = uri.host().is_some_and(|host| !host.is_empty());
+        let names = Names::new();
+        let agent = RwLock::new(Some(new_agent(&names)));
+        (is_known && named).then_some(Self { uri, authorization, bytes_max, names, agent })
+    }
+
+    /// Asks something that may be asked twice.
+    pub fn post(&self, body: &[u8], until: Instant) -> Result<Answered, Unanswered> {
+        let mut tries = WEB_TRIES_MAX;
+        loop {
+            tries -= 1;
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Unanswered::Late);
+            }
+            match self.once(body, left) {
+                Err(Error::Timeout(_)) => {
+                    self.leave_idle();
+                    return Err(Unanswered::Late);
+                }
+                // The node may close an idle connection at the very moment when it is used again.
+                // Which one it was is not known, so the next is made one that never was idle.
+                Err(Error::Io(error)) if tries > 0 && is_reset(&error) => self.leave_idle(),
+                Err(error) => {
+                    self.names.doubt();
+                    return Err(told(error));
+                }
+                Ok(answered) => return Ok(answered),
+            }
+        }
+    }
+
+    /// Ends connections, and asks no more. What is in hand fails, but for a question on a connection
+    /// that was left: that one ends with its deadline.
+    pub fn shut_down(&self) {
+        let agent = self.agent.write().take();
+        if let Some(agent) = agent {
+            agent.shutdown();
+        }
+    }
+
+    fn once(&self, body: &[u8], left: Duration) -> Result<Answered, Error> {
+        let agent = self.agent.read().clone();
+        let agent = agent.ok_or_else(|| Error::Io(ErrorKind::NotConnected.into()))?;
+        let mut request = agent.post(&self.uri).content_type("application/json");
+        if !self.authorization.is_empty() {
+            request = request.header("authorization", &self.authorization);
+        }
+        let request = request.config().timeout_global(Some(left)).build();
+        let mut response = request.send(body)?;
+        let status = response.status().as_u16();
+        let asked = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
+        let retry_after_s = asked.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let mut body = Vec::new();
+        // One more than may be, so that what is too large is told from what just fits.
+        let most = u64::try_from(self.bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+        let reader = response.body_mut().with_config().limit(u64::MAX).reader();
+        reader.take(most).read_to_end(&mut body).map_err(unwrapped)?;
+        if body.len() > self.bytes_max {
+            return Err(Error::BodyExceedsLimit(most));
+        }
+        Ok(Answered { status, retry_after_s, body })
+    }
+
+    /// What made one connection go dead without a word, such as a gateway that forgot them, has
+    /// most likely done so to those that were idle meanwhile; each would cost another deadline.
+    pub fn leave_idle(&self) {
+        self.names.doubt();
+        let new = new_agent(&self.names);
+        // Questions in hand keep the agent that they began with.
+        let left = self.agent.write().as_mut().map(|agent| mem::replace(agent, new));
+        drop(left);
+    }
+}
+
+/// ureq hides its own errors in those of a reader.
+fn unwrapped(error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(inner) => inner,
+        Err(error) => Error::Io(error),
+    }
+}
+
+fn new_agent(names: &Names) -> Agent {
+    let config = Agent::config_builder()
+        .proxy(None)
+        .http_status_as_error(false)
+        // A node is configured by its own address.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent("touchdown")
+        .accept("")
+        .input_buffer_size(WEB_BUFFER_BYTES)
+        .output_buffer_size(WEB_BUFFER_BYTES)
+        .max_idle_connections(CONNECTIONS_TO_NODE_MAX)
+        .max_idle_connections_per_host(CONNECTIONS_TO_NODE_MAX)
+        .build();
+    let connector = ().chain(TcpConnector::default()).chain(Secure::default());
+    Agent::with_parts(config, connector, names.clone())
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof)
+}
+
+fn told(error: Error) -> Unanswered {
+    match error {
+        Error::Timeout(_) => Unanswered::Late,
+        Error::BodyExceedsLimit(_) => Unanswered::TooLarge,
+        Error::BadUri(_) => Unanswered::Broken("the address is none".to_owned()),
+        Error::HostNotFound => Unanswered::Broken("the host is not known".to_owned()),
+        Error::Io(error) => Unanswered::Broken(error.to_string()),
+        other => Unanswered::Broken(other.to_string()),
+    }
+}

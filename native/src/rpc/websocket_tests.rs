@@ -1,0 +1,196 @@
+//! What a connection to a node does where the tests in JavaScript do not reach: over TLS, and while
+//! the network does not answer.
+
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use rustls::crypto::ring::default_provider;
+use rustls::{ClientConfig, ServerConfig, ServerConnection, StreamOwned};
+use socket2::{Domain, Socket, Type};
+use tungstenite::{Error, Message};
+
+use crate::quic::tls::{AnyKey, self_signed};
+use crate::rpc::websocket::{Address, Bell, connect_to_first, open, open_with};
+
+fn bell() -> Arc<Bell> {
+    Arc::new(Bell::new().unwrap())
+}
+
+fn in_a_minute() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+/// A node behind TLS that takes one connection and sends back what it hears; it ends with it.
+fn secure_node() -> (u16, thread::JoinHandle<Option<String>>) {
+    let (certificate, key) = self_signed(&[7; 32]).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let node = thread::spawn(move || {
+        let socket = listener.accept().unwrap().0;
+        let session = ServerConnection::new(Arc::new(config)).unwrap();
+        let mut socket = tungstenite::accept(StreamOwned::new(session, socket)).ok()?;
+        let heard = socket.read().ok()?;
+        // Many at once, so that several lie in one record.
+        for _ in 0..1000 {
+            socket.write(heard.clone()).ok()?;
+        }
+        socket.flush().ok()?;
+        // Until the other side ends.
+        let _ = socket.read();
+        heard.into_text().ok().map(|text| text.to_string())
+    });
+    (port, node)
+}
+
+fn any_key() -> Option<Arc<ClientConfig>> {
+    let provider = Arc::new(default_provider());
+    let verifier = Arc::new(AnyKey(provider.clone()));
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().ok()?.dangerous();
+    Some(Arc::new(builder.with_custom_certificate_verifier(verifier).with_no_client_auth()))
+}
+
+#[test]
+fn messages_come_through_tls_without_blocking() {
+    let (port, node) = secure_node();
+    let bell = bell();
+    let address = Address::new(&format!("wss://127.0.0.1:{port}/x"), "").unwrap();
+    let mut socket = open_with(any_key, address, &bell, in_a_minute()).unwrap();
+    socket.send(Message::text("question")).unwrap();
+    let mut heard = 0;
+    while heard < 1000 {
+        match socket.read() {
+            Ok(message) => {
+                assert_eq!(message.to_text().unwrap(), "question");
+                heard += 1;
+            }
+            Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
+                bell.wait(socket.get_ref().socket(), PollFlags::IN, Some(in_a_minute())).unwrap();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    drop(socket);
+    assert_eq!(node.join().unwrap().as_deref(), Some("question"));
+}
+
+#[test]
+fn a_certificate_that_nobody_signed_is_refused() {
+    let (port, node) = secure_node();
+    let address = Address::new(&format!("wss://127.0.0.1:{port}"), "").unwrap();
+    assert!(open(address, &bell(), in_a_minute()).is_none());
+    assert_eq!(node.join().unwrap(), None);
+}
+
+/// A port that answers nothing: its queue of connections is full, and nobody takes them.
+fn silent_port() -> (u16, Vec<Socket>) {
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let port = address.as_socket_ipv4().unwrap().port();
+    let mut held = vec![listener];
+    for _ in 0..4 {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let _ = socket.connect(&address);
+        held.push(socket);
+    }
+    (port, held)
+}
+
+#[test]
+fn a_connection_that_nobody_answers_ends_with_its_time_or_when_it_is_closed() {
+    let (port, _held) = silent_port();
+    let address = || Address::new(&format!("ws://127.0.0.1:{port}"), "").unwrap();
+    let begun = Instant::now();
+    assert!(open(address(), &bell(), begun + Duration::from_millis(50)).is_none());
+    assert!(begun.elapsed() >= Duration::from_millis(50));
+    let bell = bell();
+    thread::scope(|scope| {
+        // What rings for something else ends nothing.
+        bell.ring();
+        let opening = scope.spawn(|| open(address(), &bell, in_a_minute()).is_none());
+        thread::sleep(Duration::from_millis(50));
+        assert!(!opening.is_finished());
+        bell.close();
+        assert!(opening.join().unwrap());
+    });
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+/// A node that sends empty pieces of one message, without a pause and without an end to it.
+fn flooding_node() -> (u16, thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let node = thread::spawn(move || {
+        let mut socket = tungstenite::accept(listener.accept().unwrap().0).unwrap().into_inner();
+        let (begin, pieces) = ([1, 0], vec![0; 1 << 16]);
+        let until = in_a_minute();
+        let mut said = socket.write_all(&begin);
+        while said.is_ok() && Instant::now() < until {
+            said = socket.write_all(&pieces);
+        }
+    });
+    (port, node)
+}
+
+#[test]
+fn a_node_that_never_pauses_is_left_when_it_is_closed() {
+    let (port, node) = flooding_node();
+    let bell = bell();
+    let address = Address::new(&format!("ws://127.0.0.1:{port}"), "").unwrap();
+    let mut socket = open(address, &bell, in_a_minute()).unwrap();
+    let closer = Arc::clone(&bell);
+    let closing = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        closer.close();
+    });
+    let ended = loop {
+        match socket.read() {
+            Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(Error::Io(error)) => break error.kind(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ended, ErrorKind::ConnectionAborted);
+    closing.join().unwrap();
+    drop(socket);
+    node.join().unwrap();
+}
+
+#[test]
+fn an_address_that_is_silent_leaves_time_to_the_next() {
+    let (silent, _held) = silent_port();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let live = listener.local_addr().unwrap();
+    // As many as give the first one a second, and the others time enough on a busy machine.
+    let mut addresses = vec![live; 15];
+    addresses.insert(0, SocketAddr::from(([127, 0, 0, 1], silent)));
+    let until = Instant::now() + Duration::from_secs(16);
+    let socket = connect_to_first(&addresses, &bell(), until).unwrap();
+    assert_eq!(socket.peer_addr().unwrap(), live);
+    assert!(connect_to_first(&[], &bell(), until).is_err());
+}
+
+#[test]
+fn an_address_is_one_of_a_websocket_without_secrets() {
+    for url in ["ws://a", "wss://a.b:1/c?d", "ws://[::1]:9/", "ws://127.0.0.1"] {
+        assert!(Address::new(url, "Basic eA==").is_some(), "{url}");
+    }
+    for url in ["", "a", "/a", "http://a", "ws://", "ws:///a", "ws://a:b@c/", "ws://@c/", "ws://:9"]
+    {
+        assert!(Address::new(url, "").is_none(), "{url}");
+    }
+    assert!(Address::new("ws://a", "x\ny").is_none());
+}

@@ -1,0 +1,358 @@
+//! Hot path: the ring of bytes and the index of numbers that `dedup` looks into, in the memory of
+//! `ingress/seen.ts`. Whoever is at it has the lock.
+//!
+//! ```text
+//!  arena  ├──── older ────┤ next ▶ ├──── older still ────┤
+//!  index  hash of the signature ─▶ newest entry of its bucket ─▶ older ─▶ NONE
+//! ```
+//!
+//! Numbers in the memory are taken for what they are said to be only after they were checked. Where
+//! they make no sense everything is forgotten: then repetitions are taken for new, which the
+//! leaders do not mind.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use crate::sync::shared_memory::{Cells, Memory};
+
+/// Words before the entries: the lock, and what is known of the ring.
+pub(crate) const LOCK_AT: usize = 0;
+/// The oldest entry, how many there are, where the next bytes go, how far the ring has grown.
+const OLDEST: usize = 1;
+const COUNT: usize = 2;
+const HEAD: usize = 3;
+const GROWN: usize = 4;
+/// Senders choose their signatures, so what spreads them is not theirs to know.
+const SEED: usize = 5;
+const EVICTED: usize = 6;
+const WORDS: usize = 16;
+
+/// Numbers of an entry: its hash, where its bytes are and how many (below 0, as no transaction has:
+/// it was retracted; with UNDECIDED added: it was claimed), the older one of its bucket.
+const ENTRY_NUMBERS: usize = 4;
+const NONE: i32 = -1;
+/// More than any transaction has bytes.
+pub(crate) const UNDECIDED: i32 = 1 << 30;
+/// Bytes at first, by how much more each time (three halves), and what part must be free at the
+/// start to go back (a quarter): `BYTES_MIN`, `GROWTH`, `FREE_SHARE` of `seen.ts`.
+const BYTES_MIN: usize = 1024 * 1024;
+const GROWTH: [usize; 2] = [3, 2];
+const FREE_PART: usize = 4;
+
+const NS_PER_MS: f64 = 1e6;
+
+/// How much is remembered, and for how long. The memory was made with the same numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Most transactions.
+    pub entries_max: usize,
+    /// Most bytes of all together.
+    pub bytes_max: usize,
+    /// How long one is remembered.
+    pub keep_ms: u32,
+    /// How long a thread waits for one that is at it.
+    pub lock_ms: u32,
+}
+
+impl Default for Sizes {
+    /// `SEEN_TRANSACTIONS_MAX`, `SEEN_BYTES_MAX` and `SEEN_KEEP_MS` of `limits.ts`, and `LOCK_MS`
+    /// of `seen.ts`.
+    fn default() -> Self {
+        Self { entries_max: 65_536, bytes_max: 32 * 1024 * 1024, keep_ms: 2_000, lock_ms: 50 }
+    }
+}
+
+/// Where each part of the memory begins, and how many bytes all of them take.
+struct Parts {
+    buckets: usize,
+    inserted_at: usize,
+    entries_at: usize,
+    buckets_at: usize,
+    arena_at: usize,
+    bytes: usize,
+}
+
+impl Sizes {
+    /// None where nothing could be remembered, or where numbers of 32 bits would not do.
+    fn parts(&self) -> Option<Parts> {
+        let bound = usize::try_from(UNDECIDED).ok()?;
+        if !(1..bound).contains(&self.entries_max) || !(1..bound).contains(&self.bytes_max) {
+            return None;
+        }
+        let buckets = (self.entries_max + 1).next_power_of_two();
+        let inserted_at = 4 * WORDS;
+        let entries_at = inserted_at + 8 * self.entries_max;
+        let buckets_at = entries_at + 4 * ENTRY_NUMBERS * self.entries_max;
+        let arena_at = buckets_at + 4 * buckets;
+        let bytes = arena_at + self.bytes_max;
+        Some(Parts { buckets, inserted_at, entries_at, buckets_at, arena_at, bytes })
+    }
+}
+
+/// The ring and its index.
+pub(crate) struct SeenRing {
+    entries_max: usize,
+    bytes_max: usize,
+    keep_ns: f64,
+    words: Cells<AtomicU32>,
+    inserted_ns: Cells<AtomicU64>,
+    entries: Cells<AtomicU32>,
+    /// The newest entry of each.
+    buckets: Cells<AtomicU32>,
+    arena: Cells<AtomicU8>,
+}
+
+/// What the words say of the ring; sound while it is at hand.
+struct Ring {
+    /// Below `entries_max`.
+    oldest: usize,
+    /// At most `entries_max`.
+    count: usize,
+    /// Less than eight above `bytes_max`.
+    head: usize,
+    /// From 1 to `bytes_max`.
+    grown: usize,
+}
+
+/// One entry; what it says may be anything.
+pub(crate) struct Entry<'a> {
+    hash: &'a AtomicU32,
+    start: &'a AtomicU32,
+    pub(crate) size: &'a AtomicU32,
+    older: &'a AtomicU32,
+    inserted_ns: &'a AtomicU64,
+}
+
+impl SeenRing {
+    /// What lies in `memory`; None where its size is another one.
+    pub(crate) fn open(memory: &Memory, sizes: Sizes) -> Option<Self> {
+        let parts = sizes.parts().filter(|parts| parts.bytes == memory.size())?;
+        Some(Self {
+            entries_max: sizes.entries_max,
+            bytes_max: sizes.bytes_max,
+            keep_ns: f64::from(sizes.keep_ms) * NS_PER_MS,
+            words: memory.cells(0, WORDS)?,
+            inserted_ns: memory.cells(parts.inserted_at, sizes.entries_max)?,
+            entries: memory.cells(parts.entries_at, ENTRY_NUMBERS * sizes.entries_max)?,
+            buckets: memory.cells(parts.buckets_at, parts.buckets)?,
+            arena: memory.cells(parts.arena_at, sizes.bytes_max)?,
+        })
+    }
+
+    /// Fresh memory that holds an empty ring. None for sizes that cannot be.
+    pub(crate) fn prepared(sizes: Sizes, seed: u32) -> Option<Memory> {
+        let memory = Memory::fresh(sizes.parts()?.bytes);
+        let ring = Self::open(&memory, sizes)?;
+        ring.write(&ring.cleared());
+        ring.words.get(SEED)?.store(seed, Relaxed);
+        Some(memory)
+    }
+
+    /// What the hash begins with.
+    pub(crate) fn seed(&self) -> u32 {
+        self.words.get(SEED).map_or(0, |seed| seed.load(Relaxed))
+    }
+
+    /// How many bytes these are, if they could be remembered.
+    pub(crate) fn size_of(&self, bytes: &[u8]) -> Option<i32> {
+        i32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= self.bytes_max)
+    }
+
+    /// The entry of exactly these bytes, decided or not; none where none still counts.
+    pub(crate) fn find(&self, bytes: &[u8], hash: u32, now_ns: f64) -> Option<Entry<'_>> {
+        let mut index = number(self.bucket(hash)?);
+        for _ in 0..self.entries_max {
+            let entry = self.entry(usize::try_from(index).ok()?)?;
+            if entry.hash.load(Relaxed) == hash && entry.has_size(bytes.len()) {
+                if self.is_over(&entry, now_ns) {
+                    return None;
+                }
+                if self.arena.holds(entry.start(), bytes) {
+                    return Some(entry);
+                }
+            }
+            index = number(entry.older);
+        }
+        None
+    }
+
+    pub(crate) fn add(&self, bytes: &[u8], hash: u32, now_ns: f64, size: i32) {
+        let mut ring = self.ring();
+        self.expire(&mut ring, now_ns);
+        self.make_room(&mut ring, bytes.len());
+        let index = (ring.oldest + ring.count) % self.entries_max;
+        if let (Some(entry), Some(bucket)) = (self.entry(index), self.bucket(hash)) {
+            entry.hash.store(hash, Relaxed);
+            entry.start.store(ring.head as u32, Relaxed);
+            set(entry.size, size);
+            set(entry.older, number(bucket));
+            entry.inserted_ns.store(now_ns.to_bits(), Relaxed);
+            bucket.store(index as u32, Relaxed);
+            self.arena.write(ring.head, bytes);
+            // V8 copies into shared memory by words where both are at multiples of eight.
+            ring.head += bytes.len().next_multiple_of(8);
+            ring.count += 1;
+        }
+        self.write(&ring);
+    }
+
+    fn expire(&self, ring: &mut Ring, now_ns: f64) {
+        while ring.count > 0 && self.oldest(ring).is_some_and(|entry| self.is_over(&entry, now_ns))
+        {
+            self.drop_oldest(ring);
+        }
+    }
+
+    /// Makes room for `size` bytes at the head, at most `bytes_max`; the oldest entries lie right
+    /// behind it.
+    fn make_room(&self, ring: &mut Ring, size: usize) {
+        let [more, per] = GROWTH;
+        if ring.count == 0 {
+            ring.head = 0;
+        }
+        while ring.head + size > ring.grown && self.may_grow(ring) {
+            ring.grown = (ring.grown * more).div_ceil(per).min(self.bytes_max);
+        }
+        if ring.head + size > ring.grown {
+            // What lies between here and the end is older than what lies at the start.
+            while ring.count > 0 && self.oldest_start(ring) >= ring.head {
+                self.evict(ring);
+            }
+            ring.head = 0;
+        }
+        while ring.count > 0 && self.oldest_overlaps(ring, size) {
+            self.evict(ring);
+        }
+        while ring.count >= self.entries_max {
+            self.evict(ring);
+        }
+    }
+
+    /// Whether the ring had better grow than go back to its start, where little is free.
+    fn may_grow(&self, ring: &Ring) -> bool {
+        if ring.grown == self.bytes_max {
+            return false;
+        }
+        // Behind the head lie only those that have to go anyway, and at the start what came later.
+        let start = self.oldest_start(ring);
+        ring.count == 0 || (start < ring.head && start * FREE_PART < ring.grown)
+    }
+
+    fn evict(&self, ring: &mut Ring) {
+        self.drop_oldest(ring);
+        if let Some(evicted) = self.words.get(EVICTED) {
+            evicted.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Forgets the oldest entry; all of them where it is not the last one of its bucket, as it
+    /// should be.
+    fn drop_oldest(&self, ring: &mut Ring) {
+        if self.unlink(ring).is_none() {
+            *ring = self.cleared();
+            return;
+        }
+        ring.oldest = if ring.oldest + 1 == self.entries_max { 0 } else { ring.oldest + 1 };
+        ring.count -= 1;
+    }
+
+    fn unlink(&self, ring: &Ring) -> Option<()> {
+        let mut link = self.bucket(self.oldest(ring)?.hash.load(Relaxed))?;
+        for _ in 0..self.entries_max {
+            let index = usize::try_from(number(link)).ok()?;
+            if index == ring.oldest {
+                set(link, NONE);
+                return Some(());
+            }
+            link = self.entry(index)?.older;
+        }
+        None
+    }
+
+    /// What the words say; an empty ring where they make no sense.
+    fn ring(&self) -> Ring {
+        let word = |at: usize| self.words.get(at).map_or(0, |word| word.load(Relaxed) as usize);
+        let ring =
+            Ring { oldest: word(OLDEST), count: word(COUNT), head: word(HEAD), grown: word(GROWN) };
+        let is_sound = ring.oldest < self.entries_max
+            && ring.count <= self.entries_max
+            && ring.head < self.bytes_max + 8
+            && (1..=self.bytes_max).contains(&ring.grown);
+        if is_sound { ring } else { self.cleared() }
+    }
+
+    fn write(&self, ring: &Ring) {
+        let numbers =
+            [(OLDEST, ring.oldest), (COUNT, ring.count), (HEAD, ring.head), (GROWN, ring.grown)];
+        for (at, number) in numbers {
+            if let Some(word) = self.words.get(at) {
+                word.store(number as u32, Relaxed);
+            }
+        }
+    }
+
+    /// Forgets everything; the ring that is written then.
+    fn cleared(&self) -> Ring {
+        for bucket in self.buckets.iter() {
+            set(bucket, NONE);
+        }
+        Ring { oldest: 0, count: 0, head: 0, grown: self.bytes_max.min(BYTES_MIN) }
+    }
+
+    fn entry(&self, index: usize) -> Option<Entry<'_>> {
+        let numbers = self.entries.get(index.checked_mul(ENTRY_NUMBERS)?..)?;
+        let [hash, start, size, older] = numbers.first_chunk()?;
+        Some(Entry { hash, start, size, older, inserted_ns: self.inserted_ns.get(index)? })
+    }
+
+    fn bucket(&self, hash: u32) -> Option<&AtomicU32> {
+        self.buckets.get(hash as usize & (self.buckets.len() - 1))
+    }
+
+    fn is_over(&self, entry: &Entry<'_>, now_ns: f64) -> bool {
+        now_ns - f64::from_bits(entry.inserted_ns.load(Relaxed)) > self.keep_ns
+    }
+
+    fn oldest(&self, ring: &Ring) -> Option<Entry<'_>> {
+        self.entry(ring.oldest)
+    }
+
+    fn oldest_start(&self, ring: &Ring) -> usize {
+        self.oldest(ring).map_or(0, |entry| entry.start())
+    }
+
+    fn oldest_overlaps(&self, ring: &Ring, size: usize) -> bool {
+        self.oldest(ring).is_some_and(|entry| {
+            let start = entry.start();
+            let end = start + bytes_of(number(entry.size)).unsigned_abs() as usize;
+            start < ring.head + size && ring.head < end
+        })
+    }
+}
+
+impl Entry<'_> {
+    pub(crate) fn is_decided(&self) -> bool {
+        number(self.size) < UNDECIDED
+    }
+
+    fn has_size(&self, size: usize) -> bool {
+        usize::try_from(bytes_of(number(self.size))) == Ok(size)
+    }
+
+    fn start(&self) -> usize {
+        usize::try_from(number(self.start)).unwrap_or(0)
+    }
+}
+
+fn number(cell: &AtomicU32) -> i32 {
+    cell.load(Relaxed).cast_signed()
+}
+
+pub(crate) fn set(cell: &AtomicU32, number: i32) {
+    cell.store(number.cast_unsigned(), Relaxed);
+}
+
+/// The size of an entry, below 0 of one that was retracted.
+fn bytes_of(size: i32) -> i32 {
+    if size < UNDECIDED { size } else { size - UNDECIDED }
+}

@@ -1,0 +1,180 @@
+//! Hot path: tells the main thread of the transactions that a front dealt with, as a ring of
+//! records in memory that they share. The layout is that of `front/records.ts`, on a ring of
+//! `core/ring.ts`.
+//!
+//! ```text
+//!  head ─ 64 bytes ─ tail ─ 64 bytes ─ slots:
+//!     ┌ head: numbers ────────────────────────────────────────────────────┬ the transaction ─┐
+//!     │ kind, size, place, times, body, retries, verdict, routes, streams │ 4096 bytes       │
+//!     └───────────────────────────────────────────────────────────────────┴──────────────────┘
+//! ```
+//!
+//! A front never waits for room: it asks `has_room` before it sends anything, and what finds none
+//! is relayed to the main thread. So no transaction is on the wire without its record. What a
+//! record says nothing of is left as it was: the reader knows by its kind what to read.
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use crate::decode::decoder::VERDICT_NUMBERS;
+use crate::limits::{COPIES_MAX, TRANSACTION_BYTES_MAX};
+use crate::submit::fan_out::Sent;
+use crate::sync::shared_memory::{Cells, Memory};
+
+/// Records that the main thread has not read; a power of two. `FRONT_RECORDS` of `front-limits.ts`.
+const RECORDS: usize = 1024;
+
+/// What a record is about: it was sent, or it repeats one that was.
+const SENT: f64 = 1.0;
+const REPEATED: f64 = 2.0;
+
+/// Numbers of a record: kind, size, place, the three times, body and retries come first.
+const OFFSET: usize = 8;
+const VERSION: usize = 9;
+const ROUTES: usize = 10;
+const MASK: usize = 11;
+const HELD: usize = 13;
+const VERDICT: usize = 14;
+const STREAMS: usize = VERDICT + VERDICT_NUMBERS;
+const HEAD_NUMBERS: usize = STREAMS + COPIES_MAX;
+const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
+const SLOT_BYTES: usize = HEAD_BYTES + TRANSACTION_BYTES_MAX;
+
+/// Each cursor of the ring has a cache line to itself.
+const LINE_BYTES: usize = 64;
+const SLOTS_AT: usize = 2 * LINE_BYTES;
+
+/// Bytes of one front's ring.
+pub const RECORDS_BYTES: usize = ring_bytes(RECORDS);
+
+const fn ring_bytes(slots: usize) -> usize {
+    SLOTS_AT + slots * SLOT_BYTES
+}
+
+/// What a front knows of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct Note<'a> {
+    /// The transaction.
+    pub bytes: &'a [u8],
+    /// The place of the pass that let it in: whose key it was.
+    pub place: u32,
+    /// When the request's body was complete.
+    pub received_ns: u64,
+    /// When the verdict was there.
+    pub decoded_ns: u64,
+    /// When the engine had it.
+    pub sent_ns: u64,
+    /// Bytes of the request's body.
+    pub body_bytes: usize,
+    /// The sender's `maxRetries`.
+    pub max_retries: Option<u64>,
+}
+
+/// The writing side of one front's ring; there may be one only.
+pub struct Records {
+    slots: usize,
+    head: Cells<AtomicU32>,
+    tail: Cells<AtomicU32>,
+    numbers: Cells<AtomicU64>,
+    bytes: Cells<AtomicU8>,
+}
+
+impl Records {
+    /// The ring in `memory`; None where its size is another one.
+    #[must_use]
+    pub fn open(memory: &Memory) -> Option<Self> {
+        Self::of(memory, RECORDS)
+    }
+
+    /// A ring of so many slots, a power of two.
+    fn of(memory: &Memory, slots: usize) -> Option<Self> {
+        if !slots.is_power_of_two() || memory.size() != ring_bytes(slots) {
+            return None;
+        }
+        Some(Self {
+            slots,
+            head: memory.cells(0, 1)?,
+            tail: memory.cells(LINE_BYTES, 1)?,
+            numbers: memory.cells(SLOTS_AT, slots * SLOT_BYTES / 8)?,
+            bytes: memory.cells(SLOTS_AT, slots * SLOT_BYTES)?,
+        })
+    }
+
+    /// Whether one more record may be written.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.depth() < self.slots
+    }
+
+    /// Records that the main thread has not read.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        let cursor = |cells: &Cells<AtomicU32>| cells.first().map_or(0, |cell| cell.load(SeqCst));
+        cursor(&self.head).wrapping_sub(cursor(&self.tail)) as usize
+    }
+
+    /// Tells of one that was sent, by the numbers of its verdict. False where there is no room, or
+    /// where it is larger than any transaction: then nothing was written.
+    pub fn sent(&mut self, note: &Note, verdict: [f64; VERDICT_NUMBERS], sent: &Sent) -> bool {
+        let Some(slot) = self.begin(SENT, note) else { return false };
+        let count = sent.count.min(COPIES_MAX);
+        put(slot, VERSION, [f64::from(sent.version)]);
+        put(slot, ROUTES, [count as f64]);
+        put(slot, MASK, [f64::from(sent.mask)]);
+        put(slot, HELD, [f64::from(u8::from(sent.held))]);
+        put(slot, VERDICT, verdict);
+        put(slot, STREAMS, sent.streams.into_iter().take(count).map(f64::from));
+        self.publish();
+        true
+    }
+
+    /// Tells of a repetition whose first signature starts at `offset`. False as with `sent`.
+    pub fn repeated(&mut self, note: &Note, offset: usize) -> bool {
+        let Some(slot) = self.begin(REPEATED, note) else { return false };
+        put(slot, OFFSET, [offset as f64]);
+        self.publish();
+        true
+    }
+
+    /// Writes what all records say; the numbers of the slot.
+    fn begin(&self, kind: f64, note: &Note) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
+        if !self.has_room() || note.bytes.len() > TRANSACTION_BYTES_MAX {
+            return None;
+        }
+        let at = (self.head.first()?.load(Relaxed) as usize & (self.slots - 1)) * SLOT_BYTES;
+        let slot = self.numbers.get(at / 8..)?.first_chunk()?;
+        if !self.bytes.write(at + HEAD_BYTES, note.bytes) {
+            return None;
+        }
+        let told = [
+            kind,
+            note.bytes.len() as f64,
+            f64::from(note.place),
+            note.received_ns as f64,
+            note.decoded_ns as f64,
+            note.sent_ns as f64,
+            note.body_bytes as f64,
+            note.max_retries.map_or(-1.0, |retries| retries as f64),
+        ];
+        put(slot, 0, told);
+        Some(slot)
+    }
+
+    /// Hands the slot to the reader.
+    fn publish(&self) {
+        if let Some(head) = self.head.first() {
+            head.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+/// Writes numbers from field `at` on.
+fn put(slot: &[AtomicU64], at: usize, numbers: impl IntoIterator<Item = f64>) {
+    for (cell, number) in slot.iter().skip(at).zip(numbers) {
+        cell.store(number.to_bits(), Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[path = "record_ring_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+/**
+ * Which module of the Rust crate may import which other one, so that the folders of `native/src`
+ * stay what their names say. Test modules may import more, and are part of no circle either.
+ */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { circleOf, type RustImport, rustImports } from "../support/rust-modules.ts";
+import { listFiles, ROOT } from "../support/source-tree.ts";
+
+/** By folder of `native/src`, or by file beside them: what it may import. */
+const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  node: ["base58", "decode", "http", "limits", "quic", "rpc", "submit", "sync"],
+  submit: ["base58", "decode", "http", "limits", "quic", "sync"],
+  http: ["base58", "limits", "sync"],
+  quic: ["limits", "sync"],
+  rpc: ["base58", "limits", "sync"],
+  decode: ["ed25519", "limits", "sync"],
+  ed25519: [],
+  sync: [],
+  base58: ["limits"],
+  limits: [],
+  lib: [],
+};
+
+const SRC = "native/src";
+
+/** The folder below `native/src`, or the name of a file beside them. */
+const roomOf = (path: string): string => path.replace(/\.rs$/, "").split("/")[0] ?? "";
+
+/** Imports from one folder to another that the table does not have. */
+const breaches = (imports: readonly RustImport[]): string[] =>
+  imports
+    .filter(({ from, to }) => roomOf(from) !== roomOf(to))
+    .filter(({ from, to }) => !ARROWS[roomOf(from)]?.includes(roomOf(to)))
+    .map(({ from, to }) => `${from} -> ${to}`);
+
+describe("the modules of the Rust crate", () => {
+  const paths = listFiles(SRC, ".rs").map((path) => path.slice(SRC.length + 1));
+  const files = new Map(paths.map((path) => [path, readFileSync(join(ROOT, SRC, path), "utf8")]));
+  const imports = rustImports(files);
+  const shipped = imports.filter(({ isTest }) => !isTest);
+
+  it("have a row in the table", () => {
+    expect([...new Set(paths.map(roomOf))].sort()).toEqual(Object.keys(ARROWS).sort());
+    expect(shipped.length).toBeGreaterThan(200);
+  });
+
+  it("import only what the table lets them", () => {
+    expect(breaches(shipped)).toEqual([]);
+  });
+
+  it("use every arrow of the table", () => {
+    const used = new Set(shipped.map(({ from, to }) => `${roomOf(from)} ${roomOf(to)}`));
+    const listed = Object.entries(ARROWS).flatMap(([from, all]) =>
+      all.map((to) => `${from} ${to}`),
+    );
+    expect(listed.filter((arrow) => !used.has(arrow))).toEqual([]);
+  });
+
+  it("import one another in no circle", () => {
+    expect(circleOf(imports)).toEqual([]);
+  });
+
+  it("leave ed25519 free of the crate, its tests too", () => {
+    const out = imports.filter(
+      ({ from, to }) => roomOf(from) === "ed25519" && roomOf(to) !== "ed25519",
+    );
+    expect(out).toEqual([]);
+  });
+});
+
+describe("a breach", () => {
+  const crate = (texts: Readonly<Record<string, string>>) => {
+    const sound = {
+      "lib.rs": "pub mod limits;\npub mod ed25519;\npub mod quic;\n",
+      "limits.rs": "pub const MOST: usize = 1;\n",
+      "ed25519/mod.rs": "pub mod curve;\npub mod verify;\n",
+      "ed25519/curve.rs": "pub struct Point;\n",
+      "ed25519/verify.rs": "use super::curve::Point;\n",
+      "quic/mod.rs": "//! `crate::ed25519` is not imported.\npub mod engine;\npub mod peer;\n",
+      "quic/engine.rs": "use crate::quic::peer::{self, Peer};\nuse crate::limits::MOST;\n",
+      "quic/peer.rs": '#[cfg(test)]\n#[path = "peer_tests.rs"]\nmod tests;\n',
+      "quic/peer_tests.rs": "use super::*;\nuse crate::quic::engine::Engine;\n",
+    };
+    return rustImports(new Map(Object.entries({ ...sound, ...texts })));
+  };
+  const told = (imports: readonly RustImport[]) =>
+    imports.map(({ from, to, isTest }) => `${from} -> ${to}${isTest ? " (test)" : ""}`);
+
+  it("is none where there is none", () => {
+    expect(told(crate({}))).toEqual([
+      "ed25519/verify.rs -> ed25519/curve.rs",
+      "quic/engine.rs -> quic/peer.rs",
+      "quic/engine.rs -> limits.rs",
+      "quic/peer_tests.rs -> quic/peer.rs (test)",
+      "quic/peer_tests.rs -> quic/engine.rs (test)",
+    ]);
+    expect(breaches(crate({}))).toEqual([]);
+    expect(circleOf(crate({}))).toEqual([]);
+  });
+
+  it.each([
+    ["by its full path", "use crate::limits::MOST;\n"],
+    ["by the folder above", "use super::super::limits;\n"],
+    ["in a group", "use crate::{\n    ed25519::curve::{Point, *},\n    limits::MOST,\n};\n"],
+    ["without use", "fn most() -> usize { crate::limits::MOST }\n"],
+    ["behind a module inside", "mod inner {\n    use super::super::super::limits;\n}\n"],
+  ])("of the table is found: %s", (_, text) => {
+    expect(breaches(crate({ "ed25519/verify.rs": text }))).toEqual([
+      "ed25519/verify.rs -> limits.rs",
+    ]);
+  });
+
+  it("in a test module is known for one", () => {
+    const text = "#[cfg(test)]\nmod tests {\n    use super::*;\n    use crate::limits::MOST;\n}\n";
+    const found = crate({ "ed25519/curve.rs": text }).filter(({ to }) => to === "limits.rs");
+    expect(told(found)).toContain("ed25519/curve.rs -> limits.rs (test)");
+  });
+
+  it("by a circle is found, also inside a folder", () => {
+    const imports = crate({ "quic/peer.rs": "use super::engine::Engine;\n" });
+    expect(breaches(imports)).toEqual([]);
+    expect(circleOf(imports)).toEqual(["quic/engine.rs", "quic/peer.rs"]);
+  });
+});
