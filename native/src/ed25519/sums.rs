@@ -5,6 +5,8 @@
 //! one's oracle.
 //!
 //! Hot path: no allocation.
+//!
+//! Decision: docs/decisions/0012-signature-tables-without-doublings.md
 
 use crate::ed25519::curve::{Niels, Point};
 #[cfg(target_arch = "x86_64")]

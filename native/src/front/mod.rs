@@ -15,6 +15,8 @@
 //! What both look at lies in memory that they share (`memory`): the states of limits (`cells`), what
 //! was seen, the routes, records and figures. The layouts are those of the files in `src/` that each
 //! module names.
+//!
+//! Decision: docs/decisions/0003-ingress-threads-without-javascript.md
 
 mod addresses;
 mod answer;
