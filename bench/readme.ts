@@ -1,19 +1,19 @@
 /**
- * Writes the parts of the README that benches measure: each stands between
+ * Writes the parts of docs/benchmarks.md that benches measure: each stands between
  * `<!-- measured: NAME -->` and `<!-- end measured -->`.
  */
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const README = join(import.meta.dirname, "../README.md");
+const DOCUMENT = join(import.meta.dirname, "../docs/benchmarks.md");
 
-/** Replaces one part; an Error when the README has no such part. */
+/** Replaces one part; an Error when the document has no such part. */
 export function writeMeasured(name: string, text: string): void {
-  const document = readFileSync(README, "utf8");
+  const document = readFileSync(DOCUMENT, "utf8");
   const begin = `<!-- measured: ${name} -->\n`;
   const start = document.indexOf(begin);
   const end = document.indexOf("<!-- end measured -->", start);
-  if (start < 0 || end < 0) throw new Error(`the README has no part measured: ${name}`);
-  writeFileSync(README, `${document.slice(0, start)}${begin}${text}\n${document.slice(end)}`);
+  if (start < 0 || end < 0) throw new Error(`docs/benchmarks.md has no part measured: ${name}`);
+  writeFileSync(DOCUMENT, `${document.slice(0, start)}${begin}${text}\n${document.slice(end)}`);
 }

@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { COPY_REASONS, REFUSALS } from "../src/core/errors.ts";
-import { BLOCK_NAMES, blocksOf, withGeneratedBlocks } from "./support/docs.ts";
+import { blocksOf, GENERATED_PAGES, withGeneratedBlocks } from "./support/docs.ts";
 import {
   blankOut,
   functionsOf,
@@ -65,7 +65,7 @@ const bench = listFiles("bench", ".ts").map(readSource);
 const top = listFiles(".", ".config.ts").map(readSource);
 const all = [...src, ...tests, ...bench, ...top];
 const documents = listFiles(".", ".md").map(readSource);
-const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+const packages = readSource("docs/dependencies.md").text;
 const manifest: unknown = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
 
 describe("the tree", () => {
@@ -147,7 +147,7 @@ describe("packages", () => {
   const dependencies = [...namesIn("dependencies"), ...namesIn("peerDependencies")];
   const users = packageUsers(src);
   const rows = new Map(
-    [...readme.matchAll(/^\| `([^`]+)` \| `(src\/[^`]+)` \| (.+) \|$/gm)].map(
+    [...packages.matchAll(/^\| `([^`]+)` \| `(src\/[^`]+)` \| (.+) \|$/gm)].map(
       ([, name = "", owner = "", why = ""]) => [name, { owner, why }],
     ),
   );
@@ -157,7 +157,7 @@ describe("packages", () => {
     expect(foreign, "move these to dependencies, or do without").toEqual([]);
   });
 
-  it("have one sentence and one owner in the README", () => {
+  it("have one sentence and one owner in docs/dependencies.md", () => {
     expect([...rows.keys()].sort()).toEqual([...dependencies].sort());
   });
 
@@ -184,19 +184,74 @@ describe("documents", () => {
     expect(documents.flatMap((source) => rule?.(source) ?? [])).toEqual([]);
   });
 
-  it("hold every generated block of the README as the code has it (npm run docs)", () => {
-    expect([...blocksOf(readme)].sort()).toEqual([...BLOCK_NAMES].sort());
-    expect(withGeneratedBlocks(readme)).toBe(readme);
+  it.each([...GENERATED_PAGES])("hold the generated blocks of %s (npm run docs)", (path, names) => {
+    const { text } = readSource(path);
+    expect([...blocksOf(text)].sort()).toEqual([...names].sort());
+    expect(withGeneratedBlocks(text)).toBe(text);
   });
 
-  it("link only to files that exist", () => {
-    const broken = documents.flatMap(({ path, text }) =>
-      [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
-        .map((match) => join(path, "..", match[1] ?? ""))
-        .filter((target) => !existsSync(join(ROOT, target)))
-        .map((target) => `${path} links to ${target}`),
+  it("hold no generated block on another page", () => {
+    const others = documents.filter(({ path }) => !GENERATED_PAGES.has(path));
+    expect(others.flatMap(({ path, text }) => blocksOf(text).map((name) => [path, name]))).toEqual(
+      [],
     );
-    expect(broken).toEqual([]);
+  });
+
+  it("have a README of at most 250 lines", () => {
+    expect(readSource("README.md").lines.length - 1).toBeLessThanOrEqual(250);
+  });
+
+  it("link only to files and headings that exist", () => {
+    expect(documents.flatMap((source) => brokenLinks(source))).toEqual([]);
+  });
+});
+
+describe("decisions", () => {
+  const pages = documents.filter(({ path }) => /^docs\/decisions\/(?!README)/.test(path));
+  const index = readSource("docs/decisions/README.md").text;
+  const sections = ["Context", "Decision", "Measurement", "Revisit when"];
+
+  it("are numbered from 1 on, and say so in their titles", () => {
+    const numbers = pages.map(({ path }) => /\/(\d{4})-[a-z0-9-]+\.md$/.exec(path)?.[1]);
+    expect(numbers).toEqual(pages.map((_, at) => String(at + 1).padStart(4, "0")));
+    for (const [at, { path, lines }] of pages.entries()) {
+      expect(lines[0], path).toMatch(new RegExp(`^# ${at + 1}\\. \\S`));
+    }
+  });
+
+  it("have the same four sections", () => {
+    for (const { path, text } of pages) {
+      const found = [...text.matchAll(/^## (.+)$/gm)].map((match) => match[1]);
+      expect(found, path).toEqual(sections);
+    }
+  });
+
+  it("are listed in the index with their titles", () => {
+    const rows = pages.map(({ path, lines }) => {
+      const file = path.replace("docs/decisions/", "");
+      const title = (lines[0] ?? "").replace(/^# \d+\. /, "");
+      return `| ${file.slice(0, 4)} | [${title}](${file}) |`;
+    });
+    expect(index.split("\n").filter((line) => /^\| \d/.test(line))).toEqual(rows);
+  });
+
+  it("are named by the code only where they exist", () => {
+    const code = [".ts", ".js", ".rs"].flatMap((ending) =>
+      ["src", "native/src", "native/benches", "bench"].flatMap((folder) =>
+        listFiles(folder, ending),
+      ),
+    );
+    const named = code.flatMap((path) =>
+      [...readFileSync(join(ROOT, path), "utf8").matchAll(/\bDecision: (\S+)/g)].map((match) => ({
+        path,
+        page: match[1] ?? "",
+      })),
+    );
+    expect(named.length).toBeGreaterThanOrEqual(20);
+    const lost = named
+      .filter(({ page }) => !pages.some(({ path }) => path === page))
+      .map(({ path, page }) => `${path} names ${page}, which does not exist`);
+    expect(lost).toEqual([]);
   });
 });
 
@@ -334,6 +389,29 @@ describe("the rules bite", () => {
     expect(outer).toEqual({ line: 1, lineCount: 9, ownLineCount: 3 });
   });
 });
+
+/** Links of a document to a file that is not there, or to a heading that its page lacks. */
+function brokenLinks({ path, text }: Source): readonly string[] {
+  return [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].flatMap(
+    ([, file = "", heading]) => {
+      const target = file === "" ? path : join(path, "..", file);
+      if (!existsSync(join(ROOT, target))) return [`${path} links to ${target}`];
+      if (heading === undefined || headingsOf(target).includes(heading)) return [];
+      return [`${path} links to ${target}#${heading}, a heading that is not there`];
+    },
+  );
+}
+
+/** As a viewer of Markdown names them in addresses. */
+function headingsOf(path: string): readonly string[] {
+  const text = readSource(path).text.replace(/^```[\s\S]*?^```/gm, "");
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replace(/[^\w\s-]/g, "")
+      .replace(/\s/g, "-"),
+  );
+}
 
 /** A plain JavaScript file counts as well: a worker that no compiler touches. */
 function exists(file: string): boolean {

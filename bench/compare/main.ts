@@ -1,7 +1,7 @@
 /**
  * `npm run bench:compare`: from a client's send to the receive in a real Agave server, through the
  * design of the senders in use and through this project, interleaved in one run. Then the highest
- * rate that each holds. Writes results, a plot and the README's table.
+ * rate that each holds. Writes results, a plot and the table of docs/benchmarks.md.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";

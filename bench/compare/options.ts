@@ -10,7 +10,7 @@ export interface CompareOptions {
   readonly rates: readonly number[];
   readonly endpoint: "raw" | "json";
   readonly sides: readonly SideName[];
-  /** Whether ways of dispatching are compared: another part of the README. */
+  /** Whether ways of dispatching are compared: another part of docs/benchmarks.md. */
   readonly dispatch: boolean;
   /** Whether the highest rate held is looked for. */
   readonly capacity: boolean;
@@ -18,7 +18,7 @@ export interface CompareOptions {
   readonly memory: number;
   /** How many of them a second. */
   readonly memoryRate: number;
-  /** Whether the README's figures are written anew and the results kept. */
+  /** Whether docs/benchmarks.md is written anew and the results kept. */
   readonly keep: boolean;
 }
 
@@ -35,7 +35,7 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --no-capacity    does not look for the highest rate held
   --memory N       sends N transactions through the edge and watches its memory (0)
   --memory-rate N  that many of them a second (6000)
-  --dry            prints, and writes neither results nor README`;
+  --dry            prints, and writes neither results nor documents`;
 
 /** The options of a command line, or an Error that names what is wrong. */
 export function readOptions(args: readonly string[]): CompareOptions {

@@ -1,4 +1,4 @@
-/** What a comparison leaves behind: lines of results, the README's table, a plot. */
+/** What a comparison leaves behind: lines of results, the table of docs/benchmarks.md, a plot. */
 
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { loadavg } from "node:os";
@@ -74,7 +74,7 @@ export function rowText({ side, rate, median }: Row): string {
   );
 }
 
-/** Appends the results, and writes the plot and the README's part anew. */
+/** Appends the results, and writes the plot and the part of docs/benchmarks.md anew. */
 export function keep(
   options: CompareOptions,
   rows: readonly Row[],

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:layers`: the same transactions at each depth, from the Rust function to the whole
- * path, so that what each layer adds can be read off. Writes results, a plot and the README's
- * table.
+ * path, so that what each layer adds can be read off. Writes results, a plot and the table of
+ * docs/benchmarks.md.
  *
  * The inner layers are measured in a tight loop, one transaction a turn of the event loop where
  * turns matter; the last two at 1,000 tx/s by processes that sleep in between, so waking up is in

@@ -23,7 +23,7 @@ const STOP_MS = 10_000;
 /** Clock ticks a second in /proc; 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** How the image and the README start an edge: what bounds V8's young generation, and glibc. */
+/** How the image and docs/operations.md start an edge: what bounds V8's young space, and glibc. */
 export const LIKE_THE_IMAGE: readonly string[] = ["--max-semi-space-size=8"];
 const IMAGE_VARIABLES = { MALLOC_MMAP_THRESHOLD_: "131072" };
 

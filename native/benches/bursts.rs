@@ -4,6 +4,8 @@
 //! receiver's side of the stack too; so the processor time is that of the sending thread and of
 //! the receivers', which read as a leader does, joined trains included. The ways take turns, and
 //! what is told are medians over the rounds.
+//!
+//! Decision: docs/decisions/0014-no-batching-on-the-way-out.md
 
 #![allow(unsafe_code, clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 

@@ -24,7 +24,7 @@ identity, its keys or its engine, is told of and is no problem, as is what it wo
 the configuration may be another machine's.
 A file with a table [control] is judged as the control process's, any other as an edge's. Each
 key can be overridden by an environment variable: http.listen by TOUCHDOWN_HTTP_LISTEN. The
-sections and their keys, of which the README says what each means:
+sections and their keys; docs/configuration.md says what each means:
 
 ${describeKeys()}
 `,

@@ -32,7 +32,7 @@ reported, and what it held before stays.
     const missing = unavailable(config);
     if (missing.length > 0) throw new SetupError([`${file}:`, ...missing].join("\n  "));
     // Of 4 MB that transactions leave behind, kilobytes survive: one thread is through with them in
-    // half a millisecond, while helpers have to be woken and waited for (bench/README.md).
+    // half a millisecond, while helpers have to be woken and waited for (docs/benchmarks.md).
     setFlagsFromString("--no-parallel-scavenge");
     // V8 puts what a place in the code makes among what stays for ever, once much of it outlived a
     // scavenge by chance: the answers of the node were 64 bytes of each transaction then.

@@ -10,6 +10,8 @@
  *
  * While draining, `/readyz` already says 503 and work is still taken, so that a load balancer can
  * turn away first. Stopping is bounded: when work in hand does not end in time, the exit code is 1.
+ *
+ * Decision: docs/decisions/0040-bounded-shutdown.md
  */
 
 import type { Clock, Timer } from "../core/clock.ts";

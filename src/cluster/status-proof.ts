@@ -6,6 +6,8 @@
  * null proves the node; the word that the method does not exist disproves it. While every answer
  * is null there may simply be nothing that landed, so the node is asked now and then for signatures
  * of a block of its own: nobody's word is needed that these landed.
+ *
+ * Decision: docs/decisions/0007-nodes-prove-statuses.md
  */
 
 import { type Clock, NS_PER_MS } from "../core/clock.ts";

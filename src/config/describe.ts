@@ -1,6 +1,7 @@
 /**
  * The table of keys in words: the effective configuration as TOML for `check`, a listing for
- * `--help`, and the table of the README. Values reach this file with their secrets hidden already.
+ * `--help`, and the table of docs/configuration.md. Values reach this file with their secrets
+ * hidden already.
  */
 
 import { formatToml } from "../runtime/toml.ts";
@@ -34,7 +35,7 @@ function byTableOrder([a]: readonly [string, unknown], [b]: readonly [string, un
   return PLACE.indexOf(a) - PLACE.indexOf(b);
 }
 
-/** A paragraph a section with the names of its keys; the README says what each means. */
+/** A paragraph a section with the names of its keys; docs/configuration.md says what each means. */
 export function describeKeys(): string {
   const sections = new Map<string, string[]>();
   for (const path of KEY_PATHS) {
@@ -70,7 +71,7 @@ function wrapped(words: readonly string[], columns: number): readonly string[] {
 
 const HELP_COLUMNS = 96;
 
-/** The rows of the README's table. */
+/** The rows of the table in docs/configuration.md. */
 export function describeKeysMarkdown(): string {
   const rows = KEY_PATHS.map((path) => {
     const { kind, sentence } = KEYS[path];

@@ -17,7 +17,7 @@ export type Reading<T> =
   | { readonly kind: "problem"; readonly message: string };
 
 export interface Kind<T> {
-  /** What it is, as the README's table says it. */
+  /** What it is, as docs/configuration.md says it. */
   readonly name: string;
   /** The values it takes, in words; empty when the name says it all. */
   readonly bounds: string;

@@ -3,6 +3,8 @@
  * `load.ts` does the reading. A key given twice, in the file and in the environment, takes the
  * environment's value; the file's is still checked, so that removing the variable later cannot
  * bring a surprise.
+ *
+ * Decision: docs/decisions/0036-unknown-environment-variables-are-refused.md
  */
 
 import { strict as assert } from "node:assert";

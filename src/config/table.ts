@@ -1,7 +1,9 @@
 /**
  * The one table of configuration keys: kind, default, bounds and one sentence each. Types, error
- * messages, `check`, the `--help` of commands and the README's table all come from here. A path
+ * messages, `check`, the `--help` of commands and docs/configuration.md all come from here. A path
  * is `section.key`; its environment variable is `TOUCHDOWN_SECTION_KEY`.
+ *
+ * Decision: docs/decisions/0035-configuration-is-one-table.md
  */
 
 import { COPIES_QUEUED_MAX, HTTP_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";

@@ -9,6 +9,8 @@
  *     [[keys]]                  # the first one seals
  *     id = "2026-11"
  *     key = "<32 bytes, base64>"
+ *
+ * Decision: docs/decisions/0045-keys-can-be-shown-again.md
  */
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";

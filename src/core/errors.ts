@@ -1,7 +1,7 @@
 /**
  * The one table of reasons: why a request was refused, and why a copy of a transaction did not
  * reach a leader. Names are part of the interface: they stand in answers, metrics, receipts and
- * the README, and are only ever added to.
+ * the documents, and are only ever added to.
  *
  * JSON-RPC answers faults of the request's content with HTTP 200, as the network's own RPC does,
  * because `@solana/kit` hides the body of every other status from its user.
@@ -16,7 +16,7 @@ export interface RefusalRow {
   readonly rpcCode: number;
   /** Whether the same request may succeed later without a change. */
   readonly retryable: boolean;
-  /** What a reader of the README needs to know. */
+  /** What a reader of the documents needs to know. */
   readonly meaning: string;
 }
 

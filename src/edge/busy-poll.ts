@@ -5,6 +5,8 @@
  * libuv has no way to be told to spin. It does not wait while an immediate is due, though, so one
  * that makes the next keeps it looking: a turn of nothing takes about a microsecond, and its
  * garbage a scavenge of some tenths of a millisecond now and then. The price is one processor.
+ *
+ * Decision: docs/decisions/0018-busy-polling-is-opt-in.md
  */
 
 export interface Polling {

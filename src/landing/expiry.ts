@@ -6,6 +6,8 @@
  * receipt. A durable nonce has no last height. To say that an expired transaction did not land
  * takes an answer that was asked for after the height had passed, from a node that had come as far,
  * and that reaches back to the last answer of that kind.
+ *
+ * Decision: docs/decisions/0006-report-early-end-late.md
  */
 
 import { type Clock, NS_PER_S } from "../core/clock.ts";

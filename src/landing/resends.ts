@@ -8,6 +8,8 @@
  * the bound on resends a second decides who is left out, and those are the ones that pay least.
  *
  *   plan ─▶ round: [ rank 80, rank 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
+ *
+ * Decision: docs/decisions/0010-a-repetition-is-a-resend.md
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";

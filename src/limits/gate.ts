@@ -6,6 +6,8 @@
  * reload of the keys, and is forgotten once it says nothing, so idle accounts cost no memory.
  *
  * Hot path: two look-ups for each request, and a hash for a key not seen lately; no closures.
+ *
+ * Decision: docs/decisions/0046-keys-are-hashed-by-node.md
  */
 
 import { hash } from "node:crypto";

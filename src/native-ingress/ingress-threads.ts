@@ -10,6 +10,8 @@
  *
  * A front that dies ends the process: its clients' connections are gone, and who starts the edge
  * anew gives them others.
+ *
+ * Decision: docs/decisions/0002-ingress-threads-send-first.md
  */
 
 import { SetupError } from "../core/errors.ts";

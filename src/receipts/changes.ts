@@ -5,6 +5,8 @@
  * 32 bits are kept: those of one ring lie closer together.
  *
  * Hot path: `add` is two writes.
+ *
+ * Decision: docs/decisions/0041-receipt-changes-are-a-log.md
  */
 
 export class ReceiptChanges {

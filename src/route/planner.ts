@@ -14,6 +14,8 @@
  *   leader   │           A           │  B  …
  *   1 leader │ A                 │A B│ B
  *                                └─ left ≤ round trip to B + what A needs
+ *
+ * Decision: docs/decisions/0020-always-the-configured-number-of-leaders.md
  */
 
 import type { Plan, Target } from "../core/flow.ts";

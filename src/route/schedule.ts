@@ -3,6 +3,8 @@
  *
  * An epoch of 432,000 slots is one array of small integers that name an identity, under a megabyte,
  * so a look-up is two array reads.
+ *
+ * Decision: docs/decisions/0029-stake-from-the-schedule.md
  */
 
 import { EPOCHS_MAX } from "../core/limits.ts";

@@ -13,6 +13,8 @@
  * long silence, or by more than 48 slots, which is no jitter but a mistake put right.
  *
  *   events ──▶ a position for each source ──▶ who agrees? ──▶ the freshest of them ──▶ current
+ *
+ * Decision: docs/decisions/0022-slot-sources-vote.md
  */
 
 import { NS_PER_MS } from "../core/clock.ts";

@@ -10,6 +10,8 @@
  *                                                  └ goes off
  *
  * It is late by ROUND_LATE_MS at most, where a round was late and asks for the next one.
+ *
+ * Decision: docs/decisions/0023-no-timers-without-work.md
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";

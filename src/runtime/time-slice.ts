@@ -1,6 +1,8 @@
 /**
  * Long work on the thread that also serves clients, a share at a time: what comes meanwhile waits
  * for one share, a fraction of a millisecond, and not for all of it.
+ *
+ * Decision: docs/decisions/0032-long-work-in-slices.md
  */
 
 import type { Clock, Timer } from "../core/clock.ts";

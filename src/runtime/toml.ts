@@ -2,6 +2,8 @@
  * TOML text to plain values and back: the only door to the parser. Nothing here throws for bad
  * input; a fault is told with its line and column. The parser's own message quotes the line that
  * it stumbled over, and that line may hold a key or a password, so it is cut off here.
+ *
+ * Decision: docs/decisions/0037-no-secrets-in-messages.md
  */
 
 import { parse, stringify, TomlError } from "smol-toml";

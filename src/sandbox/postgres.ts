@@ -6,6 +6,8 @@
  * so that Ctrl-C at a terminal reaches us alone and we end it last. When it dies it is started
  * again; when we are killed its guard ends it, and where that one is killed too, the next start
  * does. What was committed survives all of that.
+ *
+ * Decision: docs/decisions/0042-real-postgres-everywhere.md
  */
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";

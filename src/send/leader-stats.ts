@@ -6,6 +6,8 @@
  * The table is bounded; at the bound the leader that was connected to longest ago is forgotten. A
  * mean follows the last ten or so values. What was never measured is a guess when it is planned
  * with, and null when it is shown.
+ *
+ * Decision: docs/decisions/0021-unreachable-leaders-do-not-count.md
  */
 
 import { END_NAMES, type EndName, REACTIONS } from "./close-policy.ts";

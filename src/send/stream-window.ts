@@ -14,6 +14,8 @@
  * 1,024: of so many it is not known what is unread, and who grants them reads them as they come.
  *
  * Source: Agave `swqos.rs`, `stream_throttle.rs`, 4.3, 2026-11.
+ *
+ * Decision: docs/decisions/0027-adapt-to-a-leader-by-evidence.md
  */
 
 import { NS_PER_MS } from "../core/clock.ts";

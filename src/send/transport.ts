@@ -4,6 +4,8 @@
  *
  * Nothing here throws. A connection tells of itself through `ConnectionEvents`; after `ended` it
  * is dead, stays silent and takes nothing.
+ *
+ * Decision: docs/decisions/0030-two-engines-one-transport.md
  */
 
 import type { Identity } from "./identity.ts";

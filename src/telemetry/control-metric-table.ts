@@ -1,5 +1,5 @@
 /**
- * Every metric of the control process, one row each; its `/metrics` and the README's table are made
+ * Every metric of the control process, one row each; its `/metrics` and docs/metrics.md are made
  * from it. The same promises hold as for an edge's: names stay, labels have few values.
  */
 

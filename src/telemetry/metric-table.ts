@@ -1,5 +1,5 @@
 /**
- * Every metric of an edge, one row each; `/metrics` and the README's table are made from it.
+ * Every metric of an edge, one row each; `/metrics` and docs/metrics.md are made from it.
  *
  * Names are part of the interface: added to, never changed. Each label has few values, all from
  * the code or from the operator's configuration: never an account, an address or a signature. Only

@@ -54,7 +54,7 @@ describe("the table in words", () => {
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);
   });
 
-  it("has one row a key in the README", () => {
+  it("has one row a key in the document", () => {
     expect(describeKeysMarkdown().split("\n")).toHaveLength(KEY_PATHS.length + 2);
   });
 });

@@ -176,7 +176,7 @@ describe("a packet", () => {
 });
 
 describe("the store's memory", () => {
-  it("is what the README says of a receipt, and does not grow with what it is given", () => {
+  it("is what docs/api.md says of a receipt, and does not grow with what it is given", () => {
     const rowsMax = 200_000;
     const store = new ReceiptStore(rowsMax);
     const emptyBytes = store.bytes;

@@ -1,5 +1,5 @@
 /**
- * The parts of the README that are made from code: each stands between
+ * The parts of the documents that are made from code: each stands between
  * `<!-- generated: NAME -->` and `<!-- end -->`. `npm run docs` writes them, a test compares them.
  */
 
@@ -9,26 +9,37 @@ import { CONTROL_METRICS } from "../../src/telemetry/control-metric-table.ts";
 import type { MetricRow } from "../../src/telemetry/metric-rows.ts";
 import { METRICS } from "../../src/telemetry/metric-table.ts";
 
-const BLOCKS: Readonly<Record<string, () => string>> = {
-  config: describeKeysMarkdown,
-  refusals,
-  "copy reasons": copyReasons,
-  metrics: () => metrics(METRICS),
-  "control refusals": controlRefusals,
-  "control metrics": () => metrics(CONTROL_METRICS),
+interface Block {
+  /** The one document that holds it. */
+  readonly page: string;
+  readonly make: () => string;
+}
+
+const BLOCKS: Readonly<Record<string, Block>> = {
+  refusals: { page: "README.md", make: refusals },
+  "copy reasons": { page: "docs/api.md", make: copyReasons },
+  config: { page: "docs/configuration.md", make: describeKeysMarkdown },
+  metrics: { page: "docs/metrics.md", make: () => metrics(METRICS) },
+  "control metrics": { page: "docs/metrics.md", make: () => metrics(CONTROL_METRICS) },
+  "control refusals": { page: "docs/dashboard.md", make: controlRefusals },
 };
 
-/** The names of all blocks; each must stand in the README once. */
-export const BLOCK_NAMES: readonly string[] = Object.keys(BLOCKS);
+/** The documents that hold blocks, each with their names. */
+export const GENERATED_PAGES: ReadonlyMap<string, readonly string[]> = new Map(
+  [...new Set(Object.values(BLOCKS).map(({ page }) => page))].map((page) => [
+    page,
+    Object.keys(BLOCKS).filter((name) => BLOCKS[name]?.page === page),
+  ]),
+);
 
 const FENCE = /<!-- generated: (.+?) -->\n[\s\S]*?<!-- end -->/g;
 
 /** The document with every block made anew. An unknown name is an error. */
 export function withGeneratedBlocks(document: string): string {
   return document.replace(FENCE, (_, name: string) => {
-    const make = BLOCKS[name];
-    if (make === undefined) throw new Error(`there is no generated block ${name}`);
-    return `<!-- generated: ${name} -->\n${make()}\n<!-- end -->`;
+    const block = BLOCKS[name];
+    if (block === undefined) throw new Error(`there is no generated block ${name}`);
+    return `<!-- generated: ${name} -->\n${block.make()}\n<!-- end -->`;
   });
 }
 

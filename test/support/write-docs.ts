@@ -1,9 +1,11 @@
-/** `npm run docs`: writes the generated parts of the README in place. */
+/** `npm run docs`: writes the generated parts of the documents in place. */
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withGeneratedBlocks } from "./docs.ts";
+import { GENERATED_PAGES, withGeneratedBlocks } from "./docs.ts";
 import { ROOT } from "./source-tree.ts";
 
-const file = join(ROOT, "README.md");
-writeFileSync(file, withGeneratedBlocks(readFileSync(file, "utf8")));
+for (const page of GENERATED_PAGES.keys()) {
+  const file = join(ROOT, page);
+  writeFileSync(file, withGeneratedBlocks(readFileSync(file, "utf8")));
+}

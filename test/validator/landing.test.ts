@@ -201,7 +201,7 @@ async function receiptOf(signature: string): Promise<Told> {
   const ask = async (): Promise<Told> => {
     const path = `/api/v1/transactions/${signature}?wait=landed&timeout=10s`;
     const answer = await fetch(url + path, { headers: { "api-x-token": KEY } });
-    // The receipt, as the README shows it.
+    // The receipt, as docs/api.md shows it.
     return (await answer.json()) as Told;
   };
   const ends = ["landed", "expired", "dropped"];

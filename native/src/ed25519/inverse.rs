@@ -10,6 +10,8 @@
 //!
 //! The numbers are in two's complement, in limbs of 62 bits, of which the last has the sign.
 //! Whoever uses an answer multiplies to check it, so a mistake here would cost time, no verdict.
+//!
+//! Decision: docs/decisions/0013-checked-modular-inverse.md
 
 /// Bits of a limb, and steps of a matrix.
 const BITS: u32 = 62;

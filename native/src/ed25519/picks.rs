@@ -1,6 +1,8 @@
 //! The entries of tables that one sum is made of.
 //!
 //! Hot path: no allocation.
+//!
+//! Decision: docs/decisions/0012-signature-tables-without-doublings.md
 
 use crate::ed25519::curve::Niels;
 

@@ -3,6 +3,8 @@
 //! Reads the form that clients write: a single call, its four members in any order, base64 or base58
 //! without escapes. Whatever else comes, valid or not, is not read here, and the caller's own parser says
 //! what it is; so nothing is refused here, and what is read means the same there.
+//!
+//! Decision: docs/decisions/0033-native-json-rpc-fast-path.md
 
 use std::sync::LazyLock;
 

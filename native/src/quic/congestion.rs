@@ -8,6 +8,8 @@
 //! It is also how this engine learns why quinn-proto makes no further datagram. quinn-proto asks for
 //! the window before each datagram that the leader has to acknowledge, and not where nothing is left
 //! to send: where it asked and made none, the window or the pacer stopped it.
+//!
+//! Decision: docs/decisions/0028-congestion-window-floor.md
 
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, CubicConfig};

@@ -5,6 +5,8 @@
 //! The reader is woken once a batch, at once for what it acts on and a little later for what it
 //! only notes: who wakes it flips the flag and calls the waker, and the flag is cleared *before*
 //! draining, so that a wake may be spurious, never lost.
+//!
+//! Decision: docs/decisions/0015-informational-events-wait.md
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

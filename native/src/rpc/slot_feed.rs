@@ -4,6 +4,8 @@
 //! bounded: beyond that an event of a slot is dropped and counted, while an answer, of which each
 //! feed may have one on the way, and what the connection itself comes to are always told. The
 //! connection does not come back by itself, and one that is closed tells nothing any more.
+//!
+//! Decision: docs/decisions/0031-slot-feed-thread.md
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};

@@ -12,6 +12,8 @@
 //!           │ sent │ sent │ sent │ sent │ held │ held │ held ├─▶ released: 2 datagrams, 1 call
 //!           └──────┴──────┴──────┴──────┴──────┴──────┴──────┘
 //! ```
+//!
+//! Decision: docs/decisions/0004-cork-bursts.md
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! The thread of a front, and what others hold of it.
+//!
+//! Decision: docs/decisions/0017-realtime-is-opt-in.md
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -4,6 +4,8 @@
 //! machine is often the thread that serves clients. What asks the node, hears of slots or makes
 //! tables loses nothing by a millisecond, so it runs at a lower priority: it is not woken into
 //! another's turn, and still has a tenth of a processor when everybody wants one.
+//!
+//! Decision: docs/decisions/0016-background-threads-have-lower-priority.md
 
 #[cfg(feature = "front")]
 use thread_priority::{

@@ -2,6 +2,8 @@
  * How far an edge's keys are: the number of the last change, and the mark that the database gave
  * it. A database that was restored counts on from an older number, so numbers alone come again for
  * other changes; marks are random and never do.
+ *
+ * Decision: docs/decisions/0005-revision-ids.md
  */
 
 export interface Revision {

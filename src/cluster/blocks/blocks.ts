@@ -7,6 +7,8 @@
  * transaction is confirmed as well. What is told of it is believed where it fits (`height.ts`).
  * Blockhashes come from different sources in any order; the last 512 are known, which is more than
  * the 300 that a validator's queue holds.
+ *
+ * Decision: docs/decisions/0024-blockhashes-from-the-sysvar.md
  */
 
 import { BLOCKHASHES_KEPT } from "../limits.ts";

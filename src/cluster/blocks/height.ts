@@ -10,6 +10,8 @@
  *
  *   told ─▶ fits? ─yes─▶ believed
  *              └───no──▶ doubted ─▶ at a chain's pace for long enough? ─yes─▶ believed, set anew
+ *
+ * Decision: docs/decisions/0008-check-heights-against-time.md
  */
 
 import { NS_PER_MS } from "../../core/clock.ts";

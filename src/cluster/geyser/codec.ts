@@ -5,6 +5,8 @@
  * reads of each update only the fields it uses, so the codec is a reader of tagged values and a
  * table of field numbers (`geyser.proto` and `solana-storage.proto` of rpcpool/yellowstone-grpc,
  * checked 2026-11). Reading never throws: bytes that make no sense are null.
+ *
+ * Decision: docs/decisions/0026-own-grpc-codec.md
  */
 
 import { transactionErrorText } from "./transaction-error.ts";

@@ -3,6 +3,8 @@
  *
  * A failure changes nothing: the addresses that are known stay, and so they do when a node answers
  * with a list in which nobody takes QUIC transactions, as one that has just started does.
+ *
+ * Decision: docs/decisions/0009-reread-addresses-of-unreachable-leaders.md
  */
 
 import type { Clock } from "../../core/clock.ts";

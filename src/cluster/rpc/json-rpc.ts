@@ -4,6 +4,8 @@
  * A node that refuses batches, and answers what is asked alone, is asked one by one from then on.
  * The surprise: results are not validated here and are read without a library, because validating a
  * leader schedule held the thread for 480 ms where parsing takes 5 ms.
+ *
+ * Decision: docs/decisions/0025-own-json-rpc-client.md
  */
 
 import { STATUS_CODES } from "node:http";

@@ -16,7 +16,7 @@ import { time, z } from "../web/schema.ts";
 /** Of what an edge's answer has room for even where each of them failed with a long error. */
 const LISTED_MAX = 100;
 
-/** As the edge made it; its own schema is in the README of the edge's answers. */
+/** As the edge made it; docs/api.md describes it. */
 const receiptShape = z.looseObject({ signature: z.string(), state: z.string() });
 
 const us = z.number().nullable();

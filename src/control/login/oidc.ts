@@ -5,6 +5,8 @@
  * wants to log in; while it is away, new logins are refused and nothing else happens. The ID token
  * is verified against the provider's keys as they are at that moment: keys are read afresh for each
  * login, so that a provider that changes them costs nobody a second try.
+ *
+ * Decision: docs/decisions/0039-login-reads-provider-keys-afresh.md
  */
 
 import {

@@ -6,6 +6,8 @@
  * are added to what the minute has, so a landing that is known later comes with a later batch.
  *
  * The lengths of the two histograms are those of `USAGE_WIRE_BOUNDS_NS` and `USAGE_SLOT_BOUNDS`.
+ *
+ * Decision: docs/decisions/0044-usage-is-summed-on-write.md
  */
 
 const COUNTERS = ["requests", "accepted", "refused", "bytes", "landed", "expired", "dropped"];

@@ -4,6 +4,8 @@
  * The number is one row that a change locks until it is committed, so numbers become visible in
  * their order and a reader who has seen n has seen everything below n. A statement that changes
  * very many keys is noted as one change of everything.
+ *
+ * Decision: docs/decisions/0043-the-database-protects-itself.md
  */
 
 export const EDGES_SQL = `

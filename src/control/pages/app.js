@@ -2,6 +2,8 @@
  * The dashboard: finds out who is there, builds the frame, and shows the page that the address
  * names. Each page is a module that is fetched when it is first shown. Leaving a page aborts its
  * signal, which ends its timers, requests and streams.
+ *
+ * Decision: docs/decisions/0047-pages-without-a-build-step.md
  */
 
 import { ApiError, read } from "./lib/api.js";

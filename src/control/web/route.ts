@@ -2,6 +2,8 @@
  * What a route of the API is: one record with its schemas, who may call it, and the handler. The
  * server, the checks and the OpenAPI document are all made from these records, so a route cannot
  * be reachable without being described and guarded.
+ *
+ * Decision: docs/decisions/0038-a-dashboard-route-is-one-record.md
  */
 
 import type { Account, Actor, ApiToken, Session } from "../store/contract.ts";

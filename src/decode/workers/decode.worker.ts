@@ -5,6 +5,8 @@
  *
  * It blocks the thread while there is nothing to do, so the thread has no event loop: no timer
  * fires here, and a message cannot reach it. The main thread addresses this file as it is built.
+ *
+ * Decision: docs/decisions/0019-workers-validate-one-thread-sends.md
  */
 
 import { NS_PER_US, systemClock } from "../../core/clock.ts";

@@ -15,6 +15,8 @@
  * event loop: it ends with setImmediate, after all sockets that were readable have been served.
  * That costs a round that does not sleep, so small turns go without: what they decoded, less than
  * a quarter of a share, counts for the turn that follows.
+ *
+ * Decision: docs/decisions/0001-run-to-completion.md
  */
 
 import { type Clock, NS_PER_US } from "../../core/clock.ts";

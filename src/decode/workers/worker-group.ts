@@ -1,6 +1,8 @@
 /**
  * All worker threads together: starts them, finds the least busy, listens for their answers, and
  * stops them.
+ *
+ * Decision: docs/decisions/0011-decode-the-first-of-a-turn-inline.md
  */
 
 import type { Clock } from "../../core/clock.ts";

@@ -5,6 +5,8 @@
  * drive the binding itself over their own UDP sockets. Every call of the binding may throw; who
  * calls it catches. The quiche inside is of 2023 and lacks later fixes, which is why connections
  * are bounded, in what leaders say too, and recycled.
+ *
+ * Decision: docs/decisions/0034-portable-engine-uses-the-binding.md
  */
 
 import quiche from "@matrixai/quic/native/quiche.js";

@@ -99,7 +99,7 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
   });
 
   it("goes on with what another version wrote, and lets be what it does not know", async () => {
-    // The form that all versions share: see "Shared limits" in README.md.
+    // The form that all versions share: see "Shared limits" in docs/accounts.md.
     const [seconds = 0] = (await direct?.time()) ?? [];
     const key = "touchdown:bucket:versions";
     await direct?.hset(key, { behind: 3 * HOUR_US, at: Number(seconds) * 1e6, later: "7" });
