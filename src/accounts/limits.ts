@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `accounts`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `accounts`; `core/limits.ts` holds those that several parts share. */
 
 /** Keys that an edge knows at a time. */
 export const KEYS_MAX = 4_000_000;

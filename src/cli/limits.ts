@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `cli`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `cli`; `core/limits.ts` holds those that several parts share. */
 
 /** Longest wait for work in hand when a service stops, in milliseconds. */
 export const STOP_MS_MAX = 30_000;

@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `cluster`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `cluster`; `core/limits.ts` holds those that several parts share. */
 
 /** Largest answer of the RPC node that is read. A leader schedule has 3 MB on mainnet; 2026-11. */
 export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024;

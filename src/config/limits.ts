@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `config`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `config`; `core/limits.ts` holds those that several parts share. */
 
 /** Largest configuration file, in bytes. */
 export const CONFIG_FILE_BYTES_MAX = 1024 * 1024;

@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `control`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `control`; `core/limits.ts` holds those that several parts share. */
 
 /** Longest time of one statement of a migration, in milliseconds. */
 export const MIGRATION_MS_MAX = 300_000;

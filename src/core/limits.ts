@@ -1,6 +1,7 @@
 /**
- * Fixed bounds that several parts share. What an operator may change is in `config/` instead; what the
- * network dictates carries its source and the date on which it was checked.
+ * Fixed bounds that several parts share. A part keeps its own in its `limits.ts`; what an operator may
+ * change is in `config/table.ts`. What the network dictates carries its source and the date on which
+ * it was checked.
  */
 
 /** Largest legacy or v0 transaction, in bytes. Agave `agave-transaction-view`, 2026-11. */

@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `decode`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `decode`; `core/limits.ts` holds those that several parts share. */
 
 /** Most static account keys of a legacy or v0 transaction (38 fill a packet), 2026-11. */
 export const LEGACY_KEYS_MAX = 38;

@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `dedup`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `dedup`; `core/limits.ts` holds those that several parts share. */
 
 /** How many accepted transactions are remembered to tell a repetition. */
 export const SEEN_TRANSACTIONS_MAX = 65_536;

@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `edge`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `edge`; `core/limits.ts` holds those that several parts share. */
 
 /** Largest file of certificate authorities, in bytes; all of Mozilla's are 0.2 MB. */
 export const AUTHORITIES_BYTES_MAX = 16 * 1024 * 1024;

@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `http`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `http`; `core/limits.ts` holds those that several parts share. */
 
 /** Largest body of the binary endpoint, in bytes; above it 413 and the connection is closed. */
 export const RAW_BODY_BYTES_MAX = 16 * 1024;

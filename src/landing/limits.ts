@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `landing`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `landing`; `core/limits.ts` holds those that several parts share. */
 
 /**
  * Bytes of transactions in flight that there is room for, for each that is watched; when it runs

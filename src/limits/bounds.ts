@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `limits`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `limits`; `core/limits.ts` holds those that several parts share. */
 
 /**
  * Keys that threads which take requests may let in by themselves: 0.8 kB each on the main thread

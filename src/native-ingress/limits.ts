@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `native-ingress`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `native-ingress`; `core/limits.ts` holds those that several parts share. */
 
 /** Records of one front that the main thread has not read: 4.4 MB; a power of two. */
 export const FRONT_RECORDS = 1_024;

@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `receipts`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `receipts`; `core/limits.ts` holds those that several parts share. */
 
 /** Refusals of one account that are kept for the dashboard, and accounts of which any are. */
 export const REFUSALS_PER_ACCOUNT_MAX = 64;

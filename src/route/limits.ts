@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `route`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `route`; `core/limits.ts` holds those that several parts share. */
 
 /**
  * Slot events whose majority gives the current slot. Agave `recent_leader_slots.rs`, 4.3, 2026-11.

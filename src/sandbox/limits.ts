@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `sandbox`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `sandbox`; `core/limits.ts` holds those that several parts share. */
 
 /** Connections from one address. Agave `streamer/src/quic.rs`, 4.3, 2026-11. */
 export const LEADER_CONNECTIONS_PER_ADDRESS_MAX = 8;

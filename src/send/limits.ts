@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `send`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `send`; `core/limits.ts` holds those that several parts share. */
 
 /**
  * Attempts at one leader in the time in which it grants as many. Agave

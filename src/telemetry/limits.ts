@@ -1,7 +1,4 @@
-/**
- * Fixed bounds of `telemetry`. What several parts share is in `core/limits.ts`; what an operator may
- * change is in `config/table.ts`.
- */
+/** Fixed bounds of `telemetry`; `core/limits.ts` holds those that several parts share. */
 
 /** Levels of nested objects that the log follows. */
 export const LOG_DEPTH_MAX = 6;

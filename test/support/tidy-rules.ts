@@ -11,29 +11,43 @@ const FILE_LINES_MAX = 700;
 const FUNCTION_LINES_MAX = 70;
 const COLUMNS_MAX = 100;
 
-const STAGES = ["ingress", "decode", "route", "send", "chain", "land", "observe", "accounts"];
-const BELOW_EDGE = ["core", "config", "native", ...STAGES];
+/** Parts that know nothing of each other: `edge` joins them. */
+const STAGES = [
+  "decode",
+  "route",
+  "send",
+  "cluster",
+  "landing",
+  "receipts",
+  "telemetry",
+  "accounts",
+];
+const BELOW_EDGE = ["core", "runtime", "config", "native", "limits", "dedup", "http", ...STAGES];
 
-/** What each part of `src` may import beside itself. */
+/** What each part of `src` may import besides itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
-  config: ["core"],
+  runtime: ["core"],
+  config: ["core", "runtime"],
   native: ["core"],
-  ...Object.fromEntries(STAGES.map((stage) => [stage, ["core", "native"]])),
-  front: ["core", "native", "accounts", "ingress", "decode", "send"],
-  edge: [...BELOW_EDGE, "front"],
-  control: ["core", "config", "accounts", "observe"],
-  sandbox: [...BELOW_EDGE, "front", "edge", "control"],
-  cli: [...BELOW_EDGE, "front", "edge", "control", "sandbox"],
+  limits: ["core", "runtime"],
+  dedup: ["core", "runtime"],
+  ...Object.fromEntries(STAGES.map((stage) => [stage, ["core", "runtime", "native"]])),
+  http: ["core", "runtime", "native", "limits"],
+  "native-ingress": ["core", "runtime", "native", "limits", "http", "decode", "send"],
+  edge: [...BELOW_EDGE, "native-ingress", "version"],
+  control: ["core", "runtime", "config", "accounts", "telemetry"],
+  sandbox: [...BELOW_EDGE, "native-ingress", "edge", "control", "version"],
+  cli: [...BELOW_EDGE, "native-ingress", "edge", "control", "sandbox", "version"],
   main: ["core", "cli"],
+  version: [],
 };
 
-/** The folder of a file in `src`; the files at its top are `main`, or parts of `edge`. */
+/** The folder of a file in `src`; a file at its top is a part of its own. */
 function partOf(path: string): string | null {
   const [top, part = "", below] = path.split("/");
   if (top !== "src") return null;
-  if (below !== undefined) return part;
-  return part === "main.ts" ? "main" : "edge";
+  return below === undefined ? part.replace(/\.ts$/, "") : part;
 }
 
 export const importDirection: Rule = ({ path, imports }) => {
@@ -47,7 +61,7 @@ export const importDirection: Rule = ({ path, imports }) => {
     if (target === part || (target !== null && allowed.includes(target))) return [];
     return [
       `${path}:${line} imports ${file}; ${part} may import ${[part, ...allowed].join(", ")}: ` +
-        "declare what it needs as an interface in its own folder and join the two in edge.ts",
+        "declare what it needs as an interface in its own folder and join the two in edge/edge.ts",
     ];
   });
 };
@@ -119,17 +133,17 @@ const BANNED: readonly Banned[] = [
     form: /\bconsole\b/,
     remedy: "take a Log (core/log.ts)",
     within: /^src\//,
-    except: /^src\/(?:observe\/log\.ts$|cli\/)/,
+    except: /^src\/(?:telemetry\/log\.ts$|cli\/)/,
   },
   {
     form: /\bprocess\.(?:stdout|stderr|exit)\b/,
     remedy: "answer with a value; only cli and main.ts speak to the process",
     within: /^src\//,
-    except: /^src\/(?:cli\/|main\.ts$|observe\/log\.ts$)/,
+    except: /^src\/(?:cli\/|main\.ts$|telemetry\/log\.ts$)/,
   },
   {
     form: /\.shift\(/,
-    remedy: "an array is no queue, it moves every element: use core/ring.ts or an index",
+    remedy: "an array is no queue, it moves every element: use runtime/ring.ts or an index",
     within: /^src\//,
     except: NOWHERE,
   },
