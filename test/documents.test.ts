@@ -146,12 +146,12 @@ describe("commands in documents", () => {
   });
 
   it("and text name files of the project that exist", () => {
-    // Built by a command; and PATH stands for any.
+    // Built by a command; and PATH and NNNN stand for any.
     const made = ["native/touchdown.node"];
     const wrong = documents.flatMap(({ path, text }) =>
       [...text.matchAll(/`((?:src|test|native|bench|docs|scripts)\/[\w./-]+\w)`/g)]
         .map(([, file = ""]) => file)
-        .filter((file) => !made.includes(file) && !/\bPATH\b/.test(file))
+        .filter((file) => !made.includes(file) && !/\b(?:PATH|NNNN)\b/.test(file))
         .filter((file) => missing([file]) !== null)
         .map((file) => `${path} names ${file}`),
     );
