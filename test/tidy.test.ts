@@ -107,7 +107,7 @@ describe("the tree", () => {
       // Named by vitest.config.ts.
       "test/support/postgres-run.ts",
     ];
-    expect(orphans(src, ["src/main.ts", "src/native-ingress/front.worker.ts"])).toEqual([]);
+    expect(orphans(src, ["src/main.ts"])).toEqual([]);
     expect(orphans([...tests, ...bench], [...entries, ...programs])).toEqual([]);
   });
 
