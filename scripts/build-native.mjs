@@ -3,7 +3,7 @@
  * with the types that napi derived beside it and a stamp of the sources that it was built from.
  *
  * While the stamp fits there is nothing to do. Without a cargo that is new enough it says so and ends
- * well: the portable engine needs no compiler. A build that fails fails here too. `--patience SECONDS` is for commands
+ * well: the portable engine needs no compiler. A build that fails fails here too. `--timeout SECONDS` is for commands
  * that can do without: a build that takes longer, or fails, is told and left; what was compiled by
  * then is kept for the next one. Cargo's folder is in the user's cache, so that the dependencies
  * are compiled once a machine; CARGO_TARGET_DIR names another one.
@@ -30,8 +30,8 @@ const addon = join(native, "touchdown.node");
 const types = join(native, "touchdown.d.ts");
 const stampFile = join(native, "touchdown.stamp");
 
-const { values } = parseArgs({ options: { patience: { type: "string" } } });
-const patienceMs = values.patience === undefined ? null : Number(values.patience) * 1000;
+const { values } = parseArgs({ options: { timeout: { type: "string" } } });
+const timeoutMs = values.timeout === undefined ? null : Number(values.timeout) * 1000;
 
 const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
 const target = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "native-target");
@@ -67,12 +67,12 @@ function compile(typesFolder) {
     };
     let late = false;
     const timer =
-      patienceMs === null
+      timeoutMs === null
         ? null
         : setTimeout(() => {
             late = true;
             end("SIGTERM");
-          }, patienceMs);
+          }, timeoutMs);
     // Ctrl-C reaches this process only.
     process.once("SIGINT", () => {
       end("SIGTERM");
@@ -123,9 +123,9 @@ function left() {
 
 /** Goes on with what there is, or fails. */
 function without(result) {
-  if (result === "late") say(`not built within ${patienceMs / 1000} s; ${left()}`);
+  if (result === "late") say(`not built within ${timeoutMs / 1000} s; ${left()}`);
   else say(`the build failed; ${left()}`);
-  if (patienceMs === null) return 1;
+  if (timeoutMs === null) return 1;
   say("`npm run build` builds it to the end");
   return 0;
 }

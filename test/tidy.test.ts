@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { COPY_REASONS, REFUSALS } from "../src/core/errors.ts";
+import { DELIVERY_REASONS, REJECTIONS } from "../src/core/errors.ts";
 import { blocksOf, GENERATED_PAGES, withGeneratedBlocks } from "./support/docs.ts";
 import {
   blankOut,
@@ -33,21 +33,21 @@ import {
 const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/main.ts": "three lines; run as a process by the tests of the whole path",
   "src/cli/commands.ts": "a list, walked by test/cli/run.test.ts",
-  "src/accounts/keys/rows.ts": "columns of the key table; tested through key-table.test.ts",
+  "src/accounts/keys/entry-store.ts": "columns of the key table; tested through key-table.test.ts",
   "src/telemetry/metric-table.ts": "a table, walked by test/telemetry/metrics.test.ts",
   "src/telemetry/ingress-thread-metric-table.ts": "a part of that table",
   "src/telemetry/metric-rows.ts": "the shape of that table's rows",
-  "src/control/api/figures.ts": "its shapes are answered by the routes, called over HTTP",
+  "src/control/api/stats.ts": "its shapes are answered by the routes, called over HTTP",
   "src/control/api/sessions.ts": "its routes are called over HTTP by the tests of web and login",
-  "src/control/api/unwrap.ts": "a table and four lines; every route goes through it",
+  "src/control/api/store-result.ts": "a table and four lines; every route goes through it",
   "src/control/api/usage.ts": "its routes are called over HTTP by the tests of web and login",
   "src/control/control-metrics.ts": "joins the parts; checked by the compiler",
-  "src/control/fault.ts": "a record and its form; every refusal over HTTP goes through it",
+  "src/control/api-error.ts": "a record and its form; every refusal over HTTP goes through it",
   "src/control/login/callback.ts":
     "the way back from the provider; walked by test/control/login/login.test.ts",
-  "src/control/web/checked.ts":
+  "src/control/web/parse-request.ts":
     "every body and id is tried over HTTP by test/control/web/server.test.ts",
-  "src/control/web/fault-of.ts": "every refusal over HTTP goes through it",
+  "src/control/web/to-api-error.ts": "every refusal over HTTP goes through it",
   "src/control/web/schema.ts": "every route is made by it",
   "src/sandbox/provider.ts": "every login of the tests of control goes through it",
   "src/sandbox/provider-store.ts": "every login of the tests of control goes through it",
@@ -257,7 +257,7 @@ describe("decisions", () => {
 
 describe("reasons", () => {
   it("are unique over both tables, in snake case", () => {
-    const names = [...Object.keys(REFUSALS), ...Object.keys(COPY_REASONS)];
+    const names = [...Object.keys(REJECTIONS), ...Object.keys(DELIVERY_REASONS)];
     expect(new Set(names).size).toBe(names.length);
     expect(names.filter((name) => !/^[a-z]+(_[a-z]+)*$/.test(name))).toEqual([]);
   });

@@ -11,7 +11,7 @@ import { createKeyFeed } from "../../src/accounts/keys/feed.ts";
 import { createKeyJournal } from "../../src/accounts/keys/journal.ts";
 import { createKeyTable, type KeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { createGate } from "../../src/limits/gate.ts";
+import { createAccessControl } from "../../src/limits/gate.ts";
 import { digestOf, silent, textOf } from "./database.ts";
 
 /** What the parent is told. */
@@ -118,7 +118,7 @@ function lookupNs(): number {
 /** From the text of a key that was not used lately: hash and look-up, as the gate does it. */
 function findNs(): number {
   const count = Math.min(table.counters.keys, LOOKUPS);
-  const gate = createGate({
+  const access = createAccessControl({
     clock: systemClock,
     keys: table,
     looksMistyped: () => false,
@@ -126,7 +126,7 @@ function findNs(): number {
   });
   const tokens = [...picked(count)].map(textOf);
   const origin = { remoteAddress: () => "127.0.0.1" };
-  return cpuNs(count, (index) => void gate.find(tokens[index] ?? "", origin));
+  return cpuNs(count, (index) => void access.authenticate(tokens[index] ?? "", origin));
 }
 
 function median(measure: () => number): number {
@@ -167,7 +167,7 @@ process.on("message", () => {
   const [heldMsMax, heldMsP99] = [delay.max / 1e6, delay.percentile(99) / 1e6];
   const rssMb = process.memoryUsage.rss() / 1e6;
   const [heldCpuMsMax, heldCpuMsP99] = [turns.max / 1e3, turns.percentile(99) / 1e3];
-  const figures = { lookupNs: median(lookupNs), findNs: median(findNs) };
+  const stats = { lookupNs: median(lookupNs), findNs: median(findNs) };
   tell({
     kind: "report",
     ...{
@@ -179,7 +179,7 @@ process.on("message", () => {
       rssMb,
       rssMbMax,
       rewriteMs,
-      ...figures,
+      ...stats,
     },
   });
   clearInterval(watch);

@@ -41,15 +41,15 @@ const [edges, changes, keys, many] = [values.edges, values.changes, values.keys,
   Number,
 ) as [number, number, number, number]; // Four in, four out.
 
-type Figures = Readonly<Record<string, number | string | null>>;
+type Stats = Readonly<Record<string, number | string | null>>;
 
-function note(task: string, figures: Figures): void {
+function note(task: string, stats: Stats): void {
   const at = new Date().toISOString();
   const where = { machine: { ...machine(), load_before: LOAD_BEFORE }, node: process.version };
-  const line = { at, ...where, commit: commit(), task, ...figures };
+  const line = { at, ...where, commit: commit(), task, ...stats };
   mkdirSync(join(RESULTS, ".."), { recursive: true });
   appendFileSync(RESULTS, `${JSON.stringify(line)}\n`);
-  process.stdout.write(`${task.padEnd(28)} ${JSON.stringify(figures)}\n`);
+  process.stdout.write(`${task.padEnd(28)} ${JSON.stringify(stats)}\n`);
 }
 
 interface FeedChild {
@@ -66,9 +66,9 @@ async function startFeed(url: string, journal: string): Promise<FeedChild> {
     child,
     ready,
     async report() {
-      const answer = message(child, "report");
+      const response = message(child, "report");
       child.process.send("report");
-      return await answer;
+      return await response;
     },
   };
 }
@@ -116,8 +116,8 @@ async function propagation(database: BenchDatabase): Promise<void> {
     // Told before the writer had its own answer: at once.
     const sorted = lateMs.map((ms) => Math.max(0, ms)).sort((a, b) => a - b);
     const at = (share: number) => round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0);
-    const figures = { p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1) };
-    note(`${kind}, known everywhere`, { edges, keys, changes: sorted.length / edges, ...figures });
+    const stats = { p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1) };
+    note(`${kind}, known everywhere`, { edges, keys, changes: sorted.length / edges, ...stats });
   }
   await Promise.all(feeds.map(({ child }) => child.stop()));
 }
@@ -172,7 +172,7 @@ async function wholeEdge(database: BenchDatabase, from: string, url: string): Pr
   const edge = startChild([...LIKE_THE_IMAGE, program, "edge", "--config", file]);
   await untilReady(edge, `http://127.0.0.1:${port}/ping`, READY_MS);
   const deadlineNs = systemClock.nowNs() + READY_MS * 1e6;
-  while ((await figureOf(admin, "touchdown_keys")) < many) {
+  while ((await statOf(admin, "touchdown_keys")) < many) {
     if (systemClock.nowNs() > deadlineNs) throw new Error(`the keys never came: ${edge.output()}`);
     // Each look costs the edge a millisecond or two.
     await pause(100);
@@ -181,7 +181,7 @@ async function wholeEdge(database: BenchDatabase, from: string, url: string): Pr
   const startCpuMs = (cpuUs(edge.pid) ?? Number.NaN) / 1_000;
   // The journal is written meanwhile.
   await pause(from === "disk" ? 3_000 : 15_000);
-  const keys = await figureOf(admin, "touchdown_keys");
+  const keys = await statOf(admin, "touchdown_keys");
   const [rss, peak] = [memoryMb(edge.pid, "VmRSS"), memoryMb(edge.pid, "VmHWM")];
   note(`whole edge from ${from === "disk" ? "disk" : "the database"}`, {
     ...{ keys, start_ms: round(startMs), start_cpu_ms: round(startCpuMs) },
@@ -190,7 +190,7 @@ async function wholeEdge(database: BenchDatabase, from: string, url: string): Pr
   await edge.stop();
 }
 
-async function figureOf(admin: number, name: string): Promise<number> {
+async function statOf(admin: number, name: string): Promise<number> {
   const metrics = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
   const line = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\d+)`, "m").exec(metrics);
   return Number(line?.[1] ?? Number.NaN);

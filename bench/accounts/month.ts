@@ -10,7 +10,7 @@ import { type BenchDatabase, silent } from "./database.ts";
 const READINGS = 30;
 const REGIONS = 2;
 
-export interface MonthFigures {
+export interface MonthStats {
   readonly minutes: number;
   readonly keys: number;
   readonly regions: number;
@@ -19,7 +19,7 @@ export interface MonthFigures {
 }
 
 /** Fills a month of minutes for one account's keys in two regions, and reads it again and again. */
-export async function overviewOfMonth(bench: BenchDatabase): Promise<MonthFigures> {
+export async function overviewOfMonth(bench: BenchDatabase): Promise<MonthStats> {
   const { accountId, keys, minutes } = await bench.fillMonth(FILL);
   const database = createDatabase(
     { clock: systemClock, log: silent },

@@ -30,9 +30,9 @@ export async function startAgreeingRpc(
         return;
       }
       const { headers, method } = incoming;
-      const onward = request(clusterUrl, { method: method ?? "POST", headers }, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
+      const onward = request(clusterUrl, { method: method ?? "POST", headers }, (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(outgoing);
       });
       onward.on("error", () => outgoing.destroy());
       onward.end(body);

@@ -18,7 +18,7 @@ import { NATIVE_HERE, nativeDecoder } from "../../src/decode/native-decoder.ts";
 import { createDispatch } from "../../src/decode/workers/dispatch.ts";
 import { createWorkerPool, type WorkerPool } from "../../src/decode/workers/piscina-pool.ts";
 import * as uws from "../../src/http/uws.ts";
-import { RECORD_NUMBERS, VERDICT_NUMBERS } from "../../src/native/contract.ts";
+import { RECORD_NUMBERS, VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
 import { identityOfJson } from "../../src/send/identity.ts";
 import { SENDER_DEFAULTS } from "../../src/send/sender.ts";
@@ -67,14 +67,14 @@ const engine = native.engineStart(
   },
 );
 const peer = native.peerOpen(engine, leader);
-const figures = new Float64Array(16);
-while (figures[0] !== ADMITTED) {
+const stats = new Float64Array(16);
+while (stats[0] !== ADMITTED) {
   await sleep(5);
-  native.peerFigures(engine, peer, figures);
+  native.peerStats(engine, peer, stats);
 }
 
 const copies = Uint32Array.of(peer, 0);
-const verdict = new Float64Array(VERDICT_NUMBERS);
+const validation = new Float64Array(VALIDATION_NUMBERS);
 let tx = 0;
 
 function send(bytes: Uint8Array): boolean {
@@ -82,10 +82,10 @@ function send(bytes: Uint8Array): boolean {
   return native.txSend(engine, copies, bytes, tx, TTL_MS) !== 0;
 }
 
-type Answer = (isGood: boolean) => void;
+type Verified = (isGood: boolean) => void;
 
-function passHere(bytes: Uint8Array, answer: Answer): void {
-  answer(native.decode(decoder, bytes, verdict, 0) === 1 && send(bytes));
+function passHere(bytes: Uint8Array, answer: Verified): void {
+  answer(native.decode(decoder, bytes, validation, 0) === 1 && send(bytes));
 }
 
 /** The dispatch stage of an edge, with a sender behind it or on the workers. */
@@ -102,7 +102,7 @@ async function createPass({ inline, workersSend }: (typeof DISPATCHES)[keyof typ
     { inline, workers: 1, decoder: { nativeHandle: decoder }, ...NATIVE_HERE },
   );
   await dispatch.start();
-  return (bytes: Uint8Array, answer: Answer): void => {
+  return (bytes: Uint8Array, answer: Verified): void => {
     const packet = { id: 1, bytes, account: "", receivedNs: 0, maxRetries: null };
     dispatch.accept({ ...packet, priorityLamports: 0 }, ({ bytes }, { kind }) => {
       answer(kind === "accepted" && (workersSend || send(bytes)));

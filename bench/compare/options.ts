@@ -83,8 +83,8 @@ function sideOf(name: string): SideName {
   return side;
 }
 
-function wholeNumber(name: string, text: string, least: number, most: number): number {
+function wholeNumber(name: string, text: string, min: number, max: number): number {
   const value = Number(text);
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new Error(`--${name}: found ${text}, a whole number of ${least} to ${most} is needed`);
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new Error(`--${name}: found ${text}, a whole number of ${min} to ${max} is needed`);
 }

@@ -12,7 +12,7 @@ import type { Turn } from "./turn.ts";
 import { disturbance, type KeptTurn } from "./undisturbed.ts";
 
 /** The figures of a row; times in microseconds. */
-export interface Figures {
+export interface Stats {
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
@@ -26,7 +26,7 @@ export interface Row {
   readonly side: SideName;
   readonly rate: number;
   /** Medians of the rounds, each figure by itself; losses are summed. */
-  readonly median: Figures;
+  readonly median: Stats;
   readonly rounds: readonly KeptTurn[];
 }
 
@@ -48,7 +48,7 @@ export interface Memory {
 const LOAD_BEFORE = loadavg()[0] ?? 0;
 const RESULTS = join(import.meta.dirname, "../results");
 
-export function medianOf(rounds: readonly Turn[]): Figures {
+export function medianOf(rounds: readonly Turn[]): Stats {
   const median = (pick: (turn: Turn) => number): number => {
     const values = rounds.map(pick).sort((a, b) => a - b);
     return Math.round((values[Math.floor(values.length / 2)] ?? 0) * 10) / 10;

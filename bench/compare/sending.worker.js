@@ -11,37 +11,37 @@ import {
   READY,
   REQUEST_HEAD_BYTES,
 } from "../../dist/decode/workers/worker-channel.js";
-import { VERDICT_NUMBERS } from "../../dist/native/contract.js";
+import { VALIDATION_NUMBERS } from "../../dist/native/contract.js";
 import { loadNative } from "../../dist/native/load.js";
 import { wake } from "../../dist/runtime/wake-flag.js";
 
 const TTL_MS = 800;
 
 /** Serves one channel until the process ends. */
-export function serve({ bell: bellMemory, channel: memory, slots, decoder, engine, peer }) {
+export function serve({ wakeFlag: wakeFlagMemory, channel: memory, slots, decoder, engine, peer }) {
   const { native } = loadNative();
-  const bell = new Int32Array(bellMemory);
+  const wakeFlag = new Int32Array(wakeFlagMemory);
   const channel = openChannel(memory, slots);
   const { requests, replies, bytes, numbers, words } = channel;
   const copies = Uint32Array.of(peer, 0);
   // The engine writes to no memory that it reads a transaction from.
-  const verdict = new Float64Array(VERDICT_NUMBERS);
+  const validation = new Float64Array(VALIDATION_NUMBERS);
   let tx = 0;
   Atomics.store(words, READY, 1);
-  wake(bell, 0);
+  wake(wakeFlag, 0);
   for (;;) {
     for (let request = requests.peek(); request !== -1; request = requests.peek()) {
       const start = request + REQUEST_HEAD_BYTES;
       const transaction = bytes.subarray(start, start + (numbers[request / 8] ?? 0));
       const reply = replies.claim();
-      if (native.decode(decoder.nativeHandle, transaction, verdict, 0) === 1) {
+      if (native.decode(decoder.nativeHandle, transaction, validation, 0) === 1) {
         tx += 1;
         native.txSend(engine, copies, transaction, tx, TTL_MS);
       }
-      numbers.set(verdict, reply / 8);
+      numbers.set(validation, reply / 8);
       requests.release();
       replies.publish();
-      wake(bell, 0);
+      wake(wakeFlag, 0);
     }
     Atomics.store(words, ASLEEP, 1);
     if (requests.depth > 0) Atomics.store(words, ASLEEP, 0);

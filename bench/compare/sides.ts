@@ -86,7 +86,7 @@ export async function startStage(program: string, names: readonly SideName[]): P
     const rpc = await startAgreeingRpc(urls.rpcUrl, () => cluster.currentSlot());
     stops.push(() => rpc.stop());
     const key = `td_${randomBytes(18).toString("base64url")}`;
-    const scene: Scene = {
+    const fixture: BenchFixture = {
       ...urls,
       rpcUrl: rpc.url,
       program,
@@ -100,7 +100,7 @@ export async function startStage(program: string, names: readonly SideName[]): P
     for (const [name, identity] of identities) {
       const file = join(folder, `${name.replaceAll(" ", "-")}.json`);
       writeFileSync(file, JSON.stringify([...identity.seed, ...identity.publicKey]));
-      sides.push(await startSide(scene, name, file));
+      sides.push(await startSide(fixture, name, file));
     }
     return { sides, key, ends, stop };
   } catch (cause) {
@@ -113,7 +113,7 @@ function publicKeyOf(identity: Identity): string {
   return encodeKey(identity.publicKey);
 }
 
-interface Scene {
+interface BenchFixture {
   readonly program: string;
   readonly folder: string;
   readonly key: string;
@@ -124,13 +124,13 @@ interface Scene {
   readonly stops: (() => Promise<void>)[];
 }
 
-function startSide(scene: Scene, name: SideName, identityFile: string): Promise<Side> {
+function startSide(fixture: BenchFixture, name: SideName, identityFile: string): Promise<Side> {
   switch (name) {
     case "incumbent":
-      return startLinesSide(scene, name, scene.program, ["incumbent", scene.leader]);
+      return startLinesSide(fixture, name, fixture.program, ["incumbent", fixture.leader]);
     case "native ingress": {
-      const args = ["native-ingress", scene.leader, identityFile, scene.tipAccount];
-      return startLinesSide(scene, name, scene.program, args);
+      const args = ["native-ingress", fixture.leader, identityFile, fixture.tipAccount];
+      return startLinesSide(fixture, name, fixture.program, args);
     }
     case "bare":
     case "bare unverified":
@@ -139,22 +139,22 @@ function startSide(scene: Scene, name: SideName, identityFile: string): Promise<
     case "workers judge":
     case "workers send": {
       const script = join(import.meta.dirname, "bare.ts");
-      const args = ["--import", "tsx", script, scene.leader, identityFile, scene.tipAccount];
-      return startLinesSide(scene, name, process.execPath, [...args, name]);
+      const args = ["--import", "tsx", script, fixture.leader, identityFile, fixture.tipAccount];
+      return startLinesSide(fixture, name, process.execPath, [...args, name]);
     }
     default:
-      return startEdge(scene, name, identityFile);
+      return startEdge(fixture, name, identityFile);
   }
 }
 
 async function startLinesSide(
-  scene: Scene,
+  fixture: BenchFixture,
   name: SideName,
   program: string,
   args: readonly string[],
 ): Promise<Side> {
   const child = startLines(program, args);
-  scene.stops.push(() => child.stop());
+  fixture.stops.push(() => child.stop());
   return { name, address: await child.line(), pid: child.pid, metricsUrl: null };
 }
 
@@ -169,8 +169,12 @@ const INLINE: Readonly<Partial<Record<SideName, string>>> = {
   "all on workers": "never",
 };
 
-async function startEdge(scene: Scene, name: SideName, identityFile: string): Promise<Side> {
-  const { folder, key, tipAccount, rpcUrl, wsUrl } = scene;
+async function startEdge(
+  fixture: BenchFixture,
+  name: SideName,
+  identityFile: string,
+): Promise<Side> {
+  const { folder, key, tipAccount, rpcUrl, wsUrl } = fixture;
   const [http, admin] = [await freePort(), await freePort()];
   const file = join(folder, `edge-${name.replaceAll(" ", "-")}`);
   writeFileSync(
@@ -204,7 +208,7 @@ async function startEdge(scene: Scene, name: SideName, identityFile: string): Pr
     "--config",
     `${file}.toml`,
   ]);
-  scene.stops.push(() => edge.stop());
+  fixture.stops.push(() => edge.stop());
   await untilReady(edge, `http://127.0.0.1:${admin}/readyz`, READY_MS);
   const metricsUrl = `http://127.0.0.1:${admin}/metrics`;
   return { name, address: `127.0.0.1:${http}`, pid: edge.pid, metricsUrl };

@@ -81,6 +81,6 @@ async function scrapeWhenDue(side: Side, seconds: number): Promise<void> {
   unscraped.set(side, isDue ? 0 : since);
   if (side.metricsUrl === null || !isDue) return;
   await sleep((WARM_SECONDS + seconds / 2) * 1000);
-  const answer = await fetch(side.metricsUrl);
-  await answer.text();
+  const response = await fetch(side.metricsUrl);
+  await response.text();
 }

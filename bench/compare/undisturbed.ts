@@ -8,7 +8,7 @@
 import type { Turn } from "./turn.ts";
 
 /** Of all processors' time. With 2 % and more taken, p99 at 1,000 tx/s was 2.5 to 6 times. */
-export const STOLEN_MOST = 0.005;
+export const STOLEN_MAX = 0.005;
 const TRIES = 5;
 
 export interface KeptTurn extends Turn {
@@ -21,7 +21,7 @@ export async function undisturbed(take: () => Promise<Turn>): Promise<KeptTurn> 
   let kept = await take();
   let { lost, refused } = kept;
   let taken = 1;
-  for (; taken < TRIES && kept.stolen > STOLEN_MOST; taken += 1) {
+  for (; taken < TRIES && kept.stolen > STOLEN_MAX; taken += 1) {
     const turn = await take();
     lost += turn.lost;
     refused += turn.refused;
@@ -33,8 +33,8 @@ export async function undisturbed(take: () => Promise<Turn>): Promise<KeptTurn> 
 /** What a table says of its turns. */
 export function disturbance(turns: readonly KeptTurn[]): string {
   const again = turns.reduce((all, { taken }) => all + taken - 1, 0);
-  const left = turns.filter(({ stolen }) => stolen > STOLEN_MOST).length;
-  const share = `${STOLEN_MOST * 100} %`;
+  const left = turns.filter(({ stolen }) => stolen > STOLEN_MAX).length;
+  const share = `${STOLEN_MAX * 100} %`;
   return (
     `${turns.length} turns. ${again} more were taken again because the host kept over ${share} ` +
     `of the processors' time to itself, as it did in ${left} of those that count.`

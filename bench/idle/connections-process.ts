@@ -51,9 +51,9 @@ function connect(address: string): Promise<void> {
       progress() {
         if (connection?.admitted === true) resolve();
       },
-      ended(ending) {
+      ended(cause) {
         ended += 1;
-        console.error(`${address} ended: ${JSON.stringify(ending)}`);
+        console.error(`${address} ended: ${JSON.stringify(cause)}`);
         resolve();
       },
     });

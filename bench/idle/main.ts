@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { rssMb } from "../load/children.ts";
 import { commit, machine } from "../machine.ts";
-import { startConnections, startScene } from "./scene.ts";
+import { startConnections, startFixture } from "./fixture.ts";
 import { ratesBetween, type ThreadRate, threadTimes } from "./threads.ts";
 
 const USAGE = `usage: npm run bench:idle -- [options]
@@ -44,28 +44,28 @@ else {
 }
 
 async function measureEdge(): Promise<void> {
-  const scene = await startScene();
+  const fixture = await startFixture();
   try {
-    const threads = await ratesOf(scene.edgePid);
-    const rss = rssMb(scene.edgePid);
+    const threads = await ratesOf(fixture.edgePid);
+    const rss = rssMb(fixture.edgePid);
     report("idle edge", threads, { rss_mb: rss });
   } finally {
-    await scene.stop();
+    await fixture.stop();
   }
 }
 
 async function measureConnections(): Promise<void> {
-  const scene = await startConnections(connections);
+  const fixture = await startConnections(connections);
   try {
     await sleep(2_000);
-    const before = rssMb(scene.pid);
-    await scene.warm();
-    const threads = await ratesOf(scene.pid);
-    const after = rssMb(scene.pid);
+    const before = rssMb(fixture.pid);
+    await fixture.warm();
+    const threads = await ratesOf(fixture.pid);
+    const after = rssMb(fixture.pid);
     const grown = before === null || after === null ? null : after - before;
     report(`${connections} warm connections`, threads, { rss_grown_mb: grown });
   } finally {
-    await scene.stop();
+    await fixture.stop();
   }
 }
 

@@ -3,7 +3,7 @@
 import type { KeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createHttpServer } from "../../src/http/server.ts";
-import { createGate } from "../../src/limits/gate.ts";
+import { createAccessControl } from "../../src/limits/gate.ts";
 import { receiptSource } from "../../test/support/receipt-source.ts";
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
@@ -11,12 +11,17 @@ const SIGNATURE = "1".repeat(64);
 
 export async function startBareHttp(keys: KeyTable) {
   const clock = systemClock;
-  const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits: null });
+  const access = createAccessControl({
+    clock,
+    keys,
+    looksMistyped: () => false,
+    sharedLimits: null,
+  });
   const server = createHttpServer(
     {
       clock,
       log: SILENT,
-      gate,
+      access,
       submit: (_, done) => done({ kind: "accepted", signature: SIGNATURE }),
       receipts: receiptSource(),
       tip: { accounts: [], lamportsMin: 0 },

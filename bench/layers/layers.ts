@@ -11,7 +11,7 @@ import type { Decoder } from "../../src/decode/decoder.ts";
 import { createNativeDecoder, type NativeDecoder } from "../../src/decode/native-decoder.ts";
 import { createDispatch } from "../../src/decode/workers/dispatch.ts";
 import { createWorkerPool } from "../../src/decode/workers/piscina-pool.ts";
-import { type NativeEngine, VERDICT_NUMBERS } from "../../src/native/contract.ts";
+import { type NativeEngine, VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
 import type { Quantiles } from "../compare/turn.ts";
 import { requestOf } from "../load/transactions.ts";
@@ -35,7 +35,7 @@ const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 /** `native.decode` itself. */
 export function addonLayer(sample: Sample): Quantiles {
   const { native, decoder } = openDecoder(sample);
-  const out = new Float64Array(VERDICT_NUMBERS);
+  const out = new Float64Array(VALIDATION_NUMBERS);
   const took = timed(sample, (bytes) => {
     assert.equal(native.decode(decoder.handle, bytes, out, 0), 1);
   });
@@ -65,12 +65,12 @@ export async function dispatchLayer(
   await dispatch.start();
   const took: number[] = [];
   for (const [id, bytes] of sample.transactions.entries()) {
-    const begunNs = systemClock.nowNs();
+    const startedNs = systemClock.nowNs();
     await new Promise<void>((resolve) => {
-      const packet = { id, bytes, account: "bench", receivedNs: begunNs, ...PLAIN };
-      dispatch.accept(packet, (_, verdict) => {
-        took.push(systemClock.nowNs() - begunNs);
-        assert.equal(verdict.kind, "accepted");
+      const packet = { id, bytes, account: "bench", receivedNs: startedNs, ...PLAIN };
+      dispatch.accept(packet, (_, validation) => {
+        took.push(systemClock.nowNs() - startedNs);
+        assert.equal(validation.kind, "accepted");
         setImmediate(resolve);
       });
     });
@@ -102,7 +102,7 @@ export async function httpLayer(sample: Sample): Promise<Quantiles> {
       plan: { name: "Bench", ratePerSecond: 1e6, burst: 1e6, shared: false },
       label: null,
       keyId: "bench",
-      restriction: null,
+      policy: null,
     },
   ]);
   const server = await startBareHttp(keys);
@@ -112,11 +112,11 @@ export async function httpLayer(sample: Sample): Promise<Quantiles> {
   const took: number[] = [];
   for (const [id, bytes] of sample.transactions.entries()) {
     const request = requestOf(Buffer.from(bytes), "raw", "127.0.0.1", token, id);
-    const begunNs = systemClock.nowNs();
+    const startedNs = systemClock.nowNs();
     socket.write(request);
-    const [answer] = await once(socket, "data");
-    took.push(systemClock.nowNs() - begunNs);
-    assert.match(String(answer), /^HTTP\/1.1 200 /);
+    const [response] = await once(socket, "data");
+    took.push(systemClock.nowNs() - startedNs);
+    assert.match(String(response), /^HTTP\/1.1 200 /);
   }
   socket.destroy();
   await server.stop();
@@ -147,9 +147,9 @@ function warm(decoder: Decoder, transactions: readonly Uint8Array[]): void {
 
 function timed({ transactions }: Sample, act: (bytes: Uint8Array) => void): Quantiles {
   const took = transactions.map((bytes) => {
-    const begunNs = systemClock.nowNs();
+    const startedNs = systemClock.nowNs();
     act(bytes);
-    return systemClock.nowNs() - begunNs;
+    return systemClock.nowNs() - startedNs;
   });
   return quantilesOf(took);
 }

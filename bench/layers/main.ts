@@ -27,9 +27,9 @@ import {
 } from "./layers.ts";
 
 /** The longest is not known of every layer. */
-type Figures = Omit<Quantiles, "max"> & Partial<Pick<Quantiles, "max">>;
+type Stats = Omit<Quantiles, "max"> & Partial<Pick<Quantiles, "max">>;
 
-interface Layer extends Figures {
+interface Layer extends Stats {
   readonly layer: string;
   readonly what: string;
 }
@@ -45,11 +45,11 @@ report(layers);
 
 async function measure(): Promise<readonly Layer[]> {
   const program = buildProgram();
-  const { figures, sample } = readSample(program);
+  const { stats, sample } = readSample(program);
   const [opened, followed] = notesLayers(sample);
   const found: Layer[] = [
-    { layer: "Rust: parse", what: "form and tip, no signature", ...figures.parsed },
-    { layer: "Rust: decode", what: "and the signature of a known key", ...figures.verified },
+    { layer: "Rust: parse", what: "form and tip, no signature", ...stats.parsed },
+    { layer: "Rust: decode", what: "and the signature of a known key", ...stats.verified },
     { layer: "addon call", what: "the same, called from JavaScript", ...addonLayer(sample) },
     { layer: "decode stage", what: "and the verdict as an object", ...decodeLayer(sample) },
     {
@@ -79,24 +79,24 @@ async function measure(): Promise<readonly Layer[]> {
   return found;
 }
 
-interface RustFigures {
+interface RustStats {
   readonly tip_account: string;
   readonly parsed: Quantiles;
   readonly verified: Quantiles;
 }
 
-function readSample(program: string): { figures: RustFigures; sample: Sample } {
+function readSample(program: string): { stats: RustStats; sample: Sample } {
   const options = { encoding: "utf8", maxBuffer: 1e9 } as const;
   const text = execFileSync(program, ["layers", String(COUNT)], options);
   const [first = "", ...lines] = text.trimEnd().split("\n");
   // The program in bench/compare writes it.
-  const figures = JSON.parse(first) as RustFigures;
+  const stats = JSON.parse(first) as RustStats;
   const transactions = lines.map((line) => new Uint8Array(Buffer.from(line, "base64")));
-  return { figures, sample: { transactions, tipAccount: figures.tip_account } };
+  return { stats, sample: { transactions, tipAccount: stats.tip_account } };
 }
 
 /** One-way by the senders' comparison, whose last line of ours is the median. */
-function quicLayer(program: string): Figures {
+function quicLayer(program: string): Stats {
   const args = [String(ROUNDS), String(SECONDS), String(RATE)];
   const text = execFileSync(program, args, { encoding: "utf8" });
   const line = text.split("\n").find((each) => each.includes("median:touchdown")) ?? "";

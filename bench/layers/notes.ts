@@ -34,16 +34,16 @@ export function openNotes(decoder: Decoder): Note {
   return (bytes, id) => {
     const accepted = decoder.decode(bytes);
     assert.equal(accepted.kind, "accepted");
-    const begunNs = systemClock.nowNs();
+    const startedNs = systemClock.nowNs();
     const send = router.plan?.send ?? [];
-    const packet = { id, bytes, account: "bench", receivedNs: begunNs, ...PLAIN };
-    receipts.open(packet, accepted, begunNs);
+    const packet = { id, bytes, account: "bench", receivedNs: startedNs, ...PLAIN };
+    receipts.open(packet, accepted, startedNs);
     const openedNs = systemClock.nowNs();
     for (const kind of ["sent", "acked"] as const) {
-      for (const target of send) receipts.record(newsOf(id, kind, target, begunNs));
+      for (const target of send) receipts.record(newsOf(id, kind, target, startedNs));
     }
     const followedNs = systemClock.nowNs();
-    return { openedNs: openedNs - begunNs, followedNs: followedNs - openedNs };
+    return { openedNs: openedNs - startedNs, followedNs: followedNs - openedNs };
   };
 }
 

@@ -64,9 +64,9 @@ export async function untilReady(child: Child, url: string, timeoutMs: number): 
   while (systemClock.nowNs() < deadlineNs) {
     if (child.process.exitCode !== null) break;
     try {
-      const answer = await fetch(url);
-      last = await answer.text();
-      if (answer.status === 200) return;
+      const response = await fetch(url);
+      last = await response.text();
+      if (response.status === 200) return;
     } catch {
       // Not listening yet.
     }

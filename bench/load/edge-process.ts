@@ -13,7 +13,7 @@ import { type Child, freePort, LIKE_THE_IMAGE, startChild, untilReady } from "./
 import type { LeaderMessage } from "./leader-process.ts";
 import type { LoadOptions } from "./options.ts";
 
-export interface Scene {
+export interface BenchFixture {
   readonly url: string;
   readonly key: string;
   /** The edge's process; null for one that ran already. */
@@ -27,11 +27,11 @@ const READY_MS = 60_000;
 const ANSWER_MS = 30_000;
 
 /** Starts a cluster for `count` transactions and an edge that knows it. */
-export async function startScene(
+export async function startFixture(
   options: LoadOptions,
   count: number,
   tipAccount: string,
-): Promise<Scene> {
+): Promise<BenchFixture> {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-load-"));
   const children: Child[] = [];
   const stop = async (): Promise<void> => {
@@ -70,7 +70,7 @@ export async function startScene(
 }
 
 /** An edge that runs already, of which nothing but its answers is known. */
-export function foreignScene(url: string, key: string): Scene {
+export function foreignFixture(url: string, key: string): BenchFixture {
   return {
     url,
     key,

@@ -9,14 +9,14 @@
 
 import { Worker } from "node:worker_threads";
 import { systemClock } from "../../src/core/clock.ts";
-import { type HttpAnswer, type HttpConnection, openConnection } from "./http-connection.ts";
+import { type HttpConnection, type HttpResponse, openConnection } from "./http-connection.ts";
 
 /** What became of each request, by its index. */
 export interface Shots {
   /** When each was due, was written, and was answered; NaN where that did not happen. */
   readonly dueNs: Float64Array;
   readonly sentNs: Float64Array;
-  readonly answeredNs: Float64Array;
+  readonly respondedNs: Float64Array;
   /** Empty for accepted, else the refusal's reason or what went wrong; null without an answer. */
   readonly faults: readonly (string | null)[];
   /** The signature in the answer; null without one. */
@@ -86,7 +86,7 @@ class Run {
     this.#shots = {
       dueNs: new Float64Array(count),
       sentNs: new Float64Array(count).fill(Number.NaN),
-      answeredNs: new Float64Array(count).fill(Number.NaN),
+      respondedNs: new Float64Array(count).fill(Number.NaN),
       faults: this.#faults,
       signatures: this.#signatures,
     };
@@ -94,7 +94,7 @@ class Run {
       const connection = openConnection(
         options.host,
         options.port,
-        (answer) => this.#receive(index, answer),
+        (response) => this.#receive(index, response),
         () => this.#release(index),
       );
       this.#connections.push(connection);
@@ -188,16 +188,16 @@ class Run {
     this.#fire();
   }
 
-  #receive(slot: number, answer: HttpAnswer): void {
+  #receive(slot: number, response: HttpResponse): void {
     const index = this.#inFlight[slot] ?? 0;
-    this.#shots.answeredNs[index] = systemClock.nowNs();
-    const [fault, signature] = readAnswer(answer);
+    this.#shots.respondedNs[index] = systemClock.nowNs();
+    const [fault, signature] = readResponse(response);
     this.#faults[index] = fault;
     this.#signatures[index] = signature;
     this.#answered += 1;
     if (this.#answered === this.#requests.length) this.#done();
     // A lost connection announces itself when it is open again.
-    if (answer.status !== 0) this.#release(slot);
+    if (response.status !== 0) this.#release(slot);
   }
 }
 
@@ -205,10 +205,10 @@ const SIGNATURE = /"(?:signature|result)":"([1-9A-HJ-NP-Za-km-z]{64,88})"/;
 const REASON = /"reason":"([a-z_]+)"/;
 
 /** The fault (empty for accepted) and the signature of an answer of either endpoint. */
-export function readAnswer({
+export function readResponse({
   status,
   body,
-}: HttpAnswer): [fault: string, signature: string | null] {
+}: HttpResponse): [fault: string, signature: string | null] {
   if (status === 0) return ["connection_lost", null];
   const text = body.toString("latin1");
   const signature = SIGNATURE.exec(text)?.[1];

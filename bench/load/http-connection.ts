@@ -8,7 +8,7 @@
 
 import { connect, type Socket } from "node:net";
 
-export interface HttpAnswer {
+export interface HttpResponse {
   /** 0 when the connection was lost before an answer came. */
   readonly status: number;
   readonly body: Buffer;
@@ -25,7 +25,7 @@ const HEAD_END = "\r\n\r\n";
 const LENGTH = /\r\ncontent-length: *(\d+)/i;
 const EMPTY = Buffer.alloc(0);
 /** An edge's answers are short; more than this is no answer of an edge. */
-const ANSWER_BYTES_MAX = 1024 * 1024;
+const RESPONSE_BYTES_MAX = 1024 * 1024;
 
 /**
  * `answered` is called once for each request, and `opened` whenever the connection is ready again
@@ -34,7 +34,7 @@ const ANSWER_BYTES_MAX = 1024 * 1024;
 export function openConnection(
   host: string,
   port: number,
-  answered: (answer: HttpAnswer) => void,
+  answered: (response: HttpResponse) => void,
   opened: () => void,
 ): HttpConnection {
   let socket: Socket;
@@ -69,13 +69,13 @@ export function openConnection(
     held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
     const headEnd = held.indexOf(HEAD_END, 0, "latin1");
     if (headEnd < 0 || state !== "busy") {
-      if (held.length > ANSWER_BYTES_MAX) socket.destroy();
+      if (held.length > RESPONSE_BYTES_MAX) socket.destroy();
       return;
     }
     const head = held.toString("latin1", 0, headEnd);
     const size = Number(LENGTH.exec(head)?.[1] ?? 0);
     const start = headEnd + HEAD_END.length;
-    if (size > ANSWER_BYTES_MAX) socket.destroy();
+    if (size > RESPONSE_BYTES_MAX) socket.destroy();
     if (held.length < start + size) return;
     const body = held.subarray(start, start + size);
     held = EMPTY;

@@ -9,7 +9,7 @@
 import { parseArgs } from "node:util";
 import { newKeypair } from "../../test/support/transactions.ts";
 import { cpuUs, rssMb } from "./children.ts";
-import { foreignScene, type Scene, startScene } from "./edge-process.ts";
+import { type BenchFixture, foreignFixture, startFixture } from "./edge-process.ts";
 import { generate } from "./generator.ts";
 import { type LoadOptions, readOptions, USAGE } from "./options.ts";
 import { wireTimes } from "./receipts.ts";
@@ -25,38 +25,38 @@ async function run(options: LoadOptions): Promise<LoadResult> {
   const first = options.rate * options.warmup;
   const count = first + options.rate * options.seconds;
   const tipAccount = options.url === null ? newKeypair().address : await tipAccountOf(options.url);
-  const scene =
+  const fixture =
     options.url === null || options.key === null
-      ? await startScene(options, count, tipAccount)
-      : foreignScene(options.url, options.key);
+      ? await startFixture(options, count, tipAccount)
+      : foreignFixture(options.url, options.key);
   const interrupted = (): void => {
     // Nothing that was started may outlive the run, nor its folder.
     const exit = (): never => process.exit(130);
-    scene.stop().then(exit, exit);
+    fixture.stop().then(exit, exit);
   };
   process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
   try {
-    return await loadScene(scene, options, first, count, tipAccount);
+    return await loadFixture(fixture, options, first, count, tipAccount);
   } finally {
     process.off("SIGINT", interrupted).off("SIGTERM", interrupted);
-    await scene.stop();
+    await fixture.stop();
   }
 }
 
-async function loadScene(
-  scene: Scene,
+async function loadFixture(
+  fixture: BenchFixture,
   options: LoadOptions,
   first: number,
   count: number,
   tipAccount: string,
 ): Promise<LoadResult> {
-  const url = new URL(scene.url);
+  const url = new URL(fixture.url);
   console.error(`signing ${count} transactions`);
   const requests = signTransactions(count, options.payers, tipAccount, TIP_LAMPORTS).map(
-    (bytes, id) => requestOf(bytes, options.endpoint, url.host, scene.key, id),
+    (bytes, id) => requestOf(bytes, options.endpoint, url.host, fixture.key, id),
   );
   console.error(`${options.rate} a second for ${options.warmup} + ${options.seconds} s`);
-  const { edgePid } = scene;
+  const { edgePid } = fixture;
   const usedUs = (): number | null => (edgePid === null ? null : cpuUs(edgePid));
   let cpuBefore = usedUs();
   const shots = await generate(requests, {
@@ -72,16 +72,16 @@ async function loadScene(
   const cpuAfter = usedUs();
   const edgeRssMb = edgePid === null ? null : rssMb(edgePid);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-  const arrivedNs = await scene.arrivals();
-  const wireUs = await wireTimes(scene.url, scene.key, shots.signatures, first);
+  const arrivedNs = await fixture.arrivals();
+  const wireUs = await wireTimes(fixture.url, fixture.key, shots.signatures, first);
   const edgeCpuUs = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore;
   return summarize(shots, first, options, { arrivedNs, wireUs, edgeCpuUs, edgeRssMb });
 }
 
 /** A tip account of an edge that runs already. */
 async function tipAccountOf(url: string): Promise<string> {
-  const answer = await fetch(`${url}/api/v1/tip`);
-  const body: unknown = await answer.json();
+  const response = await fetch(`${url}/api/v1/tip`);
+  const body: unknown = await response.json();
   const accounts =
     typeof body === "object" && body !== null && "accounts" in body ? body.accounts : null;
   const account: unknown = Array.isArray(accounts) ? accounts[0] : null;

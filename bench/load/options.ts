@@ -98,13 +98,13 @@ function whole(
   name: string,
   text: string | undefined,
   otherwise: number,
-  least: number,
-  most: number,
+  min: number,
+  max: number,
 ): number {
   if (text === undefined) return otherwise;
   const value = Number(text);
-  if (!Number.isInteger(value) || value < least || value > most || text.trim() === "") {
-    throw new Error(`${name} is ${text}, needed is a whole number from ${least} to ${most}`);
+  if (!Number.isInteger(value) || value < min || value > max || text.trim() === "") {
+    throw new Error(`${name} is ${text}, needed is a whole number from ${min} to ${max}`);
   }
   return value;
 }

@@ -30,10 +30,10 @@ export async function wireTimes(
 }
 
 async function wireTime(url: string, key: string, signature: string): Promise<number> {
-  const answer = await fetch(`${url}/api/v1/transactions/${signature}`, {
+  const response = await fetch(`${url}/api/v1/transactions/${signature}`, {
     headers: { "api-x-token": key },
   });
-  const body: unknown = await answer.json();
+  const body: unknown = await response.json();
   if (typeof body !== "object" || body === null || !("timings" in body)) return Number.NaN;
   const { timings } = body;
   if (typeof timings !== "object" || timings === null) return Number.NaN;

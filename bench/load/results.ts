@@ -69,7 +69,7 @@ export function summarize(
   options: LoadOptions,
   seen: Seen,
 ): LoadResult {
-  const { dueNs, sentNs, answeredNs, faults } = shots;
+  const { dueNs, sentNs, respondedNs, faults } = shots;
   const indexes = Array.from({ length: dueNs.length - first }, (_, offset) => first + offset);
   const accepted = indexes.filter((index) => faults[index] === "");
   const since = (endNs: Float64Array) => (index: number) =>
@@ -84,13 +84,13 @@ export function summarize(
     // The key is a secret of somebody's edge.
     // No key, and no path of a machine, goes into a line that is kept.
     options: { ...options, key: null, results: null },
-    rate_held: round(heldRate(indexes, dueNs, answeredNs)),
+    rate_held: round(heldRate(indexes, dueNs, respondedNs)),
     sent: indexes.filter((index) => !Number.isNaN(sentNs[index])).length,
     accepted: accepted.length,
     lost: arrivedNs === null ? null : lost,
     errors: countFaults(indexes, faults),
     late_us: quantiles(indexes.map(since(sentNs))),
-    answer_us: quantiles(accepted.map(since(answeredNs))),
+    answer_us: quantiles(accepted.map(since(respondedNs))),
     leader_us: arrivedNs === null ? null : quantiles(accepted.map(since(arrivedNs))),
     wire_us: wireUs === null ? null : quantiles(accepted.map((index) => wireUs[index] ?? NaN)),
     edge_cpu_us: seen.edgeCpuUs === null ? null : round(seen.edgeCpuUs / accepted.length),
@@ -126,21 +126,21 @@ export function keep(result: LoadResult, file: string): void {
 function heldRate(
   indexes: readonly number[],
   dueNs: Float64Array,
-  answeredNs: Float64Array,
+  respondedNs: Float64Array,
 ): number {
   let lastNs = 0;
-  let answers = 0;
+  let responses = 0;
   for (const index of indexes) {
-    const atNs = answeredNs[index] ?? Number.NaN;
+    const atNs = respondedNs[index] ?? Number.NaN;
     if (Number.isNaN(atNs)) continue;
-    answers += 1;
+    responses += 1;
     if (atNs > lastNs) lastNs = atNs;
   }
   const firstNs = dueNs[indexes[0] ?? 0] ?? 0;
   // The schedule's own length is the least: a rate above the one offered was not held.
   const periodNs = (dueNs[1] ?? 0) - (dueNs[0] ?? 0);
   const lengthNs = Math.max(lastNs - firstNs, indexes.length * periodNs);
-  return lengthNs > 0 ? (answers * 1e9) / lengthNs : 0;
+  return lengthNs > 0 ? (responses * 1e9) / lengthNs : 0;
 }
 
 function countFaults(

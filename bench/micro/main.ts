@@ -77,7 +77,7 @@ function rowOf(file: string, task: Task): Row {
 function print(list: readonly Row[]): void {
   console.table(
     Object.fromEntries(
-      list.map(({ file, task, ...figures }) => [`${file}: ${task}`, figures] as const),
+      list.map(({ file, task, ...stats }) => [`${file}: ${task}`, stats] as const),
     ),
   );
 }

@@ -10,9 +10,14 @@
 
 import type { Clock } from "../../src/core/clock.ts";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import type { Connection, ConnectionEvents, Fate, Transport } from "../../src/send/transport.ts";
-import { ACKED, BLOCKED, CLOSED, FLYING } from "../../src/send/transport.ts";
-import type { Kind, SimulatedChain } from "./chain.ts";
+import type {
+  ConnectionEvents,
+  EngineConnection,
+  StreamResult,
+  Transport,
+} from "../../src/send/transport.ts";
+import { ACKED, BLOCKED, CLOSED, IN_FLIGHT } from "../../src/send/transport.ts";
+import type { Kind, SimulatedCluster } from "./cluster.ts";
 import { type Chances, type SimulationOptions, share } from "./options.ts";
 
 /** Of an engine without a measured round trip: RFC 9002 section 6.2.2, twice 333 ms at least. */
@@ -34,7 +39,7 @@ export interface NetworkCounters {
 }
 
 /** One leader's side: how many new connections it still answers. */
-interface Door {
+interface LeaderEndpoint {
   readonly place: number;
   readonly kind: Kind;
   tokens: number;
@@ -43,13 +48,18 @@ interface Door {
 
 export class SimulatedNetwork implements Transport {
   readonly counters = { connections: 0, ignored: 0, packets: 0, lost: 0 };
-  readonly #doors = new Map<string, Door>();
-  readonly #wire: Wire;
+  readonly #endpoints = new Map<string, LeaderEndpoint>();
+  readonly #context: NetworkContext;
 
-  constructor(options: SimulationOptions, clock: Clock, chances: Chances, chain: SimulatedChain) {
-    this.#wire = { options, clock, chances, chain, counters: this.counters };
-    for (const [place, { address, kind }] of chain.leaders.entries()) {
-      this.#doors.set(address, { place, kind, tokens: NEW_A_MINUTE, atNs: clock.nowNs() });
+  constructor(
+    options: SimulationOptions,
+    clock: Clock,
+    chances: Chances,
+    cluster: SimulatedCluster,
+  ) {
+    this.#context = { options, clock, chances, cluster, counters: this.counters };
+    for (const [place, { address, kind }] of cluster.leaders.entries()) {
+      this.#endpoints.set(address, { place, kind, tokens: NEW_A_MINUTE, atNs: clock.nowNs() });
     }
   }
 
@@ -59,24 +69,24 @@ export class SimulatedNetwork implements Transport {
 
   useIdentity(): void {}
 
-  connect(address: string, events: ConnectionEvents): Connection | null {
-    const door = this.#doors.get(address);
-    if (door === undefined) return null;
+  connect(address: string, events: ConnectionEvents): EngineConnection | null {
+    const endpoint = this.#endpoints.get(address);
+    if (endpoint === undefined) return null;
     this.counters.connections += 1;
-    return new SimulatedConnection(door, events, this.#wire);
+    return new SimulatedConnection(endpoint, events, this.#context);
   }
 }
 
 /** What the connections of a network share. */
-interface Wire {
+interface NetworkContext {
   readonly options: SimulationOptions;
   readonly clock: Clock;
   readonly chances: Chances;
-  readonly chain: SimulatedChain;
+  readonly cluster: SimulatedCluster;
   readonly counters: NetworkCounters;
 }
 
-class SimulatedConnection implements Connection {
+class SimulatedConnection implements EngineConnection {
   readonly shared = null;
   established = false;
   admitted = false;
@@ -88,18 +98,18 @@ class SimulatedConnection implements Connection {
   streamsLeft = 0;
   readonly keepsAlive = false;
   heard = 0;
-  readonly #door: Door;
+  readonly #endpoint: LeaderEndpoint;
   readonly #events: ConnectionEvents;
-  readonly #wire: Wire;
-  readonly #fates = new Map<number, Fate>();
+  readonly #context: NetworkContext;
+  readonly #streamResults = new Map<number, StreamResult>();
   #streams = 0;
   #closed = false;
 
-  constructor(door: Door, events: ConnectionEvents, wire: Wire) {
-    this.#door = door;
+  constructor(endpoint: LeaderEndpoint, events: ConnectionEvents, context: NetworkContext) {
+    this.#endpoint = endpoint;
     this.#events = events;
-    this.#wire = wire;
-    this.#across(FIRST_PROBE_MS, () => this.#knock());
+    this.#context = context;
+    this.#across(FIRST_PROBE_MS, () => this.#handshake());
   }
 
   send(bytes: Uint8Array): number {
@@ -108,26 +118,28 @@ class SimulatedConnection implements Connection {
     this.streamsLeft -= 1;
     const stream = this.#streams;
     this.#streams += 1;
-    this.#fates.set(stream, FLYING);
+    this.#streamResults.set(stream, IN_FLIGHT);
     const copy = Uint8Array.from(bytes);
     let has = false;
     this.#across(this.#probeMs(), () => {
-      if (!has) this.#wire.chain.receive(this.#door.place, copy);
+      if (!has) this.#context.cluster.receive(this.#endpoint.place, copy);
       has = true;
       this.#across(this.#probeMs(), () => this.#acked(stream));
     });
     return stream;
   }
 
-  fate(stream: number): Fate {
-    const fate = this.#fates.get(stream) ?? ACKED;
-    if (fate === ACKED) this.#fates.delete(stream);
-    return fate;
+  streamResult(stream: number): StreamResult {
+    const streamResult = this.#streamResults.get(stream) ?? ACKED;
+    if (streamResult === ACKED) this.#streamResults.delete(stream);
+    return streamResult;
   }
 
   ping(): void {
     if (this.#closed) return;
-    this.#across(this.#probeMs(), () => this.#across(this.#probeMs(), () => this.#hear()));
+    this.#across(this.#probeMs(), () =>
+      this.#across(this.#probeMs(), () => this.#receiveDatagram()),
+    );
   }
 
   close(): void {
@@ -135,57 +147,57 @@ class SimulatedConnection implements Connection {
   }
 
   /** A client's first packet is at the leader. */
-  #knock(): void {
-    const { door } = this;
-    const { clock, counters } = this.#wire;
+  #handshake(): void {
+    const { endpoint } = this;
+    const { clock, counters } = this.#context;
     const nowNs = clock.nowNs();
-    const earned = ((nowNs - door.atNs) / NS_PER_MS / 60_000) * NEW_A_MINUTE;
-    door.tokens = Math.min(NEW_A_MINUTE, door.tokens + earned);
-    door.atNs = nowNs;
-    if (door.kind === "dead" || door.tokens < 1) {
+    const earned = ((nowNs - endpoint.atNs) / NS_PER_MS / 60_000) * NEW_A_MINUTE;
+    endpoint.tokens = Math.min(NEW_A_MINUTE, endpoint.tokens + earned);
+    endpoint.atNs = nowNs;
+    if (endpoint.kind === "dead" || endpoint.tokens < 1) {
       counters.ignored += 1;
       return;
     }
-    door.tokens -= 1;
+    endpoint.tokens -= 1;
     this.#across(FIRST_PROBE_MS, () => {
       this.established = true;
       this.admitted = true;
-      this.rttUs = this.#wire.options.rttMs * 1_000;
-      this.streamsLeft = STREAMS[door.kind];
-      this.#hear();
+      this.rttUs = this.#context.options.rttMs * 1_000;
+      this.streamsLeft = STREAMS[endpoint.kind];
+      this.#receiveDatagram();
     });
   }
 
-  get door(): Door {
-    return this.#door;
+  get endpoint(): LeaderEndpoint {
+    return this.#endpoint;
   }
 
   #acked(stream: number): void {
-    if (this.#fates.get(stream) !== FLYING) return;
-    this.#fates.set(stream, ACKED);
-    if (this.#door.kind === "honest") this.streamsLeft += 1;
-    else this.#wire.clock.after(SATURATED_MS, () => this.#grant());
-    this.#hear();
+    if (this.#streamResults.get(stream) !== IN_FLIGHT) return;
+    this.#streamResults.set(stream, ACKED);
+    if (this.#endpoint.kind === "honest") this.streamsLeft += 1;
+    else this.#context.clock.after(SATURATED_MS, () => this.#addStreamCredit());
+    this.#receiveDatagram();
   }
 
-  #grant(): void {
+  #addStreamCredit(): void {
     this.streamsLeft += 1;
-    this.#hear();
+    this.#receiveDatagram();
   }
 
-  #hear(): void {
+  #receiveDatagram(): void {
     if (this.#closed) return;
     this.heard += 1;
     this.#events.progress();
   }
 
   #probeMs(): number {
-    return this.#wire.options.rttMs * PROBE_SHARE + ACK_DELAY_MS;
+    return this.#context.options.rttMs * PROBE_SHARE + ACK_DELAY_MS;
   }
 
   /** A packet crosses; one that is lost is sent again after a time that doubles. */
   #across(probeMs: number, arrived: () => void): void {
-    const { options, clock, chances, counters } = this.#wire;
+    const { options, clock, chances, counters } = this.#context;
     let waitMs = 0;
     counters.packets += 1;
     for (let probes = 0; share(chances.network) < options.loss; probes += 1) {

@@ -1,6 +1,6 @@
 /** What a simulated cluster is like, and what it is given to do. */
 
-import { createDice, type Dice } from "../../test/support/dice.ts";
+import { createRng, type Rng } from "../../test/support/rng.ts";
 
 export interface SimulationOptions {
   readonly seed: number;
@@ -46,20 +46,20 @@ export const SIMULATION_DEFAULTS: SimulationOptions = {
 
 /** Chances that do not depend on each other: what one uses up changes nothing for the others. */
 export interface Chances {
-  readonly schedule: Dice;
-  readonly network: Dice;
-  readonly traffic: Dice;
-  readonly policy: Dice;
+  readonly schedule: Rng;
+  readonly network: Rng;
+  readonly traffic: Rng;
+  readonly policy: Rng;
 }
 
 export function chancesOf(seed: number): Chances {
-  const dice = (stream: number): Dice => createDice(Math.imul(seed, 0x9e3779b1) + stream);
-  return { schedule: dice(1), network: dice(2), traffic: dice(3), policy: dice(4) };
+  const rng = (stream: number): Rng => createRng(Math.imul(seed, 0x9e3779b1) + stream);
+  return { schedule: rng(1), network: rng(2), traffic: rng(3), policy: rng(4) };
 }
 
 const STEPS = 2 ** 32;
 
 /** From 0 to below 1. */
-export function share(dice: Dice): number {
-  return dice.below(STEPS) / STEPS;
+export function share(rng: Rng): number {
+  return rng.below(STEPS) / STEPS;
 }

@@ -25,7 +25,7 @@ export function report(result: SimulationResult): readonly string[] {
       `${result.resends} resends`,
     `ends         landed ${landed}, expired ${result.expired}, dropped ${result.dropped}, ` +
       `in flight ${result.inFlight}${named(result.reasons)}`,
-    `copies lost  ${named(result.copyReasons).trim() || "none"}; out of turn ` +
+    `copies lost  ${named(result.deliveryReasons).trim() || "none"}; out of turn ` +
       `${result.outOfTurn}, with a skipped window ${result.heldLost}`,
     `connections  ${result.connections} begun, ${result.ignored} not answered; ` +
       `${result.forked} transactions left with a fork`,

@@ -9,14 +9,14 @@
 
 import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
 import { encodeSignature } from "../../src/core/encoding.ts";
-import type { End } from "../../src/core/flow.ts";
+import type { FinalState } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
-import { createOutcomeRelay, type OutcomeRelay } from "../../src/edge/outcome-buffer.ts";
+import { createOutcomeBuffer, type OutcomeBuffer } from "../../src/edge/outcome-buffer.ts";
 import { createLanding, type Landing } from "../../src/landing/landing.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
-import { Scorecard } from "../../src/send/leader-stats.ts";
+import { LeaderStatsTable } from "../../src/send/leader-stats.ts";
 import { createSender, type Sender } from "../../src/send/sender.ts";
-import { SimulatedChain } from "./chain.ts";
+import { SimulatedCluster } from "./cluster.ts";
 import { SimulatedNetwork } from "./network.ts";
 import { type Chances, chancesOf, type SimulationOptions, share } from "./options.ts";
 import { drawTransaction } from "./transactions.ts";
@@ -40,7 +40,7 @@ export interface SimulationResult {
   /** The same for a sender that reaches every leader that lives, at once and always. */
   readonly floor: Counts;
   readonly copies: number;
-  readonly copyReasons: Readonly<Record<string, number>>;
+  readonly deliveryReasons: Readonly<Record<string, number>>;
   readonly resends: number;
   readonly forked: number;
   readonly connections: number;
@@ -57,7 +57,7 @@ const WARM_UP_SLOTS = 200;
 /** Slots after the last one, so that every end is known. */
 const COOL_DOWN_SLOTS = 400;
 /** As the configuration has them by default. */
-const LANDING = { countMax: 65_536, watchMs: 120_000, pollMs: 400, resendsPerSecond: 2_000 };
+const LANDING = { countMax: 65_536, trackForMs: 120_000, pollMs: 400, resendsPerSecond: 2_000 };
 const WARM_WINDOWS = 4;
 const COPY_TTL_MS = 800;
 
@@ -65,11 +65,11 @@ export const SLOTS_MIN = 2 * (WARM_UP_SLOTS + COOL_DOWN_SLOTS);
 
 interface Simulated {
   readonly clock: VirtualClock;
-  readonly chain: SimulatedChain;
+  readonly cluster: SimulatedCluster;
   readonly network: SimulatedNetwork;
   readonly router: Router;
   readonly sender: Sender;
-  readonly outcomes: OutcomeRelay;
+  readonly outcomes: OutcomeBuffer;
   readonly landing: Landing;
 }
 
@@ -79,39 +79,43 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     throw new RangeError(`${options.slots} slots: needed are ${SLOTS_MIN} or more, in fours`);
   }
   const chances = chancesOf(options.seed);
-  const ends: End[] = [];
-  const parts = join(options, chances, (end) => ends.push(end));
-  const { clock, chain, router, sender, landing } = parts;
+  const finalStates: FinalState[] = [];
+  const parts = join(options, chances, (end) => finalStates.push(end));
+  const { clock, cluster, router, sender, landing } = parts;
   await sender.start();
   landing.start();
   router.start();
-  router.setEpoch(chain.epoch);
-  router.setContacts(chain.leaders);
-  chain.start((kind, slot) => router.slotEvent(kind, slot));
+  router.setEpoch(cluster.epoch);
+  router.setContacts(cluster.leaders);
+  cluster.start((kind, slot) => router.slotEvent(kind, slot));
   const traffic = new Traffic(options, chances, parts);
   traffic.start();
-  await clock.runUntil(chain.startNs(chain.firstSlot + options.slots) - 1);
-  return resultOf(options, parts, traffic, ends);
+  await clock.runUntil(cluster.startNs(cluster.firstSlot + options.slots) - 1);
+  return resultOf(options, parts, traffic, finalStates);
 }
 
 /** The stages of an edge on its leaders' side. */
-function join(options: SimulationOptions, chances: Chances, onEnd: (end: End) => void): Simulated {
+function join(
+  options: SimulationOptions,
+  chances: Chances,
+  onFinalState: (end: FinalState) => void,
+): Simulated {
   const clock = createVirtualClock();
-  const chain = new SimulatedChain(options, clock, chances);
-  const network = new SimulatedNetwork(options, clock, chances, chain);
-  const scorecard = new Scorecard();
+  const cluster = new SimulatedCluster(options, clock, chances);
+  const network = new SimulatedNetwork(options, clock, chances, cluster);
+  const leaderStats = new LeaderStatsTable();
   const log = SILENT;
-  const outcomes = createOutcomeRelay((outcome) => {
+  const outcomes = createOutcomeBuffer((outcome) => {
     landing.outcome(outcome);
-    if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
+    if (outcome.kind === "acked") leaderStats.targeted(outcome.identity);
   });
   const sender: Sender = createSender(
     {
       clock,
       transport: network,
       log,
-      scorecard,
-      onOutcome: outcomes.tell,
+      leaderStats,
+      onOutcome: outcomes.push,
     },
     {
       copyTtlMs: COPY_TTL_MS,
@@ -123,7 +127,7 @@ function join(options: SimulationOptions, chances: Chances, onEnd: (end: End) =>
   const router: Router = createRouter(
     {
       clock,
-      times: scorecard,
+      times: leaderStats,
       onPlan(plan) {
         const now = plan ?? { slot: 0, send: [], warm: [] };
         sender.usePlan(now);
@@ -137,18 +141,18 @@ function join(options: SimulationOptions, chances: Chances, onEnd: (end: End) =>
       clock,
       log,
       resender: sender,
-      chain: { ...chain.view, currentSlot: () => router.currentSlot() },
-      onEnd(end) {
-        onEnd(end);
+      cluster: { ...cluster.view, currentSlot: () => router.currentSlot() },
+      onFinalState(end) {
+        onFinalState(end);
         const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;
-        if (leader !== null) scorecard.landed(leader);
+        if (leader !== null) leaderStats.landed(leader);
       },
-      onSighted: () => {},
-      onVanished: () => {},
+      onProcessed: () => {},
+      onRolledBack: () => {},
     },
     { ...LANDING, leaders: options.sendLeaders, copyTtlMs: COPY_TTL_MS },
   );
-  return { clock, chain, network, router, sender, outcomes, landing };
+  return { clock, cluster, network, router, sender, outcomes, landing };
 }
 
 /** Transactions at random times, as those of many senders come. */
@@ -168,8 +172,8 @@ class Traffic {
 
   start(): void {
     const { slots, slotMs, transactions } = this.#options;
-    const { chain, clock } = this.#parts;
-    const fromNs = chain.startNs(chain.firstSlot + WARM_UP_SLOTS);
+    const { cluster, clock } = this.#parts;
+    const fromNs = cluster.startNs(cluster.firstSlot + WARM_UP_SLOTS);
     const spanNs = (slots - WARM_UP_SLOTS - COOL_DOWN_SLOTS) * slotMs * NS_PER_MS;
     const times = Array.from(
       { length: transactions },
@@ -187,35 +191,36 @@ class Traffic {
   }
 
   #submit(sequence: number): void {
-    const { chain, clock, landing, outcomes, sender } = this.#parts;
+    const { cluster, clock, landing, outcomes, sender } = this.#parts;
     const nowNs = clock.nowNs();
     this.receivedNs[sequence] = nowNs;
     // The client signed half a second ago, over a blockhash that was confirmed then.
-    const height = chain.heightAt(chain.slotAt(nowNs - NS_PER_S));
+    const height = cluster.heightAt(cluster.slotAt(nowNs - NS_PER_S));
     const { packet, accepted } = drawTransaction(sequence, height, nowNs, this.#chances.traffic);
-    chain.open(packet.bytes, encodeSignature(packet.bytes, accepted.signatureOffset));
-    outcomes.hold();
+    cluster.open(packet.bytes, encodeSignature(packet.bytes, accepted.signatureOffset));
+    outcomes.suspend();
     const taken = sender.accept(packet) > 0;
     if (taken) landing.track(packet, accepted, nowNs);
     else this.refused += 1;
-    outcomes.release();
+    outcomes.flush();
   }
 }
 
 function resultOf(
   options: SimulationOptions,
-  { clock, chain, network, sender, landing }: Simulated,
+  { clock, cluster, network, sender, landing }: Simulated,
   traffic: Traffic,
-  ends: readonly End[],
+  finalStates: readonly FinalState[],
 ): SimulationResult {
   const { counters } = landing;
   const deltas = new Map<number, number>();
   const floor = new Map<number, number>();
-  for (const { kind, packetId, slot } of ends) {
+  for (const { kind, packetId, slot } of finalStates) {
     if (kind !== "landed") continue;
-    count(deltas, slot - chain.slotAt(traffic.receivedNs[packetId - 1] ?? 0));
+    count(deltas, slot - cluster.slotAt(traffic.receivedNs[packetId - 1] ?? 0));
   }
-  for (const atNs of traffic.receivedNs) count(floor, chain.earliest(atNs) - chain.slotAt(atNs));
+  for (const atNs of traffic.receivedNs)
+    count(floor, cluster.earliest(atNs) - cluster.slotAt(atNs));
   return {
     options,
     accepted: counters.accepted,
@@ -227,15 +232,15 @@ function resultOf(
     reasons: positive(counters.reasons),
     deltas,
     floor,
-    copies: sender.counters.copies,
-    copyReasons: positive(sender.counters.reasons),
+    copies: sender.counters.deliveries,
+    deliveryReasons: positive(sender.counters.reasons),
     resends: counters.resends,
-    forked: chain.forked,
+    forked: cluster.forked,
     connections: network.counters.connections,
     ignored: network.counters.ignored,
     lostShare: network.counters.lost / Math.max(1, network.counters.packets),
-    outOfTurn: chain.outOfTurn,
-    heldLost: chain.heldLost,
+    outOfTurn: cluster.outOfTurn,
+    heldLost: cluster.heldLost,
     events: clock.events,
   };
 }

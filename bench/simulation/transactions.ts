@@ -5,7 +5,7 @@
  */
 
 import type { Accepted, Packet } from "../../src/core/flow.ts";
-import type { Dice } from "../../test/support/dice.ts";
+import type { Rng } from "../../test/support/rng.ts";
 
 const SIZE = 240;
 const SIGNATURE_AT = 1;
@@ -37,13 +37,13 @@ export function drawTransaction(
   sequence: number,
   height: number,
   receivedNs: number,
-  dice: Dice,
+  rng: Rng,
 ): Drawn {
-  const bytes = dice.bytes(SIZE);
+  const bytes = rng.bytes(SIZE);
   const view = viewOf(bytes);
   view.setUint32(SIGNATURE_AT, sequence);
   view.setUint32(BLOCKHASH_AT, height);
-  const priorityFeeLamports = dice.below(PRIORITY_LAMPORTS_MAX);
+  const priorityFeeLamports = rng.below(PRIORITY_LAMPORTS_MAX);
   return {
     accepted: { ...FORM, priorityFeeLamports },
     packet: {

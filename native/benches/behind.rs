@@ -64,7 +64,7 @@ fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64
     let mut sender = Sender::start(options());
     let peers: Vec<u32> = (0..PEERS).map(|_| sender.open_admitted(path.address)).collect();
     let engine = sender.engine.clone();
-    while peers.iter().any(|peer| engine.peer(*peer).unwrap().figures()[4] != mtu) {
+    while peers.iter().any(|peer| engine.peer(*peer).unwrap().stats()[4] != mtu) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let mut pairs: Vec<Pair> = (0..PEERS).map(|_| Pair::default()).collect();
@@ -78,11 +78,11 @@ fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64
             take_in(&engine, &mut pairs, &mut waits);
             std::thread::sleep(Duration::from_micros(100));
         }
-        let copies = [peers[tag], tag as u32];
-        engine.send(&copies, &vec![1; sizes[place]], 1, LONG_MS);
+        let deliveries = [peers[tag], tag as u32];
+        engine.send(&deliveries, &vec![1; sizes[place]], 1, LONG_MS);
         pairs[tag] =
             Pair { began_ns: monotonic_ns(), place: (round > 0).then_some(place), acked: 0 };
-        engine.send(&copies, &[2; 200], 2, LONG_MS);
+        engine.send(&deliveries, &[2; 200], 2, LONG_MS);
     }
     while pairs.iter().any(|pair| pair.acked < 2) {
         take_in(&engine, &mut pairs, &mut waits);

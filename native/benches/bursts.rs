@@ -26,7 +26,7 @@ fn main() {
         (words.first().copied().unwrap_or(20_000), words.get(1).copied().unwrap_or(9));
     println!("leaders,bytes,burst,way,sender_us,all_us");
     for (leaders, bytes) in [(1, 400), (1, 1250), (4, 400)] {
-        let scene = Scene::new(leaders);
+        let fixture = Fixture::new(leaders);
         for burst in [1, 2, 4, 8] {
             if burst % leaders != 0 && leaders != 1 {
                 continue;
@@ -38,7 +38,7 @@ fn main() {
                     if !way.is_of_use(leaders, burst) {
                         continue;
                     }
-                    let figure = scene.measure(*way, bytes, burst, datagrams / burst);
+                    let figure = fixture.measure(*way, bytes, burst, datagrams / burst);
                     if round > 0 {
                         figures.push(figure);
                     }
@@ -60,23 +60,23 @@ enum Way {
     /// One `sendmmsg` for all.
     OneCall,
     /// One `sendmsg` with UDP_SEGMENT.
-    Train,
+    GsoBatch,
 }
 
 impl Way {
-    const ALL: [Self; 3] = [Self::OneByOne, Self::OneCall, Self::Train];
+    const ALL: [Self; 3] = [Self::OneByOne, Self::OneCall, Self::GsoBatch];
 
     fn is_of_use(self, leaders: usize, burst: usize) -> bool {
         match self {
             Self::OneByOne => true,
             Self::OneCall => burst > 1,
-            Self::Train => burst > 1 && leaders == 1,
+            Self::GsoBatch => burst > 1 && leaders == 1,
         }
     }
 }
 
 /// A sender, and leaders that read all there is.
-struct Scene {
+struct Fixture {
     socket: UdpSocket,
     state: UdpSocketState,
     leaders: Vec<SocketAddr>,
@@ -85,7 +85,7 @@ struct Scene {
     over: Arc<AtomicBool>,
 }
 
-impl Scene {
+impl Fixture {
     fn new(leaders: usize) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let state = UdpSocketState::new((&socket).into()).unwrap();
@@ -114,7 +114,7 @@ impl Scene {
             match way {
                 Way::OneByOne => self.one_by_one(&contents, bytes),
                 Way::OneCall => self.one_call(&contents, bytes),
-                Way::Train => self.send(&contents, self.leaders[0], Some(bytes)),
+                Way::GsoBatch => self.send(&contents, self.leaders[0], Some(bytes)),
             }
             mine += thread_ns() - before;
             sent += burst as u64;
@@ -171,7 +171,7 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
     }

@@ -8,7 +8,7 @@
 //! A transaction is sent on the thread that asks for it, under its connection's baton
 //! (`quic::peer`); one I/O thread receives, acknowledges and runs timers (`quic::endpoint`); what
 //! became of each copy comes back through one bounded ring (`quic::event_ring`). What a node is asked
-//! (`rpc::client`) and what it tells of slots (`rpc::slot_feed`) has threads of its own, which give
+//! (`rpc::client`) and what it tells of slots (`rpc::slot_subscriber`) has threads of its own, which give
 //! way. Fronts (`submit`) are threads that take clients' requests by themselves.
 
 #![deny(
@@ -32,8 +32,8 @@ pub mod http;
 pub mod limits;
 pub mod node;
 pub mod quic;
-#[cfg(feature = "reading")]
+#[cfg(feature = "rpc")]
 pub mod rpc;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 pub mod submit;
 pub mod sync;

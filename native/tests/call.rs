@@ -9,11 +9,11 @@
 mod calls;
 #[path = "support/corpus.rs"]
 mod corpus;
-#[path = "support/dice.rs"]
-mod dice;
+#[path = "support/rng.rs"]
+mod rng;
 
 use corpus::{corpus, read_as_named, read_of_damaged};
-use dice::dice;
+use rng::rng;
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/call");
 
@@ -35,7 +35,7 @@ fn whatever_is_read_of_a_damaged_call_is_what_it_says() {
 /// Pieces of calls put together at random, whole members twice or in any order.
 #[test]
 fn whatever_is_read_of_mixed_calls_is_what_it_says() {
-    let mut throw = dice();
+    let mut throw = rng();
     let bodies = corpus(CORPUS);
     let mut read = 0;
     for _ in 0..20_000 {

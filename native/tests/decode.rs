@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use touchdown_native::decode::decoder::{Decoder, VERDICT_NUMBERS, numbers};
-use touchdown_native::decode::faults::{Fault, NAMES};
+use touchdown_native::decode::decoder::{Decoder, VALIDATION_NUMBERS, numbers};
+use touchdown_native::decode::errors::{DecodeError, NAMES};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// The public key of the seed 9, 9, … that the corpus tips.
@@ -32,7 +32,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn the_faults_are_those_of_the_table_in_its_order() {
+fn the_errors_are_those_of_the_table_in_its_order() {
     let table = fs::read_to_string(format!("{HERE}/../src/core/faults.ts")).unwrap();
     let rows = table.split_once("const ROWS = [").unwrap().1.split_once("] as const").unwrap().0;
     let mut names = Vec::new();
@@ -51,7 +51,7 @@ fn the_faults_are_those_of_the_table_in_its_order() {
 }
 
 #[test]
-fn the_corpus_is_judged_as_its_names_say() {
+fn the_corpus_is_validated_as_its_names_say() {
     let decoder = decoder();
     let mut seen = BTreeSet::new();
     for (name, bytes) in corpus() {
@@ -59,8 +59,9 @@ fn the_corpus_is_judged_as_its_names_say() {
         let Some((expected, _)) = name.split_once('.') else {
             continue;
         };
-        let verdict = decoder.decode(&bytes);
-        let found = verdict.map_or_else(|refused| NAMES[refused.fault as usize], |_| "accepted");
+        let validation = decoder.decode(&bytes);
+        let found =
+            validation.map_or_else(|rejected| NAMES[rejected.error as usize], |_| "accepted");
         assert_eq!(found, expected, "{name}");
         seen.insert(found);
     }
@@ -72,7 +73,7 @@ fn the_corpus_is_judged_as_its_names_say() {
 fn no_bytes_make_it_panic_or_point_outside() {
     let decoder = Decoder::new(&TIP_ACCOUNT, 0.0, false, 0).unwrap();
     let mut accepted = 0;
-    let mut judge = |bytes: &[u8]| {
+    let mut validate = |bytes: &[u8]| {
         if let Ok(found) = decoder.decode(bytes) {
             assert!(found.message_offset + found.message_size <= bytes.len());
             assert!(found.signature_offset + 64 * found.signature_count <= bytes.len());
@@ -83,20 +84,20 @@ fn no_bytes_make_it_panic_or_point_outside() {
     };
     for (_, bytes) in corpus() {
         for end in 0..bytes.len() {
-            judge(&bytes[..end]);
+            validate(&bytes[..end]);
         }
         for at in 0..bytes.len() {
             for value in [0, 1, 2, 0x7f, 0x80, 0x81, 0xff, bytes[at] ^ 1, bytes[at].wrapping_add(1)]
             {
                 let mut changed = bytes.clone();
                 changed[at] = value;
-                judge(&changed);
+                validate(&changed);
                 let other = (at * 7 + 3) % bytes.len();
                 changed[other] = value;
-                judge(&changed);
+                validate(&changed);
             }
         }
-        judge(&[bytes.as_slice(), &[0; 5000]].concat());
+        validate(&[bytes.as_slice(), &[0; 5000]].concat());
     }
     assert!(accepted > 1000, "{accepted} accepted");
 }
@@ -112,10 +113,10 @@ fn options_that_make_no_sense_make_no_decoder() {
 }
 
 #[test]
-fn a_refusal_is_told_as_its_code_and_figures() {
+fn a_rejection_is_written_as_its_code_and_numbers() {
     let told = numbers(&decoder().decode(&[]));
-    let mut expected = [0.0; VERDICT_NUMBERS];
-    expected[1] = f64::from(Fault::empty as u8);
+    let mut expected = [0.0; VALIDATION_NUMBERS];
+    expected[1] = f64::from(DecodeError::empty as u8);
     expected[3] = 1.0;
     assert_eq!(told, expected);
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, PATIENCE, Sender, ended, options};
-use touchdown_native::quic::copy::PeerState;
+use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, OpenError, Options};
-use touchdown_native::quic::event_ring::{EndCause, RECORD_FIELDS};
+use touchdown_native::quic::event_ring::{CloseCause, RECORD_FIELDS};
 use touchdown_native::quic::tls::public_key;
 
 #[test]
@@ -132,7 +132,7 @@ fn a_new_identity_serves_new_connections_while_old_ones_finish() {
     sender.engine.send(&[new, 0], &[1; 900], 100, LONG_MS);
     sender.until("ended", |seen| ended(seen) == 101);
     assert_eq!(sender.count(ACKED), 101);
-    assert_eq!(sender.closed(old).reason, EndCause::Local as u8);
+    assert_eq!(sender.closed(old).reason, CloseCause::Local as u8);
     let keys = [public_key(&[5; 32]).unwrap(), public_key(&[6; 32]).unwrap()];
     assert_eq!(*leader.clients.lock(), keys);
 }
@@ -177,8 +177,8 @@ fn every_call_answers_after_stop() {
     sender.engine.stop(Duration::from_secs(60));
     assert_eq!(sender.engine.peer_open(leader.address), Err(OpenError::Stopping));
     assert!(!sender.engine.peer_close(peer, Duration::ZERO));
-    let mask = sender.engine.send(&[peer, 0], b"late", 2, LONG_MS);
-    assert_eq!((mask.live, mask.waiting), (0, 0));
+    let status = sender.engine.send(&[peer, 0], b"late", 2, LONG_MS);
+    assert_eq!((status.live, status.queued), (0, 0));
     sender.drain_now();
     sender.assert_conserved([1, 2]);
     assert_eq!(sender.count(ACKED), 1);

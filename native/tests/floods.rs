@@ -10,15 +10,15 @@ mod support;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use support::dice::dice;
 use support::packets::*;
+use support::rng::rng;
 use support::rogue::{Nature, Rogue};
 use support::{
     ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, Manners, SENT, Sender, ended, options,
 };
 use touchdown_native::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::engine::Options;
-use touchdown_native::quic::event_ring::{EndCause, Reason};
+use touchdown_native::quic::event_ring::{CloseCause, Reason};
 
 #[global_allocator]
 static HEAP: heap::Counted = heap::Counted;
@@ -79,7 +79,7 @@ fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
     assert_eq!(sender.engine.counters()[5], 0, "{name}: panics");
     let closed = sender.seen.iter().filter(|one| one.kind == CLOSED);
     let closed: Vec<_> = closed.map(|one| (one.peer, one.reason, one.detail)).collect();
-    let expected = end.map(|code| (peers[0], EndCause::Protocol as u8, code));
+    let expected = end.map(|code| (peers[0], CloseCause::Protocol as u8, code));
     assert_eq!(closed, Vec::from_iter(expected), "{name}");
 }
 
@@ -183,7 +183,7 @@ fn frames_at_random_end_their_own_connection_at_most() {
     let good = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let beside = sender.open_admitted(good.address);
-    let mut below = dice();
+    let mut below = rng();
     for tx in 0..ODD_LEADERS {
         let rogue = Rogue::start(Nature::default());
         let peer = sender.open_admitted(rogue.address);
@@ -232,7 +232,7 @@ fn acknowledging_without_looking_ends_the_connection() {
         }
     }
     let closed = sender.closed(peer);
-    assert_eq!((closed.reason, closed.detail), (EndCause::Protocol as u8, VIOLATION));
+    assert_eq!((closed.reason, closed.detail), (CloseCause::Protocol as u8, VIOLATION));
     sender.until("ended", |seen| ended(seen) == txs as usize);
     sender.assert_conserved(0..txs);
 }
@@ -244,7 +244,7 @@ fn refused_streams_count_until_their_end_is_acknowledged() {
     let rogue = Rogue::start(Nature { grant: 1 << 40, ..Nature::default() });
     let mut sender = Sender::start(Options { in_flight_max: 64, ..options() });
     let peer = sender.open_admitted(rogue.address);
-    let streams_left = |sender: &Sender| sender.engine.peer(peer).unwrap().figures()[9];
+    let streams_left = |sender: &Sender| sender.engine.peer(peer).unwrap().stats()[9];
     rogue.say(|session| session.acks = false);
     let mut refused = 0;
     while streams_left(&sender) > 0 {

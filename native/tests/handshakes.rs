@@ -12,11 +12,11 @@ use support::rogue::*;
 use support::{ACKED, ADMITTED, CLOSED, CONNECTED, DROPPED, LONG_MS};
 use support::{Leader, Manners, Seen, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
-use touchdown_native::quic::event_ring::{EndCause, Reason};
+use touchdown_native::quic::event_ring::{CloseCause, Reason};
 
 /// Connects to a rogue and to a leader beside it and sends to both. How the rogue's connection
 /// ends, if it does before all is acknowledged.
-fn meet(name: &str, nature: Nature, during: impl Fn(&mut Session)) -> Option<(EndCause, u64)> {
+fn meet(name: &str, nature: Nature, during: impl Fn(&mut Session)) -> Option<(CloseCause, u64)> {
     let (rogue, good) = (Rogue::start(nature), Leader::start(Manners::default()));
     let mut sender = Sender::start(options());
     let peers = [sender.open(rogue.address), sender.open(good.address)];
@@ -42,15 +42,16 @@ fn meet(name: &str, nature: Nature, during: impl Fn(&mut Session)) -> Option<(En
         assert!(reasons.contains(&one.reason), "{name}: {one:?}");
     }
     let closed = sender.closed(peers[0]);
-    let causes = [EndCause::Transport, EndCause::Protocol, EndCause::TimedOut, EndCause::Reset];
-    let causes = causes.into_iter().chain([EndCause::Version, EndCause::HandshakeTimeout]);
+    let causes =
+        [CloseCause::Transport, CloseCause::Protocol, CloseCause::TimedOut, CloseCause::Reset];
+    let causes = causes.into_iter().chain([CloseCause::Version, CloseCause::HandshakeTimeout]);
     let cause = causes.into_iter().find(|cause| *cause as u8 == closed.reason);
     Some((cause.unwrap_or_else(|| panic!("{name}: {closed:?}")), closed.detail))
 }
 
 type Change = fn(&mut Terms);
 
-fn with_terms(name: &str, terms: Change) -> Option<(EndCause, u64)> {
+fn with_terms(name: &str, terms: Change) -> Option<(CloseCause, u64)> {
     meet(name, Nature { terms, ..Nature::default() }, |_| {})
 }
 
@@ -79,7 +80,7 @@ fn terms_that_break_the_protocol_end_the_connection_and_are_told_so() {
         ("one connection id", |terms| terms.push((0x0e, value(1)))),
     ];
     for (name, terms) in cases {
-        assert_eq!(with_terms(name, terms), Some((EndCause::Protocol, TERMS)), "{name}");
+        assert_eq!(with_terms(name, terms), Some((CloseCause::Protocol, TERMS)), "{name}");
     }
 }
 
@@ -122,7 +123,7 @@ fn versions_are_given_up_for_only_where_ours_is_not_among_them() {
     }
     let versions: &[&[u32]] = &[&[0x6b33_43cf, 0x1a2a_3a4a]];
     let ended = meet("others", Nature { versions, ..Nature::default() }, |_| {});
-    assert_eq!(ended, Some((EndCause::Version, 0)));
+    assert_eq!(ended, Some((CloseCause::Version, 0)));
 }
 
 /// Opens it again where a machine that stood still has made its handshake last too long.
@@ -159,7 +160,7 @@ fn a_handshake_that_never_ends_is_given_up_in_time() {
     });
     assert_eq!(sender.count(ACKED), 1);
     for peer in peers {
-        assert_eq!(sender.closed(peer).reason, EndCause::HandshakeTimeout as u8);
+        assert_eq!(sender.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
     }
     let dropped = sender.seen.iter().filter(|one| one.kind == DROPPED);
     let reasons: Vec<u8> = dropped.map(|one| one.reason).collect();
@@ -177,7 +178,7 @@ fn handshake_bytes_that_make_no_sense_end_the_connection() {
                 session.socket.send_to(&packet, session.client).unwrap();
             }
         });
-        assert_eq!(ended, Some((EndCause::Protocol, code)));
+        assert_eq!(ended, Some((CloseCause::Protocol, code)));
     }
 }
 
@@ -189,7 +190,7 @@ fn a_refusal_before_the_handshake_is_told_with_its_code() {
         let packet = session.packet(INITIAL, &frame(CONNECTION_CLOSE, &[2, 0, 0], &[]));
         session.socket.send_to(&packet, session.client).unwrap();
     });
-    assert_eq!(ended, Some((EndCause::Transport, 2)));
+    assert_eq!(ended, Some((CloseCause::Transport, 2)));
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn only_the_leaders_own_reset_ends_a_connection() {
         session.socket.send_to(&reset(&STATELESS_TOKEN), engine).unwrap();
     });
     sender.engine.send(&[peers[0], 0, peers[1], 1], b"in flight", 2, LONG_MS);
-    assert_eq!(sender.closed(peers[0]).reason, EndCause::Reset as u8);
+    assert_eq!(sender.closed(peers[0]).reason, CloseCause::Reset as u8);
     sender.until("ended", |seen| ended(seen) == 4);
     assert_eq!(sender.count(ACKED), 3);
     sender.engine.send(&[peers[1], 1], b"alive beside it", 3, LONG_MS);

@@ -105,7 +105,7 @@ fn sent_in_a_crowd(sizes: &[usize]) -> Option<Vec<Piece>> {
     });
     sender.until("ended", |seen| ended(seen) == sizes.len());
     assert_eq!(sender.count(ACKED), sizes.len());
-    let [_, _, _, _, _, _, lost, ..] = sender.engine.peer(peer).unwrap().figures();
+    let [_, _, _, _, _, _, lost, ..] = sender.engine.peer(peer).unwrap().stats();
     (lost == 0).then(|| rogue.say(|session| session.heard.pieces.clone()))
 }
 

@@ -8,13 +8,13 @@ use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use support::dice::dice;
+use support::rng::rng;
 use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, LONG_MS, SENT};
 use support::{Leader, Manners, Sender};
 use support::{ended, options};
 use touchdown_native::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::engine::Options;
-use touchdown_native::quic::event_ring::{EndCause, Reason};
+use touchdown_native::quic::event_ring::{CloseCause, Reason};
 use touchdown_native::quic::tls::public_key;
 
 #[test]
@@ -24,8 +24,9 @@ fn delivers_each_transaction_whole_and_acknowledged() {
     let peer = sender.open_admitted(leader.address);
     let sizes = [1, 200, 1100, 1232, 1233, 4096];
     for (index, size) in sizes.into_iter().enumerate() {
-        let mask = sender.engine.send(&[peer, 40], &vec![index as u8; size], index as u64, LONG_MS);
-        assert_eq!((mask.live, mask.waiting), (1, 0));
+        let status =
+            sender.engine.send(&[peer, 40], &vec![index as u8; size], index as u64, LONG_MS);
+        assert_eq!((status.live, status.queued), (1, 0));
     }
     sender.until("acked", |seen| ended(seen) == sizes.len());
     assert_eq!(sender.count(ACKED), sizes.len());
@@ -44,8 +45,8 @@ fn refuses_what_no_leader_takes_without_an_outcome() {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for bytes in [&[][..], &[0; 4097][..]] {
-        let mask = sender.engine.send(&[peer, 0], bytes, 1, 1_000);
-        assert_eq!((mask.live, mask.waiting), (0, 0));
+        let status = sender.engine.send(&[peer, 0], bytes, 1, 1_000);
+        assert_eq!((status.live, status.queued), (0, 0));
     }
     sender.drain_now();
     assert_eq!(ended(&sender.seen), 0);
@@ -55,13 +56,13 @@ fn refuses_what_no_leader_takes_without_an_outcome() {
 fn sends_to_many_leaders_at_once_and_names_each() {
     let leaders: Vec<Leader> = (0..4).map(|_| Leader::start(Manners::default())).collect();
     let mut sender = Sender::start(options());
-    let mut copies = Vec::new();
+    let mut deliveries = Vec::new();
     for (tag, leader) in leaders.iter().enumerate() {
-        copies.extend([sender.open_admitted(leader.address), tag as u32]);
+        deliveries.extend([sender.open_admitted(leader.address), tag as u32]);
     }
-    copies.extend([0xdead_beef, 9]);
-    let mask = sender.engine.send(&copies, b"to everyone", 7, LONG_MS);
-    assert_eq!((mask.live, mask.waiting), (0b1111, 0));
+    deliveries.extend([0xdead_beef, 9]);
+    let status = sender.engine.send(&deliveries, b"to everyone", 7, LONG_MS);
+    assert_eq!((status.live, status.queued), (0b1111, 0));
     sender.until("ended", |seen| ended(seen) == 5);
     assert_eq!(sender.count(ACKED), 4);
     let dropped = sender.seen.iter().find(|one| one.kind == DROPPED).unwrap();
@@ -73,9 +74,9 @@ fn waits_for_the_handshake_and_then_sends() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
-    let mask = sender.engine.send(&[peer, 0], b"early", 1, LONG_MS);
+    let status = sender.engine.send(&[peer, 0], b"early", 1, LONG_MS);
     // The handshake may be through by now, where this thread got no time.
-    assert_eq!(mask.live | mask.waiting, 1);
+    assert_eq!(status.live | status.queued, 1);
     sender.until("acked", |seen| ended(seen) == 1);
     sender.assert_conserved([1]);
     assert_eq!(sender.count(ACKED), 1);
@@ -103,10 +104,10 @@ fn tells_how_many_streams_are_granted_and_left() {
         assert_eq!(find(&sender, CONNECTED).reason, 0);
         assert_eq!(find(&sender, ADMITTED).detail, told);
         let peer_now = sender.engine.peer(peer).unwrap();
-        assert_eq!(peer_now.figures()[9], told);
+        assert_eq!(peer_now.stats()[9], told);
         sender.engine.send(&[peer, 0], b"takes one", 1, LONG_MS);
         sender.until("acked", |seen| ended(seen) == 1);
-        assert!(peer_now.figures()[9] <= told);
+        assert!(peer_now.stats()[9] <= told);
     }
 }
 
@@ -121,11 +122,11 @@ fn a_ping_is_heard_back_on_an_idle_connection() {
     sender.until("silent", |_| {
         let before = heard;
         std::thread::sleep(Duration::from_millis(200));
-        heard = peer.figures()[8];
+        heard = peer.stats()[8];
         heard > 0 && heard == before
     });
     peer.ping();
-    sender.until("an answer", |_| peer.figures()[8] > heard);
+    sender.until("an answer", |_| peer.stats()[8] > heard);
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn a_leader_that_grants_nothing_saturates_and_is_given_up() {
     let mut hasty = Sender::start(Options { admission_timeout: patience, ..options() });
     let peer = hasty.open(leader.address);
     hasty.engine.send(&[peer, 0], b"outlives the patience", 2, LONG_MS);
-    assert_eq!(hasty.closed(peer).reason, EndCause::HandshakeTimeout as u8);
+    assert_eq!(hasty.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
     hasty.until("ended", |seen| ended(seen) == 1);
     hasty.assert_conserved([2]);
     assert_eq!(hasty.count(ADMITTED), 0);
@@ -172,9 +173,9 @@ fn a_full_queue_drops_that_copy_at_once() {
     let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
     let mut sender = Sender::start(Options { queue_max: 3, ..options() });
     let peer = sender.open(leader.address);
-    let masks: Vec<u16> =
-        (0..5).map(|tx| sender.engine.send(&[peer, 0], b"x", tx, 60_000).waiting).collect();
-    assert_eq!(masks, [1, 1, 1, 0, 0]);
+    let statuses: Vec<u16> =
+        (0..5).map(|tx| sender.engine.send(&[peer, 0], b"x", tx, 60_000).queued).collect();
+    assert_eq!(statuses, [1, 1, 1, 0, 0]);
     sender.until("dropped", |seen| ended(seen) == 2);
     assert!(sender.seen.iter().all(|one| one.kind != DROPPED || one.reason == 1));
     sender.engine.stop(Duration::ZERO);
@@ -191,10 +192,10 @@ fn close_codes_of_the_leader_come_back() {
         let mut sender = Sender::start(options());
         let peer = sender.open(leader.address);
         let closed = sender.closed(peer);
-        assert_eq!(closed.reason, EndCause::Application as u8);
+        assert_eq!(closed.reason, CloseCause::Application as u8);
         assert_eq!(closed.detail, u64::from(code));
-        let mask = sender.engine.send(&[peer, 0], b"too late", 1, 1_000);
-        assert_eq!((mask.live, mask.waiting), (0, 0));
+        let status = sender.engine.send(&[peer, 0], b"too late", 1, 1_000);
+        assert_eq!((status.live, status.queued), (0, 0));
     }
 }
 
@@ -223,7 +224,7 @@ fn a_silent_address_times_out() {
     sender.until("dropped", |seen| ended(seen) == 1);
     let dropped = *sender.seen.iter().find(|one| one.kind == DROPPED).unwrap();
     assert_eq!(dropped.reason, Reason::NotConnected as u8);
-    assert_eq!(sender.closed(peer).reason, EndCause::HandshakeTimeout as u8);
+    assert_eq!(sender.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
 }
 
 #[test]
@@ -237,7 +238,7 @@ fn a_leader_that_crashed_loses_what_was_in_flight_and_can_be_reached_again() {
     let address = leader.crash();
     sender.engine.send(&[peer, 0], b"nobody there", 1, 60_000);
     let closed = sender.closed(peer);
-    assert_eq!(closed.reason, EndCause::TimedOut as u8);
+    assert_eq!(closed.reason, CloseCause::TimedOut as u8);
     sender.until("failed", |seen| ended(seen) == 1);
     assert_eq!(sender.count(FAILED), 1);
 
@@ -325,7 +326,7 @@ fn garbage_and_replays_change_nothing() {
     let peer = sender.open_admitted(leader.address);
     let target = sender.engine.local_addresses()[0];
     let attacker = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut below = dice();
+    let mut below = rng();
     for round in 0..3000usize {
         let bytes: Vec<u8> = (0..round % 1300).map(|_| below(256) as u8).collect();
         let _ = attacker.send_to(&bytes, target);

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use support::between::{Between, From};
-use support::dice::dice;
+use support::rng::rng;
 use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, SENT, Sender, ended, options};
-use touchdown_native::limits::HELD_MAX;
+use touchdown_native::limits::CORKED_MAX;
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::Reason;
-use touchdown_native::quic::peer::{Backlog, release};
+use touchdown_native::quic::peer::{Backlog, uncork};
 
 /// What the leader got, each transaction as its first byte and its size.
 fn received(leader: &Leader) -> Vec<(u8, usize)> {
@@ -34,22 +34,22 @@ fn what_is_held_leaves_at_the_release_in_fewer_packets_than_transactions() {
     sender.engine.send(&[id, 0], &[99; 300], 99, LONG_MS);
     sender.until("acked", |seen| ended(seen) == 1);
     let peer = sender.engine.peer(id).unwrap();
-    let packets = peer.figures()[7];
+    let packets = peer.stats()[7];
     for tx in 0..12 {
-        let mask = sender.engine.hold(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS);
-        assert_eq!((mask.wire, mask.live, mask.waiting), (0, 1, 0));
+        let status = sender.engine.cork(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS);
+        assert_eq!((status.wire, status.live, status.queued), (0, 1, 0));
     }
     sender.drain_now();
     assert_eq!((sender.count(SENT), peer.queued(), leader.received_count()), (1, 0, 1));
-    assert_eq!(release(), Backlog::None, "nothing waits");
+    assert_eq!(uncork(), Backlog::None, "nothing waits");
     sender.until("acked", |seen| ended(seen) == 13);
     sender.assert_conserved(0..12);
     leader.assert_received(13);
     let expected: Vec<_> = (0..12).chain([99]).map(|tx| (tx, 300)).collect();
     assert_eq!(received(&leader), expected);
-    let taken = peer.figures()[7] - packets;
+    let taken = peer.stats()[7] - packets;
     assert!(taken < 12, "{taken} packets for 12 transactions");
-    assert_eq!(release(), Backlog::None, "nothing is left");
+    assert_eq!(uncork(), Backlog::None, "nothing is left");
 }
 
 /// The transactions that arrive of two datagrams with two each where one of them is lost, with all
@@ -71,9 +71,9 @@ fn arrives_of(through: usize) -> Vec<u64> {
     let id = sender.open_admitted(between.address);
     is_cut.store(true, Ordering::SeqCst);
     for tx in 0..4 {
-        sender.engine.hold(&[id, 0], &[tx; 500], u64::from(tx), LONG_MS);
+        sender.engine.cork(&[id, 0], &[tx; 500], u64::from(tx), LONG_MS);
     }
-    release();
+    uncork();
     sender.until("acked", |seen| ended(seen) == 2);
     sender.seen.iter().filter(|one| one.kind == ACKED).map(|one| one.tx).collect()
 }
@@ -102,9 +102,9 @@ fn of_two_datagrams_that_leave_together_the_larger_goes_first() {
     let id = sender.open_admitted(between.address);
     was_held.store(true, Ordering::SeqCst);
     for (tx, size) in [600, 1000].into_iter().enumerate() {
-        sender.engine.hold(&[id, 0], &vec![1; size], tx as u64, LONG_MS);
+        sender.engine.cork(&[id, 0], &vec![1; size], tx as u64, LONG_MS);
     }
-    release();
+    uncork();
     sender.until("acked", |seen| ended(seen) == 2);
     let sizes = sizes.lock();
     assert!(sizes.len() >= 2 && sizes[0] > 1000 && sizes[1] < 1000, "{sizes:?}");
@@ -117,12 +117,12 @@ fn what_waited_for_credit_shares_datagrams_too_and_nothing_is_lost() {
     let id = sender.open_admitted(leader.address);
     for tx in 0..60 {
         let size = 1 + usize::from(tx) * 67;
-        sender.engine.hold(&[id, 0], &vec![tx; size], u64::from(tx), LONG_MS);
+        sender.engine.cork(&[id, 0], &vec![tx; size], u64::from(tx), LONG_MS);
         if tx % 7 == 0 {
-            release();
+            uncork();
         }
     }
-    release();
+    uncork();
     sender.until("acked", |seen| ended(seen) == 60);
     assert_eq!(sender.count(ACKED), 60);
     sender.assert_conserved(0..60);
@@ -137,9 +137,9 @@ fn one_that_the_leaders_window_cuts_goes_on_before_others_join_it() {
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
     for tx in 0..40 {
-        sender.engine.hold(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS);
+        sender.engine.cork(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS);
     }
-    release();
+    uncork();
     sender.until("acked", |seen| ended(seen) == 40);
     sender.assert_conserved(0..40);
     leader.assert_received(40);
@@ -150,29 +150,29 @@ fn one_that_the_leaders_window_cuts_goes_on_before_others_join_it() {
 fn on_a_path_that_loses_datagrams_everything_arrives_whole_and_is_told_of_once() {
     let leaders = [0, 1].map(|_| Leader::start(Manners { window: 20_000, ..Manners::default() }));
     let between = leaders.each_ref().map(|leader| {
-        let mut below = dice();
+        let mut below = rng();
         Between::start(leader.address, move |_, datagram| {
             if below(12) == 0 { Vec::new() } else { vec![datagram.to_vec()] }
         })
     });
     let mut sender = Sender::start(options());
     let ids = between.each_ref().map(|between| sender.open_admitted(between.address));
-    let mut below = dice();
+    let mut below = rng();
     let sizes: Vec<usize> = (0..200).map(|_| 1 + below(1300)).collect();
     for (tx, size) in sizes.iter().enumerate() {
-        let (copies, bytes) = ([ids[0], 0, ids[1], 1], vec![tx as u8; *size]);
+        let (deliveries, bytes) = ([ids[0], 0, ids[1], 1], vec![tx as u8; *size]);
         match below(3) {
-            0 => sender.engine.send(&copies, &bytes, tx as u64, LONG_MS),
-            _ => sender.engine.hold(&copies, &bytes, tx as u64, LONG_MS),
+            0 => sender.engine.send(&deliveries, &bytes, tx as u64, LONG_MS),
+            _ => sender.engine.cork(&deliveries, &bytes, tx as u64, LONG_MS),
         };
         if below(5) == 0 {
-            release();
+            uncork();
         }
         if below(20) == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    release();
+    uncork();
     sender.until("acked", |seen| ended(seen) == 400);
     assert_eq!(sender.count(ACKED), 400);
     let expected: Vec<_> = sizes.iter().enumerate().map(|(tx, size)| (tx as u8, *size)).collect();
@@ -198,9 +198,9 @@ fn one_that_is_too_old_leaves_its_datagram_to_the_others() {
     let count = 700;
     for tx in 0..count {
         let ttl_ms = if tx % 2 == 0 { 300 } else { LONG_MS };
-        sender.engine.hold(&[id, 0], &[tx as u8; 300], tx, ttl_ms);
+        sender.engine.cork(&[id, 0], &[tx as u8; 300], tx, ttl_ms);
     }
-    release();
+    uncork();
     assert!(sender.engine.peer(id).unwrap().queued() > 0, "all of it is on its way");
     let late = |seen: &[support::Seen]| {
         seen.iter().filter(|one| one.kind == DROPPED && one.tx.is_multiple_of(2)).count()
@@ -223,12 +223,12 @@ fn copies_for_a_leader_that_went_meanwhile_are_told_of() {
     let (gone, there) =
         (sender.open_admitted(leader.address), sender.open_admitted(leader.address));
     for tx in 0..3 {
-        sender.engine.hold(&[gone, 0, there, 1], &[tx as u8; 400], tx, LONG_MS);
+        sender.engine.cork(&[gone, 0, there, 1], &[tx as u8; 400], tx, LONG_MS);
     }
     sender.engine.peer_close(gone, Duration::ZERO);
     sender.closed(gone);
-    assert_eq!(sender.engine.hold(&[gone, 0], &[9; 400], 9, LONG_MS).live, 0);
-    release();
+    assert_eq!(sender.engine.cork(&[gone, 0], &[9; 400], 9, LONG_MS).live, 0);
+    uncork();
     sender.until("ended", |seen| ended(seen) == 7);
     let of_gone: Vec<_> = sender.seen.iter().filter(|one| one.kind == DROPPED).collect();
     assert_eq!(of_gone.len(), 4);
@@ -242,10 +242,10 @@ fn the_queue_of_a_leader_bounds_what_is_released_to_it() {
     let mut sender = Sender::start(Options { queue_max: 4, ..options() });
     let id = sender.open(silent.local_addr().unwrap());
     for tx in 0..6 {
-        let mask = sender.engine.hold(&[id, 0], &[1; 100], tx, LONG_MS);
-        assert_eq!((mask.live, mask.waiting), (0, 1));
+        let status = sender.engine.cork(&[id, 0], &[1; 100], tx, LONG_MS);
+        assert_eq!((status.live, status.queued), (0, 1));
     }
-    release();
+    uncork();
     sender.until("dropped", |seen| ended(seen) == 2);
     let full = |one: &&support::Seen| one.reason == Reason::QueueFull as u8 && one.kind == DROPPED;
     assert_eq!(sender.seen.iter().filter(full).map(|one| one.tx).collect::<Vec<_>>(), [4, 5]);
@@ -257,17 +257,17 @@ fn a_thread_that_holds_much_releases_it_and_one_that_ends_loses_nothing_untold()
     let leader = Leader::start(Manners { grant: 1_000, ..Manners::default() });
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
-    let (engine, count) = (sender.engine.clone(), HELD_MAX as u64 + 2);
+    let (engine, count) = (sender.engine.clone(), CORKED_MAX as u64 + 2);
     let holding = std::thread::spawn(move || {
         for tx in 0..count {
-            engine.hold(&[id, 0], &[1; 50], tx, LONG_MS);
+            engine.cork(&[id, 0], &[1; 50], tx, LONG_MS);
         }
     });
     holding.join().unwrap();
     sender.until("ended", |seen| ended(seen) == count as usize);
     let dropped: Vec<_> = sender.seen.iter().filter(|one| one.kind == DROPPED).collect();
     assert_eq!(dropped.iter().map(|one| one.tx).collect::<Vec<_>>(), [count - 2, count - 1]);
-    leader.assert_received(HELD_MAX);
+    leader.assert_received(CORKED_MAX);
 }
 
 #[test]
@@ -275,10 +275,10 @@ fn what_is_held_when_the_engine_stops_is_told_of() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
-    sender.engine.hold(&[id, 0], &[1; 50], 1, LONG_MS);
+    sender.engine.cork(&[id, 0], &[1; 50], 1, LONG_MS);
     sender.engine.stop(Duration::ZERO);
-    assert_eq!(sender.engine.hold(&[id, 0], &[1; 50], 2, LONG_MS).live, 0);
-    release();
+    assert_eq!(sender.engine.cork(&[id, 0], &[1; 50], 2, LONG_MS).live, 0);
+    uncork();
     sender.drain_now();
     let dropped = |tx| sender.seen.iter().any(|one| one.kind == DROPPED && one.tx == tx);
     assert!(dropped(1) && dropped(2), "{:?}", sender.seen);

@@ -10,9 +10,9 @@ use std::time::Duration;
 use support::packets::{MAX_DATA, MAX_STREAMS_UNI, frame};
 use support::rogue::{Nature, Rogue, Terms, value};
 use support::{DROPPED, LONG_MS, SENT, Seen, Sender, ended, options};
-use touchdown_native::limits::TOGETHER_MAX;
+use touchdown_native::limits::BATCH_CANDIDATES_MAX;
 use touchdown_native::quic::engine::Options;
-use touchdown_native::quic::peer::release;
+use touchdown_native::quic::peer::uncork;
 
 fn sent(seen: &[Seen]) -> Vec<u64> {
     seen.iter().filter(|one| one.kind == SENT).map(|one| one.tx).collect()
@@ -52,9 +52,9 @@ fn scarce_streams_go_to_those_who_came_first_whatever_fills_a_datagram() {
             sender.engine.send(&[peer, 0], &[99], 99, LONG_MS);
             sender.until("sent", |seen| sent(seen) == [99]);
             for (tx, size) in sizes.into_iter().enumerate() {
-                sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx as u64, LONG_MS);
+                sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx as u64, LONG_MS);
             }
-            release();
+            uncork();
             for most in (granted..sizes.len()).step_by(grant) {
                 sender.until("sent", |seen| sent(seen).len() == 1 + most);
                 rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[(1 + most + grant) as u64], &[]));
@@ -81,9 +81,9 @@ fn scarce_places_in_flight_go_to_those_who_came_first_whatever_fills_a_datagram(
         let peer = sender.open_admitted(rogue.address);
         rogue.say(|session| session.acks = false);
         for (tx, size) in sizes.iter().enumerate() {
-            sender.engine.hold(&[peer, 0], &vec![tx as u8; *size], tx as u64, 500);
+            sender.engine.cork(&[peer, 0], &vec![tx as u8; *size], tx as u64, 500);
         }
-        release();
+        uncork();
         let all = |seen: &[Seen]| {
             sent(seen).len() + seen.iter().filter(|one| one.kind == DROPPED).count() == sizes.len()
         };
@@ -97,15 +97,15 @@ fn scarce_places_in_flight_go_to_those_who_came_first_whatever_fills_a_datagram(
 #[test]
 fn scarce_streams_go_to_those_who_came_first_of_many() {
     // So many at a time are put in order; of those that follow one has a stream.
-    let count = TOGETHER_MAX as u64 + 2;
+    let count = BATCH_CANDIDATES_MAX as u64 + 2;
     let rogue = Rogue::start(Nature { grant: count - 1, ..Nature::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
     for tx in 0..count {
         let size = if tx == count - 1 { 1000 } else { 900 };
-        sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
+        sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
     }
-    release();
+    uncork();
     sender.until("sent", |seen| sent(seen).len() as u64 == count - 1);
     rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[count], &[]));
     sender.until("acked", |seen| ended(seen) as u64 == count);
@@ -125,9 +125,9 @@ fn streams_of_those_who_wait_are_not_counted_for_those_who_come() {
     }
     sender.until("sent", |seen| sent(seen) == [0]);
     for (tx, size) in [(3, 900), (4, 1000)] {
-        sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
+        sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
     }
-    release();
+    uncork();
     rogue.flood(1, |_| frame(MAX_DATA, &[10_000], &[]));
     sender.until("sent", |seen| sent(seen).len() == 4);
     rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[5], &[]));
@@ -146,9 +146,9 @@ fn a_copy_tells_whether_it_had_to_wait() {
         let mut waited = |count: u64| {
             let before = sent(&sender.seen).len();
             for tx in 0..count {
-                sender.engine.hold(&[peer, 0], &[tx as u8; 100], tx, LONG_MS);
+                sender.engine.cork(&[peer, 0], &[tx as u8; 100], tx, LONG_MS);
             }
-            release();
+            uncork();
             let told = |seen: &[Seen]| sent(seen).len() == before + count as usize;
             if before > 0 && count == 1 {
                 // It is out of credit now.
@@ -173,16 +173,16 @@ fn what_a_probe_of_a_silent_path_carries_in_part_does_not_count_as_sent() {
         rogue.say(|session| session.acks = false);
         // More than may be on its way. Then only probes go out, which are smaller than the path.
         for tx in 0..250 {
-            sender.engine.hold(&[peer, 0], &vec![tx as u8; size], tx, 1_000);
+            sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, 1_000);
             if tx % 8 == 7 {
-                release();
+                uncork();
                 sender.drain_now();
                 rogue.until("heard", |session| {
                     session.heard.streams.len() >= sent(&sender.seen).len()
                 });
             }
         }
-        release();
+        uncork();
         let dropped = |seen: &[Seen]| seen.iter().filter(|one| one.kind == DROPPED).count();
         sender.until("too old", |seen| dropped(seen) + sent(seen).len() == 250);
         assert!(dropped(&sender.seen) > 0);

@@ -6,7 +6,7 @@ use curve25519_dalek::constants::{ED25519_BASEPOINT_TABLE, EIGHT_TORSION};
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha512};
-use touchdown_native::decode::faults::{Fault, Refused};
+use touchdown_native::decode::errors::{DecodeError, Rejected};
 use touchdown_native::decode::signatures::verify_signatures;
 use touchdown_native::decode::tx::Accepted;
 use touchdown_native::ed25519::multi_add::Backend;
@@ -36,7 +36,7 @@ fn lay(signed: &[Signed], message: &[u8]) -> (Vec<u8>, Accepted) {
     (bytes, accepted)
 }
 
-fn answer(verifier: &Verifier, signed: &[Signed], message: &[u8]) -> Result<(), Refused> {
+fn answer(verifier: &Verifier, signed: &[Signed], message: &[u8]) -> Result<(), Rejected> {
     let (bytes, accepted) = lay(signed, message);
     verify_signatures(verifier, &bytes, &accepted)
 }
@@ -67,7 +67,7 @@ fn judges(keys: usize) -> (Vec<Verifier>, Verifier) {
 fn agree(tabled: &[Verifier], plain: &Verifier, signed: &Signed, message: &[u8]) -> bool {
     let expected = strict(signed, message);
     for verifier in tabled {
-        verifier.tables().make(&signed.0);
+        verifier.key_cache().make(&signed.0);
         assert_eq!(answer(verifier, &[*signed], message).is_ok(), expected, "{signed:02x?}");
     }
     assert_eq!(answer(plain, &[*signed], message).is_ok(), expected, "{signed:02x?}");
@@ -94,9 +94,9 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// Numbers that look random and are the same in each run (xorshift64*).
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn roll(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -114,7 +114,7 @@ impl Dice {
 }
 
 #[test]
-fn every_vector_is_judged_as_by_verify_strict() {
+fn every_vector_is_verified_as_by_verify_strict() {
     let (tabled, plain) = judges(1024);
     let wycheproof = vectors("ed25519-wycheproof.json", unhex);
     let speccheck = vectors("ed25519-speccheck.json", unhex);
@@ -131,7 +131,7 @@ fn every_vector_is_judged_as_by_verify_strict() {
 }
 
 #[test]
-fn the_corpus_is_judged_as_by_verify_strict() {
+fn the_corpus_is_verified_as_by_verify_strict() {
     let (tabled, plain) = judges(1024);
     let folder = format!("{}/fuzz/corpus/verify", env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
@@ -149,21 +149,21 @@ fn the_corpus_is_judged_as_by_verify_strict() {
 }
 
 #[test]
-fn signatures_with_one_thing_changed_are_judged_as_by_verify_strict() {
+fn signatures_with_one_thing_changed_are_verified_as_by_verify_strict() {
     let (tabled, plain) = judges(1024);
-    let mut dice = Dice(1);
-    let keys: Vec<_> = (0..16).map(|_| SigningKey::from_bytes(&dice.bytes())).collect();
+    let mut rng = Rng(1);
+    let keys: Vec<_> = (0..16).map(|_| SigningKey::from_bytes(&rng.bytes())).collect();
     let mut accepted = 0;
     for round in 0..4000 {
-        let key = &keys[dice.below(keys.len())];
-        let mut message = vec![0; dice.below(600)];
-        message.iter_mut().for_each(|byte| *byte = dice.roll() as u8);
+        let key = &keys[rng.below(keys.len())];
+        let mut message = vec![0; rng.below(600)];
+        message.iter_mut().for_each(|byte| *byte = rng.roll() as u8);
         let mut signed = (key.verifying_key().to_bytes(), key.sign(&message).to_bytes());
-        match (round % 8, dice.below(8)) {
-            (0, bit) => signed.1[dice.below(64)] ^= 1 << bit,
-            (1, bit) => signed.0[dice.below(32)] ^= 1 << bit,
+        match (round % 8, rng.below(8)) {
+            (0, bit) => signed.1[rng.below(64)] ^= 1 << bit,
+            (1, bit) => signed.0[rng.below(32)] ^= 1 << bit,
             (2, bit) if !message.is_empty() => {
-                let at = dice.below(message.len());
+                let at = rng.below(message.len());
                 message[at] ^= 1 << bit;
             }
             (3, at) => signed.1[32 + 8 * (at % 4)..40 + 8 * (at % 4)].fill(0xff),
@@ -177,20 +177,20 @@ fn signatures_with_one_thing_changed_are_judged_as_by_verify_strict() {
 /// A key or an R that is a sound point plus one of small order passes where the equation holds
 /// without the cofactor, and only there.
 #[test]
-fn points_with_a_part_of_small_order_are_judged_as_by_verify_strict() {
+fn points_with_a_part_of_small_order_are_verified_as_by_verify_strict() {
     let (tabled, plain) = judges(1024);
-    let mut dice = Dice(2);
+    let mut rng = Rng(2);
     let mut accepted = 0;
-    let mut refused = 0;
+    let mut rejected = 0;
     for round in 0..600 {
-        let secret = Scalar::from_bytes_mod_order(dice.bytes());
-        let nonce = Scalar::from_bytes_mod_order(dice.bytes());
-        let in_key = EIGHT_TORSION[dice.below(8)];
-        let in_r = EIGHT_TORSION[if round % 2 == 0 { 0 } else { dice.below(8) }];
+        let secret = Scalar::from_bytes_mod_order(rng.bytes());
+        let nonce = Scalar::from_bytes_mod_order(rng.bytes());
+        let in_key = EIGHT_TORSION[rng.below(8)];
+        let in_r = EIGHT_TORSION[if round % 2 == 0 { 0 } else { rng.below(8) }];
         let key: EdwardsPoint = ED25519_BASEPOINT_TABLE * &secret + in_key;
         let r: EdwardsPoint = ED25519_BASEPOINT_TABLE * &nonce + in_r;
         let (key, r) = (key.compress().to_bytes(), r.compress().to_bytes());
-        let message = dice.bytes::<40>();
+        let message = rng.bytes::<40>();
         let hash = Sha512::new().chain_update(r).chain_update(key).chain_update(message);
         let k = Scalar::from_bytes_mod_order_wide(&hash.finalize().into());
         let mut signature = [0; 64];
@@ -198,10 +198,10 @@ fn points_with_a_part_of_small_order_are_judged_as_by_verify_strict() {
         signature[32..].copy_from_slice((nonce + k * secret).as_bytes());
         match agree(&tabled, &plain, &(key, signature), &message) {
             true => accepted += 1,
-            false => refused += 1,
+            false => rejected += 1,
         }
     }
-    assert!(accepted > 50 && refused > 50, "{accepted} accepted, {refused} refused");
+    assert!(accepted > 50 && rejected > 50, "{accepted} accepted, {rejected} refused");
 }
 
 #[test]
@@ -225,31 +225,32 @@ fn the_first_bad_signature_of_several_is_named() {
 }
 
 fn name_the_first_bad_one(backend: Backend) {
-    let mut dice = Dice(3);
+    let mut rng = Rng(3);
     let message = b"several";
     for round in 0..400 {
         let verifier = Verifier::with_backend(64, backend);
-        let count = 1 + dice.below(12);
+        let count = 1 + rng.below(12);
         let mut signed = Vec::new();
         for _ in 0..count {
-            let key = SigningKey::from_bytes(&dice.bytes());
+            let key = SigningKey::from_bytes(&rng.bytes());
             signed.push((key.verifying_key().to_bytes(), key.sign(message).to_bytes()));
-            if dice.below(2) == 0 {
-                verifier.tables().make(&key.verifying_key().to_bytes());
+            if rng.below(2) == 0 {
+                verifier.key_cache().make(&key.verifying_key().to_bytes());
             }
         }
         let is_missing = round % 3 == 0;
         let mut first = count;
-        for _ in 0..dice.below(4) {
-            let at = dice.below(count);
+        for _ in 0..rng.below(4) {
+            let at = rng.below(count);
             // The key as R is a sound point, and this S is below the order.
             let wrong = [signed[at].0, [1; 32]].concat().try_into().unwrap();
             signed[at].1 = if is_missing { [0; 64] } else { wrong };
             first = first.min(at);
         }
-        let fault = if is_missing { Fault::signature_missing } else { Fault::signature_wrong };
+        let error =
+            if is_missing { DecodeError::signature_missing } else { DecodeError::signature_wrong };
         let expected = match first < count {
-            true => Err(Refused { fault, found: first as i64, needed: count as i64 }),
+            true => Err(Rejected { error, found: first as i64, needed: count as i64 }),
             false => Ok(()),
         };
         assert_eq!(answer(&verifier, &signed, message), expected);
@@ -259,23 +260,23 @@ fn name_the_first_bad_one(backend: Backend) {
 }
 
 #[test]
-fn faults_are_named_in_their_order() {
+fn errors_are_named_in_their_order() {
     let verifier = Verifier::new(4);
     let sound = SigningKey::from_bytes(&[7; 32]);
     let key = sound.verifying_key().to_bytes();
     let small = EIGHT_TORSION[1].compress().to_bytes();
     let good = sound.sign(b"m").to_bytes();
-    let fault = |key, signature| answer(&verifier, &[(key, signature)], b"m").unwrap_err().fault;
+    let error = |key, signature| answer(&verifier, &[(key, signature)], b"m").unwrap_err().error;
 
-    assert_eq!(fault(small, [0; 64]), Fault::signature_missing);
+    assert_eq!(error(small, [0; 64]), DecodeError::signature_missing);
     let mut malleable = good;
     malleable[63] |= 0xf0;
-    assert_eq!(fault(small, malleable), Fault::signer_key_malformed);
-    assert_eq!(fault(key, malleable), Fault::signature_malformed);
+    assert_eq!(error(small, malleable), DecodeError::signer_key_malformed);
+    assert_eq!(error(key, malleable), DecodeError::signature_malformed);
     let mut small_r = good;
     small_r[..32].copy_from_slice(&small);
-    assert_eq!(fault(key, small_r), Fault::signature_malformed);
+    assert_eq!(error(key, small_r), DecodeError::signature_malformed);
     let mut wrong = good;
     wrong[0] ^= 1;
-    assert_eq!(fault(key, wrong), Fault::signature_wrong);
+    assert_eq!(error(key, wrong), DecodeError::signature_wrong);
 }

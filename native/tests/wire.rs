@@ -9,10 +9,10 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use support::between::Between;
-use support::dice::dice;
+use support::rng::rng;
 use support::terms::Terms;
 use support::{ACKED, LONG_MS, Leader, Manners, Sender, ended, options};
-use touchdown_native::quic::event_ring::EndCause;
+use touchdown_native::quic::event_ring::CloseCause;
 
 /// Sends through `bend`, with a leader beside it that nobody stands before; every copy to both is
 /// to be acknowledged.
@@ -35,7 +35,7 @@ fn all_arrives(bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
 #[test]
 fn replayed_datagrams_change_nothing() {
     let mut seen: Vec<Vec<u8>> = Vec::new();
-    let mut below = dice();
+    let mut below = rng();
     all_arrives(move |datagram| {
         seen.push(datagram.to_vec());
         let again = (0..4).map(|_| seen[below(seen.len())].clone());
@@ -45,7 +45,7 @@ fn replayed_datagrams_change_nothing() {
 
 #[test]
 fn cut_and_bent_datagrams_in_the_leaders_name_change_nothing() {
-    let mut below = dice();
+    let mut below = rng();
     all_arrives(move |datagram| {
         let cut = datagram[..below(datagram.len())].to_vec();
         let mut bent = datagram.to_vec();
@@ -61,7 +61,7 @@ fn cut_and_bent_datagrams_in_the_leaders_name_change_nothing() {
 
 #[test]
 fn made_up_packets_of_every_type_change_nothing() {
-    let mut below = dice();
+    let mut below = rng();
     all_arrives(move |datagram| {
         let mut made: Vec<Vec<u8>> = (0..8)
             .map(|kind| {
@@ -94,7 +94,7 @@ fn a_flood_of_made_up_retries_ends_one_attempt_at_most() {
     });
     let bad = sender.open(silent.local_addr().unwrap());
     let peer = sender.open_admitted(good.address);
-    let mut below = dice();
+    let mut below = rng();
     let mut buffer = [0; 2000];
     for tx in 0..40 {
         let Ok((size, from)) = silent.recv_from(&mut buffer) else { continue };
@@ -117,7 +117,7 @@ fn a_flood_of_made_up_retries_ends_one_attempt_at_most() {
         sender.engine.send(&[peer, 1], &[1; 300], tx, LONG_MS);
     }
     let closed = sender.closed(bad);
-    let causes = [EndCause::HandshakeTimeout as u8, EndCause::Version as u8];
+    let causes = [CloseCause::HandshakeTimeout as u8, CloseCause::Version as u8];
     assert!(causes.contains(&closed.reason), "{closed:?}");
     sender.engine.send(&[peer, 1], b"undisturbed", 999, LONG_MS);
     sender.until("acked", |seen| seen.iter().any(|one| one.kind == ACKED && one.tx == 999));

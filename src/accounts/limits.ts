@@ -5,7 +5,7 @@ export const KEYS_MAX = 4_000_000;
 /** Rows of one batch of usage, 260 kB; the database takes up to 20,000. */
 export const USAGE_BATCH_ROWS_MAX = 1_000;
 /** Rows of usage that are put into words in one turn of the event loop; some 5 us each. */
-export const USAGE_ROWS_A_TURN = 32;
+export const USAGE_ROWS_PER_SLICE = 32;
 /** What waits while the database is away: rows of usage, and periods that they are of. */
 export const USAGE_ROWS_WAITING_MAX = 320_000;
 export const USAGE_ROUNDS_MAX = 1_024;
@@ -19,9 +19,9 @@ export const SHARED_ACCOUNTS_MAX = 100_000;
 /** Accounts that are told to the store of shared limits in one round; it looks at twice as many. */
 export const SHARED_ROUND_MAX = 1_000;
 /** Of them, in one turn of the event loop; some 10 us each, its answer included. */
-export const SHARED_TOLD_A_TURN = 16;
+export const SHARED_LIMITS_SENT_PER_SLICE = 16;
 /** Buckets of other threads that are looked at before a round; some 50 ns each. */
-export const SHARED_HELD_A_ROUND = 4_096;
+export const SHARED_LIMITS_READ_PER_ROUND = 4_096;
 /** Longest wait for the store of shared limits, in milliseconds. */
 export const LIMIT_STORE_MS_MAX = 1_000;
 /** Longest line of the key journal, in bytes: what one change of very many keys takes. */
@@ -49,13 +49,13 @@ export const DATABASE_CONNECT_MS_MAX = 5_000;
 /** Longest time of one statement, in milliseconds. */
 export const DATABASE_STATEMENT_MS_MAX = 10_000;
 /** Bytes of a copy that are taken in one turn of the event loop; a piece may go beyond it. */
-export const DATABASE_COPY_BYTES_A_TURN = 16 * 1024;
+export const DATABASE_SNAPSHOT_BYTES_PER_SLICE = 16 * 1024;
 /** A copy of which nothing came for so long, twice at most, is given up; in milliseconds. */
-export const DATABASE_COPY_STALL_MS_MAX = 15_000;
+export const DATABASE_SNAPSHOT_STALL_MS_MAX = 15_000;
 /** How often a transaction is tried when others are in its way. */
-export const DATABASE_TRANSACTION_TRIES_MAX = 4;
+export const DATABASE_TRANSACTION_ATTEMPTS_MAX = 4;
 /** The wait before a lost channel is opened anew; doubled each time up to the longest. */
 export const DATABASE_RETRY_MS_MIN = 100;
 export const DATABASE_RETRY_MS_MAX = 5_000;
 /** How often a channel on which nothing is heard is asked for a sign of life. */
-export const DATABASE_LISTEN_BEAT_MS = 15_000;
+export const DATABASE_LISTEN_HEARTBEAT_MS = 15_000;

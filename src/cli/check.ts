@@ -34,15 +34,15 @@ ${describeKeys()}
     if (serviceOf(file) === "control") return told(readControl(file), file, io) ? 0 : 1;
     const resolved = readConfig(file);
     if (!told(resolved, file, io)) return 1;
-    for (const sentence of unavailable(resolved.config)) {
-      io.err(`${file}: an edge of this version would refuse to start: ${sentence}`);
+    for (const message of unavailable(resolved.config)) {
+      io.err(`${file}: an edge of this version would refuse to start: ${message}`);
     }
     const { refusals, warnings } = await startedHere(resolved.config);
-    for (const sentence of refusals) {
-      io.err(`${file}: an edge on this machine would refuse to start: ${sentence}`);
+    for (const message of refusals) {
+      io.err(`${file}: an edge on this machine would refuse to start: ${message}`);
     }
-    for (const sentence of warnings) {
-      io.err(`${file}: an edge on this machine would warn: ${sentence}`);
+    for (const message of warnings) {
+      io.err(`${file}: an edge on this machine would warn: ${message}`);
     }
     return 0;
   },

@@ -9,7 +9,7 @@ import { loadControl, serviceOf } from "../config/load.ts";
 import type { Account, Actor, Result, Store } from "../control/store/contract.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Io } from "./command.ts";
-import { KEYS_LISTED_A_PAGE } from "./limits.ts";
+import { KEYS_LISTED_PER_PAGE } from "./limits.ts";
 
 export interface DatabaseKey {
   /** The account's name or id; one that is not there is made. */
@@ -60,7 +60,7 @@ export function listDatabase(
     let after: string | null = null;
     do {
       const page: Awaited<ReturnType<Store["keys"]["listAll"]>> = await store.keys.listAll({
-        limit: KEYS_LISTED_A_PAGE,
+        limit: KEYS_LISTED_PER_PAGE,
         after,
       });
       for (const { sha256, accountName: account, plan, label } of page.items) {

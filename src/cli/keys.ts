@@ -92,7 +92,7 @@ async function list(given: Given, rest: readonly string[], io: Io): Promise<0> {
     rows.push(...listKeys(place.file).map(cellsOf));
   }
   const widths = [0, 1, 2].map((at) =>
-    rows.reduce((most, row) => Math.max(most, (row[at] ?? "").length), 0),
+    rows.reduce((max, row) => Math.max(max, (row[at] ?? "").length), 0),
   );
   for (const row of rows) {
     io.out(

@@ -9,10 +9,10 @@ export function didYouMean(typed: string, names: readonly string[]): string {
   let [nearest, fewest] = ["", EDITS_MAX + 1];
   for (const name of names) {
     // Of a short name, as --url, two other letters leave too little.
-    const most = Math.min(EDITS_MAX, Math.floor(name.replace(/^-+/, "").length / 2));
-    if (Math.abs(word.length - name.length) > most) continue;
+    const max = Math.min(EDITS_MAX, Math.floor(name.replace(/^-+/, "").length / 2));
+    if (Math.abs(word.length - name.length) > max) continue;
     const edits = editsBetween(word, name);
-    if (edits <= most && edits < fewest) [nearest, fewest] = [name, edits];
+    if (edits <= max && edits < fewest) [nearest, fewest] = [name, edits];
   }
   return nearest === "" ? "" : `, did you mean ${nearest}?`;
 }

@@ -4,8 +4,8 @@
  */
 
 import { parseDuration } from "../config/durations.ts";
-import { formatListen, type ListenAddress } from "../config/kinds.ts";
 import { loadConfig, loadControl, serviceOf } from "../config/load.ts";
+import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { type Command, noPositionals, optionalText, requiredText, UsageError } from "./command.ts";

@@ -36,8 +36,8 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command === undefined) {
     const words = [...COMMANDS.map((known) => known.name), ...HELP_WORDS, ...VERSION_WORDS];
-    const sentence = `there is no command ${JSON.stringify(name)}${didYouMean(name, words)}`;
-    io.err(`touchdown: ${sentence}\n\n${overview()}`);
+    const message = `there is no command ${JSON.stringify(name)}${didYouMean(name, words)}`;
+    io.err(`touchdown: ${message}\n\n${overview()}`);
     return 2;
   }
   return await runCommand(command, rest, io);
@@ -90,8 +90,8 @@ function parse(command: Command, args: string[]): ParsedLine {
   } catch (error) {
     // parseArgs throws TypeErrors alone; its sentence names the option, the rest is advice.
     if (!(error instanceof TypeError)) throw error;
-    const [sentence = "wrong options"] = error.message.split(". ", 1);
-    throw new UsageError(sentence);
+    const [message = "wrong options"] = error.message.split(". ", 1);
+    throw new UsageError(message);
   }
 }
 

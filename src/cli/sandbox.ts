@@ -10,14 +10,14 @@ import { untilStopped } from "./signals.ts";
 export const sandboxCommand: Command = {
   name: "sandbox",
   summary: "runs an edge and a simulated cluster on this machine; `npm start` is this",
-  usage: ["sandbox [--port PORT] [--vices]"],
-  options: { port: { type: "string" }, vices: { type: "boolean" } },
+  usage: ["sandbox [--port PORT] [--faults]"],
+  options: { port: { type: "string" }, faults: { type: "boolean" } },
   detail: `
 Prints every address, a working key and a curl line that succeeds as pasted. Everything
 listens on loopback only, and nothing is kept when it stops.
 
   --port PORT   where the edge listens, 0 for any free port
-  --vices       six leaders, of which one stalls, one evicts, one wants a token and
+  --faults      six leaders, of which one stalls, one evicts, one wants a token and
                 forgets the idle, and one is behind a network that loses and delays
 `,
   isService: true,
@@ -26,11 +26,11 @@ listens on loopback only, and nothing is kept when it stops.
     const port = portOf(optionalText(given, "port"));
     requireSandboxPackages();
     const { startSandbox } = await import("../sandbox/sandbox.ts");
-    const tell = (line: string): void => io.out(line);
+    const print = (line: string): void => io.out(line);
     const sandbox = await startSandbox({
-      tell,
+      print,
       dashboard: true,
-      vices: given["vices"] === true,
+      faults: given["faults"] === true,
       ...(port === null ? {} : { port }),
     });
     const stopped = untilStopped({

@@ -6,7 +6,7 @@
  */
 
 import { type Clock, holdProcess, NS_PER_MS } from "../core/clock.ts";
-import { SEND_ANSWER_MS_MAX } from "./limits.ts";
+import { SEND_RESPONSE_MS_MAX } from "./limits.ts";
 
 /** How a transaction ended, as one line; `landed` is true where it succeeded on the network. */
 export interface Ending {
@@ -43,7 +43,7 @@ async function ask(clock: Clock, options: WaitOptions, holdMs: number): Promise<
   const { url, key, signature } = options;
   const path = `/api/v1/transactions/${signature}?wait=landed&timeout=${Math.ceil(holdMs)}ms`;
   const abort = new AbortController();
-  const timer = clock.after(holdMs + SEND_ANSWER_MS_MAX, () => abort.abort());
+  const timer = clock.after(holdMs + SEND_RESPONSE_MS_MAX, () => abort.abort());
   try {
     const response = await fetch(new URL(path, url), {
       headers: { "api-x-token": key },
@@ -75,9 +75,9 @@ function readAnswer(status: number, body: unknown): Asked {
 }
 
 function endingOf(landing: Fields, receivedSlot: unknown): Ending {
-  const { state, slot, slots, error, reason, sentence } = landing;
+  const { state, slot, slots, error, reason, message } = landing;
   if (state !== "landed") {
-    return { landed: false, line: `${String(state)}: ${String(reason)}: ${String(sentence)}` };
+    return { landed: false, line: `${String(state)}: ${String(reason)}: ${String(message)}` };
   }
   const unit = slots === 1 ? "slot" : "slots";
   const after = typeof slots === "number" ? `, ${slots} ${unit} after it came` : "";

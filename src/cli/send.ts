@@ -20,7 +20,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { readInput } from "./io.ts";
-import { SEND_ANSWER_MS_MAX } from "./limits.ts";
+import { SEND_RESPONSE_MS_MAX } from "./limits.ts";
 import { waitForEnd } from "./send-wait.ts";
 
 export const sendCommand: Command = {
@@ -62,7 +62,7 @@ A refusal is printed as its reason and a sentence on standard error, exit code 1
     const bytes = transactionBytes(await readInput(file, io));
     const answer = await post(endpoint, key, bytes, io.clock);
     if (answer.kind === "refused") {
-      io.err(answer.sentence);
+      io.err(answer.message);
       return 1;
     }
     const { signature } = answer;
@@ -132,7 +132,7 @@ export function transactionBytes(input: Uint8Array): Uint8Array {
     (bytes) => bytes !== null,
   );
   // A text of letters and digits may be both; only one of them begins like a transaction.
-  const best = readings.find(beginsLikeTransaction) ?? readings[0];
+  const best = readings.find(startsLikeTransaction) ?? readings[0];
   if (best === undefined) {
     throw new SetupError("the input is neither raw bytes nor base64 nor base58");
   }
@@ -140,7 +140,7 @@ export function transactionBytes(input: Uint8Array): Uint8Array {
 }
 
 /** Whether the count of signatures stands twice, before them and in the message's header. */
-function beginsLikeTransaction(bytes: Uint8Array): boolean {
+function startsLikeTransaction(bytes: Uint8Array): boolean {
   const [first = 0, second = 0] = bytes;
   if (first === 0x81) return second >= 1 && second <= SIGNATURES_MAX;
   if (first < 1 || first > SIGNATURES_MAX) return false;
@@ -149,19 +149,19 @@ function beginsLikeTransaction(bytes: Uint8Array): boolean {
   return bytes[header] === first;
 }
 
-type Answer =
+type SendResponse =
   | { readonly kind: "accepted"; readonly signature: string }
-  | { readonly kind: "refused"; readonly sentence: string };
+  | { readonly kind: "refused"; readonly message: string };
 
 async function post(
   endpoint: string,
   key: string,
   bytes: Uint8Array,
   clock: Clock,
-): Promise<Answer> {
+): Promise<SendResponse> {
   const abort = new AbortController();
   const startNs = clock.nowNs();
-  const timer = clock.after(SEND_ANSWER_MS_MAX, () => abort.abort());
+  const timer = clock.after(SEND_RESPONSE_MS_MAX, () => abort.abort());
   try {
     const response = await fetch(endpoint, {
       method: "POST",
@@ -180,14 +180,14 @@ async function post(
   }
 }
 
-function answerOf(status: number, text: string): Answer {
+function answerOf(status: number, text: string): SendResponse {
   const body = parseObject(text);
   if (status === 200 && typeof body["signature"] === "string") {
     return { kind: "accepted", signature: body["signature"] };
   }
   const reason = typeof body["reason"] === "string" ? body["reason"] : `HTTP ${status}`;
   const error = typeof body["error"] === "string" ? body["error"] : text.trim().slice(0, 500);
-  return { kind: "refused", sentence: `${reason}: ${error}` };
+  return { kind: "refused", message: `${reason}: ${error}` };
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {

@@ -112,7 +112,7 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
       service.stop().then(
         () => end(0),
         (error: unknown) => {
-          io.err(`stopping failed: ${sentenceOf(error)}`);
+          io.err(`stopping failed: ${messageOf(error)}`);
           end(1);
         },
       );
@@ -145,10 +145,10 @@ async function reloadSafely(reload: () => unknown, io: Pick<Io, "err">): Promise
   try {
     await reload();
   } catch (error) {
-    io.err(`not read again, what was read before stays: ${sentenceOf(error)}`);
+    io.err(`not read again, what was read before stays: ${messageOf(error)}`);
   }
 }
 
-function sentenceOf(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

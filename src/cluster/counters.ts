@@ -2,7 +2,7 @@
 
 import type { HeightCounters } from "./blocks/height.ts";
 
-export interface ChainCounters extends HeightCounters {
+export interface ClusterCounters extends HeightCounters {
   /** Slot events from the WebSocket. */
   slotEvents: number;
   /** Slot events that were dropped because this thread did not take them in time. */
@@ -23,7 +23,7 @@ export interface ChainCounters extends HeightCounters {
   contactFetches: number;
   contactFailures: number;
   /** Times that the nodes' addresses were wanted sooner, because a leader was missed. */
-  contactsHastened: number;
+  contactsEarlyRefreshes: number;
   /** Questions for the block height or the latest blockhashes. */
   blockPolls: number;
   blockFailures: number;
@@ -37,7 +37,7 @@ export interface ChainCounters extends HeightCounters {
   statusProbes: number;
   statusProbeFailures: number;
   /** Questions that were not asked because the node wants to be left alone. */
-  requestsHeldBack: number;
+  requestsSuppressed: number;
   /** gRPC streams that were opened, that ended, and that were given up because they were silent. */
   geyserOpened: number;
   geyserClosed: number;
@@ -49,7 +49,7 @@ export interface ChainCounters extends HeightCounters {
   geyserGarbage: number;
 }
 
-export function createChainCounters(): ChainCounters {
+export function createClusterCounters(): ClusterCounters {
   return {
     slotEvents: 0,
     slotEventsLost: 0,
@@ -63,19 +63,19 @@ export function createChainCounters(): ChainCounters {
     scheduleFailures: 0,
     contactFetches: 0,
     contactFailures: 0,
-    contactsHastened: 0,
+    contactsEarlyRefreshes: 0,
     blockPolls: 0,
     blockFailures: 0,
-    heightsBelieved: 0,
-    heightsDoubted: 0,
-    heightsRebased: 0,
+    heightsAccepted: 0,
+    heightsImplausible: 0,
+    heightsReanchored: 0,
     voteFetches: 0,
     voteFailures: 0,
     statusFetches: 0,
     statusFailures: 0,
     statusProbes: 0,
     statusProbeFailures: 0,
-    requestsHeldBack: 0,
+    requestsSuppressed: 0,
     geyserOpened: 0,
     geyserClosed: 0,
     geyserSilent: 0,

@@ -8,45 +8,45 @@
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { type BackOffOptions, createBackOff } from "./back-off.ts";
 
-export interface RefreshStatus {
+export interface PollLoopStatus {
   /** Time since the last success in milliseconds; null before the first. */
   readonly ageMs: number | null;
   /** Failures since the last success. */
   readonly failures: number;
 }
 
-export interface Refresh {
+export interface PollLoop {
   start(): void;
   stop(): void;
   /** Does it as soon as `gapMs` have passed since it was last begun. */
-  hasten(gapMs: number): void;
-  status(): RefreshStatus;
+  pollNow(gapMs: number): void;
+  status(): PollLoopStatus;
 }
 
-export interface RefreshDeps {
+export interface PollLoopDeps {
   readonly clock: Clock;
   readonly backOff: BackOffOptions;
   /** Does it once; answers when to do it again, in milliseconds. */
-  readonly act: () => Promise<number>;
+  readonly poll: () => Promise<number>;
   /** Told of each failure, with how many there were in a row. */
   readonly onFailure: (error: unknown, failures: number) => void;
 }
 
-export function createRefresh({ clock, backOff, act, onFailure }: RefreshDeps): Refresh {
+export function createPollLoop({ clock, backOff, poll, onFailure }: PollLoopDeps): PollLoop {
   const waits = createBackOff(backOff);
   let timer: Timer | null = null;
   let running = false;
   let failures = 0;
   let successNs: number | null = null;
-  let begunNs = 0;
+  let startedNs = 0;
   /** When the next one is due; null while one is in hand. */
   let dueNs: number | null = null;
   /** What is in hand was begun before somebody wanted a newer one. */
-  let hastenedMs: number | null = null;
+  let pollNowGapMs: number | null = null;
 
   async function once(): Promise<number> {
     try {
-      const waitMs = await act();
+      const waitMs = await poll();
       failures = 0;
       successNs = clock.nowNs();
       waits.reset();
@@ -59,13 +59,13 @@ export function createRefresh({ clock, backOff, act, onFailure }: RefreshDeps): 
   }
 
   function run(): void {
-    begunNs = clock.nowNs();
+    startedNs = clock.nowNs();
     dueNs = null;
-    hastenedMs = null;
+    pollNowGapMs = null;
     void once().then((waitMs) => {
       if (!running) return;
       arm(waitMs);
-      if (hastenedMs !== null) hasten(hastenedMs);
+      if (pollNowGapMs !== null) pollNow(pollNowGapMs);
     });
   }
 
@@ -74,13 +74,13 @@ export function createRefresh({ clock, backOff, act, onFailure }: RefreshDeps): 
     timer = clock.after(waitMs, run);
   }
 
-  function hasten(gapMs: number): void {
+  function pollNow(gapMs: number): void {
     if (!running) return;
     if (dueNs === null) {
-      hastenedMs = gapMs;
+      pollNowGapMs = gapMs;
       return;
     }
-    const waitMs = Math.max(0, gapMs - (clock.nowNs() - begunNs) / NS_PER_MS);
+    const waitMs = Math.max(0, gapMs - (clock.nowNs() - startedNs) / NS_PER_MS);
     if (clock.nowNs() + waitMs * NS_PER_MS >= dueNs) return;
     timer?.cancel();
     arm(waitMs);
@@ -97,7 +97,7 @@ export function createRefresh({ clock, backOff, act, onFailure }: RefreshDeps): 
       timer?.cancel();
       timer = null;
     },
-    hasten,
+    pollNow,
     status() {
       const ageMs = successNs === null ? null : (clock.nowNs() - successNs) / NS_PER_MS;
       return { ageMs, failures };

@@ -13,24 +13,24 @@
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { decodeBase58 } from "../core/encoding.ts";
 import type { Log } from "../core/log.ts";
-import type { ChainCounters } from "./counters.ts";
+import type { ClusterCounters } from "./counters.ts";
 import { STATUS_PROBE_BLOCKS_MAX, STATUS_PROBE_SIGNATURES } from "./limits.ts";
+import type { StatusReporting, StatusResponse } from "./ports.ts";
 import { RpcError } from "./rpc/json-rpc.ts";
 import type { Rpc } from "./rpc/rpc.ts";
-import type { StatusAnswer, StatusTelling } from "./target.ts";
 
 export interface StatusProofDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly rpc: Pick<Rpc, "blockSignatures" | "statuses">;
-  readonly counters: ChainCounters;
+  readonly counters: ClusterCounters;
 }
 
 export interface StatusProof {
   /** As far as is known now; `unknown` before the first evidence. */
-  readonly telling: StatusTelling;
+  readonly reporting: StatusReporting;
   /** The node answered a question for statuses. */
-  answered(answer: StatusAnswer): void;
+  onResponse(response: StatusResponse): void;
   /** It did not. */
   failed(error: unknown): void;
 }
@@ -47,7 +47,7 @@ const PROBE_SLOTS_BACK = 40;
 const METHOD_NOT_FOUND = -32601;
 
 export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps): StatusProof {
-  let telling: StatusTelling = "unknown";
+  let reporting: StatusReporting = "unknown";
   /** When the last evidence came, either way, and when the next probe may be made. */
   let provenNs = Number.NEGATIVE_INFINITY;
   let nextProbeNs = 0;
@@ -55,10 +55,10 @@ export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps
 
   function learn(now: "yes" | "no"): void {
     provenNs = clock.nowNs();
-    if (telling === now) return;
+    if (reporting === now) return;
     if (now === "no") log.warn({}, "the node tells no statuses: what landed cannot be known of it");
-    else if (telling === "no") log.info({}, "the node tells statuses again");
-    telling = now;
+    else if (reporting === "no") log.info({}, "the node tells statuses again");
+    reporting = now;
   }
 
   /** Signatures of the newest block at or below the slot; empty where there is none to be had. */
@@ -75,22 +75,22 @@ export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps
     const landed = (await landedNear(slot)).slice(0, STATUS_PROBE_SIGNATURES);
     const signatures = landed.map((text) => decodeBase58(text, 64)).filter((each) => each !== null);
     if (signatures.length === 0) return;
-    const answer = await rpc.statuses(Buffer.concat(signatures));
-    if (answer.statuses.some((status) => status !== null)) learn("yes");
-    else if (answer.slot > slot) learn("no");
+    const response = await rpc.statuses(Buffer.concat(signatures));
+    if (response.statuses.some((status) => status !== null)) learn("yes");
+    else if (response.slot > slot) learn("no");
   }
 
   return {
-    get telling() {
-      return telling;
+    get reporting() {
+      return reporting;
     },
-    answered({ slot, statuses }) {
+    onResponse({ slot, statuses }) {
       if (statuses.some((status) => status !== null)) {
         learn("yes");
         return;
       }
       const nowNs = clock.nowNs();
-      const isFresh = telling === "yes" && nowNs - provenNs < PROBE_AGAIN_MS * NS_PER_MS;
+      const isFresh = reporting === "yes" && nowNs - provenNs < PROBE_AGAIN_MS * NS_PER_MS;
       if (isFresh || probing || nowNs < nextProbeNs) return;
       probing = true;
       nextProbeNs = nowNs + PROBE_MS * NS_PER_MS;

@@ -3,7 +3,7 @@
  * environment variable, a list with commas. The order is kept.
  */
 
-import { formatListen, type Kind, type ListenAddress, listen } from "./kinds.ts";
+import { formatListen, type Kind, type ListenAddress, listen } from "./value-types.ts";
 
 /** Up to `countMax` addresses "ip:port", none twice, port 0 any free one. */
 export function addressList(countMax: number): Kind<readonly ListenAddress[]> {

@@ -8,9 +8,9 @@ import type { Config } from "./config.ts";
 
 /** One sentence, with its key, for each thing that an edge of this version cannot do. */
 export function unavailable(config: Config): readonly string[] {
-  const sentences: string[] = [];
+  const messages: string[] = [];
   if (config.quic.listen !== null) {
-    sentences.push("quic.listen: QUIC submission is not available in this version");
+    messages.push("quic.listen: QUIC submission is not available in this version");
   }
-  return sentences;
+  return messages;
 }

@@ -57,7 +57,7 @@ export function assemble(at: Lookup) {
     },
     landing: {
       countMax: at("landing.count_max"),
-      watchMs: at("landing.watch"),
+      trackForMs: at("landing.track_for"),
       pollMs: at("landing.poll"),
       resendsPerSecond: at("landing.resends_per_second"),
     },

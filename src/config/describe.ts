@@ -5,9 +5,9 @@
  */
 
 import { formatToml } from "../runtime/toml.ts";
-import type { Raw } from "./kinds.ts";
 import type { ShownValues } from "./resolve.ts";
 import { KEY_PATHS, KEYS } from "./table.ts";
+import type { Raw } from "./value-types.ts";
 
 /** The effective configuration as TOML; keys that are absent stand at the end as comments. */
 export function describeEffective(shown: ShownValues): string {
@@ -74,9 +74,9 @@ const HELP_COLUMNS = 96;
 /** The rows of the table in docs/configuration.md. */
 export function describeKeysMarkdown(): string {
   const rows = KEY_PATHS.map((path) => {
-    const { kind, sentence } = KEYS[path];
+    const { kind, description } = KEYS[path];
     const values = kind.bounds === "" ? kind.name : `${kind.name}: ${kind.bounds}`;
-    return `| \`${path}\` | ${defaultText(path)} | ${values} | ${sentence} |`;
+    return `| \`${path}\` | ${defaultText(path)} | ${values} | ${description} |`;
   });
   return ["| key | default | values | meaning |", "|---|---|---|---|", ...rows].join("\n");
 }

@@ -5,4 +5,4 @@ export const CONFIG_FILE_BYTES_MAX = 1024 * 1024;
 /** Local addresses to send from: as many sockets. */
 export const SEND_ADDRESSES_MAX = 16;
 /** Threads that take requests. */
-export const FRONTS_MAX = 16;
+export const INGRESS_THREADS_MAX = 16;

@@ -9,8 +9,7 @@
 
 import { strict as assert } from "node:assert";
 import { assemble, assembleControl, type Config, type ControlConfig } from "./config.ts";
-import type { Raw } from "./kinds.ts";
-import { isLoopback } from "./site-kinds.ts";
+import { isLoopback } from "./site-types.ts";
 import type { Key, KeyPath, Service, ValueOf } from "./table.ts";
 import {
   ENVIRONMENT_PREFIX,
@@ -20,6 +19,7 @@ import {
   KEY_PATHS,
   KEYS,
 } from "./table.ts";
+import type { Raw } from "./value-types.ts";
 
 /** One thing that is wrong, with its key path, or the environment variable where that has it. */
 export interface Problem {
@@ -191,8 +191,8 @@ const checkControl: Together = (given, values, problems) => {
   }
   // As in `checkEdge`: read by their own kinds, or missing after a problem of their own.
   const idle = values.get("control.session_idle") as number | undefined;
-  const most = values.get("control.session_max") as number | undefined;
-  if (idle !== undefined && most !== undefined && idle > most) {
+  const max = values.get("control.session_max") as number | undefined;
+  if (idle !== undefined && max !== undefined && idle > max) {
     problems.push({ key: "control.session_idle", message: "must not exceed control.session_max" });
   }
   const issuer = values.get("control.oidc_issuer") as string | undefined;

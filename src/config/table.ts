@@ -6,8 +6,24 @@
  * Decision: docs/decisions/0035-configuration-is-one-table.md
  */
 
-import { COPIES_QUEUED_MAX, HTTP_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
+import {
+  DELIVERIES_QUEUED_MAX,
+  HTTP_CONNECTIONS_MAX,
+  LEADERS_CONNECTED_MAX,
+} from "../core/limits.ts";
 import { addressList } from "./address-list.ts";
+import { INGRESS_THREADS_MAX, SEND_ADDRESSES_MAX } from "./limits.ts";
+import {
+  headerSecret,
+  hostUrl,
+  identities,
+  namedList,
+  networks,
+  origin,
+  secret,
+  text,
+  urlTemplate,
+} from "./site-types.ts";
 import {
   accounts,
   boolean,
@@ -22,19 +38,7 @@ import {
   path,
   type Raw,
   url,
-} from "./kinds.ts";
-import { FRONTS_MAX, SEND_ADDRESSES_MAX } from "./limits.ts";
-import {
-  headerSecret,
-  hostUrl,
-  identities,
-  namedList,
-  networks,
-  origin,
-  secret,
-  text,
-  urlTemplate,
-} from "./site-kinds.ts";
+} from "./value-types.ts";
 
 /** The commands that run for long on a configuration. */
 export type Service = "edge" | "control";
@@ -46,26 +50,26 @@ export interface Key<T> {
   /** Null when the key may be absent or has a default; otherwise who must be given it. */
   readonly neededBy: Service | null;
   /** One sentence, without a full stop. */
-  readonly sentence: string;
+  readonly description: string;
 }
 
 /** A key with a default. */
-function key<T>(kind: Kind<T>, fallback: Raw, sentence: string): Key<T> {
-  return { kind, fallback, neededBy: null, sentence };
+function key<T>(kind: Kind<T>, fallback: Raw, description: string): Key<T> {
+  return { kind, fallback, neededBy: null, description };
 }
 
 /** A key that may be left out; its value is then null. */
-function optional<T>(kind: Kind<T>, sentence: string): Key<T | null> {
+function optional<T>(kind: Kind<T>, description: string): Key<T | null> {
   const kindOrNull: Kind<T | null> = {
     ...kind,
     show: (value) => (value === null ? "" : kind.show(value)),
   };
-  return { kind: kindOrNull, fallback: null, neededBy: null, sentence };
+  return { kind: kindOrNull, fallback: null, neededBy: null, description };
 }
 
 /** A key that must be given to one of the services. */
-function required<T>(neededBy: Service, kind: Kind<T>, sentence: string): Key<T> {
-  return { kind, fallback: null, neededBy, sentence };
+function required<T>(neededBy: Service, kind: Kind<T>, description: string): Key<T> {
+  return { kind, fallback: null, neededBy, description };
 }
 
 const LAMPORTS_MAX = 1_000_000_000_000;
@@ -101,7 +105,7 @@ export const KEYS = {
     "How long a request's head, and its body, may take with `http.threads`; else it is 8 to 12 s",
   ),
   "http.threads": key(
-    integerOrAuto(0, FRONTS_MAX),
+    integerOrAuto(0, INGRESS_THREADS_MAX),
     "auto",
     "Threads that take transactions and send them by themselves, with the native engine; 0: the " +
       "main thread does all of it; auto: with that engine and 2 processors or more 1 for each 4 " +
@@ -208,12 +212,12 @@ export const KEYS = {
   ),
   "send.connections": key(
     integer(1, 4096),
-    PEER_CONNECTIONS_MAX,
+    LEADERS_CONNECTED_MAX,
     "Connections to leaders at a time, at most",
   ),
   "send.queue_per_peer": key(
     integer(1, 65_536),
-    COPIES_QUEUED_MAX,
+    DELIVERIES_QUEUED_MAX,
     "Copies that wait for one leader, at most; above it that leader's copy is dropped",
   ),
   "send.copy_ttl": key(
@@ -245,12 +249,12 @@ export const KEYS = {
   "landing.count_max": key(
     integer(100, 1_000_000),
     65_536,
-    "Transactions whose end is awaited at a time; above it the oldest ends as `watch_full`",
+    "Transactions whose end is awaited at a time; above it the oldest ends as `table_full`",
   ),
-  "landing.watch": key(
+  "landing.track_for": key(
     duration("10s", "1h"),
     "2m",
-    "How long a transaction is watched that does not expire, such as one with a durable nonce",
+    "How long a transaction that does not expire is tracked, such as one with a durable nonce",
   ),
   "landing.poll": key(
     duration("100ms", "10s"),

@@ -13,7 +13,7 @@
 
 import { join } from "node:path";
 import type { ControlConfig } from "../config/config.ts";
-import { formatListen } from "../config/kinds.ts";
+import { formatListen } from "../config/value-types.ts";
 import { type Clock, systemClock, type Timer } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createAdmin, type Readiness } from "../telemetry/admin.ts";
@@ -29,15 +29,15 @@ import { transactionRoutes } from "./api/transactions.ts";
 import { usageRoutes } from "./api/usage.ts";
 import { controlMetricSources } from "./control-metrics.ts";
 import { createEdges } from "./edges.ts";
+import { createEventStreams } from "./event-stream.ts";
 import { CONTROL_CHECK_MS, CONTROL_PRUNE_MS } from "./limits.ts";
-import { createLive } from "./live.ts";
 import { createCallback } from "./login/callback.ts";
 import { createLogin } from "./login/login.ts";
 import { createOidc } from "./login/oidc.ts";
 import type { Store } from "./store/contract.ts";
+import { createAttemptLimiter } from "./web/attempt-limiter.ts";
 import { createAuthenticator } from "./web/authenticate.ts";
 import { CALLBACK_PATH, createWebServer } from "./web/server.ts";
-import { createTries } from "./web/tries.ts";
 
 export interface ControlDeps {
   /** Of the package. */
@@ -64,7 +64,7 @@ export interface Control {
 /** @throws SetupError when a port is taken; nothing is left running then */
 export async function startControl(config: ControlConfig, deps: ControlDeps): Promise<Control> {
   const parts = buildControl(config, deps);
-  const { oidc, web, admin, live, upkeep, log } = parts;
+  const { oidc, web, admin, eventStreams, upkeep, log } = parts;
   const { port } = await web.start();
   let adminPort: number;
   try {
@@ -84,7 +84,7 @@ export async function startControl(config: ControlConfig, deps: ControlDeps): Pr
     web.refuse();
     oidc.stop();
     upkeep.stop();
-    live.stop();
+    eventStreams.stop();
     await web.stop();
     await admin.stop();
     log.info({}, "control stopped");
@@ -117,8 +117,8 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
   );
   const login = createLogin({ store, oidc, log }, { admins: config.admins });
   const edges = createEdges(clock, config.edges);
-  const tries = createTries(clock);
-  const live = createLive({ store, clock, log });
+  const attempts = createAttemptLimiter(clock);
+  const eventStreams = createEventStreams({ store, clock, log });
   const upkeep = createUpkeep(store, clock, log);
   const site = { ...config, version };
   const routes = [
@@ -132,10 +132,10 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
   ];
   const web = createWebServer(
     {
-      ...{ clock, log, routes, tries },
+      ...{ clock, log, routes, attempts },
       authenticator: createAuthenticator({ store, clock }, { recentLoginMs }),
       onReturn: createCallback(login, config),
-      onLive: (caller) => live.open(caller),
+      onLive: (caller) => eventStreams.open(caller),
     },
     {
       ...config.listen,
@@ -151,7 +151,7 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
   const metrics = createMetricsOf(
     CONTROL_METRICS,
     controlMetricSources({
-      ...{ web, login, oidc, tries, live, edges },
+      ...{ web, login, oidc, attempts, eventStreams, edges },
       version,
       ready: () => readiness().ok,
       pruned: upkeep.pruned,
@@ -161,7 +161,7 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
   const drain = (): void => {
     draining = true;
   };
-  return { oidc, web, admin, live, upkeep, log, readiness, drain };
+  return { oidc, web, admin, eventStreams, upkeep, log, readiness, drain };
 }
 
 /** The provider's absence stops new logins and nothing else, so it does not turn readiness. */

@@ -5,18 +5,18 @@
  * taken for one that has nothing.
  */
 
-import type { Named } from "../config/site-kinds.ts";
+import type { Named } from "../config/site-types.ts";
 import type { Clock } from "../core/clock.ts";
-import { EDGE_ANSWER_BYTES_MAX, EDGE_ANSWER_MS_MAX, EDGES_ASKED_MAX } from "./limits.ts";
+import { EDGE_RESPONSE_BYTES_MAX, EDGE_RESPONSE_MS_MAX, EDGES_QUERIED_MAX } from "./limits.ts";
 
-export interface EdgeAnswers<T> {
+export interface EdgeResponses<T> {
   /** What the edges that know something have answered. */
-  readonly answers: readonly { readonly edge: string; readonly body: T }[];
+  readonly responses: readonly { readonly edge: string; readonly body: T }[];
   /** Names of edges that did not answer, or not in a way that can be read. */
   readonly unreachable: readonly string[];
 }
 
-export interface Asked {
+export interface EdgeQuery {
   readonly path: string;
   /** In whose name. */
   readonly accountId: string;
@@ -29,67 +29,68 @@ export type Read<T> = (body: unknown) => T;
 export interface Edges {
   readonly counters: { asked: number; failed: number };
   /** GETs what every edge has, such as a list: one without it did not answer. */
-  ask<T>(asked: Asked, read: Read<T>): Promise<EdgeAnswers<T>>;
+  ask<T>(asked: EdgeQuery, read: Read<T>): Promise<EdgeResponses<T>>;
   /** GETs what an edge may not have, such as a receipt: "not found" is an answer, of nothing. */
-  find<T>(asked: Asked, read: Read<T>): Promise<EdgeAnswers<T>>;
+  find<T>(asked: EdgeQuery, read: Read<T>): Promise<EdgeResponses<T>>;
 }
 
 export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
   const counters = { asked: 0, failed: 0 };
 
-  async function answersOf<T>(
-    { path, accountId, query = {} }: Asked,
-    read: (told: Told) => T | null,
-  ): Promise<EdgeAnswers<T>> {
+  async function responsesOf<T>(
+    { path, accountId, query = {} }: EdgeQuery,
+    read: (reply: EdgeResponse) => T | null,
+  ): Promise<EdgeResponses<T>> {
     const asked = new URLSearchParams({ ...query, account: accountId });
-    const answers: { readonly edge: string; readonly body: T }[] = [];
+    const responses: { readonly edge: string; readonly body: T }[] = [];
     const unreachable: string[] = [];
     const askOne = async ({ name, at }: Named): Promise<void> => {
       counters.asked += 1;
       try {
-        const body = read(await toldBy(clock, `${at}${path}?${asked}`));
-        if (body !== null) answers.push({ edge: name, body });
+        const body = read(await fetchJson(clock, `${at}${path}?${asked}`));
+        if (body !== null) responses.push({ edge: name, body });
       } catch {
         // Which edge it was is told; why is in that edge's own log and metrics.
         counters.failed += 1;
         unreachable.push(name);
       }
     };
-    for (let first = 0; first < edges.length; first += EDGES_ASKED_MAX) {
-      await Promise.all(edges.slice(first, first + EDGES_ASKED_MAX).map(askOne));
+    for (let first = 0; first < edges.length; first += EDGES_QUERIED_MAX) {
+      await Promise.all(edges.slice(first, first + EDGES_QUERIED_MAX).map(askOne));
     }
-    return { answers, unreachable };
+    return { responses, unreachable };
   }
 
   return {
     counters,
-    ask: (asked, read) => answersOf(asked, (told) => read(found(told))),
-    find: (asked, read) => answersOf(asked, (told) => (isNothing(told) ? null : read(found(told)))),
+    ask: (asked, read) => responsesOf(asked, (reply) => read(found(reply))),
+    find: (asked, read) =>
+      responsesOf(asked, (reply) => (isNothing(reply) ? null : read(found(reply)))),
   };
 }
 
-interface Told {
+interface EdgeResponse {
   readonly status: number;
   /** Parsed. */
   readonly body: unknown;
 }
 
 /** @throws where it is no success */
-function found({ status, body }: Told): unknown {
+function found({ status, body }: EdgeResponse): unknown {
   if (status !== 200) throw new Error(`HTTP ${status}`);
   return body;
 }
 
 /** An edge says so itself; what else stands at its address may answer 404 to everything. */
-function isNothing({ status, body }: Told): boolean {
+function isNothing({ status, body }: EdgeResponse): boolean {
   const named = typeof body === "object" && body !== null && "reason" in body;
   return status === 404 && named && body.reason === "not_found";
 }
 
 /** @throws where nothing comes, or no JSON */
-async function toldBy(clock: Clock, url: string): Promise<Told> {
+async function fetchJson(clock: Clock, url: string): Promise<EdgeResponse> {
   const abort = new AbortController();
-  const timer = clock.after(EDGE_ANSWER_MS_MAX, () => abort.abort());
+  const timer = clock.after(EDGE_RESPONSE_MS_MAX, () => abort.abort());
   try {
     const response = await fetch(url, { signal: abort.signal, redirect: "error" });
     return { status: response.status, body: JSON.parse(await boundedText(response)) };
@@ -103,7 +104,7 @@ async function boundedText(response: Response): Promise<string> {
   let size = 0;
   for await (const piece of response.body ?? []) {
     size += piece.byteLength;
-    if (size > EDGE_ANSWER_BYTES_MAX) throw new Error("the answer is too large");
+    if (size > EDGE_RESPONSE_BYTES_MAX) throw new Error("the answer is too large");
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");

@@ -7,7 +7,7 @@
  * because `@solana/kit` hides the body of every other status from its user.
  */
 
-export interface RefusalRow {
+export interface RejectionRow {
   /** HTTP status on the binary endpoint and on every path that is not JSON-RPC. */
   readonly status: number;
   /** HTTP status on the JSON-RPC endpoint. */
@@ -21,7 +21,7 @@ export interface RefusalRow {
 }
 
 /** In the order in which several faults of one request are named. */
-export const REFUSALS = {
+export const REJECTIONS = {
   unauthorized: {
     status: 401,
     rpcStatus: 401,
@@ -134,12 +134,12 @@ export const REFUSALS = {
     retryable: false,
     meaning: "the path exists, but not for this HTTP method",
   },
-} as const satisfies Record<string, RefusalRow>;
+} as const satisfies Record<string, RejectionRow>;
 
-export type RefusalReason = keyof typeof REFUSALS;
+export type RejectionReason = keyof typeof REJECTIONS;
 
 /** Why one leader's copy of an accepted transaction was not delivered. */
-export const COPY_REASONS = {
+export const DELIVERY_REASONS = {
   queue_full: "that leader's queue was full",
   expired: "the copy waited longer than it could be of use",
   leader_saturated: "the leader granted no stream in time, or the way to it loses too much",
@@ -151,14 +151,14 @@ export const COPY_REASONS = {
   stream_too_large: "larger than this leader takes on one stream",
 } as const satisfies Record<string, string>;
 
-export type CopyReason = keyof typeof COPY_REASONS;
+export type DeliveryReason = keyof typeof DELIVERY_REASONS;
 
 /** Why an accepted transaction ended without landing, as far as this edge can know. */
 export const END_REASONS = {
   blockhash_expired: "its blockhash is too old for any leader, and no block holds it",
   never_sent: "no copy was put on the wire, and none will be",
-  watch_ended: "nothing was heard of it for as long as a transaction is watched",
-  watch_full: "more transactions await their end than are watched, and this was the oldest",
+  tracking_ended: "nothing was heard of it for as long as a transaction is watched",
+  table_full: "more transactions await their end than are watched, and this was the oldest",
   shutting_down: "this edge stopped before its end was known",
   unconfirmed: "a block held it, and was not confirmed for as long as a transaction is watched",
   status_unknown:
@@ -167,13 +167,13 @@ export const END_REASONS = {
 
 export type EndReason = keyof typeof END_REASONS;
 
-export interface ControlRefusalRow {
+export interface ControlRejectionRow {
   readonly status: number;
   readonly meaning: string;
 }
 
 /** Why the control process does not do what it was asked; the `reason` of its answers. */
-export const CONTROL_REFUSALS = {
+export const CONTROL_REJECTIONS = {
   unauthorized: { status: 401, meaning: "no session, an ended one, or an unknown token" },
   login_again: { status: 401, meaning: "this needs a login of the last minutes" },
   forbidden: { status: 403, meaning: "the caller lacks the right, or the account is disabled" },
@@ -192,15 +192,15 @@ export const CONTROL_REFUSALS = {
   disabled: { status: 403, meaning: "the account is disabled" },
   unavailable: { status: 503, meaning: "the database cannot be reached, or the process drains" },
   internal: { status: 500, meaning: "internal error; the request may be retried" },
-} as const satisfies Record<string, ControlRefusalRow>;
+} as const satisfies Record<string, ControlRejectionRow>;
 
-export type ControlReason = keyof typeof CONTROL_REFUSALS;
+export type ControlReason = keyof typeof CONTROL_REJECTIONS;
 
 /** A refusal as it is told to a client: the reason, a sentence, and the figures in the sentence. */
-export interface Refusal {
-  readonly reason: RefusalReason;
+export interface Rejection {
+  readonly reason: RejectionReason;
   /** What was found and what was needed, in one sentence without a full stop. */
-  readonly sentence: string;
+  readonly message: string;
   /** The figures of the sentence by name, for programs. */
   readonly data: Readonly<Record<string, string | number>>;
 }

@@ -6,29 +6,29 @@
  * Rows are added at the end and never change their place.
  */
 
-import type { Refusal, RefusalReason } from "./errors.ts";
-import type { FaultCode, Refused } from "./flow.ts";
+import type { Rejection, RejectionReason } from "./errors.ts";
+import type { DecodeErrorCode, Rejected } from "./flow.ts";
 
 /** What was found and needed, in words. */
-type Sentence = (found: number, needed: number) => string;
+type MessageFormat = (found: number, needed: number) => string;
 
-interface FaultRow<Name extends string> {
+interface DecodeErrorRow<Name extends string> {
   readonly name: Name;
-  readonly reason: RefusalReason;
-  readonly sentence: Sentence;
+  readonly reason: RejectionReason;
+  readonly message: MessageFormat;
 }
 
 function row<const Name extends string>(
-  reason: RefusalReason,
+  reason: RejectionReason,
   name: Name,
-  sentence: Sentence,
-): FaultRow<Name> {
-  return { name, reason, sentence };
+  message: MessageFormat,
+): DecodeErrorRow<Name> {
+  return { name, reason, message };
 }
 
-const undecodable = <const Name extends string>(name: Name, sentence: Sentence) =>
+const undecodable = <const Name extends string>(name: Name, message: MessageFormat) =>
   row("undecodable", name, (found, needed) => {
-    return `transaction could not be decoded: ${sentence(found, needed)}`;
+    return `transaction could not be decoded: ${message(found, needed)}`;
   });
 
 const hex = (value: number): string => `0x${value.toString(16).padStart(2, "0")}`;
@@ -195,34 +195,34 @@ function which(index: number, count: number): string {
   return `signature ${index + 1} of ${count}`;
 }
 
-export type FaultName = (typeof ROWS)[number]["name"];
+export type DecodeErrorName = (typeof ROWS)[number]["name"];
 
 /** The index of each row by its name. */
 // fromEntries forgets the names; the rows it is made of carry exactly these.
-export const FAULT = Object.fromEntries(ROWS.map((each, code) => [each.name, code])) as {
-  readonly [Name in FaultName]: FaultCode;
+export const DECODE_ERROR = Object.fromEntries(ROWS.map((each, code) => [each.name, code])) as {
+  readonly [Name in DecodeErrorName]: DecodeErrorCode;
 };
 
 /** How many faults there are; every code is below. */
-export const FAULT_COUNT = ROWS.length;
+export const DECODE_ERROR_COUNT = ROWS.length;
 
 /** The reason under which a fault is answered and counted. */
-export function reasonOf(fault: FaultCode): RefusalReason {
-  return rowOf(fault).reason;
+export function reasonOf(errorCode: DecodeErrorCode): RejectionReason {
+  return rowOf(errorCode).reason;
 }
 
-function rowOf(fault: FaultCode): FaultRow<FaultName> {
-  const found = ROWS[fault];
-  if (found === undefined) throw new RangeError(`no fault has the code ${fault}`);
+function rowOf(errorCode: DecodeErrorCode): DecodeErrorRow<DecodeErrorName> {
+  const found = ROWS[errorCode];
+  if (found === undefined) throw new RangeError(`no fault has the code ${errorCode}`);
   return found;
 }
 
 /** The refusal that a client is told for a verdict. */
-export function refusalOf(refused: Refused): Refusal {
-  const found = rowOf(refused.fault);
+export function rejectionOf(rejected: Rejected): Rejection {
+  const found = rowOf(rejected.errorCode);
   return {
     reason: found.reason,
-    sentence: found.sentence(refused.found, refused.needed),
-    data: { fault: found.name, found: refused.found, needed: refused.needed },
+    message: found.message(rejected.found, rejected.needed),
+    data: { fault: found.name, found: rejected.found, needed: rejected.needed },
   };
 }

@@ -7,7 +7,7 @@
  * path stays monomorphic. Byte arrays are views, never copies, unless a field says otherwise.
  */
 
-import type { CopyReason, EndReason, Refusal } from "./errors.ts";
+import type { DeliveryReason, EndReason, Rejection } from "./errors.ts";
 
 /** One submitted transaction on its way through the edge. */
 export interface Packet {
@@ -55,24 +55,24 @@ export interface Accepted {
 }
 
 /** The index of a fault's row in faults.ts. */
-export type FaultCode = number;
+export type DecodeErrorCode = number;
 
 /** A transaction that is refused: which fault, and the two figures of its sentence. */
-export interface Refused {
+export interface Rejected {
   readonly kind: "refused";
-  readonly fault: FaultCode;
+  readonly errorCode: DecodeErrorCode;
   /** What was found; the fault says what it counts. */
   readonly found: number;
   /** What was needed; the fault says what it counts. */
   readonly needed: number;
 }
 
-export type Verdict = Accepted | Refused;
+export type ValidationResult = Accepted | Rejected;
 
 /** What the client is told. */
-export type Answer =
+export type SubmitResult =
   | { readonly kind: "accepted"; readonly signature: string }
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+  | { readonly kind: "refused"; readonly rejection: Rejection };
 
 /** One leader to send to or to keep warm. */
 export interface Target {
@@ -112,7 +112,7 @@ export interface Outcome {
   readonly slot: number;
   readonly kind: "sent" | "acked" | "failed" | "dropped";
   /** null for `sent` and `acked`. */
-  readonly reason: CopyReason | null;
+  readonly reason: DeliveryReason | null;
   /** `Clock.nowNs` when it happened. */
   readonly atNs: number;
   /** The connection's smoothed round trip at that time, in microseconds; 0 when not known. */
@@ -133,7 +133,7 @@ export interface Outcome {
  * How an accepted transaction ended: exactly once for each, and the last that is said of it.
  * accepted = landed + expired + dropped + still in flight, at any time.
  */
-export interface End {
+export interface FinalState {
   /** The packet that was accepted first with this signature. */
   readonly packetId: number;
   readonly kind: "landed" | "expired" | "dropped";
@@ -160,7 +160,7 @@ export interface End {
  * early as it can be known, and usually the end; but the block may be left by the cluster, and then
  * the transaction is in flight again. What holds is told by its End.
  */
-export interface Sighting {
+export interface ProcessedEvent {
   readonly packetId: number;
   /** The slot of that block. */
   readonly slot: number;

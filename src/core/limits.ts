@@ -12,9 +12,9 @@ export const V1_TRANSACTION_BYTES_MAX = 4096;
 export const RECEIPT_LIST_MAX = 200;
 export const RECEIPT_LIST_STEPS_MAX = 20_000;
 /** Connections to leaders at once; Anza's own client caches 64 (`tpu-client-next`, 2026-11). */
-export const PEER_CONNECTIONS_MAX = 64;
+export const LEADERS_CONNECTED_MAX = 64;
 /** Copies that wait for one leader. Anza's own client queues 128 (`tpu-client-next`, 2026-11). */
-export const COPIES_QUEUED_MAX = 128;
+export const DELIVERIES_QUEUED_MAX = 128;
 /** Datagrams that one connection sends in one go; a flush that has more is a fault. */
 export const FLUSH_DATAGRAMS_MAX = 256;
 /** Most signatures of a transaction, 2026-11. */
@@ -41,9 +41,9 @@ export const HTTP_CONNECTIONS_MAX = 20_000;
 /** Blocks for which a blockhash is valid. Agave `MAX_PROCESSING_AGE`, 2026-11. */
 export const BLOCKHASH_AGE_MAX = 150;
 /** Signatures of one request. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11. */
-export const STATUSES_A_REQUEST = 256;
+export const STATUSES_PER_REQUEST = 256;
 /** Leaders that another thread sends to: as many as the engine takes copies in one call. */
-export const ROUTES_SHARED_MAX = 16;
+export const SHARED_TARGETS_MAX = 16;
 /** Longest name of an account, a plan or a key's label, in characters. */
 export const ACCOUNT_NAME_CHARS_MAX = 64;
 /** Highest rate of a plan, in requests a second, and its highest burst. */

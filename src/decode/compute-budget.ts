@@ -10,9 +10,9 @@
  */
 
 import { decodeBase58 } from "../core/encoding.ts";
-import { FAULT } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/faults.ts";
 import { COMPUTE_UNITS_MAX, HEAP_BYTES_MAX, HEAP_BYTES_MIN } from "./limits.ts";
-import { byteAt, fail, type Scan, sameKey, u32At } from "./scan.ts";
+import { byteAt, fail, type ParseState, sameKey, u32At } from "./scan.ts";
 
 /** What a program is to the decoder. */
 export const PROGRAM_OTHER = 0;
@@ -61,33 +61,33 @@ const SET_LOADED_BYTES = 4;
 
 /** Notes one ComputeBudget instruction; bytes behind its value are ignored, as leaders do. */
 export function noteComputeBudget(
-  scan: Scan,
+  state: ParseState,
   index: number,
   dataOffset: number,
   dataSize: number,
 ): boolean {
-  const bytes = scan.bytes;
+  const bytes = state.bytes;
   const kind = dataSize === 0 ? 0 : byteAt(bytes, dataOffset);
   if (kind < REQUEST_HEAP_FRAME || kind > SET_LOADED_BYTES) {
-    return fail(scan, FAULT.compute_budget_malformed, index, 0);
+    return fail(state, DECODE_ERROR.compute_budget_malformed, index, 0);
   }
   if (dataSize < (kind === SET_UNIT_PRICE ? 9 : 5)) {
-    return fail(scan, FAULT.compute_budget_malformed, index, 0);
+    return fail(state, DECODE_ERROR.compute_budget_malformed, index, 0);
   }
-  if (isSet(scan, kind)) return fail(scan, FAULT.compute_budget_duplicate, index, kind);
+  if (isSet(state, kind)) return fail(state, DECODE_ERROR.compute_budget_duplicate, index, kind);
   const at = dataOffset + 1;
-  if (kind === SET_UNIT_PRICE) notePrice(scan, at);
-  else if (kind === SET_UNIT_LIMIT) scan.unitLimit = u32At(bytes, at);
-  else if (kind === REQUEST_HEAP_FRAME) scan.heapBytes = u32At(bytes, at);
-  else scan.loadedBytes = u32At(bytes, at);
+  if (kind === SET_UNIT_PRICE) notePrice(state, at);
+  else if (kind === SET_UNIT_LIMIT) state.unitLimit = u32At(bytes, at);
+  else if (kind === REQUEST_HEAP_FRAME) state.heapBytes = u32At(bytes, at);
+  else state.loadedBytes = u32At(bytes, at);
   return true;
 }
 
-function isSet(scan: Scan, kind: number): boolean {
-  if (kind === SET_UNIT_PRICE) return scan.unitLamports !== -1;
-  if (kind === SET_UNIT_LIMIT) return scan.unitLimit !== -1;
-  if (kind === REQUEST_HEAP_FRAME) return scan.heapBytes !== -1;
-  return scan.loadedBytes !== -1;
+function isSet(state: ParseState, kind: number): boolean {
+  if (kind === SET_UNIT_PRICE) return state.unitLamports !== -1;
+  if (kind === SET_UNIT_LIMIT) return state.unitLimit !== -1;
+  if (kind === REQUEST_HEAP_FRAME) return state.heapBytes !== -1;
+  return state.loadedBytes !== -1;
 }
 
 const MICRO = 1_000_000;
@@ -96,26 +96,26 @@ const WORD_LAMPORTS = 4_294;
 const WORD_MICRO_LAMPORTS = 967_296;
 
 /** Splits the 64-bit price by words, so that no step leaves the range where doubles are exact. */
-function notePrice(scan: Scan, at: number): void {
-  const high = u32At(scan.bytes, at + 4);
-  const micro = high * WORD_MICRO_LAMPORTS + u32At(scan.bytes, at);
+function notePrice(state: ParseState, at: number): void {
+  const high = u32At(state.bytes, at + 4);
+  const micro = high * WORD_MICRO_LAMPORTS + u32At(state.bytes, at);
   const carried = Math.floor(micro / MICRO);
-  scan.unitLamports = high * WORD_LAMPORTS + carried;
-  scan.unitMicroLamports = micro - carried * MICRO;
+  state.unitLamports = high * WORD_LAMPORTS + carried;
+  state.unitMicroLamports = micro - carried * MICRO;
 }
 
 /** Whether the heap asked for is one that leaders grant. */
-export function judgeHeap(scan: Scan): boolean {
-  const heap = scan.heapBytes;
+export function validateHeap(state: ParseState): boolean {
+  const heap = state.heapBytes;
   if (heap === -1) return true;
   if (heap >= HEAP_BYTES_MIN && heap <= HEAP_BYTES_MAX && heap % 1024 === 0) return true;
-  return fail(scan, FAULT.heap_size, heap, HEAP_BYTES_MIN);
+  return fail(state, DECODE_ERROR.heap_size, heap, HEAP_BYTES_MIN);
 }
 
 /** The settings of ComputeBudget instructions together, once all have been read. */
-export function judgeComputeBudget(scan: Scan): boolean {
-  if (!judgeHeap(scan)) return false;
-  if (scan.loadedBytes === 0) return fail(scan, FAULT.loaded_accounts_size, 0, 1);
+export function validateComputeBudget(state: ParseState): boolean {
+  if (!validateHeap(state)) return false;
+  if (state.loadedBytes === 0) return fail(state, DECODE_ERROR.loaded_accounts_size, 0, 1);
   return true;
 }
 
@@ -127,13 +127,13 @@ const UNITS_OTHER = 200_000;
  * ceil(price * limit / 10^6) of a legacy or v0 transaction, in lamports; a fee above 2^53 - 1
  * counts as that.
  */
-export function computeBudgetFee(scan: Scan): number {
-  if (scan.unitLamports === -1) return 0;
+export function computeBudgetFee(state: ParseState): number {
+  if (state.unitLamports === -1) return 0;
   const asked =
-    scan.unitLimit === -1
-      ? scan.builtinCalls * UNITS_BUILTIN + scan.otherCalls * UNITS_OTHER
-      : scan.unitLimit;
+    state.unitLimit === -1
+      ? state.builtinCalls * UNITS_BUILTIN + state.otherCalls * UNITS_OTHER
+      : state.unitLimit;
   const limit = Math.min(asked, COMPUTE_UNITS_MAX);
-  const fee = scan.unitLamports * limit + Math.ceil((scan.unitMicroLamports * limit) / MICRO);
+  const fee = state.unitLamports * limit + Math.ceil((state.unitMicroLamports * limit) / MICRO);
   return Math.min(fee, Number.MAX_SAFE_INTEGER);
 }

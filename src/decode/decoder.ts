@@ -7,8 +7,8 @@
  * the same verdict on every thread.
  */
 
-import type { Verdict } from "../core/flow.ts";
-import { signatureFault } from "./ed25519.ts";
+import type { ValidationResult } from "../core/flow.ts";
+import { signatureErrorCode } from "./ed25519.ts";
 import { createTransactionDecoder } from "./transaction.ts";
 import { createVerifier, type VerifierCounters } from "./verify.ts";
 
@@ -28,7 +28,7 @@ export type WorkerDecoder = DecoderOptions | { readonly nativeHandle: number };
 
 export interface Decoder {
   /** What is to be said of these bytes. They are read during the call only. */
-  decode(bytes: Uint8Array): Verdict;
+  decode(bytes: Uint8Array): ValidationResult;
   readonly counters: VerifierCounters;
 }
 
@@ -42,12 +42,12 @@ export function createDecoder(options: DecoderOptions): Decoder {
 
   return {
     decode(bytes) {
-      const verdict = parser.decode(bytes);
-      if (verdict.kind === "refused" || !options.verify) return verdict;
-      const bad = verifier.verify(bytes, verdict);
-      if (bad === -1) return verdict;
-      const fault = signatureFault(bytes, verdict, bad);
-      return { kind: "refused", fault, found: bad, needed: verdict.signatureCount };
+      const validation = parser.decode(bytes);
+      if (validation.kind === "refused" || !options.verify) return validation;
+      const bad = verifier.verify(bytes, validation);
+      if (bad === -1) return validation;
+      const errorCode = signatureErrorCode(bytes, validation, bad);
+      return { kind: "refused", errorCode, found: bad, needed: validation.signatureCount };
     },
     counters: verifier.counters,
   };

@@ -6,8 +6,8 @@
  * nothing verifies. So every engine can name the same fault from the same bytes.
  */
 
-import { FAULT } from "../core/faults.ts";
-import type { Accepted, FaultCode } from "../core/flow.ts";
+import { DECODE_ERROR } from "../core/faults.ts";
+import type { Accepted, DecodeErrorCode } from "../core/flow.ts";
 
 /** RFC 8032 section 5.1, 2026-11. */
 export const KEY_BYTES = 32;
@@ -23,17 +23,21 @@ const GROUP_ORDER = Uint8Array.from(
  * Why the signature with this index was found bad. A signature of zeros is a missing one; then the
  * key is blamed, then the signature's form, then its value.
  */
-export function signatureFault(bytes: Uint8Array, accepted: Accepted, index: number): FaultCode {
+export function signatureErrorCode(
+  bytes: Uint8Array,
+  accepted: Accepted,
+  index: number,
+): DecodeErrorCode {
   const start = accepted.signatureOffset + index * SIGNATURE_BYTES;
   const signature = bytes.subarray(start, start + SIGNATURE_BYTES);
-  if (signature.every((byte) => byte === 0)) return FAULT.signature_missing;
+  if (signature.every((byte) => byte === 0)) return DECODE_ERROR.signature_missing;
   if (isUnsafePoint(bytes, accepted.keysOffset + index * KEY_BYTES)) {
-    return FAULT.signer_key_malformed;
+    return DECODE_ERROR.signer_key_malformed;
   }
   if (isUnsafePoint(bytes, start) || !isScalarCanonical(bytes, start + KEY_BYTES)) {
-    return FAULT.signature_malformed;
+    return DECODE_ERROR.signature_malformed;
   }
-  return FAULT.signature_wrong;
+  return DECODE_ERROR.signature_wrong;
 }
 
 /** Whether the 32 bytes from `offset` on, little-endian, are below the group's order. */

@@ -4,20 +4,20 @@
  * not tell them. Only what is refused anyway is looked at, and only its first bytes are.
  */
 
-import { FAULT, reasonOf } from "../core/faults.ts";
-import type { Refused } from "../core/flow.ts";
-import { scanMessage } from "./legacy.ts";
-import { HINT_SAMPLE_BYTES_MAX } from "./limits.ts";
-import { begin, byteAt, createScan, finish } from "./scan.ts";
+import { DECODE_ERROR, reasonOf } from "../core/faults.ts";
+import type { Rejected } from "../core/flow.ts";
+import { parseMessage } from "./legacy.ts";
+import { DIAGNOSIS_SAMPLE_BYTES_MAX } from "./limits.ts";
+import { byteAt, createParseState, finish, startParse } from "./scan.ts";
 import { createTipAccounts } from "./tip.ts";
 
 /** The same refusal, or a more telling one where the bytes are a known mistake. */
-export function hintFor(bytes: Uint8Array, refused: Refused): Refused {
-  if (bytes.length === 0 || reasonOf(refused.fault) !== "undecodable") return refused;
-  const text = textFault(bytes);
-  if (text !== null) return { kind: "refused", fault: text, found: bytes.length, needed: 0 };
+export function diagnose(bytes: Uint8Array, refused: Rejected): Rejected {
+  if (bytes.length === 0 || reasonOf(refused.errorCode) !== "undecodable") return refused;
+  const text = textErrorCode(bytes);
+  if (text !== null) return { kind: "refused", errorCode: text, found: bytes.length, needed: 0 };
   if (!isMessage(bytes)) return refused;
-  return { kind: "refused", fault: FAULT.message_only, found: bytes.length, needed: 0 };
+  return { kind: "refused", errorCode: DECODE_ERROR.message_only, found: bytes.length, needed: 0 };
 }
 
 /** Shorter text than this is not an encoded transaction, whatever its letters. */
@@ -28,16 +28,16 @@ const HEX = /^(0x)?[0-9a-fA-F]+$/;
 const BASE58 = /^[1-9A-HJ-NP-Za-km-z]+$/;
 const BASE64 = /^[A-Za-z0-9+/_-]+=*$/;
 
-function textFault(bytes: Uint8Array): number | null {
-  const size = Math.min(bytes.length, HINT_SAMPLE_BYTES_MAX);
+function textErrorCode(bytes: Uint8Array): number | null {
+  const size = Math.min(bytes.length, DIAGNOSIS_SAMPLE_BYTES_MAX);
   for (let i = 0; i < size; i += 1) if (!isTextByte(byteAt(bytes, i))) return null;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, size).toString("latin1").trim();
-  if (JSON_START.test(text)) return FAULT.text_json;
-  if (text.length < ENCODED_LENGTH_MIN) return FAULT.text_other;
-  if (HEX.test(text)) return FAULT.text_hex;
-  if (BASE58.test(text)) return FAULT.text_base58;
-  if (BASE64.test(text)) return FAULT.text_base64;
-  return FAULT.text_other;
+  if (JSON_START.test(text)) return DECODE_ERROR.text_json;
+  if (text.length < ENCODED_LENGTH_MIN) return DECODE_ERROR.text_other;
+  if (HEX.test(text)) return DECODE_ERROR.text_hex;
+  if (BASE58.test(text)) return DECODE_ERROR.text_base58;
+  if (BASE64.test(text)) return DECODE_ERROR.text_base64;
+  return DECODE_ERROR.text_other;
 }
 
 /** Printable ASCII, tab, line feed or carriage return. */
@@ -45,15 +45,15 @@ function isTextByte(byte: number): boolean {
   return (byte >= 0x20 && byte < 0x7f) || byte === 0x09 || byte === 0x0a || byte === 0x0d;
 }
 
-const scan = createScan();
+const state = createParseState();
 const noTips = createTipAccounts([]);
 
 /** Whether the bytes are one whole legacy or v0 message; the v1 parse sees its own kind. */
 function isMessage(bytes: Uint8Array): boolean {
   const first = byteAt(bytes, 0);
-  begin(scan, bytes);
-  scan.signatureCount = first === 0x80 ? byteAt(bytes, 1) : first;
-  const whole = scanMessage(scan, noTips, 0);
-  finish(scan);
+  startParse(state, bytes);
+  state.signatureCount = first === 0x80 ? byteAt(bytes, 1) : first;
+  const whole = parseMessage(state, noTips, 0);
+  finish(state);
   return whole;
 }

@@ -18,14 +18,14 @@ export const HEAP_BYTES_MAX = 256 * 1024;
 /** Most compute units of a transaction. `execution_budget.rs`, 2026-11. */
 export const COMPUTE_UNITS_MAX = 1_400_000;
 /** How much of a refused body is read to tell text from a damaged transaction. */
-export const HINT_SAMPLE_BYTES_MAX = 256;
+export const DIAGNOSIS_SAMPLE_BYTES_MAX = 256;
 /** Transactions that wait for one worker thread; a power of two. About 25 ms of its work. */
 export const DECODE_RING_SLOTS = 256;
 /** Transactions in a worker's hand from which on it counts as behind. */
 export const DECODE_BEHIND = 8;
 /** Transactions of a turn that the calling thread decodes itself, and while workers are behind. */
-export const DECODE_HERE_AT_LEAST = 3;
-export const DECODE_HERE_A_TURN = 6;
+export const DECODE_INLINE_PER_TURN_MIN = 3;
+export const DECODE_INLINE_PER_TURN_MAX = 6;
 /** The wait before a worker thread that died is replaced; doubled each time up to the longest. */
 export const WORKER_RESTART_MS_MIN = 100;
 export const WORKER_RESTART_MS_MAX = 30_000;

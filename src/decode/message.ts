@@ -7,7 +7,7 @@
  * accounts there are is known only behind the instructions, so the highest is kept until then.
  */
 
-import { FAULT } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/faults.ts";
 import { SIGNATURES_MAX } from "../core/limits.ts";
 import {
   noteComputeBudget,
@@ -17,44 +17,45 @@ import {
   programKind,
 } from "./compute-budget.ts";
 import { INSTRUCTIONS_MAX, V1_KEYS_MAX } from "./limits.ts";
-import { byteAt, fail, isWritable, type Scan, sameKey, u32At } from "./scan.ts";
+import { byteAt, fail, isWritable, type ParseState, sameKey, u32At } from "./scan.ts";
 import { noteTip, type TipAccounts } from "./tip.ts";
 
-export function judgeSignatureCount(scan: Scan, count: number): boolean {
-  scan.signatureCount = count;
-  if (count === 0) return fail(scan, FAULT.signatures_none, 0, 1);
-  if (count > SIGNATURES_MAX) return fail(scan, FAULT.signatures_too_many, count, SIGNATURES_MAX);
+export function validateSignatureCount(state: ParseState, count: number): boolean {
+  state.signatureCount = count;
+  if (count === 0) return fail(state, DECODE_ERROR.signatures_none, 0, 1);
+  if (count > SIGNATURES_MAX)
+    return fail(state, DECODE_ERROR.signatures_too_many, count, SIGNATURES_MAX);
   return true;
 }
 
 /** The header's second and third byte, which stand at `at`; the first is the signature count. */
-export function noteHeader(scan: Scan, at: number): boolean {
-  scan.readonlySigners = byteAt(scan.bytes, at);
-  scan.readonlyOthers = byteAt(scan.bytes, at + 1);
-  if (scan.readonlySigners < scan.signatureCount) return true;
-  return fail(scan, FAULT.payer_readonly, scan.readonlySigners, scan.signatureCount);
+export function noteHeader(state: ParseState, at: number): boolean {
+  state.readonlySigners = byteAt(state.bytes, at);
+  state.readonlyOthers = byteAt(state.bytes, at + 1);
+  if (state.readonlySigners < state.signatureCount) return true;
+  return fail(state, DECODE_ERROR.payer_readonly, state.readonlySigners, state.signatureCount);
 }
 
-export function judgeKeyCount(scan: Scan, count: number, countMax: number): boolean {
-  scan.keyCount = count;
-  if (count === 0) return fail(scan, FAULT.keys_none, 0, 1);
-  if (count > countMax) return fail(scan, FAULT.keys_too_many, count, countMax);
-  const counted = scan.signatureCount + scan.readonlyOthers;
-  if (counted > count) return fail(scan, FAULT.keys_too_few, count, counted);
+export function validateKeyCount(state: ParseState, count: number, countMax: number): boolean {
+  state.keyCount = count;
+  if (count === 0) return fail(state, DECODE_ERROR.keys_none, 0, 1);
+  if (count > countMax) return fail(state, DECODE_ERROR.keys_too_many, count, countMax);
+  const counted = state.signatureCount + state.readonlyOthers;
+  if (counted > count) return fail(state, DECODE_ERROR.keys_too_few, count, counted);
   return true;
 }
 
 const firstWords = new Uint32Array(V1_KEYS_MAX);
 
 /** No key may stand twice; all keys must lie inside the bytes. */
-export function judgeDuplicates(scan: Scan): boolean {
-  const bytes = scan.bytes;
-  const start = scan.keysOffset;
-  for (let i = 0; i < scan.keyCount; i += 1) {
+export function validateDuplicates(state: ParseState): boolean {
+  const bytes = state.bytes;
+  const start = state.keysOffset;
+  for (let i = 0; i < state.keyCount; i += 1) {
     const word = u32At(bytes, start + i * 32);
     for (let j = 0; j < i; j += 1) {
       if (firstWords[j] === word && sameKey(bytes, start + i * 32, bytes, start + j * 32)) {
-        return fail(scan, FAULT.key_duplicate, i, j);
+        return fail(state, DECODE_ERROR.key_duplicate, i, j);
       }
     }
     firstWords[i] = word;
@@ -62,14 +63,14 @@ export function judgeDuplicates(scan: Scan): boolean {
   return true;
 }
 
-export function judgeInstructionCount(scan: Scan, count: number): boolean {
+export function validateInstructionCount(state: ParseState, count: number): boolean {
   if (count <= INSTRUCTIONS_MAX) return true;
-  return fail(scan, FAULT.instructions_too_many, count, INSTRUCTIONS_MAX);
+  return fail(state, DECODE_ERROR.instructions_too_many, count, INSTRUCTIONS_MAX);
 }
 
 /** Notes instruction `index`, all of which lies inside the bytes. */
 export function noteInstruction(
-  scan: Scan,
+  state: ParseState,
   tips: TipAccounts,
   index: number,
   programIndex: number,
@@ -78,26 +79,26 @@ export function noteInstruction(
   dataOffset: number,
   dataSize: number,
 ): boolean {
-  if (programIndex === 0) return fail(scan, FAULT.program_is_payer, index, 1);
-  if (programIndex >= scan.keyCount) {
-    return fail(scan, FAULT.program_index, programIndex, scan.keyCount);
+  if (programIndex === 0) return fail(state, DECODE_ERROR.program_is_payer, index, 1);
+  if (programIndex >= state.keyCount) {
+    return fail(state, DECODE_ERROR.program_index, programIndex, state.keyCount);
   }
-  const bytes = scan.bytes;
-  let highest = scan.accountIndexMax;
+  const bytes = state.bytes;
+  let highest = state.accountIndexMax;
   for (let at = accountsOffset; at < accountsOffset + accountCount; at += 1) {
     const account = byteAt(bytes, at);
     if (account > highest) highest = account;
   }
-  scan.accountIndexMax = highest;
+  state.accountIndexMax = highest;
 
-  const kind = programKind(bytes, scan.keysOffset + programIndex * 32);
-  if (kind === PROGRAM_OTHER) scan.otherCalls += 1;
-  else scan.builtinCalls += 1;
+  const kind = programKind(bytes, state.keysOffset + programIndex * 32);
+  if (kind === PROGRAM_OTHER) state.otherCalls += 1;
+  else state.builtinCalls += 1;
   if (kind === PROGRAM_SYSTEM) {
-    if (index === 0) noteNonce(scan, accountsOffset, accountCount, dataOffset, dataSize);
-    noteTip(scan, tips, accountsOffset, accountCount, dataOffset, dataSize);
-  } else if (kind === PROGRAM_COMPUTE_BUDGET && scan.version !== 1) {
-    return noteComputeBudget(scan, index, dataOffset, dataSize);
+    if (index === 0) noteNonce(state, accountsOffset, accountCount, dataOffset, dataSize);
+    noteTip(state, tips, accountsOffset, accountCount, dataOffset, dataSize);
+  } else if (kind === PROGRAM_COMPUTE_BUDGET && state.version !== 1) {
+    return noteComputeBudget(state, index, dataOffset, dataSize);
   }
   return true;
 }
@@ -110,31 +111,31 @@ const ADVANCE_NONCE = 4;
  * nonce account must be a writable static key. Agave `svm-transaction/src/svm_message.rs`, 2026-11.
  */
 function noteNonce(
-  scan: Scan,
+  state: ParseState,
   accountsOffset: number,
   accountCount: number,
   dataOffset: number,
   dataSize: number,
 ): void {
   if (dataSize < 4 || accountCount === 0) return;
-  if (u32At(scan.bytes, dataOffset) !== ADVANCE_NONCE) return;
-  const nonce = byteAt(scan.bytes, accountsOffset);
-  scan.durableNonce = nonce < scan.keyCount && isWritable(scan, nonce);
+  if (u32At(state.bytes, dataOffset) !== ADVANCE_NONCE) return;
+  const nonce = byteAt(state.bytes, accountsOffset);
+  state.durableNonce = nonce < state.keyCount && isWritable(state, nonce);
 }
 
-export function judgeAccountIndexes(scan: Scan, accountCount: number): boolean {
-  if (scan.accountIndexMax < accountCount) return true;
-  return fail(scan, FAULT.account_index, scan.accountIndexMax, accountCount);
+export function validateAccountIndexes(state: ParseState, accountCount: number): boolean {
+  if (state.accountIndexMax < accountCount) return true;
+  return fail(state, DECODE_ERROR.account_index, state.accountIndexMax, accountCount);
 }
 
 /** Whether the transaction ends at `end`, where its last part does. */
-export function judgeEnd(scan: Scan, end: number): boolean {
-  if (end === scan.size) return true;
-  const fault = end < scan.size ? FAULT.trailing_bytes : FAULT.truncated;
-  return fail(scan, fault, scan.size, end);
+export function validateEnd(state: ParseState, end: number): boolean {
+  if (end === state.size) return true;
+  const errorCode = end < state.size ? DECODE_ERROR.trailing_bytes : DECODE_ERROR.truncated;
+  return fail(state, errorCode, state.size, end);
 }
 
 /** Whether the bytes reach to `end`. */
-export function reaches(scan: Scan, end: number): boolean {
-  return end <= scan.size || fail(scan, FAULT.truncated, scan.size, end);
+export function reaches(state: ParseState, end: number): boolean {
+  return end <= state.size || fail(state, DECODE_ERROR.truncated, state.size, end);
 }

@@ -7,11 +7,11 @@
  */
 
 import { SetupError } from "../core/errors.ts";
-import type { Verdict } from "../core/flow.ts";
-import { DECODER_COUNTERS, type NativeDecoding, VERDICT_NUMBERS } from "../native/contract.ts";
+import type { ValidationResult } from "../core/flow.ts";
+import { DECODER_COUNTERS, type NativeDecoding, VALIDATION_NUMBERS } from "../native/contract.ts";
 import type { Decoder, DecoderOptions } from "./decoder.ts";
-import { hintFor } from "./hint.ts";
-import { readVerdict } from "./workers/worker-channel.ts";
+import { diagnose } from "./hint.ts";
+import { readValidation } from "./workers/worker-channel.ts";
 
 /**
  * How long the calling thread decodes in a turn itself, and while workers are behind: a quarter of
@@ -41,7 +41,7 @@ export function createNativeDecoder(
 
 /** The view of a decoder that any thread has made. */
 export function nativeDecoder(native: NativeDecoding, handle: number): NativeDecoder {
-  const out = new Float64Array(VERDICT_NUMBERS);
+  const out = new Float64Array(VALIDATION_NUMBERS);
   const counters = new Float64Array(DECODER_COUNTERS);
 
   function counter(index: number): number {
@@ -51,11 +51,11 @@ export function nativeDecoder(native: NativeDecoding, handle: number): NativeDec
 
   return {
     handle,
-    decode(bytes): Verdict {
+    decode(bytes): ValidationResult {
       const code = native.decode(handle, bytes, out, 0);
       if (code < 0) throw new Error(`the native decoder answered ${code}`);
-      const verdict = readVerdict(out, 0);
-      return verdict.kind === "refused" ? hintFor(bytes, verdict) : verdict;
+      const validation = readValidation(out, 0);
+      return validation.kind === "refused" ? diagnose(bytes, validation) : validation;
     },
     counters: {
       get verified() {

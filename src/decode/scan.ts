@@ -7,9 +7,9 @@
  * that answers false has left its fault here. `reset` is the only place that builds the shape.
  */
 
-import type { FaultCode } from "../core/flow.ts";
+import type { DecodeErrorCode } from "../core/flow.ts";
 
-export interface Scan {
+export interface ParseState {
   bytes: Uint8Array;
   size: number;
   version: -1 | 0 | 1;
@@ -32,7 +32,7 @@ export interface Scan {
   /** The largest transfer that counts as a tip whatever its size, in lamports; -1 for none. */
   tipLamports: number;
   /** A transfer that misses being a tip: the fault that says why, -1 for none, and its lamports. */
-  tipMiss: FaultCode;
+  tipMiss: DecodeErrorCode;
   tipMissLamports: number;
 
   /** What ComputeBudget instructions or the v1 configuration set; -1 where nothing did. */
@@ -48,14 +48,14 @@ export interface Scan {
   /** The v1 configuration's priority fee, in lamports. */
   feeLamports: number;
 
-  fault: FaultCode;
+  errorCode: DecodeErrorCode;
   found: number;
   needed: number;
 }
 
 const NOTHING = new Uint8Array(0);
 
-export function createScan(): Scan {
+export function createParseState(): ParseState {
   return {
     bytes: NOTHING,
     size: 0,
@@ -83,42 +83,47 @@ export function createScan(): Scan {
     builtinCalls: 0,
     otherCalls: 0,
     feeLamports: 0,
-    fault: -1,
+    errorCode: -1,
     found: 0,
     needed: 0,
   };
 }
 
 /** Makes the scan ready for these bytes. Offsets are left: each is written before it is read. */
-export function begin(scan: Scan, bytes: Uint8Array): void {
-  scan.bytes = bytes;
-  scan.size = bytes.length;
-  scan.accountIndexMax = -1;
-  scan.durableNonce = false;
-  scan.tipLamports = -1;
-  scan.tipMiss = -1;
-  scan.tipMissLamports = 0;
-  scan.unitLimit = -1;
-  scan.unitLamports = -1;
-  scan.unitMicroLamports = 0;
-  scan.heapBytes = -1;
-  scan.loadedBytes = -1;
-  scan.builtinCalls = 0;
-  scan.otherCalls = 0;
-  scan.feeLamports = 0;
-  scan.fault = -1;
+export function startParse(state: ParseState, bytes: Uint8Array): void {
+  state.bytes = bytes;
+  state.size = bytes.length;
+  state.accountIndexMax = -1;
+  state.durableNonce = false;
+  state.tipLamports = -1;
+  state.tipMiss = -1;
+  state.tipMissLamports = 0;
+  state.unitLimit = -1;
+  state.unitLamports = -1;
+  state.unitMicroLamports = 0;
+  state.heapBytes = -1;
+  state.loadedBytes = -1;
+  state.builtinCalls = 0;
+  state.otherCalls = 0;
+  state.feeLamports = 0;
+  state.errorCode = -1;
 }
 
 /** Lets go of the bytes, which are only lent. */
-export function finish(scan: Scan): void {
-  scan.bytes = NOTHING;
+export function finish(state: ParseState): void {
+  state.bytes = NOTHING;
 }
 
 /** Leaves the fault and answers false, so that a step can `return fail(…)`. */
-export function fail(scan: Scan, fault: FaultCode, found: number, needed: number): false {
-  scan.fault = fault;
-  scan.found = found;
-  scan.needed = needed;
+export function fail(
+  state: ParseState,
+  errorCode: DecodeErrorCode,
+  found: number,
+  needed: number,
+): false {
+  state.errorCode = errorCode;
+  state.found = found;
+  state.needed = needed;
   return false;
 }
 
@@ -151,7 +156,7 @@ export function sameKey(left: Uint8Array, a: number, right: Uint8Array, b: numbe
 }
 
 /** A static account that the message marks writable. */
-export function isWritable(scan: Scan, index: number): boolean {
-  if (index < scan.signatureCount) return index < scan.signatureCount - scan.readonlySigners;
-  return index < scan.keyCount - scan.readonlyOthers;
+export function isWritable(state: ParseState, index: number): boolean {
+  if (index < state.signatureCount) return index < state.signatureCount - state.readonlySigners;
+  return index < state.keyCount - state.readonlyOthers;
 }

@@ -7,8 +7,8 @@
  * developer who did tip with nothing to look for.
  */
 
-import { FAULT } from "../core/faults.ts";
-import { byteAt, fail, isWritable, type Scan, sameKey, u32At, u64At } from "./scan.ts";
+import { DECODE_ERROR } from "../core/faults.ts";
+import { byteAt, fail, isWritable, type ParseState, sameKey, u32At, u64At } from "./scan.ts";
 
 /** A few 32-byte keys, to be asked whether one of them stands at an offset. */
 export interface TipAccounts {
@@ -43,39 +43,40 @@ const TRANSFER_BYTES = 12;
 
 /** Notes the tip, if the System Program instruction is one or comes close. */
 export function noteTip(
-  scan: Scan,
+  state: ParseState,
   tips: TipAccounts,
   accountsOffset: number,
   accountCount: number,
   dataOffset: number,
   dataSize: number,
 ): void {
-  const bytes = scan.bytes;
+  const bytes = state.bytes;
   if (dataSize < TRANSFER_BYTES || accountCount < 2) return;
   if (u32At(bytes, dataOffset) !== TRANSFER) return;
   const from = byteAt(bytes, accountsOffset);
   const to = byteAt(bytes, accountsOffset + 1);
   const lamports = u64At(bytes, dataOffset + 4);
-  if (to >= scan.keyCount) {
-    if (scan.tipMiss === -1) noteMiss(scan, FAULT.tip_in_table, lamports);
+  if (to >= state.keyCount) {
+    if (state.tipMiss === -1) noteMiss(state, DECODE_ERROR.tip_in_table, lamports);
     return;
   }
-  if (!isTipAccount(tips, bytes, scan.keysOffset + to * 32)) return;
-  if (!isWritable(scan, to)) noteMiss(scan, FAULT.tip_account_readonly, lamports);
-  else if (from >= scan.signatureCount || !isWritable(scan, from)) {
-    noteMiss(scan, FAULT.tip_source_unfit, lamports);
-  } else if (lamports > scan.tipLamports) scan.tipLamports = lamports;
+  if (!isTipAccount(tips, bytes, state.keysOffset + to * 32)) return;
+  if (!isWritable(state, to)) noteMiss(state, DECODE_ERROR.tip_account_readonly, lamports);
+  else if (from >= state.signatureCount || !isWritable(state, from)) {
+    noteMiss(state, DECODE_ERROR.tip_source_unfit, lamports);
+  } else if (lamports > state.tipLamports) state.tipLamports = lamports;
 }
 
-function noteMiss(scan: Scan, fault: number, lamports: number): void {
-  scan.tipMiss = fault;
-  scan.tipMissLamports = lamports;
+function noteMiss(state: ParseState, errorCode: number, lamports: number): void {
+  state.tipMiss = errorCode;
+  state.tipMissLamports = lamports;
 }
 
 /** Whether the largest tip reaches the minimum; otherwise the fault that helps most. */
-export function judgeTip(scan: Scan, lamportsMin: number): boolean {
-  if (scan.tipLamports >= lamportsMin) return true;
-  if (scan.tipLamports >= 0) return fail(scan, FAULT.tip_too_low, scan.tipLamports, lamportsMin);
-  if (scan.tipMiss !== -1) return fail(scan, scan.tipMiss, scan.tipMissLamports, lamportsMin);
-  return fail(scan, FAULT.tip_absent, 0, lamportsMin);
+export function validateTip(state: ParseState, lamportsMin: number): boolean {
+  if (state.tipLamports >= lamportsMin) return true;
+  if (state.tipLamports >= 0)
+    return fail(state, DECODE_ERROR.tip_too_low, state.tipLamports, lamportsMin);
+  if (state.tipMiss !== -1) return fail(state, state.tipMiss, state.tipMissLamports, lamportsMin);
+  return fail(state, DECODE_ERROR.tip_absent, 0, lamportsMin);
 }

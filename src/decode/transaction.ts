@@ -8,15 +8,15 @@
  * cannot be decoded are named as such before a missing tip is.
  */
 
-import { FAULT } from "../core/faults.ts";
-import type { Accepted, Refused, Verdict } from "../core/flow.ts";
+import { DECODE_ERROR } from "../core/faults.ts";
+import type { Accepted, Rejected, ValidationResult } from "../core/flow.ts";
 import { SIGNATURES_MAX } from "../core/limits.ts";
 import { computeBudgetFee } from "./compute-budget.ts";
-import { hintFor } from "./hint.ts";
-import { scanLegacyOrV0 } from "./legacy.ts";
-import { begin, byteAt, createScan, fail, finish, type Scan } from "./scan.ts";
-import { createTipAccounts, judgeTip, type TipAccounts } from "./tip.ts";
-import { scanV1, V1_FIRST_BYTE, V1_KEYS_OFFSET } from "./v1.ts";
+import { diagnose } from "./hint.ts";
+import { parseLegacyOrV0 } from "./legacy.ts";
+import { byteAt, createParseState, fail, finish, type ParseState, startParse } from "./scan.ts";
+import { createTipAccounts, type TipAccounts, validateTip } from "./tip.ts";
+import { parseV1, V1_FIRST_BYTE, V1_KEYS_OFFSET } from "./v1.ts";
 
 export interface TipRule {
   /** The accounts that a tip may go to, 32 bytes each. */
@@ -26,55 +26,55 @@ export interface TipRule {
 
 export interface TransactionDecoder {
   /** The verdict on everything but the signatures. The bytes are read and not kept. */
-  decode(bytes: Uint8Array): Verdict;
+  decode(bytes: Uint8Array): ValidationResult;
 }
 
 /** Throws a RangeError for a tip account that is not 32 bytes long. */
 export function createTransactionDecoder(rule: TipRule): TransactionDecoder {
   const tips = createTipAccounts(rule.tipAccounts);
   const { lamportsMin } = rule;
-  const scan = createScan();
+  const state = createParseState();
   return {
     decode(bytes) {
-      begin(scan, bytes);
-      if (!scanTransaction(scan, tips)) {
-        const refused = refusedBy(scan);
-        finish(scan);
-        return hintFor(bytes, refused);
+      startParse(state, bytes);
+      if (!parseTransaction(state, tips)) {
+        const refused = rejectedBy(state);
+        finish(state);
+        return diagnose(bytes, refused);
       }
-      const verdict = judgeTip(scan, lamportsMin) ? acceptedBy(scan) : refusedBy(scan);
-      finish(scan);
-      return verdict;
+      const validation = validateTip(state, lamportsMin) ? acceptedBy(state) : rejectedBy(state);
+      finish(state);
+      return validation;
     },
   };
 }
 
-function scanTransaction(scan: Scan, tips: TipAccounts): boolean {
-  if (scan.size === 0) return fail(scan, FAULT.empty, 0, 1);
-  const first = byteAt(scan.bytes, 0);
-  if (first < 0x80) return scanLegacyOrV0(scan, tips);
-  if (first === V1_FIRST_BYTE) return scanV1(scan, tips);
-  return fail(scan, FAULT.version_unknown, first - 0x80, 0);
+function parseTransaction(state: ParseState, tips: TipAccounts): boolean {
+  if (state.size === 0) return fail(state, DECODE_ERROR.empty, 0, 1);
+  const first = byteAt(state.bytes, 0);
+  if (first < 0x80) return parseLegacyOrV0(state, tips);
+  if (first === V1_FIRST_BYTE) return parseV1(state, tips);
+  return fail(state, DECODE_ERROR.version_unknown, first - 0x80, 0);
 }
 
-function acceptedBy(scan: Scan): Accepted {
+function acceptedBy(state: ParseState): Accepted {
   return {
     kind: "accepted",
-    version: scan.version,
-    signatureOffset: scan.signatureOffset,
-    signatureCount: scan.signatureCount,
-    messageOffset: scan.messageOffset,
-    messageSize: scan.messageEnd - scan.messageOffset,
-    keysOffset: scan.keysOffset,
-    blockhashOffset: scan.blockhashOffset,
-    durableNonce: scan.durableNonce,
-    tipLamports: scan.tipLamports,
-    priorityFeeLamports: scan.version === 1 ? scan.feeLamports : computeBudgetFee(scan),
+    version: state.version,
+    signatureOffset: state.signatureOffset,
+    signatureCount: state.signatureCount,
+    messageOffset: state.messageOffset,
+    messageSize: state.messageEnd - state.messageOffset,
+    keysOffset: state.keysOffset,
+    blockhashOffset: state.blockhashOffset,
+    durableNonce: state.durableNonce,
+    tipLamports: state.tipLamports,
+    priorityFeeLamports: state.version === 1 ? state.feeLamports : computeBudgetFee(state),
   };
 }
 
-function refusedBy(scan: Scan): Refused {
-  return { kind: "refused", fault: scan.fault, found: scan.found, needed: scan.needed };
+function rejectedBy(state: ParseState): Rejected {
+  return { kind: "refused", errorCode: state.errorCode, found: state.found, needed: state.needed };
 }
 
 /**

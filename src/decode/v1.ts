@@ -12,22 +12,22 @@
  * Layout and rules as in Agave `agave-transaction-view` 4.2.2, 2026-11.
  */
 
-import { FAULT } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/faults.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
-import { judgeHeap } from "./compute-budget.ts";
+import { validateHeap } from "./compute-budget.ts";
 import { V1_KEYS_MAX } from "./limits.ts";
 import {
-  judgeAccountIndexes,
-  judgeDuplicates,
-  judgeEnd,
-  judgeInstructionCount,
-  judgeKeyCount,
-  judgeSignatureCount,
   noteHeader,
   noteInstruction,
   reaches,
+  validateAccountIndexes,
+  validateDuplicates,
+  validateEnd,
+  validateInstructionCount,
+  validateKeyCount,
+  validateSignatureCount,
 } from "./message.ts";
-import { byteAt, fail, type Scan, u32At, u64At } from "./scan.ts";
+import { byteAt, fail, type ParseState, u32At, u64At } from "./scan.ts";
 import type { TipAccounts } from "./tip.ts";
 
 export const V1_FIRST_BYTE = 0x81;
@@ -45,84 +45,85 @@ const MASK_HEAP = 1 << 4;
 const MASK_KNOWN = MASK_FEE | MASK_UNIT_LIMIT | MASK_LOADED_BYTES | MASK_HEAP;
 
 /** Reads a whole v1 transaction, whose first byte is 0x81. */
-export function scanV1(scan: Scan, tips: TipAccounts): boolean {
-  if (scan.size > V1_TRANSACTION_BYTES_MAX) {
-    return fail(scan, FAULT.too_long, scan.size, V1_TRANSACTION_BYTES_MAX);
+export function parseV1(state: ParseState, tips: TipAccounts): boolean {
+  if (state.size > V1_TRANSACTION_BYTES_MAX) {
+    return fail(state, DECODE_ERROR.too_long, state.size, V1_TRANSACTION_BYTES_MAX);
   }
-  if (!reaches(scan, V1_KEYS_OFFSET)) return false;
-  const bytes = scan.bytes;
-  scan.version = 1;
-  scan.messageOffset = 0;
-  scan.blockhashOffset = LIFETIME_OFFSET;
-  scan.keysOffset = V1_KEYS_OFFSET;
-  if (!judgeSignatureCount(scan, byteAt(bytes, 1)) || !noteHeader(scan, 2)) return false;
+  if (!reaches(state, V1_KEYS_OFFSET)) return false;
+  const bytes = state.bytes;
+  state.version = 1;
+  state.messageOffset = 0;
+  state.blockhashOffset = LIFETIME_OFFSET;
+  state.keysOffset = V1_KEYS_OFFSET;
+  if (!validateSignatureCount(state, byteAt(bytes, 1)) || !noteHeader(state, 2)) return false;
   const mask = u32At(bytes, MASK_OFFSET);
-  if (!judgeMask(scan, mask)) return false;
+  if (!validateMask(state, mask)) return false;
   const instructionCount = byteAt(bytes, 40);
-  if (!judgeInstructionCount(scan, instructionCount)) return false;
-  if (!judgeKeyCount(scan, byteAt(bytes, 41), V1_KEYS_MAX)) return false;
-  const configOffset = V1_KEYS_OFFSET + 32 * scan.keyCount;
-  if (!reaches(scan, configOffset)) return false;
-  if (!judgeDuplicates(scan)) return false;
+  if (!validateInstructionCount(state, instructionCount)) return false;
+  if (!validateKeyCount(state, byteAt(bytes, 41), V1_KEYS_MAX)) return false;
+  const configOffset = V1_KEYS_OFFSET + 32 * state.keyCount;
+  if (!reaches(state, configOffset)) return false;
+  if (!validateDuplicates(state)) return false;
 
-  const headersOffset = scanConfig(scan, mask, configOffset);
+  const headersOffset = parseConfig(state, mask, configOffset);
   if (headersOffset === -1) return false;
-  const end = scanInstructions(scan, tips, headersOffset, instructionCount);
+  const end = parseInstructions(state, tips, headersOffset, instructionCount);
   if (end === -1) return false;
-  scan.accountCount = scan.keyCount;
-  scan.messageEnd = end;
-  scan.signatureOffset = end;
+  state.accountCount = state.keyCount;
+  state.messageEnd = end;
+  state.signatureOffset = end;
   // All there but the signatures: what a message is before anybody signs it.
-  if (end === scan.size) return fail(scan, FAULT.message_only, scan.size, 0);
+  if (end === state.size) return fail(state, DECODE_ERROR.message_only, state.size, 0);
   return (
-    judgeEnd(scan, end + 64 * scan.signatureCount) && judgeAccountIndexes(scan, scan.accountCount)
+    validateEnd(state, end + 64 * state.signatureCount) &&
+    validateAccountIndexes(state, state.accountCount)
   );
 }
 
-function judgeMask(scan: Scan, mask: number): boolean {
-  if (mask > MASK_KNOWN) return fail(scan, FAULT.config_mask, mask, MASK_KNOWN);
+function validateMask(state: ParseState, mask: number): boolean {
+  if (mask > MASK_KNOWN) return fail(state, DECODE_ERROR.config_mask, mask, MASK_KNOWN);
   const fee = mask & MASK_FEE;
-  if (fee !== 0 && fee !== MASK_FEE) return fail(scan, FAULT.config_fee, mask, MASK_FEE);
+  if (fee !== 0 && fee !== MASK_FEE) return fail(state, DECODE_ERROR.config_fee, mask, MASK_FEE);
   return true;
 }
 
 /** Notes the configuration and answers where it ends; -1 with a fault. */
-function scanConfig(scan: Scan, mask: number, start: number): number {
-  const bytes = scan.bytes;
+function parseConfig(state: ParseState, mask: number, start: number): number {
+  const bytes = state.bytes;
   let end = start;
   if ((mask & MASK_FEE) !== 0) end += 8;
   for (let bit = MASK_UNIT_LIMIT; bit <= MASK_HEAP; bit <<= 1) if ((mask & bit) !== 0) end += 4;
-  if (!reaches(scan, end)) return -1;
+  if (!reaches(state, end)) return -1;
   let at = start;
   if ((mask & MASK_FEE) !== 0) {
-    scan.feeLamports = u64At(bytes, at);
+    state.feeLamports = u64At(bytes, at);
     at += 8;
   }
   // The unit limit and the loaded size bind execution alone: no value of theirs is refused.
   if ((mask & MASK_UNIT_LIMIT) !== 0) at += 4;
   if ((mask & MASK_LOADED_BYTES) !== 0) at += 4;
-  if ((mask & MASK_HEAP) !== 0) scan.heapBytes = u32At(bytes, at);
-  return judgeHeap(scan) ? end : -1;
+  if ((mask & MASK_HEAP) !== 0) state.heapBytes = u32At(bytes, at);
+  return validateHeap(state) ? end : -1;
 }
 
 /** Answers where the payloads end; -1 with a fault. */
-function scanInstructions(
-  scan: Scan,
+function parseInstructions(
+  state: ParseState,
   tips: TipAccounts,
   headersOffset: number,
   count: number,
 ): number {
-  const bytes = scan.bytes;
+  const bytes = state.bytes;
   let at = headersOffset + INSTRUCTION_HEADER_BYTES * count;
-  if (!reaches(scan, at)) return -1;
+  if (!reaches(state, at)) return -1;
   for (let i = 0; i < count; i += 1) {
     const header = headersOffset + INSTRUCTION_HEADER_BYTES * i;
     const accountCount = byteAt(bytes, header + 1);
     const dataSize = byteAt(bytes, header + 2) | (byteAt(bytes, header + 3) << 8);
     const dataOffset = at + accountCount;
-    if (!reaches(scan, dataOffset + dataSize)) return -1;
+    if (!reaches(state, dataOffset + dataSize)) return -1;
     const sound = noteInstruction(
-      scan,
+      state,
       tips,
       i,
       byteAt(bytes, header),

@@ -21,10 +21,10 @@
 
 import { randomInt } from "node:crypto";
 import { NS_PER_MS } from "../core/clock.ts";
-import { MemoryLock } from "../runtime/shared-lock.ts";
-import { SEEN_BYTES_MAX, SEEN_KEEP_MS, SEEN_TRANSACTIONS_MAX } from "./limits.ts";
+import { SharedLock } from "../runtime/shared-lock.ts";
+import { DEDUP_BYTES_MAX, DEDUP_KEEP_MS, DEDUP_TRANSACTIONS_MAX } from "./limits.ts";
 
-export interface SeenOptions {
+export interface DedupOptions {
   readonly entriesMax?: number;
   readonly bytesMax?: number;
   readonly keepMs?: number;
@@ -32,7 +32,7 @@ export interface SeenOptions {
   readonly lockMs?: number;
 }
 
-export interface SeenCounters {
+export interface DedupCounters {
   /** Repetitions that were answered from here. */
   hits: number;
   /** Transactions remembered now. */
@@ -47,9 +47,9 @@ export interface SeenCounters {
  * New: nobody else has it until it is retracted. Known: it was accepted a moment ago. Undecided:
  * another thread has claimed it and has to say yet whether it is accepted.
  */
-export type Claim = "new" | "known" | "undecided";
+export type Reservation = "new" | "duplicate" | "pending";
 
-export interface Seen {
+export interface DedupCache {
   /**
    * Whether exactly these bytes were accepted a moment ago. `signatureOffset` is where the first
    * signature would start; it may lie outside of the bytes.
@@ -61,12 +61,12 @@ export interface Seen {
    * Remembers one that is about to be accepted, if it is new. Who has claimed it confirms it, and
    * only then is a repetition answered by it, or retracts it.
    */
-  claim(bytes: Uint8Array, signatureOffset: number, nowNs: number): Claim;
+  reserve(bytes: Uint8Array, signatureOffset: number, nowNs: number): Reservation;
   /** What was claimed is accepted. */
-  confirm(bytes: Uint8Array, signatureOffset: number): void;
+  commit(bytes: Uint8Array, signatureOffset: number): void;
   /** Forgets what was claimed, because it is not accepted after all. */
-  retract(bytes: Uint8Array, signatureOffset: number): void;
-  readonly counters: Readonly<SeenCounters>;
+  rollback(bytes: Uint8Array, signatureOffset: number): void;
+  readonly counters: Readonly<DedupCounters>;
 }
 
 /** Words before the entries: the lock, and what is known of the ring. */
@@ -75,7 +75,7 @@ const LOCK = 0;
 const OLDEST = 1;
 const COUNT = 2;
 const HEAD = 3;
-const GROWN = 4;
+const CAPACITY = 4;
 /** Senders choose their signatures, so what spreads them is not theirs to know. */
 const SEED = 5;
 const EVICTED = 6;
@@ -83,7 +83,7 @@ const WORDS = 16;
 
 /**
  * Numbers of an entry: its hash, where its bytes are and how many (below 0, as no transaction has:
- * it was retracted; with UNDECIDED added: it was claimed), the older one of its bucket.
+ * it was retracted; with PENDING added: it was claimed), the older one of its bucket.
  */
 const START = 1;
 const SIZE = 2;
@@ -91,27 +91,27 @@ const OLDER = 3;
 const ENTRY_NUMBERS = 4;
 const NONE = -1;
 /** More than any transaction has bytes. */
-const UNDECIDED = 2 ** 30;
+const PENDING = 2 ** 30;
 /** Of fewer bytes nothing is known. */
 const SIGNATURE_BYTES_MIN = 6;
 /** Where the second half of a signature begins: a signer makes the first as he likes, not this. */
 const SCALAR_AT = 32;
 
-export function createSeen(options: SeenOptions = {}): Seen {
+export function createDedupCache(options: DedupOptions = {}): DedupCache {
   const sizes = sizesOf(options);
   const memory = new ArrayBuffer(sizes.bytes);
-  return new SeenRing(prepared(memory, sizes), sizes, false);
+  return new DedupRing(prepared(memory, sizes), sizes, false);
 }
 
-/** Fresh memory for one that threads share, each by its own `openSeen`. */
-export function seenMemory(options: SeenOptions = {}): SharedArrayBuffer {
+/** Fresh memory for one that threads share, each by its own `openDedupCache`. */
+export function dedupMemory(options: DedupOptions = {}): SharedArrayBuffer {
   const sizes = sizesOf(options);
   return prepared(new SharedArrayBuffer(sizes.bytes), sizes);
 }
 
-/** This thread's view of `memory`, which `seenMemory` made with the same options. */
-export function openSeen(memory: SharedArrayBuffer, options: SeenOptions = {}): Seen {
-  return new SeenRing(memory, sizesOf(options), true);
+/** This thread's view of `memory`, which `dedupMemory` made with the same options. */
+export function openDedupCache(memory: SharedArrayBuffer, options: DedupOptions = {}): DedupCache {
+  return new DedupRing(memory, sizesOf(options), true);
 }
 
 interface Sizes {
@@ -124,42 +124,42 @@ interface Sizes {
   readonly entriesAt: number;
   readonly insertedAt: number;
   readonly bucketsAt: number;
-  readonly arenaAt: number;
+  readonly bufferAt: number;
   readonly bytes: number;
 }
 
-function sizesOf(options: SeenOptions): Sizes {
-  const entriesMax = options.entriesMax ?? SEEN_TRANSACTIONS_MAX;
-  const bytesMax = options.bytesMax ?? SEEN_BYTES_MAX;
-  const keepNs = (options.keepMs ?? SEEN_KEEP_MS) * NS_PER_MS;
+function sizesOf(options: DedupOptions): Sizes {
+  const entriesMax = options.entriesMax ?? DEDUP_TRANSACTIONS_MAX;
+  const bytesMax = options.bytesMax ?? DEDUP_BYTES_MAX;
+  const keepNs = (options.keepMs ?? DEDUP_KEEP_MS) * NS_PER_MS;
   const buckets = 2 ** Math.ceil(Math.log2(entriesMax + 1));
   const insertedAt = 4 * WORDS;
   const entriesAt = insertedAt + 8 * entriesMax;
   const bucketsAt = entriesAt + 4 * ENTRY_NUMBERS * entriesMax;
-  const arenaAt = bucketsAt + 4 * buckets;
-  const parts = { insertedAt, entriesAt, bucketsAt, arenaAt };
+  const bufferAt = bucketsAt + 4 * buckets;
+  const parts = { insertedAt, entriesAt, bucketsAt, bufferAt };
   const lockMs = options.lockMs ?? LOCK_MS;
-  return { entriesMax, bytesMax, keepNs, lockMs, buckets, ...parts, bytes: arenaAt + bytesMax };
+  return { entriesMax, bytesMax, keepNs, lockMs, buckets, ...parts, bytes: bufferAt + bytesMax };
 }
 
 /** The same memory, as an empty ring. */
 function prepared<Memory extends ArrayBufferLike>(memory: Memory, sizes: Sizes): Memory {
-  const words = new Int32Array(memory, 0, WORDS);
-  words[GROWN] = Math.min(sizes.bytesMax, BYTES_MIN);
-  words[SEED] = randomInt(2 ** 32);
+  const int32 = new Int32Array(memory, 0, WORDS);
+  int32[CAPACITY] = Math.min(sizes.bytesMax, BYTES_MIN);
+  int32[SEED] = randomInt(2 ** 32);
   new Int32Array(memory, sizes.bucketsAt, sizes.buckets).fill(NONE);
   return memory;
 }
 
-class SeenRing implements Seen {
-  readonly counters: Readonly<SeenCounters>;
+class DedupRing implements DedupCache {
+  readonly counters: Readonly<DedupCounters>;
   readonly #entriesMax: number;
   readonly #bytesMax: number;
   readonly #keepNs: number;
   /** null for a ring that is this thread's alone. */
-  readonly #shared: MemoryLock | null;
-  readonly #words: Int32Array;
-  readonly #arena: Buffer;
+  readonly #shared: SharedLock | null;
+  readonly #int32: Int32Array;
+  readonly #buffer: Buffer;
   readonly #entries: Int32Array;
   readonly #insertedNs: Float64Array;
   /** The newest entry of each bucket. */
@@ -171,20 +171,20 @@ class SeenRing implements Seen {
     this.#entriesMax = sizes.entriesMax;
     this.#bytesMax = sizes.bytesMax;
     this.#keepNs = sizes.keepNs;
-    this.#words = new Int32Array(memory, 0, WORDS);
-    this.#shared = isShared ? new MemoryLock(this.#words, LOCK, sizes.lockMs) : null;
-    this.#arena = Buffer.from(memory, sizes.arenaAt, sizes.bytesMax);
+    this.#int32 = new Int32Array(memory, 0, WORDS);
+    this.#shared = isShared ? new SharedLock(this.#int32, LOCK, sizes.lockMs) : null;
+    this.#buffer = Buffer.from(memory, sizes.bufferAt, sizes.bytesMax);
     this.#entries = new Int32Array(memory, sizes.entriesAt, sizes.entriesMax * ENTRY_NUMBERS);
     this.#insertedNs = new Float64Array(memory, sizes.insertedAt, sizes.entriesMax);
     this.#buckets = new Int32Array(memory, sizes.bucketsAt, sizes.buckets);
-    this.#seed = this.#words[SEED] ?? 0;
-    this.counters = countersOf(this.#words, () => this.#hits);
+    this.#seed = this.#int32[SEED] ?? 0;
+    this.counters = countersOf(this.#int32, () => this.#hits);
   }
 
   query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean {
     if (!isInside(bytes, signatureOffset) || !this.#lock()) return false;
     const hash = this.#hash(bytes, signatureOffset);
-    const isKnown = this.#isDecided(this.#find(bytes, hash, nowNs));
+    const isKnown = this.#isCommitted(this.#find(bytes, hash, nowNs));
     this.#unlock();
     if (isKnown) this.#hits += 1;
     return isKnown;
@@ -197,35 +197,35 @@ class SeenRing implements Seen {
     this.#unlock();
   }
 
-  claim(bytes: Uint8Array, signatureOffset: number, nowNs: number): Claim {
+  reserve(bytes: Uint8Array, signatureOffset: number, nowNs: number): Reservation {
     if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return "new";
     if (!this.#lock()) return "new";
     const hash = this.#hash(bytes, signatureOffset);
     const entry = this.#find(bytes, hash, nowNs);
-    const isKnown = this.#isDecided(entry);
+    const isKnown = this.#isCommitted(entry);
     if (isKnown) this.#hits += 1;
-    else if (entry === NONE) this.#add(bytes, hash, nowNs, bytes.length + UNDECIDED);
+    else if (entry === NONE) this.#add(bytes, hash, nowNs, bytes.length + PENDING);
     this.#unlock();
-    return isKnown ? "known" : entry === NONE ? "new" : "undecided";
+    return isKnown ? "duplicate" : entry === NONE ? "new" : "pending";
   }
 
-  confirm(bytes: Uint8Array, signatureOffset: number): void {
-    this.#decide(bytes, signatureOffset, bytes.length);
+  commit(bytes: Uint8Array, signatureOffset: number): void {
+    this.#resolve(bytes, signatureOffset, bytes.length);
   }
 
-  retract(bytes: Uint8Array, signatureOffset: number): void {
-    this.#decide(bytes, signatureOffset, -bytes.length);
+  rollback(bytes: Uint8Array, signatureOffset: number): void {
+    this.#resolve(bytes, signatureOffset, -bytes.length);
   }
 
-  #decide(bytes: Uint8Array, signatureOffset: number, size: number): void {
+  #resolve(bytes: Uint8Array, signatureOffset: number, size: number): void {
     if (!isInside(bytes, signatureOffset) || !this.#lock()) return;
     const entry = this.#find(bytes, this.#hash(bytes, signatureOffset), 0);
     if (entry !== NONE) this.#entries[entry * ENTRY_NUMBERS + SIZE] = size;
     this.#unlock();
   }
 
-  #isDecided(entry: number): boolean {
-    return entry !== NONE && (this.#entries[entry * ENTRY_NUMBERS + SIZE] ?? 0) < UNDECIDED;
+  #isCommitted(entry: number): boolean {
+    return entry !== NONE && (this.#entries[entry * ENTRY_NUMBERS + SIZE] ?? 0) < PENDING;
   }
 
   /** The entry of exactly these bytes, decided or not; NONE where none still counts. */
@@ -237,7 +237,7 @@ class SeenRing implements Seen {
       if (entries[at] !== hash || bytesOf(entries[at + SIZE] ?? 0) !== bytes.length) continue;
       if (nowNs - (this.#insertedNs[entry] ?? 0) > this.#keepNs) return NONE;
       const start = entries[at + START] ?? 0;
-      if (this.#arena.compare(bytes, 0, bytes.length, start, start + bytes.length) === 0) {
+      if (this.#buffer.compare(bytes, 0, bytes.length, start, start + bytes.length) === 0) {
         return entry;
       }
     }
@@ -245,13 +245,13 @@ class SeenRing implements Seen {
   }
 
   #add(bytes: Uint8Array, hash: number, nowNs: number, size: number): void {
-    const words = this.#words;
+    const int32 = this.#int32;
     this.#expire(nowNs);
     this.#makeRoom(bytes.length);
     const bucket = hash & (this.#buckets.length - 1);
-    const count = words[COUNT] ?? 0;
-    const head = words[HEAD] ?? 0;
-    const entry = ((words[OLDEST] ?? 0) + count) % this.#entriesMax;
+    const count = int32[COUNT] ?? 0;
+    const head = int32[HEAD] ?? 0;
+    const entry = ((int32[OLDEST] ?? 0) + count) % this.#entriesMax;
     const at = entry * ENTRY_NUMBERS;
     this.#entries[at] = hash;
     this.#entries[at + START] = head;
@@ -259,16 +259,16 @@ class SeenRing implements Seen {
     this.#entries[at + OLDER] = this.#buckets[bucket] ?? NONE;
     this.#insertedNs[entry] = nowNs;
     this.#buckets[bucket] = entry;
-    this.#arena.set(bytes, head);
-    words[HEAD] = head + spaceOf(bytes.length);
-    words[COUNT] = count + 1;
+    this.#buffer.set(bytes, head);
+    int32[HEAD] = head + spaceOf(bytes.length);
+    int32[COUNT] = count + 1;
   }
 
   /** Forgets the oldest entry: always the last one of its bucket. */
   #drop(): void {
     const entries = this.#entries;
-    const words = this.#words;
-    const entry = words[OLDEST] ?? 0;
+    const int32 = this.#int32;
+    const entry = int32[OLDEST] ?? 0;
     const bucket = (entries[entry * ENTRY_NUMBERS] ?? 0) & (this.#buckets.length - 1);
     let newer = this.#buckets[bucket] ?? NONE;
     if (newer === entry) this.#buckets[bucket] = NONE;
@@ -277,33 +277,33 @@ class SeenRing implements Seen {
       for (; next !== entry; next = entries[newer * ENTRY_NUMBERS + OLDER] ?? NONE) newer = next;
       entries[newer * ENTRY_NUMBERS + OLDER] = NONE;
     }
-    words[OLDEST] = entry + 1 === this.#entriesMax ? 0 : entry + 1;
-    words[COUNT] = (words[COUNT] ?? 0) - 1;
+    int32[OLDEST] = entry + 1 === this.#entriesMax ? 0 : entry + 1;
+    int32[COUNT] = (int32[COUNT] ?? 0) - 1;
   }
 
   #expire(nowNs: number): void {
-    const words = this.#words;
-    while ((words[COUNT] ?? 0) > 0 && nowNs - this.#oldestNs() > this.#keepNs) this.#drop();
+    const int32 = this.#int32;
+    while ((int32[COUNT] ?? 0) > 0 && nowNs - this.#oldestNs() > this.#keepNs) this.#drop();
   }
 
   #oldestNs(): number {
-    return this.#insertedNs[this.#words[OLDEST] ?? 0] ?? 0;
+    return this.#insertedNs[this.#int32[OLDEST] ?? 0] ?? 0;
   }
 
   /** Makes room for `size` bytes at the head; the oldest entries lie right behind it. */
   #makeRoom(size: number): void {
-    const words = this.#words;
-    const count = (): number => words[COUNT] ?? 0;
-    const head = (): number => words[HEAD] ?? 0;
-    const grown = (): number => words[GROWN] ?? 0;
-    if (count() === 0) words[HEAD] = 0;
-    while (head() + size > grown() && this.#mayGrow()) {
-      words[GROWN] = Math.min(this.#bytesMax, Math.ceil(grown() * GROWTH));
+    const int32 = this.#int32;
+    const count = (): number => int32[COUNT] ?? 0;
+    const head = (): number => int32[HEAD] ?? 0;
+    const capacity = (): number => int32[CAPACITY] ?? 0;
+    if (count() === 0) int32[HEAD] = 0;
+    while (head() + size > capacity() && this.#mayGrow()) {
+      int32[CAPACITY] = Math.min(this.#bytesMax, Math.ceil(capacity() * GROWTH));
     }
-    if (head() + size > grown()) {
+    if (head() + size > capacity()) {
       // What lies between here and the end is older than what lies at the start.
       while (count() > 0 && this.#oldestStart() >= head()) this.#evict();
-      words[HEAD] = 0;
+      int32[HEAD] = 0;
     }
     while (count() > 0 && this.#oldestOverlaps(size)) this.#evict();
     while (count() >= this.#entriesMax) this.#evict();
@@ -311,27 +311,27 @@ class SeenRing implements Seen {
 
   /** Whether the ring had better grow than go back to its start, where little is free. */
   #mayGrow(): boolean {
-    const words = this.#words;
-    const grown = words[GROWN] ?? 0;
-    if (grown === this.#bytesMax) return false;
-    if (words[COUNT] === 0) return true;
+    const int32 = this.#int32;
+    const capacity = int32[CAPACITY] ?? 0;
+    if (capacity === this.#bytesMax) return false;
+    if (int32[COUNT] === 0) return true;
     // Behind the head lie only those that have to go anyway, and at the start what came later.
     const start = this.#oldestStart();
-    return start < (words[HEAD] ?? 0) && start < grown * FREE_SHARE;
+    return start < (int32[HEAD] ?? 0) && start < capacity * FREE_SHARE;
   }
 
   #evict(): void {
     this.#drop();
-    this.#words[EVICTED] = (this.#words[EVICTED] ?? 0) + 1;
+    this.#int32[EVICTED] = (this.#int32[EVICTED] ?? 0) + 1;
   }
 
   #oldestStart(): number {
-    return this.#entries[(this.#words[OLDEST] ?? 0) * ENTRY_NUMBERS + START] ?? 0;
+    return this.#entries[(this.#int32[OLDEST] ?? 0) * ENTRY_NUMBERS + START] ?? 0;
   }
 
   #oldestOverlaps(size: number): boolean {
-    const head = this.#words[HEAD] ?? 0;
-    const at = (this.#words[OLDEST] ?? 0) * ENTRY_NUMBERS;
+    const head = this.#int32[HEAD] ?? 0;
+    const at = (this.#int32[OLDEST] ?? 0) * ENTRY_NUMBERS;
     const start = this.#oldestStart();
     return start < head + size && head < start + Math.abs(bytesOf(this.#entries[at + SIZE] ?? 0));
   }
@@ -354,19 +354,19 @@ class SeenRing implements Seen {
   }
 }
 
-function countersOf(words: Int32Array, hits: () => number): Readonly<SeenCounters> {
+function countersOf(int32: Int32Array, hits: () => number): Readonly<DedupCounters> {
   return {
     get hits() {
       return hits();
     },
     get entries() {
-      return words[COUNT] ?? 0;
+      return int32[COUNT] ?? 0;
     },
     get evicted() {
-      return words[EVICTED] ?? 0;
+      return int32[EVICTED] ?? 0;
     },
     get bytes() {
-      return words[GROWN] ?? 0;
+      return int32[CAPACITY] ?? 0;
     },
   };
 }
@@ -391,7 +391,7 @@ function spaceOf(size: number): number {
 
 /** The size of an entry, below 0 of one that was retracted. */
 function bytesOf(size: number): number {
-  return size < UNDECIDED ? size : size - UNDECIDED;
+  return size < PENDING ? size : size - PENDING;
 }
 
 function isInside(bytes: Uint8Array, offset: number): boolean {

@@ -6,28 +6,28 @@
 
 import { readListQuery } from "../http/receipts/query.ts";
 import type { Receipts } from "../receipts/receipts.ts";
-import type { RefusalBook } from "../receipts/refusals.ts";
+import type { RejectionLog } from "../receipts/rejection-log.ts";
 import type { AdminDeps } from "../telemetry/admin.ts";
 
-export function askedOf(
+export function adminQueries(
   receipts: Pick<Receipts, "find" | "list">,
-  refusals: Pick<RefusalBook, "latest">,
+  refusals: Pick<RejectionLog, "latest">,
   /** Has all that was done so far taken into the books. */
-  settle: () => void = () => {},
+  flushEvents: () => void = () => {},
 ): NonNullable<AdminDeps["ofAccount"]> {
   return {
     receipt(signature, account) {
-      settle();
+      flushEvents();
       return receipts.find(signature, account);
     },
     receipts(account, text) {
-      settle();
+      flushEvents();
       const read = readListQuery(text);
-      if (read.kind === "refused") return { kind: "refused", sentence: read.refusal.sentence };
+      if (read.kind === "refused") return { kind: "refused", message: read.rejection.message };
       return { kind: "list", list: receipts.list(account, read.query) };
     },
     refusals(account) {
-      settle();
+      flushEvents();
       return refusals.latest(account);
     },
   };

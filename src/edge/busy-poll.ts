@@ -14,20 +14,20 @@ export interface Polling {
   /** From the next turn on the loop sleeps again. */
   stop(): void;
   /** Turns of the loop that it kept from sleeping. */
-  readonly counters: { readonly turns: number };
+  readonly counters: { readonly iterations: number };
 }
 
 export function createPolling(): Polling {
-  const counters = { turns: 0 };
+  const counters = { iterations: 0 };
   let next: NodeJS.Immediate | null = null;
-  const turn = (): void => {
-    counters.turns += 1;
-    next = setImmediate(turn);
+  const iterate = (): void => {
+    counters.iterations += 1;
+    next = setImmediate(iterate);
   };
   return {
     counters,
     start() {
-      next ??= setImmediate(turn);
+      next ??= setImmediate(iterate);
     },
     stop() {
       if (next !== null) clearImmediate(next);

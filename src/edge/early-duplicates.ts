@@ -6,50 +6,50 @@
  * What never comes, because the first one was refused after all, goes when there are too many.
  */
 
-import { EARLY_SHARES_MAX } from "./limits.ts";
+import { EARLY_DUPLICATES_MAX } from "./limits.ts";
 
 /** One repetition. */
-export interface EarlyShare {
+export interface EarlyDuplicate {
   readonly account: string;
   readonly maxRetries: number | null;
 }
 
 const SIGNATURE_BYTES = 64;
 
-export class EarlyShares {
+export class EarlyDuplicates {
   /** Repetitions that are kept. */
   size = 0;
   /** By signature; the one that came first comes first. */
-  readonly #shares = new Map<string, EarlyShare[]>();
+  readonly #duplicates = new Map<string, EarlyDuplicate[]>();
 
-  keep(bytes: Uint8Array, offset: number, share: EarlyShare): void {
+  add(bytes: Uint8Array, offset: number, duplicate: EarlyDuplicate): void {
     const key = keyOf(bytes, offset);
-    const known = this.#shares.get(key);
-    if (known === undefined) this.#shares.set(key, [share]);
-    else known.push(share);
+    const known = this.#duplicates.get(key);
+    if (known === undefined) this.#duplicates.set(key, [duplicate]);
+    else known.push(duplicate);
     this.size += 1;
-    while (this.size > EARLY_SHARES_MAX) this.#forgetOldest();
+    while (this.size > EARLY_DUPLICATES_MAX) this.#forgetOldest();
   }
 
   /** Those of the transaction with the signature at `offset`, which are forgotten here. */
-  take(bytes: Uint8Array, offset: number): readonly EarlyShare[] {
+  take(bytes: Uint8Array, offset: number): readonly EarlyDuplicate[] {
     if (this.size === 0) return NONE;
     const key = keyOf(bytes, offset);
-    const known = this.#shares.get(key) ?? NONE;
-    if (this.#shares.delete(key)) this.size -= known.length;
+    const known = this.#duplicates.get(key) ?? NONE;
+    if (this.#duplicates.delete(key)) this.size -= known.length;
     return known;
   }
 
   #forgetOldest(): void {
-    for (const [key, { length }] of this.#shares) {
-      this.#shares.delete(key);
+    for (const [key, { length }] of this.#duplicates) {
+      this.#duplicates.delete(key);
       this.size -= length;
       return;
     }
   }
 }
 
-const NONE: readonly EarlyShare[] = [];
+const NONE: readonly EarlyDuplicate[] = [];
 
 /** A copy: the bytes are lent. */
 function keyOf({ buffer, byteOffset }: Uint8Array, offset: number): string {

@@ -10,8 +10,8 @@
 
 import { availableParallelism } from "node:os";
 import type { Config } from "../config/config.ts";
-import { formatListen, type ListenAddress } from "../config/kinds.ts";
 import { authoritiesFile } from "../config/load.ts";
+import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { decodeBase58 } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
@@ -20,28 +20,28 @@ import { createDecoder, type DecoderOptions } from "../decode/decoder.ts";
 import { createNativeDecoder, NATIVE_HERE } from "../decode/native-decoder.ts";
 import { createDispatch } from "../decode/workers/dispatch.ts";
 import { createWorkerPool } from "../decode/workers/piscina-pool.ts";
-import { createSeen, openSeen } from "../dedup/recent-transactions.ts";
+import { createDedupCache, openDedupCache } from "../dedup/recent-transactions.ts";
 import type { HttpServer } from "../http/server.ts";
 import { chooseEngine, type EngineChoice } from "../native/choose.ts";
 import { signatureTextOf } from "../native/signature-text.ts";
-import type { Fronts } from "../native-ingress/ingress-threads.ts";
-import { createRefusalBook } from "../receipts/refusals.ts";
+import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
+import { createRejectionLog } from "../receipts/rejection-log.ts";
 import { createHistogram } from "../runtime/histogram.ts";
 import type { Identity } from "../send/identity.ts";
 import { createAdmin, type Readiness } from "../telemetry/admin.ts";
 import { createLog } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { VERSION } from "../version.ts";
-import { askedOf } from "./admin-queries.ts";
+import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
 import { trustAuthorities } from "./extra-ca-certs.ts";
 import { buildIngress } from "./ingress.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
-import { buildLeaderSide, busyPollOf, type Step } from "./leaders.ts";
+import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
 import { DECODE_KEYS_MAX, NATIVE_KEYS_MAX } from "./limits.ts";
 import { metricSources } from "./metric-sources.ts";
-import { type FrontsGround, frontsGroundOf } from "./native-ingress.ts";
-import { type EdgeParts, loadParts } from "./optional-modules.ts";
+import { createNativeIngressContext, type NativeIngressContext } from "./native-ingress.ts";
+import { loadOptionalModules, type OptionalModules } from "./optional-modules.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createReadiness } from "./readiness.ts";
 
@@ -82,13 +82,13 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const log = deps.log ?? createLog({ level: config.log.level });
   const engine = chooseEngine(config.send.engine, log);
   if (engine.native !== null) trustAuthorities(engine.native, authoritiesFile(), log);
-  const parts = await loadParts(config, engine);
-  const stages = await startStages(config, { clock, log, engine, parts });
+  const modules = await loadOptionalModules(config, engine);
+  const stages = await startStages(config, { clock, log, engine, modules });
   log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {
-    stages.refuse();
-    const failures = await stopAll(stages.bottomUp);
+    stages.reject();
+    const failures = await stopAll(stages.startOrder);
     if (failures.length > 0) throw failures[0];
     log.info({}, "edge stopped");
   }
@@ -111,15 +111,15 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
 
 async function startStages(config: Config, base: Base): Promise<Stages> {
   const keys = openKeys(config, base);
-  let bottomUp: readonly Step[] = [keys];
+  let startOrder: readonly Lifecycle[] = [keys];
   try {
     const stages = buildEdge(config, base, keys);
-    bottomUp = stages.bottomUp;
-    for (const step of bottomUp) await step.start();
+    startOrder = stages.startOrder;
+    for (const lifecycle of startOrder) await lifecycle.start();
     return stages;
   } catch (error) {
     // Not only what was started: some hold something from the first, as the journal's lock.
-    for (const failure of await stopAll(bottomUp)) {
+    for (const failure of await stopAll(startOrder)) {
       base.log.error({ err: failure }, "a stage failed");
     }
     throw error;
@@ -127,11 +127,11 @@ async function startStages(config: Config, base: Base): Promise<Stages> {
 }
 
 /** Stops them all, the last one first; one that fails keeps no other from being stopped. */
-async function stopAll(steps: readonly Step[]): Promise<readonly unknown[]> {
+async function stopAll(lifecycles: readonly Lifecycle[]): Promise<readonly unknown[]> {
   const failures: unknown[] = [];
-  for (const step of steps.toReversed()) {
+  for (const lifecycle of lifecycles.toReversed()) {
     try {
-      await step.stop();
+      await lifecycle.stop();
     } catch (error) {
       failures.push(error);
     }
@@ -142,12 +142,12 @@ async function stopAll(steps: readonly Step[]): Promise<readonly unknown[]> {
 interface Stages {
   readonly log: Log;
   identity(): Identity;
-  readonly bottomUp: readonly Step[];
+  readonly startOrder: readonly Lifecycle[];
   httpAddress(): string;
   adminAddress(): string;
   readiness(): Readiness;
   drain(): void;
-  refuse(): void;
+  reject(): void;
   reloadKeys(): void;
   reloadIdentity(): void;
 }
@@ -155,33 +155,33 @@ interface Stages {
 function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { clock, log, engine } = base;
   const { usage, feed } = keys;
-  const ground = frontsGroundOf(config, engine, availableParallelism());
-  const leaders = buildLeaderSide(config, { ...base, usage, routes: ground?.routes ?? null });
-  const { receipts, router, sender, outcomes, chain, holder, landing } = leaders;
+  const context = createNativeIngressContext(config, engine, availableParallelism());
+  const leaders = buildLeaderSide(config, { ...base, usage, targetTable: context?.routes ?? null });
+  const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
 
-  const { decoder, decoderHandle, decoderStep, dispatch } = buildDecode(config, base, ground);
-  const seen = ground === null ? createSeen() : openSeen(ground.seenMemory);
-  const nameOf = signatureTextOf(engine.native);
-  const stages = { clock, seen, dispatch, sender, outcomes, landing, receipts, usage };
-  const pipeline = createPipeline({ ...stages, nameOf, sharesSeen: ground !== null });
+  const { decoder, decoderHandle, decoderLifecycle, dispatch } = buildDecode(config, base, context);
+  const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
+  const signatureText = signatureTextOf(engine.native);
+  const stages = { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage };
+  const pipeline = createPipeline({ ...stages, signatureText, sharesDedup: context !== null });
 
-  const answers = createHistogram();
-  const refusals = createRefusalBook(clock);
-  const shown = { receipts, answers, refusals, settle: sender.settle };
-  const { http, fronts, clients } = buildIngress(
+  const latencies = createHistogram();
+  const rejections = createRejectionLog(clock);
+  const receiptDeps = { receipts, latencies, rejections, flushEvents: sender.flushEvents };
+  const { http, ingressThreads, clients } = buildIngress(
     config,
-    { clock, log, engine, keys, ground, pipeline, decoderHandle, ...shown },
-    workersOf(config, ground),
+    { clock, log, engine, keys, context, pipeline, decoderHandle, ...receiptDeps },
+    workersOf(config, context),
   );
-  const readiness = createReadiness({ router, sender, chain, feed });
+  const readiness = createReadiness({ router, sender, cluster, feed });
   const metrics = createMetrics(
     metricSources({
       ...leaders,
       build: { version: VERSION, engine: engine.name, region: config.region },
       http: clients,
-      fronts,
-      answers,
-      seen,
+      ingressThreads,
+      latencies,
+      dedup,
       keys,
       pipeline,
       dispatch,
@@ -192,34 +192,34 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const admin = createAdmin(
     {
       log,
-      metrics: settledMetrics(metrics, sender.settle),
+      metrics: flushedMetrics(metrics, sender.flushEvents),
       readiness: readiness.check,
       ...viewsOf(leaders),
-      ofAccount: askedOf(receipts, refusals, sender.settle),
+      ofAccount: adminQueries(receipts, rejections, sender.flushEvents),
     },
     config.admin.listen,
   );
-  const ports: Ports = { http: 0, admin: 0, behind: 0 };
+  const ports: Ports = { http: 0, admin: 0, upstream: 0 };
   return {
     log,
     identity: () => holder.identity,
-    bottomUp: [
+    startOrder: [
       keys,
-      ...leaders.bottomUp,
-      decoderStep,
+      ...leaders.startOrder,
+      decoderLifecycle,
       dispatch,
       listener(admin, ports, "admin"),
-      ...publicSteps(http, fronts, ports, readiness.serve),
+      ...publicListeners(http, ingressThreads, ports, readiness.serve),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
     httpAddress: () => addressOf(config.http.listen, ports.http),
     adminAddress: () => addressOf(config.admin.listen, ports.admin),
     readiness: readiness.check,
     drain: readiness.drain,
-    refuse() {
+    reject() {
       readiness.drain();
       http.drain();
-      fronts?.drain();
+      ingressThreads?.drain();
     },
     reloadKeys: keys.reload,
     reloadIdentity: holder.reload,
@@ -227,19 +227,19 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
 }
 
 /** What the admin listener shows of leaders. */
-function viewsOf({ router, sender, scorecard }: ReturnType<typeof buildLeaderSide>) {
+function viewsOf({ router, sender, leaderStats }: ReturnType<typeof buildLeaderSide>) {
   return {
-    leaders: () => ({ plan: router.plan, peers: sender.peers() }),
-    scorecard: () => ({ leaders: scorecard.view() }),
+    leaders: () => ({ plan: router.plan, peers: sender.leaders() }),
+    leaderStats: () => ({ leaders: leaderStats.view() }),
   };
 }
 
 /** The same, after all that was done so far was taken into the books. */
-function settledMetrics({ contentType, text }: Metrics, settle: () => void): Metrics {
+function flushedMetrics({ contentType, text }: Metrics, flushEvents: () => void): Metrics {
   return {
     contentType,
     text() {
-      settle();
+      flushEvents();
       return text();
     },
   };
@@ -249,28 +249,32 @@ interface Base {
   readonly clock: Clock;
   readonly log: Log;
   readonly engine: EngineChoice;
-  readonly parts: EdgeParts;
+  readonly modules: OptionalModules;
 }
 
-function buildDecode(config: Config, { clock, log, engine }: Base, ground: FrontsGround | null) {
+function buildDecode(
+  config: Config,
+  { clock, log, engine }: Base,
+  context: NativeIngressContext | null,
+) {
   const options = decoderOptionsOf(config);
   const { decoder, handle, forWorkers, here, close } = decodersOf(options, engine);
   const pollUs = busyPollOf(config.host, engine, availableParallelism());
-  const workers = workersOf(config, ground);
+  const workers = workersOf(config, context);
   const dispatch = createDispatch(
     { clock, decoder, log, workers: createWorkerPool() },
     { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...here },
   );
   // Workers use the native decoder to their end, so it is closed after them.
-  const decoderStep: Step = { start() {}, stop: close };
-  return { decoder, decoderHandle: handle, decoderStep, dispatch };
+  const decoderLifecycle: Lifecycle = { start() {}, stop: close };
+  return { decoder, decoderHandle: handle, decoderLifecycle, dispatch };
 }
 
 /** Threads that check transactions; fronts check theirs themselves, and are as many threads. */
-function workersOf({ decode }: Config, ground: FrontsGround | null): number {
-  const fronts = ground?.count ?? 0;
-  const spare = availableParallelism() - 1 - fronts;
-  return decode.workers ?? Math.max(fronts === 0 ? 1 : 0, spare);
+function workersOf({ decode }: Config, context: NativeIngressContext | null): number {
+  const ingressThreads = context?.count ?? 0;
+  const spare = availableParallelism() - 1 - ingressThreads;
+  return decode.workers ?? Math.max(ingressThreads === 0 ? 1 : 0, spare);
 }
 
 /** The decoder of this thread, and what the workers make theirs of. */
@@ -285,16 +289,21 @@ function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   return { decoder, handle, forWorkers, here: NATIVE_HERE, close: () => decoder.close() };
 }
 
-type Ports = { http: number; admin: number; behind: number };
+type Ports = { http: number; admin: number; upstream: number };
 
 /** What has the public port: the server, or the fronts before it, which relay to it. */
-function publicSteps(http: HttpServer, fronts: Fronts | null, ports: Ports, onBound: () => void) {
-  if (fronts === null) return [listener(http, ports, "http", onBound)];
-  const front: Listening = {
-    start: async () => fronts.start(ports.behind),
-    stop: () => fronts.stop(),
+function publicListeners(
+  http: HttpServer,
+  ingressThreads: IngressThreads | null,
+  ports: Ports,
+  onBound: () => void,
+) {
+  if (ingressThreads === null) return [listener(http, ports, "http", onBound)];
+  const publicListener: Listening = {
+    start: async () => ingressThreads.start(ports.upstream),
+    stop: () => ingressThreads.stop(),
   };
-  return [listener(http, ports, "behind"), listener(front, ports, "http", onBound)];
+  return [listener(http, ports, "upstream"), listener(publicListener, ports, "http", onBound)];
 }
 
 interface Listening {
@@ -308,7 +317,7 @@ function listener(
   ports: Ports,
   name: keyof Ports,
   onBound: () => void = () => {},
-): Step {
+): Lifecycle {
   return {
     async start() {
       const { port } = await server.start();

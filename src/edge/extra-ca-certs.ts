@@ -10,12 +10,12 @@
 import { readFileSync, statSync } from "node:fs";
 import { codeOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import type { NativeAsking } from "../native/contract.ts";
+import type { NativeRpc } from "../native/contract.ts";
 import { AUTHORITIES_BYTES_MAX } from "./limits.ts";
 
 /** Reads the file once; null: there is none. Nothing is thrown. */
 export function trustAuthorities(
-  native: Pick<NativeAsking, "authoritiesTrust">,
+  native: Pick<NativeRpc, "rootCertificatesSet">,
   file: string | null,
   log: Log,
 ): void {
@@ -38,7 +38,7 @@ export function trustAuthorities(
     log.warn({ file, cause: codeOf(error) ?? String(error) }, `${NAME}: cannot be read`);
     return;
   }
-  const trusted = native.authoritiesTrust(pem);
+  const trusted = native.rootCertificatesSet(pem);
   const found = pem.toString("latin1").match(CERTIFICATE)?.length ?? 0;
   const fields = { file, trusted };
   if (trusted <= 0) log.warn(fields, `${NAME}: holds no certificate that can be read`);

@@ -16,7 +16,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import { type EdgeParts, needed } from "./optional-modules.ts";
+import { type OptionalModules, requireModule } from "./optional-modules.ts";
 
 export interface EdgeKeys {
   readonly table: KeyTable;
@@ -35,7 +35,7 @@ export interface EdgeKeys {
 export interface EdgeKeysDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly parts: EdgeParts;
+  readonly modules: OptionalModules;
 }
 
 /**
@@ -84,11 +84,11 @@ export function loadKeys(path: string): KeysFile["keys"] {
 }
 
 function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKeys {
-  const { clock, log, parts } = deps;
+  const { clock, log, modules } = deps;
   const { accounts, limits, region } = config;
   const edge = config.name ?? hostname();
   const table = createKeyTable();
-  const database = needed(parts.createDatabase)(
+  const database = requireModule(modules.createDatabase)(
     { clock, log },
     { url, connections: CONNECTIONS, applicationName: `touchdown edge ${edge}`.slice(0, 63) },
   );
@@ -103,9 +103,13 @@ function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKe
     limits.redisUrl === null
       ? null
       : createSharedLimits(
-          { clock, log, store: needed(parts.createLimitStore)({ clock, log }, limits.redisUrl) },
+          {
+            clock,
+            log,
+            store: requireModule(modules.createLimitStore)({ clock, log }, limits.redisUrl),
+          },
           // Two edges of one name would count as one, and each take the share of both.
-          { edge: `${region} ${edge} ${randomUUID()}`, edgesAtFirst: limits.edges },
+          { edge: `${region} ${edge} ${randomUUID()}`, initialEdgeCount: limits.edges },
         );
   return {
     table,

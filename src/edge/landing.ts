@@ -4,60 +4,60 @@
  */
 
 import type { Usage } from "../accounts/usage/usage.ts";
-import type { Chain } from "../cluster/chain.ts";
+import type { ClusterClient } from "../cluster/cluster-client.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createLanding, type Landing } from "../landing/landing.ts";
-import type { ChainView } from "../landing/ports.ts";
+import type { ClusterView } from "../landing/ports.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
-import type { Scorecard } from "../send/leader-stats.ts";
+import type { LeaderStatsTable } from "../send/leader-stats.ts";
 import type { Sender } from "../send/sender.ts";
 
 export interface EdgeLandingDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly chain: Pick<
-    Chain,
-    "blockHeight" | "blockHeightNs" | "lastValidHeight" | "fetchStatuses" | "statusTelling"
+  readonly cluster: Pick<
+    ClusterClient,
+    "blockHeight" | "blockHeightNs" | "lastValidHeight" | "fetchStatuses" | "statusReporting"
   >;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
-  readonly scorecard: Pick<Scorecard, "landed">;
-  readonly sender: Pick<Sender, "again">;
-  readonly receipts: Pick<Receipts, "end" | "sighted" | "vanished">;
+  readonly leaderStats: Pick<LeaderStatsTable, "landed">;
+  readonly sender: Pick<Sender, "resend">;
+  readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
   /** Has what fronts sent tracked. */
-  readonly adopt: () => void;
+  readonly reconcile: () => void;
   /** Counts ends by key; null when nobody does. */
   readonly usage: Pick<Usage, "ended"> | null;
 }
 
 /** The stage that follows each transaction to its end. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
-  const { clock, log, chain, router, sender, scorecard, receipts, adopt, usage } = deps;
-  const view: ChainView = {
-    blockHeight: () => chain.blockHeight(),
-    blockHeightNs: () => chain.blockHeightNs(),
+  const { clock, log, cluster, router, sender, leaderStats, receipts, reconcile, usage } = deps;
+  const view: ClusterView = {
+    blockHeight: () => cluster.blockHeight(),
+    blockHeightNs: () => cluster.blockHeightNs(),
     currentSlot: (nowNs) => router.currentSlot(nowNs),
-    lastValidHeight: (blockhash) => chain.lastValidHeight(blockhash),
-    fetchStatuses: (signatures) => chain.fetchStatuses(signatures),
-    statusTelling: () => chain.statusTelling(),
+    lastValidHeight: (blockhash) => cluster.lastValidHeight(blockhash),
+    fetchStatuses: (signatures) => cluster.fetchStatuses(signatures),
+    statusReporting: () => cluster.statusReporting(),
   };
   return createLanding(
     {
       clock,
       log,
-      chain: view,
+      cluster: view,
       resender: sender,
-      adopt,
-      onEnd(end) {
+      reconcile,
+      onFinalState(end) {
         receipts.end(end);
         const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;
-        if (leader !== null) scorecard.landed(leader);
+        if (leader !== null) leaderStats.landed(leader);
         usage?.ended(end);
       },
-      onSighted: (sighting) => receipts.sighted(sighting),
-      onVanished: (packetId, atNs) => receipts.vanished(packetId, atNs),
+      onProcessed: (event) => receipts.processed(event),
+      onRolledBack: (packetId, atNs) => receipts.rolledBack(packetId, atNs),
     },
     { ...config.landing, leaders: config.send.leaders, copyTtlMs: config.send.copyTtlMs },
   );

@@ -5,9 +5,9 @@
 
 import { availableParallelism } from "node:os";
 import type { Usage } from "../accounts/usage/usage.ts";
-import { createChain } from "../cluster/chain.ts";
+import { createClusterClient } from "../cluster/cluster-client.ts";
 import type { Config } from "../config/config.ts";
-import { formatListen, type ListenAddress } from "../config/kinds.ts";
+import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -15,10 +15,10 @@ import type { Landing } from "../landing/landing.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
-import { createRounds } from "../runtime/coalesced-timers.ts";
+import { createCoalescedClock } from "../runtime/coalesced-timers.ts";
 import type { Identity } from "../send/identity.ts";
-import { Scorecard } from "../send/leader-stats.ts";
-import type { SharedRoutes } from "../send/native/shared-route-table.ts";
+import { LeaderStatsTable } from "../send/leader-stats.ts";
+import type { SharedTargetTable } from "../send/native/shared-target-table.ts";
 import { createNativeTransport } from "../send/native/transport-native.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../send/portable/transport-quic-options.ts";
 import { createSender, SENDER_DEFAULTS, type Sender } from "../send/sender.ts";
@@ -26,11 +26,11 @@ import type { Transport } from "../send/transport.ts";
 import { createIdentityHolder, readIdentity } from "./identity.ts";
 import { buildLanding } from "./landing.ts";
 import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./limits.ts";
-import { type EdgeParts, needed } from "./optional-modules.ts";
-import { createOutcomeRelay } from "./outcome-buffer.ts";
+import { type OptionalModules, requireModule } from "./optional-modules.ts";
+import { createOutcomeBuffer } from "./outcome-buffer.ts";
 
 /** One step of starting and its reverse. */
-export interface Step {
+export interface Lifecycle {
   start(): unknown;
   stop(): unknown;
 }
@@ -39,40 +39,40 @@ export interface LeaderSideDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly engine: EngineChoice;
-  readonly parts: EdgeParts;
+  readonly modules: OptionalModules;
   /** Counts for each key what becomes of its transactions; null when nobody does. */
   readonly usage: Pick<Usage, "outcome" | "ended"> | null;
   /** Where fronts send by themselves; null where there are none. */
-  readonly routes: SharedRoutes | null;
+  readonly targetTable: SharedTargetTable | null;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const { clock, log, usage } = deps;
   const { send } = config;
   // Whoever is woken takes in what has happened, for which the engine then wakes nobody.
-  const rounds = createRounds(clock, () => sender.settle());
+  const coalescedClock = createCoalescedClock(clock, () => sender.flushEvents());
   const identity = readIdentity(config.identity.keypair);
   const receipts = createReceipts(
-    { clock: rounds, slot: (nowNs) => router.currentSlot(nowNs) },
+    { clock: coalescedClock, slot: (nowNs) => router.currentSlot(nowNs) },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
-  const scorecard = new Scorecard({ versionOf: (identity) => router.versionOf(identity) });
-  const outcomes = createOutcomeRelay((outcome) => {
+  const leaderStats = new LeaderStatsTable({ versionOf: (identity) => router.versionOf(identity) });
+  const outcomes = createOutcomeBuffer((outcome) => {
     receipts.record(outcome);
     landing.outcome(outcome);
     usage?.outcome(outcome);
     // What a leader has is what can land with it.
-    if (outcome.kind === "acked") scorecard.targeted(outcome.identity);
+    if (outcome.kind === "acked") leaderStats.targeted(outcome.identity);
   });
   const sender: Sender = createSender(
     {
-      clock: rounds,
+      clock: coalescedClock,
       log,
-      scorecard,
+      leaderStats,
       transport: transportOf(config, identity, deps),
-      onMissed: () => chain.hastenContacts(),
-      onOutcome: outcomes.tell,
-      routes: deps.routes,
+      onLeaderUnreachable: () => cluster.pollContactsNow(),
+      onOutcome: outcomes.push,
+      targetTable: deps.targetTable,
     },
     {
       queuePerPeer: send.queuePerPeer,
@@ -85,10 +85,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const router: Router = createRouter(
     {
       clock,
-      times: scorecard,
+      times: leaderStats,
       onPlan(plan) {
         // What fronts sent by the plan before has to be known, to be sent by this one too.
-        deps.routes?.beforeDrain();
+        deps.targetTable?.beforeDrain();
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },
@@ -100,10 +100,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       slotOrigins: slotOriginsOf(config.cluster),
     },
   );
-  const chain = createChain(
+  const cluster = createClusterClient(
     {
       clock,
-      rounds,
+      coalescedClock,
       log,
       router,
       onLanded: (signature, slot, error) =>
@@ -111,17 +111,17 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       onConfirmed: (slot) => landing.confirmed(slot),
       busy: () => landing.inFlight > 0,
       native: deps.engine.native,
-      openGeyser: deps.parts.openGeyser,
+      openGeyser: deps.modules.openGeyser,
     },
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
-  const adopt = (): void => deps.routes?.beforeDrain();
-  const stages = { chain, router, sender, scorecard, receipts, adopt, usage };
-  const landing: Landing = buildLanding(config, { clock: rounds, log, ...stages });
-  const sending = sendingStep(sender, send.bind);
-  const bottomUp: readonly Step[] = [receipts, sending, landing, router, chain];
-  return { receipts, sender, outcomes, scorecard, router, chain, holder, landing, bottomUp };
+  const reconcile = (): void => deps.targetTable?.beforeDrain();
+  const stages = { cluster, router, sender, leaderStats, receipts, reconcile, usage };
+  const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
+  const sending = sendingLifecycle(sender, send.bind);
+  const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];
+  return { receipts, sender, outcomes, leaderStats, router, cluster, holder, landing, startOrder };
 }
 
 /** Which node each source of slots speaks for: sources of one host have one vote together. */
@@ -138,7 +138,7 @@ export function slotOriginsOf({ rpcUrl, wsUrl, grpcUrl }: SlotUrls) {
 type SlotUrls = Pick<Config["cluster"], "rpcUrl" | "wsUrl" | "grpcUrl">;
 
 /** The sender, whose start fails where its address is not one of this machine. */
-function sendingStep(sender: Step, binds: readonly ListenAddress[]): Step {
+function sendingLifecycle(sender: Lifecycle, binds: readonly ListenAddress[]): Lifecycle {
   return {
     async start() {
       try {
@@ -157,16 +157,16 @@ function sendingStep(sender: Step, binds: readonly ListenAddress[]): Step {
 const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
 
 function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSideDeps): Transport {
-  const { clock, log, engine, parts } = deps;
+  const { clock, log, engine, modules } = deps;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
   const busyPollUs = busyPollOf(host, engine, availableParallelism());
   if (engine.name === "portable") {
     const options = { ...QUIC_TRANSPORT_DEFAULTS, ...portableBindOf(send.bind) };
-    return needed(parts.createQuicTransport)({ clock, identity }, options);
+    return requireModule(modules.createQuicTransport)({ clock, identity }, options);
   }
   const { keepAliveMs, handshakeMs } = SENDER_DEFAULTS;
   return createNativeTransport(
-    { native: engine.native, identity, log, routes: deps.routes },
+    { native: engine.native, identity, log, targetTable: deps.targetTable },
     {
       binds: send.bind.map(formatListen),
       busyPollUs,

@@ -15,6 +15,6 @@ export const BUSY_POLL_US = 1_000;
 /** Processors below which polling takes the time of those who have work. */
 export const BUSY_POLL_PROCESSORS_MIN = 4;
 /** Repetitions that came before what they repeat: 0.3 MB. */
-export const EARLY_SHARES_MAX = 1024;
+export const EARLY_DUPLICATES_MAX = 1024;
 /** Their connections to the server behind them, all together. */
-export const FRONT_RELAYS_MAX = 8192;
+export const UPSTREAM_CONNECTIONS_MAX = 8192;

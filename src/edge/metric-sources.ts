@@ -3,20 +3,20 @@
  * A row of the table that is missing here does not compile.
  */
 
-import type { Chain } from "../cluster/chain.ts";
+import type { ClusterClient } from "../cluster/cluster-client.ts";
 import { NS_PER_S } from "../core/clock.ts";
-import { FAULT } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/faults.ts";
 import type { VerifierCounters } from "../decode/verify.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
-import type { Seen } from "../dedup/recent-transactions.ts";
+import type { DedupCache } from "../dedup/recent-transactions.ts";
 import type { Landing } from "../landing/landing.ts";
-import type { Fronts } from "../native-ingress/ingress-threads.ts";
-import type { Relayed } from "../native-ingress/thread-counters.ts";
+import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
+import type { ProxiedCounts } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
 import type { Histogram } from "../runtime/histogram.ts";
-import type { Scorecard } from "../send/leader-stats.ts";
+import type { LeaderStatsTable } from "../send/leader-stats.ts";
 import type { Sender } from "../send/sender.ts";
 import type { Readiness } from "../telemetry/admin.ts";
 import { type MetricSources, samplesBy } from "../telemetry/metrics.ts";
@@ -28,98 +28,118 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "sharedLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-const NOTHING_RELAYED: Relayed = { key: 0, limit: 0, leaders: 0, books: 0, other: 0 };
+const NOTHING_PROXIED: ProxiedCounts = { key: 0, limit: 0, leaders: 0, books: 0, other: 0 };
 
-type FrontsSource = Pick<Fronts, "counters" | "figures" | "relayed" | "passes" | "waiting">;
+type IngressThreadsSource = Pick<
+  IngressThreads,
+  "counters" | "figures" | "proxied" | "keyCache" | "waiting"
+>;
 
-export interface EdgeParts {
+export interface MetricDeps {
   readonly build: { readonly version: string; readonly engine: string; readonly region: string };
   readonly http: Clients;
   /** null without any. */
-  readonly fronts: FrontsSource | null;
-  readonly answers: Histogram;
-  readonly seen: Seen;
+  readonly ingressThreads: IngressThreadsSource | null;
+  readonly latencies: Histogram;
+  readonly dedup: DedupCache;
   readonly keys: KeySource;
   readonly pipeline: Pipeline;
   readonly dispatch: Dispatch;
   readonly inlineVerifier: VerifierCounters;
   readonly router: Router;
-  readonly chain: Chain;
+  readonly cluster: ClusterClient;
   readonly sender: Sender;
   readonly landing: Landing;
-  readonly scorecard: Scorecard;
+  readonly leaderStats: LeaderStatsTable;
   readonly receipts: Receipts;
   readonly readiness: () => Readiness;
 }
 
-export function metricSources(parts: EdgeParts): MetricSources {
+export function metricSources(deps: MetricDeps): MetricSources {
   return {
-    ...ingressSources(parts),
-    ...decodeSources(parts),
-    ...leaderSources(parts),
-    ...sendSources(parts),
-    ...landSources(parts),
-    ...scorecardSources(parts),
-    ...receiptSources(parts),
+    ...ingressSources(deps),
+    ...decodeSources(deps),
+    ...leaderSources(deps),
+    ...sendSources(deps),
+    ...landSources(deps),
+    ...leaderStatsSources(deps),
+    ...receiptSources(deps),
   };
 }
 
-function ingressSources(parts: EdgeParts) {
-  const { build, http, fronts, answers, seen, keys, sender, readiness } = parts;
+function ingressSources(deps: MetricDeps) {
+  const { build, http, ingressThreads, latencies, dedup, keys, sender, readiness } = deps;
   return {
     touchdown_build_info: () => [{ labels: build, value: 1 }],
     touchdown_ready: () => (readiness().ok ? 1 : 0),
     touchdown_requests_total: () => [
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
-      ...samplesBy("outcome", http.refusals),
+      ...samplesBy("outcome", http.rejections),
     ],
     touchdown_requests_in_flight: () =>
-      http.counters.requestsOpen - http.receipts.waits.held - http.receipts.streams.open,
-    touchdown_answer_seconds: () => answers,
+      http.counters.requestsOpen - http.receipts.waits.pending - http.receipts.streams.open,
+    touchdown_response_seconds: () => latencies,
     ...clientSources(http),
-    touchdown_seen_hits_total: () => seen.counters.hits + (fronts?.counters.repeated ?? 0),
-    ...frontSources(fronts, sender),
+    touchdown_duplicate_submissions_total: () =>
+      dedup.counters.hits + (ingressThreads?.counters.repeated ?? 0),
+    ...ingressThreadSources(ingressThreads, sender),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
   } satisfies Partial<MetricSources>;
 }
 
-function frontSources(fronts: FrontsSource | null, sender: Sender) {
+function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sender: Sender) {
   return {
-    touchdown_fronts: () => fronts?.figures.length ?? 0,
-    touchdown_front_requests_relayed_total: () =>
-      samplesBy("reason", fronts?.relayed ?? NOTHING_RELAYED),
-    touchdown_front_leaders_left_out: () => sender.leftOutCount,
-    touchdown_front_passes: () => fronts?.passes.passes ?? 0,
-    touchdown_front_passes_total: () => {
-      const { granted = 0, revoked = 0, evicted = 0, declined = 0 } = fronts?.passes ?? {};
+    touchdown_ingress_threads: () => ingressThreads?.figures.length ?? 0,
+    touchdown_ingress_requests_proxied_total: () => {
+      const { key, limit, leaders, books, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
+      return samplesBy("reason", {
+        unknown_key: key,
+        rate_limit: limit,
+        leader_backlog: leaders,
+        record_ring_full: books,
+        other,
+      });
+    },
+    touchdown_ingress_leaders_excluded: () => sender.excludedCount,
+    touchdown_ingress_cached_keys: () => ingressThreads?.keyCache.cachedKeys ?? 0,
+    touchdown_ingress_key_cache_events_total: () => {
+      const {
+        granted = 0,
+        revoked = 0,
+        evicted = 0,
+        declined = 0,
+      } = ingressThreads?.keyCache ?? {};
       return samplesBy("event", { granted, revoked, evicted, declined });
     },
-    touchdown_front_records_waiting: () => fronts?.waiting ?? 0,
-    touchdown_front_sends_held_total: () => fronts?.counters.held ?? 0,
-    touchdown_front_records_late_total: () => sender.counters.packetsAdoptedLate,
-    touchdown_front_news_unclaimed_total: () => {
-      const { newsAged, newsCrowded } = sender.losses();
-      return samplesBy("reason", { age: newsAged, room: newsCrowded });
+    touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
+    touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
+    touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
+    touchdown_ingress_outcomes_dropped_total: () => {
+      const { outcomesExpired, outcomesEvicted } = sender.losses();
+      return samplesBy("reason", { expired: outcomesExpired, capacity: outcomesEvicted });
     },
   } satisfies Partial<MetricSources>;
 }
 
 function clientSources({ counters, unread }: Pick<Clients, "counters" | "unread">) {
   return {
-    touchdown_requests_left_total: () => counters.aborted,
-    touchdown_answers_held_total: () =>
-      samplesBy("reason", { turn: counters.answersDeferred, unread: counters.answersUnread }),
-    touchdown_answers_unread_bytes: () => unread.bytes,
-    touchdown_client_connections: () => counters.connections,
-    touchdown_client_connections_cut_total: () =>
+    touchdown_requests_aborted_total: () => counters.aborted,
+    touchdown_responses_deferred_total: () =>
       samplesBy("reason", {
-        too_many: counters.connectionsRefused,
+        yield: counters.responsesDeferred,
+        backpressure: counters.responsesUnread,
+      }),
+    touchdown_responses_unread_bytes: () => unread.bytes,
+    touchdown_client_connections: () => counters.connections,
+    touchdown_client_connections_closed_total: () =>
+      samplesBy("reason", {
+        too_many: counters.connectionsRejected,
         address: counters.connectionsCrowded,
         slow: counters.connectionsSlow,
-        framing: counters.cut,
-        bodiless: counters.bodilessCut,
-        unread: unread.cut,
+        framing: counters.closed,
+        empty_body: counters.emptyBodyClosed,
+        backpressure: unread.closed,
       }),
   } satisfies Partial<MetricSources>;
 }
@@ -141,25 +161,25 @@ function keySources({ loads, feed, usage, sharedLimits }: KeySource) {
         merged: usage?.counters.merged ?? 0,
         refused: usage?.counters.refused ?? 0,
       }),
-    touchdown_usage_batches_waiting: () => usage?.counters.waiting ?? 0,
+    touchdown_usage_batches_pending: () => usage?.counters.waiting ?? 0,
     touchdown_shared_limits_connected: () => sharedLimits?.counters.connected ?? 0,
     touchdown_shared_limits_edges: () => sharedLimits?.counters.edges ?? 0,
   } satisfies Partial<MetricSources>;
 }
 
-function decodeSources({ pipeline, dispatch, fronts, inlineVerifier }: EdgeParts) {
+function decodeSources({ pipeline, dispatch, ingressThreads, inlineVerifier }: MetricDeps) {
   return {
-    touchdown_verdicts_total: () => [
-      { labels: { verdict: "accepted" }, value: pipeline.verdicts.accepted },
-      ...Object.entries(FAULT).map(([verdict, code]) => ({
-        labels: { verdict },
-        value: pipeline.verdicts.faults[code] ?? 0,
+    touchdown_validations_total: () => [
+      { labels: { result: "accepted" }, value: pipeline.validations.accepted },
+      ...Object.entries(DECODE_ERROR).map(([result, code]) => ({
+        labels: { result },
+        value: pipeline.validations.errorCounts[code] ?? 0,
       })),
     ],
     touchdown_decoded_total: () => [
       { labels: { path: "inline" }, value: dispatch.counters.inline },
       { labels: { path: "worker" }, value: dispatch.counters.handed },
-      { labels: { path: "front" }, value: fronts?.counters.decoded ?? 0 },
+      { labels: { path: "ingress_thread" }, value: ingressThreads?.counters.decoded ?? 0 },
     ],
     touchdown_decode_ring_depth: () => dispatch.depth,
     touchdown_decode_ring_full_total: () => dispatch.counters.full,
@@ -175,17 +195,17 @@ function decodeSources({ pipeline, dispatch, fronts, inlineVerifier }: EdgeParts
   } satisfies Partial<MetricSources>;
 }
 
-function leaderSources({ router, chain }: EdgeParts) {
+function leaderSources({ router, cluster }: MetricDeps) {
   return {
     touchdown_slot: () => router.currentSlot() ?? 0,
     touchdown_slot_age_seconds: () => seconds(router.status().slotAgeMs),
     touchdown_slot_events_total: () => {
       const { slotEvents, slotEventsFarAhead, slotEventsInvalid } = router.counters;
       return samplesBy("result", {
-        taken: slotEvents - slotEventsFarAhead,
-        far_ahead: slotEventsFarAhead,
+        accepted: slotEvents - slotEventsFarAhead,
+        too_far_ahead: slotEventsFarAhead,
         invalid: slotEventsInvalid,
-        lost: chain.counters.slotEventsLost,
+        lost: cluster.counters.slotEventsLost,
       });
     },
     touchdown_slot_seconds: () => seconds(router.status().slotTimeMs),
@@ -194,20 +214,20 @@ function leaderSources({ router, chain }: EdgeParts) {
     touchdown_slot_source_followed: () => bySource(router, ({ followed }) => (followed ? 1 : 0)),
     touchdown_schedule_covers: () => (router.status().scheduleCovers ? 1 : 0),
     touchdown_contacts: () => router.status().contacts,
-    touchdown_contacts_age_seconds: () => seconds(chain.status().contacts.ageMs),
-    touchdown_node_requests_held_back_total: () => chain.counters.requestsHeldBack,
-    touchdown_contacts_hastened_total: () => chain.counters.contactsHastened,
-    touchdown_block_height: () => chain.blockHeight() ?? Number.NaN,
+    touchdown_contacts_age_seconds: () => seconds(cluster.status().contacts.ageMs),
+    touchdown_rpc_requests_suppressed_total: () => cluster.counters.requestsSuppressed,
+    touchdown_contacts_early_refreshes_total: () => cluster.counters.contactsEarlyRefreshes,
+    touchdown_block_height: () => cluster.blockHeight() ?? Number.NaN,
     touchdown_block_heights_total: () => {
-      const { heightsBelieved, heightsDoubted, heightsRebased } = chain.counters;
+      const { heightsAccepted, heightsImplausible, heightsReanchored } = cluster.counters;
       return samplesBy("result", {
-        believed: heightsBelieved,
-        doubted: heightsDoubted,
-        rebased: heightsRebased,
+        accepted: heightsAccepted,
+        implausible: heightsImplausible,
+        reanchored: heightsReanchored,
       });
     },
     touchdown_feed_failures_total: () => {
-      const { counters } = chain;
+      const { counters } = cluster;
       return samplesBy("feed", {
         slots: counters.socketsClosed + counters.slotPollFailures,
         schedule: counters.scheduleFailures,
@@ -221,21 +241,22 @@ function leaderSources({ router, chain }: EdgeParts) {
   } satisfies Partial<MetricSources>;
 }
 
-function sendSources({ sender, receipts }: EdgeParts) {
+function sendSources({ sender, receipts }: MetricDeps) {
   return {
-    touchdown_copies_total: () => {
-      const { copiesSent, copiesAcked, copiesFailed, copiesDropped } = sender.counters;
+    touchdown_deliveries_total: () => {
+      const { deliveriesSent, deliveriesAcked, deliveriesFailed, deliveriesDropped } =
+        sender.counters;
       return samplesBy("outcome", {
-        sent: copiesSent,
-        acked: copiesAcked,
-        failed: copiesFailed,
-        dropped: copiesDropped,
+        sent: deliveriesSent,
+        acked: deliveriesAcked,
+        failed: deliveriesFailed,
+        dropped: deliveriesDropped,
       });
     },
-    touchdown_copies_lost_total: () => samplesBy("reason", sender.counters.reasons),
+    touchdown_deliveries_failed_total: () => samplesBy("reason", sender.counters.reasons),
     touchdown_peers: () => {
       const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };
-      for (const { state } of sender.peers()) states[state] += 1;
+      for (const { state } of sender.leaders()) states[state] += 1;
       return samplesBy("state", states);
     },
     touchdown_connections_warm: () => sender.warmCount,
@@ -252,74 +273,74 @@ function sendSources({ sender, receipts }: EdgeParts) {
     },
     touchdown_connections_ended_total: () => {
       const { counters } = sender;
-      return samplesBy("end", {
+      return samplesBy("reason", {
         evicted: counters.endedDropped,
         disallowed: counters.endedDisallowed,
         too_many: counters.endedTooMany,
         invalid_stream: counters.endedInvalidStream,
         other_code: counters.endedOtherCode,
         transport: counters.endedTransport,
-        silence: counters.endedSilent,
-        silent_before_turn: counters.silentBeforeTurn,
+        idle_timeout: counters.endedUnresponsive,
+        unresponsive: counters.silentBeforeTurn,
         local: counters.endedLocal,
       });
     },
-    touchdown_engine_losses_total: () => {
+    touchdown_engine_drops_total: () => {
       const { recordsLost, datagramsDropped, datagramsRefused, panics } = sender.losses();
-      return samplesBy("event", {
-        record_lost: recordsLost,
-        datagram_dropped: datagramsDropped,
-        datagram_refused: datagramsRefused,
+      return samplesBy("kind", {
+        event: recordsLost,
+        datagram: datagramsDropped,
+        datagram_rejected: datagramsRefused,
         panic: panics,
       });
     },
-    touchdown_wire_seconds: () => receipts.durations.wire,
-    touchdown_ack_seconds: () => receipts.durations.ack,
+    touchdown_first_send_seconds: () => receipts.durations.wire,
+    touchdown_delivery_ack_seconds: () => receipts.durations.ack,
   } satisfies Partial<MetricSources>;
 }
 
-const TOLD = { yes: 1, no: 0, unknown: Number.NaN } as const;
+const REPORTED = { yes: 1, no: 0, unknown: Number.NaN } as const;
 
-function landSources({ landing, chain }: EdgeParts) {
+function landSources({ landing, cluster }: MetricDeps) {
   const { counters } = landing;
   return {
     touchdown_transactions_accepted_total: () => counters.accepted,
     touchdown_transactions_in_flight: () => landing.inFlight,
     touchdown_transactions_total: () => {
       const { landed, expired, dropped } = counters;
-      return samplesBy("end", { landed, expired, dropped });
+      return samplesBy("outcome", { landed, expired, dropped });
     },
     touchdown_transactions_lost_total: () => samplesBy("reason", counters.reasons),
     touchdown_transactions_failed_total: () => counters.landedFailed,
-    touchdown_transactions_joined_total: () => counters.joined,
+    touchdown_duplicate_submissions_merged_total: () => counters.duplicatesMerged,
     touchdown_landing_slots: () => landing.slotDeltas,
     touchdown_resends_total: () =>
       samplesBy("result", { sent: counters.resends, shed: counters.resendsShed }),
     touchdown_status_requests_total: () =>
       samplesBy("result", {
-        answered: counters.requestsAnswered,
+        answered: counters.requestsSucceeded,
         failed: counters.requestsFailed,
         late: counters.requestsLate,
       }),
-    touchdown_statuses_asked_total: () => counters.statusesAsked,
-    touchdown_statuses_told: () => TOLD[chain.statusTelling()],
+    touchdown_statuses_requested_total: () => counters.statusesRequested,
+    touchdown_node_reports_statuses: () => REPORTED[cluster.statusReporting()],
     touchdown_status_lag_seconds: () => landing.pollLagNs / NS_PER_S,
-    touchdown_sightings_total: () =>
-      samplesBy("result", { seen: counters.sighted, vanished: counters.vanished }),
+    touchdown_processed_total: () =>
+      samplesBy("result", { dedup: counters.processed, rolled_back: counters.rolledBack }),
   } satisfies Partial<MetricSources>;
 }
 
-function scorecardSources({ scorecard }: EdgeParts) {
-  const top = () => scorecard.view(LEADERS_NAMED_MAX);
+function leaderStatsSources({ leaderStats }: MetricDeps) {
+  const top = () => leaderStats.view(LEADERS_NAMED_MAX);
   return {
     touchdown_leaders: () =>
-      scorecard.census().map(({ dialect, reachable, count }) => ({
-        labels: { dialect, reachable },
+      leaderStats.countByKind().map(({ clientKind, reachable, count }) => ({
+        labels: { client: clientKind, reachable },
         value: count,
       })),
     touchdown_leader_round_trip_seconds: () =>
       top().map(({ identity, rttMs }) => ({ labels: { leader: identity }, value: seconds(rttMs) })),
-    touchdown_leader_copies_total: () =>
+    touchdown_leader_deliveries_total: () =>
       top().flatMap(({ identity, sent, acked, saturated }) =>
         Object.entries({ sent, acked, saturated }).map(([outcome, value]) => ({
           labels: { leader: identity, outcome },
@@ -337,28 +358,40 @@ function scorecardSources({ scorecard }: EdgeParts) {
 /** Leaders that have labels of their own. */
 const LEADERS_NAMED_MAX = 10;
 
-function receiptSources({ receipts, http }: EdgeParts) {
+function receiptSources({ receipts, http }: MetricDeps) {
   return {
     touchdown_decode_seconds: () => receipts.durations.decode,
     touchdown_receipts: () => receipts.count(),
     touchdown_receipts_evicted_total: () => [
-      { labels: { reason: "age" }, value: receipts.counters.evictedAge },
-      { labels: { reason: "room" }, value: receipts.counters.evictedRoom },
+      { labels: { reason: "expired" }, value: receipts.counters.evictedExpired },
+      { labels: { reason: "capacity" }, value: receipts.counters.evictedCapacity },
     ],
     touchdown_receipts_untracked_total: () => receipts.counters.untracked,
     touchdown_receipt_reads_total: () => {
-      const { admitted, limited } = http.receipts.reads;
-      return samplesBy("outcome", { admitted, limited });
+      const { allowed, limited } = http.receipts.reads;
+      return samplesBy("outcome", { admitted: allowed, limited });
     },
-    touchdown_receipt_waits: () => http.receipts.waits.held,
-    touchdown_receipt_waits_total: () => {
+    touchdown_receipt_long_polls: () => http.receipts.waits.pending,
+    touchdown_receipt_long_polls_total: () => {
       const { reached, timedOut, drained, left, refused } = http.receipts.waits;
-      return samplesBy("outcome", { reached, timed_out: timedOut, drained, left, refused });
+      return samplesBy("outcome", {
+        reached,
+        timed_out: timedOut,
+        drained,
+        aborted: left,
+        rejected: refused,
+      });
     },
     touchdown_receipt_streams: () => http.receipts.streams.open,
     touchdown_receipt_streams_total: () => {
-      const { opened, refused, cutSlow, cutKey, gaps } = http.receipts.streams;
-      return samplesBy("event", { opened, refused, cut_slow: cutSlow, cut_key: cutKey, gap: gaps });
+      const { opened, refused, closedSlow, closedKey, gaps } = http.receipts.streams;
+      return samplesBy("event", {
+        opened,
+        rejected: refused,
+        closed_slow: closedSlow,
+        closed_key: closedKey,
+        gap: gaps,
+      });
     },
     touchdown_receipt_events_total: () => http.receipts.streams.events,
   } satisfies Partial<MetricSources>;

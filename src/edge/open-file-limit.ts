@@ -7,12 +7,12 @@
 
 import { readFileSync } from "node:fs";
 import type { Log } from "../core/log.ts";
-import { EDGE_FILES_MAX, FRONT_RELAYS_MAX, WORKER_FILES } from "./limits.ts";
+import { EDGE_FILES_MAX, UPSTREAM_CONNECTIONS_MAX, WORKER_FILES } from "./limits.ts";
 
 export interface FilesUse {
   readonly workers: number;
   /** Whether there are fronts, which relay requests. */
-  readonly hasFronts: boolean;
+  readonly hasIngressThreads: boolean;
   readonly log: Log;
 }
 
@@ -21,7 +21,7 @@ export interface Connections {
   /** Clients'. */
   readonly clients: number;
   /** Fronts', to the server behind them; 0 without fronts. */
-  readonly relays: number;
+  readonly upstreamConnections: number;
 }
 
 /**
@@ -30,24 +30,26 @@ export interface Connections {
  */
 export function connectionsWithin(
   wanted: number,
-  { workers, hasFronts, log }: FilesUse,
+  { workers, hasIngressThreads, log }: FilesUse,
 ): Connections {
   const files = filesMaxOf(systemLimits());
   const left = Math.max(files - EDGE_FILES_MAX - workers * WORKER_FILES, Math.floor(files / 2));
-  const relays = hasFronts ? Math.min(FRONT_RELAYS_MAX, Math.floor(left / RELAYS_PART)) : 0;
-  const most = left - FILES_OF_RELAY * relays;
-  if (wanted <= most) return { clients: wanted, relays };
+  const upstreamConnections = hasIngressThreads
+    ? Math.min(UPSTREAM_CONNECTIONS_MAX, Math.floor(left / UPSTREAM_DIVISOR))
+    : 0;
+  const max = left - FILES_PER_UPSTREAM_CONNECTION * upstreamConnections;
+  if (wanted <= max) return { clients: wanted, upstreamConnections };
   log.info(
-    { wanted, connections: most, files },
+    { wanted, connections: max, files },
     "http.connections is more than the limit of open files allows (ulimit -n): fewer are taken",
   );
-  return { clients: most, relays };
+  return { clients: max, upstreamConnections };
 }
 
 /** Both ends of a relay are this process's. */
-const FILES_OF_RELAY = 2;
+const FILES_PER_UPSTREAM_CONNECTION = 2;
 /** One relay for so many files, at most. */
-const RELAYS_PART = 4;
+const UPSTREAM_DIVISOR = 4;
 
 /** The soft limit of a text like `/proc/self/limits`; infinite where it tells of none. */
 export function filesMaxOf(limits: string): number {

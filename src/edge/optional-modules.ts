@@ -12,14 +12,17 @@ import type { EngineChoice } from "../native/choose.ts";
 import type { createQuicTransport } from "../send/portable/transport-quic.ts";
 
 /** Each is null where the configuration does not ask for it. */
-export interface EdgeParts {
+export interface OptionalModules {
   readonly createDatabase: typeof createDatabase | null;
   readonly createLimitStore: typeof createLimitStore | null;
   readonly openGeyser: typeof openGeyser | null;
   readonly createQuicTransport: typeof createQuicTransport | null;
 }
 
-export async function loadParts(config: Config, engine: EngineChoice): Promise<EdgeParts> {
+export async function loadOptionalModules(
+  config: Config,
+  engine: EngineChoice,
+): Promise<OptionalModules> {
   const { accounts, limits, cluster } = config;
   const [database, limitStore, geyser, quic] = await Promise.all([
     accounts.databaseUrl === null ? null : import("../accounts/database/database.ts"),
@@ -36,7 +39,7 @@ export async function loadParts(config: Config, engine: EngineChoice): Promise<E
 }
 
 /** A part that this configuration cannot do without. @throws Error when it was not loaded */
-export function needed<T>(part: T | null): T {
-  if (part === null) throw new Error("a part that the configuration needs was not loaded");
-  return part;
+export function requireModule<T>(module: T | null): T {
+  if (module === null) throw new Error("a part that the configuration needs was not loaded");
+  return module;
 }

@@ -10,39 +10,39 @@
 
 import type { Outcome } from "../core/flow.ts";
 
-export interface OutcomeRelay {
+export interface OutcomeBuffer {
   /** Takes the sender's news; at once to `hear`, or once it is released. */
-  tell(outcome: Outcome): void;
+  push(outcome: Outcome): void;
   /** From now on news is held. */
-  hold(): void;
+  suspend(): void;
   /** Gives what is held to `hear`, in the order of its coming. */
-  release(): void;
+  flush(): void;
 }
 
 /** What is held is what one packet's offer to its leaders brings about: a few a leader. */
-export function createOutcomeRelay(hear: (outcome: Outcome) => void): OutcomeRelay {
+export function createOutcomeBuffer(deliver: (outcome: Outcome) => void): OutcomeBuffer {
   /** Written over: a list that is emptied would give its memory away, and take some anew. */
-  const held: Outcome[] = [];
+  const buffered: Outcome[] = [];
   let count = 0;
-  let isHolding = false;
+  let isSuspended = false;
 
   return {
-    tell(outcome) {
-      if (isHolding) {
-        held[count] = outcome;
+    push(outcome) {
+      if (isSuspended) {
+        buffered[count] = outcome;
         count += 1;
-      } else hear(outcome);
+      } else deliver(outcome);
     },
-    hold() {
-      isHolding = true;
+    suspend() {
+      isSuspended = true;
     },
-    release() {
-      isHolding = false;
-      const told = count;
+    flush() {
+      isSuspended = false;
+      const pending = count;
       count = 0;
-      for (let index = 0; index < told; index += 1) {
-        const outcome = held[index];
-        if (outcome !== undefined) hear(outcome);
+      for (let index = 0; index < pending; index += 1) {
+        const outcome = buffered[index];
+        if (outcome !== undefined) deliver(outcome);
       }
     },
   };

@@ -4,7 +4,7 @@
  */
 
 import type { KeyFeed } from "../accounts/keys/feed.ts";
-import type { Chain } from "../cluster/chain.ts";
+import type { ClusterClient } from "../cluster/cluster-client.ts";
 import type { Router } from "../route/router.ts";
 import type { Sender } from "../send/sender.ts";
 import type { Check, Readiness } from "../telemetry/admin.ts";
@@ -12,7 +12,7 @@ import type { Check, Readiness } from "../telemetry/admin.ts";
 export interface ReadinessDeps {
   readonly router: Pick<Router, "status">;
   readonly sender: Pick<Sender, "warmCount">;
-  readonly chain: Pick<Chain, "statusTelling">;
+  readonly cluster: Pick<ClusterClient, "statusReporting">;
   /** null where keys come from a file, and are there from the start. */
   readonly feed: Pick<KeyFeed, "hasKeys"> | null;
 }
@@ -29,7 +29,7 @@ const STATUSES = {
   yes: "the node tells statuses",
   no: "the node tells no statuses: what landed cannot be known of it",
   unknown: "whether the node tells statuses is not known yet",
-} as const satisfies Record<ReturnType<Chain["statusTelling"]>, string>;
+} as const satisfies Record<ReturnType<ClusterClient["statusReporting"]>, string>;
 
 /** How far an edge is with taking work. */
 const SERVING = {
@@ -38,7 +38,7 @@ const SERVING = {
   draining: "draining",
 } as const;
 
-export function createReadiness({ router, sender, chain, feed }: ReadinessDeps) {
+export function createReadiness({ router, sender, cluster, feed }: ReadinessDeps) {
   let phase: keyof typeof SERVING = "starting";
 
   function check(): Readiness {
@@ -61,7 +61,7 @@ export function createReadiness({ router, sender, chain, feed }: ReadinessDeps) 
       },
       { name: "contacts", ok: contacts > 0, detail: `${contacts} leaders with an address` },
       { name: "warm", ok: sender.warmCount > 0, detail: `${sender.warmCount} live connections` },
-      { name: "statuses", ok: true, detail: STATUSES[chain.statusTelling()] },
+      { name: "statuses", ok: true, detail: STATUSES[cluster.statusReporting()] },
     ];
     if (feed !== null) checks.push(keysCheck(feed.hasKeys));
     return { ok: checks.every(({ ok }) => ok), checks };

@@ -9,16 +9,16 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import type { Refusal } from "../core/errors.ts";
+import type { Rejection } from "../core/errors.ts";
 import {
-  type Gate,
-  type KeyOwner,
+  type AccessControl,
   type LimitedBy,
   limitOf,
-  limitRefusal,
+  limitRejection,
+  type Principal,
   retryAfterSeconds,
 } from "../limits/gate.ts";
-import type { BodyTaker, Exchange } from "./exchange.ts";
+import type { BodyHandler, RequestContext } from "./exchange.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
 import {
   KEYLESS_BODY_BYTES_MAX,
@@ -27,172 +27,176 @@ import {
   RPC_BODY_BYTES_MAX,
   UNREAD_BODY_BYTES_MAX,
 } from "./limits.ts";
-import { type Relayed, readRelayed } from "./proxied-request.ts";
-import type { Desk } from "./request-tracker.ts";
+import { type ProxiedRequest, readForwardedHeader } from "./proxied-request.ts";
+import type { RequestTracker } from "./request-tracker.ts";
 import { NO_EXTRAS } from "./response.ts";
-import { createRpcTaker } from "./submit/json-rpc.ts";
+import { createRpcHandler } from "./submit/json-rpc.ts";
 import type { CallReader } from "./submit/json-rpc-fast-path.ts";
-import { createRawTaker } from "./submit/raw.ts";
+import { createRawHandler } from "./submit/raw.ts";
 import type { Submit } from "./submit/submission.ts";
 
-export interface AdmissionDeps {
+export interface RequestCheckDeps {
   readonly clock: Clock;
-  readonly gate: Gate;
+  readonly access: AccessControl;
   readonly submit: Submit;
-  readonly desk: Desk;
+  readonly tracker: RequestTracker;
   /** Reads JSON-RPC calls of the usual form; null: all are parsed. */
   readonly calls: CallReader | null;
-  readonly relays?: Relays;
+  readonly proxySource?: ProxySource;
 }
 
 /** One entrance for each route that takes a body. */
-export interface Admission {
-  raw(exchange: Exchange, headers: HeaderSource): void;
-  rpc(exchange: Exchange, headers: HeaderSource): void;
+export interface RequestChecks {
+  raw(context: RequestContext, headers: HeaderSource): void;
+  rpc(context: RequestContext, headers: HeaderSource): void;
   /** JSON-RPC on `/`: nothing there needs a key. */
-  open(exchange: Exchange, headers: HeaderSource): void;
+  open(context: RequestContext, headers: HeaderSource): void;
 }
 
 /** What there is of fronts that relay requests here. */
-export interface Relays {
+export interface ProxySource {
   /** The name of the line that they write; "" where there are none. */
   readonly headerName: string;
   /** Told whose key a submission carries that a front relayed, before it is charged. */
-  known(front: number, token: string, owner: KeyOwner): void;
+  known(ingressThread: number, token: string, principal: Principal): void;
 }
 
-export const NO_RELAYS: Relays = { headerName: "", known() {} };
+export const NO_PROXY: ProxySource = { headerName: "", known() {} };
 
-export function createAdmission(deps: AdmissionDeps): Admission {
-  const { clock, gate, desk } = deps;
-  const relays = deps.relays ?? NO_RELAYS;
-  const rawTaker = createRawTaker(deps);
-  const rpcTaker = createRpcTaker(deps, true);
-  const openTaker = createRpcTaker(deps, false);
+export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
+  const { clock, access, tracker } = deps;
+  const proxySource = deps.proxySource ?? NO_PROXY;
+  const rawHandler = createRawHandler(deps);
+  const rpcHandler = createRpcHandler(deps, true);
+  const openHandler = createRpcHandler(deps, false);
 
   /** `keylessMax` is the largest body that is read without a key; -1 for none at all. */
-  function admit(
-    exchange: Exchange,
+  function checkRequest(
+    context: RequestContext,
     headers: HeaderSource,
     sizeMax: number,
     keylessMax: number,
-    taker: BodyTaker,
+    handler: BodyHandler,
   ): void {
-    const { token, bodySize, fault, relayed, isLast } = readFraming(headers, relays.headerName);
-    exchange.isLast = isLast;
-    if (fault !== null) {
-      exchange.cut(fault);
+    const { token, bodySize, rejection, forwarded, isLast } = readFraming(
+      headers,
+      proxySource.headerName,
+    );
+    context.isLast = isLast;
+    if (rejection !== null) {
+      context.rejectAndClose(rejection);
       return;
     }
-    if (relays.headerName !== "") exchange.relayed = readRelayed(relayed);
+    if (proxySource.headerName !== "") context.proxied = readForwardedHeader(forwarded);
     // What a front had begun to take before is not new work.
-    const isBegun = (exchange.relayed?.receivedNs ?? 0) > 0;
-    if (desk.draining && !isBegun) exchange.refuse(DRAINING);
+    const isStarted = (context.proxied?.receivedNs ?? 0) > 0;
+    if (tracker.draining && !isStarted) context.reject(DRAINING);
     else {
-      const owner = gate.find(token, exchange);
-      if (owner === null) admitNobody(exchange, token, bodySize, keylessMax, taker);
-      else if (exchange.relayed === null) admitOwner(exchange, owner, bodySize, sizeMax, taker);
-      else admitRelayed(exchange, exchange.relayed, token, owner, bodySize, sizeMax, taker);
+      const principal = access.authenticate(token, context);
+      if (principal === null) checkAnonymous(context, token, bodySize, keylessMax, handler);
+      else if (context.proxied === null) checkLimit(context, principal, bodySize, sizeMax, handler);
+      else checkProxied(context, context.proxied, token, principal, bodySize, sizeMax, handler);
     }
   }
 
-  function admitNobody(
-    exchange: Exchange,
+  function checkAnonymous(
+    context: RequestContext,
     token: string,
     bodySize: number,
     keylessMax: number,
-    taker: BodyTaker,
+    handler: BodyHandler,
   ): void {
     if (bodySize <= keylessMax) {
-      exchange.token = token;
-      exchange.receive(bodySize, taker);
-    } else if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(gate.refusalOf(token, exchange));
-    else exchange.refuse(gate.refusalOf(token, exchange));
+      context.token = token;
+      context.receive(bodySize, handler);
+    } else if (bodySize > UNREAD_BODY_BYTES_MAX)
+      context.rejectAndClose(access.rejectionOf(token, context));
+    else context.reject(access.rejectionOf(token, context));
   }
 
-  function admitOwner(
-    exchange: Exchange,
-    owner: KeyOwner,
+  function checkLimit(
+    context: RequestContext,
+    principal: Principal,
     bodySize: number,
     sizeMax: number,
-    taker: BodyTaker,
+    handler: BodyHandler,
   ): void {
-    exchange.owner = owner;
-    const wait = gate.charge(owner, clock.nowNs());
-    if (wait > 0) refuseLimited(exchange, owner, wait, gate.limitedBy, bodySize);
-    else receiveWithin(exchange, bodySize, sizeMax, taker);
+    context.principal = principal;
+    const wait = access.charge(principal, clock.nowNs());
+    if (wait > 0) rejectLimited(context, principal, wait, access.limitedBy, bodySize);
+    else receiveWithin(context, bodySize, sizeMax, handler);
   }
 
-  function admitRelayed(
-    exchange: Exchange,
-    { front, isPaid, receivedNs }: Relayed,
+  function checkProxied(
+    context: RequestContext,
+    { ingressThread, isPaid, receivedNs }: ProxiedRequest,
     token: string,
-    owner: KeyOwner,
+    principal: Principal,
     bodySize: number,
     sizeMax: number,
-    taker: BodyTaker,
+    handler: BodyHandler,
   ): void {
-    if (front >= 0) relays.known(front, token, owner);
+    if (ingressThread >= 0) proxySource.known(ingressThread, token, principal);
     if (isPaid) {
-      exchange.owner = owner;
-      exchange.receivedNs = receivedNs;
-      receiveWithin(exchange, bodySize, sizeMax, taker);
-    } else admitOwner(exchange, owner, bodySize, sizeMax, taker);
+      context.principal = principal;
+      context.receivedNs = receivedNs;
+      receiveWithin(context, bodySize, sizeMax, handler);
+    } else checkLimit(context, principal, bodySize, sizeMax, handler);
   }
 
   return {
-    raw(exchange, headers) {
-      admit(exchange, headers, RAW_BODY_BYTES_MAX, -1, rawTaker);
+    raw(context, headers) {
+      checkRequest(context, headers, RAW_BODY_BYTES_MAX, -1, rawHandler);
     },
-    rpc(exchange, headers) {
-      admit(exchange, headers, RPC_BODY_BYTES_MAX, KEYLESS_BODY_BYTES_MAX, rpcTaker);
+    rpc(context, headers) {
+      checkRequest(context, headers, RPC_BODY_BYTES_MAX, KEYLESS_BODY_BYTES_MAX, rpcHandler);
     },
-    open: (exchange, headers) => admitAny(exchange, headers, openTaker),
+    open: (context, headers) => checkOpen(context, headers, openHandler),
   };
 }
 
 /** Admits on `/`, where nothing needs a key. */
-function admitAny(exchange: Exchange, headers: HeaderSource, taker: BodyTaker): void {
-  const { bodySize, fault, isLast } = readFraming(headers);
-  exchange.isLast = isLast;
-  if (fault !== null) exchange.cut(fault);
-  else receiveWithin(exchange, bodySize, OPEN_BODY_BYTES_MAX, taker);
+function checkOpen(context: RequestContext, headers: HeaderSource, handler: BodyHandler): void {
+  const { bodySize, rejection, isLast } = readFraming(headers);
+  context.isLast = isLast;
+  if (rejection !== null) context.rejectAndClose(rejection);
+  else receiveWithin(context, bodySize, OPEN_BODY_BYTES_MAX, handler);
 }
 
 function receiveWithin(
-  exchange: Exchange,
+  context: RequestContext,
   bodySize: number,
   sizeMax: number,
-  taker: BodyTaker,
+  handler: BodyHandler,
 ): void {
-  if (bodySize > sizeMax) exchange.cut(tooLarge(bodySize, sizeMax));
-  else exchange.receive(bodySize, taker);
+  if (bodySize > sizeMax) context.rejectAndClose(tooLarge(bodySize, sizeMax));
+  else context.receive(bodySize, handler);
 }
 
-function refuseLimited(
-  exchange: Exchange,
-  owner: KeyOwner,
+function rejectLimited(
+  context: RequestContext,
+  principal: Principal,
   wait: number,
   by: LimitedBy,
   bodySize: number,
 ): void {
-  const refusal = limitRefusal(owner, wait, by);
-  const plan = limitOf(owner, by);
+  const rejection = limitRejection(principal, wait, by);
+  const plan = limitOf(principal, by);
   const extras = { ...NO_EXTRAS, retryAfterSeconds: retryAfterSeconds(wait), plan };
-  if (bodySize > UNREAD_BODY_BYTES_MAX) exchange.cut(refusal, extras);
-  else exchange.refuse(refusal, extras);
+  if (bodySize > UNREAD_BODY_BYTES_MAX) context.rejectAndClose(rejection, extras);
+  else context.reject(rejection, extras);
 }
 
-export function tooLarge(found: number, needed: number): Refusal {
+export function tooLarge(found: number, needed: number): Rejection {
   return {
     reason: "too_large",
-    sentence: `the body has ${found} bytes, at most ${needed} are taken here`,
+    message: `the body has ${found} bytes, at most ${needed} are taken here`,
     data: { found, needed },
   };
 }
 
-const DRAINING: Refusal = {
+const DRAINING: Rejection = {
   reason: "overloaded",
-  sentence: "this edge is draining and takes no new work; connect anew to reach another one",
+  message: "this edge is draining and takes no new work; connect anew to reach another one",
   data: {},
 };

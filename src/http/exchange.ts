@@ -17,29 +17,29 @@
  * Hot path: `receive`, `settle` and `send` run once a request.
  */
 
-import { REFUSALS, type Refusal } from "../core/errors.ts";
-import type { Answer } from "../core/flow.ts";
-import type { KeyOwner } from "../limits/gate.ts";
-import type { Relayed } from "./proxied-request.ts";
-import type { Desk, Waiter } from "./request-tracker.ts";
+import { REJECTIONS, type Rejection } from "../core/errors.ts";
+import type { SubmitResult } from "../core/flow.ts";
+import type { Principal } from "../limits/gate.ts";
+import type { ProxiedRequest } from "./proxied-request.ts";
+import type { PendingRequest, RequestTracker } from "./request-tracker.ts";
 import {
   HEADERS_JSON,
   NO_EXTRAS,
   PREFLIGHT_HEADERS,
-  type RefusalHeaders,
+  type RejectionHeaders,
   rawAccepted,
-  rawRefused,
-  refusalHeaders,
-  refusalStatus,
-  rpcRefused,
+  rawRejected,
+  rejectionHeaders,
+  rejectionStatus,
+  rpcRejected,
   rpcResult,
   STATUS_NO_CONTENT,
   STATUS_OK,
 } from "./response.ts";
-import { type EndingWire, endWhole } from "./response-end.ts";
+import { type EndableResponse, endResponse } from "./response-end.ts";
 
 /** What is used of uWebSockets.js's response. Any call after the end or an abort throws. */
-export interface Wire extends EndingWire {
+export interface UwsResponse extends EndableResponse {
   onAborted(handler: () => void): unknown;
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
   cork(act: () => void): unknown;
@@ -55,26 +55,26 @@ export interface Wire extends EndingWire {
   close(): unknown;
 }
 
-export type Shape = "raw" | "rpc";
+export type ResponseFormat = "raw" | "rpc";
 
 /** Takes a whole body; it lends the bytes until it returns. */
-export interface BodyTaker {
-  take(exchange: Exchange, bytes: Uint8Array): void;
+export interface BodyHandler {
+  handle(context: RequestContext, bytes: Uint8Array): void;
 }
 
 /** Several answers in one. */
-export interface Gathering {
+export interface BatchResponse {
   /** Answers what has no answer yet with this refusal. */
-  giveUp(refusal: Refusal): void;
+  timeOut(rejection: Rejection): void;
 }
 
-export class Exchange implements Waiter {
+export class RequestContext implements PendingRequest {
   /** Whether an answer is still wanted. */
   open = true;
   /** Whose key it is; null where that is not known. */
-  owner: KeyOwner | null = null;
+  principal: Principal | null = null;
   /** What the front says that relayed it; null where none did. */
-  relayed: Relayed | null = null;
+  proxied: ProxiedRequest | null = null;
   /** Answered in the next turn: with this one open the library closes at a further request. */
   isLast = false;
   /** The key as it was sent, kept only where the body decides whether one was needed. */
@@ -84,40 +84,40 @@ export class Exchange implements Waiter {
   /** `Clock.nowNs` when the body was complete, 0 before. */
   receivedNs = 0;
   /** Told once, when the client leaves before the end of its answer. */
-  onGone: (() => void) | null = null;
+  onDisconnect: (() => void) | null = null;
   /** Bytes of the body, as far as it was asked for. */
   bodyBytes = 0;
   /** A batch's answers, null for a single call. */
-  gathering: Gathering | null = null;
-  previous: Waiter | null = null;
-  next: Waiter | null = null;
-  waiting = false;
-  readonly #wire: Wire;
-  readonly #desk: Desk;
-  readonly #shape: Shape;
+  batch: BatchResponse | null = null;
+  previous: PendingRequest | null = null;
+  next: PendingRequest | null = null;
+  isQueued = false;
+  readonly #response: UwsResponse;
+  readonly #tracker: RequestTracker;
+  readonly #format: ResponseFormat;
   #headOnly = false;
   /** Whether all of the body was handed on. */
-  #isTaken = false;
+  #isBodyDelivered = false;
   /** Whether its answer is given in the next turn. */
-  #isHeld = false;
+  #isDeferred = false;
   /** Whether one of the library's callbacks runs, which gathers what is written by itself. */
-  #gathered = true;
+  #isCorked = true;
   #assembled: Uint8Array | null = null;
   #filled = 0;
 
   /** The response's abort handler is attached before anything else can fail. */
-  constructor(wire: Wire, desk: Desk, shape: Shape) {
-    wire.onAborted(() => this.#abort());
-    this.#wire = wire;
-    this.#desk = desk;
-    this.#shape = shape;
-    desk.opened();
+  constructor(response: UwsResponse, tracker: RequestTracker, format: ResponseFormat) {
+    response.onAborted(() => this.#onClientAborted());
+    this.#response = response;
+    this.#tracker = tracker;
+    this.#format = format;
+    tracker.opened();
   }
 
   /** The address of the connection's other end in text form. */
   remoteAddress(): string {
-    if (this.relayed !== null) return this.relayed.remoteAddress;
-    return Buffer.from(this.#wire.getRemoteAddressAsText()).toString("latin1");
+    if (this.proxied !== null) return this.proxied.remoteAddress;
+    return Buffer.from(this.#response.getRemoteAddressAsText()).toString("latin1");
   }
 
   /** Answers a HEAD request: the same headers, no body. */
@@ -130,138 +130,138 @@ export class Exchange implements Waiter {
    * a view of the network buffer; one in several pieces is copied together first, because each
    * piece is gone when its callback returns.
    */
-  receive(size: number, taker: BodyTaker): void {
+  receive(size: number, handler: BodyHandler): void {
     this.bodyBytes = size;
-    this.#wire.onData((chunk, isLast) => {
+    this.#response.onData((chunk, isLast) => {
       if (!this.open) return;
-      this.#gathered = true;
+      this.#isCorked = true;
       try {
-        this.#takeChunk(chunk, isLast, size, taker);
+        this.#handleChunk(chunk, isLast, size, handler);
       } catch (error) {
-        this.fail(error);
+        this.respond500(error);
       }
-      this.#gathered = false;
+      this.#isCorked = false;
     });
-    if (size === 0) this.#takeNothing(taker);
+    if (size === 0) this.#handleEmptyBody(handler);
   }
 
   /** The library tells nothing of an empty body whose headers came in several pieces. */
-  #takeNothing(taker: BodyTaker): void {
+  #handleEmptyBody(handler: BodyHandler): void {
     setImmediate(() => {
-      if (!this.open || this.#isTaken) return;
+      if (!this.open || this.#isBodyDelivered) return;
       try {
-        taker.take(this, new Uint8Array());
+        handler.handle(this, new Uint8Array());
       } catch (error) {
-        this.fail(error);
+        this.respond500(error);
       }
     });
   }
 
   /** The library's callback that began this exchange is about to return. */
-  handled(): void {
-    this.#gathered = false;
+  handlerReturned(): void {
+    this.#isCorked = false;
   }
 
-  #takeChunk(chunk: ArrayBuffer, isLast: boolean, size: number, taker: BodyTaker): void {
-    this.#isTaken ||= isLast;
+  #handleChunk(chunk: ArrayBuffer, isLast: boolean, size: number, handler: BodyHandler): void {
+    this.#isBodyDelivered ||= isLast;
     if (isLast && this.#assembled === null) {
-      taker.take(this, new Uint8Array(chunk));
+      handler.handle(this, new Uint8Array(chunk));
       return;
     }
     this.#assembled ??= new Uint8Array(size);
     this.#assembled.set(new Uint8Array(chunk), this.#filled);
     this.#filled += chunk.byteLength;
-    if (isLast) taker.take(this, this.#assembled.subarray(0, this.#filled));
+    if (isLast) handler.handle(this, this.#assembled.subarray(0, this.#filled));
   }
 
   /** Answers a submission. */
-  settle(answer: Answer): void {
-    if (!this.open || this.#isHeld) return;
-    this.#desk.settled(this.receivedNs);
-    if (answer.kind === "refused") {
-      this.refuse(answer.refusal);
+  respond(result: SubmitResult): void {
+    if (!this.open || this.#isDeferred) return;
+    this.#tracker.recordLatency(this.receivedNs);
+    if (result.kind === "refused") {
+      this.reject(result.rejection);
       return;
     }
-    this.#desk.accepted(this.owner, this.bodyBytes);
-    const name = answer.signature;
-    const body = this.#shape === "raw" ? rawAccepted(name) : rpcResult(this.id, name);
+    this.#tracker.accepted(this.principal, this.bodyBytes);
+    const name = result.signature;
+    const body = this.#format === "raw" ? rawAccepted(name) : rpcResult(this.id, name);
     // It is what counts in microseconds, and the limit of its account bounds how many there are.
     if (this.isLast) this.send(STATUS_OK, HEADERS_JSON, body);
     else this.#send(STATUS_OK, HEADERS_JSON, body);
   }
 
   /** The deadline has passed. */
-  giveUp(refusal: Refusal): void {
-    if (this.gathering !== null) this.gathering.giveUp(refusal);
-    else this.refuse(refusal);
+  timeOut(rejection: Rejection): void {
+    if (this.batch !== null) this.batch.timeOut(rejection);
+    else this.reject(rejection);
   }
 
   /** Answers with a refusal and keeps the connection. */
-  refuse(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
-    if (!this.open || this.#isHeld) return;
-    this.#desk.refused(this.owner, refusal, this.bodyBytes);
-    const row = REFUSALS[refusal.reason];
-    const status = this.#shape === "raw" ? row.status : row.rpcStatus;
-    const statusLine = status === 200 ? STATUS_OK : refusalStatus(status, refusal);
-    this.send(statusLine, refusalHeaders(refusal, extras), this.#refusalBody(refusal));
+  reject(rejection: Rejection, extras: RejectionHeaders = NO_EXTRAS): void {
+    if (!this.open || this.#isDeferred) return;
+    this.#tracker.rejected(this.principal, rejection, this.bodyBytes);
+    const row = REJECTIONS[rejection.reason];
+    const status = this.#format === "raw" ? row.status : row.rpcStatus;
+    const statusLine = status === 200 ? STATUS_OK : rejectionStatus(status, rejection);
+    this.send(statusLine, rejectionHeaders(rejection, extras), this.#rejectionBody(rejection));
   }
 
-  #refusalBody(refusal: Refusal): string {
-    return this.#shape === "raw" ? rawRefused(refusal) : rpcRefused(this.id, refusal);
+  #rejectionBody(rejection: Rejection): string {
+    return this.#format === "raw" ? rawRejected(rejection) : rpcRejected(this.id, rejection);
   }
 
   /** Answers with a refusal and closes the connection; nothing behind it is read any more. */
-  cut(refusal: Refusal, extras: RefusalHeaders = NO_EXTRAS): void {
+  rejectAndClose(rejection: Rejection, extras: RejectionHeaders = NO_EXTRAS): void {
     if (!this.open) return;
     this.#finish();
-    this.#desk.refused(this.owner, refusal, this.bodyBytes);
-    this.#desk.counters.cut += 1;
-    const body = this.#refusalBody(refusal) + CORK_OVERFLOW;
+    this.#tracker.rejected(this.principal, rejection, this.bodyBytes);
+    this.#tracker.counters.closed += 1;
+    const body = this.#rejectionBody(rejection) + CORK_OVERFLOW;
     // The line break that ends the last header becomes the body's end: two more bytes.
     const size = Buffer.byteLength(body) + 2;
-    const headers = refusalHeaders(refusal, extras);
-    const status = refusalStatus(REFUSALS[refusal.reason].status, refusal);
-    const wire = this.#wire;
-    wire.cork(() => {
-      wire.writeStatus(status);
-      wire.writeHeader(
+    const headers = rejectionHeaders(rejection, extras);
+    const status = rejectionStatus(REJECTIONS[rejection.reason].status, rejection);
+    const response = this.#response;
+    response.cork(() => {
+      response.writeStatus(status);
+      response.writeHeader(
         "content-type",
         `${headers}\r\nconnection: close\r\ncontent-length: ${size}\r\n\r\n${body}`,
       );
     });
-    wire.close();
+    response.close();
   }
 
   /** Answers with `body`. `headers` begins with the value of content-type, see reply.ts. */
   send(status: string, headers: string, body: string): void {
-    if (!this.open || this.#isHeld) return;
-    if (this.#mayAnswer()) this.#send(status, headers, body);
-    else this.#hold(() => this.#send(status, headers, body));
+    if (!this.open || this.#isDeferred) return;
+    if (this.#mayRespond()) this.#send(status, headers, body);
+    else this.#defer(() => this.#send(status, headers, body));
   }
 
   /** The same with a body that may be large: it is made when it is its turn, however late. */
-  sendMade(status: string, headers: string, make: () => string, isHeld = false): void {
-    if (!this.open || this.#isHeld) return;
-    if (this.#mayAnswer(isHeld)) this.#send(status, headers, make());
-    else this.#hold(() => this.sendMade(status, headers, make, true));
+  sendLazy(status: string, headers: string, make: () => string, isDeferred = false): void {
+    if (!this.open || this.#isDeferred) return;
+    if (this.#mayRespond(isDeferred)) this.#send(status, headers, make());
+    else this.#defer(() => this.sendLazy(status, headers, make, true));
   }
 
   /** Whether there is time in this turn, and nothing that may follow the last request in it. */
-  #mayAnswer(isHeld = false): boolean {
+  #mayRespond(isDeferred = false): boolean {
     const { isLast } = this;
     this.isLast = false;
-    return !isLast && this.#desk.allowAnswer(isHeld);
+    return !isLast && this.#tracker.allowResponse(isDeferred);
   }
 
   /** Answers in the next turn; what else comes until then is too late. */
-  #hold(act: () => void): void {
-    this.#isHeld = true;
+  #defer(act: () => void): void {
+    this.#isDeferred = true;
     setImmediate(() => {
-      this.#isHeld = false;
+      this.#isDeferred = false;
       try {
         act();
       } catch (error) {
-        this.fail(error);
+        this.respond500(error);
       }
     });
   }
@@ -269,22 +269,22 @@ export class Exchange implements Waiter {
   #send(status: string, headers: string, body: string): void {
     if (!this.open) return;
     this.#finish();
-    if (this.#gathered) this.#write(status, headers, body);
-    else this.#wire.cork(() => this.#write(status, headers, body));
+    if (this.#isCorked) this.#write(status, headers, body);
+    else this.#response.cork(() => this.#write(status, headers, body));
   }
 
   #write(status: string, headers: string, body: string): void {
-    const wire = this.#wire;
+    const response = this.#response;
     // It is what the library writes by itself.
-    if (status !== STATUS_OK) wire.writeStatus(status);
-    wire.writeHeader("content-type", headers);
+    if (status !== STATUS_OK) response.writeStatus(status);
+    response.writeHeader("content-type", headers);
     if (this.#headOnly) {
-      wire.writeHeader("content-length", String(Buffer.byteLength(body)));
+      response.writeHeader("content-length", String(Buffer.byteLength(body)));
       this.#endWithoutBody();
-    } else if (this.#desk.draining) {
-      wire.pause();
-      wire.end(body, true);
-    } else endWhole(wire, this.#desk, body);
+    } else if (this.#tracker.draining) {
+      response.pause();
+      response.end(body, true);
+    } else endResponse(response, this.#tracker, body);
   }
 
   /**
@@ -292,29 +292,29 @@ export class Exchange implements Waiter {
    * would not do, because a write that fails begins to read again.
    */
   #endWithoutBody(): void {
-    const wire = this.#wire;
-    if (this.#desk.allowBodiless()) {
-      wire.endWithoutBody();
+    const response = this.#response;
+    if (this.#tracker.allowEmptyBody()) {
+      response.endWithoutBody();
       return;
     }
-    wire.writeHeader("connection", `close\r\n\r\n${LINES_OVERFLOW}`);
-    wire.close();
+    response.writeHeader("connection", `close\r\n\r\n${LINES_OVERFLOW}`);
+    response.close();
   }
 
   /** Answers a preflight. */
-  permit(): void {
+  respondPreflight(): void {
     if (!this.open) return;
-    if (this.#mayAnswer()) this.#permit();
-    else this.#hold(() => this.#permit());
+    if (this.#mayRespond()) this.#respondPreflight();
+    else this.#defer(() => this.#respondPreflight());
   }
 
-  #permit(): void {
+  #respondPreflight(): void {
     if (!this.open) return;
     this.#finish();
-    const wire = this.#wire;
-    wire.cork(() => {
-      wire.writeStatus(STATUS_NO_CONTENT);
-      for (const [key, value] of PREFLIGHT_HEADERS) wire.writeHeader(key, value);
+    const response = this.#response;
+    response.cork(() => {
+      response.writeStatus(STATUS_NO_CONTENT);
+      for (const [key, value] of PREFLIGHT_HEADERS) response.writeHeader(key, value);
       this.#endWithoutBody();
     });
   }
@@ -323,79 +323,79 @@ export class Exchange implements Waiter {
    * Begins an answer in pieces: `push` and at last `endPieces`. `onDrained` is told when the client
    * has taken in what `push` said was too much.
    */
-  beginPieces(headers: string, onDrained: () => void): void {
+  startStream(headers: string, onDrained: () => void): void {
     if (!this.open) return;
-    const wire = this.#wire;
+    const response = this.#response;
     // Whether the library has drained its buffer by then depends on its version; a comment asks.
-    wire.onWritable(() => {
+    response.onWritable(() => {
       if (this.push(NOTHING)) onDrained();
       return true;
     });
-    wire.cork(() => {
-      wire.writeStatus(STATUS_OK);
-      wire.writeHeader("content-type", headers);
+    response.cork(() => {
+      response.writeStatus(STATUS_OK);
+      response.writeHeader("content-type", headers);
     });
   }
 
   /** Writes one piece; false when the client takes in more slowly than it is given. */
   push(text: string): boolean {
     if (!this.open) return true;
-    let taken = true;
-    this.#wire.cork(() => {
-      taken = this.#wire.write(text);
+    let isWritten = true;
+    this.#response.cork(() => {
+      isWritten = this.#response.write(text);
     });
-    return taken;
+    return isWritten;
   }
 
   /**
    * Ends an answer in pieces. The library must not be told to close the connection here: it would
    * write that header into the middle of the body, so the answer's own headers say it.
    */
-  endPieces(): void {
+  endStream(): void {
     if (!this.open) return;
     this.#finish();
-    const wire = this.#wire;
-    wire.cork(() => void wire.end("", false));
+    const response = this.#response;
+    response.cork(() => void response.end("", false));
   }
 
   /** Ends the connection at once, whatever of the answer is still to be taken in. */
-  drop(): void {
+  abort(): void {
     if (!this.open) return;
     this.#finish();
-    this.#wire.close();
+    this.#response.close();
   }
 
   /** Something of ours threw: the client learns that, the log learns what. */
-  fail(error: unknown): void {
-    this.#desk.failed(error);
+  respond500(error: unknown): void {
+    this.#tracker.handlerFailed(error);
     try {
-      this.refuse(INTERNAL);
+      this.reject(INTERNAL);
     } catch (second) {
       // The answer itself cannot be written; the client sees the connection end.
-      this.#desk.failed(second);
+      this.#tracker.handlerFailed(second);
     }
   }
 
-  #abort(): void {
+  #onClientAborted(): void {
     if (!this.open) return;
-    this.#desk.counters.aborted += 1;
-    const { onGone } = this;
+    this.#tracker.counters.aborted += 1;
+    const { onDisconnect } = this;
     this.#finish();
-    onGone?.();
+    onDisconnect?.();
   }
 
   #finish(): void {
     this.open = false;
-    this.onGone = null;
+    this.onDisconnect = null;
     this.token = "";
     this.#assembled = null;
-    this.#desk.finished(this);
+    this.#tracker.finished(this);
   }
 }
 
-export const INTERNAL: Refusal = {
+export const INTERNAL: Rejection = {
   reason: "internal",
-  sentence: "internal error; the request may be retried",
+  message: "internal error; the request may be retried",
   data: {},
 };
 

@@ -9,7 +9,7 @@
  * Hot path: one record for the whole process, filled anew for each request.
  */
 
-import type { Refusal } from "../core/errors.ts";
+import type { Rejection } from "../core/errors.ts";
 
 /** The part of a request that is read here. */
 export interface HeaderSource {
@@ -22,30 +22,30 @@ export interface Framing {
   /** The body's size in bytes; without Content-Length there is none (RFC 9112, 6.3). */
   bodySize: number;
   /** What is wrong with the framing, null for nothing. The connection cannot be used again. */
-  fault: Refusal | null;
+  rejection: Rejection | null;
   /** What a front that relays it says of it (relayed.ts), "" for nothing. */
-  relayed: string;
+  forwarded: string;
   /** Whether the client sends nothing behind it that is to be carried out. */
   isLast: boolean;
 }
 
 /** Filled by `readFraming`; holds until the next request. */
-const framing: Framing = { token: "", bodySize: 0, fault: null, relayed: "", isLast: false };
+const framing: Framing = { token: "", bodySize: 0, rejection: null, forwarded: "", isLast: false };
 let lengthText: string | null = null;
-let relayName = "";
+let forwardedHeaderName = "";
 
 /**
  * Reads the headers. The answer is one shared record, to be used up before the next call.
- * `relayHeader` is the name of the line that fronts write, "" where nobody does.
+ * `forwardedHeader` is the name of the line that fronts write, "" where nobody does.
  */
-export function readFraming(source: HeaderSource, relayHeader = ""): Readonly<Framing> {
+export function readFraming(source: HeaderSource, forwardedHeader = ""): Readonly<Framing> {
   framing.token = "";
   framing.bodySize = 0;
-  framing.fault = null;
-  framing.relayed = "";
+  framing.rejection = null;
+  framing.forwarded = "";
   framing.isLast = false;
   lengthText = null;
-  relayName = relayHeader;
+  forwardedHeaderName = forwardedHeader;
   source.forEach(visit);
   return framing;
 }
@@ -57,26 +57,26 @@ function visit(key: string, value: string): void {
       if (framing.token === "") framing.token = value;
       return;
     case "content-length":
-      if (lengthText === null) takeLength(value);
-      else if (lengthText !== value) framing.fault ??= LENGTHS_DIFFER;
+      if (lengthText === null) readLength(value);
+      else if (lengthText !== value) framing.rejection ??= LENGTHS_DIFFER;
       return;
     case "transfer-encoding":
-      framing.fault = TRANSFER_ENCODING;
+      framing.rejection = TRANSFER_ENCODING;
       return;
     case "connection":
       framing.isLast ||= CLOSE.test(value);
       return;
-    case relayName:
-      if (framing.relayed === "") framing.relayed = value;
+    case forwardedHeaderName:
+      if (framing.forwarded === "") framing.forwarded = value;
       return;
   }
 }
 
-function takeLength(value: string): void {
+function readLength(value: string): void {
   lengthText = value;
   const size = plainNumber(value);
   if (size >= 0) framing.bodySize = size;
-  else framing.fault ??= LENGTH_MALFORMED;
+  else framing.rejection ??= LENGTH_MALFORMED;
 }
 
 /** The number that 1 to 9 digits make, -1 for any other text; an expression takes thrice this. */
@@ -97,18 +97,18 @@ const CLOSE = /(^|,)[ \t]*close[ \t]*(,|$)/i;
 const LENGTH_DIGITS_MAX = 9;
 const ZERO = 0x30;
 
-const TRANSFER_ENCODING: Refusal = {
+const TRANSFER_ENCODING: Rejection = {
   reason: "length_required",
-  sentence: "the request carries Transfer-Encoding, a body with Content-Length is needed",
+  message: "the request carries Transfer-Encoding, a body with Content-Length is needed",
   data: {},
 };
-const LENGTHS_DIFFER: Refusal = {
+const LENGTHS_DIFFER: Rejection = {
   reason: "invalid_request",
-  sentence: "the request carries two Content-Length headers that differ, one is needed",
+  message: "the request carries two Content-Length headers that differ, one is needed",
   data: {},
 };
-const LENGTH_MALFORMED: Refusal = {
+const LENGTH_MALFORMED: Rejection = {
   reason: "invalid_request",
-  sentence: "the request's Content-Length is no number of bytes, plain decimal digits are needed",
+  message: "the request's Content-Length is no number of bytes, plain decimal digits are needed",
   data: {},
 };

@@ -6,11 +6,11 @@
 
 import { randomBytes } from "node:crypto";
 
-export interface Relayed {
+export interface ProxiedRequest {
   /** The address of the client's end of its connection in text form; "" where it is not known. */
   readonly remoteAddress: string;
   /** The front's number; -1 where it is not known. */
-  readonly front: number;
+  readonly ingressThread: number;
   /** Whether the limit was charged for it. */
   readonly isPaid: boolean;
   /**
@@ -23,7 +23,7 @@ export interface Relayed {
 const NAME_BYTES = 16;
 
 /** A name for the line, in lower case. */
-export function relayHeaderName(): string {
+export function createForwardedHeaderName(): string {
   return `x-${randomBytes(NAME_BYTES).toString("hex")}`;
 }
 
@@ -31,15 +31,20 @@ export function relayHeaderName(): string {
  * Of a request without the line, which a front could not put in: its head is too long for one more,
  * or not understood. Nobody knows from where it came, least of all by the connection.
  */
-const UNTOLD: Relayed = { remoteAddress: "", front: -1, isPaid: false, receivedNs: 0 };
+const NO_FORWARDED_HEADER: ProxiedRequest = {
+  remoteAddress: "",
+  ingressThread: -1,
+  isPaid: false,
+  receivedNs: 0,
+};
 
 /** Reads the line's value: address, front, 1 or 0 for paid, and time, with blanks in between. */
-export function readRelayed(value: string): Relayed {
-  if (value === "") return UNTOLD;
-  const [remoteAddress = "", front, isPaid, receivedNs] = value.split(" ");
+export function readForwardedHeader(value: string): ProxiedRequest {
+  if (value === "") return NO_FORWARDED_HEADER;
+  const [remoteAddress = "", ingressThread, isPaid, receivedNs] = value.split(" ");
   return {
     remoteAddress,
-    front: Number(front),
+    ingressThread: Number(ingressThread),
     isPaid: isPaid === "1",
     receivedNs: Number(receivedNs),
   };

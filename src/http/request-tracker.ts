@@ -9,15 +9,15 @@
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
-import { REFUSALS, type Refusal, type RefusalReason } from "../core/errors.ts";
+import { REJECTIONS, type Rejection, type RejectionReason } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import type { KeyOwner } from "../limits/gate.ts";
+import type { Principal } from "../limits/gate.ts";
 import { charged, intervalNs, waitNs } from "../limits/gcra.ts";
-import { createTurns, type Turns } from "../runtime/time-slice.ts";
+import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import {
-  ANSWERS_A_TURN_MAX,
-  BODILESS_ANSWERS_BURST,
-  BODILESS_ANSWERS_PER_SECOND,
+  EMPTY_RESPONSES_BURST,
+  EMPTY_RESPONSES_PER_SECOND,
+  RESPONSES_PER_SLICE_MAX,
 } from "./limits.ts";
 import { Unread } from "./response-end.ts";
 
@@ -27,44 +27,46 @@ export interface LatencySink {
 }
 
 /** One that waits for a stage: an exchange, as far as the desk knows it. */
-export interface Waiter {
+export interface PendingRequest {
   /** `Clock.nowNs` when the waiting began. */
   readonly receivedNs: number;
   /** Whether it stands in the queue, and between whom. The desk's own. */
-  waiting: boolean;
-  previous: Waiter | null;
-  next: Waiter | null;
+  isQueued: boolean;
+  previous: PendingRequest | null;
+  next: PendingRequest | null;
   /** Answers with this refusal what has no answer yet. */
-  giveUp(refusal: Refusal): void;
-  fail(error: unknown): void;
+  timeOut(rejection: Rejection): void;
+  respond500(error: unknown): void;
 }
 
-export interface DeskDeps {
+export interface RequestTrackerDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Null when nobody measures. */
   readonly latency: LatencySink | null;
   /** Told of what a known account was refused; not given when nobody listens. */
-  readonly refused?: ((owner: KeyOwner, refusal: Refusal, bytes: number) => void) | undefined;
+  readonly rejected?:
+    | ((principal: Principal, rejection: Rejection, bytes: number) => void)
+    | undefined;
   /** Counts what each key did; not given when nobody counts. */
   readonly usage?: UsageSink | undefined;
 }
 
 export interface UsageSink {
   /** A request with a good key was answered; `reason` is null when it was accepted. */
-  request(keyId: string, reason: RefusalReason | null, bytes: number): void;
+  request(keyId: string, reason: RejectionReason | null, bytes: number): void;
 }
 
-export interface DeskOptions {
+export interface RequestTrackerOptions {
   /** How long a complete request may wait for its answer. */
   readonly requestDeadlineMs: number;
 }
 
-export interface DeskCounters {
+export interface HttpCounters {
   /** Connections that are open now. */
   connections: number;
   /** Connections closed at once, because there were too many. */
-  connectionsRefused: number;
+  connectionsRejected: number;
   /** Connections that fronts closed at once, because their address held its share. */
   connectionsCrowded: number;
   /** Connections that fronts closed, because a head or a body was not whole in its time. */
@@ -80,55 +82,55 @@ export interface DeskCounters {
   /** Requests answered by the deadline instead of a stage. */
   expired: number;
   /** Connections closed for their framing, or for a body that is too large to be read. */
-  cut: number;
+  closed: number;
   /** Connections closed with one too many of the answers without a body. */
-  bodilessCut: number;
+  emptyBodyClosed: number;
   /** Answers that waited for the next turn, and for a client to take in the ones before. */
-  answersDeferred: number;
-  answersUnread: number;
+  responsesDeferred: number;
+  responsesUnread: number;
   /** Errors thrown while a request was handled. */
   thrown: number;
 }
 
-export interface DeskFigures {
-  readonly counters: DeskCounters;
-  readonly refusals: Record<RefusalReason, number>;
+export interface HttpStats {
+  readonly counters: HttpCounters;
+  readonly rejections: Record<RejectionReason, number>;
 }
 
-export class Desk {
+export class RequestTracker {
   /** Whether new work is refused. */
   draining = false;
-  readonly counters: DeskCounters;
+  readonly counters: HttpCounters;
   /** Refusals by reason; of a batch, those of its calls. */
-  readonly refusals: Record<RefusalReason, number>;
+  readonly rejections: Record<RejectionReason, number>;
   /** Answers that wait for their clients to read. */
   readonly unread = new Unread();
-  readonly #deps: DeskDeps;
+  readonly #deps: RequestTrackerDeps;
   readonly #deadlineNs: number;
   readonly #tickMs: number;
   /** Gives up those whose deadline has passed. */
-  readonly #turns: Turns;
+  readonly #slicer: TimeSlicer;
   #running = false;
   #timer: Timer | null = null;
-  #first: Waiter | null = null;
-  #last: Waiter | null = null;
+  #first: PendingRequest | null = null;
+  #last: PendingRequest | null = null;
   #onIdle: (() => void) | null = null;
   /** Answers given since a turn ended, at least. */
-  #answers = 0;
+  #responses = 0;
   readonly #nextTurn = (): void => {
-    this.#answers = 0;
+    this.#responses = 0;
   };
   /** The state of the limit of answers without a body. */
-  #bodilessFullNs = 0;
+  #emptyBodyFullNs = 0;
 
-  constructor(deps: DeskDeps, options: DeskOptions) {
+  constructor(deps: RequestTrackerDeps, options: RequestTrackerOptions) {
     this.#deps = deps;
     this.#deadlineNs = options.requestDeadlineMs * NS_PER_MS;
     this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, options.requestDeadlineMs / 10));
-    this.#turns = createTurns(deps.clock, () => this.#expire());
-    const figures = newFigures();
+    this.#slicer = createTimeSlicer(deps.clock, () => this.#expire());
+    const figures = newStats();
     this.counters = figures.counters;
-    this.refusals = figures.refusals;
+    this.rejections = figures.rejections;
   }
 
   start(): void {
@@ -140,7 +142,7 @@ export class Desk {
     this.#running = false;
     this.#timer?.cancel();
     this.#timer = null;
-    this.#turns.stop();
+    this.#slicer.stop();
   }
 
   /** Calls `act` once nobody waits for an answer any more. */
@@ -155,18 +157,18 @@ export class Desk {
   }
 
   /** Puts one whose body is complete at the end of the queue. */
-  wait(waiter: Waiter): void {
-    waiter.waiting = true;
-    waiter.previous = this.#last;
-    if (this.#last === null) this.#first = waiter;
-    else this.#last.next = waiter;
-    this.#last = waiter;
+  enqueue(pending: PendingRequest): void {
+    pending.isQueued = true;
+    pending.previous = this.#last;
+    if (this.#last === null) this.#first = pending;
+    else this.#last.next = pending;
+    this.#last = pending;
     if (this.#timer === null) this.#watch();
   }
 
-  finished(waiter: Waiter): void {
+  finished(pending: PendingRequest): void {
     this.counters.requestsOpen -= 1;
-    if (waiter.waiting) this.#unlink(waiter);
+    if (pending.isQueued) this.#unlink(pending);
     if (this.#onIdle !== null) this.#tellIdle();
   }
 
@@ -175,64 +177,64 @@ export class Desk {
    * next turn is asked for only now and then: few answers a turn cost nothing. One that was held
    * before, `isHeld`, is not counted as deferred again.
    */
-  allowAnswer(isHeld = false): boolean {
-    this.#answers += 1;
-    if (this.#answers === ANSWERS_UNTIL_ASKED) setImmediate(this.#nextTurn);
-    if (this.#answers <= ANSWERS_A_TURN_MAX) return true;
-    if (!isHeld) this.counters.answersDeferred += 1;
+  allowResponse(isDeferred = false): boolean {
+    this.#responses += 1;
+    if (this.#responses === RESPONSES_UNTIL_ASKED) setImmediate(this.#nextTurn);
+    if (this.#responses <= RESPONSES_PER_SLICE_MAX) return true;
+    if (!isDeferred) this.counters.responsesDeferred += 1;
     return false;
   }
 
   /** Counts an answer without a body; whether its connection may go on. */
-  allowBodiless(): boolean {
+  allowEmptyBody(): boolean {
     const nowNs = this.#deps.clock.nowNs();
-    const full = this.#bodilessFullNs;
-    if (waitNs(full, nowNs, BODILESS_INTERVAL_NS, BODILESS_ANSWERS_BURST) > 0) {
-      this.counters.bodilessCut += 1;
+    const full = this.#emptyBodyFullNs;
+    if (waitNs(full, nowNs, EMPTY_RESPONSE_INTERVAL_NS, EMPTY_RESPONSES_BURST) > 0) {
+      this.counters.emptyBodyClosed += 1;
       return false;
     }
-    this.#bodilessFullNs = charged(full, nowNs, BODILESS_INTERVAL_NS);
+    this.#emptyBodyFullNs = charged(full, nowNs, EMPTY_RESPONSE_INTERVAL_NS);
     return true;
   }
 
   /** Something was refused; `owner` is null while it is not known whose it was. */
-  refused(owner: KeyOwner | null, refusal: Refusal, bytes: number): void {
-    this.refusals[refusal.reason] += 1;
-    if (owner === null) return;
-    this.#deps.refused?.(owner, refusal, bytes);
-    this.#deps.usage?.request(owner.keyId, refusal.reason, bytes);
+  rejected(principal: Principal | null, rejection: Rejection, bytes: number): void {
+    this.rejections[rejection.reason] += 1;
+    if (principal === null) return;
+    this.#deps.rejected?.(principal, rejection, bytes);
+    this.#deps.usage?.request(principal.keyId, rejection.reason, bytes);
   }
 
   /** A submission was accepted; `owner` is null where none is asked for. */
-  accepted(owner: KeyOwner | null, bytes: number): void {
+  accepted(principal: Principal | null, bytes: number): void {
     this.counters.accepted += 1;
-    if (owner !== null) this.#deps.usage?.request(owner.keyId, null, bytes);
+    if (principal !== null) this.#deps.usage?.request(principal.keyId, null, bytes);
   }
 
   /** A stage answered a request that was complete at `receivedNs`. */
-  settled(receivedNs: number): void {
+  recordLatency(receivedNs: number): void {
     this.#deps.latency?.record(this.#deps.clock.nowNs() - receivedNs);
   }
 
-  failed(error: unknown): void {
+  handlerFailed(error: unknown): void {
     this.counters.thrown += 1;
     this.#deps.log.error({ err: error }, "a request could not be handled");
   }
 
-  #unlink(waiter: Waiter): void {
-    waiter.waiting = false;
-    if (waiter.previous === null) this.#first = waiter.next;
-    else waiter.previous.next = waiter.next;
-    if (waiter.next === null) this.#last = waiter.previous;
-    else waiter.next.previous = waiter.previous;
-    waiter.previous = null;
-    waiter.next = null;
+  #unlink(pending: PendingRequest): void {
+    pending.isQueued = false;
+    if (pending.previous === null) this.#first = pending.next;
+    else pending.previous.next = pending.next;
+    if (pending.next === null) this.#last = pending.previous;
+    else pending.next.previous = pending.previous;
+    pending.previous = null;
+    pending.next = null;
   }
 
   /** Looks at deadlines until a look finds that nobody waits. */
   #watch(): void {
     if (!this.#running) return;
-    this.#timer = this.#deps.clock.every(this.#tickMs, () => this.#turns.begin());
+    this.#timer = this.#deps.clock.every(this.#tickMs, () => this.#slicer.start());
   }
 
   /** Gives up as many as one turn has. Answers whether there may be more. */
@@ -242,29 +244,29 @@ export class Desk {
       this.#timer = null;
     }
     const nowNs = this.#deps.clock.nowNs();
-    for (let left = EXPIRED_A_TURN; left > 0; left -= 1) {
+    for (let left = EXPIRED_PER_SLICE; left > 0; left -= 1) {
       const head = this.#first;
       if (head === null || nowNs - head.receivedNs < this.#deadlineNs) return false;
       this.#unlink(head);
       this.counters.expired += 1;
-      this.#giveUp(head);
+      this.#timeOut(head);
     }
     return true;
   }
 
-  #giveUp(waiter: Waiter): void {
+  #timeOut(pending: PendingRequest): void {
     const deadlineMs = this.#deadlineNs / NS_PER_MS;
-    const refusal: Refusal = {
+    const rejection: Rejection = {
       reason: "overloaded",
-      sentence:
+      message:
         `no answer within ${deadlineMs} ms; the transaction may have been sent, ` +
         "and sending the same one again does no harm",
       data: { deadlineMs },
     };
     try {
-      waiter.giveUp(refusal);
+      pending.timeOut(rejection);
     } catch (error) {
-      waiter.fail(error);
+      pending.respond500(error);
     }
   }
 
@@ -276,17 +278,17 @@ export class Desk {
   }
 }
 
-const ANSWERS_UNTIL_ASKED = ANSWERS_A_TURN_MAX / 4;
-/** Some 15 us each; below what `allowAnswer` lets through in a turn. */
-const EXPIRED_A_TURN = ANSWERS_UNTIL_ASKED;
-const BODILESS_INTERVAL_NS = intervalNs(BODILESS_ANSWERS_PER_SECOND);
+const RESPONSES_UNTIL_ASKED = RESPONSES_PER_SLICE_MAX / 4;
+/** Some 15 us each; below what `allowResponse` lets through in a turn. */
+const EXPIRED_PER_SLICE = RESPONSES_UNTIL_ASKED;
+const EMPTY_RESPONSE_INTERVAL_NS = intervalNs(EMPTY_RESPONSES_PER_SECOND);
 const TICK_MS_MIN = 5;
 const TICK_MS_MAX = 50;
 
-function newFigures(): DeskFigures {
-  const counters: DeskCounters = {
+function newStats(): HttpStats {
+  const counters: HttpCounters = {
     connections: 0,
-    connectionsRefused: 0,
+    connectionsRejected: 0,
     connectionsCrowded: 0,
     connectionsSlow: 0,
     requests: 0,
@@ -294,13 +296,13 @@ function newFigures(): DeskFigures {
     accepted: 0,
     aborted: 0,
     expired: 0,
-    cut: 0,
-    bodilessCut: 0,
-    answersDeferred: 0,
-    answersUnread: 0,
+    closed: 0,
+    emptyBodyClosed: 0,
+    responsesDeferred: 0,
+    responsesUnread: 0,
     thrown: 0,
   };
-  const zeros = Object.keys(REFUSALS).map((reason) => [reason, 0]);
+  const zeros = Object.keys(REJECTIONS).map((reason) => [reason, 0]);
   // The keys are those of the table, which `Object.keys` answers as plain strings.
-  return { counters, refusals: Object.fromEntries(zeros) as Record<RefusalReason, number> };
+  return { counters, rejections: Object.fromEntries(zeros) as Record<RejectionReason, number> };
 }

@@ -12,7 +12,7 @@ import { Buffer } from "node:buffer";
 import { UNREAD_BYTES_MAX } from "./limits.ts";
 
 /** The part of a response that ends a known body. */
-export interface EndingWire {
+export interface EndableResponse {
   /** Ends, unless earlier answers lie in memory; else goes on in `onWritable`. [taken, ended]. */
   tryEnd(body: string | Uint8Array, size: number): readonly [boolean, boolean];
   /** `offset` is how much of the body was written. */
@@ -26,17 +26,17 @@ export interface UnreadCounters {
   /** Bytes of the answers that wait now. */
   bytes: number;
   /** Connections closed because all that waited was more than the bound. */
-  cut: number;
+  closed: number;
 }
 
 interface Waiting {
-  readonly wire: EndingWire;
+  readonly response: EndableResponse;
   readonly size: number;
 }
 
 /** The answers that wait for their clients to read. */
 export class Unread {
-  readonly counters: UnreadCounters = { bytes: 0, cut: 0 };
+  readonly counters: UnreadCounters = { bytes: 0, closed: 0 };
   readonly #bytesMax: number;
   /** Who took in nothing for the longest comes first. */
   readonly #waiting = new Set<Waiting>();
@@ -46,24 +46,24 @@ export class Unread {
   }
 
   /** Keeps an answer of which `tryEnd` could not write everything. */
-  keep(wire: EndingWire, body: string, size: number): void {
-    for (const { wire: longest } of this.#waiting) {
+  keep(response: EndableResponse, body: string, size: number): void {
+    for (const { response: longest } of this.#waiting) {
       if (this.counters.bytes + size <= this.#bytesMax) break;
-      this.counters.cut += 1;
+      this.counters.closed += 1;
       longest.close();
     }
-    const entry = { wire, size };
+    const entry = { response, size };
     this.#waiting.add(entry);
     this.counters.bytes += size;
     const bytes = Buffer.from(body);
-    wire.onAborted(() => this.#forget(entry));
-    wire.onWritable((offset) => {
-      const [isTaken, hasEnded] = wire.tryEnd(bytes.subarray(offset), size);
+    response.onAborted(() => this.#forget(entry));
+    response.onWritable((offset) => {
+      const [isWritten, hasEnded] = response.tryEnd(bytes.subarray(offset), size);
       if (this.#forget(entry) && !hasEnded) {
         this.#waiting.add(entry);
         this.counters.bytes += size;
       }
-      return isTaken;
+      return isWritten;
     });
   }
 
@@ -74,14 +74,14 @@ export class Unread {
   }
 }
 
-export function endWhole(
-  wire: EndingWire,
-  desk: { readonly counters: { answersUnread: number }; readonly unread: Unread },
+export function endResponse(
+  response: EndableResponse,
+  tracker: { readonly counters: { responsesUnread: number }; readonly unread: Unread },
   body: string,
 ): void {
   const size = Buffer.byteLength(body);
-  const [, hasEnded] = wire.tryEnd(body, size);
+  const [, hasEnded] = response.tryEnd(body, size);
   if (hasEnded) return;
-  desk.counters.answersUnread += 1;
-  desk.unread.keep(wire, body, size);
+  tracker.counters.responsesUnread += 1;
+  tracker.unread.keep(response, body, size);
 }

@@ -8,9 +8,9 @@
  * further header lines. One call across the native edge then writes them all.
  */
 
-import { REFUSALS, type Refusal } from "../core/errors.ts";
+import { REJECTIONS, type Rejection } from "../core/errors.ts";
 import type { RatePlan } from "../limits/gate.ts";
-import { STATUS_SENTENCE_CHARS_MAX } from "./limits.ts";
+import { STATUS_MESSAGE_CHARS_MAX } from "./limits.ts";
 
 export const STATUS_OK = "200 OK";
 export const STATUS_NO_CONTENT = "204 No Content";
@@ -27,7 +27,7 @@ export const HEADERS_JSON = `application/json\r\n${COMMON_LINES}`;
 export const HEADERS_TEXT = `text/plain\r\n${COMMON_LINES}\r\ncache-control: no-store`;
 
 /** Headers of everything else that is JSON. */
-const HEADERS_REFUSAL =
+const HEADERS_REJECTION =
   `${HEADERS_JSON}\r\ncache-control: no-store` +
   "\r\naccess-control-expose-headers: retry-after, ratelimit, ratelimit-policy";
 /**
@@ -48,7 +48,7 @@ export const PREFLIGHT_HEADERS: readonly (readonly [string, string])[] = [
 ];
 
 /** What the headers of one refusal say beyond its reason. */
-export interface RefusalHeaders {
+export interface RejectionHeaders {
   /** Whole seconds for `Retry-After`; null for the reason's own default. */
   readonly retryAfterSeconds: number | null;
   /** The plan whose limit was exceeded; null for another reason. */
@@ -57,11 +57,11 @@ export interface RefusalHeaders {
   readonly allow: string | null;
 }
 
-export const NO_EXTRAS: RefusalHeaders = { retryAfterSeconds: null, plan: null, allow: null };
+export const NO_EXTRAS: RejectionHeaders = { retryAfterSeconds: null, plan: null, allow: null };
 
-export function refusalHeaders(refusal: Refusal, extras: RefusalHeaders): string {
-  let headers = HEADERS_REFUSAL;
-  const { status } = REFUSALS[refusal.reason];
+export function rejectionHeaders(rejection: Rejection, extras: RejectionHeaders): string {
+  let headers = HEADERS_REJECTION;
+  const { status } = REJECTIONS[rejection.reason];
   const passes = status === 429 || status === 503;
   const seconds = extras.retryAfterSeconds ?? (passes ? 1 : null);
   if (seconds !== null) headers += `\r\nretry-after: ${seconds}`;
@@ -85,9 +85,9 @@ function rateLimitLines(plan: RatePlan, seconds: number): string {
 }
 
 /** The status line's rest: code, title and the refusal's sentence. */
-export function refusalStatus(status: number, refusal: Refusal): string {
-  const sentence = refusal.sentence.slice(0, STATUS_SENTENCE_CHARS_MAX);
-  return `${status} ${TITLES[status] ?? "Refused"}: ${sentence.replace(/[^\x20-\x7e]/g, "?")}`;
+export function rejectionStatus(status: number, rejection: Rejection): string {
+  const message = rejection.message.slice(0, STATUS_MESSAGE_CHARS_MAX);
+  return `${status} ${TITLES[status] ?? "Refused"}: ${message.replace(/[^\x20-\x7e]/g, "?")}`;
 }
 
 /** The binary endpoint's answer to an accepted transaction. */
@@ -96,9 +96,9 @@ export function rawAccepted(signature: string): string {
 }
 
 /** The binary endpoint's refusal; also that of every path which is not JSON-RPC. */
-export function rawRefused(refusal: Refusal): string {
-  const sentence = JSON.stringify(refusal.sentence);
-  return `{"success":false,"error":${sentence},"reason":"${refusal.reason}"}`;
+export function rawRejected(rejection: Rejection): string {
+  const message = JSON.stringify(rejection.message);
+  return `{"success":false,"error":${message},"reason":"${rejection.reason}"}`;
 }
 
 /** A JSON-RPC result that is a plain string; `id` is JSON text. */
@@ -107,15 +107,15 @@ export function rpcResult(id: string, result: string): string {
 }
 
 /** A JSON-RPC error; `id` is JSON text. */
-export function rpcRefused(id: string, refusal: Refusal): string {
-  const row = REFUSALS[refusal.reason];
-  const message = JSON.stringify(refusal.sentence);
+export function rpcRejected(id: string, rejection: Rejection): string {
+  const row = REJECTIONS[rejection.reason];
+  const message = JSON.stringify(rejection.message);
   const data = JSON.stringify({
-    ...refusal.data,
-    reason: refusal.reason,
+    ...rejection.data,
+    reason: rejection.reason,
     retryable: row.retryable,
     // `@solana/kit` puts words of its own for -32003 in place of the message.
-    sentence: refusal.sentence,
+    message: rejection.message,
   });
   return (
     `{"jsonrpc":"2.0","error":{"code":${row.rpcCode},"message":${message},` +

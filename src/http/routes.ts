@@ -3,12 +3,12 @@
  * JSON answers for unknown paths and methods.
  */
 
-import type { Refusal } from "../core/errors.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Rejection } from "../core/errors.ts";
+import type { RequestContext } from "./exchange.ts";
 import {
-  createReceiptPages,
-  type ReceiptPageCounters,
-  type ReceiptPagesDeps,
+  createReceiptEndpoints,
+  type ReceiptEndpointCounters,
+  type ReceiptEndpointsDeps,
   type ReceiptRequest,
 } from "./receipts/endpoints.ts";
 import { HEADERS_DOCUMENT, HEADERS_TEXT, NO_EXTRAS, STATUS_OK } from "./response.ts";
@@ -22,30 +22,30 @@ const LIST_PATH = "/api/v1/transactions";
 const RECEIPTS_PREFIX = `${LIST_PATH}/`;
 const STREAM_PATH = "/api/v1/receipts";
 
-export interface PagesDeps extends ReceiptPagesDeps {
+export interface RoutesDeps extends ReceiptEndpointsDeps {
   readonly tip: { readonly accounts: readonly string[]; readonly lamportsMin: number };
 }
 
-export interface PagesOptions {
+export interface RoutesOptions {
   readonly version: string;
   readonly region: string;
 }
 
-export interface Pages {
+export interface Routes {
   /** Answers a request that is not a submission. */
-  serve(exchange: Exchange, request: PageRequest): void;
+  serve(context: RequestContext, request: RouteRequest): void;
   /** Ends what would stay open: held answers and streams. */
   drain(): void;
-  readonly counters: ReceiptPageCounters;
+  readonly counters: ReceiptEndpointCounters;
 }
 
-export interface PageRequest extends Omit<ReceiptRequest, "headOnly"> {
+export interface RouteRequest extends Omit<ReceiptRequest, "headOnly"> {
   readonly method: string;
   /** Without the query. */
   readonly path: string;
 }
 
-export function createPages(deps: PagesDeps, options: PagesOptions): Pages {
+export function createRoutes(deps: RoutesDeps, options: RoutesOptions): Routes {
   const tip = JSON.stringify({
     accounts: deps.tip.accounts,
     lamportsMin: deps.tip.lamportsMin,
@@ -66,41 +66,41 @@ export function createPages(deps: PagesDeps, options: PagesOptions): Pages {
     },
   });
 
-  const receiptPages = createReceiptPages(deps);
+  const receiptEndpoints = createReceiptEndpoints(deps);
 
-  function serveGet(exchange: Exchange, request: PageRequest): void {
+  function serveGet(context: RequestContext, request: RouteRequest): void {
     const { path } = request;
     const ask = { ...request, headOnly: request.method === "HEAD" };
-    if (path === PING_PATH) exchange.send(STATUS_OK, HEADERS_TEXT, "ok");
-    else if (path === ROOT_PATH) exchange.send(STATUS_OK, HEADERS_DOCUMENT, root);
-    else if (path === TIP_PATH) exchange.send(STATUS_OK, HEADERS_DOCUMENT, tip);
-    else if (path === LIST_PATH) receiptPages.list(exchange, ask);
-    else if (path === STREAM_PATH) receiptPages.stream(exchange, ask);
-    else receiptPages.one(exchange, path.slice(RECEIPTS_PREFIX.length), ask);
+    if (path === PING_PATH) context.send(STATUS_OK, HEADERS_TEXT, "ok");
+    else if (path === ROOT_PATH) context.send(STATUS_OK, HEADERS_DOCUMENT, root);
+    else if (path === TIP_PATH) context.send(STATUS_OK, HEADERS_DOCUMENT, tip);
+    else if (path === LIST_PATH) receiptEndpoints.list(context, ask);
+    else if (path === STREAM_PATH) receiptEndpoints.stream(context, ask);
+    else receiptEndpoints.one(context, path.slice(RECEIPTS_PREFIX.length), ask);
   }
 
   return {
-    counters: receiptPages.counters,
-    drain: () => receiptPages.drain(),
-    serve(exchange, request) {
+    counters: receiptEndpoints.counters,
+    drain: () => receiptEndpoints.drain(),
+    serve(context, request) {
       const { method, path } = request;
-      if (method === "HEAD") exchange.withoutBody();
+      if (method === "HEAD") context.withoutBody();
       if (method === "OPTIONS") {
-        exchange.permit();
+        context.respondPreflight();
         return;
       }
       const allowed = allowedMethods(path);
       if (allowed === null) {
-        exchange.refuse(noSuchPath(path));
+        context.reject(noSuchPath(path));
         return;
       }
       if (method === "GET" || method === "HEAD") {
         if (allowed.includes("GET")) {
-          serveGet(exchange, request);
+          serveGet(context, request);
           return;
         }
       }
-      exchange.refuse(notAllowed(method, path, allowed), { ...NO_EXTRAS, allow: allowed });
+      context.reject(notAllowed(method, path, allowed), { ...NO_EXTRAS, allow: allowed });
     },
   };
 }
@@ -123,22 +123,22 @@ function allowedMethods(path: string): string | null {
   }
 }
 
-function noSuchPath(path: string): Refusal {
+function noSuchPath(path: string): Rejection {
   const shown = path.slice(0, PATH_CHARS_MAX);
   return {
     reason: "not_found",
-    sentence: `there is nothing at ${shown}; ${SENT_TO}`,
+    message: `there is nothing at ${shown}; ${SENT_TO}`,
     data: {},
   };
 }
 
-function notAllowed(method: string, path: string, allowed: string): Refusal {
+function notAllowed(method: string, path: string, allowed: string): Rejection {
   const shown = path.slice(0, PATH_CHARS_MAX);
   const found = `${shown} does not take ${method.slice(0, METHOD_CHARS_MAX)}, it takes ${allowed}`;
   return {
     reason: "method_not_allowed",
     // Elsewhere transactions are posted to a path that is a list here.
-    sentence: method === "POST" ? `${found}; ${SENT_TO}` : found,
+    message: method === "POST" ? `${found}; ${SENT_TO}` : found,
     data: {},
   };
 }

@@ -16,32 +16,37 @@
  * Hot path: one exchange a request, nothing else is made here.
  */
 
-import { type RefusalReason, SetupError } from "../core/errors.ts";
+import { type RejectionReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX } from "../core/limits.ts";
-import type { Gate } from "../limits/gate.ts";
-import { createAdmission, NO_RELAYS, type Relays, tooLarge } from "./admission.ts";
-import { Exchange, type Shape } from "./exchange.ts";
+import type { AccessControl } from "../limits/gate.ts";
+import { createRequestChecks, NO_PROXY, type ProxySource, tooLarge } from "./admission.ts";
+import { RequestContext, type ResponseFormat } from "./exchange.ts";
 import { readFraming } from "./framing.ts";
 import { UNREAD_BODY_BYTES_MAX } from "./limits.ts";
-import { readRelayed } from "./proxied-request.ts";
-import type { ReceiptPageCounters } from "./receipts/endpoints.ts";
-import { Desk, type DeskCounters, type DeskDeps, type DeskOptions } from "./request-tracker.ts";
+import { readForwardedHeader } from "./proxied-request.ts";
+import type { ReceiptEndpointCounters } from "./receipts/endpoints.ts";
+import {
+  type HttpCounters,
+  RequestTracker,
+  type RequestTrackerDeps,
+  type RequestTrackerOptions,
+} from "./request-tracker.ts";
 import type { UnreadCounters } from "./response-end.ts";
-import { createPages, type PagesDeps, type PagesOptions, RAW_PATH, RPC_PATH } from "./routes.ts";
+import { createRoutes, RAW_PATH, type RoutesDeps, type RoutesOptions, RPC_PATH } from "./routes.ts";
 import type { CallReader } from "./submit/json-rpc-fast-path.ts";
 import type { Submit } from "./submit/submission.ts";
 import * as uws from "./uws.ts";
 
-export interface IngressDeps extends PagesDeps, DeskDeps {
-  readonly gate: Gate;
+export interface IngressDeps extends RoutesDeps, RequestTrackerDeps {
+  readonly access: AccessControl;
   readonly submit: Submit;
   /** Reads JSON-RPC calls of the usual form; all are parsed when not given. */
   readonly calls?: CallReader;
   /** Not given where no front relays requests here. */
-  readonly relays?: Relays;
+  readonly proxySource?: ProxySource;
 }
 
-export interface HttpOptions extends PagesOptions, DeskOptions {
+export interface HttpOptions extends RoutesOptions, RequestTrackerOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
@@ -56,42 +61,45 @@ export interface HttpServer {
   stop(): Promise<void>;
   /** From now on new work is refused with 503 and its connection closed. */
   drain(): void;
-  readonly counters: Readonly<DeskCounters>;
-  readonly refusals: Readonly<Record<RefusalReason, number>>;
+  readonly counters: Readonly<HttpCounters>;
+  readonly rejections: Readonly<Record<RejectionReason, number>>;
   /** What is read of receipts. */
-  readonly receipts: ReceiptPageCounters;
+  readonly receipts: ReceiptEndpointCounters;
   /** Answers that wait for their clients to read. */
   readonly unread: Readonly<UnreadCounters>;
 }
 
 export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpServer {
-  const desk = new Desk(deps, options);
-  const { clock, gate, submit } = deps;
-  const relays = deps.relays ?? NO_RELAYS;
-  const pages = createPages(deps, options);
+  const tracker = new RequestTracker(deps, options);
+  const { clock, access, submit } = deps;
+  const proxySource = deps.proxySource ?? NO_PROXY;
+  const routes = createRoutes(deps, options);
   const calls = deps.calls ?? null;
-  const admission = createAdmission({ clock, gate, submit, desk, calls, relays });
+  const checks = createRequestChecks({ clock, access, submit, tracker, calls, proxySource });
   const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
-  const app = createApp(desk, connectionsMax, {
-    ...admission,
-    rest: (exchange, request) => serveRest(exchange, request),
+  const app = createApp(tracker, connectionsMax, {
+    ...checks,
+    rest: (context, request) => serveRest(context, request),
   });
   let listening: uws.ListenSocket | null = null;
 
   /** Judges what is no submission, and serves it. */
-  function serveRest(exchange: Exchange, request: uws.HttpRequest): void {
-    const { token, bodySize, fault, relayed, isLast } = readFraming(request, relays.headerName);
-    exchange.isLast = isLast;
-    if (fault !== null) {
-      exchange.cut(fault);
+  function serveRest(context: RequestContext, request: uws.HttpRequest): void {
+    const { token, bodySize, rejection, forwarded, isLast } = readFraming(
+      request,
+      proxySource.headerName,
+    );
+    context.isLast = isLast;
+    if (rejection !== null) {
+      context.rejectAndClose(rejection);
       return;
     }
     if (bodySize > UNREAD_BODY_BYTES_MAX) {
-      exchange.cut(tooLarge(bodySize, UNREAD_BODY_BYTES_MAX));
+      context.rejectAndClose(tooLarge(bodySize, UNREAD_BODY_BYTES_MAX));
       return;
     }
-    if (relays.headerName !== "") exchange.relayed = readRelayed(relayed);
-    pages.serve(exchange, {
+    if (proxySource.headerName !== "") context.proxied = readForwardedHeader(forwarded);
+    routes.serve(context, {
       method: request.getCaseSensitiveMethod(),
       path: request.getUrl(),
       query: request.getQuery(),
@@ -101,85 +109,89 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
   }
 
   return {
-    counters: desk.counters,
-    refusals: desk.refusals,
-    receipts: pages.counters,
-    unread: desk.unread.counters,
+    counters: tracker.counters,
+    rejections: tracker.rejections,
+    receipts: routes.counters,
+    unread: tracker.unread.counters,
     async start() {
       const socket = listen(app, options);
       listening = socket;
-      desk.start();
+      tracker.start();
       return { port: uws.us_socket_local_port(socket) };
     },
     drain() {
-      desk.draining = true;
-      pages.drain();
+      tracker.draining = true;
+      routes.drain();
     },
     async stop() {
-      desk.draining = true;
-      pages.drain();
+      tracker.draining = true;
+      routes.drain();
       if (listening !== null) uws.us_listen_socket_close(listening);
       listening = null;
-      await closeWhenIdle(app, desk);
+      await closeWhenIdle(app, tracker);
     },
   };
 }
 
-type Act = (exchange: Exchange, request: uws.HttpRequest) => void;
+type Act = (context: RequestContext, request: uws.HttpRequest) => void;
 
 /** What each route does. */
-interface Routes {
+interface RouteHandlers {
   readonly raw: Act;
   readonly rpc: Act;
   readonly open: Act;
   readonly rest: Act;
 }
 
-function createApp(desk: Desk, connectionsMax: number, routes: Routes): uws.App {
+function createApp(
+  tracker: RequestTracker,
+  connectionsMax: number,
+  handlers: RouteHandlers,
+): uws.App {
   const app = uws.App();
 
-  function handler(shape: Shape, act: Act) {
+  function handler(format: ResponseFormat, act: Act) {
     return (response: uws.HttpResponse, request: uws.HttpRequest): void => {
-      const exchange = new Exchange(response, desk, shape);
+      const context = new RequestContext(response, tracker, format);
       try {
-        act(exchange, request);
+        act(context, request);
       } catch (error) {
-        exchange.fail(error);
+        context.respond500(error);
       }
-      exchange.handled();
+      context.handlerReturned();
     };
   }
 
   function countConnection(response: uws.HttpResponse, change: number): void {
-    desk.counters.connections += change;
-    if (change < 0 || desk.counters.connections <= connectionsMax) return;
-    desk.counters.connectionsRefused += 1;
+    tracker.counters.connections += change;
+    if (change < 0 || tracker.counters.connections <= connectionsMax) return;
+    tracker.counters.connectionsRejected += 1;
     // Closing calls back in here and counts the connection out again.
     response.close();
   }
 
   uws._cfg("silent");
   asPublished(app).filter(countConnection);
-  app.post(RAW_PATH, handler("raw", routes.raw));
-  app.post(RPC_PATH, handler("rpc", routes.rpc));
-  app.post("/", handler("rpc", routes.open));
-  app.any("/*", handler("raw", routes.rest));
+  app.post(RAW_PATH, handler("raw", handlers.raw));
+  app.post(RPC_PATH, handler("rpc", handlers.rpc));
+  app.post("/", handler("rpc", handlers.open));
+  app.any("/*", handler("raw", handlers.rest));
   return app;
 }
 
-async function closeWhenIdle(app: uws.App, desk: Desk): Promise<void> {
-  await new Promise<void>((resolve) => desk.whenIdle(resolve));
+async function closeWhenIdle(app: uws.App, tracker: RequestTracker): Promise<void> {
+  await new Promise<void>((resolve) => tracker.whenIdle(resolve));
   // The last answer may still lie in the cork buffer of the callback that wrote it.
   await new Promise<void>((resolve) => setImmediate(resolve));
   app.close();
-  desk.stop();
+  tracker.stop();
 }
 
 function listen(app: uws.App, options: HttpOptions): uws.ListenSocket {
   const { host, port } = options;
   let socket: uws.ListenSocket | false = false;
-  asPublished(app).listen(host, port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, (answer) => {
-    socket = answer;
+  asPublished(app).listen(host, port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, (bound) => {
+    socket = bound;
   });
   if (socket === false) {
     throw new SetupError(

@@ -5,20 +5,20 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import { createTurns, type Turns } from "../runtime/time-slice.ts";
-import { SIGHTED, type Watch } from "./in-flight-table.ts";
-import { LANDINGS_A_TURN, LOOKS_A_TURN } from "./limits.ts";
+import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
+import { type InFlightTable, PROCESSED } from "./in-flight-table.ts";
+import { CHECKS_PER_SLICE, LANDINGS_PER_SLICE } from "./limits.ts";
 
 export interface ConfirmationsDeps {
   readonly clock: Clock;
-  readonly watch: Watch;
+  readonly table: InFlightTable;
   /** The block that holds it is confirmed. */
   readonly onLanded: (row: number, slot: number) => void;
 }
 
 export class Confirmations {
   readonly #deps: ConfirmationsDeps;
-  readonly #turns: Turns;
+  readonly #slicer: TimeSlicer;
   /** Slots whose transactions are looked for, and those told of since that began. */
   #slots = new Set<number>();
   #later = new Set<number>();
@@ -27,37 +27,37 @@ export class Confirmations {
 
   constructor(deps: ConfirmationsDeps) {
     this.#deps = deps;
-    this.#turns = createTurns(deps.clock, () => this.#lookOn());
+    this.#slicer = createTimeSlicer(deps.clock, () => this.#checkNext());
   }
 
   /** Ends some at once, and the others in turns of their own. */
   confirm(slot: number): void {
     this.#later.add(slot);
-    this.#turns.begin();
+    this.#slicer.start();
   }
 
   /** Ends all of them now. */
   flush(): void {
-    this.#turns.finish();
+    this.#slicer.finish();
   }
 
   /** As many looks, and as many ends, as one turn has. Answers whether there are more. */
-  #lookOn(): boolean {
-    const { watch, onLanded } = this.#deps;
+  #checkNext(): boolean {
+    const { table, onLanded } = this.#deps;
     if (this.#slots.size === 0) {
       [this.#slots, this.#later] = [this.#later, this.#slots];
       this.#row = 0;
     }
-    const last = Math.min(watch.rowsUsed, this.#row + LOOKS_A_TURN);
+    const last = Math.min(table.rowsUsed, this.#row + CHECKS_PER_SLICE);
     let ends = 0;
-    for (; this.#row < last && ends < LANDINGS_A_TURN; this.#row += 1) {
-      if (!watch.is(this.#row, SIGHTED)) continue;
-      const slot = watch.sightedSlot[this.#row] ?? 0;
+    for (; this.#row < last && ends < LANDINGS_PER_SLICE; this.#row += 1) {
+      if (!table.is(this.#row, PROCESSED)) continue;
+      const slot = table.processedSlot[this.#row] ?? 0;
       if (!this.#slots.has(slot)) continue;
       onLanded(this.#row, slot);
       ends += 1;
     }
-    if (this.#row < watch.rowsUsed) return true;
+    if (this.#row < table.rowsUsed) return true;
     this.#slots.clear();
     return this.#later.size > 0;
   }

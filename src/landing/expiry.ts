@@ -12,15 +12,15 @@
 
 import { type Clock, NS_PER_S } from "../core/clock.ts";
 import { BLOCKHASH_AGE_MAX } from "../core/limits.ts";
-import { DURABLE, UNKNOWN, type Watch } from "./in-flight-table.ts";
+import { DURABLE, type InFlightTable, UNKNOWN } from "./in-flight-table.ts";
 import { BLOCKHASH_SLACK_BLOCKS, EXPIRY_MARGIN_BLOCKS, STATUS_SPAN_SLOTS } from "./limits.ts";
-import type { ChainView } from "./ports.ts";
+import type { ClusterView } from "./ports.ts";
 
 export interface ExpiryDeps {
   readonly clock: Clock;
-  readonly watch: Watch;
-  readonly chain: Pick<
-    ChainView,
+  readonly table: InFlightTable;
+  readonly cluster: Pick<
+    ClusterView,
     "blockHeight" | "blockHeightNs" | "currentSlot" | "lastValidHeight"
   >;
 }
@@ -49,59 +49,59 @@ export class Expiry {
 
   /** Asks the chain for the height. */
   read(): void {
-    const { chain, clock } = this.#deps;
-    const height = chain.blockHeight() ?? UNKNOWN;
+    const { cluster, clock } = this.#deps;
+    const height = cluster.blockHeight() ?? UNKNOWN;
     // It goes back where what was believed before turned out to be wrong.
     if (height === UNKNOWN || height === this.#height) return;
     this.#height = height;
-    this.#heightNs = chain.blockHeightNs?.() ?? clock.nowNs();
+    this.#heightNs = cluster.blockHeightNs?.() ?? clock.nowNs();
   }
 
   /** Notes where the chain stands when a transaction is accepted. Hot path. */
   open(row: number, nowNs: number): void {
-    const { watch, chain } = this.#deps;
-    const slot = chain.currentSlot(nowNs) ?? UNKNOWN;
-    watch.receivedSlot[row] = slot;
-    watch.absentSlot[row] = slot;
-    watch.receivedHeight[row] = this.#heightAt(nowNs);
+    const { table, cluster } = this.#deps;
+    const slot = cluster.currentSlot(nowNs) ?? UNKNOWN;
+    table.receivedSlot[row] = slot;
+    table.absentSlot[row] = slot;
+    table.receivedHeight[row] = this.#heightAt(nowNs);
   }
 
   /** Finds out when a transaction expires, and notes when it did. */
-  look(row: number, nowNs: number): void {
-    const { watch } = this.#deps;
-    if (watch.is(row, DURABLE) || nowNs - (watch.sinceNs[row] ?? 0) < LOOKUP_AGE_NS) return;
-    if (watch.lastValidHeight[row] === UNKNOWN) {
-      watch.lastValidHeight[row] = this.#lastValidHeightOf(row, nowNs);
+  check(row: number, nowNs: number): void {
+    const { table } = this.#deps;
+    if (table.is(row, DURABLE) || nowNs - (table.sinceNs[row] ?? 0) < LOOKUP_AGE_NS) return;
+    if (table.lastValidHeight[row] === UNKNOWN) {
+      table.lastValidHeight[row] = this.#lastValidHeightOf(row, nowNs);
     }
     this.#note(row);
   }
 
   /** Whether no leader takes the transaction any more, as far as is known. */
   isTooOld(row: number): boolean {
-    const lastValid = this.#deps.watch.lastValidHeight[row] ?? UNKNOWN;
+    const lastValid = this.#deps.table.lastValidHeight[row] ?? UNKNOWN;
     return lastValid !== UNKNOWN && this.#height > lastValid;
   }
 
   /** Whether the chain is past the transaction's last height for good, and that was noted. */
   isOver(row: number): boolean {
-    return (this.#deps.watch.expiredSlot[row] ?? UNKNOWN) !== UNKNOWN;
+    return (this.#deps.table.expiredSlot[row] ?? UNKNOWN) !== UNKNOWN;
   }
 
   /**
    * A node at `slot` knows of no block with the transaction; it was asked when the height was
-   * `heightAsked`. What that says: it may still land, it expired, or it expired and nobody can say
+   * `heightAtRequest`. What that says: it may still land, it expired, or it expired and nobody can say
    * any more whether it landed before.
    */
-  absent(row: number, slot: number, heightAsked: number): "open" | "expired" | "lost" {
-    const { watch } = this.#deps;
-    const before = watch.absentSlot[row] ?? UNKNOWN;
+  absent(row: number, slot: number, heightAtRequest: number): "open" | "expired" | "lost" {
+    const { table } = this.#deps;
+    const before = table.absentSlot[row] ?? UNKNOWN;
     // The height may have moved, or have been set back, since the row was looked at.
-    const isPast = this.#note(row) && this.#isPast(row, heightAsked);
+    const isPast = this.#note(row) && this.#isPast(row, heightAtRequest);
     // Without a slot in progress nobody can tell who lags behind.
-    if (isPast && this.isOver(row) && slot >= (watch.expiredSlot[row] ?? UNKNOWN)) {
+    if (isPast && this.isOver(row) && slot >= (table.expiredSlot[row] ?? UNKNOWN)) {
       return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS ? "expired" : "lost";
     }
-    if (slot > before) watch.absentSlot[row] = slot;
+    if (slot > before) table.absentSlot[row] = slot;
     return "open";
   }
 
@@ -111,33 +111,33 @@ export class Expiry {
   }
 
   #lastValidHeightOf(row: number, nowNs: number): number {
-    const { watch, chain } = this.#deps;
-    const lookups = watch.lookups[row] ?? 0;
+    const { table, cluster } = this.#deps;
+    const lookups = table.lookups[row] ?? 0;
     if (lookups < LOOKUPS_MAX) {
-      watch.lookups[row] = lookups + 1;
-      return chain.lastValidHeight(watch.blockhash(row)) ?? UNKNOWN;
+      table.lookups[row] = lookups + 1;
+      return cluster.lastValidHeight(table.blockhash(row)) ?? UNKNOWN;
     }
-    const known = watch.receivedHeight[row] ?? UNKNOWN;
+    const known = table.receivedHeight[row] ?? UNKNOWN;
     const received = known === UNKNOWN ? this.#heightAt(nowNs) : known;
-    watch.receivedHeight[row] = received;
+    table.receivedHeight[row] = received;
     if (received === UNKNOWN) return UNKNOWN;
     return received + BLOCKHASH_AGE_MAX + BLOCKHASH_SLACK_BLOCKS;
   }
 
   /** Notes the slot in which the last height was seen to be past; answers whether it is. */
   #note(row: number): boolean {
-    const { watch, chain } = this.#deps;
+    const { table, cluster } = this.#deps;
     const isPast = this.#isPast(row, this.#height);
-    if (!isPast) watch.expiredSlot[row] = UNKNOWN;
-    else if (watch.expiredSlot[row] === UNKNOWN) {
-      watch.expiredSlot[row] = chain.currentSlot() ?? UNKNOWN;
+    if (!isPast) table.expiredSlot[row] = UNKNOWN;
+    else if (table.expiredSlot[row] === UNKNOWN) {
+      table.expiredSlot[row] = cluster.currentSlot() ?? UNKNOWN;
     }
     return isPast;
   }
 
   /** Whether the cluster is past the last height for good, forks and all. */
   #isPast(row: number, height: number): boolean {
-    const lastValid = this.#deps.watch.lastValidHeight[row] ?? UNKNOWN;
+    const lastValid = this.#deps.table.lastValidHeight[row] ?? UNKNOWN;
     return lastValid !== UNKNOWN && height > lastValid + EXPIRY_MARGIN_BLOCKS;
   }
 }

@@ -22,19 +22,19 @@ export const UNKNOWN = -1;
 /** `retriesLeft` of a packet whose sender named no number. */
 const RETRIES_UNLIMITED = 2 ** 31 - 1;
 /** Ranks: four to each doubling of what is paid. */
-const RANKS_A_DOUBLING = 4;
-export const RANKS = 256;
+const BUCKETS_PER_DOUBLING = 4;
+export const PRIORITY_BUCKETS = 256;
 
 /** Bits of `flags`. */
 export const DURABLE = 1;
 /** At least one copy was on the wire. */
 export const SENT = 2;
 /** A block that is not confirmed yet holds it. */
-export const SIGHTED = 4;
+export const PROCESSED = 4;
 /** A request for its status is in hand. */
-export const ASKED = 8;
+export const REQUESTED = 8;
 
-export class Watch {
+export class InFlightTable {
   readonly packetId: Float64Array;
   /** `Clock.nowNs` of acceptance, of the newest send, and of when its status is next asked for. */
   readonly sinceNs: Float64Array;
@@ -48,8 +48,8 @@ export class Watch {
   readonly lastValidHeight: Float64Array;
   /** The slot of the newest answer that no block holds it; that of acceptance before the first. */
   readonly absentSlot: Float64Array;
-  /** While SIGHTED: the slot of the block. */
-  readonly sightedSlot: Float64Array;
+  /** While PROCESSED: the slot of the block. */
+  readonly processedSlot: Float64Array;
   /** The slot in progress when the height was seen to be past that; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
   readonly retriesLeft: Int32Array;
@@ -58,9 +58,9 @@ export class Watch {
   /** Times that the chain was asked for its blockhash. */
   readonly lookups: Uint8Array;
   readonly flags: Uint8Array;
-  /** What its sender pays, in lamports, and the same on a scale of RANKS; more goes first. */
+  /** What its sender pays, in lamports, and the same on a scale of PRIORITY_BUCKETS; more goes first. */
   readonly priorityLamports: Float64Array;
-  readonly rank: Uint8Array;
+  readonly priorityBucket: Uint8Array;
   readonly capacity: number;
   /** Rows in use. */
   count = 0;
@@ -97,14 +97,14 @@ export class Watch {
     this.receivedHeight = numbers();
     this.lastValidHeight = numbers();
     this.absentSlot = numbers();
-    this.sightedSlot = numbers();
+    this.processedSlot = numbers();
     this.expiredSlot = numbers();
     this.priorityLamports = numbers();
     this.retriesLeft = new Int32Array(capacity);
     this.resends = new Uint32Array(capacity);
     this.lookups = new Uint8Array(capacity);
     this.flags = new Uint8Array(capacity);
-    this.rank = new Uint8Array(capacity);
+    this.priorityBucket = new Uint8Array(capacity);
     this.#signatures = Buffer.alloc(capacity * SIGNATURE_BYTES);
     this.#hashes = new Int32Array(capacity);
     this.#size = new Int32Array(capacity);
@@ -149,7 +149,7 @@ export class Watch {
     this.flags[row] = accepted.durableNonce ? DURABLE : 0;
     const lamports = accepted.tipLamports + accepted.priorityFeeLamports;
     this.priorityLamports[row] = lamports;
-    this.rank[row] = rankOf(lamports);
+    this.priorityBucket[row] = priorityBucketOf(lamports);
     this.lookups[row] = 0;
     this.resends[row] = 0;
     this.lastValidHeight[row] = UNKNOWN;
@@ -288,6 +288,6 @@ function retriesOf(maxRetries: number | null): number {
   return Math.min(maxRetries ?? RETRIES_UNLIMITED, RETRIES_UNLIMITED);
 }
 
-function rankOf(lamports: number): number {
-  return Math.min(RANKS - 1, Math.floor(Math.log2(lamports + 1) * RANKS_A_DOUBLING));
+function priorityBucketOf(lamports: number): number {
+  return Math.min(PRIORITY_BUCKETS - 1, Math.floor(Math.log2(lamports + 1) * BUCKETS_PER_DOUBLING));
 }

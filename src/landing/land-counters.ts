@@ -13,21 +13,21 @@ export interface LandCounters {
   /** Ends without landing, by their reason. */
   readonly reasons: Record<EndReason, number>;
   /** Submissions that joined a transaction in flight. */
-  joined: number;
+  duplicatesMerged: number;
   /** Times that a transaction was sent again, and copies that this made. */
   resends: number;
   resendCopies: number;
   /** Resends given up for want of time: others that pay more went first. */
   resendsShed: number;
   /** Requests for statuses, by their end: answered, failed, or too late to be waited for. */
-  requestsAnswered: number;
+  requestsSucceeded: number;
   requestsFailed: number;
   requestsLate: number;
   /** Transactions whose status was asked for; one that is asked for twice counts twice. */
-  statusesAsked: number;
+  statusesRequested: number;
   /** Transactions seen in a block that was not confirmed yet, and those that vanished from it. */
-  sighted: number;
-  vanished: number;
+  processed: number;
+  rolledBack: number;
 }
 
 export function newLandCounters(): LandCounters {
@@ -40,15 +40,15 @@ export function newLandCounters(): LandCounters {
     dropped: 0,
     // The keys are those of the table, which `Object.keys` answers as plain strings.
     reasons: Object.fromEntries(zeros) as Record<EndReason, number>,
-    joined: 0,
+    duplicatesMerged: 0,
     resends: 0,
     resendCopies: 0,
     resendsShed: 0,
-    requestsAnswered: 0,
+    requestsSucceeded: 0,
     requestsFailed: 0,
     requestsLate: 0,
-    statusesAsked: 0,
-    sighted: 0,
-    vanished: 0,
+    statusesRequested: 0,
+    processed: 0,
+    rolledBack: 0,
   };
 }

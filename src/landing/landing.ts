@@ -18,40 +18,40 @@
 
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import type { EndReason } from "../core/errors.ts";
-import type { Accepted, End, Outcome, Packet, Plan, Sighting } from "../core/flow.ts";
+import type { Accepted, FinalState, Outcome, Packet, Plan, ProcessedEvent } from "../core/flow.ts";
 import { SLOT_AGREE_DISTANCE } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { createHistogram, type Histogram } from "../runtime/histogram.ts";
 import { NONE } from "./byte-store.ts";
 import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";
-import { SENT, SIGHTED, UNKNOWN, Watch } from "./in-flight-table.ts";
+import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
-import { RESEND_MARKS_SPARE, RESEND_PAUSE_MS, WATCH_BYTES_MEAN } from "./limits.ts";
-import type { ChainView, Resender, TxStatus } from "./ports.ts";
-import { LeaderMarks } from "./recent-recipients.ts";
+import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
+import type { ClusterView, Resender, TxStatus } from "./ports.ts";
+import { RecentRecipients } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";
-import { Polls } from "./status-polling.ts";
+import { StatusPoller } from "./status-polling.ts";
 
 export interface LandingDeps {
   readonly clock: Clock;
-  readonly chain: ChainView;
+  readonly cluster: ClusterView;
   readonly resender: Resender;
   readonly log: Log;
   /** Has what was sent elsewhere and is not known here yet tracked now. Must not throw. */
-  readonly adopt?: () => void;
+  readonly reconcile?: () => void;
   /** The end of a transaction, once for each. These three must not throw, nor call landing. */
-  readonly onEnd: (end: End) => void;
-  readonly onSighted: (sighting: Sighting) => void;
+  readonly onFinalState: (end: FinalState) => void;
+  readonly onProcessed: (event: ProcessedEvent) => void;
   /** The block of the last sighting is not the cluster's any more. */
-  readonly onVanished: (packetId: number, atNs: number) => void;
+  readonly onRolledBack: (packetId: number, atNs: number) => void;
 }
 
 export interface LandingOptions {
   /** Transactions in flight; above it the oldest ends as dropped. */
   readonly countMax: number;
   /** How long one is watched that never expires, or whose expiry cannot be known. */
-  readonly watchMs: number;
+  readonly trackForMs: number;
   /** Between two questions after the same young transaction. */
   readonly pollMs: number;
   readonly resendsPerSecond: number;
@@ -68,7 +68,7 @@ export interface Landing {
    * The transaction with the signature at `offset` was submitted again. True when it is in flight.
    * Unless it was sent just now, it goes at once to those leaders of the plan that lack it.
    */
-  join(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean;
+  mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean;
   /** What became of a leader's copy. */
   outcome(outcome: Outcome): void;
   /** The sender's new plan; after the sender has it. */
@@ -102,50 +102,50 @@ class LandingStage implements Landing {
   readonly counters: LandCounters = newLandCounters();
   readonly slotDeltas = createHistogram(DELTA_BOUNDS.map((slots) => slots * NS_PER_S));
   readonly #deps: LandingDeps;
-  readonly #watch: Watch;
+  readonly #table: InFlightTable;
   readonly #resends: Resends;
-  readonly #polls: Polls;
+  readonly #poller: StatusPoller;
   readonly #expiry: Expiry;
   readonly #confirmations: Confirmations;
-  readonly #watchNs: number;
+  readonly #trackNs: number;
   readonly #neverSentNs: number;
   /** Transactions that an unconfirmed block holds, and the network's errors of those by row. */
-  #sighted = 0;
+  #processed = 0;
   readonly #errors = new Map<number, string>();
 
   constructor(deps: LandingDeps, options: LandingOptions) {
-    const { clock, chain, resender } = deps;
+    const { clock, cluster, resender } = deps;
     const { counters } = this;
     this.#deps = deps;
-    const watch = new Watch(options.countMax, options.countMax * WATCH_BYTES_MEAN);
-    const marks = new LeaderMarks(
+    const table = new InFlightTable(options.countMax, options.countMax * IN_FLIGHT_BYTES_MEAN);
+    const recipients = new RecentRecipients(
       options.countMax,
-      Math.max(options.leaders, 2) + RESEND_MARKS_SPARE,
+      Math.max(options.leaders, 2) + RECENT_RECIPIENTS_SPARE,
     );
-    this.#watch = watch;
-    this.#watchNs = options.watchMs * NS_PER_MS;
+    this.#table = table;
+    this.#trackNs = options.trackForMs * NS_PER_MS;
     this.#neverSentNs = (options.copyTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
-    const expiry = new Expiry({ clock, watch, chain });
+    const expiry = new Expiry({ clock, table, cluster });
     this.#expiry = expiry;
     this.#confirmations = new Confirmations({
-      ...{ clock, watch },
+      ...{ clock, table },
       onLanded: (row, slot) => {
         const error = this.#errors.get(row) ?? null;
         this.#end(row, "landed", { slot, confirmed: true, error }, null);
       },
     });
     this.#resends = new Resends(
-      { clock, watch, marks, counters, resender, expiry },
+      { clock, table, recipients, counters, resender, expiry },
       options.resendsPerSecond,
     );
-    this.#polls = new Polls(
+    this.#poller = new StatusPoller(
       {
         clock,
-        watch,
+        table,
         counters,
-        chain,
+        cluster,
         onTick: () => expiry.read(),
-        onLook: (row, nowNs) => this.#look(row, nowNs),
+        onCheck: (row, nowNs) => this.#check(row, nowNs),
         stamp: () => expiry.height,
         onStatus: (row, status, slot, stamp) => this.#status(row, status, slot, stamp),
       },
@@ -154,45 +154,45 @@ class LandingStage implements Landing {
   }
 
   get inFlight(): number {
-    return this.#watch.count;
+    return this.#table.count;
   }
 
   get pollLagNs(): number {
-    return this.#polls.lagNs;
+    return this.#poller.lagNs;
   }
 
   track(packet: Packet, accepted: Accepted, nowNs: number): void {
-    const watch = this.#watch;
+    const table = this.#table;
     this.counters.accepted += 1;
     // What has landed for certain makes room first.
-    if (watch.isFullFor(packet.bytes.length)) this.#confirmations.flush();
-    while (watch.isFullFor(packet.bytes.length)) this.#drop(watch.oldest, "watch_full");
-    const row = watch.open(packet, accepted);
-    watch.sinceNs[row] = nowNs;
-    watch.lastSentNs[row] = nowNs;
-    watch.nextPollNs[row] = this.#polls.firstNs(nowNs);
+    if (table.isFullFor(packet.bytes.length)) this.#confirmations.flush();
+    while (table.isFullFor(packet.bytes.length)) this.#drop(table.oldest, "table_full");
+    const row = table.open(packet, accepted);
+    table.sinceNs[row] = nowNs;
+    table.lastSentNs[row] = nowNs;
+    table.nextPollNs[row] = this.#poller.firstNs(nowNs);
     this.#expiry.open(row, nowNs);
     this.#resends.first(row, nowNs);
   }
 
-  join(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean {
-    const row = this.#watch.findSignature(bytes, offset);
+  mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean {
+    const row = this.#table.findSignature(bytes, offset);
     if (row === NONE) return false;
-    this.counters.joined += 1;
-    this.#watch.raiseRetries(row, maxRetries);
-    const sentNs = this.#watch.lastSentNs[row] ?? 0;
+    this.counters.duplicatesMerged += 1;
+    this.#table.raiseRetries(row, maxRetries);
+    const sentNs = this.#table.lastSentNs[row] ?? 0;
     const isOwnResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
-    if (isOwnResend) this.#resends.again(row);
+    if (isOwnResend) this.#resends.resend(row);
     return true;
   }
 
   outcome(outcome: Outcome): void {
     const { kind } = outcome;
     if (kind !== "sent" && kind !== "dropped") return;
-    const row = this.#watch.findPacket(outcome.packetId);
+    const row = this.#table.findPacket(outcome.packetId);
     if (row === NONE) return;
     if (kind === "sent") {
-      this.#watch.raise(row, SENT);
+      this.#table.raise(row, SENT);
       this.#resends.sent(row, outcome, outcome.atNs);
     } else this.#resends.unsent(row, outcome);
   }
@@ -203,91 +203,91 @@ class LandingStage implements Landing {
   }
 
   seen(signature: Uint8Array, status: TxStatus): void {
-    let row = this.#watch.findSignature(signature, 0);
-    if (row === NONE && this.#deps.adopt !== undefined) {
+    let row = this.#table.findSignature(signature, 0);
+    if (row === NONE && this.#deps.reconcile !== undefined) {
       // A block may have it sooner than the word of the front that sent it comes.
-      this.#deps.adopt();
-      row = this.#watch.findSignature(signature, 0);
+      this.#deps.reconcile();
+      row = this.#table.findSignature(signature, 0);
     }
     if (row !== NONE) this.#found(row, status);
   }
 
   confirmed(slot: number): void {
-    if (this.#sighted > 0) this.#confirmations.confirm(slot);
+    if (this.#processed > 0) this.#confirmations.confirm(slot);
   }
 
   start(): void {
     this.#resends.start();
-    this.#polls.start();
+    this.#poller.start();
   }
 
   stop(): void {
     this.#resends.stop();
-    this.#polls.stop();
+    this.#poller.stop();
     this.#confirmations.flush();
-    while (this.#watch.count > 0) this.#drop(this.#watch.oldest, "shutting_down");
+    while (this.#table.count > 0) this.#drop(this.#table.oldest, "shutting_down");
     const { accepted, landed, expired, dropped } = this.counters;
     this.#deps.log.info({ accepted, landed, expired, dropped }, "landing stopped");
   }
 
   /** What time alone does to a row. Answers whether it is still there. */
-  #look(row: number, nowNs: number): boolean {
-    const watch = this.#watch;
-    const ageNs = nowNs - (watch.sinceNs[row] ?? 0);
-    if (ageNs >= this.#watchNs) {
-      if (watch.is(row, SIGHTED)) this.#drop(row, "unconfirmed");
-      else this.#drop(row, watch.is(row, SENT) ? "watch_ended" : "never_sent");
+  #check(row: number, nowNs: number): boolean {
+    const table = this.#table;
+    const ageNs = nowNs - (table.sinceNs[row] ?? 0);
+    if (ageNs >= this.#trackNs) {
+      if (table.is(row, PROCESSED)) this.#drop(row, "unconfirmed");
+      else this.#drop(row, table.is(row, SENT) ? "tracking_ended" : "never_sent");
       return false;
     }
-    const isSilent = !watch.is(row, SENT) && !watch.is(row, SIGHTED);
-    if (isSilent && ageNs >= this.#neverSentNs && (watch.retriesLeft[row] ?? 0) <= 0) {
+    const isSilent = !table.is(row, SENT) && !table.is(row, PROCESSED);
+    if (isSilent && ageNs >= this.#neverSentNs && (table.retriesLeft[row] ?? 0) <= 0) {
       this.#drop(row, "never_sent");
       return false;
     }
-    this.#expiry.look(row, nowNs);
+    this.#expiry.check(row, nowNs);
     // Where statuses are refused, no answer comes that could end it.
-    const isOver = this.#expiry.isOver(row) && !watch.is(row, SIGHTED);
-    if (!isOver || this.#deps.chain.statusTelling() !== "no") return true;
-    this.#drop(row, watch.is(row, SENT) ? "status_unknown" : "never_sent");
+    const isOver = this.#expiry.isOver(row) && !table.is(row, PROCESSED);
+    if (!isOver || this.#deps.cluster.statusReporting() !== "no") return true;
+    this.#drop(row, table.is(row, SENT) ? "status_unknown" : "never_sent");
     return false;
   }
 
-  #status(row: number, status: TxStatus | null, slot: number, heightAsked: number): void {
+  #status(row: number, status: TxStatus | null, slot: number, heightAtRequest: number): void {
     if (status !== null) {
       this.#found(row, status);
       return;
     }
-    const watch = this.#watch;
-    if (watch.is(row, SIGHTED)) {
+    const table = this.#table;
+    if (table.is(row, PROCESSED)) {
       // A node that has not come as far as that block, or drops statuses, knows nothing of it.
-      const isTold = this.#deps.chain.statusTelling() === "yes";
-      if (isTold && slot > (watch.sightedSlot[row] ?? 0)) this.#vanish(row);
+      const isReported = this.#deps.cluster.statusReporting() === "yes";
+      if (isReported && slot > (table.processedSlot[row] ?? 0)) this.#rollBack(row);
       return;
     }
-    const verdict = this.#expiry.absent(row, slot, heightAsked);
-    if (verdict === "open") return;
-    if (verdict === "lost") this.#drop(row, "watch_ended");
-    else if (!watch.is(row, SENT)) this.#drop(row, "never_sent");
-    else if (this.#deps.chain.statusTelling() !== "yes") this.#drop(row, "status_unknown");
+    const validation = this.#expiry.absent(row, slot, heightAtRequest);
+    if (validation === "open") return;
+    if (validation === "lost") this.#drop(row, "tracking_ended");
+    else if (!table.is(row, SENT)) this.#drop(row, "never_sent");
+    else if (this.#deps.cluster.statusReporting() !== "yes") this.#drop(row, "status_unknown");
     else this.#end(row, "expired", null, "blockhash_expired");
   }
 
   #found(row: number, status: TxStatus): void {
     if (status.confirmed) this.#end(row, "landed", status, null);
-    else this.#sight(row, status);
+    else this.#markProcessed(row, status);
   }
 
-  #sight(row: number, { slot, error }: TxStatus): void {
-    const watch = this.#watch;
-    if (watch.is(row, SIGHTED) && watch.sightedSlot[row] === slot) return;
-    if (!watch.is(row, SIGHTED)) this.#sighted += 1;
-    watch.raise(row, SIGHTED);
-    watch.sightedSlot[row] = slot;
+  #markProcessed(row: number, { slot, error }: TxStatus): void {
+    const table = this.#table;
+    if (table.is(row, PROCESSED) && table.processedSlot[row] === slot) return;
+    if (!table.is(row, PROCESSED)) this.#processed += 1;
+    table.raise(row, PROCESSED);
+    table.processedSlot[row] = slot;
     if (error === null) this.#errors.delete(row);
     else this.#errors.set(row, error);
-    this.counters.sighted += 1;
-    this.#deps.onSighted({
-      packetId: watch.packetId[row] ?? NONE,
+    this.counters.processed += 1;
+    this.#deps.onProcessed({
+      packetId: table.packetId[row] ?? NONE,
       slot,
       slotDelta: this.#deltaOf(row, slot),
       error,
@@ -295,16 +295,16 @@ class LandingStage implements Landing {
     });
   }
 
-  #vanish(row: number): void {
-    const watch = this.#watch;
-    this.#unsight(row);
-    this.counters.vanished += 1;
-    this.#deps.onVanished(watch.packetId[row] ?? NONE, this.#deps.clock.nowNs());
+  #rollBack(row: number): void {
+    const table = this.#table;
+    this.#clearProcessed(row);
+    this.counters.rolledBack += 1;
+    this.#deps.onRolledBack(table.packetId[row] ?? NONE, this.#deps.clock.nowNs());
   }
 
-  #unsight(row: number): void {
-    this.#watch.lower(row, SIGHTED);
-    this.#sighted -= 1;
+  #clearProcessed(row: number): void {
+    this.#table.lower(row, PROCESSED);
+    this.#processed -= 1;
     this.#errors.delete(row);
   }
 
@@ -312,28 +312,33 @@ class LandingStage implements Landing {
     this.#end(row, "dropped", null, reason);
   }
 
-  #end(row: number, kind: End["kind"], status: TxStatus | null, reason: EndReason | null): void {
-    const watch = this.#watch;
+  #end(
+    row: number,
+    kind: FinalState["kind"],
+    status: TxStatus | null,
+    reason: EndReason | null,
+  ): void {
+    const table = this.#table;
     const { counters } = this;
-    const sightedSlot = watch.is(row, SIGHTED) ? (watch.sightedSlot[row] ?? 0) : 0;
-    const slot = status?.slot ?? sightedSlot;
+    const processedSlot = table.is(row, PROCESSED) ? (table.processedSlot[row] ?? 0) : 0;
+    const slot = status?.slot ?? processedSlot;
     const slotDelta = status === null ? null : this.#deltaOf(row, slot);
-    const packetId = watch.packetId[row] ?? NONE;
-    if (watch.is(row, SIGHTED)) this.#unsight(row);
-    watch.close(row);
+    const packetId = table.packetId[row] ?? NONE;
+    if (table.is(row, PROCESSED)) this.#clearProcessed(row);
+    table.close(row);
     counters[kind] += 1;
     if (reason !== null) counters.reasons[reason] += 1;
     const error = status?.error ?? null;
     if (error !== null) counters.landedFailed += 1;
     if (slotDelta !== null) this.slotDeltas.record(slotDelta * NS_PER_S);
     const atNs = this.#deps.clock.nowNs();
-    this.#deps.onEnd({ packetId, kind, slot, slotDelta, error, reason, atNs });
+    this.#deps.onFinalState({ packetId, kind, slot, slotDelta, error, reason, atNs });
   }
 
   #deltaOf(row: number, slot: number): number | null {
-    const estimated = this.#watch.receivedSlot[row] ?? UNKNOWN;
+    const estimated = this.#table.receivedSlot[row] ?? UNKNOWN;
     // What has been announced since then shows where the estimate was ahead.
-    const shown = this.#deps.chain.currentSlot(this.#watch.sinceNs[row] ?? 0);
+    const shown = this.#deps.cluster.currentSlot(this.#table.sinceNs[row] ?? 0);
     const received = shown === null ? estimated : Math.min(estimated, shown);
     // What landed long before had been accepted before, and its speed was told then.
     if (received === UNKNOWN || slot < received - SLOT_AGREE_DISTANCE) return null;

@@ -16,16 +16,16 @@ export interface TxStatus {
 }
 
 /** Whether statuses are told at all: a node that drops them answers null for what landed, too. */
-export type StatusTelling = "yes" | "no" | "unknown";
+export type StatusReporting = "yes" | "no" | "unknown";
 
-export interface StatusAnswer {
+export interface StatusResponse {
   /** The slot that the answering node had processed. */
   readonly slot: number;
   /** In the order of the signatures; null for one that no recent block holds. */
   readonly statuses: readonly (TxStatus | null)[];
 }
 
-export interface ChainView {
+export interface ClusterView {
   /** The newest block height that is known; null before the first. */
   blockHeight(): number | null;
   /** `Clock.nowNs` of when that became known; where nobody says, when it was first read. */
@@ -38,24 +38,24 @@ export interface ChainView {
   /** The last height at which these 32 bytes are a valid blockhash; null when not known. */
   lastValidHeight(blockhash: Uint8Array): number | null;
   /**
-   * Asks a node for at most `STATUSES_A_REQUEST` signatures of 64 bytes each, which are read at
+   * Asks a node for at most `STATUSES_PER_REQUEST` signatures of 64 bytes each, which are read at
    * once; rejects when it does not answer.
    */
-  fetchStatuses(signatures: Uint8Array): Promise<StatusAnswer>;
+  fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
   /** Whether an answer of null means anything. */
-  statusTelling(): StatusTelling;
+  statusReporting(): StatusReporting;
 }
 
-/** Which leaders a resend goes to; called by the sender while `again` runs. */
+/** Which leaders a resend goes to; called by the sender while `resend` runs. */
 export interface ResendTo {
   /** Which resend of the packet it is, from 1 on. */
   readonly ordinal: number;
   wants(target: Target): boolean;
   /** The copy was taken on by that leader's connection. */
-  took(target: Target): void;
+  accepted(target: Target): void;
 }
 
 export interface Resender {
   /** Offers a packet to the live leaders of the plan that `to` wants; answers how many took it. */
-  again(packet: Packet, to: ResendTo): number;
+  resend(packet: Packet, to: ResendTo): number;
 }

@@ -25,7 +25,7 @@ export function tagOf(text: string): number {
   return hash | 0;
 }
 
-export class LeaderMarks {
+export class RecentRecipients {
   readonly #perRow: number;
   readonly #identities: Int32Array;
   readonly #addresses: Int32Array;
@@ -44,7 +44,7 @@ export class LeaderMarks {
   }
 
   /** The leader has the bytes since `atNs`; an older mark of it is moved, else the oldest goes. */
-  mark(row: number, identityTag: number, addressTag: number, atNs: number): void {
+  add(row: number, identityTag: number, addressTag: number, atNs: number): void {
     const start = row * this.#perRow;
     let place = start;
     for (let at = start; at < start + this.#perRow; at += 1) {
@@ -60,7 +60,7 @@ export class LeaderMarks {
   }
 
   /** The copy for this leader never went out. */
-  unmark(row: number, identityTag: number, addressTag: number): void {
+  remove(row: number, identityTag: number, addressTag: number): void {
     const start = row * this.#perRow;
     for (let at = start; at < start + this.#perRow; at += 1) {
       if (this.#identities[at] !== identityTag || this.#addresses[at] !== addressTag) continue;

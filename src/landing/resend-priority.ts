@@ -4,20 +4,20 @@
  */
 
 import { NONE } from "./byte-store.ts";
-import { RANKS } from "./in-flight-table.ts";
+import { PRIORITY_BUCKETS } from "./in-flight-table.ts";
 
-export class DueByRank {
+export class ResendPriorityBuckets {
   /** Those that are not taken yet. */
   length = 0;
   readonly #rows: Int32Array;
   readonly #ids: Float64Array;
   /** The place that is next in its rank, by place. */
   readonly #next: Int32Array;
-  readonly #first = new Int32Array(RANKS).fill(NONE);
-  readonly #last = new Int32Array(RANKS).fill(NONE);
+  readonly #first = new Int32Array(PRIORITY_BUCKETS).fill(NONE);
+  readonly #last = new Int32Array(PRIORITY_BUCKETS).fill(NONE);
   #used = 0;
   /** No rank above it has any left. */
-  #rank = 0;
+  #priorityBucket = 0;
 
   constructor(capacity: number) {
     this.#rows = new Int32Array(capacity);
@@ -28,12 +28,12 @@ export class DueByRank {
   clear(): void {
     this.#first.fill(NONE);
     this.#used = 0;
-    this.#rank = 0;
+    this.#priorityBucket = 0;
     this.length = 0;
   }
 
   /** Adds a row and the packet that it has now; past the capacity nothing. */
-  add(row: number, packetId: number, rank: number): void {
+  add(row: number, packetId: number, priorityBucket: number): void {
     const place = this.#used;
     if (place === this.#rows.length) return;
     this.#used += 1;
@@ -41,18 +41,18 @@ export class DueByRank {
     this.#rows[place] = row;
     this.#ids[place] = packetId;
     this.#next[place] = NONE;
-    if (this.#first[rank] === NONE) this.#first[rank] = place;
-    else this.#next[this.#last[rank] ?? NONE] = place;
-    this.#last[rank] = place;
-    this.#rank = Math.max(this.#rank, rank);
+    if (this.#first[priorityBucket] === NONE) this.#first[priorityBucket] = place;
+    else this.#next[this.#last[priorityBucket] ?? NONE] = place;
+    this.#last[priorityBucket] = place;
+    this.#priorityBucket = Math.max(this.#priorityBucket, priorityBucket);
   }
 
   /** Takes the place of the next one; NONE when all are taken. */
-  take(): number {
+  pop(): number {
     if (this.length === 0) return NONE;
-    while (this.#first[this.#rank] === NONE) this.#rank -= 1;
-    const place = this.#first[this.#rank] ?? NONE;
-    this.#first[this.#rank] = this.#next[place] ?? NONE;
+    while (this.#first[this.#priorityBucket] === NONE) this.#priorityBucket -= 1;
+    const place = this.#first[this.#priorityBucket] ?? NONE;
+    this.#first[this.#priorityBucket] = this.#next[place] ?? NONE;
     this.length -= 1;
     return place;
   }

@@ -15,19 +15,19 @@
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
 import type { Plan, Target } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
-import { createTurns, type Turns } from "../runtime/time-slice.ts";
+import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
-import { SIGHTED, type Watch } from "./in-flight-table.ts";
+import { type InFlightTable, PROCESSED } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
-import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "./limits.ts";
+import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "./limits.ts";
 import type { Resender, ResendTo } from "./ports.ts";
-import { type LeaderMarks, tagOf } from "./recent-recipients.ts";
-import { DueByRank } from "./resend-priority.ts";
+import { type RecentRecipients, tagOf } from "./recent-recipients.ts";
+import { ResendPriorityBuckets } from "./resend-priority.ts";
 
 export interface ResendsDeps {
   readonly clock: Clock;
-  readonly watch: Watch;
-  readonly marks: LeaderMarks;
+  readonly table: InFlightTable;
+  readonly recipients: RecentRecipients;
   readonly counters: LandCounters;
   readonly resender: Resender;
   /** Tells of transactions that no leader takes any more. */
@@ -56,14 +56,14 @@ export class Resends {
   readonly #perNs: number;
   #leaders: readonly Tagged[] = [];
   /** The round at hand. */
-  readonly #due: DueByRank;
+  readonly #due: ResendPriorityBuckets;
   /** Looks at what is in flight for it, the oldest first. */
-  readonly #turns: Turns;
+  readonly #slicer: TimeSlicer;
   /** The row that was looked at last, and whose it was. */
-  #lookedRow = NONE;
-  #lookedId = NONE;
+  #checkedRow = NONE;
+  #checkedId = NONE;
   /** Packets up to this one were looked at. */
-  #lookedTo = NONE;
+  #checkedTo = NONE;
   #timer: Timer | null = null;
   #budget = 0;
   #tickedNs = 0;
@@ -79,15 +79,15 @@ export class Resends {
   constructor(deps: ResendsDeps, perSecond: number) {
     this.#deps = deps;
     this.#perNs = perSecond / NS_PER_S;
-    this.#due = new DueByRank(deps.watch.capacity);
-    this.#turns = createTurns(deps.clock, () => this.#collect());
+    this.#due = new ResendPriorityBuckets(deps.table.capacity);
+    this.#slicer = createTimeSlicer(deps.clock, () => this.#collect());
     this.#to = {
       ordinal: 0,
       wants: (target) => {
         const { identityTag, addressTag } = this.#tagged(target);
-        return deps.marks.allows(this.#row, identityTag, addressTag, this.#nowNs);
+        return deps.recipients.allows(this.#row, identityTag, addressTag, this.#nowNs);
       },
-      took: (target) => this.sent(this.#row, target, this.#nowNs),
+      accepted: (target) => this.sent(this.#row, target, this.#nowNs),
     };
   }
 
@@ -100,7 +100,7 @@ export class Resends {
     this.#running = false;
     this.#timer?.cancel();
     this.#timer = null;
-    this.#turns.stop();
+    this.#slicer.stop();
     this.#due.clear();
   }
 
@@ -110,10 +110,10 @@ export class Resends {
     if (!this.#running) return;
     this.#deps.counters.resendsShed += this.#due.length;
     this.#due.clear();
-    this.#turns.stop();
-    this.#lookedRow = NONE;
-    this.#lookedTo = NONE;
-    if (this.#perNs > 0 && this.#leaders.length > 0) this.#turns.begin();
+    this.#slicer.stop();
+    this.#checkedRow = NONE;
+    this.#checkedTo = NONE;
+    if (this.#perNs > 0 && this.#leaders.length > 0) this.#slicer.start();
   }
 
   /**
@@ -122,47 +122,47 @@ export class Resends {
    */
   first(row: number, nowNs: number): void {
     this.#fresh += 1;
-    const { marks } = this.#deps;
-    marks.clear(row);
+    const { recipients } = this.#deps;
+    recipients.clear(row);
     const leaders = this.#leaders;
     for (let index = 0; index < leaders.length; index += 1) {
       const leader = leaders[index];
-      if (leader !== undefined) marks.mark(row, leader.identityTag, leader.addressTag, nowNs);
+      if (leader !== undefined) recipients.add(row, leader.identityTag, leader.addressTag, nowNs);
     }
   }
 
   /** A copy for a leader is on the wire since then. Hot path. */
   sent(row: number, leader: Leader, atNs: number): void {
     const { identityTag, addressTag } = this.#tagged(leader);
-    this.#deps.marks.mark(row, identityTag, addressTag, atNs);
+    this.#deps.recipients.add(row, identityTag, addressTag, atNs);
   }
 
   /** A copy for a leader never went out. */
   unsent(row: number, leader: Leader): void {
     const { identityTag, addressTag } = this.#tagged(leader);
-    this.#deps.marks.unmark(row, identityTag, addressTag);
+    this.#deps.recipients.remove(row, identityTag, addressTag);
   }
 
   /** Sends one transaction again at once; answers how many leaders took it. */
-  again(row: number): number {
-    const { watch, counters, resender, clock, expiry } = this.#deps;
-    if (!this.#running || watch.is(row, SIGHTED) || expiry.isTooOld(row)) return 0;
+  resend(row: number): number {
+    const { table, counters, resender, clock, expiry } = this.#deps;
+    if (!this.#running || table.is(row, PROCESSED) || expiry.isTooOld(row)) return 0;
     this.#nowNs = clock.nowNs();
     this.#row = row;
-    this.#to.ordinal = (watch.resends[row] ?? 0) + 1;
+    this.#to.ordinal = (table.resends[row] ?? 0) + 1;
     const packet = createPacket(
-      watch.packetId[row] ?? NONE,
-      watch.bytes(row),
+      table.packetId[row] ?? NONE,
+      table.bytes(row),
       "",
-      watch.sinceNs[row] ?? 0,
+      table.sinceNs[row] ?? 0,
       null,
-      watch.priorityLamports[row] ?? 0,
+      table.priorityLamports[row] ?? 0,
     );
-    const copies = resender.again(packet, this.#to);
+    const copies = resender.resend(packet, this.#to);
     this.#row = NONE;
     if (copies === 0) return 0;
-    watch.lastSentNs[row] = this.#nowNs;
-    watch.resends[row] = this.#to.ordinal;
+    table.lastSentNs[row] = this.#nowNs;
+    table.resends[row] = this.#to.ordinal;
     counters.resends += 1;
     counters.resendCopies += copies;
     return copies;
@@ -177,21 +177,21 @@ export class Resends {
   }
 
   #handful(): void {
-    const { watch, clock } = this.#deps;
+    const { table, clock } = this.#deps;
     this.#earn(clock.nowNs());
     // What pays most may be among those that were not looked at yet.
-    if (this.#turns.isBusy) return;
+    if (this.#slicer.isBusy) return;
     let vain = 0;
     while (this.#due.length > 0 && this.#budget >= 1 && vain < VAIN_MAX) {
-      const place = this.#due.take();
+      const place = this.#due.pop();
       const row = this.#due.row(place);
-      if (!watch.holds(row, this.#due.packetId(place))) continue;
-      if (this.again(row) === 0) {
+      if (!table.holds(row, this.#due.packetId(place))) continue;
+      if (this.resend(row) === 0) {
         vain += 1;
         continue;
       }
       this.#budget -= 1;
-      watch.retriesLeft[row] = (watch.retriesLeft[row] ?? 0) - 1;
+      table.retriesLeft[row] = (table.retriesLeft[row] ?? 0) - 1;
     }
   }
 
@@ -199,26 +199,26 @@ export class Resends {
   #earn(nowNs: number): void {
     const earned = (nowNs - this.#tickedNs) * this.#perNs;
     const left = Math.max(earned * SHARE_MIN, earned - this.#fresh);
-    const most = Math.max(1, SAVED_MS * NS_PER_MS * this.#perNs);
-    if (this.#perNs > 0) this.#budget = Math.min(this.#budget + left, most);
+    const max = Math.max(1, SAVED_MS * NS_PER_MS * this.#perNs);
+    if (this.#perNs > 0) this.#budget = Math.min(this.#budget + left, max);
     this.#tickedNs = nowNs;
     this.#fresh = 0;
   }
 
   /** Looks at some rows for what is due. Answers whether there are more. */
   #collect(): boolean {
-    const { watch, clock } = this.#deps;
+    const { table, clock } = this.#deps;
     const nowNs = clock.nowNs();
     let row = this.#nextRow();
-    for (let looks = 0; row !== NONE && looks < LOOKS_A_TURN; looks += 1) {
-      const id = watch.packetId[row] ?? NONE;
-      if (id > this.#lookedTo) {
-        if (this.#isDue(row, nowNs)) this.#due.add(row, id, watch.rank[row] ?? 0);
-        this.#lookedTo = id;
+    for (let checked = 0; row !== NONE && checked < CHECKS_PER_SLICE; checked += 1) {
+      const id = table.packetId[row] ?? NONE;
+      if (id > this.#checkedTo) {
+        if (this.#isDue(row, nowNs)) this.#due.add(row, id, table.priorityBucket[row] ?? 0);
+        this.#checkedTo = id;
       }
-      this.#lookedRow = row;
-      this.#lookedId = id;
-      row = watch.newerThan(row);
+      this.#checkedRow = row;
+      this.#checkedId = id;
+      row = table.newerThan(row);
     }
     if (row !== NONE) return true;
     if (this.#due.length > 0 && this.#timer === null) this.#arm();
@@ -230,15 +230,15 @@ export class Resends {
    * again, and passes over what was looked at: ids rise with age.
    */
   #nextRow(): number {
-    const { watch } = this.#deps;
-    const isThere = this.#lookedRow !== NONE && watch.holds(this.#lookedRow, this.#lookedId);
-    return isThere ? watch.newerThan(this.#lookedRow) : watch.oldest;
+    const { table } = this.#deps;
+    const isThere = this.#checkedRow !== NONE && table.holds(this.#checkedRow, this.#checkedId);
+    return isThere ? table.newerThan(this.#checkedRow) : table.oldest;
   }
 
   #isDue(row: number, nowNs: number): boolean {
-    const { watch, expiry } = this.#deps;
-    if ((watch.retriesLeft[row] ?? 0) <= 0 || watch.is(row, SIGHTED)) return false;
-    if (nowNs - (watch.lastSentNs[row] ?? 0) < RESEND_PAUSE_MS * NS_PER_MS) return false;
+    const { table, expiry } = this.#deps;
+    if ((table.retriesLeft[row] ?? 0) <= 0 || table.is(row, PROCESSED)) return false;
+    if (nowNs - (table.lastSentNs[row] ?? 0) < RESEND_PAUSE_MS * NS_PER_MS) return false;
     return !expiry.isTooOld(row) && this.#lacks(row, nowNs);
   }
 
@@ -249,7 +249,7 @@ export class Resends {
       const leader = leaders[index];
       if (leader === undefined) continue;
       const { identityTag, addressTag } = leader;
-      if (this.#deps.marks.allows(row, identityTag, addressTag, nowNs)) return true;
+      if (this.#deps.recipients.allows(row, identityTag, addressTag, nowNs)) return true;
     }
     return false;
   }

@@ -13,28 +13,28 @@
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
-import { STATUSES_A_REQUEST } from "../core/limits.ts";
-import { createTurns, type Turns } from "../runtime/time-slice.ts";
+import { STATUSES_PER_REQUEST } from "../core/limits.ts";
+import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
-import { ASKED, SIGHTED, type Watch } from "./in-flight-table.ts";
+import { type InFlightTable, PROCESSED, REQUESTED } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
 import {
-  LANDINGS_A_TURN,
-  LOOKS_A_TURN,
+  CHECKS_PER_SLICE,
+  LANDINGS_PER_SLICE,
   STATUS_DEADLINE_MS,
   STATUS_REQUESTS_MAX,
 } from "./limits.ts";
-import type { ChainView, StatusAnswer, TxStatus } from "./ports.ts";
+import type { ClusterView, StatusResponse, TxStatus } from "./ports.ts";
 
-export interface PollsDeps {
+export interface StatusPollerDeps {
   readonly clock: Clock;
-  readonly watch: Watch;
+  readonly table: InFlightTable;
   readonly counters: LandCounters;
-  readonly chain: Pick<ChainView, "fetchStatuses">;
+  readonly cluster: Pick<ClusterView, "fetchStatuses">;
   /** At each tick, before anything is asked for. */
   readonly onTick: (nowNs: number) => void;
   /** What a row is, at each tick; may end it. Answers whether it is still there. */
-  readonly onLook: (row: number, nowNs: number) => boolean;
+  readonly onCheck: (row: number, nowNs: number) => boolean;
   /** Something that an answer has to come after to say that a transaction is not there. */
   readonly stamp: () => number;
   /** One transaction's status; `stamp` is from before the request was made. May end the row. */
@@ -51,9 +51,9 @@ interface Request {
   timer: Timer | null;
   over: boolean;
   /** What came, until all of it is taken; null before. */
-  answer: StatusAnswer | null;
+  response: StatusResponse | null;
   /** How many of its rows are taken. */
-  taken: number;
+  handled: number;
 }
 
 /** A look at all that is in flight, until it is over. */
@@ -64,7 +64,7 @@ interface Search {
   readonly isPaused: boolean;
   readonly from: number;
   readonly rowsUsed: number;
-  looks: number;
+  checked: number;
   lagNs: number;
   /** What is due and may be asked for, each row with the packet that it had then. */
   readonly rows: number[];
@@ -84,14 +84,14 @@ const CATCHING_UP_SHARE = 1 / 64;
 /** A row that is due within this share of a tick is taken with those that are due now. */
 const EARLY_SHARE = 0.25;
 
-export class Polls {
+export class StatusPoller {
   /** By how much the most overdue transaction was late at the last tick. */
   lagNs = 0;
-  readonly #deps: PollsDeps;
+  readonly #deps: StatusPollerDeps;
   readonly #periodMs: number;
   readonly #requests = new Set<Request>();
   #search: Search | null = null;
-  readonly #turns: Turns;
+  readonly #slicer: TimeSlicer;
   #running = false;
   #timer: Timer | null = null;
   /** A tick between two of the regular ones. */
@@ -106,16 +106,16 @@ export class Polls {
   #pause = 0;
   #pauseLength = 0;
 
-  constructor(deps: PollsDeps, periodMs: number) {
+  constructor(deps: StatusPollerDeps, periodMs: number) {
     this.#deps = deps;
     this.#periodMs = periodMs;
-    this.#turns = createTurns(deps.clock, () => this.#searchOn());
+    this.#slicer = createTimeSlicer(deps.clock, () => this.#searchNext());
   }
 
   start(): void {
     this.#running = true;
-    const { watch, clock } = this.#deps;
-    if (watch.count > 0) this.#wake(clock.nowNs());
+    const { table, clock } = this.#deps;
+    if (table.count > 0) this.#wake(clock.nowNs());
   }
 
   /** Nothing that is still in hand is listened to any more. */
@@ -125,11 +125,11 @@ export class Polls {
     this.#timer = null;
     this.#early?.cancel();
     this.#early = null;
-    this.#turns.stop();
+    this.#slicer.stop();
     this.#search = null;
     for (const request of this.#requests) {
       // What has come is taken still.
-      this.#take(request, STATUSES_A_REQUEST);
+      this.#handle(request, STATUSES_PER_REQUEST);
       this.#close(request);
     }
   }
@@ -148,12 +148,12 @@ export class Polls {
   }
 
   #tick(): void {
-    const { watch, onTick, clock } = this.#deps;
+    const { table, onTick, clock } = this.#deps;
     onTick(clock.nowNs());
     const isPaused = this.#pause > 0;
     this.#searchAll(false);
     if (isPaused) this.#pause -= 1;
-    else if (watch.count === 0) {
+    else if (table.count === 0) {
       this.#timer?.cancel();
       this.#timer = null;
     }
@@ -162,27 +162,27 @@ export class Polls {
   /** Looks at what is in flight, unless that is being done, and asks for what is due. */
   #searchAll(isEarly: boolean): void {
     if (this.#search !== null && (isEarly || !this.#search.isEarly)) return;
-    this.#turns.stop();
+    this.#slicer.stop();
     this.#search = {
       isEarly,
       isPaused: this.#pause > 0,
       from: this.#cursor,
-      rowsUsed: this.#deps.watch.rowsUsed,
-      looks: 0,
+      rowsUsed: this.#deps.table.rowsUsed,
+      checked: 0,
       lagNs: 0,
       rows: [],
       ids: [],
       isCut: false,
     };
-    this.#turns.begin();
+    this.#slicer.start();
   }
 
   /** Looks at some rows; once it is through, asks. Answers whether there are more. */
-  #searchOn(): boolean {
+  #searchNext(): boolean {
     const search = this.#search;
     if (search === null) return false;
     const nowNs = this.#deps.clock.nowNs();
-    if (this.#lookOn(search, nowNs)) return true;
+    if (this.#checkNext(search, nowNs)) return true;
     this.#search = null;
     this.#isCut = search.isCut;
     if (!search.isEarly) this.lagNs = search.lagNs;
@@ -191,26 +191,26 @@ export class Polls {
   }
 
   /** As many looks, and as many ends, as one turn has. Answers whether there are more. */
-  #lookOn(search: Search, nowNs: number): boolean {
-    const { watch, onLook } = this.#deps;
+  #checkNext(search: Search, nowNs: number): boolean {
+    const { table, onCheck } = this.#deps;
     const { from, rowsUsed, rows, ids, isEarly } = search;
-    const most = (STATUS_REQUESTS_MAX - this.#requests.size) * STATUSES_A_REQUEST;
+    const max = (STATUS_REQUESTS_MAX - this.#requests.size) * STATUSES_PER_REQUEST;
     const soonNs = nowNs + this.#periodMs * NS_PER_MS * EARLY_SHARE;
-    const last = Math.min(rowsUsed, search.looks + LOOKS_A_TURN);
+    const last = Math.min(rowsUsed, search.checked + CHECKS_PER_SLICE);
     let ends = 0;
-    while (search.looks < last && ends < LANDINGS_A_TURN) {
-      const row = (from + search.looks) % rowsUsed;
-      const id = watch.packetId[row] ?? NONE;
-      search.looks += 1;
+    while (search.checked < last && ends < LANDINGS_PER_SLICE) {
+      const row = (from + search.checked) % rowsUsed;
+      const id = table.packetId[row] ?? NONE;
+      search.checked += 1;
       if (id === NONE) continue;
-      if (!onLook(row, nowNs)) {
+      if (!onCheck(row, nowNs)) {
         ends += 1;
         continue;
       }
-      const dueNs = watch.nextPollNs[row] ?? 0;
-      if (dueNs > soonNs || watch.is(row, ASKED)) continue;
+      const dueNs = table.nextPollNs[row] ?? 0;
+      if (dueNs > soonNs || table.is(row, REQUESTED)) continue;
       search.lagNs = Math.max(search.lagNs, nowNs - dueNs);
-      if (rows.length < most) {
+      if (rows.length < max) {
         rows.push(row);
         ids.push(id);
       } else {
@@ -218,19 +218,19 @@ export class Polls {
         if (isEarly) return false;
       }
     }
-    return search.looks < rowsUsed;
+    return search.checked < rowsUsed;
   }
 
   /** Asks for what a search found, in requests that are a while apart. */
   #request(found: Search, nowNs: number): void {
-    const { watch, clock } = this.#deps;
+    const { table, clock } = this.#deps;
     const apart = found.isCut ? CATCHING_UP_SHARE : APART_SHARE;
-    for (let from = 0; from < found.rows.length; from += STATUSES_A_REQUEST) {
-      const rows = found.rows.slice(from, from + STATUSES_A_REQUEST);
-      const ids = found.ids.slice(from, from + STATUSES_A_REQUEST);
+    for (let from = 0; from < found.rows.length; from += STATUSES_PER_REQUEST) {
+      const rows = found.rows.slice(from, from + STATUSES_PER_REQUEST);
+      const ids = found.ids.slice(from, from + STATUSES_PER_REQUEST);
       this.#cursor = (rows.at(-1) ?? 0) + 1;
       for (const [index, row] of rows.entries()) {
-        if (watch.holds(row, ids[index] ?? NONE)) watch.raise(row, ASKED);
+        if (table.holds(row, ids[index] ?? NONE)) table.raise(row, REQUESTED);
       }
       const request: Request = {
         rows,
@@ -238,20 +238,20 @@ export class Polls {
         stamp: 0,
         timer: null,
         over: false,
-        answer: null,
-        taken: 0,
+        response: null,
+        handled: 0,
       };
       this.#requests.add(request);
       const atNs = Math.max(nowNs, this.#freeNs);
       this.#freeNs = atNs + apart * this.#periodMs * NS_PER_MS;
-      if (atNs === nowNs) this.#ask(request);
-      else request.timer = clock.after((atNs - nowNs) / NS_PER_MS, () => this.#ask(request));
+      if (atNs === nowNs) this.#fetch(request);
+      else request.timer = clock.after((atNs - nowNs) / NS_PER_MS, () => this.#fetch(request));
     }
   }
 
-  #ask(request: Request): void {
-    const { watch, counters, chain, clock, stamp } = this.#deps;
-    const isThere = (row: number, index: number) => watch.holds(row, request.ids[index] ?? NONE);
+  #fetch(request: Request): void {
+    const { table, counters, cluster, clock, stamp } = this.#deps;
+    const isThere = (row: number, index: number) => table.holds(row, request.ids[index] ?? NONE);
     if (!request.rows.every(isThere)) {
       const there = request.rows.map(isThere);
       request.rows = request.rows.filter((_, index) => there[index]);
@@ -262,13 +262,13 @@ export class Polls {
       return;
     }
     request.stamp = stamp();
-    counters.statusesAsked += request.rows.length;
+    counters.statusesRequested += request.rows.length;
     request.timer = clock.after(STATUS_DEADLINE_MS, () => {
       counters.requestsLate += 1;
       this.#failed(request);
     });
-    chain.fetchStatuses(watch.signatures(request.rows)).then(
-      (answer) => this.#answered(request, answer),
+    cluster.fetchStatuses(table.signatures(request.rows)).then(
+      (response) => this.#onResponse(request, response),
       () => {
         if (request.over) return;
         counters.requestsFailed += 1;
@@ -277,36 +277,36 @@ export class Polls {
     );
   }
 
-  #answered(request: Request, answer: StatusAnswer): void {
+  #onResponse(request: Request, response: StatusResponse): void {
     if (request.over) return;
     const { counters } = this.#deps;
-    if (answer.statuses.length !== request.rows.length) {
+    if (response.statuses.length !== request.rows.length) {
       counters.requestsFailed += 1;
       this.#failed(request);
       return;
     }
-    counters.requestsAnswered += 1;
+    counters.requestsSucceeded += 1;
     this.#pauseLength = 0;
     request.timer?.cancel();
-    request.answer = answer;
-    this.#take(request, LANDINGS_A_TURN);
+    request.response = response;
+    this.#handle(request, LANDINGS_PER_SLICE);
   }
 
   /** Takes so many statuses of its answer, and the others in turns of their own. */
-  #take(request: Request, most: number): void {
-    const { watch, clock, onStatus } = this.#deps;
-    const { answer, rows, ids } = request;
-    if (answer === null) return;
+  #handle(request: Request, max: number): void {
+    const { table, clock, onStatus } = this.#deps;
+    const { response, rows, ids } = request;
+    if (response === null) return;
     const nowNs = clock.nowNs();
-    const end = Math.min(rows.length, request.taken + most);
-    for (; request.taken < end; request.taken += 1) {
-      const row = rows[request.taken] ?? NONE;
-      if (!watch.holds(row, ids[request.taken] ?? NONE)) continue;
-      watch.nextPollNs[row] = nowNs + this.#waitNs(row, nowNs);
-      onStatus(row, answer.statuses[request.taken] ?? null, answer.slot, request.stamp);
+    const end = Math.min(rows.length, request.handled + max);
+    for (; request.handled < end; request.handled += 1) {
+      const row = rows[request.handled] ?? NONE;
+      if (!table.holds(row, ids[request.handled] ?? NONE)) continue;
+      table.nextPollNs[row] = nowNs + this.#waitNs(row, nowNs);
+      onStatus(row, response.statuses[request.handled] ?? null, response.slot, request.stamp);
     }
     if (end < rows.length) {
-      request.timer = clock.after(0, () => this.#take(request, LANDINGS_A_TURN));
+      request.timer = clock.after(0, () => this.#handle(request, LANDINGS_PER_SLICE));
       return;
     }
     this.#close(request);
@@ -324,11 +324,11 @@ export class Polls {
   }
 
   #waitNs(row: number, nowNs: number): number {
-    const { watch } = this.#deps;
-    const ageNs = nowNs - (watch.sinceNs[row] ?? 0);
+    const { table } = this.#deps;
+    const ageNs = nowNs - (table.sinceNs[row] ?? 0);
     const tickNs = this.#periodMs * NS_PER_MS;
     // What is in a block already is to be confirmed within a second.
-    if (watch.is(row, SIGHTED) || ageNs < OLD_NS) return tickNs * (1 - EARLY_SHARE);
+    if (table.is(row, PROCESSED) || ageNs < OLD_NS) return tickNs * (1 - EARLY_SHARE);
     return tickNs * (ageNs < VERY_OLD_NS ? 2 : 4);
   }
 
@@ -342,12 +342,12 @@ export class Polls {
 
   /** Its transactions may be asked for again. */
   #close(request: Request): void {
-    const { watch } = this.#deps;
+    const { table } = this.#deps;
     request.over = true;
     request.timer?.cancel();
     this.#requests.delete(request);
     for (const [index, row] of request.rows.entries()) {
-      if (watch.holds(row, request.ids[index] ?? NONE)) watch.lower(row, ASKED);
+      if (table.holds(row, request.ids[index] ?? NONE)) table.lower(row, REQUESTED);
     }
   }
 }

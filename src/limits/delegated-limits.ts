@@ -4,77 +4,79 @@
  */
 
 import { intervalNs, type Rate, waitNs } from "./gcra.ts";
-import { LimitStates } from "./local-state.ts";
-import { type LimitCells, NO_CELL } from "./shared-state.ts";
+import { LocalLimitStates } from "./local-state.ts";
+import { NO_LIMIT_SLOT, type SharedLimitStates } from "./shared-state.ts";
 
-interface Held {
-  readonly cell: number;
+interface Delegated {
+  readonly limitSlot: number;
   /** How often it is held. */
   count: number;
 }
 
-export class HeldLimits {
+export class DelegatedLimits {
   /** Those that are not held. */
-  readonly states: LimitStates;
-  readonly #cells: LimitCells;
+  readonly states: LocalLimitStates;
+  readonly #limitStates: SharedLimitStates;
   readonly #free: number[] = [];
-  readonly #held = new Map<string, Held>();
+  readonly #delegated = new Map<string, Delegated>();
 
   /** Remembers `statesMax` beside those that are held, of which there are `cellCount` at most. */
-  constructor(cells: LimitCells, cellCount: number, statesMax: number) {
-    this.#cells = cells;
-    this.states = new LimitStates(statesMax);
-    for (let cell = cellCount - 1; cell >= 0; cell -= 1) this.#free.push(cell);
+  constructor(limitStates: SharedLimitStates, slotCount: number, statesMax: number) {
+    this.#limitStates = limitStates;
+    this.states = new LocalLimitStates(statesMax);
+    for (let limitSlot = slotCount - 1; limitSlot >= 0; limitSlot -= 1) this.#free.push(limitSlot);
   }
 
   /** Limits that are known, held or not. */
   get size(): number {
-    return this.#held.size + this.states.size;
+    return this.#delegated.size + this.states.size;
   }
 
   /** Those that are held. */
-  get heldCount(): number {
-    return this.#held.size;
+  get delegatedCount(): number {
+    return this.#delegated.size;
   }
 
-  /** The cell of the limit, which stays its own until `release` was called as often; or NO_CELL. */
-  hold(name: string): number {
-    const held = this.#held.get(name);
-    if (held !== undefined) {
-      held.count += 1;
-      return held.cell;
+  /** The cell of the limit, which stays its own until `release` was called as often; or NO_LIMIT_SLOT. */
+  delegate(name: string): number {
+    const delegated = this.#delegated.get(name);
+    if (delegated !== undefined) {
+      delegated.count += 1;
+      return delegated.limitSlot;
     }
-    const cell = this.#free.pop();
-    if (cell === undefined) return NO_CELL;
-    this.#cells.set(cell, this.states.take(name));
-    this.#held.set(name, { cell, count: 1 });
-    return cell;
+    const limitSlot = this.#free.pop();
+    if (limitSlot === undefined) return NO_LIMIT_SLOT;
+    this.#limitStates.set(limitSlot, this.states.take(name));
+    this.#delegated.set(name, { limitSlot, count: 1 });
+    return limitSlot;
   }
 
   /** With the last holder, the cell is free; no other thread may charge it any more. */
   release(name: string, nowNs: number): void {
-    const held = this.#held.get(name);
-    if (held === undefined) return;
-    held.count -= 1;
-    if (held.count > 0) return;
-    this.#held.delete(name);
-    this.#free.push(held.cell);
-    this.states.put(name, this.#cells.fullNsOf(held.cell), nowNs);
+    const delegated = this.#delegated.get(name);
+    if (delegated === undefined) return;
+    delegated.count -= 1;
+    if (delegated.count > 0) return;
+    this.#delegated.delete(name);
+    this.#free.push(delegated.limitSlot);
+    this.states.put(name, this.#limitStates.fullNsOf(delegated.limitSlot), nowNs);
   }
 
   /** How long the next request has to wait. Changes nothing. */
   waitNs(name: string, { ratePerSecond, burst }: Rate, nowNs: number): number {
-    const cell = this.#held.get(name)?.cell ?? NO_CELL;
+    const limitSlot = this.#delegated.get(name)?.limitSlot ?? NO_LIMIT_SLOT;
     const interval = intervalNs(ratePerSecond);
-    if (cell !== NO_CELL) return this.#cells.waitNs(cell, nowNs, interval, burst);
+    if (limitSlot !== NO_LIMIT_SLOT)
+      return this.#limitStates.waitNs(limitSlot, nowNs, interval, burst);
     return waitNs(this.states.of(name)?.fullNs ?? 0, nowNs, interval, burst);
   }
 
   /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
   tryCharge(name: string, { ratePerSecond, burst }: Rate, nowNs: number): number {
-    const cell = this.#held.get(name)?.cell ?? NO_CELL;
+    const limitSlot = this.#delegated.get(name)?.limitSlot ?? NO_LIMIT_SLOT;
     const interval = intervalNs(ratePerSecond);
-    if (cell !== NO_CELL) return this.#cells.tryCharge(cell, nowNs, interval, burst);
+    if (limitSlot !== NO_LIMIT_SLOT)
+      return this.#limitStates.tryCharge(limitSlot, nowNs, interval, burst);
     const state = this.states.of(name);
     const wait = waitNs(state?.fullNs ?? 0, nowNs, interval, burst);
     if (wait === 0) this.states.charge(name, state, interval, nowNs);
@@ -82,10 +84,10 @@ export class HeldLimits {
   }
 
   /** Undoes a charge at the same rate. */
-  giveBack(name: string, { ratePerSecond }: Rate): void {
-    const cell = this.#held.get(name)?.cell ?? NO_CELL;
+  refund(name: string, { ratePerSecond }: Rate): void {
+    const limitSlot = this.#delegated.get(name)?.limitSlot ?? NO_LIMIT_SLOT;
     const interval = intervalNs(ratePerSecond);
-    if (cell !== NO_CELL) this.#cells.giveBack(cell, interval);
+    if (limitSlot !== NO_LIMIT_SLOT) this.#limitStates.refund(limitSlot, interval);
     const state = this.states.of(name);
     if (state !== undefined) state.fullNs -= interval;
   }

@@ -12,12 +12,12 @@
 
 import { hash } from "node:crypto";
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
-import type { Refusal } from "../core/errors.ts";
+import type { Rejection } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
-import { quick } from "../runtime/fast-object.ts";
-import type { HeldLimits } from "./delegated-limits.ts";
+import { withFastProperties } from "../runtime/fast-object.ts";
+import type { DelegatedLimits } from "./delegated-limits.ts";
 import { intervalNs, waitNs } from "./gcra.ts";
-import { type LimitState, LimitStates } from "./local-state.ts";
+import { type LimitState, LocalLimitStates } from "./local-state.ts";
 
 /** What an account may do. */
 export interface RatePlan {
@@ -31,16 +31,16 @@ export interface RatePlan {
 }
 
 /** Whose key it is. */
-export interface KeyOwner {
+export interface Principal {
   /** The key's name in limits and in usage; never the key itself. */
   readonly keyId: string;
   readonly account: string;
   readonly plan: RatePlan;
   /** What narrows this one key; null for nothing. */
-  readonly restriction: KeyRestriction | null;
+  readonly policy: KeyPolicy | null;
 }
 
-export interface KeyRestriction {
+export interface KeyPolicy {
   /** From when on the key is no longer good, in milliseconds since the Unix epoch. */
   readonly expiresUnixMs: number | null;
   /** From where it may be used; null for everywhere. */
@@ -65,7 +65,7 @@ export interface Origin {
 
 /** Where the keys are, by the SHA-256 of the key. */
 export interface KeyLookup {
-  lookup(sha256: Buffer): KeyOwner | null;
+  lookup(sha256: Buffer): Principal | null;
   /** Rises with each change of any key or plan; an owner holds until then. */
   readonly changes: number;
 }
@@ -78,7 +78,7 @@ export interface SharedLimits {
   tryCharge(account: string, plan: RatePlan, nowNs: number): number;
 }
 
-export interface GateDeps {
+export interface AccessControlDeps {
   readonly clock: Clock;
   readonly keys: KeyLookup;
   /** Whether an unknown key looks like one of ours with a typing error. */
@@ -86,46 +86,46 @@ export interface GateDeps {
   /** null: every limit holds for this edge by itself. */
   readonly sharedLimits: SharedLimits | null;
   /** Where other threads charge limits as well; not given: they are this thread's own. */
-  readonly held?: HeldLimits | null;
+  readonly delegated?: DelegatedLimits | null;
   /**
    * Called for each refusal of a key that has expired or came from outside of its networks, with
    * what its account may know of it; not given: nothing keeps those.
    */
-  readonly barred?: (owner: KeyOwner, refusal: Refusal) => void;
+  readonly onPolicyViolation?: (principal: Principal, rejection: Rejection) => void;
 }
 
-export interface GateOptions {
+export interface AccessControlOptions {
   /** Accounts whose limit is remembered; where limits are held, that is said there. */
   readonly accountsMax?: number;
 }
 
-export interface Gate {
+export interface AccessControl {
   /**
    * The owner of the key, null when it is missing, unknown, expired or revoked, or may not be used
    * from there. Costs nothing.
    */
-  find(token: string, origin: Origin): KeyOwner | null;
+  authenticate(token: string, origin: Origin): Principal | null;
   /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */
-  charge(owner: KeyOwner, nowNs: number): number;
+  charge(principal: Principal, nowNs: number): number;
   /** Whose limit the last request was refused by that `charge` refused. */
   readonly limitedBy: LimitedBy;
   /** Why `find` answered null, for the client. The key itself is never repeated. */
-  refusalOf(token: string, origin: Origin): Refusal;
-  readonly counters: GateCounters;
+  rejectionOf(token: string, origin: Origin): Rejection;
+  readonly counters: AccessCounters;
 }
 
 /** All keys of an account have one limit together; a key may have one of its own as well. */
 export type LimitedBy = "account" | "key";
 
-export interface GateCounters {
+export interface AccessCounters {
   /** Requests without a key. */
   keysMissing: number;
   /** Requests with a key that nobody has. */
   keysUnknown: number;
   /** Requests with a key that has expired, or from where it may not be used. */
-  keysBarred: number;
+  keysOutOfPolicy: number;
   /** Requests let through. */
-  admitted: number;
+  allowed: number;
   /** Requests refused by a limit. */
   limited: number;
   /** Accounts whose limit is remembered now. */
@@ -137,22 +137,26 @@ export interface GateCounters {
 /** A key that was good once, and whose it is; the owner holds while `changes` is the keys' own. */
 interface KnownKey {
   readonly digest: Buffer;
-  owner: KeyOwner | null;
+  principal: Principal | null;
   changes: number;
 }
 
-export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
+export function createAccessControl(
+  deps: AccessControlDeps,
+  options: AccessControlOptions = {},
+): AccessControl {
   const { sharedLimits } = deps;
-  const held = deps.held ?? null;
-  const states = held?.states ?? new LimitStates(options.accountsMax ?? LIMITED_ACCOUNTS_MAX);
-  const counters: GateCounters = quick({
+  const delegated = deps.delegated ?? null;
+  const states =
+    delegated?.states ?? new LocalLimitStates(options.accountsMax ?? LIMITED_ACCOUNTS_MAX);
+  const counters: AccessCounters = withFastProperties({
     keysMissing: 0,
     keysUnknown: 0,
-    keysBarred: 0,
-    admitted: 0,
+    keysOutOfPolicy: 0,
+    allowed: 0,
     limited: 0,
     get accountsTracked() {
-      return held?.size ?? states.size;
+      return delegated?.size ?? states.size;
     },
     get accountsEvicted() {
       return states.evicted;
@@ -165,94 +169,100 @@ export function createGate(deps: GateDeps, options: GateOptions = {}): Gate {
   const digest = Buffer.alloc(DIGEST_BYTES);
 
   /** By whichever limit has to be waited for longer. */
-  function refused(ownWait: number, accountWait: number): number {
+  function rejected(ownWait: number, accountWait: number): number {
     counters.limited += 1;
     limitedBy = ownWait > accountWait ? "key" : "account";
     return Math.max(ownWait, accountWait);
   }
 
   /** The same as `charge`, while others charge too: what was free a moment ago may be gone. */
-  function chargeHeld(held: HeldLimits, owner: KeyOwner, nowNs: number): number {
-    const { account, plan, keyId, restriction } = owner;
-    const own = restriction?.limit ?? null;
+  function chargeDelegated(
+    delegated: DelegatedLimits,
+    principal: Principal,
+    nowNs: number,
+  ): number {
+    const { account, plan, keyId, policy } = principal;
+    const own = policy?.limit ?? null;
     const ownName = own === null ? "" : ownLimitName(keyId);
-    const limits = plan.shared && sharedLimits !== null ? sharedLimits : held;
-    const ownWait = own === null ? 0 : held.tryCharge(ownName, own, nowNs);
-    if (ownWait > 0) return refused(ownWait, limits.waitNs(account, plan, nowNs));
+    const limits = plan.shared && sharedLimits !== null ? sharedLimits : delegated;
+    const ownWait = own === null ? 0 : delegated.tryCharge(ownName, own, nowNs);
+    if (ownWait > 0) return rejected(ownWait, limits.waitNs(account, plan, nowNs));
     const wait = limits.tryCharge(account, plan, nowNs);
     if (wait > 0) {
-      if (own !== null) held.giveBack(ownName, own);
-      return refused(0, wait);
+      if (own !== null) delegated.refund(ownName, own);
+      return rejected(0, wait);
     }
-    counters.admitted += 1;
+    counters.allowed += 1;
     return 0;
   }
 
-  function lookup(token: string): KeyOwner | null {
+  function lookup(token: string): Principal | null {
     if (token.length < TOKEN_CHARS_MIN || token.length > TOKEN_CHARS_MAX) return null;
     const { changes } = deps.keys;
     const key = known.get(token);
     if (key !== undefined) {
-      if (key.changes === changes) return key.owner;
-      key.owner = deps.keys.lookup(key.digest);
+      if (key.changes === changes) return key.principal;
+      key.principal = deps.keys.lookup(key.digest);
       key.changes = changes;
-      return key.owner;
+      return key.principal;
     }
     // As a text, because one more buffer of its own costs three times what the hash does.
     digest.write(hash("sha256", token, "binary"), "latin1");
-    const owner = deps.keys.lookup(digest);
-    if (owner === null) return null;
+    const principal = deps.keys.lookup(digest);
+    if (principal === null) return null;
     // Keys in use are few; when they are many, all are forgotten and the busy ones come back.
     if (known.size >= TOKENS_KNOWN_MAX) known.clear();
-    known.set(token, { digest: Buffer.from(digest), owner, changes });
-    return owner;
+    known.set(token, { digest: Buffer.from(digest), principal, changes });
+    return principal;
   }
 
-  return quick({
+  return withFastProperties({
     counters,
     get limitedBy() {
       return limitedBy;
     },
-    find(token, origin) {
-      const owner = lookup(token);
-      if (owner === null || owner.restriction === null) return owner;
-      return barOf(owner.restriction, origin, deps.clock.unixMs()) === null ? owner : null;
+    authenticate(token, origin) {
+      const principal = lookup(token);
+      if (principal === null || principal.policy === null) return principal;
+      return policyViolation(principal.policy, origin, deps.clock.unixMs()) === null
+        ? principal
+        : null;
     },
-    charge(owner, nowNs) {
-      if (held !== null) return chargeHeld(held, owner, nowNs);
-      const { account, plan, keyId, restriction } = owner;
-      const own = restriction?.limit ?? null;
+    charge(principal, nowNs) {
+      if (delegated !== null) return chargeDelegated(delegated, principal, nowNs);
+      const { account, plan, keyId, policy } = principal;
+      const own = policy?.limit ?? null;
       const ownName = own === null ? "" : ownLimitName(keyId);
       const ownWait = own === null ? 0 : waitOf(states.of(ownName), own, nowNs);
       if (plan.shared && sharedLimits !== null) {
-        if (ownWait > 0) return refused(ownWait, sharedLimits.waitNs(account, plan, nowNs));
+        if (ownWait > 0) return rejected(ownWait, sharedLimits.waitNs(account, plan, nowNs));
         const wait = sharedLimits.tryCharge(account, plan, nowNs);
-        if (wait > 0) return refused(0, wait);
+        if (wait > 0) return rejected(0, wait);
       } else {
         const state = states.of(account);
         const wait = waitOf(state, plan, nowNs);
-        if (ownWait > 0 || wait > 0) return refused(ownWait, wait);
+        if (ownWait > 0 || wait > 0) return rejected(ownWait, wait);
         states.charge(account, state, intervalNs(plan.ratePerSecond), nowNs);
       }
       if (own !== null) {
         // Asked anew: the account's charge may have let it go.
         states.charge(ownName, states.of(ownName), intervalNs(own.ratePerSecond), nowNs);
       }
-      counters.admitted += 1;
+      counters.allowed += 1;
       return 0;
     },
-    refusalOf(token, origin) {
+    rejectionOf(token, origin) {
       if (token === "") {
         counters.keysMissing += 1;
         return unauthorized("the header api-x-token is missing, the key of an account is needed");
       }
-      const owner = lookup(token);
-      const restriction = owner?.restriction ?? null;
-      const bar = restriction && barOf(restriction, origin, deps.clock.unixMs());
-      if (owner !== null && bar !== null) {
-        counters.keysBarred += 1;
-        deps.barred?.(owner, unauthorized(bar.forAccount));
-        return unauthorized(bar.forClient);
+      const principal = lookup(token);
+      const policy = principal?.policy ?? null;
+      const violation = policy && policyViolation(policy, origin, deps.clock.unixMs());
+      if (principal !== null && violation !== null) {
+        counters.keysOutOfPolicy += 1;
+        deps.onPolicyViolation?.(principal, unauthorized(violation.forAccount));
+        return unauthorized(violation.forClient);
       }
       counters.keysUnknown += 1;
       return deps.looksMistyped(token)
@@ -272,7 +282,7 @@ function waitOf(state: LimitState | undefined, limit: KeyLimit, nowNs: number): 
 }
 
 /** Why a key is not good here and now, in two sentences. */
-export interface Bar {
+export interface PolicyViolation {
   /** For whoever sent the key, who may have found it somewhere. */
   readonly forClient: string;
   /** For the key's account. */
@@ -280,11 +290,15 @@ export interface Bar {
 }
 
 /** Why a key is not good here and now, null when it is. */
-export function barOf(restriction: KeyRestriction, origin: Origin, unixMs: number): Bar | null {
-  const { expiresUnixMs, networks } = restriction;
+export function policyViolation(
+  policy: KeyPolicy,
+  origin: Origin,
+  unixMs: number,
+): PolicyViolation | null {
+  const { expiresUnixMs, networks } = policy;
   if (expiresUnixMs !== null && unixMs >= expiresUnixMs) {
-    const sentence = `the key in api-x-token expired at ${new Date(expiresUnixMs).toISOString()}`;
-    return { forClient: sentence, forAccount: sentence };
+    const message = `the key in api-x-token expired at ${new Date(expiresUnixMs).toISOString()}`;
+    return { forClient: message, forAccount: message };
   }
   if (networks === null) return null;
   const address = origin.remoteAddress();
@@ -298,20 +312,20 @@ export function barOf(restriction: KeyRestriction, origin: Origin, unixMs: numbe
 }
 
 /** The limit that a request was refused by, as a plan; a key's own is called "key". */
-export function limitOf({ plan, restriction }: KeyOwner, by: LimitedBy): RatePlan {
-  const own = by === "key" ? (restriction?.limit ?? null) : null;
+export function limitOf({ plan, policy }: Principal, by: LimitedBy): RatePlan {
+  const own = by === "key" ? (policy?.limit ?? null) : null;
   return own === null ? plan : { ...own, name: "key", shared: false };
 }
 
 /** What a client is told whose limit, the account's or the key's, is used up for `wait` ns. */
-export function limitRefusal(owner: KeyOwner, wait: number, by: LimitedBy): Refusal {
-  const { plan } = owner;
+export function limitRejection(principal: Principal, wait: number, by: LimitedBy): Rejection {
+  const { plan } = principal;
   const retryAfterMs = Math.ceil(wait / NS_PER_MS);
-  const { ratePerSecond, burst } = limitOf(owner, by);
+  const { ratePerSecond, burst } = limitOf(principal, by);
   const whose = by === "account" ? `plan ${plan.name}` : "this key";
   return {
     reason: "rate_limited",
-    sentence:
+    message:
       `the rate limit of ${whose} is ${ratePerSecond} requests a second ` +
       `with a burst of ${burst}; the next one is let through in ${retryAfterMs} ms`,
     data: { plan: plan.name, ratePerSecond, burst, retryAfterMs },
@@ -323,8 +337,8 @@ export function retryAfterSeconds(wait: number): number {
   return Math.max(1, Math.ceil(wait / NS_PER_S));
 }
 
-function unauthorized(sentence: string): Refusal {
-  return { reason: "unauthorized", sentence, data: {} };
+function unauthorized(message: string): Rejection {
+  return { reason: "unauthorized", message, data: {} };
 }
 
 /** Which of them it is the edge does not know: it holds no key that is not good. */

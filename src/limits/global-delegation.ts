@@ -4,58 +4,58 @@
  */
 
 import type { RatePlan } from "./gate.ts";
-import { SHARED_CELLS_MAX } from "./global-state.ts";
-import { NO_CELL } from "./shared-state.ts";
+import { GLOBAL_LIMITS_MAX } from "./global-state.ts";
+import { NO_LIMIT_SLOT } from "./shared-state.ts";
 
 /** Where the limits are; the state of each goes into its cell, and back. */
-export interface HoldableLimits {
+export interface DelegatableLimits {
   /** Said again for each new plan. */
-  hold(account: string, plan: RatePlan, cell: number): void;
+  delegate(account: string, plan: RatePlan, limitSlot: number): void;
   /** No other thread charges it any more. */
   release(account: string): void;
 }
 
-interface Held {
-  readonly cell: number;
+interface Delegated {
+  readonly limitSlot: number;
   /** How often it is held. */
   count: number;
 }
 
-export class SharedHolds {
-  readonly #limits: HoldableLimits;
-  readonly #held = new Map<string, Held>();
-  readonly #free = Array.from({ length: SHARED_CELLS_MAX }, (_, index) => {
-    return SHARED_CELLS_MAX - 1 - index;
+export class GlobalDelegation {
+  readonly #limits: DelegatableLimits;
+  readonly #delegated = new Map<string, Delegated>();
+  readonly #free = Array.from({ length: GLOBAL_LIMITS_MAX }, (_, index) => {
+    return GLOBAL_LIMITS_MAX - 1 - index;
   });
 
-  constructor(limits: HoldableLimits) {
+  constructor(limits: DelegatableLimits) {
     this.#limits = limits;
   }
 
   /** Accounts whose limit is held. */
   get size(): number {
-    return this.#held.size;
+    return this.#delegated.size;
   }
 
-  /** The account's cell, which stays its own until `release` was called as often; or NO_CELL. */
-  hold(account: string, plan: RatePlan): number {
-    const known = this.#held.get(account);
-    const cell = known?.cell ?? this.#free.pop() ?? NO_CELL;
-    if (cell === NO_CELL) return NO_CELL;
-    if (known === undefined) this.#held.set(account, { cell, count: 1 });
+  /** The account's cell, which stays its own until `release` was called as often; or NO_LIMIT_SLOT. */
+  delegate(account: string, plan: RatePlan): number {
+    const known = this.#delegated.get(account);
+    const limitSlot = known?.limitSlot ?? this.#free.pop() ?? NO_LIMIT_SLOT;
+    if (limitSlot === NO_LIMIT_SLOT) return NO_LIMIT_SLOT;
+    if (known === undefined) this.#delegated.set(account, { limitSlot, count: 1 });
     else known.count += 1;
-    this.#limits.hold(account, plan, cell);
-    return cell;
+    this.#limits.delegate(account, plan, limitSlot);
+    return limitSlot;
   }
 
   /** With the last holder, the cell is free; no other thread may charge it any more. */
   release(account: string): void {
-    const held = this.#held.get(account);
-    if (held === undefined) return;
-    held.count -= 1;
-    if (held.count > 0) return;
-    this.#held.delete(account);
-    this.#free.push(held.cell);
+    const delegated = this.#delegated.get(account);
+    if (delegated === undefined) return;
+    delegated.count -= 1;
+    if (delegated.count > 0) return;
+    this.#delegated.delete(account);
+    this.#free.push(delegated.limitSlot);
     this.#limits.release(account);
   }
 }

@@ -11,75 +11,80 @@
  * Hot path: numbers and a plan in, one number out.
  */
 
-import { PASSES_MAX } from "./bounds.ts";
+import { CACHED_KEYS_MAX } from "./bounds.ts";
 import { intervalNs, type Rate } from "./gcra.ts";
-import { HELD_CELLS_MAX, LimitCells, sharedWords } from "./shared-state.ts";
+import { DELEGATED_LIMITS_MAX, globalInt32, SharedLimitStates } from "./shared-state.ts";
 
 /** One for the account of each pass. */
-export const SHARED_CELLS_MAX = PASSES_MAX;
+export const GLOBAL_LIMITS_MAX = CACHED_KEYS_MAX;
 
 /** Where the number of edges stands; before it, the counts by the number of their cell. */
-const SHARERS = SHARED_CELLS_MAX;
+const EDGE_COUNT = GLOBAL_LIMITS_MAX;
 
 /** One thread's view of them. */
-export class SharedCells {
-  readonly #cells: LimitCells;
-  readonly #words: Int32Array<SharedArrayBuffer>;
+export class GlobalLimitStates {
+  readonly #limitStates: SharedLimitStates;
+  readonly #int32: Int32Array<SharedArrayBuffer>;
 
-  /** `memory` is from `passMemory`. */
+  /** `memory` is from `createKeyCacheMemory`. */
   constructor(memory: SharedArrayBuffer) {
-    this.#cells = new LimitCells(memory);
-    this.#words = sharedWords(memory);
+    this.#limitStates = new SharedLimitStates(memory);
+    this.#int32 = globalInt32(memory);
   }
 
   /** Lets one request through and counts it: 0, or the nanoseconds to wait, and nothing is done. */
-  tryCharge(cell: number, nowNs: number, { ratePerSecond, burst }: Rate): number {
-    const share = this.#sharers();
+  tryCharge(limitSlot: number, nowNs: number, { ratePerSecond, burst }: Rate): number {
+    const share = this.#edgeCount();
     const interval = intervalNs(ratePerSecond) * share;
     const atOnce = shareOf(burst, share);
-    const place = HELD_CELLS_MAX + cell;
-    const wait = this.#cells.waitNs(place, nowNs, interval, atOnce);
+    const place = DELEGATED_LIMITS_MAX + limitSlot;
+    const wait = this.#limitStates.waitNs(place, nowNs, interval, atOnce);
     if (wait > 0) return wait;
-    Atomics.add(this.#words, cell, 1);
-    const lateWait = this.#cells.tryCharge(place, nowNs, interval, atOnce);
-    if (lateWait > 0) Atomics.sub(this.#words, cell, 1);
+    Atomics.add(this.#int32, limitSlot, 1);
+    const lateWait = this.#limitStates.tryCharge(place, nowNs, interval, atOnce);
+    if (lateWait > 0) Atomics.sub(this.#int32, limitSlot, 1);
     return lateWait;
   }
 
   /** How long the next request would have to wait. Changes nothing. */
-  waitNs(cell: number, nowNs: number, { ratePerSecond, burst }: Rate): number {
-    const share = this.#sharers();
+  waitNs(limitSlot: number, nowNs: number, { ratePerSecond, burst }: Rate): number {
+    const share = this.#edgeCount();
     const interval = intervalNs(ratePerSecond) * share;
-    return this.#cells.waitNs(HELD_CELLS_MAX + cell, nowNs, interval, shareOf(burst, share));
+    return this.#limitStates.waitNs(
+      DELEGATED_LIMITS_MAX + limitSlot,
+      nowNs,
+      interval,
+      shareOf(burst, share),
+    );
   }
 
   /** When the bucket is full again. */
-  fullNsOf(cell: number): number {
-    return this.#cells.fullNsOf(HELD_CELLS_MAX + cell);
+  fullNsOf(limitSlot: number): number {
+    return this.#limitStates.fullNsOf(DELEGATED_LIMITS_MAX + limitSlot);
   }
 
   /** Requests let through so far, by whomever; after 2^31 - 1 comes -2^31. */
-  countOf(cell: number): number {
-    return Atomics.load(this.#words, cell);
+  countOf(limitSlot: number): number {
+    return Atomics.load(this.#int32, limitSlot);
   }
 
   /** For a cell that no other thread knows as yet. Its count goes on from where it is. */
-  set(cell: number, fullNs: number): void {
-    this.#cells.set(HELD_CELLS_MAX + cell, fullNs);
+  set(limitSlot: number, fullNs: number): void {
+    this.#limitStates.set(DELEGATED_LIMITS_MAX + limitSlot, fullNs);
   }
 
   /** Sets it where it is still what it was; whether that was so. */
-  replace(cell: number, wasNs: number, fullNs: number): boolean {
-    return this.#cells.replace(HELD_CELLS_MAX + cell, wasNs, fullNs);
+  replace(limitSlot: number, wasNs: number, fullNs: number): boolean {
+    return this.#limitStates.replace(DELEGATED_LIMITS_MAX + limitSlot, wasNs, fullNs);
   }
 
   /** By how many edges rate and burst are divided from now on; said before the first charge. */
-  setSharers(count: number): void {
-    Atomics.store(this.#words, SHARERS, count);
+  setEdgeCount(count: number): void {
+    Atomics.store(this.#int32, EDGE_COUNT, count);
   }
 
-  #sharers(): number {
-    return Atomics.load(this.#words, SHARERS);
+  #edgeCount(): number {
+    return Atomics.load(this.#int32, EDGE_COUNT);
   }
 }
 

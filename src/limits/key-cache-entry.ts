@@ -6,7 +6,7 @@
 import type { KeyLimit, RatePlan } from "./gate.ts";
 
 /** A key that is good, whose it is, what narrows it, and where its limits are. */
-export interface Pass {
+export interface KeyGrant {
   /** The key itself. */
   readonly token: string;
   readonly keyId: string;
@@ -20,25 +20,25 @@ export interface Pass {
   readonly limit: KeyLimit | null;
   /** Whether the account's limit holds over all edges, and so lies among the shared cells. */
   readonly isShared: boolean;
-  readonly accountCell: number;
-  /** Of the limit below the account's; NO_CELL for none. */
-  readonly keyCell: number;
+  readonly accountLimitSlot: number;
+  /** Of the limit below the account's; NO_LIMIT_SLOT for none. */
+  readonly keyLimitSlot: number;
   /** Its place among all passes, and its mark's: another's only after it was given back. */
-  readonly place: number;
+  readonly keySlot: number;
 }
 
 /** To the thread. */
-export type PassNews =
-  | { readonly kind: "pass"; readonly pass: Pass }
-  | { readonly kind: "passOver"; readonly token: string; readonly place: number };
+export type KeyUpdate =
+  | { readonly kind: "grant"; readonly grant: KeyGrant }
+  | { readonly kind: "revoke"; readonly token: string; readonly keySlot: number };
 
 /** From the thread: it does not use that pass any more. */
-export interface PassReturned {
-  readonly kind: "passReturned";
-  readonly place: number;
+export interface KeySlotReleased {
+  readonly kind: "slotReleased";
+  readonly keySlot: number;
 }
 
 /** One direction of what joins two threads; messages arrive in their order. */
-export interface PassPort<T> {
+export interface KeyUpdatePort<T> {
   post(message: T): void;
 }

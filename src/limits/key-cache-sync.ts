@@ -19,68 +19,73 @@
 import { hash } from "node:crypto";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { LIMITED_ACCOUNTS_MAX } from "../core/limits.ts";
-import { quick } from "../runtime/fast-object.ts";
-import { createTurns } from "../runtime/time-slice.ts";
+import { withFastProperties } from "../runtime/fast-object.ts";
+import { createTimeSlicer } from "../runtime/time-slice.ts";
 import {
-  PASS_PLACE_LOOKS,
-  PASS_PLACE_MS,
-  PASSES_A_TURN,
-  PASSES_BACK_A_TURN,
-  PASSES_MAX,
+  CACHED_KEYS_MAX,
+  KEY_REVIEWS_PER_SLICE,
+  KEY_REVOCATIONS_PER_SLICE,
+  KEY_SLOT_SCAN_MS,
+  KEY_SLOT_SCANS_MAX,
 } from "./bounds.ts";
-import { HeldLimits } from "./delegated-limits.ts";
+import { DelegatedLimits } from "./delegated-limits.ts";
 import {
   type KeyLookup,
-  type KeyOwner,
-  type KeyRestriction,
+  type KeyPolicy,
   ownLimitName,
+  type Principal,
   type RatePlan,
 } from "./gate.ts";
 import type { Rate } from "./gcra.ts";
-import type { SharedHolds } from "./global-delegation.ts";
-import type { Pass, PassNews, PassPort, PassReturned } from "./key-cache-entry.ts";
-import { HELD_CELLS_MAX, LimitCells, NO_CELL, passMarks } from "./shared-state.ts";
+import type { GlobalDelegation } from "./global-delegation.ts";
+import type { KeyGrant, KeySlotReleased, KeyUpdate, KeyUpdatePort } from "./key-cache-entry.ts";
+import {
+  DELEGATED_LIMITS_MAX,
+  keyUsedMarks,
+  NO_LIMIT_SLOT,
+  SharedLimitStates,
+} from "./shared-state.ts";
 
 /** The keys, which tell of every change, once for many. */
 export interface ChangingKeys extends KeyLookup {
   onChange(act: () => void): void;
 }
 
-export interface PassesDeps {
+export interface KeyCacheSyncDeps {
   readonly clock: Clock;
   readonly keys: ChangingKeys;
   /** The limits that the main thread's gate charges. */
-  readonly held: HeldLimits;
+  readonly delegated: DelegatedLimits;
   /** The limits that all edges share; null: every limit holds for this edge by itself. */
-  readonly shared: SharedHolds | null;
-  /** From `passMemory`, the same that all limits have their cells in. */
+  readonly shared: GlobalDelegation | null;
+  /** From `createKeyCacheMemory`, the same that all limits have their cells in. */
   readonly memory: SharedArrayBuffer;
 }
 
-export interface Passes {
+export interface KeyCacheSync {
   /** A thread that takes requests and has no pass as yet. */
-  join(port: PassPort<PassNews>): PassHolder;
+  join(port: KeyUpdatePort<KeyUpdate>): ThreadKeyCache;
   /** Leaves undone what is left. */
   stop(): void;
-  readonly counters: PassCounters;
+  readonly counters: KeyCacheCounters;
 }
 
 /** One thread. */
-export interface PassHolder {
+export interface ThreadKeyCache {
   /**
    * Lets the thread take the key by itself from now on, where that can be. `owner` is what the gate
    * said of it just now. Cheap where it has the pass already.
    */
-  grant(token: string, owner: KeyOwner): void;
+  grant(token: string, principal: Principal): void;
   /** What the thread answered. */
-  take(message: PassReturned): void;
+  onReturned(message: KeySlotReleased): void;
   /** The thread is no more; it uses no pass. */
   leave(): void;
 }
 
-export interface PassCounters {
+export interface KeyCacheCounters {
   /** Keys with a pass now. */
-  readonly passes: number;
+  readonly cachedKeys: number;
   /** Passes given to a thread. */
   granted: number;
   /** Keys whose pass was taken back, because what it said is no longer so. */
@@ -92,38 +97,42 @@ export interface PassCounters {
 }
 
 interface Holder {
-  readonly port: PassPort<PassNews>;
+  readonly port: KeyUpdatePort<KeyUpdate>;
   isThere: boolean;
 }
 
 interface Entry {
   readonly token: string;
   readonly digest: Buffer;
-  readonly owner: KeyOwner;
+  readonly principal: Principal;
   /** Where the account's limit is held; null for a limit of this edge alone. */
-  readonly shared: SharedHolds | null;
-  readonly accountCell: number;
-  readonly keyCell: number;
-  readonly place: number;
+  readonly shared: GlobalDelegation | null;
+  readonly accountLimitSlot: number;
+  readonly keyLimitSlot: number;
+  readonly keySlot: number;
   /** Threads that have it, or were asked to give it back and have not yet. */
   readonly holders: Set<Holder>;
   /** Whether it is taken back. */
   isOver: boolean;
 }
 
-/** The limits of a gate of which passes are given. `memory` is from `passMemory`. */
-export function createHeldLimits(memory: SharedArrayBuffer): HeldLimits {
-  return new HeldLimits(new LimitCells(memory), HELD_CELLS_MAX, LIMITED_ACCOUNTS_MAX);
+/** The limits of a gate of which passes are given. `memory` is from `createKeyCacheMemory`. */
+export function createDelegatedLimits(memory: SharedArrayBuffer): DelegatedLimits {
+  return new DelegatedLimits(
+    new SharedLimitStates(memory),
+    DELEGATED_LIMITS_MAX,
+    LIMITED_ACCOUNTS_MAX,
+  );
 }
 
-export function createPasses(deps: PassesDeps): Passes {
-  const { clock, keys, held } = deps;
-  const marks = passMarks(deps.memory);
+export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
+  const { clock, keys, delegated } = deps;
+  const usedMarks = keyUsedMarks(deps.memory);
   const counters = newCounters(() => entries.size);
   /** Those that are not taken back, by their key. */
   const entries = new Map<string, Entry>();
-  const places: (Entry | null)[] = Array.from({ length: PASSES_MAX }, () => null);
-  const free = Array.from({ length: PASSES_MAX }, (_, index) => PASSES_MAX - 1 - index);
+  const keySlots: (Entry | null)[] = Array.from({ length: CACHED_KEYS_MAX }, () => null);
+  const free = Array.from({ length: CACHED_KEYS_MAX }, (_, index) => CACHED_KEYS_MAX - 1 - index);
   /** Places looked at next: for one to make room, and for one to hold against the keys. */
   let [hand, reviewed] = [0, 0];
   /** When one was looked for last that could make room. */
@@ -131,104 +140,114 @@ export function createPasses(deps: PassesDeps): Passes {
   /** Places that are still to be held against the keys. */
   let reviewsLeft = 0;
   let isStopped = false;
-  const turns = createTurns(clock, review);
+  const slicer = createTimeSlicer(clock, review);
 
   function review(): boolean {
     let [looks, backs] = [0, 0];
-    for (; reviewsLeft > 0 && looks < PASSES_A_TURN; reviewsLeft -= 1) {
-      if (backs === PASSES_BACK_A_TURN) break;
-      const entry = places[reviewed] ?? null;
-      reviewed = (reviewed + 1) % PASSES_MAX;
+    for (; reviewsLeft > 0 && looks < KEY_REVIEWS_PER_SLICE; reviewsLeft -= 1) {
+      if (backs === KEY_REVOCATIONS_PER_SLICE) break;
+      const entry = keySlots[reviewed] ?? null;
+      reviewed = (reviewed + 1) % CACHED_KEYS_MAX;
       if (entry === null || entry.isOver) continue;
       looks += 1;
-      const owner = keys.lookup(entry.digest);
-      if (owner !== null && isSame(owner, entry.owner)) continue;
+      const principal = keys.lookup(entry.digest);
+      if (principal !== null && isSame(principal, entry.principal)) continue;
       counters.revoked += 1;
       backs += 1;
-      takeBack(entry);
+      revoke(entry);
     }
     return reviewsLeft > 0;
   }
 
-  function takeBack(entry: Entry): void {
+  function revoke(entry: Entry): void {
     entries.delete(entry.token);
     entry.isOver = true;
-    const { token, place } = entry;
-    for (const holder of entry.holders) holder.port.post({ kind: "passOver", token, place });
+    const { token, keySlot } = entry;
+    for (const holder of entry.holders) holder.port.post({ kind: "revoke", token, keySlot });
   }
 
   /** A thread uses it no more. */
   function drop(entry: Entry, holder: Holder): void {
     if (!entry.holders.delete(holder) || entry.holders.size > 0) return;
     if (!entry.isOver) entries.delete(entry.token);
-    places[entry.place] = null;
-    free.push(entry.place);
+    keySlots[entry.keySlot] = null;
+    free.push(entry.keySlot);
     release(entry);
   }
 
-  function release({ owner, shared, keyCell }: Entry): void {
+  function release({ principal, shared, keyLimitSlot }: Entry): void {
     const nowNs = clock.nowNs();
-    if (shared === null) held.release(owner.account, nowNs);
-    else shared.release(owner.account);
-    if (keyCell !== NO_CELL) held.release(ownLimitName(owner.keyId), nowNs);
+    if (shared === null) delegated.release(principal.account, nowNs);
+    else shared.release(principal.account);
+    if (keyLimitSlot !== NO_LIMIT_SLOT) delegated.release(ownLimitName(principal.keyId), nowNs);
   }
 
   /** Asks for one that is of no use, unless one is on its way back, or was asked for just now. */
   function makeRoom(): void {
-    if (entries.size < PASSES_MAX) return;
+    if (entries.size < CACHED_KEYS_MAX) return;
     const nowNs = clock.nowNs();
-    if (nowNs - lookedNs < PASS_PLACE_MS * NS_PER_MS) return;
+    if (nowNs - lookedNs < KEY_SLOT_SCAN_MS * NS_PER_MS) return;
     lookedNs = nowNs;
-    for (let look = 0; look < PASS_PLACE_LOOKS; look += 1) {
-      const entry = places[hand] ?? null;
-      const wasUsed = marks[hand] !== 0;
-      marks[hand] = 0;
-      hand = (hand + 1) % PASSES_MAX;
+    for (let look = 0; look < KEY_SLOT_SCANS_MAX; look += 1) {
+      const entry = keySlots[hand] ?? null;
+      const wasUsed = usedMarks[hand] !== 0;
+      usedMarks[hand] = 0;
+      hand = (hand + 1) % CACHED_KEYS_MAX;
       if (wasUsed || entry === null) continue;
       counters.evicted += 1;
-      takeBack(entry);
+      revoke(entry);
       return;
     }
   }
 
-  function newEntry(token: string, owner: KeyOwner): Entry | null {
+  function newEntry(token: string, principal: Principal): Entry | null {
     makeRoom();
-    const place = free.pop();
-    if (place === undefined) return null;
-    const { account, plan, restriction } = owner;
+    const keySlot = free.pop();
+    if (keySlot === undefined) return null;
+    const { account, plan, policy } = principal;
     // Cells of both kinds for each place, so there are as many as can be held.
     const shared = plan.shared ? deps.shared : null;
-    const accountCell = shared?.hold(account, plan) ?? held.hold(account);
-    const isNarrower = (restriction?.limit ?? null) !== null;
-    const keyCell = isNarrower ? held.hold(ownLimitName(owner.keyId)) : NO_CELL;
+    const accountLimitSlot = shared?.delegate(account, plan) ?? delegated.delegate(account);
+    const isNarrower = (policy?.limit ?? null) !== null;
+    const keyLimitSlot = isNarrower
+      ? delegated.delegate(ownLimitName(principal.keyId))
+      : NO_LIMIT_SLOT;
     const digest = Buffer.from(hash("sha256", token, "binary"), "latin1");
-    const rest = { place, holders: new Set<Holder>(), isOver: false };
-    const entry: Entry = { token, digest, owner, shared, accountCell, keyCell, ...rest };
-    places[place] = entry;
+    const rest = { keySlot, holders: new Set<Holder>(), isOver: false };
+    const entry: Entry = {
+      token,
+      digest,
+      principal,
+      shared,
+      accountLimitSlot,
+      keyLimitSlot,
+      ...rest,
+    };
+    keySlots[keySlot] = entry;
     entries.set(token, entry);
     return entry;
   }
 
-  function grant(holder: Holder, token: string, owner: KeyOwner): void {
+  function grant(holder: Holder, token: string, principal: Principal): void {
     const known = entries.get(token);
     if (known?.holders.has(holder) || !holder.isThere) return;
-    if (known !== undefined && !isSame(known.owner, owner)) return;
-    const entry = known ?? newEntry(token, owner);
+    if (known !== undefined && !isSame(known.principal, principal)) return;
+    const entry = known ?? newEntry(token, principal);
     if (entry === null) {
       counters.declined += 1;
       return;
     }
     entry.holders.add(holder);
     counters.granted += 1;
-    marks[entry.place] = 1;
-    holder.port.post({ kind: "pass", pass: passOf(entry) });
+    usedMarks[entry.keySlot] = 1;
+    holder.port.post({ kind: "grant", grant: grantOf(entry) });
   }
 
   keys.onChange(() => {
     if (isStopped || entries.size === 0) return;
     // All of them anew, from where it is: one that changed is looked at soon, whatever follows.
-    reviewsLeft = PASSES_MAX;
-    turns.begin();
+    reviewsLeft = CACHED_KEYS_MAX;
+    slicer.start();
   });
 
   return {
@@ -236,28 +255,28 @@ export function createPasses(deps: PassesDeps): Passes {
     join(port) {
       const holder: Holder = { port, isThere: true };
       return {
-        grant: (token, owner) => grant(holder, token, owner),
-        take({ place }) {
-          const entry = places[place] ?? null;
+        grant: (token, principal) => grant(holder, token, principal),
+        onReturned({ keySlot }) {
+          const entry = keySlots[keySlot] ?? null;
           if (entry?.isOver) drop(entry, holder);
         },
         leave() {
           holder.isThere = false;
-          for (const entry of places) if (entry !== null) drop(entry, holder);
+          for (const entry of keySlots) if (entry !== null) drop(entry, holder);
         },
       };
     },
     stop() {
       isStopped = true;
-      turns.stop();
+      slicer.stop();
     },
   };
 }
 
-function newCounters(passes: () => number): PassCounters {
-  return quick({
-    get passes() {
-      return passes();
+function newCounters(cachedKeys: () => number): KeyCacheCounters {
+  return withFastProperties({
+    get cachedKeys() {
+      return cachedKeys();
     },
     granted: 0,
     revoked: 0,
@@ -266,39 +285,46 @@ function newCounters(passes: () => number): PassCounters {
   });
 }
 
-function passOf({ token, owner, shared, accountCell, keyCell, place }: Entry): Pass {
-  const { keyId, account, plan, restriction } = owner;
+function grantOf({
+  token,
+  principal,
+  shared,
+  accountLimitSlot,
+  keyLimitSlot,
+  keySlot,
+}: Entry): KeyGrant {
+  const { keyId, account, plan, policy } = principal;
   const { name, ratePerSecond, burst } = plan;
-  const limit = restriction?.limit ?? null;
+  const limit = policy?.limit ?? null;
   return {
     token,
     keyId,
     account,
     plan: { name, ratePerSecond, burst, shared: plan.shared },
-    expiresUnixMs: restriction?.expiresUnixMs ?? null,
-    ranges: restriction?.networks?.ranges ?? null,
+    expiresUnixMs: policy?.expiresUnixMs ?? null,
+    ranges: policy?.networks?.ranges ?? null,
     limit: limit === null ? null : { ratePerSecond: limit.ratePerSecond, burst: limit.burst },
     isShared: shared !== null,
-    accountCell,
-    keyCell,
-    place,
+    accountLimitSlot,
+    keyLimitSlot,
+    keySlot,
   };
 }
 
 /** Whether a pass for one says what one for the other would. */
-function isSame(a: KeyOwner, b: KeyOwner): boolean {
+function isSame(a: Principal, b: Principal): boolean {
   if (a.keyId !== b.keyId || a.account !== b.account) return false;
   if (a.plan !== b.plan && !isSamePlan(a.plan, b.plan)) return false;
-  return a.restriction === b.restriction || isSameRestriction(a.restriction, b.restriction);
+  return a.policy === b.policy || isSamePolicy(a.policy, b.policy);
 }
 
 function isSamePlan(a: RatePlan, b: RatePlan): boolean {
   return a.name === b.name && a.shared === b.shared && isSameRate(a, b);
 }
 
-function isSameRestriction(a: KeyRestriction | null, b: KeyRestriction | null): boolean {
+function isSamePolicy(a: KeyPolicy | null, b: KeyPolicy | null): boolean {
   if (a === null || b === null) return a === b;
-  const rangesOf = ({ networks }: KeyRestriction) => networks?.ranges.join() ?? null;
+  const rangesOf = ({ networks }: KeyPolicy) => networks?.ranges.join() ?? null;
   return (
     a.expiresUnixMs === b.expiresUnixMs &&
     rangesOf(a) === rangesOf(b) &&

@@ -15,7 +15,7 @@ export interface LimitState {
   fullNs: number;
 }
 
-export class LimitStates {
+export class LocalLimitStates {
   /** States forgotten before their time, for want of room. */
   evicted = 0;
   readonly #max: number;

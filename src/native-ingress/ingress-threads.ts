@@ -15,27 +15,37 @@
  */
 
 import { SetupError } from "../core/errors.ts";
-import type { DeskFigures } from "../http/request-tracker.ts";
-import type { KeyOwner } from "../limits/gate.ts";
-import type { PassCounters } from "../limits/key-cache-sync.ts";
+import type { HttpStats } from "../http/request-tracker.ts";
+import type { Principal } from "../limits/gate.ts";
+import type { KeyCacheCounters } from "../limits/key-cache-sync.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
-import { FrontHandle, type FrontTask, type HandleDeps } from "./ingress-thread.ts";
-import { FRONT_RECORDS_A_TURN, FRONT_RECORDS_BEHIND, FRONTS_STOP_MS_MAX } from "./limits.ts";
-import { Ledger, type LedgerCounters, type LedgerDeps, type PassOwner } from "./record-consumer.ts";
+import {
+  IngressThread,
+  type IngressThreadConfig,
+  type IngressThreadDeps,
+} from "./ingress-thread.ts";
+import { INGRESS_THREADS_STOP_MS_MAX, RECORDS_BACKLOG_MAX, RECORDS_PER_SLICE } from "./limits.ts";
+import {
+  type CachedKeyPrincipal,
+  RecordConsumer,
+  type RecordConsumerCounters,
+  type RecordConsumerDeps,
+} from "./record-consumer.ts";
 import type { RecordReader } from "./record-ring.ts";
-import { RELAY_REASONS, type Relayed } from "./thread-counters.ts";
+import { PROXY_REASONS, type ProxiedCounts } from "./thread-counters.ts";
 
-export interface FrontsDeps extends LedgerDeps, HandleDeps {
+export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDeps {
   /** Lets threads that wait for this processor have their turn first. */
-  readonly giveWay: () => void;
+  readonly yieldThread: () => void;
   /**
    * Calls `adopt`, and has the engine's news taken in as well, so that nobody is woken for them a
    * moment later; for when a front woke this thread.
    */
-  readonly settle: () => void;
+  readonly flushEvents: () => void;
 }
 
-export interface FrontsOptions extends Omit<FrontTask, "engine" | "behindPort"> {
+export interface IngressThreadsOptions
+  extends Omit<IngressThreadConfig, "engine" | "upstreamPort"> {
   readonly count: number;
   /** The native engine's handle, once it runs. */
   readonly engine: () => number;
@@ -47,68 +57,74 @@ export interface FrontsOptions extends Omit<FrontTask, "engine" | "behindPort"> 
   readonly connectionsPerAddress: number;
 }
 
-export interface Fronts {
+export interface IngressThreads {
   /** Takes into the books all that fronts did so far. */
   adopt(): void;
   /** Lets a front that waits for this processor have its turn, unless a ring could fill up. */
-  giveWay(): void;
+  yieldThread(): void;
   /** That front relayed a submission of this key, which is good: it may get a pass. */
-  known(front: number, token: string, owner: KeyOwner): void;
+  known(thread: number, token: string, principal: Principal): void;
   /** What each counts. */
-  readonly figures: readonly DeskFigures[];
+  readonly figures: readonly HttpStats[];
   /** Requests that were left to the main thread. */
-  readonly relayed: Relayed;
+  readonly proxied: ProxiedCounts;
   /** Records that are not in the books yet. */
   readonly waiting: number;
-  readonly counters: LedgerCounters;
-  readonly passes: PassCounters;
+  readonly counters: RecordConsumerCounters;
+  readonly keyCache: KeyCacheCounters;
   /**
-   * Listens. What they leave goes to `behindPort` of loopback.
+   * Listens. What they leave goes to `upstreamPort` of loopback.
    *
    * @throws SetupError when a thread does not come up, or the port is taken
    */
-  start(behindPort: number): { readonly port: number };
+  start(upstreamPort: number): { readonly port: number };
   /** New work is refused from now on. */
   drain(): void;
   /** Resolves when what is in hand is answered, and in the books. @throws what one died of then */
   stop(): Promise<void>;
 }
 
-export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
-  const { clock, native, passes } = deps;
-  const owners: PassOwner[] = [];
-  const ledger = new Ledger(deps, owners);
-  const fronts = Array.from({ length: options.count }, () => new FrontHandle(deps, owners, adopt));
+export function createIngressThreads(
+  deps: IngressThreadsDeps,
+  options: IngressThreadsOptions,
+): IngressThreads {
+  const { clock, native, keyCache } = deps;
+  const principals: CachedKeyPrincipal[] = [];
+  const consumer = new RecordConsumer(deps, principals);
+  const threads = Array.from(
+    { length: options.count },
+    () => new IngressThread(deps, principals, adopt),
+  );
 
   function adopt(): void {
-    for (const { records } of fronts) adoptOf(records);
+    for (const { records } of threads) adoptOf(records);
   }
 
   /** No more than was there: what comes meanwhile rings for itself. */
   function adoptOf(records: RecordReader): void {
     const depth = records.depth;
-    for (let taken = 1; taken <= depth && records.read(ledger.take); taken += 1) {
-      if (taken % FRONT_RECORDS_A_TURN === 0) giveWay();
+    for (let taken = 1; taken <= depth && records.read(consumer.take); taken += 1) {
+      if (taken % RECORDS_PER_SLICE === 0) yieldThread();
     }
   }
 
-  function giveWay(): void {
-    for (const { records } of fronts) if (records.depth >= FRONT_RECORDS_BEHIND) return;
-    deps.giveWay();
+  function yieldThread(): void {
+    for (const { records } of threads) if (records.depth >= RECORDS_BACKLOG_MAX) return;
+    deps.yieldThread();
   }
 
   /** A front has something. */
-  function heed(): void {
+  function onWake(): void {
     // First of all: what comes from now on wakes again.
-    for (const front of fronts) front.heed();
-    deps.settle();
+    for (const thread of threads) thread.onWake();
+    deps.flushEvents();
   }
 
   function listen(): number {
-    const handles = Uint32Array.from(fronts, ({ front }) => front);
+    const handles = Uint32Array.from(threads, ({ handle }) => handle);
     const { host, port, connectionsPerAddress } = options;
-    const answer = native.frontsListen(handles, host, port, connectionsPerAddress);
-    if (answer > 0) return answer;
+    const code = native.ingressThreadsListen(handles, host, port, connectionsPerAddress);
+    if (code > 0) return code;
     throw new SetupError(
       `http.listen: cannot listen on ${host}:${port}; either the port is taken, ` +
         "perhaps by another edge, or the address is not one of this machine",
@@ -117,40 +133,40 @@ export function createFronts(deps: FrontsDeps, options: FrontsOptions): Fronts {
 
   return {
     adopt,
-    giveWay,
-    known: (front, token, owner) => fronts[front]?.grant(token, owner),
-    counters: ledger.counters,
-    passes: passes.counters,
-    figures: fronts.map(({ figures }) => figures),
-    relayed: sumOf(
-      RELAY_REASONS,
-      fronts.map(({ figures }) => figures.relayed),
+    yieldThread,
+    known: (thread, token, principal) => threads[thread]?.grant(token, principal),
+    counters: consumer.counters,
+    keyCache: keyCache.counters,
+    figures: threads.map(({ figures }) => figures),
+    proxied: sumOf(
+      PROXY_REASONS,
+      threads.map(({ figures }) => figures.proxied),
     ),
     get waiting() {
-      return fronts.reduce((sum, { records }) => sum + records.depth, 0);
+      return threads.reduce((sum, { records }) => sum + records.depth, 0);
     },
-    start(behindPort) {
+    start(upstreamPort) {
       try {
-        const task = { ...options, engine: options.engine(), behindPort };
-        for (const [number, front] of fronts.entries()) front.start(task, number, heed);
+        const task = { ...options, engine: options.engine(), upstreamPort };
+        for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
         return { port: listen() };
       } catch (error) {
-        for (const front of fronts) front.kill();
+        for (const thread of threads) thread.kill();
         throw error;
       }
     },
     drain() {
-      for (const front of fronts) front.drain();
+      for (const thread of threads) thread.drain();
     },
     async stop() {
-      const kill = clock.after(FRONTS_STOP_MS_MAX, () => {
-        for (const front of fronts) front.kill();
+      const kill = clock.after(INGRESS_THREADS_STOP_MS_MAX, () => {
+        for (const thread of threads) thread.kill();
       });
       // All of them, so that a client has its answer, if only a refusal, while any is in hand.
-      await Promise.all(fronts.map((front) => front.stop()));
-      const ends = await Promise.allSettled(fronts.map((front) => front.end()));
+      await Promise.all(threads.map((thread) => thread.stop()));
+      const ends = await Promise.allSettled(threads.map((thread) => thread.end()));
       kill.cancel();
-      passes.stop();
+      keyCache.stop();
       adopt();
       const failed = ends.find((end) => end.status === "rejected");
       if (failed !== undefined) throw failed.reason;

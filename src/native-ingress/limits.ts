@@ -1,12 +1,12 @@
 /** Fixed bounds of `native-ingress`; `core/limits.ts` holds those that several parts share. */
 
 /** Records of one front that the main thread has not read: 4.4 MB; a power of two. */
-export const FRONT_RECORDS = 1_024;
+export const RECORD_RING_SLOTS = 1_024;
 /** Records taken into the books before a front that waits for the processor has its turn. */
-export const FRONT_RECORDS_A_TURN = 8;
+export const RECORDS_PER_SLICE = 8;
 /** From so many unread records on of any front they have to wait, lest its ring fill up. */
-export const FRONT_RECORDS_BEHIND = 192;
+export const RECORDS_BACKLOG_MAX = 192;
 /** The longest wait for fronts to finish what is in hand when they are stopped. */
-export const FRONTS_STOP_MS_MAX = 30_000;
+export const INGRESS_THREADS_STOP_MS_MAX = 30_000;
 /** The longest wait for a front's thread that was told to end at once. */
-export const FRONT_END_MS_MAX = 1_000;
+export const INGRESS_THREAD_EXIT_MS_MAX = 1_000;

@@ -4,94 +4,94 @@
  * was is known by the place of the pass that let it in.
  */
 
-import type { RefusalReason } from "../core/errors.ts";
+import type { RejectionReason } from "../core/errors.ts";
 import type { Accepted, Packet } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import type { LatencySink } from "../http/request-tracker.ts";
-import type { FrontSend } from "../send/native/send-record.ts";
-import { type FrontRecord, SENT } from "./record-ring.ts";
+import type { SendRecord } from "../send/native/send-record.ts";
+import { type RingRecord, SENT } from "./record-ring.ts";
 
 /** What is kept of the transactions that fronts took. */
-export interface FrontBooks {
+export interface Accounting {
   /** Takes in what a front has put on the wire by itself. */
-  adopt(packet: Packet, keyId: string, accepted: Accepted, sent: FrontSent): void;
+  adopt(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
   /** A front was given again what it had passed on a moment ago. */
   repeated(submitted: Pick<Packet, "bytes" | "account" | "maxRetries">, offset: number): void;
 }
 
 /** What a front says of its sending. */
-export interface FrontSent {
-  readonly send: FrontSend;
+export interface SentSubmission {
+  readonly send: SendRecord;
   /** When the verdict was there, and when the engine had it, by `Clock.nowNs`. */
   readonly decodedNs: number;
   readonly sentNs: number;
 }
 
-export interface LedgerDeps {
-  readonly books: FrontBooks;
+export interface RecordConsumerDeps {
+  readonly accounting: Accounting;
   /** From a body complete to its answer. */
   readonly latency: LatencySink;
   /** Counts what each key did; null when nobody does. */
-  readonly usage: LedgerUsage | null;
+  readonly usage: UsageSink | null;
 }
 
-interface LedgerUsage {
-  request(keyId: string, reason: RefusalReason | null, bytes: number): void;
+interface UsageSink {
+  request(keyId: string, reason: RejectionReason | null, bytes: number): void;
 }
 
-export interface LedgerCounters {
+export interface RecordConsumerCounters {
   /** Transactions that fronts sent, and those that they answered as repetitions. */
   decoded: number;
   repeated: number;
   /** Those that they held for a moment, to send them together with others. */
-  held: number;
+  corked: number;
 }
 
 /** Whose key a pass is for. */
-export interface PassOwner {
+export interface CachedKeyPrincipal {
   readonly keyId: string;
   readonly account: string;
 }
 
-export class Ledger {
-  readonly counters: LedgerCounters = { decoded: 0, repeated: 0, held: 0 };
-  readonly #deps: LedgerDeps;
-  readonly #owners: readonly PassOwner[];
+export class RecordConsumer {
+  readonly counters: RecordConsumerCounters = { decoded: 0, repeated: 0, corked: 0 };
+  readonly #deps: RecordConsumerDeps;
+  readonly #principals: readonly CachedKeyPrincipal[];
 
   /** `owners` are by the place of their pass. */
-  constructor(deps: LedgerDeps, owners: readonly PassOwner[]) {
+  constructor(deps: RecordConsumerDeps, principals: readonly CachedKeyPrincipal[]) {
     this.#deps = deps;
-    this.#owners = owners;
+    this.#principals = principals;
   }
 
-  readonly take = (record: FrontRecord): void => {
-    const { kind, verdict, place } = record;
-    const owner = this.#owners[place] ?? NOBODY;
-    if (kind === SENT && verdict.kind === "accepted") this.#adopt(record, owner, verdict);
-    else this.#repeat(record, owner);
+  readonly take = (record: RingRecord): void => {
+    const { kind, validation, keySlot } = record;
+    const principal = this.#principals[keySlot] ?? ANONYMOUS;
+    if (kind === SENT && validation.kind === "accepted") this.#adopt(record, principal, validation);
+    else this.#repeat(record, principal);
   };
 
-  #adopt(record: FrontRecord, { account, keyId }: PassOwner, accepted: Accepted): void {
-    const { books, latency, usage } = this.#deps;
+  #adopt(record: RingRecord, { account, keyId }: CachedKeyPrincipal, accepted: Accepted): void {
+    const { accounting, latency, usage } = this.#deps;
     const { bytes, receivedNs, maxRetries } = record;
     const priorityLamports = accepted.priorityFeeLamports + accepted.tipLamports;
     this.counters.decoded += 1;
-    if (record.send.held) this.counters.held += 1;
+    if (record.send.corked) this.counters.corked += 1;
     latency.record(record.sentNs - receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
     const packet = createPacket(0, bytes, account, receivedNs, maxRetries, priorityLamports);
-    books.adopt(packet, keyId, accepted, record);
+    accounting.adopt(packet, keyId, accepted, record);
   }
 
-  #repeat(record: FrontRecord, { account, keyId }: PassOwner): void {
-    const { books, latency, usage } = this.#deps;
+  #repeat(record: RingRecord, { account, keyId }: CachedKeyPrincipal): void {
+    const { accounting, latency, usage } = this.#deps;
     const { bytes, maxRetries } = record;
     this.counters.repeated += 1;
     latency.record(record.decodedNs - record.receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
-    books.repeated({ bytes, account, maxRetries }, record.offset);
+    accounting.repeated({ bytes, account, maxRetries }, record.offset);
   }
 }
 
 /** Every place that fronts know was somebody's before. */
-const NOBODY: PassOwner = { keyId: "", account: "" };
+const ANONYMOUS: CachedKeyPrincipal = { keyId: "", account: "" };

@@ -12,13 +12,13 @@
  * side, which writes, is `native/src/submit/record_ring.rs`.
  */
 
-import type { Verdict } from "../core/flow.ts";
-import { ROUTES_SHARED_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
-import { readVerdict } from "../decode/workers/worker-channel.ts";
-import { VERDICT_NUMBERS } from "../native/contract.ts";
+import type { ValidationResult } from "../core/flow.ts";
+import { SHARED_TARGETS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { readValidation } from "../decode/workers/worker-channel.ts";
+import { VALIDATION_NUMBERS } from "../native/contract.ts";
 import { createRing, type Ring, ringBytes } from "../runtime/ring.ts";
-import { type FrontSend, newFrontSend } from "../send/native/send-record.ts";
-import { FRONT_RECORDS } from "./limits.ts";
+import { newSendRecord, type SendRecord } from "../send/native/send-record.ts";
+import { RECORD_RING_SLOTS } from "./limits.ts";
 
 /** What a record is about. */
 export const SENT = 1;
@@ -27,7 +27,7 @@ export const REPEATED = 2;
 const KIND = 0;
 const SIZE = 1;
 /** The place of the pass that let it in. */
-const PLACE = 2;
+const KEY_SLOT = 2;
 const RECEIVED_NS = 3;
 const DECODED_NS = 4;
 const SENT_NS = 5;
@@ -38,19 +38,19 @@ const MAX_RETRIES = 7;
 const OFFSET = 8;
 const VERSION = 9;
 const ROUTES = 10;
-const MASK = 11;
+const STATUS = 11;
 /** Whether it was held, to leave together with others. */
-const HELD = 13;
-const VERDICT = 14;
-const STREAMS = VERDICT + VERDICT_NUMBERS;
-const HEAD_BYTES = 8 * (STREAMS + ROUTES_SHARED_MAX);
+const CORKED = 13;
+const VALIDATION = 14;
+const STREAMS = VALIDATION + VALIDATION_NUMBERS;
+const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);
 const SLOT_BYTES = HEAD_BYTES + V1_TRANSACTION_BYTES_MAX;
 
 /** What a front knows of a transaction beside its bytes. */
-export interface FrontNote {
+export interface SubmissionRecord {
   readonly bytes: Uint8Array;
   /** The place of the pass that let it in: whose key it was. */
-  readonly place: number;
+  readonly keySlot: number;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
   /** When the verdict was there, and when `txSend` had returned. */
@@ -65,15 +65,15 @@ export interface FrontNote {
  * A record as the main thread reads it, lent until the next one is read; `send` counts no routes
  * where nothing was sent.
  */
-export interface FrontRecord extends FrontNote {
+export interface RingRecord extends SubmissionRecord {
   readonly kind: number;
   readonly offset: number;
-  readonly verdict: Verdict;
-  readonly send: FrontSend;
+  readonly validation: ValidationResult;
+  readonly send: SendRecord;
 }
 
 /** Fresh memory for one front's ring. */
-export function recordsMemory(slots: number = FRONT_RECORDS): SharedArrayBuffer {
+export function recordsMemory(slots: number = RECORD_RING_SLOTS): SharedArrayBuffer {
   return new SharedArrayBuffer(ringBytes(slots, SLOT_BYTES));
 }
 
@@ -85,7 +85,7 @@ export class RecordReader {
   /** Written over: it would be a fifth of what the books leave to the collector. */
   readonly #record = newRecord();
 
-  constructor(memory: SharedArrayBuffer, slots: number = FRONT_RECORDS) {
+  constructor(memory: SharedArrayBuffer, slots: number = RECORD_RING_SLOTS) {
     this.#ring = createRing(memory, 0, slots, SLOT_BYTES);
     this.#bytes = new Uint8Array(memory);
     this.#numbers = new Float64Array(memory);
@@ -96,7 +96,7 @@ export class RecordReader {
   }
 
   /** Tells the oldest record, and gives its place back; false when there is none. */
-  read(take: (record: FrontRecord) => void): boolean {
+  read(take: (record: RingRecord) => void): boolean {
     const start = this.#ring.peek();
     if (start === -1) return false;
     try {
@@ -107,7 +107,7 @@ export class RecordReader {
     return true;
   }
 
-  #recordAt(start: number): FrontRecord {
+  #recordAt(start: number): RingRecord {
     const numbers = this.#numbers;
     const at = start / 8;
     const number = (field: number): number => numbers[at + field] ?? 0;
@@ -119,40 +119,40 @@ export class RecordReader {
     const { send } = record;
     send.version = isSent ? number(VERSION) : 0;
     send.count = isSent ? number(ROUTES) : 0;
-    send.mask = isSent ? number(MASK) : 0;
-    send.held = isSent && number(HELD) === 1;
+    send.status = isSent ? number(STATUS) : 0;
+    send.corked = isSent && number(CORKED) === 1;
     for (let i = 0; i < send.count; i += 1) send.streams[i] = number(STREAMS + i);
     const body = start + HEAD_BYTES;
     const retries = number(MAX_RETRIES);
     record.bytes = this.#bytes.subarray(body, body + number(SIZE));
-    record.place = number(PLACE);
+    record.keySlot = number(KEY_SLOT);
     record.receivedNs = number(RECEIVED_NS);
     record.decodedNs = number(DECODED_NS);
     record.sentNs = number(SENT_NS);
     record.bodyBytes = number(BODY_BYTES);
     record.maxRetries = retries < 0 ? null : retries;
     record.offset = number(OFFSET);
-    record.verdict = readVerdict(numbers, start + 8 * VERDICT);
+    record.validation = readValidation(numbers, start + 8 * VALIDATION);
     return record;
   }
 }
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
-const NO_VERDICT: Verdict = { kind: "refused", fault: 0, found: 0, needed: 0 };
+const NO_VALIDATION: ValidationResult = { kind: "refused", errorCode: 0, found: 0, needed: 0 };
 
 /** Numbers begin as fractions, so that V8 gives each room for any. */
 function newRecord() {
   return {
     kind: 0.5,
     bytes: NO_BYTES,
-    place: 0.5,
+    keySlot: 0.5,
     receivedNs: 0.5,
     decodedNs: 0.5,
     sentNs: 0.5,
     bodyBytes: 0.5,
     maxRetries: null as number | null,
     offset: 0.5,
-    verdict: NO_VERDICT,
-    send: newFrontSend(),
+    validation: NO_VALIDATION,
+    send: newSendRecord(),
   };
 }

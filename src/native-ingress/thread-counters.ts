@@ -4,13 +4,13 @@
  * thread reads. `native/src/submit/counters.rs` has the same names in the same order.
  */
 
-import { REFUSALS, type RefusalReason } from "../core/errors.ts";
-import type { DeskCounters, DeskFigures } from "../http/request-tracker.ts";
-import { type Figures, figuresMemory, sharedFigures } from "../runtime/shared-counters.ts";
+import { REJECTIONS, type RejectionReason } from "../core/errors.ts";
+import type { HttpCounters, HttpStats } from "../http/request-tracker.ts";
+import { type Counters, countersMemory, sharedCounters } from "../runtime/shared-counters.ts";
 
-export const DESK_NAMES = [
+export const HTTP_COUNTER_NAMES = [
   "connections",
-  "connectionsRefused",
+  "connectionsRejected",
   "connectionsCrowded",
   "connectionsSlow",
   "requests",
@@ -18,40 +18,40 @@ export const DESK_NAMES = [
   "accepted",
   "aborted",
   "expired",
-  "cut",
-  "bodilessCut",
-  "answersDeferred",
-  "answersUnread",
+  "closed",
+  "emptyBodyClosed",
+  "responsesDeferred",
+  "responsesUnread",
   "thrown",
-] as const satisfies readonly (keyof DeskCounters)[];
+] as const satisfies readonly (keyof HttpCounters)[];
 
 // The table's keys, which `Object.keys` answers as plain strings.
-export const REFUSAL_NAMES = Object.keys(REFUSALS) as readonly RefusalReason[];
+export const REJECTION_NAMES = Object.keys(REJECTIONS) as readonly RejectionReason[];
 
 /**
  * Why a front leaves a request to the main thread: it has no pass for the key, the limit is used
  * up, no leader takes copies as they come, the books are behind, or anything else.
  */
-export const RELAY_REASONS = ["key", "limit", "leaders", "books", "other"] as const;
+export const PROXY_REASONS = ["key", "limit", "leaders", "books", "other"] as const;
 
-export type RelayReason = (typeof RELAY_REASONS)[number];
-export type Relayed = Readonly<Figures<RelayReason>>;
+export type ProxyReason = (typeof PROXY_REASONS)[number];
+export type ProxiedCounts = Readonly<Counters<ProxyReason>>;
 
-export interface FrontFigures extends DeskFigures {
+export interface IngressThreadCounters extends HttpStats {
   /** Requests that it left to the main thread, by why. */
-  readonly relayed: Relayed;
+  readonly proxied: ProxiedCounts;
 }
 
-const RELAYED_AT = DESK_NAMES.length + REFUSAL_NAMES.length;
+const PROXIED_AT = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
 
-export function frontFiguresMemory(): SharedArrayBuffer {
-  return figuresMemory(RELAYED_AT + RELAY_REASONS.length);
+export function ingressThreadCountersMemory(): SharedArrayBuffer {
+  return countersMemory(PROXIED_AT + PROXY_REASONS.length);
 }
 
-export function frontFigures(memory: SharedArrayBuffer): FrontFigures {
+export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadCounters {
   return {
-    counters: sharedFigures(DESK_NAMES, memory),
-    refusals: sharedFigures(REFUSAL_NAMES, memory, DESK_NAMES.length),
-    relayed: sharedFigures(RELAY_REASONS, memory, RELAYED_AT),
+    counters: sharedCounters(HTTP_COUNTER_NAMES, memory),
+    rejections: sharedCounters(REJECTION_NAMES, memory, HTTP_COUNTER_NAMES.length),
+    proxied: sharedCounters(PROXY_REASONS, memory, PROXIED_AT),
   };
 }

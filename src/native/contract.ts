@@ -45,14 +45,14 @@ export interface NativeSending {
    * Closes all connections, each once its copies are acknowledged; blocks for as long, for 1250 ms
    * at the most. Its outcomes can be drained until another engine is started.
    */
-  engineStop(engine: number, lingerMs: number): number;
+  engineStop(engine: number, closeTimeoutMs: number): number;
   /** Writes sends, peers, outcomes lost, inbox drops, send errors, panics; answers how many. */
   engineCounters(engine: number, out: Float64Array): number;
   /** Connections opened from now on carry this identity. */
   identitySet(engine: number, seed: Uint8Array): number;
   /** Connects to "ip:port" or "[ipv6]:port". Answers a handle above 0, or a code below 0. */
   peerOpen(engine: number, address: string): number;
-  peerClose(engine: number, peer: number, lingerMs: number): number;
+  peerClose(engine: number, peer: number, closeTimeoutMs: number): number;
   /** Makes the leader answer, so that its silence means something. */
   peerPing(engine: number, peer: number): number;
   /**
@@ -60,12 +60,18 @@ export interface NativeSending {
    * and streams that may be opened now (up to 1024); answers how many, 0 when the connection
    * is gone.
    */
-  peerFigures(engine: number, peer: number, out: Float64Array): number;
+  peerStats(engine: number, peer: number, out: Float64Array): number;
   /**
    * Sends to up to 16 leaders, a handle and a tag each. Bit i of the answer: copy i is on the wire;
    * bit 16 + i: it was taken and waits. Each copy ends in a record.
    */
-  txSend(engine: number, copies: Uint32Array, bytes: Uint8Array, tx: number, ttlMs: number): number;
+  txSend(
+    engine: number,
+    deliveries: Uint32Array,
+    bytes: Uint8Array,
+    tx: number,
+    ttlMs: number,
+  ): number;
   /** Moves records of RECORD_NUMBERS numbers into `out`; answers how many records. */
   outcomesDrain(engine: number, out: Float64Array): number;
 }
@@ -77,9 +83,9 @@ export const RECORD_NUMBERS = 8;
 export type NativeEngine = NativeSending &
   NativeDecoding &
   NativeReading &
-  NativeAsking &
-  NativeFeeding &
-  NativeFronts &
+  NativeRpc &
+  NativeSlotSubscribing &
+  NativeIngress &
   NativeScheduling;
 
 /** The decoder's and verifier's part of the addon. */
@@ -100,7 +106,7 @@ export interface NativeDecoding {
   /** Writes DECODER_COUNTERS numbers: verified, invalid, keys found, made, evicted, declined. */
   decoderCounters(decoder: number, out: Float64Array): number;
   /**
-   * Judges a transaction and writes VERDICT_NUMBERS numbers from `out[at]` on. Refused: 0, fault,
+   * Judges a transaction and writes VALIDATION_NUMBERS numbers from `out[at]` on. Refused: 0, fault,
    * found, needed. Accepted: 1, version, signature offset and count, message offset and size, keys
    * offset, blockhash offset, durable nonce, tip and priority fee in lamports. Answers 1 or 0, or
    * NO_DECODER, PANIC, or NO_ROOM where `out` is too short or a part of it is of `bytes` too. Both
@@ -133,70 +139,75 @@ export interface NativeReading {
 }
 
 /** Questions to nodes over HTTP, on threads of the addon's own. */
-export interface NativeAsking {
+export interface NativeRpc {
   /**
    * Has certificates of nodes held against the authorities of a PEM file too, in all of the process
    * and in the place of those that were given before; what is connected stays. Answers how many of
    * its certificates are good, or PANIC.
    */
-  authoritiesTrust(pem: Uint8Array): number;
+  rootCertificatesSet(pem: Uint8Array): number;
   /**
    * Makes an asker of one node at an http: or https: address without name and password; what goes
    * into the header `authorization` is given apart, empty for none. An answer above `bytesMax` is
    * no answer. `wake` is called when the first of some answers is there. Answers a handle above 0,
-   * or ASKER_OPTIONS, ASKER_FULL or PANIC.
+   * or RPC_CLIENT_OPTIONS, RPC_CLIENT_FULL or PANIC.
    */
-  askerOpen(url: string, authorization: string, bytesMax: number, wake: () => void): number;
-  /** Ends its connections; questions in hand get no answer. Answers OK or NO_ASKER. */
-  askerClose(asker: number): number;
+  rpcClientOpen(url: string, authorization: string, bytesMax: number, wake: () => void): number;
+  /** Ends its connections; questions in hand get no answer. Answers OK or NO_RPC_CLIENT. */
+  rpcClientClose(client: number): number;
   /**
    * Asks with a body of JSON, 65536 bytes at most, on another thread; `id`, a whole number below
-   * 2^32, comes back with the answer. Answers OK, NO_ASKER, NO_ROOM for a larger body, or
-   * ASKER_FULL while 64 questions are in hand.
+   * 2^32, comes back with the answer. Answers OK, NO_RPC_CLIENT, NO_ROOM for a larger body, or
+   * RPC_CLIENT_FULL while 64 questions are in hand.
    */
-  ask(asker: number, id: number, body: Uint8Array, timeoutMs: number): number;
+  rpcRequest(client: number, id: number, body: Uint8Array, timeoutMs: number): number;
   /** Asks what became of at most 256 signatures of 64 bytes each. Answers as `ask`. */
-  askStatuses(asker: number, id: number, signatures: Uint8Array, timeoutMs: number): number;
+  rpcRequestStatuses(client: number, id: number, signatures: Uint8Array, timeoutMs: number): number;
   /**
-   * Writes ANSWER_NUMBERS of the oldest answer that was not taken: the question's id, its kind
+   * Writes RPC_RESPONSE_NUMBERS of the oldest answer that was not taken: the question's id, its kind
    * (ANSWER), the HTTP status, for how many seconds the node asks to be left alone, and its size in
-   * bytes. Answers 1, or 0 where there is none, or NO_ASKER, NO_ROOM or PANIC.
+   * bytes. Answers 1, or 0 where there is none, or NO_RPC_CLIENT, NO_ROOM or PANIC.
    */
-  answerNext(asker: number, out: Float64Array): number;
+  rpcResponseNext(client: number, out: Float64Array): number;
   /**
    * Takes that answer; its bytes go to the start of `out`, as many as it holds. Answers OK,
-   * NO_ASKER or PANIC.
+   * NO_RPC_CLIENT or PANIC.
    */
-  answerTake(asker: number, out: Uint8Array): number;
+  rpcResponseRead(client: number, out: Uint8Array): number;
 }
 
 /** The feed of slots of a node, over a WebSocket on a thread of the addon's own. */
-export interface NativeFeeding {
+export interface NativeSlotSubscribing {
   /**
    * Opens a feed at a ws: or wss: address without name and password; what goes into the header
    * `authorization` is given apart, empty for none. `timeoutMs` is for all until the node took the
    * connection, but for the lookup of its name. `wake` is called when the first of some news is
-   * there. Answers a handle above 0, or FEED_OPTIONS, FEED_FULL or PANIC.
+   * there. Answers a handle above 0, or SLOT_SUBSCRIBER_OPTIONS, SLOT_SUBSCRIBER_FULL or PANIC.
    */
-  feedOpen(url: string, authorization: string, timeoutMs: number, wake: () => void): number;
+  slotSubscriberOpen(
+    url: string,
+    authorization: string,
+    timeoutMs: number,
+    wake: () => void,
+  ): number;
   /**
    * Asks for the events of a feed, 0 slotsUpdates or 1 slot, once the node took the connection.
-   * Answers OK, FEED_FULL while the answer to the last such question was not taken, NO_FEED,
-   * FEED_OPTIONS or PANIC.
+   * Answers OK, SLOT_SUBSCRIBER_FULL while the answer to the last such question was not taken, NO_SLOT_SUBSCRIBER,
+   * SLOT_SUBSCRIBER_OPTIONS or PANIC.
    */
-  feedSubscribe(feed: number, which: number): number;
+  slotSubscriberSubscribe(feed: number, which: number): number;
   /**
-   * Takes the oldest news and writes FEED_NUMBERS: what it is (FEED_NEWS), the feed's number, the
+   * Takes the oldest news and writes SLOT_NOTIFICATION_NUMBERS: what it is (SLOT_NOTIFICATION), the feed's number, the
    * slot or NaN, and how many events were lost so far because they were not taken. Answers 1, or 0
-   * where there is none, or NO_FEED, NO_ROOM or PANIC.
+   * where there is none, or NO_SLOT_SUBSCRIBER, NO_ROOM or PANIC.
    */
-  feedNext(feed: number, out: Float64Array): number;
-  /** Ends a feed; it tells nothing any more. Answers OK, NO_FEED or PANIC. */
-  feedClose(feed: number): number;
+  slotSubscriberNext(feed: number, out: Float64Array): number;
+  /** Ends a feed; it tells nothing any more. Answers OK, NO_SLOT_SUBSCRIBER or PANIC. */
+  slotSubscriberClose(feed: number): number;
 }
 
 /** What a front is started with; every field is present. */
-export interface NativeFrontOptions {
+export interface NativeIngressThreadOptions {
   /** Handles. */
   readonly engine: number;
   readonly decoder: number;
@@ -206,19 +217,19 @@ export interface NativeFrontOptions {
   readonly realtime: boolean;
   /** Connections open at once, of clients and to the server behind. */
   readonly connectionsMax: number;
-  readonly relaysMax: number;
+  readonly upstreamConnectionsMax: number;
   /** Connections to the server behind for clients of one address. */
-  readonly relaysPerAddress: number;
+  readonly upstreamConnectionsPerAddress: number;
   /** How long a client may take for a request's head, and for its body. */
   readonly readTimeoutMs: number;
   /** Where the server listens, on loopback, that the front relays to. */
-  readonly behindPort: number;
+  readonly upstreamPort: number;
   /** The name of the header line by which it says what it knows of such a request. */
-  readonly relayHeader: string;
+  readonly forwardedHeader: string;
 }
 
 /** What a front shares with the main thread: arrays of a whole `SharedArrayBuffer` each. */
-export interface NativeFrontMemory {
+export interface NativeIngressThreadMemory {
   /** As front/records.ts has it. */
   readonly records: Uint8Array;
   /** As front/figures.ts has it. */
@@ -226,57 +237,71 @@ export interface NativeFrontMemory {
   /** As send/shared-routes.ts has it. */
   readonly routes: Uint8Array;
   /** As ingress/seen.ts has it. */
-  readonly seen: Uint8Array;
+  readonly dedup: Uint8Array;
   /** As ingress/limit-cells.ts has it. */
-  readonly passes: Uint8Array;
+  readonly keyCache: Uint8Array;
 }
 
 /** Threads that take requests by themselves. */
-export interface NativeFronts {
+export interface NativeIngress {
   /**
-   * Starts a front, of which a process may have 64, on memory that it uses until `frontClose`.
+   * Starts a front, of which a process may have 64, on memory that it uses until `ingressThreadClose`.
    * `wake` is called when it has something: records, returned passes, or its end. Answers its
-   * handle above 0, or FRONT_OPTIONS, FRONT_FULL, NO_PRIORITY or PANIC.
+   * handle above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY or PANIC.
    */
-  frontStart(options: NativeFrontOptions, memory: NativeFrontMemory, wake: () => void): number;
+  ingressThreadStart(
+    options: NativeIngressThreadOptions,
+    memory: NativeIngressThreadMemory,
+    wake: () => void,
+  ): number;
   /**
    * Listens for these fronts, which get the connections in turn; port 0 takes any free one. One
-   * address may hold `perAddress` connections, over all of them. Answers the port, or NO_FRONT,
-   * FRONT_LISTEN or PANIC.
+   * address may hold `perAddress` connections, over all of them. Answers the port, or NO_INGRESS_THREAD,
+   * INGRESS_THREAD_LISTEN or PANIC.
    */
-  frontsListen(fronts: Uint32Array, host: string, port: number, perAddress: number): number;
+  ingressThreadsListen(
+    threads: Uint32Array,
+    host: string,
+    port: number,
+    perAddress: number,
+  ): number;
   /**
-   * The front lets this key in by itself from now on. `numbers` are PASS_NUMBERS: the place, rate
+   * The front lets this key in by itself from now on. `numbers` are KEY_GRANT_NUMBERS: the place, rate
    * and burst, 1 where the limit holds over all edges, the account's cell, the key's cell, rate and
    * burst or -1, when it ends in Unix milliseconds or -1, and 1 where it may only be used from
-   * `ranges`, in CIDR notation with commas in between. Answers OK, NO_FRONT, FRONT_OPTIONS or
+   * `ranges`, in CIDR notation with commas in between. Answers OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or
    * PANIC.
    */
-  frontPass(front: number, token: string, numbers: Float64Array, ranges: string): number;
-  /** Takes that pass back; `frontReturned` tells when it is not used any more. As `frontPass`. */
-  frontPassOver(front: number, token: string, place: number): number;
+  ingressThreadGrantKey(
+    thread: number,
+    token: string,
+    numbers: Float64Array,
+    ranges: string,
+  ): number;
+  /** Takes that pass back; `ingressThreadReleasedSlots` tells when it is not used any more. As `ingressThreadGrantKey`. */
+  ingressThreadRevokeKey(thread: number, token: string, keySlot: number): number;
   /**
    * Writes places of passes that the front uses no more, as many as there is room for. Answers how
-   * many, or NO_FRONT or PANIC. Whatever comes after this call wakes again.
+   * many, or NO_INGRESS_THREAD or PANIC. Whatever comes after this call wakes again.
    */
-  frontReturned(front: number, out: Float64Array): number;
-  /** Has a front do FRONT_TOLD. Answers OK, NO_FRONT, FRONT_OPTIONS or PANIC. */
-  frontTell(front: number, what: number): number;
-  /** FRONT_STATES, or NO_FRONT or PANIC. */
-  frontState(front: number): number;
+  ingressThreadReleasedSlots(thread: number, out: Float64Array): number;
+  /** Has a front do INGRESS_THREAD_COMMANDS. Answers OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC. */
+  ingressThreadCommand(thread: number, command: number): number;
+  /** INGRESS_THREAD_STATES, or NO_INGRESS_THREAD or PANIC. */
+  ingressThreadState(thread: number): number;
   /**
    * Gives the memory back: ends the front's thread, and waits for it, where it has not ended.
-   * Answers OK, NO_FRONT or PANIC.
+   * Answers OK, NO_INGRESS_THREAD or PANIC.
    */
-  frontClose(front: number): number;
+  ingressThreadClose(thread: number): number;
 }
 
 /** Numbers of a pass. */
-export const PASS_NUMBERS = 10;
+export const KEY_GRANT_NUMBERS = 10;
 /** To relay every request; to take no connection, and say when it is idle; to end at once. */
-export const FRONT_TOLD = { drain: 1, stop: 2, end: 3 } as const;
+export const INGRESS_THREAD_COMMANDS = { drain: 1, stop: 2, exit: 3 } as const;
 /** Idle: it was told to stop, and has nothing in hand at the moment. */
-export const FRONT_STATES = { runs: 1, ended: 2, failed: 3, idle: 4 } as const;
+export const INGRESS_THREAD_STATES = { running: 1, exited: 2, panicked: 3, idle: 4 } as const;
 
 /** What a thread asks of the system's scheduler. */
 export interface NativeScheduling {
@@ -284,13 +309,13 @@ export interface NativeScheduling {
   threadYield(): number;
 }
 
-/** Numbers of `feedNext`. */
-export const FEED_NUMBERS = 4;
+/** Numbers of `slotSubscriberNext`. */
+export const SLOT_NOTIFICATION_NUMBERS = 4;
 /**
  * What a feed tells: that the node took the connection, that it will send a feed's events or
  * refuses to, that a slot began or is whole, and that the connection ended, which is the last.
  */
-export const FEED_NEWS = {
+export const SLOT_NOTIFICATION = {
   opened: 1,
   accepted: 2,
   refused: 3,
@@ -299,22 +324,22 @@ export const FEED_NEWS = {
   closed: 6,
 } as const;
 
-/** Numbers of `answerNext`. */
-export const ANSWER_NUMBERS = 5;
+/** Numbers of `rpcResponseNext`. */
+export const RPC_RESPONSE_NUMBERS = 5;
 /**
  * What an answer's bytes are: the words of what went wrong; nothing, because the time was up or the
  * answer too large; the body of an HTTP answer; or statuses of n signatures: the node's slot and
  * the slot of each or -1 as doubles, a byte for each, 1 where its block is confirmed, and for each
  * that failed its index and the error's size as doubles and the error as JSON.
  */
-export const ANSWER = { failed: 0, late: 1, tooLarge: 2, body: 3, statuses: 4 } as const;
+export const RPC_RESPONSE = { failed: 0, timedOut: 1, tooLarge: 2, body: 3, statuses: 4 } as const;
 
 /** Numbers of a call, and most characters of a signature. */
 export const CALL_NUMBERS = 5;
 export const SIGNATURE_TEXT_MAX = 88;
 
 /** Numbers of a verdict, and of a decoder's counters. */
-export const VERDICT_NUMBERS = 11;
+export const VALIDATION_NUMBERS = 11;
 export const DECODER_COUNTERS = 6;
 
 /** Answers of every call. */
@@ -328,16 +353,16 @@ export const DECODER_FULL = -41;
 export const NO_DECODER = -42;
 export const NO_ROOM = -43;
 /** Answers of an asker's calls. */
-export const ASKER_OPTIONS = -50;
-export const ASKER_FULL = -51;
-export const NO_ASKER = -52;
+export const RPC_CLIENT_OPTIONS = -50;
+export const RPC_CLIENT_FULL = -51;
+export const NO_RPC_CLIENT = -52;
 /** Answers of a feed's calls. */
-export const FEED_OPTIONS = -60;
-export const FEED_FULL = -61;
-export const NO_FEED = -62;
+export const SLOT_SUBSCRIBER_OPTIONS = -60;
+export const SLOT_SUBSCRIBER_FULL = -61;
+export const NO_SLOT_SUBSCRIBER = -62;
 export const NO_PRIORITY = -70;
 /** Answers of a front's calls. */
-export const FRONT_OPTIONS = -80;
-export const FRONT_FULL = -81;
-export const NO_FRONT = -82;
-export const FRONT_LISTEN = -83;
+export const INGRESS_THREAD_OPTIONS = -80;
+export const INGRESS_THREAD_FULL = -81;
+export const NO_INGRESS_THREAD = -82;
+export const INGRESS_THREAD_LISTEN = -83;

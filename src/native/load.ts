@@ -29,7 +29,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "peerOpen",
   "peerClose",
   "peerPing",
-  "peerFigures",
+  "peerStats",
   "txSend",
   "outcomesDrain",
   "decoderCreate",
@@ -39,25 +39,25 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "decodeBatch",
   "callRead",
   "signatureWrite",
-  "authoritiesTrust",
-  "askerOpen",
-  "askerClose",
-  "ask",
-  "askStatuses",
-  "answerNext",
-  "answerTake",
-  "feedOpen",
-  "feedSubscribe",
-  "feedNext",
-  "feedClose",
-  "frontStart",
-  "frontsListen",
-  "frontPass",
-  "frontPassOver",
-  "frontReturned",
-  "frontTell",
-  "frontState",
-  "frontClose",
+  "rootCertificatesSet",
+  "rpcClientOpen",
+  "rpcClientClose",
+  "rpcRequest",
+  "rpcRequestStatuses",
+  "rpcResponseNext",
+  "rpcResponseRead",
+  "slotSubscriberOpen",
+  "slotSubscriberSubscribe",
+  "slotSubscriberNext",
+  "slotSubscriberClose",
+  "ingressThreadStart",
+  "ingressThreadsListen",
+  "ingressThreadGrantKey",
+  "ingressThreadRevokeKey",
+  "ingressThreadReleasedSlots",
+  "ingressThreadCommand",
+  "ingressThreadState",
+  "ingressThreadClose",
   "threadYield",
 ];
 
@@ -74,20 +74,20 @@ export function loadNative(path: string = ADDON_PATH): NativeLoad {
     if (version !== CONTRACT_VERSION) {
       throw new TypeError(`it is version ${version}, not ${CONTRACT_VERSION}: build it again`);
     }
-    return { kind: "loaded", native: quickOf(engine) };
+    return { kind: "loaded", native: withOwnProperties(engine) };
   } catch (cause) {
     return { kind: "broken", path, cause };
   }
 }
 
 /** By what the addon exports. */
-const QUICK = new WeakMap<NativeEngine, NativeEngine>();
+const BY_ADDON = new WeakMap<NativeEngine, NativeEngine>();
 
 /** The same for all of this thread: what the addon exports is slow to use, see core/quick.ts. */
-function quickOf(engine: NativeEngine): NativeEngine {
-  const quick = QUICK.get(engine) ?? { ...engine };
-  QUICK.set(engine, quick);
-  return quick;
+function withOwnProperties(engine: NativeEngine): NativeEngine {
+  const plain = BY_ADDON.get(engine) ?? { ...engine };
+  BY_ADDON.set(engine, plain);
+  return plain;
 }
 
 function hasFunction(holder: unknown, name: string): boolean {

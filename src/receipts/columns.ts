@@ -3,7 +3,12 @@
  * copy and each packet, and the numbers under which states and reasons stand in them.
  */
 
-import { COPY_REASONS, type CopyReason, END_REASONS, type EndReason } from "../core/errors.ts";
+import {
+  DELIVERY_REASONS,
+  type DeliveryReason,
+  END_REASONS,
+  type EndReason,
+} from "../core/errors.ts";
 
 /** No row, no copy, no sequence, no slot. */
 export const NONE = -1;
@@ -16,7 +21,7 @@ export const DROPPED = 3;
 
 /**
  * A receipt's states by their number in RECEIPT_STATES. The first four are what its copies say and
- * stand in `copyState`; all that `landing` can be but IN_FLIGHT hides them.
+ * stand in `deliveryState`; all that `landing` can be but IN_FLIGHT hides them.
  */
 export const STATE_ACCEPTED = 0;
 export const STATE_SENT = 1;
@@ -30,9 +35,9 @@ export const STATE_DROPPED = 7;
 export const IN_FLIGHT = 0;
 
 // The keys of a literal are its own names.
-const COPY_NAMES = Object.keys(COPY_REASONS) as readonly CopyReason[];
+const DELIVERY_NAMES = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 const END_NAMES = Object.keys(END_REASONS) as readonly EndReason[];
-const COPY_NUMBERS = numbersOf(COPY_NAMES);
+const DELIVERY_NUMBERS = numbersOf(DELIVERY_NAMES);
 const END_NUMBERS = numbersOf(END_NAMES);
 
 /** Reasons by number less one; the number 0 stands for none. */
@@ -41,12 +46,12 @@ function numbersOf<Name>(names: readonly Name[]): ReadonlyMap<Name, number> {
 }
 
 /** The number under which a copy's reason is kept. */
-export function reasonNumber(reason: CopyReason | null): number {
-  return reason === null ? 0 : (COPY_NUMBERS.get(reason) ?? 0);
+export function reasonNumber(reason: DeliveryReason | null): number {
+  return reason === null ? 0 : (DELIVERY_NUMBERS.get(reason) ?? 0);
 }
 
-export function reasonOf(number: number): CopyReason | null {
-  return COPY_NAMES[number - 1] ?? null;
+export function reasonOf(number: number): DeliveryReason | null {
+  return DELIVERY_NAMES[number - 1] ?? null;
 }
 
 /** The number under which the reason of an end is kept. */
@@ -72,15 +77,15 @@ export function createRows(count: number) {
     version: new Int8Array(count),
     /** Times this transaction was submitted, up to the column's maximum. */
     submissions: new Uint16Array(count),
-    firstCopy: new Int32Array(count),
-    lastCopy: new Int32Array(count),
-    copyCount: new Uint8Array(count),
+    firstDelivery: new Int32Array(count),
+    lastDelivery: new Int32Array(count),
+    deliveryCount: new Uint8Array(count),
     /** Copies that found no place. */
-    copiesLeftOut: new Uint16Array(count),
+    deliveriesOmitted: new Uint16Array(count),
     /** Copies on the wire that await their end. */
-    copiesOpen: new Uint16Array(count),
+    deliveriesOpen: new Uint16Array(count),
     /** One of the first four of RECEIPT_STATES. */
-    copyState: new Uint8Array(count),
+    deliveryState: new Uint8Array(count),
     /** IN_FLIGHT, or one of the last four of RECEIPT_STATES. */
     landing: new Uint8Array(count),
     /** When the landing became known, and the slot of its block. */
@@ -92,7 +97,7 @@ export function createRows(count: number) {
   };
 }
 
-export function createCopies(count: number) {
+export function createDeliveries(count: number) {
   return {
     next: new Int32Array(count),
     /** The packet's id to 32 bits: those of copies lie closer together. */

@@ -10,9 +10,9 @@ import { decodeBase58, encodeSignature } from "../core/encoding.ts";
 import { RECEIPT_LIST_STEPS_MAX } from "../core/limits.ts";
 import { RECEIPT_STATES, type ReceiptState } from "../core/receipt-state.ts";
 import { NONE, STATE_LANDED, STATE_PROCESSED } from "./columns.ts";
-import { RECEIPT_OWNERS_MAX } from "./limits.ts";
-import { NOBODY } from "./owners.ts";
+import { RECEIPT_SUBMITTERS_MAX } from "./limits.ts";
 import type { ReceiptStore } from "./store.ts";
+import { NO_ACCOUNT } from "./submitters.ts";
 import { type Receipt, type ReceiptSummary, receiptOf, stateName, summaryOf } from "./view.ts";
 
 const SIGNATURE_BYTES = 64;
@@ -34,10 +34,10 @@ export interface ReceiptList {
 }
 
 /** Takes one change; false ends the reading behind it. */
-export type TakeChange = (number: number, receipt: Receipt) => boolean;
+export type OnChange = (number: number, receipt: Receipt) => boolean;
 
 /** Takes one change of an account that is wanted; `receipt` makes the receipt when it is called. */
-export type TakeAnyChange = (
+export type OnAnyChange = (
   number: number,
   state: ReceiptState,
   account: string,
@@ -62,7 +62,7 @@ export interface ReceiptReader {
     account: string,
     from: number,
     limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number },
-    take: TakeChange,
+    take: OnChange,
   ): number;
   /**
    * Tells `take` of the changes of all accounts that it `wants` from number `from` on, looking at
@@ -71,7 +71,7 @@ export interface ReceiptReader {
   eachChange(
     from: number,
     which: { readonly wants: (account: string) => boolean; readonly stepsMax: number },
-    take: TakeAnyChange,
+    take: OnAnyChange,
   ): number;
 }
 
@@ -89,21 +89,21 @@ export function createReceiptReader(
     if (bytes === null || bytes.length !== SIGNATURE_BYTES) return NONE;
     const row = store.find(bytes, 0);
     if (row === NONE || !isKept(row)) return NONE;
-    return store.owners.nodeOf(row, store.owners.numberOf(account));
+    return store.submitters.nodeOf(row, store.submitters.numberOf(account));
   }
 
   function list(account: string, { states, limit, before }: ListQuery): ReceiptList {
-    const { owners } = store;
+    const { submitters } = store;
     const wanted = maskOf(states);
     const from = before === null ? NONE : nodeOf(before, account);
-    let node = owners.newest(owners.numberOf(account));
-    if (before !== null) node = from === NONE ? NONE : owners.older(from);
+    let node = submitters.newest(submitters.numberOf(account));
+    if (before !== null) node = from === NONE ? NONE : submitters.older(from);
     const transactions: ReceiptSummary[] = [];
     let last = NONE;
     for (let steps = 0; node !== NONE && steps < RECEIPT_LIST_STEPS_MAX; steps += 1) {
       if (transactions.length === limit) break;
-      last = owners.rowOf(node);
-      node = owners.older(node);
+      last = submitters.rowOf(node);
+      node = submitters.older(node);
       if ((wanted & (1 << store.stateOf(last))) === 0 || !isKept(last)) continue;
       transactions.push(summaryOf(store, last, encodeSignature(store.signatureOf(last))));
     }
@@ -120,24 +120,24 @@ export function createReceiptReader(
   return {
     find(signature, account) {
       const node = nodeOf(signature, account);
-      return node === NONE ? null : receiptOf(store, store.owners.rowOf(node), signature);
+      return node === NONE ? null : receiptOf(store, store.submitters.rowOf(node), signature);
     },
     ticket(signature, account) {
       const node = nodeOf(signature, account);
-      return node === NONE ? null : store.sequenceOf(store.owners.rowOf(node));
+      return node === NONE ? null : store.sequenceOf(store.submitters.rowOf(node));
     },
     reached(ticket, goal) {
       const row = store.rowOfSequence(ticket);
-      const least = goal === "landed" ? STATE_LANDED : STATE_PROCESSED;
-      return row === NONE || store.stateOf(row) >= least;
+      const goalState = goal === "landed" ? STATE_LANDED : STATE_PROCESSED;
+      return row === NONE || store.stateOf(row) >= goalState;
     },
     list,
     changes: store.changes,
     readChanges(account, from, { states, stepsMax }, take) {
-      const { changes, owners } = store;
-      const owner = owners.numberOf(account);
+      const { changes, submitters } = store;
+      const submitter = submitters.numberOf(account);
       // Without a receipt there is no change to be told of.
-      if (owner === NOBODY) return changes.next;
+      if (submitter === NO_ACCOUNT) return changes.next;
       const wanted = maskOf(states);
       const first = Math.max(from, changes.first);
       const end = Math.min(changes.next, first + stepsMax);
@@ -145,20 +145,20 @@ export function createReceiptReader(
         const state = changes.stateOf(number);
         if ((wanted & (1 << state)) === 0) continue;
         const row = store.rowOfSequence(changes.sequenceOf(number));
-        if (row === NONE || owners.nodeOf(row, owner) === NONE) continue;
+        if (row === NONE || submitters.nodeOf(row, submitter) === NONE) continue;
         if (!take(number, changed(row, state))) return number + 1;
       }
       return end;
     },
     eachChange(from, { wants, stepsMax }, take) {
-      const { changes, owners } = store;
+      const { changes, submitters } = store;
       const first = Math.max(from, changes.first);
       const end = Math.min(changes.next, first + stepsMax);
       for (let number = first; number < end; number += 1) {
         const row = store.rowOfSequence(changes.sequenceOf(number));
         if (row === NONE) continue;
-        for (let place = 0; place < RECEIPT_OWNERS_MAX; place += 1) {
-          const account = owners.ownerAt(row, place);
+        for (let place = 0; place < RECEIPT_SUBMITTERS_MAX; place += 1) {
+          const account = submitters.submitterAt(row, place);
           if (account === null) break;
           if (!wants(account)) continue;
           const state = changes.stateOf(number);

@@ -11,7 +11,7 @@
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
-import type { Accepted, End, Outcome, Packet, Sighting } from "../core/flow.ts";
+import type { Accepted, FinalState, Outcome, Packet, ProcessedEvent } from "../core/flow.ts";
 import { createHistogram, type Histogram } from "../runtime/histogram.ts";
 import {
   ACKED,
@@ -30,7 +30,7 @@ import {
 } from "./columns.ts";
 import { RECEIPT_SWEEP_MAX } from "./limits.ts";
 import { createReceiptReader, type ReceiptReader } from "./reader.ts";
-import { noteCopy, setError, setLanding } from "./states.ts";
+import { recordDelivery, setError, setLanding } from "./states.ts";
 import { ReceiptStore } from "./store.ts";
 
 const SWEEP_PERIOD_MS = 1000;
@@ -53,14 +53,14 @@ const END_STATES = {
   landed: STATE_LANDED,
   expired: STATE_EXPIRED,
   dropped: STATE_DROPPED,
-} as const satisfies Record<End["kind"], number>;
+} as const satisfies Record<FinalState["kind"], number>;
 
 export interface Receipts extends ReceiptReader {
   readonly counters: {
     opened: number;
-    joined: number;
-    evictedAge: number;
-    evictedRoom: number;
+    duplicatesMerged: number;
+    evictedExpired: number;
+    evictedCapacity: number;
     untracked: number;
   };
   readonly durations: {
@@ -80,15 +80,15 @@ export interface Receipts extends ReceiptReader {
    * Adds a repetition, which is not sent again, to the receipt of the signature at `offset`; false,
    * and nothing happened, when there is none.
    */
-  share(bytes: Uint8Array, offset: number, account: string): boolean;
+  addSubmitter(bytes: Uint8Array, offset: number, account: string): boolean;
   /** Takes one copy's news. */
   record(outcome: Outcome): void;
   /** A block holds the transaction, as far as is known yet. */
-  sighted(sighting: Sighting): void;
+  processed(event: ProcessedEvent): void;
   /** The block that held it was left by the cluster. */
-  vanished(packetId: number, atNs: number): void;
+  rolledBack(packetId: number, atNs: number): void;
   /** How the transaction ended. That it landed is taken back by nothing that comes later. */
-  end(end: End): void;
+  end(end: FinalState): void;
   /** Receipts kept now. */
   count(): number;
   /** What they take at most, in bytes; fixed, but for texts of leaders, accounts and errors. */
@@ -109,9 +109,9 @@ export function createReceipts(deps: ReceiptDeps, options: ReceiptOptions): Rece
 class ReceiptBook implements Receipts {
   readonly counters = {
     opened: 0,
-    joined: 0,
-    evictedAge: 0,
-    evictedRoom: 0,
+    duplicatesMerged: 0,
+    evictedExpired: 0,
+    evictedCapacity: 0,
     untracked: 0,
   };
   readonly durations = {
@@ -174,7 +174,7 @@ class ReceiptBook implements Receipts {
       store.changes.add(store.sequenceOf(row), STATE_ACCEPTED);
       this.counters.opened += 1;
     } else {
-      this.counters.joined += 1;
+      this.counters.duplicatesMerged += 1;
       this.#reopen(row);
     }
     addSubmission(store, row, packet.account);
@@ -189,11 +189,11 @@ class ReceiptBook implements Receipts {
     return this.#receivedUnixMs;
   }
 
-  share(bytes: Uint8Array, offset: number, account: string): boolean {
+  addSubmitter(bytes: Uint8Array, offset: number, account: string): boolean {
     const row = this.#store.find(bytes, offset);
     if (row === NONE) return false;
     addSubmission(this.#store, row, account);
-    this.counters.joined += 1;
+    this.counters.duplicatesMerged += 1;
     return true;
   }
 
@@ -210,16 +210,16 @@ class ReceiptBook implements Receipts {
         packets.sent[place] = 1;
         this.durations.wire.record(outcome.atNs - (packets.receivedNs[place] ?? 0));
       }
-      this.#addCopy(row, outcome, SENT);
+      this.#addDelivery(row, outcome, SENT);
     } else if (outcome.kind === "dropped") {
-      this.#addCopy(row, outcome, DROPPED);
+      this.#addDelivery(row, outcome, DROPPED);
     } else {
-      this.#endCopy(row, outcome);
+      this.#endDelivery(row, outcome);
     }
-    noteCopy(this.#store, row, outcome.kind);
+    recordDelivery(this.#store, row, outcome.kind);
   }
 
-  sighted({ packetId, slot, slotDelta, error, atNs }: Sighting): void {
+  processed({ packetId, slot, slotDelta, error, atNs }: ProcessedEvent): void {
     const row = this.#rowOf(packetId);
     if (row === NONE || this.#store.stateOf(row) >= STATE_LANDED) return;
     this.#learnSlot(row, slot, slotDelta);
@@ -227,14 +227,14 @@ class ReceiptBook implements Receipts {
     setError(this.#store, row, error);
   }
 
-  vanished(packetId: number, atNs: number): void {
+  rolledBack(packetId: number, atNs: number): void {
     const row = this.#rowOf(packetId);
     if (row === NONE || this.#store.rows.landing[row] !== STATE_PROCESSED) return;
     setError(this.#store, row, null);
     setLanding(this.#store, row, IN_FLIGHT, NONE, atNs);
   }
 
-  end({ packetId, kind, slot, slotDelta, error, reason, atNs }: End): void {
+  end({ packetId, kind, slot, slotDelta, error, reason, atNs }: FinalState): void {
     const row = this.#rowOf(packetId);
     if (row === NONE) {
       this.counters.untracked += 1;
@@ -270,35 +270,35 @@ class ReceiptBook implements Receipts {
     this.#timer = null;
   }
 
-  #addCopy(row: number, outcome: Outcome, state: number): void {
+  #addDelivery(row: number, outcome: Outcome, state: number): void {
     const store = this.#store;
-    const { copies } = store;
+    const { deliveries } = store;
     // Room for copies runs out before room for receipts only where many copies go out each.
-    while (store.isFullOfCopies && store.oldestRow !== row) this.#evictForRoom();
-    const copy = store.addCopy(row);
-    if (copy === NONE) return;
-    copies.packetId[copy] = outcome.packetId;
-    copies.slot[copy] = outcome.slot;
-    copies.leader[copy] = store.numberOfLeader(outcome.identity, outcome.address);
-    copies.connectionAgeMs[copy] = outcome.connectionAgeMs;
-    copies.resend[copy] = Math.min(outcome.resend, RESEND_MAX);
-    copies.sentNs[copy] = outcome.atNs;
-    copies.endedNs[copy] = outcome.atNs;
-    setState(store, copy, outcome, state);
+    while (store.isFullOfDeliveries && store.oldestRow !== row) this.#evictForRoom();
+    const delivery = store.addDelivery(row);
+    if (delivery === NONE) return;
+    deliveries.packetId[delivery] = outcome.packetId;
+    deliveries.slot[delivery] = outcome.slot;
+    deliveries.leader[delivery] = store.numberOfLeader(outcome.identity, outcome.address);
+    deliveries.connectionAgeMs[delivery] = outcome.connectionAgeMs;
+    deliveries.resend[delivery] = Math.min(outcome.resend, RESEND_MAX);
+    deliveries.sentNs[delivery] = outcome.atNs;
+    deliveries.endedNs[delivery] = outcome.atNs;
+    setState(store, delivery, outcome, state);
   }
 
-  #endCopy(row: number, outcome: Outcome): void {
-    const { rows, copies } = this.#store;
-    const copy = sentCopy(this.#store, row, outcome);
-    if (copy === NONE) {
+  #endDelivery(row: number, outcome: Outcome): void {
+    const { rows, deliveries } = this.#store;
+    const delivery = sentDelivery(this.#store, row, outcome);
+    if (delivery === NONE) {
       // A copy that found no place in its receipt was counted there.
-      if (rows.copiesLeftOut[row] === 0) this.counters.untracked += 1;
+      if (rows.deliveriesOmitted[row] === 0) this.counters.untracked += 1;
       return;
     }
     const acked = outcome.kind === "acked";
-    if (acked) this.durations.ack.record(outcome.atNs - (copies.sentNs[copy] ?? 0));
-    copies.endedNs[copy] = outcome.atNs;
-    setState(this.#store, copy, outcome, acked ? ACKED : FAILED);
+    if (acked) this.durations.ack.record(outcome.atNs - (deliveries.sentNs[delivery] ?? 0));
+    deliveries.endedNs[delivery] = outcome.atNs;
+    setState(this.#store, delivery, outcome, acked ? ACKED : FAILED);
   }
 
   /** A transaction that ended without landing and is accepted anew is in flight again. */
@@ -330,40 +330,41 @@ class ReceiptBook implements Receipts {
 
   #evictForRoom(): void {
     this.#store.evict();
-    this.counters.evictedRoom += 1;
+    this.counters.evictedCapacity += 1;
   }
 
-  #evictAged(nowNs: number, most: number): void {
+  #evictAged(nowNs: number, max: number): void {
     const store = this.#store;
-    for (let count = 0; count < most && store.count > 0; count += 1) {
+    for (let count = 0; count < max && store.count > 0; count += 1) {
       if (nowNs - (store.rows.receivedNs[store.oldestRow] ?? 0) <= this.#keepNs) return;
       store.evict();
-      this.counters.evictedAge += 1;
+      this.counters.evictedExpired += 1;
     }
   }
 }
 
-function setState(store: ReceiptStore, copy: number, outcome: Outcome, state: number): void {
-  store.copies.state[copy] = state;
-  store.copies.reason[copy] = reasonNumber(outcome.reason);
-  store.copies.rttUs[copy] = outcome.rttUs;
+function setState(store: ReceiptStore, delivery: number, outcome: Outcome, state: number): void {
+  store.deliveries.state[delivery] = state;
+  store.deliveries.reason[delivery] = reasonNumber(outcome.reason);
+  store.deliveries.rttUs[delivery] = outcome.rttUs;
 }
 
 function addSubmission(store: ReceiptStore, row: number, account: string): void {
   store.rows.submissions[row] = Math.min((store.rows.submissions[row] ?? 0) + 1, 0xffff);
-  store.owners.add(row, account);
+  store.submitters.add(row, account);
 }
 
 /** The copy of that sending of the packet to that leader, unless it has ended. */
-function sentCopy(store: ReceiptStore, row: number, outcome: Outcome): number {
-  const { rows, copies } = store;
+function sentDelivery(store: ReceiptStore, row: number, outcome: Outcome): number {
+  const { rows, deliveries } = store;
   const leader = store.numberOfLeader(outcome.identity, outcome.address);
   const packetId = outcome.packetId >>> 0;
   const resend = Math.min(outcome.resend, RESEND_MAX);
-  let copy = rows.firstCopy[row] ?? NONE;
-  for (; copy !== NONE; copy = copies.next[copy] ?? NONE) {
-    if (copies.state[copy] !== SENT || copies.packetId[copy] !== packetId) continue;
-    if (copies.leader[copy] === leader && copies.resend[copy] === resend) return copy;
+  let delivery = rows.firstDelivery[row] ?? NONE;
+  for (; delivery !== NONE; delivery = deliveries.next[delivery] ?? NONE) {
+    if (deliveries.state[delivery] !== SENT || deliveries.packetId[delivery] !== packetId) continue;
+    if (deliveries.leader[delivery] === leader && deliveries.resend[delivery] === resend)
+      return delivery;
   }
   return NONE;
 }

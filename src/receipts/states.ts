@@ -23,24 +23,24 @@ import { NO_ERROR } from "./errors.ts";
 import type { ReceiptStore } from "./store.ts";
 
 /** Takes in what became of one of the row's copies. */
-export function noteCopy(store: ReceiptStore, row: number, kind: Outcome["kind"]): void {
+export function recordDelivery(store: ReceiptStore, row: number, kind: Outcome["kind"]): void {
   const { rows } = store;
-  const state = rows.copyState[row] ?? STATE_ACCEPTED;
-  const open = rows.copiesOpen[row] ?? 0;
+  const state = rows.deliveryState[row] ?? STATE_ACCEPTED;
+  const open = rows.deliveriesOpen[row] ?? 0;
   if (kind === "sent") {
-    rows.copiesOpen[row] = open + 1;
-    if (state !== STATE_ACKNOWLEDGED) setCopyState(store, row, STATE_SENT);
+    rows.deliveriesOpen[row] = open + 1;
+    if (state !== STATE_ACKNOWLEDGED) setDeliveryState(store, row, STATE_SENT);
   } else if (kind !== "dropped") {
-    rows.copiesOpen[row] = Math.max(0, open - 1);
-    if (kind === "acked") setCopyState(store, row, STATE_ACKNOWLEDGED);
-    else if (state === STATE_SENT && open <= 1) setCopyState(store, row, STATE_FAILED);
+    rows.deliveriesOpen[row] = Math.max(0, open - 1);
+    if (kind === "acked") setDeliveryState(store, row, STATE_ACKNOWLEDGED);
+    else if (state === STATE_SENT && open <= 1) setDeliveryState(store, row, STATE_FAILED);
   }
 }
 
-function setCopyState(store: ReceiptStore, row: number, state: number): void {
+function setDeliveryState(store: ReceiptStore, row: number, state: number): void {
   const { rows, changes } = store;
-  if (rows.copyState[row] === state) return;
-  rows.copyState[row] = state;
+  if (rows.deliveryState[row] === state) return;
+  rows.deliveryState[row] = state;
   if (rows.landing[row] === IN_FLIGHT) changes.add(store.sequenceOf(row), state);
 }
 

@@ -11,14 +11,14 @@
  * Memory is touched as it is first used. The seed keeps senders from filling one bucket, and what
  * is hashed lies in the signature's second half: the first they may make the same each time.
  *
- * Hot path: `open`, `sequenceOfPacket` and `addCopy` run for each transaction and copy.
+ * Hot path: `open`, `sequenceOfPacket` and `addDelivery` run for each transaction and copy.
  */
 
 import { randomInt } from "node:crypto";
 import { ReceiptChanges } from "./changes.ts";
 import {
   bytesOf,
-  createCopies,
+  createDeliveries,
   createPackets,
   createRows,
   IN_FLIGHT,
@@ -29,11 +29,11 @@ import { NO_ERROR, ReceiptErrors } from "./errors.ts";
 import { ReceiptLeaders } from "./leaders.ts";
 import {
   RECEIPT_CHANGES_MEAN,
-  RECEIPT_COPIES_MAX,
-  RECEIPT_COPIES_MEAN,
+  RECEIPT_DELIVERIES_MAX,
+  RECEIPT_DELIVERIES_MEAN,
   RECEIPT_PACKETS_MIN,
 } from "./limits.ts";
-import { ReceiptOwners } from "./owners.ts";
+import { ReceiptSubmitters } from "./submitters.ts";
 
 const SIGNATURE_BYTES = 64;
 /** Where its second half begins. */
@@ -42,15 +42,15 @@ const SCALAR_AT = 32;
 /** Room for a fixed number of receipts; `bytes` says what it takes. */
 export class ReceiptStore {
   readonly rows: ReturnType<typeof createRows>;
-  readonly copies: ReturnType<typeof createCopies>;
+  readonly deliveries: ReturnType<typeof createDeliveries>;
   readonly packets: ReturnType<typeof createPackets>;
-  readonly owners: ReceiptOwners;
+  readonly submitters: ReceiptSubmitters;
   readonly leaders = new ReceiptLeaders();
   readonly errors = new ReceiptErrors();
   readonly changes: ReceiptChanges;
 
   readonly #rowsMax: number;
-  readonly #copiesMax: number;
+  readonly #deliveriesMax: number;
   readonly #packetsMax: number;
   readonly #signatures: Uint8Array;
   readonly #buckets: Int32Array;
@@ -58,8 +58,8 @@ export class ReceiptStore {
   readonly #seed = randomInt(1, 2 ** 31) | 1;
   /** The next row of the same bucket. */
   readonly #chain: Int32Array;
-  #copiesTouched = 0;
-  #freeCopy = NONE;
+  #deliveriesTouched = 0;
+  #freeDelivery = NONE;
   /** Sequence of the oldest receipt, and of the one that comes next. */
   #oldest = 0;
   #next = 0;
@@ -67,24 +67,24 @@ export class ReceiptStore {
   constructor(rowsMax: number) {
     const bucketBits = Math.ceil(Math.log2(rowsMax + 1));
     this.#rowsMax = rowsMax;
-    this.#copiesMax = rowsMax * RECEIPT_COPIES_MEAN;
+    this.#deliveriesMax = rowsMax * RECEIPT_DELIVERIES_MEAN;
     this.#signatures = new Uint8Array(rowsMax * SIGNATURE_BYTES);
     this.#buckets = new Int32Array(2 ** bucketBits).fill(NONE);
     this.#bucketShift = 32 - bucketBits;
     this.#chain = new Int32Array(rowsMax);
     this.rows = createRows(rowsMax);
-    this.copies = createCopies(this.#copiesMax);
+    this.deliveries = createDeliveries(this.#deliveriesMax);
     this.#packetsMax = Math.max(RECEIPT_PACKETS_MIN, rowsMax);
     this.packets = createPackets(this.#packetsMax);
-    this.owners = new ReceiptOwners(rowsMax);
+    this.submitters = new ReceiptSubmitters(rowsMax);
     this.changes = new ReceiptChanges(rowsMax * RECEIPT_CHANGES_MEAN);
   }
 
   /** What all of it takes, in bytes, but for texts: leaders, accounts, the network's errors. */
   get bytes(): number {
     const own = this.#signatures.byteLength + this.#buckets.byteLength + this.#chain.byteLength;
-    const columns = bytesOf(this.rows) + bytesOf(this.copies) + bytesOf(this.packets);
-    return own + columns + this.owners.bytes + this.changes.bytes;
+    const columns = bytesOf(this.rows) + bytesOf(this.deliveries) + bytesOf(this.packets);
+    return own + columns + this.submitters.bytes + this.changes.bytes;
   }
 
   get count(): number {
@@ -96,8 +96,8 @@ export class ReceiptStore {
   }
 
   /** Whether the next copy finds no place until a receipt goes. */
-  get isFullOfCopies(): boolean {
-    return this.#freeCopy === NONE && this.#copiesTouched === this.#copiesMax;
+  get isFullOfDeliveries(): boolean {
+    return this.#freeDelivery === NONE && this.#deliveriesTouched === this.#deliveriesMax;
   }
 
   /** The row of the oldest receipt; there must be one. */
@@ -125,12 +125,12 @@ export class ReceiptStore {
     this.#chain[row] = this.#buckets[bucket] ?? NONE;
     this.#buckets[bucket] = row;
     rows.submissions[row] = 0;
-    rows.firstCopy[row] = NONE;
-    rows.lastCopy[row] = NONE;
-    rows.copyCount[row] = 0;
-    rows.copiesLeftOut[row] = 0;
-    rows.copiesOpen[row] = 0;
-    rows.copyState[row] = STATE_ACCEPTED;
+    rows.firstDelivery[row] = NONE;
+    rows.lastDelivery[row] = NONE;
+    rows.deliveryCount[row] = 0;
+    rows.deliveriesOmitted[row] = 0;
+    rows.deliveriesOpen[row] = 0;
+    rows.deliveryState[row] = STATE_ACCEPTED;
     rows.landing[row] = IN_FLIGHT;
     rows.landingNs[row] = 0;
     rows.landingSlot[row] = NONE;
@@ -146,26 +146,26 @@ export class ReceiptStore {
   }
 
   /** A new copy at the end of the row's list, or NONE where the row or the store has no place. */
-  addCopy(row: number): number {
-    const { rows, copies } = this;
-    const count = rows.copyCount[row] ?? 0;
-    const copy = count < RECEIPT_COPIES_MAX ? this.#takeCopy() : NONE;
-    if (copy === NONE) {
-      rows.copiesLeftOut[row] = Math.min((rows.copiesLeftOut[row] ?? 0) + 1, 0xffff);
+  addDelivery(row: number): number {
+    const { rows, deliveries } = this;
+    const count = rows.deliveryCount[row] ?? 0;
+    const delivery = count < RECEIPT_DELIVERIES_MAX ? this.#allocateDelivery() : NONE;
+    if (delivery === NONE) {
+      rows.deliveriesOmitted[row] = Math.min((rows.deliveriesOmitted[row] ?? 0) + 1, 0xffff);
       return NONE;
     }
-    copies.next[copy] = NONE;
-    const last = rows.lastCopy[row] ?? NONE;
-    if (last === NONE) rows.firstCopy[row] = copy;
-    else copies.next[last] = copy;
-    rows.lastCopy[row] = copy;
-    rows.copyCount[row] = count + 1;
-    return copy;
+    deliveries.next[delivery] = NONE;
+    const last = rows.lastDelivery[row] ?? NONE;
+    if (last === NONE) rows.firstDelivery[row] = delivery;
+    else deliveries.next[last] = delivery;
+    rows.lastDelivery[row] = delivery;
+    rows.deliveryCount[row] = count + 1;
+    return delivery;
   }
 
   /** The number of a leader, for the column `leader` of the copies. */
   numberOfLeader(identity: string, address: string): number {
-    return this.leaders.numberOf(identity, address, this.copies.leader);
+    return this.leaders.numberOf(identity, address, this.deliveries.leader);
   }
 
   /** Remembers which receipt a packet's outcomes belong to. */
@@ -200,7 +200,7 @@ export class ReceiptStore {
   /** The row's state as a number of RECEIPT_STATES: its landing, else what its copies say. */
   stateOf(row: number): number {
     const landing = this.rows.landing[row] ?? IN_FLIGHT;
-    return landing === IN_FLIGHT ? (this.rows.copyState[row] ?? STATE_ACCEPTED) : landing;
+    return landing === IN_FLIGHT ? (this.rows.deliveryState[row] ?? STATE_ACCEPTED) : landing;
   }
 
   /** The row's signature; the view holds as long as the row. */
@@ -236,12 +236,12 @@ export class ReceiptStore {
   /** Takes the row out of its bucket and its owners' lists, and gives its copies back. */
   #release(row: number): void {
     this.#unlink(row);
-    this.owners.release(row);
+    this.submitters.release(row);
     this.errors.release(this.rows.error[row] ?? NO_ERROR);
-    const first = this.rows.firstCopy[row] ?? NONE;
+    const first = this.rows.firstDelivery[row] ?? NONE;
     if (first === NONE) return;
-    this.copies.next[this.rows.lastCopy[row] ?? NONE] = this.#freeCopy;
-    this.#freeCopy = first;
+    this.deliveries.next[this.rows.lastDelivery[row] ?? NONE] = this.#freeDelivery;
+    this.#freeDelivery = first;
   }
 
   #unlink(row: number): void {
@@ -256,14 +256,14 @@ export class ReceiptStore {
     this.#chain[before] = after;
   }
 
-  #takeCopy(): number {
-    if (this.#freeCopy !== NONE) {
-      const copy = this.#freeCopy;
-      this.#freeCopy = this.copies.next[copy] ?? NONE;
-      return copy;
+  #allocateDelivery(): number {
+    if (this.#freeDelivery !== NONE) {
+      const delivery = this.#freeDelivery;
+      this.#freeDelivery = this.deliveries.next[delivery] ?? NONE;
+      return delivery;
     }
-    if (this.#copiesTouched === this.#copiesMax) return NONE;
-    this.#copiesTouched += 1;
-    return this.#copiesTouched - 1;
+    if (this.#deliveriesTouched === this.#deliveriesMax) return NONE;
+    this.#deliveriesTouched += 1;
+    return this.#deliveriesTouched - 1;
   }
 }

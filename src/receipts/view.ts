@@ -5,7 +5,7 @@
  * null for what did not happen or is not known.
  */
 
-import { type CopyReason, END_REASONS, type EndReason } from "../core/errors.ts";
+import { type DeliveryReason, END_REASONS, type EndReason } from "../core/errors.ts";
 import { RECEIPT_STATES, type ReceiptState } from "../core/receipt-state.ts";
 import {
   ACKED,
@@ -25,8 +25,8 @@ import { NO_ERROR } from "./errors.ts";
 import type { ReceiptStore } from "./store.ts";
 
 /** By the number under which the store keeps them. */
-const COPY_STATES = ["sent", "acked", "failed", "dropped"] as const;
-type CopyState = (typeof COPY_STATES)[number];
+const DELIVERY_STATES = ["sent", "acked", "failed", "dropped"] as const;
+type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** What is told of a receipt wherever it is told of. */
 export interface ReceiptSummary {
@@ -56,9 +56,9 @@ export interface ReceiptSummary {
 
 export interface Receipt extends ReceiptSummary {
   /** The copies in the order of their first news, resends included. */
-  readonly leaders: readonly LeaderCopy[];
+  readonly leaders: readonly LeaderDelivery[];
   /** Copies that are not in `leaders` because the list is full. */
-  readonly leaders_left_out: number;
+  readonly leaders_omitted: number;
 }
 
 /** Whether and where it landed, as far as this edge knows. */
@@ -74,17 +74,17 @@ export interface Landing {
   /** The network's error where it landed and failed there. */
   readonly error: unknown;
   readonly reason: EndReason | null;
-  readonly sentence: string;
+  readonly message: string;
   /** When this became known. */
   readonly known_us: number | null;
 }
 
-export interface LeaderCopy {
+export interface LeaderDelivery {
   readonly identity: string;
   readonly address: string;
   readonly slot: number;
-  readonly state: CopyState;
-  readonly reason: CopyReason | null;
+  readonly state: DeliveryState;
+  readonly reason: DeliveryReason | null;
   readonly sent_us: number | null;
   readonly acked_us: number | null;
   /** When it failed or was dropped. */
@@ -110,7 +110,7 @@ export function receiptOf(store: ReceiptStore, row: number, signature: string): 
   return {
     ...summaryOf(store, row, signature),
     leaders,
-    leaders_left_out: store.rows.copiesLeftOut[row] ?? 0,
+    leaders_omitted: store.rows.deliveriesOmitted[row] ?? 0,
   };
 }
 
@@ -140,15 +140,15 @@ function slotOf(slot: number): number | null {
   return slot === NONE ? null : slot;
 }
 
-function timingsOf({ rows, copies }: ReceiptStore, row: number): Receipt["timings"] {
+function timingsOf({ rows, deliveries }: ReceiptStore, row: number): Receipt["timings"] {
   const receivedNs = rows.receivedNs[row] ?? 0;
   let sentNs = Number.POSITIVE_INFINITY;
   let ackedNs = Number.POSITIVE_INFINITY;
-  let copy = rows.firstCopy[row] ?? NONE;
-  for (; copy !== NONE; copy = copies.next[copy] ?? NONE) {
-    const state = copies.state[copy];
-    if (state !== DROPPED) sentNs = Math.min(sentNs, copies.sentNs[copy] ?? sentNs);
-    if (state === ACKED) ackedNs = Math.min(ackedNs, copies.endedNs[copy] ?? ackedNs);
+  let delivery = rows.firstDelivery[row] ?? NONE;
+  for (; delivery !== NONE; delivery = deliveries.next[delivery] ?? NONE) {
+    const state = deliveries.state[delivery];
+    if (state !== DROPPED) sentNs = Math.min(sentNs, deliveries.sentNs[delivery] ?? sentNs);
+    if (state === ACKED) ackedNs = Math.min(ackedNs, deliveries.endedNs[delivery] ?? ackedNs);
   }
   const orNull = (ns: number): number | null =>
     Number.isFinite(ns) ? microseconds(ns - receivedNs) : null;
@@ -173,7 +173,7 @@ function landingOf({ rows, errors }: ReceiptStore, row: number): Landing {
     slots: slot === null || receivedSlot === null ? null : Math.max(0, slot - receivedSlot),
     error: error === null ? null : parsed(error),
     reason,
-    sentence: reason === null ? sentenceOf(kind, error !== null) : END_REASONS[reason],
+    message: reason === null ? messageOf(kind, error !== null) : END_REASONS[reason],
     known_us: kind === IN_FLIGHT ? null : microseconds(knownNs),
   };
 }
@@ -190,7 +190,7 @@ const LANDINGS: readonly (Landing["state"] | undefined)[] = [
   "dropped",
 ];
 
-function sentenceOf(kind: number, failed: boolean): string {
+function messageOf(kind: number, failed: boolean): string {
   const how = failed ? ", where the network gave the error above" : "";
   if (kind === STATE_PROCESSED) return `a block that is not final yet holds it${how}`;
   if (kind === STATE_LANDED) return `a block holds it${how}`;
@@ -207,39 +207,40 @@ function parsed(text: string): unknown {
   }
 }
 
-function leadersOf(store: ReceiptStore, row: number): readonly LeaderCopy[] {
-  const { rows, copies } = store;
+function leadersOf(store: ReceiptStore, row: number): readonly LeaderDelivery[] {
+  const { rows, deliveries } = store;
   const receivedNs = rows.receivedNs[row] ?? 0;
-  const leaders: LeaderCopy[] = [];
+  const leaders: LeaderDelivery[] = [];
   const attempts = new Map<string, number>();
-  let copy = rows.firstCopy[row] ?? NONE;
-  for (; copy !== NONE; copy = copies.next[copy] ?? NONE) {
-    const state = copies.state[copy] ?? SENT;
-    const leader = copies.leader[copy] ?? NONE;
+  let delivery = rows.firstDelivery[row] ?? NONE;
+  for (; delivery !== NONE; delivery = deliveries.next[delivery] ?? NONE) {
+    const state = deliveries.state[delivery] ?? SENT;
+    const leader = deliveries.leader[delivery] ?? NONE;
     const identity = store.leaders.identityOf(leader);
     const attempt = (attempts.get(identity) ?? 0) + 1;
     attempts.set(identity, attempt);
-    const endedUs = microseconds((copies.endedNs[copy] ?? 0) - receivedNs);
-    const rttUs = copies.rttUs[copy] ?? 0;
+    const endedUs = microseconds((deliveries.endedNs[delivery] ?? 0) - receivedNs);
+    const rttUs = deliveries.rttUs[delivery] ?? 0;
     leaders.push({
       identity,
       address: store.leaders.addressOf(leader),
-      slot: copies.slot[copy] ?? 0,
-      state: COPY_STATES[state] ?? "sent",
-      reason: reasonOf(copies.reason[copy] ?? 0),
-      sent_us: state === DROPPED ? null : microseconds((copies.sentNs[copy] ?? 0) - receivedNs),
+      slot: deliveries.slot[delivery] ?? 0,
+      state: DELIVERY_STATES[state] ?? "sent",
+      reason: reasonOf(deliveries.reason[delivery] ?? 0),
+      sent_us:
+        state === DROPPED ? null : microseconds((deliveries.sentNs[delivery] ?? 0) - receivedNs),
       acked_us: state === ACKED ? endedUs : null,
       ended_us: state === FAILED || state === DROPPED ? endedUs : null,
       rtt_us: rttUs === 0 ? null : Math.round(rttUs),
-      ...connectionOf(copies.connectionAgeMs[copy] ?? Number.NaN),
+      ...connectionOf(deliveries.connectionAgeMs[delivery] ?? Number.NaN),
       attempt,
-      resend: copies.resend[copy] ?? 0,
+      resend: deliveries.resend[delivery] ?? 0,
     });
   }
   return leaders;
 }
 
-function connectionOf(ageMs: number): Pick<LeaderCopy, "connection" | "connection_age_ms"> {
+function connectionOf(ageMs: number): Pick<LeaderDelivery, "connection" | "connection_age_ms"> {
   if (Number.isNaN(ageMs)) return { connection: null, connection_age_ms: null };
   if (ageMs < 0) return { connection: "cold", connection_age_ms: null };
   return { connection: "warm", connection_age_ms: Math.round(ageMs * 10) / 10 };

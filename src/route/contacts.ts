@@ -53,9 +53,9 @@ export function createContacts(
   function judge(): void {
     let known = 0;
     for (const identity of reported) if (table.has(identity)) known += 1;
-    const believed = known * 2 <= table.size;
-    if (!believed) counters.delinquentIgnored += 1;
-    delinquent = believed ? reported : new Set();
+    const accepted = known * 2 <= table.size;
+    if (!accepted) counters.delinquentIgnored += 1;
+    delinquent = accepted ? reported : new Set();
   }
 
   return {

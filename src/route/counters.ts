@@ -13,7 +13,7 @@ export interface RouteCounters {
   /** Times the estimate was set back, because the feed was silent for long or denies it. */
   slotRewinds: number;
   /** Slots that passed by the wall clock alone, without an event. */
-  slotsCoasted: number;
+  slotsExtrapolated: number;
   /** Epochs taken into the schedule. */
   epochsSet: number;
   /** Epochs refused because their size or number makes no sense. */
@@ -40,7 +40,7 @@ export function createRouteCounters(): RouteCounters {
     slotEventsInvalid: 0,
     slotEventsFarAhead: 0,
     slotRewinds: 0,
-    slotsCoasted: 0,
+    slotsExtrapolated: 0,
     epochsSet: 0,
     epochsRefused: 0,
     scheduleIndexesInvalid: 0,

@@ -14,9 +14,9 @@ export class LastValues {
   #next = 0;
 
   /** `most`: how many are kept, one at least. */
-  constructor(most: number) {
-    this.#byAge = new Float64Array(most);
-    this.#bySize = new Float64Array(most);
+  constructor(max: number) {
+    this.#byAge = new Float64Array(max);
+    this.#bySize = new Float64Array(max);
   }
 
   get count(): number {

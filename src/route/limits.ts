@@ -17,7 +17,7 @@ export const SLOT_STEPS_MIN = 8;
 /** Slots for which each source remembers when it told of them. */
 export const SLOT_LAG_SLOTS = 64;
 /** Slots that may pass by the wall clock alone before the current slot counts as unknown. */
-export const SLOT_COAST_MAX = 240;
+export const SLOT_EXTRAPOLATION_MAX = 240;
 /** Announcements of slots that are kept, to tell which slot was in progress when. */
 export const SLOT_PAST_KEPT = 256;
 /** Largest epoch that is taken in, in slots. Mainnet has 432,000; 2026-11. */

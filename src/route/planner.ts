@@ -28,7 +28,7 @@ export interface LeaderTimes {
   /** From the sending of a copy until the leader has acknowledged it, typically. */
   neededMs(identity: string): number;
   /** From 0 to 1: how far a leader can be counted on. */
-  standingOf(identity: string): number;
+  reliabilityOf(identity: string): number;
 }
 
 /** A leader below this is likely not to be reached. */
@@ -85,7 +85,7 @@ function walk(input: PlanInput): readonly Target[] {
     const address = contacts.address(identity);
     if (address === null || has(warm, address)) continue;
     warm.push({ identity, address, slot: slot + ahead });
-    if (times.standingOf(identity) >= STANDING_MIN) left -= 1;
+    if (times.reliabilityOf(identity) >= STANDING_MIN) left -= 1;
     if (warm.length >= 2 * wanted) break;
   }
   return warm;

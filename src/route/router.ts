@@ -10,7 +10,7 @@
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import type { Plan } from "../core/flow.ts";
-import { quick } from "../runtime/fast-object.ts";
+import { withFastProperties } from "../runtime/fast-object.ts";
 import { type Contact, type Contacts, createContacts } from "./contacts.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import { type LeaderTimes, makePlan, samePlan } from "./planner.ts";
@@ -101,7 +101,7 @@ const NEEDED_MS = 100;
 const GUESSES: LeaderTimes = {
   roundTripMs: () => ROUND_TRIP_MS,
   neededMs: () => NEEDED_MS,
-  standingOf: () => 1,
+  reliabilityOf: () => 1,
 };
 
 export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
@@ -110,29 +110,29 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const slots = createSlotClock({ origins: options.slotOrigins ?? {} }, counters);
   const schedule = createSchedule(counters);
   const contacts = createContacts(counters, options.deny);
-  const keeper = new PlanKeeper(deps, options, { slots, schedule, contacts, counters });
-  return quick({
+  const updater = new PlanUpdater(deps, options, { slots, schedule, contacts, counters });
+  return withFastProperties({
     slotTimeHint: slots.hint.bind(slots),
     slotEvent(kind, slot, source) {
       slots.observe(kind, slot, clock.nowNs(), source);
-      keeper.look();
+      updater.check();
     },
     setEpoch(epoch) {
-      const isTaken = schedule.setEpoch(epoch);
-      if (isTaken) keeper.renew();
-      return isTaken;
+      const isAccepted = schedule.setEpoch(epoch);
+      if (isAccepted) updater.renew();
+      return isAccepted;
     },
     forgetEpochs() {
       schedule.clear();
-      keeper.renew();
+      updater.renew();
     },
     setContacts(list) {
       contacts.replace(list);
-      keeper.renew();
+      updater.renew();
     },
     setDelinquent(identities) {
       contacts.setDelinquent(identities);
-      keeper.renew();
+      updater.renew();
     },
     versionOf: (identity) => contacts.version(identity),
     leaderAt: (slot) => schedule.leaderAt(slot),
@@ -141,14 +141,14 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
       return slots.slotTimeMs;
     },
     get plan() {
-      return keeper.plan;
+      return updater.plan;
     },
     currentSlot: (atNs) => (atNs === undefined ? slots.current(clock.nowNs()) : slots.at(atNs)),
     slotSources: () => slots.sources(clock.nowNs()),
     counters,
-    status: () => statusOf({ slots, schedule, contacts, plan: keeper.plan }, clock.nowNs()),
-    start: () => keeper.start(),
-    stop: () => keeper.stop(),
+    status: () => statusOf({ slots, schedule, contacts, plan: updater.plan }, clock.nowNs()),
+    start: () => updater.start(),
+    stop: () => updater.stop(),
   });
 }
 
@@ -160,7 +160,7 @@ interface Sources {
 }
 
 /** The plan and the timer that brings the next one. */
-class PlanKeeper {
+class PlanUpdater {
   plan: Plan | null = null;
   readonly #clock: Clock;
   readonly #onPlan: RouterDeps["onPlan"];
@@ -176,7 +176,7 @@ class PlanKeeper {
   #running = false;
   readonly #fire = (): void => {
     this.#timer = null;
-    this.look();
+    this.check();
   };
 
   constructor(deps: RouterDeps, options: RouterOptions, sources: Sources) {
@@ -189,7 +189,7 @@ class PlanKeeper {
 
   start(): void {
     this.#running = true;
-    this.look();
+    this.check();
   }
 
   stop(): void {
@@ -199,7 +199,7 @@ class PlanKeeper {
   }
 
   /** Plans when the time for it has come. */
-  look(): void {
+  check(): void {
     const nowNs = this.#clock.nowNs();
     const passed = this.#changeNs !== null && nowNs >= this.#changeNs;
     if (passed || this.#sources.slots.current(nowNs) !== this.#plannedSlot) this.#replan(nowNs);

@@ -8,7 +8,7 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { SLOT_COAST_MAX, SLOT_PAST_KEPT } from "./limits.ts";
+import { SLOT_EXTRAPOLATION_MAX, SLOT_PAST_KEPT } from "./limits.ts";
 
 export class SlotPast {
   readonly #slots = new Float64Array(SLOT_PAST_KEPT);
@@ -16,7 +16,7 @@ export class SlotPast {
   #count = 0;
 
   /** `slot` was announced at `atNs`; counts where it is later than those before. */
-  note(slot: number, atNs: number): void {
+  record(slot: number, atNs: number): void {
     if (this.#count > 0 && slot <= (this.#slots[this.#place(1)] ?? 0)) return;
     this.#count += 1;
     this.#slots[this.#place(1)] = slot;
@@ -29,14 +29,14 @@ export class SlotPast {
   }
 
   /** The slot at a time, `paceMs` long each; null where no announcement that is kept tells it. */
-  at(nowNs: number, paceMs: number): number | null {
+  at(nowNs: number, slotDurationMs: number): number | null {
     let next = Number.POSITIVE_INFINITY;
     for (let age = 1; age <= Math.min(this.#count, SLOT_PAST_KEPT); age += 1) {
       const slot = this.#slots[this.#place(age)] ?? 0;
       const sinceNs = nowNs - (this.#times[this.#place(age)] ?? 0);
       if (sinceNs >= 0) {
-        const passed = Math.floor(sinceNs / (paceMs * NS_PER_MS));
-        return passed > SLOT_COAST_MAX ? null : Math.min(slot + passed, next - 1);
+        const passed = Math.floor(sinceNs / (slotDurationMs * NS_PER_MS));
+        return passed > SLOT_EXTRAPOLATION_MAX ? null : Math.min(slot + passed, next - 1);
       }
       next = slot;
     }

@@ -16,7 +16,7 @@
 import { NS_PER_MS } from "../core/clock.ts";
 import { SLOT_TIME_MS_MIN } from "../core/limits.ts";
 import { LastValues } from "./last-values.ts";
-import { SLOT_COAST_MAX, SLOT_EVENTS_KEPT, SLOT_SKIP_DISTANCE } from "./limits.ts";
+import { SLOT_EVENTS_KEPT, SLOT_EXTRAPOLATION_MAX, SLOT_SKIP_DISTANCE } from "./limits.ts";
 import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
 
 /** By how much the network may be faster than was measured. */
@@ -69,38 +69,39 @@ export class SlotSourceEstimate {
   }
 
   /** Takes in an event; false when it is too far ahead. `paceMs`: the slot time to go on by. */
-  observe(kind: SlotEventKind, slot: number, nowNs: number, paceMs: number): boolean {
+  observe(kind: SlotEventKind, slot: number, nowNs: number, slotDurationMs: number): boolean {
     this.#lastEventNs = nowNs;
-    const quiet = this.#anchorSlot >= 0 && this.#coasted(nowNs, paceMs) > SLOT_SKIP_DISTANCE;
-    if (quiet && !this.#returning) this.#beginReturn();
+    const quiet =
+      this.#anchorSlot >= 0 && this.#extrapolated(nowNs, slotDurationMs) > SLOT_SKIP_DISTANCE;
+    if (quiet && !this.#returning) this.#startReturn();
     this.#history.push(kind === "end" ? slot + 1 : slot);
     this.#times.push(nowNs);
     // Of one who is asked rarely, many slots pass between two events, and more in a network that
     // became faster: what is not believed would not tell of that either.
-    const shortestNs = (paceMs / FASTER_MOST) * NS_PER_MS;
+    const shortestNs = (slotDurationMs / FASTER_MOST) * NS_PER_MS;
     const passed = (nowNs - this.#times.at(this.#times.middle)) / shortestNs;
     const highest = highestPlausible(this.#history, passed, this.#reach(nowNs));
-    if (highest >= 0) this.#believe(highest, nowNs);
+    if (highest >= 0) this.#accept(highest, nowNs);
     // What is not believed must not set the measure either.
     if (slot <= this.#anchorSlot) this.#time.add(kind, slot, nowNs);
     return slot <= highest;
   }
 
   /** The slot in progress by this source; null before the first and after too long a silence. */
-  position(nowNs: number, paceMs: number): number | null {
+  position(nowNs: number, slotDurationMs: number): number | null {
     if (this.#anchorSlot < 0) return null;
-    const ahead = this.#coasted(nowNs, paceMs);
-    return ahead > SLOT_COAST_MAX ? null : this.#anchorSlot + ahead;
+    const ahead = this.#extrapolated(nowNs, slotDurationMs);
+    return ahead > SLOT_EXTRAPOLATION_MAX ? null : this.#anchorSlot + ahead;
   }
 
   /** When a slot begins, at this pace. */
-  startNs(slot: number, paceMs: number): number {
-    return this.#anchorNs + (slot - this.#anchorSlot) * paceMs * NS_PER_MS;
+  startNs(slot: number, slotDurationMs: number): number {
+    return this.#anchorNs + (slot - this.#anchorSlot) * slotDurationMs * NS_PER_MS;
   }
 
   /** Slots that passed by the wall clock since the anchor. */
-  #coasted(nowNs: number, paceMs: number): number {
-    return Math.max(0, Math.floor((nowNs - this.#anchorNs) / (paceMs * NS_PER_MS)));
+  #extrapolated(nowNs: number, slotDurationMs: number): number {
+    return Math.max(0, Math.floor((nowNs - this.#anchorNs) / (slotDurationMs * NS_PER_MS)));
   }
 
   /**
@@ -113,7 +114,7 @@ export class SlotSourceEstimate {
     return this.#anchorSlot + Math.ceil(elapsed) + SLOT_SKIP_DISTANCE;
   }
 
-  #believe(highest: number, nowNs: number): void {
+  #accept(highest: number, nowNs: number): void {
     if (this.#returning) this.#tryReturn(highest, nowNs);
     else if (highest > this.#anchorSlot) this.#anchorAt(highest, nowNs);
   }
@@ -125,7 +126,7 @@ export class SlotSourceEstimate {
   }
 
   /** The past has no vote any more, but for how far ahead anything can be. */
-  #beginReturn(): void {
+  #startReturn(): void {
     this.#returning = true;
     this.#returnSlot = -1;
     this.#history.clear();

@@ -21,7 +21,7 @@ import { NS_PER_MS } from "../core/clock.ts";
 import { SLOT_AGREE_DISTANCE, SLOT_TIME_MS_MAX, SLOT_TIME_MS_MIN } from "../core/limits.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import {
-  SLOT_COAST_MAX,
+  SLOT_EXTRAPOLATION_MAX,
   SLOT_SETTLE_MS,
   SLOT_SKIP_DISTANCE,
   SLOT_SOURCE_LIVE_MS,
@@ -82,9 +82,9 @@ export interface SlotClockOptions {
 }
 
 /** How long, without an event and within a slot, an answer is given again. */
-const GIVEN_AGAIN_NS = NS_PER_MS;
+const CACHE_NS = NS_PER_MS;
 /** How long, without an event, the choice of a source stands. */
-const LOOK_AGAIN_NS = 10 * NS_PER_MS;
+const RECHECK_NS = 10 * NS_PER_MS;
 
 const DEFAULTS: SlotClockOptions = {
   slotTimeMsDefault: 250,
@@ -123,34 +123,34 @@ class Estimate implements SlotClock {
   /** At most one for each name. */
   readonly #sources: Source[] = [];
   /** What is shown, and what the position goes on by; the same once it is known. */
-  #paceMs: number;
-  #coastMs: number;
+  #slotDurationMs: number;
+  #extrapolationSlotMs: number;
   /** Whether events of this process have shown the slot time. */
   #measured = false;
   #followed: Source | null = null;
   /** What is believed with inertia, as a fraction of slots, and when it was; -1 for nothing. */
-  #believed = -1;
-  #believedNs = 0;
+  #accepted = -1;
+  #acceptedNs = 0;
   /** When something began to be believed out of nothing. */
-  #begunNs = 0;
+  #startedNs = 0;
   /** The highest slot given out since the last rewind. */
   #publishedSlot = -1;
   readonly #past = new SlotPast();
 
   /** What was answered last, and for which time it stands; an event makes it void. */
-  #given: number | null = null;
-  #givenNs = 0;
-  #givenUntilNs = 0;
+  #cached: number | null = null;
+  #cachedNs = 0;
+  #cachedUntilNs = 0;
 
   constructor(options: SlotClockOptions, counters: RouteCounters) {
-    this.#paceMs = options.slotTimeMsDefault;
-    this.#coastMs = options.slotTimeMsUnmeasured;
+    this.#slotDurationMs = options.slotTimeMsDefault;
+    this.#extrapolationSlotMs = options.slotTimeMsUnmeasured;
     this.#origins = options.origins;
     this.#counters = counters;
   }
 
   get slotTimeMs(): number {
-    return this.#paceMs;
+    return this.#slotDurationMs;
   }
 
   get lastEventNs(): number | null {
@@ -168,51 +168,51 @@ class Estimate implements SlotClock {
       return;
     }
     this.#counters.slotEvents += 1;
-    this.#givenUntilNs = 0;
+    this.#cachedUntilNs = 0;
     const source = this.#sourceOf(name);
-    const believable = source.estimate.observe(kind, slot, nowNs, this.#coastMs);
-    if (!believable) this.#counters.slotEventsFarAhead += 1;
+    const plausible = source.estimate.observe(kind, slot, nowNs, this.#extrapolationSlotMs);
+    if (!plausible) this.#counters.slotEventsFarAhead += 1;
     this.#follow(nowNs);
-    this.#setPace();
+    this.#setSlotDuration();
     const speaksFor = kind === "end" ? slot + 1 : slot;
     const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;
-    if (believable && near) source.lag.saw(speaksFor, nowNs, this.#sources);
+    if (plausible && near) source.lag.saw(speaksFor, nowNs, this.#sources);
     this.#publish(nowNs, false);
     const { anchorSlot = -1, progressNs = null } = this.#followed?.estimate ?? {};
-    if (progressNs !== null) this.#past.note(anchorSlot, progressNs);
+    if (progressNs !== null) this.#past.record(anchorSlot, progressNs);
   }
 
   hint(slotTimeMs: number): void {
     const known = slotTimeMs >= SLOT_TIME_MS_MIN && slotTimeMs <= SLOT_TIME_MS_MAX;
     if (this.#measured || !known) return;
-    this.#paceMs = slotTimeMs;
-    this.#coastMs = slotTimeMs;
-    this.#givenUntilNs = 0;
+    this.#slotDurationMs = slotTimeMs;
+    this.#extrapolationSlotMs = slotTimeMs;
+    this.#cachedUntilNs = 0;
   }
 
   current(nowNs: number): number | null {
     // Asked for twice with every transaction.
-    if (nowNs >= this.#givenNs && nowNs < this.#givenUntilNs) return this.#given;
+    if (nowNs >= this.#cachedNs && nowNs < this.#cachedUntilNs) return this.#cached;
     // Who is followed changes with events, and slowly without.
-    if (Math.abs(nowNs - this.#believedNs) > LOOK_AGAIN_NS) this.#follow(nowNs);
-    this.#given = this.#publish(nowNs, true);
-    this.#givenNs = nowNs;
-    this.#givenUntilNs = nowNs + GIVEN_AGAIN_NS;
-    if (this.#given !== null && this.#followed !== null) {
-      const endNs = this.#followed.estimate.startNs(this.#given + 1, this.#coastMs);
-      this.#givenUntilNs = Math.min(this.#givenUntilNs, endNs);
+    if (Math.abs(nowNs - this.#acceptedNs) > RECHECK_NS) this.#follow(nowNs);
+    this.#cached = this.#publish(nowNs, true);
+    this.#cachedNs = nowNs;
+    this.#cachedUntilNs = nowNs + CACHE_NS;
+    if (this.#cached !== null && this.#followed !== null) {
+      const endNs = this.#followed.estimate.startNs(this.#cached + 1, this.#extrapolationSlotMs);
+      this.#cachedUntilNs = Math.min(this.#cachedUntilNs, endNs);
     }
-    return this.#given;
+    return this.#cached;
   }
 
   at(nowNs: number): number | null {
-    return this.#past.at(nowNs, this.#coastMs);
+    return this.#past.at(nowNs, this.#extrapolationSlotMs);
   }
 
   nextSlotNs(nowNs: number): number | null {
     const slot = this.current(nowNs);
     if (slot === null || this.#followed === null) return null;
-    return this.#followed.estimate.startNs(slot + 1, this.#coastMs);
+    return this.#followed.estimate.startNs(slot + 1, this.#extrapolationSlotMs);
   }
 
   sources(nowNs: number): readonly SlotSourceStatus[] {
@@ -240,14 +240,14 @@ class Estimate implements SlotClock {
   }
 
   /** The slot to give out, where the followed source is now. */
-  #publish(nowNs: number, coasting: boolean): number | null {
+  #publish(nowNs: number, extrapolating: boolean): number | null {
     const source = this.#followed;
-    const slot = source?.estimate.position(nowNs, this.#coastMs) ?? null;
+    const slot = source?.estimate.position(nowNs, this.#extrapolationSlotMs) ?? null;
     if (source === null || slot === null) return null;
     const returned = source.estimate.returns !== source.returns;
     source.returns = source.estimate.returns;
     if (slot > this.#publishedSlot) {
-      if (coasting) this.#counters.slotsCoasted += slot - this.#publishedSlot;
+      if (extrapolating) this.#counters.slotsExtrapolated += slot - this.#publishedSlot;
       this.#publishedSlot = slot;
     } else if (slot < this.#publishedSlot - (returned ? 0 : SLOT_SKIP_DISTANCE)) {
       this.#counters.slotRewinds += 1;
@@ -260,14 +260,14 @@ class Estimate implements SlotClock {
   /** Decides which source to follow now, and where inertia will take what is believed. */
   #follow(nowNs: number): void {
     const expected = this.#expected(nowNs);
-    if (expected < 0) this.#begunNs = nowNs;
+    if (expected < 0) this.#startedNs = nowNs;
     for (const source of this.#sources) {
       const { estimate } = source;
-      source.position = estimate.position(nowNs, this.#coastMs) ?? -1;
+      source.position = estimate.position(nowNs, this.#extrapolationSlotMs) ?? -1;
       const quietNs = nowNs - (estimate.progressNs ?? nowNs);
       source.live = source.position >= 0 && quietNs <= SLOT_SOURCE_LIVE_MS * NS_PER_MS;
     }
-    const isNew = nowNs - this.#begunNs <= SLOT_SETTLE_MS * NS_PER_MS;
+    const isNew = nowNs - this.#startedNs <= SLOT_SETTLE_MS * NS_PER_MS;
     const center = this.#center(expected, isNew, this.#share());
     if (center === null) return;
     let [lowest, freshest] = [center, center];
@@ -279,8 +279,8 @@ class Estimate implements SlotClock {
     this.#followed = this.#stay(freshest);
     // No further than all who agree demand.
     const [low, high] = [lowest.position, freshest.position + 1];
-    this.#believed = expected < 0 ? low : Math.min(high, Math.max(low, expected));
-    this.#believedNs = nowNs;
+    this.#accepted = expected < 0 ? low : Math.min(high, Math.max(low, expected));
+    this.#acceptedNs = nowNs;
   }
 
   /** Of two that are equally fresh, the one that is followed already. */
@@ -354,13 +354,13 @@ class Estimate implements SlotClock {
 
   /** What was believed, carried on by the wall clock; -1 when it is too old or there is nothing. */
   #expected(nowNs: number): number {
-    if (this.#believed < 0) return -1;
-    const passed = Math.max(0, nowNs - this.#believedNs) / (this.#coastMs * NS_PER_MS);
-    return passed > SLOT_COAST_MAX ? -1 : this.#believed + passed;
+    if (this.#accepted < 0) return -1;
+    const passed = Math.max(0, nowNs - this.#acceptedNs) / (this.#extrapolationSlotMs * NS_PER_MS);
+    return passed > SLOT_EXTRAPOLATION_MAX ? -1 : this.#accepted + passed;
   }
 
   /** The slot time moves no further than all who agree with the estimate demand. */
-  #setPace(): void {
+  #setSlotDuration(): void {
     const followed = this.#followed;
     if (followed === null) return;
     let [lowest, highest] = [Number.POSITIVE_INFINITY, 0];
@@ -372,8 +372,8 @@ class Estimate implements SlotClock {
     }
     if (highest === 0) return;
     this.#measured = true;
-    this.#paceMs = Math.min(highest, Math.max(lowest, this.#paceMs));
-    this.#coastMs = this.#paceMs;
+    this.#slotDurationMs = Math.min(highest, Math.max(lowest, this.#slotDurationMs));
+    this.#extrapolationSlotMs = this.#slotDurationMs;
   }
 }
 

@@ -1,27 +1,27 @@
 /**
  * Timers that can be early, taken together: a clock like the one that it is made of, but for those
- * of ROUND_MS or more, which go off at the last multiple of ROUND_MS that is not after their time.
+ * of COALESCE_MS or more, which go off at the last multiple of COALESCE_MS that is not after their time.
  * All of one multiple go off one after another, each in a turn of the event loop of its own, but
  * the thread is woken once, which costs several times what such a timer does. So for what is looked
  * at now and then; not for what is wrong before its time.
  *
- *        ROUND_MS           asked for here ─┐      due ─┐
+ *        COALESCE_MS           asked for here ─┐      due ─┐
  *   ──┬──────────────┬──────────────┬───────┴──────┬────┴─────────┬──▶
  *                                                  └ goes off
  *
- * It is late by ROUND_LATE_MS at most, where a round was late and asks for the next one.
+ * It is late by COALESCE_LATE_MS at most, where a round was late and asks for the next one.
  *
  * Decision: docs/decisions/0023-no-timers-without-work.md
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
-import { createTurns } from "./time-slice.ts";
+import { createTimeSlicer } from "./time-slice.ts";
 
 /** A period that is a multiple of it, as most are, is kept exactly. */
-export const ROUND_MS = 200;
-export const ROUND_LATE_MS = 10;
+export const COALESCE_MS = 200;
+export const COALESCE_LATE_MS = 10;
 
-const ROUND_NS = ROUND_MS * NS_PER_MS;
+const COALESCE_NS = COALESCE_MS * NS_PER_MS;
 
 type Act = () => void;
 
@@ -31,13 +31,13 @@ interface Entry {
 }
 
 /** `before` is called in each round, before its timers. It must not throw. */
-export function createRounds(clock: Clock, before: () => void = () => {}): Clock {
+export function createCoalescedClock(clock: Clock, beforeTick: () => void = () => {}): Clock {
   /** By the number of their round, in the order of asking. */
   const rounds = new Map<number, Entry[]>();
   /** What the round that goes on has to do, one of them a turn of the event loop. */
   const due: Entry[] = [];
   let done = 0;
-  const turns = createTurns(clock, () => {
+  const slicer = createTimeSlicer(clock, () => {
     const entry = due[done];
     done += 1;
     entry?.act?.();
@@ -53,8 +53,8 @@ export function createRounds(clock: Clock, before: () => void = () => {}): Clock
   let last = Number.NEGATIVE_INFINITY;
 
   function at(dueNs: number, act: Act): Timer {
-    const latestNs = dueNs + ROUND_LATE_MS * NS_PER_MS;
-    const round = Math.max(Math.floor(latestNs / ROUND_NS), last + 1);
+    const latestNs = dueNs + COALESCE_LATE_MS * NS_PER_MS;
+    const round = Math.max(Math.floor(latestNs / COALESCE_NS), last + 1);
     const entry: Entry = { act };
     const others = rounds.get(round);
     if (others === undefined) rounds.set(round, [entry]);
@@ -70,13 +70,13 @@ export function createRounds(clock: Clock, before: () => void = () => {}): Clock
   function arm(round: number): void {
     timer?.cancel();
     timerRound = round;
-    const waitMs = Math.ceil((round * ROUND_NS - clock.nowNs()) / NS_PER_MS);
+    const waitMs = Math.ceil((round * COALESCE_NS - clock.nowNs()) / NS_PER_MS);
     timer = clock.after(Math.max(1, waitMs), fire);
   }
 
   function fire(): void {
     timer = null;
-    last = Math.max(timerRound, Math.floor(clock.nowNs() / ROUND_NS));
+    last = Math.max(timerRound, Math.floor(clock.nowNs() / COALESCE_NS));
     let next = Number.POSITIVE_INFINITY;
     for (const [round, entries] of rounds) {
       const isDue = round <= last;
@@ -85,8 +85,8 @@ export function createRounds(clock: Clock, before: () => void = () => {}): Clock
       else next = Math.min(next, round);
     }
     if (next < Number.POSITIVE_INFINITY) arm(next);
-    before();
-    turns.begin();
+    beforeTick();
+    slicer.start();
   }
 
   function every(periodMs: number, act: Act): Timer {
@@ -107,11 +107,11 @@ export function createRounds(clock: Clock, before: () => void = () => {}): Clock
     nowNs: clock.nowNs,
     unixMs: clock.unixMs,
     after(delayMs, act) {
-      if (delayMs < ROUND_MS) return clock.after(delayMs, act);
+      if (delayMs < COALESCE_MS) return clock.after(delayMs, act);
       return at(clock.nowNs() + delayMs * NS_PER_MS, act);
     },
     every(periodMs, act) {
-      return periodMs < ROUND_MS ? clock.every(periodMs, act) : every(periodMs, act);
+      return periodMs < COALESCE_MS ? clock.every(periodMs, act) : every(periodMs, act);
     },
   };
 }

@@ -9,7 +9,7 @@
  */
 
 /** The same record, with its getters, in the form that is quick to use. The given one is let go. */
-export function quick<T extends object>(literal: T): T {
+export function withFastProperties<T extends object>(literal: T): T {
   // All of its properties are defined, getters as getters.
   const descriptors = Object.getOwnPropertyDescriptors(literal);
   return Object.defineProperties(Object.create({}), descriptors) as T;

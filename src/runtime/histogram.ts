@@ -9,7 +9,7 @@
  */
 
 import { NS_PER_S, NS_PER_US } from "../core/clock.ts";
-import { quick } from "./fast-object.ts";
+import { withFastProperties } from "./fast-object.ts";
 
 export interface Histogram {
   /** Takes one duration in nanoseconds; a negative one (a clock's coarseness) counts as 0. */
@@ -47,7 +47,7 @@ export function createHistogram(boundsNs: readonly number[] = LATENCY_BOUNDS_NS)
   let sumNs = 0;
   let count = 0;
 
-  return quick({
+  return withFastProperties({
     record(ns) {
       const value = Math.max(ns, 0);
       let bucket = 0;

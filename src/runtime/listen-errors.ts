@@ -8,13 +8,13 @@ import type { EventEmitter } from "node:events";
 import type { Log } from "../core/log.ts";
 
 /** From now on; `name` is the server's in the log. What goes wrong before is the caller's. */
-export function keepListening(server: EventEmitter, log: Log, name: string): void {
-  let told = false;
+export function surviveAcceptErrors(server: EventEmitter, log: Log, name: string): void {
+  let wasLogged = false;
   server.on("error", (err) => {
-    if (!told) log.error({ err, server: name }, "a connection could not be taken");
-    told = true;
+    if (!wasLogged) log.error({ err, server: name }, "a connection could not be taken");
+    wasLogged = true;
   });
   server.on("connection", () => {
-    told = false;
+    wasLogged = false;
   });
 }

@@ -5,34 +5,39 @@
  *
  * The surprise: numbers mean something within one space of them only. Where a folder is shared with
  * another container, that one's living process cannot be seen from here; so what would destroy asks
- * `isSurelyGone`, which says no for a mark of another space.
+ * `hasEnded`, which says no for a mark of another space.
  */
 
 import { readFileSync, readlinkSync } from "node:fs";
 import { codeOf } from "../core/errors.ts";
 
-export interface ProcessMark {
+export interface ProcessIdentity {
   readonly pid: number;
   /** In ticks since boot; null where that cannot be told. */
   readonly start: string | null;
   /** The kernel's name for the space that the number is of; null where it cannot be told. */
-  readonly space: string | null;
+  readonly namespace: string | null;
 }
 
 /** This process's mark as text. */
-export function ownMark(): string {
+export function ownIdentity(): string {
   const { pid } = process;
-  return JSON.stringify({ pid, start: startOf(pid), space: ownSpace() } satisfies ProcessMark);
+  return JSON.stringify({
+    pid,
+    start: startOf(pid),
+    namespace: ownNamespace(),
+  } satisfies ProcessIdentity);
 }
 
 /** Null for a text that was not written whole: its process was killed while it wrote. */
-export function markOf(text: string): ProcessMark | null {
+export function parseIdentity(text: string): ProcessIdentity | null {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null) return null;
-    const { pid, start, space }: { pid?: unknown; start?: unknown; space?: unknown } = value;
+    const { pid, start, namespace }: { pid?: unknown; start?: unknown; namespace?: unknown } =
+      value;
     if (typeof pid !== "number" || !Number.isSafeInteger(pid) || pid < 1) return null;
-    return { pid, start: textOrNull(start), space: textOrNull(space) };
+    return { pid, start: textOrNull(start), namespace: textOrNull(namespace) };
   } catch {
     // Cut off in the middle.
     return null;
@@ -40,7 +45,7 @@ export function markOf(text: string): ProcessMark | null {
 }
 
 /** Whether the process that made the mark is there, as far as can be seen from here. */
-export function isAlive({ pid, start }: ProcessMark): boolean {
+export function isAlive({ pid, start }: ProcessIdentity): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
@@ -51,8 +56,8 @@ export function isAlive({ pid, start }: ProcessMark): boolean {
 }
 
 /** Whether it has ended for certain. */
-export function isSurelyGone(mark: ProcessMark): boolean {
-  return mark.space === ownSpace() && !isAlive(mark);
+export function hasEnded(identity: ProcessIdentity): boolean {
+  return identity.namespace === ownNamespace() && !isAlive(identity);
 }
 
 function textOrNull(value: unknown): string | null {
@@ -71,7 +76,7 @@ function startOf(pid: number): string | null {
   }
 }
 
-function ownSpace(): string | null {
+function ownNamespace(): string | null {
   try {
     return readlinkSync("/proc/self/ns/pid");
   } catch {

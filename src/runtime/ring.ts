@@ -18,7 +18,7 @@
  * difference (as int32) and the slot (a power of two divides 2^32) stay right across that step.
  */
 
-import { quick } from "./fast-object.ts";
+import { withFastProperties } from "./fast-object.ts";
 
 export interface Ring {
   /** Where the next slot to write starts in the buffer, in bytes; -1 when the ring is full. */
@@ -68,7 +68,7 @@ export function createRing(
   const start = byteOffset + SLOTS_OFFSET;
   const mask = slots - 1;
 
-  return quick({
+  return withFastProperties({
     claim() {
       const cursor = Atomics.load(head, 0);
       if (((cursor - Atomics.load(tail, 0)) | 0) === slots) return -1;

@@ -6,24 +6,24 @@
  */
 
 /** Counters by name. */
-export type Figures<Name extends string> = Record<Name, number>;
+export type Counters<Name extends string> = Record<Name, number>;
 
 /** Fresh memory for so many figures. */
-export function figuresMemory(count: number): SharedArrayBuffer {
+export function countersMemory(count: number): SharedArrayBuffer {
   return new SharedArrayBuffer(8 * count);
 }
 
 /** The figures of these names in `memory`, from number `first` on; all threads name them alike. */
-export function sharedFigures<Name extends string>(
+export function sharedCounters<Name extends string>(
   names: readonly Name[],
   memory: SharedArrayBuffer,
   first = 0,
-): Figures<Name> {
+): Counters<Name> {
   const numbers = new Float64Array(memory, 8 * first, names.length);
   // Why a prototype of its own: core/quick.ts.
-  const figures: object = Object.create({});
+  const counters: object = Object.create({});
   for (const [index, name] of names.entries()) {
-    Object.defineProperty(figures, name, {
+    Object.defineProperty(counters, name, {
       enumerable: true,
       get: () => numbers[index],
       set(value: number) {
@@ -32,21 +32,21 @@ export function sharedFigures<Name extends string>(
     });
   }
   // Each name was given its accessors above.
-  return figures as Figures<Name>;
+  return counters as Counters<Name>;
 }
 
 /** The sums of figures over threads, read when they are asked for. */
 export function sumOf<Name extends string>(
   names: readonly Name[],
-  all: readonly Readonly<Figures<Name>>[],
-): Readonly<Figures<Name>> {
+  all: readonly Readonly<Counters<Name>>[],
+): Readonly<Counters<Name>> {
   const sums: object = Object.create({});
   for (const name of names) {
     Object.defineProperty(sums, name, {
       enumerable: true,
-      get: () => all.reduce((sum, figures) => sum + figures[name], 0),
+      get: () => all.reduce((sum, counters) => sum + counters[name], 0),
     });
   }
   // Each name was given its getter above.
-  return sums as Figures<Name>;
+  return sums as Counters<Name>;
 }

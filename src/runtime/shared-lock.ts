@@ -5,35 +5,35 @@
  * while it gives up, because a thread that never comes back must not hold up the others for ever.
  */
 
-export class MemoryLock {
-  readonly #words: Int32Array;
+export class SharedLock {
+  readonly #int32: Int32Array;
   readonly #word: number;
   readonly #sleeps: number;
 
   /** The word is 0 while nobody has the lock. `waitMs`: when `acquire` gives up. */
-  constructor(words: Int32Array, word: number, waitMs: number) {
-    this.#words = words;
+  constructor(int32: Int32Array, word: number, waitMs: number) {
+    this.#int32 = int32;
     this.#word = word;
     this.#sleeps = Math.ceil(waitMs / SLEEP_MS);
   }
 
   /** Whether this thread has it now; then it has to `release` it. */
   acquire(): boolean {
-    const [words, word] = [this.#words, this.#word];
-    for (let looks = 0; looks < LOOKS; looks += 1) {
-      if (Atomics.compareExchange(words, word, 0, 1) === 0) return true;
+    const [int32, word] = [this.#int32, this.#word];
+    for (let spins = 0; spins < SPINS; spins += 1) {
+      if (Atomics.compareExchange(int32, word, 0, 1) === 0) return true;
     }
     for (let sleeps = 0; sleeps < this.#sleeps; sleeps += 1) {
-      Atomics.wait(words, word, 1, SLEEP_MS);
-      if (Atomics.compareExchange(words, word, 0, 1) === 0) return true;
+      Atomics.wait(int32, word, 1, SLEEP_MS);
+      if (Atomics.compareExchange(int32, word, 0, 1) === 0) return true;
     }
     return false;
   }
 
   release(): void {
-    Atomics.store(this.#words, this.#word, 0);
+    Atomics.store(this.#int32, this.#word, 0);
   }
 }
 
-const LOOKS = 1_000;
+const SPINS = 1_000;
 const SLEEP_MS = 0.2;

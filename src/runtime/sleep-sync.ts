@@ -3,6 +3,6 @@
 const WORD = new Int32Array(new SharedArrayBuffer(4));
 
 /** Nothing else runs on this thread meanwhile, so this is for fractions of a millisecond. */
-export function pause(ms: number): void {
+export function sleepSync(ms: number): void {
   Atomics.wait(WORD, 0, 0, ms);
 }

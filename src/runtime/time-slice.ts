@@ -7,11 +7,11 @@
 
 import type { Clock, Timer } from "../core/clock.ts";
 
-export interface Turns {
+export interface TimeSlicer {
   /** Whether shares are left. */
   readonly isBusy: boolean;
   /** Does a share now and the others in turns of their own; nothing new while it is busy. */
-  begin(): void;
+  start(): void;
   /** Does all that is left now. */
   finish(): void;
   /** Leaves undone what is left. */
@@ -19,26 +19,26 @@ export interface Turns {
 }
 
 /** `share` does a bounded part of the work and answers whether there is more. */
-export function createTurns(clock: Pick<Clock, "after">, share: () => boolean): Turns {
+export function createTimeSlicer(clock: Pick<Clock, "after">, slice: () => boolean): TimeSlicer {
   let timer: Timer | null = null;
   const stop = (): void => {
     timer?.cancel();
     timer = null;
   };
-  const turn = (): void => {
-    timer = share() ? clock.after(0, turn) : null;
+  const runSlice = (): void => {
+    timer = slice() ? clock.after(0, runSlice) : null;
   };
   return {
     get isBusy() {
       return timer !== null;
     },
-    begin() {
-      if (timer === null) turn();
+    start() {
+      if (timer === null) runSlice();
     },
     finish() {
       if (timer === null) return;
       stop();
-      while (share());
+      while (slice());
     },
     stop,
   };

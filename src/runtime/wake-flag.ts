@@ -9,11 +9,11 @@
  */
 
 /** Wakes whoever sleeps on the word, if anybody does. */
-export function wake(words: Int32Array<SharedArrayBuffer>, word: number): void {
-  if (Atomics.compareExchange(words, word, 1, 0) === 1) Atomics.notify(words, word);
+export function wake(int32: Int32Array<SharedArrayBuffer>, word: number): void {
+  if (Atomics.compareExchange(int32, word, 1, 0) === 1) Atomics.notify(int32, word);
 }
 
-export class Bell {
+export class WakeFlag {
   readonly memory = new SharedArrayBuffer(64);
   readonly #word = new Int32Array(this.memory);
   readonly #act: () => void;

@@ -6,7 +6,7 @@
 import { resolve, sep } from "node:path";
 
 /** The file of that name in `folder`, or in the folder's twin below dist when that is in src. */
-export function builtFile(folder: string, name: string): string {
+export function compiledPath(folder: string, name: string): string {
   const parts = folder.split(sep);
   const source = parts.lastIndexOf("src");
   if (source !== -1 && parts.lastIndexOf("dist") < source) parts[source] = "dist";

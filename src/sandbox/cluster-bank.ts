@@ -136,7 +136,7 @@ class SimulatedBank implements Bank {
     this.#slot = slot;
     this.#open = !calendar.isSkipped(slot);
     if (!this.#open) this.counters.skipped += 1;
-    const block = this.#open ? this.#begin(slot) : null;
+    const block = this.#open ? this.#openBlock(slot) : null;
     this.#settleHeld();
     return block;
   }
@@ -200,7 +200,7 @@ class SimulatedBank implements Bank {
     return height + this.#deps.blockhashAgeMax;
   }
 
-  #begin(slot: number): Block {
+  #openBlock(slot: number): Block {
     const before = this.block("processed");
     const block: Block = {
       slot,

@@ -13,7 +13,7 @@ import { SANDBOX_RPC_BODY_BYTES_MAX } from "./limits.ts";
 export function createRpcServer(context: RpcContext, example: Example | null = null): Server {
   return createServer((request, response) => {
     if (request.method === "GET" && request.url === EXAMPLE_PATH) {
-      answerExample(example?.() ?? null, response);
+      respondExample(example?.() ?? null, response);
       return;
     }
     handle(context, request, response);
@@ -26,7 +26,7 @@ export type Example = () => Uint8Array | null;
 /** No method of a real cluster: for snippets that work as pasted. */
 export const EXAMPLE_PATH = "/example-transaction";
 
-function answerExample(bytes: Uint8Array | null, response: ServerResponse): void {
+function respondExample(bytes: Uint8Array | null, response: ServerResponse): void {
   if (bytes === null) {
     respond(response, 404, "text/plain", "There is no example here\n");
     return;
@@ -60,8 +60,8 @@ function handle(context: RpcContext, request: IncomingMessage, response: ServerR
       respond(response, 413, "text/plain", "Payload too large\n");
       return;
     }
-    const answer = answerText(context, Buffer.concat(chunks).toString("utf8"));
-    respond(response, 200, "application/json; charset=utf-8", `${answer}\n`);
+    const responseBody = responseText(context, Buffer.concat(chunks).toString("utf8"));
+    respond(response, 200, "application/json; charset=utf-8", `${responseBody}\n`);
   });
   // The client went away in the middle; there is nobody to answer.
   request.on("error", () => response.destroy());
@@ -73,7 +73,7 @@ function respond(response: ServerResponse, status: number, type: string, body: s
 }
 
 /** The answer to a body, a single call or a batch. */
-export function answerText(context: RpcContext, body: string): string {
+export function responseText(context: RpcContext, body: string): string {
   let parsed: unknown;
   try {
     parsed = JSON.parse(body);
@@ -81,13 +81,13 @@ export function answerText(context: RpcContext, body: string): string {
     // Told to the client in the shape of every other error.
     return toJson(errorOf(null, -32700, "Parse error"));
   }
-  if (!Array.isArray(parsed)) return toJson(answerCall(context, parsed));
+  if (!Array.isArray(parsed)) return toJson(respondToCall(context, parsed));
   if (parsed.length === 0) return toJson(errorOf(null, -32600, "Invalid request"));
-  return toJson(parsed.map((call) => answerCall(context, call)));
+  return toJson(parsed.map((call) => respondToCall(context, call)));
 }
 
 /** The answer to one call that is parsed already. */
-export function answerCall(context: RpcContext, call: unknown): unknown {
+export function respondToCall(context: RpcContext, call: unknown): unknown {
   if (typeof call !== "object" || call === null) return errorOf(null, -32600, "Invalid request");
   const id = "id" in call ? call.id : null;
   const method = "method" in call ? call.method : undefined;

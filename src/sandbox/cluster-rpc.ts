@@ -24,7 +24,7 @@ export interface ClusterLeader {
 /** How a feed behaves: as it should, refused with -32601, or taken and then silent. */
 export type FeedManner = "works" | "unsupported" | "silent";
 
-export interface Vices {
+export interface ClusterFaults {
   readonly slotsUpdates: FeedManner;
   readonly slots: FeedManner;
   /** Slots beyond the real one that every fifth slot's first shred claims; 0 for none. */
@@ -37,7 +37,7 @@ export interface Vices {
   readonly statuses: FeedManner;
 }
 
-export const NO_VICES: Vices = {
+export const NO_FAULTS: ClusterFaults = {
   slotsUpdates: "works",
   slots: "works",
   bogusSlotsAhead: 0,
@@ -53,7 +53,7 @@ export interface RpcContext {
   readonly leaders: readonly ClusterLeader[];
   readonly unixMs: () => number;
   /** How the node misbehaves now. */
-  readonly vices: () => Pick<Vices, "statuses" | "heightsAhead">;
+  readonly faults: () => Pick<ClusterFaults, "statuses" | "heightsAhead">;
 }
 
 /** A JSON-RPC error that a method answers. */
@@ -87,7 +87,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   getSlot: (context, params) => blockOf(context, params[0]).slot,
   getBlockHeight(context, params) {
     const { slot, height } = blockOf(context, params[0]);
-    return slot % 3 === 0 ? height + context.vices().heightsAhead : height;
+    return slot % 3 === 0 ? height + context.faults().heightsAhead : height;
   },
   getEpochInfo,
   getEpochSchedule: ({ calendar }) => ({
@@ -222,7 +222,7 @@ function getSignatureStatuses(context: RpcContext, params: Params): unknown {
     throw new RpcFault(-32602, `Too many inputs provided; max ${STATUSES_MAX}`);
   }
   const { bank } = context;
-  const manner = context.vices().statuses;
+  const manner = context.faults().statuses;
   if (manner === "unsupported") throw new RpcFault(-32601, "Method not found");
   return withContext(
     context,

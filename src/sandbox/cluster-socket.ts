@@ -9,12 +9,12 @@ import type { Server } from "node:http";
 import { createSocketServer, type ServerSocket } from "../cluster/slots/websocket.ts";
 import type { Bank, Block, Commitment, Landed } from "./cluster-bank.ts";
 import { errorOf, toJson } from "./cluster-http.ts";
-import { commitmentIn, RpcFault, type Vices } from "./cluster-rpc.ts";
+import { type ClusterFaults, commitmentIn, RpcFault } from "./cluster-rpc.ts";
 import { SANDBOX_SOCKET_BYTES_MAX, SANDBOX_SUBSCRIPTIONS_MAX } from "./limits.ts";
 
 export interface ClusterSocket {
   /** A block was begun. */
-  begun(block: Block): void;
+  blockStarted(block: Block): void;
   /** A block is complete. */
   frozen(block: Block): void;
   landed(landed: Landed): void;
@@ -26,7 +26,7 @@ export interface ClusterSocket {
 export interface SocketDeps {
   readonly bank: Bank;
   readonly unixMs: () => number;
-  readonly vices: () => Vices;
+  readonly faults: () => ClusterFaults;
 }
 
 interface Subscription {
@@ -62,19 +62,19 @@ class Feeds implements ClusterSocket {
     return this.#subscriptions.size;
   }
 
-  begun(block: Block): void {
+  blockStarted(block: Block): void {
     const { slot, parent } = block;
-    const { bogusSlotsAhead } = this.#deps.vices();
+    const { bogusSlotsAhead } = this.#deps.faults();
     if (bogusSlotsAhead > 0 && slot % BOGUS_EVERY_SLOTS === 0) {
       this.#update({ type: "firstShredReceived", slot: slot + bogusSlotsAhead });
     }
     this.#update({ type: "firstShredReceived", slot });
     this.#update({ type: "createdBank", slot, parent });
-    if (this.#deps.vices().slots === "works") {
+    if (this.#deps.faults().slots === "works") {
       const root = this.#deps.bank.block("finalized").slot;
       this.#publish("slot", "slotNotification", { slot, parent, root });
     }
-    this.#settleSignatures();
+    this.#notifySignatures();
   }
 
   frozen({ slot }: Block): void {
@@ -92,7 +92,7 @@ class Feeds implements ClusterSocket {
   }
 
   landed({ signature }: Landed): void {
-    this.#settleSignatures(signature);
+    this.#notifySignatures(signature);
   }
 
   drop(): void {
@@ -130,7 +130,7 @@ class Feeds implements ClusterSocket {
     try {
       const result = this.#call(socket, String(call.method), params);
       send(socket, { jsonrpc: "2.0", result, id: call.id });
-      this.#settleSignatures();
+      this.#notifySignatures();
     } catch (error) {
       if (!(error instanceof RpcFault)) throw error;
       send(socket, errorOf(call.id, error.code, error.message));
@@ -138,7 +138,7 @@ class Feeds implements ClusterSocket {
   }
 
   #call(socket: ServerSocket, method: string, params: readonly unknown[]): unknown {
-    const { slotsUpdates, slots } = this.#deps.vices();
+    const { slotsUpdates, slots } = this.#deps.faults();
     switch (method) {
       case "slotsUpdatesSubscribe":
         if (slotsUpdates === "unsupported") break;
@@ -177,7 +177,7 @@ class Feeds implements ClusterSocket {
   }
 
   #update(update: { readonly slot: number; readonly [field: string]: unknown }): void {
-    const { slotsUpdates, skewSlots } = this.#deps.vices();
+    const { slotsUpdates, skewSlots } = this.#deps.faults();
     if (slotsUpdates !== "works") return;
     const timestamp = this.#deps.unixMs();
     const slot = Math.max(0, update.slot + skewSlots);
@@ -191,7 +191,7 @@ class Feeds implements ClusterSocket {
   }
 
   /** Tells whose signature has reached the commitment asked for, and ends the subscription. */
-  #settleSignatures(only: string | null = null): void {
+  #notifySignatures(only: string | null = null): void {
     const { bank } = this.#deps;
     const rank = { processed: 0, confirmed: 1, finalized: 2 } as const;
     for (const each of this.#subscriptions.values()) {

@@ -3,7 +3,7 @@
  *
  * Leaders are somebody else's: they hand over what they receive with `receive`, and the cluster
  * decides whether it lands. The chain goes on while the RPC is stopped, so a restart of the RPC
- * looks from outside as it does on a real network. What it can be told to do wrong is in `Vices`.
+ * looks from outside as it does on a real network. What it can be told to do wrong is in `ClusterFaults`.
  */
 
 import type { Server } from "node:http";
@@ -11,7 +11,12 @@ import type { AddressInfo } from "node:net";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { type BankCounters, type Block, createBank, type Landed } from "./cluster-bank.ts";
 import { createRpcServer, type Example } from "./cluster-http.ts";
-import { type ClusterLeader, NO_VICES, type RpcContext, type Vices } from "./cluster-rpc.ts";
+import {
+  type ClusterFaults,
+  type ClusterLeader,
+  NO_FAULTS,
+  type RpcContext,
+} from "./cluster-rpc.ts";
 import { createCalendar } from "./cluster-slots.ts";
 import { attachSocket, type ClusterSocket } from "./cluster-socket.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
@@ -66,7 +71,7 @@ export interface SimulatedCluster {
   /** The newest block's blockhash, base58. */
   latestBlockhash(): string;
   /** Replaces what the RPC and its WebSocket do wrong. */
-  behave(vices: Partial<Vices>): void;
+  behave(faults: Partial<ClusterFaults>): void;
   /** Whether what lands is executed; false where LiteSVM cannot be loaded. */
   readonly executes: boolean;
   readonly counters: BankCounters;
@@ -99,11 +104,11 @@ class Cluster implements SimulatedCluster {
   readonly #options: ClusterOptions;
   readonly #context: RpcContext;
   #ports: { readonly rpc: number; readonly ws: number };
-  #vices: Vices = NO_VICES;
+  #faults: ClusterFaults = NO_FAULTS;
   #socket: ClusterSocket | null = null;
   #servers: readonly Server[] = [];
   #timer: Timer | null = null;
-  #begun: Block | null = null;
+  #startedBlock: Block | null = null;
 
   constructor(options: ClusterOptions & { readonly ledger: Ledger }) {
     const { clock, leaders, ledger } = options;
@@ -118,8 +123,8 @@ class Cluster implements SimulatedCluster {
     const { blockhashAgeMax } = options;
     const bank = createBank({ calendar, ledger, onLanded, blockhashAgeMax });
     const unixMs = (): number => Math.floor(clock.unixMs());
-    const vices = () => this.#vices;
-    this.#context = { calendar, bank, ledger, leaders, unixMs, vices };
+    const faults = () => this.#faults;
+    this.#context = { calendar, bank, ledger, leaders, unixMs, faults };
   }
 
   get counters(): BankCounters {
@@ -147,7 +152,7 @@ class Cluster implements SimulatedCluster {
     const rpc = createRpcServer(this.#context, example);
     const ws = createRpcServer(this.#context);
     const unixMs = (): number => Math.floor(clock.unixMs());
-    this.#socket = attachSocket(ws, { bank, unixMs, vices: () => this.#vices });
+    this.#socket = attachSocket(ws, { bank, unixMs, faults: () => this.#faults });
     this.#servers = [rpc, ws];
     const ports = { rpc: await listen(rpc, host, this.#ports.rpc), ws: 0 };
     this.#ports = { ...ports, ws: await listen(ws, host, this.#ports.ws) };
@@ -196,8 +201,8 @@ class Cluster implements SimulatedCluster {
     return this.#context.bank.block("processed").blockhash;
   }
 
-  behave(vices: Partial<Vices>): void {
-    this.#vices = { ...NO_VICES, ...vices };
+  behave(faults: Partial<ClusterFaults>): void {
+    this.#faults = { ...NO_FAULTS, ...faults };
   }
 
   #tick(): void {
@@ -213,9 +218,9 @@ class Cluster implements SimulatedCluster {
     const { bank } = this.#context;
     const now = this.currentSlot();
     while (bank.slot < now) {
-      if (this.#begun !== null) this.#socket?.frozen(this.#begun);
-      this.#begun = bank.enter(bank.slot + 1);
-      if (this.#begun !== null) this.#socket?.begun(this.#begun);
+      if (this.#startedBlock !== null) this.#socket?.frozen(this.#startedBlock);
+      this.#startedBlock = bank.enter(bank.slot + 1);
+      if (this.#startedBlock !== null) this.#socket?.blockStarted(this.#startedBlock);
     }
   }
 }

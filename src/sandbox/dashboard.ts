@@ -102,7 +102,7 @@ export async function startDashboard(
 ): Promise<Dashboard> {
   // Imported late: nobody waits for their libraries to send.
   const { startControl } = await import("../control/control.ts");
-  const { PEOPLE, startProvider } = await import("./provider.ts");
+  const { TEST_USERS, startProvider } = await import("./provider.ts");
   // The provider takes one address to return to, so the port must be known before both start.
   const port = await freePort(PORT);
   const url = `http://${HOST}:${port}`;
@@ -118,7 +118,7 @@ export async function startDashboard(
           oidc_client_id: provider.clientId,
           oidc_client_secret: provider.clientSecret,
           vault_file: "vault",
-          admins: [`${provider.issuer} ${PEOPLE[0]?.subject ?? ""}`],
+          admins: [`${provider.issuer} ${TEST_USERS[0]?.subject ?? ""}`],
           session_idle: SESSION.idle,
           session_max: SESSION.max,
           regions: [`sandbox=${edge.url}`],

@@ -136,12 +136,12 @@ class Relay implements FaultProxy {
       return;
     }
     this.#clients.set(key, null);
-    const answer = (bytes: Uint8Array): void =>
+    const response = (bytes: Uint8Array): void =>
       this.#suffer(bytes, this.#back, (copy) => {
         if (this.#socket !== null) put(this.#socket, copy, host, port);
       });
     try {
-      const client = await openDatagramSocket(this.#host, 0, answer, this.#datagrams);
+      const client = await openDatagramSocket(this.#host, 0, response, this.#datagrams);
       if (this.#socket === null) client.close();
       else this.#clients.set(key, client);
     } catch {

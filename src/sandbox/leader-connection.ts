@@ -104,7 +104,7 @@ export class LeaderConnection {
   }
 
   /** Fires due timers; answers in how many milliseconds the next is, -1 for none. */
-  sweep(): number {
+  scanTimeouts(): number {
     if (this.over) return -1;
     const dueMs = this.#quiche.timeout() ?? -1;
     if (dueMs !== 0) return dueMs;

@@ -28,7 +28,7 @@ import {
   quiche,
   quicheConfig,
 } from "../send/portable/quiche.ts";
-import { createSweeper, type Sweeper } from "../send/portable/timeout-sweep.ts";
+import { createTimeoutScan, type TimeoutScan } from "../send/portable/timeout-scan.ts";
 import { initialClose } from "./initial-close.ts";
 import { LeaderConnection, type LeaderEvents } from "./leader-connection.ts";
 import {
@@ -175,7 +175,7 @@ class QuicLeader implements SimulatedLeader {
   #behaviour: LeaderBehaviour;
   #port: number;
   #socket: DatagramSocket | null = null;
-  #sweeper: Sweeper | null = null;
+  #timeoutScan: TimeoutScan | null = null;
   #callback: OnTransaction = () => {};
 
   constructor(options: SimulatedLeaderOptions) {
@@ -213,13 +213,13 @@ class QuicLeader implements SimulatedLeader {
       this.#receive(bytes, host, port);
     this.#socket = await openDatagramSocket(this.#host, this.#port, receive, this.counters);
     this.#port = this.#socket.port;
-    this.#sweeper = createSweeper(this.#clock, () => this.#sweep());
+    this.#timeoutScan = createTimeoutScan(this.#clock, () => this.#scanTimeouts());
     return { address: this.address };
   }
 
   async stop(): Promise<void> {
     this.closeAll(DROPPED.code, DROPPED.reason);
-    this.#sweeper?.stop();
+    this.#timeoutScan?.stop();
     this.#socket?.close();
     this.#socket = null;
   }
@@ -248,11 +248,11 @@ class QuicLeader implements SimulatedLeader {
       return;
     }
     const connection =
-      this.#connections.get(keyOf(header.dcid)) ?? this.#welcome(header, host, port);
+      this.#connections.get(keyOf(header.dcid)) ?? this.#openConnection(header, host, port);
     if (connection === null) return;
     connection.receive(bytes);
     this.#forgetIfOver(connection);
-    this.#sweeper?.touch();
+    this.#timeoutScan?.touch();
   }
 
   #isTooLate(sinceNs: number): boolean {
@@ -277,7 +277,7 @@ class QuicLeader implements SimulatedLeader {
   }
 
   /** A datagram of no known connection: the beginning of one, or nothing. */
-  #welcome(header: QuicheHeader, host: string, port: number): LeaderConnection | null {
+  #openConnection(header: QuicheHeader, host: string, port: number): LeaderConnection | null {
     if (header.ty !== quiche.Type.Initial || this.#socket === null) return null;
     const isIgnored = this.#behaviour.admission === "silent" || this.#isFull();
     if (isIgnored || this.#isDropped(host, port)) {
@@ -355,10 +355,10 @@ class QuicLeader implements SimulatedLeader {
     for (const key of connection.keys) this.#connections.delete(key);
   }
 
-  #sweep(): number {
+  #scanTimeouts(): number {
     let nextMs = -1;
     for (const connection of new Set(this.#connections.values())) {
-      const dueMs = connection.sweep();
+      const dueMs = connection.scanTimeouts();
       this.#forgetIfOver(connection);
       if (dueMs >= 0 && (nextMs < 0 || dueMs < nextMs)) nextMs = dueMs;
     }

@@ -29,7 +29,7 @@ export const POSTGRES_START_MS_MAX = 60_000;
 /** Folders of killed sandboxes that one start removes. */
 export const SANDBOX_LEFTOVERS_MAX = 16;
 /** How often its start is tried: a port may be taken, a killed one's last processes may linger. */
-export const POSTGRES_START_TRIES_MAX = 5;
+export const POSTGRES_START_ATTEMPTS_MAX = 5;
 /** Longest wait between two attempts to start it again, in milliseconds. */
 export const POSTGRES_RESTART_MS_MAX = 2_000;
 /** Longest wait for it to stop, in milliseconds. */

@@ -17,7 +17,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
-import { isAlive, markOf, ownMark } from "../runtime/process-identity.ts";
+import { isAlive, ownIdentity, parseIdentity } from "../runtime/process-identity.ts";
 import type { RunAs } from "./postgres-binaries.ts";
 
 /** What a server is reached by; made at the first start and kept. */
@@ -67,11 +67,11 @@ export function openFolder(path: string): Folder {
 /** Says who runs the server from now on; a `SetupError` when another living process does. */
 export function claim(folder: Folder): void {
   const file = join(folder.path, "owner.json");
-  const holder = existsSync(file) ? markOf(readFileSync(file, "utf8")) : null;
+  const holder = existsSync(file) ? parseIdentity(readFileSync(file, "utf8")) : null;
   if (holder !== null && holder.pid !== process.pid && isAlive(holder)) {
     throw new SetupError(`${folder.path} is in use by process ${holder.pid}: stop that one first`);
   }
-  writeFileSync(file, ownMark());
+  writeFileSync(file, ownIdentity());
 }
 
 export async function release(folder: Folder): Promise<void> {

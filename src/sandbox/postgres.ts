@@ -24,8 +24,8 @@ import {
   POSTGRES_CONNECTIONS_MAX,
   POSTGRES_LOG_BYTES_MAX,
   POSTGRES_RESTART_MS_MAX,
+  POSTGRES_START_ATTEMPTS_MAX,
   POSTGRES_START_MS_MAX,
-  POSTGRES_START_TRIES_MAX,
   POSTGRES_STOP_MS_MAX,
 } from "./limits.ts";
 import {
@@ -214,7 +214,7 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
     counters,
     pid: () => child?.pid ?? 0,
     async start(wished) {
-      for (let attempt = 0; attempt < POSTGRES_START_TRIES_MAX; attempt += 1) {
+      for (let attempt = 0; attempt < POSTGRES_START_ATTEMPTS_MAX; attempt += 1) {
         const port = wished ?? (attempt === 0 ? folder.facts().port : null) ?? (await freePort());
         if (await launch(port)) {
           folder.keepPort(port);

@@ -15,7 +15,7 @@ import { Provider } from "oidc-provider";
 import type { Log } from "../core/log.ts";
 import { createProviderStore } from "./provider-store.ts";
 
-export interface Person {
+export interface TestUser {
   /** What the provider calls them for ever. */
   readonly subject: string;
   readonly name: string;
@@ -23,7 +23,7 @@ export interface Person {
 }
 
 /** The two who may log in; the first is an operator where the sandbox says so. */
-export const PEOPLE: readonly Person[] = [
+export const TEST_USERS: readonly TestUser[] = [
   { subject: "ada", name: "Ada Operator", email: "ada@sandbox.example" },
   { subject: "grace", name: "Grace User", email: "grace@sandbox.example" },
 ];
@@ -114,9 +114,9 @@ async function settings(clientSecret: string, redirectUri: string) {
     },
     interactions: { url: (_: unknown, { uid }: { readonly uid: string }) => `/login/${uid}` },
     findAccount: (_: unknown, subject: string) => {
-      const person = PEOPLE.find((one) => one.subject === subject);
-      if (person === undefined) return undefined;
-      const { name, email } = person;
+      const user = TEST_USERS.find((one) => one.subject === subject);
+      if (user === undefined) return undefined;
+      const { name, email } = user;
       return { accountId: subject, claims: async () => ({ sub: subject, name, email }) };
     },
     // Nobody is asked whether the dashboard may know who they are.
@@ -164,7 +164,7 @@ async function interact(
   if (request.method === "GET" && LOGIN_PATH.test(path)) {
     await provider.interactionDetails(request, response);
     const question = "<p>A test provider on this machine. Who are you?</p>";
-    const buttons = PEOPLE.map((person) => buttonOf(path, person)).join("\n");
+    const buttons = TEST_USERS.map((user) => buttonOf(path, user)).join("\n");
     page(response, 200, `<h1>Log in to the sandbox</h1>${question}${buttons}`);
     return true;
   }
@@ -176,17 +176,17 @@ async function interact(
   const subject = request.method === "POST" ? CHOICE_PATH.exec(path)?.[1] : undefined;
   if (subject === undefined) return false;
   request.resume();
-  const person = PEOPLE.find((one) => one.subject === subject);
+  const user = TEST_USERS.find((one) => one.subject === subject);
   const result =
-    person === undefined
+    user === undefined
       ? { error: "access_denied", error_description: "there is nobody of that name" }
-      : { login: { accountId: person.subject } };
+      : { login: { accountId: user.subject } };
   await provider.interactionFinished(request, response, result);
   return true;
 }
 
 /** The names are our own, and need no escaping. */
-function buttonOf(path: string, { subject, name, email }: Person): string {
+function buttonOf(path: string, { subject, name, email }: TestUser): string {
   const button = `<button type="submit">Log in as ${name}</button> <small>${email}</small>`;
   return `<form method="post" action="${path}/as/${subject}"><p>${button}</p></form>`;
 }

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
-import { isSurelyGone, markOf, ownMark } from "../runtime/process-identity.ts";
+import { hasEnded, ownIdentity, parseIdentity } from "../runtime/process-identity.ts";
 import { SANDBOX_LEFTOVERS_MAX } from "./limits.ts";
 import { lentFolderName, ROOT_FOLDER } from "./postgres-binaries.ts";
 import { endLeftover } from "./postgres-folder.ts";
@@ -26,7 +26,7 @@ export interface LeftoverDeps {
 /** Makes a folder that names this process. */
 export function makeSandboxFolder(temporary = tmpdir()): string {
   const folder = mkdtempSync(join(temporary, PREFIX));
-  writeFileSync(join(folder, OWNER), ownMark(), { mode: 0o600 });
+  writeFileSync(join(folder, OWNER), ownIdentity(), { mode: 0o600 });
   return folder;
 }
 
@@ -78,8 +78,8 @@ function isOwn(path: string): boolean {
 
 function isLeftover(path: string): boolean {
   try {
-    const mark = markOf(readFileSync(join(path, OWNER), "utf8"));
-    return mark !== null && isSurelyGone(mark);
+    const identity = parseIdentity(readFileSync(join(path, OWNER), "utf8"));
+    return identity !== null && hasEnded(identity);
   } catch {
     // It says nobody's name: one that is being made, or something else.
     return false;

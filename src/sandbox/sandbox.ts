@@ -33,14 +33,14 @@ export interface SandboxOptions {
   /** Leaders of the simulated cluster. */
   readonly leaderCount?: number;
   /** Six leaders, of which four have a vice each. */
-  readonly vices?: boolean;
+  readonly faults?: boolean;
   /** Keys of the edge's configuration in the shape of the file, over the sandbox's own. */
   readonly edge?: Readonly<Record<string, object | string>>;
   readonly log?: Log;
   /** Whether accounts are in a database, with a dashboard; otherwise one key is in a file. */
   readonly dashboard?: boolean;
   /** Told in a line what happens: landings, a bounded number of them. */
-  readonly tell?: (line: string) => void;
+  readonly print?: (line: string) => void;
 }
 
 export interface Sandbox {
@@ -66,13 +66,13 @@ export interface Sandbox {
 }
 
 /** A leader's vice, or the network in front of it. */
-interface LeaderVice {
+interface LeaderFaults {
   readonly behaviour?: Partial<LeaderBehaviour>;
   readonly faults?: Partial<Faults>;
 }
 
 /** Two good leaders, and one each that stalls, evicts, wants a token and is hard to reach. */
-const LEADER_VICES: readonly LeaderVice[] = [
+const LEADER_FAULTS: readonly LeaderFaults[] = [
   {},
   {},
   { behaviour: { streamsMax: 4, reading: "stalled" } },
@@ -183,11 +183,12 @@ async function startAccounts(
 async function startNetwork(clock: Clock, options: SandboxOptions, undo: Undo, example: Example) {
   const leaders: SimulatedLeader[] = [];
   const contacts: { readonly identity: string; readonly address: string }[] = [];
-  const vices = options.vices === true ? LEADER_VICES : [];
-  const count = options.leaderCount ?? (options.vices === true ? vices.length : LEADER_COUNT);
+  const leaderFaults = options.faults === true ? LEADER_FAULTS : [];
+  const count =
+    options.leaderCount ?? (options.faults === true ? leaderFaults.length : LEADER_COUNT);
   for (let index = 0; index < count; index += 1) {
     const identity = freshIdentity();
-    const { behaviour = {}, faults = null } = vices[index] ?? {};
+    const { behaviour = {}, faults = null } = leaderFaults[index] ?? {};
     const leader = createSimulatedLeader({ clock, identity, host: HOST, behaviour });
     let { address } = await leader.start();
     undo.push(() => leader.stop());
@@ -209,8 +210,8 @@ async function startNetwork(clock: Clock, options: SandboxOptions, undo: Undo, e
       if (landed.leader === null || shown >= SANDBOX_LANDINGS_SHOWN_MAX) return;
       shown += 1;
       const result = landed.err === null ? "landed" : `failed (${JSON.stringify(landed.err)})`;
-      options.tell?.(`${landed.signature} ${result} in slot ${landed.slot}`);
-      if (shown === SANDBOX_LANDINGS_SHOWN_MAX) options.tell?.("further landings are not shown");
+      options.print?.(`${landed.signature} ${result} in slot ${landed.slot}`);
+      if (shown === SANDBOX_LANDINGS_SHOWN_MAX) options.print?.("further landings are not shown");
     },
   });
   const urls = await cluster.start();
@@ -311,7 +312,7 @@ function describe(
   return [
     "Touchdown sandbox",
     `  edge         ${facts.url}`,
-    `  admin        ${facts.adminUrl}  (/metrics /readyz /livez /leaders /scorecard)`,
+    `  admin        ${facts.adminUrl}  (/metrics /readyz /livez /leaders /leaders/stats)`,
     `  cluster RPC  ${facts.rpcUrl}  ${facts.wsUrl}`,
     `  leaders      ${leaders.join("  ")}`,
     `  API key      ${facts.key}`,

@@ -16,7 +16,7 @@ export interface SocketAddress {
  * RFC 4291 sections 2.5.2 and 2.7, RFC 5771; the first group of the written form has no zeros
  * before it.
  */
-const NOBODYS = /^(?:0\.0\.0\.0|(?:22[4-9]|23[0-9])\..*|::|ff[0-9a-f]{2}:.*)$/;
+const NOT_A_HOST = /^(?:0\.0\.0\.0|(?:22[4-9]|23[0-9])\..*|::|ff[0-9a-f]{2}:.*)$/;
 
 /** Parses "ip:port" or "[ipv6]:port"; null when it is neither, or no host's. */
 export function parseAddress(text: string): SocketAddress | null {
@@ -35,7 +35,7 @@ export function parseAddress(text: string): SocketAddress | null {
 }
 
 function hosts(address: SocketAddress): SocketAddress | null {
-  return NOBODYS.test(address.host) ? null : address;
+  return NOT_A_HOST.test(address.host) ? null : address;
 }
 
 /** The inverse of `parseAddress`. */

@@ -11,15 +11,15 @@
  */
 
 import type { SendCounters } from "./send-counters.ts";
-import type { Ending } from "./transport.ts";
+import type { CloseCause } from "./transport.ts";
 
-export interface Reaction {
+export interface ClosePolicy {
   /** The first pause, in units of `reconnectMs`. */
   readonly wait: number;
   /** What the pause is counted from. */
   readonly from: "attempt" | "end";
-  /** `before_turn`: no sooner than the leader's turn demands, and later each time. */
-  readonly next: "soon" | "before_turn";
+  /** `before_window`: no sooner than the leader's turn demands, and later each time. */
+  readonly next: "soon" | "before_window";
   /** Whether no second connection is opened to replace one that lives, until a turn went well. */
   readonly single: boolean;
   /** The share of its standing that the leader loses: how little it can be counted on. */
@@ -31,7 +31,7 @@ export interface Reaction {
   readonly meaning: string;
 }
 
-export const REACTIONS = {
+export const CLOSE_POLICIES = {
   closed: {
     wait: 1 / 8,
     from: "end",
@@ -45,7 +45,7 @@ export const REACTIONS = {
   evicted: {
     wait: 1 / 8,
     from: "end",
-    next: "before_turn",
+    next: "before_window",
     single: false,
     score: 0.1,
     // A node that is full evicts all the time. One that went down does not answer the next attempt.
@@ -130,7 +130,7 @@ export const REACTIONS = {
     single: true,
     score: 0.5,
     gone: true,
-    counter: "endedSilent",
+    counter: "endedUnresponsive",
     meaning: "no answer to the handshake: unreachable, or the address is over its rate",
   },
   silent: {
@@ -140,7 +140,7 @@ export const REACTIONS = {
     single: false,
     score: 0.25,
     gone: true,
-    counter: "endedSilent",
+    counter: "endedUnresponsive",
     meaning: "silence on a connection that worked, or the leader has forgotten it",
   },
   local: {
@@ -153,11 +153,11 @@ export const REACTIONS = {
     counter: "endedLocal",
     meaning: "given up on this side, for a fault in its packets or in the engine",
   },
-} as const satisfies Record<string, Reaction>;
+} as const satisfies Record<string, ClosePolicy>;
 
-export type EndName = keyof typeof REACTIONS;
+export type CloseReason = keyof typeof CLOSE_POLICIES;
 
-export const END_NAMES: readonly EndName[] = [
+export const CLOSE_REASONS: readonly CloseReason[] = [
   "closed",
   "evicted",
   "disallowed",
@@ -173,7 +173,7 @@ export const END_NAMES: readonly EndName[] = [
 ];
 
 /** By application code. */
-const APP_CODES: readonly EndName[] = [
+const APP_CODES: readonly CloseReason[] = [
   "closed",
   "evicted",
   "disallowed",
@@ -185,7 +185,7 @@ const APP_CODES: readonly EndName[] = [
 const CONNECTION_REFUSED = 0x02;
 
 /** The row of an ending; `established` is whether the handshake was done by then. */
-export function endNameOf({ kind, code }: Ending, established: boolean): EndName {
+export function closeReasonOf({ kind, code }: CloseCause, established: boolean): CloseReason {
   if (kind === "app") return APP_CODES[code] ?? "other_code";
   if (kind === "transport") return code === CONNECTION_REFUSED ? "refused" : "transport";
   if (kind === "silence") return established ? "silent" : "unanswered";

@@ -7,17 +7,17 @@
  */
 
 import type { Target } from "../core/flow.ts";
-import { type Fate, FLYING } from "./transport.ts";
+import { IN_FLIGHT, type StreamResult } from "./transport.ts";
 
-export interface FlyingCopy {
+export interface InFlightDelivery {
   packetId: number;
   /** The leader that it went to, and the slot that it was aimed at. */
   target: Target;
   stream: number;
   /** When it went on the wire; 0: not yet. */
   sentNs: number;
-  /** Its end, where that came about before those of the older ones; FLYING: not known. */
-  fate: Fate;
+  /** Its end, where that came about before those of the older ones; IN_FLIGHT: not known. */
+  streamResult: StreamResult;
   /** When it came to its end; 0: just now. */
   endNs: number;
   /** As `Outcome.connectionAgeMs`. */
@@ -26,12 +26,12 @@ export interface FlyingCopy {
   resend: number;
 }
 
-const NOTHING: FlyingCopy = {
+const NOTHING: InFlightDelivery = {
   packetId: 0,
   target: { identity: "", address: "", slot: 0 },
   stream: 0,
   sentNs: 0,
-  fate: FLYING,
+  streamResult: IN_FLIGHT,
   endNs: 0,
   ageMs: 0,
   resend: 0,
@@ -92,7 +92,7 @@ class Ring<Row> {
   }
 }
 
-export class InFlight extends Ring<FlyingCopy> {
+export class InFlight extends Ring<InFlightDelivery> {
   /** So many of the oldest are on the wire, or have their end. */
   #gone = 0;
 
@@ -115,7 +115,7 @@ export class InFlight extends Ring<FlyingCopy> {
     row.target = target;
     row.stream = stream;
     row.sentNs = sentNs;
-    row.fate = FLYING;
+    row.streamResult = IN_FLIGHT;
     row.endNs = 0;
     row.ageMs = ageMs;
     row.resend = resend;
@@ -128,9 +128,9 @@ export class InFlight extends Ring<FlyingCopy> {
   }
 
   /** The oldest that is not known to be on the wire, nor to have its end; or null. */
-  waiting(): FlyingCopy | null {
+  nextUnsent(): InFlightDelivery | null {
     for (let row = this.at(this.#gone); row !== null; row = this.at(this.#gone)) {
-      if (row.sentNs === 0 && row.fate === FLYING) return row;
+      if (row.sentNs === 0 && row.streamResult === IN_FLIGHT) return row;
       this.#gone += 1;
     }
     return null;

@@ -1,14 +1,21 @@
 /**
- * One connection of a peer, with the copies that it carries. Hot path: `send`, `settle`.
+ * One connection of a peer, with the copies that it carries. Hot path: `send`, `collectResults`.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { type FlyingCopy, InFlight } from "./in-flight.ts";
-import { CLOSED, type Connection, DROPPED, type Fate, FLYING, WAITING } from "./transport.ts";
+import { InFlight, type InFlightDelivery } from "./in-flight.ts";
+import {
+  CLOSED,
+  DROPPED,
+  type EngineConnection,
+  IN_FLIGHT,
+  QUEUED,
+  type StreamResult,
+} from "./transport.ts";
 
-export class Link {
+export class LeaderConnection {
   /** null until the transport has answered. */
-  connection: Connection | null = null;
+  engineConnection: EngineConnection | null = null;
   readonly attemptNs: number;
   /** Since when the handshake is done; 0: it is not. */
   establishedNs = 0;
@@ -34,16 +41,16 @@ export class Link {
 
   /** As `Connection.send`. */
   send(bytes: Uint8Array, nowNs: number, ttlMs?: number): number {
-    if (this.connection === null || this.over) return CLOSED;
-    const stream = this.connection.send(bytes, ttlMs);
+    if (this.engineConnection === null || this.over) return CLOSED;
+    const stream = this.engineConnection.send(bytes, ttlMs);
     if (stream >= 0) this.#carries(bytes.length, nowNs);
     return stream;
   }
 
   /** A front sent a copy over it. Answers as `SharedConnection.adopt`. */
-  adopt(stream: number, size: number, waits: boolean, sentNs: number): boolean {
+  recordSend(stream: number, size: number, isQueued: boolean, sentNs: number): boolean {
     this.#carries(size, sentNs);
-    return this.connection?.shared?.adopt(stream, waits) ?? false;
+    return this.engineConnection?.shared?.recordSend(stream, isQueued) ?? false;
   }
 
   #carries(size: number, nowNs: number): void {
@@ -56,65 +63,66 @@ export class Link {
   shut(): boolean {
     if (this.over) return false;
     this.over = true;
-    this.connection?.close();
+    this.engineConnection?.close();
     return true;
   }
 
   /** Pings when the connection said nothing for `periodNs`. */
   keepAlive(nowNs: number, periodNs: number): void {
-    const { connection } = this;
-    if (connection?.established !== true || connection.keepsAlive) return;
+    const { engineConnection } = this;
+    if (engineConnection?.established !== true || engineConnection.keepsAlive) return;
     if (nowNs - this.#spokeNs < periodNs) return;
     this.#spokeNs = nowNs;
-    connection.ping();
+    engineConnection.ping();
   }
 
   /** In how many milliseconds `keepAlive` pings; never where the engine does that. */
   nextPingMs(nowNs: number, periodNs: number): number {
-    if (this.connection?.keepsAlive !== false) return Number.POSITIVE_INFINITY;
+    if (this.engineConnection?.keepsAlive !== false) return Number.POSITIVE_INFINITY;
     return (this.#spokeNs + periodNs - nowNs) / NS_PER_MS;
   }
 
   /** Whether a copy that `send` took is not on the wire yet. */
-  waits(stream: number): boolean {
-    return this.connection?.fate(stream) === WAITING;
+  isQueued(stream: number): boolean {
+    return this.engineConnection?.streamResult(stream) === QUEUED;
   }
 
   /**
    * Takes what is done from the head of those in flight, oldest first. A copy that had to wait is
    * told of once it is on the wire, whatever the older ones wait for.
    */
-  settle(
+  collectResults(
     nowNs: number,
-    onWire: (copy: FlyingCopy) => void,
-    done: (copy: FlyingCopy, fate: Fate) => void,
+    onWire: (delivery: InFlightDelivery) => void,
+    done: (delivery: InFlightDelivery, streamResult: StreamResult) => void,
   ): void {
-    const connection = this.connection;
-    if (connection === null) return;
+    const engineConnection = this.engineConnection;
+    if (engineConnection === null) return;
     const { inFlight } = this;
     for (let row = inFlight.oldest(); row !== null; row = inFlight.oldest()) {
-      const fate = learn(row, connection, nowNs, onWire);
-      if (fate === WAITING || fate === FLYING) break;
-      done(row, fate);
+      const streamResult = learn(row, engineConnection, nowNs, onWire);
+      if (streamResult === QUEUED || streamResult === IN_FLIGHT) break;
+      done(row, streamResult);
       inFlight.drop();
     }
-    for (let row = inFlight.waiting(); row !== null; row = inFlight.waiting()) {
-      if (learn(row, connection, nowNs, onWire) === WAITING) return;
+    for (let row = inFlight.nextUnsent(); row !== null; row = inFlight.nextUnsent()) {
+      if (learn(row, engineConnection, nowNs, onWire) === QUEUED) return;
     }
   }
 
   /** Takes all that is in flight: what has its end, behind one that has none, keeps it. */
   failAll(
     nowNs: number,
-    onWire: (copy: FlyingCopy) => void,
-    done: (copy: FlyingCopy, fate: Fate) => void,
-    failed: (copy: FlyingCopy) => void,
+    onWire: (delivery: InFlightDelivery) => void,
+    done: (delivery: InFlightDelivery, streamResult: StreamResult) => void,
+    failed: (delivery: InFlightDelivery) => void,
   ): void {
-    const { connection } = this;
+    const { engineConnection } = this;
     for (let row = this.inFlight.oldest(); row !== null; row = this.inFlight.oldest()) {
-      const fate = connection === null ? WAITING : learn(row, connection, nowNs, onWire);
-      if (fate === WAITING || fate === FLYING) failed(row);
-      else done(row, fate);
+      const streamResult =
+        engineConnection === null ? QUEUED : learn(row, engineConnection, nowNs, onWire);
+      if (streamResult === QUEUED || streamResult === IN_FLIGHT) failed(row);
+      else done(row, streamResult);
       this.inFlight.drop();
     }
   }
@@ -122,19 +130,19 @@ export class Link {
 
 /** Asks what became of a copy, and keeps an end, because the connection tells it once. */
 function learn(
-  copy: FlyingCopy,
-  connection: Connection,
+  delivery: InFlightDelivery,
+  engineConnection: EngineConnection,
   nowNs: number,
-  onWire: (copy: FlyingCopy) => void,
-): Fate {
-  if (copy.fate !== FLYING) return copy.fate;
-  const fate = connection.fate(copy.stream);
-  if (copy.sentNs === 0 && fate !== WAITING && fate < DROPPED) {
-    copy.sentNs = connection.sentNs || nowNs;
-    onWire(copy);
+  onWire: (delivery: InFlightDelivery) => void,
+): StreamResult {
+  if (delivery.streamResult !== IN_FLIGHT) return delivery.streamResult;
+  const streamResult = engineConnection.streamResult(delivery.stream);
+  if (delivery.sentNs === 0 && streamResult !== QUEUED && streamResult < DROPPED) {
+    delivery.sentNs = engineConnection.sentNs || nowNs;
+    onWire(delivery);
   }
-  if (fate === WAITING || fate === FLYING) return fate;
-  copy.fate = fate;
-  copy.endNs = connection.endNs;
-  return fate;
+  if (streamResult === QUEUED || streamResult === IN_FLIGHT) return streamResult;
+  delivery.streamResult = streamResult;
+  delivery.endNs = engineConnection.endNs;
+  return streamResult;
 }

@@ -10,20 +10,20 @@
  * Decision: docs/decisions/0021-unreachable-leaders-do-not-count.md
  */
 
-import { END_NAMES, type EndName, REACTIONS } from "./close-policy.ts";
-import { LEADERS_SCORED_MAX } from "./limits.ts";
+import { CLOSE_POLICIES, CLOSE_REASONS, type CloseReason } from "./close-policy.ts";
+import { LEADER_STATS_MAX } from "./limits.ts";
 
-export type Dialect = "agave" | "firedancer" | "unknown";
+export type ClientKind = "agave" | "firedancer" | "unknown";
 
 /** One leader. The peers write its fields in place. */
-export class Card {
+export class LeaderStats {
   readonly identity: string;
   address: string;
   attempts = 0;
   admitted = 0;
   /** From 0, never reached, to 1: how far it can be counted on. */
-  standing = 1;
-  readonly ends: Record<EndName, number>;
+  reliability = 1;
+  readonly ends: Record<CloseReason, number>;
   /** As `CardView.reachable`. */
   reachable: boolean | null = null;
   /** Connections in a row that were evicted before they carried anything. */
@@ -51,8 +51,8 @@ export class Card {
     this.identity = identity;
     this.address = address;
     // Every name of the table has its place from the beginning.
-    const ends = END_NAMES.map((name) => [name, 0] as const);
-    this.ends = Object.fromEntries(ends) as Record<EndName, number>;
+    const ends = CLOSE_REASONS.map((name) => [name, 0] as const);
+    this.ends = Object.fromEntries(ends) as Record<CloseReason, number>;
   }
 
   /** A copy is acknowledged, so long after it was given to the peer. */
@@ -74,24 +74,24 @@ export class Card {
     this.present = true;
     this.reachable = true;
     if (late) this.admittedLate += 1;
-    this.standing += (1 - this.standing) / 2;
+    this.reliability += (1 - this.reliability) / 2;
     this.streamsMax = Math.max(this.streamsMax, streams);
   }
 
   /** A connection ended; `live` if it took copies, and `carried` is whether it took any. */
-  end(name: EndName, live: boolean, carried: boolean): void {
+  end(name: CloseReason, live: boolean, carried: boolean): void {
     this.ends[name] += 1;
     if (!live) this.reachable = false;
-    this.standing *= 1 - REACTIONS[name].score;
-    if (REACTIONS[name].next === "before_turn" && !carried) this.evictedIdle += 1;
+    this.reliability *= 1 - CLOSE_POLICIES[name].score;
+    if (CLOSE_POLICIES[name].next === "before_window" && !carried) this.evictedIdle += 1;
   }
 
   /**
    * Whether the leader is missed by that end of a connection, `live` if it took copies: true once,
    * until it takes copies again.
    */
-  misses(name: EndName, live: boolean, carried: boolean): boolean {
-    if (!this.present || !REACTIONS[name].gone || (live && !carried)) return false;
+  markUnreachable(name: CloseReason, live: boolean, carried: boolean): boolean {
+    if (!this.present || !CLOSE_POLICIES[name].gone || (live && !carried)) return false;
     this.present = false;
     return true;
   }
@@ -105,7 +105,7 @@ function mean(before: number, value: number): number {
 }
 
 /** What is shown of a card. Null: not measured. */
-export interface CardView {
+export interface LeaderStatsView {
   readonly identity: string;
   readonly address: string;
   /**
@@ -113,8 +113,8 @@ export interface CardView {
    * since; null before that.
    */
   readonly reachable: boolean | null;
-  readonly standing: number;
-  readonly dialect: Dialect;
+  readonly reliability: number;
+  readonly clientKind: ClientKind;
   readonly version: string | null;
   readonly rttMs: number | null;
   readonly handshakeMs: number | null;
@@ -126,7 +126,7 @@ export interface CardView {
   readonly evictions: number;
   readonly silentBeforeTurn: number;
   /** Ends by name, those that happened. */
-  readonly ends: Readonly<Partial<Record<EndName, number>>>;
+  readonly ends: Readonly<Partial<Record<CloseReason, number>>>;
   readonly streamsMax: number | null;
   readonly saturated: number;
   readonly sent: number;
@@ -137,13 +137,13 @@ export interface CardView {
   readonly landedShare: number | null;
 }
 
-export interface Census {
-  readonly dialect: Dialect;
+export interface LeaderCount {
+  readonly clientKind: ClientKind;
   readonly reachable: "yes" | "no" | "unknown";
   readonly count: number;
 }
 
-export interface ScorecardOptions {
+export interface LeaderStatsTableOptions {
   readonly leadersMax?: number;
   /** The version that a leader gossips; null when it tells none. */
   readonly versionOf?: (identity: string) => string | null;
@@ -159,67 +159,67 @@ const SLACK_MS = 150;
 /** More streams than any Agave grants (`swqos.rs`: 3584); Firedancer grants 2^60. */
 const STREAMS_UNLIMITED = 1_000_000;
 
-export class Scorecard {
-  readonly #cards = new Map<string, Card>();
+export class LeaderStatsTable {
+  readonly #rows = new Map<string, LeaderStats>();
   readonly #max: number;
   readonly #versionOf: (identity: string) => string | null;
 
-  constructor({ leadersMax = LEADERS_SCORED_MAX, versionOf }: ScorecardOptions = {}) {
+  constructor({ leadersMax = LEADER_STATS_MAX, versionOf }: LeaderStatsTableOptions = {}) {
     this.#max = leadersMax;
     this.#versionOf = versionOf ?? (() => null);
   }
 
   get size(): number {
-    return this.#cards.size;
+    return this.#rows.size;
   }
 
   /** The card of a leader that is about to be dealt with; made when there is none. */
-  card(identity: string, address: string): Card {
-    let card = this.#cards.get(identity);
-    if (card === undefined) {
-      if (this.#cards.size >= this.#max) this.#forgetOldest();
-      card = new Card(identity, address);
+  stats(identity: string, address: string): LeaderStats {
+    let stats = this.#rows.get(identity);
+    if (stats === undefined) {
+      if (this.#rows.size >= this.#max) this.#forgetOldest();
+      stats = new LeaderStats(identity, address);
     } else {
-      this.#cards.delete(identity);
-      card.address = address;
+      this.#rows.delete(identity);
+      stats.address = address;
     }
-    this.#cards.set(identity, card);
-    return card;
+    this.#rows.set(identity, stats);
+    return stats;
   }
 
   #forgetOldest(): void {
-    for (const identity of this.#cards.keys()) {
-      this.#cards.delete(identity);
+    for (const identity of this.#rows.keys()) {
+      this.#rows.delete(identity);
       return;
     }
   }
 
   /** This leader acknowledged a copy: what it has is what can land with it. */
   targeted(identity: string): void {
-    const card = this.#cards.get(identity);
-    if (card !== undefined) card.targeted += 1;
+    const stats = this.#rows.get(identity);
+    if (stats !== undefined) stats.targeted += 1;
   }
 
   /** A transaction landed in a block of this leader's. */
   landed(identity: string): void {
-    const card = this.#cards.get(identity);
-    if (card !== undefined) card.landed += 1;
+    const stats = this.#rows.get(identity);
+    if (stats !== undefined) stats.landed += 1;
   }
 
   roundTripMs(identity: string): number {
-    const rttUs = this.#cards.get(identity)?.rttUs ?? 0;
+    const rttUs = this.#rows.get(identity)?.rttUs ?? 0;
     return rttUs === 0 ? ROUND_TRIP_MS : rttUs / 1000;
   }
 
   /** From a copy's sending until the leader has it, typically. */
   neededMs(identity: string): number {
-    const neededUs = this.#cards.get(identity)?.neededUs ?? 0;
+    const neededUs = this.#rows.get(identity)?.neededUs ?? 0;
     return neededUs === 0 ? this.roundTripMs(identity) : neededUs / 1000;
   }
 
   /** From 0 to 1: how far a leader can be counted on. */
-  standingOf(identity: string): number {
-    return this.#cards.get(identity)?.standing ?? 1;
+  reliabilityOf(identity: string): number {
+    return this.#rows.get(identity)?.reliability ?? 1;
   }
 
   /**
@@ -227,88 +227,88 @@ export class Scorecard {
    * node evicts who is idle: then later each time, but never too late for two handshakes.
    */
   leadMs(identity: string): number {
-    const evicted = this.#cards.get(identity)?.evictedIdle ?? 0;
+    const evicted = this.#rows.get(identity)?.evictedIdle ?? 0;
     if (evicted === 0) return Number.POSITIVE_INFINITY;
     return Math.max(LEAD_MS / 2 ** evicted, this.#connectMs(identity) + SLACK_MS);
   }
 
   /** How long a leader may take to answer before it counts as silent. */
-  answerMs(identity: string): number {
+  responseMs(identity: string): number {
     return SLACK_MS + 2 * this.roundTripMs(identity);
   }
 
   /** How long before its turn a connection is checked: it can be replaced in what is left. */
-  checkLeadMs(identity: string): number {
-    return this.answerMs(identity) + this.#connectMs(identity);
+  probeLeadMs(identity: string): number {
+    return this.responseMs(identity) + this.#connectMs(identity);
   }
 
   #connectMs(identity: string): number {
-    const handshakeUs = this.#cards.get(identity)?.handshakeUs ?? 0;
+    const handshakeUs = this.#rows.get(identity)?.handshakeUs ?? 0;
     return 2 * (handshakeUs === 0 ? HANDSHAKE_MS : handshakeUs / 1000);
   }
 
   /** What the leader's node runs: what it does tells more than what it says. */
-  dialectOf(card: Card): Dialect {
-    if (card.retries > 0 || card.streamsMax > STREAMS_UNLIMITED) return "firedancer";
-    const { evicted, disallowed, too_many, invalid_stream } = card.ends;
-    if (card.admittedLate + evicted + disallowed + too_many + invalid_stream > 0) return "agave";
-    return dialectOfVersion(this.#versionOf(card.identity));
+  clientKindOf(stats: LeaderStats): ClientKind {
+    if (stats.retries > 0 || stats.streamsMax > STREAMS_UNLIMITED) return "firedancer";
+    const { evicted, disallowed, too_many, invalid_stream } = stats.ends;
+    if (stats.admittedLate + evicted + disallowed + too_many + invalid_stream > 0) return "agave";
+    return clientKindOfVersion(this.#versionOf(stats.identity));
   }
 
   /** Those that were sent most copies first. */
-  view(countMax = Number.POSITIVE_INFINITY): readonly CardView[] {
-    const cards = [...this.#cards.values()].sort((a, b) => b.sent - a.sent);
-    return cards.slice(0, countMax).map((card) => this.#viewOf(card));
+  view(countMax = Number.POSITIVE_INFINITY): readonly LeaderStatsView[] {
+    const rows = [...this.#rows.values()].sort((a, b) => b.sent - a.sent);
+    return rows.slice(0, countMax).map((stats) => this.#viewOf(stats));
   }
 
   /** How many leaders there are of each kind. */
-  census(): readonly Census[] {
-    const counts = new Map<string, Census>();
-    for (const card of this.#cards.values()) {
-      const dialect = this.dialectOf(card);
-      const reachable = REACHABLE_WORDS.get(card.reachable) ?? "unknown";
-      const key = `${dialect} ${reachable}`;
+  countByKind(): readonly LeaderCount[] {
+    const counts = new Map<string, LeaderCount>();
+    for (const stats of this.#rows.values()) {
+      const clientKind = this.clientKindOf(stats);
+      const reachable = REACHABLE_WORDS.get(stats.reachable) ?? "unknown";
+      const key = `${clientKind} ${reachable}`;
       const count = (counts.get(key)?.count ?? 0) + 1;
-      counts.set(key, { dialect, reachable, count });
+      counts.set(key, { clientKind, reachable, count });
     }
     return [...counts.values()];
   }
 
-  #viewOf(card: Card): CardView {
-    const { identity, address, attempts, admitted, retries } = card;
-    const ends = END_NAMES.filter((name) => card.ends[name] > 0);
+  #viewOf(stats: LeaderStats): LeaderStatsView {
+    const { identity, address, attempts, admitted, retries } = stats;
+    const ends = CLOSE_REASONS.filter((name) => stats.ends[name] > 0);
     const leadMs = this.leadMs(identity);
     return {
       identity,
       address,
-      reachable: card.reachable,
-      standing: rounded(card.standing),
-      dialect: this.dialectOf(card),
+      reachable: stats.reachable,
+      reliability: rounded(stats.reliability),
+      clientKind: this.clientKindOf(stats),
       version: this.#versionOf(identity),
-      rttMs: card.rttUs === 0 ? null : card.rttUs / 1000,
-      handshakeMs: card.handshakeUs === 0 ? null : rounded(card.handshakeUs / 1000),
-      neededMs: card.neededUs === 0 ? null : rounded(card.neededUs / 1000),
+      rttMs: stats.rttUs === 0 ? null : stats.rttUs / 1000,
+      handshakeMs: stats.handshakeUs === 0 ? null : rounded(stats.handshakeUs / 1000),
+      neededMs: stats.neededUs === 0 ? null : rounded(stats.neededUs / 1000),
       leadMs: Number.isFinite(leadMs) ? rounded(leadMs) : null,
       attempts,
       admitted,
       retries,
-      evictions: card.ends.evicted,
-      silentBeforeTurn: card.silentBeforeTurn,
+      evictions: stats.ends.evicted,
+      silentBeforeTurn: stats.silentBeforeTurn,
       // The names of the table, again.
-      ends: Object.fromEntries(ends.map((name) => [name, card.ends[name]])),
-      streamsMax: card.streamsMax === 0 ? null : card.streamsMax,
-      saturated: card.saturated,
-      sent: card.sent,
-      acked: card.acked,
-      ackedShare: shareOf(card.acked, card.sent),
-      targeted: card.targeted,
-      landed: card.landed,
-      landedShare: shareOf(card.landed, card.targeted),
+      ends: Object.fromEntries(ends.map((name) => [name, stats.ends[name]])),
+      streamsMax: stats.streamsMax === 0 ? null : stats.streamsMax,
+      saturated: stats.saturated,
+      sent: stats.sent,
+      acked: stats.acked,
+      ackedShare: shareOf(stats.acked, stats.sent),
+      targeted: stats.targeted,
+      landed: stats.landed,
+      landedShare: shareOf(stats.landed, stats.targeted),
     };
   }
 }
 
-const REACHABLE_WORDS: ReadonlyMap<boolean | null, Census["reachable"]> = new Map([
+const REACHABLE_WORDS: ReadonlyMap<boolean | null, LeaderCount["reachable"]> = new Map([
   [true, "yes"],
   [false, "no"],
 ] as const);
@@ -317,7 +317,7 @@ const REACHABLE_WORDS: ReadonlyMap<boolean | null, Census["reachable"]> = new Ma
  * Agave counts its versions from 1 up, Frankendancer's are 0.x, Firedancer's are the year's
  * (tags of `firedancer-io/firedancer`, 2026-08).
  */
-export function dialectOfVersion(version: string | null): Dialect {
+export function clientKindOfVersion(version: string | null): ClientKind {
   const major = /^v?(\d+)\./.exec(version ?? "")?.[1];
   if (major === undefined) return "unknown";
   const number = Number(major);

@@ -6,60 +6,69 @@
  *
  *      ping            answer due                       turn
  *   ────┬──────────────────┬─────────────────────────────┬────▶
- *       └── answerMs ──────┴── two handshakes ───────────┘
+ *       └── responseMs ──────┴── two handshakes ───────────┘
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import type { Link } from "./leader-connection.ts";
-import { LOOK_LATE_MS, LOOK_SOON_MS } from "./ticker.ts";
+import type { LeaderConnection } from "./leader-connection.ts";
+import { POLL_FAST_MS, POLL_SLOW_MS } from "./poll-timer.ts";
 
-export interface TurnTimes {
-  answerMs(identity: string): number;
-  checkLeadMs(identity: string): number;
+export interface ProbeTimes {
+  responseMs(identity: string): number;
+  probeLeadMs(identity: string): number;
 }
 
 /** Plans tell the same turn a little differently each time; two turns are further apart. */
-const SAME_TURN_MS = 600;
+const SAME_WINDOW_MS = 600;
 
-export function createTurnCheck() {
-  let checkedTurnNs = Number.NEGATIVE_INFINITY;
-  let asked: Link | null = null;
-  let askedNs = 0;
+export function createLivenessProbe() {
+  let probedWindowNs = Number.NEGATIVE_INFINITY;
+  let probed: LeaderConnection | null = null;
+  let probedNs = 0;
   let heard = 0;
 
   return {
-    /** In how many milliseconds `isSilent` may have something to ask or to say. */
-    nextLookMs(turnNs: number, nowNs: number, identity: string, times: TurnTimes): number {
-      if (asked !== null) return LOOK_SOON_MS;
-      const leadNs = times.checkLeadMs(identity) * NS_PER_MS;
-      if (turnNs <= nowNs || Math.abs(turnNs - checkedTurnNs) < SAME_TURN_MS * NS_PER_MS) {
-        return LOOK_LATE_MS;
+    /** In how many milliseconds `isUnresponsive` may have something to ask or to say. */
+    nextPollMs(windowStartNs: number, nowNs: number, identity: string, times: ProbeTimes): number {
+      if (probed !== null) return POLL_FAST_MS;
+      const leadNs = times.probeLeadMs(identity) * NS_PER_MS;
+      if (
+        windowStartNs <= nowNs ||
+        Math.abs(windowStartNs - probedWindowNs) < SAME_WINDOW_MS * NS_PER_MS
+      ) {
+        return POLL_SLOW_MS;
       }
-      return (turnNs - leadNs - nowNs) / NS_PER_MS;
+      return (windowStartNs - leadNs - nowNs) / NS_PER_MS;
     },
     /** True once, when the connection was asked for this turn and said nothing in time. */
-    isSilent(link: Link, turnNs: number, nowNs: number, identity: string, times: TurnTimes) {
-      const { connection } = link;
-      if (connection === null) return false;
-      if (asked === link) {
-        if (connection.heard !== heard) asked = null;
-        else if (nowNs - askedNs >= times.answerMs(identity) * NS_PER_MS) {
-          asked = null;
+    isUnresponsive(
+      connection: LeaderConnection,
+      windowStartNs: number,
+      nowNs: number,
+      identity: string,
+      times: ProbeTimes,
+    ) {
+      const { engineConnection } = connection;
+      if (engineConnection === null) return false;
+      if (probed === connection) {
+        if (engineConnection.heard !== heard) probed = null;
+        else if (nowNs - probedNs >= times.responseMs(identity) * NS_PER_MS) {
+          probed = null;
           return true;
         }
         return false;
       }
       // Of a connection that is not there any more nothing will be heard.
-      asked = null;
-      const leftNs = turnNs - nowNs;
-      if (leftNs <= 0 || leftNs > times.checkLeadMs(identity) * NS_PER_MS) return false;
-      if (Math.abs(turnNs - checkedTurnNs) < SAME_TURN_MS * NS_PER_MS) return false;
-      checkedTurnNs = turnNs;
-      heard = connection.heard;
+      probed = null;
+      const leftNs = windowStartNs - nowNs;
+      if (leftNs <= 0 || leftNs > times.probeLeadMs(identity) * NS_PER_MS) return false;
+      if (Math.abs(windowStartNs - probedWindowNs) < SAME_WINDOW_MS * NS_PER_MS) return false;
+      probedWindowNs = windowStartNs;
+      heard = engineConnection.heard;
       if (heard < 0) return false;
-      asked = link;
-      askedNs = nowNs;
-      connection.ping();
+      probed = connection;
+      probedNs = nowNs;
+      engineConnection.ping();
       return false;
     },
   };

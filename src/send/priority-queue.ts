@@ -9,7 +9,7 @@
 
 import type { Target } from "../core/flow.ts";
 
-export interface WaitingCopy {
+export interface QueuedDelivery {
   packetId: number;
   target: Target;
   bytes: Uint8Array;
@@ -21,14 +21,14 @@ export interface WaitingCopy {
   order: number;
 }
 
-const NOBODY: Target = { identity: "", address: "", slot: 0 };
+const NO_TARGET: Target = { identity: "", address: "", slot: 0 };
 const NO_BYTES = new Uint8Array(0);
 
-export class Waiting {
+export class PriorityQueue {
   readonly capacity: number;
   size = 0;
   /** A heap: no row goes before the one at half its place. Rows from `size` on are spare. */
-  readonly #rows: WaitingCopy[];
+  readonly #rows: QueuedDelivery[];
   #order = 0;
   /** No row came before this. */
   #sinceNs = 0;
@@ -37,7 +37,7 @@ export class Waiting {
     this.capacity = capacity;
     this.#rows = Array.from({ length: capacity }, () => ({
       packetId: 0,
-      target: NOBODY,
+      target: NO_TARGET,
       bytes: NO_BYTES,
       priorityLamports: 0,
       sinceNs: 0,
@@ -46,7 +46,7 @@ export class Waiting {
   }
 
   /** The copy that goes first, or null; its row stays valid until the next change. */
-  first(): WaitingCopy | null {
+  first(): QueuedDelivery | null {
     return this.size === 0 ? null : (this.#rows[0] ?? null);
   }
 
@@ -83,7 +83,7 @@ export class Waiting {
    * The copy that pays least, if it pays less than that: the one that has to give way when the
    * queue is full. The newest of several.
    */
-  least(belowLamports: number): WaitingCopy | null {
+  least(belowLamports: number): QueuedDelivery | null {
     const row = this.#rows[this.#leastPlace()];
     return this.size > 0 && row !== undefined && row.priorityLamports < belowLamports ? row : null;
   }
@@ -93,7 +93,7 @@ export class Waiting {
   }
 
   /** Takes out all that came before `bornNs` or just then, telling of each. */
-  expire(bornNs: number, ended: (copy: WaitingCopy) => void): void {
+  expire(bornNs: number, ended: (delivery: QueuedDelivery) => void): void {
     if (this.size === 0 || this.#sinceNs > bornNs) return;
     let sinceNs = Number.POSITIVE_INFINITY;
     for (let place = this.size - 1; place >= 0; place -= 1) {
@@ -112,7 +112,7 @@ export class Waiting {
   }
 
   /** Takes out all, the first first, telling of each. */
-  clear(ended: (copy: WaitingCopy) => void): void {
+  clear(ended: (delivery: QueuedDelivery) => void): void {
     for (let row = this.first(); row !== null; row = this.first()) {
       ended(row);
       this.drop();

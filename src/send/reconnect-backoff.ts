@@ -9,10 +9,10 @@
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { type EndName, REACTIONS, type Reaction } from "./close-policy.ts";
+import { CLOSE_POLICIES, type ClosePolicy, type CloseReason } from "./close-policy.ts";
 import { LEADER_ATTEMPTS_MAX } from "./limits.ts";
 
-export interface PaceOptions {
+export interface ReconnectBackoffOptions {
   /** The time in which a leader grants one more new connection. */
   readonly reconnectMs: number;
   /** Longest pause between two attempts. */
@@ -27,7 +27,7 @@ const JITTER_SHARE = 0.25;
 const CLEARING_LIVES = 2;
 const DOUBLINGS_MAX = 16;
 
-export class Pace {
+export class ReconnectBackoff {
   /** `Clock.nowNs` from which the next attempt is allowed. */
   nextAttemptNs = 0;
   /** Connections in a row that ended before they lived for long. */
@@ -36,14 +36,14 @@ export class Pace {
   /** When the last attempts were made, written in turn. */
   readonly #attempts = new Float64Array(LEADER_ATTEMPTS_MAX).fill(Number.NEGATIVE_INFINITY);
   #at = 0;
-  readonly #options: PaceOptions;
+  readonly #options: ReconnectBackoffOptions;
 
-  constructor(options: PaceOptions) {
+  constructor(options: ReconnectBackoffOptions) {
     this.#options = options;
   }
 
   /** An attempt begins now. */
-  attempted(nowNs: number): void {
+  recordAttempt(nowNs: number): void {
     this.#attemptNs = nowNs;
     this.#attempts[this.#at] = nowNs;
     this.#at = (this.#at + 1) % LEADER_ATTEMPTS_MAX;
@@ -51,13 +51,13 @@ export class Pace {
   }
 
   /** A connection ended now; `liveNs` is since when it took transactions, 0 if it never did. */
-  ended(name: EndName, liveNs: number, nowNs: number): void {
+  ended(name: CloseReason, liveNs: number, nowNs: number): void {
     const { reconnectMs, reconnectMsMax, random } = this.#options;
     const livedNs = liveNs === 0 ? 0 : nowNs - liveNs;
     if (livedNs >= CLEARING_LIVES * reconnectMs * NS_PER_MS) this.failures = 0;
     this.failures += 1;
 
-    const { wait, from }: Reaction = REACTIONS[name];
+    const { wait, from }: ClosePolicy = CLOSE_POLICIES[name];
     const doublings = Math.min(this.failures - 1, DOUBLINGS_MAX);
     const pauseMs = Math.min(wait * reconnectMs * 2 ** doublings, reconnectMsMax);
     const jitteredNs = pauseMs * (1 + JITTER_SHARE * random()) * NS_PER_MS;

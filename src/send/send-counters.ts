@@ -1,24 +1,24 @@
 /**
- * What the sender counts. Every copy is counted once in `copies` and ends once in `copiesAcked`,
- * `copiesFailed` or `copiesDropped`; until then it is queued or in flight. The reasons add up to
+ * What the sender counts. Every copy is counted once in `copies` and ends once in `deliveriesAcked`,
+ * `deliveriesFailed` or `deliveriesDropped`; until then it is queued or in flight. The reasons add up to
  * failed and dropped.
  */
 
-import { COPY_REASONS, type CopyReason } from "../core/errors.ts";
+import { DELIVERY_REASONS, type DeliveryReason } from "../core/errors.ts";
 
 export interface SendCounters {
   /** Packets that at least one live connection took. */
-  packetsTaken: number;
+  packetsAccepted: number;
   /** Packets that none could take: nothing of them was sent or kept. */
   packetsRefused: number;
   /** Packets of fronts that were told of so late that nobody knows who was sent to: no copies. */
-  packetsAdoptedLate: number;
-  copies: number;
-  copiesQueued: number;
-  copiesSent: number;
-  copiesAcked: number;
-  copiesFailed: number;
-  copiesDropped: number;
+  packetsRecordedLate: number;
+  deliveries: number;
+  deliveriesQueued: number;
+  deliveriesSent: number;
+  deliveriesAcked: number;
+  deliveriesFailed: number;
+  deliveriesDropped: number;
   connectionsAttempted: number;
   /** Could not even be begun: a bad address, or no socket for its family. */
   connectionsFailed: number;
@@ -37,26 +37,26 @@ export interface SendCounters {
   endedInvalidStream: number;
   endedOtherCode: number;
   endedTransport: number;
-  endedSilent: number;
+  endedUnresponsive: number;
   endedLocal: number;
   handshakeTimeouts: number;
   /** Connections that did not answer just before their leader's turn. */
   silentBeforeTurn: number;
   /** By reason: copies that failed or were dropped. */
-  readonly reasons: Record<CopyReason, number>;
+  readonly reasons: Record<DeliveryReason, number>;
 }
 
 export function newSendCounters(): SendCounters {
   return {
-    packetsTaken: 0,
+    packetsAccepted: 0,
     packetsRefused: 0,
-    packetsAdoptedLate: 0,
-    copies: 0,
-    copiesQueued: 0,
-    copiesSent: 0,
-    copiesAcked: 0,
-    copiesFailed: 0,
-    copiesDropped: 0,
+    packetsRecordedLate: 0,
+    deliveries: 0,
+    deliveriesQueued: 0,
+    deliveriesSent: 0,
+    deliveriesAcked: 0,
+    deliveriesFailed: 0,
+    deliveriesDropped: 0,
     connectionsAttempted: 0,
     connectionsFailed: 0,
     connectionsAdmitted: 0,
@@ -71,7 +71,7 @@ export function newSendCounters(): SendCounters {
     endedInvalidStream: 0,
     endedOtherCode: 0,
     endedTransport: 0,
-    endedSilent: 0,
+    endedUnresponsive: 0,
     endedLocal: 0,
     handshakeTimeouts: 0,
     silentBeforeTurn: 0,
@@ -79,8 +79,8 @@ export function newSendCounters(): SendCounters {
   };
 }
 
-function newReasons(): Record<CopyReason, number> {
-  const entries = Object.keys(COPY_REASONS).map((reason) => [reason, 0]);
+function newReasons(): Record<DeliveryReason, number> {
+  const entries = Object.keys(DELIVERY_REASONS).map((reason) => [reason, 0]);
   // `Object.fromEntries` forgets the keys' type; they are those of the table.
-  return Object.fromEntries(entries) as Record<CopyReason, number>;
+  return Object.fromEntries(entries) as Record<DeliveryReason, number>;
 }

@@ -9,22 +9,26 @@
 
 import type { Clock } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
-import type { CopyReason } from "../core/errors.ts";
+import type { DeliveryReason } from "../core/errors.ts";
 import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
-import { COPIES_QUEUED_MAX, PEER_CONNECTIONS_MAX } from "../core/limits.ts";
+import { DELIVERIES_QUEUED_MAX, LEADERS_CONNECTED_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { quick } from "../runtime/fast-object.ts";
-import type { Offer } from "./copies.ts";
+import { withFastProperties } from "../runtime/fast-object.ts";
+import type { TrySendResult } from "./deliveries.ts";
 import type { Identity } from "./identity.ts";
-import { Scorecard } from "./leader-stats.ts";
-import { ADOPTION_MS_MAX, COPIES_IN_FLIGHT_MAX, NATIVE_COPIES_IN_FLIGHT_MAX } from "./limits.ts";
-import { Adoption } from "./native/reconcile.ts";
-import type { FrontSend } from "./native/send-record.ts";
-import type { SharedRoutes } from "./native/shared-route-table.ts";
-import type { PeerState } from "./peer.ts";
-import { Peers, type PeersOptions, type Route } from "./peers.ts";
+import type { LeaderState } from "./leader.ts";
+import { LeaderPool, type LeaderPoolOptions, type SendTarget } from "./leader-pool.ts";
+import { LeaderStatsTable } from "./leader-stats.ts";
+import {
+  DELIVERIES_IN_FLIGHT_MAX,
+  NATIVE_DELIVERIES_IN_FLIGHT_MAX,
+  RECORD_DELAY_MS_MAX,
+} from "./limits.ts";
+import { SendReconciler } from "./native/reconcile.ts";
+import type { SendRecord } from "./native/send-record.ts";
+import type { SharedTargetTable } from "./native/shared-target-table.ts";
+import { createPollTimer, POLL_FAST_MS } from "./poll-timer.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
-import { createTicker, LOOK_SOON_MS } from "./ticker.ts";
 import { type Losses, NO_LOSSES, type Transport } from "./transport.ts";
 
 export interface SenderDeps {
@@ -34,14 +38,14 @@ export interface SenderDeps {
   readonly onOutcome: (outcome: Outcome) => void;
   readonly log: Log;
   /** A leader that took copies is not at its address any more, as it seems. Must not throw. */
-  readonly onMissed?: () => void;
+  readonly onLeaderUnreachable?: () => void;
   /** Where dealings with leaders are noted; one of its own when none is given. */
-  readonly scorecard?: Scorecard;
+  readonly leaderStats?: LeaderStatsTable;
   /** Where fronts learn what to send to; the transport's one. None where it is not given. */
-  readonly routes?: SharedRoutes | null;
+  readonly targetTable?: SharedTargetTable | null;
 }
 
-export interface SenderOptions extends PeersOptions {
+export interface SenderOptions extends LeaderPoolOptions {
   /** How long `stop` waits for copies in flight. */
   readonly stopMs: number;
 }
@@ -50,14 +54,14 @@ export interface SenderOptions extends PeersOptions {
 const SLOT_TIME_MS = 250;
 
 /** What differs where fronts send: their copies are known of late, and many at once. */
-const WITH_FRONTS = {
-  unseenMs: ADOPTION_MS_MAX,
-  inFlightMax: NATIVE_COPIES_IN_FLIGHT_MAX,
+const WITH_INGRESS_THREADS = {
+  unseenMs: RECORD_DELAY_MS_MAX,
+  inFlightMax: NATIVE_DELIVERIES_IN_FLIGHT_MAX,
 } as const;
 
 /** Times are those of Anza's `tpu-client-next` where it has them (2026-11). */
 export const SENDER_DEFAULTS: SenderOptions = {
-  queuePerPeer: COPIES_QUEUED_MAX,
+  queuePerPeer: DELIVERIES_QUEUED_MAX,
   copyTtlMs: 800,
   reconnectMs: 8_000,
   reconnectMsMax: 64_000,
@@ -67,11 +71,11 @@ export const SENDER_DEFAULTS: SenderOptions = {
   // asked before its turn all the same.
   keepAliveMs: 4_000,
   lifetimeMs: 15 * 60_000,
-  lingerMs: 2_000,
+  closeTimeoutMs: 2_000,
   unseenMs: 0,
-  inFlightMax: COPIES_IN_FLIGHT_MAX,
+  inFlightMax: DELIVERIES_IN_FLIGHT_MAX,
   leaveGraceMs: 2_000,
-  connectionsMax: PEER_CONNECTIONS_MAX,
+  connectionsMax: LEADERS_CONNECTED_MAX,
   stopMs: 500,
   random: Math.random,
   slotTimeMs: () => SLOT_TIME_MS,
@@ -79,10 +83,10 @@ export const SENDER_DEFAULTS: SenderOptions = {
 };
 
 /** What can be told of one peer. */
-export interface PeerView {
+export interface LeaderView {
   readonly identity: string;
   readonly address: string;
-  readonly state: PeerState;
+  readonly state: LeaderState;
   readonly rttUs: number;
   readonly queued: number;
   readonly inFlight: number;
@@ -92,13 +96,13 @@ export interface PeerView {
   readonly wanted: boolean;
 }
 
-/** Who is to get a packet again; called while `again` runs. */
+/** Who is to get a packet again; called while `resend` runs. */
 export interface ResendTo {
   /** Which resend of the packet it is, from 1 on. */
   readonly ordinal: number;
   wants(target: Target): boolean;
   /** That leader's connection took the copy. */
-  took(target: Target): void;
+  accepted(target: Target): void;
 }
 
 export interface Sender {
@@ -114,18 +118,18 @@ export interface Sender {
    * no first send waits for, and keeps nothing: a leader that cannot take it now gets no copy, and
    * nothing is told of it. Answers how many took it. Never throws.
    */
-  again(packet: Packet, to: ResendTo): number;
+  resend(packet: Packet, to: ResendTo): number;
   /**
    * Enters a packet that a front sent at `sentNs`, as if `accept` had sent it then: its copies are
    * told of from now on, and leaders that the front did not reach get theirs. To be called within
    * 210 ms, and before `stop` for all that was sent. Never throws.
    */
-  adopt(packet: Packet, sent: FrontSend, sentNs: number): void;
+  recordSend(packet: Packet, sent: SendRecord, sentNs: number): void;
   /**
    * Has all that is known of copies told now, and what fronts sent entered: for who looks at what
    * became of them. Not to be called from `onOutcome`. Never throws.
    */
-  settle(): void;
+  flushEvents(): void;
   /** Replaces the plan; connections are made and closed accordingly. */
   usePlan(plan: Plan): void;
   /**
@@ -142,11 +146,11 @@ export interface Sender {
   /** Those of them that the plan sends to now. */
   readonly sendableCount: number;
   /** Those of these that fronts leave to this thread, because copies wait there or did just now. */
-  readonly leftOutCount: number;
+  readonly excludedCount: number;
   readonly counters: Readonly<SendCounters>;
   /** What the engine gave up. */
   losses(): Losses;
-  peers(): readonly PeerView[];
+  leaders(): readonly LeaderView[];
   /** @throws Error when the transport cannot start */
   start(): Promise<void>;
   /** Takes nothing more, waits a moment for acknowledgements, then ends every copy. */
@@ -160,24 +164,27 @@ const STOP_POLL_MS = 10;
 
 export function createSender(deps: SenderDeps, options: Partial<SenderOptions> = {}): Sender {
   const { clock, transport, onOutcome, log } = deps;
-  const shared = deps.routes ?? null;
-  const fronts = shared === null ? {} : WITH_FRONTS;
-  const settings: SenderOptions = { ...SENDER_DEFAULTS, ...fronts, ...options };
+  const shared = deps.targetTable ?? null;
+  const ingressOptions = shared === null ? {} : WITH_INGRESS_THREADS;
+  const settings: SenderOptions = { ...SENDER_DEFAULTS, ...ingressOptions, ...options };
   const counters = newSendCounters();
-  const scorecard = deps.scorecard ?? new Scorecard();
-  const onMissed = deps.onMissed ?? ((): void => {});
-  const peers = new Peers({ clock, transport, counters, report, onMissed, scorecard }, settings);
+  const leaderStats = deps.leaderStats ?? new LeaderStatsTable();
+  const onLeaderUnreachable = deps.onLeaderUnreachable ?? ((): void => {});
+  const leaders = new LeaderPool(
+    { clock, transport, counters, report, onLeaderUnreachable, leaderStats },
+    settings,
+  );
   /** What each leader of the plan answered to the packet at hand. */
-  const offers: Offer[] = [];
-  const ticker = createTicker(clock, () => {
-    const nextMs = peers.tick(clock.nowNs());
-    look();
+  const results: TrySendResult[] = [];
+  const pollTimer = createPollTimer(clock, () => {
+    const nextMs = leaders.tick(clock.nowNs());
+    check();
     return nextMs;
   });
-  const adoption =
+  const reconciler =
     shared === null
       ? null
-      : new Adoption({ clock, counters, peers, shared, placeRest }, settings.copyTtlMs);
+      : new SendReconciler({ clock, counters, leaders, shared, queueRest }, settings.copyTtlMs);
   let running = false;
   /** Copies that waited so far, as the ticker knows. */
   let queuedKnown = 0;
@@ -186,16 +193,16 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     packetId: number,
     target: Target,
     kind: Outcome["kind"],
-    reason: CopyReason | null,
+    reason: DeliveryReason | null,
     rttUs: number,
     connectionAgeMs: number,
     resend: number,
     atNs = clock.nowNs(),
   ): void {
-    if (kind === "sent") counters.copiesSent += 1;
-    else if (kind === "acked") counters.copiesAcked += 1;
-    else if (kind === "failed") counters.copiesFailed += 1;
-    else counters.copiesDropped += 1;
+    if (kind === "sent") counters.deliveriesSent += 1;
+    else if (kind === "acked") counters.deliveriesAcked += 1;
+    else if (kind === "failed") counters.deliveriesFailed += 1;
+    else counters.deliveriesDropped += 1;
     if (reason !== null) counters.reasons[reason] += 1;
     onOutcome({
       packetId,
@@ -212,155 +219,157 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   }
 
   /** The leaders that did not take the packet: those still connecting may keep a copy. */
-  function placeRest(
+  function queueRest(
     packet: Packet,
-    routes: readonly Route[],
-    offers: readonly Offer[],
+    sendTargets: readonly SendTarget[],
+    results: readonly TrySendResult[],
     nowNs: number,
   ): void {
-    for (let index = 0; index < routes.length; index += 1) {
-      const route = routes[index];
-      let offer = offers[index] ?? "taken";
-      if (route === undefined || offer === "taken") continue;
-      if (offer === "not_connected") offer = route.peer.awaitLive(packet, route.target, nowNs);
-      if (offer !== "taken") report(packet.id, route.target, "dropped", offer, 0, Number.NaN, 0);
+    for (let index = 0; index < sendTargets.length; index += 1) {
+      const sendTarget = sendTargets[index];
+      let result = results[index] ?? "accepted";
+      if (sendTarget === undefined || result === "accepted") continue;
+      if (result === "not_connected")
+        result = sendTarget.leader.queueUntilLive(packet, sendTarget.target, nowNs);
+      if (result !== "accepted")
+        report(packet.id, sendTarget.target, "dropped", result, 0, Number.NaN, 0);
     }
   }
 
   function accept(packet: Packet): number {
     if (!running) return 0;
     const nowNs = clock.nowNs();
-    const { routes } = peers;
-    let taken = 0;
+    const { sendTargets } = leaders;
+    let acceptedCount = 0;
     let refusal = 0;
-    for (let index = 0; index < routes.length; index += 1) {
-      const route = routes[index];
-      if (route === undefined) continue;
-      const offer = route.peer.offer(packet, route.target, nowNs);
-      offers[index] = offer;
-      if (offer === "taken") taken += 1;
-      else if (offer === "leader_saturated") refusal = ALL_FULL;
+    for (let index = 0; index < sendTargets.length; index += 1) {
+      const sendTarget = sendTargets[index];
+      if (sendTarget === undefined) continue;
+      const result = sendTarget.leader.trySend(packet, sendTarget.target, nowNs);
+      results[index] = result;
+      if (result === "accepted") acceptedCount += 1;
+      else if (result === "leader_saturated") refusal = ALL_FULL;
     }
-    if (taken === 0) {
+    if (acceptedCount === 0) {
       counters.packetsRefused += 1;
       return refusal;
     }
-    counters.packetsTaken += 1;
-    counters.copies += routes.length;
-    if (taken < routes.length) placeRest(packet, routes, offers, nowNs);
-    noteQueued();
-    look();
-    return taken;
+    counters.packetsAccepted += 1;
+    counters.deliveries += sendTargets.length;
+    if (acceptedCount < sendTargets.length) queueRest(packet, sendTargets, results, nowNs);
+    pollIfQueued();
+    check();
+    return acceptedCount;
   }
 
   /** What waits from now on calls for a look soon. */
-  function noteQueued(): void {
-    if (counters.copiesQueued === queuedKnown) return;
-    queuedKnown = counters.copiesQueued;
-    ticker.within(LOOK_SOON_MS);
+  function pollIfQueued(): void {
+    if (counters.deliveriesQueued === queuedKnown) return;
+    queuedKnown = counters.deliveriesQueued;
+    pollTimer.within(POLL_FAST_MS);
   }
 
   /** Whatever may have changed where fronts may send. */
-  function look(): void {
-    if (adoption !== null) adoption.look(running);
+  function check(): void {
+    if (reconciler !== null) reconciler.check(running);
   }
 
-  function again(packet: Packet, to: ResendTo): number {
+  function resend(packet: Packet, to: ResendTo): number {
     if (!running) return 0;
     const nowNs = clock.nowNs();
-    let taken = 0;
-    for (const { peer, target } of peers.routes) {
-      if (!peer.live || !to.wants(target)) continue;
-      if (!peer.spare(packet, target, nowNs, to.ordinal)) continue;
-      to.took(target);
-      taken += 1;
+    let acceptedCount = 0;
+    for (const { leader, target } of leaders.sendTargets) {
+      if (!leader.live || !to.wants(target)) continue;
+      if (!leader.trySendIdle(packet, target, nowNs, to.ordinal)) continue;
+      to.accepted(target);
+      acceptedCount += 1;
     }
-    counters.copies += taken;
-    return taken;
+    counters.deliveries += acceptedCount;
+    return acceptedCount;
   }
 
-  const isQuiet = (): boolean =>
-    peers.all().every((peer) => peer.inFlight === 0 && peer.queued === 0);
+  const isDrained = (): boolean =>
+    leaders.all().every((leader) => leader.inFlight === 0 && leader.queued === 0);
 
   /** Resolves when nothing is queued or in flight, or the time is up. */
-  function quiet(): Promise<void> {
+  function drained(): Promise<void> {
     const untilNs = clock.nowNs() + settings.stopMs * NS_PER_MS;
     return new Promise((resolve) => {
-      const look = (): void => {
-        if (isQuiet() || clock.nowNs() >= untilNs) resolve();
-        else clock.after(STOP_POLL_MS, look);
+      const check = (): void => {
+        if (isDrained() || clock.nowNs() >= untilNs) resolve();
+        else clock.after(STOP_POLL_MS, check);
       };
-      look();
+      check();
     });
   }
 
-  if (shared !== null) shared.afterDrain = look;
+  if (shared !== null) shared.afterDrain = check;
 
-  return quick({
+  return withFastProperties({
     accept,
-    again,
-    adopt(packet, sent, sentNs) {
-      adoption?.adopt(packet, sent, sentNs, running);
-      noteQueued();
+    resend,
+    recordSend(packet, sent, sentNs) {
+      reconciler?.recordSend(packet, sent, sentNs, running);
+      pollIfQueued();
     },
-    settle() {
-      transport.settle?.();
+    flushEvents() {
+      transport.flushEvents?.();
     },
     usePlan(plan) {
       const nowNs = clock.nowNs();
-      peers.use(plan, nowNs);
+      leaders.use(plan, nowNs);
       if (!running) return;
-      peers.connect(nowNs);
-      look();
+      leaders.connect(nowNs);
+      check();
       // Turns have moved, and connections may have begun.
-      ticker.within(peers.nextLookMs(nowNs));
+      pollTimer.within(leaders.nextPollMs(nowNs));
     },
     useIdentity(identity) {
       transport.useIdentity(identity);
       counters.identityChanges += 1;
-      peers.outdate();
-      ticker.within(LOOK_SOON_MS);
+      leaders.outdate();
+      pollTimer.within(POLL_FAST_MS);
     },
     get outdatedCount() {
-      return peers.all().filter((peer) => peer.outdated).length;
+      return leaders.all().filter((leader) => leader.outdated).length;
     },
     get warmCount() {
-      return peers.all().filter((peer) => peer.live).length;
+      return leaders.all().filter((leader) => leader.live).length;
     },
     get sendableCount() {
-      return peers.routes.filter((route) => route.peer.live).length;
+      return leaders.sendTargets.filter((sendTarget) => sendTarget.leader.live).length;
     },
-    get leftOutCount() {
-      return adoption?.leftOut ?? 0;
+    get excludedCount() {
+      return reconciler?.excluded ?? 0;
     },
     counters,
     losses: () => transport.losses?.() ?? NO_LOSSES,
-    peers: () =>
-      peers.all().map((peer) => ({
-        identity: peer.identity,
-        address: peer.address,
-        state: peer.state,
-        rttUs: peer.rttUs,
-        queued: peer.queued,
-        inFlight: peer.inFlight,
-        failures: peer.failures,
-        wanted: peer.leftNs === 0,
+    leaders: () =>
+      leaders.all().map((leader) => ({
+        identity: leader.identity,
+        address: leader.address,
+        state: leader.state,
+        rttUs: leader.rttUs,
+        queued: leader.queued,
+        inFlight: leader.inFlight,
+        failures: leader.failures,
+        wanted: leader.leftNs === 0,
       })),
     async start() {
       await transport.start();
       running = true;
-      ticker.start();
-      peers.connect(clock.nowNs());
+      pollTimer.start();
+      leaders.connect(clock.nowNs());
     },
     async stop() {
       if (!running) return;
       running = false;
-      look();
-      await quiet();
-      ticker.stop();
-      peers.shutDown();
+      check();
+      await drained();
+      pollTimer.stop();
+      leaders.shutDown();
       await transport.stop();
-      log.info({ copies: counters.copies, acked: counters.copiesAcked }, "sender stopped");
+      log.info({ copies: counters.deliveries, acked: counters.deliveriesAcked }, "sender stopped");
     },
   });
 }

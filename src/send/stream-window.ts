@@ -43,12 +43,12 @@ export class StreamWindow {
   /** Streams that may be unread at once; 0: as many as are granted. */
   limit = 0;
   /** Since when copies wait; NONE: none does. */
-  #waitingNs = NONE;
+  #blockedSinceNs = NONE;
   #lastNs = 0;
   #opened = 0;
 
   /** A connection begins with so many streams; below 0 when it is not known. */
-  granted(streamsLeft: number): void {
+  setCredit(streamsLeft: number): void {
     if (streamsLeft >= 0) this.streamsMax = streamsLeft;
     if (this.streamsMax >= AMPLE_STREAMS) this.limit = 0;
   }
@@ -63,15 +63,15 @@ export class StreamWindow {
   }
 
   /** A copy cannot go, for want of credit or because of the limit. */
-  waits(nowNs: number, rttUs: number, streamsLeft: number): void {
+  recordBlocked(nowNs: number, rttUs: number, streamsLeft: number): void {
     if (this.streamsMax >= AMPLE_STREAMS) return;
     this.#lastNs = nowNs;
-    if (this.#waitingNs === NONE) {
-      this.#waitingNs = nowNs;
+    if (this.#blockedSinceNs === NONE) {
+      this.#blockedSinceNs = nowNs;
       this.#opened = 0;
       return;
     }
-    const elapsedMs = (nowNs - this.#waitingNs) / NS_PER_MS;
+    const elapsedMs = (nowNs - this.#blockedSinceNs) / NS_PER_MS;
     if (elapsedMs < SLOW_MS) return;
     // By the limit alone: it opens as soon as the leader is told to have read.
     if (this.#opened === 0 && streamsLeft > 0 && !this.mayOpen(streamsLeft)) {
@@ -82,7 +82,7 @@ export class StreamWindow {
     const intervals = 1 + rttUs / 1000 / INTERVAL_MS;
     const unannounced = Math.ceil(this.streamsMax * ANNOUNCED_SHARE);
     this.limit = Math.ceil(perInterval * ROOM * intervals) + unannounced;
-    this.#waitingNs = nowNs;
+    this.#blockedSinceNs = nowNs;
     this.#opened = 0;
   }
 
@@ -91,6 +91,6 @@ export class StreamWindow {
     const isForgotten = nowNs - this.#lastNs >= FORGET_MS * NS_PER_MS;
     if (isForgotten) this.limit = 0;
     // Where nothing was opened, copies did not go but were given up: the wait for a stream goes on.
-    if (isForgotten || this.#opened > 0) this.#waitingNs = NONE;
+    if (isForgotten || this.#opened > 0) this.#blockedSinceNs = NONE;
   }
 }

@@ -11,7 +11,7 @@
 import type { Identity } from "./identity.ts";
 
 /** Why a connection ended. */
-export interface Ending {
+export interface CloseCause {
   /**
    * `app`: the leader closed with an application code (Agave's are 1, 2, 4, 5). `transport`: it
    * closed with a QUIC or TLS code. `silence`: the handshake or the idle time ran out, on this
@@ -29,16 +29,16 @@ export const CLOSED = -2;
 export const TOO_LARGE = -3;
 
 /**
- * What became of a stream. An engine that sends on `send` knows FLYING, ACKED and STOPPED; one that
+ * What became of a stream. An engine that sends on `send` knows IN_FLIGHT, ACKED and STOPPED; one that
  * may leave the copy to another thread also WAITING, and from DROPPED on that it never went on the
- * wire: DROPPED + i, where i is the place of the reason in COPY_REASONS.
+ * wire: DROPPED + i, where i is the place of the reason in DELIVERY_REASONS.
  */
-export const FLYING = 0;
+export const IN_FLIGHT = 0;
 export const ACKED = 1;
 export const STOPPED = 2;
-export const WAITING = 3;
+export const QUEUED = 3;
 export const DROPPED = 16;
-export type Fate = number;
+export type StreamResult = number;
 
 /** What other threads need to send over a connection, and what enters their copies afterwards. */
 export interface SharedConnection {
@@ -49,15 +49,15 @@ export interface SharedConnection {
   /** Most bytes that this leader takes on one stream. */
   readonly streamBytesMax: number;
   /** Whether more copies wait in the engine than it takes in a moment. May ask the engine. */
-  crowded(nowNs: number): boolean;
+  isBacklogged(nowNs: number): boolean;
   /**
    * Another thread gave a copy to the engine as this stream; `waits`: it is not known to be on the
    * wire. From now on `fate` knows of it. Answers whether there was news of it before.
    */
-  adopt(stream: number, waits: boolean): boolean;
+  recordSend(stream: number, isQueued: boolean): boolean;
 }
 
-export interface Connection {
+export interface EngineConnection {
   /** For other threads; null where they cannot send over it. */
   readonly shared: SharedConnection | null;
   /** The handshake is done. */
@@ -83,7 +83,7 @@ export interface Connection {
    */
   send(bytes: Uint8Array, ttlMs?: number): number;
   /** What became of a stream that `send` answered; once its end was told, forgotten. */
-  fate(stream: number): Fate;
+  streamResult(stream: number): StreamResult;
   /**
    * When the copy that `fate` told of last went on the wire, where it had to wait, and when it came
    * to the end that was told, `Clock.nowNs`; 0 when that is told at once.
@@ -102,14 +102,14 @@ export interface ConnectionEvents {
   /** Something arrived: the handshake, credit or acknowledgements may have moved on. */
   progress(): void;
   /** The connection is dead. Told at most once, perhaps within a call of `send` or `ping`. */
-  ended(ending: Ending): void;
+  ended(cause: CloseCause): void;
 }
 
 /** What an engine gave up so far; what one has no such thing of stays 0. */
 export interface Losses {
   /** News of fronts' copies that nobody asked for within a second, and those without room. */
-  readonly newsAged: number;
-  readonly newsCrowded: number;
+  readonly outcomesExpired: number;
+  readonly outcomesEvicted: number;
   /** Records of what became of copies and connections for which there was no room. */
   readonly recordsLost: number;
   /** Datagrams for which there was no room, and those that the system would not send. */
@@ -120,8 +120,8 @@ export interface Losses {
 }
 
 export const NO_LOSSES: Losses = {
-  newsAged: 0,
-  newsCrowded: 0,
+  outcomesExpired: 0,
+  outcomesEvicted: 0,
   recordsLost: 0,
   datagramsDropped: 0,
   datagramsRefused: 0,
@@ -143,11 +143,11 @@ export interface Transport {
    * Has all that happened so far told now, where the engine would have told it a little later; what
    * fronts sent is adopted before. Not to be called while something is told.
    */
-  settle?(): void;
+  flushEvents?(): void;
   /** What metrics show of it; none without. */
   losses?(): Losses;
   /** Closes every connection and socket. */
   stop(): Promise<void>;
   /** Begins a connection; null when it cannot even begin (no such address, no socket). */
-  connect(address: string, events: ConnectionEvents): Connection | null;
+  connect(address: string, events: ConnectionEvents): EngineConnection | null;
 }

@@ -9,9 +9,9 @@
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { REFUSALS, SetupError } from "../core/errors.ts";
+import { REJECTIONS, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import { keepListening } from "../runtime/listen-errors.ts";
+import { surviveAcceptErrors } from "../runtime/listen-errors.ts";
 import {
   ADMIN_CONNECTIONS_MAX,
   ADMIN_HEADERS_BYTES_MAX,
@@ -36,22 +36,22 @@ export interface AdminDeps {
   readonly readiness: () => Readiness;
   /** What `/leaders` shows: the plan and the connections, for an operator's eyes. */
   readonly leaders?: () => object;
-  /** What `/scorecard` shows: what is known of each leader. */
-  readonly scorecard?: () => object;
+  /** What `/leaders/stats` shows: what is known of each leader. */
+  readonly leaderStats?: () => object;
   /** What the dashboard asks in the name of an account; `account` is as in the keys. */
   readonly ofAccount?: {
     /** Null where there is none for this account. */
     receipt(signature: string, account: string): object | null;
     /** The account's latest, newest first; `query` as of the public list of transactions. */
-    receipts(account: string, query: string): AskedList;
+    receipts(account: string, query: string): ReceiptListResult;
     refusals(account: string): readonly object[];
   };
 }
 
 /** A list as it is answered, or the sentence that says what is wrong with the query. */
-export type AskedList =
+export type ReceiptListResult =
   | { readonly kind: "list"; readonly list: object }
-  | { readonly kind: "refused"; readonly sentence: string };
+  | { readonly kind: "refused"; readonly message: string };
 
 export interface AdminOptions {
   readonly host: string;
@@ -102,7 +102,7 @@ export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
     counters,
     async start() {
       const started = await listen(server, options);
-      keepListening(server, deps.log, "admin");
+      surviveAcceptErrors(server, deps.log, "admin");
       return started;
     },
     stop: () =>
@@ -114,7 +114,7 @@ export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
 }
 
 function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
-  const { metrics, readiness, leaders, scorecard, ofAccount } = deps;
+  const { metrics, readiness, leaders, leaderStats, ofAccount } = deps;
   const routes = new Map<string, Route>();
   routes.set("/", () => json(200, { service: "touchdown admin", paths: [...routes.keys()] }));
   routes.set("/livez", () => json(200, { status: "live" }));
@@ -125,7 +125,7 @@ function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
     body: await metrics.text(),
   }));
   if (leaders !== undefined) routes.set("/leaders", () => json(200, leaders()));
-  if (scorecard !== undefined) routes.set("/scorecard", () => json(200, scorecard()));
+  if (leaderStats !== undefined) routes.set("/leaders/stats", () => json(200, leaderStats()));
   if (ofAccount !== undefined) {
     routes.set("/receipts/", (signature, account) => {
       if (account === null) return NO_ACCOUNT;
@@ -134,8 +134,8 @@ function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
     });
     routes.set("/receipts", (_, account, query) => {
       if (account === null) return NO_ACCOUNT;
-      const asked = ofAccount.receipts(account, query);
-      return asked.kind === "list" ? json(200, asked.list) : badQuery(asked.sentence);
+      const result = ofAccount.receipts(account, query);
+      return result.kind === "list" ? json(200, result.list) : badQuery(result.message);
     });
     routes.set("/refusals", (_, account) =>
       account === null ? NO_ACCOUNT : json(200, { refusals: ofAccount.refusals(account) }),
@@ -187,7 +187,7 @@ async function handle(
 }
 
 function refusal(reason: "not_found" | "method_not_allowed", error: string): Page {
-  return json(REFUSALS[reason].status, { status: "error", reason, error });
+  return json(REJECTIONS[reason].status, { status: "error", reason, error });
 }
 
 function badQuery(error: string): Page {

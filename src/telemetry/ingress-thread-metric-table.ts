@@ -2,46 +2,52 @@
 
 import { counter, gauge } from "./metric-rows.ts";
 
-export const FRONT_METRICS = [
-  gauge("touchdown_fronts", [], "Threads that take transactions and send them by themselves."),
+export const INGRESS_THREAD_METRICS = [
+  gauge(
+    "touchdown_ingress_threads",
+    [],
+    "Native threads that accept transactions over HTTP and send them.",
+  ),
   counter(
-    "touchdown_front_requests_relayed_total",
+    "touchdown_ingress_requests_proxied_total",
     ["reason"],
-    "Requests that a front left to the main thread: for no pass for the key, the limit, " +
-      "no leader that can be sent to at once, books that are behind, or other, reads among them.",
+    "Requests that an ingress thread proxied to the main thread, by unknown_key (not in the " +
+      "key cache), rate_limit, leader_backlog (no leader can be sent to immediately), " +
+      "record_ring_full or other, which includes reads.",
   ),
   gauge(
-    "touchdown_front_leaders_left_out",
+    "touchdown_ingress_leaders_excluded",
     [],
-    "Connected leaders of the plan that fronts leave to the main thread: copies wait " +
-      "there, or did just now.",
+    "Connected leaders of the plan that ingress threads do not send to, because deliveries " +
+      "are queued for them on the main thread, or were just now.",
   ),
-  gauge("touchdown_front_passes", [], "Keys that fronts let in by themselves."),
+  gauge("touchdown_ingress_cached_keys", [], "Keys in the key cache of the ingress threads."),
   counter(
-    "touchdown_front_passes_total",
+    "touchdown_ingress_key_cache_events_total",
     ["event"],
-    "Passes for keys: granted to a thread, revoked by a change, and for want of room evicted or " +
-      "declined, a request each.",
+    "Events of the key cache of the ingress threads: keys granted to it, revoked by a change, " +
+      "evicted for a newer key, or declined because the cache is full, once a request.",
   ),
   gauge(
-    "touchdown_front_records_waiting",
+    "touchdown_ingress_records_pending",
     [],
-    "Transactions that fronts have dealt with and that are not in the books yet.",
+    "Transactions of ingress threads that the main thread has not accounted for yet.",
   ),
   counter(
-    "touchdown_front_sends_held_total",
+    "touchdown_ingress_sends_corked_total",
     [],
-    "Transactions that fronts held for a moment and sent together with others.",
+    "Transactions that ingress threads corked and sent together with others.",
   ),
   counter(
-    "touchdown_front_records_late_total",
+    "touchdown_ingress_records_stale_total",
     [],
-    "Transactions of fronts whose receipts name no leaders: the books came too late.",
+    "Transactions of ingress threads whose receipts name no leaders, because their records " +
+      "arrived too late.",
   ),
   counter(
-    "touchdown_front_news_unclaimed_total",
+    "touchdown_ingress_outcomes_dropped_total",
     ["reason"],
-    "News of copies of fronts that the books never asked for: by age, as of copies that " +
-      "were refused at once, or for want of room, which leaves copies without their end.",
+    "Delivery outcomes of ingress threads discarded before their record arrived, by expired, " +
+      "or capacity, which leaves deliveries without a final state.",
   ),
 ] as const;

@@ -8,7 +8,7 @@
 
 import pino from "pino";
 import type { Log } from "../core/log.ts";
-import { scrubFields, scrubLine, scrubText } from "./scrub.ts";
+import { redactFields, redactLine, redactText } from "./redact.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
@@ -32,13 +32,13 @@ export function createLog(options: LogOptions): Log & { debug: Log["info"] } {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => out.write(scrubLine(line)) },
+    { write: (line: string) => out.write(redactLine(line)) },
   );
   return {
-    debug: (fields, message) => logger.debug(scrubFields(fields), scrubText(message)),
-    info: (fields, message) => logger.info(scrubFields(fields), scrubText(message)),
-    warn: (fields, message) => logger.warn(scrubFields(fields), scrubText(message)),
-    error: (fields, message) => logger.error(scrubFields(fields), scrubText(message)),
+    debug: (fields, message) => logger.debug(redactFields(fields), redactText(message)),
+    info: (fields, message) => logger.info(redactFields(fields), redactText(message)),
+    warn: (fields, message) => logger.warn(redactFields(fields), redactText(message)),
+    error: (fields, message) => logger.error(redactFields(fields), redactText(message)),
   };
 }
 

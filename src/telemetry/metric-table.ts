@@ -8,7 +8,7 @@
  * client's and not listed here.
  */
 
-import { FRONT_METRICS } from "./ingress-thread-metric-table.ts";
+import { INGRESS_THREAD_METRICS } from "./ingress-thread-metric-table.ts";
 import { counter, gauge, histogram, type MetricRow } from "./metric-rows.ts";
 
 export const METRICS = [
@@ -23,40 +23,48 @@ export const METRICS = [
   counter(
     "touchdown_requests_total",
     ["outcome"],
-    "Submissions, a batch by its calls, by accepted or the refusal's reason; and refused pages.",
+    "Submissions, each call of a batch, by accepted or the reason of the rejection; rejected " +
+      "requests to other routes, too.",
   ),
   gauge("touchdown_requests_in_flight", [], "Submissions received and not answered yet."),
   counter(
-    "touchdown_requests_left_total",
+    "touchdown_requests_aborted_total",
     [],
-    "Requests whose connection ended first: its client left, ended a stream or sent on too soon.",
+    "Requests whose connection ended before the response: the client disconnected, reset the " +
+      "stream or sent on too soon.",
   ),
   counter(
-    "touchdown_answers_held_total",
+    "touchdown_responses_deferred_total",
     ["reason"],
-    "Answers that waited for the thread's next turn (turn) or for the client to read (unread).",
+    "Responses deferred, by yield (to the thread's next event loop turn) or backpressure (the " +
+      "client does not read).",
   ),
-  gauge("touchdown_answers_unread_bytes", [], "Bytes of answers that wait for clients to read."),
-  gauge("touchdown_client_connections", [], "Connections of clients that are open now."),
+  gauge(
+    "touchdown_responses_unread_bytes",
+    [],
+    "Bytes of responses that clients have not read yet.",
+  ),
+  gauge("touchdown_client_connections", [], "Open client connections."),
   counter(
-    "touchdown_client_connections_cut_total",
+    "touchdown_client_connections_closed_total",
     ["reason"],
-    "Connections of clients ended for too_many, framing (a size that is not read, too), " +
-      "bodiless (a flood of HEAD or OPTIONS) or unread (too much waited to be read), and by " +
-      "fronts for address (it held its share) or slow (a head or a body was not whole in " +
-      "its time).",
+    "Client connections that the edge closed, by too_many, framing (an unsupported " +
+      "Content-Length, too), empty_body (a flood of HEAD or OPTIONS) or backpressure (too many " +
+      "unread bytes), and by ingress threads address (connection limit of one address) or slow " +
+      "(head or body incomplete after its timeout).",
   ),
   histogram(
-    "touchdown_answer_seconds",
+    "touchdown_response_seconds",
     [],
-    "From a request's last byte to its answer, of transactions that were judged, accepted or not.",
+    "From a request's last byte to its response, of transactions that were validated, " +
+      "accepted or not.",
   ),
   counter(
-    "touchdown_seen_hits_total",
+    "touchdown_duplicate_submissions_total",
     [],
-    "Submissions of a transaction sent a moment ago, answered without sending again.",
+    "Submissions of a recently sent transaction, answered without sending it again.",
   ),
-  ...FRONT_METRICS,
+  ...INGRESS_THREAD_METRICS,
   gauge("touchdown_keys", [], "API keys that are known now."),
   counter(
     "touchdown_keys_loads_total",
@@ -66,55 +74,56 @@ export const METRICS = [
   gauge(
     "touchdown_keys_connected",
     [],
-    "1 while changes of keys are heard from the accounts database, else 0.",
+    "1 while the accounts database notifies this edge of key changes, else 0.",
   ),
   gauge(
     "touchdown_keys_age_seconds",
     [],
-    "Since the keys were last known to be as the database has them; NaN until then.",
+    "Since the keys were last known to match the database; NaN until then.",
   ),
   counter(
     "touchdown_keys_changes_total",
     [],
-    "Changes of keys and plans taken over from the accounts database.",
+    "Changes of keys and plans applied from the accounts database.",
   ),
   counter(
     "touchdown_usage_batches_total",
     ["result"],
-    "Batches of usage: written, failed (tried again), merged for want of room, refused (lost).",
+    "Batches of usage: written, failed (retried), merged for lack of space, refused (lost).",
   ),
   gauge(
-    "touchdown_usage_batches_waiting",
+    "touchdown_usage_batches_pending",
     [],
-    "Batches of usage that wait for the accounts database.",
+    "Batches of usage to be written to the accounts database.",
   ),
   gauge(
     "touchdown_shared_limits_connected",
     [],
     "1 while limits are shared with other edges, else 0.",
   ),
-  gauge("touchdown_shared_limits_edges", [], "Edges that share limits, as last told."),
+  gauge("touchdown_shared_limits_edges", [], "Edges that share limits, as last reported."),
   // Decode
   counter(
-    "touchdown_verdicts_total",
-    ["verdict"],
-    "Transactions decoded, by accepted or the fault that was found.",
+    "touchdown_validations_total",
+    ["result"],
+    "Transactions validated, by accepted or the fault that was found.",
   ),
   counter(
     "touchdown_decoded_total",
     ["path"],
-    "Transactions decoded, by where: inline on the HTTP thread, on a worker, or on a front.",
+    "Transactions decoded, by where: inline on the HTTP thread, on a worker, or on an " +
+      "ingress_thread.",
   ),
   histogram(
     "touchdown_decode_seconds",
     [],
-    "From a request's last byte to the verdict, accepted transactions only.",
+    "From a request's last byte to the end of validation, accepted transactions only.",
   ),
   gauge("touchdown_decode_ring_depth", [], "Transactions that wait for a worker or are with one."),
   counter(
     "touchdown_decode_ring_full_total",
     [],
-    "Transactions refused as overloaded because the ring to the workers was full.",
+    "Transactions rejected as overloaded because the ring to the workers was full.",
   ),
   gauge("touchdown_decode_workers", [], "Worker threads alive."),
   counter("touchdown_decode_worker_restarts_total", [], "Worker threads replaced after one died."),
@@ -128,28 +137,28 @@ export const METRICS = [
   gauge(
     "touchdown_slot_age_seconds",
     [],
-    "Since the cluster last told of a new slot; NaN until it did.",
+    "Since the cluster last reported a new slot; NaN until it did.",
   ),
   counter(
     "touchdown_slot_events_total",
     ["result"],
-    "What sources said of slots, by taken, far_ahead (not believed yet), invalid and lost.",
+    "Slot events of all sources, by accepted, too_far_ahead (not accepted yet), invalid and lost.",
   ),
   gauge("touchdown_slot_seconds", [], "The measured duration of a slot."),
   gauge(
     "touchdown_slot_source_age_seconds",
     ["source"],
-    "Since each source of slots last said something.",
+    "Since the last event of each slot source.",
   ),
   gauge(
     "touchdown_slot_source_lag_seconds",
     ["source"],
-    "How much later than the first source each one tells of a slot, smoothed.",
+    "How much later than the first source each one reports a slot, smoothed.",
   ),
   gauge(
     "touchdown_slot_source_followed",
     ["source"],
-    "1 for the source of slots that the estimate follows now, else 0.",
+    "1 for the slot source that the estimate follows now, else 0.",
   ),
   gauge(
     "touchdown_schedule_covers",
@@ -163,116 +172,118 @@ export const METRICS = [
     "Since the contacts were last loaded; NaN until they were.",
   ),
   counter(
-    "touchdown_node_requests_held_back_total",
+    "touchdown_rpc_requests_suppressed_total",
     [],
-    "Questions that were not asked because the node wants to be left alone (`Retry-After`).",
+    "RPC requests suppressed while a `Retry-After` of the node lasts.",
   ),
   counter(
-    "touchdown_contacts_hastened_total",
+    "touchdown_contacts_early_refreshes_total",
     [],
-    "Times that the contacts were wanted sooner, because a leader that worked was missed.",
+    "Early refreshes of the contacts, because a working leader became unreachable.",
   ),
   gauge(
     "touchdown_block_height",
     [],
-    "Height of the highest confirmed block that is believed; NaN before it is known.",
+    "Height of the highest confirmed block that was accepted; NaN before it is known.",
   ),
   counter(
     "touchdown_block_heights_total",
     ["result"],
-    "Heights told: believed, doubted for not fitting, rebased when such were believed after all.",
+    "Block heights reported: accepted, implausible, or reanchored when implausible ones " +
+      "persisted and became the reference.",
   ),
   counter(
     "touchdown_feed_failures_total",
     ["feed"],
-    "Times a feed from the cluster failed or was lost; it is tried again.",
+    "Times a subscription or poll of the cluster failed or was lost; it is retried.",
   ),
   // Send
   counter(
-    "touchdown_copies_total",
+    "touchdown_deliveries_total",
     ["outcome"],
-    "Copies for leaders, by sent and then by its end: acked, failed or dropped.",
+    "Deliveries to leaders, by sent and then by outcome: acked, failed or dropped.",
   ),
   counter(
-    "touchdown_copies_lost_total",
+    "touchdown_deliveries_failed_total",
     ["reason"],
-    "Copies that failed or were dropped, by the reason.",
+    "Deliveries that failed or were dropped, by the reason.",
   ),
   gauge(
     "touchdown_peers",
     ["state"],
-    "Leaders with a connection or an attempt at one, by its state.",
+    "Leaders with a connection or a connection attempt, by its state.",
   ),
   gauge("touchdown_connections_warm", [], "Live connections to leaders."),
   gauge(
     "touchdown_connections_sendable",
     [],
-    "Live connections to the leaders that a transaction would go to now.",
+    "Live connections to the leaders of the current plan.",
   ),
   gauge(
     "touchdown_connections_outdated",
     [],
-    "Live connections that still show the identity of before and are being replaced.",
+    "Live connections that still use the previous identity and are being replaced.",
   ),
   counter(
     "touchdown_connections_over_limit_total",
     [],
-    "Times that a plan's leader was given no connection, because send.connections are taken.",
+    "Times that a plan's leader got no connection because of send.connections.",
   ),
   counter("touchdown_identity_changes_total", [], "Changes of the identity that leaders see."),
   counter("touchdown_handshakes_total", ["result"], "Connection attempts ended, by ok or failed."),
   counter(
     "touchdown_connections_ended_total",
-    ["end"],
-    "Connections that ended, by the leader's close code or what else ended them.",
+    ["reason"],
+    "Connections that ended, by the leader's close code or the reason otherwise.",
   ),
   counter(
-    "touchdown_engine_losses_total",
-    ["event"],
-    "In the engine: record_lost, which leaves a copy without its end, and datagram_dropped, both " +
-      "for want of room; datagram_refused by the system, as too large a probe is; and panic.",
+    "touchdown_engine_drops_total",
+    ["kind"],
+    "Drops in the engine: event (leaves a delivery without a final state) and datagram, for " +
+      "lack of space; datagram_rejected by the system, such as a probe that is too large; and " +
+      "panic.",
   ),
   gauge(
     "touchdown_leaders",
-    ["dialect", "reachable"],
-    "Leaders on the scorecard, by what they run and whether they can be reached.",
+    ["client", "reachable"],
+    "Known leaders, by validator client and whether they are reachable.",
   ),
   gauge(
     "touchdown_leader_round_trip_seconds",
     ["leader"],
-    "Round trip to the leaders that most was sent to.",
+    "Round trip to the leaders with the most deliveries.",
   ),
   counter(
-    "touchdown_leader_copies_total",
+    "touchdown_leader_deliveries_total",
     ["leader", "outcome"],
-    "Copies of the leaders that most was sent to, by sent, acked or saturated.",
+    "Deliveries of the leaders with the most, by sent, acked or saturated.",
   ),
   gauge(
     "touchdown_leader_landed_share",
     ["leader"],
-    "Share of what was aimed at a leader that landed in its blocks, as the above.",
+    "Share of the transactions sent for a leader that landed in its blocks, of the same leaders.",
   ),
   histogram(
-    "touchdown_wire_seconds",
+    "touchdown_first_send_seconds",
     [],
-    "From a request's last byte until the first copy was written to a leader's connection.",
+    "From a request's last byte until the first delivery was written to a leader's connection.",
   ),
   histogram(
-    "touchdown_ack_seconds",
+    "touchdown_delivery_ack_seconds",
     [],
-    "From a copy's being written until the leader acknowledged all of it.",
+    "From writing a delivery until the leader acknowledged all of it.",
   ),
   // Land
   counter(
     "touchdown_transactions_accepted_total",
     [],
-    "Transactions taken on; each is in flight or has one end.",
+    "Transactions accepted; each is in flight or has one outcome.",
   ),
-  gauge("touchdown_transactions_in_flight", [], "Transactions whose end is awaited."),
+  gauge("touchdown_transactions_in_flight", [], "Transactions without an outcome yet."),
   counter(
     "touchdown_transactions_total",
-    ["end"],
-    "Transactions that ended, by landed, expired or dropped.",
+    ["outcome"],
+    "Transactions with an outcome: landed, expired or dropped.",
   ),
   counter(
     "touchdown_transactions_lost_total",
@@ -281,9 +292,9 @@ export const METRICS = [
   ),
   counter("touchdown_transactions_failed_total", [], "Transactions that landed with an error."),
   counter(
-    "touchdown_transactions_joined_total",
+    "touchdown_duplicate_submissions_merged_total",
     [],
-    "Submissions that joined a transaction in flight.",
+    "Duplicate submissions merged with a transaction in flight.",
   ),
   histogram(
     "touchdown_landing_slots",
@@ -293,7 +304,7 @@ export const METRICS = [
   counter(
     "touchdown_resends_total",
     ["result"],
-    "Resends of transactions, by sent or shed: left out for those that pay more.",
+    "Resends of transactions, by sent, or shed in favour of those that pay more.",
   ),
   counter(
     "touchdown_status_requests_total",
@@ -301,53 +312,45 @@ export const METRICS = [
     "Requests for statuses to the cluster, by answered, failed or late.",
   ),
   counter(
-    "touchdown_statuses_asked_total",
+    "touchdown_statuses_requested_total",
     [],
-    "Transactions asked for in those requests, each time counted.",
+    "Transactions in those requests, each time counted.",
   ),
   gauge(
-    "touchdown_statuses_told",
+    "touchdown_node_reports_statuses",
     [],
-    "1 while the node proves to tell statuses, 0 while it tells none, NaN before either is known.",
+    "1 while the node reports statuses, 0 while it reports none, NaN before either is known.",
   ),
-  gauge(
-    "touchdown_status_lag_seconds",
-    [],
-    "By how much the most overdue question after a status is late.",
-  ),
+  gauge("touchdown_status_lag_seconds", [], "Delay of the most overdue status request."),
   counter(
-    "touchdown_sightings_total",
+    "touchdown_processed_total",
     ["result"],
-    "Transactions seen in an unconfirmed block, by seen, and vanished when it was left.",
+    "Transactions seen in a processed block, by seen, and rolled_back when its fork was abandoned.",
   ),
   // Observe
   gauge("touchdown_receipts", [], "Receipts kept."),
   counter(
     "touchdown_receipts_evicted_total",
     ["reason"],
-    "Receipts let go, by age (kept as long as promised) or room (too many).",
+    "Receipts evicted, by expired (kept as long as promised) or capacity (too many).",
   ),
-  counter(
-    "touchdown_receipts_untracked_total",
-    [],
-    "Outcomes that belong to no receipt that is kept.",
-  ),
+  counter("touchdown_receipts_untracked_total", [], "Outcomes without a receipt."),
   counter(
     "touchdown_receipt_reads_total",
     ["outcome"],
     "Requests for receipts with a valid key, by admitted or limited.",
   ),
-  gauge("touchdown_receipt_waits", [], "Answers held until a transaction has ended."),
+  gauge("touchdown_receipt_long_polls", [], "Responses held until a transaction has an outcome."),
   counter(
-    "touchdown_receipt_waits_total",
+    "touchdown_receipt_long_polls_total",
     ["outcome"],
-    "Held answers, by what ended the wait: reached, timed_out, drained, left or refused.",
+    "Long polls, by how they ended: reached, timed_out, drained, aborted or rejected.",
   ),
-  gauge("touchdown_receipt_streams", [], "Streams of receipts open."),
+  gauge("touchdown_receipt_streams", [], "Open receipt streams."),
   counter(
     "touchdown_receipt_streams_total",
     ["event"],
-    "Of streams of receipts: opened, refused, cut_slow, cut_key, and gap for changes missed.",
+    "Receipt streams: opened, rejected, closed_slow, closed_key, and gap for changes missed.",
   ),
-  counter("touchdown_receipt_events_total", [], "Events written to streams of receipts."),
+  counter("touchdown_receipt_events_total", [], "Events written to receipt streams."),
 ] as const satisfies readonly MetricRow[];

@@ -13,7 +13,11 @@ afterEach(async () => {
   open.leaders = null;
 });
 
-async function begin(count: number, options: readonly string[] = [], identity = freshIdentity()) {
+async function startDelivery(
+  count: number,
+  options: readonly string[] = [],
+  identity = freshIdentity(),
+) {
   const leaders = await startLeaders(count, options);
   open.leaders = leaders;
   const rig = await startSender(leaders.addresses, {}, identity);
@@ -24,7 +28,7 @@ async function begin(count: number, options: readonly string[] = [], identity = 
 
 describe("the sender at Agave's own server", () => {
   it("delivers transactions of every size unchanged and learns of each", async () => {
-    const { leaders, rig } = await begin(1);
+    const { leaders, rig } = await startDelivery(1);
     const sizes = [1, 134, 300, 1170, 1232, 1233, 2048, 4095, 4096];
     const sent = sizes.map((size, index) => payload(size, index));
     for (const bytes of sent) expect(rig.send(bytes)).toBe(1);
@@ -37,7 +41,7 @@ describe("the sender at Agave's own server", () => {
   });
 
   it("drops what no stream of this leader could carry and keeps the connection", async () => {
-    const { leaders, rig } = await begin(1);
+    const { leaders, rig } = await startDelivery(1);
     expect(rig.send(payload(4097, 1))).toBe(0);
     expect(rig.send(payload(200, 2))).toBe(1);
     await until("the next one is received", () => leaders.received.length === 1);
@@ -45,7 +49,7 @@ describe("the sender at Agave's own server", () => {
   });
 
   it("is taken as unstaked without stake, for which the server looks up no key", async () => {
-    const { leaders, rig } = await begin(1);
+    const { leaders, rig } = await startDelivery(1);
     rig.send(payload(200, 1));
     await until("it is received", () => leaders.received.length === 1);
     expect(leaders.received[0]).toMatchObject({ peer: null, staked: false });
@@ -66,14 +70,18 @@ describe("the sender at Agave's own server", () => {
   it("is seen as staked when its identity has stake", async () => {
     const identity = freshIdentity();
     const pubkey = getBase58Decoder().decode(identity.publicKey);
-    const { leaders, rig } = await begin(1, ["--stake", `${pubkey}=1000000000000`], identity);
+    const { leaders, rig } = await startDelivery(
+      1,
+      ["--stake", `${pubkey}=1000000000000`],
+      identity,
+    );
     rig.send(payload(200, 1));
     await until("it is received", () => leaders.received.length === 1);
     expect(leaders.received[0]).toMatchObject({ peer: pubkey, staked: true });
   });
 
   it("delivers to four leaders, each its own copy", async () => {
-    const { leaders, rig } = await begin(4);
+    const { leaders, rig } = await startDelivery(4);
     for (let seed = 0; seed < 50; seed += 1) expect(rig.send(payload(300, seed))).toBe(4);
     await until("all are received", () => leaders.received.length === 200);
     await until("all are acknowledged", () => rig.count("acked") === 200);
@@ -86,7 +94,7 @@ describe("the sender at Agave's own server", () => {
   });
 
   it("loses nothing when it sends faster than an unstaked peer is read", async () => {
-    const { leaders, rig } = await begin(1);
+    const { leaders, rig } = await startDelivery(1);
     // 128 streams at once and 20 in 100 ms after that: what is beyond waits for credit.
     let taken = 0;
     for (let seed = 0; seed < 200; seed += 1) taken += rig.send(payload(250, seed));

@@ -10,8 +10,11 @@ import type { Outcome, Packet, Plan, Target } from "../../src/core/flow.ts";
 import { chooseEngine, type EngineChoice } from "../../src/native/choose.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
-import { newFrontSend } from "../../src/send/native/send-record.ts";
-import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../src/send/native/shared-route-table.ts";
+import { newSendRecord } from "../../src/send/native/send-record.ts";
+import {
+  SHARED_TARGET_TABLE_BYTES,
+  SharedTargetTable,
+} from "../../src/send/native/shared-target-table.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
 import { createQuicTransport } from "../../src/send/portable/transport-quic.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/portable/transport-quic-options.ts";
@@ -23,7 +26,7 @@ import {
 } from "../../src/send/sender.ts";
 import type { Transport } from "../../src/send/transport.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";
-import { createFrontSender } from "../support/front-sender.ts";
+import { createIngressSender } from "../support/ingress-sender.ts";
 import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
 
@@ -103,13 +106,17 @@ export interface Rig {
 const log = { info() {}, warn() {}, error() {} };
 
 /** The engine that TEST_ENGINE names, the portable one without it. */
-function transportOf(engine: EngineChoice, identity: Identity, routes: SharedRoutes | null) {
+function transportOf(
+  engine: EngineChoice,
+  identity: Identity,
+  targetTable: SharedTargetTable | null,
+) {
   if (engine.native === null) {
     const options = { ...QUIC_TRANSPORT_DEFAULTS, bindIpv4: "127.0.0.1", bindIpv6: null };
     return createQuicTransport({ clock: systemClock, identity }, options);
   }
   return createNativeTransport(
-    { native: engine.native, identity, log, routes },
+    { native: engine.native, identity, log, targetTable },
     {
       binds: ["127.0.0.1:0"],
       busyPollUs: 0,
@@ -132,33 +139,33 @@ type Send = (packet: Packet) => number;
  * Sends as a front does, as far as it may, and has it adopted afterwards: before news of the
  * engine are taken, at once where it is urgent, or after a while.
  */
-function sendAsFront(
+function sendAsIngressThread(
   native: NativeEngine,
   memory: SharedArrayBuffer,
-  routes: SharedRoutes,
+  targetTable: SharedTargetTable,
   sender: Sender,
 ): Send {
-  const front = createFrontSender(native, memory);
+  const ingressSender = createIngressSender(native, memory);
   const adoptions: (() => void)[] = [];
   const adopt = (): void => {
     for (const act of adoptions.splice(0)) act();
   };
-  routes.beforeDrain = adopt;
+  targetTable.beforeDrain = adopt;
   return (packet) => {
-    const sent = newFrontSend();
-    if (!front.send(packet.bytes, sent)) {
+    const sent = newSendRecord();
+    if (!ingressSender.send(packet.bytes, sent)) {
       adopt();
       return sender.accept(packet);
     }
     const sentNs = systemClock.nowNs();
-    adoptions.push(() => sender.adopt(packet, sent, sentNs));
-    if (front.isUrgent) {
+    adoptions.push(() => sender.recordSend(packet, sent, sentNs));
+    if (ingressSender.needsImmediateWake) {
       // Leaders that the front left out get theirs from the sender.
       adopt();
       return sender.sendableCount;
     }
     systemClock.after(ADOPTION_MS, adopt);
-    const taken = (sent.mask | (sent.mask >>> 16)) & 0xffff;
+    const taken = (sent.status | (sent.status >>> 16)) & 0xffff;
     return taken.toString(2).replaceAll("0", "").length;
   };
 }
@@ -171,20 +178,20 @@ export async function startSender(
 ): Promise<Rig> {
   const outcomes: Outcome[] = [];
   const engine = chooseEngine(ENGINE === "native" ? "native" : "portable", log);
-  const memory = new SharedArrayBuffer(SHARED_ROUTES_BYTES);
-  const routes = THREADS > 0 ? new SharedRoutes(memory) : null;
-  const transport: Transport = transportOf(engine, identity, routes);
+  const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
+  const targetTable = THREADS > 0 ? new SharedTargetTable(memory) : null;
+  const transport: Transport = transportOf(engine, identity, targetTable);
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
   const sender = createSender(
-    { clock: systemClock, transport, onOutcome, log, routes },
+    { clock: systemClock, transport, onOutcome, log, targetTable },
     { reconnectMs: 200, reconnectMsMax: 400, handshakeMs: 1_000, ...options },
   );
   await sender.start();
   sender.usePlan(planOf(addresses));
   const send: Send =
-    engine.native === null || routes === null
+    engine.native === null || targetTable === null
       ? (packet) => sender.accept(packet)
-      : sendAsFront(engine.native, memory, routes, sender);
+      : sendAsIngressThread(engine.native, memory, targetTable, sender);
   let id = 0;
   return {
     sender,

@@ -3,12 +3,12 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { reasonOf } from "../../src/core/faults.ts";
-import type { Verdict } from "../../src/core/flow.ts";
+import type { ValidationResult } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
 import { native } from "../native/addon.ts";
-import { createDice } from "../support/dice.ts";
 import { generated, mutated } from "../support/generated.ts";
+import { createRng } from "../support/rng.ts";
 import { tipAccount } from "../support/verdicts.ts";
 import { leaderProgram } from "./build.ts";
 
@@ -36,8 +36,8 @@ function opinions(transactions: readonly Uint8Array[]): readonly string[] {
 }
 
 /** A missing tip and a bad signature are nothing to the parser. */
-function isSound(verdict: Verdict): boolean {
-  return verdict.kind === "accepted" || reasonOf(verdict.fault) === "tip_missing";
+function isSound(validation: ValidationResult): boolean {
+  return validation.kind === "accepted" || reasonOf(validation.errorCode) === "tip_missing";
 }
 
 const options = {
@@ -53,27 +53,27 @@ const engines = [
 
 describe.each(engines)("the $name decoder and the network's parser", ({ decoder }) => {
   it("agree on ten thousand generated transactions and a hundred thousand mutated ones", () => {
-    const dice = createDice(42);
+    const rng = createRng(42);
     const transactions: Uint8Array[] = [];
     for (let i = 0; i < 10_000; i += 1) {
-      const bytes = generated(dice, options.tipAccounts);
+      const bytes = generated(rng, options.tipAccounts);
       transactions.push(bytes);
       for (let j = 0; j < 10; j += 1) {
-        transactions.push(mutated(dice, bytes, transactions.at(-11) ?? bytes));
+        transactions.push(mutated(rng, bytes, transactions.at(-11) ?? bytes));
       }
     }
     const told = opinions(transactions);
     expect(told).toHaveLength(transactions.length);
     let sound = 0;
     for (const [i, bytes] of transactions.entries()) {
-      const verdict = decoder.decode(bytes);
+      const validation = decoder.decode(bytes);
       const [word, fee] = (told[i] ?? "").split(" ");
       const hex = Buffer.from(bytes).toString("hex");
-      expect(isSound(verdict) ? "accepted" : "refused", `${told[i]} for ${hex}`).toBe(word);
-      if (verdict.kind !== "accepted") continue;
+      expect(isSound(validation) ? "accepted" : "refused", `${told[i]} for ${hex}`).toBe(word);
+      if (validation.kind !== "accepted") continue;
       sound += 1;
       const clamped = Math.min(Number(fee), Number.MAX_SAFE_INTEGER);
-      expect(verdict.priorityFeeLamports, hex).toBe(clamped);
+      expect(validation.priorityFeeLamports, hex).toBe(clamped);
     }
     expect(sound).toBeGreaterThan(5_000);
   });

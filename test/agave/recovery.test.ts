@@ -78,7 +78,7 @@ describe("the sender when a real leader fails it", () => {
     await until("it was told no twice", () => rig.sender.counters.endedDisallowed >= 2);
     expect(rig.send(payload(300, 1))).toBe(0);
     expect(rig.sender.counters.connectionsAttempted).toBeLessThanOrEqual(4);
-    expect(rig.sender.peers()[0]?.failures).toBeGreaterThanOrEqual(2);
+    expect(rig.sender.leaders()[0]?.failures).toBeGreaterThanOrEqual(2);
   });
 
   it("gets its place when a connection of its address goes (code 4)", async () => {
@@ -135,15 +135,18 @@ describe("the sender when a real leader fails it", () => {
     await until("the end is noticed", () => rig.sender.counters.connectionsEnded === 1);
     await delivers(leaders, rig, 2);
     const { counters } = rig.sender;
-    expect(counters.copies).toBe(
-      counters.copiesAcked + counters.copiesFailed + counters.copiesDropped + inFlight(rig),
+    expect(counters.deliveries).toBe(
+      counters.deliveriesAcked +
+        counters.deliveriesFailed +
+        counters.deliveriesDropped +
+        inFlight(rig),
     );
   });
 
   it("takes nothing from a leader that never admits, and sends as soon as it does", async () => {
     const leaders = await leadersOf(1, ["--kind", "raw"]);
     const rig = await senderTo(leaders);
-    await until("the handshake is done", () => rig.sender.peers()[0]?.state === "waiting");
+    await until("the handshake is done", () => rig.sender.leaders()[0]?.state === "waiting");
     expect(rig.sender.warmCount).toBe(0);
     expect(rig.send(payload(300, 1))).toBe(0);
     await leaders.command("admit 0 128");
@@ -157,7 +160,7 @@ describe("the sender when a real leader fails it", () => {
     await leaders.command("admit 0 128");
     await until("one admits", () => rig.sender.warmCount === 1);
     await until("the other is waiting", () =>
-      rig.sender.peers().some((peer) => peer.state === "waiting"),
+      rig.sender.leaders().some((peer) => peer.state === "waiting"),
     );
     expect(rig.send(payload(300, 1))).toBe(1);
     await until("both copies end", () => rig.count("acked") === 1 && rig.count("dropped") === 1);
@@ -181,5 +184,5 @@ describe("the sender when a real leader fails it", () => {
 });
 
 function inFlight(rig: Rig): number {
-  return rig.sender.peers().reduce((sum, peer) => sum + peer.inFlight + peer.queued, 0);
+  return rig.sender.leaders().reduce((sum, peer) => sum + peer.inFlight + peer.queued, 0);
 }

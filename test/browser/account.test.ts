@@ -26,9 +26,9 @@ async function logOut({ page }: Visitor): Promise<void> {
 }
 
 /** Answers the provider's question after a log-out here. */
-async function atProvider({ page }: Visitor, answer: string): Promise<void> {
+async function atProvider({ page }: Visitor, response: string): Promise<void> {
   await page.getByRole("heading", { name: "Log out of the sandbox" }).waitFor();
-  await page.getByRole("button", { name: answer }).click();
+  await page.getByRole("button", { name: response }).click();
 }
 
 /** Begins a login; whether the provider asks who it is. */

@@ -112,8 +112,13 @@ describe("a login that is over", () => {
     const other = await rig.visitor("Grace");
     await other.page.getByText("Live", { exact: true }).waitFor();
     await other.page.getByText("Grace User").waitFor();
-    const nobody = { kind: "system", accountId: null, address: null, userAgent: null } as const;
-    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), nobody);
+    const systemActor = {
+      kind: "system",
+      accountId: null,
+      address: null,
+      userAgent: null,
+    } as const;
+    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), systemActor);
     await other.page.getByText("Logged out", { exact: true }).waitFor();
     expect(await other.page.getByText("Grace User").count()).toBe(0);
     expect(await other.page.locator(".tile").count()).toBe(0);

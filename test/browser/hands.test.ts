@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
 import { allowComplaints, open } from "../support/chromium.ts";
 
-const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const FOCUSED = `document.activeElement.getAttribute("aria-label")`;
 const rig = useBrowser();
 
@@ -79,7 +79,7 @@ describe("ending a session", () => {
 describe("a long list of accounts", () => {
   it("grows by each page once, and a change far down leaves it as long", async () => {
     for (let number = 1; number <= 60; number += 1) {
-      const made = await rig.site.store.accounts.create(`many ${number}`, "Beta", NOBODY);
+      const made = await rig.site.store.accounts.create(`many ${number}`, "Beta", SYSTEM_ACTOR);
       expect(made.kind).toBe("ok");
     }
     const { page, ...rest } = await rig.page("Ada");

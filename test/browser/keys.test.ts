@@ -10,7 +10,7 @@ import { allowComplaints, open, revealedKey, type Visitor } from "../support/chr
 import { lookAt } from "../support/look.ts";
 
 const HOSTILE = `"><img src=x onerror="alert(1)"><script>alert(2)</script>`;
-const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 
 const rig = useBrowser();
 let grace: Visitor;
@@ -76,10 +76,10 @@ describe("the page Keys", () => {
 
   it("links a key of an account without a login, once", async () => {
     const { accounts, keys } = rig.site.store;
-    const made = await accounts.create("old customer", "Beta", NOBODY);
+    const made = await accounts.create("old customer", "Beta", SYSTEM_ACTOR);
     if (made.kind !== "ok") throw new Error(made.detail);
     const none = { expiresAtMs: null, cidrs: [], ratePerSecond: null, burst: null };
-    const key = await keys.create(made.value.id, { label: "from before", ...none }, NOBODY);
+    const key = await keys.create(made.value.id, { label: "from before", ...none }, SYSTEM_ACTOR);
     if (key.kind !== "ok") throw new Error(key.detail);
     await open(grace, "Keys");
     await grace.page.getByRole("button", { name: "Link a key" }).click();

@@ -1,7 +1,7 @@
 /** The badge beside Overview's heading: what it says where the live numbers are not to be had. */
 
 import { describe, expect, it } from "vitest";
-import { LIVE_STREAMS_PER_ACCOUNT_MAX } from "../../src/control/limits.ts";
+import { EVENT_STREAMS_PER_ACCOUNT_MAX } from "../../src/control/limits.ts";
 import { useBrowser } from "../support/browser-rig.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
@@ -12,10 +12,10 @@ const rig = useBrowser();
 async function takeStreams({ context }: Visitor, signal: AbortSignal): Promise<void> {
   const cookies = await context.cookies(rig.site.url);
   const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
-  for (let count = 0; count <= LIVE_STREAMS_PER_ACCOUNT_MAX; count += 1) {
-    const answer = await fetch(`${rig.site.url}/api/v1/live`, { headers: { cookie }, signal });
-    if (answer.status === 429) return;
-    expect(answer.status).toBe(200);
+  for (let count = 0; count <= EVENT_STREAMS_PER_ACCOUNT_MAX; count += 1) {
+    const response = await fetch(`${rig.site.url}/api/v1/live`, { headers: { cookie }, signal });
+    if (response.status === 429) return;
+    expect(response.status).toBe(200);
   }
   throw new Error("one account may open more streams than its share");
 }

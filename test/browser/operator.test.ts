@@ -5,7 +5,7 @@ import { useBrowser } from "../support/browser-rig.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
-const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const rig = useBrowser();
 
 /** Ada's page Operator, narrowed to Grace's account. */
@@ -20,7 +20,7 @@ async function gracesRow(ada: Visitor) {
 describe("an operator", () => {
   it("changes an account's plan, which its edges and its pages then have", async () => {
     const wide = { name: "Wide", ratePerSecond: 500, burst: 1000, shared: false, rights: {} };
-    const saved = await rig.site.store.plans.save(wide, NOBODY);
+    const saved = await rig.site.store.plans.save(wide, SYSTEM_ACTOR);
     expect(saved.kind).toBe("ok");
     const grace = await rig.page("Grace");
     const ada = await rig.page("Ada");

@@ -7,12 +7,12 @@
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
-import { untilAnswer } from "../support/flow.ts";
+import { untilResponse } from "../support/flow.ts";
 import { lookAt, settled } from "../support/look.ts";
 
 const PAGES = ["overview", "connect", "keys", "transactions", "plan", "audit", "account", "admin"];
 const FIRST_PAGE_BYTES_MAX = 200_000;
-const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 
 const rig = useBrowser();
 let signature = "";
@@ -27,11 +27,11 @@ async function makeTraffic(): Promise<string> {
   const account = await rig.site.accountOf("Ada");
   const limits = { expiresAtMs: null, cidrs: ["127.0.0.0/8"], ratePerSecond: 40, burst: 90 };
   const keyOf = async (label: string) => {
-    const made = await rig.site.store.keys.create(account, { label, ...limits }, NOBODY);
+    const made = await rig.site.store.keys.create(account, { label, ...limits }, SYSTEM_ACTOR);
     if (made.kind !== "ok") throw new Error(made.detail);
     // The news of a key takes a moment to reach the edge.
     const refused = async () => (await rig.site.submit(made.value.token, new Uint8Array(9))).text;
-    await untilAnswer("the key at the edge", refused, (text) => text.includes("undecodable"));
+    await untilResponse("the key at the edge", refused, (text) => text.includes("undecodable"));
     return made.value.token;
   };
   // As long as a label may be, and no place to break it: nothing may stand out for it.
@@ -81,7 +81,7 @@ describe("a fault of the server", () => {
   it("is told in words, with a way to try again", async () => {
     const { page, complaints } = await rig.visitor("Grace");
     const body = JSON.stringify({
-      error: { reason: "unavailable", sentence: "the database cannot be reached now" },
+      error: { reason: "unavailable", message: "the database cannot be reached now" },
     });
     await page.route("**/api/v1/keys", (route) =>
       route.fulfill({ status: 503, contentType: "application/json", body }),

@@ -13,8 +13,8 @@ it("of two regions is asked for once each time, and what did not change stays op
   const { page, ...grace } = await rig.page("Grace");
   const { signature } = await rig.site.submit(await revealedKey({ page, ...grace }));
   const path = `/api/v1/transactions/${signature}`;
-  const answer = await (await page.request.get(rig.site.url + path)).json();
-  const [{ receipt }] = answer.receipts;
+  const response = await (await page.request.get(rig.site.url + path)).json();
+  const [{ receipt }] = response.receipts;
   // As it was at first, and does not become more.
   const landing = { ...receipt.landing, ...IN_FLIGHT };
   const timings = { decoded_us: 10, first_sent_us: 20, first_acked_us: 30 };
@@ -23,7 +23,7 @@ it("of two regions is asked for once each time, and what did not change stays op
   let asked = 0;
   await page.route(`**${path}`, async (route) => {
     asked += 1;
-    await route.fulfill({ json: { ...answer, receipts } });
+    await route.fulfill({ json: { ...response, receipts } });
   });
   await page.clock.install({ time: 0 });
   await page.clock.pauseAt(1);
@@ -49,12 +49,12 @@ it("of what had landed before it came here says so, and not that it landed at on
   const grace = await rig.page("Grace");
   const { signature } = await rig.site.submit(await revealedKey(grace));
   const path = `/api/v1/transactions/${signature}`;
-  const answer = await (await grace.page.request.get(rig.site.url + path)).json();
-  const [{ edge, receipt }] = answer.receipts;
+  const response = await (await grace.page.request.get(rig.site.url + path)).json();
+  const [{ edge, receipt }] = response.receipts;
   const landing = { ...receipt.landing, state: "landed", slot: 9, slots: 0, known_us: 5 };
   const told = { edge, receipt: { ...receipt, state: "landed", received_slot: 12, landing } };
   await grace.page.route(`**${path}`, async (route) => {
-    await route.fulfill({ json: { ...answer, receipts: [told] } });
+    await route.fulfill({ json: { ...response, receipts: [told] } });
   });
   await grace.page.goto(`${rig.site.url}/transactions?signature=${signature}`);
   await grace.page.getByText(/^Landed in slot 9, before it came here \(12\)/).waitFor();

@@ -5,7 +5,7 @@
 
 import { expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
-import { open, type Person, type Visitor } from "../support/chromium.ts";
+import { open, type TestUser, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
 const rig = useBrowser({ control: { recent_login: "10s" } });
@@ -18,9 +18,9 @@ async function untilOld({ page }: Visitor): Promise<void> {
   await expect.poll(isOld, { interval: 250 }).toBe(true);
 }
 
-async function logInAgain({ page }: Visitor, person: Person): Promise<void> {
+async function logInAgain({ page }: Visitor, user: TestUser): Promise<void> {
   await page.getByRole("button", { name: "Log in again" }).click();
-  await page.getByRole("button", { name: `Log in as ${person}` }).click();
+  await page.getByRole("button", { name: `Log in as ${user}` }).click();
 }
 
 /** The browser itself complains of each refused request, and of nothing else. */

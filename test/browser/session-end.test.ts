@@ -8,12 +8,12 @@ import { useBrowser } from "../support/browser-rig.ts";
 import { allowComplaints, atTheDoor, open } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
-const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const rig = useBrowser();
 
 describe("a session that ends while its page is open", () => {
   async function end(): Promise<void> {
-    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), NOBODY);
+    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), SYSTEM_ACTOR);
   }
 
   it("is told on the page whose numbers were live, with a way back to it", async () => {

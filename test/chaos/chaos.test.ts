@@ -10,13 +10,13 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { createDice } from "../support/dice.ts";
+import { createRng } from "../support/rng.ts";
 import { type Client, createClient, type NotedKey } from "./client.ts";
 import { pause, type Service, startService } from "./processes.ts";
 
 const ROUNDS = Number(process.env["CHAOS_ROUNDS"] ?? 6);
 const SEED = Number(process.env["CHAOS_SEED"] ?? 1);
-const dice = createDice(SEED);
+const rng = createRng(SEED);
 /** Any number that is not 0. */
 const CLIENT_SEED = 1_000_003;
 
@@ -34,12 +34,12 @@ interface Round {
 }
 
 const rounds: readonly Round[] = Array.from({ length: ROUNDS }, () => ({
-  kills: Array.from({ length: 1 + dice.below(3) }, () => ({
-    afterMs: 100 + dice.below(1_200),
-    victim: dice.pick(["edge", "control", "postgres"] as const),
-    awayMs: dice.below(300),
+  kills: Array.from({ length: 1 + rng.below(3) }, () => ({
+    afterMs: 100 + rng.below(1_200),
+    victim: rng.pick(["edge", "control", "postgres"] as const),
+    awayMs: rng.below(300),
   })),
-  restMs: dice.below(500),
+  restMs: rng.below(500),
 }));
 
 let service: Service;
@@ -56,7 +56,7 @@ beforeAll(async () => {
   service = await startService();
   await service.control.start();
   await service.edge.start();
-  client = createClient(service, createDice(SEED + CLIENT_SEED));
+  client = createClient(service, createRng(SEED + CLIENT_SEED));
 });
 afterAll(async () => {
   const revoked = client.keys.filter((key) => key.revoked === "answered").length;

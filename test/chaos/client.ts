@@ -3,7 +3,7 @@
  * answered: the only truth that the service is measured by.
  */
 
-import type { Dice } from "../support/dice.ts";
+import type { Rng } from "../support/rng.ts";
 import { pause, type Service } from "./processes.ts";
 
 export interface NotedKey {
@@ -27,13 +27,13 @@ export interface Client {
   probe(key: NotedKey): Promise<boolean | null>;
 }
 
-export function createClient(service: Service, dice: Dice): Client {
+export function createClient(service: Service, rng: Rng): Client {
   const keys: NotedKey[] = [];
   const requests = { answered: 0, open: 0 };
   const transactions = Array.from({ length: 50 }, () => service.network.tipped().bytes);
 
   async function probe(key: NotedKey): Promise<boolean | null> {
-    const body = Uint8Array.from(dice.pick(transactions));
+    const body = Uint8Array.from(rng.pick(transactions));
     try {
       const response = await fetch(`${service.edgeUrl}/api/v1/sendRawTransaction`, {
         method: "POST",
@@ -79,7 +79,7 @@ export function createClient(service: Service, dice: Dice): Client {
 
   async function revokeAny(): Promise<void> {
     const good = keys.filter(({ revoked }) => revoked === "no");
-    if (good.length >= 4) await revoke(dice.pick(good));
+    if (good.length >= 4) await revoke(rng.pick(good));
   }
 
   async function revoke(key: NotedKey): Promise<void> {
@@ -102,9 +102,9 @@ export function createClient(service: Service, dice: Dice): Client {
     run() {
       const end = { at: false };
       const send = async () => {
-        if (keys.length > 0) await probe(dice.pick(keys.slice(-20)));
+        if (keys.length > 0) await probe(rng.pick(keys.slice(-20)));
       };
-      const manage = () => (dice.chance(3) ? revokeAny() : make());
+      const manage = () => (rng.chance(3) ? revokeAny() : make());
       const work = [repeat(send, 2, end), repeat(send, 5, end), repeat(manage, 20, end)];
       return {
         async stop() {

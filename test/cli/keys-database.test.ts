@@ -107,7 +107,7 @@ describe("keys of the accounts database", () => {
 
   it("and those of a file are told apart", async () => {
     const file = join(mkdtempSync(join(tmpdir(), "touchdown-keys-")), "keys.toml");
-    const answer = await keys("rewrap", "--file", file);
-    expect(answer).toMatchObject({ code: 1, err: expect.stringContaining("no vault") });
+    const response = await keys("rewrap", "--file", file);
+    expect(response).toMatchObject({ code: 1, err: expect.stringContaining("no vault") });
   });
 });

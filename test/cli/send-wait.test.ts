@@ -58,7 +58,7 @@ describe("the end of a transaction", () => {
       'failed on the network in slot 9, 2 slots after it came: {"InstructionError":[0,"X"]}',
     ],
     [
-      { state: "expired", reason: "blockhash_expired", sentence: "too old" },
+      { state: "expired", reason: "blockhash_expired", message: "too old" },
       false,
       "expired: blockhash_expired: too old",
     ],

@@ -93,7 +93,7 @@ describe("send", () => {
   });
 
   it("waits for the end with --wait, exit code 1 where it did not land", async () => {
-    const landing = { state: "dropped", reason: "never_sent", sentence: "no copy went out" };
+    const landing = { state: "dropped", reason: "never_sent", message: "no copy went out" };
     const url = await edge(200, JSON.stringify({ signature: "5ig", landing }));
     const tx = file("tx", BYTES);
     const answer = await send([tx, "--url", url, "--key", "td_key", "--wait"]);

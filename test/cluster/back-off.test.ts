@@ -12,14 +12,14 @@ describe("the back-off", () => {
 
   it("keeps at least half of each wait, whatever the dice say", () => {
     fc.assert(
-      fc.property(fc.array(fc.double({ min: 0, max: 0.999, noNaN: true })), (dice) => {
+      fc.property(fc.array(fc.double({ min: 0, max: 0.999, noNaN: true })), (rng) => {
         let index = 0;
         const backOff = createBackOff({
           firstMs: 100,
           maxMs: 1600,
-          random: () => dice[index++] ?? 0,
+          random: () => rng[index++] ?? 0,
         });
-        dice.forEach((_, step) => {
+        rng.forEach((_, step) => {
           const full = Math.min(1600, 100 * 2 ** step);
           const waitMs = backOff.next();
           expect(waitMs).toBeGreaterThanOrEqual(full / 2);

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { createChainCounters } from "../../src/cluster/counters.ts";
+import { createClusterCounters } from "../../src/cluster/counters.ts";
+import type { StatusResponse, TxStatus } from "../../src/cluster/ports.ts";
 import { RpcError } from "../../src/cluster/rpc/json-rpc.ts";
 import { createStatusProof } from "../../src/cluster/status-proof.ts";
-import type { StatusAnswer, TxStatus } from "../../src/cluster/target.ts";
 import { encodeSignature, encodeSignatures } from "../../src/core/encoding.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const TOLD: TxStatus = { slot: 990, confirmed: true, error: null };
-const nothing = (slot = 1_000): StatusAnswer => ({ slot, statuses: [null, null] });
+const nothing = (slot = 1_000): StatusResponse => ({ slot, statuses: [null, null] });
 
 function nameOf(fill: number): string {
   return encodeSignature(new Uint8Array(64).fill(fill));
@@ -15,7 +15,7 @@ function nameOf(fill: number): string {
 
 function setUp() {
   const clock = createFakeClock();
-  const counters = createChainCounters();
+  const counters = createClusterCounters();
   const lines: string[] = [];
   const asked: unknown[] = [];
   const node = {
@@ -53,20 +53,20 @@ function setUp() {
 describe("whether a node tells statuses", () => {
   it("is not known before it answered, and proven by one status, without a probe", async () => {
     const { proof, asked, settle } = setUp();
-    expect(proof.telling).toBe("unknown");
-    proof.answered({ slot: 1_000, statuses: [null, TOLD] });
-    proof.answered(nothing());
+    expect(proof.reporting).toBe("unknown");
+    proof.onResponse({ slot: 1_000, statuses: [null, TOLD] });
+    proof.onResponse(nothing());
     await settle();
-    expect(proof.telling).toBe("yes");
+    expect(proof.reporting).toBe("yes");
     expect(asked).toEqual([]);
   });
 
   it("is found out with signatures of a block of its own when all answers are null", async () => {
     const { proof, asked, node, lines, settle } = setUp();
     node.status = TOLD;
-    proof.answered(nothing());
+    proof.onResponse(nothing());
     await settle();
-    expect(proof.telling).toBe("yes");
+    expect(proof.reporting).toBe("yes");
     expect(asked).toEqual([960, [1, 2, 3, 4].map(nameOf)]);
     expect(lines).toEqual([]);
   });
@@ -74,16 +74,16 @@ describe("whether a node tells statuses", () => {
   it("is denied by a null for what is in its own block, and said once", async () => {
     const { proof, clock, lines, node, settle } = setUp();
     for (let round = 0; round < 3; round += 1) {
-      proof.answered(nothing());
+      proof.onResponse(nothing());
       await settle();
       clock.advance(10_000);
     }
-    expect(proof.telling).toBe("no");
+    expect(proof.reporting).toBe("no");
     expect(lines).toEqual(["the node tells no statuses: what landed cannot be known of it"]);
     node.status = TOLD;
-    proof.answered(nothing());
+    proof.onResponse(nothing());
     await settle();
-    expect(proof.telling).toBe("yes");
+    expect(proof.reporting).toBe("yes");
     expect(lines.at(-1)).toBe("the node tells statuses again");
   });
 
@@ -91,27 +91,27 @@ describe("whether a node tells statuses", () => {
     const { proof } = setUp();
     proof.failed(new Error("no answer in 2000 ms"));
     proof.failed(new RpcError(-32005, "getSignatureStatuses: node is behind"));
-    expect(proof.telling).toBe("unknown");
+    expect(proof.reporting).toBe("unknown");
     proof.failed(new RpcError(-32601, "getSignatureStatuses: Method not found"));
-    expect(proof.telling).toBe("no");
+    expect(proof.reporting).toBe("no");
   });
 
   it("passes over slots without a block, a bounded number", async () => {
     const { proof, asked, node, counters, settle } = setUp();
     node.block = (slot) => (slot > 957 ? null : [nameOf(1)]);
     node.status = TOLD;
-    proof.answered(nothing());
+    proof.onResponse(nothing());
     await settle();
     expect(asked).toEqual([960, 959, 958, 957, [nameOf(1)]]);
-    expect(proof.telling).toBe("yes");
+    expect(proof.reporting).toBe("yes");
     expect(counters).toMatchObject({ statusProbes: 1, statusProbeFailures: 0 });
 
     const barren = setUp();
     barren.node.block = () => null;
-    barren.proof.answered(nothing());
+    barren.proof.onResponse(nothing());
     await barren.settle();
     expect(barren.asked).toHaveLength(4);
-    expect(barren.proof.telling).toBe("unknown");
+    expect(barren.proof.reporting).toBe("unknown");
   });
 
   it("stays as it was where the node keeps no blocks or answers from before one", async () => {
@@ -119,16 +119,16 @@ describe("whether a node tells statuses", () => {
     node.block = () => {
       throw new RpcError(-32011, "Transaction history is not available from this node");
     };
-    proof.answered(nothing());
+    proof.onResponse(nothing());
     await settle();
-    expect(proof.telling).toBe("unknown");
+    expect(proof.reporting).toBe("unknown");
     expect(counters.statusProbeFailures).toBe(1);
     node.block = () => [nameOf(1)];
     node.slot = 960;
     clock.advance(10_000);
-    proof.answered(nothing());
+    proof.onResponse(nothing());
     await settle();
-    expect(proof.telling).toBe("unknown");
+    expect(proof.reporting).toBe("unknown");
   });
 
   it("is tried every ten seconds at most, and once a minute after a proof", async () => {
@@ -136,7 +136,7 @@ describe("whether a node tells statuses", () => {
     const during = async (seconds: number): Promise<number> => {
       const before = counters.statusProbes;
       for (let second = 0; second < seconds; second += 1) {
-        proof.answered(nothing());
+        proof.onResponse(nothing());
         await settle();
         clock.advance(1_000);
       }
@@ -144,7 +144,7 @@ describe("whether a node tells statuses", () => {
     };
     node.block = () => null;
     expect(await during(30)).toBe(3);
-    proof.answered({ slot: 1_000, statuses: [TOLD] });
+    proof.onResponse({ slot: 1_000, statuses: [TOLD] });
     expect(await during(60)).toBe(0);
     node.block = () => [nameOf(1)];
     node.status = TOLD;

@@ -14,7 +14,7 @@ describe("what this version cannot do", () => {
 
   it("is told with each key that asks for it", () => {
     const values = { ...LEAST, quic: { listen: "127.0.0.1:0" } };
-    const sentences = unavailable(configFromValues(values, "/", {}));
-    expect(sentences.map((sentence) => sentence.split(":")[0])).toEqual(["quic.listen"]);
+    const messages = unavailable(configFromValues(values, "/", {}));
+    expect(messages.map((message) => message.split(":")[0])).toEqual(["quic.listen"]);
   });
 });

@@ -25,7 +25,7 @@ describe("the table of keys", () => {
   });
 
   it.each(KEY_PATHS)("%s: has one sentence without a full stop", (path) => {
-    expect(KEYS[path].sentence).toMatch(/^[A-Z].*[^.]$/);
+    expect(KEYS[path].description).toMatch(/^[A-Z].*[^.]$/);
   });
 
   it("maps no two keys to one environment variable", () => {

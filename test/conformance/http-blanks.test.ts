@@ -35,7 +35,7 @@ const around = (value: string, odd: string) => [
 describe.skipIf(native === null)("with a front", () => {
   let edge: Fixture;
   beforeAll(async () => {
-    edge = await startFixture({ frontBy: native });
+    edge = await startFixture({ ingressEngine: native });
   });
   afterAll(() => edge?.stop());
 
@@ -43,7 +43,7 @@ describe.skipIf(native === null)("with a front", () => {
     for (const length of [...ODD, ...CONTROLS].flatMap((odd) => around("452", odd))) {
       const client = await connectRaw(edge.port);
       client.write(Buffer.concat([request({ path, length }), request({})]));
-      expect([length, (await client.answer()).status]).toEqual([length, 400]);
+      expect([length, (await client.response()).status]).toEqual([length, 400]);
       await client.ended();
     }
     expect(edge.submitted.splice(0)).toEqual([]);

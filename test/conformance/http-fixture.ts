@@ -9,18 +9,18 @@ import { createHash } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { networksOf } from "../../src/accounts/keys/restriction.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
-import type { Refusal } from "../../src/core/errors.ts";
-import type { Relays } from "../../src/http/admission.ts";
-import { relayHeaderName } from "../../src/http/proxied-request.ts";
+import type { Rejection } from "../../src/core/errors.ts";
+import type { ProxySource } from "../../src/http/admission.ts";
+import { createForwardedHeaderName } from "../../src/http/proxied-request.ts";
 import type { ReceiptSource } from "../../src/http/receipts/source.ts";
-import type { DeskCounters } from "../../src/http/request-tracker.ts";
+import type { HttpCounters } from "../../src/http/request-tracker.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
 import type { Submission, Submit } from "../../src/http/submit/submission.ts";
-import { createGate, type KeyOwner, type RatePlan } from "../../src/limits/gate.ts";
+import { createAccessControl, type Principal, type RatePlan } from "../../src/limits/gate.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
-import { createNativeFront, frontsBy, type NativeFront } from "../support/native-front.ts";
-import { keyOwner } from "../support/owners.ts";
+import { testPrincipal } from "../support/owners.ts";
 import { receiptSource } from "../support/receipt-source.ts";
+import { createTestIngress, type TestIngress, testIngressEngine } from "../support/test-ingress.ts";
 
 export const KEY = "td_test_conformance_key";
 export const SLOW_KEY = "td_test_key_of_a_slow_plan";
@@ -36,9 +36,9 @@ export const RPC = "/api/v1/sendTransaction";
 export interface Fixture {
   readonly server: HttpServer;
   /** What clients connect to; null: to the server itself. */
-  readonly front: NativeFront | null;
+  readonly ingress: TestIngress | null;
   /** Counters of whichever of the two has the clients' connections. */
-  readonly clients: Readonly<DeskCounters>;
+  readonly clients: Readonly<HttpCounters>;
   readonly port: number;
   readonly url: string;
   /** Copies of what reached the stage behind. */
@@ -48,7 +48,7 @@ export interface Fixture {
   /** What accounts are shown as refused, each as account, blank, reason. */
   readonly refused: string[];
   /** What accounts are shown of keys that were used from elsewhere: account, blank, sentence. */
-  readonly barred: string[];
+  readonly violations: string[];
   /** What the stage behind does; accepts at once unless a test says otherwise. */
   submit: Submit;
   /** Gives a key to another account. */
@@ -61,64 +61,65 @@ export interface FixtureOptions {
   readonly connectionsMax?: number;
   readonly plan?: RatePlan;
   readonly receipts?: ReceiptSource;
-  readonly settle?: () => void;
+  readonly flushEvents?: () => void;
   /** Fronts that relay requests here, played by the test: there is no real one then. */
-  readonly relays?: Relays;
+  readonly proxySource?: ProxySource;
   /** The addon that makes the front before it, null for none; not given: as TEST_THREADS says. */
-  readonly frontBy?: NativeEngine | null;
+  readonly ingressEngine?: NativeEngine | null;
 }
 
 export const accept: Submit = (_, done) => done({ kind: "accepted", signature: SIGNATURE });
 
-export function refuse(refusal: Refusal): Submit {
-  return (_, done) => done({ kind: "refused", refusal });
+export function refuse(rejection: Rejection): Submit {
+  return (_, done) => done({ kind: "refused", rejection });
 }
 
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const clock = options.clock ?? systemClock;
   const connectionsMax = options.connectionsMax ?? 1_000;
-  const relayHeader = relayHeaderName();
-  const frontBy = options.frontBy === undefined ? frontsBy : options.frontBy;
-  const front =
-    frontBy === null || options.relays !== undefined
+  const forwardedHeader = createForwardedHeaderName();
+  const ingressEngine =
+    options.ingressEngine === undefined ? testIngressEngine : options.ingressEngine;
+  const ingress =
+    ingressEngine === null || options.proxySource !== undefined
       ? null
-      : createNativeFront(frontBy, { relayHeader, connectionsMax });
-  const relays =
-    front === null ? options.relays : { headerName: relayHeader, known: (): void => {} };
+      : createTestIngress(ingressEngine, { forwardedHeader, connectionsMax });
+  const proxySource =
+    ingress === null ? options.proxySource : { headerName: forwardedHeader, known: (): void => {} };
   const wide: RatePlan = {
     name: "Wide",
     ratePerSecond: 1_000_000,
     burst: 1_000_000,
     shared: false,
   };
-  const owners = new Map<string, KeyOwner>([
-    [digest(KEY), keyOwner("acme", options.plan ?? wide)],
+  const principals = new Map<string, Principal>([
+    [digest(KEY), testPrincipal("acme", options.plan ?? wide)],
     [
       digest(SLOW_KEY),
-      keyOwner("slow", { name: "Slow", ratePerSecond: 0.001, burst: 2, shared: false }),
+      testPrincipal("slow", { name: "Slow", ratePerSecond: 0.001, burst: 2, shared: false }),
     ],
-    [digest(NARROW_KEY), keyOwner("narrow", wide, { networks: networksOf(NARROW_RANGES) })],
+    [digest(NARROW_KEY), testPrincipal("narrow", wide, { networks: networksOf(NARROW_RANGES) })],
   ]);
   let changes = 0;
   function moveKey(token: string, account: string): void {
-    owners.set(digest(token), keyOwner(account, wide));
+    principals.set(digest(token), testPrincipal(account, wide));
     changes += 1;
   }
   const submitted: Submission[] = [];
   const errors: object[] = [];
   const refused: string[] = [];
-  const barred: string[] = [];
+  const violations: string[] = [];
   const log = { info: () => {}, warn: () => {}, error: (fields: object) => errors.push(fields) };
   const server = createHttpServer(
     {
       clock,
-      gate: createGate({
+      access: createAccessControl({
         clock,
         keys: {
           lookup(sha256) {
             const id = sha256.toString("hex");
             if (id === digest(BROKEN_KEY)) throw new Error("a bug in the look-up");
-            return owners.get(id) ?? null;
+            return principals.get(id) ?? null;
           },
           get changes() {
             return changes;
@@ -126,7 +127,8 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
         },
         looksMistyped: (token) => token.startsWith("td_"),
         sharedLimits: null,
-        barred: ({ account }, { sentence }) => void barred.push(`${account} ${sentence}`),
+        onPolicyViolation: ({ account }, { message }) =>
+          void violations.push(`${account} ${message}`),
       }),
       submit(submission, done) {
         submitted.push({ ...submission, bytes: submission.bytes.slice() });
@@ -138,12 +140,12 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
           find: (signature, account) =>
             signature === SIGNATURE && account === "acme" ? { signature, status: "landed" } : null,
         }),
-      settle: options.settle ?? ((): void => {}),
+      flushEvents: options.flushEvents ?? ((): void => {}),
       tip: { accounts: ["Tip1111", "Tip2222"], lamportsMin: 1_000_000 },
       log,
       latency: null,
-      refused: ({ account }, { reason }) => void refused.push(`${account} ${reason}`),
-      ...(relays !== undefined && { relays }),
+      rejected: ({ account }, { reason }) => void refused.push(`${account} ${reason}`),
+      ...(proxySource !== undefined && { proxySource }),
     },
     {
       host: "127.0.0.1",
@@ -155,18 +157,18 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       connectionsMax,
     },
   );
-  const behind = await server.start();
-  const { port } = front?.start(behind.port) ?? behind;
+  const upstream = await server.start();
+  const { port } = ingress?.start(upstream.port) ?? upstream;
   const url = `http://127.0.0.1:${port}`;
-  const clients = front?.fronts.figures[0]?.counters ?? server.counters;
-  const told = { clients, submitted, errors, refused, barred, moveKey };
+  const clients = ingress?.ingressThreads.figures[0]?.counters ?? server.counters;
+  const told = { clients, submitted, errors, refused, violations, moveKey };
   async function stop(): Promise<void> {
     // As an edge does: what is held is answered, and then nobody is before the server.
-    if (front !== null) server.drain();
-    await front?.stop();
+    if (ingress !== null) server.drain();
+    await ingress?.stop();
     await server.stop();
   }
-  const fixture: Fixture = { server, front, port, url, ...told, submit: accept, stop };
+  const fixture: Fixture = { server, ingress, port, url, ...told, submit: accept, stop };
   return fixture;
 }
 
@@ -175,7 +177,7 @@ function digest(token: string): string {
 }
 
 /** One answer as it came over the wire. */
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   readonly reason: string;
   readonly headers: ReadonlyMap<string, string>;
@@ -186,7 +188,7 @@ export interface RawClient {
   /** Writes exactly these bytes. */
   write(data: string | Uint8Array): void;
   /** The next whole answer; rejects when the connection ends first or nothing comes. */
-  answer(): Promise<RawAnswer>;
+  response(): Promise<RawResponse>;
   /** Waits until the server has ended the connection; answers what came and was not read. */
   ended(): Promise<string>;
   close(): void;
@@ -229,7 +231,7 @@ export async function connectRaw(port: number): Promise<RawClient> {
     }
   }
 
-  function takeAnswer(): RawAnswer | null {
+  function readResponse(): RawResponse | null {
     const headEnd = buffered.indexOf("\r\n\r\n");
     if (headEnd < 0) {
       if (isEnded) throw new Error(`the connection ended; buffered: ${buffered}`);
@@ -251,7 +253,7 @@ export async function connectRaw(port: number): Promise<RawClient> {
 
   return {
     write: (data) => void socket.write(data),
-    answer: () => until(takeAnswer),
+    response: () => until(readResponse),
     ended: () => until(() => (isEnded ? buffered : null)),
     close: () => void socket.destroy(),
   };
@@ -267,11 +269,11 @@ export function post(path: string, body: string | Uint8Array, headers: readonly 
 export const WITH_KEY = `api-x-token: ${KEY}`;
 
 /** Sends one request on a connection of its own. */
-export async function once(port: number, data: string | Uint8Array): Promise<RawAnswer> {
+export async function once(port: number, data: string | Uint8Array): Promise<RawResponse> {
   const client = await connectRaw(port);
   client.write(data);
   try {
-    return await client.answer();
+    return await client.response();
   } finally {
     client.close();
   }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Submit } from "../../src/http/submit/submission.ts";
-import { frontsBy } from "../support/native-front.ts";
+import { testIngressEngine } from "../support/test-ingress.ts";
 import { until } from "../support/wait.ts";
 import {
   accept,
@@ -52,10 +52,13 @@ describe("Transfer-Encoding", () => {
           "latin1",
         ),
       );
-      const answer = await client.answer();
-      expect(answer.status).toBe(411);
-      expect(answer.headers.get("connection")).toBe("close");
-      expect(JSON.parse(answer.body)).toMatchObject({ success: false, reason: "length_required" });
+      const response = await client.response();
+      expect(response.status).toBe(411);
+      expect(response.headers.get("connection")).toBe("close");
+      expect(JSON.parse(response.body)).toMatchObject({
+        success: false,
+        reason: "length_required",
+      });
       expect(await client.ended()).toBe("");
       expect(edge.submitted).toHaveLength(0);
     });
@@ -67,7 +70,7 @@ describe("Transfer-Encoding", () => {
       for (const method of methods) {
         const other = await connectRaw(edge.port);
         other.write(head(`${method} ${path} HTTP/1.1`, "Host: x", "Transfer-Encoding: chunked"));
-        expect((await other.answer()).status).toBe(411);
+        expect((await other.response()).status).toBe(411);
         expect(await other.ended()).toBe("");
       }
     });
@@ -75,7 +78,7 @@ describe("Transfer-Encoding", () => {
 
   it("keeps JSON-RPC's shape on its endpoint", async () => {
     client.write(head(`POST ${RPC} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked"));
-    const { error, id } = JSON.parse((await client.answer()).body);
+    const { error, id } = JSON.parse((await client.response()).body);
     expect({ code: error.code, reason: error.data.reason, id }).toEqual({
       code: -32600,
       reason: "length_required",
@@ -106,9 +109,9 @@ describe("Transfer-Encoding", () => {
   it("is refused behind good requests in the same segment, which are answered", async () => {
     const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked");
     client.write(Buffer.from(FOLLOW_UP + FOLLOW_UP + start + CHUNKED + FOLLOW_UP, "latin1"));
-    expect((await client.answer()).status).toBe(200);
-    expect((await client.answer()).status).toBe(200);
-    expect((await client.answer()).status).toBe(411);
+    expect((await client.response()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
+    expect((await client.response()).status).toBe(411);
     expect(await client.ended()).toBe("");
     expect(edge.submitted).toHaveLength(2);
   });
@@ -118,9 +121,9 @@ describe("Transfer-Encoding", () => {
     const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked");
     client.write(start + CHUNKED);
     for (const other of others) other.write(Buffer.from(FOLLOW_UP, "latin1"));
-    expect((await client.answer()).status).toBe(411);
+    expect((await client.response()).status).toBe(411);
     for (const other of others) {
-      expect((await other.answer()).status).toBe(200);
+      expect((await other.response()).status).toBe(200);
       other.close();
     }
   });
@@ -142,9 +145,9 @@ describe("Content-Length", () => {
     it(`is refused with 400 and the connection ended: ${name}`, async () => {
       const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, ...lines);
       client.write(Buffer.from(`${start}hello${FOLLOW_UP}`, "latin1"));
-      const answer = await client.answer();
-      expect(answer.status).toBe(400);
-      expect(JSON.parse(answer.body)).toMatchObject({ reason: "invalid_request" });
+      const response = await client.response();
+      expect(response.status).toBe(400);
+      expect(JSON.parse(response.body)).toMatchObject({ reason: "invalid_request" });
       expect(await client.ended()).toBe("");
       expect(edge.submitted).toHaveLength(0);
     });
@@ -153,21 +156,21 @@ describe("Content-Length", () => {
   it("may be repeated with the same value", async () => {
     const lines = ["Content-Length: 5", "Content-Length: 5"];
     client.write(`${head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, ...lines)}hello`);
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
   });
 
   it("may be missing where there is no body: the key is judged first, then that", async () => {
     client.write(Buffer.from(head(`POST ${RAW} HTTP/1.1`, "Host: x")));
-    expect((await client.answer()).status).toBe(401);
+    expect((await client.response()).status).toBe(401);
     client.write(Buffer.from(head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY)));
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
     expect(edge.submitted.map(({ bytes }) => bytes.length)).toEqual([0]);
   });
 
   it("above the cap ends the connection, and what follows the body is not run", async () => {
     const big = post(RAW, Buffer.alloc(17_000), [WITH_KEY]).toString("latin1");
     client.write(Buffer.from(big + FOLLOW_UP, "latin1"));
-    expect((await client.answer()).status).toBe(413);
+    expect((await client.response()).status).toBe(413);
     expect(await client.ended()).toBe("");
     expect(edge.submitted).toHaveLength(0);
   });
@@ -185,7 +188,7 @@ describe("a body in several segments", () => {
         // Each piece is on its way before the next one, so that they do not share a segment.
         for (let i = 0; i < 20; i += 1) await new Promise<void>((next) => setImmediate(next));
       }
-      expect((await client.answer()).status).toBe(200);
+      expect((await client.response()).status).toBe(200);
       expect(sha(edge.submitted[before]?.bytes ?? new Uint8Array())).toBe(sha(BYTES));
     }
   });
@@ -197,7 +200,7 @@ describe("a body in several segments", () => {
         client.write(whole.subarray(0, cut));
         for (let i = 0; i < 20; i += 1) await new Promise<void>((next) => setImmediate(next));
         client.write(whole.subarray(cut));
-        expect((await client.answer()).status).toBe(200);
+        expect((await client.response()).status).toBe(200);
       }
     }
   });
@@ -207,7 +210,7 @@ describe("a body in several segments", () => {
       client.write(Uint8Array.of(byte));
       await new Promise<void>((next) => setImmediate(next));
     }
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
     expect(sha(edge.submitted[0]?.bytes ?? new Uint8Array())).toBe(sha(BYTES));
   });
 
@@ -219,14 +222,14 @@ describe("a body in several segments", () => {
     };
     const whole = post(RAW, BYTES, [WITH_KEY]);
     client.write(whole);
-    await client.answer();
+    await client.response();
     client.write(whole.subarray(0, whole.length - 10));
     await until("the request", () => edge.clients.requestsOpen > 0);
     client.write(whole.subarray(whole.length - 10));
-    await client.answer();
+    await client.response();
     // The view of a body in one piece has been taken back; the assembled one is our own memory. A
     // front relays a body of this size in one piece.
-    expect(kept.map((bytes) => bytes.length)).toEqual([0, edge.front === null ? 300 : 0]);
+    expect(kept.map((bytes) => bytes.length)).toEqual([0, edge.ingress === null ? 300 : 0]);
   });
 });
 
@@ -267,9 +270,9 @@ describe("a client that leaves", () => {
       accept(submission, done);
     };
     client.write(post(RAW, BYTES, [WITH_KEY]));
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
     client.write(post(RAW, BYTES, [WITH_KEY]));
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
     expect(edge.errors).toHaveLength(0);
   });
 });
@@ -278,41 +281,47 @@ describe("several requests on one connection", () => {
   it("are served one after the other", async () => {
     for (let i = 0; i < 5; i += 1) {
       client.write(post(RAW, BYTES, [WITH_KEY]));
-      expect((await client.answer()).status).toBe(200);
+      expect((await client.response()).status).toBe(200);
     }
   });
 
   it("are served when they come in one segment and are answered at once", async () => {
     client.write(Buffer.from(FOLLOW_UP.repeat(5), "latin1"));
-    for (let i = 0; i < 5; i += 1) expect((await client.answer()).status).toBe(200);
+    for (let i = 0; i < 5; i += 1) expect((await client.response()).status).toBe(200);
     expect(edge.submitted).toHaveLength(5);
   });
 
   // Behind a front the second is looked at when the first has its answer.
-  it.runIf(frontsBy !== null)("are answered in order where the first still waits", async () => {
-    const waiting: Parameters<Submit>[1][] = [];
-    edge.submit = (_, done) => void waiting.push(done);
-    client.write(Buffer.from(FOLLOW_UP.repeat(2), "latin1"));
-    for (const [index, signature] of ["first", "second"].entries()) {
-      await until("the request", () => waiting.length === index + 1);
-      expect(edge.server.counters.requestsOpen).toBe(1);
-      waiting[index]?.({ kind: "accepted", signature });
-      expect(JSON.parse((await client.answer()).body)).toEqual({ success: true, signature });
-    }
-    expect(edge.server.counters.requestsOpen).toBe(0);
-  });
+  it.runIf(testIngressEngine !== null)(
+    "are answered in order where the first still waits",
+    async () => {
+      const waiting: Parameters<Submit>[1][] = [];
+      edge.submit = (_, done) => void waiting.push(done);
+      client.write(Buffer.from(FOLLOW_UP.repeat(2), "latin1"));
+      for (const [index, signature] of ["first", "second"].entries()) {
+        await until("the request", () => waiting.length === index + 1);
+        expect(edge.server.counters.requestsOpen).toBe(1);
+        waiting[index]?.({ kind: "accepted", signature });
+        expect(JSON.parse((await client.response()).body)).toEqual({ success: true, signature });
+      }
+      expect(edge.server.counters.requestsOpen).toBe(0);
+    },
+  );
 
-  it.skipIf(frontsBy !== null)("end the connection when the first still waits", async () => {
-    const waiting: Parameters<Submit>[1][] = [];
-    edge.submit = (_, done) => void waiting.push(done);
-    client.write(Buffer.from(FOLLOW_UP.repeat(2), "latin1"));
-    expect(await client.ended()).toBe("");
-    expect(waiting).toHaveLength(1);
-    waiting[0]?.({ kind: "accepted", signature: SIGNATURE });
-    edge.submit = accept;
-    expect((await once(edge.port, post(RAW, BYTES, [WITH_KEY]))).status).toBe(200);
-    expect(edge.server.counters.requestsOpen).toBe(0);
-  });
+  it.skipIf(testIngressEngine !== null)(
+    "end the connection when the first still waits",
+    async () => {
+      const waiting: Parameters<Submit>[1][] = [];
+      edge.submit = (_, done) => void waiting.push(done);
+      client.write(Buffer.from(FOLLOW_UP.repeat(2), "latin1"));
+      expect(await client.ended()).toBe("");
+      expect(waiting).toHaveLength(1);
+      waiting[0]?.({ kind: "accepted", signature: SIGNATURE });
+      edge.submit = accept;
+      expect((await once(edge.port, post(RAW, BYTES, [WITH_KEY]))).status).toBe(200);
+      expect(edge.server.counters.requestsOpen).toBe(0);
+    },
+  );
 });
 
 describe("Connection: close", () => {
@@ -320,7 +329,7 @@ describe("Connection: close", () => {
 
   it("is answered, and the connection ended", async () => {
     client.write(last("close"));
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
     expect(await client.ended()).toBe("");
   });
 
@@ -356,7 +365,7 @@ describe("a PROXY preamble", () => {
       ...[0x21, 0x11, 0x00, 0x0c, 10, 0, 0, 1, 10, 0, 0, 2, 0, 1, 0, 2],
     ]);
     client.write(Buffer.concat([preamble, post(RAW, BYTES, [])]));
-    expect((await client.answer()).status).toBe(401);
+    expect((await client.response()).status).toBe(401);
   });
 });
 
@@ -381,7 +390,7 @@ describe("what is no request of HTTP 1.1", () => {
 it("asks for a body that the client holds back with Expect", async () => {
   const lines = ["Host: x", WITH_KEY, "Expect: 100-continue", "Content-Length: 300"];
   client.write(head(`POST ${RAW} HTTP/1.1`, ...lines));
-  expect((await client.answer()).status).toBe(100);
+  expect((await client.response()).status).toBe(100);
   client.write(BYTES);
-  expect((await client.answer()).status).toBe(200);
+  expect((await client.response()).status).toBe(200);
 });

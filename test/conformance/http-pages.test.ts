@@ -23,15 +23,15 @@ const ask = (method: string, path: string, ...headers: readonly string[]) =>
 
 describe("what needs no key", () => {
   it("GET /ping answers ok as text", async () => {
-    const answer = await ask("GET", "/ping");
-    expect(answer).toMatchObject({ status: 200, body: "ok" });
-    expect(answer.headers.get("content-type")).toBe("text/plain");
-    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+    const response = await ask("GET", "/ping");
+    expect(response).toMatchObject({ status: 200, body: "ok" });
+    expect(response.headers.get("content-type")).toBe("text/plain");
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
   });
 
   it("GET / says what this is", async () => {
-    const answer = await ask("GET", "/");
-    expect(JSON.parse(answer.body)).toMatchObject({
+    const response = await ask("GET", "/");
+    expect(JSON.parse(response.body)).toMatchObject({
       service: "touchdown",
       version: "1.2.3",
       region: "test",
@@ -39,8 +39,8 @@ describe("what needs no key", () => {
   });
 
   it("GET /api/v1/tip answers the tip accounts and the minimum", async () => {
-    const answer = await ask("GET", "/api/v1/tip");
-    expect(JSON.parse(answer.body)).toEqual({
+    const response = await ask("GET", "/api/v1/tip");
+    expect(JSON.parse(response.body)).toEqual({
       accounts: ["Tip1111", "Tip2222"],
       lamportsMin: 1_000_000,
     });
@@ -79,29 +79,29 @@ describe("HEAD", () => {
 
 describe("a receipt", () => {
   it("is answered to the account that sent the transaction", async () => {
-    const answer = await ask("GET", RECEIPT, WITH_KEY);
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.body)).toEqual({ signature: SIGNATURE, status: "landed" });
-    expect(answer.headers.get("cache-control")).toBe("no-store");
+    const response = await ask("GET", RECEIPT, WITH_KEY);
+    expect(response.status).toBe(200);
+    expect(JSON.parse(response.body)).toEqual({ signature: SIGNATURE, status: "landed" });
+    expect(response.headers.get("cache-control")).toBe("no-store");
   });
 
   it("needs a key", async () => {
-    const answer = await ask("GET", RECEIPT);
-    expect(answer.status).toBe(401);
-    expect(JSON.parse(answer.body)).toMatchObject({ success: false, reason: "unauthorized" });
+    const response = await ask("GET", RECEIPT);
+    expect(response.status).toBe(401);
+    expect(JSON.parse(response.body)).toMatchObject({ success: false, reason: "unauthorized" });
   });
 
   it("is 404 for a transaction that this account did not send", async () => {
-    const answer = await ask("GET", `/api/v1/transactions/${"6".repeat(88)}`, WITH_KEY);
-    expect(answer.status).toBe(404);
-    expect(JSON.parse(answer.body)).toMatchObject({ reason: "not_found" });
+    const response = await ask("GET", `/api/v1/transactions/${"6".repeat(88)}`, WITH_KEY);
+    expect(response.status).toBe(404);
+    expect(JSON.parse(response.body)).toMatchObject({ reason: "not_found" });
   });
 
   it("is 400 for what is no signature", async () => {
     for (const text of ["", "0".repeat(88), "x", `${SIGNATURE}/..`, "%35".repeat(40)]) {
-      const answer = await ask("GET", `/api/v1/transactions/${text}`, WITH_KEY);
-      expect(answer.status).toBe(400);
-      expect(JSON.parse(answer.body)).toMatchObject({ reason: "invalid_params" });
+      const response = await ask("GET", `/api/v1/transactions/${text}`, WITH_KEY);
+      expect(response.status).toBe(400);
+      expect(JSON.parse(response.body)).toMatchObject({ reason: "invalid_params" });
     }
   });
 });
@@ -109,10 +109,10 @@ describe("a receipt", () => {
 describe("unknown paths and methods", () => {
   it("are answered with JSON, with CORS", async () => {
     for (const path of ["/x", "/api/v1", `${RAW}/`, "//", "/api/v1/sendtransaction", "/pin%67"]) {
-      const answer = await ask("GET", path);
-      expect(answer.status).toBe(404);
-      expect(JSON.parse(answer.body)).toMatchObject({ success: false, reason: "not_found" });
-      expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+      const response = await ask("GET", path);
+      expect(response.status).toBe(404);
+      expect(JSON.parse(response.body)).toMatchObject({ success: false, reason: "not_found" });
+      expect(response.headers.get("access-control-allow-origin")).toBe("*");
     }
   });
 
@@ -129,10 +129,10 @@ describe("unknown paths and methods", () => {
       ["DELETE", RECEIPT, "GET, HEAD, OPTIONS"],
     ] as const;
     for (const [method, path, allow] of rows) {
-      const answer = await ask(method, path, WITH_KEY);
-      expect({ method, status: answer.status }).toEqual({ method, status: 405 });
-      expect(answer.headers.get("allow")).toBe(allow);
-      expect(JSON.parse(answer.body)).toMatchObject({ reason: "method_not_allowed" });
+      const response = await ask(method, path, WITH_KEY);
+      expect({ method, status: response.status }).toEqual({ method, status: 405 });
+      expect(response.headers.get("allow")).toBe(allow);
+      expect(JSON.parse(response.body)).toMatchObject({ reason: "method_not_allowed" });
     }
     expect((await once(edge.port, post("/ping", "x", []))).status).toBe(405);
   });
@@ -141,37 +141,37 @@ describe("unknown paths and methods", () => {
 describe("a preflight", () => {
   it("is allowed on any path, without a key and without a body", async () => {
     for (const path of [RAW, RPC, "/", RECEIPT, "/nowhere"]) {
-      const answer = await ask(
+      const response = await ask(
         "OPTIONS",
         path,
         "Origin: https://wallet.example",
         "Access-Control-Request-Method: POST",
         "Access-Control-Request-Headers: content-type, solana-client, api-x-token",
       );
-      expect(answer.status).toBe(204);
-      expect(answer.headers.get("access-control-allow-origin")).toBe("*");
-      expect(answer.headers.get("access-control-allow-methods")).toContain("POST");
+      expect(response.status).toBe(204);
+      expect(response.headers.get("access-control-allow-origin")).toBe("*");
+      expect(response.headers.get("access-control-allow-methods")).toContain("POST");
       for (const name of ["content-type", "solana-client", "api-x-token"]) {
-        expect(answer.headers.get("access-control-allow-headers")).toContain(name);
+        expect(response.headers.get("access-control-allow-headers")).toContain(name);
       }
-      expect(answer.headers.get("access-control-max-age")).toBe("86400");
-      expect(answer.headers.has("content-length")).toBe(false);
+      expect(response.headers.get("access-control-max-age")).toBe("86400");
+      expect(response.headers.has("content-length")).toBe(false);
     }
   });
 
   it("costs nothing and leaves the connection usable", async () => {
     const client = await connectRaw(edge.port);
     client.write(`OPTIONS ${RPC} HTTP/1.1\r\nHost: x\r\n\r\n`);
-    expect((await client.answer()).status).toBe(204);
+    expect((await client.response()).status).toBe(204);
     client.write(post(RAW, "x", [WITH_KEY]));
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
     client.close();
   });
 });
 
 it("lets a browser read the headers of a refusal", async () => {
-  const answer = await once(edge.port, post(RAW, "x", []));
-  const exposed = answer.headers.get("access-control-expose-headers");
+  const response = await once(edge.port, post(RAW, "x", []));
+  const exposed = response.headers.get("access-control-expose-headers");
   for (const name of ["retry-after", "ratelimit", "ratelimit-policy"]) {
     expect(exposed).toContain(name);
   }

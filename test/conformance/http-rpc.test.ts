@@ -29,8 +29,8 @@ beforeEach(() => {
 });
 
 async function call(body: string, headers: readonly string[] = [WITH_KEY], path = RPC) {
-  const answer = await once(edge.port, post(path, body, headers));
-  return { status: answer.status, text: answer.body, json: JSON.parse(answer.body) };
+  const response = await once(edge.port, post(path, body, headers));
+  return { status: response.status, text: response.body, json: JSON.parse(response.body) };
 }
 
 const send = (id: string, params: unknown = [BASE64]) =>
@@ -108,8 +108,8 @@ describe("a batch", () => {
       waiting.push(done);
       if (waiting.length < 3) return;
       waiting[2]?.({ kind: "accepted", signature: "third" });
-      const refusal = { reason: "tip_missing", sentence: "no tip", data: { found: 0 } } as const;
-      waiting[1]?.({ kind: "refused", refusal });
+      const rejection = { reason: "tip_missing", message: "no tip", data: { found: 0 } } as const;
+      waiting[1]?.({ kind: "refused", rejection });
       setImmediate(() => waiting[0]?.({ kind: "accepted", signature: "first" }));
     };
     const calls = [send("1"), health('"h"'), send("9007199254740993"), send("null"), "7"];
@@ -140,8 +140,8 @@ describe("a batch", () => {
   });
 
   it("keeps HTTP 200 when every call is refused", async () => {
-    const refusal = { reason: "no_leader", sentence: "none", data: {} } as const;
-    edge.submit = (_, done) => done({ kind: "refused", refusal });
+    const rejection = { reason: "no_leader", message: "none", data: {} } as const;
+    edge.submit = (_, done) => done({ kind: "refused", rejection });
     const { status, json } = await call(`[${send("1")},${send("2")}]`);
     expect(status).toBe(200);
     expect(json.map((part: { error: { code: number } }) => part.error.code)).toEqual([
@@ -153,9 +153,9 @@ describe("a batch", () => {
     const limited = await startFixture();
     const key = [`api-x-token: ${SLOW_KEY}`];
     const body = `[${send('"a"')},${health('"b"')},${send('"c"')},7]`;
-    const answer = await once(limited.port, post(RPC, body, key));
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.body)).toMatchObject([
+    const response = await once(limited.port, post(RPC, body, key));
+    expect(response.status).toBe(200);
+    expect(JSON.parse(response.body)).toMatchObject([
       { id: "a", result: SIGNATURE },
       { id: "b", result: "ok" },
       { id: "c", error: { code: -32005, data: { reason: "rate_limited", retryable: true } } },
@@ -241,14 +241,14 @@ describe("the deadline", () => {
     clock.advance(900);
     expect(slow.server.counters.requestsOpen).toBe(2);
     clock.advance(150);
-    const answers = await Promise.all(clients.map((client) => client.answer()));
-    expect(answers[0]?.status).toBe(503);
-    expect(answers[0]?.headers.get("retry-after")).toBe("1");
-    expect(JSON.parse(answers[0]?.body ?? "")).toMatchObject({
+    const responses = await Promise.all(clients.map((client) => client.response()));
+    expect(responses[0]?.status).toBe(503);
+    expect(responses[0]?.headers.get("retry-after")).toBe("1");
+    expect(JSON.parse(responses[0]?.body ?? "")).toMatchObject({
       id: 1,
       error: { code: -32603, data: { reason: "overloaded", retryable: true, deadlineMs: 1000 } },
     });
-    expect(JSON.parse(answers[1]?.body ?? "")).toMatchObject([
+    expect(JSON.parse(responses[1]?.body ?? "")).toMatchObject([
       { id: 2, error: { data: { reason: "overloaded" } } },
       { id: 3, result: "ok" },
       { id: 4, error: { data: { reason: "overloaded" } } },

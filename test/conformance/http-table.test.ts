@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Refusal } from "../../src/core/errors.ts";
-import { frontsBy } from "../support/native-front.ts";
+import type { Rejection } from "../../src/core/errors.ts";
+import { testIngressEngine } from "../support/test-ingress.ts";
 import {
   accept,
   BROKEN_KEY,
@@ -10,7 +10,7 @@ import {
   once,
   post,
   RAW,
-  type RawAnswer,
+  type RawResponse,
   RPC,
   refuse,
   SIGNATURE,
@@ -37,18 +37,24 @@ const sendRaw = (body: string | Uint8Array = BYTES, headers: readonly string[] =
 const sendRpc = (body: string | Uint8Array = sendCall(BYTES), headers = [WITH_KEY]) =>
   once(edge.port, post(RPC, body, headers));
 
-function expectRaw(answer: RawAnswer, status: number, reason: string): string {
-  const body = JSON.parse(answer.body);
-  expect({ status: answer.status, reason: body.reason }).toEqual({ status, reason });
+function expectRaw(response: RawResponse, status: number, reason: string): string {
+  const body = JSON.parse(response.body);
+  expect({ status: response.status, reason: body.reason }).toEqual({ status, reason });
   expect(Object.keys(body)).toEqual(["success", "error", "reason"]);
   expect(body.success).toBe(false);
-  expectJsonWithCors(answer);
+  expectJsonWithCors(response);
   return body.error;
 }
 
-function expectRpc(answer: RawAnswer, status: number, code: number, reason: string, id: unknown) {
-  const body = JSON.parse(answer.body);
-  expect({ status: answer.status, code: body.error.code, id: body.id }).toEqual({
+function expectRpc(
+  response: RawResponse,
+  status: number,
+  code: number,
+  reason: string,
+  id: unknown,
+) {
+  const body = JSON.parse(response.body);
+  expect({ status: response.status, code: body.error.code, id: body.id }).toEqual({
     status,
     code,
     id,
@@ -57,32 +63,32 @@ function expectRpc(answer: RawAnswer, status: number, code: number, reason: stri
   expect(body.error.data.reason).toBe(reason);
   expect(typeof body.error.data.retryable).toBe("boolean");
   expect(typeof body.error.message).toBe("string");
-  expectJsonWithCors(answer);
+  expectJsonWithCors(response);
   return body.error;
 }
 
-function expectJsonWithCors(answer: RawAnswer): void {
-  expect(answer.headers.get("content-type")).toBe("application/json");
-  expect(answer.headers.get("access-control-allow-origin")).toBe("*");
-  if (answer.status === 200) return;
-  expect(answer.headers.get("access-control-expose-headers")).toContain("retry-after");
+function expectJsonWithCors(response: RawResponse): void {
+  expect(response.headers.get("content-type")).toBe("application/json");
+  expect(response.headers.get("access-control-allow-origin")).toBe("*");
+  if (response.status === 200) return;
+  expect(response.headers.get("access-control-expose-headers")).toContain("retry-after");
 }
 
 describe("an accepted transaction", () => {
   it("answers the binary endpoint with success and signature, and nothing else", async () => {
-    const answer = await sendRaw();
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.body)).toEqual({ success: true, signature: SIGNATURE });
-    expectJsonWithCors(answer);
+    const response = await sendRaw();
+    expect(response.status).toBe(200);
+    expect(JSON.parse(response.body)).toEqual({ success: true, signature: SIGNATURE });
+    expectJsonWithCors(response);
     const [submission] = edge.submitted;
     expect(submission).toMatchObject({ account: "acme", maxRetries: null });
     expect(Buffer.from(submission?.bytes ?? [])).toEqual(Buffer.from(BYTES));
   });
 
   it("answers JSON-RPC with the signature as the result", async () => {
-    const answer = await sendRpc();
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.body)).toEqual({ jsonrpc: "2.0", result: SIGNATURE, id: 1 });
+    const response = await sendRpc();
+    expect(response.status).toBe(200);
+    expect(JSON.parse(response.body)).toEqual({ jsonrpc: "2.0", result: SIGNATURE, id: 1 });
     expect(Buffer.from(edge.submitted[0]?.bytes ?? [])).toEqual(Buffer.from(BYTES));
   });
 
@@ -93,8 +99,8 @@ describe("an accepted transaction", () => {
   });
 
   it("does not need a content type", async () => {
-    const answer = await sendRaw(BYTES, [WITH_KEY, "Content-Type: text/plain"]);
-    expect(answer.status).toBe(200);
+    const response = await sendRaw(BYTES, [WITH_KEY, "Content-Type: text/plain"]);
+    expect(response.status).toBe(200);
     const rpc = await sendRpc(sendCall(BYTES), [WITH_KEY, "Content-Type: text/plain"]);
     expect(rpc.status).toBe(200);
   });
@@ -120,11 +126,11 @@ describe("unauthorized", () => {
   });
 
   // A front relays a request of this size once all of it has come.
-  it.skipIf(frontsBy !== null)("is answered before the body is read", async () => {
+  it.skipIf(testIngressEngine !== null)("is answered before the body is read", async () => {
     for (const path of [RAW, RPC]) {
       const client = await connectRaw(edge.port);
       client.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 400\r\n\r\n`);
-      expect((await client.answer()).status).toBe(401);
+      expect((await client.response()).status).toBe(401);
       client.close();
     }
   });
@@ -132,9 +138,9 @@ describe("unauthorized", () => {
   it("leaves the connection usable", async () => {
     const client = await connectRaw(edge.port);
     client.write(post(RAW, BYTES, []));
-    expect((await client.answer()).status).toBe(401);
+    expect((await client.response()).status).toBe(401);
     client.write(post(RAW, BYTES, [WITH_KEY]));
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
     client.close();
   });
 
@@ -186,7 +192,7 @@ describe("rate_limited", () => {
     for (let i = 0; i < 2; i += 1) await once(limited.port, post(RAW, BYTES, key));
     const client = await connectRaw(limited.port);
     client.write(`POST ${RAW} HTTP/1.1\r\nHost: x\r\n${key}\r\nContent-Length: 90000\r\n\r\n`);
-    expect((await client.answer()).status).toBe(429);
+    expect((await client.response()).status).toBe(429);
     client.close();
     await limited.stop();
   });
@@ -197,9 +203,9 @@ describe("too_large", () => {
     expect((await sendRaw(Buffer.alloc(16_384))).status).toBe(200);
     const client = await connectRaw(edge.port);
     client.write(post(RAW, Buffer.alloc(16_385), [WITH_KEY]));
-    const answer = await client.answer();
-    expect(expectRaw(answer, 413, "too_large")).toContain("16385");
-    expect(answer.headers.get("connection")).toBe("close");
+    const response = await client.response();
+    expect(expectRaw(response, 413, "too_large")).toContain("16385");
+    expect(response.headers.get("connection")).toBe("close");
     await client.ended();
   });
 
@@ -208,17 +214,17 @@ describe("too_large", () => {
     expect((await sendRpc(pad(131_072))).status).toBe(200);
     const client = await connectRaw(edge.port);
     client.write(post(RPC, pad(131_073), [WITH_KEY]));
-    const answer = await client.answer();
-    const error = expectRpc(answer, 413, -32600, "too_large", null);
+    const response = await client.response();
+    const error = expectRpc(response, 413, -32600, "too_large", null);
     expect(error.data).toMatchObject({ found: 131_073, needed: 131_072 });
-    expect(answer.headers.get("connection")).toBe("close");
+    expect(response.headers.get("connection")).toBe("close");
     await client.ended();
   });
 
   it("is answered as soon as the size is declared", async () => {
     const client = await connectRaw(edge.port);
     client.write(`POST ${RAW} HTTP/1.1\r\nHost: x\r\n${WITH_KEY}\r\nContent-Length: 20000\r\n\r\n`);
-    expect((await client.answer()).status).toBe(413);
+    expect((await client.response()).status).toBe(413);
     await client.ended();
   });
 });
@@ -235,20 +241,20 @@ describe("refusals by the stages behind", () => {
 
   for (const [reason, rawStatus, rpcStatus, code, retryable] of rows) {
     it(`answers ${reason} as the table says, with the figures`, async () => {
-      const refusal: Refusal = {
+      const rejection: Rejection = {
         reason,
-        sentence: "a tip of 400000 lamports where 1000000 is the minimum",
+        message: "a tip of 400000 lamports where 1000000 is the minimum",
         data: { found: 400_000, needed: 1_000_000 },
       };
-      edge.submit = refuse(refusal);
+      edge.submit = refuse(rejection);
       const raw = await sendRaw();
-      expect(expectRaw(raw, rawStatus, reason)).toBe(refusal.sentence);
+      expect(expectRaw(raw, rawStatus, reason)).toBe(rejection.message);
       const rpc = await sendRpc();
       const error = expectRpc(rpc, rpcStatus, code, reason, 1);
-      expect(error.message).toBe(refusal.sentence);
-      const sentence = "a tip of 400000 lamports where 1000000 is the minimum";
+      expect(error.message).toBe(rejection.message);
+      const message = "a tip of 400000 lamports where 1000000 is the minimum";
       const figures = { found: 400_000, needed: 1_000_000 };
-      expect(error.data).toEqual({ reason, retryable, sentence, ...figures });
+      expect(error.data).toEqual({ reason, retryable, message, ...figures });
       const retryAfter = rawStatus === 503 ? "1" : undefined;
       expect(raw.headers.get("retry-after")).toBe(retryAfter);
       expect(rpc.headers.get("retry-after")).toBe(retryAfter);
@@ -256,10 +262,10 @@ describe("refusals by the stages behind", () => {
   }
 
   it("repeats the sentence in the status line, where kit shows it to its user", async () => {
-    edge.submit = refuse({ reason: "no_leader", sentence: "kein Führer\r\nX: y", data: {} });
-    const answer = await sendRpc();
-    expect(answer.reason).toBe("Service Unavailable: kein F?hrer??X: y");
-    expect(answer.headers.has("x")).toBe(false);
+    edge.submit = refuse({ reason: "no_leader", message: "kein Führer\r\nX: y", data: {} });
+    const response = await sendRpc();
+    expect(response.reason).toBe("Service Unavailable: kein F?hrer??X: y");
+    expect(response.headers.has("x")).toBe(false);
   });
 
   it("answers 500 when the stage behind throws, and goes on serving", async () => {

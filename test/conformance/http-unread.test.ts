@@ -23,9 +23,9 @@ async function asker(): Promise<Socket> {
   const socket = connect(edge.port, "127.0.0.1").pause();
   socket.on("error", () => {});
   sockets.push(socket);
-  const before = edge.server.counters.answersUnread;
+  const before = edge.server.counters.responsesUnread;
   socket.write(ASK);
-  await until("its answer to wait", () => edge.server.counters.answersUnread > before);
+  await until("its answer to wait", () => edge.server.counters.responsesUnread > before);
   return socket;
 }
 
@@ -49,7 +49,7 @@ it("what waits for all of them is bounded: the one that waits for the longest is
     askers.push(await asker());
     expect(unread.bytes).toBeLessThanOrEqual(UNREAD_BYTES_MAX);
   }
-  expect(unread.cut).toBe(3);
+  expect(unread.closed).toBe(3);
   const [first, , , fourth, fifth] = askers;
   if (first === undefined || fourth === undefined || fifth === undefined) throw new Error("none");
   // Who is not cut has all of its answer as soon as it reads.

@@ -106,15 +106,15 @@ interface Reading {
   readonly message: string;
 }
 
-function readByDecoder(bytes: Uint8Array, verdict: Accepted, reading: Reading): Reading {
-  const { messageOffset, messageSize, keysOffset } = verdict;
+function readByDecoder(bytes: Uint8Array, validation: Accepted, reading: Reading): Reading {
+  const { messageOffset, messageSize, keysOffset } = validation;
   const message = bytes.subarray(messageOffset, messageOffset + messageSize);
   return {
-    version: verdict.version,
-    signature: encodeSignature(bytes, verdict.signatureOffset),
-    signers: verdict.signatureCount,
+    version: validation.version,
+    signature: encodeSignature(bytes, validation.signatureOffset),
+    signers: validation.signatureCount,
     keys: reading.keys.map((_, i) => encodeKey(bytes, keysOffset + 32 * i)),
-    blockhash: encodeKey(bytes, verdict.blockhashOffset),
+    blockhash: encodeKey(bytes, validation.blockhashOffset),
     // The record does not tell how many there are; the message is the whole of them.
     instructions: reading.instructions,
     message: Buffer.from(message).toString("hex"),
@@ -162,10 +162,10 @@ function throws(act: () => unknown): boolean {
 }
 
 /** Compares all readings of bytes that the decoder accepted. */
-function expectAgreement(bytes: Uint8Array, verdict: Accepted): void {
+function expectAgreement(bytes: Uint8Array, validation: Accepted): void {
   const kit = readByKit(bytes);
-  expect(readByDecoder(bytes, verdict, kit)).toEqual(kit);
-  if (verdict.version === 1) return;
+  expect(readByDecoder(bytes, validation, kit)).toEqual(kit);
+  if (validation.version === 1) return;
   expect(readByWeb3(bytes)).toEqual(kit);
 }
 
@@ -185,10 +185,10 @@ describe("against @solana/kit and @solana/web3.js", () => {
       const sound = anyTransaction(next);
       for (let j = 0; j < 12; j += 1) {
         const bytes = damaged(sound, next);
-        const verdict = decoder.decode(bytes);
-        if (verdict.kind === "accepted") {
+        const validation = decoder.decode(bytes);
+        if (validation.kind === "accepted") {
           count.accepted += 1;
-          expectAgreement(bytes, verdict);
+          expectAgreement(bytes, validation);
         } else {
           count.refused += 1;
           if (j < 3 && throws(() => readByKit(bytes))) count.refusedByKit += 1;
@@ -208,9 +208,9 @@ describe("against @solana/kit and @solana/web3.js", () => {
         for (const flip of [1, 0x80, 0xff]) {
           const changed = Uint8Array.from(bytes);
           changed[at] = (changed[at] ?? 0) ^ flip;
-          const verdict = decoder.decode(changed);
-          if (verdict.kind === "accepted") expectAgreement(changed, verdict);
-          else expect(nameOf(verdict)).toBeDefined();
+          const validation = decoder.decode(changed);
+          if (validation.kind === "accepted") expectAgreement(changed, validation);
+          else expect(nameOf(validation)).toBeDefined();
         }
       }
     }

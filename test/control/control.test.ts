@@ -6,8 +6,8 @@ let site: TestControl | null = null;
 afterEach(() => site?.stop());
 
 const readiness = async ({ control }: TestControl): Promise<readonly [number, string]> => {
-  const answer = await fetch(`http://${control.adminAddress}/readyz`);
-  return [answer.status, await answer.text()];
+  const response = await fetch(`http://${control.adminAddress}/readyz`);
+  return [response.status, await response.text()];
 };
 
 describe("the control process", () => {
@@ -28,7 +28,7 @@ describe("the control process", () => {
     const started = await startTestControl();
     site = started;
     const attempt = { state: "s", verifier: "v", nonce: "n", binding: "b", returnTo: "/" };
-    await started.store.logins.begin({ ...attempt, reauthenticate: false });
+    await started.store.logins.startLogin({ ...attempt, reauthenticate: false });
     const kept = async (): Promise<number> => {
       const rows = await started.store.there.owner.query("select from touchdown.login_attempts");
       return rows.length;
@@ -36,7 +36,7 @@ describe("the control process", () => {
     expect(await kept()).toBe(1);
     started.clock.advance(CONTROL_PRUNE_MS);
     await expect.poll(kept).toBe(0);
-    await started.store.logins.begin({ ...attempt, reauthenticate: false });
+    await started.store.logins.startLogin({ ...attempt, reauthenticate: false });
     started.clock.advance(CONTROL_PRUNE_MS);
     await expect.poll(kept).toBe(0);
   });

@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { createEdges } from "../../src/control/edges.ts";
-import { EDGE_ANSWER_BYTES_MAX, EDGE_ANSWER_MS_MAX } from "../../src/control/limits.ts";
+import { EDGE_RESPONSE_BYTES_MAX, EDGE_RESPONSE_MS_MAX } from "../../src/control/limits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { until } from "../support/wait.ts";
 
@@ -38,7 +38,7 @@ describe("edges", () => {
     const two = await edge("two", 404, '{"status":"error","reason":"not_found"}');
     const edges = createEdges(createFakeClock(), [one, two]);
     expect(await edges.find({ path: "/receipts/x", accountId: "a&b=c" }, whole)).toEqual({
-      answers: [{ edge: "one", body: { a: 1 } }],
+      responses: [{ edge: "one", body: { a: 1 } }],
       unreachable: [],
     });
     const query = { state: "landed", account: "somebody else's" };
@@ -53,7 +53,7 @@ describe("edges", () => {
     const older = await edge("older", 404, '{"status":"error","reason":"not_found"}');
     const edges = createEdges(createFakeClock(), [older]);
     expect(await edges.ask({ path: "/receipts", accountId: "a" }, whole)).toEqual({
-      answers: [],
+      responses: [],
       unreachable: ["older"],
     });
   });
@@ -69,17 +69,17 @@ describe("edges", () => {
     const all = [
       await edge("broken", 200, "<html>"),
       await edge("failing", 500, "{}"),
-      await edge("large", 200, " ".repeat(EDGE_ANSWER_BYTES_MAX + 1)),
+      await edge("large", 200, " ".repeat(EDGE_RESPONSE_BYTES_MAX + 1)),
       await edge("strange", 200, '"strange"'),
       await edge("good", 200, "[]"),
       { name: "gone", at: "http://127.0.0.1:1" },
     ];
     const edges = createEdges(createFakeClock(), all);
-    const { answers, unreachable } = await edges.ask({ path: "/", accountId: "x" }, (body) => {
+    const { responses, unreachable } = await edges.ask({ path: "/", accountId: "x" }, (body) => {
       if (Array.isArray(body)) return body.length;
       throw new Error("no list");
     });
-    expect(answers).toEqual([{ edge: "good", body: 0 }]);
+    expect(responses).toEqual([{ edge: "good", body: 0 }]);
     expect([...unreachable].sort()).toEqual(["broken", "failing", "gone", "large", "strange"]);
     expect(edges.counters).toEqual({ asked: 6, failed: 5 });
   });
@@ -89,7 +89,7 @@ describe("edges", () => {
     const silent = await edge("silent", null, "");
     const asking = createEdges(clock, [silent]).ask({ path: "/", accountId: "x" }, whole);
     await until("being asked", () => silent.asked.length > 0);
-    clock.advance(EDGE_ANSWER_MS_MAX);
+    clock.advance(EDGE_RESPONSE_MS_MAX);
     expect((await asking).unreachable).toEqual(["silent"]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { COPY_REASONS, codeOf, REFUSALS, SetupError } from "../../src/core/errors.ts";
+import { codeOf, DELIVERY_REASONS, REJECTIONS, SetupError } from "../../src/core/errors.ts";
 
 /** What clients were promised: HTTP status, HTTP status and code over JSON-RPC. */
 const PROMISED: Readonly<Record<string, readonly [number, number, number]>> = {
@@ -20,19 +20,19 @@ const PROMISED: Readonly<Record<string, readonly [number, number, number]>> = {
 
 describe("the table of refusals", () => {
   it("keeps every promised status and code", () => {
-    const kept = Object.entries(REFUSALS)
+    const kept = Object.entries(REJECTIONS)
       .filter(([name]) => Object.hasOwn(PROMISED, name))
       .map(([name, row]) => [name, [row.status, row.rpcStatus, row.rpcCode]]);
     expect(Object.fromEntries(kept)).toEqual(PROMISED);
   });
 
   it("stands in the order in which one of several faults is named", () => {
-    const order = Object.keys(REFUSALS).filter((name) => Object.hasOwn(PROMISED, name));
+    const order = Object.keys(REJECTIONS).filter((name) => Object.hasOwn(PROMISED, name));
     expect(order).toEqual(Object.keys(PROMISED));
   });
 
   it("calls retryable what may succeed later without a change, and nothing else", () => {
-    const retryable = Object.entries(REFUSALS).filter(([, row]) => row.retryable);
+    const retryable = Object.entries(REJECTIONS).filter(([, row]) => row.retryable);
     expect(retryable.map(([name]) => name)).toEqual([
       "rate_limited",
       "no_leader",
@@ -42,7 +42,7 @@ describe("the table of refusals", () => {
   });
 
   it("uses a status of 200 for faults of the content over JSON-RPC alone", () => {
-    for (const row of Object.values(REFUSALS)) {
+    for (const row of Object.values(REJECTIONS)) {
       expect(row.status).toBeGreaterThanOrEqual(400);
       if (row.rpcStatus !== row.status) expect([row.status, row.rpcStatus]).toEqual([400, 200]);
     }
@@ -51,7 +51,7 @@ describe("the table of refusals", () => {
 
 describe("reasons of copies", () => {
   it("say in words when they apply", () => {
-    for (const when of Object.values(COPY_REASONS)) expect(when).toMatch(/^[a-z].*[^.]$/);
+    for (const when of Object.values(DELIVERY_REASONS)) expect(when).toMatch(/^[a-z].*[^.]$/);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { REFUSALS } from "../../src/core/errors.ts";
-import { FAULT, FAULT_COUNT, reasonOf, refusalOf } from "../../src/core/faults.ts";
+import { REJECTIONS } from "../../src/core/errors.ts";
+import { DECODE_ERROR, DECODE_ERROR_COUNT, reasonOf, rejectionOf } from "../../src/core/faults.ts";
 
 /** The order that workers, the native engine and receipts rely on; only ever added to. */
 const ORDER = [
@@ -52,47 +52,47 @@ const ORDER = [
   "ring_full",
 ];
 
-const CODES = [...Array(FAULT_COUNT).keys()];
-const refused = (fault: number, found = 3, needed = 7) =>
-  refusalOf({ kind: "refused", fault, found, needed });
+const CODES = [...Array(DECODE_ERROR_COUNT).keys()];
+const rejected = (errorCode: number, found = 3, needed = 7) =>
+  rejectionOf({ kind: "refused", errorCode, found, needed });
 
 describe("the table of faults", () => {
   it("keeps each fault at its place", () => {
-    expect(Object.keys(FAULT).slice(0, ORDER.length)).toEqual(ORDER);
-    expect(Object.values(FAULT)).toEqual(CODES);
+    expect(Object.keys(DECODE_ERROR).slice(0, ORDER.length)).toEqual(ORDER);
+    expect(Object.values(DECODE_ERROR)).toEqual(CODES);
   });
 
   it("tells every fault under a reason of the interface, in one sentence", () => {
     for (const code of CODES) {
-      const { reason, sentence, data } = refused(code);
-      expect(Object.keys(REFUSALS)).toContain(reason);
+      const { reason, message, data } = rejected(code);
+      expect(Object.keys(REJECTIONS)).toContain(reason);
       expect(reason).toBe(reasonOf(code));
-      expect(sentence).toMatch(/^[a-z].*[^.]$/);
-      expect(sentence).not.toMatch(/undefined|NaN|\$\{/);
-      expect(data).toEqual({ fault: Object.keys(FAULT)[code], found: 3, needed: 7 });
+      expect(message).toMatch(/^[a-z].*[^.]$/);
+      expect(message).not.toMatch(/undefined|NaN|\$\{/);
+      expect(data).toEqual({ fault: Object.keys(DECODE_ERROR)[code], found: 3, needed: 7 });
     }
   });
 
   it("starts what cannot be decoded with the words of the interface", () => {
     for (const code of CODES.filter((each) => reasonOf(each) === "undecodable")) {
-      expect(refused(code).sentence).toMatch(/^transaction could not be decoded: /);
+      expect(rejected(code).message).toMatch(/^transaction could not be decoded: /);
     }
   });
 
   it("says no sentence twice", () => {
-    expect(new Set(CODES.map((code) => refused(code).sentence)).size).toBe(FAULT_COUNT);
+    expect(new Set(CODES.map((code) => rejected(code).message)).size).toBe(DECODE_ERROR_COUNT);
   });
 
   it("throws for a code that no fault has", () => {
-    for (const code of [-1, FAULT_COUNT, 0.5, Number.NaN]) {
-      expect(() => refused(code)).toThrow(RangeError);
+    for (const code of [-1, DECODE_ERROR_COUNT, 0.5, Number.NaN]) {
+      expect(() => rejected(code)).toThrow(RangeError);
     }
   });
 
   it("writes both figures of a low tip", () => {
-    expect(refused(FAULT.tip_too_low, 400_000, 1_000_000)).toEqual({
+    expect(rejected(DECODE_ERROR.tip_too_low, 400_000, 1_000_000)).toEqual({
       reason: "tip_missing",
-      sentence: "a tip of 400000 lamports was found where 1000000 is the minimum",
+      message: "a tip of 400000 lamports was found where 1000000 is the minimum",
       data: { fault: "tip_too_low", found: 400_000, needed: 1_000_000 },
     });
   });

@@ -11,13 +11,13 @@ import {
   newKeypair,
   transfer,
 } from "../support/transactions.ts";
-import { accepted, tipAccount, tipped, verdictOf } from "../support/verdicts.ts";
+import { accepted, tipAccount, tipped, validationOf } from "../support/verdicts.ts";
 
 const VERSIONS = [-1, 0] as const;
 
 describe.each(VERSIONS)("compute budget in version %i", (version) => {
-  const verdictOn = (...instructions: readonly InstructionSpec[]): string =>
-    verdictOf(tipped({ version, instructions }).bytes);
+  const validationOn = (...instructions: readonly InstructionSpec[]): string =>
+    validationOf(tipped({ version, instructions }).bytes);
   const fee = (...instructions: readonly InstructionSpec[]): number =>
     accepted(tipped({ version, instructions }).bytes).priorityFeeLamports;
 
@@ -28,17 +28,17 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
       computeUnitPrice(1),
       loadedAccountsLimit(1),
     ];
-    expect(verdictOn(...all)).toBe("accepted");
-    for (const each of all) expect(verdictOn(...all, each)).toBe("compute_budget_duplicate");
-    expect(verdictOn(computeUnitLimit(0), computeUnitLimit(0))).toBe("compute_budget_duplicate");
+    expect(validationOn(...all)).toBe("accepted");
+    for (const each of all) expect(validationOn(...all, each)).toBe("compute_budget_duplicate");
+    expect(validationOn(computeUnitLimit(0), computeUnitLimit(0))).toBe("compute_budget_duplicate");
   });
 
   it("refuses empty data and tags that the network does not know", () => {
-    expect(verdictOn(computeBudget(new Uint8Array(0)))).toBe("compute_budget_malformed");
+    expect(validationOn(computeBudget(new Uint8Array(0)))).toBe("compute_budget_malformed");
     for (const tag of [0, 5, 6, 255]) {
       const data = new Uint8Array(12).fill(1);
       data[0] = tag;
-      expect(verdictOn(computeBudget(data))).toBe("compute_budget_malformed");
+      expect(validationOn(computeBudget(data))).toBe("compute_budget_malformed");
     }
   });
 
@@ -51,7 +51,7 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
     ] as const) {
       const data = Buffer.concat([make.data, Buffer.alloc(3)]);
       const sized = (length: number): string =>
-        verdictOn(computeBudget(new Uint8Array(data.subarray(0, length))));
+        validationOn(computeBudget(new Uint8Array(data.subarray(0, length))));
       expect(sized(size - 1)).toBe("compute_budget_malformed");
       expect(sized(size)).toBe("accepted");
       expect(sized(size + 1)).toBe("accepted");
@@ -60,17 +60,17 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
 
   it("asks for a heap of 32 to 256 KiB in whole KiB", () => {
     for (const size of [32_768, 33_792, 262_144]) {
-      expect(verdictOn(heapFrame(size))).toBe("accepted");
+      expect(validationOn(heapFrame(size))).toBe("accepted");
     }
     for (const size of [0, 32_767, 32_769, 262_143, 262_145, 263_168, 2 ** 32 - 1]) {
-      expect(verdictOn(heapFrame(size))).toBe("heap_size");
+      expect(validationOn(heapFrame(size))).toBe("heap_size");
     }
   });
 
   it("loads at least one byte of accounts", () => {
-    expect(verdictOn(loadedAccountsLimit(0))).toBe("loaded_accounts_size");
-    expect(verdictOn(loadedAccountsLimit(1))).toBe("accepted");
-    expect(verdictOn(loadedAccountsLimit(2 ** 32 - 1))).toBe("accepted");
+    expect(validationOn(loadedAccountsLimit(0))).toBe("loaded_accounts_size");
+    expect(validationOn(loadedAccountsLimit(1))).toBe("accepted");
+    expect(validationOn(loadedAccountsLimit(2 ** 32 - 1))).toBe("accepted");
   });
 
   it("offers price times limit, rounded up to a lamport", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/faults.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { DECODER, newPacket } from "../support/packets.ts";
 import { fc } from "../support/properties.ts";
@@ -27,24 +27,25 @@ describe("the decoder", () => {
   for (const version of [-1, 0, 1] as const) {
     it(`accepts a signed, tipped transaction of version ${version}`, () => {
       const { bytes, signatureBytes } = twoSigners(version);
-      const verdict = decoder.decode(bytes);
-      if (verdict.kind === "refused") throw new Error(`refused with fault ${verdict.fault}`);
-      expect(verdict).toMatchObject({ version, signatureCount: 2, tipLamports: 1000 });
-      const at = verdict.signatureOffset;
+      const validation = decoder.decode(bytes);
+      if (validation.kind === "refused")
+        throw new Error(`refused with fault ${validation.errorCode}`);
+      expect(validation).toMatchObject({ version, signatureCount: 2, tipLamports: 1000 });
+      const at = validation.signatureOffset;
       expect(Buffer.from(bytes.subarray(at, at + 64)).equals(signatureBytes)).toBe(true);
     });
 
     it(`names the signature of version ${version} that does not verify`, () => {
       const { bytes } = twoSigners(version);
-      const verdict = decoder.decode(bytes);
-      if (verdict.kind === "refused") throw new Error("the whole one is accepted");
+      const validation = decoder.decode(bytes);
+      if (validation.kind === "refused") throw new Error("the whole one is accepted");
       for (const index of [0, 1]) {
         const spoiled = bytes.slice();
-        const at = verdict.signatureOffset + 64 * index + 8;
+        const at = validation.signatureOffset + 64 * index + 8;
         spoiled[at] = (spoiled[at] ?? 0) ^ 1;
         expect(decoder.decode(spoiled)).toEqual({
           kind: "refused",
-          fault: FAULT.signature_wrong,
+          errorCode: DECODE_ERROR.signature_wrong,
           found: index,
           needed: 2,
         });
@@ -56,7 +57,7 @@ describe("the decoder", () => {
     const { parts } = twoSigners(-1);
     expect(decoder.decode(serializeTransaction(parts, [payer]).bytes)).toEqual({
       kind: "refused",
-      fault: FAULT.signature_missing,
+      errorCode: DECODE_ERROR.signature_missing,
       found: 1,
       needed: 2,
     });
@@ -71,8 +72,8 @@ describe("the decoder", () => {
 
   it("names a missing tip before a bad signature", () => {
     const { parts } = twoSigners(-1, 999);
-    const verdict = decoder.decode(serializeTransaction(parts, []).bytes);
-    expect(verdict).toMatchObject({ fault: FAULT.tip_too_low });
+    const validation = decoder.decode(serializeTransaction(parts, []).bytes);
+    expect(validation).toMatchObject({ errorCode: DECODE_ERROR.tip_too_low });
   });
 
   it("accepts no transaction in which a signed bit was changed", () => {

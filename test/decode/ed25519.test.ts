@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/faults.ts";
 import type { Accepted } from "../../src/core/flow.ts";
-import { isUnsafePoint, signatureFault } from "../../src/decode/ed25519.ts";
+import { isUnsafePoint, signatureErrorCode } from "../../src/decode/ed25519.ts";
 
 const hex = (text: string) => new Uint8Array(Buffer.from(text, "hex"));
 const L = "edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010";
@@ -80,7 +80,7 @@ describe("the fault of a bad signature", () => {
   ] as const;
   for (const [name, signature, key] of cases) {
     it(`is ${name} for …${signature.slice(56, 72)}… by ${key.slice(0, 8)}…`, () => {
-      expect(signatureFault(hex(signature + key), ONE, 0)).toBe(FAULT[name]);
+      expect(signatureErrorCode(hex(signature + key), ONE, 0)).toBe(DECODE_ERROR[name]);
     });
   }
 });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../src/core/faults.ts";
-import type { Refused } from "../../src/core/flow.ts";
-import { hintFor } from "../../src/decode/hint.ts";
+import { DECODE_ERROR } from "../../src/core/faults.ts";
+import type { Rejected } from "../../src/core/flow.ts";
+import { diagnose } from "../../src/decode/hint.ts";
 import { memo } from "../support/transactions.ts";
-import { tipped, verdictOf } from "../support/verdicts.ts";
+import { tipped, validationOf } from "../support/verdicts.ts";
 
 const VERSIONS = [-1, 0, 1] as const;
 const ascii = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));
@@ -13,69 +13,79 @@ describe.each(VERSIONS)("in place of a transaction of version %i", (version) => 
 
   it("its text is named by its encoding", () => {
     const hex = Buffer.from(built.bytes).toString("hex");
-    expect(verdictOf(ascii(built.base64))).toBe("text_base64");
-    expect(verdictOf(ascii(built.base58))).toBe("text_base58");
-    expect(verdictOf(ascii(hex))).toBe("text_hex");
-    expect(verdictOf(ascii(`0x${hex}`))).toBe("text_hex");
-    expect(verdictOf(ascii(`${built.base64}\n`))).toBe("text_base64");
+    expect(validationOf(ascii(built.base64))).toBe("text_base64");
+    expect(validationOf(ascii(built.base58))).toBe("text_base58");
+    expect(validationOf(ascii(hex))).toBe("text_hex");
+    expect(validationOf(ascii(`0x${hex}`))).toBe("text_hex");
+    expect(validationOf(ascii(`${built.base64}\n`))).toBe("text_base64");
   });
 
   it("JSON is named, whatever it holds", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: [built.base64] };
-    expect(verdictOf(ascii(JSON.stringify(call)))).toBe("text_json");
-    expect(verdictOf(ascii(`\r\n ${JSON.stringify(call, null, 2)}`))).toBe("text_json");
-    expect(verdictOf(ascii(JSON.stringify([...built.bytes])))).toBe("text_json");
-    expect(verdictOf(ascii(JSON.stringify(built.base64)))).toBe("text_json");
+    expect(validationOf(ascii(JSON.stringify(call)))).toBe("text_json");
+    expect(validationOf(ascii(`\r\n ${JSON.stringify(call, null, 2)}`))).toBe("text_json");
+    expect(validationOf(ascii(JSON.stringify([...built.bytes])))).toBe("text_json");
+    expect(validationOf(ascii(JSON.stringify(built.base64)))).toBe("text_json");
   });
 
   it("a message without its signatures is named", () => {
-    expect(verdictOf(built.message)).toBe("message_only");
-    expect(verdictOf(built.message.subarray(1))).not.toBe("message_only");
-    expect(verdictOf(built.message.subarray(0, -1))).not.toBe("message_only");
+    expect(validationOf(built.message)).toBe("message_only");
+    expect(validationOf(built.message.subarray(1))).not.toBe("message_only");
+    expect(validationOf(built.message.subarray(0, -1))).not.toBe("message_only");
   });
 
   it("text longer than any transaction is still named", () => {
     const long = tipped({ version, extraInstructions: [memo(new Uint8Array(900))] });
     expect(long.base64.length).toBeGreaterThan(1232);
-    expect(verdictOf(ascii(long.base64))).toBe("text_base64");
-    expect(verdictOf(ascii("Az".repeat(8_000)))).toBe("text_base58");
+    expect(validationOf(ascii(long.base64))).toBe("text_base64");
+    expect(validationOf(ascii("Az".repeat(8_000)))).toBe("text_base58");
   });
 });
 
 describe("other text", () => {
   it("is text and nothing more", () => {
-    expect(verdictOf(ascii("hello"))).toBe("text_other");
-    expect(verdictOf(ascii("a sentence of some length, with spaces, that encodes nothing"))).toBe(
-      "text_other",
-    );
-    expect(verdictOf(ascii("   "))).toBe("text_other");
+    expect(validationOf(ascii("hello"))).toBe("text_other");
+    expect(
+      validationOf(ascii("a sentence of some length, with spaces, that encodes nothing")),
+    ).toBe("text_other");
+    expect(validationOf(ascii("   "))).toBe("text_other");
   });
 
   it("is not seen in bytes that only start like text", () => {
-    expect(verdictOf(Uint8Array.of(0x41, 0x42, 0x00))).toBe("signatures_too_many");
-    expect(verdictOf(Uint8Array.of(0x41, 0x7f))).toBe("signatures_too_many");
-    expect(verdictOf(Uint8Array.of(0x41, 0xff))).toBe("signatures_too_many");
+    expect(validationOf(Uint8Array.of(0x41, 0x42, 0x00))).toBe("signatures_too_many");
+    expect(validationOf(Uint8Array.of(0x41, 0x7f))).toBe("signatures_too_many");
+    expect(validationOf(Uint8Array.of(0x41, 0xff))).toBe("signatures_too_many");
   });
 });
 
 describe("text that could encode something", () => {
   it("is at least as long as a signature", () => {
-    expect(verdictOf(ascii("Az".repeat(31)))).toBe("text_other");
-    expect(verdictOf(ascii(`${"Az".repeat(31)}A`))).toBe("text_other");
-    expect(verdictOf(ascii("Az".repeat(32)))).toBe("text_base58");
+    expect(validationOf(ascii("Az".repeat(31)))).toBe("text_other");
+    expect(validationOf(ascii(`${"Az".repeat(31)}A`))).toBe("text_other");
+    expect(validationOf(ascii("Az".repeat(32)))).toBe("text_base58");
   });
 });
 
 describe("a hint", () => {
   it("is given for nothing but what cannot be decoded", () => {
     const text = ascii("{}");
-    const low: Refused = { kind: "refused", fault: FAULT.tip_too_low, found: 1, needed: 2 };
-    const wrong: Refused = { kind: "refused", fault: FAULT.signature_wrong, found: 0, needed: 1 };
-    expect(hintFor(text, low)).toBe(low);
-    expect(hintFor(text, wrong)).toBe(wrong);
+    const low: Rejected = {
+      kind: "refused",
+      errorCode: DECODE_ERROR.tip_too_low,
+      found: 1,
+      needed: 2,
+    };
+    const wrong: Rejected = {
+      kind: "refused",
+      errorCode: DECODE_ERROR.signature_wrong,
+      found: 0,
+      needed: 1,
+    };
+    expect(diagnose(text, low)).toBe(low);
+    expect(diagnose(text, wrong)).toBe(wrong);
   });
 
   it("leaves an empty body empty", () => {
-    expect(verdictOf(new Uint8Array(0))).toBe("empty");
+    expect(validationOf(new Uint8Array(0))).toBe("empty");
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LEGACY_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { memo, newKeypair, type RawTable, serializeTransaction } from "../support/transactions.ts";
-import { accepted, tipAccount, tipped, verdictOf, verdictWith } from "../support/verdicts.ts";
+import { accepted, tipAccount, tipped, validationOf, validationWith } from "../support/verdicts.ts";
 
 const VERSIONS = [-1, 0] as const;
 const key = (seed: number): Uint8Array => newKeypair(1000 + seed).publicKey;
@@ -17,48 +17,48 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
         tipped({ version, extraInstructions: [memo(new Uint8Array(fill))] }).bytes;
       return build(800 + size - build(800).length);
     };
-    for (const [size, verdict] of [
+    for (const [size, validation] of [
       [LEGACY_TRANSACTION_BYTES_MAX - 1, "accepted"],
       [LEGACY_TRANSACTION_BYTES_MAX, "accepted"],
       [LEGACY_TRANSACTION_BYTES_MAX + 1, "too_long"],
     ] as const) {
       const bytes = sized(size);
       expect(bytes.length).toBe(size);
-      expect(verdictOf(bytes)).toBe(verdict);
+      expect(validationOf(bytes)).toBe(validation);
     }
   });
 
   it("has 1 to 12 signatures", () => {
-    expect(verdictWith(version, () => ({ signatureCount: 0 }))).toBe("signatures_none");
+    expect(validationWith(version, () => ({ signatureCount: 0 }))).toBe("signatures_none");
     const signedBy = (count: number): string => {
       const keys = [...Array(count).keys()].map(key);
       const header = [count, 0, 0] as const;
-      return verdictWith(version, () => ({ keys, header, instructions: [] }));
+      return validationWith(version, () => ({ keys, header, instructions: [] }));
     };
     // Twelve leave no room for a tip; that it is missing is all there is to say.
     expect([signedBy(11), signedBy(12)]).toEqual(["tip_absent", "tip_absent"]);
     const thirteen = Uint8Array.of(13);
-    expect(verdictWith(version, () => ({ signatureCountBytes: thirteen }))).toBe(
+    expect(validationWith(version, () => ({ signatureCountBytes: thirteen }))).toBe(
       "signatures_too_many",
     );
   });
 
   it("has as many signatures as its header requires", () => {
     const two = [2, 0, 1] as const;
-    expect(verdictWith(version, () => ({ header: two }))).toBe("accepted");
-    expect(verdictWith(version, () => ({ header: two, signatureCount: 1 }))).toBe(
+    expect(validationWith(version, () => ({ header: two }))).toBe("accepted");
+    expect(validationWith(version, () => ({ header: two, signatureCount: 1 }))).toBe(
       "signature_count",
     );
-    expect(verdictWith(version, () => ({ signatureCount: 2 }))).toBe("signature_count");
+    expect(validationWith(version, () => ({ signatureCount: 2 }))).toBe("signature_count");
     const none = [0, 0, 1] as const;
-    expect(verdictWith(version, () => ({ header: none, signatureCount: 1 }))).toBe(
+    expect(validationWith(version, () => ({ header: none, signatureCount: 1 }))).toBe(
       "signature_count",
     );
   });
 
   it("has 1 to 38 static keys", () => {
     const count = (value: number): string =>
-      verdictWith(version, () => ({ keyCountBytes: Uint8Array.of(value) }));
+      validationWith(version, () => ({ keyCountBytes: Uint8Array.of(value) }));
     expect(count(0)).toBe("keys_none");
     expect(count(37)).toBe("truncated");
     expect(count(38)).toBe("truncated");
@@ -68,7 +68,7 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
 
   it("writes its counts as the shortest compact-u16 of one or two bytes", () => {
     const count = (...bytes: number[]): string =>
-      verdictWith(version, () => ({ instructionCountBytes: Uint8Array.from(bytes) }));
+      validationWith(version, () => ({ instructionCountBytes: Uint8Array.from(bytes) }));
     expect(count(1)).toBe("accepted");
     expect(count(0x81, 0)).toBe("length_malformed");
     expect(count(0x81, 0x80)).toBe("length_malformed");
@@ -83,27 +83,27 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
       const [tip, last] = parts.instructions;
       if (tip === undefined || last === undefined) throw new Error("two instructions were built");
       const instructions = [tip, { ...last, accounts: Array(count).fill(0) }];
-      return verdictOf(serializeTransaction({ ...parts, instructions }, []).bytes);
+      return validationOf(serializeTransaction({ ...parts, instructions }, []).bytes);
     };
     expect([254, 255, 256].map(accounts)).toEqual(["accepted", "accepted", "accounts_too_many"]);
   });
 
   it("ends where its last part ends", () => {
-    expect(verdictWith(version, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
+    expect(validationWith(version, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
   });
 });
 
 describe("a legacy transaction", () => {
   it("has no lookup tables: a count behind its instructions is trailing", () => {
     const { bytes } = tipped({ version: 0 });
-    expect(verdictOf(bytes)).toBe("accepted");
-    expect(verdictWith(-1, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
+    expect(validationOf(bytes)).toBe("accepted");
+    expect(validationWith(-1, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
   });
 });
 
 describe("a version 0 transaction", () => {
   it("has no other version byte behind its signatures", () => {
-    const version = (versionByte: number): string => verdictWith(0, () => ({ versionByte }));
+    const version = (versionByte: number): string => validationWith(0, () => ({ versionByte }));
     expect(version(0x80)).toBe("accepted");
     expect(version(0x81)).toBe("version_misplaced");
     expect(version(0x82)).toBe("version_unknown");
@@ -112,22 +112,24 @@ describe("a version 0 transaction", () => {
 
   it("names up to 31 lookup tables", () => {
     const tables = (count: number): string =>
-      verdictWith(0, ({ keys }) => ({
+      validationWith(0, ({ keys }) => ({
         keys: keys.slice(0, 1),
         header: [1, 0, 0],
         instructions: [],
         tables: Array.from({ length: count }, (_, i) => table(i % 2, (i + 1) % 2, i)),
       }));
     expect([30, 31].map(tables)).toEqual(["tip_absent", "tip_absent"]);
-    expect(verdictWith(0, () => ({ tableCountBytes: Uint8Array.of(31) }))).toBe("truncated");
-    expect(verdictWith(0, () => ({ tableCountBytes: Uint8Array.of(32) }))).toBe("tables_too_many");
-    expect(verdictWith(0, () => ({ tableCountBytes: Uint8Array.of(0x80, 1) }))).toBe(
+    expect(validationWith(0, () => ({ tableCountBytes: Uint8Array.of(31) }))).toBe("truncated");
+    expect(validationWith(0, () => ({ tableCountBytes: Uint8Array.of(32) }))).toBe(
+      "tables_too_many",
+    );
+    expect(validationWith(0, () => ({ tableCountBytes: Uint8Array.of(0x80, 1) }))).toBe(
       "tables_too_many",
     );
   });
 
   it("looks up at least one account in each table", () => {
-    const tables = (...all: RawTable[]): string => verdictWith(0, () => ({ tables: all }));
+    const tables = (...all: RawTable[]): string => validationWith(0, () => ({ tables: all }));
     expect(tables(table(1, 0))).toBe("accepted");
     expect(tables(table(0, 1))).toBe("accepted");
     expect(tables(table(1, 1))).toBe("accepted");
@@ -138,19 +140,19 @@ describe("a version 0 transaction", () => {
   it("has up to 256 accounts with those it looks up", () => {
     // Three static keys, and the rest from two tables.
     const total = (count: number): string =>
-      verdictWith(0, () => ({ tables: [table(100, 0), table(10, count - 113, 1)] }));
+      validationWith(0, () => ({ tables: [table(100, 0), table(10, count - 113, 1)] }));
     expect([255, 256, 257].map(total)).toEqual(["accepted", "accepted", "lookups_too_many"]);
   });
 
   it("may name looked-up accounts in instructions, but call none as a program", () => {
     const tables = [table(2, 3)];
     const named = (account: number): string =>
-      verdictWith(0, ({ instructions }) => ({
+      validationWith(0, ({ instructions }) => ({
         tables,
         instructions: instructions.map((ix) => ({ ...ix, accounts: [...ix.accounts, account] })),
       }));
     expect([7, 8].map(named)).toEqual(["accepted", "account_index"]);
-    const called = verdictWith(0, ({ instructions }) => ({
+    const called = validationWith(0, ({ instructions }) => ({
       tables,
       instructions: instructions.map((ix) => ({ ...ix, programIndex: 3 })),
     }));
@@ -161,15 +163,15 @@ describe("a version 0 transaction", () => {
     const { bytes } = tipped({ version: 0, tables: [table(1, 2), table(130, 1, 1)] });
     expect(accepted(bytes).version).toBe(0);
     for (let size = 218; size < bytes.length; size += 1) {
-      expect(verdictOf(bytes.subarray(0, size))).toBe("truncated");
+      expect(validationOf(bytes.subarray(0, size))).toBe("truncated");
     }
   });
 
   it("says that a tip to an account from a table is not seen", () => {
-    const verdict = verdictWith(0, ({ instructions }) => ({
+    const validation = validationWith(0, ({ instructions }) => ({
       tables: [{ key: tipAccount.publicKey, writable: [0], readonly: [] }],
       instructions: instructions.map((ix) => ({ ...ix, accounts: [0, 3] })),
     }));
-    expect(verdict).toBe("tip_in_table");
+    expect(validation).toBe("tip_in_table");
   });
 });

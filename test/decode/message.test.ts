@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { advanceNonce, memo, newKeypair, serializeTransaction } from "../support/transactions.ts";
-import { accepted, tipped, verdictOf, verdictWith } from "../support/verdicts.ts";
+import { accepted, tipped, validationOf, validationWith } from "../support/verdicts.ts";
 
 const VERSIONS = [-1, 0, 1] as const;
 
 describe.each(VERSIONS)("the message of version %i", (version) => {
   it("has a writable fee payer: fewer readonly signers than signers", () => {
     const header = (...values: readonly [number, number, number]): string =>
-      verdictWith(version, () => ({ header: values }));
+      validationWith(version, () => ({ header: values }));
     expect(header(1, 1, 1)).toBe("payer_readonly");
     expect(header(2, 1, 1)).not.toBe("payer_readonly");
     expect(header(2, 2, 1)).toBe("payer_readonly");
@@ -16,7 +16,7 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
 
   it("has a key for each that its header counts", () => {
     const header = (...values: readonly [number, number, number]): string =>
-      verdictWith(version, () => ({ header: values }));
+      validationWith(version, () => ({ header: values }));
     expect(header(1, 0, 1)).toBe("accepted");
     expect(header(1, 0, 2)).toBe("tip_account_readonly");
     expect(header(1, 0, 3)).toBe("keys_too_few");
@@ -32,9 +32,9 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
     for (let to = 0; to < 4; to += 1) {
       for (let from = 0; from < 4; from += 1) {
         const keys = parts.keys.map((key, i) => (i === to ? (parts.keys[from] ?? key) : key));
-        const verdict = verdictOf(serializeTransaction({ ...parts, keys }, []).bytes);
-        if (to === from) expect(verdict).toBe("accepted");
-        else expect(verdict).toBe("key_duplicate");
+        const validation = validationOf(serializeTransaction({ ...parts, keys }, []).bytes);
+        if (to === from) expect(validation).toBe("accepted");
+        else expect(validation).toBe("key_duplicate");
       }
     }
   });
@@ -45,22 +45,22 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
       const close = Uint8Array.from(parts.keys[3] ?? []);
       close[at] = (close[at] ?? 0) ^ 1;
       const keys = [...parts.keys, close];
-      expect(verdictOf(serializeTransaction({ ...parts, keys }, []).bytes)).toBe("accepted");
+      expect(validationOf(serializeTransaction({ ...parts, keys }, []).bytes)).toBe("accepted");
     }
   });
 
   it("has up to 64 instructions, or none", () => {
     const count = (length: number): string => {
       const extraInstructions = Array.from({ length: length - 1 }, () => memo(""));
-      return verdictOf(tipped({ version, extraInstructions }).bytes);
+      return validationOf(tipped({ version, extraInstructions }).bytes);
     };
     expect([63, 64, 65].map(count)).toEqual(["accepted", "accepted", "instructions_too_many"]);
-    expect(verdictWith(version, () => ({ instructions: [] }))).toBe("tip_absent");
+    expect(validationWith(version, () => ({ instructions: [] }))).toBe("tip_absent");
   });
 
   it("calls programs among its own keys, and never the fee payer", () => {
     const calls = (programIndex: number): string =>
-      verdictWith(version, ({ instructions }) => ({
+      validationWith(version, ({ instructions }) => ({
         instructions: [...instructions, { programIndex, accounts: [], data: new Uint8Array(0) }],
       }));
     expect(calls(0)).toBe("program_is_payer");
@@ -73,16 +73,16 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
   it("names only accounts that exist, at whatever place of the instruction", () => {
     for (let at = 0; at < 6; at += 1) {
       const accounts = Array.from({ length: 6 }, (_, i) => (i === at ? 3 : 0));
-      const verdict = verdictWith(version, ({ instructions }) => ({
+      const validation = validationWith(version, ({ instructions }) => ({
         instructions: [...instructions, { programIndex: 2, accounts, data: new Uint8Array(0) }],
       }));
-      expect(verdict).toBe("account_index");
+      expect(validation).toBe("account_index");
     }
   });
 
   it("names no account beyond the last", () => {
     const names = (account: number): string =>
-      verdictWith(version, ({ instructions }) => ({
+      validationWith(version, ({ instructions }) => ({
         instructions: instructions.map((ix) => ({ ...ix, accounts: [...ix.accounts, account] })),
       }));
     expect([1, 2, 3, 255].map(names)).toEqual([

@@ -1,19 +1,19 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, it } from "vitest";
-import { FAULT } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/faults.ts";
 import { createNativeDecoder, nativeDecoder } from "../../src/decode/native-decoder.ts";
-import { readVerdict } from "../../src/decode/workers/worker-channel.ts";
+import { readValidation } from "../../src/decode/workers/worker-channel.ts";
 import {
   DECODER_OPTIONS,
   NO_DECODER,
   NO_ROOM,
   OK,
-  VERDICT_NUMBERS,
+  VALIDATION_NUMBERS,
 } from "../../src/native/contract.ts";
 import { ADDON_PATH } from "../../src/native/load.ts";
 import { native } from "../native/addon.ts";
-import { createDice } from "../support/dice.ts";
+import { createRng } from "../support/rng.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
 import { LAMPORTS_MIN, tipAccount } from "../support/verdicts.ts";
 import { until } from "../support/wait.ts";
@@ -55,14 +55,17 @@ describe.skipIf(native === null)("the native decoder", () => {
     expect(own.decode(good).kind).toBe("accepted");
     await until("a table", () => own.counters.keysMade === 1);
     expect(own.decode(good)).toEqual(decoder.decode(good));
-    expect(own.decode(unsigned)).toMatchObject({ fault: FAULT.signature_missing });
+    expect(own.decode(unsigned)).toMatchObject({ errorCode: DECODE_ERROR.signature_missing });
     expect(own.counters.keysFound).toBe(1);
     own.close();
   });
 
   it("names text for what it is", () => {
     const text = new Uint8Array(Buffer.from(Buffer.from(good).toString("base64")));
-    expect(decoder.decode(text)).toMatchObject({ fault: FAULT.text_base64, found: text.length });
+    expect(decoder.decode(text)).toMatchObject({
+      errorCode: DECODE_ERROR.text_base64,
+      found: text.length,
+    });
   });
 
   it("judges a batch, each verdict in its place, and stops at a span that lies outside", () => {
@@ -73,10 +76,10 @@ describe.skipIf(native === null)("the native decoder", () => {
     const size = good.length;
     const spans = Uint32Array.of(size, size, 1, 0, size, 20, 0, 2 * size + 1, 0, 0, size, 0);
     expect(addon.decodeBatch(decoder.handle, bytes, spans, out)).toBe(2);
-    expect(readVerdict(out, 8 * 1)).toEqual(decoder.decode(unsigned));
-    expect(readVerdict(out, 8 * 20)).toEqual(decoder.decode(good));
+    expect(readValidation(out, 8 * 1)).toEqual(decoder.decode(unsigned));
+    expect(readValidation(out, 8 * 20)).toEqual(decoder.decode(good));
     expect(out[0]).toBe(0);
-    const cut = new Float64Array(VERDICT_NUMBERS - 1);
+    const cut = new Float64Array(VALIDATION_NUMBERS - 1);
     expect(addon.decodeBatch(decoder.handle, bytes, Uint32Array.of(0, size, 0), cut)).toBe(0);
     const huge = Uint32Array.of(2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1);
     expect(addon.decodeBatch(decoder.handle, bytes, huge, out)).toBe(0);
@@ -84,14 +87,14 @@ describe.skipIf(native === null)("the native decoder", () => {
   });
 
   it("answers codes for handles, places and options that make no sense", () => {
-    const out = new Float64Array(VERDICT_NUMBERS);
+    const out = new Float64Array(VALIDATION_NUMBERS);
     expect(addon.decode(0, good, out, 0)).toBe(NO_DECODER);
     expect(addon.decode(2 ** 32 - 1, good, out, 0)).toBe(NO_DECODER);
     expect(addon.decodeBatch(0, good, new Uint32Array(3), out)).toBe(NO_DECODER);
     expect(addon.decode(decoder.handle, good, out, 1)).toBe(NO_ROOM);
     expect(addon.decode(decoder.handle, good, new Float64Array(0), 0)).toBe(NO_ROOM);
     expect(addon.decode(decoder.handle, new Uint8Array(0), out, 0)).toBe(0);
-    const { buffer } = new Float64Array(VERDICT_NUMBERS + 1);
+    const { buffer } = new Float64Array(VALIDATION_NUMBERS + 1);
     const numbers = new Float64Array(buffer, 8);
     const span = new Uint32Array([0, 9, 0]);
     expect(addon.decode(decoder.handle, new Uint8Array(buffer, 0, 9), numbers, 0)).toBe(NO_ROOM);
@@ -122,17 +125,17 @@ describe.skipIf(native === null)("the native decoder", () => {
   });
 
   it("throws for an argument of another type, and for nothing else", () => {
-    const dice = createDice(3);
+    const rng = createRng(3);
     const odd: readonly unknown[] = [null, undefined, "text", {}, [], -1, 900.5, Number.NaN, good];
     for (let i = 0; i < 3000; i += 1) {
       const names = ["decode", "decodeBatch", "decoderClose", "decoderCounters"] as const;
-      const call: unknown = addon[dice.pick(names)];
-      const given = Array.from({ length: dice.below(6) }, () => odd[dice.below(odd.length)]);
+      const call: unknown = addon[rng.pick(names)];
+      const given = Array.from({ length: rng.below(6) }, () => odd[rng.below(odd.length)]);
       if (given[0] === decoder.handle) given[0] = 0;
       try {
         // The functions take numbers and arrays; what else does is what is tried here.
-        const answer = (call as (...all: readonly unknown[]) => unknown)(...given);
-        expect(typeof answer).toBe("number");
+        const response = (call as (...all: readonly unknown[]) => unknown)(...given);
+        expect(typeof response).toBe("number");
       } catch (error) {
         expect(error).toBeInstanceOf(Error);
       }
@@ -152,8 +155,8 @@ describe.skipIf(native === null)("the native decoder", () => {
         workerData: { addon: ADDON_PATH, handle: own.handle, files, rounds: 200 },
       });
     });
-    const answers = await Promise.all(workers.map((worker) => once(worker, "message")));
-    expect(answers).toEqual([[1600], [1600]]);
+    const responses = await Promise.all(workers.map((worker) => once(worker, "message")));
+    expect(responses).toEqual([[1600], [1600]]);
     expect(nativeDecoder(addon, own.handle).counters.verified).toBe(3200);
     // A key that came while the tables' thread had too much to do, or between two sights of
     // another that is remembered in the same place, is made when it comes twice again.

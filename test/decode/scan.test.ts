@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { begin, createScan, finish, sameKey, u32At, u64At } from "../../src/decode/scan.ts";
+import {
+  createParseState,
+  finish,
+  sameKey,
+  startParse,
+  u32At,
+  u64At,
+} from "../../src/decode/scan.ts";
 import { fc } from "../support/properties.ts";
 import { u32, u64 } from "../support/transactions.ts";
 
@@ -39,10 +46,10 @@ describe("keys", () => {
 
 describe("a scan", () => {
   it("lets go of the bytes when it is finished", () => {
-    const scan = createScan();
-    begin(scan, new Uint8Array(8));
-    expect(scan.bytes).toHaveLength(8);
-    finish(scan);
-    expect(scan.bytes).toHaveLength(0);
+    const state = createParseState();
+    startParse(state, new Uint8Array(8));
+    expect(state.bytes).toHaveLength(8);
+    finish(state);
+    expect(state.bytes).toHaveLength(0);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FAULT, refusalOf } from "../../src/core/faults.ts";
+import { DECODE_ERROR, rejectionOf } from "../../src/core/faults.ts";
 import {
   concat,
   type InstructionSpec,
@@ -17,7 +17,7 @@ import {
   otherTipAccount,
   tipAccount,
   tipped,
-  verdictOf,
+  validationOf,
 } from "../support/verdicts.ts";
 
 const VERSIONS = [-1, 0, 1] as const;
@@ -26,14 +26,14 @@ const stranger = newKeypair(11);
 const tip = transfer(payer.publicKey, tipAccount.publicKey, LAMPORTS_MIN);
 
 /** The verdict on a transaction of these instructions and no other. */
-function verdictOn(version: -1 | 0 | 1, ...instructions: readonly InstructionSpec[]): string {
-  return verdictOf(tipped({ version, tips: [], instructions }).bytes);
+function validationOn(version: -1 | 0 | 1, ...instructions: readonly InstructionSpec[]): string {
+  return validationOf(tipped({ version, tips: [], instructions }).bytes);
 }
 
 describe.each(VERSIONS)("a tip in version %i", (version) => {
   it("reaches the minimum by itself", () => {
     const pays = (...lamports: readonly number[]): string =>
-      verdictOf(
+      validationOf(
         tipped({
           version,
           tips: lamports.map((each) => ({ to: tipAccount.publicKey, lamports: each })),
@@ -49,7 +49,7 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
 
   it("goes to any of the tip accounts and to no other", () => {
     const to = (key: Uint8Array): string =>
-      verdictOn(version, transfer(payer.publicKey, key, LAMPORTS_MIN));
+      validationOn(version, transfer(payer.publicKey, key, LAMPORTS_MIN));
     expect(to(tipAccount.publicKey)).toBe("accepted");
     expect(to(otherTipAccount.publicKey)).toBe("accepted");
     expect(to(stranger.publicKey)).toBe("tip_absent");
@@ -71,17 +71,19 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     if (from === undefined || to === undefined) throw new Error("a transfer has two accounts");
     const third = { key: stranger.publicKey, signer: false, writable: false };
     const data = concat([tip.data, Uint8Array.of(1, 2, 3)]);
-    expect(verdictOn(version, { ...tip, data })).toBe("accepted");
-    expect(verdictOn(version, { ...tip, accounts: [from, to, third] })).toBe("accepted");
+    expect(validationOn(version, { ...tip, data })).toBe("accepted");
+    expect(validationOn(version, { ...tip, accounts: [from, to, third] })).toBe("accepted");
   });
 
   it("is none with short data, one account, or another instruction", () => {
-    expect(verdictOn(version, { ...tip, data: tip.data.subarray(0, 11) })).toBe("tip_absent");
-    expect(verdictOn(version, { ...tip, accounts: tip.accounts.slice(0, 1) })).toBe("tip_absent");
-    expect(verdictOn(version, { ...tip, program: stranger.publicKey })).toBe("tip_absent");
+    expect(validationOn(version, { ...tip, data: tip.data.subarray(0, 11) })).toBe("tip_absent");
+    expect(validationOn(version, { ...tip, accounts: tip.accounts.slice(0, 1) })).toBe(
+      "tip_absent",
+    );
+    expect(validationOn(version, { ...tip, program: stranger.publicKey })).toBe("tip_absent");
     for (const index of [0, 1, 3, 11, 0x102, 0x0200_0000]) {
       const data = concat([u32(index), u64(LAMPORTS_MIN), new Uint8Array(60)]);
-      expect(verdictOn(version, { ...tip, data })).toBe("tip_absent");
+      expect(validationOn(version, { ...tip, data })).toBe("tip_absent");
     }
   });
 
@@ -91,21 +93,21 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     if (from === undefined || to === undefined) throw new Error("a transfer has two accounts");
     const seed = concat([u64(4), new Uint8Array(4).fill(97), SYSTEM_PROGRAM]);
     const data = concat([u32(11), u64(LAMPORTS_MIN), seed]);
-    expect(verdictOn(version, { ...tip, accounts: [from, base, to], data })).toBe("tip_absent");
+    expect(validationOn(version, { ...tip, accounts: [from, base, to], data })).toBe("tip_absent");
   });
 
   it("goes to an account marked writable", () => {
     const [from, to] = tip.accounts;
     if (from === undefined || to === undefined) throw new Error("a transfer has two accounts");
     const accounts = [from, { ...to, writable: false }];
-    expect(verdictOn(version, { ...tip, accounts })).toBe("tip_account_readonly");
+    expect(validationOn(version, { ...tip, accounts })).toBe("tip_account_readonly");
   });
 
   it("comes from an account that signs and is writable", () => {
     const comes = (signer: boolean, writable: boolean): string => {
       const from = { key: stranger.publicKey, signer, writable };
       const accounts = [from, ...tip.accounts.slice(1)];
-      return verdictOn(version, { ...tip, accounts });
+      return validationOn(version, { ...tip, accounts });
     };
     expect(comes(true, true)).toBe("accepted");
     expect(comes(false, true)).toBe("tip_source_unfit");
@@ -118,28 +120,28 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     if (from === undefined || to === undefined) throw new Error("a transfer has two accounts");
     const unsigned = { key: stranger.publicKey, signer: false, writable: true };
     const miss = { ...tip, accounts: [unsigned, to] };
-    expect(verdictOn(version, miss, tip)).toBe("accepted");
-    expect(verdictOn(version, tip, miss)).toBe("accepted");
+    expect(validationOn(version, miss, tip)).toBe("accepted");
+    expect(validationOn(version, tip, miss)).toBe("accepted");
   });
 });
 
 describe("a refusal for the tip", () => {
   it("says what was found and what is needed", () => {
     const tips = [3, 400_000, 7].map((lamports) => ({ to: tipAccount.publicKey, lamports }));
-    const verdict = decoder.decode(tipped({ tips }).bytes);
-    if (verdict.kind !== "refused") throw new Error("a low tip was accepted");
-    expect(refusalOf(verdict)).toEqual({
+    const validation = decoder.decode(tipped({ tips }).bytes);
+    if (validation.kind !== "refused") throw new Error("a low tip was accepted");
+    expect(rejectionOf(validation)).toEqual({
       reason: "tip_missing",
-      sentence: "a tip of 400000 lamports was found where 1000000 is the minimum",
+      message: "a tip of 400000 lamports was found where 1000000 is the minimum",
       data: { fault: "tip_too_low", found: 400_000, needed: 1_000_000 },
     });
   });
 
   it("names the minimum where there is none at all", () => {
-    const verdict = decoder.decode(tipped({ tips: [] }).bytes);
-    expect(verdict).toEqual({
+    const validation = decoder.decode(tipped({ tips: [] }).bytes);
+    expect(validation).toEqual({
       kind: "refused",
-      fault: FAULT.tip_absent,
+      errorCode: DECODE_ERROR.tip_absent,
       found: 0,
       needed: LAMPORTS_MIN,
     });

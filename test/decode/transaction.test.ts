@@ -3,7 +3,7 @@ import { encodeSignature } from "../../src/core/encoding.ts";
 import { createTransactionDecoder, peekSignatureOffset } from "../../src/decode/transaction.ts";
 import { fc } from "../support/properties.ts";
 import { computeUnitLimit, memo, newKeypair } from "../support/transactions.ts";
-import { accepted, decoder, tipAccount, tipped, verdictOf } from "../support/verdicts.ts";
+import { accepted, decoder, tipAccount, tipped, validationOf } from "../support/verdicts.ts";
 
 const VERSIONS = [-1, 0, 1] as const;
 
@@ -94,13 +94,13 @@ describe("the decoder", () => {
       decoder.decode(tipped({ version, config: { heapBytes: 1 } }).bytes);
     decoder.decode(new Uint8Array(300).fill(1));
     expect(decoder.decode(bytes)).toEqual(before);
-    expect(verdictOf(tipped({ tips: [] }).bytes)).toBe("tip_absent");
+    expect(validationOf(tipped({ tips: [] }).bytes)).toBe("tip_absent");
   });
 
   it("names what cannot be decoded before a missing tip", () => {
     const { bytes } = tipped({ tips: [] });
-    expect(verdictOf(bytes)).toBe("tip_absent");
-    expect(verdictOf(Buffer.concat([bytes, Buffer.alloc(1)]))).toBe("trailing_bytes");
+    expect(validationOf(bytes)).toBe("tip_absent");
+    expect(validationOf(Buffer.concat([bytes, Buffer.alloc(1)]))).toBe("trailing_bytes");
   });
 
   it("refuses a tip account that is not 32 bytes long when it is made", () => {
@@ -112,7 +112,7 @@ describe("the decoder", () => {
     const { bytes } = tipped({ version: 1 });
     for (let first = 0x80; first <= 0xff; first += 1) {
       bytes[0] = first;
-      expect(verdictOf(bytes)).toBe(first === 0x81 ? "accepted" : "version_unknown");
+      expect(validationOf(bytes)).toBe(first === 0x81 ? "accepted" : "version_unknown");
     }
   });
 
@@ -122,11 +122,11 @@ describe("the decoder", () => {
       instructions: [computeUnitLimit(1000), memo("hello")],
       config: { priorityFeeLamports: 1, heapBytes: 65_536 },
     });
-    expect(verdictOf(bytes)).toBe("accepted");
-    expect(verdictOf(bytes.subarray(0, 0))).toBe("empty");
+    expect(validationOf(bytes)).toBe("accepted");
+    expect(validationOf(bytes.subarray(0, 0))).toBe("empty");
     for (let size = 1; size < bytes.length; size += 1) {
       const bare = version === 1 && size === message.length;
-      expect(verdictOf(bytes.subarray(0, size))).toBe(bare ? "message_only" : "truncated");
+      expect(validationOf(bytes.subarray(0, size))).toBe(bare ? "message_only" : "truncated");
     }
   });
 });
@@ -172,8 +172,8 @@ describe("whatever the bytes", () => {
     fc.assert(
       fc.property(first, bytes, (byte, rest) => {
         if (rest.length > 0) rest[0] = byte;
-        const verdict = decoder.decode(rest);
-        expect(["accepted", "refused"]).toContain(verdict.kind);
+        const validation = decoder.decode(rest);
+        expect(["accepted", "refused"]).toContain(validation.kind);
         const offset = peekSignatureOffset(rest);
         expect(offset === -1 || offset + 64 <= rest.length).toBe(true);
       }),
@@ -197,10 +197,10 @@ describe("whatever the bytes", () => {
         const tips = [{ to: tipAccount.publicKey, lamports }];
         const first = { ...memo("first"), accounts };
         const built = tipped({ version, tips, instructions: [first, ...memos.map(memo)] });
-        const verdict = accepted(built.bytes);
-        expect(verdict.tipLamports).toBe(lamports);
-        expect(verdict.signatureCount).toBe(1 + signers);
-        const { messageOffset, messageSize, keysOffset, blockhashOffset } = verdict;
+        const validation = accepted(built.bytes);
+        expect(validation.tipLamports).toBe(lamports);
+        expect(validation.signatureCount).toBe(1 + signers);
+        const { messageOffset, messageSize, keysOffset, blockhashOffset } = validation;
         const part = (start: number, size: number): Buffer =>
           Buffer.from(built.bytes.subarray(start, start + size));
         expect(part(messageOffset, messageSize).equals(built.message)).toBe(true);

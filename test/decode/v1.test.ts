@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { computeBudget, memo, newKeypair, serializeTransaction } from "../support/transactions.ts";
-import { accepted, tipped, verdictOf, verdictWith } from "../support/verdicts.ts";
+import { accepted, tipped, validationOf, validationWith } from "../support/verdicts.ts";
 
 const key = (seed: number): Uint8Array => newKeypair(1000 + seed).publicKey;
 const signer = (seed: number) => ({ key: key(seed), signer: true, writable: false });
@@ -14,27 +14,27 @@ describe("a version 1 transaction", () => {
         tipped({ version: 1, extraInstructions: [memo(new Uint8Array(fill))] }).bytes;
       return build(size - build(0).length);
     };
-    for (const [size, verdict] of [
+    for (const [size, validation] of [
       [V1_TRANSACTION_BYTES_MAX - 1, "accepted"],
       [V1_TRANSACTION_BYTES_MAX, "accepted"],
       [V1_TRANSACTION_BYTES_MAX + 1, "too_long"],
     ] as const) {
       const bytes = sized(size);
       expect(bytes.length).toBe(size);
-      expect(verdictOf(bytes)).toBe(verdict);
+      expect(validationOf(bytes)).toBe(validation);
     }
   });
 
   it("has 1 to 12 signatures, all at the end", () => {
     const signed = (count: number): string => {
       const accounts = Array.from({ length: count - 1 }, (_, i) => signer(i));
-      return verdictOf(tipped({ version: 1, instructions: [{ ...memo(""), accounts }] }).bytes);
+      return validationOf(tipped({ version: 1, instructions: [{ ...memo(""), accounts }] }).bytes);
     };
     expect([1, 11, 12].map(signed)).toEqual(["accepted", "accepted", "accepted"]);
     expect(signed(13)).toBe("signatures_too_many");
-    expect(verdictWith(1, () => ({ header: [0, 0, 1] }))).toBe("signatures_none");
-    expect(verdictWith(1, () => ({ signatureCount: 2 }))).toBe("trailing_bytes");
-    expect(verdictWith(1, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
+    expect(validationWith(1, () => ({ header: [0, 0, 1] }))).toBe("signatures_none");
+    expect(validationWith(1, () => ({ signatureCount: 2 }))).toBe("trailing_bytes");
+    expect(validationWith(1, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
   });
 
   it("has up to 64 keys", () => {
@@ -42,10 +42,10 @@ describe("a version 1 transaction", () => {
       const accounts = Array.from({ length: count - 4 }, (_, i) => reader(i));
       const built = tipped({ version: 1, instructions: [{ ...memo(""), accounts }] });
       expect(built.parts.keys).toHaveLength(count);
-      return verdictOf(built.bytes);
+      return validationOf(built.bytes);
     };
     expect([63, 64, 65].map(keys)).toEqual(["accepted", "accepted", "keys_too_many"]);
-    expect(verdictWith(1, () => ({ keyCountBytes: Uint8Array.of(0) }))).toBe("keys_none");
+    expect(validationWith(1, () => ({ keyCountBytes: Uint8Array.of(0) }))).toBe("keys_none");
   });
 
   it("names 255 accounts in an instruction and carries data of more than 255 bytes", () => {
@@ -53,25 +53,27 @@ describe("a version 1 transaction", () => {
     const instructions = parts.instructions.map((ix, i) => {
       return i === 0 ? ix : { ...ix, accounts: Array(255).fill(0) };
     });
-    expect(verdictOf(serializeTransaction({ ...parts, instructions }, []).bytes)).toBe("accepted");
+    expect(validationOf(serializeTransaction({ ...parts, instructions }, []).bytes)).toBe(
+      "accepted",
+    );
   });
 
   it("knows five bits of the configuration mask", () => {
     for (let bit = 0; bit < 32; bit += 1) {
       const configMask = (1 << bit) >>> 0;
-      const verdict = verdictWith(1, () => ({ configMask, configWords: [65_536] }));
-      if (bit < 2) expect(verdict).toBe("config_fee");
-      else expect(verdict).toBe(bit < 5 ? "accepted" : "config_mask");
+      const validation = validationWith(1, () => ({ configMask, configWords: [65_536] }));
+      if (bit < 2) expect(validation).toBe("config_fee");
+      else expect(validation).toBe(bit < 5 ? "accepted" : "config_mask");
     }
     const all = { configMask: 0b11111, configWords: [1, 2, 3, 4, 65_536] };
-    expect(verdictWith(1, () => all)).toBe("accepted");
-    expect(verdictWith(1, () => ({ ...all, configMask: 0b111111 }))).toBe("config_mask");
-    expect(verdictWith(1, () => ({ ...all, configWords: [1, 2, 3, 65_536] }))).toBe("heap_size");
+    expect(validationWith(1, () => all)).toBe("accepted");
+    expect(validationWith(1, () => ({ ...all, configMask: 0b111111 }))).toBe("config_mask");
+    expect(validationWith(1, () => ({ ...all, configWords: [1, 2, 3, 65_536] }))).toBe("heap_size");
   });
 
   it("asks for a heap of 32 to 256 KiB in whole KiB", () => {
     const heap = (heapBytes: number): string =>
-      verdictOf(tipped({ version: 1, config: { heapBytes } }).bytes);
+      validationOf(tipped({ version: 1, config: { heapBytes } }).bytes);
     for (const size of [32_768, 33_792, 262_144]) expect(heap(size)).toBe("accepted");
     for (const size of [0, 31_744, 32_767, 32_769, 262_143, 262_145, 263_168, 2 ** 32 - 1]) {
       expect(heap(size)).toBe("heap_size");
@@ -81,7 +83,7 @@ describe("a version 1 transaction", () => {
   it("may set a unit limit or a loaded size of any value", () => {
     for (const value of [0, 1, 2 ** 32 - 1]) {
       const config = { computeUnitLimit: value, loadedAccountsBytes: value };
-      expect(verdictOf(tipped({ version: 1, config }).bytes)).toBe("accepted");
+      expect(validationOf(tipped({ version: 1, config }).bytes)).toBe("accepted");
     }
   });
 

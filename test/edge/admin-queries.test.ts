@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { Accepted } from "../../src/core/flow.ts";
-import { askedOf } from "../../src/edge/admin-queries.ts";
+import { adminQueries } from "../../src/edge/admin-queries.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
-import { createRefusalBook } from "../../src/receipts/refusals.ts";
+import { createRejectionLog } from "../../src/receipts/rejection-log.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const ACCEPTED: Accepted = {
@@ -23,7 +23,7 @@ const ACCEPTED: Accepted = {
 function setup() {
   const clock = createFakeClock();
   const receipts = createReceipts({ clock, slot: () => 7 }, { keepMs: 60_000, entriesMax: 100 });
-  const refusals = createRefusalBook(clock);
+  const refusals = createRejectionLog(clock);
   let id = 0;
   /** Takes a transaction of this account; its signature. */
   const take = (account: string): string => {
@@ -35,19 +35,21 @@ function setup() {
     clock.advance(1000);
     return encodeSignature(bytes, 1);
   };
-  return { asked: askedOf(receipts, refusals), refusals, take };
+  return { asked: adminQueries(receipts, refusals), refusals, take };
 }
 
-const signaturesOf = (answer: ReturnType<ReturnType<typeof askedOf>["receipts"]>): unknown =>
-  answer.kind === "list"
-    ? Object(answer.list).transactions.map((one: { signature: string }) => one.signature)
-    : answer.sentence;
+const signaturesOf = (
+  response: ReturnType<ReturnType<typeof adminQueries>["receipts"]>,
+): unknown =>
+  response.kind === "list"
+    ? Object(response.list).transactions.map((one: { signature: string }) => one.signature)
+    : response.message;
 
 describe("what an edge answers the dashboard", () => {
   it("is of the account that is named alone", () => {
     const { asked, refusals, take } = setup();
     const [first, second] = [take("acme"), take("other")];
-    refusals.note("acme", { reason: "tip_missing", sentence: "no tip", data: {} }, "k1");
+    refusals.record("acme", { reason: "tip_missing", message: "no tip", data: {} }, "k1");
     expect(asked.receipt(first, "acme")).toMatchObject({ signature: first, state: "accepted" });
     expect(asked.receipt(second, "acme")).toBeNull();
     expect(signaturesOf(asked.receipts("acme", ""))).toEqual([first]);

@@ -7,11 +7,11 @@ describe("polling", () => {
     const polling = createPolling();
     polling.start();
     // No timer, no socket: a loop that sleeps would make few turns, however long one waits.
-    await until("a thousand turns", () => polling.counters.turns >= 1_000);
+    await until("a thousand turns", () => polling.counters.iterations >= 1_000);
     polling.stop();
-    const { turns } = polling.counters;
+    const { iterations } = polling.counters;
     for (let count = 0; count < 3; count += 1) await new Promise((done) => setImmediate(done));
-    expect(polling.counters.turns).toBe(turns);
+    expect(polling.counters.iterations).toBe(iterations);
   });
 
   it("starts once, and may be stopped before it was started", async () => {
@@ -21,11 +21,11 @@ describe("polling", () => {
     polling.start();
     for (let count = 1; count <= 3; count += 1) {
       await new Promise((done) => setImmediate(done));
-      expect(polling.counters.turns).toBe(count);
+      expect(polling.counters.iterations).toBe(count);
     }
     polling.stop();
     polling.stop();
     await new Promise((done) => setImmediate(done));
-    expect(polling.counters.turns).toBe(3);
+    expect(polling.counters.iterations).toBe(3);
   });
 });

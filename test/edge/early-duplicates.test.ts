@@ -1,8 +1,8 @@
 /** Repetitions that are kept until what they repeat is noted. */
 
 import { describe, expect, it } from "vitest";
-import { EarlyShares } from "../../src/edge/early-duplicates.ts";
-import { EARLY_SHARES_MAX } from "../../src/edge/limits.ts";
+import { EarlyDuplicates } from "../../src/edge/early-duplicates.ts";
+import { EARLY_DUPLICATES_MAX } from "../../src/edge/limits.ts";
 
 /** A signature behind one byte, in memory that threads share, as a ring's is. */
 function bytesOf(id: number): Uint8Array {
@@ -13,16 +13,16 @@ function bytesOf(id: number): Uint8Array {
 
 describe("early repetitions", () => {
   it("are given once, in their order, to their own transaction alone", () => {
-    const early = new EarlyShares();
+    const early = new EarlyDuplicates();
     const [first, second] = [
       { account: "a", maxRetries: 3 },
       { account: "b", maxRetries: null },
     ];
     const bytes = bytesOf(1);
-    early.keep(bytes, 1, first);
+    early.add(bytes, 1, first);
     // The view was lent.
     bytes.fill(0);
-    early.keep(bytesOf(1), 1, second);
+    early.add(bytesOf(1), 1, second);
     expect(early.take(bytesOf(2), 1)).toEqual([]);
     expect(early.size).toBe(2);
     expect(early.take(bytesOf(1), 1)).toEqual([first, second]);
@@ -31,13 +31,14 @@ describe("early repetitions", () => {
   });
 
   it("are bounded, the oldest go", () => {
-    const early = new EarlyShares();
-    const share = { account: "a", maxRetries: null };
-    for (let id = 0; id <= EARLY_SHARES_MAX; id += 1) early.keep(bytesOf(id), 1, share);
-    expect(early.size).toBe(EARLY_SHARES_MAX);
+    const early = new EarlyDuplicates();
+    const duplicate = { account: "a", maxRetries: null };
+    for (let id = 0; id <= EARLY_DUPLICATES_MAX; id += 1) early.add(bytesOf(id), 1, duplicate);
+    expect(early.size).toBe(EARLY_DUPLICATES_MAX);
     expect(early.take(bytesOf(0), 1)).toEqual([]);
-    expect(early.take(bytesOf(1), 1)).toEqual([share]);
-    for (let count = 0; count < 3 * EARLY_SHARES_MAX; count += 1) early.keep(bytesOf(7), 1, share);
-    expect(early.size).toBeLessThanOrEqual(EARLY_SHARES_MAX);
+    expect(early.take(bytesOf(1), 1)).toEqual([duplicate]);
+    for (let count = 0; count < 3 * EARLY_DUPLICATES_MAX; count += 1)
+      early.add(bytesOf(7), 1, duplicate);
+    expect(early.size).toBeLessThanOrEqual(EARLY_DUPLICATES_MAX);
   });
 });

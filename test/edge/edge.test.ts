@@ -11,7 +11,7 @@ import { type Edge, startEdge } from "../../src/edge/edge.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { connectRaw, post as postBytes } from "../conformance/http-fixture.ts";
 import { type Network, startNetwork } from "../support/edge-process.ts";
-import { ENGINE, keysToml, RAW_PATH, THREADS, untilAnswer, WIDE_KEY } from "../support/flow.ts";
+import { ENGINE, keysToml, RAW_PATH, THREADS, untilResponse, WIDE_KEY } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { newKeypair } from "../support/transactions.ts";
@@ -152,11 +152,11 @@ describe("starting", () => {
       status: 200,
       text: expect.stringContaining(signature),
     });
-    await until("the bytes at a leader", () => network.copiesOf(bytes) > 0);
+    await until("the bytes at a leader", () => network.deliveriesOf(bytes) > 0);
     const shown = JSON.parse((await page(edge, "/leaders")).text);
     expect(shown.plan.send.length).toBeGreaterThan(0);
     expect(shown.peers.some(({ state }: { state: string }) => state === "live")).toBe(true);
-    const { leaders } = JSON.parse((await page(edge, "/scorecard")).text);
+    const { leaders } = JSON.parse((await page(edge, "/leaders/stats")).text);
     expect(leaders[0]).toMatchObject({ reachable: true, sent: expect.any(Number) });
     expect(leaders[0].handshakeMs).toBeGreaterThan(0);
   });
@@ -173,7 +173,7 @@ describe("starting", () => {
     );
     expect(edge.identity.publicKey).toEqual(pair.publicKey);
     const send = () => post(edge, network.tipped().bytes);
-    await untilAnswer("a transaction at that leader", send, () => seen.length > 0);
+    await untilResponse("a transaction at that leader", send, () => seen.length > 0);
     expect(seen[0]).toBe(Buffer.from(pair.publicKey).toString("hex"));
   });
 
@@ -186,12 +186,12 @@ describe("starting", () => {
       const families = parsePrometheus((await page(edge, "/metrics")).text);
       return seriesValue(families, "touchdown_handshakes_total", { result });
     };
-    const failed = await untilAnswer(
+    const failed = await untilResponse(
       "a failed handshake",
       () => handshakes("failed"),
       (count) => count > 0,
     );
-    const { leaders } = JSON.parse((await page(edge, "/scorecard")).text);
+    const { leaders } = JSON.parse((await page(edge, "/leaders/stats")).text);
     expect(failed).toBeLessThanOrEqual(leaders[0].attempts);
     expect(await handshakes("failed")).toBeGreaterThanOrEqual(failed);
     expect(await handshakes("ok")).toBe(0);
@@ -309,7 +309,7 @@ describe("the identity", () => {
         parsePrometheus((await page(edge, "/metrics")).text),
         "touchdown_connections_outdated",
       );
-    await untilAnswer(
+    await untilResponse(
       "the new identity everywhere",
       async () => {
         expect((await post(edge, network.tipped().bytes)).status).toBe(200);
@@ -344,16 +344,16 @@ describe("stopping", () => {
       const families = parsePrometheus((await page(edge, "/metrics")).text);
       return seriesValue(families, "touchdown_requests_in_flight");
     };
-    await untilAnswer("half a request", arrived, (count) => count === 1);
+    await untilResponse("half a request", arrived, (count) => count === 1);
 
     const stopped = edge.stop();
     expect(edge.readiness().ok).toBe(false);
     expect((await page(edge, "/readyz")).status).toBe(503);
     client.write(whole.subarray(whole.length - 20));
-    const answer = await client.answer();
+    const answer = await client.response();
     expect(answer).toMatchObject({ status: 200, body: expect.stringContaining(signature) });
     await stopped;
-    expect(network.copiesOf(bytes)).toBeGreaterThan(0);
+    expect(network.deliveriesOf(bytes)).toBeGreaterThan(0);
     client.close();
   });
 
@@ -389,7 +389,7 @@ describe("what the dashboard asks of the admin listener", () => {
         at: expect.any(String),
         key_id: expect.any(String),
         reason: "undecodable",
-        sentence: expect.any(String),
+        message: expect.any(String),
       },
     ]);
     const other = JSON.parse((await page(edge, "/refusals?account=somebody")).text);

@@ -9,7 +9,7 @@ import { AUTHORITIES_BYTES_MAX } from "../../src/edge/limits.ts";
 import { native } from "../native/addon.ts";
 import { createAuthority } from "../support/authority.ts";
 import { startEdgeProcess, startNetwork, untilReady } from "../support/edge-process.ts";
-import { untilAnswer } from "../support/flow.ts";
+import { untilResponse } from "../support/flow.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "touchdown-authorities-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -88,7 +88,7 @@ describe.each(native === null ? (["portable"] as const) : (["portable", "native"
       const edge = await startEdgeProcess({ ...network, rpcUrl, wsUrl }, { engine, environment });
       try {
         await untilReady(edge);
-        await untilAnswer(
+        await untilResponse(
           "slots over the WebSocket",
           async () => [...(await edge.metrics()).values()].flatMap(({ samples }) => samples),
           (samples) => samples.some(({ labels }) => labels["source"] === "slotsUpdates"),

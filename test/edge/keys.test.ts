@@ -12,7 +12,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { type Edge, startEdge } from "../../src/edge/edge.ts";
 import { openKeys } from "../../src/edge/keys.ts";
 import { type Network, startNetwork } from "../support/edge-process.ts";
-import { ENGINE, keysToml, RAW_PATH, THREADS, untilAnswer } from "../support/flow.ts";
+import { ENGINE, keysToml, RAW_PATH, THREADS, untilResponse } from "../support/flow.ts";
 import { silent, type TestDatabase, testDatabase } from "../support/postgres.ts";
 import { stub } from "../support/stub.ts";
 import { until } from "../support/wait.ts";
@@ -115,11 +115,11 @@ describe("an edge on the accounts database", () => {
     expect(await post(at, token, network.tipped().bytes)).toBe(401);
     await makeKey(token);
     const ask = () => post(at, token, network.tipped().bytes);
-    await untilAnswer("the new key is served", ask, (status) => status === 200);
+    await untilResponse("the new key is served", ask, (status) => status === 200);
     await there.owner.query("update touchdown.keys set revoked_at = now() where sha256 = $1", [
       tokenSha256(token),
     ]);
-    await untilAnswer("the revoked key is refused", ask, (status) => status === 401);
+    await untilResponse("the revoked key is refused", ask, (status) => status === 401);
   });
 
   it("takes a key of some networks from those alone, by the client's own address", async () => {
@@ -142,7 +142,7 @@ describe("an edge on the accounts database", () => {
       refusals: [
         {
           reason: "unauthorized",
-          sentence:
+          message:
             "the key may be used from 127.0.0.0/31, 127.0.0.4/32 only, " +
             "a request with it came from 127.0.0.5",
         },
@@ -209,7 +209,7 @@ describe("an edge on a keys file", () => {
     const keys = openKeys(configOf({ keys_file: path }), {
       clock: systemClock,
       log: silent,
-      parts: NO_PARTS,
+      modules: NO_PARTS,
     });
     expect(keys.table.counters.keys).toBeGreaterThan(0);
     expect([keys.feed, keys.usage, keys.sharedLimits]).toEqual([null, null, null]);
@@ -218,14 +218,14 @@ describe("an edge on a keys file", () => {
 
 describe("limits that edges share", () => {
   it("count two edges of one name as two", async () => {
-    const beats: string[] = [];
+    const heartbeats: string[] = [];
     const store: LimitStore = {
       start() {},
       spend: () => Promise.resolve([]),
-      beat: (name) => Promise.resolve(beats.push(name)),
+      heartbeat: (name) => Promise.resolve(heartbeats.push(name)),
       stop() {},
     };
-    const parts = {
+    const modules = {
       ...NO_PARTS,
       createDatabase: () => stub<Database>({}),
       createLimitStore: () => store,
@@ -233,11 +233,11 @@ describe("limits that edges share", () => {
     const limits = { redis_url: "redis://127.0.0.1:1" };
     const opened = ["one.journal", "other.journal"].map((journal) => {
       const accounts = { database_url: "postgres://127.0.0.1:1/none", journal };
-      return openKeys(configOf(accounts, { limits }), { clock: systemClock, log: silent, parts });
+      return openKeys(configOf(accounts, { limits }), { clock: systemClock, log: silent, modules });
     });
     for (const { sharedLimits } of opened) sharedLimits?.start();
-    await until("a sign of life of each", () => beats.length >= 2);
+    await until("a sign of life of each", () => heartbeats.length >= 2);
     for (const { sharedLimits } of opened) await sharedLimits?.stop();
-    expect(new Set(beats.slice(0, 2)).size).toBe(2);
+    expect(new Set(heartbeats.slice(0, 2)).size).toBe(2);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Chain } from "../../src/cluster/chain.ts";
+import type { ClusterClient } from "../../src/cluster/cluster-client.ts";
 import { configFromValues } from "../../src/config/load.ts";
-import type { End } from "../../src/core/flow.ts";
+import type { FinalState } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { buildLanding } from "../../src/edge/landing.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -14,39 +14,39 @@ describe("landing, joined to an edge", () => {
     const asked: Uint8Array[] = [];
     const told: unknown[] = [];
     let isConfirmed = false;
-    const fetchStatuses: Chain["fetchStatuses"] = async (signatures) => {
+    const fetchStatuses: ClusterClient["fetchStatuses"] = async (signatures) => {
       asked.push(signatures);
       return { slot: 77, statuses: [{ slot: 71, confirmed: isConfirmed, error: null }] };
     };
     const landing = buildLanding(configOf(), {
       clock,
       log: { info() {}, warn() {}, error() {} },
-      chain: {
+      cluster: {
         blockHeight: () => 10,
         blockHeightNs: () => 0,
         lastValidHeight: () => null,
         fetchStatuses,
-        statusTelling: () => "yes",
+        statusReporting: () => "yes",
       },
       router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
-      scorecard: { landed: (identity) => void told.push(identity) },
-      sender: { again: () => 0 },
+      leaderStats: { landed: (identity) => void told.push(identity) },
+      sender: { resend: () => 0 },
       receipts: {
-        end: (end: End) => void told.push(end.kind, end.slotDelta),
-        sighted: ({ slot }) => void told.push(slot),
-        vanished: () => void told.push("vanished"),
+        end: (end: FinalState) => void told.push(end.kind, end.slotDelta),
+        processed: ({ slot }) => void told.push(slot),
+        rolledBack: () => void told.push("vanished"),
       },
-      adopt: () => void told.push("adopted"),
+      reconcile: () => void told.push("adopted"),
       usage: { ended: ({ kind }) => void told.push(`counted ${kind}`) },
     });
     landing.start();
     const packet = newPacket(1);
-    const verdict = createDecoder(DECODER).decode(packet.bytes);
-    if (verdict.kind !== "accepted") throw new Error("the packet should be accepted");
+    const validation = createDecoder(DECODER).decode(packet.bytes);
+    if (validation.kind !== "accepted") throw new Error("the packet should be accepted");
     const seen = { slot: 71, confirmed: false, error: null };
     landing.seen(packet.bytes.subarray(1, 65), seen);
     expect(told.splice(0)).toEqual(["adopted"]);
-    landing.track(packet, verdict, clock.nowNs());
+    landing.track(packet, validation, clock.nowNs());
     for (const confirmed of [false, true]) {
       isConfirmed = confirmed;
       clock.advance(500);

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { SharedLimitsCounters } from "../../src/accounts/global-limits/sync.ts";
-import type { Chain } from "../../src/cluster/chain.ts";
-import { createChainCounters } from "../../src/cluster/counters.ts";
-import { COPY_REASONS, END_REASONS, REFUSALS } from "../../src/core/errors.ts";
-import { FAULT, FAULT_COUNT } from "../../src/core/faults.ts";
+import type { ClusterClient } from "../../src/cluster/cluster-client.ts";
+import { createClusterCounters } from "../../src/cluster/counters.ts";
+import { DELIVERY_REASONS, END_REASONS, REJECTIONS } from "../../src/core/errors.ts";
+import { DECODE_ERROR, DECODE_ERROR_COUNT } from "../../src/core/faults.ts";
 import type { Dispatch } from "../../src/decode/workers/dispatch.ts";
-import type { Seen } from "../../src/dedup/recent-transactions.ts";
-import { type EdgeParts, metricSources } from "../../src/edge/metric-sources.ts";
+import type { DedupCache } from "../../src/dedup/recent-transactions.ts";
+import { type MetricDeps, metricSources } from "../../src/edge/metric-sources.ts";
 import type { Pipeline } from "../../src/edge/pipeline.ts";
-import type { DeskFigures } from "../../src/http/request-tracker.ts";
+import type { HttpStats } from "../../src/http/request-tracker.ts";
 import type { HttpServer } from "../../src/http/server.ts";
 import { newLandCounters } from "../../src/landing/land-counters.ts";
 import type { Landing } from "../../src/landing/landing.ts";
@@ -16,10 +16,10 @@ import type { Receipts } from "../../src/receipts/receipts.ts";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import type { Router, RouterStatus } from "../../src/route/router.ts";
 import { createHistogram, type Histogram } from "../../src/runtime/histogram.ts";
-import { Scorecard } from "../../src/send/leader-stats.ts";
-import type { PeerState } from "../../src/send/peer.ts";
+import type { LeaderState } from "../../src/send/leader.ts";
+import { LeaderStatsTable } from "../../src/send/leader-stats.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
-import type { PeerView, Sender } from "../../src/send/sender.ts";
+import type { LeaderView, Sender } from "../../src/send/sender.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { stub } from "../support/stub.ts";
@@ -41,8 +41,8 @@ function numbered<Name extends string>(names: readonly Name[], first: number) {
 }
 
 // The keys of a literal are its own names.
-const REFUSAL_NAMES = Object.keys(REFUSALS) as (keyof typeof REFUSALS)[];
-const COPY_NAMES = Object.keys(COPY_REASONS) as (keyof typeof COPY_REASONS)[];
+const REJECTION_NAMES = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
+const DELIVERY_NAMES = Object.keys(DELIVERY_REASONS) as (keyof typeof DELIVERY_REASONS)[];
 const END_NAMES = Object.keys(END_REASONS) as (keyof typeof END_REASONS)[];
 
 const STATUS: RouterStatus = {
@@ -56,69 +56,82 @@ const STATUS: RouterStatus = {
   targets: 2,
 };
 
-const peer = (state: PeerState) => stub<PeerView>({ state, identity: "id", address: "10.0.0.1:1" });
+const peer = (state: LeaderState) =>
+  stub<LeaderView>({ state, identity: "id", address: "10.0.0.1:1" });
 
 const verifier = (keysFound: number, keysMade: number) =>
-  stub<EdgeParts["inlineVerifier"]>({ keysFound, keysMade });
-const SCORECARD = new Scorecard({ versionOf: () => "4.2.1" });
+  stub<MetricDeps["inlineVerifier"]>({ keysFound, keysMade });
+const LEADER_STATS = new LeaderStatsTable({ versionOf: () => "4.2.1" });
 for (let index = 0; index < 12; index += 1) {
-  const card = SCORECARD.card(`leader${index}`, `10.0.0.${index}:1`);
-  Object.assign(card, { sent: 700 + index, acked: 650, rttUs: 30_000 });
+  const stats = LEADER_STATS.stats(`leader${index}`, `10.0.0.${index}:1`);
+  Object.assign(stats, { sent: 700 + index, acked: 650, rttUs: 30_000 });
 }
 
 /** Every counter that a metric reads holds a number that no other one holds. */
-const RELAYED = { key: 1_301, limit: 1_302, leaders: 1_303, books: 1_304, other: 1_305 };
-const PASS_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
-const LOST = { record_lost: 1_403, datagram_dropped: 1_404, datagram_refused: 1_405, panic: 7 };
-const CUT = { too_many: 95, framing: 96, bodiless: 97, address: 98, slow: 99, unread: 972 };
+const PROXIED = { key: 1_301, limit: 1_302, leaders: 1_303, books: 1_304, other: 1_305 };
+const KEY_CACHE_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
+const LOST = { event: 1_403, datagram: 1_404, datagram_rejected: 1_405, panic: 7 };
+const CUT = { too_many: 95, framing: 96, empty_body: 97, address: 98, slow: 99, backpressure: 972 };
+const PROXY_REASONS = {
+  ...{ unknown_key: PROXIED.key, rate_limit: PROXIED.limit, leader_backlog: PROXIED.leaders },
+  ...{ record_ring_full: PROXIED.books, other: PROXIED.other },
+};
 const each = (name: string, label: string, values: Readonly<Record<string, number>>) =>
   Object.entries(values).map(([by, value]) => [name, { [label]: by }, value] as const);
 
-const PARTS: EdgeParts = {
+const DEPS: MetricDeps = {
   build: { version: "1.2.3", engine: "portable", region: "local" },
   http: stub<HttpServer>({
     counters: stub<HttpServer["counters"]>({
       ...{ accepted: 101, requestsOpen: 105, aborted: 91 },
-      ...{ answersDeferred: 92, answersUnread: 93, connectionsCrowded: 98, connectionsSlow: 99 },
-      ...{ connections: 94, connectionsRefused: 95, cut: 96, bodilessCut: 97 },
+      ...{
+        responsesDeferred: 92,
+        responsesUnread: 93,
+        connectionsCrowded: 98,
+        connectionsSlow: 99,
+      },
+      ...{ connections: 94, connectionsRejected: 95, closed: 96, emptyBodyClosed: 97 },
     }),
-    refusals: numbered(REFUSAL_NAMES, 400),
-    unread: { bytes: 971, cut: 972 },
+    rejections: numbered(REJECTION_NAMES, 400),
+    unread: { bytes: 971, closed: 972 },
     receipts: {
-      reads: { admitted: 171, limited: 172, evicted: 0 },
-      waits: { held: 1, reached: 173, timedOut: 174, drained: 175, left: 176, refused: 177 },
+      reads: { allowed: 171, limited: 172, evicted: 0 },
+      waits: { pending: 1, reached: 173, timedOut: 174, drained: 175, left: 176, refused: 177 },
       streams: {
         ...{ open: 2, opened: 181, events: 186, refused: 182 },
-        ...{ cutSlow: 183, cutKey: 184, gaps: 185 },
+        ...{ closedSlow: 183, closedKey: 184, gaps: 185 },
       },
     },
   }),
-  fronts: {
-    ...{ counters: { decoded: 61, repeated: 1000, held: 62 }, waiting: 63 },
-    ...{ relayed: RELAYED, passes: { passes: 1_306, ...PASS_EVENTS } },
-    figures: [0, 1, 2].map(() => stub<DeskFigures>({})),
+  ingressThreads: {
+    ...{ counters: { decoded: 61, repeated: 1000, corked: 62 }, waiting: 63 },
+    ...{ proxied: PROXIED, keyCache: { cachedKeys: 1_306, ...KEY_CACHE_EVENTS } },
+    figures: [0, 1, 2].map(() => stub<HttpStats>({})),
   },
-  answers: histogramOf(3),
-  seen: stub<Seen>({ counters: { hits: 103, entries: 0, evicted: 0, bytes: 0 } }),
+  latencies: histogramOf(3),
+  dedup: stub<DedupCache>({ counters: { hits: 103, entries: 0, evicted: 0, bytes: 0 } }),
   keys: {
     table: { counters: { keys: 104 } },
     loads: { ok: 0, failed: 0 },
-    feed: stub<NonNullable<EdgeParts["keys"]["feed"]>>({
+    feed: stub<NonNullable<MetricDeps["keys"]["feed"]>>({
       counters: { revision: 0, snapshots: 105, failures: 106, changes: 1_201, connected: 1_202 },
       ageMs: () => 1_203_000,
     }),
-    usage: stub<NonNullable<EdgeParts["keys"]["usage"]>>({
+    usage: stub<NonNullable<MetricDeps["keys"]["usage"]>>({
       counters: {
         ...{ batchesWritten: 1_204, failures: 1_205, merged: 1_206 },
         ...{ refused: 1_210, waiting: 1_207, untracked: 0 },
       },
     }),
-    sharedLimits: stub<NonNullable<EdgeParts["keys"]["sharedLimits"]>>({
+    sharedLimits: stub<NonNullable<MetricDeps["keys"]["sharedLimits"]>>({
       counters: stub<SharedLimitsCounters>({ connected: 1_208, edges: 1_209 }),
     }),
   },
   pipeline: stub<Pipeline>({
-    verdicts: { accepted: 107, faults: Array.from({ length: FAULT_COUNT }, (_, i) => 500 + i) },
+    validations: {
+      accepted: 107,
+      errorCounts: Array.from({ length: DECODE_ERROR_COUNT }, (_, i) => 500 + i),
+    },
   }),
   dispatch: stub<Dispatch>({
     counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
@@ -141,24 +154,25 @@ const PARTS: EdgeParts = {
       { source: "slot", ageMs: 375, lagMs: 250, followed: false },
     ],
   }),
-  chain: stub<Chain>({
-    status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: 60_500, failures: 0 } }),
-    statusTelling: () => "no",
+  cluster: stub<ClusterClient>({
+    status: () =>
+      stub<ReturnType<ClusterClient["status"]>>({ contacts: { ageMs: 60_500, failures: 0 } }),
+    statusReporting: () => "no",
     blockHeight: () => 129,
     counters: {
-      ...createChainCounters(),
+      ...createClusterCounters(),
       socketsClosed: 3,
       slotPollFailures: 4,
       scheduleFailures: 131,
       contactFailures: 132,
-      contactsHastened: 136,
+      contactsEarlyRefreshes: 136,
       voteFailures: 133,
       blockFailures: 134,
       statusFailures: 135,
-      heightsBelieved: 126,
-      heightsDoubted: 127,
-      heightsRebased: 128,
-      requestsHeldBack: 138,
+      heightsAccepted: 126,
+      heightsImplausible: 127,
+      heightsReanchored: 128,
+      requestsSuppressed: 138,
       geyserClosed: 30,
       geyserGarbage: 106,
     },
@@ -166,11 +180,11 @@ const PARTS: EdgeParts = {
   sender: stub<Sender>({
     counters: {
       ...newSendCounters(),
-      packetsAdoptedLate: 1_311,
-      copiesSent: 141,
-      copiesAcked: 142,
-      copiesFailed: 143,
-      copiesDropped: 144,
+      packetsRecordedLate: 1_311,
+      deliveriesSent: 141,
+      deliveriesAcked: 142,
+      deliveriesFailed: 143,
+      deliveriesDropped: 144,
       connectionsOverLimit: 1_400,
       identityChanges: 149,
       connectionsAttempted: 170,
@@ -179,17 +193,22 @@ const PARTS: EdgeParts = {
       connectionsAdmitted: 150,
       connectionsNotAdmitted: 6,
       connectionsFailed: 4,
-      reasons: numbered(COPY_NAMES, 600),
+      reasons: numbered(DELIVERY_NAMES, 600),
     },
-    peers: () => [peer("live"), peer("waiting"), peer("live"), peer("idle"), peer("live")],
+    leaders: () => [peer("live"), peer("waiting"), peer("live"), peer("idle"), peer("live")],
     losses: () => ({
-      ...{ newsAged: 1_401, newsCrowded: 1_402, recordsLost: LOST.record_lost, panics: LOST.panic },
-      ...{ datagramsDropped: LOST.datagram_dropped, datagramsRefused: LOST.datagram_refused },
+      ...{
+        outcomesExpired: 1_401,
+        outcomesEvicted: 1_402,
+        recordsLost: LOST.event,
+        panics: LOST.panic,
+      },
+      ...{ datagramsDropped: LOST.datagram, datagramsRefused: LOST.datagram_rejected },
     }),
     warmCount: 145,
     sendableCount: 146,
     outdatedCount: 147,
-    leftOutCount: 148,
+    excludedCount: 148,
   }),
   landing: stub<Landing>({
     counters: {
@@ -199,38 +218,38 @@ const PARTS: EdgeParts = {
       expired: 182,
       dropped: 183,
       landedFailed: 184,
-      joined: 185,
+      duplicatesMerged: 185,
       resends: 186,
       resendsShed: 187,
-      requestsAnswered: 188,
+      requestsSucceeded: 188,
       requestsFailed: 189,
       requestsLate: 190,
-      statusesAsked: 191,
-      sighted: 192,
-      vanished: 193,
+      statusesRequested: 191,
+      processed: 192,
+      rolledBack: 193,
       reasons: numbered(END_NAMES, 700),
     },
     inFlight: 194,
     pollLagNs: 195e9,
     slotDeltas: histogramOf(7),
   }),
-  scorecard: SCORECARD,
+  leaderStats: LEADER_STATS,
   receipts: stub<Receipts>({
     durations: { decode: histogramOf(4), wire: histogramOf(5), ack: histogramOf(6) },
     count: () => 161,
     counters: {
       opened: 0,
-      joined: 0,
-      evictedAge: 162,
-      evictedRoom: 163,
+      duplicatesMerged: 0,
+      evictedExpired: 162,
+      evictedCapacity: 163,
       untracked: 164,
     },
   }),
   readiness: () => ({ ok: true, checks: [] }),
 };
 
-async function pageOf(parts: Partial<EdgeParts> = {}) {
-  const metrics = createMetrics(metricSources({ ...PARTS, ...parts }), { process: false });
+async function pageOf(deps: Partial<MetricDeps> = {}) {
+  const metrics = createMetrics(metricSources({ ...DEPS, ...deps }), { process: false });
   return parsePrometheus(await metrics.text());
 }
 
@@ -238,30 +257,30 @@ type Labels = Readonly<Record<string, string>>;
 
 describe("an edge's metrics", () => {
   it.each<readonly [string, Labels, number]>([
-    ["build_info", PARTS.build, 1],
+    ["build_info", DEPS.build, 1],
     ["ready", {}, 1],
     ["requests_total", { outcome: "accepted" }, 101],
     ["requests_in_flight", {}, 102],
-    ["requests_left_total", {}, 91],
-    ...each("answers_held_total", "reason", { turn: 92, unread: 93 }),
-    ["answers_unread_bytes", {}, 971],
+    ["requests_aborted_total", {}, 91],
+    ...each("responses_deferred_total", "reason", { yield: 92, backpressure: 93 }),
+    ["responses_unread_bytes", {}, 971],
     ["client_connections", {}, 94],
-    ...each("client_connections_cut_total", "reason", CUT),
-    ["answer_seconds_count", {}, 3],
-    ["seen_hits_total", {}, 1103],
-    ["fronts", {}, 3],
-    ...each("front_requests_relayed_total", "reason", RELAYED),
-    ["front_leaders_left_out", {}, 148],
-    ["front_passes", {}, 1_306],
-    ...each("front_passes_total", "event", PASS_EVENTS),
-    ["front_sends_held_total", {}, 62],
-    ["front_records_late_total", {}, 1_311],
-    ...each("front_news_unclaimed_total", "reason", { age: 1_401, room: 1_402 }),
-    ["front_records_waiting", {}, 63],
+    ...each("client_connections_closed_total", "reason", CUT),
+    ["response_seconds_count", {}, 3],
+    ["duplicate_submissions_total", {}, 1103],
+    ["ingress_threads", {}, 3],
+    ...each("ingress_requests_proxied_total", "reason", PROXY_REASONS),
+    ["ingress_leaders_excluded", {}, 148],
+    ["ingress_cached_keys", {}, 1_306],
+    ...each("ingress_key_cache_events_total", "event", KEY_CACHE_EVENTS),
+    ["ingress_sends_corked_total", {}, 62],
+    ["ingress_records_stale_total", {}, 1_311],
+    ...each("ingress_outcomes_dropped_total", "reason", { expired: 1_401, capacity: 1_402 }),
+    ["ingress_records_pending", {}, 63],
     ["keys", {}, 104],
     ...each("keys_loads_total", "result", { ok: 105, failed: 106 }),
-    ["verdicts_total", { verdict: "accepted" }, 107],
-    ...each("decoded_total", "path", { inline: 111, worker: 112, front: 61 }),
+    ["validations_total", { result: "accepted" }, 107],
+    ...each("decoded_total", "path", { inline: 111, worker: 112, ingress_thread: 61 }),
     ["decode_ring_full_total", {}, 113],
     ["decode_worker_restarts_total", {}, 116],
     ["decode_ring_depth", {}, 117],
@@ -279,8 +298,8 @@ describe("an edge's metrics", () => {
     ["contacts", {}, 305],
     ["contacts_age_seconds", {}, 60.5],
     ["block_height", {}, 129],
-    ...each("block_heights_total", "result", { believed: 126, doubted: 127, rebased: 128 }),
-    ["node_requests_held_back_total", {}, 138],
+    ...each("block_heights_total", "result", { accepted: 126, implausible: 127, reanchored: 128 }),
+    ["rpc_requests_suppressed_total", {}, 138],
     ["feed_failures_total", { feed: "slots" }, 7],
     ["feed_failures_total", { feed: "schedule" }, 131],
     ["feed_failures_total", { feed: "contacts" }, 132],
@@ -288,47 +307,47 @@ describe("an edge's metrics", () => {
     ["feed_failures_total", { feed: "blocks" }, 134],
     ["feed_failures_total", { feed: "statuses" }, 135],
     ["feed_failures_total", { feed: "grpc" }, 136],
-    ...each("copies_total", "outcome", { sent: 141, acked: 142, failed: 143, dropped: 144 }),
+    ...each("deliveries_total", "outcome", { sent: 141, acked: 142, failed: 143, dropped: 144 }),
     ["connections_warm", {}, 145],
     ["connections_sendable", {}, 146],
     ["connections_outdated", {}, 147],
     ["connections_over_limit_total", {}, 1_400],
     ["identity_changes_total", {}, 149],
-    ...each("engine_losses_total", "event", LOST),
+    ...each("engine_drops_total", "kind", LOST),
     ["handshakes_total", { result: "ok" }, 150],
     ["handshakes_total", { result: "failed" }, 10],
     ...each("peers", "state", { live: 3, waiting: 1, idle: 1, connecting: 0 }),
     ["decode_seconds_count", {}, 4],
-    ["wire_seconds_count", {}, 5],
-    ["ack_seconds_count", {}, 6],
+    ["first_send_seconds_count", {}, 5],
+    ["delivery_ack_seconds_count", {}, 6],
     ["transactions_accepted_total", {}, 180],
-    ...each("transactions_total", "end", { landed: 181, expired: 182, dropped: 183 }),
+    ...each("transactions_total", "outcome", { landed: 181, expired: 182, dropped: 183 }),
     ["transactions_failed_total", {}, 184],
-    ["transactions_joined_total", {}, 185],
+    ["duplicate_submissions_merged_total", {}, 185],
     ...each("resends_total", "result", { sent: 186, shed: 187 }),
     ...each("status_requests_total", "result", { answered: 188, failed: 189, late: 190 }),
-    ["statuses_asked_total", {}, 191],
-    ...each("sightings_total", "result", { seen: 192, vanished: 193 }),
+    ["statuses_requested_total", {}, 191],
+    ...each("processed_total", "result", { dedup: 192, rolled_back: 193 }),
     ["transactions_in_flight", {}, 194],
     ["status_lag_seconds", {}, 195],
     ["landing_slots_count", {}, 7],
     ["receipts", {}, 161],
-    ["receipts_evicted_total", { reason: "age" }, 162],
-    ["receipts_evicted_total", { reason: "room" }, 163],
+    ["receipts_evicted_total", { reason: "expired" }, 162],
+    ["receipts_evicted_total", { reason: "capacity" }, 163],
     ["receipts_untracked_total", {}, 164],
     ["receipt_reads_total", { outcome: "admitted" }, 171],
     ["receipt_reads_total", { outcome: "limited" }, 172],
-    ["receipt_waits", {}, 1],
-    ["receipt_waits_total", { outcome: "reached" }, 173],
-    ["receipt_waits_total", { outcome: "timed_out" }, 174],
-    ["receipt_waits_total", { outcome: "drained" }, 175],
-    ["receipt_waits_total", { outcome: "left" }, 176],
-    ["receipt_waits_total", { outcome: "refused" }, 177],
+    ["receipt_long_polls", {}, 1],
+    ["receipt_long_polls_total", { outcome: "reached" }, 173],
+    ["receipt_long_polls_total", { outcome: "timed_out" }, 174],
+    ["receipt_long_polls_total", { outcome: "drained" }, 175],
+    ["receipt_long_polls_total", { outcome: "aborted" }, 176],
+    ["receipt_long_polls_total", { outcome: "rejected" }, 177],
     ["receipt_streams", {}, 2],
     ["receipt_streams_total", { event: "opened" }, 181],
-    ["receipt_streams_total", { event: "refused" }, 182],
-    ["receipt_streams_total", { event: "cut_slow" }, 183],
-    ["receipt_streams_total", { event: "cut_key" }, 184],
+    ["receipt_streams_total", { event: "rejected" }, 182],
+    ["receipt_streams_total", { event: "closed_slow" }, 183],
+    ["receipt_streams_total", { event: "closed_key" }, 184],
     ["receipt_streams_total", { event: "gap" }, 185],
     ["receipt_events_total", {}, 186],
   ])("show in touchdown_%s %j what its stage counts: %d", async (name, labels, value) => {
@@ -342,7 +361,7 @@ describe("an edge's metrics", () => {
       return [...new Set(samples.map(({ labels }) => labels["leader"] ?? ""))].sort();
     };
     const most = Array.from({ length: 10 }, (_, index) => `leader${index + 2}`).sort();
-    for (const metric of ["round_trip_seconds", "copies_total", "landed_share"]) {
+    for (const metric of ["round_trip_seconds", "deliveries_total", "landed_share"]) {
       expect(named(metric)).toEqual(most);
     }
   });
@@ -353,14 +372,14 @@ describe("an edge's metrics", () => {
       names.map((name) => seriesValue(page, `touchdown_${metric}`, { [label]: name }));
     const counted = (first: number, count: number): number[] =>
       Array.from({ length: count }, (_, index) => first + index);
-    expect(values("requests_total", "outcome", REFUSAL_NAMES)).toEqual(
-      counted(400, REFUSAL_NAMES.length),
+    expect(values("requests_total", "outcome", REJECTION_NAMES)).toEqual(
+      counted(400, REJECTION_NAMES.length),
     );
-    expect(values("verdicts_total", "verdict", Object.keys(FAULT))).toEqual(
-      counted(500, FAULT_COUNT),
+    expect(values("validations_total", "result", Object.keys(DECODE_ERROR))).toEqual(
+      counted(500, DECODE_ERROR_COUNT),
     );
-    expect(values("copies_lost_total", "reason", COPY_NAMES)).toEqual(
-      counted(600, COPY_NAMES.length),
+    expect(values("deliveries_failed_total", "reason", DELIVERY_NAMES)).toEqual(
+      counted(600, DELIVERY_NAMES.length),
     );
     expect(values("transactions_lost_total", "reason", END_NAMES)).toEqual(
       counted(700, END_NAMES.length),
@@ -376,10 +395,11 @@ describe("an edge's metrics", () => {
         slotSources: () => [],
         counters: createRouteCounters(),
       }),
-      chain: stub<Chain>({
-        status: () => stub<ReturnType<Chain["status"]>>({ contacts: { ageMs: null, failures: 0 } }),
-        counters: createChainCounters(),
-        statusTelling: () => "unknown",
+      cluster: stub<ClusterClient>({
+        status: () =>
+          stub<ReturnType<ClusterClient["status"]>>({ contacts: { ageMs: null, failures: 0 } }),
+        counters: createClusterCounters(),
+        statusReporting: () => "unknown",
         blockHeight: () => null,
       }),
       readiness: () => ({ ok: false, checks: [] }),
@@ -390,7 +410,7 @@ describe("an edge's metrics", () => {
       "schedule_covers",
       "contacts_age_seconds",
       "ready",
-      "statuses_told",
+      "node_reports_statuses",
       "block_height",
     ];
     const values = names.map((name) => seriesValue(page, `touchdown_${name}`));

@@ -3,12 +3,16 @@
 import { describe, expect, it } from "vitest";
 import type { Config } from "../../src/config/config.ts";
 import { SetupError } from "../../src/core/errors.ts";
-import { buildFronts, type EdgeFrontsDeps, frontsGroundOf } from "../../src/edge/native-ingress.ts";
+import {
+  buildNativeIngress,
+  createNativeIngressContext,
+  type NativeIngressDeps,
+} from "../../src/edge/native-ingress.ts";
 import type { EngineChoice } from "../../src/native/choose.ts";
 import type {
   NativeEngine,
-  NativeFrontMemory,
-  NativeFrontOptions,
+  NativeIngressThreadMemory,
+  NativeIngressThreadOptions,
 } from "../../src/native/contract.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { stub } from "../support/stub.ts";
@@ -33,43 +37,51 @@ const TWO_WORKERS = { decode: stub<Config["decode"]>({ inline: "auto", workers: 
 
 describe("the ground of fronts", () => {
   it("is none where none are asked for, whatever the engine", () => {
-    expect(frontsGroundOf(configOf(0), portable, 8)).toBeNull();
+    expect(createNativeIngressContext(configOf(0), portable, 8)).toBeNull();
   });
 
   it("is refused where the engine sends from one thread alone, saying what is needed", () => {
-    expect(() => frontsGroundOf(configOf(2), portable, 8)).toThrow(SetupError);
-    expect(() => frontsGroundOf(configOf(2), portable, 8)).toThrow(/http\.threads.*0 is needed/);
+    expect(() => createNativeIngressContext(configOf(2), portable, 8)).toThrow(SetupError);
+    expect(() => createNativeIngressContext(configOf(2), portable, 8)).toThrow(
+      /http\.threads.*0 is needed/,
+    );
   });
 
   it("is refused where there is none that could go before others, saying what is needed", () => {
     for (const engine of [native, portable]) {
-      expect(() => frontsGroundOf(configOf(0, REALTIME), engine, 8)).toThrow(SetupError);
+      expect(() => createNativeIngressContext(configOf(0, REALTIME), engine, 8)).toThrow(
+        SetupError,
+      );
     }
-    expect(() => frontsGroundOf(configOf(null, REALTIME), native, 1)).toThrow(/host\.realtime/);
-    expect(frontsGroundOf(configOf(null, REALTIME), native, 8)?.realtime).toBe(true);
-    expect(frontsGroundOf(configOf(null), native, 8)?.realtime).toBe(false);
+    expect(() => createNativeIngressContext(configOf(null, REALTIME), native, 1)).toThrow(
+      /host\.realtime/,
+    );
+    expect(createNativeIngressContext(configOf(null, REALTIME), native, 8)?.realtime).toBe(true);
+    expect(createNativeIngressContext(configOf(null), native, 8)?.realtime).toBe(false);
   });
 
   it("is refused where fronts that go before others would leave too little to these", () => {
-    expect(() => frontsGroundOf(configOf(5, REALTIME), native, 8)).toThrow(SetupError);
-    expect(() => frontsGroundOf(configOf(5, REALTIME), native, 8)).toThrow(/5 of 8 processors/);
-    expect(frontsGroundOf(configOf(4, REALTIME), native, 8)?.count).toBe(4);
-    expect(frontsGroundOf(configOf(5), native, 8)?.count).toBe(5);
+    expect(() => createNativeIngressContext(configOf(5, REALTIME), native, 8)).toThrow(SetupError);
+    expect(() => createNativeIngressContext(configOf(5, REALTIME), native, 8)).toThrow(
+      /5 of 8 processors/,
+    );
+    expect(createNativeIngressContext(configOf(4, REALTIME), native, 8)?.count).toBe(4);
+    expect(createNativeIngressContext(configOf(5), native, 8)?.count).toBe(5);
   });
 
   it("is memory that all of them share, and as many as were asked for", () => {
-    const ground = frontsGroundOf(configOf(3), native, 1);
-    expect(ground?.count).toBe(3);
-    ground?.giveWay();
+    const context = createNativeIngressContext(configOf(3), native, 1);
+    expect(context?.count).toBe(3);
+    context?.yieldThread();
     expect(yields).toBe(1);
-    for (const memory of [ground?.routesMemory, ground?.passesMemory, ground?.seenMemory]) {
+    for (const memory of [context?.routesMemory, context?.keyCacheMemory, context?.dedupMemory]) {
       expect(memory).toBeInstanceOf(SharedArrayBuffer);
     }
   });
 
   it("gives way to nobody where fronts take the processor by themselves", () => {
     const before = yields;
-    frontsGroundOf(configOf(1, REALTIME), native, 2)?.giveWay();
+    createNativeIngressContext(configOf(1, REALTIME), native, 2)?.yieldThread();
     expect(yields).toBe(before);
   });
 
@@ -83,7 +95,9 @@ describe("the ground of fronts", () => {
     ["none where the main thread polls", native, 8, POLLING, undefined],
     ["none where workers check each transaction", native, 8, NOT_INLINE, undefined],
   ])("is by itself that of %s", (_, engine, processors, other, count) => {
-    expect(frontsGroundOf(configOf(null, other), engine, processors)?.count).toBe(count);
+    expect(createNativeIngressContext(configOf(null, other), engine, processors)?.count).toBe(
+      count,
+    );
   });
 });
 
@@ -93,61 +107,70 @@ describe("fronts on their ground", () => {
     port: 0,
     connectionsMax: 10,
     connectionsPerAddress: 5,
-    relaysMax: 8,
+    upstreamConnectionsMax: 8,
     readTimeoutMs: 10_000,
-    relayHeader: "x-0a",
+    forwardedHeader: "x-0a",
   };
 
   function built(count: number, engine: EngineChoice) {
-    const ground = frontsGroundOf(configOf(count), engine, 2);
-    if (ground === null) throw new Error("no ground");
-    const table = stub<EdgeFrontsDeps["keys"]["table"]>({ onChange: () => {} });
-    const deps: EdgeFrontsDeps = {
+    const context = createNativeIngressContext(configOf(count), engine, 2);
+    if (context === null) throw new Error("no ground");
+    const table = stub<NativeIngressDeps["keys"]["table"]>({ onChange: () => {} });
+    const deps: NativeIngressDeps = {
       clock: createFakeClock(),
       log: stub({}),
       keys: { table, sharedLimits: null, usage: null },
       pipeline: stub({}),
-      answers: stub({}),
-      settle: () => {},
+      latencies: stub({}),
+      flushEvents: () => {},
       decoder: 1,
     };
-    return { ground, fronts: buildFronts(ground, deps, OPTIONS) };
+    return { context, ingressThreads: buildNativeIngress(context, deps, OPTIONS) };
   }
 
   it("are started on what they share, each with its part of all connections", () => {
     const listened: number[] = [];
-    const starts: { options: NativeFrontOptions; memory: NativeFrontMemory }[] = [];
+    const starts: { options: NativeIngressThreadOptions; memory: NativeIngressThreadMemory }[] = [];
     const starting = stub<NativeEngine>({
-      frontStart: (options, memory) => starts.push({ options, memory }),
-      frontsListen: (_fronts, _host, _port, perAddress) => {
+      ingressThreadStart: (options, memory) => starts.push({ options, memory }),
+      ingressThreadsListen: (_threads, _host, _port, perAddress) => {
         listened.push(perAddress);
         return 8_899;
       },
     });
-    const { ground, fronts } = built(3, stub<EngineChoice>({ name: "native", native: starting }));
+    const { context, ingressThreads } = built(
+      3,
+      stub<EngineChoice>({ name: "native", native: starting }),
+    );
     // The engine runs when they start, and not before.
-    ground.routes.useEngine(5);
-    expect(fronts.start(40_404)).toEqual({ port: 8_899 });
-    const common = { engine: 5, decoder: 1, realtime: false, connectionsMax: 4, relaysMax: 2 };
+    context.routes.useEngine(5);
+    expect(ingressThreads.start(40_404)).toEqual({ port: 8_899 });
+    const common = {
+      engine: 5,
+      decoder: 1,
+      realtime: false,
+      connectionsMax: 4,
+      upstreamConnectionsMax: 2,
+    };
     // Half of the connections are half of what each relays.
-    const bounds = { relaysPerAddress: 1, readTimeoutMs: 10_000 };
-    const options = { ...common, ...bounds, behindPort: 40_404, relayHeader: "x-0a" };
+    const bounds = { upstreamConnectionsPerAddress: 1, readTimeoutMs: 10_000 };
+    const options = { ...common, ...bounds, upstreamPort: 40_404, forwardedHeader: "x-0a" };
     expect(starts.map((start) => start.options)).toEqual(
       [0, 1, 2].map((number) => ({ ...options, number })),
     );
     expect(listened).toEqual([5]);
     for (const { memory } of starts) {
-      expect(memory.routes.buffer).toBe(ground.routesMemory);
-      expect(memory.seen.buffer).toBe(ground.seenMemory);
-      expect(memory.passes.buffer).toBe(ground.passesMemory);
+      expect(memory.routes.buffer).toBe(context.routesMemory);
+      expect(memory.dedup.buffer).toBe(context.dedupMemory);
+      expect(memory.keyCache.buffer).toBe(context.keyCacheMemory);
     }
   });
 
   it("are heard before the engine's news, and have their turn in between", () => {
-    const { ground, fronts } = built(1, native);
-    expect(ground.routes.beforeDrain).toBe(fronts.adopt);
+    const { context, ingressThreads } = built(1, native);
+    expect(context.routes.beforeDrain).toBe(ingressThreads.adopt);
     const before = yields;
-    ground.routes.giveWay();
+    context.routes.yieldThread();
     expect(yields).toBe(before + 1);
   });
 });

@@ -11,12 +11,12 @@ Max open files            4096                 20000                files
 const MODULE = join(import.meta.dirname, "../../dist/edge/open-file-limit.js");
 
 /** What a process with this limit makes of a wish, and whether it logs that. */
-function under(filesMax: number, wanted: number, workers = 0, hasFronts = false): unknown {
+function under(filesMax: number, wanted: number, workers = 0, hasIngressThreads = false): unknown {
   const script = `
     const { connectionsWithin } = await import(${JSON.stringify(MODULE)});
     let said = null;
     const log = { warn() {}, error() {}, info: (facts) => { said = facts; } };
-    const use = { workers: ${workers}, hasFronts: ${hasFronts}, log };
+    const use = { workers: ${workers}, hasIngressThreads: ${hasIngressThreads}, log };
     const most = connectionsWithin(${wanted}, use);
     console.log(JSON.stringify([most, said]));`;
   const command = `ulimit -n ${filesMax}; exec "$0" --input-type=module -e "$1"`;
@@ -40,28 +40,31 @@ describe("the limit of open files", () => {
 
   it("leaves what an edge needs besides its clients' connections, and says so", () => {
     const facts = { wanted: 20_000, connections: 344, files: 600 };
-    expect(under(600, 20_000)).toEqual([{ clients: 344, relays: 0 }, facts]);
+    expect(under(600, 20_000)).toEqual([{ clients: 344, upstreamConnections: 0 }, facts]);
     expect(under(100, 20_000)).toEqual([
-      { clients: 50, relays: 0 },
+      { clients: 50, upstreamConnections: 0 },
       { ...facts, connections: 50, files: 100 },
     ]);
   });
 
   it("leaves what so many worker threads need", () => {
     const facts = { wanted: 20_000, connections: 688, files: 1_200 };
-    expect(under(1_200, 20_000, 64)).toEqual([{ clients: 688, relays: 0 }, facts]);
+    expect(under(1_200, 20_000, 64)).toEqual([{ clients: 688, upstreamConnections: 0 }, facts]);
   });
 
   it("leaves what fronts relay through, of which each has both its ends here", () => {
     const facts = { wanted: 20_000, connections: 172, files: 600 };
-    expect(under(600, 20_000, 0, true)).toEqual([{ clients: 172, relays: 86 }, facts]);
-    expect(under(600, 172, 0, true)).toEqual([{ clients: 172, relays: 86 }, null]);
-    expect(under(600, 1, 0, true)).toEqual([{ clients: 1, relays: 86 }, null]);
+    expect(under(600, 20_000, 0, true)).toEqual([{ clients: 172, upstreamConnections: 86 }, facts]);
+    expect(under(600, 172, 0, true)).toEqual([{ clients: 172, upstreamConnections: 86 }, null]);
+    expect(under(600, 1, 0, true)).toEqual([{ clients: 1, upstreamConnections: 86 }, null]);
   });
 
   it("changes nothing where it is wide enough", () => {
-    expect(under(600, 344)).toEqual([{ clients: 344, relays: 0 }, null]);
+    expect(under(600, 344)).toEqual([{ clients: 344, upstreamConnections: 0 }, null]);
     const use = { workers: 0, log: SILENT };
-    expect(connectionsWithin(1, { ...use, hasFronts: false })).toEqual({ clients: 1, relays: 0 });
+    expect(connectionsWithin(1, { ...use, hasIngressThreads: false })).toEqual({
+      clients: 1,
+      upstreamConnections: 0,
+    });
   });
 });

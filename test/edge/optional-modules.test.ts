@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { configFromValues } from "../../src/config/load.ts";
-import { loadParts, needed } from "../../src/edge/optional-modules.ts";
+import { loadOptionalModules, requireModule } from "../../src/edge/optional-modules.ts";
 import type { EngineChoice } from "../../src/native/choose.ts";
 import { stub } from "../support/stub.ts";
 import { newKeypair } from "../support/transactions.ts";
@@ -9,8 +9,8 @@ const NATIVE = stub<EngineChoice>({ name: "native" });
 const PORTABLE = stub<EngineChoice>({ name: "portable" });
 const tip = { accounts: [newKeypair(1).address] };
 const loaded = async (values: object, engine: EngineChoice): Promise<string[]> => {
-  const parts = await loadParts(configFromValues({ tip, ...values }, "/", {}), engine);
-  return Object.entries(parts).flatMap(([name, part]) => (part === null ? [] : [name]));
+  const modules = await loadOptionalModules(configFromValues({ tip, ...values }, "/", {}), engine);
+  return Object.entries(modules).flatMap(([name, part]) => (part === null ? [] : [name]));
 };
 
 describe("the parts of an edge", () => {
@@ -33,7 +33,7 @@ describe("the parts of an edge", () => {
   });
 
   it("are said to be missing rather than used", () => {
-    expect(() => needed(null)).toThrow("was not loaded");
-    expect(needed(7)).toBe(7);
+    expect(() => requireModule(null)).toThrow("was not loaded");
+    expect(requireModule(7)).toBe(7);
   });
 });

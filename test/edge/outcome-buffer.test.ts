@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Outcome } from "../../src/core/flow.ts";
-import { createOutcomeRelay } from "../../src/edge/outcome-buffer.ts";
+import { createOutcomeBuffer } from "../../src/edge/outcome-buffer.ts";
 
 const outcome = (packetId: number): Outcome => ({
   packetId,
@@ -17,18 +17,18 @@ const outcome = (packetId: number): Outcome => ({
 
 it("tells at once what comes between packets, and later what comes while one is offered", () => {
   const heard: number[] = [];
-  const relay = createOutcomeRelay(({ packetId }) => heard.push(packetId));
-  relay.tell(outcome(1));
+  const buffer = createOutcomeBuffer(({ packetId }) => heard.push(packetId));
+  buffer.push(outcome(1));
   expect(heard).toEqual([1]);
-  relay.hold();
-  relay.tell(outcome(2));
-  relay.tell(outcome(3));
+  buffer.suspend();
+  buffer.push(outcome(2));
+  buffer.push(outcome(3));
   expect(heard).toEqual([1]);
-  relay.release();
+  buffer.flush();
   expect(heard).toEqual([1, 2, 3]);
-  relay.tell(outcome(4));
+  buffer.push(outcome(4));
   expect(heard).toEqual([1, 2, 3, 4]);
-  relay.hold();
-  relay.release();
+  buffer.suspend();
+  buffer.flush();
   expect(heard).toEqual([1, 2, 3, 4]);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { FAULT } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/faults.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { bytesOf, newRig, signatureOf } from "../support/pipeline-rig.ts";
@@ -10,17 +10,17 @@ describe("the order", () => {
     const { rig, submit } = newRig();
     submit(bytesOf(1));
     expect(rig.calls).toEqual([
-      "seen.query",
+      "dedup.query",
       "decode",
-      "hold",
+      "suspend",
       "send",
       "receipt.open",
       "track",
-      "release",
-      "seen.insert",
-      "answer",
+      "flush",
+      "dedup.insert",
+      "result",
     ]);
-    expect(rig.answers).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
+    expect(rig.results).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
   });
 
   it("gives receipt and landing the slot of one moment, so that they count alike", () => {
@@ -40,7 +40,7 @@ describe("the order", () => {
   it("is over before submit returns when nothing waits", () => {
     const { rig, submit } = newRig();
     submit(bytesOf(1));
-    expect(rig.answers).toHaveLength(1);
+    expect(rig.results).toHaveLength(1);
     expect(rig.sent[0]?.bytes).toEqual(bytesOf(1));
   });
 
@@ -49,18 +49,18 @@ describe("the order", () => {
     submit(bytesOf(1));
     rig.calls.length = 0;
     submit(bytesOf(1));
-    expect(rig.calls).toEqual(["seen.query", "receipt.share", "join", "answer"]);
-    expect(rig.answers[1]).toEqual(rig.answers[0]);
+    expect(rig.calls).toEqual(["dedup.query", "receipt.addSubmitter", "mergeDuplicate", "result"]);
+    expect(rig.results[1]).toEqual(rig.results[0]);
     expect(rig.sent).toHaveLength(1);
   });
 
   it("of a refused one: neither noted nor sent nor remembered", () => {
-    const { rig, submit, receipts, seen } = newRig();
+    const { rig, submit, receipts, dedup } = newRig();
     submit(bytesOf(1, 999));
-    expect(rig.calls).toEqual(["seen.query", "decode", "answer"]);
-    expect(rig.answers).toMatchObject([{ kind: "refused", refusal: { reason: "tip_missing" } }]);
+    expect(rig.calls).toEqual(["dedup.query", "decode", "result"]);
+    expect(rig.results).toMatchObject([{ kind: "refused", rejection: { reason: "tip_missing" } }]);
     expect(receipts.count()).toBe(0);
-    expect(seen.counters.entries).toBe(0);
+    expect(dedup.counters.entries).toBe(0);
   });
 
   it("hands on what the sender said, with ids that count up", () => {
@@ -84,7 +84,7 @@ describe("the order", () => {
     const { rig, submit } = newRig();
     const bodies = [new Uint8Array(0), Uint8Array.of(1), Buffer.from("{}"), Buffer.alloc(5000, 1)];
     for (const body of bodies) submit(body);
-    expect(rig.answers.map((answer) => answer.kind)).toEqual(bodies.map(() => "refused"));
+    expect(rig.results.map((response) => response.kind)).toEqual(bodies.map(() => "refused"));
     expect(rig.sent).toEqual([]);
   });
 });
@@ -94,10 +94,10 @@ describe("no leader", () => {
     const { rig, submit, receipts, landing } = newRig();
     rig.taken = 0;
     submit(bytesOf(1));
-    expect(rig.calls.slice(-4)).toEqual(["hold", "send", "release", "answer"]);
+    expect(rig.calls.slice(-4)).toEqual(["suspend", "send", "flush", "result"]);
     expect(landing.counters.accepted).toBe(0);
     expectBalance(landing);
-    expect(rig.answers).toMatchObject([{ kind: "refused", refusal: { reason: "no_leader" } }]);
+    expect(rig.results).toMatchObject([{ kind: "refused", rejection: { reason: "no_leader" } }]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
   });
 
@@ -105,10 +105,10 @@ describe("no leader", () => {
     const { rig, submit } = newRig(true);
     rig.taken = 0;
     submit(bytesOf(1));
-    expect(rig.calls).toContain("seen.retract");
+    expect(rig.calls).toContain("dedup.rollback");
     rig.taken = 2;
     submit(bytesOf(1));
-    expect(rig.answers).toMatchObject([{ kind: "refused" }, { kind: "accepted" }]);
+    expect(rig.results).toMatchObject([{ kind: "refused" }, { kind: "accepted" }]);
     expect(rig.sent).toHaveLength(1);
   });
 
@@ -118,7 +118,7 @@ describe("no leader", () => {
     submit(bytesOf(1));
     rig.taken = 2;
     submit(bytesOf(1));
-    expect(rig.answers[1]).toEqual({ kind: "accepted", signature: signatureOf(bytesOf(1)) });
+    expect(rig.results[1]).toEqual({ kind: "accepted", signature: signatureOf(bytesOf(1)) });
     expect(rig.sent.map(({ id }) => id)).toEqual([1]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 1 });
   });
@@ -131,24 +131,24 @@ describe("no leader", () => {
     clock.advance(10_000);
     rig.taken = 0;
     submit(bytesOf(1));
-    expect(rig.answers[1]).toMatchObject({ refusal: { reason: "no_leader" } });
+    expect(rig.results[1]).toMatchObject({ rejection: { reason: "no_leader" } });
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).not.toBeNull();
   });
 });
 
 describe("leaders that are all full", () => {
   it("are no missing leaders: it is overloaded, and leaves nothing behind", () => {
-    const { rig, submit, receipts, landing, seen } = newRig();
+    const { rig, submit, receipts, landing, dedup } = newRig();
     rig.taken = ALL_FULL;
     submit(bytesOf(1));
-    const refusal = { reason: "overloaded", data: {} };
-    expect(rig.answers).toMatchObject([{ kind: "refused", refusal }]);
+    const rejection = { reason: "overloaded", data: {} };
+    expect(rig.results).toMatchObject([{ kind: "refused", rejection }]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
     expect(landing.counters.accepted).toBe(0);
-    expect(seen.counters.entries).toBe(0);
+    expect(dedup.counters.entries).toBe(0);
     rig.taken = 1;
     submit(bytesOf(1));
-    expect(rig.answers[1]).toMatchObject({ kind: "accepted" });
+    expect(rig.results[1]).toMatchObject({ kind: "accepted" });
   });
 });
 
@@ -168,7 +168,7 @@ describe("a repetition", () => {
     const forged = Uint8Array.from(bytesOf(1));
     forged[forged.length - 1] = (forged[forged.length - 1] ?? 0) ^ 1;
     submit(forged, "other");
-    expect(rig.answers[1]).toMatchObject({ refusal: { reason: "signature_invalid" } });
+    expect(rig.results[1]).toMatchObject({ rejection: { reason: "signature_invalid" } });
     expect(rig.sent).toHaveLength(1);
   });
 
@@ -181,12 +181,12 @@ describe("a repetition", () => {
     clock.advance(2);
     rig.calls.length = 0;
     submit(bytesOf(1));
-    const shared = ["join", "receipt.share", "seen.insert", "answer"];
-    expect(rig.calls).toEqual(["seen.query", "decode", ...shared]);
+    const shared = ["mergeDuplicate", "receipt.addSubmitter", "dedup.insert", "result"];
+    expect(rig.calls).toEqual(["dedup.query", "decode", ...shared]);
     expect(rig.sent).toHaveLength(1);
-    expect(rig.answers[2]).toEqual(rig.answers[0]);
+    expect(rig.results[2]).toEqual(rig.results[0]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 3 });
-    expect(landing.counters).toMatchObject({ accepted: 1, joined: 2 });
+    expect(landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 2 });
   });
 
   it("of one that ended is another acceptance", () => {
@@ -205,14 +205,14 @@ describe("a repetition", () => {
     rig.holds = true;
     submit(bytesOf(1), "acme");
     submit(bytesOf(1), "other");
-    expect(rig.answers).toEqual([]);
+    expect(rig.results).toEqual([]);
     decide();
     const signature = signatureOf(bytesOf(1));
     const accepted = { kind: "accepted", signature };
-    expect(rig.answers).toEqual([accepted, accepted]);
+    expect(rig.results).toEqual([accepted, accepted]);
     expect(rig.sent.map(({ id }) => id)).toEqual([1]);
     expect(receipts.find(signature, "other")).toMatchObject({ submissions: 2 });
-    expect(pipeline.verdicts.accepted).toBe(2);
+    expect(pipeline.validations.accepted).toBe(2);
   });
 
   it("of what a worker still has gets its own try when the first found no leader", () => {
@@ -228,7 +228,7 @@ describe("a repetition", () => {
     rig.taken = 1;
     rig.pending.push(second);
     decide();
-    expect(rig.answers.map(({ kind }) => kind)).toEqual(["refused", "accepted"]);
+    expect(rig.results.map(({ kind }) => kind)).toEqual(["refused", "accepted"]);
     expect(rig.sent.map(({ id }) => id)).toEqual([1]);
   });
 });
@@ -244,26 +244,26 @@ describe("verdicts", () => {
     const forged = Uint8Array.from(bytesOf(4));
     forged[3] = (forged[3] ?? 0) ^ 1;
     submit(forged);
-    const { accepted, faults } = pipeline.verdicts;
+    const { accepted, errorCounts } = pipeline.validations;
     expect(accepted).toBe(1);
-    expect(faults.reduce((sum, count) => sum + count, 0)).toBe(4);
-    expect(faults[FAULT.empty]).toBe(1);
-    expect(faults[FAULT.truncated]).toBe(1);
-    expect(faults[FAULT.signature_wrong]).toBe(1);
+    expect(errorCounts.reduce((sum, count) => sum + count, 0)).toBe(4);
+    expect(errorCounts[DECODE_ERROR.empty]).toBe(1);
+    expect(errorCounts[DECODE_ERROR.truncated]).toBe(1);
+    expect(errorCounts[DECODE_ERROR.signature_wrong]).toBe(1);
   });
 
   it("of a stage that is full or dead become overloaded and internal", () => {
     const { rig, submit, decide, pipeline } = newRig();
     rig.holds = true;
     submit(bytesOf(1));
-    decide({ kind: "refused", fault: FAULT.ring_full, found: 4, needed: 4 });
+    decide({ kind: "refused", errorCode: DECODE_ERROR.ring_full, found: 4, needed: 4 });
     submit(bytesOf(1));
-    decide({ kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 });
-    expect(rig.answers).toMatchObject([
-      { refusal: { reason: "overloaded" } },
-      { refusal: { reason: "internal" } },
+    decide({ kind: "refused", errorCode: DECODE_ERROR.worker_died, found: 0, needed: 0 });
+    expect(rig.results).toMatchObject([
+      { rejection: { reason: "overloaded" } },
+      { rejection: { reason: "internal" } },
     ]);
-    expect(pipeline.verdicts.faults[FAULT.ring_full]).toBe(1);
+    expect(pipeline.validations.errorCounts[DECODE_ERROR.ring_full]).toBe(1);
     expect(rig.sent).toEqual([]);
   });
 });

@@ -19,7 +19,7 @@ function readinessOf(
   feed: { hasKeys: boolean } | null = null,
   isServing = true,
 ) {
-  const world = { status: { ...READY, ...status }, warmCount, telling: "yes" as "yes" | "no" };
+  const world = { status: { ...READY, ...status }, warmCount, reporting: "yes" as "yes" | "no" };
   const readiness = createReadiness({
     router: { status: () => world.status },
     sender: {
@@ -27,7 +27,7 @@ function readinessOf(
         return world.warmCount;
       },
     },
-    chain: { statusTelling: () => world.telling },
+    cluster: { statusReporting: () => world.reporting },
     feed,
   });
   if (isServing) readiness.serve();
@@ -86,7 +86,7 @@ describe("an edge's readiness", () => {
 
   it("says that a node tells no statuses, and is given all the same", () => {
     const edge = readinessOf();
-    edge.world.telling = "no";
+    edge.world.reporting = "no";
     const { ok, checks } = edge.readiness.check();
     expect(ok).toBe(true);
     const detail = expect.stringContaining("tells no statuses");

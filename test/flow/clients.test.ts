@@ -89,9 +89,9 @@ const curl: Send = async (url, key, bytes) => {
     "--data-binary",
     `@${file}`,
   ]);
-  const answer: { success: boolean; signature?: string } = JSON.parse(out);
-  if (!answer.success) throw new Error(out);
-  return answer.signature ?? "";
+  const response: { success: boolean; signature?: string } = JSON.parse(out);
+  if (!response.success) throw new Error(out);
+  return response.signature ?? "";
 };
 
 /** curl on the JSON-RPC endpoint. */
@@ -101,9 +101,9 @@ const curlRpc: Send = async (url, key, bytes) => {
   writeFileSync(file, JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params }));
   const headers = ["-H", `api-x-token: ${key}`, "-H", "content-type: application/json"];
   const { out } = await runProgram("curl", ["-sS", url + RPC_PATH, ...headers, "-d", `@${file}`]);
-  const answer: { result?: string } = JSON.parse(out);
-  if (answer.result === undefined) throw new Error(out);
-  return answer.result;
+  const response: { result?: string } = JSON.parse(out);
+  if (response.result === undefined) throw new Error(out);
+  return response.result;
 };
 
 /** The command of this project; rejects with what it printed for people. */
@@ -148,7 +148,7 @@ describe.each(CLIENTS)("%s", (name, send) => {
   it("gets the signature, and the leader the bytes", async () => {
     const { bytes, signature } = flow.tipped();
     expect(await send(flow.url, WIDE_KEY, bytes)).toBe(signature);
-    await until("the bytes at a leader", () => flow.copiesOf(bytes) > 0);
+    await until("the bytes at a leader", () => flow.deliveriesOf(bytes) > 0);
   });
 
   it("is told of a key that is unknown", async () => {

@@ -5,7 +5,13 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LEGACY_TRANSACTION_BYTES_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
-import { type Answer, type Flow, OTHER_KEY, startFlow, untilAnswer } from "../support/flow.ts";
+import {
+  type EdgeResponse,
+  type Flow,
+  OTHER_KEY,
+  startFlow,
+  untilResponse,
+} from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 import { fc } from "../support/properties.ts";
@@ -26,7 +32,7 @@ interface Copy {
   readonly reason: string | null;
 }
 
-function copiesIn(receipt: Answer): readonly Copy[] {
+function copiesIn(receipt: EdgeResponse): readonly Copy[] {
   expect(receipt.status).toBe(200);
   // The receipt's own shape is tested where it is made.
   return receipt.json["leaders"] as readonly Copy[];
@@ -44,7 +50,7 @@ function expectOncePerLeader(flow: Flow, bytes: Uint8Array, list: readonly Copy[
 }
 
 const copies = (families: ReadonlyMap<string, Family>, outcome: string): number =>
-  seriesValue(families, "touchdown_copies_total", { outcome });
+  seriesValue(families, "touchdown_deliveries_total", { outcome });
 
 /** A transaction of exactly `size` bytes, or as near below as its lengths allow. */
 function ofSize(flow: Flow, version: -1 | 0 | 1, size: number): BuiltTransaction {
@@ -64,13 +70,16 @@ describe("bytes", () => {
   });
   afterAll(() => flow?.stop());
 
-  async function arrives(built: BuiltTransaction, answer: Promise<Answer>): Promise<void> {
-    const { status, json } = await answer;
+  async function arrives(built: BuiltTransaction, response: Promise<EdgeResponse>): Promise<void> {
+    const { status, json } = await response;
     expect({ status, signature: json["signature"] ?? json["result"] }).toEqual({
       status: 200,
       signature: built.signature,
     });
-    await until(`${built.bytes.length} bytes at a leader`, () => flow.copiesOf(built.bytes) > 0);
+    await until(
+      `${built.bytes.length} bytes at a leader`,
+      () => flow.deliveriesOf(built.bytes) > 0,
+    );
   }
 
   for (const version of VERSIONS) {
@@ -82,7 +91,7 @@ describe("bytes", () => {
       const above = ofSize(flow, version, sizeMax(version) + 1);
       expect(above.bytes.length).toBe(sizeMax(version) + 1);
       expect((await flow.postRaw(above.bytes)).json).toMatchObject({ reason: "undecodable" });
-      expect(flow.copiesOf(above.bytes)).toBe(0);
+      expect(flow.deliveriesOf(above.bytes)).toBe(0);
     });
   }
 
@@ -148,7 +157,7 @@ describe("bytes", () => {
     // What comes last arrives; whatever had been sent before would be there by then.
     const last = flow.tipped();
     await arrives(last, flow.postRaw(last.bytes));
-    expect(damaged.filter((bytes) => flow.copiesOf(bytes) > 0)).toEqual([]);
+    expect(damaged.filter((bytes) => flow.deliveriesOf(bytes) > 0)).toEqual([]);
     const after = await flow.metrics();
     const sent = copies(after, "sent") - copies(before, "sent");
     await until("its copies", () => flow.received.length - sentBefore === sent);
@@ -165,31 +174,31 @@ describe("a repetition", () => {
 
   it("answers with the same signature, and no leader has it twice, whichever way", async () => {
     const { bytes, base64, base58, signature } = flow.tipped();
-    const answers = [
+    const responses = [
       await flow.postRaw(bytes),
       await flow.postRaw(bytes),
       await flow.postRpc([base64]),
       await flow.postRpc([base58, { encoding: "base58" }]),
       ...(await Promise.all(Array.from({ length: 20 }, () => flow.postRaw(bytes)))),
     ];
-    for (const { status, json } of answers) {
+    for (const { status, json } of responses) {
       expect(status).toBe(200);
       expect(json["signature"] ?? json["result"]).toBe(signature);
     }
-    const receipt = await untilAnswer(
+    const receipt = await untilResponse(
       "its acknowledgement",
       () => flow.receipt(signature),
       ({ json }) => json["state"] === "acknowledged",
     );
-    expect(receipt.json["submissions"]).toBe(answers.length);
+    expect(receipt.json["submissions"]).toBe(responses.length);
     expectOncePerLeader(flow, bytes, copiesIn(receipt));
   });
 
   it("reaches no leader twice when many connections send it at the same moment", async () => {
     for (let round = 0; round < 20; round += 1) {
       const { bytes, signature } = flow.tipped();
-      const answers = await Promise.all(Array.from({ length: 16 }, () => flow.postRaw(bytes)));
-      expect(new Set(answers.map(({ json }) => json["signature"]))).toEqual(new Set([signature]));
+      const responses = await Promise.all(Array.from({ length: 16 }, () => flow.postRaw(bytes)));
+      expect(new Set(responses.map(({ json }) => json["signature"]))).toEqual(new Set([signature]));
       const list = copiesIn(await flow.receipt(signature));
       expectOncePerLeader(flow, bytes, list);
       expect([1, 2]).toContain(list.length);
@@ -210,8 +219,8 @@ describe("a receipt", () => {
     expect(await flow.receipt(signature)).toMatchObject({ status: 200, json: { signature } });
     const others = await flow.receipt(signature, OTHER_KEY);
     expect(others).toMatchObject({ status: 404, json: { reason: "not_found" } });
-    const nobodys = await flow.receipt(flow.tipped().signature);
-    expect(others.json["error"]).toBe(nobodys.json["error"]);
+    const unknown = await flow.receipt(flow.tipped().signature);
+    expect(others.json["error"]).toBe(unknown.json["error"]);
     expect(await flow.receipt(signature, "a-key-that-nobody-has")).toMatchObject({ status: 401 });
   });
 
@@ -219,8 +228,11 @@ describe("a receipt", () => {
     const { bytes, signature } = flow.tipped();
     await flow.postRaw(bytes);
     await flow.postRaw(bytes, OTHER_KEY);
-    for (const answer of [await flow.receipt(signature), await flow.receipt(signature, OTHER_KEY)])
-      expect(answer).toMatchObject({ status: 200, json: { submissions: 2 } });
+    for (const response of [
+      await flow.receipt(signature),
+      await flow.receipt(signature, OTHER_KEY),
+    ])
+      expect(response).toMatchObject({ status: 200, json: { submissions: 2 } });
   });
 
   it("is not made for what was refused", async () => {
@@ -241,26 +253,28 @@ describe.each(["auto", "never", "always"])("[decode] inline = %s", (inline) => {
     const good = Array.from({ length: 150 }, () => flow.tipped());
     const bad = Array.from({ length: 50 }, () => flow.tipped({ tips: [] }));
     const forged = Array.from({ length: 20 }, () => flow.tipped({ sign: false }));
-    const answers = (list: readonly BuiltTransaction[]) =>
+    const responses = (list: readonly BuiltTransaction[]) =>
       Promise.all(list.map(({ bytes }) => flow.postRaw(bytes)));
     const [accepted, untipped, unsigned] = await Promise.all([
-      answers(good),
-      answers(bad),
-      answers(forged),
+      responses(good),
+      responses(bad),
+      responses(forged),
     ]);
     expect(accepted.map(({ json }) => json["signature"])).toEqual(good.map((it) => it.signature));
-    for (const answer of untipped) expect(answer.json["reason"]).toBe("tip_missing");
-    for (const answer of unsigned) expect(answer.json["reason"]).toBe("signature_invalid");
-    await until("all of them at leaders", () => good.every((it) => flow.copiesOf(it.bytes) > 0));
+    for (const response of untipped) expect(response.json["reason"]).toBe("tip_missing");
+    for (const response of unsigned) expect(response.json["reason"]).toBe("signature_invalid");
+    await until("all of them at leaders", () =>
+      good.every((it) => flow.deliveriesOf(it.bytes) > 0),
+    );
 
     const metrics = await flow.metrics();
     const path = (name: string) => seriesValue(metrics, "touchdown_decoded_total", { path: name });
-    expect(path("inline") + path("worker") + path("front")).toBe(220);
+    expect(path("inline") + path("worker") + path("ingress_thread")).toBe(220);
     if (inline === "never") expect(path("inline")).toBe(0);
     if (inline === "always") expect(path("worker")).toBe(0);
-    const verdict = (name: string) =>
-      seriesValue(metrics, "touchdown_verdicts_total", { verdict: name });
-    expect(verdict("accepted")).toBe(150);
+    const validation = (name: string) =>
+      seriesValue(metrics, "touchdown_validations_total", { result: name });
+    expect(validation("accepted")).toBe(150);
   });
 });
 
@@ -269,20 +283,20 @@ describe("conservation", () => {
     const flow = await startFlow({ edge: { ...ONCE, send: { copy_ttl: "200ms" } } });
     try {
       const sent: BuiltTransaction[] = [];
-      const answers: Answer[] = [];
+      const responses: EdgeResponse[] = [];
       const worker = async (): Promise<void> => {
         for (let count = 0; count < 100; count += 1) {
           const built = flow.tipped();
           sent.push(built);
-          answers.push(await flow.postRaw(built.bytes));
+          responses.push(await flow.postRaw(built.bytes));
           if (sent.length === 200) flow.sandbox.leaders[0]?.setBehaviour({ reading: "stalled" });
           if (sent.length === 400) flow.sandbox.leaders[1]?.closeAll(2, "disallowed");
           if (sent.length === 600) await flow.sandbox.leaders[2]?.stop();
         }
       };
       await Promise.all(Array.from({ length: 8 }, worker));
-      const accepted = answers.filter(({ status }) => status === 200);
-      const refused = answers.filter(({ status }) => status !== 200);
+      const accepted = responses.filter(({ status }) => status === 200);
+      const refused = responses.filter(({ status }) => status !== 200);
       for (const { json } of refused) expect(["no_leader", "overloaded"]).toContain(json["reason"]);
       expect(accepted.length + refused.length).toBe(800);
       expect(accepted.length).toBeGreaterThan(200);
@@ -291,10 +305,10 @@ describe("conservation", () => {
         all.every(({ state }) => ["acked", "failed", "dropped"].includes(state));
       let total = 0;
       for (const { json } of accepted) {
-        const receipt = await untilAnswer(
+        const receipt = await untilResponse(
           "every copy of it to end",
           () => flow.receipt(String(json["signature"])),
-          (answer) => ended(copiesIn(answer)),
+          (response) => ended(copiesIn(response)),
         );
         const list = copiesIn(receipt);
         expect(list.length).toBeGreaterThan(0);
@@ -307,8 +321,10 @@ describe("conservation", () => {
       );
       expect((acked ?? 0) + (failed ?? 0) + (dropped ?? 0)).toBe(total);
       expect(copies(metrics, "sent")).toBe((acked ?? 0) + (failed ?? 0));
-      const verdict = seriesValue(metrics, "touchdown_verdicts_total", { verdict: "accepted" });
-      expect(verdict).toBe(800);
+      const validation = seriesValue(metrics, "touchdown_validations_total", {
+        result: "accepted",
+      });
+      expect(validation).toBe(800);
       expect(expectScrapedBalance(metrics).accepted).toBe(accepted.length);
     } finally {
       await flow.stop();
@@ -324,14 +340,14 @@ describe("conservation", () => {
       const worker = async (): Promise<void> => {
         for (;;) {
           const { bytes } = flow.tipped();
-          const answer = await flow.postRaw(bytes).catch((error: unknown) => error);
-          if (answer instanceof Error) {
+          const response = await flow.postRaw(bytes).catch((error: unknown) => error);
+          if (response instanceof Error) {
             // The port is closed; nothing was taken from this client.
             others.set("connection", (others.get("connection") ?? 0) + 1);
             return;
           }
           // `postRaw` answers nothing else.
-          const { status, json } = answer as Answer;
+          const { status, json } = response as EdgeResponse;
           if (status !== 200) {
             const reason = String(json["reason"]);
             others.set(reason, (others.get(reason) ?? 0) + 1);
@@ -345,7 +361,7 @@ describe("conservation", () => {
       expect([...others.keys()].filter((it) => !["connection", "overloaded"].includes(it))).toEqual(
         [],
       );
-      const missing = accepted.filter((bytes) => flow.copiesOf(bytes) === 0);
+      const missing = accepted.filter((bytes) => flow.deliveriesOf(bytes) === 0);
       expect(missing.length).toBe(0);
     }
   });
@@ -374,19 +390,19 @@ describe("without a live leader", () => {
       for (const leader of flow.sandbox.leaders) {
         // Somebody else may have its port for a moment.
         const start = () => leader.start().then(Boolean, () => false);
-        await untilAnswer("a leader that is back", start, Boolean);
+        await untilResponse("a leader that is back", start, Boolean);
       }
       await until("being ready again", () => readiness().ok);
 
       const { bytes } = flow.tipped();
-      const good = await untilAnswer(
+      const good = await untilResponse(
         "being accepted",
         () => flow.postRaw(bytes),
         ({ status }) => status === 200,
       );
       expect(good.json["success"]).toBe(true);
-      await until("its arrival", () => flow.copiesOf(bytes) > 0);
-      expect(lost.filter((it) => flow.copiesOf(it.bytes) > 0)).toEqual([]);
+      await until("its arrival", () => flow.deliveriesOf(bytes) > 0);
+      expect(lost.filter((it) => flow.deliveriesOf(it.bytes) > 0)).toEqual([]);
     } finally {
       await flow.stop();
     }

@@ -5,7 +5,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Faults } from "../../src/sandbox/fault-proxy.ts";
-import { untilAnswer } from "../support/flow.ts";
+import { untilResponse } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { useLanding } from "../support/landing-rig.ts";
 import { seriesValue } from "../support/prometheus.ts";
@@ -38,7 +38,7 @@ describe("a network that", () => {
     }
     for (const signature of signatures) {
       expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
-      const { leaders } = await untilAnswer(
+      const { leaders } = await untilResponse(
         "every copy to end",
         () => edge.receipt(signature),
         (receipt) => receipt.leaders.every(({ state }) => state !== "sent"),
@@ -48,8 +48,8 @@ describe("a network that", () => {
     const happened = network.proxies.reduce((sum, { counters }) => sum + counters[shows], 0);
     expect(happened).toBeGreaterThan(0);
     const copies = (outcome: string) => (families: Parameters<typeof seriesValue>[0]) =>
-      seriesValue(families, "touchdown_copies_total", { outcome });
-    const families = await untilAnswer(
+      seriesValue(families, "touchdown_deliveries_total", { outcome });
+    const families = await untilResponse(
       "the copies of resends to end",
       edge.metrics,
       (now) => copies("sent")(now) === copies("acked")(now) + copies("failed")(now),

@@ -38,12 +38,12 @@ afterAll(async () => {
   await network?.stop();
 });
 
-interface Answer {
+interface EdgeResponse {
   readonly status: number;
   readonly body: string;
 }
 
-function send(agent: Agent, path: string, body: Uint8Array): Promise<Answer> {
+function send(agent: Agent, path: string, body: Uint8Array): Promise<EdgeResponse> {
   return new Promise((resolve, reject) => {
     const sent = request(
       edge.url + path,
@@ -69,7 +69,7 @@ function send(agent: Agent, path: string, body: Uint8Array): Promise<Answer> {
 }
 
 /** What is wrong with an answer, null for nothing. */
-function complaint(path: string, { status, body }: Answer): string | null {
+function complaint(path: string, { status, body }: EdgeResponse): string | null {
   if (![200, 400, 413].includes(status)) return `status ${status}: ${body.slice(0, 300)}`;
   let json: unknown;
   try {
@@ -77,12 +77,12 @@ function complaint(path: string, { status, body }: Answer): string | null {
   } catch {
     return `an answer that is not JSON: ${body.slice(0, 300)}`;
   }
-  const answers = Array.isArray(json) ? json : [json];
+  const responses = Array.isArray(json) ? json : [json];
   const isWhole = (answer: object): boolean =>
     path === RAW_PATH
       ? "success" in answer && ("signature" in answer || ("error" in answer && "reason" in answer))
       : "jsonrpc" in answer && "id" in answer && ("result" in answer || "error" in answer);
-  return answers.every(isWhole) ? null : `an answer that is neither: ${body.slice(0, 300)}`;
+  return responses.every(isWhole) ? null : `an answer that is neither: ${body.slice(0, 300)}`;
 }
 
 /** Sends `count` bodies over several connections; answers how often each status came. */
@@ -97,7 +97,7 @@ async function attack(count: number, seed: number): Promise<ReadonlyMap<number, 
       const path = sent % 2 === 0 ? RAW_PATH : RPC_PATH;
       const { kind, bytes } = bodies.next(path === RPC_PATH);
       const where = `seed ${seed}, ${kind} of ${bytes.length} bytes to ${path}`;
-      let answer: Answer;
+      let answer: EdgeResponse;
       try {
         answer = await send(agent, path, bytes);
       } catch (cause) {
@@ -144,6 +144,6 @@ describe("hostile bodies", () => {
     expect(edge.output()).not.toMatch(/"level":"error"/);
     const { bytes } = network.tipped();
     expect(await edge.post(bytes)).toBe(200);
-    await until("a good one at a leader", () => network.copiesOf(bytes) > 0);
+    await until("a good one at a leader", () => network.deliveriesOf(bytes) > 0);
   });
 });

@@ -20,7 +20,7 @@ import {
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { signedTransfer } from "../../src/sandbox/transfer.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
-import { ENGINE, keysToml, RPC_PATH, THREADS, untilAnswer, WIDE_KEY } from "../support/flow.ts";
+import { ENGINE, keysToml, RPC_PATH, THREADS, untilResponse, WIDE_KEY } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
@@ -97,7 +97,7 @@ async function start(): Promise<void> {
   );
   edge = await startEdge(config, { log });
   await until("all connections", () => edge.readiness().ok);
-  await untilAnswer("every connection", metrics, (families) => {
+  await untilResponse("every connection", metrics, (families) => {
     return seriesValue(families, "touchdown_connections_warm") === LEADERS;
   });
 }
@@ -113,17 +113,17 @@ async function metrics() {
   return parsePrometheus(await (await fetch(`http://${edge.adminAddress}/metrics`)).text());
 }
 
-interface Card {
+interface LeaderStats {
   readonly identity: string;
   /** Copies that it acknowledged, and transactions that landed in its blocks. */
   readonly targeted: number;
   readonly landed: number;
 }
 
-async function scorecard(): Promise<readonly Card[]> {
-  const answer = await fetch(`http://${edge.adminAddress}/scorecard`);
+async function leaderStats(): Promise<readonly LeaderStats[]> {
+  const response = await fetch(`http://${edge.adminAddress}/leaders/stats`);
   // The scorecard's own shape is tested where it is made.
-  return ((await answer.json()) as { readonly leaders: readonly Card[] }).leaders;
+  return ((await response.json()) as { readonly leaders: readonly LeaderStats[] }).leaders;
 }
 
 function transfer(blockhash = decodeBase58(cluster.latestBlockhash(), 32)): Uint8Array {
@@ -139,9 +139,9 @@ async function post(bytes: Uint8Array, config: object = {}): Promise<string> {
   const params = [Buffer.from(bytes).toString("base64"), { encoding: "base64", ...config }];
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
   const url = `http://${edge.httpAddress}${RPC_PATH}`;
-  const answer: unknown = await (await fetch(url, { method: "POST", headers, body })).json();
+  const response: unknown = await (await fetch(url, { method: "POST", headers, body })).json();
   const signature = encodeSignature(bytes, 1);
-  expect(answer).toMatchObject({ result: signature });
+  expect(response).toMatchObject({ result: signature });
   return signature;
 }
 
@@ -157,7 +157,7 @@ function ended(signature: string): Promise<Ended> {
   // The receipt's own shape is tested where it is made.
   const ask = async () => (await (await fetch(url, { headers })).json()) as Ended;
   const isOver = ({ state }: Ended) => ["landed", "expired", "dropped"].includes(state);
-  return untilAnswer("its end", ask, isOver);
+  return untilResponse("its end", ask, isOver);
 }
 
 /** The leaders of this window and of those to come. */
@@ -172,7 +172,7 @@ async function newWindow(): Promise<void> {
   await until("a window", () => cluster.leaderAt(cluster.currentSlot()) !== before);
 }
 
-const copiesOf = (signature: string) => received.filter((it) => it.signature === signature);
+const deliveriesOf = (signature: string) => received.filter((it) => it.signature === signature);
 
 describe("a transaction", () => {
   let foreign = "";
@@ -188,8 +188,8 @@ describe("a transaction", () => {
     expect(landing).toMatchObject({ slot: landed?.slot, error: null });
     expect(landing["slots"]).toBeLessThan(400);
     const leader = landed?.leader;
-    await untilAnswer("the scorecard to count it for that leader", scorecard, (cards) =>
-      cards.some((card) => card.identity === leader && card.landed > 0 && card.targeted > 0),
+    await untilResponse("the scorecard to count it for that leader", leaderStats, (rows) =>
+      rows.some((stats) => stats.identity === leader && stats.landed > 0 && stats.targeted > 0),
     );
   });
 
@@ -208,7 +208,7 @@ describe("a transaction", () => {
       deaf.clear();
       expect(state).toBe("landed");
       copies = told;
-      identities = copiesOf(signature).map(({ identity }) => identity);
+      identities = deliveriesOf(signature).map(({ identity }) => identity);
     }
     expect(cluster.statusOf(signature)?.leader).toBe(keeper);
     expect(identities).toContain(keeper);
@@ -226,11 +226,11 @@ describe("a transaction", () => {
     }
     await newWindow();
     const [once, often] = [await post(transfer(), { maxRetries: 0 }), await post(transfer())];
-    await until("resends", () => copiesOf(often).length >= 4);
-    expect(copiesOf(once).length).toBeLessThanOrEqual(2);
-    const before = copiesOf(once).length;
-    await until("more resends", () => copiesOf(often).length >= 6);
-    expect(copiesOf(once)).toHaveLength(before);
+    await until("resends", () => deliveriesOf(often).length >= 4);
+    expect(deliveriesOf(once).length).toBeLessThanOrEqual(2);
+    const before = deliveriesOf(once).length;
+    await until("more resends", () => deliveriesOf(often).length >= 6);
+    expect(deliveriesOf(once)).toHaveLength(before);
     deaf.clear();
     expect((await ended(often)).state).toBe("landed");
     expectScrapedBalance(await metrics());

@@ -44,7 +44,7 @@ describe("a leader that moves in the middle of its window", () => {
     }
     const metrics = await edge.metrics();
     // The minute in which addresses are read anyway had not passed: it was missed.
-    expect(seriesValue(metrics, "touchdown_contacts_hastened_total")).toBeGreaterThan(0);
+    expect(seriesValue(metrics, "touchdown_contacts_early_refreshes_total")).toBeGreaterThan(0);
     expectScrapedBalance(metrics);
   });
 });

@@ -16,7 +16,7 @@ import {
   startNetwork,
   untilReady,
 } from "../support/edge-process.ts";
-import { keysToml, keyToml, RAW_PATH, THREADS, untilAnswer, WIDE_KEY } from "../support/flow.ts";
+import { keysToml, keyToml, RAW_PATH, THREADS, untilResponse, WIDE_KEY } from "../support/flow.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 
@@ -89,7 +89,7 @@ describe("starting", () => {
       await own.cluster.startRpc();
       await untilReady(edge);
       expect(await edge.post(bytes)).toBe(200);
-      await until("the bytes at a leader", () => own.copiesOf(bytes) > 0);
+      await until("the bytes at a leader", () => own.deliveriesOf(bytes) > 0);
     } finally {
       await own.stop();
     }
@@ -138,12 +138,14 @@ describe("a limit of open files", () => {
     // Of those 150 files fronts have half for what they relay.
     const clientsMax = THREADS > 0 ? 76 : 150;
     for (let count = 0; count < 170; count += 1) clients.push(await connectRaw(edge.port));
-    await untilAnswer(
+    await untilResponse(
       "the end of those that are too many",
       () => edge.metrics(),
       (metrics) =>
         seriesValue(metrics, "touchdown_client_connections") === clientsMax &&
-        seriesValue(metrics, "touchdown_client_connections_cut_total", { reason: "too_many" }) ===
+        seriesValue(metrics, "touchdown_client_connections_closed_total", {
+          reason: "too_many",
+        }) ===
           170 - clientsMax,
     );
     for (const client of clients) client.close();
@@ -163,7 +165,7 @@ describe("SIGHUP", () => {
     const plan = "[plans.Wide]\nrate_per_second = 1000\nburst = 1000\n";
     writeFileSync(edge.keysFile, plan + keyToml(NEW_KEY, "newcomer", "Wide"));
     edge.child.kill("SIGHUP");
-    await untilAnswer("the new key", answer(NEW_KEY), (status) => status === 200);
+    await untilResponse("the new key", answer(NEW_KEY), (status) => status === 200);
     expect(await answer(WIDE_KEY)()).toBe(401);
 
     writeFileSync(edge.keysFile, `${plan}[[keys]]\ntoken = "${WIDE_KEY}"\n`);
@@ -180,7 +182,7 @@ describe("SIGHUP", () => {
 
     writeFileSync(edge.keysFile, keysToml());
     edge.child.kill("SIGHUP");
-    await untilAnswer("the mended file", answer(WIDE_KEY), (status) => status === 200);
+    await untilResponse("the mended file", answer(WIDE_KEY), (status) => status === 200);
     expect(edge.exitCode).toBeNull();
   });
 });
@@ -198,15 +200,15 @@ describe("SIGTERM", () => {
     const whole = submission(built.bytes);
     slow.write(whole.subarray(0, whole.length - 20));
     const open = async () => seriesValue(await edge.metrics(), "touchdown_requests_in_flight");
-    await untilAnswer("half a request", open, (count) => count === 1);
+    await untilResponse("half a request", open, (count) => count === 1);
 
     edge.child.kill("SIGTERM");
-    const drained = await untilAnswer("not being ready", () => edge.readyz(), notReady);
+    const drained = await untilResponse("not being ready", () => edge.readyz(), notReady);
     expect(drained.text).toContain("draining");
     const during = network.tipped();
     expect((await client.post(during.bytes)).status).toBe(200);
 
-    const refused = await untilAnswer(
+    const refused = await untilResponse(
       "new work to be refused",
       () => client.post(network.tipped().bytes).catch((error: unknown) => error),
       (answer) => answer instanceof Error || notReady(answer as { status: number }),
@@ -217,13 +219,13 @@ describe("SIGTERM", () => {
     });
     expect(edge.exitCode).toBeNull();
     slow.write(whole.subarray(whole.length - 20));
-    const late = await slow.answer();
+    const late = await slow.response();
     expect(late.status).toBe(200);
     expect(late.body).toContain(built.signature);
     expect(await edge.exited).toBe(0);
     client.close();
     slow.close();
-    for (const { bytes } of [built, during]) expect(network.copiesOf(bytes)).toBeGreaterThan(0);
+    for (const { bytes } of [built, during]) expect(network.deliveriesOf(bytes)).toBeGreaterThan(0);
     await expect(edge.post(network.tipped().bytes)).rejects.toThrow();
   });
 
@@ -247,7 +249,7 @@ describe("SIGTERM", () => {
     const slow = await connectRaw(edge.port);
     slow.write(submission(network.tipped().bytes).subarray(0, 150));
     edge.child.kill("SIGTERM");
-    await untilAnswer(
+    await untilResponse(
       "draining",
       () => edge.readyz(),
       ({ text }) => text.includes("draining"),
@@ -278,7 +280,7 @@ describe("SIGTERM", () => {
     await Promise.all(Array.from({ length: 8 }, load));
     expect(await edge.exited).toBe(0);
     expect([...reasons].filter((reason) => reason !== "overloaded")).toEqual([]);
-    expect(accepted.filter((bytes) => network.copiesOf(bytes) === 0)).toEqual([]);
+    expect(accepted.filter((bytes) => network.deliveriesOf(bytes) === 0)).toEqual([]);
   });
 });
 
@@ -289,7 +291,7 @@ describe("an RPC node that goes away", () => {
       const edge = await start({}, own);
       await untilReady(edge);
       await own.cluster.stopRpc();
-      const stale = await untilAnswer("not being ready", () => edge.readyz(), notReady);
+      const stale = await untilResponse("not being ready", () => edge.readyz(), notReady);
       const { failing } = JSON.parse(stale.text);
       expect(failing).toEqual([
         { name: "slot", ok: false, detail: expect.stringMatching(/last event \d+ ms ago/) },
@@ -302,7 +304,7 @@ describe("an RPC node that goes away", () => {
       // The schedule is still known and slots are estimated: an edge does not stop for this.
       const { bytes } = own.tipped();
       expect(await edge.post(bytes)).toBe(200);
-      await until("the bytes at a leader", () => own.copiesOf(bytes) > 0);
+      await until("the bytes at a leader", () => own.deliveriesOf(bytes) > 0);
 
       await own.cluster.startRpc();
       await untilReady(edge);

@@ -113,7 +113,7 @@ engine = "${ENGINE}"
 }
 
 /** Waits until each edge says so of the store, and knows the key. */
-async function untilShared(connected: 0 | 1, sharers: number): Promise<void> {
+async function untilShared(connected: 0 | 1, edgeCount: number): Promise<void> {
   const state = edges.map(() => false);
   const timer = systemClock.every(50, () => {
     for (const [index, { adminUrl }] of edges.entries()) {
@@ -124,7 +124,7 @@ async function untilShared(connected: 0 | 1, sharers: number): Promise<void> {
           const value = (name: string) => seriesValue(families, name) ?? 0;
           state[index] =
             value("touchdown_shared_limits_connected") === connected &&
-            value("touchdown_shared_limits_edges") === sharers &&
+            value("touchdown_shared_limits_edges") === edgeCount &&
             value("touchdown_keys") > 0;
         },
         () => undefined,
@@ -150,15 +150,15 @@ async function hammer(targets: readonly Edge[]): Promise<Passed> {
       let passed = 0;
       const client = async (): Promise<void> => {
         while (systemClock.nowNs() < endNs) {
-          const answer = await fetch(`${url}/api/v1/sendRawTransaction`, {
+          const response = await fetch(`${url}/api/v1/sendRawTransaction`, {
             method: "POST",
             headers: { "api-x-token": TOKEN },
             // Not a transaction: it costs one all the same.
             body: "x",
           });
-          await answer.arrayBuffer();
-          if (answer.status === 400) passed += 1;
-          else expect(answer.status).toBe(429);
+          await response.arrayBuffer();
+          if (response.status === 400) passed += 1;
+          else expect(response.status).toBe(429);
         }
       };
       await Promise.all([client(), client()]);

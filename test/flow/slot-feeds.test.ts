@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, it } from "vitest";
-import type { Vices } from "../../src/sandbox/cluster-rpc.ts";
-import { untilAnswer } from "../support/flow.ts";
+import type { ClusterFaults } from "../../src/sandbox/cluster-rpc.ts";
+import { untilResponse } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { useLanding } from "../support/landing-rig.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
@@ -19,49 +19,49 @@ const of = (families: Families, name: string, source: string): number =>
 
 const FEEDS: readonly {
   readonly name: string;
-  readonly vices: Partial<Vices>;
+  readonly faults: Partial<ClusterFaults>;
   /** What the metrics tell of it in the end. */
   readonly tells: (families: Families) => boolean;
 }[] = [
   {
     name: "tells of a far future now and then",
-    vices: { bogusSlotsAhead: 1_000_000 },
+    faults: { bogusSlotsAhead: 1_000_000 },
     tells: (families) =>
-      seriesValue(families, "touchdown_slot_events_total", { result: "far_ahead" }) > 0,
+      seriesValue(families, "touchdown_slot_events_total", { result: "too_far_ahead" }) > 0,
   },
   {
     name: "is far in the future altogether",
-    vices: { skewSlots: 1_000_000 },
+    faults: { skewSlots: 1_000_000 },
     tells: (families) => of(families, "followed", "slotsUpdates") === 0,
   },
   {
     name: "is thirty slots ahead",
-    vices: { skewSlots: 30 },
+    faults: { skewSlots: 30 },
     tells: (families) => of(families, "followed", "slotsUpdates") === 0,
   },
   {
     name: "is twenty slots behind",
-    vices: { skewSlots: -20 },
+    faults: { skewSlots: -20 },
     tells: (families) =>
       of(families, "followed", "slotsUpdates") === 0 &&
       of(families, "lag_seconds", "slotsUpdates") > 1,
   },
   {
     name: "stops",
-    vices: { slotsUpdates: "silent" },
+    faults: { slotsUpdates: "silent" },
     tells: (families) => of(families, "age_seconds", "slotsUpdates") > 1,
   },
 ];
 
 describe("a feed of slots that", () => {
-  it.each(FEEDS)("$name does not keep transactions from landing", async ({ vices, tells }) => {
+  it.each(FEEDS)("$name does not keep transactions from landing", async ({ faults, tells }) => {
     const { network, ...edge } = await rig.start();
     // It was honest before, and so believed.
     const first = network.tipped();
     expect(await edge.post(first.bytes)).toBe(200);
     expect(await edge.ended(first.signature)).toMatchObject({ state: "landed" });
-    network.cluster.behave(vices);
-    await untilAnswer("the metrics to tell", edge.metrics, tells);
+    network.cluster.behave(faults);
+    await untilResponse("the metrics to tell", edge.metrics, tells);
     const signatures: string[] = [];
     for (let count = 0; count < 20; count += 1) {
       signatures.push(await edge.postUntilTaken(network.tipped()));
@@ -70,7 +70,7 @@ describe("a feed of slots that", () => {
       expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
     }
     // What is told may be a moment old on a busy machine, but never for long as far off as the lie.
-    const families = await untilAnswer(
+    const families = await untilResponse(
       "a slot that is right",
       edge.metrics,
       (now) => Math.abs(seriesValue(now, "touchdown_slot") - network.cluster.currentSlot()) < 15,
@@ -83,13 +83,13 @@ describe("a node that tells of a far future height now and then", () => {
   it("makes nothing expire that can still land", async () => {
     const { network, ...edge } = await rig.start({ cluster: { slotMs: 250 } });
     const doubted = (families: Families): number =>
-      seriesValue(families, "touchdown_block_heights_total", { result: "doubted" });
+      seriesValue(families, "touchdown_block_heights_total", { result: "implausible" });
     // For as long as it lies nothing lands.
     for (const { identity } of network.contacts) network.deaf.add(identity);
     const signature = await edge.postUntilTaken(network.tipped());
     const before = doubted(await edge.metrics());
     network.cluster.behave({ heightsAhead: 1_000_000 });
-    await untilAnswer("its lies", edge.metrics, (now) => doubted(now) >= before + 4);
+    await untilResponse("its lies", edge.metrics, (now) => doubted(now) >= before + 4);
     network.deaf.clear();
     expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
     const families = await edge.metrics();

@@ -6,7 +6,7 @@
 import { describe, expect, it } from "vitest";
 import { decodeBase58 } from "../../src/core/encoding.ts";
 import { startFakeGeyser } from "../support/fake-geyser.ts";
-import { untilAnswer } from "../support/flow.ts";
+import { untilResponse } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { type Landed, useLanding } from "../support/landing-rig.ts";
 import { seriesValue } from "../support/prometheus.ts";
@@ -30,7 +30,7 @@ async function start(statuses: "works" | "silent" | "unsupported"): Promise<Land
 }
 
 const told = async (running: Landed): Promise<number> =>
-  seriesValue(await running.metrics(), "touchdown_statuses_told");
+  seriesValue(await running.metrics(), "touchdown_node_reports_statuses");
 
 const detail = (running: Landed): string =>
   running.edge.readiness().checks.find(({ name }) => name === "statuses")?.detail ?? "";
@@ -49,7 +49,7 @@ describe("a node that tells no statuses", () => {
   it.each(["silent", "unsupported"] as const)("(%s) is found out", async (manner) => {
     const running = await start(manner);
     // On a machine that stands still one may come too late to land; none is told as expired.
-    await untilAnswer(
+    await untilResponse(
       "one that lands, and the node to be found out",
       async () => {
         const { end, hasLanded } = await endOf(running);
@@ -65,7 +65,7 @@ describe("a node that tells no statuses", () => {
     expect(running.lines.filter((line) => line === warning)).toHaveLength(1);
 
     running.network.cluster.behave({ statuses: "works" });
-    await untilAnswer(
+    await untilResponse(
       "one that is known to have landed",
       () => endOf(running),
       ({ end }) => end === "landed null",
@@ -78,7 +78,7 @@ describe("a node that tells no statuses", () => {
   it("is not confused with one that has nothing to tell of", async () => {
     const running = await start("works");
     // Nothing lands, so only the node's own blocks can prove it; until then nobody could say.
-    await untilAnswer(
+    await untilResponse(
       "one that is known to have expired",
       async () => {
         const { end } = await endOf(running, new Uint8Array(32).fill(9));
@@ -107,7 +107,7 @@ describe("a node that tells no statuses", () => {
       await until("its stream", () => geyser.requests.length > 0);
       const { bytes, signature } = network.tipped();
       expect(await running.post(bytes)).toBe(200);
-      const { landing } = await untilAnswer(
+      const { landing } = await untilResponse(
         "a sighting",
         () => running.receipt(signature),
         ({ state }) => state === "processed",

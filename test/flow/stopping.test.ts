@@ -10,7 +10,7 @@ import {
   startEdgeProcess,
   untilReady,
 } from "../support/edge-process.ts";
-import { RAW_PATH, untilAnswer, WIDE_KEY } from "../support/flow.ts";
+import { RAW_PATH, untilResponse, WIDE_KEY } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { type LandingNetwork, startLandingNetwork } from "../support/landing-network.ts";
 
@@ -48,12 +48,12 @@ function load(of: EdgeProcess, onAccepted: (count: number) => void): Load {
       const { bytes, signature } = network.tipped(made % 5 === 0 ? FOREIGN : undefined);
       const headers = { "api-x-token": WIDE_KEY };
       const body = Uint8Array.from(bytes);
-      const answer = await fetch(of.url + RAW_PATH, { method: "POST", headers, body }).catch(
+      const response = await fetch(of.url + RAW_PATH, { method: "POST", headers, body }).catch(
         () => null,
       );
-      if (answer === null) return;
-      const { reason } = (await answer.json()) as { readonly reason?: string };
-      if (answer.status === 200) onAccepted(accepted.add(signature).size);
+      if (response === null) return;
+      const { reason } = (await response.json()) as { readonly reason?: string };
+      if (response.status === 200) onAccepted(accepted.add(signature).size);
       else if (reason === "overloaded") return;
     }
   };
@@ -77,7 +77,7 @@ describe("SIGTERM under load", () => {
     });
     let scrapes = 0;
     // While it drains, until its listener is gone.
-    await untilAnswer(
+    await untilResponse(
       "its listener to be gone",
       async () => {
         const families = await running.metrics().catch(() => null);

@@ -7,8 +7,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
 import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
-import { type EndName, REACTIONS } from "../../src/send/close-policy.ts";
-import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
+import { CLOSE_POLICIES, type CloseReason } from "../../src/send/close-policy.ts";
+import { type Flow, startFlow, untilResponse } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
@@ -17,7 +17,7 @@ interface Vice {
   readonly name: string;
   readonly behaviour: Partial<LeaderBehaviour>;
   /** How its connections end; null: they do not. */
-  readonly end: EndName | null;
+  readonly end: CloseReason | null;
   /** Reasons with which copies for it may end, other than acknowledged. */
   readonly reasons: readonly string[];
 }
@@ -65,7 +65,7 @@ interface Copy {
   readonly reason: string | null;
 }
 
-interface Card {
+interface LeaderStats {
   readonly address: string;
   readonly ends: Readonly<Record<string, number>>;
   readonly attempts: number;
@@ -77,21 +77,21 @@ afterEach(async () => {
   flow = null;
 });
 
-async function cardOf({ sandbox }: Flow, address: string): Promise<Card> {
-  const answer = await fetch(`${sandbox.adminUrl}/scorecard`);
+async function statsOf({ sandbox }: Flow, address: string): Promise<LeaderStats> {
+  const response = await fetch(`${sandbox.adminUrl}/leaders/stats`);
   // Its shape is tested where it is made.
-  const { leaders } = (await answer.json()) as { readonly leaders: readonly Card[] };
-  const card = leaders.find((it) => it.address === address);
-  if (card === undefined) throw new Error(`no card of ${address}`);
-  return card;
+  const { leaders } = (await response.json()) as { readonly leaders: readonly LeaderStats[] };
+  const stats = leaders.find((it) => it.address === address);
+  if (stats === undefined) throw new Error(`no card of ${address}`);
+  return stats;
 }
 
-async function copiesOf(running: Flow, signature: string): Promise<readonly Copy[]> {
+async function deliveriesOf(running: Flow, signature: string): Promise<readonly Copy[]> {
   const ended = (copies: readonly Copy[]) =>
     copies.every(({ state }) => ["acked", "failed", "dropped"].includes(state));
   // Its shape is tested where it is made.
   const listed = (json: Readonly<Record<string, unknown>>) => json["leaders"] as readonly Copy[];
-  const receipt = await untilAnswer(
+  const receipt = await untilResponse(
     "every copy to end",
     () => running.receipt(signature),
     ({ json }) => ended(listed(json)),
@@ -105,8 +105,8 @@ async function postUntil(running: Flow, done: () => Promise<boolean>): Promise<r
   for (let round = 0; round < 1_000; round += 1) {
     if (round >= 20 && (await done())) return signatures;
     const built = Array.from({ length: 2 }, () => running.tipped());
-    const answers = await Promise.all(built.map(({ bytes }) => running.postRaw(bytes)));
-    for (const { status, json } of answers) {
+    const responses = await Promise.all(built.map(({ bytes }) => running.postRaw(bytes)));
+    for (const { status, json } of responses) {
       expect({ status, json }).toMatchObject({ status: 200 });
       signatures.push(String(json["signature"]));
     }
@@ -119,7 +119,8 @@ async function postUntil(running: Flow, done: () => Promise<boolean>): Promise<r
 async function expectBalance(running: Flow, accepted: number): Promise<void> {
   const metrics = await running.metrics();
   expect(expectScrapedBalance(metrics).accepted).toBe(accepted);
-  const copies = (outcome: string) => seriesValue(metrics, "touchdown_copies_total", { outcome });
+  const copies = (outcome: string) =>
+    seriesValue(metrics, "touchdown_deliveries_total", { outcome });
   expect(copies("sent")).toBe(copies("acked") + copies("failed"));
 }
 
@@ -135,24 +136,24 @@ describe("a leader that", () => {
     const { address } = vicious;
     vicious.setBehaviour(behaviour);
     vicious.closeAll(0, "again");
-    const { attempts } = await cardOf(running, address);
+    const { attempts } = await statsOf(running, address);
     const signatures = await postUntil(running, async () => {
-      const card = await cardOf(running, address);
-      return end === null ? card.attempts > attempts : (card.ends[end] ?? 0) > 0;
+      const stats = await statsOf(running, address);
+      return end === null ? stats.attempts > attempts : (stats.ends[end] ?? 0) > 0;
     });
 
     for (const signature of signatures) {
-      for (const copy of await copiesOf(running, signature)) {
+      for (const copy of await deliveriesOf(running, signature)) {
         if (copy.address === address && copy.state !== "acked") {
           expect(reasons).toContain(copy.reason);
         } else expect(copy).toMatchObject({ state: "acked", reason: null });
       }
     }
     await expectBalance(running, signatures.length);
-    const { ends } = await cardOf(running, address);
+    const { ends } = await statsOf(running, address);
     const names = Object.keys(ends).filter((name) => name !== "closed");
     expect(names).toEqual(end === null ? [] : [end]);
-    if (end !== null) expect(REACTIONS).toHaveProperty(end);
+    if (end !== null) expect(CLOSE_POLICIES).toHaveProperty(end);
   });
 });
 
@@ -162,7 +163,7 @@ describe("leaders that read nothing any more", () => {
     flow = await startFlow({ leaderCount: 1, edge: { send } });
     const { sandbox, postRaw, postRpc, tipped, metrics } = flow;
     sandbox.leaders[0]?.setBehaviour({ reading: "stalled" });
-    const refused = await untilAnswer(
+    const refused = await untilResponse(
       "a leader that is full",
       () => postRaw(tipped().bytes),
       ({ status }) => status !== 200,

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { createAdmission, type Relays } from "../../src/http/admission.ts";
-import { Exchange } from "../../src/http/exchange.ts";
-import type { Gate } from "../../src/limits/gate.ts";
-import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
+import { createRequestChecks, type ProxySource } from "../../src/http/admission.ts";
+import { RequestContext } from "../../src/http/exchange.ts";
+import type { AccessControl } from "../../src/limits/gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { keyOwner } from "../support/owners.ts";
+import { testPrincipal } from "../support/owners.ts";
 import { stub } from "../support/stub.ts";
+import { fakeResponse, trackerOn } from "./fake-response.ts";
 
 type Door = "raw" | "rpc" | "open";
 
@@ -23,36 +23,36 @@ function enter(
   } = {},
 ): string | null {
   const clock = createFakeClock();
-  const desk = deskOn(clock);
-  desk.draining = options.draining ?? false;
+  const tracker = trackerOn(clock);
+  tracker.draining = options.draining ?? false;
   const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
-  const gate = stub<Gate>({
-    find: (token) => (token === "good" ? keyOwner("a", plan) : null),
+  const access = stub<AccessControl>({
+    authenticate: (token) => (token === "good" ? testPrincipal("a", plan) : null),
     charge() {
       options.steps?.push("charge");
       return options.waitNs ?? 0;
     },
     limitedBy: "account",
-    refusalOf: () => ({ reason: "unauthorized", sentence: "no", data: {} }),
+    rejectionOf: () => ({ reason: "unauthorized", message: "no", data: {} }),
   });
   const submit = (): void => {
     throw new Error("nothing is submitted before the body is here");
   };
-  const wire = fakeWire();
-  const exchange = new Exchange(wire, desk, door === "raw" ? "raw" : "rpc");
-  const relays: Relays = {
+  const response = fakeResponse();
+  const context = new RequestContext(response, tracker, door === "raw" ? "raw" : "rpc");
+  const proxySource: ProxySource = {
     headerName: "x-0a",
-    known: (front, token, { account }) =>
-      void options.steps?.push(`known ${front} ${token} ${account}`),
+    known: (ingressThread, token, { account }) =>
+      void options.steps?.push(`known ${ingressThread} ${token} ${account}`),
   };
-  createAdmission({ clock, gate, submit, desk, calls: null, relays })[door](exchange, {
+  createRequestChecks({ clock, access, submit, tracker, calls: null, proxySource })[door](context, {
     forEach(visit) {
       for (const [key, value] of Object.entries(headers)) visit(key, value);
     },
   });
-  options.calls?.push(...wire.calls);
-  if (wire.calls.includes("onData")) return null;
-  return wire.calls.find((call) => call.startsWith("status"))?.slice(7, 10) ?? "none";
+  options.calls?.push(...response.calls);
+  if (response.calls.includes("onData")) return null;
+  return response.calls.find((call) => call.startsWith("status"))?.slice(7, 10) ?? "none";
 }
 
 const size = (bytes: number) => ({ "content-length": String(bytes) });
@@ -98,9 +98,9 @@ describe("admission", () => {
   });
 
   it("tells whose key a front relayed before it charges, and charges what is not paid", () => {
-    const stepsOf = (door: Door, relayed: string, token = "good"): readonly string[] => {
+    const stepsOf = (door: Door, forwarded: string, token = "good"): readonly string[] => {
       const steps: string[] = [];
-      const headers = { "x-0a": relayed, "api-x-token": token };
+      const headers = { "x-0a": forwarded, "api-x-token": token };
       enter(door, { ...headers, ...size(300) }, { steps, waitNs: 1 });
       return steps;
     };

@@ -3,13 +3,13 @@ import { readFraming } from "../../src/http/framing.ts";
 
 type Headers = readonly (readonly [string, string])[];
 
-function readWith(relayHeader: string | undefined, headers: Headers) {
+function readWith(forwardedHeader: string | undefined, headers: Headers) {
   const source = {
     forEach(visit: (key: string, value: string) => void) {
       for (const [key, value] of headers) visit(key, value);
     },
   };
-  return { ...readFraming(source, relayHeader) };
+  return { ...readFraming(source, forwardedHeader) };
 }
 
 const read = (...headers: Headers) => readWith(undefined, headers);
@@ -17,7 +17,13 @@ const read = (...headers: Headers) => readWith(undefined, headers);
 describe("readFraming", () => {
   it("takes the key and the size", () => {
     const framing = read(["host", "x"], ["content-length", "12"], ["api-x-token", "k"]);
-    expect(framing).toEqual({ token: "k", bodySize: 12, fault: null, relayed: "", isLast: false });
+    expect(framing).toEqual({
+      token: "k",
+      bodySize: 12,
+      rejection: null,
+      forwarded: "",
+      isLast: false,
+    });
   });
 
   it("forgets the request before", () => {
@@ -26,8 +32,8 @@ describe("readFraming", () => {
     expect(read(["host", "x"])).toEqual({
       token: "",
       bodySize: 0,
-      fault: null,
-      relayed: "",
+      rejection: null,
+      forwarded: "",
       isLast: false,
     });
   });
@@ -39,10 +45,10 @@ describe("readFraming", () => {
   it("takes what a front says under its name alone, the first of it", () => {
     const [said, other] = [["x-0a", "first"] as const, ["x-0b", "no"] as const];
     const again = ["x-0a", "second"] as const;
-    expect(readWith("x-0a", [other, said, again]).relayed).toBe("first");
-    expect(readWith("x-0a", [other]).relayed).toBe("");
-    expect(readWith("", [said]).relayed).toBe("");
-    expect(read(said).relayed).toBe("");
+    expect(readWith("x-0a", [other, said, again]).forwarded).toBe("first");
+    expect(readWith("x-0a", [other]).forwarded).toBe("");
+    expect(readWith("", [said]).forwarded).toBe("");
+    expect(read(said).forwarded).toBe("");
   });
 
   it("reads the rest of a relayed request as of any other", () => {
@@ -51,12 +57,12 @@ describe("readFraming", () => {
     expect(framing).toEqual({
       token: "k",
       bodySize: 2,
-      fault: null,
-      relayed: "said",
+      rejection: null,
+      forwarded: "said",
       isLast: false,
     });
     const faulty = readWith("x-0a", [["x-0a", "said"], ...rest, ["content-length", "3"]]);
-    expect(faulty.fault?.reason).toBe("invalid_request");
+    expect(faulty.rejection?.reason).toBe("invalid_request");
   });
 
   it("finds fault with any Transfer-Encoding, in any order", () => {
@@ -69,17 +75,17 @@ describe("readFraming", () => {
         [cl, te],
         [cl, ["content-length", "2"], te],
       ] as const) {
-        expect(read(...headers).fault?.reason).toBe("length_required");
+        expect(read(...headers).rejection?.reason).toBe("length_required");
       }
     }
   });
 
   it("finds fault with every Content-Length but one plain number", () => {
     for (const value of ["", " ", "+1", "-1", "1.0", "0x1", "1,1", "1 1", "１", "1".repeat(10)]) {
-      expect(read(["content-length", value]).fault?.reason).toBe("invalid_request");
+      expect(read(["content-length", value]).rejection?.reason).toBe("invalid_request");
     }
-    expect(read(["content-length", "1"], ["content-length", "2"]).fault).not.toBeNull();
-    expect(read(["content-length", "1"], ["content-length", "1"]).fault).toBeNull();
+    expect(read(["content-length", "1"], ["content-length", "2"]).rejection).not.toBeNull();
+    expect(read(["content-length", "1"], ["content-length", "1"]).rejection).toBeNull();
     expect(read(["content-length", "999999999"])).toMatchObject({ bodySize: 999_999_999 });
   });
 });

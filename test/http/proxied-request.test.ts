@@ -2,8 +2,8 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Relays } from "../../src/http/admission.ts";
-import { readRelayed, relayHeaderName } from "../../src/http/proxied-request.ts";
+import type { ProxySource } from "../../src/http/admission.ts";
+import { createForwardedHeaderName, readForwardedHeader } from "../../src/http/proxied-request.ts";
 import {
   connectRaw,
   KEY,
@@ -21,7 +21,7 @@ import {
 import { receiptSource } from "../support/receipt-source.ts";
 
 const BYTES = Uint8Array.from({ length: 300 }, (_, i) => i % 251);
-const NAME = relayHeaderName();
+const NAME = createForwardedHeaderName();
 const NARROW = `api-x-token: ${NARROW_KEY}`;
 const SLOW = `api-x-token: ${SLOW_KEY}`;
 const WITHIN = "203.0.113.7";
@@ -34,22 +34,23 @@ afterEach(async () => {
 /** A server behind fronts, and what it was told of whose keys they relayed. */
 async function behind() {
   const known: string[] = [];
-  const relays: Relays = {
+  const proxySource: ProxySource = {
     headerName: NAME,
-    known: (front, token, { account }) => void known.push(`${front} ${token} ${account}`),
+    known: (ingressThread, token, { account }) =>
+      void known.push(`${ingressThread} ${token} ${account}`),
   };
   const receipts = receiptSource({
     find: (signature, account) =>
       signature === SIGNATURE && account === "narrow" ? { signature, status: "landed" } : null,
   });
-  const edge = await startFixture({ relays, receipts });
+  const edge = await startFixture({ proxySource, receipts });
   ends.push(edge.stop);
   return { edge, known };
 }
 
 /** The front's line. */
-function said({ from = "127.0.0.1", front = 0, paid = false, atNs = 0 } = {}): string {
-  return `${NAME}: ${from} ${front} ${paid ? 1 : 0} ${atNs}`;
+function said({ from = "127.0.0.1", ingressThread = 0, paid = false, atNs = 0 } = {}): string {
+  return `${NAME}: ${from} ${ingressThread} ${paid ? 1 : 0} ${atNs}`;
 }
 
 function ask(path: string, ...headers: readonly string[]): string {
@@ -58,7 +59,7 @@ function ask(path: string, ...headers: readonly string[]): string {
 
 describe("the name of the line", () => {
   it("is 34 characters in lower case, and another one each time", () => {
-    const names = Array.from({ length: 100 }, relayHeaderName);
+    const names = Array.from({ length: 100 }, createForwardedHeaderName);
     for (const name of names) expect(name).toMatch(/^x-[0-9a-f]{32}$/);
     expect(new Set(names).size).toBe(names.length);
   });
@@ -66,23 +67,23 @@ describe("the name of the line", () => {
 
 describe("the value of the line", () => {
   it("is the address, the front, whether it is paid for, and when it was there", () => {
-    expect(readRelayed("203.0.113.7 12 1 1234567890123456")).toEqual({
+    expect(readForwardedHeader("203.0.113.7 12 1 1234567890123456")).toEqual({
       remoteAddress: "203.0.113.7",
-      front: 12,
+      ingressThread: 12,
       isPaid: true,
       receivedNs: 1_234_567_890_123_456,
     });
-    expect(readRelayed("2001:db8::7 0 0 0")).toEqual({
+    expect(readForwardedHeader("2001:db8::7 0 0 0")).toEqual({
       remoteAddress: "2001:db8::7",
-      front: 0,
+      ingressThread: 0,
       isPaid: false,
       receivedNs: 0,
     });
   });
 
   it("is of nobody where there is none", () => {
-    const untold = { remoteAddress: "", front: -1, isPaid: false, receivedNs: 0 };
-    expect(readRelayed("")).toEqual(untold);
+    const untold = { remoteAddress: "", ingressThread: -1, isPaid: false, receivedNs: 0 };
+    expect(readForwardedHeader("")).toEqual(untold);
   });
 });
 
@@ -98,7 +99,7 @@ describe("a relayed request", () => {
     expect(await statusOf("198.51.100.1")).toBe(401);
     const refused = await once(edge.port, withLine(said({ from: "198.51.100.1" }), NARROW));
     expect(refused.body).toContain("may not be used from this address");
-    expect(edge.barred.at(-1)).toMatch(/^narrow .* came from 198\.51\.100\.1$/);
+    expect(edge.violations.at(-1)).toMatch(/^narrow .* came from 198\.51\.100\.1$/);
   });
 
   it("comes from there also where it only reads", async () => {
@@ -157,11 +158,11 @@ describe("a relayed request", () => {
   it("tells by which front it came and whose key it carries, where that is good", async () => {
     const { edge, known } = await behind();
     for (const request of [
-      withLine(said({ front: 3 }), WITH_KEY),
-      post(RPC, sendCall(BYTES), [said({ front: 0, paid: true }), SLOW]),
-      withLine(said({ front: 1 }), "api-x-token: nobody_has_this_one"),
-      withLine(said({ front: 1, from: "198.51.100.1" }), NARROW),
-      ask("/ping", said({ front: 1 }), WITH_KEY),
+      withLine(said({ ingressThread: 3 }), WITH_KEY),
+      post(RPC, sendCall(BYTES), [said({ ingressThread: 0, paid: true }), SLOW]),
+      withLine(said({ ingressThread: 1 }), "api-x-token: nobody_has_this_one"),
+      withLine(said({ ingressThread: 1, from: "198.51.100.1" }), NARROW),
+      ask("/ping", said({ ingressThread: 1 }), WITH_KEY),
       withLine("x-other: y", WITH_KEY),
     ]) {
       await once(edge.port, request);
@@ -182,11 +183,11 @@ describe("a relayed request", () => {
     const statuses = [];
     for (const from of [WITHIN, "198.51.100.1", WITHIN]) {
       client.write(withLine(said({ from }), NARROW));
-      statuses.push((await client.answer()).status);
+      statuses.push((await client.response()).status);
     }
     // Nothing is left of the one before.
     client.write(withLine("x-other: y", NARROW));
-    statuses.push((await client.answer()).status);
+    statuses.push((await client.response()).status);
     expect(statuses).toEqual([200, 401, 200, 401]);
     client.close();
   });
@@ -199,7 +200,7 @@ describe("a relayed request", () => {
     client.write(request.subarray(0, cut));
     for (let i = 0; i < 20; i += 1) await turn();
     if (cut < request.length) client.write(request.subarray(cut));
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
     client.close();
   });
 });
@@ -207,7 +208,7 @@ describe("a relayed request", () => {
 describe("a line of a client", () => {
   it("is nothing where its name is another one", async () => {
     const { edge, known } = await behind();
-    const line = said({ from: WITHIN, paid: true }).replace(NAME, relayHeaderName());
+    const line = said({ from: WITHIN, paid: true }).replace(NAME, createForwardedHeaderName());
     expect((await once(edge.port, post(RAW, BYTES, [line, NARROW]))).status).toBe(401);
     const slow = [];
     for (let count = 0; count < 3; count += 1) {
@@ -218,7 +219,10 @@ describe("a line of a client", () => {
 
   it("is nothing behind the front's own", async () => {
     const { edge, known } = await behind();
-    const lines = [said({ from: "198.51.100.1", front: 2 }), said({ from: WITHIN, paid: true })];
+    const lines = [
+      said({ from: "198.51.100.1", ingressThread: 2 }),
+      said({ from: WITHIN, paid: true }),
+    ];
     expect((await once(edge.port, post(RAW, BYTES, [...lines, NARROW]))).status).toBe(401);
     await once(edge.port, post(RAW, BYTES, [...lines, WITH_KEY]));
     expect(known).toEqual([`2 ${KEY} acme`]);

@@ -1,122 +1,124 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { Exchange } from "../../src/http/exchange.ts";
-import { ANSWERS_A_TURN_MAX } from "../../src/http/limits.ts";
-import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
+import { RequestContext } from "../../src/http/exchange.ts";
+import { RESPONSES_PER_SLICE_MAX } from "../../src/http/limits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { fakeResponse, trackerOn } from "./fake-response.ts";
 
 describe("the deadline", () => {
   it("ends those that waited too long, oldest first, and no others", () => {
     const clock = createFakeClock();
-    const desk = deskOn(clock);
-    desk.start();
-    const wires = Array.from({ length: 4 }, () => fakeWire());
-    const exchanges = wires.map((wire) => new Exchange(wire, desk, "raw"));
-    for (const exchange of exchanges) {
-      exchange.receivedNs = clock.nowNs();
-      desk.wait(exchange);
+    const tracker = trackerOn(clock);
+    tracker.start();
+    const responses = Array.from({ length: 4 }, () => fakeResponse());
+    const contexts = responses.map((response) => new RequestContext(response, tracker, "raw"));
+    for (const context of contexts) {
+      context.receivedNs = clock.nowNs();
+      tracker.enqueue(context);
       clock.advance(30);
     }
     // At 120 ms: they have waited 120, 90, 60 and 30 ms. The second is answered in time.
-    exchanges[1]?.settle({ kind: "accepted", signature: "s" });
-    expect(exchanges.map((exchange) => exchange.open)).toEqual([false, false, true, true]);
+    contexts[1]?.respond({ kind: "accepted", signature: "s" });
+    expect(contexts.map((context) => context.open)).toEqual([false, false, true, true]);
     clock.advance(45);
-    expect(exchanges.map((exchange) => exchange.open)).toEqual([false, false, false, true]);
+    expect(contexts.map((context) => context.open)).toEqual([false, false, false, true]);
     clock.advance(1_000);
-    expect(desk.counters).toMatchObject({ expired: 3, requestsOpen: 0 });
-    expect(desk.refusals.overloaded).toBe(3);
-    desk.stop();
+    expect(tracker.counters).toMatchObject({ expired: 3, requestsOpen: 0 });
+    expect(tracker.rejections.overloaded).toBe(3);
+    tracker.stop();
     expect(clock.pending).toBe(0);
   });
 
   it("ends few in a turn where very many are late at once", () => {
     const clock = createFakeClock();
-    const desk = deskOn(clock);
-    desk.start();
-    const count = 3 * ANSWERS_A_TURN_MAX;
+    const tracker = trackerOn(clock);
+    tracker.start();
+    const count = 3 * RESPONSES_PER_SLICE_MAX;
     for (let i = 0; i < count; i += 1) {
-      const exchange = new Exchange(fakeWire(), desk, "raw");
-      exchange.receivedNs = clock.nowNs();
-      desk.wait(exchange);
+      const context = new RequestContext(fakeResponse(), tracker, "raw");
+      context.receivedNs = clock.nowNs();
+      tracker.enqueue(context);
     }
     const inATurn: number[] = [];
     let before = 0;
     const { after } = clock;
     clock.after = (delayMs, act) => {
-      inATurn.push(desk.counters.expired - before);
-      before = desk.counters.expired;
+      inATurn.push(tracker.counters.expired - before);
+      before = tracker.counters.expired;
       return after(delayMs, act);
     };
     clock.advance(1_000);
-    expect(desk.counters.expired).toBe(count);
-    expect(Math.max(...inATurn)).toBeLessThan(ANSWERS_A_TURN_MAX);
+    expect(tracker.counters.expired).toBe(count);
+    expect(Math.max(...inATurn)).toBeLessThan(RESPONSES_PER_SLICE_MAX);
     expect(inATurn.reduce((sum, ended) => sum + ended, 0)).toBe(count);
   });
 
   it("takes one timer, however many wait", () => {
     const clock = createFakeClock();
-    const desk = deskOn(clock);
-    desk.start();
+    const tracker = trackerOn(clock);
+    tracker.start();
     for (let i = 0; i < 100; i += 1) {
-      const exchange = new Exchange(fakeWire(), desk, "rpc");
-      exchange.receivedNs = clock.nowNs();
-      desk.wait(exchange);
+      const context = new RequestContext(fakeResponse(), tracker, "rpc");
+      context.receivedNs = clock.nowNs();
+      tracker.enqueue(context);
     }
     expect(clock.pending).toBe(1);
-    desk.stop();
+    tracker.stop();
   });
 
   it("takes no timer while nobody waits", () => {
     const clock = createFakeClock();
-    const desk = deskOn(clock);
-    desk.start();
+    const tracker = trackerOn(clock);
+    tracker.start();
     expect(clock.pending).toBe(0);
-    const exchange = new Exchange(fakeWire(), desk, "rpc");
-    exchange.receivedNs = clock.nowNs();
-    desk.wait(exchange);
+    const context = new RequestContext(fakeResponse(), tracker, "rpc");
+    context.receivedNs = clock.nowNs();
+    tracker.enqueue(context);
     clock.advance(60);
     expect(clock.pending).toBe(1);
-    exchange.settle({ kind: "accepted", signature: "s" });
+    context.respond({ kind: "accepted", signature: "s" });
     clock.advance(60);
     expect(clock.pending).toBe(0);
-    const later = new Exchange(fakeWire(), desk, "rpc");
+    const later = new RequestContext(fakeResponse(), tracker, "rpc");
     later.receivedNs = clock.nowNs();
-    desk.wait(later);
+    tracker.enqueue(later);
     clock.advance(10_000);
-    expect(desk.counters.expired).toBe(1);
-    desk.stop();
+    expect(tracker.counters.expired).toBe(1);
+    tracker.stop();
   });
 
   it("measures from the body to the answer", () => {
     const clock = createFakeClock();
     const measured: number[] = [];
-    const desk = deskOn(clock, [], { record: (ns) => void measured.push(ns) });
-    const exchange = new Exchange(fakeWire(), desk, "raw");
-    exchange.receivedNs = clock.nowNs();
+    const tracker = trackerOn(clock, [], { record: (ns) => void measured.push(ns) });
+    const context = new RequestContext(fakeResponse(), tracker, "raw");
+    context.receivedNs = clock.nowNs();
     clock.advance(3);
-    exchange.settle({ kind: "accepted", signature: "s" });
-    exchange.settle({ kind: "accepted", signature: "s" });
+    context.respond({ kind: "accepted", signature: "s" });
+    context.respond({ kind: "accepted", signature: "s" });
     expect(measured).toEqual([3 * NS_PER_MS]);
   });
 });
 
 describe("whenIdle", () => {
   it("waits for every request that came in, also those whose body is on its way", () => {
-    const desk = deskOn(createFakeClock());
-    const exchanges = [fakeWire(), fakeWire()].map((wire) => new Exchange(wire, desk, "raw"));
+    const tracker = trackerOn(createFakeClock());
+    const contexts = [fakeResponse(), fakeResponse()].map(
+      (response) => new RequestContext(response, tracker, "raw"),
+    );
     let isIdle = false;
-    desk.whenIdle(() => {
+    tracker.whenIdle(() => {
       isIdle = true;
     });
-    exchanges[0]?.permit();
+    contexts[0]?.respondPreflight();
     expect(isIdle).toBe(false);
-    exchanges[1]?.permit();
+    contexts[1]?.respondPreflight();
     expect(isIdle).toBe(true);
   });
 
   it("is at once when nobody waits", () => {
     const acts: string[] = [];
-    deskOn(createFakeClock()).whenIdle(() => void acts.push("idle"));
+    trackerOn(createFakeClock()).whenIdle(() => void acts.push("idle"));
     expect(acts).toEqual(["idle"]);
   });
 });

@@ -1,37 +1,37 @@
 import { describe, expect, it } from "vitest";
-import { REFUSALS, type Refusal, type RefusalReason } from "../../src/core/errors.ts";
+import { REJECTIONS, type Rejection, type RejectionReason } from "../../src/core/errors.ts";
 import {
   HEADERS_JSON,
   HEADERS_TEXT,
   NO_EXTRAS,
-  rawRefused,
-  refusalHeaders,
-  refusalStatus,
-  rpcRefused,
+  rawRejected,
+  rejectionHeaders,
+  rejectionStatus,
+  rpcRejected,
 } from "../../src/http/response.ts";
 
-const refusal = (reason: RefusalReason, sentence = "s"): Refusal => ({
+const rejection = (reason: RejectionReason, message = "s"): Rejection => ({
   reason,
-  sentence,
+  message,
   data: { found: 1 },
 });
 
 describe("refusals", () => {
   it("are JSON for every reason, whatever the sentence holds", () => {
-    const sentence = 'a "quote", a \\ and \u0000 \u2028 😀';
+    const message = 'a "quote", a \\ and \u0000 \u2028 😀';
     // The keys of the table are its reasons.
-    for (const reason of Object.keys(REFUSALS) as RefusalReason[]) {
-      expect(JSON.parse(rawRefused(refusal(reason, sentence)))).toEqual({
+    for (const reason of Object.keys(REJECTIONS) as RejectionReason[]) {
+      expect(JSON.parse(rawRejected(rejection(reason, message)))).toEqual({
         success: false,
-        error: sentence,
+        error: message,
         reason,
       });
-      expect(JSON.parse(rpcRefused("7", refusal(reason, sentence)))).toEqual({
+      expect(JSON.parse(rpcRejected("7", rejection(reason, message)))).toEqual({
         jsonrpc: "2.0",
         error: {
-          code: REFUSALS[reason].rpcCode,
-          message: sentence,
-          data: { reason, retryable: REFUSALS[reason].retryable, sentence, found: 1 },
+          code: REJECTIONS[reason].rpcCode,
+          message: message,
+          data: { reason, retryable: REJECTIONS[reason].retryable, message, found: 1 },
         },
         id: 7,
       });
@@ -39,31 +39,31 @@ describe("refusals", () => {
   });
 
   it("never let a figure take the place of the reason", () => {
-    const hostile: Refusal = { reason: "internal", sentence: "s", data: { reason: "x" } };
-    expect(JSON.parse(rpcRefused("1", hostile)).error.data.reason).toBe("internal");
+    const hostile: Rejection = { reason: "internal", message: "s", data: { reason: "x" } };
+    expect(JSON.parse(rpcRejected("1", hostile)).error.data.reason).toBe("internal");
   });
 
   it("have a title for every status", () => {
-    for (const row of Object.values(REFUSALS)) {
-      expect(refusalStatus(row.status, refusal("internal"))).not.toContain("Refused");
+    for (const row of Object.values(REJECTIONS)) {
+      expect(rejectionStatus(row.status, rejection("internal"))).not.toContain("Refused");
     }
   });
 
   it("put nothing into the status line that ends it, and not all of a long sentence", () => {
-    const line = refusalStatus(400, refusal("internal", `a\r\nb\tü${"x".repeat(1_000)}`));
+    const line = rejectionStatus(400, rejection("internal", `a\r\nb\tü${"x".repeat(1_000)}`));
     expect(line).toMatch(/^400 Bad Request: a\?\?b\?\?x+$/);
     expect(line.length).toBeLessThan(300);
   });
 
   it("say when to come back with 503 and 429, and not with 400", () => {
-    expect(refusalHeaders(refusal("no_leader"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
-    expect(refusalHeaders(refusal("rate_limited"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
-    expect(refusalHeaders(refusal("tip_missing"), NO_EXTRAS)).not.toContain("retry-after: ");
+    expect(rejectionHeaders(rejection("no_leader"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
+    expect(rejectionHeaders(rejection("rate_limited"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
+    expect(rejectionHeaders(rejection("tip_missing"), NO_EXTRAS)).not.toContain("retry-after: ");
   });
 
   it("describe the plan's limit in the fields of the draft", () => {
     const headers = (name: string, ratePerSecond: number) =>
-      refusalHeaders(refusal("rate_limited"), {
+      rejectionHeaders(rejection("rate_limited"), {
         retryAfterSeconds: 3,
         plan: { name, ratePerSecond, burst: 9, shared: false },
         allow: null,
@@ -79,7 +79,7 @@ it("answers promise an idle connection less than its shortest life", () => {
   for (const headers of [
     HEADERS_JSON,
     HEADERS_TEXT,
-    refusalHeaders(refusal("internal"), NO_EXTRAS),
+    rejectionHeaders(rejection("internal"), NO_EXTRAS),
   ]) {
     const seconds = Number(/keep-alive: timeout=(\d+)/.exec(headers)?.[1]);
     expect(seconds).toBeGreaterThan(0);

@@ -1,17 +1,17 @@
 import { expect, it } from "vitest";
-import { Exchange } from "../../src/http/exchange.ts";
-import { createPages } from "../../src/http/routes.ts";
-import { createGate } from "../../src/limits/gate.ts";
-import { deskOn, fakeWire } from "../ingress/fake-wire.ts";
+import { RequestContext } from "../../src/http/exchange.ts";
+import { createRoutes } from "../../src/http/routes.ts";
+import { createAccessControl } from "../../src/limits/gate.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { keyOwner } from "../support/owners.ts";
+import { testPrincipal } from "../support/owners.ts";
 import { receiptSource } from "../support/receipt-source.ts";
+import { fakeResponse, trackerOn } from "./fake-response.ts";
 
 const SIGNATURE = "5".repeat(88);
-const owner = keyOwner("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });
-const gate = createGate({
+const principal = testPrincipal("acme", { name: "P", ratePerSecond: 1, burst: 1, shared: false });
+const access = createAccessControl({
   clock: createFakeClock(),
-  keys: { lookup: () => owner, changes: 0 },
+  keys: { lookup: () => principal, changes: 0 },
   looksMistyped: () => false,
   sharedLimits: null,
 });
@@ -25,22 +25,22 @@ function serve(method: string, path: string, token = "") {
       return { signature };
     },
   });
-  const pages = createPages(
-    { clock, gate, receipts, tip: { accounts: ["Tip"], lamportsMin: 7 } },
+  const routes = createRoutes(
+    { clock, access, receipts, tip: { accounts: ["Tip"], lamportsMin: 7 } },
     { version: "1", region: "here" },
   );
-  const wire = fakeWire();
-  const exchange = new Exchange(wire, deskOn(clock), "raw");
-  pages.serve(exchange, { method, path, token, query: "", lastEventId: "" });
-  const status = wire.calls.find((call) => call.startsWith("status"))?.slice(7, 10);
-  return { status, asked, calls: wire.calls };
+  const response = fakeResponse();
+  const context = new RequestContext(response, trackerOn(clock), "raw");
+  routes.serve(context, { method, path, token, query: "", lastEventId: "" });
+  const status = response.calls.find((call) => call.startsWith("status"))?.slice(7, 10);
+  return { status, asked, calls: response.calls };
 }
 
 it("asks for a receipt in the name of the key's account, and charges no sending", () => {
-  const before = gate.counters.admitted;
+  const before = access.counters.allowed;
   const { status, asked } = serve("GET", `/api/v1/transactions/${SIGNATURE}`, "x".repeat(20));
   expect({ status, asked }).toEqual({ status: "200", asked: [`acme ${SIGNATURE}`] });
-  expect(gate.counters.admitted).toBe(before);
+  expect(access.counters.allowed).toBe(before);
 });
 
 it("asks for no receipt without a key or with what is no signature", () => {

@@ -5,10 +5,10 @@ import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { SetupError } from "../../src/core/errors.ts";
-import { ANSWERS_A_TURN_MAX, BODILESS_ANSWERS_BURST } from "../../src/http/limits.ts";
+import { EMPTY_RESPONSES_BURST, RESPONSES_PER_SLICE_MAX } from "../../src/http/limits.ts";
 import { createHttpServer } from "../../src/http/server.ts";
 import type { Submit } from "../../src/http/submit/submission.ts";
-import type { Gate } from "../../src/limits/gate.ts";
+import type { AccessControl } from "../../src/limits/gate.ts";
 import {
   accept,
   connectRaw,
@@ -21,10 +21,10 @@ import {
   WITH_KEY,
 } from "../conformance/http-fixture.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { frontsBy } from "../support/native-front.ts";
 import { freePort } from "../support/ports.ts";
 import { receiptSource } from "../support/receipt-source.ts";
 import { stub } from "../support/stub.ts";
+import { testIngressEngine } from "../support/test-ingress.ts";
 import { until } from "../support/wait.ts";
 
 const BYTES = new Uint8Array(300);
@@ -34,7 +34,7 @@ function serverOn(host: string, port: number) {
   return createHttpServer(
     {
       clock: systemClock,
-      gate: stub<Gate>({}),
+      access: stub<AccessControl>({}),
       submit: accept,
       receipts: receiptSource(),
       tip: { accounts: [], lamportsMin: 1 },
@@ -52,8 +52,8 @@ it("does not share its port with a second server", async () => {
   await first.start();
   await expect(serverOn("127.0.0.1", port).start()).rejects.toThrow(SetupError);
   await expect(serverOn("127.0.0.1", port).start()).rejects.toThrow(/taken/);
-  const answer = await once(port, "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n");
-  expect(answer.body).toBe("ok");
+  const response = await once(port, "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n");
+  expect(response.body).toBe("ok");
   await first.stop();
 });
 
@@ -76,20 +76,20 @@ it("refuses new work with 503 and ends the connection while it drains", async ()
   const edge = await startFixture();
   const client = await connectRaw(edge.port);
   client.write(REQUEST);
-  expect((await client.answer()).status).toBe(200);
+  expect((await client.response()).status).toBe(200);
   edge.server.drain();
-  edge.front?.fronts.drain();
+  edge.ingress?.ingressThreads.drain();
   let accepted = 1;
-  if (edge.front !== null) {
+  if (edge.ingress !== null) {
     // It hears of that a moment later; what it took before is not new work.
     while (accepted < 1_000 && (await once(edge.port, REQUEST)).status === 200) accepted += 1;
   }
   client.write(REQUEST);
-  const answer = await client.answer();
-  expect(answer.status).toBe(503);
-  expect(answer.headers.get("retry-after")).toBe("1");
-  expect(answer.headers.get("connection")).toBe("close");
-  expect(JSON.parse(answer.body)).toMatchObject({ success: false, reason: "overloaded" });
+  const response = await client.response();
+  expect(response.status).toBe(503);
+  expect(response.headers.get("retry-after")).toBe("1");
+  expect(response.headers.get("connection")).toBe("close");
+  expect(JSON.parse(response.body)).toMatchObject({ success: false, reason: "overloaded" });
   await client.ended();
   const rpc = await once(edge.port, post(RPC, "{}", [WITH_KEY]));
   expect(rpc.status).toBe(503);
@@ -121,8 +121,8 @@ it("finishes what it has in hand before it stops, and takes no new connection", 
   );
   expect(isStopped).toBe(false);
   (finish as Parameters<Submit>[1] | null)?.({ kind: "accepted", signature: SIGNATURE });
-  const answer = await client.answer();
-  expect(answer.status).toBe(200);
+  const response = await client.response();
+  expect(response.status).toBe(200);
   await stopped;
   await idle.ended();
 });
@@ -133,11 +133,11 @@ it("closes connections above the bound and counts them out again", async () => {
   const second = await connectRaw(edge.port);
   for (const client of [first, second]) {
     client.write(REQUEST);
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.response()).status).toBe(200);
   }
   const third = await connectRaw(edge.port);
   expect(await third.ended()).toBe("");
-  expect(edge.clients).toMatchObject({ connections: 2, connectionsRefused: 1 });
+  expect(edge.clients).toMatchObject({ connections: 2, connectionsRejected: 1 });
   first.close();
   await until("its end", () => edge.clients.connections === 1);
   expect((await once(edge.port, REQUEST)).status).toBe(200);
@@ -174,9 +174,9 @@ describe("a client that sends requests without awaiting their answers", () => {
   it("is closed as soon as that costs memory where its answers have no body", async () => {
     for (const method of ["HEAD", "OPTIONS"]) {
       const request = `${method} / HTTP/1.1\r\nHost: x\r\n\r\n`;
-      const served = await servedUnread(request, 2 * BODILESS_ANSWERS_BURST);
-      expect(served).toBeGreaterThanOrEqual(BODILESS_ANSWERS_BURST);
-      expect(served).toBeLessThan(1.5 * BODILESS_ANSWERS_BURST);
+      const served = await servedUnread(request, 2 * EMPTY_RESPONSES_BURST);
+      expect(served).toBeGreaterThanOrEqual(EMPTY_RESPONSES_BURST);
+      expect(served).toBeLessThan(1.5 * EMPTY_RESPONSES_BURST);
     }
   });
 
@@ -184,14 +184,14 @@ describe("a client that sends requests without awaiting their answers", () => {
     const edge = await startFixture({ clock: createFakeClock() });
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (const [method, status] of [["HEAD", 200] as const, ["OPTIONS", 204] as const]) {
-      const cutBefore = edge.server.counters.bodilessCut;
+      const cutBefore = edge.server.counters.emptyBodyClosed;
       let headers: IncomingHttpHeaders = {};
-      while (edge.server.counters.bodilessCut === cutBefore) {
+      while (edge.server.counters.emptyBodyClosed === cutBefore) {
         const asked = request({ port: edge.port, path: "/api/v1/tip", method, agent }).end();
-        const [answer] = (await onceOf(asked, "response")) as [IncomingMessage];
-        expect(answer.statusCode).toBe(status);
-        await onceOf(answer.resume(), "end");
-        ({ headers } = answer);
+        const [response] = (await onceOf(asked, "response")) as [IncomingMessage];
+        expect(response.statusCode).toBe(status);
+        await onceOf(response.resume(), "end");
+        ({ headers } = response);
       }
       expect(headers.connection).toBe("close");
       expect(headers["content-length"]).toBe(method === "HEAD" ? TIP_BYTES : undefined);
@@ -201,7 +201,7 @@ describe("a client that sends requests without awaiting their answers", () => {
   });
 
   // A front relays one after the other, so between any two the thread is free: it answers all.
-  it.skipIf(frontsBy !== null)(
+  it.skipIf(testIngressEngine !== null)(
     "does not have the thread to itself, though it takes in the answers",
     async () => {
       const edge = await startFixture();
@@ -212,7 +212,7 @@ describe("a client that sends requests without awaiting their answers", () => {
         await client.ended();
         const served = edge.server.counters.requests - before;
         expect(served).toBeGreaterThan(1);
-        expect(served).toBeLessThanOrEqual(ANSWERS_A_TURN_MAX + 1);
+        expect(served).toBeLessThanOrEqual(RESPONSES_PER_SLICE_MAX + 1);
       }
       expect(edge.server.counters.requestsOpen).toBe(0);
       await edge.stop();
@@ -224,7 +224,7 @@ describe("a client that sends requests without awaiting their answers", () => {
   /** More than the kernel holds answers of. */
   const REQUESTS = 60_000;
   /** Less than a turn's bound. */
-  const FEW = ANSWERS_A_TURN_MAX / 4;
+  const FEW = RESPONSES_PER_SLICE_MAX / 4;
   const TURNS_MAX = 3_000;
 });
 
@@ -234,6 +234,6 @@ it("counts requests, refusals by reason, and what was accepted", async () => {
   await once(edge.port, post(RAW, BYTES, []));
   await once(edge.port, "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n");
   expect(edge.server.counters).toMatchObject({ requests: 3, requestsOpen: 0, accepted: 1 });
-  expect(edge.server.refusals).toMatchObject({ unauthorized: 1, not_found: 1, internal: 0 });
+  expect(edge.server.rejections).toMatchObject({ unauthorized: 1, not_found: 1, internal: 0 });
   await edge.stop();
 });

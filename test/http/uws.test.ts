@@ -24,7 +24,7 @@ function host(node: string, glibc: string | null, platform = "linux"): Host {
 }
 
 /** What the loader says; it never says that touchdown has a bug. */
-function refusal(of: Host): string {
+function rejection(of: Host): string {
   try {
     return `no refusal but ${buildFor(of)}`;
   } catch (error) {
@@ -52,24 +52,24 @@ describe("the build for a Node and a system", () => {
   });
 
   it.each(["24.21.0", "26.10.0"])("refuses Node %s on glibc below 2.38", (node) => {
-    expect(refusal(host(node, "2.37"))).toBe(
+    expect(rejection(host(node, "2.37"))).toBe(
       `on Node ${node} the HTTP library needs glibc 2.38 or newer (Debian 13, Ubuntu 24.04), ` +
         "this system has 2.37: use such a system, or Node 22 on this one",
     );
   });
 
   it.each(["21.7.3", "25.9.0", "99.0.0"])("refuses Node %s and names others", (node) => {
-    expect(refusal(host(node, "2.41"))).toBe(
+    expect(rejection(host(node, "2.41"))).toBe(
       `the HTTP library has no binary for Node ${node}: use Node 24 or 26`,
     );
-    expect(refusal(host(node, "2.36"))).toBe(
+    expect(rejection(host(node, "2.36"))).toBe(
       `the HTTP library has no binary for Node ${node}: use Node 22, ` +
         "or Node 24 or 26 on glibc 2.38 or newer (Debian 13, Ubuntu 24.04)",
     );
   });
 
   it.each(Object.keys(ABIS))("refuses Node %s without glibc", (node) => {
-    expect(refusal(host(node, null))).toBe(
+    expect(rejection(host(node, null))).toBe(
       "the HTTP library needs glibc, which this system does not have: " +
         "use a system with glibc 2.38 or newer (Debian 13, Ubuntu 24.04)",
     );

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
 import { Confirmations } from "../../src/landing/confirmations.ts";
-import { SIGHTED, type Watch } from "../../src/landing/in-flight-table.ts";
-import { LANDINGS_A_TURN, LOOKS_A_TURN } from "../../src/landing/limits.ts";
-import { bytesOf, startRig } from "../land/rig.ts";
+import { type InFlightTable, PROCESSED } from "../../src/landing/in-flight-table.ts";
+import { CHECKS_PER_SLICE, LANDINGS_PER_SLICE } from "../../src/landing/limits.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { stub } from "../support/stub.ts";
+import { bytesOf, startRig } from "./rig.ts";
 
-const COUNT = 3 * LANDINGS_A_TURN + 5;
+const COUNT = 3 * LANDINGS_PER_SLICE + 5;
 
 /** Transactions 1 to COUNT, seen in slot 5,001 as far as `isSeen`. */
 function seen(isSeen: (id: number) => boolean = () => true) {
@@ -19,7 +19,7 @@ function seen(isSeen: (id: number) => boolean = () => true) {
     const slot = isSeen(id) ? 5_001 : 5_002;
     rig.landing.seen(bytesOf(id).subarray(1), { slot, confirmed: false, error: null });
   }
-  const ids = (): number[] => rig.ends.map(({ packetId }) => packetId);
+  const ids = (): number[] => rig.finalStates.map(({ packetId }) => packetId);
   return { ...rig, ids };
 }
 
@@ -31,7 +31,7 @@ describe("what a confirmed block holds", () => {
     const turns: (() => void)[] = [];
     const landed: number[] = [];
     const looks: number[] = [];
-    const flags = Uint8Array.from({ length: rows }, (_, row) => (isSighted(row) ? SIGHTED : 0));
+    const flags = Uint8Array.from({ length: rows }, (_, row) => (isSighted(row) ? PROCESSED : 0));
     const confirmations = new Confirmations({
       clock: stub<Clock>({
         after(_, turn) {
@@ -39,9 +39,9 @@ describe("what a confirmed block holds", () => {
           return { cancel() {} };
         },
       }),
-      watch: stub<Watch>({
+      table: stub<InFlightTable>({
         rowsUsed: rows,
-        sightedSlot: new Float64Array(rows).fill(5_001),
+        processedSlot: new Float64Array(rows).fill(5_001),
         is(row: number, flag: number) {
           looks[looks.length - 1] = (looks.at(-1) ?? 0) + 1;
           return flags[row] === flag;
@@ -64,7 +64,7 @@ describe("what a confirmed block holds", () => {
     confirmations.confirm(5_001);
     confirmations.confirm(5_001);
     for (let turn = 1; turn <= 4; turn += 1) {
-      expect(landed).toEqual(upTo(Math.min(COUNT, turn * LANDINGS_A_TURN)));
+      expect(landed).toEqual(upTo(Math.min(COUNT, turn * LANDINGS_PER_SLICE)));
       next();
     }
     next();
@@ -72,7 +72,7 @@ describe("what a confirmed block holds", () => {
   });
 
   it("is looked for in all that is in flight, a part of it a turn", () => {
-    const rows = 2 * LOOKS_A_TURN + 1;
+    const rows = 2 * CHECKS_PER_SLICE + 1;
     const { confirmations, landed, looks, turns, next } = startWith(
       rows,
       (row) => row + 1 === rows,
@@ -81,21 +81,22 @@ describe("what a confirmed block holds", () => {
     confirmations.confirm(5_001);
     expect(landed).toEqual([]);
     while (turns.length > 0) next();
-    expect(looks).toEqual([LOOKS_A_TURN, LOOKS_A_TURN, 1]);
+    expect(looks).toEqual([CHECKS_PER_SLICE, CHECKS_PER_SLICE, 1]);
     expect(landed).toEqual([rows]);
   });
 
   it("does not hold up the next slot's, nor takes it for its own", () => {
-    const { landing, clock, ids, ends } = seen((id) => id % 2 === 0);
+    const { landing, clock, ids, finalStates } = seen((id) => id % 2 === 0);
     landing.confirmed(5_001);
     landing.confirmed(5_002);
     clock.advance(10);
     expect(ids().sort((a, b) => a - b)).toEqual(upTo(COUNT));
-    for (const { packetId, slot } of ends) expect(slot).toBe(packetId % 2 === 0 ? 5_001 : 5_002);
+    for (const { packetId, slot } of finalStates)
+      expect(slot).toBe(packetId % 2 === 0 ? 5_001 : 5_002);
   });
 
   it("is left where it was seen in another block, or ended, before its turn came", () => {
-    const { landing, clock, ids, ends, track } = seen();
+    const { landing, clock, ids, finalStates, track } = seen();
     landing.confirmed(5_001);
     const [moved, ended] = [COUNT, COUNT - 1];
     const at = (slot: number, confirmed: boolean) => ({ slot, confirmed, error: null });
@@ -107,37 +108,39 @@ describe("what a confirmed block holds", () => {
     clock.advance(10);
     expect(ids()).not.toContain(moved);
     expect(ids()).not.toContain(COUNT + 1);
-    expect(ends.filter(({ packetId }) => packetId === ended)).toMatchObject([{ slot: 5_002 }]);
+    expect(finalStates.filter(({ packetId }) => packetId === ended)).toMatchObject([
+      { slot: 5_002 },
+    ]);
     expect(landing.inFlight).toBe(2);
     expectBalance(landing);
   });
 
   it("has landed although the edge stops before its turn came", () => {
-    const { landing, clock, ends } = seen();
+    const { landing, clock, finalStates } = seen();
     landing.confirmed(5_001);
     landing.stop();
-    expect(ends.filter(({ kind }) => kind === "landed")).toHaveLength(COUNT);
+    expect(finalStates.filter(({ kind }) => kind === "landed")).toHaveLength(COUNT);
     expect(clock.pending).toBe(0);
   });
 
   it("ends before what comes has no room", () => {
-    const { landing, ends, track } = seen();
+    const { landing, finalStates, track } = seen();
     landing.confirmed(5_001);
-    const enough = 2 * COUNT + LANDINGS_A_TURN + 1;
+    const enough = 2 * COUNT + LANDINGS_PER_SLICE + 1;
     for (let id = COUNT + 1; id <= enough; id += 1) track(id);
-    expect(ends).toHaveLength(COUNT);
-    for (const { kind } of ends) expect(kind).toBe("landed");
+    expect(finalStates).toHaveLength(COUNT);
+    for (const { kind } of finalStates) expect(kind).toBe("landed");
     expectBalance(landing);
   });
 
   it("ends where it was seen late and its slot is told of again", () => {
-    const { landing, clock, ends, track } = seen();
+    const { landing, clock, finalStates, track } = seen();
     landing.confirmed(5_001);
     track(COUNT + 1);
     const at = { slot: 5_001, confirmed: false, error: null };
     landing.seen(bytesOf(COUNT + 1).subarray(1), at);
     landing.confirmed(5_001);
     clock.advance(10);
-    expect(ends.map(({ packetId }) => packetId)).toEqual(upTo(COUNT + 1));
+    expect(finalStates.map(({ packetId }) => packetId)).toEqual(upTo(COUNT + 1));
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { BLOCKHASH_AGE_MAX, STATUSES_A_REQUEST } from "../../src/core/limits.ts";
+import { BLOCKHASH_AGE_MAX, STATUSES_PER_REQUEST } from "../../src/core/limits.ts";
 import { EXPIRY_MARGIN_BLOCKS } from "../../src/landing/limits.ts";
-import { startRig } from "../land/rig.ts";
+import { startRig } from "./rig.ts";
 
 type Rig = ReturnType<typeof startRig>;
 
-function begun(): Rig {
-  const rig = startRig({ watchMs: 600_000 });
+function startedRig(): Rig {
+  const rig = startRig({ trackForMs: 600_000 });
   rig.landing.start();
   return rig;
 }
@@ -23,189 +23,195 @@ async function pass(rig: Rig, slots: number, answers = true): Promise<void> {
 
 describe("a transaction expires", () => {
   it("once the chain is past its last height, forks and all, and not a block before", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     await pass(rig, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     await pass(rig, 4);
-    expect(rig.ends).toMatchObject([
+    expect(rig.finalStates).toMatchObject([
       { packetId: 1, kind: "expired", reason: "blockhash_expired", slot: 0, slotDelta: null },
     ]);
   });
 
   it("by the height at receipt where the chain never saw its blockhash", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.clock.advance(400);
     rig.track(1, { hash: 77 });
     await pass(rig, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS + 16);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     await pass(rig, 4);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("never by a height from before the feed fell silent", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.clock.advance(400);
-    rig.chain.height = 1_000;
+    rig.cluster.height = 1_000;
     rig.clock.advance(10_000);
     rig.track(1, { hash: 77 });
     rig.clock.advance(400);
     await rig.answerAll();
     // The feed is back, and the chain had gone on meanwhile.
-    rig.chain.height = 1_140;
+    rig.cluster.height = 1_140;
     await pass(rig, 150);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     await pass(rig, 60);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("by the height as it is, where it was set back for having been wrong", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     await pass(rig, 10);
-    rig.chain.height = 9_000_000;
+    rig.cluster.height = 9_000_000;
     // Nobody answers while it is believed.
     await pass(rig, 10, false);
-    rig.chain.height = 1_030;
-    const slotThen = rig.chain.slot ?? 0;
+    rig.cluster.height = 1_030;
+    const slotThen = rig.cluster.slot ?? 0;
     await pass(rig, 100);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     await pass(rig, 60, false);
     // From a node that had come no further than the chain was then.
     rig.clock.advance(1_000);
     await rig.answerAll(new Map(), slotThen);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     await pass(rig, 8);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("only by an answer that was asked for after the height had passed", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     await pass(rig, 10);
     rig.clock.advance(1_000);
     const [early] = rig.asked.splice(0);
     expect(early?.ids).toEqual([1]);
-    rig.chain.height = 1_200;
-    rig.chain.slot = 5_200;
+    rig.cluster.height = 1_200;
+    rig.cluster.slot = 5_200;
     rig.clock.advance(400);
     early?.answer(new Map());
     await rig.settle();
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     rig.clock.advance(800);
     await rig.answerAll();
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("not by the answer of a node that lags behind", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     await pass(rig, 10);
-    rig.chain.height = 1_200;
-    rig.chain.slot = 5_200;
+    rig.cluster.height = 1_200;
+    rig.cluster.slot = 5_200;
     for (let tick = 0; tick < 5; tick += 1) {
       rig.clock.advance(400);
       await rig.answerAll(new Map(), 5_150);
     }
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     rig.clock.advance(400);
     await rig.answerAll(new Map([[1, { slot: 5_149, confirmed: true, error: null }]]));
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "landed", slot: 5_149 }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "landed", slot: 5_149 }]);
   });
 
   it("nor where the height passed between the look at it and the question", async () => {
-    const rig = startRig({ watchMs: 600_000, countMax: 300 });
+    const rig = startRig({ trackForMs: 600_000, countMax: 300 });
     rig.landing.start();
     for (let id = 1; id <= 300; id += 1) rig.track(id);
     await pass(rig, 10);
     // The second request of a tick is made a while after the first.
-    while (rig.asked.at(-1)?.ids.length !== STATUSES_A_REQUEST) rig.clock.advance(10);
+    while (rig.asked.at(-1)?.ids.length !== STATUSES_PER_REQUEST) rig.clock.advance(10);
     rig.asked.splice(0);
-    rig.chain.height = 1_200;
-    rig.chain.slot = 5_200;
+    rig.cluster.height = 1_200;
+    rig.cluster.slot = 5_200;
     rig.plan("a");
     rig.clock.advance(50);
     expect(rig.asked).toHaveLength(1);
     await rig.answerAll(new Map(), 5_150);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
   });
 
   it("nor while nobody knows the slot in progress, so that nobody can tell who lags", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     await pass(rig, 10);
-    const slot = rig.chain.slot ?? 0;
-    rig.chain.slot = null;
-    rig.chain.height = 1_200;
+    const slot = rig.cluster.slot ?? 0;
+    rig.cluster.slot = null;
+    rig.cluster.height = 1_200;
     for (let tick = 0; tick < 5; tick += 1) {
       rig.clock.advance(400);
       await rig.answerAll(new Map(), slot);
     }
-    expect(rig.ends).toEqual([]);
-    rig.chain.slot = slot + 200;
+    expect(rig.finalStates).toEqual([]);
+    rig.cluster.slot = slot + 200;
     await pass(rig, 8);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("not by a height that turned out to be wrong before the answer came", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     await pass(rig, 10);
     rig.asked.splice(0);
-    const height = rig.chain.height;
-    rig.chain.height = 9_000_000;
+    const height = rig.cluster.height;
+    rig.cluster.height = 9_000_000;
     rig.clock.advance(400);
     const asked = rig.asked.splice(0);
     expect(asked).toHaveLength(1);
-    rig.chain.height = height;
+    rig.cluster.height = height;
     rig.clock.advance(400);
     asked[0]?.answer(new Map());
     await rig.settle();
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
   });
 
   it("not by questions that failed; and nobody can tell after a long silence", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     await pass(rig, 300, false);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     // The node has forgotten by now what landed in the beginning.
     await pass(rig, 40);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "watch_ended" }]);
+    expect(rig.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "tracking_ended" },
+    ]);
   });
 
   it("surely after a shorter silence", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     await pass(rig, 100);
     await pass(rig, 200, false);
     await pass(rig, 40);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("never with a durable nonce, which is watched for a bounded time", async () => {
-    const rig = startRig({ watchMs: 60_000 });
+    const rig = startRig({ trackForMs: 60_000 });
     rig.landing.start();
     rig.track(1, { accepted: { durableNonce: true } });
     await pass(rig, 239);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     await pass(rig, 3);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "watch_ended" }]);
+    expect(rig.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "tracking_ended" },
+    ]);
   });
 
   it("as never sent when no copy was ever on the wire", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1, { sent: [] });
     await pass(rig, 170);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
   });
 
   it("not without a height, but its watch ends", async () => {
-    const rig = startRig({ watchMs: 60_000 });
-    rig.chain.height = null;
+    const rig = startRig({ trackForMs: 60_000 });
+    rig.cluster.height = null;
     rig.landing.start();
     rig.track(1);
     await pass(rig, 300);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "watch_ended" }]);
+    expect(rig.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "tracking_ended" },
+    ]);
   });
 });

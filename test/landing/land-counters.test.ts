@@ -7,7 +7,7 @@ describe("the counters of landing", () => {
     const { reasons, ...counters } = newLandCounters();
     expect(Object.values(counters).every((count) => count === 0)).toBe(true);
     expect(reasons).toEqual(Object.fromEntries(Object.keys(END_REASONS).map((it) => [it, 0])));
-    reasons.watch_full += 1;
-    expect(newLandCounters().reasons.watch_full).toBe(0);
+    reasons.table_full += 1;
+    expect(newLandCounters().reasons.table_full).toBe(0);
   });
 });

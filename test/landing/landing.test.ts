@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { TxStatus } from "../../src/landing/ports.ts";
-import { bytesOf, outcomeOf, startRig } from "../land/rig.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { fc } from "../support/properties.ts";
+import { bytesOf, outcomeOf, startRig } from "./rig.ts";
 
 const processed = (slot: number): TxStatus => ({ slot, confirmed: false, error: null });
 const confirmed = (slot: number): TxStatus => ({ slot, confirmed: true, error: null });
 
-function begun(over: Parameters<typeof startRig>[0] = {}) {
+function startedRig(over: Parameters<typeof startRig>[0] = {}) {
   const rig = startRig(over);
   rig.landing.start();
   rig.plan("a", "b");
@@ -16,16 +16,18 @@ function begun(over: Parameters<typeof startRig>[0] = {}) {
 
 describe("a transaction that lands", () => {
   it("is sighted in a processed block and ends once that is confirmed", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.slots(2);
     await rig.answerAll(new Map([[1, processed(5_001)]]));
     const atNs = rig.clock.nowNs();
-    expect(rig.sightings).toEqual([{ packetId: 1, slot: 5_001, slotDelta: 1, error: null, atNs }]);
-    expect(rig.ends).toEqual([]);
+    expect(rig.processedEvents).toEqual([
+      { packetId: 1, slot: 5_001, slotDelta: 1, error: null, atNs },
+    ]);
+    expect(rig.finalStates).toEqual([]);
     rig.slots(2);
     await rig.answerAll(new Map([[1, confirmed(5_001)]]));
-    expect(rig.ends).toEqual([
+    expect(rig.finalStates).toEqual([
       {
         packetId: 1,
         kind: "landed",
@@ -42,171 +44,174 @@ describe("a transaction that lands", () => {
   });
 
   it("is told of a sighting once, and again when it is in another block", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     for (const slot of [5_001, 5_001, 5_002]) {
       rig.slots(2);
       await rig.answerAll(new Map([[1, processed(slot)]]));
     }
-    expect(rig.sightings.map(({ slot }) => slot)).toEqual([5_001, 5_002]);
+    expect(rig.processedEvents.map(({ slot }) => slot)).toEqual([5_001, 5_002]);
   });
 
   it("is in flight again when its block vanishes, and is sent again", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.slots(2);
     await rig.answerAll(new Map([[1, processed(5_001)]]));
     rig.slots(2);
     // A node that has not come as far says nothing.
     await rig.answerAll(new Map(), 5_001);
-    expect(rig.vanished).toEqual([]);
+    expect(rig.rolledBack).toEqual([]);
     rig.slots(2);
     await rig.answerAll();
-    expect(rig.vanished).toEqual([1]);
+    expect(rig.rolledBack).toEqual([1]);
     rig.plan("c");
     rig.clock.advance(20);
     expect(rig.resent.map(({ address }) => address)).toEqual(["c:8009"]);
     rig.slots(2);
     await rig.answerAll(new Map([[1, confirmed(5_007)]]));
-    expect(rig.ends).toMatchObject([{ kind: "landed", slot: 5_007, slotDelta: 7 }]);
+    expect(rig.finalStates).toMatchObject([{ kind: "landed", slot: 5_007, slotDelta: 7 }]);
     expectBalance(rig.landing);
   });
 
   it("with an error has landed all the same, with the network's words", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.slots(2);
     const error = '{"InstructionError":[2,{"Custom":6001}]}';
     await rig.answerAll(new Map([[1, { slot: 5_002, confirmed: true, error }]]));
-    expect(rig.ends).toMatchObject([{ kind: "landed", slot: 5_002, error }]);
+    expect(rig.finalStates).toMatchObject([{ kind: "landed", slot: 5_002, error }]);
     expect(rig.landing.counters).toMatchObject({ landed: 1, landedFailed: 1 });
   });
 
   it("may be seen by a feed before anything was asked", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     const signature = bytesOf(1).subarray(1, 65);
     rig.landing.seen(signature, processed(5_001));
-    expect(rig.sightings).toMatchObject([{ packetId: 1, slot: 5_001 }]);
+    expect(rig.processedEvents).toMatchObject([{ packetId: 1, slot: 5_001 }]);
     rig.landing.seen(signature, confirmed(5_001));
     rig.landing.seen(signature, confirmed(5_001));
     rig.landing.seen(bytesOf(9).subarray(1, 65), confirmed(5_001));
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "landed" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "landed" }]);
   });
 
   it("may be seen by a feed before the word of who sent it has come", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.unadopted.push(() => rig.track(1));
     rig.landing.seen(bytesOf(1).subarray(1, 65), processed(5_001));
     rig.landing.seen(bytesOf(9).subarray(1, 65), processed(5_001));
-    expect(rig.sightings).toMatchObject([{ packetId: 1, slot: 5_001 }]);
+    expect(rig.processedEvents).toMatchObject([{ packetId: 1, slot: 5_001 }]);
   });
 
   it("has landed once a feed says that its block is confirmed, without a question", () => {
-    const rig = begun();
+    const rig = startedRig();
     for (const id of [1, 2, 3]) rig.track(id);
     rig.landing.seen(bytesOf(1).subarray(1), { ...processed(5_001), error: '"AccountInUse"' });
     rig.landing.seen(bytesOf(2).subarray(1), processed(5_002));
     rig.landing.confirmed(5_000);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     rig.landing.confirmed(5_001);
     rig.landing.confirmed(5_001);
-    expect(rig.ends).toMatchObject([
+    expect(rig.finalStates).toMatchObject([
       { packetId: 1, kind: "landed", slot: 5_001, slotDelta: 1, error: '"AccountInUse"' },
     ]);
     rig.landing.confirmed(5_002);
-    expect(rig.ends).toMatchObject([{ packetId: 1 }, { packetId: 2, kind: "landed", error: null }]);
+    expect(rig.finalStates).toMatchObject([
+      { packetId: 1 },
+      { packetId: 2, kind: "landed", error: null },
+    ]);
     expect(rig.landing.inFlight).toBe(1);
     expectBalance(rig.landing);
   });
 
   it("has no slot delta where the slot at receipt is not known", async () => {
-    const rig = begun();
-    rig.chain.slot = null;
+    const rig = startedRig();
+    rig.cluster.slot = null;
     rig.track(1);
-    rig.chain.slot = 5_000;
+    rig.cluster.slot = 5_000;
     rig.slots(2);
     await rig.answerAll(new Map([[1, confirmed(5_001)]]));
-    expect(rig.ends).toMatchObject([{ slot: 5_001, slotDelta: null }]);
+    expect(rig.finalStates).toMatchObject([{ slot: 5_001, slotDelta: null }]);
   });
 
   it("counts its slots from what announcements show where the estimate ran ahead", async () => {
-    const rig = begun();
-    rig.chain.slot = 5_003;
+    const rig = startedRig();
+    rig.cluster.slot = 5_003;
     rig.track(1);
-    rig.chain.slotShown = 5_001;
+    rig.cluster.slotShown = 5_001;
     rig.slots(2);
     await rig.answerAll(new Map([[1, confirmed(5_002)]]));
-    expect(rig.ends).toMatchObject([{ slot: 5_002, slotDelta: 1 }]);
+    expect(rig.finalStates).toMatchObject([{ slot: 5_002, slotDelta: 1 }]);
   });
 
   it("in a slot before the estimated one counts as 0 slots", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.slots(2);
     await rig.answerAll(new Map([[1, confirmed(4_999)]]));
-    expect(rig.ends).toMatchObject([{ slot: 4_999, slotDelta: 0 }]);
+    expect(rig.finalStates).toMatchObject([{ slot: 4_999, slotDelta: 0 }]);
   });
 });
 
 describe("a transaction that was posted again after it had landed", () => {
   it("tells nothing of how fast it landed", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.slots(2);
     await rig.answerAll(new Map([[1, confirmed(5_001)]]));
     rig.slots(10);
     rig.track(2);
     rig.landing.seen(bytesOf(2).subarray(1, 65), confirmed(5_001));
-    expect(rig.ends).toMatchObject([{ slotDelta: 1 }, { slot: 5_001, slotDelta: null }]);
+    expect(rig.finalStates).toMatchObject([{ slotDelta: 1 }, { slot: 5_001, slotDelta: null }]);
     expect(rig.landing.slotDeltas.count).toBe(1);
   });
 });
 
 describe("a transaction that is dropped", () => {
   it("is the oldest one when too many are in flight", () => {
-    const rig = begun({ countMax: 3 });
+    const rig = startedRig({ countMax: 3 });
     for (const id of [1, 2, 3, 4, 5]) rig.track(id);
-    expect(rig.ends).toMatchObject([
-      { packetId: 1, kind: "dropped", reason: "watch_full" },
-      { packetId: 2, kind: "dropped", reason: "watch_full" },
+    expect(rig.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "table_full" },
+      { packetId: 2, kind: "dropped", reason: "table_full" },
     ]);
-    expect(rig.landing.counters.reasons.watch_full).toBe(2);
+    expect(rig.landing.counters.reasons.table_full).toBe(2);
     expectBalance(rig.landing);
   });
 
   it("was never sent, when no leader got it and it may not be sent again", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1, { sent: [], maxRetries: 0 });
     rig.track(2, { sent: [] });
     for (const leader of ["a", "b"]) {
       rig.landing.outcome(outcomeOf(1, leader, "dropped", rig.clock.nowNs()));
     }
     rig.clock.advance(1_900);
-    expect(rig.ends).toEqual([]);
+    expect(rig.finalStates).toEqual([]);
     rig.clock.advance(600);
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
   });
 
   it("was in a block that nobody confirmed while it was watched", async () => {
-    const rig = begun({ watchMs: 30_000 });
+    const rig = startedRig({ trackForMs: 30_000 });
     rig.track(1);
     rig.track(2);
     rig.slots(2);
     await rig.answerAll(new Map([[1, processed(5_001)]]));
     rig.clock.advance(30_400);
-    expect(rig.ends).toMatchObject([
+    expect(rig.finalStates).toMatchObject([
       { packetId: 1, kind: "dropped", reason: "unconfirmed", slot: 5_001, slotDelta: null },
-      { packetId: 2, kind: "dropped", reason: "watch_ended", slot: 0 },
+      { packetId: 2, kind: "dropped", reason: "tracking_ended", slot: 0 },
     ]);
     expectBalance(rig.landing);
   });
 
   it("was in flight when the edge stopped", () => {
-    const rig = begun();
+    const rig = startedRig();
     for (const id of [1, 2, 3]) rig.track(id);
     rig.landing.stop();
-    expect(rig.ends.map(({ packetId, reason }) => [packetId, reason])).toEqual([
+    expect(rig.finalStates.map(({ packetId, reason }) => [packetId, reason])).toEqual([
       [1, "shutting_down"],
       [2, "shutting_down"],
       [3, "shutting_down"],
@@ -218,26 +223,26 @@ describe("a transaction that is dropped", () => {
 
 describe("a transaction that is submitted again", () => {
   it("joins the one in flight, and goes to leaders that did not have it", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
-    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(true);
+    expect(rig.landing.mergeDuplicate(bytesOf(1), 1, null)).toBe(true);
     rig.plan("b", "c");
-    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(true);
+    expect(rig.landing.mergeDuplicate(bytesOf(1), 1, null)).toBe(true);
     expect(rig.resent).toEqual([]);
     rig.clock.advance(600);
-    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(true);
+    expect(rig.landing.mergeDuplicate(bytesOf(1), 1, null)).toBe(true);
     expect(rig.resent).toMatchObject([{ id: 1, address: "c:8009" }]);
     rig.plan("b", "c");
     rig.clock.advance(20);
     expect(rig.resent).toHaveLength(1);
-    expect(rig.landing.counters).toMatchObject({ accepted: 1, joined: 3 });
+    expect(rig.landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 3 });
   });
 
   it("is its sender's own resend where it wants no others", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1, { maxRetries: 0 });
     rig.clock.advance(2_100);
-    expect(rig.landing.join(bytesOf(1), 1, 0)).toBe(true);
+    expect(rig.landing.mergeDuplicate(bytesOf(1), 1, 0)).toBe(true);
     expect(rig.resent.map(({ address }) => address)).toEqual(["a:8009", "b:8009"]);
     rig.clock.advance(600);
     rig.plan("c");
@@ -246,9 +251,9 @@ describe("a transaction that is submitted again", () => {
   });
 
   it("may allow more resends than the first", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1, { maxRetries: 0 });
-    rig.landing.join(bytesOf(1), 1, 1);
+    rig.landing.mergeDuplicate(bytesOf(1), 1, 1);
     rig.clock.advance(600);
     rig.plan("c");
     rig.clock.advance(20);
@@ -256,12 +261,12 @@ describe("a transaction that is submitted again", () => {
   });
 
   it("does not join what has ended or was never there", async () => {
-    const rig = begun();
-    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(false);
+    const rig = startedRig();
+    expect(rig.landing.mergeDuplicate(bytesOf(1), 1, null)).toBe(false);
     rig.track(1);
     rig.slots(2);
     await rig.answerAll(new Map([[1, confirmed(5_001)]]));
-    expect(rig.landing.join(bytesOf(1), 1, null)).toBe(false);
+    expect(rig.landing.mergeDuplicate(bytesOf(1), 1, null)).toBe(false);
   });
 });
 
@@ -281,15 +286,15 @@ describe("the balance", () => {
   it("holds whatever happens in whatever order, and each ends exactly once", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
-        const rig = begun({ countMax: 12, watchMs: 90_000 });
+        const rig = startedRig({ countMax: 12, trackForMs: 90_000 });
         const taken = await play(rig, steps);
         rig.landing.stop();
         expectBalance(rig.landing);
         expect(rig.landing.inFlight).toBe(0);
         expect(rig.clock.pending).toBe(0);
-        const ended = rig.ends.map(({ packetId }) => packetId);
+        const ended = rig.finalStates.map(({ packetId }) => packetId);
         expect(ended.toSorted((a, b) => a - b)).toEqual(taken);
-        for (const end of rig.ends) {
+        for (const end of rig.finalStates) {
           expect(end.reason === null).toBe(end.kind === "landed");
         }
       }),
@@ -316,11 +321,11 @@ async function play(
       const kinds = ["sent", "acked", "failed", "dropped"] as const;
       const kind = kinds[n % 4] ?? "sent";
       rig.landing.outcome(outcomeOf(n >> 2, n % 3 === 0 ? "a" : "b", kind, rig.clock.nowNs()));
-    } else if (what === "join") rig.landing.join(bytesOf(n), 1, n % 2 === 0 ? null : 1);
+    } else if (what === "join") rig.landing.mergeDuplicate(bytesOf(n), 1, n % 2 === 0 ? null : 1);
     else if (what === "wait") rig.clock.advance(n);
     else if (what === "height") {
-      rig.chain.height = (rig.chain.height ?? 0) + n;
-      rig.chain.slot = (rig.chain.slot ?? 0) + n;
+      rig.cluster.height = (rig.cluster.height ?? 0) + n;
+      rig.cluster.slot = (rig.cluster.slot ?? 0) + n;
     } else if (what === "plan") rig.plan(...["a", "b", "c", "d", "e"].slice(n));
     else if (what === "answer") await answer(rig, n);
     else if (what === "feed") {
@@ -351,9 +356,9 @@ describe("where the node tells no statuses", () => {
 
   it.each(["no", "unknown"] as const)(
     "nobody could say what became of it (%s)",
-    async (telling) => {
-      const rig = begun();
-      rig.chain.telling = telling;
+    async (reporting) => {
+      const rig = startedRig();
+      rig.cluster.reporting = reporting;
       rig.track(1);
       rig.track(2, { sent: [] });
       rig.track(3);
@@ -362,26 +367,28 @@ describe("where the node tells no statuses", () => {
         rig.slots(1);
         await rig.answerAll();
       }
-      const reasons = rig.ends.map(({ packetId, kind, reason }) => `${packetId} ${kind} ${reason}`);
+      const reasons = rig.finalStates.map(
+        ({ packetId, kind, reason }) => `${packetId} ${kind} ${reason}`,
+      );
       expect(reasons.sort()).toEqual(["1 dropped status_unknown", "2 dropped never_sent"]);
       // A null of such a node takes back nothing that a feed saw.
-      expect(rig.vanished).toEqual([]);
+      expect(rig.rolledBack).toEqual([]);
       rig.landing.confirmed(5_001);
-      expect(rig.ends.at(-1)).toMatchObject({ packetId: 3, kind: "landed" });
+      expect(rig.finalStates.at(-1)).toMatchObject({ packetId: 3, kind: "landed" });
       expectBalance(rig.landing);
     },
   );
 
   it("it ends also where the question itself is refused", async () => {
-    const rig = begun();
-    rig.chain.telling = "no";
+    const rig = startedRig();
+    rig.cluster.reporting = "no";
     rig.track(1);
     for (let block = 0; block < BLOCKS; block += 1) {
       rig.slots(1);
       for (const request of rig.asked.splice(0)) request.fail();
       await rig.settle();
     }
-    expect(rig.ends).toMatchObject([{ kind: "dropped", reason: "status_unknown" }]);
+    expect(rig.finalStates).toMatchObject([{ kind: "dropped", reason: "status_unknown" }]);
     expectBalance(rig.landing);
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { NONE } from "../../src/landing/byte-store.ts";
-import { DueByRank } from "../../src/landing/resend-priority.ts";
+import { ResendPriorityBuckets } from "../../src/landing/resend-priority.ts";
 
-function takeAll(due: DueByRank): number[][] {
+function takeAll(due: ResendPriorityBuckets): number[][] {
   const taken: number[][] = [];
-  for (let place = due.take(); place !== NONE; place = due.take()) {
+  for (let place = due.pop(); place !== NONE; place = due.pop()) {
     taken.push([due.row(place), due.packetId(place)]);
   }
   return taken;
@@ -12,7 +12,7 @@ function takeAll(due: DueByRank): number[][] {
 
 describe("what is due", () => {
   it("is taken the highest rank first, and within a rank in the order of its coming", () => {
-    const due = new DueByRank(10);
+    const due = new ResendPriorityBuckets(10);
     due.add(4, 104, 0);
     due.add(1, 101, 255);
     due.add(2, 102, 80);
@@ -30,7 +30,7 @@ describe("what is due", () => {
   });
 
   it("may hold a row twice, for one packet and for the next", () => {
-    const due = new DueByRank(3);
+    const due = new ResendPriorityBuckets(3);
     due.add(7, 1, 5);
     due.add(7, 2, 5);
     expect(takeAll(due)).toEqual([
@@ -40,26 +40,26 @@ describe("what is due", () => {
   });
 
   it("takes what is added between two takes, also above the rank reached", () => {
-    const due = new DueByRank(4);
+    const due = new ResendPriorityBuckets(4);
     due.add(1, 1, 3);
     due.add(2, 2, 3);
-    expect(due.row(due.take())).toBe(1);
+    expect(due.row(due.pop())).toBe(1);
     due.add(3, 3, 9);
     expect(takeAll(due).map(([row]) => row)).toEqual([3, 2]);
   });
 
   it("holds no more than its capacity", () => {
-    const due = new DueByRank(2);
+    const due = new ResendPriorityBuckets(2);
     for (const row of [1, 2, 3]) due.add(row, row, row);
     expect(takeAll(due).map(([row]) => row)).toEqual([2, 1]);
   });
 
   it("is empty once cleared, and has its room again", () => {
-    const due = new DueByRank(2);
+    const due = new ResendPriorityBuckets(2);
     due.add(1, 1, 9);
     due.add(2, 2, 1);
     due.clear();
-    expect([due.length, due.take()]).toEqual([0, NONE]);
+    expect([due.length, due.pop()]).toEqual([0, NONE]);
     due.add(5, 5, 1);
     due.add(6, 6, 9);
     expect(takeAll(due)).toEqual([

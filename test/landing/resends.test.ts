@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { LOOKS_A_TURN, RESEND_PAUSE_MS } from "../../src/landing/limits.ts";
-import { bytesOf, outcomeOf, startRig } from "../land/rig.ts";
+import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "../../src/landing/limits.ts";
+import { bytesOf, outcomeOf, startRig } from "./rig.ts";
 
 /** A rig whose plan is a and b, with its clock past the first pause. */
-function begun(over: Parameters<typeof startRig>[0] = {}) {
+function startedRig(over: Parameters<typeof startRig>[0] = {}) {
   const rig = startRig(over);
   rig.landing.start();
   rig.plan("a", "b");
@@ -11,13 +11,13 @@ function begun(over: Parameters<typeof startRig>[0] = {}) {
 }
 
 /** Leaders that got a transaction again, in order. */
-function again(rig: ReturnType<typeof startRig>, id: number): string[] {
+function resendTo(rig: ReturnType<typeof startRig>, id: number): string[] {
   return rig.resent.filter((it) => it.id === id).map(({ address }) => address.slice(0, 1));
 }
 
 describe("a new plan", () => {
   it("sends what is in flight again to those leaders that did not have it", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.clock.advance(RESEND_PAUSE_MS);
     rig.plan("b", "c");
@@ -27,7 +27,7 @@ describe("a new plan", () => {
   });
 
   it("numbers the resends of a transaction, one number for all leaders of a round", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.clock.advance(RESEND_PAUSE_MS);
     rig.plan("c", "d");
@@ -47,7 +47,7 @@ describe("a new plan", () => {
   });
 
   it("sends nothing again to a leader within two seconds, by identity or address", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     for (let slot = 0; slot < 8; slot += 1) {
       rig.clock.advance(249);
@@ -57,11 +57,11 @@ describe("a new plan", () => {
     rig.clock.advance(10);
     rig.plan("a", "b");
     rig.clock.advance(10);
-    expect(again(rig, 1)).toEqual(["a", "b"]);
+    expect(resendTo(rig, 1)).toEqual(["a", "b"]);
   });
 
   it("has room for the leaders of two seconds, also where windows of a lone leader meet", () => {
-    const rig = begun({ leaders: 1 });
+    const rig = startedRig({ leaders: 1 });
     rig.track(1);
     for (const name of ["c", "d", "e", "f"]) {
       rig.clock.advance(400);
@@ -72,7 +72,7 @@ describe("a new plan", () => {
   });
 
   it("leaves alone what was sent a moment ago", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.clock.advance(900);
     rig.track(1);
     rig.clock.advance(RESEND_PAUSE_MS - 1);
@@ -81,11 +81,11 @@ describe("a new plan", () => {
     expect(rig.resent).toEqual([]);
     rig.plan("b", "c");
     rig.clock.advance(20);
-    expect(again(rig, 1)).toEqual(["c"]);
+    expect(resendTo(rig, 1)).toEqual(["c"]);
   });
 
   it("comes back at the next plan to a leader that could not take it", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.clock.advance(500);
     rig.dead.add("c:8009");
@@ -95,21 +95,21 @@ describe("a new plan", () => {
     rig.dead.clear();
     rig.plan("b", "c");
     rig.clock.advance(20);
-    expect(again(rig, 1)).toEqual(["c"]);
+    expect(resendTo(rig, 1)).toEqual(["c"]);
   });
 
   it("counts a leader whose copy was never sent as one that did not have it", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.landing.outcome(outcomeOf(1, "b", "dropped", rig.clock.nowNs()));
     rig.clock.advance(500);
     rig.plan("a", "b");
     rig.clock.advance(20);
-    expect(again(rig, 1)).toEqual(["b"]);
+    expect(resendTo(rig, 1)).toEqual(["b"]);
   });
 
   it("sends again no more than the sender allowed, and none at all for 0", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1, { maxRetries: 0 });
     rig.track(2, { maxRetries: 2 });
     rig.track(3);
@@ -118,17 +118,17 @@ describe("a new plan", () => {
       rig.plan(leader);
       rig.clock.advance(20);
     }
-    expect(again(rig, 1)).toEqual([]);
-    expect(again(rig, 2)).toEqual(["c", "d"]);
-    expect(again(rig, 3)).toEqual(["c", "d", "e", "f", "g"]);
+    expect(resendTo(rig, 1)).toEqual([]);
+    expect(resendTo(rig, 2)).toEqual(["c", "d"]);
+    expect(resendTo(rig, 3)).toEqual(["c", "d", "e", "f", "g"]);
     expect(rig.landing.inFlight).toBe(3);
   });
 
   it("sends nothing again that is in a block, or that is too old for any leader", async () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.track(2, { hash: 2 });
-    rig.chain.lastValid.set(2, 900);
+    rig.cluster.lastValid.set(2, 900);
     rig.clock.advance(400);
     await rig.answerAll(new Map([[1, { slot: 5_001, confirmed: false, error: null }]]));
     rig.clock.advance(2_400);
@@ -139,7 +139,7 @@ describe("a new plan", () => {
   });
 
   it("sends nothing once the stage is stopped", () => {
-    const rig = begun();
+    const rig = startedRig();
     rig.track(1);
     rig.clock.advance(500);
     rig.plan("c");
@@ -152,7 +152,7 @@ describe("a new plan", () => {
 
 describe("a round", () => {
   it("goes by what is paid, then by age", () => {
-    const rig = begun();
+    const rig = startedRig();
     const paid = [5_000, 9_000_000, 5_000, 1_000_000, 9_000_000];
     for (const [index, tipLamports] of paid.entries()) {
       rig.track(index + 1, { accepted: { tipLamports } });
@@ -164,7 +164,7 @@ describe("a round", () => {
   });
 
   it("is spread over time as the budget says", () => {
-    const rig = begun({ resendsPerSecond: 200 });
+    const rig = startedRig({ resendsPerSecond: 200 });
     for (let id = 1; id <= 50; id += 1) rig.track(id);
     rig.clock.advance(500);
     rig.plan("c");
@@ -178,7 +178,7 @@ describe("a round", () => {
   });
 
   it("gives way to first sends, but not altogether", () => {
-    const rig = begun({ resendsPerSecond: 200 });
+    const rig = startedRig({ resendsPerSecond: 200 });
     for (let id = 1; id <= 50; id += 1) rig.track(id);
     rig.clock.advance(500);
     rig.plan("c");
@@ -194,7 +194,7 @@ describe("a round", () => {
   });
 
   it("leaves out those that pay least when there is no time, and counts them", () => {
-    const rig = begun({ resendsPerSecond: 100 });
+    const rig = startedRig({ resendsPerSecond: 100 });
     for (let id = 1; id <= 40; id += 1) {
       rig.track(id, { accepted: { tipLamports: id % 2 === 0 ? 4_000_000 : 1_000 } });
     }
@@ -207,7 +207,7 @@ describe("a round", () => {
   });
 
   it("takes the thread for a moment at a time where no leader has room, and comes to all", () => {
-    const rig = begun({ countMax: 1_000 });
+    const rig = startedRig({ countMax: 1_000 });
     for (let id = 1; id <= 500; id += 1) rig.track(id, { sent: [] });
     rig.clock.advance(500);
     rig.dead.add("c:8009");
@@ -221,7 +221,7 @@ describe("a round", () => {
   });
 
   it("does not happen at all with a budget of 0", () => {
-    const rig = begun({ resendsPerSecond: 0 });
+    const rig = startedRig({ resendsPerSecond: 0 });
     rig.track(1);
     rig.clock.advance(500);
     rig.plan("c");
@@ -230,7 +230,7 @@ describe("a round", () => {
   });
 
   it("skips whose place another transaction took meanwhile", () => {
-    const rig = begun({ resendsPerSecond: 100, countMax: 10 });
+    const rig = startedRig({ resendsPerSecond: 100, countMax: 10 });
     for (let id = 1; id <= 10; id += 1) rig.track(id);
     rig.clock.advance(500);
     rig.plan("c");
@@ -242,7 +242,7 @@ describe("a round", () => {
   describe("that takes several turns to look at all", () => {
     /** So many in flight for a while; only what pays `more` pays more. */
     function crowd(count: number, more: readonly number[]) {
-      const rig = begun({ countMax: count + 10, resendsPerSecond: 1_000 });
+      const rig = startedRig({ countMax: count + 10, resendsPerSecond: 1_000 });
       for (let id = 1; id <= count; id += 1) {
         rig.track(id, { accepted: { tipLamports: more.includes(id) ? 9_000_000 : 5_000 } });
       }
@@ -252,30 +252,30 @@ describe("a round", () => {
     const landed = { slot: 5_001, confirmed: true, error: null };
 
     it("sends what pays most first, wherever it stands", () => {
-      const rig = crowd(2 * LOOKS_A_TURN, [LOOKS_A_TURN + 5, 2 * LOOKS_A_TURN]);
+      const rig = crowd(2 * CHECKS_PER_SLICE, [CHECKS_PER_SLICE + 5, 2 * CHECKS_PER_SLICE]);
       rig.plan("c");
       expect(rig.resent).toEqual([]);
       rig.clock.advance(5);
       const ids = rig.resent.map(({ id }) => id);
-      expect(ids.slice(0, 4)).toEqual([LOOKS_A_TURN + 5, 2 * LOOKS_A_TURN, 1, 2]);
+      expect(ids.slice(0, 4)).toEqual([CHECKS_PER_SLICE + 5, 2 * CHECKS_PER_SLICE, 1, 2]);
     });
 
     it("sends nothing before all are looked at, though the round before had more to send", () => {
-      const rig = crowd(2 * LOOKS_A_TURN, [2 * LOOKS_A_TURN]);
+      const rig = crowd(2 * CHECKS_PER_SLICE, [2 * CHECKS_PER_SLICE]);
       rig.plan("c");
       rig.clock.advance(4);
       const { after: later } = rig.clock;
       rig.clock.after = (delayMs, act) => later(delayMs === 0 ? 3 : delayMs, act);
       rig.plan("d");
       rig.clock.advance(10);
-      expect(rig.resent[0]).toMatchObject({ id: 2 * LOOKS_A_TURN, address: "d:8009" });
+      expect(rig.resent[0]).toMatchObject({ id: 2 * CHECKS_PER_SLICE, address: "d:8009" });
     });
 
     it.each([
-      ["the one that was looked at last", LOOKS_A_TURN],
-      ["that one and all that are older but one turn's", 2 * LOOKS_A_TURN],
+      ["the one that was looked at last", CHECKS_PER_SLICE],
+      ["that one and all that are older but one turn's", 2 * CHECKS_PER_SLICE],
     ])("passes over nobody, and sends nothing twice, when %s ends", (_, turns) => {
-      const count = 4 * LOOKS_A_TURN;
+      const count = 4 * CHECKS_PER_SLICE;
       const rig = crowd(count, [count]);
       const { after: later } = rig.clock;
       // After the turn in which it was looked at.
@@ -285,7 +285,7 @@ describe("a round", () => {
           rig.landing.seen(bytesOf(turns).subarray(1, 65), landed);
         });
       rig.plan("c");
-      if (turns === LOOKS_A_TURN) rig.landing.seen(bytesOf(turns).subarray(1, 65), landed);
+      if (turns === CHECKS_PER_SLICE) rig.landing.seen(bytesOf(turns).subarray(1, 65), landed);
       for (let step = 0; step < 9_000; step += 5) rig.clock.advance(5);
       const ids = rig.resent.map(({ id }) => id);
       expect(ids).toHaveLength(count - 1);
@@ -294,18 +294,18 @@ describe("a round", () => {
     });
 
     it("begins anew with the next plan, and counts what it had found", () => {
-      const rig = crowd(2 * LOOKS_A_TURN, []);
+      const rig = crowd(2 * CHECKS_PER_SLICE, []);
       rig.plan("c");
       rig.plan("d");
-      expect(rig.landing.counters.resendsShed).toBe(LOOKS_A_TURN);
+      expect(rig.landing.counters.resendsShed).toBe(CHECKS_PER_SLICE);
       rig.plan("e");
-      expect(rig.landing.counters.resendsShed).toBe(2 * LOOKS_A_TURN);
+      expect(rig.landing.counters.resendsShed).toBe(2 * CHECKS_PER_SLICE);
       rig.clock.advance(5);
       expect(new Set(rig.resent.map(({ address }) => address))).toEqual(new Set(["e:8009"]));
     });
 
     it("ends with the stage", () => {
-      const rig = crowd(2 * LOOKS_A_TURN, []);
+      const rig = crowd(2 * CHECKS_PER_SLICE, []);
       rig.plan("c");
       rig.landing.stop();
       expect(rig.clock.pending).toBe(0);

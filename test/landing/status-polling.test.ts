@@ -1,9 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { STATUSES_A_REQUEST } from "../../src/core/limits.ts";
-import { ASKED } from "../../src/landing/in-flight-table.ts";
-import { LANDINGS_A_TURN, LOOKS_A_TURN, STATUS_REQUESTS_MAX } from "../../src/landing/limits.ts";
-import { packetOf, startPolls } from "../land/polls-rig.ts";
-import { ACCEPTED, bytesOf, startRig } from "../land/rig.ts";
+import { STATUSES_PER_REQUEST } from "../../src/core/limits.ts";
+import { REQUESTED } from "../../src/landing/in-flight-table.ts";
+import {
+  CHECKS_PER_SLICE,
+  LANDINGS_PER_SLICE,
+  STATUS_REQUESTS_MAX,
+} from "../../src/landing/limits.ts";
+import { ACCEPTED, bytesOf, startRig } from "./rig.ts";
+import { packetOf, startPoller } from "./status-poller-rig.ts";
 
 describe("questions after statuses", () => {
   it("are not asked while nothing is in flight", () => {
@@ -81,12 +85,12 @@ describe("questions after statuses", () => {
     }
     // One each 6.25 ms, and those that an answer brings as fast: 40,000 statuses a second.
     expect(most).toBe(1);
-    expect(rig.landing.counters.requestsAnswered).toBeGreaterThan(25);
+    expect(rig.landing.counters.requestsSucceeded).toBeGreaterThan(25);
   });
 
   it("take a look at all that is in flight at every tick, and not with every answer", async () => {
     const count = 10_000;
-    const { clock, watch, polls, seen } = startPolls(count);
+    const { clock, table, poller, seen } = startPoller(count);
     clock.advance(400);
     expect(seen.looks).toBe(count);
     for (let step = 0; step < 15; step += 1) {
@@ -95,54 +99,54 @@ describe("questions after statuses", () => {
     }
     // With every answer it would be sixty times as many.
     expect(seen.looks).toBeLessThan(3 * count);
-    expect(watch.nextPollNs.filter((atNs) => atNs > clock.nowNs()).length).toBeGreaterThan(2_000);
-    polls.stop();
+    expect(table.nextPollNs.filter((atNs) => atNs > clock.nowNs()).length).toBeGreaterThan(2_000);
+    poller.stop();
   });
 
   it("look at no more in one turn than takes a moment, and come to all of them", () => {
-    const count = 3 * LOOKS_A_TURN + 1;
-    const { clock, polls, seen } = startPolls(count);
+    const count = 3 * CHECKS_PER_SLICE + 1;
+    const { clock, poller, seen } = startPoller(count);
     clock.advance(400);
     expect(seen.looks).toBe(count);
-    expect(seen.inATurn).toEqual([LOOKS_A_TURN, LOOKS_A_TURN, LOOKS_A_TURN, 1]);
-    polls.stop();
+    expect(seen.inATurn).toEqual([CHECKS_PER_SLICE, CHECKS_PER_SLICE, CHECKS_PER_SLICE, 1]);
+    poller.stop();
     expect(clock.pending).toBe(0);
   });
 
   it("look at all at a regular tick, although less is being looked at between two", async () => {
-    const { clock, watch, polls } = startPolls(4 * LOOKS_A_TURN, 60);
+    const { clock, table, poller } = startPoller(4 * CHECKS_PER_SLICE, 60);
     // A few more are due than can be asked for; what is left of them is looked for at 785 ms.
-    watch.nextPollNs.fill(Number.POSITIVE_INFINITY, 4 * STATUSES_A_REQUEST + 76);
+    table.nextPollNs.fill(Number.POSITIVE_INFINITY, 4 * STATUSES_PER_REQUEST + 76);
     for (let step = 0; step < 400; step += 1) {
       clock.advance(2.5);
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
     }
-    expect(polls.lagNs).toBeGreaterThan(400e6);
-    polls.stop();
+    expect(poller.lagNs).toBeGreaterThan(400e6);
+    poller.stop();
   });
 
   it("go on with a look that takes longer than a tick, and ask at its end", () => {
-    const { clock, polls, seen } = startPolls(4 * LOOKS_A_TURN, 250);
+    const { clock, poller, seen } = startPoller(4 * CHECKS_PER_SLICE, 250);
     clock.advance(400 + 3 * 250);
-    expect([seen.looks, seen.asked.length]).toEqual([4 * LOOKS_A_TURN, 1]);
-    polls.stop();
+    expect([seen.looks, seen.asked.length]).toEqual([4 * CHECKS_PER_SLICE, 1]);
+    poller.stop();
   });
 
   it("tell by how much they are late at each regular tick alone", async () => {
-    const { clock, polls, seen } = startPolls(6 * STATUSES_A_REQUEST);
+    const { clock, poller, seen } = startPoller(6 * STATUSES_PER_REQUEST);
     clock.advance(400);
-    const { lagNs } = polls;
+    const { lagNs } = poller;
     for (let step = 0; step < 14; step += 1) {
       clock.advance(25);
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
     }
     expect(seen.asked.length).toBeGreaterThan(STATUS_REQUESTS_MAX);
-    expect(polls.lagNs).toBe(lagNs);
-    polls.stop();
+    expect(poller.lagNs).toBe(lagNs);
+    poller.stop();
   });
 
   it("are not asked at the end of a look in which one has failed", async () => {
-    const { clock, polls, seen } = startPolls(2 * LOOKS_A_TURN, 60);
+    const { clock, poller, seen } = startPoller(2 * CHECKS_PER_SLICE, 60);
     let fail = (): void => {};
     seen.answer = () =>
       new Promise((_, reject) => {
@@ -155,35 +159,35 @@ describe("questions after statuses", () => {
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
     clock.advance(200);
     expect(seen.asked).toHaveLength(STATUS_REQUESTS_MAX);
-    polls.stop();
+    poller.stop();
   });
 
   it("are dropped with the stage while a look is under way", () => {
-    const { clock, polls, seen } = startPolls(2 * LOOKS_A_TURN);
-    seen.onTurn = () => polls.stop();
+    const { clock, poller, seen } = startPoller(2 * CHECKS_PER_SLICE);
+    seen.onTurn = () => poller.stop();
     clock.advance(800);
-    expect([seen.inATurn, clock.pending]).toEqual([[LOOKS_A_TURN], 0]);
+    expect([seen.inATurn, clock.pending]).toEqual([[CHECKS_PER_SLICE], 0]);
     expect(seen.asked).toEqual([]);
   });
 
   it("are not about what took a place while the look went on", () => {
-    const { clock, watch, polls, seen } = startPolls(2 * LOOKS_A_TURN);
-    const replaced = watch.findPacket(1);
+    const { clock, table, poller, seen } = startPoller(2 * CHECKS_PER_SLICE);
+    const replaced = table.findPacket(1);
     seen.onTurn = () => {
       seen.onTurn = () => {};
-      watch.close(replaced);
-      watch.open(packetOf(9_999_999), ACCEPTED);
+      table.close(replaced);
+      table.open(packetOf(9_999_999), ACCEPTED);
     };
     clock.advance(400);
-    expect(watch.holds(replaced, 9_999_999)).toBe(true);
-    expect(watch.is(replaced, ASKED)).toBe(false);
+    expect(table.holds(replaced, 9_999_999)).toBe(true);
+    expect(table.is(replaced, REQUESTED)).toBe(false);
     expect(seen.asked[0]).toHaveLength(255 * 64);
-    polls.stop();
+    poller.stop();
   });
 
   it("end no more in one turn than takes a moment where time ends very many at once", () => {
-    const count = 5 * LANDINGS_A_TURN;
-    const rig = startRig({ countMax: 400, watchMs: 10_000 });
+    const count = 5 * LANDINGS_PER_SLICE;
+    const rig = startRig({ countMax: 400, trackForMs: 10_000 });
     rig.landing.start();
     const atOnce: number[] = [];
     let before = 0;
@@ -193,15 +197,15 @@ describe("questions after statuses", () => {
     rig.clock.after = (delayMs, act) => {
       const noted = (): void => {
         act();
-        if (rig.ends.length > before) atOnce.push(rig.ends.length - before);
-        before = rig.ends.length;
+        if (rig.finalStates.length > before) atOnce.push(rig.finalStates.length - before);
+        before = rig.finalStates.length;
       };
       return later(delayMs, noted);
     };
     rig.clock.advance(500);
-    expect(rig.ends).toHaveLength(count);
+    expect(rig.finalStates).toHaveLength(count);
     // The first turn is the tick's own.
-    expect(Math.max(...atOnce.slice(1))).toBe(LANDINGS_A_TURN);
+    expect(Math.max(...atOnce.slice(1))).toBe(LANDINGS_PER_SLICE);
   });
 
   it("are made one after another, and not about what has ended meanwhile", async () => {
@@ -218,11 +222,11 @@ describe("questions after statuses", () => {
     expect(first?.ids).toHaveLength(256);
     rig.clock.advance(50);
     expect(rig.asked).toHaveLength(2);
-    const ended = rig.ends.map(({ packetId }) => packetId);
+    const ended = rig.finalStates.map(({ packetId }) => packetId);
     expect(ended).toContain(257);
     expect(rig.asked[1]?.ids.filter((id) => ended.includes(id))).toEqual([]);
     await rig.answerAll(new Map([[258, landed]]));
-    expect(rig.ends.at(-1)).toMatchObject({ packetId: 258, kind: "landed" });
+    expect(rig.finalStates.at(-1)).toMatchObject({ packetId: 258, kind: "landed" });
     expect(rig.landing.inFlight).toBe(298);
   });
 
@@ -231,12 +235,12 @@ describe("questions after statuses", () => {
     rig.landing.start();
     rig.track(1, { accepted: { durableNonce: true } });
     const during = async (ms: number): Promise<number> => {
-      const before = rig.landing.counters.statusesAsked;
+      const before = rig.landing.counters.statusesRequested;
       for (let step = 0; step < ms / 100; step += 1) {
         rig.clock.advance(100);
         await rig.answerAll();
       }
-      return rig.landing.counters.statusesAsked - before;
+      return rig.landing.counters.statusesRequested - before;
     };
     expect(await during(8_000)).toBe(20);
     await during(4_000);
@@ -252,7 +256,7 @@ describe("questions after statuses", () => {
     rig.clock.advance(400);
     rig.track(2);
     await rig.answerAll(new Map([[1, { slot: 5_001, confirmed: true, error: null }]]));
-    expect(rig.ends).toMatchObject([{ packetId: 1, kind: "dropped", reason: "watch_full" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "dropped", reason: "table_full" }]);
     expect(rig.landing.inFlight).toBe(1);
   });
 
@@ -264,27 +268,27 @@ describe("questions after statuses", () => {
     rig.landing.stop();
     expect(rig.clock.pending).toBe(0);
     await rig.answerAll(new Map([[1, { slot: 5_001, confirmed: true, error: null }]]));
-    expect(rig.ends).toMatchObject([{ packetId: 1, reason: "shutting_down" }]);
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, reason: "shutting_down" }]);
   });
 
   it("whose answer is long are taken a few a turn, and asked no sooner than all are", async () => {
     const rig = startRig({ countMax: 300 });
     rig.landing.start();
-    const count = 3 * LANDINGS_A_TURN + 1;
+    const count = 3 * LANDINGS_PER_SLICE + 1;
     for (let id = 1; id <= count; id += 1) rig.track(id);
     rig.clock.advance(400);
     const landed = { slot: 5_001, confirmed: true, error: null };
     const [unknown, replaced] = [count, count - 1];
     await rig.answerAll(new Map(Array.from({ length: count - 1 }, (_, n) => [n + 1, landed])));
-    expect(rig.ends.map(({ packetId }) => packetId)).toEqual(
-      Array.from({ length: LANDINGS_A_TURN }, (_, index) => index + 1),
+    expect(rig.finalStates.map(({ packetId }) => packetId)).toEqual(
+      Array.from({ length: LANDINGS_PER_SLICE }, (_, index) => index + 1),
     );
     // Ended otherwise meanwhile, and its row another one's.
     rig.landing.seen(bytesOf(replaced).subarray(1, 65), { ...landed, slot: 5_002 });
     rig.track(count + 1);
     rig.clock.advance(0);
-    expect(rig.ends).toHaveLength(count - 1);
-    expect(rig.ends.filter(({ packetId }) => packetId === replaced)).toMatchObject([
+    expect(rig.finalStates).toHaveLength(count - 1);
+    expect(rig.finalStates.filter(({ packetId }) => packetId === replaced)).toMatchObject([
       { slot: 5_002 },
     ]);
     expect(rig.landing.inFlight).toBe(2);
@@ -295,7 +299,7 @@ describe("questions after statuses", () => {
   it("whose answer came are heard although the stage ends", async () => {
     const rig = startRig({ countMax: 300 });
     rig.landing.start();
-    const count = 2 * LANDINGS_A_TURN;
+    const count = 2 * LANDINGS_PER_SLICE;
     for (let id = 1; id <= count; id += 1) rig.track(id);
     rig.clock.advance(400);
     const landed = { slot: 5_001, confirmed: true, error: null };

@@ -1,24 +1,28 @@
 import { describe, expect, it } from "vitest";
-import { HeldLimits } from "../../src/limits/delegated-limits.ts";
-import { LimitCells, NO_CELL, passMemory } from "../../src/limits/shared-state.ts";
+import { DelegatedLimits } from "../../src/limits/delegated-limits.ts";
+import {
+  createKeyCacheMemory,
+  NO_LIMIT_SLOT,
+  SharedLimitStates,
+} from "../../src/limits/shared-state.ts";
 
 const SECOND = 1_000_000_000;
 const rate = { ratePerSecond: 1, burst: 3 };
 
-function scene(cellCount = 4, statesMax = 100) {
-  const cells = new LimitCells(passMemory());
-  return { cells, limits: new HeldLimits(cells, cellCount, statesMax) };
+function scene(slotCount = 4, statesMax = 100) {
+  const limitStates = new SharedLimitStates(createKeyCacheMemory());
+  return { limitStates, limits: new DelegatedLimits(limitStates, slotCount, statesMax) };
 }
 
 describe("a limit that is held", () => {
   it("goes on from what it was, and goes on with what it is when it is let go", () => {
-    const { cells, limits } = scene();
+    const { limitStates, limits } = scene();
     expect(limits.tryCharge("a", rate, SECOND)).toBe(0);
-    const cell = limits.hold("a");
-    expect(cells.fullNsOf(cell)).toBe(2 * SECOND);
+    const limitSlot = limits.delegate("a");
+    expect(limitStates.fullNsOf(limitSlot)).toBe(2 * SECOND);
     expect(limits.states.of("a")).toBeUndefined();
     // Another thread, then this one.
-    expect(cells.tryCharge(cell, SECOND, SECOND, rate.burst)).toBe(0);
+    expect(limitStates.tryCharge(limitSlot, SECOND, SECOND, rate.burst)).toBe(0);
     expect(limits.tryCharge("a", rate, SECOND)).toBe(0);
     expect(limits.waitNs("a", rate, SECOND)).toBe(SECOND);
     expect(limits.tryCharge("a", rate, SECOND)).toBe(SECOND);
@@ -32,43 +36,43 @@ describe("a limit that is held", () => {
     const { limits } = scene();
     limits.tryCharge("a", rate, SECOND);
     limits.tryCharge("b", rate, SECOND);
-    limits.hold("a");
-    limits.hold("c");
-    expect([limits.size, limits.heldCount]).toEqual([3, 2]);
+    limits.delegate("a");
+    limits.delegate("c");
+    expect([limits.size, limits.delegatedCount]).toEqual([3, 2]);
     for (const name of ["a", "c"]) limits.release(name, SECOND);
     // Nothing is to be said of one that was never charged.
-    expect([limits.size, limits.heldCount]).toEqual([2, 0]);
+    expect([limits.size, limits.delegatedCount]).toEqual([2, 0]);
   });
 
   it("keeps its cell until all who hold it have let it go", () => {
     const { limits } = scene();
-    const cell = limits.hold("a");
-    expect(limits.hold("a")).toBe(cell);
+    const limitSlot = limits.delegate("a");
+    expect(limits.delegate("a")).toBe(limitSlot);
     limits.release("a", SECOND);
-    expect(limits.hold("b")).not.toBe(cell);
-    expect(limits.heldCount).toBe(2);
+    expect(limits.delegate("b")).not.toBe(limitSlot);
+    expect(limits.delegatedCount).toBe(2);
     limits.release("a", SECOND);
-    expect(limits.heldCount).toBe(1);
-    expect(limits.hold("c")).toBe(cell);
+    expect(limits.delegatedCount).toBe(1);
+    expect(limits.delegate("c")).toBe(limitSlot);
     limits.release("nobody", SECOND);
   });
 
   it("finds no more cells than there are, and one that is free begins anew", () => {
-    const { cells, limits } = scene(2);
-    const [first, second] = ["a", "b"].map((name) => limits.hold(name));
+    const { limitStates, limits } = scene(2);
+    const [first, second] = ["a", "b"].map((name) => limits.delegate(name));
     expect(new Set([first, second])).toEqual(new Set([0, 1]));
-    expect(limits.hold("c")).toBe(NO_CELL);
+    expect(limits.delegate("c")).toBe(NO_LIMIT_SLOT);
     for (let i = 0; i < 3; i += 1) limits.tryCharge("a", rate, SECOND);
     limits.release("a", SECOND);
-    expect(limits.hold("c")).toBe(first);
-    expect(cells.fullNsOf(first ?? NO_CELL)).toBe(0);
+    expect(limits.delegate("c")).toBe(first);
+    expect(limitStates.fullNsOf(first ?? NO_LIMIT_SLOT)).toBe(0);
     expect(limits.tryCharge("c", rate, SECOND)).toBe(0);
     expect(limits.tryCharge("a", rate, SECOND)).toBe(SECOND);
   });
 
   it("makes another one be forgotten where it comes back and there is no room", () => {
     const { limits } = scene(4, 2);
-    limits.hold("a");
+    limits.delegate("a");
     for (const name of ["a", "b", "c"]) limits.tryCharge(name, rate, SECOND);
     limits.release("a", SECOND);
     expect(limits.states).toMatchObject({ size: 2, evicted: 1 });
@@ -77,15 +81,15 @@ describe("a limit that is held", () => {
 
   it("is given back what was charged, held or not", () => {
     const { limits } = scene();
-    limits.hold("a");
+    limits.delegate("a");
     for (const name of ["a", "b"]) {
       for (let i = 0; i < 3; i += 1) limits.tryCharge(name, rate, SECOND);
       expect(limits.waitNs(name, rate, SECOND)).toBe(SECOND);
-      limits.giveBack(name, rate);
+      limits.refund(name, rate);
       expect(limits.tryCharge(name, rate, SECOND)).toBe(0);
       expect(limits.tryCharge(name, rate, SECOND)).toBe(SECOND);
     }
-    limits.giveBack("nobody", rate);
+    limits.refund("nobody", rate);
     expect(limits.size).toBe(2);
   });
 });

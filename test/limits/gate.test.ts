@@ -1,27 +1,27 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { networksOf } from "../../src/accounts/keys/restriction.ts";
-import { HeldLimits } from "../../src/limits/delegated-limits.ts";
+import { DelegatedLimits } from "../../src/limits/delegated-limits.ts";
 import {
-  createGate,
-  type KeyOwner,
-  limitRefusal,
+  createAccessControl,
+  limitRejection,
   ownLimitName,
+  type Principal,
   retryAfterSeconds,
   type SharedLimits,
 } from "../../src/limits/gate.ts";
-import { LimitCells, passMemory } from "../../src/limits/shared-state.ts";
-import { createDice } from "../support/dice.ts";
+import { createKeyCacheMemory, SharedLimitStates } from "../../src/limits/shared-state.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { from, HERE, keyOwner } from "../support/owners.ts";
+import { from, HERE, testPrincipal } from "../support/owners.ts";
+import { createRng } from "../support/rng.ts";
 
 const SECOND = 1_000_000_000;
 const TOKEN = "0123456789abcdef";
-const owner = (account: string, ratePerSecond = 1, burst = 2): KeyOwner =>
-  keyOwner(account, { name: "P", ratePerSecond, burst, shared: false });
+const principal = (account: string, ratePerSecond = 1, burst = 2): Principal =>
+  testPrincipal(account, { name: "P", ratePerSecond, burst, shared: false });
 
-function gateWith(
-  rows: Readonly<Record<string, KeyOwner>>,
+function accessWith(
+  rows: Readonly<Record<string, Principal>>,
   accountsMax = 100_000,
   sharedLimits: SharedLimits | null = null,
 ) {
@@ -37,14 +37,14 @@ function gateWith(
   };
   const clock = createFakeClock();
   const looksMistyped = (token: string): boolean => token.startsWith("td_");
-  return createGate({ clock, keys, looksMistyped, sharedLimits }, { accountsMax });
+  return createAccessControl({ clock, keys, looksMistyped, sharedLimits }, { accountsMax });
 }
 
 describe("find", () => {
   it("knows a key by its SHA-256 alone", () => {
-    const gate = gateWith({ [TOKEN]: owner("a") });
-    expect(gate.find(TOKEN, HERE)?.account).toBe("a");
-    expect(gate.find(TOKEN.toUpperCase(), HERE)).toBeNull();
+    const access = accessWith({ [TOKEN]: principal("a") });
+    expect(access.authenticate(TOKEN, HERE)?.account).toBe("a");
+    expect(access.authenticate(TOKEN.toUpperCase(), HERE)).toBeNull();
   });
 
   it("does not hash what is too short or too long to be a key", () => {
@@ -56,21 +56,21 @@ describe("find", () => {
       },
       changes: 0,
     };
-    const gate = createGate({
+    const access = createAccessControl({
       clock: createFakeClock(),
       keys,
       looksMistyped: () => false,
       sharedLimits: null,
     });
-    for (const size of [0, 15, 129, 4_000]) gate.find("x".repeat(size), HERE);
+    for (const size of [0, 15, 129, 4_000]) access.authenticate("x".repeat(size), HERE);
     expect(lookups).toHaveLength(0);
-    for (const size of [16, 128]) gate.find("x".repeat(size), HERE);
+    for (const size of [16, 128]) access.authenticate("x".repeat(size), HERE);
     expect(lookups).toHaveLength(2);
   });
 
   it("asks for a known key after each change, so that a revoked one is refused at once", () => {
     const digests: string[] = [];
-    let good: KeyOwner | null = owner("a");
+    let good: Principal | null = principal("a");
     const keys = {
       lookup(sha256: Buffer) {
         digests.push(sha256.toString("hex"));
@@ -79,64 +79,70 @@ describe("find", () => {
       changes: 0,
     };
     const clock = createFakeClock();
-    const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits: null });
-    expect(gate.find(TOKEN, HERE)?.account).toBe("a");
-    expect(gate.find(TOKEN, HERE)?.account).toBe("a");
+    const access = createAccessControl({
+      clock,
+      keys,
+      looksMistyped: () => false,
+      sharedLimits: null,
+    });
+    expect(access.authenticate(TOKEN, HERE)?.account).toBe("a");
+    expect(access.authenticate(TOKEN, HERE)?.account).toBe("a");
     expect(digests).toHaveLength(1);
     good = null;
     keys.changes += 1;
-    expect(gate.find(TOKEN, HERE)).toBeNull();
-    expect(gate.find(TOKEN, HERE)).toBeNull();
-    good = owner("b");
+    expect(access.authenticate(TOKEN, HERE)).toBeNull();
+    expect(access.authenticate(TOKEN, HERE)).toBeNull();
+    good = principal("b");
     keys.changes += 1;
-    expect(gate.find(TOKEN, HERE)?.account).toBe("b");
+    expect(access.authenticate(TOKEN, HERE)?.account).toBe("b");
     expect(digests).toEqual(Array(3).fill(createHash("sha256").update(TOKEN).digest("hex")));
   });
 
   it("counts and names why there is no owner, without repeating the key", () => {
-    const gate = gateWith({});
-    expect(gate.refusalOf("", HERE).sentence).toMatch(/missing/);
-    expect(gate.refusalOf("td_something", HERE).sentence).toMatch(/typing error/);
-    expect(gate.refusalOf("another-unknown", HERE).sentence).not.toContain("another-unknown");
-    expect(gate.counters).toMatchObject({ keysMissing: 1, keysUnknown: 2 });
+    const access = accessWith({});
+    expect(access.rejectionOf("", HERE).message).toMatch(/missing/);
+    expect(access.rejectionOf("td_something", HERE).message).toMatch(/typing error/);
+    expect(access.rejectionOf("another-unknown", HERE).message).not.toContain("another-unknown");
+    expect(access.counters).toMatchObject({ keysMissing: 1, keysUnknown: 2 });
   });
 });
 
 describe("charge", () => {
   it("holds one limit for an account, over all its keys", () => {
-    const gate = gateWith({});
-    expect(gate.charge(owner("a"), SECOND)).toBe(0);
-    expect(gate.charge(owner("a"), SECOND)).toBe(0);
-    expect(gate.charge(owner("a"), SECOND)).toBe(SECOND);
-    expect(gate.charge(owner("b"), SECOND)).toBe(0);
-    expect(gate.counters).toMatchObject({ admitted: 3, limited: 1 });
+    const access = accessWith({});
+    expect(access.charge(principal("a"), SECOND)).toBe(0);
+    expect(access.charge(principal("a"), SECOND)).toBe(0);
+    expect(access.charge(principal("a"), SECOND)).toBe(SECOND);
+    expect(access.charge(principal("b"), SECOND)).toBe(0);
+    expect(access.counters).toMatchObject({ allowed: 3, limited: 1 });
   });
 
   it("costs nothing when it refuses", () => {
-    const gate = gateWith({});
-    for (let i = 0; i < 100; i += 1) gate.charge(owner("a"), SECOND);
-    expect(gate.charge(owner("a"), 2 * SECOND)).toBe(0);
+    const access = accessWith({});
+    for (let i = 0; i < 100; i += 1) access.charge(principal("a"), SECOND);
+    expect(access.charge(principal("a"), 2 * SECOND)).toBe(0);
   });
 
   it("keeps the state when an account changes its plan", () => {
-    const gate = gateWith({});
-    gate.charge(owner("a", 1, 2), SECOND);
-    gate.charge(owner("a", 1, 2), SECOND);
-    expect(gate.charge(owner("a", 10, 2), SECOND)).toBeGreaterThan(0);
-    expect(gate.charge(owner("a", 10, 30), SECOND)).toBe(0);
+    const access = accessWith({});
+    access.charge(principal("a", 1, 2), SECOND);
+    access.charge(principal("a", 1, 2), SECOND);
+    expect(access.charge(principal("a", 10, 2), SECOND)).toBeGreaterThan(0);
+    expect(access.charge(principal("a", 10, 30), SECOND)).toBe(0);
   });
 
   it("forgets accounts whose limit says nothing any more", () => {
-    const gate = gateWith({});
-    for (let i = 0; i < 5_000; i += 1) gate.charge(owner(`a${i}`, 1_000, 1), SECOND * (i + 1));
-    expect(gate.counters.accountsTracked).toBeLessThanOrEqual(1_024);
-    expect(gate.counters.accountsEvicted).toBe(0);
+    const access = accessWith({});
+    for (let i = 0; i < 5_000; i += 1)
+      access.charge(principal(`a${i}`, 1_000, 1), SECOND * (i + 1));
+    expect(access.counters.accountsTracked).toBeLessThanOrEqual(1_024);
+    expect(access.counters.accountsEvicted).toBe(0);
   });
 
   it("never tracks more accounts than its bound", () => {
-    const gate = gateWith({}, 10);
-    for (let i = 0; i < 100; i += 1) gate.charge(owner(`a${i}`), SECOND);
-    expect(gate.counters).toMatchObject({ accountsTracked: 10, accountsEvicted: 90 });
+    const access = accessWith({}, 10);
+    for (let i = 0; i < 100; i += 1) access.charge(principal(`a${i}`), SECOND);
+    expect(access.counters).toMatchObject({ accountsTracked: 10, accountsEvicted: 90 });
   });
 });
 
@@ -153,30 +159,30 @@ describe("a plan that is shared by all edges", () => {
         return wait;
       },
     };
-    const gate = gateWith({}, 100, shared);
-    return { gate, charges, setWait: (ns: number) => (wait = ns) };
+    const access = accessWith({}, 100, shared);
+    return { access, charges, setWait: (ns: number) => (wait = ns) };
   }
 
   it("has its limit where the edges share it, and none here", () => {
-    const { gate, charges, setWait } = scene();
-    for (let i = 0; i < 50; i += 1) expect(gate.charge(keyOwner("a", plan), SECOND)).toBe(0);
+    const { access, charges, setWait } = scene();
+    for (let i = 0; i < 50; i += 1) expect(access.charge(testPrincipal("a", plan), SECOND)).toBe(0);
     expect(charges).toHaveLength(50);
     setWait(7);
-    expect(gate.charge(keyOwner("a", plan), SECOND)).toBe(7);
+    expect(access.charge(testPrincipal("a", plan), SECOND)).toBe(7);
     expect(charges).toHaveLength(50);
-    expect(gate.counters).toMatchObject({ admitted: 50, limited: 1 });
+    expect(access.counters).toMatchObject({ allowed: 50, limited: 1 });
   });
 
   it("leaves a key's own limit to this edge", () => {
-    const { gate, charges } = scene();
-    const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 1 } });
-    expect([1, 2].map(() => gate.charge(slow, SECOND))).toEqual([0, SECOND]);
+    const { access, charges } = scene();
+    const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 1 } });
+    expect([1, 2].map(() => access.charge(slow, SECOND))).toEqual([0, SECOND]);
     expect(charges).toHaveLength(1);
   });
 
   it("holds for this edge where nothing is shared", () => {
-    const gate = gateWith({});
-    const waits = [1, 2, 3].map(() => gate.charge(keyOwner("a", plan), SECOND));
+    const access = accessWith({});
+    const waits = [1, 2, 3].map(() => access.charge(testPrincipal("a", plan), SECOND));
     expect(waits).toEqual([0, 0, SECOND / 10]);
   });
 });
@@ -186,95 +192,95 @@ describe("a restricted key", () => {
 
   it("is no longer good from the moment of its end", () => {
     const clock = createFakeClock();
-    const row = keyOwner("a", plan, { expiresUnixMs: clock.unixMs() + 1_000 });
-    const gate = createGate({
+    const row = testPrincipal("a", plan, { expiresUnixMs: clock.unixMs() + 1_000 });
+    const access = createAccessControl({
       clock,
       keys: { lookup: () => row, changes: 0 },
       looksMistyped: () => false,
       sharedLimits: null,
     });
     clock.advance(999);
-    expect(gate.find(TOKEN, HERE)).toBe(row);
+    expect(access.authenticate(TOKEN, HERE)).toBe(row);
     clock.advance(1);
-    expect(gate.find(TOKEN, HERE)).toBeNull();
-    expect(gate.refusalOf(TOKEN, HERE).sentence).toMatch(/expired at 20\d\d-/);
-    expect(gate.counters.keysBarred).toBe(1);
+    expect(access.authenticate(TOKEN, HERE)).toBeNull();
+    expect(access.rejectionOf(TOKEN, HERE).message).toMatch(/expired at 20\d\d-/);
+    expect(access.counters.keysOutOfPolicy).toBe(1);
   });
 
   it("is good only from its networks, which its account is shown and its bearer is not", () => {
     const networks = networksOf(["10.0.0.0/8", "2001:db8::/32"]);
-    const row = keyOwner("a", plan, { networks });
-    const barred: string[] = [];
-    const gate = createGate({
+    const row = testPrincipal("a", plan, { networks });
+    const violations: string[] = [];
+    const access = createAccessControl({
       clock: createFakeClock(),
       keys: { lookup: () => row, changes: 0 },
       looksMistyped: () => false,
       sharedLimits: null,
-      barred: ({ account }, { reason, sentence }) =>
-        void barred.push(`${account} ${reason}: ${sentence}`),
+      onPolicyViolation: ({ account }, { reason, message }) =>
+        void violations.push(`${account} ${reason}: ${message}`),
     });
     for (const address of ["10.255.0.1", "2001:db8::7", "::ffff:10.1.1.1"]) {
-      expect(gate.find(TOKEN, from(address))).not.toBeNull();
+      expect(access.authenticate(TOKEN, from(address))).not.toBeNull();
     }
     for (const address of ["11.0.0.1", "2001:db9::1", "", "nonsense"]) {
-      expect(gate.find(TOKEN, from(address))).toBeNull();
+      expect(access.authenticate(TOKEN, from(address))).toBeNull();
     }
     // Looking a key up is no use of it.
-    expect(barred).toEqual([]);
-    expect(gate.refusalOf(TOKEN, from("11.0.0.1"))).toEqual({
+    expect(violations).toEqual([]);
+    expect(access.rejectionOf(TOKEN, from("11.0.0.1"))).toEqual({
       reason: "unauthorized",
-      sentence: "the key in api-x-token may not be used from this address",
+      message: "the key in api-x-token may not be used from this address",
       data: {},
     });
-    gate.refusalOf(TOKEN, from(""));
+    access.rejectionOf(TOKEN, from(""));
     const only = "a unauthorized: the key may be used from 10.0.0.0/8, 2001:db8::/32 only";
-    expect(barred).toEqual([
+    expect(violations).toEqual([
       `${only}, a request with it came from 11.0.0.1`,
       `${only}, a request with it came from an address that is not known`,
     ]);
   });
 
   it("has its own limit beside the account's, and neither is charged by a refusal", () => {
-    const gate = gateWith({});
-    const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
-    expect([1, 2, 3, 4].map(() => gate.charge(slow, SECOND))).toEqual([0, 0, SECOND, SECOND]);
+    const access = accessWith({});
+    const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
+    expect([1, 2, 3, 4].map(() => access.charge(slow, SECOND))).toEqual([0, 0, SECOND, SECOND]);
     // The account has eight of its ten left for another key.
-    const free = keyOwner("a", plan);
-    const waits = Array.from({ length: 9 }, () => gate.charge(free, SECOND));
+    const free = testPrincipal("a", plan);
+    const waits = Array.from({ length: 9 }, () => access.charge(free, SECOND));
     expect(waits.filter((wait) => wait === 0)).toHaveLength(8);
-    expect(gate.charge(slow, 2 * SECOND)).toBe(0);
+    expect(access.charge(slow, 2 * SECOND)).toBe(0);
   });
 
   it("is charged also where its limit said nothing any more until now", () => {
-    const gate = gateWith({});
-    const slow = keyOwner(
+    const access = accessWith({});
+    const slow = testPrincipal(
       "a",
       { ...plan, ratePerSecond: 1_000, burst: 1_000 },
       {
         limit: { ratePerSecond: 0.1, burst: 1 },
       },
     );
-    expect(gate.charge(slow, SECOND)).toBe(0);
+    expect(access.charge(slow, SECOND)).toBe(0);
     // Lets the account's state go, and leaves the key's.
-    gate.charge(keyOwner("b", plan), 2 * SECOND);
-    const waits = [1, 2, 3].map(() => gate.charge(slow, 12 * SECOND));
+    access.charge(testPrincipal("b", plan), 2 * SECOND);
+    const waits = [1, 2, 3].map(() => access.charge(slow, 12 * SECOND));
     expect(waits).toEqual([0, 10 * SECOND, 10 * SECOND]);
   });
 
   it("is refused with the figures of its own limit, or of the account's where that refused", () => {
-    const gate = gateWith({});
-    const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
-    const refusedBehind = (others: KeyOwner, count: number, nowNs: number) => {
-      for (let sent = 0; sent < count; sent += 1) gate.charge(others, nowNs);
-      expect(gate.charge(slow, nowNs)).toBeGreaterThan(0);
-      return limitRefusal(slow, SECOND, gate.limitedBy);
+    const access = accessWith({});
+    const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
+    const refusedBehind = (others: Principal, count: number, nowNs: number) => {
+      for (let sent = 0; sent < count; sent += 1) access.charge(others, nowNs);
+      expect(access.charge(slow, nowNs)).toBeGreaterThan(0);
+      return limitRejection(slow, SECOND, access.limitedBy);
     };
     const own = refusedBehind(slow, 2, SECOND);
-    expect(own.sentence).toContain("this key is 1 requests a second with a burst of 2");
+    expect(own.message).toContain("this key is 1 requests a second with a burst of 2");
     expect(own.data).toMatchObject({ plan: "P", ratePerSecond: 1, burst: 2 });
     // Another key of the account uses up what all of them have together.
-    const account = refusedBehind(keyOwner("a", plan), plan.burst, 60 * SECOND);
-    expect(account.sentence).toContain(
+    const account = refusedBehind(testPrincipal("a", plan), plan.burst, 60 * SECOND);
+    expect(account.message).toContain(
       `plan P is ${plan.ratePerSecond} requests a second with a burst of ${plan.burst}`,
     );
     expect(account.data).toMatchObject({ plan: "P", ratePerSecond: plan.ratePerSecond });
@@ -283,41 +289,49 @@ describe("a restricted key", () => {
 
 describe("limits that are held for other threads", () => {
   it.each(["none", "some", "all"])("are those of a gate without, where %s are", (which) => {
-    const held = new HeldLimits(new LimitCells(passMemory()), 100, 1_000);
+    const delegated = new DelegatedLimits(
+      new SharedLimitStates(createKeyCacheMemory()),
+      100,
+      1_000,
+    );
     const deps = {
       clock: createFakeClock(),
       keys: { lookup: () => null, changes: 0 },
       looksMistyped: () => false,
       sharedLimits: null,
     };
-    const [apart, ours] = [createGate(deps), createGate({ ...deps, held })];
-    const dice = createDice(5);
+    const [apart, ours] = [createAccessControl(deps), createAccessControl({ ...deps, delegated })];
+    const rng = createRng(5);
     const limit = { ratePerSecond: SECOND / 150, burst: 2 };
-    const owners = Array.from({ length: 12 }, (_, index) => {
+    const principals = Array.from({ length: 12 }, (_, index) => {
       const plan = {
         name: "P",
         ratePerSecond: SECOND / 100,
         burst: 1 + (index % 3),
         shared: false,
       };
-      const row = keyOwner(`a${index >> 1}`, plan, index % 2 === 0 ? null : { limit });
+      const row = testPrincipal(`a${index >> 1}`, plan, index % 2 === 0 ? null : { limit });
       return { ...row, keyId: `k${index >> 1}` };
     });
-    const names = owners.flatMap(({ account, keyId }) => [account, ownLimitName(keyId)]);
-    const isHeld = (index: number) => which === "all" || (which === "some" && index % 3 === 0);
-    for (const [index, name] of names.entries()) if (isHeld(index)) held.hold(name);
-    for (let nowNs = SECOND; nowNs < SECOND + 40_000; nowNs += dice.below(40)) {
-      const mine = owners[dice.below(owners.length)] ?? owner("x");
+    const names = principals.flatMap(({ account, keyId }) => [account, ownLimitName(keyId)]);
+    const isDelegated = (index: number) => which === "all" || (which === "some" && index % 3 === 0);
+    for (const [index, name] of names.entries()) if (isDelegated(index)) delegated.delegate(name);
+    for (let nowNs = SECOND; nowNs < SECOND + 40_000; nowNs += rng.below(40)) {
+      const mine = principals[rng.below(principals.length)] ?? principal("x");
       expect(ours.charge(mine, nowNs)).toBe(apart.charge(mine, nowNs));
       expect(ours.limitedBy).toBe(apart.limitedBy);
     }
-    expect(ours.counters.admitted).toBe(apart.counters.admitted);
+    expect(ours.counters.allowed).toBe(apart.counters.allowed);
     expect(ours.counters.limited).toBe(apart.counters.limited);
     expect(ours.counters.limited).toBeGreaterThan(100);
   });
 
   it("leave to the edges what they share", () => {
-    const held = new HeldLimits(new LimitCells(passMemory()), 100, 1_000);
+    const delegated = new DelegatedLimits(
+      new SharedLimitStates(createKeyCacheMemory()),
+      100,
+      1_000,
+    );
     let [wait, charges] = [0, 0];
     const tryCharge = (): number => {
       if (wait === 0) charges += 1;
@@ -326,30 +340,41 @@ describe("limits that are held for other threads", () => {
     const sharedLimits = { waitNs: () => wait, tryCharge };
     const keys = { lookup: () => null, changes: 0 };
     const clock = createFakeClock();
-    const gate = createGate({ clock, keys, looksMistyped: () => false, sharedLimits, held });
+    const access = createAccessControl({
+      clock,
+      keys,
+      looksMistyped: () => false,
+      sharedLimits,
+      delegated,
+    });
     const plan = { name: "S", ratePerSecond: 1, burst: 1, shared: true };
-    const slow = keyOwner("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
-    held.hold(ownLimitName(slow.keyId));
-    expect(gate.charge(slow, SECOND)).toBe(0);
+    const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
+    delegated.delegate(ownLimitName(slow.keyId));
+    expect(access.charge(slow, SECOND)).toBe(0);
     wait = 5;
     // The key's own limit is not charged by that.
-    for (let i = 0; i < 3; i += 1) expect(gate.charge(slow, SECOND)).toBe(5);
+    for (let i = 0; i < 3; i += 1) expect(access.charge(slow, SECOND)).toBe(5);
     wait = 0;
-    expect([1, 2].map(() => gate.charge(slow, SECOND))).toEqual([0, SECOND]);
+    expect([1, 2].map(() => access.charge(slow, SECOND))).toEqual([0, SECOND]);
     expect(charges).toBe(2);
   });
 });
 
 describe("a refusal by the limit", () => {
   it("tells plan, rate, burst and the wait", () => {
-    const refusal = limitRefusal(
-      keyOwner("a", { name: "Beta", ratePerSecond: 50, burst: 100, shared: false }),
+    const rejection = limitRejection(
+      testPrincipal("a", { name: "Beta", ratePerSecond: 50, burst: 100, shared: false }),
       1_500_000,
       "account",
     );
-    expect(refusal.reason).toBe("rate_limited");
-    expect(refusal.data).toEqual({ plan: "Beta", ratePerSecond: 50, burst: 100, retryAfterMs: 2 });
-    for (const figure of ["Beta", "50", "100", "2 ms"]) expect(refusal.sentence).toContain(figure);
+    expect(rejection.reason).toBe("rate_limited");
+    expect(rejection.data).toEqual({
+      plan: "Beta",
+      ratePerSecond: 50,
+      burst: 100,
+      retryAfterMs: 2,
+    });
+    for (const figure of ["Beta", "50", "100", "2 ms"]) expect(rejection.message).toContain(figure);
   });
 
   it("asks for at least one whole second", () => {

@@ -2,14 +2,14 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { Bucket, costNs } from "../../src/accounts/global-limits/bucket.ts";
-import { PASSES_MAX } from "../../src/limits/bounds.ts";
-import { SHARED_CELLS_MAX, SharedCells } from "../../src/limits/global-state.ts";
+import { CACHED_KEYS_MAX } from "../../src/limits/bounds.ts";
+import { GLOBAL_LIMITS_MAX, GlobalLimitStates } from "../../src/limits/global-state.ts";
 import {
-  HELD_CELLS_MAX,
-  LIMIT_CELLS_MAX,
-  LimitCells,
-  passMarks,
-  passMemory,
+  createKeyCacheMemory,
+  DELEGATED_LIMITS_MAX,
+  keyUsedMarks,
+  SHARED_LIMITS_MAX,
+  SharedLimitStates,
 } from "../../src/limits/shared-state.ts";
 import { until } from "../support/wait.ts";
 
@@ -20,23 +20,25 @@ const INTERVAL = SECOND / 10;
 
 describe("a shared limit", () => {
   it("lets through the plan's burst and counts that, and nothing that it refuses", () => {
-    const cells = new SharedCells(passMemory());
-    cells.setSharers(1);
-    const waits = Array.from({ length: 25 }, () => cells.tryCharge(4, NOW, plan));
+    const limitStates = new GlobalLimitStates(createKeyCacheMemory());
+    limitStates.setEdgeCount(1);
+    const waits = Array.from({ length: 25 }, () => limitStates.tryCharge(4, NOW, plan));
     expect(waits.filter((wait) => wait === 0)).toHaveLength(20);
     expect(waits.at(-1)).toBe(INTERVAL);
-    expect(cells.waitNs(4, NOW, plan)).toBe(INTERVAL);
-    expect([cells.countOf(4), cells.fullNsOf(4)]).toEqual([20, NOW + 20 * INTERVAL]);
-    expect([3, 5].map((cell) => [cells.countOf(cell), cells.fullNsOf(cell)])).toEqual([
+    expect(limitStates.waitNs(4, NOW, plan)).toBe(INTERVAL);
+    expect([limitStates.countOf(4), limitStates.fullNsOf(4)]).toEqual([20, NOW + 20 * INTERVAL]);
+    expect(
+      [3, 5].map((limitSlot) => [limitStates.countOf(limitSlot), limitStates.fullNsOf(limitSlot)]),
+    ).toEqual([
       [0, 0],
       [0, 0],
     ]);
   });
 
   it("is divided by the edges that somebody told, on every thread from then on", () => {
-    const memory = passMemory();
-    const [main, front] = [new SharedCells(memory), new SharedCells(memory)];
-    main.setSharers(7);
+    const memory = createKeyCacheMemory();
+    const [main, front] = [new GlobalLimitStates(memory), new GlobalLimitStates(memory)];
+    main.setEdgeCount(7);
     const pass = (burst: number) => {
       let passed = 0;
       while (front.tryCharge(0, NOW, { ...plan, burst }) === 0) passed += 1;
@@ -47,59 +49,61 @@ describe("a shared limit", () => {
     // One is let through whatever the share.
     main.set(0, 0);
     expect(pass(3)).toBe(1);
-    main.setSharers(1);
+    main.setEdgeCount(1);
     main.set(0, 0);
     expect(pass(20)).toBe(20);
   });
 
   it("is set anew only where it is still what it was", () => {
-    const cells = new SharedCells(passMemory());
-    cells.set(9, NOW);
-    expect(cells.replace(9, NOW - 1, 5)).toBe(false);
-    expect(cells.fullNsOf(9)).toBe(NOW);
-    expect(cells.replace(9, NOW, 5)).toBe(true);
-    expect(cells.fullNsOf(9)).toBe(5);
+    const limitStates = new GlobalLimitStates(createKeyCacheMemory());
+    limitStates.set(9, NOW);
+    expect(limitStates.replace(9, NOW - 1, 5)).toBe(false);
+    expect(limitStates.fullNsOf(9)).toBe(NOW);
+    expect(limitStates.replace(9, NOW, 5)).toBe(true);
+    expect(limitStates.fullNsOf(9)).toBe(5);
   });
 
   it("lies beside all other cells and the marks", () => {
-    const memory = passMemory();
-    const [cells, plain] = [new SharedCells(memory), new LimitCells(memory)];
-    cells.setSharers(1);
-    const last = SHARED_CELLS_MAX - 1;
-    for (const cell of [0, last]) cells.tryCharge(cell, NOW, plan);
-    expect([0, HELD_CELLS_MAX - 1].map((cell) => plain.fullNsOf(cell))).toEqual([0, 0]);
-    expect(plain.fullNsOf(LIMIT_CELLS_MAX - 1)).toBe(NOW + INTERVAL);
-    const marks = passMarks(memory);
+    const memory = createKeyCacheMemory();
+    const [limitStates, plain] = [new GlobalLimitStates(memory), new SharedLimitStates(memory)];
+    limitStates.setEdgeCount(1);
+    const last = GLOBAL_LIMITS_MAX - 1;
+    for (const limitSlot of [0, last]) limitStates.tryCharge(limitSlot, NOW, plan);
+    expect([0, DELEGATED_LIMITS_MAX - 1].map((limitSlot) => plain.fullNsOf(limitSlot))).toEqual([
+      0, 0,
+    ]);
+    expect(plain.fullNsOf(SHARED_LIMITS_MAX - 1)).toBe(NOW + INTERVAL);
+    const marks = keyUsedMarks(memory);
     expect(marks.every((mark) => mark === 0)).toBe(true);
     marks.fill(1);
-    expect(marks).toHaveLength(PASSES_MAX);
-    expect([cells.countOf(last), cells.waitNs(last, NOW, { ...plan, burst: 1 })]).toEqual([
-      1,
-      INTERVAL,
-    ]);
+    expect(marks).toHaveLength(CACHED_KEYS_MAX);
+    expect([
+      limitStates.countOf(last),
+      limitStates.waitNs(last, NOW, { ...plan, burst: 1 }),
+    ]).toEqual([1, INTERVAL]);
   });
 });
 
 describe("a shared limit that three threads charge", () => {
   it("lets through the burst and no more while the store answers again and again", async () => {
-    const [cell, burst] = [5, 300_000];
+    const [limitSlot, burst] = [5, 300_000];
     const fast = { ...plan, ratePerSecond: 1_000_000, burst };
-    const memory = passMemory();
+    const memory = createKeyCacheMemory();
     const words = new Int32Array(new SharedArrayBuffer(5 * 4));
-    const [ARRIVED, BEGIN, THROUGH, ROUNDS, DONE] = [0, 1, 2, 3, 4];
-    const cells = new SharedCells(memory);
-    cells.setSharers(1);
+    const [ARRIVED, START, THROUGH, ROUNDS, DONE] = [0, 1, 2, 3, 4];
+    const limitStates = new GlobalLimitStates(memory);
+    limitStates.setEdgeCount(1);
     const bucket = new Bucket(costNs(fast));
-    bucket.hold(cells, cell, NOW);
-    const workerData = { memory, words, cell, nowNs: NOW, plan: fast };
+    bucket.delegate(limitStates, limitSlot, NOW);
+    const workerData = { memory, words, limitSlot, nowNs: NOW, plan: fast };
     const entry = new URL("../support/shared-charger.mjs", import.meta.url);
     const workers = [1, 2].map(() => new Worker(entry, { workerData }));
     const threads = workers.length;
     const failure = Promise.race(workers.map((worker) => once(worker, "error")));
     const failed = failure.then(([error]) => Promise.reject(error));
     await Promise.race([until("two threads", () => words[ARRIVED] === 2), failed]);
-    Atomics.store(words, BEGIN, 1);
-    Atomics.notify(words, BEGIN);
+    Atomics.store(words, START, 1);
+    Atomics.notify(words, START);
     let [mine, told, rounds] = [0, 0, 0];
     const through = () => mine + (words[THROUGH] ?? 0);
     /** The store knows what it was told, and time stands still. */
@@ -131,7 +135,7 @@ describe("a shared limit that three threads charge", () => {
     expect(through()).toBeLessThanOrEqual(burst);
     expect(told).toBeGreaterThanOrEqual(through());
     expect(told).toBeLessThanOrEqual(through() + threads);
-    expect(cells.fullNsOf(cell)).toBe(NOW + told * bucket.intervalNs);
+    expect(limitStates.fullNsOf(limitSlot)).toBe(NOW + told * bucket.intervalNs);
     // Which is made good with the next ones.
     const laterNs = NOW + 2 * burst * bucket.intervalNs;
     for (let charge = 0; charge < 10; charge += 1) mine += bucket.tryCharge(fast, laterNs, 1) + 1;

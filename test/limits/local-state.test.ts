@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { LimitStates } from "../../src/limits/local-state.ts";
-import { createDice } from "../support/dice.ts";
+import { LocalLimitStates } from "../../src/limits/local-state.ts";
+import { createRng } from "../support/rng.ts";
 
 /** Charges one and answers when its bucket is full again. */
-function charge(states: LimitStates, name: string, interval: number, nowNs: number): number {
+function charge(states: LocalLimitStates, name: string, interval: number, nowNs: number): number {
   states.charge(name, states.of(name), interval, nowNs);
   return states.of(name)?.fullNs ?? 0;
 }
 
 describe("the states of limits", () => {
   it("are what was charged, for as long as they say something", () => {
-    const states = new LimitStates(1_000);
-    const dice = createDice(7);
+    const states = new LocalLimitStates(1_000);
+    const rng = createRng(7);
     const fullAt = new Map<string, number>();
     for (let nowNs = 1; nowNs < 20_000; nowNs += 1) {
-      const name = `a${dice.below(600)}`;
-      const interval = 1 + dice.below(300);
+      const name = `a${rng.below(600)}`;
+      const interval = 1 + rng.below(300);
       const due = Math.max(fullAt.get(name) ?? 0, nowNs) + interval;
       fullAt.set(name, due);
       expect(charge(states, name, interval, nowNs)).toBe(due);
@@ -25,7 +25,7 @@ describe("the states of limits", () => {
   });
 
   it("that say nothing any more go as fast as new ones come", () => {
-    const states = new LimitStates(10_000);
+    const states = new LocalLimitStates(10_000);
     for (let place = 0; place < 3_000; place += 1) charge(states, `old ${place}`, 1_000, 0);
     expect(states.size).toBe(3_000);
     for (let place = 0; place < 3_000; place += 1) charge(states, `new ${place}`, 9_000, 1_000);
@@ -37,7 +37,7 @@ describe("the states of limits", () => {
   });
 
   it("are looked at two at a time, also where all are in use and there is no room", () => {
-    const states = new LimitStates(1_000);
+    const states = new LocalLimitStates(1_000);
     let looks = 0;
     for (let place = 0; place < 1_000; place += 1) {
       charge(states, `a${place}`, 1e9, 0);
@@ -54,7 +54,7 @@ describe("the states of limits", () => {
   });
 
   it("go to somebody else and come back, where they still say something", () => {
-    const states = new LimitStates(2);
+    const states = new LocalLimitStates(2);
     charge(states, "a", 1_000, 5);
     expect(states.take("a")).toBe(1_005);
     expect([states.size, states.take("a")]).toEqual([0, 0]);

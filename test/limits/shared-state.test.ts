@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { PASSES_MAX } from "../../src/limits/bounds.ts";
+import { CACHED_KEYS_MAX } from "../../src/limits/bounds.ts";
 import { charged, waitNs } from "../../src/limits/gcra.ts";
 import {
-  LIMIT_CELLS_MAX,
-  LimitCells,
-  passMarks,
-  passMemory,
+  createKeyCacheMemory,
+  keyUsedMarks,
+  SHARED_LIMITS_MAX,
+  SharedLimitStates,
 } from "../../src/limits/shared-state.ts";
 import { fc } from "../support/properties.ts";
 import { until } from "../support/wait.ts";
@@ -15,7 +15,7 @@ import { until } from "../support/wait.ts";
 const SECOND = 1_000_000_000;
 /** Ten days of uptime. */
 const NOW = 864_000 * SECOND + 123_457;
-const [ARRIVED, BEGIN, THROUGH, GIVEN_BACK, DONE] = [0, 1, 2, 3, 4];
+const [ARRIVED, START, THROUGH, GIVEN_BACK, DONE] = [0, 1, 2, 3, 4];
 
 describe("a cell", () => {
   it("is charged as the plain algorithm says, and given back what was charged", () => {
@@ -27,54 +27,54 @@ describe("a cell", () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
-        const cells = new LimitCells(passMemory());
+        const limitStates = new SharedLimitStates(createKeyCacheMemory());
         let [now, fullNs] = [NOW, 0];
         for (const { gap, interval, burst, isGivenBack } of steps) {
           now += gap;
           const wait = waitNs(fullNs, now, interval, burst);
-          expect(cells.waitNs(7, now, interval, burst)).toBe(wait);
-          expect(cells.tryCharge(7, now, interval, burst)).toBe(wait);
+          expect(limitStates.waitNs(7, now, interval, burst)).toBe(wait);
+          expect(limitStates.tryCharge(7, now, interval, burst)).toBe(wait);
           if (wait > 0) continue;
           fullNs = charged(fullNs, now, interval);
           if (isGivenBack) {
             fullNs -= interval;
-            cells.giveBack(7, interval);
+            limitStates.refund(7, interval);
           }
-          expect(cells.fullNsOf(7)).toBe(fullNs);
+          expect(limitStates.fullNsOf(7)).toBe(fullNs);
         }
-        expect([6, 8].map((cell) => cells.fullNsOf(cell))).toEqual([0, 0]);
+        expect([6, 8].map((limitSlot) => limitStates.fullNsOf(limitSlot))).toEqual([0, 0]);
       }),
     );
   });
 
   it("holds any state: slow plans reach beyond whole nanoseconds", () => {
-    const cells = new LimitCells(passMemory());
+    const limitStates = new SharedLimitStates(createKeyCacheMemory());
     for (const fullNs of [0, 1, NOW, 2 ** 53, 1e21]) {
-      cells.set(3, fullNs);
-      expect(cells.fullNsOf(3)).toBe(fullNs);
+      limitStates.set(3, fullNs);
+      expect(limitStates.fullNsOf(3)).toBe(fullNs);
     }
   });
 
   it("lies beside the marks, and nothing overlaps", () => {
-    const memory = passMemory();
-    const cells = new LimitCells(memory);
-    const marks = passMarks(memory);
+    const memory = createKeyCacheMemory();
+    const limitStates = new SharedLimitStates(memory);
+    const marks = keyUsedMarks(memory);
     marks.fill(1);
-    expect(cells.fullNsOf(LIMIT_CELLS_MAX - 1)).toBe(0);
-    cells.set(LIMIT_CELLS_MAX - 1, NOW);
-    expect(marks).toHaveLength(PASSES_MAX);
+    expect(limitStates.fullNsOf(SHARED_LIMITS_MAX - 1)).toBe(0);
+    limitStates.set(SHARED_LIMITS_MAX - 1, NOW);
+    expect(marks).toHaveLength(CACHED_KEYS_MAX);
     expect(marks.every((mark) => mark === 1)).toBe(true);
-    expect(new LimitCells(memory).fullNsOf(LIMIT_CELLS_MAX - 1)).toBe(NOW);
+    expect(new SharedLimitStates(memory).fullNsOf(SHARED_LIMITS_MAX - 1)).toBe(NOW);
   });
 });
 
 describe("a cell that three threads charge at once", () => {
   it.each([0, 3])("lets through exactly the burst (one in %i is given back)", async (every) => {
-    const [tries, interval, burst, cell] = [150_000, 1_000, 200_000, 5];
-    const memory = passMemory();
+    const [tries, interval, burst, limitSlot] = [150_000, 1_000, 200_000, 5];
+    const memory = createKeyCacheMemory();
     const words = new Int32Array(new SharedArrayBuffer(5 * 4));
     const workerData = {
-      ...{ memory, words, cell, tries, nowNs: NOW, interval, burst },
+      ...{ memory, words, limitSlot, tries, nowNs: NOW, interval, burst },
       giveBackEvery: every,
     };
     const entry = new URL("../support/cell-charger.mjs", import.meta.url);
@@ -82,16 +82,16 @@ describe("a cell that three threads charge at once", () => {
     const failure = Promise.race(workers.map((worker) => once(worker, "error")));
     const failed = failure.then(([error]) => Promise.reject(error));
     await Promise.race([until("two threads", () => words[ARRIVED] === 2), failed]);
-    const cells = new LimitCells(memory);
-    Atomics.store(words, BEGIN, 1);
-    Atomics.notify(words, BEGIN);
+    const limitStates = new SharedLimitStates(memory);
+    Atomics.store(words, START, 1);
+    Atomics.notify(words, START);
     let mine = 0;
     for (let attempt = 0; attempt < tries; attempt += 1) {
-      if (cells.tryCharge(cell, NOW, interval, burst) === 0) mine += 1;
+      if (limitStates.tryCharge(limitSlot, NOW, interval, burst) === 0) mine += 1;
     }
     await Promise.race([until("their ends", () => words[DONE] === 2), failed]);
     const charges = mine + (words[THROUGH] ?? 0) - (words[GIVEN_BACK] ?? 0);
-    expect(cells.fullNsOf(cell)).toBe(NOW + charges * interval);
+    expect(limitStates.fullNsOf(limitSlot)).toBe(NOW + charges * interval);
     if (every === 0) expect(charges).toBe(burst);
     else expect(charges).toBeLessThanOrEqual(burst);
     expect(mine).toBeGreaterThan(0);

@@ -3,12 +3,12 @@
 import { describe, expect, it } from "vitest";
 import type { Accepted, Packet } from "../../src/core/flow.ts";
 import {
-  type FrontSent,
-  Ledger,
-  type PassOwner,
+  type CachedKeyPrincipal,
+  RecordConsumer,
+  type SentSubmission,
 } from "../../src/native-ingress/record-consumer.ts";
-import { type FrontRecord, REPEATED, SENT } from "../../src/native-ingress/record-ring.ts";
-import { newFrontSend } from "../../src/send/native/send-record.ts";
+import { REPEATED, type RingRecord, SENT } from "../../src/native-ingress/record-ring.ts";
+import { newSendRecord } from "../../src/send/native/send-record.ts";
 
 const ACCEPTED: Accepted = {
   kind: "accepted",
@@ -23,7 +23,7 @@ const ACCEPTED: Accepted = {
   tipLamports: 1_000,
   priorityFeeLamports: 234,
 };
-const OWNERS: readonly PassOwner[] = [
+const OWNERS: readonly CachedKeyPrincipal[] = [
   { keyId: "k0", account: "acme" },
   { keyId: "k1", account: "other" },
 ];
@@ -31,10 +31,10 @@ const OWNERS: readonly PassOwner[] = [
 function rig() {
   const told: unknown[] = [];
   const latencies: number[] = [];
-  const adopted: { packet: Packet; sent: FrontSent }[] = [];
-  const ledger = new Ledger(
+  const adopted: { packet: Packet; sent: SentSubmission }[] = [];
+  const consumer = new RecordConsumer(
     {
-      books: {
+      accounting: {
         adopt(packet, keyId, _, sent) {
           adopted.push({ packet, sent });
           told.push(["adopt", keyId, packet.account, packet.priorityLamports]);
@@ -47,30 +47,30 @@ function rig() {
     },
     OWNERS,
   );
-  return { ledger, told, latencies, adopted };
+  return { consumer, told, latencies, adopted };
 }
 
-function record(kind: number, over: Partial<FrontRecord> = {}): FrontRecord {
+function record(kind: number, over: Partial<RingRecord> = {}): RingRecord {
   return {
     kind,
     bytes: Uint8Array.of(1, 2, 3),
-    place: 1,
+    keySlot: 1,
     receivedNs: 100,
     decodedNs: 130,
     sentNs: 150,
     bodyBytes: 40,
     maxRetries: 2,
     offset: 1,
-    verdict: ACCEPTED,
-    send: newFrontSend(),
+    validation: ACCEPTED,
+    send: newSendRecord(),
     ...over,
   };
 }
 
 describe("the ledger of fronts", () => {
   it("enters what was sent under the key whose pass let it in", () => {
-    const { ledger, told, latencies, adopted } = rig();
-    ledger.take(record(SENT));
+    const { consumer, told, latencies, adopted } = rig();
+    consumer.take(record(SENT));
     expect(told).toEqual([
       ["usage", "k1", null, 40],
       ["adopt", "k1", "other", 1_234],
@@ -78,24 +78,24 @@ describe("the ledger of fronts", () => {
     expect(adopted[0]?.packet).toMatchObject({ receivedNs: 100, maxRetries: 2 });
     expect(adopted[0]?.sent).toMatchObject({ decodedNs: 130, sentNs: 150 });
     expect(latencies).toEqual([50]);
-    expect(ledger.counters).toEqual({ decoded: 1, repeated: 0, held: 0 });
+    expect(consumer.counters).toEqual({ decoded: 1, repeated: 0, corked: 0 });
   });
 
   it("enters a repetition as one more submission, which costs no decoding", () => {
-    const { ledger, told, latencies } = rig();
-    ledger.take(record(REPEATED, { place: 0, maxRetries: null }));
+    const { consumer, told, latencies } = rig();
+    consumer.take(record(REPEATED, { keySlot: 0, maxRetries: null }));
     expect(told).toEqual([
       ["usage", "k0", null, 40],
       ["repeated", "acme", null, 1],
     ]);
     expect(latencies).toEqual([30]);
-    expect(ledger.counters).toEqual({ decoded: 0, repeated: 1, held: 0 });
+    expect(consumer.counters).toEqual({ decoded: 0, repeated: 1, corked: 0 });
   });
 
   it("counts those that left together with others", () => {
-    const { ledger } = rig();
-    ledger.take(record(SENT, { send: { ...newFrontSend(), held: true } }));
-    ledger.take(record(SENT));
-    expect(ledger.counters).toEqual({ decoded: 2, repeated: 0, held: 1 });
+    const { consumer } = rig();
+    consumer.take(record(SENT, { send: { ...newSendRecord(), corked: true } }));
+    consumer.take(record(SENT));
+    expect(consumer.counters).toEqual({ decoded: 2, repeated: 0, corked: 1 });
   });
 });

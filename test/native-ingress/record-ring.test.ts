@@ -4,13 +4,13 @@ import { describe, expect, it } from "vitest";
 import type { Accepted } from "../../src/core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import {
-  type FrontRecord,
   REPEATED,
   RecordReader,
+  type RingRecord,
   recordsMemory,
   SENT,
 } from "../../src/native-ingress/record-ring.ts";
-import { newFrontSend } from "../../src/send/native/send-record.ts";
+import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 
 const ACCEPTED: Accepted = {
@@ -32,10 +32,10 @@ function ring(slots = 4) {
   return { writer: createRecordWriter(memory, slots), reader: new RecordReader(memory, slots) };
 }
 
-function note(bytes: Uint8Array, place = 7) {
+function note(bytes: Uint8Array, keySlot = 7) {
   return {
     bytes,
-    place,
+    keySlot,
     receivedNs: 1_000_000_000_001,
     decodedNs: 1_000_000_000_002,
     sentNs: 1_000_000_000_003,
@@ -45,9 +45,9 @@ function note(bytes: Uint8Array, place = 7) {
 }
 
 /** Everything that is there, with bytes of its own. */
-function readAll(reader: RecordReader): FrontRecord[] {
-  const records: FrontRecord[] = [];
-  const copy = (record: FrontRecord): void => {
+function readAll(reader: RecordReader): RingRecord[] {
+  const records: RingRecord[] = [];
+  const copy = (record: RingRecord): void => {
     const send = { ...record.send, streams: record.send.streams.slice() };
     records.push({ ...record, bytes: Uint8Array.from(record.bytes), send });
   };
@@ -58,17 +58,17 @@ function readAll(reader: RecordReader): FrontRecord[] {
 describe("records of a front", () => {
   it("tells what was sent, with all that the books need", () => {
     const { writer, reader } = ring();
-    const send = newFrontSend();
+    const send = newSendRecord();
     send.version = 41;
     send.count = 3;
-    send.mask = 0b101;
-    send.held = true;
+    send.status = 0b101;
+    send.corked = true;
     send.streams.set([11, 22, 33]);
     const bytes = Uint8Array.from({ length: V1_TRANSACTION_BYTES_MAX }, (_, index) => index & 255);
     writer.sent(note(bytes), ACCEPTED, send);
     const [record] = readAll(reader);
-    expect(record).toMatchObject({ ...note(bytes), kind: SENT, verdict: ACCEPTED });
-    expect(record?.send).toMatchObject({ version: 41, count: 3, mask: 0b101, held: true });
+    expect(record).toMatchObject({ ...note(bytes), kind: SENT, validation: ACCEPTED });
+    expect(record?.send).toMatchObject({ version: 41, count: 3, status: 0b101, corked: true });
     expect([...(record?.send.streams ?? [])].slice(0, 3)).toEqual([11, 22, 33]);
   });
 
@@ -77,22 +77,22 @@ describe("records of a front", () => {
     writer.repeated({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
     writer.repeated(note(Uint8Array.of(3), 8), 3);
     const [first, second] = readAll(reader);
-    expect(first).toMatchObject({ kind: REPEATED, place: 7, offset: 1, maxRetries: null });
+    expect(first).toMatchObject({ kind: REPEATED, keySlot: 7, offset: 1, maxRetries: null });
     expect(first?.bytes).toEqual(Uint8Array.of(1, 2));
-    expect(second).toMatchObject({ kind: REPEATED, place: 8, offset: 3, maxRetries: 0 });
+    expect(second).toMatchObject({ kind: REPEATED, keySlot: 8, offset: 3, maxRetries: 0 });
   });
 
   it("tells of each nothing that is left of others, whatever came before it", () => {
     const { writer, reader } = ring(1);
-    const full = { version: 41, count: 2, mask: 3, held: true };
-    const none = { version: 0, count: 0, mask: 0, held: false };
+    const full = { version: 41, count: 2, status: 3, corked: true };
+    const none = { version: 0, count: 0, status: 0, corked: false };
     const bytes = Uint8Array.of(1);
     const plain = { ...note(bytes), maxRetries: null };
     const cases = [
-      [() => writer.sent(note(bytes), ACCEPTED, { ...newFrontSend(), ...full }), SENT, full],
+      [() => writer.sent(note(bytes), ACCEPTED, { ...newSendRecord(), ...full }), SENT, full],
       [() => writer.repeated(plain, 1), REPEATED, none],
-      [() => writer.sent(plain, ACCEPTED, { ...newFrontSend(), ...full }), SENT, full],
-      [() => writer.sent(plain, ACCEPTED, newFrontSend()), SENT, none],
+      [() => writer.sent(plain, ACCEPTED, { ...newSendRecord(), ...full }), SENT, full],
+      [() => writer.sent(plain, ACCEPTED, newSendRecord()), SENT, none],
       [() => writer.repeated(plain, 1), REPEATED, none],
     ] as const;
     for (const [index, [write, kind, send]] of cases.entries()) {

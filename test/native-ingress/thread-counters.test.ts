@@ -2,14 +2,14 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { REFUSALS } from "../../src/core/errors.ts";
-import { Desk } from "../../src/http/request-tracker.ts";
+import { REJECTIONS } from "../../src/core/errors.ts";
+import { RequestTracker } from "../../src/http/request-tracker.ts";
 import {
-  DESK_NAMES,
-  frontFigures,
-  frontFiguresMemory,
-  REFUSAL_NAMES,
-  RELAY_REASONS,
+  HTTP_COUNTER_NAMES,
+  ingressThreadCounters,
+  ingressThreadCountersMemory,
+  PROXY_REASONS,
+  REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -17,22 +17,24 @@ const QUIET = { info() {}, warn() {}, error() {} };
 
 describe("a front's figures", () => {
   it("are all that a desk counts, and every reason to refuse", () => {
-    const desk = new Desk(
+    const tracker = new RequestTracker(
       { clock: createFakeClock(), log: QUIET, latency: null },
       { requestDeadlineMs: 1000 },
     );
-    expect([...DESK_NAMES].sort()).toEqual(Object.keys(desk.counters).sort());
-    expect(REFUSAL_NAMES).toEqual(Object.keys(REFUSALS));
+    expect([...HTTP_COUNTER_NAMES].sort()).toEqual(Object.keys(tracker.counters).sort());
+    expect(REJECTION_NAMES).toEqual(Object.keys(REJECTIONS));
   });
 
   it("are read on the other side as they are counted, each by itself", () => {
-    const memory = frontFiguresMemory();
-    const [front, main] = [frontFigures(memory), frontFigures(memory)];
-    for (const [index, name] of DESK_NAMES.entries()) front.counters[name] += index + 1;
-    for (const [index, reason] of REFUSAL_NAMES.entries()) front.refusals[reason] = 100 + index;
-    expect(DESK_NAMES.map((name) => main.counters[name])).toEqual(DESK_NAMES.map((_, i) => i + 1));
-    expect(REFUSAL_NAMES.map((reason) => main.refusals[reason])).toEqual(
-      REFUSAL_NAMES.map((_, i) => 100 + i),
+    const memory = ingressThreadCountersMemory();
+    const [front, main] = [ingressThreadCounters(memory), ingressThreadCounters(memory)];
+    for (const [index, name] of HTTP_COUNTER_NAMES.entries()) front.counters[name] += index + 1;
+    for (const [index, reason] of REJECTION_NAMES.entries()) front.rejections[reason] = 100 + index;
+    expect(HTTP_COUNTER_NAMES.map((name) => main.counters[name])).toEqual(
+      HTTP_COUNTER_NAMES.map((_, i) => i + 1),
+    );
+    expect(REJECTION_NAMES.map((reason) => main.rejections[reason])).toEqual(
+      REJECTION_NAMES.map((_, i) => 100 + i),
     );
   });
 
@@ -41,18 +43,18 @@ describe("a front's figures", () => {
     const rust = readFileSync(path, "utf8");
     const numberOf = (name: string) =>
       Number(new RegExp(`^const ${name}: usize = (\\d+);$`, "m").exec(rust)?.[1]);
-    expect([numberOf("DESK_NUMBERS"), numberOf("REFUSAL_NUMBERS")]).toEqual([
-      DESK_NAMES.length,
-      REFUSAL_NAMES.length,
+    expect([numberOf("HTTP_COUNTERS"), numberOf("REJECTION_NUMBERS")]).toEqual([
+      HTTP_COUNTER_NAMES.length,
+      REJECTION_NAMES.length,
     ]);
     const [, list = ""] = /pub enum Figure \{([\s\S]*?)\n\}/.exec(rust) ?? [];
     const variants = [...list.matchAll(/^ {4}(\w+)(?: = (\w+))?,$/gm)];
     const camel = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
     expect(variants.map(([, name]) => name)).toEqual([
-      ...DESK_NAMES.map(camel),
-      ...RELAY_REASONS.map((reason) => `Relayed${camel(reason)}`),
+      ...HTTP_COUNTER_NAMES.map(camel),
+      ...PROXY_REASONS.map((reason) => `Proxied${camel(reason)}`),
     ]);
     const starts = variants.flatMap(([, name, at]) => (at === undefined ? [] : [`${name} ${at}`]));
-    expect(starts).toEqual(["Connections 0", "RelayedKey RELAYED_AT"]);
+    expect(starts).toEqual(["Connections 0", "ProxiedKey PROXIED_AT"]);
   });
 });

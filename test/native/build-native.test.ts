@@ -84,10 +84,10 @@ describe("building the native engine", () => {
   });
 
   it("goes on without it where it may, whether the compiler fails or takes too long", () => {
-    const failed = run("exit 101", "--patience", "60");
+    const failed = run("exit 101", "--timeout", "60");
     expect(failed.status).toBe(0);
     expect(failed.lines).toContain("native engine: `npm run build` builds it to the end");
-    const late = run("exec sleep 60", "--patience", "0.3");
+    const late = run("exec sleep 60", "--timeout", "0.3");
     expect(late.status).toBe(0);
     expect(late.lines).toContain(
       "native engine: not built within 0.3 s; the portable engine remains",
@@ -102,7 +102,7 @@ describe("building the native engine", () => {
     ]);
     expect(run(BUILDS).lines).toEqual(["native engine: up to date"]);
     writeFileSync(join(folder, "native/src/lib.rs"), "// changed\n");
-    const failed = run("exit 101", "--patience", "60");
+    const failed = run("exit 101", "--timeout", "60");
     expect(failed.lines).toContain("native engine: the build failed; the one built before remains");
     expect(run(BUILDS).lines).toContain("compiled");
     rmSync(join(folder, "native/touchdown.node"));

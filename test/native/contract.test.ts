@@ -27,8 +27,8 @@ const TYPES: Readonly<Record<string, string>> = {
   "Float64ArraySlice<'_>": "Float64Array",
   "Function<'_, (), ()>": "() => void",
   EngineOptions: "NativeEngineOptions",
-  FrontOptions: "NativeFrontOptions",
-  FrontMemory: "NativeFrontMemory",
+  IngressThreadOptions: "NativeIngressThreadOptions",
+  IngressThreadMemory: "NativeIngressThreadMemory",
   Texts: "string[]",
   String: "string",
   bool: "boolean",
@@ -58,18 +58,18 @@ const flat = (source: string): string => source.replace(/\/\*\*?[\s\S]*?\*\/|\/\
 describe("the bindings and contract.ts", () => {
   it("have the same functions in the same order, with the same parameters", () => {
     const rust = flat(bindings).matchAll(/#\[napi\]\s*pub fn (\w+)\(([\s\S]*?)\) -> (\w+) \{/g);
-    const exported = [...rust].map(([, name = "", list = "", answer = ""]) => ({
+    const exported = [...rust].map(([, name = "", list = "", response = ""]) => ({
       name: camel(name),
       parameters: pairs(list)
         .filter((pair) => !isGiven(pair))
         .map(([each, type]) => `${camel(each)}: ${typed(type)}`),
-      answer: typed(answer),
+      response: typed(response),
     }));
     const methods = flat(contract).matchAll(/^ {2}(\w+)\(((?:[^()]|\(\))*)\): (\w+);/gm);
-    const declared = [...methods].map(([, name = "", list = "", answer = ""]) => ({
+    const declared = [...methods].map(([, name = "", list = "", response = ""]) => ({
       name,
       parameters: pairs(list).map(([each, type]) => `${each}: ${type}`),
-      answer,
+      response,
     }));
     expect(declared).toEqual(exported);
     expect(declared.length).toBeGreaterThan(10);
@@ -84,8 +84,8 @@ describe("the bindings and contract.ts", () => {
   it("have the same records", () => {
     expect(records.map(({ name }) => name)).toEqual([
       "EngineOptions",
-      "FrontOptions",
-      "FrontMemory",
+      "IngressThreadOptions",
+      "IngressThreadMemory",
     ]);
   });
 

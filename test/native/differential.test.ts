@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { FAULT_COUNT } from "../../src/core/faults.ts";
+import { DECODE_ERROR_COUNT } from "../../src/core/faults.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
-import { createDice } from "../support/dice.ts";
 import { generated, mutated } from "../support/generated.ts";
+import { createRng } from "../support/rng.ts";
 import { LAMPORTS_MIN, otherTipAccount, tipAccount } from "../support/verdicts.ts";
 import { native } from "./addon.ts";
 
@@ -28,7 +28,7 @@ describe.skipIf(native === null)("both decoders say the same", () => {
   function compare(bytes: Uint8Array): void {
     const expected = portable.decode(bytes);
     const wanted = Object.values(expected).join();
-    seen.add(expected.kind === "accepted" ? "accepted" : String(expected.fault));
+    seen.add(expected.kind === "accepted" ? "accepted" : String(expected.errorCode));
     for (const decoder of [cached, uncached]) {
       if (Object.values(decoder.decode(bytes)).join() === wanted) continue;
       const hex = Buffer.from(bytes).toString("hex");
@@ -44,28 +44,28 @@ describe.skipIf(native === null)("both decoders say the same", () => {
   });
 
   it("of ten thousand generated transactions, and a hundred thousand mutated ones", () => {
-    const dice = createDice(20261121);
+    const rng = createRng(20261121);
     let other: Uint8Array = new Uint8Array(0);
     for (let i = 0; i < 10_000; i += 1) {
-      const bytes = generated(dice, tipAccounts);
+      const bytes = generated(rng, tipAccounts);
       compare(bytes);
-      for (let j = 0; j < 10; j += 1) compare(mutated(dice, bytes, other));
+      for (let j = 0; j < 10; j += 1) compare(mutated(rng, bytes, other));
       other = bytes;
     }
     // Text, and what only a worker thread says, is not among them.
-    expect(seen.size).toBeGreaterThan(FAULT_COUNT - 10);
+    expect(seen.size).toBeGreaterThan(DECODE_ERROR_COUNT - 10);
     expect(cached.counters.keysFound).toBeGreaterThan(1000);
   });
 
   it("of noise, of text and of anything long", () => {
-    const dice = createDice(7);
+    const rng = createRng(7);
     for (let i = 0; i < 2000; i += 1) {
-      const bytes = dice.bytes(dice.below(400));
+      const bytes = rng.bytes(rng.below(400));
       compare(bytes);
-      bytes[0] = dice.pick([1, 2, 0x80, 0x81]);
+      bytes[0] = rng.pick([1, 2, 0x80, 0x81]);
       compare(bytes);
       compare(
-        new Uint8Array(Buffer.from(Buffer.from(bytes).toString(dice.pick(["hex", "base64"])))),
+        new Uint8Array(Buffer.from(Buffer.from(bytes).toString(rng.pick(["hex", "base64"])))),
       );
     }
     for (const size of [

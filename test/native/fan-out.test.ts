@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { DECODER_COUNTERS, type NativeEngine } from "../../src/native/contract.ts";
-import { type Flow, startFlow, untilAnswer } from "../support/flow.ts";
+import { type Flow, startFlow, untilResponse } from "../support/flow.ts";
 import { until } from "../support/wait.ts";
 import { native } from "./addon.ts";
 
@@ -40,13 +40,13 @@ describe.skipIf(native === null)("one transaction for several leaders", () => {
     calls.txSend.mockClear();
     const { bytes, signature } = flow.tipped();
     expect((await flow.postRaw(bytes)).status).toBe(200);
-    const { json } = await untilAnswer(
+    const { json } = await untilResponse(
       "its acknowledgements",
       () => flow.receipt(signature),
-      (receipt) => copiesOf(receipt.json).every(({ state }) => state === "acked"),
+      (receipt) => deliveriesOf(receipt.json).every(({ state }) => state === "acked"),
     );
-    const leaders = copiesOf(json).map(({ identity }) => identity);
-    await until("every copy", () => flow.copiesOf(bytes) === leaders.length);
+    const leaders = deliveriesOf(json).map(({ identity }) => identity);
+    await until("every copy", () => flow.deliveriesOf(bytes) === leaders.length);
     const had = flow.received.filter((it) => it.bytes.equals(bytes)).map(({ leader }) => leader);
     expect(new Set(had).size).toBe(leaders.length);
 
@@ -55,7 +55,9 @@ describe.skipIf(native === null)("one transaction for several leaders", () => {
     const after = calls.counters();
     expect(after.verified - before.verified).toBe(1);
     // A call for each leader, with one connection and one tag.
-    expect(calls.txSend.mock.calls.map(([, copies]) => copies.length)).toEqual(had.map(() => 2));
+    expect(calls.txSend.mock.calls.map(([, deliveries]) => deliveries.length)).toEqual(
+      had.map(() => 2),
+    );
     expect(after.sends - before.sends).toBe(leaders.length);
     return leaders.length;
   }
@@ -84,7 +86,7 @@ function spied(addon: NativeEngine) {
   };
 }
 
-function copiesOf(json: Readonly<Record<string, unknown>>) {
+function deliveriesOf(json: Readonly<Record<string, unknown>>) {
   // The receipt's own shape is tested where it is made.
   return json["leaders"] as readonly { readonly identity: string; readonly state: string }[];
 }

@@ -70,7 +70,7 @@ describe.skipIf(!existsSync(GENERATED))("the types that napi derives", () => {
     ["an argument more", "peerClose(", "peerClose(extra: boolean, "],
     ["another answer", /(function txSend.*): number/, "$1: bigint"],
     ["another option", "queueMax: number", "queueMost: number"],
-    ["another option of a front", "relayHeader: string", "relayHeader: number"],
+    ["another option of a front", "forwardedHeader: string", "forwardedHeader: number"],
     ["another memory of a front", "seen: Uint8Array", "seen: Float64Array"],
   ])("would be told from others: %s", (_, from, to) => {
     const other = text.replace(from, to);

@@ -2,13 +2,13 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { seenMemory } from "../../src/dedup/recent-transactions.ts";
-import { passMemory } from "../../src/limits/shared-state.ts";
+import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
+import { createKeyCacheMemory } from "../../src/limits/shared-state.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
 import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
-import { frontFiguresMemory } from "../../src/native-ingress/thread-counters.ts";
-import { SHARED_ROUTES_BYTES } from "../../src/send/native/shared-route-table.ts";
+import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
+import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "./addon.ts";
 
 const contract = readFileSync(new URL("../../src/native/contract.ts", import.meta.url), "utf8");
@@ -47,10 +47,10 @@ type Told = Readonly<Record<string, Count>>;
 /** What fronts have to be given. */
 const memorySizes = {
   records: recordsMemory().byteLength,
-  figures: frontFiguresMemory().byteLength,
-  routes: SHARED_ROUTES_BYTES,
-  seen: seenMemory().byteLength,
-  passes: passMemory().byteLength,
+  figures: ingressThreadCountersMemory().byteLength,
+  routes: SHARED_TARGET_TABLE_BYTES,
+  seen: dedupMemory().byteLength,
+  keyCache: createKeyCacheMemory().byteLength,
 };
 
 /** Each thread's counts; throws with what the process said where it did not end well. */
@@ -86,7 +86,12 @@ describe.skipIf(native === null)("whatever an export is called with", () => {
       expect(own?.[name]?.answered, name).toBeGreaterThan(0);
       if (types.length > 0) expect(own?.[name]?.threw, name).toBeGreaterThan(0);
     }
-    for (const name of ["engineStart", "decoderCreate", "frontStart", "frontsListen"]) {
+    for (const name of [
+      "engineStart",
+      "decoderCreate",
+      "ingressThreadStart",
+      "ingressThreadsListen",
+    ]) {
       expect(own?.[name]?.positive, name).toBeGreaterThan(0);
     }
   });
@@ -100,6 +105,6 @@ describe.skipIf(native === null)("whatever an export is called with", () => {
   it("outlives the threads that started engines and fronts and left without a word", () => {
     const [, ...told] = storm({ rounds: 3_000, seed: 9, workers: 2, onlyWorkers: true });
     for (const each of told) expect(each["engineStart"]?.answered).toBeGreaterThan(0);
-    expect(told.some((each) => (each["frontStart"]?.positive ?? 0) > 0)).toBe(true);
+    expect(told.some((each) => (each["ingressThreadStart"]?.positive ?? 0) > 0)).toBe(true);
   });
 });

@@ -65,8 +65,8 @@ describe.runIf(ENGINE === "native")("the Rust program of the page Connect", () =
     const { success, signature } = JSON.parse(output);
     expect(success).toBe(true);
     const ask = `${sandbox.url}/api/v1/transactions/${signature}?wait=landed&timeout=30s`;
-    const answer = await fetch(ask, { headers: { "api-x-token": sandbox.key } });
-    return await answer.json();
+    const response = await fetch(ask, { headers: { "api-x-token": sandbox.key } });
+    return await response.json();
   }
 
   it("lands the sandbox's example as pasted", { timeout: 600_000 }, async () => {

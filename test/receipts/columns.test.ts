@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import {
-  COPY_REASONS,
-  type CopyReason,
+  DELIVERY_REASONS,
+  type DeliveryReason,
   END_REASONS,
   type EndReason,
 } from "../../src/core/errors.ts";
@@ -15,9 +15,9 @@ import {
 
 it("gives each reason a number of its own, and 0 to none", () => {
   // The keys of a literal are its own names.
-  const copies = Object.keys(COPY_REASONS) as CopyReason[];
+  const deliveries = Object.keys(DELIVERY_REASONS) as DeliveryReason[];
   const ends = Object.keys(END_REASONS) as EndReason[];
-  expect(copies.map((reason) => reasonOf(reasonNumber(reason)))).toEqual(copies);
+  expect(deliveries.map((reason) => reasonOf(reasonNumber(reason)))).toEqual(deliveries);
   expect(ends.map((reason) => endReasonOf(endReasonNumber(reason)))).toEqual(ends);
   expect([reasonNumber(null), reasonOf(0), reasonOf(255)]).toEqual([0, null, null]);
   expect([endReasonNumber(null), endReasonOf(0), endReasonOf(255)]).toEqual([0, null, null]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ReceiptLeaders } from "../../src/receipts/leaders.ts";
 import { fc } from "../support/properties.ts";
 
-const NOBODY = new Uint32Array(0);
+const NONE_IN_USE = new Uint32Array(0);
 
 describe("the leaders of receipts", () => {
   it("have one number for each pair of identity and address", () => {
@@ -12,11 +12,13 @@ describe("the leaders of receipts", () => {
       ["a", "2:2"],
       ["b", "1:1"],
     ] as const;
-    const numbers = pairs.map(([identity, address]) => leaders.numberOf(identity, address, NOBODY));
+    const numbers = pairs.map(([identity, address]) =>
+      leaders.numberOf(identity, address, NONE_IN_USE),
+    );
     expect(new Set(numbers).size).toBe(3);
     for (const [index, [identity, address]] of pairs.entries()) {
       const number = numbers[index] ?? -1;
-      expect(leaders.numberOf(identity, address, NOBODY)).toBe(number);
+      expect(leaders.numberOf(identity, address, NONE_IN_USE)).toBe(number);
       expect([leaders.identityOf(number), leaders.addressOf(number)]).toEqual([identity, address]);
     }
     expect([leaders.identityOf(99), leaders.addressOf(99), leaders.count]).toEqual(["", "", 3]);
@@ -24,12 +26,12 @@ describe("the leaders of receipts", () => {
 
   it("are forgotten when no copy has them and there are many", () => {
     const leaders = new ReceiptLeaders(4);
-    for (let n = 0; n < 4; n += 1) leaders.numberOf("a", `${n}:1`, NOBODY);
-    const kept = leaders.numberOf("a", "2:1", NOBODY);
+    for (let n = 0; n < 4; n += 1) leaders.numberOf("a", `${n}:1`, NONE_IN_USE);
+    const kept = leaders.numberOf("a", "2:1", NONE_IN_USE);
     const next = leaders.numberOf("a", "new:1", Uint32Array.of(kept, kept));
     expect(leaders.count).toBe(2);
     expect([leaders.addressOf(kept), leaders.addressOf(next)]).toEqual(["2:1", "new:1"]);
-    expect(leaders.numberOf("a", "2:1", NOBODY)).toBe(kept);
+    expect(leaders.numberOf("a", "2:1", NONE_IN_USE)).toBe(kept);
   });
 
   it("are looked through again only when they have doubled", () => {
@@ -39,7 +41,7 @@ describe("the leaders of receipts", () => {
       used.push(leaders.numberOf("a", `${n}:1`, Uint32Array.from(used)));
     }
     expect(leaders.count).toBe(8);
-    for (let n = 8; n < 16; n += 1) leaders.numberOf("a", `${n}:1`, NOBODY);
+    for (let n = 8; n < 16; n += 1) leaders.numberOf("a", `${n}:1`, NONE_IN_USE);
     expect(leaders.count).toBeLessThan(16);
   });
 
@@ -52,13 +54,13 @@ describe("the leaders of receipts", () => {
     fc.assert(
       fc.property(fc.array(pair, { maxLength: 100 }), (pairs) => {
         const leaders = new ReceiptLeaders(2);
-        const copies = new Uint32Array(5);
+        const deliveries = new Uint32Array(5);
         const model = new Map<number, readonly [string, string]>();
         for (const { identity, address, place } of pairs) {
-          copies[place] = leaders.numberOf(identity, address, copies);
+          deliveries[place] = leaders.numberOf(identity, address, deliveries);
           model.set(place, [identity, address]);
           for (const [at, expected] of model) {
-            const number = copies[at] ?? -1;
+            const number = deliveries[at] ?? -1;
             expect([leaders.identityOf(number), leaders.addressOf(number)]).toEqual(expected);
           }
         }

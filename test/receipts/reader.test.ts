@@ -3,10 +3,10 @@ import { encodeSignature } from "../../src/core/encoding.ts";
 import { RECEIPT_LIST_STEPS_MAX } from "../../src/core/limits.ts";
 import { STATE_ACCEPTED, STATE_LANDED } from "../../src/receipts/columns.ts";
 import { createReceiptReader } from "../../src/receipts/reader.ts";
-import { noteCopy, setLanding } from "../../src/receipts/states.ts";
+import { recordDelivery, setLanding } from "../../src/receipts/states.ts";
 import { ReceiptStore } from "../../src/receipts/store.ts";
-import { createDice } from "../support/dice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { createRng } from "../support/rng.ts";
 
 function bytesOf(number: number): Uint8Array {
   const bytes = new Uint8Array(64).fill(9);
@@ -25,7 +25,7 @@ function setup(rowsMax = 16) {
     const row = store.open(bytesOf(number), 0);
     store.rows.receivedNs[row] = clock.nowNs();
     store.rows.receivedUnixMs[row] = clock.unixMs();
-    store.owners.add(row, account);
+    store.submitters.add(row, account);
     store.changes.add(store.sequenceOf(row), STATE_ACCEPTED);
     return row;
   };
@@ -84,7 +84,7 @@ describe("a list", () => {
   it("has those in the states that were asked for", () => {
     const { store, open, land, list } = setup();
     land(open(1));
-    noteCopy(store, open(2), "sent");
+    recordDelivery(store, open(2), "sent");
     land(open(3));
     const landed = list({ states: ["landed"] });
     expect(landed.transactions.map(({ signature }) => signature)).toEqual([3, 1].map(nameOf));
@@ -139,7 +139,7 @@ describe("the changes", () => {
     const { store, open, land, changes } = setup();
     const row = open(1);
     open(2, "other");
-    noteCopy(store, row, "sent");
+    recordDelivery(store, row, "sent");
     land(row);
     expect(changes("acme")).toEqual({ told: ["1 accepted", "3 sent", "4 landed"], next: 5 });
     expect(changes("other").told).toEqual(["2 accepted"]);
@@ -168,14 +168,14 @@ describe("the changes", () => {
 
   it("of all accounts together are what each of them is told alone", () => {
     const { store, reader, open, land, changes } = setup(64);
-    const dice = createDice(11);
+    const rng = createRng(11);
     const accounts = ["acme", "other", "third", "fourth", "fifth"];
     for (let number = 1; number < 400; number += 1) {
-      const row = open(number, dice.pick(accounts));
-      for (let joins = dice.below(6); joins > 0; joins -= 1) {
-        store.owners.add(row, dice.pick(accounts));
+      const row = open(number, rng.pick(accounts));
+      for (let joins = rng.below(6); joins > 0; joins -= 1) {
+        store.submitters.add(row, rng.pick(accounts));
       }
-      if (dice.chance(2)) land(row);
+      if (rng.chance(2)) land(row);
     }
     const told = new Map<string, string[]>(accounts.map((account) => [account, []]));
     let receipts = 0;
@@ -184,7 +184,7 @@ describe("the changes", () => {
     while (from < store.changes.next) {
       from = reader.eachChange(from, which, (number, state, account, receipt) => {
         told.get(account)?.push(`${number} ${state}`);
-        if (dice.chance(3)) receipts += receipt().state === state ? 1 : -1_000;
+        if (rng.chance(3)) receipts += receipt().state === state ? 1 : -1_000;
       });
     }
     expect(told.get("third")).toEqual([]);

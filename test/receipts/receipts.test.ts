@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { Accepted, Outcome, Packet } from "../../src/core/flow.ts";
 import {
-  RECEIPT_COPIES_MAX,
-  RECEIPT_OWNERS_MAX,
+  RECEIPT_DELIVERIES_MAX,
   RECEIPT_PACKETS_MIN,
+  RECEIPT_SUBMITTERS_MAX,
 } from "../../src/receipts/limits.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -115,7 +115,7 @@ describe("a receipt", () => {
       priority_fee_lamports: 2_500,
       timings: { decoded_us: 30, first_sent_us: null, first_acked_us: null },
       leaders: [],
-      leaders_left_out: 0,
+      leaders_omitted: 0,
       received_slot: 390,
       landing: {
         state: "in_flight",
@@ -123,7 +123,7 @@ describe("a receipt", () => {
         slots: null,
         error: null,
         reason: null,
-        sentence: "no block is known to hold it, and it is watched on",
+        message: "no block is known to hold it, and it is watched on",
         known_us: null,
       },
     });
@@ -220,9 +220,9 @@ describe("a receipt", () => {
 
   it("is shown to a bounded number of accounts, the first ones", () => {
     const { submit, find } = setup();
-    for (let n = 0; n <= RECEIPT_OWNERS_MAX; n += 1) submit(1, `account-${n}`);
-    expect(find(1, `account-${RECEIPT_OWNERS_MAX - 1}`)).not.toBeNull();
-    expect(find(1, `account-${RECEIPT_OWNERS_MAX}`)).toBeNull();
+    for (let n = 0; n <= RECEIPT_SUBMITTERS_MAX; n += 1) submit(1, `account-${n}`);
+    expect(find(1, `account-${RECEIPT_SUBMITTERS_MAX - 1}`)).not.toBeNull();
+    expect(find(1, `account-${RECEIPT_SUBMITTERS_MAX}`)).toBeNull();
   });
 
   it("is joined by a later submission, whose outcomes are its own", () => {
@@ -236,19 +236,19 @@ describe("a receipt", () => {
     outcome(second, "acked", { atNs: laterNs + 160 * US });
     const receipt = find(1);
     expect(receipt).toMatchObject({ submissions: 2, timings: { first_sent_us: 40 } });
-    expect(receipt?.leaders.map((copy) => copy.state)).toEqual(["sent", "acked"]);
+    expect(receipt?.leaders.map((delivery) => delivery.state)).toEqual(["sent", "acked"]);
     expect(receipt?.leaders[1]?.sent_us).toBe(500_060);
     expect(receipts.durations.wire).toMatchObject({ count: 2, sumNs: 100 * US });
     expect(receipts.durations.ack).toMatchObject({ count: 1, sumNs: 100 * US });
-    expect(receipts.counters).toMatchObject({ opened: 1, joined: 1 });
+    expect(receipts.counters).toMatchObject({ opened: 1, duplicatesMerged: 1 });
     expect(receipts.count()).toBe(1);
   });
 
   it("is shared by a repetition in flight, which sends nothing", () => {
     const { submit, find, receipts } = setup();
     submit(1, "acme");
-    expect(receipts.share(transaction(1).bytes, 1, "other")).toBe(true);
-    expect(receipts.share(transaction(2).bytes, 1, "other")).toBe(false);
+    expect(receipts.addSubmitter(transaction(1).bytes, 1, "other")).toBe(true);
+    expect(receipts.addSubmitter(transaction(2).bytes, 1, "other")).toBe(false);
     expect(find(1, "other")).toMatchObject({ submissions: 2, leaders: [] });
     expect(find(2, "other")).toBeNull();
     expect(receipts.count()).toBe(1);
@@ -257,11 +257,12 @@ describe("a receipt", () => {
   it("keeps its bound of copies and counts the rest", () => {
     const { submit, outcome, find, receipts } = setup({ entriesMax: 100 });
     const id = submit(1);
-    for (let n = 0; n < RECEIPT_COPIES_MAX + 3; n += 1) outcome(id, "sent", { identity: `L${n}` });
-    outcome(id, "acked", { identity: `L${RECEIPT_COPIES_MAX + 1}` });
+    for (let n = 0; n < RECEIPT_DELIVERIES_MAX + 3; n += 1)
+      outcome(id, "sent", { identity: `L${n}` });
+    outcome(id, "acked", { identity: `L${RECEIPT_DELIVERIES_MAX + 1}` });
     const receipt = find(1);
-    expect(receipt?.leaders).toHaveLength(RECEIPT_COPIES_MAX);
-    expect(receipt?.leaders_left_out).toBe(3);
+    expect(receipt?.leaders).toHaveLength(RECEIPT_DELIVERIES_MAX);
+    expect(receipt?.leaders_omitted).toBe(3);
     expect(receipts.counters.untracked).toBe(0);
   });
 
@@ -287,7 +288,7 @@ describe("the receipts that are kept", () => {
     expect(find(1)).toBeNull();
     receipts.sweep();
     expect(receipts.count()).toBe(1);
-    expect(receipts.counters.evictedAge).toBe(1);
+    expect(receipts.counters.evictedExpired).toBe(1);
     expect(find(2)).not.toBeNull();
   });
 
@@ -314,7 +315,7 @@ describe("the receipts that are kept", () => {
     const { submit, find, receipts } = setup({ entriesMax: 3 });
     for (const number of [1, 2, 3, 4]) submit(number);
     expect([1, 2, 3, 4].map((number) => find(number) !== null)).toEqual([false, true, true, true]);
-    expect(receipts.counters).toMatchObject({ evictedRoom: 1, evictedAge: 0, opened: 4 });
+    expect(receipts.counters).toMatchObject({ evictedCapacity: 1, evictedExpired: 0, opened: 4 });
   });
 
   it("start anew for a transaction whose receipt's time was over", () => {
@@ -338,14 +339,14 @@ describe("the receipts that are kept", () => {
     outcome(second, "sent", { identity: "one more" });
     expect(find(1)).toBeNull();
     expect(find(2)?.leaders).toHaveLength(7);
-    expect(receipts.counters.evictedRoom).toBe(1);
+    expect(receipts.counters.evictedCapacity).toBe(1);
   });
 
   it("never let a receipt go for its own copies", () => {
     const { submit, outcome, find } = setup({ entriesMax: 2 });
     const id = submit(1);
     for (let n = 0; n < 12; n += 1) outcome(id, "sent", { identity: `L${n}` });
-    expect(find(1)).toMatchObject({ leaders_left_out: 4 });
+    expect(find(1)).toMatchObject({ leaders_omitted: 4 });
   });
 
   it("count outcomes that belong to none of them", () => {
@@ -363,33 +364,33 @@ describe("the receipts that are kept", () => {
   it("hold what a plain map would hold, over any order of events", () => {
     const event = fc.record({
       number: fc.integer({ min: 1, max: 12 }),
-      copies: fc.integer({ min: 0, max: 3 }),
+      deliveries: fc.integer({ min: 0, max: 3 }),
       waitMs: fc.constantFrom(0, 0, 0, 400),
     });
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), (events) => {
         const { clock, submit, outcome, find, receipts } = setup({ entriesMax: 5 });
-        const model = new Map<number, { atMs: number; copies: number }>();
-        for (const { number, copies, waitMs } of events) {
+        const model = new Map<number, { atMs: number; deliveries: number }>();
+        for (const { number, deliveries, waitMs } of events) {
           clock.advance(waitMs);
           const nowMs = clock.unixMs();
           for (const [key, { atMs }] of model) if (nowMs - atMs > 1000) model.delete(key);
           receipts.sweep();
           const known = model.get(number);
           if (known === undefined && model.size === 5) model.delete(model.keys().next().value ?? 0);
-          const entry = known ?? { atMs: nowMs, copies: 0 };
+          const entry = known ?? { atMs: nowMs, deliveries: 0 };
           model.set(number, entry);
           const id = submit(number);
           // Three for each of five receipts stay within the room for copies.
-          const room = Math.max(0, 3 - entry.copies);
-          for (let n = 0; n < Math.min(copies, room); n += 1) {
+          const room = Math.max(0, 3 - entry.deliveries);
+          for (let n = 0; n < Math.min(deliveries, room); n += 1) {
             outcome(id, "sent", { identity: `L${n}` });
-            entry.copies += 1;
+            entry.deliveries += 1;
           }
         }
         expect(receipts.count()).toBe(model.size);
         for (let number = 1; number <= 12; number += 1) {
-          expect(find(number)?.leaders.length).toBe(model.get(number)?.copies);
+          expect(find(number)?.leaders.length).toBe(model.get(number)?.deliveries);
         }
       }),
       { numRuns: 300 },

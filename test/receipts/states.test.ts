@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { RECEIPT_STATES } from "../../src/core/receipt-state.ts";
 import { IN_FLIGHT, NONE, STATE_LANDED, STATE_PROCESSED } from "../../src/receipts/columns.ts";
-import { noteCopy, setError, setLanding } from "../../src/receipts/states.ts";
+import { recordDelivery, setError, setLanding } from "../../src/receipts/states.ts";
 import { ReceiptStore } from "../../src/receipts/store.ts";
 
 function setup() {
@@ -10,8 +10,8 @@ function setup() {
   return {
     store,
     row,
-    copies: (...kinds: Parameters<typeof noteCopy>[2][]) => {
-      for (const kind of kinds) noteCopy(store, row, kind);
+    deliveries: (...kinds: Parameters<typeof recordDelivery>[2][]) => {
+      for (const kind of kinds) recordDelivery(store, row, kind);
     },
     landing: (state: number, slot = NONE) => setLanding(store, row, state, slot, 0),
     state: () => RECEIPT_STATES[store.stateOf(row)],
@@ -25,35 +25,35 @@ function setup() {
 }
 
 it("follows the copies, and notes each change once", () => {
-  const { copies, state, changes } = setup();
-  copies("sent", "sent", "dropped", "failed");
+  const { deliveries, state, changes } = setup();
+  deliveries("sent", "sent", "dropped", "failed");
   expect(state()).toBe("sent");
-  copies("acked", "sent", "failed");
+  deliveries("acked", "sent", "failed");
   expect(state()).toBe("acknowledged");
   expect(changes()).toEqual(["sent", "acknowledged"]);
 });
 
 it("fails with the last copy on the wire, and is sent again by a resend", () => {
-  const { copies, state, changes } = setup();
-  copies("dropped");
+  const { deliveries, state, changes } = setup();
+  deliveries("dropped");
   expect(state()).toBe("accepted");
-  copies("sent", "sent", "failed", "failed");
+  deliveries("sent", "sent", "failed", "failed");
   expect(state()).toBe("failed");
-  copies("sent", "acked");
+  deliveries("sent", "acked");
   expect(changes()).toEqual(["sent", "failed", "sent", "acknowledged"]);
 });
 
 it("hides the copies behind the landing, and gives them back when a block vanishes", () => {
-  const { copies, landing, state, changes } = setup();
-  copies("sent");
+  const { deliveries, landing, state, changes } = setup();
+  deliveries("sent");
   landing(STATE_PROCESSED, 400);
-  copies("acked");
+  deliveries("acked");
   landing(STATE_PROCESSED, 401);
   expect(state()).toBe("processed");
   landing(IN_FLIGHT);
   expect(state()).toBe("acknowledged");
   landing(STATE_LANDED, 402);
-  copies("sent");
+  deliveries("sent");
   expect(changes()).toEqual(["sent", "processed", "acknowledged", "landed"]);
 });
 

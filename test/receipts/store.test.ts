@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { NONE, STATE_LANDED } from "../../src/receipts/columns.ts";
 import {
-  RECEIPT_COPIES_MAX,
-  RECEIPT_COPIES_MEAN,
+  RECEIPT_DELIVERIES_MAX,
+  RECEIPT_DELIVERIES_MEAN,
   RECEIPT_PACKETS_MIN,
 } from "../../src/receipts/limits.ts";
 import { ReceiptStore } from "../../src/receipts/store.ts";
@@ -24,10 +24,11 @@ function open(store: ReceiptStore, number: number): number {
 }
 
 /** The copies of a row in the order of its list. */
-function copiesOf(store: ReceiptStore, row: number): number[] {
+function deliveriesOf(store: ReceiptStore, row: number): number[] {
   const found: number[] = [];
-  let copy = store.rows.firstCopy[row] ?? NONE;
-  for (; copy !== NONE; copy = store.copies.next[copy] ?? NONE) found.push(copy);
+  let delivery = store.rows.firstDelivery[row] ?? NONE;
+  for (; delivery !== NONE; delivery = store.deliveries.next[delivery] ?? NONE)
+    found.push(delivery);
   return found;
 }
 
@@ -67,17 +68,17 @@ describe("the store's rows", () => {
   it("begin blank although another receipt had the place", () => {
     const store = new ReceiptStore(1);
     const row = open(store, 1);
-    store.owners.add(row, "acme");
+    store.submitters.add(row, "acme");
     store.rows.error[row] = store.errors.take("{}");
     store.rows.landing[row] = STATE_LANDED;
-    store.rows.copiesLeftOut[row] = 5;
-    store.addCopy(row);
+    store.rows.deliveriesOmitted[row] = 5;
+    store.addDelivery(row);
     store.evict();
     expect(store.open(signature(2), 0)).toBe(row);
-    const { submissions, copyCount, copiesLeftOut } = store.rows;
-    expect([store.owners.accounts, store.errors.size, store.stateOf(row)]).toEqual([0, 0, 0]);
-    expect([submissions[row], copyCount[row], copiesLeftOut[row]]).toEqual([0, 0, 0]);
-    expect(copiesOf(store, row)).toEqual([]);
+    const { submissions, deliveryCount, deliveriesOmitted } = store.rows;
+    expect([store.submitters.accounts, store.errors.size, store.stateOf(row)]).toEqual([0, 0, 0]);
+    expect([submissions[row], deliveryCount[row], deliveriesOmitted[row]]).toEqual([0, 0, 0]);
+    expect(deliveriesOf(store, row)).toEqual([]);
   });
 
   it("tell when they are full, and are let go oldest first", () => {
@@ -122,33 +123,33 @@ describe("the store's copies", () => {
   it("stand in their row in the order of adding, and return when it is let go", () => {
     const store = new ReceiptStore(2);
     const [first, second] = [open(store, 1), open(store, 2)];
-    const added = [first, second, first, second, first].map((row) => store.addCopy(row));
-    expect(copiesOf(store, first)).toEqual([added[0], added[2], added[4]]);
-    expect(copiesOf(store, second)).toEqual([added[1], added[3]]);
-    const free = 2 * RECEIPT_COPIES_MEAN - added.length;
-    for (let count = 0; count < free; count += 1) expect(store.addCopy(second)).not.toBe(NONE);
-    expect(store.isFullOfCopies).toBe(true);
-    expect(store.addCopy(second)).toBe(NONE);
-    expect(store.rows.copiesLeftOut[second]).toBe(1);
+    const added = [first, second, first, second, first].map((row) => store.addDelivery(row));
+    expect(deliveriesOf(store, first)).toEqual([added[0], added[2], added[4]]);
+    expect(deliveriesOf(store, second)).toEqual([added[1], added[3]]);
+    const free = 2 * RECEIPT_DELIVERIES_MEAN - added.length;
+    for (let count = 0; count < free; count += 1) expect(store.addDelivery(second)).not.toBe(NONE);
+    expect(store.isFullOfDeliveries).toBe(true);
+    expect(store.addDelivery(second)).toBe(NONE);
+    expect(store.rows.deliveriesOmitted[second]).toBe(1);
     store.evict();
-    expect(store.isFullOfCopies).toBe(false);
-    const again = [1, 2, 3].map(() => store.addCopy(second));
+    expect(store.isFullOfDeliveries).toBe(false);
+    const again = [1, 2, 3].map(() => store.addDelivery(second));
     expect(again.sort()).toEqual([added[0], added[2], added[4]].sort());
-    expect(store.isFullOfCopies).toBe(true);
+    expect(store.isFullOfDeliveries).toBe(true);
   });
 
   it("are bounded for each row, whatever room there is", () => {
     const store = new ReceiptStore(100);
     const row = open(store, 1);
-    for (let count = 0; count < RECEIPT_COPIES_MAX; count += 1) {
-      expect(store.addCopy(row)).not.toBe(NONE);
+    for (let count = 0; count < RECEIPT_DELIVERIES_MAX; count += 1) {
+      expect(store.addDelivery(row)).not.toBe(NONE);
     }
-    expect(store.addCopy(row)).toBe(NONE);
-    expect([store.rows.copyCount[row], store.rows.copiesLeftOut[row]]).toEqual([
-      RECEIPT_COPIES_MAX,
+    expect(store.addDelivery(row)).toBe(NONE);
+    expect([store.rows.deliveryCount[row], store.rows.deliveriesOmitted[row]]).toEqual([
+      RECEIPT_DELIVERIES_MAX,
       1,
     ]);
-    expect(store.isFullOfCopies).toBe(false);
+    expect(store.isFullOfDeliveries).toBe(false);
   });
 });
 
@@ -186,10 +187,10 @@ describe("the store's memory", () => {
       new DataView(bytes.buffer).setUint32(0, Math.imul(number, 0x9e3779b1));
       new DataView(bytes.buffer).setUint32(4, number);
       const row = store.open(bytes, 0);
-      store.owners.add(row, `account ${number % 1000}`);
-      for (let copies = 0; copies < RECEIPT_COPIES_MEAN; copies += 1) {
-        const copy = store.addCopy(row);
-        store.copies.leader[copy] = store.numberOfLeader("LeaderA", "127.0.0.1:8009");
+      store.submitters.add(row, `account ${number % 1000}`);
+      for (let deliveries = 0; deliveries < RECEIPT_DELIVERIES_MEAN; deliveries += 1) {
+        const delivery = store.addDelivery(row);
+        store.deliveries.leader[delivery] = store.numberOfLeader("LeaderA", "127.0.0.1:8009");
       }
     }
     expect(store.bytes).toBe(emptyBytes);
@@ -198,7 +199,7 @@ describe("the store's memory", () => {
       const bytes = new Uint8Array(64).fill(number & 0xff);
       new DataView(bytes.buffer).setUint32(4, number);
       const row = store.open(bytes, 0);
-      store.copies.leader[store.addCopy(row)] = store.numberOfLeader("LeaderB", "");
+      store.deliveries.leader[store.addDelivery(row)] = store.numberOfLeader("LeaderB", "");
     }
     expect(store.bytes).toBe(emptyBytes);
   });

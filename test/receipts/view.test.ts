@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type CopyReason, END_REASONS, type EndReason } from "../../src/core/errors.ts";
+import { type DeliveryReason, END_REASONS, type EndReason } from "../../src/core/errors.ts";
 import {
   ACKED,
   DROPPED,
@@ -14,15 +14,15 @@ import {
   STATE_LANDED,
   STATE_PROCESSED,
 } from "../../src/receipts/columns.ts";
-import { noteCopy } from "../../src/receipts/states.ts";
+import { recordDelivery } from "../../src/receipts/states.ts";
 import { ReceiptStore } from "../../src/receipts/store.ts";
 import { type Receipt, receiptOf } from "../../src/receipts/view.ts";
 
 const RECEIVED_NS = 5_000_000_000;
 
-interface CopySpec {
+interface DeliverySpec {
   readonly state: number;
-  readonly reason?: CopyReason | null;
+  readonly reason?: DeliveryReason | null;
   readonly sentUs?: number;
   readonly endedUs?: number;
   readonly rttUs?: number;
@@ -41,7 +41,7 @@ interface RowSpec {
 }
 
 /** The view of one receipt with these copies, at a fixed wall time. */
-function viewOf(copies: readonly CopySpec[], spec: RowSpec = {}): Receipt {
+function viewOf(deliveries: readonly DeliverySpec[], spec: RowSpec = {}): Receipt {
   const { version = 0, leftOut = 0, landing = IN_FLIGHT, reason: end = null, slot = NONE } = spec;
   const store = new ReceiptStore(4);
   const row = store.open(new Uint8Array(64).fill(9), 0);
@@ -59,25 +59,25 @@ function viewOf(copies: readonly CopySpec[], spec: RowSpec = {}): Receipt {
   rows.priorityFeeLamports[row] = 2 ** 40;
   rows.version[row] = version;
   rows.submissions[row] = 3;
-  rows.copiesLeftOut[row] = leftOut;
-  for (const { state, reason = null, sentUs = 0, endedUs = 0, rttUs = 0, ...more } of copies) {
-    const copy = store.addCopy(row);
-    const identity = more.identity ?? `leader ${copy}`;
-    store.copies.leader[copy] = store.numberOfLeader(identity, "10.0.0.1:8009");
-    store.copies.connectionAgeMs[copy] = more.ageMs ?? Number.NaN;
-    store.copies.resend[copy] = more.resend ?? 0;
-    store.copies.slot[copy] = 400 + copy;
-    store.copies.state[copy] = state;
-    store.copies.reason[copy] = reasonNumber(reason);
-    store.copies.sentNs[copy] = RECEIVED_NS + sentUs * 1000;
-    store.copies.endedNs[copy] = RECEIVED_NS + endedUs * 1000;
-    store.copies.rttUs[copy] = rttUs;
-    if (state !== DROPPED) noteCopy(store, row, "sent");
-    if (state === DROPPED) noteCopy(store, row, "dropped");
+  rows.deliveriesOmitted[row] = leftOut;
+  for (const { state, reason = null, sentUs = 0, endedUs = 0, rttUs = 0, ...more } of deliveries) {
+    const delivery = store.addDelivery(row);
+    const identity = more.identity ?? `leader ${delivery}`;
+    store.deliveries.leader[delivery] = store.numberOfLeader(identity, "10.0.0.1:8009");
+    store.deliveries.connectionAgeMs[delivery] = more.ageMs ?? Number.NaN;
+    store.deliveries.resend[delivery] = more.resend ?? 0;
+    store.deliveries.slot[delivery] = 400 + delivery;
+    store.deliveries.state[delivery] = state;
+    store.deliveries.reason[delivery] = reasonNumber(reason);
+    store.deliveries.sentNs[delivery] = RECEIVED_NS + sentUs * 1000;
+    store.deliveries.endedNs[delivery] = RECEIVED_NS + endedUs * 1000;
+    store.deliveries.rttUs[delivery] = rttUs;
+    if (state !== DROPPED) recordDelivery(store, row, "sent");
+    if (state === DROPPED) recordDelivery(store, row, "dropped");
   }
-  for (const { state } of copies) {
-    if (state === ACKED) noteCopy(store, row, "acked");
-    if (state === FAILED) noteCopy(store, row, "failed");
+  for (const { state } of deliveries) {
+    if (state === ACKED) recordDelivery(store, row, "acked");
+    if (state === FAILED) recordDelivery(store, row, "failed");
   }
   return receiptOf(store, row, "Sig");
 }
@@ -94,7 +94,7 @@ describe("a receipt's view", () => {
       priority_fee_lamports: 2 ** 40,
       timings: { decoded_us: 12.3, first_sent_us: null, first_acked_us: null },
       leaders: [],
-      leaders_left_out: 2,
+      leaders_omitted: 2,
       received_slot: 390,
       landing: {
         state: "in_flight",
@@ -102,7 +102,7 @@ describe("a receipt's view", () => {
         slots: null,
         error: null,
         reason: null,
-        sentence: "no block is known to hold it, and it is watched on",
+        message: "no block is known to hold it, and it is watched on",
         known_us: null,
       },
     });
@@ -185,7 +185,7 @@ describe("the landing in a view", () => {
       slots: 2,
       error: null,
       reason: null,
-      sentence: "a block holds it",
+      message: "a block holds it",
       known_us: 400_000.1,
     });
   });
@@ -195,7 +195,7 @@ describe("the landing in a view", () => {
     const error = '{"InstructionError":[2,{"Custom":6001}]}';
     expect(viewOf([], { ...failed, error }).landing).toMatchObject({
       error: { InstructionError: [2, { Custom: 6001 }] },
-      sentence: "a block holds it, where the network gave the error above",
+      message: "a block holds it, where the network gave the error above",
     });
     expect(viewOf([], { ...failed, error: "odd" }).landing.error).toBe("odd");
   });
@@ -207,7 +207,7 @@ describe("the landing in a view", () => {
     const view = viewOf([{ state: SENT }], { landing, reason });
     expect(view.state).toBe(state);
     expect(view.landing).toMatchObject({ state, slot: null, slots: null, reason });
-    expect(view.landing.sentence).toBe(END_REASONS[reason]);
+    expect(view.landing.message).toBe(END_REASONS[reason]);
   });
 
   it("is processed until it is final", () => {

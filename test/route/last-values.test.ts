@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LastValues } from "../../src/route/last-values.ts";
-import { createDice } from "../support/dice.ts";
+import { createRng } from "../support/rng.ts";
 
 function all(values: LastValues): readonly number[] {
   return Array.from({ length: values.count }, (_, place) => values.at(place));
@@ -8,11 +8,11 @@ function all(values: LastValues): readonly number[] {
 
 describe("the last values", () => {
   it("are in order of size, whatever order they came in", () => {
-    const dice = createDice(7);
+    const rng = createRng(7);
     const values = new LastValues(12);
     const came: number[] = [];
     for (let round = 0; round < 2_000; round += 1) {
-      const value = dice.below(20);
+      const value = rng.below(20);
       values.push(value);
       came.push(value);
       expect(all(values)).toEqual(came.slice(-12).toSorted((a, b) => a - b));

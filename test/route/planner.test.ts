@@ -7,7 +7,7 @@ import { fc } from "../support/properties.ts";
 const TIMES = {
   slotLeftMs: 250,
   slotTimeMs: 250,
-  times: { roundTripMs: () => 100, neededMs: () => 60, standingOf: () => 1 },
+  times: { roundTripMs: () => 100, neededMs: () => 60, reliabilityOf: () => 1 },
 };
 
 type Short = Omit<PlanInput, keyof typeof TIMES> & Partial<typeof TIMES>;
@@ -53,8 +53,8 @@ describe("a plan", () => {
 
   it("warms one more for each that is likely not to be reached, at most twice as many", () => {
     const warmed = (bad: string) => {
-      const standingOf = (identity = "") => (bad.includes(identity) ? 0.49 : 0.5);
-      const times = { ...TIMES.times, standingOf };
+      const reliabilityOf = (identity = "") => (bad.includes(identity) ? 0.49 : 0.5);
+      const times = { ...TIMES.times, reliabilityOf };
       const input = { slot: 0, leaders: 2, warmWindows: 3, ...setUp("ABCDEFGH", ALL) };
       const { send, warm } = makePlan({ ...input, times });
       return [identities(send), identities(warm)];
@@ -167,7 +167,7 @@ describe("where two windows meet", () => {
     const times = {
       roundTripMs: (identity: string) => (identity === "B" ? 300 : 1),
       neededMs: (identity: string) => (identity === "A" ? 50 : 1),
-      standingOf: () => 1,
+      reliabilityOf: () => 1,
     };
     expect(at(2, 250, { times }).changesInMs).toBe(150);
     expect(sendAt(2, 100, { times })).toBe("AB");

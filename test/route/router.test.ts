@@ -11,7 +11,7 @@ function setUp(change: Partial<RouterOptions> = {}) {
     {
       clock,
       onPlan: (plan) => plans.push(plan),
-      times: { roundTripMs: () => 100, neededMs: () => 50, standingOf: () => 1 },
+      times: { roundTripMs: () => 100, neededMs: () => 50, reliabilityOf: () => 1 },
     },
     { leaders: 2, warmWindows: 3, ...change },
   );

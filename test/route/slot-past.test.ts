@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SLOT_COAST_MAX, SLOT_PAST_KEPT } from "../../src/route/limits.ts";
+import { SLOT_EXTRAPOLATION_MAX, SLOT_PAST_KEPT } from "../../src/route/limits.ts";
 import { SlotPast } from "../../src/route/slot-past.ts";
 
 const MS = 1_000_000;
@@ -7,7 +7,7 @@ const PACE_MS = 400;
 
 function setUp(...announced: readonly (readonly [slot: number, atMs: number])[]) {
   const past = new SlotPast();
-  for (const [slot, atMs] of announced) past.note(slot, atMs * MS);
+  for (const [slot, atMs] of announced) past.record(slot, atMs * MS);
   return { past, at: (ms: number) => past.at(ms * MS, PACE_MS) };
 }
 
@@ -26,15 +26,15 @@ it("takes no announcement of a slot that is not later, until it is cleared", () 
   expect(at(399)).toBe(100);
   past.clear();
   expect(at(399)).toBeNull();
-  past.note(50, 300 * MS);
+  past.record(50, 300 * MS);
   expect(at(399)).toBe(50);
 });
 
 it("tells nothing of what is before its oldest announcement, or too long after it", () => {
   const { past, at } = setUp([100, 1_000]);
-  const coastMs = SLOT_COAST_MAX * PACE_MS;
-  expect([999, 1_000 + coastMs].map(at)).toEqual([null, 100 + SLOT_COAST_MAX]);
-  expect(at(1_000 + coastMs + PACE_MS)).toBeNull();
-  for (let n = 1; n <= SLOT_PAST_KEPT; n += 1) past.note(100 + n, (1_000 + n * PACE_MS) * MS);
+  const extrapolationSlotMs = SLOT_EXTRAPOLATION_MAX * PACE_MS;
+  expect([999, 1_000 + extrapolationSlotMs].map(at)).toEqual([null, 100 + SLOT_EXTRAPOLATION_MAX]);
+  expect(at(1_000 + extrapolationSlotMs + PACE_MS)).toBeNull();
+  for (let n = 1; n <= SLOT_PAST_KEPT; n += 1) past.record(100 + n, (1_000 + n * PACE_MS) * MS);
   expect([1_000 + PACE_MS - 1, 1_000 + PACE_MS].map(at)).toEqual([null, 101]);
 });

@@ -79,7 +79,7 @@ describe("the current slot", () => {
     expect(slots.current((lastMs + 249) * MS)).toBe(1019);
     expect(slots.current((lastMs + 250) * MS)).toBe(1020);
     expect(slots.current((lastMs + 1000) * MS)).toBe(1023);
-    expect(counters.slotsCoasted).toBe(4);
+    expect(counters.slotsExtrapolated).toBe(4);
     slots.observe("start", 1024, (lastMs + 1250) * MS);
     expect(slots.current((lastMs + 1250) * MS)).toBe(1024);
   });
@@ -101,14 +101,14 @@ describe("the current slot", () => {
   });
 
   it("believes 48 slots beyond the expected one, and not 49", () => {
-    for (const [slot, believed] of [
+    for (const [slot, accepted] of [
       [100 + 24 + 48, true],
       [100 + 24 + 49, false],
     ] as const) {
       const { slots } = setUp();
       for (let count = 0; count < 47; count += 1) slots.observe("start", 100, 0);
       slots.observe("start", slot, MS);
-      expect(slots.current(MS)).toBe(believed ? slot : 100);
+      expect(slots.current(MS)).toBe(accepted ? slot : 100);
     }
   });
 
@@ -299,12 +299,12 @@ describe("any sequence of events", () => {
     const jitter = fc.array(fc.integer({ min: 0, max: 120 }), { minLength: 200, maxLength: 200 });
     const noise = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 200, maxLength: 200 });
     fc.assert(
-      fc.property(jitter, noise, (late, dice) => {
+      fc.property(jitter, noise, (late, rng) => {
         const { slots } = setUp();
         slots.observe("polled", 10_000, 0);
         for (let index = 0; index < 200; index += 1) {
           const atNs = (index * 300 + (late[index] ?? 0)) * MS;
-          const die = dice[index] ?? 0;
+          const die = rng[index] ?? 0;
           if (die < 2) slots.observe("start", 10_000 + index + 1_000_000, atNs);
           if (die !== 9) slots.observe("start", 10_000 + index, atNs);
           const distance = (slots.current(atNs) ?? 0) - (10_000 + index);

@@ -2,7 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { loadNative } from "../../src/native/load.ts";
-import { quick } from "../../src/runtime/fast-object.ts";
+import { withFastProperties } from "../../src/runtime/fast-object.ts";
 import { createHistogram } from "../../src/runtime/histogram.ts";
 import { createRing, ringBytes } from "../../src/runtime/ring.ts";
 
@@ -26,16 +26,16 @@ function counter() {
 describe("a quick record", () => {
   it("is what a literal with a getter is not", () => {
     expect(isQuick(counter())).toBe(false);
-    expect(isQuick(quick(counter()))).toBe(true);
+    expect(isQuick(withFastProperties(counter()))).toBe(true);
   });
 
   it("is the second and the third of a kind as well", () => {
-    const records = [1, 2, 3].map(() => quick(counter()));
+    const records = [1, 2, 3].map(() => withFastProperties(counter()));
     expect(records.map((record) => isQuick(record))).toEqual([true, true, true]);
   });
 
   it("has the same properties, and its getters tell what holds now", () => {
-    const record = quick(counter());
+    const record = withFastProperties(counter());
     record.add();
     record.add();
     expect(record).toEqual({ name: "counter", add: expect.any(Function), count: 2 });

@@ -2,11 +2,11 @@ import { createServer } from "node:http";
 import { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { describe, expect, it, vi } from "vitest";
+import { createAttemptLimiter } from "../../src/control/web/attempt-limiter.ts";
 import type { Authenticator } from "../../src/control/web/authenticate.ts";
 import { createWebServer } from "../../src/control/web/server.ts";
-import { createTries } from "../../src/control/web/tries.ts";
 import type { Log } from "../../src/core/log.ts";
-import { keepListening } from "../../src/runtime/listen-errors.ts";
+import { surviveAcceptErrors } from "../../src/runtime/listen-errors.ts";
 import { createAdmin } from "../../src/telemetry/admin.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { stub } from "../support/stub.ts";
@@ -24,7 +24,7 @@ function dashboardWith(log: Log) {
   const authenticator = stub<Authenticator>({});
   return createWebServer(
     {
-      ...{ clock, log, routes: [], tries: createTries(clock), authenticator },
+      ...{ clock, log, routes: [], attempts: createAttemptLimiter(clock), authenticator },
       onReturn: async () => "/",
       onLive: () => {
         throw new Error("nobody listens");
@@ -45,7 +45,7 @@ describe("a server that could not take a connection", () => {
     const port = await new Promise<number>((resolve) => {
       server.listen(0, "127.0.0.1", () => resolve(Number(Object(server.address()).port)));
     });
-    keepListening(server, { info() {}, warn() {}, error: note }, "test");
+    surviveAcceptErrors(server, { info() {}, warn() {}, error: note }, "test");
     // What libuv calls when `accept` fails.
     const failAccept = (): void => Object(server)._handle.onconnection(ENOBUFS);
     for (let count = 0; count < 3; count += 1) failAccept();

@@ -2,18 +2,20 @@
 
 import { join, sep } from "node:path";
 import { describe, expect, it } from "vitest";
-import { builtFile } from "../../src/runtime/worker-entry.ts";
+import { compiledPath } from "../../src/runtime/worker-entry.ts";
 
 const path = (...parts: string[]): string => sep + join(...parts);
 
 describe("the built file", () => {
   it("of a source folder is below dist, whatever lies above", () => {
     const folder = path("home", "src", "edge", "src", "decode");
-    expect(builtFile(folder, "a.js")).toBe(path("home", "src", "edge", "dist", "decode", "a.js"));
+    expect(compiledPath(folder, "a.js")).toBe(
+      path("home", "src", "edge", "dist", "decode", "a.js"),
+    );
   });
 
   it("of a built folder is in it", () => {
     const folder = path("opt", "src", "dist", "decode");
-    expect(builtFile(folder, "a.js")).toBe(path("opt", "src", "dist", "decode", "a.js"));
+    expect(compiledPath(folder, "a.js")).toBe(path("opt", "src", "dist", "decode", "a.js"));
   });
 });

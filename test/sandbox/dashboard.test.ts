@@ -7,7 +7,7 @@ import { encodeBase64 } from "../../src/core/encoding.ts";
 import { openAccounts } from "../../src/sandbox/dashboard.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { Browser, fieldOf, reasonOf } from "../support/control.ts";
-import { SILENT, untilAnswer } from "../support/flow.ts";
+import { SILENT, untilResponse } from "../support/flow.ts";
 
 let sandbox: Sandbox;
 let url = "";
@@ -49,7 +49,7 @@ describe("from a login to a landed transaction", () => {
     const path = `/api/v1/keys/${String(fieldOf(keys.json, "keys.0.id"))}`;
     const shown = await browser.call("POST", `${path}/reveal`, {});
     const token = String(fieldOf(shown.json, "token"));
-    const sent = await untilAnswer(
+    const sent = await untilResponse(
       "the key to be known",
       () => send(token),
       ({ status }) => status === 200,
@@ -60,14 +60,14 @@ describe("from a login to a landed transaction", () => {
     await other.login("ada");
     const hidden = await other.call("GET", `/api/v1/transactions/${sent.signature}`);
     expect(reasonOf(hidden)).toBe("not_found");
-    const usage = await untilAnswer(
+    const usage = await untilResponse(
       "the usage to be counted",
       () => browser.call("GET", "/api/v1/usage"),
       ({ json }) => Number(fieldOf(json, "totals.accepted")) > 0,
     );
     expect(fieldOf(usage.json, "regions.0.region")).toBe("sandbox");
     await browser.call("POST", `${path}/revoke`, {});
-    await untilAnswer(
+    await untilResponse(
       "the revoked key to be refused",
       () => send(token),
       ({ status }) => status === 401,

@@ -132,20 +132,20 @@ describe("a leader's connection", () => {
     meet();
     expect(client.peerError()).toMatchObject({ isApp: true, errorCode: 4 });
     expect(Buffer.from(client.peerError()?.reason ?? []).toString()).toBe("too_many");
-    expect([connection.over, connection.sweep(), received]).toEqual([true, -1, []]);
+    expect([connection.over, connection.scanTimeouts(), received]).toEqual([true, -1, []]);
     expect(seen.invalid).toBe(0);
   });
 
   it("is over when its client closes, and when that shows no certificate", () => {
     const { connection, client, meet } = established();
-    expect(connection.sweep()).toBeGreaterThanOrEqual(0);
+    expect(connection.scanTimeouts()).toBeGreaterThanOrEqual(0);
     client.close(true, 0, new Uint8Array(0));
     meet();
-    expect([connection.over, connection.sweep()]).toEqual([true, -1]);
+    expect([connection.over, connection.scanTimeouts()]).toEqual([true, -1]);
 
-    const nobody = setup(anonymousConfig());
-    nobody.meet();
-    expect([nobody.connection.over, nobody.seen.established]).toEqual([true, 0]);
+    const anonymous = setup(anonymousConfig());
+    anonymous.meet();
+    expect([anonymous.connection.over, anonymous.seen.established]).toEqual([true, 0]);
   });
 
   it("bears datagrams that are not QUIC", () => {

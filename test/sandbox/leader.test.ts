@@ -31,7 +31,7 @@ afterEach(async () => {
   open.closers = [];
 });
 
-async function begin(behaviour: Partial<LeaderBehaviour> = {}) {
+async function startRig(behaviour: Partial<LeaderBehaviour> = {}) {
   const leader = await startLeader(behaviour);
   open.leaders.push(leader);
   const transport = await startTransport();
@@ -105,7 +105,7 @@ describe("a simulated leader", () => {
   });
 
   it("takes no client without a certificate", async () => {
-    const { address } = await begin();
+    const { address } = await startRig();
     const client = await rawClient(address, false);
     await until("the alert", () => client.peerError() !== null);
     // RFC 9001 section 4.8: 0x100 and the TLS alert certificate_required.
@@ -113,7 +113,7 @@ describe("a simulated leader", () => {
   });
 
   it("closes with code 5 on a stream without a byte", async () => {
-    const { address, leader } = await begin();
+    const { address, leader } = await startRig();
     const client = await rawClient(address);
     await until("the handshake", () => client.isEstablished());
     client.streamSend(2, new Uint8Array(0), true);
@@ -123,7 +123,7 @@ describe("a simulated leader", () => {
   });
 
   it("closes on a stream of more than 4096 bytes", async () => {
-    const { address } = await begin();
+    const { address } = await startRig();
     const client = await rawClient(address);
     await until("the handshake", () => client.isEstablished());
     client.streamSend(2, payload(4096), false);
@@ -136,55 +136,55 @@ describe("a simulated leader", () => {
   });
 
   it("closes the ninth connection of an address with code 4", async () => {
-    const { address, transport, leader } = await begin();
+    const { address, transport, leader } = await startRig();
     const links = Array.from({ length: 9 }, () => connectTo(transport, address));
-    await until("the ninth is closed", () => links.some((it) => it.ending() !== null));
-    const ended = links.filter((it) => it.ending() !== null);
-    expect(ended.map((it) => it.ending())).toEqual([{ kind: "app", code: 4 }]);
+    await until("the ninth is closed", () => links.some((it) => it.cause() !== null));
+    const ended = links.filter((it) => it.cause() !== null);
+    expect(ended.map((it) => it.cause())).toEqual([{ kind: "app", code: 4 }]);
     expect(leader.counters.connectionsTooMany).toBe(1);
   });
 
   it("closes new connections with the code it is told, until it is told otherwise", async () => {
-    const { address, transport, leader } = await begin({
+    const { address, transport, leader } = await startRig({
       closeNew: { code: 2, reason: "disallowed" },
     });
     const first = connectTo(transport, address);
-    await until("the end", () => first.ending() !== null);
-    expect(first.ending()).toEqual({ kind: "app", code: 2 });
+    await until("the end", () => first.cause() !== null);
+    expect(first.cause()).toEqual({ kind: "app", code: 2 });
     leader.setBehaviour({ closeNew: null });
     const second = connectTo(transport, address);
     await until("admission", () => second.connection.admitted);
-    expect(second.ending()).toBeNull();
+    expect(second.cause()).toBeNull();
   });
 
   it("does not answer while it is silent", async () => {
-    const { address, transport, leader } = await begin({ admission: "silent" });
+    const { address, transport, leader } = await startRig({ admission: "silent" });
     const { connection } = connectTo(transport, address);
     await until("it was ignored", () => leader.counters.connectionsIgnored > 0);
     expect(connection.established).toBe(false);
   });
 
   it("keeps unread what comes while it is stalled, and reads it after", async () => {
-    const { address, transport, leader, received } = await begin({ reading: "stalled" });
+    const { address, transport, leader, received } = await startRig({ reading: "stalled" });
     const { connection } = connectTo(transport, address);
     await until("admission", () => connection.admitted);
     const stream = connection.send(payload(100));
-    await until("acknowledgement", () => connection.fate(stream) !== 0);
+    await until("acknowledgement", () => connection.streamResult(stream) !== 0);
     expect(received.length).toBe(0);
     leader.setBehaviour({ reading: "all" });
     await until("arrival", () => received.length === 1);
   });
 
   it("comes back on the same port", async () => {
-    const { address, transport, leader, received } = await begin();
+    const { address, transport, leader, received } = await startRig();
     const first = connectTo(transport, address);
     await until("admission", () => first.connection.admitted);
     // Only once the leader's handshake is done as well it closes with a code of its own.
     first.connection.send(payload(20));
     await until("arrival", () => received.length === 1);
     await leader.stop();
-    await until("the end", () => first.ending() !== null);
-    expect(first.ending()).toEqual({ kind: "app", code: 1 });
+    await until("the end", () => first.cause() !== null);
+    expect(first.cause()).toEqual({ kind: "app", code: 1 });
     expect(await leader.start()).toEqual({ address });
     const second = connectTo(transport, address);
     await until("admission", () => second.connection.admitted);

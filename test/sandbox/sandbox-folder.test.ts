@@ -96,12 +96,12 @@ describe("what sandboxes leave", () => {
 
   it("stays where its process cannot be seen, is not named, or never was a sandbox", async () => {
     const gone = { pid: 2 ** 22 + 1, start: "1", space: "pid:[1]" };
-    const mark = JSON.stringify(gone);
+    const identity = JSON.stringify(gone);
     const made = (name: string, text: string | null): void => {
       mkdirSync(join(temporary, name));
       if (text !== null) writeFileSync(join(temporary, name, "owner.json"), text);
     };
-    made("touchdown-sandbox-abcdef", mark);
+    made("touchdown-sandbox-abcdef", identity);
     made("touchdown-sandbox-ABCDEF", null);
     made("touchdown-sandbox-123456", '{"pid":');
     const { child, folder } = await sandbox();

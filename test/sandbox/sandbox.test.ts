@@ -51,7 +51,7 @@ describe("the sandbox", () => {
   });
 
   it("lands what it is sent although four of its six leaders have a vice", async () => {
-    const sandbox = await start({ vices: true });
+    const sandbox = await start({ faults: true });
     expect(sandbox.leaders).toHaveLength(6);
     const all = Array.from({ length: 10 }, () => sandbox.transaction());
     for (const bytes of all) expect((await send(sandbox, bytes)).status).toBe(200);
@@ -63,7 +63,7 @@ describe("the sandbox", () => {
 
   it("lands and executes the transaction that it offers", async () => {
     const told: string[] = [];
-    const sandbox = await start({ tell: (line) => told.push(line) });
+    const sandbox = await start({ print: (line) => told.push(line) });
     const before = sandbox.cluster.balance(sandbox.tipAccount);
     const bytes = sandbox.transaction();
     const signature = encodeSignature(bytes, 1);

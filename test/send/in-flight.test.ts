@@ -33,12 +33,12 @@ describe("a ring of copies in flight", () => {
         expect(ring.push(index, target, index, index % 3 === 0 ? 0 : 1, 0, 0)).toBe(true);
       }
       expect(ring.push(100, target, 0, 1, 0, 0)).toBe(false);
-      const waiting: number[] = [];
-      for (let row = ring.waiting(); row !== null; row = ring.waiting()) {
-        waiting.push(row.packetId);
+      const nextUnsent: number[] = [];
+      for (let row = ring.nextUnsent(); row !== null; row = ring.nextUnsent()) {
+        nextUnsent.push(row.packetId);
         row.sentNs = 1;
       }
-      expect(waiting).toEqual(Array.from({ length: 34 }, (_, index) => 3 * index));
+      expect(nextUnsent).toEqual(Array.from({ length: 34 }, (_, index) => 3 * index));
       const order: number[] = [];
       for (let row = ring.oldest(); row !== null; row = ring.oldest()) {
         order.push(row.packetId);
@@ -53,21 +53,21 @@ describe("a ring of copies in flight", () => {
     let nextId = 0;
     const push = (sentNs: number): void => void ring.push(nextId++, target, 0, sentNs, 0, 0);
     for (const sentNs of [1, 1, 0]) push(sentNs);
-    expect(ring.waiting()?.packetId).toBe(2);
+    expect(ring.nextUnsent()?.packetId).toBe(2);
     ring.drop();
-    expect(ring.waiting()?.packetId).toBe(2);
+    expect(ring.nextUnsent()?.packetId).toBe(2);
     ring.drop();
     ring.drop();
-    expect(ring.waiting()).toBeNull();
+    expect(ring.nextUnsent()).toBeNull();
     // More than there was room for at first, and all that came before the one that waits is gone.
     for (let index = 0; index < 20; index += 1) push(1);
     push(0);
-    expect(ring.waiting()?.packetId).toBe(23);
+    expect(ring.nextUnsent()?.packetId).toBe(23);
     for (let index = 0; index < 20; index += 1) ring.drop();
     for (let index = 0; index < 40; index += 1) push(1);
-    expect(ring.waiting()?.packetId).toBe(23);
+    expect(ring.nextUnsent()?.packetId).toBe(23);
     ring.drop();
-    expect(ring.waiting()).toBeNull();
+    expect(ring.nextUnsent()).toBeNull();
   });
 
   it("writes over rows that were dropped, and makes none beside them", () => {

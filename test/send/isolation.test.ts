@@ -37,7 +37,7 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
       rig.clock.advance(50);
     }
     const { counters } = rig.sender;
-    expect(counters.copiesAcked).toBe(3_000);
+    expect(counters.deliveriesAcked).toBe(3_000);
     expect(counters.reasons.leader_saturated).toBeGreaterThan(2_000);
     expect(counters.endedDropped).toBeGreaterThan(3);
     expect(rig.transport.made.filter((it) => it.address === HEALTHY).length).toBe(1);
@@ -65,7 +65,7 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
     await sender.start();
     sender.usePlan(planOf(open.leaders.map((it) => it.address)));
     const isLive = ({ address }: TestLeader) =>
-      sender.peers().some((peer) => peer.address === address && peer.state === "live");
+      sender.leaders().some((leader) => leader.address === address && leader.state === "live");
     // The evicting one may be live for a moment too.
     await until("two are live", () => isLive(stalled) && isLive(healthy));
     for (let id = 1; id <= 300; id += 1) {
@@ -78,8 +78,9 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
     }
     await sender.stop();
     open.sender = null;
-    const { copies, copiesAcked, copiesFailed, copiesDropped, reasons } = sender.counters;
-    expect(copiesAcked + copiesFailed + copiesDropped).toBe(copies);
+    const { deliveries, deliveriesAcked, deliveriesFailed, deliveriesDropped, reasons } =
+      sender.counters;
+    expect(deliveriesAcked + deliveriesFailed + deliveriesDropped).toBe(deliveries);
     expect(reasons.leader_saturated).toBeGreaterThan(0);
     const dead = outcomes.filter((it) => it.address === silent.address);
     expect(dead.every((it) => it.kind === "dropped")).toBe(true);

@@ -12,7 +12,7 @@ import {
   QUIC_TRANSPORT_DEFAULTS,
   type QuicTransportOptions,
 } from "../../src/send/portable/transport-quic-options.ts";
-import type { Connection, Ending, Transport } from "../../src/send/transport.ts";
+import type { CloseCause, EngineConnection, Transport } from "../../src/send/transport.ts";
 
 export interface Received {
   readonly bytes: Buffer;
@@ -56,21 +56,21 @@ export async function startTransport(
 }
 
 export interface TestConnection {
-  readonly connection: Connection;
+  readonly connection: EngineConnection;
   /** Why it ended; null while it has not. */
-  readonly ending: () => Ending | null;
+  readonly cause: () => CloseCause | null;
 }
 
 export function connectTo(transport: Transport, address: string): TestConnection {
-  let ending: Ending | null = null;
+  let cause: CloseCause | null = null;
   const connection = transport.connect(address, {
     progress() {},
     ended: (it) => {
-      ending = it;
+      cause = it;
     },
   });
   if (connection === null) throw new Error("the connection did not begin");
-  return { connection, ending: () => ending };
+  return { connection, cause: () => cause };
 }
 
 /** `size` bytes that differ for each seed. */

@@ -2,9 +2,9 @@
 
 import type { NativeSending } from "../../src/native/contract.ts";
 import { identityOfSeed } from "../../src/send/identity.ts";
-import type { SharedRoutes } from "../../src/send/native/shared-route-table.ts";
+import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
-import type { Ending } from "../../src/send/transport.ts";
+import type { CloseCause } from "../../src/send/transport.ts";
 
 export const BYTES = Uint8Array.of(1, 2, 3);
 export const PEER = 7;
@@ -15,7 +15,7 @@ export const RECORD_NS = 5;
 /** Kinds of records, as `native/src/quic/event_ring.rs` numbers them. */
 const KIND = { sent: 1, acked: 2, failed: 3, dropped: 4, connected: 5, admitted: 6, closed: 7 };
 
-export interface News {
+export interface EngineEvent {
   readonly kind: keyof typeof KIND;
   readonly tag?: number;
   readonly reason?: number;
@@ -29,13 +29,14 @@ export interface News {
 
 /** An addon that records what it is asked, answers as told, and tells what the test says. */
 export class FakeNative implements NativeSending {
-  startAnswer = ENGINE;
-  openAnswer = PEER;
-  sendAnswer = 1;
-  readonly sent: { readonly copies: number[]; readonly bytes: Uint8Array; ttlMs: number }[] = [];
+  startResult = ENGINE;
+  openResponse = PEER;
+  sendResult = 1;
+  readonly sent: { readonly deliveries: number[]; readonly bytes: Uint8Array; ttlMs: number }[] =
+    [];
   readonly closed: number[] = [];
   stops = 0;
-  #records: News[] = [];
+  #records: EngineEvent[] = [];
   #wake: () => void = () => {};
 
   contractVersion(): number {
@@ -43,7 +44,7 @@ export class FakeNative implements NativeSending {
   }
   engineStart(_: unknown, wake: () => void): number {
     this.#wake = wake;
-    return this.startAnswer;
+    return this.startResult;
   }
   engineStop(): number {
     this.stops += 1;
@@ -59,7 +60,7 @@ export class FakeNative implements NativeSending {
     return 0;
   }
   peerOpen(): number {
-    return this.openAnswer;
+    return this.openResponse;
   }
   peerClose(_: number, peer: number): number {
     this.closed.push(peer);
@@ -75,14 +76,14 @@ export class FakeNative implements NativeSending {
   streamsLeft = 0;
   /** As the engine does for a connection that is gone. */
   isGone = false;
-  peerFigures(_: number, __: number, out: Float64Array): number {
+  peerStats(_: number, __: number, out: Float64Array): number {
     if (this.isGone) return 0;
     out.set([3, 0, this.queued, 0, 0, 0, 0, 0, this.heard, this.streamsLeft]);
     return 10;
   }
-  txSend(_: number, copies: Uint32Array, bytes: Uint8Array, __: number, ttlMs: number): number {
-    this.sent.push({ copies: [...copies], bytes: Uint8Array.from(bytes), ttlMs });
-    return this.sendAnswer;
+  txSend(_: number, deliveries: Uint32Array, bytes: Uint8Array, __: number, ttlMs: number): number {
+    this.sent.push({ deliveries: [...deliveries], bytes: Uint8Array.from(bytes), ttlMs });
+    return this.sendResult;
   }
   txHold(): number {
     throw new Error("the sender's own thread holds nothing");
@@ -92,33 +93,33 @@ export class FakeNative implements NativeSending {
   }
   outcomesDrain(_: number, out: Float64Array): number {
     const batch = this.#records.splice(0, Math.floor(out.length / 8));
-    for (const [index, news] of batch.entries()) {
-      const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = news;
-      const { tx = tag, atNs = RECORD_NS } = news;
+    for (const [index, event] of batch.entries()) {
+      const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = event;
+      const { tx = tag, atNs = RECORD_NS } = event;
       out.set([KIND[kind], tx, peer, tag, reason, atNs, rttUs, detail], index * 8);
     }
     return batch.length;
   }
 
   /** Nobody is woken for it. */
-  happen(...news: News[]): void {
-    this.#records.push(...news);
+  happen(...event: EngineEvent[]): void {
+    this.#records.push(...event);
   }
 
-  tell(...news: News[]): void {
-    this.happen(...news);
+  tell(...event: EngineEvent[]): void {
+    this.happen(...event);
     this.#wake();
   }
 }
 
-export async function scene(queuePerPeer = 128, routes: SharedRoutes | null = null) {
+export async function fixture(queuePerPeer = 128, targetTable: SharedTargetTable | null = null) {
   const native = new FakeNative();
   const transport = createNativeTransport(
     {
       native,
       identity: identityOfSeed(new Uint8Array(32).fill(5)),
       log: { info() {}, warn() {}, error() {} },
-      routes,
+      targetTable,
     },
     {
       binds: ["127.0.0.1:0"],
@@ -131,17 +132,17 @@ export async function scene(queuePerPeer = 128, routes: SharedRoutes | null = nu
     },
   );
   await transport.start();
-  const told: (Ending | "progress")[] = [];
+  const told: (CloseCause | "progress")[] = [];
   const connection = transport.connect("127.0.0.1:8009", {
     progress: () => told.push("progress"),
-    ended: (ending) => told.push(ending),
+    ended: (cause) => told.push(cause),
   });
   if (connection === null) throw new Error("no connection");
   return { native, transport, connection, told };
 }
 
-export async function admitted(queuePerPeer?: number, routes?: SharedRoutes) {
-  const parts = await scene(queuePerPeer, routes);
+export async function admitted(queuePerPeer?: number, targetTable?: SharedTargetTable) {
+  const parts = await fixture(queuePerPeer, targetTable);
   parts.native.tell({ kind: "connected", detail: 4096 }, { kind: "admitted", rttUs: 900 });
   parts.told.length = 0;
   return parts;

@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
-import { Waiting } from "../../src/send/priority-queue.ts";
+import { PriorityQueue } from "../../src/send/priority-queue.ts";
 import { fc } from "../support/properties.ts";
 
 const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };
 const BYTES = Uint8Array.of(1, 2);
 
 /** A queue of copies with these priorities; their ids and times count up from 1. */
-function queueOf(priorities: readonly number[], capacity = 8): Waiting {
-  const queue = new Waiting(capacity);
+function queueOf(priorities: readonly number[], capacity = 8): PriorityQueue {
+  const queue = new PriorityQueue(capacity);
   for (const [index, lamports] of priorities.entries()) {
     queue.push(index + 1, target, BYTES, lamports, index + 1);
   }
   return queue;
 }
 
-function idsOf(queue: Waiting): number[] {
+function idsOf(queue: PriorityQueue): number[] {
   const ids: number[] = [];
-  queue.clear((copy) => ids.push(copy.packetId));
+  queue.clear((delivery) => ids.push(delivery.packetId));
   return ids;
 }
 
@@ -26,7 +26,7 @@ describe("the copies that wait", () => {
   });
 
   it("have bytes of their own, which are let go of with the row", () => {
-    const queue = new Waiting(2);
+    const queue = new PriorityQueue(2);
     const lent = Uint8Array.of(1, 2);
     queue.push(1, target, lent, 0, 5);
     lent.fill(0);
@@ -48,15 +48,15 @@ describe("the copies that wait", () => {
     expect(queue.least(4)?.packetId).toBe(3);
     queue.dropLeast();
     expect(idsOf(queue)).toEqual([4, 1, 2]);
-    expect(new Waiting(1).least(1)).toBeNull();
+    expect(new PriorityQueue(1).least(1)).toBeNull();
   });
 
   it("are taken out once they came too long ago, whatever they pay", () => {
     const queue = queueOf([7, 1, 9, 2, 8]);
     const ended: number[] = [];
-    queue.expire(0, (copy) => ended.push(copy.packetId));
+    queue.expire(0, (delivery) => ended.push(delivery.packetId));
     expect(ended).toEqual([]);
-    queue.expire(3, (copy) => ended.push(copy.packetId));
+    queue.expire(3, (delivery) => ended.push(delivery.packetId));
     expect(ended.sort()).toEqual([1, 2, 3]);
     expect(idsOf(queue)).toEqual([5, 4]);
   });
@@ -68,7 +68,7 @@ describe("the copies that wait", () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-        const queue = new Waiting(10);
+        const queue = new PriorityQueue(10);
         let model: { id: number; lamports: number }[] = [];
         for (const [now, { act, lamports }] of steps.entries()) {
           model.sort((a, b) => b.lamports - a.lamports || a.id - b.id);

@@ -1,15 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import type { EndName } from "../../src/send/close-policy.ts";
-import { Pace } from "../../src/send/reconnect-backoff.ts";
+import type { CloseReason } from "../../src/send/close-policy.ts";
+import { ReconnectBackoff } from "../../src/send/reconnect-backoff.ts";
 
 const options = { reconnectMs: 8_000, reconnectMsMax: 64_000, random: () => 0 };
 
 /** When the next attempt is allowed, in ms, after an attempt at 0 that ended at `endMs`. */
-function nextMs(name: EndName, endMs: number, liveMs = 0, pace = new Pace(options)): number {
-  pace.attempted(0);
-  pace.ended(name, liveMs * NS_PER_MS, endMs * NS_PER_MS);
-  return pace.nextAttemptNs / NS_PER_MS;
+function nextMs(
+  name: CloseReason,
+  endMs: number,
+  liveMs = 0,
+  backoff = new ReconnectBackoff(options),
+): number {
+  backoff.recordAttempt(0);
+  backoff.ended(name, liveMs * NS_PER_MS, endMs * NS_PER_MS);
+  return backoff.nextAttemptNs / NS_PER_MS;
 }
 
 describe("the pause before the next attempt", () => {
@@ -32,27 +37,27 @@ describe("the pause before the next attempt", () => {
   });
 
   it("doubles with each failure in a row up to its bound", () => {
-    const pace = new Pace(options);
+    const backoff = new ReconnectBackoff(options);
     const pauses: number[] = [];
     for (let count = 0; count < 6; count += 1) {
-      const startNs = pace.nextAttemptNs;
-      pace.attempted(startNs);
-      pace.ended("unanswered", 0, startNs + 3_000 * NS_PER_MS);
-      pauses.push((pace.nextAttemptNs - startNs) / NS_PER_MS);
+      const startNs = backoff.nextAttemptNs;
+      backoff.recordAttempt(startNs);
+      backoff.ended("unanswered", 0, startNs + 3_000 * NS_PER_MS);
+      pauses.push((backoff.nextAttemptNs - startNs) / NS_PER_MS);
     }
     expect(pauses).toEqual([8_000, 16_000, 32_000, 64_000, 64_000, 64_000]);
   });
 
   it("lets no more than eight attempts fall into the time of eight, however short it is", () => {
-    const pace = new Pace(options);
+    const backoff = new ReconnectBackoff(options);
     const attempts: number[] = [];
     for (let nowMs = 20_000; nowMs < 600_000; nowMs += 50) {
       const nowNs = nowMs * NS_PER_MS;
-      if (nowNs < pace.nextAttemptNs) continue;
-      pace.attempted(nowNs);
+      if (nowNs < backoff.nextAttemptNs) continue;
+      backoff.recordAttempt(nowNs);
       attempts.push(nowMs - 20_000);
       // It lived long, as far as it says, so that no pause grows.
-      pace.ended("closed", nowNs - 16_000 * NS_PER_MS, nowNs);
+      backoff.ended("closed", nowNs - 16_000 * NS_PER_MS, nowNs);
     }
     const within = (ms: number) => attempts.filter((it) => it >= ms && it < ms + 60_000).length;
     expect(Math.max(...attempts.map(within))).toBe(8);
@@ -61,14 +66,14 @@ describe("the pause before the next attempt", () => {
   });
 
   it("starts over after a connection that lived", () => {
-    const pace = new Pace(options);
-    for (let count = 0; count < 3; count += 1) nextMs("disallowed", 0, 0, pace);
-    expect(nextMs("disallowed", 20_000, 1, pace)).toBe(28_000);
+    const backoff = new ReconnectBackoff(options);
+    for (let count = 0; count < 3; count += 1) nextMs("disallowed", 0, 0, backoff);
+    expect(nextMs("disallowed", 20_000, 1, backoff)).toBe(28_000);
   });
 
   it("is lengthened by up to a quarter", () => {
-    const pace = new Pace({ ...options, random: () => 0.999 });
-    const ms = nextMs("disallowed", 0, 0, pace);
+    const backoff = new ReconnectBackoff({ ...options, random: () => 0.999 });
+    const ms = nextMs("disallowed", 0, 0, backoff);
     expect(ms).toBeGreaterThan(9_900);
     expect(ms).toBeLessThan(10_000);
   });

@@ -1,7 +1,7 @@
 /** A sender on a fake clock and a fake transport, with a record of its outcomes. */
 
 import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
-import type { SharedRoutes } from "../../src/send/native/shared-route-table.ts";
+import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
 import { createSender, type SenderOptions } from "../../src/send/sender.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
@@ -19,15 +19,15 @@ export function planOf(send: readonly string[], warm: readonly string[] = []): P
 export async function startRig(
   plan: Plan,
   options: Partial<SenderOptions> = {},
-  routes: SharedRoutes | null = null,
+  targetTable: SharedTargetTable | null = null,
 ) {
   const clock = createFakeClock();
-  const transport = createFakeTransport(routes);
+  const transport = createFakeTransport(targetTable);
   const outcomes: Outcome[] = [];
   const log = { info() {}, warn() {}, error() {} };
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
   const sender = createSender(
-    { clock, transport, onOutcome, log, routes },
+    { clock, transport, onOutcome, log, targetTable },
     { random: () => 0, ...options },
   );
   sender.usePlan(plan);
@@ -59,6 +59,6 @@ export async function startRig(
         .filter((it) => address === undefined || it.address === address)
         .map((it) => (it.reason === null ? it.kind : `${it.kind}:${it.reason}`));
     },
-    stateOf: (address: string) => sender.peers().find((it) => it.address === address)?.state,
+    stateOf: (address: string) => sender.leaders().find((it) => it.address === address)?.state,
   };
 }

@@ -41,7 +41,7 @@ describe("accept", () => {
     rig.clock.advance(10_000);
     expect(rig.transport.to(A).sent).toEqual([]);
     expect(rig.outcomes).toEqual([]);
-    expect(rig.sender.counters).toMatchObject({ packetsRefused: 2, copies: 0 });
+    expect(rig.sender.counters).toMatchObject({ packetsRefused: 2, deliveries: 0 });
   });
 
   it("keeps a copy for a leader that is still connecting once another took it", async () => {
@@ -77,7 +77,7 @@ describe("accept", () => {
     rig.transport.to(A).admit(0);
     expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, ALL_FULL]);
     expect(rig.story(3)).toEqual([]);
-    expect(rig.sender.counters).toMatchObject({ packetsTaken: 2, packetsRefused: 1 });
+    expect(rig.sender.counters).toMatchObject({ packetsAccepted: 2, packetsRefused: 1 });
     // Nobody is there any more.
     rig.transport.to(A).end(RESET);
     expect(rig.send()).toBe(0);
@@ -194,7 +194,7 @@ describe("what becomes of a copy", () => {
     for (let count = 0; count < 1025; count += 1) rig.send();
     expect(rig.story(1)).toEqual(["sent", "failed:too_many_in_flight"]);
     expect(rig.story(2)).toEqual(["sent"]);
-    expect(rig.sender.peers()[0]?.inFlight).toBe(1024);
+    expect(rig.sender.leaders()[0]?.inFlight).toBe(1024);
   });
 
   it("ends at stop at the latest", async () => {
@@ -247,17 +247,20 @@ describe("the law of conservation", () => {
         const rig = await startRig(planOf([A, B, C]), { reconnectMs: 100, queuePerPeer: 3 });
         for (const it of steps) play(rig, it);
         const { counters } = rig.sender;
-        const open = rig.sender.peers().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
-        const { copiesAcked, copiesFailed, copiesDropped } = counters;
-        expect(copiesAcked + copiesFailed + copiesDropped + open).toBe(counters.copies);
+        const open = rig.sender.leaders().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
+        const { deliveriesAcked, deliveriesFailed, deliveriesDropped } = counters;
+        expect(deliveriesAcked + deliveriesFailed + deliveriesDropped + open).toBe(
+          counters.deliveries,
+        );
         const stopped = rig.sender.stop();
         rig.clock.advance(1_000);
         await stopped;
-        const ended = counters.copiesAcked + counters.copiesFailed + counters.copiesDropped;
-        expect(ended).toBe(counters.copies);
-        expect(counters.copiesSent).toBe(counters.copiesAcked + counters.copiesFailed);
+        const ended =
+          counters.deliveriesAcked + counters.deliveriesFailed + counters.deliveriesDropped;
+        expect(ended).toBe(counters.deliveries);
+        expect(counters.deliveriesSent).toBe(counters.deliveriesAcked + counters.deliveriesFailed);
         const reasons = Object.values(counters.reasons).reduce((sum, it) => sum + it, 0);
-        expect(reasons).toBe(counters.copiesFailed + counters.copiesDropped);
+        expect(reasons).toBe(counters.deliveriesFailed + counters.deliveriesDropped);
         const ends = rig.outcomes.filter((it) => it.kind !== "sent");
         expect(new Set(ends.map((it) => `${it.packetId} ${it.address}`)).size).toBe(ends.length);
       }),
@@ -286,7 +289,7 @@ describe("counts", () => {
   });
 });
 
-describe("again", () => {
+describe("resend", () => {
   const packet = {
     id: 77,
     bytes: Uint8Array.of(4, 2),
@@ -295,33 +298,37 @@ describe("again", () => {
     maxRetries: null,
     priorityLamports: 0,
   };
-  const anyone = { ordinal: 1, wants: () => true, took: () => {} };
+  const anyone = { ordinal: 1, wants: () => true, accepted: () => {} };
 
   it("sends to those live leaders of the plan that are wanted, and tells of each", async () => {
     const rig = await startRig(planOf([A, B, C]));
     rig.transport.to(A).admit();
     rig.transport.to(B).admit();
-    const took: string[] = [];
+    const accepted: string[] = [];
     const to = {
       ordinal: 3,
       wants: ({ address }: { address: string }) => address !== A,
-      took: ({ address }: { address: string }) => void took.push(address),
+      accepted: ({ address }: { address: string }) => void accepted.push(address),
     };
-    expect(rig.sender.again(packet, to)).toBe(1);
-    expect(took).toEqual([B]);
+    expect(rig.sender.resend(packet, to)).toBe(1);
+    expect(accepted).toEqual([B]);
     expect(rig.transport.to(A).sent).toEqual([]);
     expect(rig.transport.to(B).sent).toEqual([packet.bytes]);
     expect(rig.story(77)).toEqual(["sent"]);
     rig.transport.to(B).ack(0);
     expect(rig.story(77)).toEqual(["sent", "acked"]);
     expect(rig.outcomes.map(({ resend }) => resend)).toEqual([3, 3]);
-    expect(rig.sender.counters).toMatchObject({ copies: 1, copiesAcked: 1, packetsTaken: 0 });
+    expect(rig.sender.counters).toMatchObject({
+      deliveries: 1,
+      deliveriesAcked: 1,
+      packetsAccepted: 0,
+    });
   });
 
   it("neither queues nor tells of a copy where there is no credit", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(0);
-    expect(rig.sender.again(packet, anyone)).toBe(0);
+    expect(rig.sender.resend(packet, anyone)).toBe(0);
     rig.transport.to(A).grant(10);
     expect(rig.transport.to(A).sent).toEqual([]);
     expect(rig.outcomes).toEqual([]);
@@ -331,7 +338,7 @@ describe("again", () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(0);
     rig.send();
-    expect(rig.sender.again(packet, anyone)).toBe(0);
+    expect(rig.sender.resend(packet, anyone)).toBe(0);
     rig.transport.to(A).grant(1);
     expect(rig.story(1)).toEqual(["sent"]);
   });
@@ -340,19 +347,19 @@ describe("again", () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(1_000);
     let taken = 0;
-    while (rig.sender.again(packet, anyone) === 1) taken += 1;
+    while (rig.sender.resend(packet, anyone) === 1) taken += 1;
     expect(taken).toBe(RESENDS_IN_FLIGHT_MAX);
     expect(rig.send()).toBe(1);
     rig.transport.to(A).ack(0);
     rig.transport.to(A).ack(1);
-    expect(rig.sender.again(packet, anyone)).toBe(1);
+    expect(rig.sender.resend(packet, anyone)).toBe(1);
   });
 
   it("sends nothing once stopped", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit();
     const stopping = rig.sender.stop();
-    expect(rig.sender.again(packet, anyone)).toBe(0);
+    expect(rig.sender.resend(packet, anyone)).toBe(0);
     rig.clock.advance(1_000);
     await stopping;
   });

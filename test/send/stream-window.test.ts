@@ -5,7 +5,7 @@ import { StreamWindow } from "../../src/send/stream-window.ts";
 /** A leader that grants 128 streams and reads `perInterval` in each 100 ms; always more to send. */
 function overloaded(perInterval: number, lengthMs: number, rttUs = 1_000) {
   const window = new StreamWindow();
-  window.granted(128);
+  window.setCredit(128);
   let unread = 0;
   let opened = 0;
   let unreadMax = 0;
@@ -16,7 +16,7 @@ function overloaded(perInterval: number, lengthMs: number, rttUs = 1_000) {
       opened += 1;
       unread += 1;
     }
-    window.waits(ms * NS_PER_MS, rttUs, 128 - unread);
+    window.recordBlocked(ms * NS_PER_MS, rttUs, 128 - unread);
     if (ms > lengthMs / 2) unreadMax = Math.max(unreadMax, unread);
   }
   return { window, opened, unreadMax };
@@ -25,11 +25,11 @@ function overloaded(perInterval: number, lengthMs: number, rttUs = 1_000) {
 describe("the window of streams", () => {
   it("is what the leader grants, until that has not been enough for a while", () => {
     const window = new StreamWindow();
-    window.granted(128);
-    window.waits(0, 1_000, 0);
-    window.waits(199 * NS_PER_MS, 1_000, 0);
+    window.setCredit(128);
+    window.recordBlocked(0, 1_000, 0);
+    window.recordBlocked(199 * NS_PER_MS, 1_000, 0);
     expect([window.limit, window.mayOpen(1)]).toEqual([0, true]);
-    window.waits(200 * NS_PER_MS, 1_000, 0);
+    window.recordBlocked(200 * NS_PER_MS, 1_000, 0);
     expect(window.limit).toBeGreaterThan(0);
     expect(window.mayOpen(1)).toBe(false);
   });
@@ -63,29 +63,29 @@ describe("the window of streams", () => {
 
   it("is measured by the grant of the connection that lives, not by a larger one of before", () => {
     const window = new StreamWindow();
-    window.granted(800);
-    window.waits(0, 80_000, 0);
-    window.waits(200 * NS_PER_MS, 80_000, 0);
-    window.granted(128);
+    window.setCredit(800);
+    window.recordBlocked(0, 80_000, 0);
+    window.recordBlocked(200 * NS_PER_MS, 80_000, 0);
+    window.setCredit(128);
     expect(window.limit).toBeGreaterThan(0);
     expect(window.mayOpen(128)).toBe(true);
   });
 
   it("opens again when the leader grants less than it did on the same connection", () => {
     const window = new StreamWindow();
-    window.granted(800);
-    for (let ms = 0; ms <= 200; ms += 100) window.waits(ms * NS_PER_MS, 1_000, 0);
+    window.setCredit(800);
+    for (let ms = 0; ms <= 200; ms += 100) window.recordBlocked(ms * NS_PER_MS, 1_000, 0);
     expect(window.mayOpen(128)).toBe(false);
-    for (let ms = 300; ms <= 1_100; ms += 100) window.waits(ms * NS_PER_MS, 1_000, 128);
+    for (let ms = 300; ms <= 1_100; ms += 100) window.recordBlocked(ms * NS_PER_MS, 1_000, 128);
     expect(window.mayOpen(128)).toBe(false);
-    window.waits(1_200 * NS_PER_MS, 1_000, 128);
+    window.recordBlocked(1_200 * NS_PER_MS, 1_000, 128);
     expect(window.mayOpen(128)).toBe(true);
   });
 
   it("goes on holding back from a leader that has read nothing and has no stream left", () => {
     const window = new StreamWindow();
-    window.granted(128);
-    for (let ms = 0; ms <= 5_000; ms += 100) window.waits(ms * NS_PER_MS, 1_000, 0);
+    window.setCredit(128);
+    for (let ms = 0; ms <= 5_000; ms += 100) window.recordBlocked(ms * NS_PER_MS, 1_000, 0);
     expect(window.mayOpen(1)).toBe(false);
   });
 
@@ -96,11 +96,11 @@ describe("the window of streams", () => {
       [2 ** 60, false],
     ] as const) {
       const { window } = overloaded(20, 1_000);
-      window.granted(streams);
+      window.setCredit(streams);
       // The path holds them up, and none of those that were opened is granted anew.
       for (let ms = 1_000; ms <= 1_800; ms += 50) {
         window.opened();
-        window.waits(ms * NS_PER_MS, 80_000, streams - 200);
+        window.recordBlocked(ms * NS_PER_MS, 80_000, streams - 200);
       }
       expect(window.mayOpen(streams - 200)).toBe(!held);
     }

@@ -13,8 +13,8 @@ import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import {
   logIn,
   newPage,
-  type Person,
   startChromium,
+  type TestUser,
   unexpectedComplaints,
   type Visitor,
   visit,
@@ -25,16 +25,16 @@ export interface BrowserRig {
   readonly site: Dashboard;
   readonly browser: Browser;
   /** A fresh page of the browser in which this person is logged in for the whole file. */
-  page(person: Person): Promise<Visitor>;
+  page(user: TestUser): Promise<Visitor>;
   /** A browser of its own with nobody logged in, or this person. */
-  visitor(person?: Person): Promise<Visitor>;
+  visitor(user?: TestUser): Promise<Visitor>;
 }
 
 /** To be called at the top of a test file, once. */
 export function useBrowser(options: DashboardOptions = {}): BrowserRig {
   let site: Dashboard | null = null;
   let browser: Browser | null = null;
-  const homes = new Map<Person, Visitor>();
+  const homes = new Map<TestUser, Visitor>();
   const visitors: { readonly visitor: Visitor; readonly end: () => Promise<void> }[] = [];
 
   beforeAll(async () => {
@@ -57,22 +57,22 @@ export function useBrowser(options: DashboardOptions = {}): BrowserRig {
     get browser() {
       return started(browser);
     },
-    async page(person) {
-      let home = homes.get(person);
+    async page(user) {
+      let home = homes.get(user);
       if (home === undefined) {
         home = await visit(rig.browser);
-        await logIn(home, rig.site.url, person);
-        homes.set(person, home);
+        await logIn(home, rig.site.url, user);
+        homes.set(user, home);
       }
       const visitor = await newPage(home.context);
       visitors.push({ visitor, end: () => visitor.page.close() });
-      await enter(visitor, rig.site.url, person);
+      await enter(visitor, rig.site.url, user);
       return visitor;
     },
-    async visitor(person) {
+    async visitor(user) {
       const visitor = await visit(rig.browser);
       visitors.push({ visitor, end: () => visitor.context.close() });
-      if (person !== undefined) await logIn(visitor, rig.site.url, person);
+      if (user !== undefined) await logIn(visitor, rig.site.url, user);
       return visitor;
     },
   };
@@ -80,7 +80,7 @@ export function useBrowser(options: DashboardOptions = {}): BrowserRig {
 }
 
 /** Goes in, with a new login where another test has ended the session. */
-async function enter({ page, complaints }: Visitor, url: string, person: Person): Promise<void> {
+async function enter({ page, complaints }: Visitor, url: string, user: TestUser): Promise<void> {
   await page.goto(`${url}/overview`);
   const inside = page.getByRole("navigation", { name: "Pages" });
   const door = page.getByRole("button", { name: "Log in", exact: true });
@@ -88,7 +88,7 @@ async function enter({ page, complaints }: Visitor, url: string, person: Person)
   if ((await door.count()) === 0) return;
   await door.click();
   // The provider may know them still, and asks nobody then.
-  const choice = page.getByRole("button", { name: `Log in as ${person}` });
+  const choice = page.getByRole("button", { name: `Log in as ${user}` });
   await choice.or(inside).first().waitFor();
   if ((await choice.count()) > 0) await choice.click();
   await inside.waitFor();

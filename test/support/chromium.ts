@@ -26,7 +26,7 @@ const ARGUMENTS = [
 export const PATIENCE_MS = 60_000;
 
 /** Those whom the sandbox's provider knows; Ada is an operator. */
-export type Person = "Ada" | "Grace";
+export type TestUser = "Ada" | "Grace";
 
 export interface Visitor {
   readonly page: Page;
@@ -76,10 +76,10 @@ export function unexpectedComplaints({ complaints, allowed }: Visitor): readonly
 }
 
 /** Logs in at the sandbox's provider; ends on the page that was asked for. */
-export async function logIn({ page }: Visitor, url: string, person: Person): Promise<void> {
+export async function logIn({ page }: Visitor, url: string, user: TestUser): Promise<void> {
   await page.goto(url);
   await page.getByRole("button", { name: "Log in" }).click();
-  await page.getByRole("button", { name: `Log in as ${person}` }).click();
+  await page.getByRole("button", { name: `Log in as ${user}` }).click();
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
 }
 

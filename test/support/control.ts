@@ -88,7 +88,7 @@ function plainly(_: string, value: unknown): unknown {
   return value instanceof Error ? `${value.name}: ${value.message} ${value.stack}` : value;
 }
 
-export interface Answer {
+export interface ControlResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -111,7 +111,7 @@ export class Browser {
     path: string,
     body?: unknown,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<Answer> {
+  ): Promise<ControlResponse> {
     const json = body === undefined ? {} : { "content-type": "application/json" };
     const own = { ...json, "sec-fetch-site": "same-origin", origin: this.#url, ...headers };
     return await this.send(`${this.#url}${path}`, method, own, body);
@@ -123,7 +123,7 @@ export class Browser {
     method: string,
     headers: Readonly<Record<string, string>>,
     body?: unknown,
-  ): Promise<Answer> {
+  ): Promise<ControlResponse> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
     const response = await fetch(url, {
       method,
@@ -139,7 +139,7 @@ export class Browser {
   }
 
   /** Begins a login and answers with the provider's address. */
-  async beginLogin(options: { return_to?: string; fresh?: boolean } = {}): Promise<string> {
+  async startLogin(options: { return_to?: string; fresh?: boolean } = {}): Promise<string> {
     const { status, json, text } = await this.call("POST", "/api/v1/login", options);
     const url = fieldOf(json, "url");
     if (status !== 200 || typeof url !== "string") throw new Error(`login: ${status} ${text}`);
@@ -147,13 +147,13 @@ export class Browser {
   }
 
   /** Goes through the provider as this person; the address that leads back to the dashboard. */
-  async throughProvider(url: string, person: string): Promise<string> {
+  async throughProvider(url: string, user: string): Promise<string> {
     let at = url;
     for (let hop = 0; hop < 10; hop += 1) {
       if (at.startsWith(`${this.#url}/`)) return at;
       const chooses = new URL(at).pathname.startsWith("/login/");
       const answer = chooses
-        ? await this.send(`${at}/as/${person}`, "POST", {})
+        ? await this.send(`${at}/as/${user}`, "POST", {})
         : await this.send(at, "GET", {});
       const location = answer.headers.get("location");
       if (location === null) throw new Error(`the provider stops: ${answer.status} ${answer.text}`);
@@ -173,9 +173,9 @@ export class Browser {
   }
 
   /** The whole login; where it ends. */
-  async login(person: string, options: { return_to?: string; fresh?: boolean } = {}) {
-    const url = await this.beginLogin(options);
-    return await this.comeBack(await this.throughProvider(url, person));
+  async login(user: string, options: { return_to?: string; fresh?: boolean } = {}) {
+    const url = await this.startLogin(options);
+    return await this.comeBack(await this.throughProvider(url, user));
   }
 
   #keep(line: string): void {
@@ -199,7 +199,7 @@ export function fieldOf(json: unknown, path: string): unknown {
   return value;
 }
 
-export function reasonOf({ json }: Answer): unknown {
+export function reasonOf({ json }: ControlResponse): unknown {
   return fieldOf(json, "error.reason");
 }
 

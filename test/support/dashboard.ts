@@ -157,14 +157,14 @@ async function start(folder: string, control: ControlKeys, undo: Undo): Promise<
 }
 
 async function submit(edgeUrl: string, key: string, body: Uint8Array): Promise<Submitted> {
-  const answer = await fetch(`${edgeUrl}/api/v1/sendRawTransaction`, {
+  const response = await fetch(`${edgeUrl}/api/v1/sendRawTransaction`, {
     method: "POST",
     headers: { "api-x-token": key, "content-type": "application/octet-stream" },
     body: Buffer.from(body),
   });
-  const text = await answer.text();
+  const text = await response.text();
   const signature = /"signature":"(\w+)"/.exec(text)?.[1] ?? "";
-  return { status: answer.status, text, signature };
+  return { status: response.status, text, signature };
 }
 
 interface SiteParts {

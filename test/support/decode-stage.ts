@@ -1,7 +1,7 @@
 /** The decode stage over fake workers and a fake clock, and a list of what it answered. */
 
-import { FAULT } from "../../src/core/faults.ts";
-import type { Packet, Verdict } from "../../src/core/flow.ts";
+import { DECODE_ERROR } from "../../src/core/faults.ts";
+import type { Packet, ValidationResult } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { createDispatch, type DispatchOptions } from "../../src/decode/workers/dispatch.ts";
@@ -12,10 +12,10 @@ import { until as holds } from "./wait.ts";
 
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
-export interface Answer {
+export interface DecodeResult {
   readonly id: number;
-  readonly kind: Verdict["kind"];
-  readonly fault: number | null;
+  readonly kind: ValidationResult["kind"];
+  readonly errorCode: number | null;
   readonly bytes: Buffer;
 }
 
@@ -27,7 +27,7 @@ export function newStage(options: Partial<DispatchOptions> = {}) {
   /** How long each decoding takes on the calling thread. */
   const decoding = { us: 0 };
   const decoder = {
-    decode(bytes: Uint8Array): Verdict {
+    decode(bytes: Uint8Array): ValidationResult {
       clock.advance(decoding.us / 1_000);
       return real.decode(bytes);
     },
@@ -40,17 +40,17 @@ export function newStage(options: Partial<DispatchOptions> = {}) {
     ringSlots: 4,
     ...options,
   });
-  const answers: Answer[] = [];
-  const done = (packet: Packet, verdict: Verdict): void => {
-    answers.push({
+  const responses: DecodeResult[] = [];
+  const done = (packet: Packet, validation: ValidationResult): void => {
+    responses.push({
       id: packet.id,
-      kind: verdict.kind,
-      fault: verdict.kind === "refused" ? verdict.fault : null,
+      kind: validation.kind,
+      errorCode: validation.kind === "refused" ? validation.errorCode : null,
       bytes: Buffer.from(packet.bytes),
     });
   };
   const accept = (packet: Packet): void => dispatch.accept(packet, done);
-  return { clock, workers, dispatch, answers, accept, done, decoding, log: SILENT };
+  return { clock, workers, dispatch, responses, accept, done, decoding, log: SILENT };
 }
 
 /** A stage whose workers are up. */
@@ -68,7 +68,7 @@ export const until = (condition: () => boolean) => holds("what the stage is to d
 export const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** The packets' ids in the order of their answers. */
-export const ids = (answers: readonly Answer[]) => answers.map((answer) => answer.id);
+export const ids = (responses: readonly DecodeResult[]) => responses.map((response) => response.id);
 
 /** The fault of `count` transactions that a worker took to its grave. */
-export const died = (count: number): number[] => new Array(count).fill(FAULT.worker_died);
+export const died = (count: number): number[] => new Array(count).fill(DECODE_ERROR.worker_died);

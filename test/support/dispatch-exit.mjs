@@ -23,8 +23,8 @@ const dispatch = createDispatch(
 );
 await dispatch.start();
 let left = 2;
-const done = (_, verdict) => {
-  process.stdout.write(`${verdict.kind} `);
+const done = (_, validation) => {
+  process.stdout.write(`${validation.kind} `);
   left -= 1;
   if (left === 0) dispatch.stop().then(() => process.stdout.write("stopped\n"));
 };

@@ -4,7 +4,7 @@
  */
 
 import { describeKeysMarkdown } from "../../src/config/describe.ts";
-import { CONTROL_REFUSALS, COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
+import { CONTROL_REJECTIONS, DELIVERY_REASONS, REJECTIONS } from "../../src/core/errors.ts";
 import { CONTROL_METRICS } from "../../src/telemetry/control-metric-table.ts";
 import type { MetricRow } from "../../src/telemetry/metric-rows.ts";
 import { METRICS } from "../../src/telemetry/metric-table.ts";
@@ -16,8 +16,8 @@ interface Block {
 }
 
 const BLOCKS: Readonly<Record<string, Block>> = {
-  refusals: { page: "README.md", make: refusals },
-  "copy reasons": { page: "docs/api.md", make: copyReasons },
+  rejections: { page: "README.md", make: rejections },
+  "copy reasons": { page: "docs/api.md", make: deliveryReasons },
   config: { page: "docs/configuration.md", make: describeKeysMarkdown },
   metrics: { page: "docs/metrics.md", make: () => metrics(METRICS) },
   "control metrics": { page: "docs/metrics.md", make: () => metrics(CONTROL_METRICS) },
@@ -48,8 +48,8 @@ export function blocksOf(document: string): readonly string[] {
   return [...document.matchAll(FENCE)].map((match) => match[1] ?? "");
 }
 
-function refusals(): string {
-  const rows = Object.entries(REFUSALS).map(
+function rejections(): string {
+  const rows = Object.entries(REJECTIONS).map(
     ([name, row]) =>
       `| \`${name}\` | ${row.status} | ${row.rpcStatus} | ${row.rpcCode} ` +
       `| ${row.retryable ? "yes" : "no"} | ${row.meaning} |`,
@@ -61,13 +61,13 @@ function refusals(): string {
   ].join("\n");
 }
 
-function copyReasons(): string {
-  const rows = Object.entries(COPY_REASONS).map(([name, when]) => `| \`${name}\` | ${when} |`);
+function deliveryReasons(): string {
+  const rows = Object.entries(DELIVERY_REASONS).map(([name, when]) => `| \`${name}\` | ${when} |`);
   return ["| reason | when |", "|---|---|", ...rows].join("\n");
 }
 
 function controlRefusals(): string {
-  const rows = Object.entries(CONTROL_REFUSALS).map(
+  const rows = Object.entries(CONTROL_REJECTIONS).map(
     ([name, { status, meaning }]) => `| \`${name}\` | ${status} | ${meaning} |`,
   );
   return ["| reason | HTTP | when |", "|---|---|---|", ...rows].join("\n");

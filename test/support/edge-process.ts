@@ -12,7 +12,7 @@ import { encodeKey } from "../../src/core/encoding.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
-import { ENGINE, keysToml, THREADS, untilAnswer, WIDE_KEY } from "./flow.ts";
+import { ENGINE, keysToml, THREADS, untilResponse, WIDE_KEY } from "./flow.ts";
 import { freePort } from "./ports.ts";
 import { type Family, parsePrometheus } from "./prometheus.ts";
 import { type BuiltTransaction, buildTransaction, memo, newKeypair } from "./transactions.ts";
@@ -27,7 +27,7 @@ export interface Network {
   readonly wsUrl: string;
   /** Base58. */
   readonly tipAccount: string;
-  copiesOf(bytes: Uint8Array): number;
+  deliveriesOf(bytes: Uint8Array): number;
   /** A tipped transaction, another one at each call. */
   tipped(): BuiltTransaction;
   stop(): Promise<void>;
@@ -58,7 +58,7 @@ export async function startNetwork(leaderCount = 2): Promise<Network> {
     leaders,
     ...urls,
     tipAccount,
-    copiesOf: (bytes) => received.filter((it) => it.equals(bytes)).length,
+    deliveriesOf: (bytes) => received.filter((it) => it.equals(bytes)).length,
     tipped() {
       made += 1;
       return buildTransaction({
@@ -205,7 +205,7 @@ export async function startEdgeProcess(
 
 /** Waits until the edge is ready. */
 export async function untilReady(edge: EdgeProcess): Promise<void> {
-  await untilAnswer(
+  await untilResponse(
     "the edge to be ready",
     () => edge.readyz(),
     ({ status }) => status === 200,

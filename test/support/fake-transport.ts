@@ -3,13 +3,13 @@
  */
 
 import type { Identity } from "../../src/send/identity.ts";
-import type { SharedRoutes } from "../../src/send/native/shared-route-table.ts";
+import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
 import type {
-  Connection,
+  CloseCause,
   ConnectionEvents,
-  Ending,
-  Fate,
+  EngineConnection,
   SharedConnection,
+  StreamResult,
   Transport,
 } from "../../src/send/transport.ts";
 import {
@@ -17,15 +17,15 @@ import {
   BLOCKED,
   CLOSED,
   DROPPED,
-  FLYING,
+  IN_FLIGHT,
+  QUEUED,
   STOPPED,
   TOO_LARGE,
-  WAITING,
 } from "../../src/send/transport.ts";
 
 const FAKE_ENGINE = 3;
 
-export class FakeConnection implements Connection {
+export class FakeConnection implements EngineConnection {
   shared: SharedConnection | null = null;
   established = false;
   admitted = false;
@@ -46,9 +46,9 @@ export class FakeConnection implements Connection {
   readonly ttlsMs: (number | undefined)[] = [];
   readonly address: string;
   readonly #events: ConnectionEvents;
-  readonly #fates = new Map<number, Fate>();
+  readonly #streamResults = new Map<number, StreamResult>();
   /** What the next `send` answers instead, ending the connection first. */
-  endOnSend: Ending | null = null;
+  endOnSend: CloseCause | null = null;
 
   constructor(address: string, events: ConnectionEvents) {
     this.address = address;
@@ -76,34 +76,34 @@ export class FakeConnection implements Connection {
   sentNs = 0;
   endNs = 0;
   /** Whether more copies than a few wait in the engine. */
-  crowded = false;
+  isBacklogged = false;
 
   /** Lets fronts send over it. */
-  share(routes: SharedRoutes, peer: number): void {
+  share(targetTable: SharedTargetTable, peer: number): void {
     const connection = this;
-    const cell = routes.takeCell();
-    this.#nextStream = () => routes.nextStream(cell);
+    const cell = targetTable.allocateCell();
+    this.#nextStream = () => targetTable.nextStream(cell);
     this.shared = {
       peer,
       cell,
-      crowded() {
-        return connection.crowded;
+      isBacklogged() {
+        return connection.isBacklogged;
       },
       get streamBytesMax() {
         return connection.streamBytesMax;
       },
-      adopt: (stream, waits) => {
-        const hasNews = this.#fates.has(stream);
-        if (!hasNews && waits) this.#fates.set(stream, WAITING);
-        return hasNews;
+      recordSend: (stream, isQueued) => {
+        const hasEarlyOutcome = this.#streamResults.has(stream);
+        if (!hasEarlyOutcome && isQueued) this.#streamResults.set(stream, QUEUED);
+        return hasEarlyOutcome;
       },
     };
   }
 
-  fate(stream: number): Fate {
-    const fate = this.#fates.get(stream) ?? FLYING;
-    if (fate !== WAITING) this.#fates.delete(stream);
-    return fate;
+  streamResult(stream: number): StreamResult {
+    const streamResult = this.#streamResults.get(stream) ?? IN_FLIGHT;
+    if (streamResult !== QUEUED) this.#streamResults.delete(stream);
+    return streamResult;
   }
 
   ping(): void {
@@ -134,36 +134,36 @@ export class FakeConnection implements Connection {
 
   /** The other side acknowledged the transaction that was sent as number `stream`. */
   ack(stream: number): void {
-    this.#fates.set(stream, ACKED);
+    this.#streamResults.set(stream, ACKED);
     this.#events.progress();
   }
 
   /** A later `send` that is answered `stream` has to wait; call it before that. */
   delay(stream: number): void {
-    this.#fates.set(stream, WAITING);
+    this.#streamResults.set(stream, QUEUED);
   }
 
   /** What had to wait is on the wire. */
-  fly(stream: number): void {
-    this.#fates.set(stream, FLYING);
+  sendQueued(stream: number): void {
+    this.#streamResults.set(stream, IN_FLIGHT);
     this.#events.progress();
   }
 
-  /** What had to wait is given up; `reason` is its place in COPY_REASONS. */
+  /** What had to wait is given up; `reason` is its place in DELIVERY_REASONS. */
   refuse(stream: number, reason: number): void {
-    this.#fates.set(stream, DROPPED + reason);
+    this.#streamResults.set(stream, DROPPED + reason);
     this.#events.progress();
   }
 
   stop(stream: number): void {
-    this.#fates.set(stream, STOPPED);
+    this.#streamResults.set(stream, STOPPED);
     this.#events.progress();
   }
 
-  end(ending: Ending): void {
+  end(cause: CloseCause): void {
     if (this.closed) return;
     this.closed = true;
-    this.#events.ended(ending);
+    this.#events.ended(cause);
   }
 }
 
@@ -180,7 +180,7 @@ export interface FakeTransport extends Transport {
 }
 
 /** With `routes` fronts may send over its connections, which the engine names 1, 2 and so on. */
-export function createFakeTransport(routes: SharedRoutes | null = null): FakeTransport {
+export function createFakeTransport(targetTable: SharedTargetTable | null = null): FakeTransport {
   const made: FakeConnection[] = [];
   const identities: Identity[] = [];
   let running = false;
@@ -200,17 +200,17 @@ export function createFakeTransport(routes: SharedRoutes | null = null): FakeTra
     },
     async start() {
       running = true;
-      routes?.useEngine(FAKE_ENGINE);
+      targetTable?.useEngine(FAKE_ENGINE);
     },
     async stop() {
       running = false;
-      routes?.useEngine(0);
+      targetTable?.useEngine(0);
     },
     connect(address, events) {
       if (this.failing) return null;
       const connection = new FakeConnection(address, events);
       made.push(connection);
-      if (routes !== null) connection.share(routes, made.length);
+      if (targetTable !== null) connection.share(targetTable, made.length);
       return connection;
     },
   };

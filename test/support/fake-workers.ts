@@ -11,7 +11,7 @@ import {
   READY,
   REQUEST_HEAD_BYTES,
   STOP,
-  writeVerdict,
+  writeValidation,
 } from "../../src/decode/workers/worker-channel.ts";
 import { wake } from "../../src/runtime/wake-flag.ts";
 
@@ -54,7 +54,7 @@ function createFakeWorker(
   resolve: () => void,
   reject: (error: Error) => void,
 ): FakeWorker {
-  const bell = new Int32Array(task.bell);
+  const wakeFlag = new Int32Array(task.wakeFlag);
   const channel = openChannel(task.channel, task.slots);
   if ("nativeHandle" in task.decoder) throw new Error("a fake worker has no native engine");
   const decoder = createDecoder(task.decoder);
@@ -65,23 +65,23 @@ function createFakeWorker(
       if (request === -1) break;
       const start = request + REQUEST_HEAD_BYTES;
       const bytes = channel.bytes.slice(start, start + (channel.numbers[request / 8] ?? 0));
-      writeVerdict(channel.numbers, channel.replies.claim(), decoder.decode(bytes));
+      writeValidation(channel.numbers, channel.replies.claim(), decoder.decode(bytes));
       channel.requests.release();
       channel.replies.publish();
       channel.figures[0] = decoder.counters.verified;
     }
-    wake(bell, 0);
+    wake(wakeFlag, 0);
     return done;
   };
   return {
     comeUp() {
-      Atomics.store(channel.words, READY, 1);
-      wake(bell, 0);
+      Atomics.store(channel.int32, READY, 1);
+      wake(wakeFlag, 0);
     },
     work,
     die: (error = new Error("killed by the test")) => reject(error),
     dieRinging() {
-      Atomics.compareExchange(bell, 0, 1, 0);
+      Atomics.compareExchange(wakeFlag, 0, 1, 0);
       reject(new Error("killed by the test"));
     },
     finish() {
@@ -89,7 +89,7 @@ function createFakeWorker(
       resolve();
     },
     get toldToStop() {
-      return Atomics.load(channel.words, STOP) === 1;
+      return Atomics.load(channel.int32, STOP) === 1;
     },
   };
 }

@@ -70,7 +70,7 @@ export interface Received {
   readonly bytes: Buffer;
 }
 
-export interface Answer {
+export interface EdgeResponse {
   readonly status: number;
   readonly statusText: string;
   readonly retryAfter: string | null;
@@ -83,12 +83,12 @@ export interface Flow {
   /** What the leaders received, in order. */
   readonly received: Received[];
   /** How many copies of exactly these bytes the leaders received. */
-  copiesOf(bytes: Uint8Array): number;
+  deliveriesOf(bytes: Uint8Array): number;
   /** A tipped transaction, another one at each call. */
   tipped(spec?: Parameters<typeof buildTransaction>[0]): BuiltTransaction;
-  postRaw(bytes: Uint8Array, key?: string): Promise<Answer>;
-  postRpc(params: unknown, key?: string): Promise<Answer>;
-  receipt(signature: string, key?: string): Promise<Answer>;
+  postRaw(bytes: Uint8Array, key?: string): Promise<EdgeResponse>;
+  postRpc(params: unknown, key?: string): Promise<EdgeResponse>;
+  receipt(signature: string, key?: string): Promise<EdgeResponse>;
   metrics(): Promise<ReadonlyMap<string, Family>>;
   stop(): Promise<void>;
 }
@@ -117,7 +117,7 @@ export async function startFlow(
   }
   const { url, adminUrl } = sandbox;
   const metrics = async () => parsePrometheus(await (await fetch(`${adminUrl}/metrics`)).text());
-  await untilAnswer("every leader's connection", metrics, (families) => {
+  await untilResponse("every leader's connection", metrics, (families) => {
     return seriesValue(families, "touchdown_connections_warm") === sandbox.leaders.length;
   });
   let made = 0;
@@ -125,7 +125,7 @@ export async function startFlow(
     sandbox,
     url,
     received,
-    copiesOf: (bytes) => received.filter((it) => it.bytes.equals(bytes)).length,
+    deliveriesOf: (bytes) => received.filter((it) => it.bytes.equals(bytes)).length,
     tipped(spec = {}) {
       made += 1;
       return buildTransaction({
@@ -170,7 +170,7 @@ function bound(leaders: Sandbox["leaders"]) {
   });
 }
 
-async function answerOf(pending: Promise<Response>): Promise<Answer> {
+async function answerOf(pending: Promise<Response>): Promise<EdgeResponse> {
   const response = await pending;
   const { status, statusText } = response;
   const retryAfter = response.headers.get("retry-after");
@@ -178,7 +178,7 @@ async function answerOf(pending: Promise<Response>): Promise<Answer> {
 }
 
 /** Asks again and again until the answer satisfies; fails after `deadlineMs` with the last one. */
-export async function untilAnswer<T>(
+export async function untilResponse<T>(
   what: string,
   ask: () => Promise<T>,
   satisfies: (answer: T) => boolean,

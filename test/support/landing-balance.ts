@@ -23,7 +23,7 @@ export interface Ends {
 /** The same of an edge's metrics; answers the figures. */
 export function expectScrapedBalance(families: ReadonlyMap<string, Family>): Ends {
   const ended = (end: string): number =>
-    seriesValue(families, "touchdown_transactions_total", { end });
+    seriesValue(families, "touchdown_transactions_total", { outcome: end });
   const ends: Ends = {
     accepted: seriesValue(families, "touchdown_transactions_accepted_total"),
     landed: ended("landed"),

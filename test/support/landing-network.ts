@@ -15,7 +15,7 @@ import { createFaultProxy, type FaultProxy, type Faults } from "../../src/sandbo
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import type { Network } from "./edge-process.ts";
-import { ENGINE, keysToml, RAW_PATH, THREADS, untilAnswer, WIDE_KEY } from "./flow.ts";
+import { ENGINE, keysToml, RAW_PATH, THREADS, untilResponse, WIDE_KEY } from "./flow.ts";
 import { type Family, parsePrometheus, seriesValue } from "./prometheus.ts";
 import { type BuiltTransaction, buildTransaction, newKeypair } from "./transactions.ts";
 
@@ -95,7 +95,7 @@ export async function startLandingNetwork(options: LandingNetworkOptions = {}) {
     proxies,
     ...urls,
     tipAccount,
-    copiesOf: (bytes) => received.filter((it) => it.equals(bytes)).length,
+    deliveriesOf: (bytes) => received.filter((it) => it.equals(bytes)).length,
     tipped(blockhash) {
       made += 1;
       const newest = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
@@ -174,17 +174,17 @@ export async function startLandingEdge(
     lines,
     async post(bytes) {
       const body = Uint8Array.from(bytes);
-      const answer = await fetch(url + RAW_PATH, { method: "POST", headers, body });
-      await answer.arrayBuffer();
-      return answer.status;
+      const response = await fetch(url + RAW_PATH, { method: "POST", headers, body });
+      await response.arrayBuffer();
+      return response.status;
     },
     async receipt(signature) {
-      const answer = await fetch(`${url}/api/v1/transactions/${signature}`, { headers });
+      const response = await fetch(`${url}/api/v1/transactions/${signature}`, { headers });
       // The receipt's own shape is tested where it is made.
-      return (await answer.json()) as LandingReceipt;
+      return (await response.json()) as LandingReceipt;
     },
     ended: (signature) =>
-      untilAnswer(
+      untilResponse(
         `the end of ${signature}`,
         () => running.receipt(signature),
         ({ state }) => ["landed", "expired", "dropped"].includes(state),
@@ -197,7 +197,7 @@ export async function startLandingEdge(
       rmSync(folder, { recursive: true, force: true });
     },
   };
-  await untilAnswer("every connection", running.metrics, (families) => {
+  await untilResponse("every connection", running.metrics, (families) => {
     return seriesValue(families, "touchdown_connections_warm") >= network.leaders.length;
   });
   return running;

@@ -4,7 +4,7 @@
  */
 
 import { afterEach } from "vitest";
-import { untilAnswer } from "./flow.ts";
+import { untilResponse } from "./flow.ts";
 import {
   type LandingEdge,
   type LandingNetwork,
@@ -52,7 +52,7 @@ export function useLanding(): LandingRig {
         ...edge,
         network,
         async postUntilTaken({ bytes, signature }) {
-          await untilAnswer(
+          await untilResponse(
             "a leader that takes it",
             () => edge.post(bytes),
             (status) => status === 200,

@@ -10,7 +10,7 @@ export interface FakeStore extends LimitStore {
   /** After that it fails, and has not heard what was asked. */
   hangs: boolean;
   /** It hears, and its answers do not arrive. */
-  losesAnswers: boolean;
+  losesResponses: boolean;
   /** Requests it was told of. */
   told: number;
 }
@@ -24,7 +24,7 @@ export function createFakeStore(clock: Clock, edgeCount = 1): FakeStore {
     if (store.hangs) throw new Error("no answer");
   };
   const store: FakeStore = {
-    ...{ up: true, lagMs: 0, hangs: false, losesAnswers: false, told: 0 },
+    ...{ up: true, lagMs: 0, hangs: false, losesResponses: false, told: 0 },
     start() {},
     async spend(spent) {
       const behindUs = spent.map(({ account, count, intervalNs, ageNs }) => {
@@ -36,12 +36,12 @@ export function createFakeStore(clock: Clock, edgeCount = 1): FakeStore {
         return Math.max(0, next - clock.nowNs()) / 1_000;
       });
       await isThere();
-      if (store.losesAnswers) throw new Error("lost");
+      if (store.losesResponses) throw new Error("lost");
       return behindUs;
     },
-    async beat() {
+    async heartbeat() {
       await isThere();
-      if (store.losesAnswers) throw new Error("lost");
+      if (store.losesResponses) throw new Error("lost");
       return edgeCount;
     },
     stop() {},

@@ -103,9 +103,9 @@ function arrayOf(kind) {
 /** Engines, decoders, askers, feeds and fronts that were made and may be gone, as handles. */
 const handles = [0];
 /** The last few of each kind, by what made them. */
-const latest = { engineStart: [0, 0, 0], decoderCreate: [0, 0, 0], frontStart: [0, 0, 0] };
+const latest = { engineStart: [0, 0, 0], decoderCreate: [0, 0, 0], ingressThreadStart: [0, 0, 0] };
 /** All fronts that this thread started. */
-const fronts = new Set();
+const threads = new Set();
 
 const MAKERS = {
   number: () => (below(2) === 0 ? pick(handles) : pick(NUMBERS)),
@@ -116,8 +116,8 @@ const MAKERS = {
   Float64Array: () => arrayOf(Float64Array),
   "() => void": () => pick([() => undefined, () => undefined, brokenWake]),
   NativeEngineOptions: () => mostlyPlain(plainOptions()),
-  NativeFrontOptions: () => mostlyPlain(frontOptions()),
-  NativeFrontMemory: () => mostlyPlain(frontMemory()),
+  NativeIngressThreadOptions: () => mostlyPlain(ingressThreadOptions()),
+  NativeIngressThreadMemory: () => mostlyPlain(ingressThreadMemory()),
 };
 
 const mostlyPlain = (record) => (below(5) === 0 ? tricky(record) : record);
@@ -139,7 +139,7 @@ function tricky(record) {
   const tricks = [
     () => native.engineStop(pick(handles), 0),
     () => native.txSend(pick(handles), new Uint32Array(4), new Uint8Array(9), 1, 1),
-    () => native.frontClose(pick(handles)),
+    () => native.ingressThreadClose(pick(handles)),
     () => {
       throw new Error("a member that throws");
     },
@@ -192,19 +192,19 @@ function plainOptions() {
 }
 
 /** Mostly what is there, so that fronts start. */
-function frontOptions() {
+function ingressThreadOptions() {
   return {
     engine: pick([...latest.engineStart, pick(handles)]),
     decoder: pick([...latest.decoderCreate, pick(handles)]),
     number: pick([0, 1, 2 ** 32 - 1]),
     realtime: below(4) === 0,
     connectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
-    relaysMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
-    relaysPerAddress: pick([0, 1, 10, 10, 2 ** 32 - 1]),
+    upstreamConnectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
+    upstreamConnectionsPerAddress: pick([0, 1, 10, 10, 2 ** 32 - 1]),
     readTimeoutMs: pick([0, 1, 10_000, 2 ** 32 - 1]),
     // Nobody listens there, and no client comes that would ask.
-    behindPort: pick([9, 9, 9, 1, 0, 65_536, -1]),
-    relayHeader: pick(["x-0a", "x-0a", "", "é", "x\r\ny: z", "x".repeat(99_999)]),
+    upstreamPort: pick([9, 9, 9, 1, 0, 65_536, -1]),
+    forwardedHeader: pick(["x-0a", "x-0a", "", "é", "x\r\ny: z", "x".repeat(99_999)]),
   };
 }
 
@@ -218,7 +218,7 @@ const memories = Array.from({ length: 2 }, () =>
   ),
 );
 
-function frontMemory() {
+function ingressThreadMemory() {
   const memory = { ...pick(memories) };
   if (below(3) > 0) return memory;
   const member = pick(Object.keys(memory));
@@ -242,7 +242,7 @@ function growMemory() {
 
 /** A port that is free, on loopback; no name that somebody would have to be asked for. */
 function listening() {
-  const list = Uint32Array.from({ length: below(4) }, () => pick(latest.frontStart));
+  const list = Uint32Array.from({ length: below(4) }, () => pick(latest.ingressThreadStart));
   return [
     below(3) === 0 ? argument("Uint32Array") : list,
     pick(["127.0.0.1", "127.0.0.1", "127.0.0.1", "\u0000", "é".repeat(999), 7]),
@@ -252,8 +252,8 @@ function listening() {
 }
 
 const MAKING = new Set([
-  ...["engineStart", "decoderCreate", "peerOpen", "askerOpen", "feedOpen"],
-  "frontStart",
+  ...["engineStart", "decoderCreate", "peerOpen", "rpcClientOpen", "slotSubscriberOpen"],
+  "ingressThreadStart",
 ]);
 
 function argument(type) {
@@ -268,32 +268,32 @@ function storm(native) {
     told[name] ??= { answered: 0, threw: 0, positive: 0 };
     if (round === rounds >> 1) growMemory();
     if (round % 500 === 250) prepare(native);
-    const args = name === "frontsListen" ? listening() : types.map(argument);
+    const args = name === "ingressThreadsListen" ? listening() : types.map(argument);
     // Too few and too many are asked for as well.
     if (below(20) === 0) args.length = below(args.length + 1);
     if (name === "engineStop" && below(10) > 0) args[1] = below(3);
-    let answer;
+    let response;
     try {
-      answer = native[name](...args);
+      response = native[name](...args);
     } catch {
       // An argument of another type than declared is the caller's bug and throws.
       told[name].threw += 1;
       continue;
     }
-    if (typeof answer !== "number") throw new Error(`${name} answered a ${typeof answer}`);
+    if (typeof response !== "number") throw new Error(`${name} answered a ${typeof response}`);
     told[name].answered += 1;
-    if (answer > 0) told[name].positive += 1;
-    if (MAKING.has(name) && answer > 0) keep(name, answer);
+    if (response > 0) told[name].positive += 1;
+    if (MAKING.has(name) && response > 0) keep(name, response);
   }
   // Where its thread leaves without a word, they end with it.
-  if (!onlyWorkers) for (const front of fronts) native.frontClose(front);
+  if (!onlyWorkers) for (const thread of threads) native.ingressThreadClose(thread);
   return told;
 }
 
 function keep(name, handle) {
   handles[below(32)] = handle;
   if (name in latest) latest[name][below(3)] = handle;
-  if (name === "frontStart") fronts.add(handle);
+  if (name === "ingressThreadStart") threads.add(handle);
 }
 
 if (!isMainThread) {

@@ -1,21 +1,19 @@
 /** Owners of keys and where requests come from, for tests of ingress. */
 
-import type { KeyOwner, KeyRestriction, Origin, RatePlan } from "../../src/limits/gate.ts";
+import type { KeyPolicy, Origin, Principal, RatePlan } from "../../src/limits/gate.ts";
 
 /** The owner of an unrestricted key, unless told otherwise. */
-export function keyOwner(
+export function testPrincipal(
   account: string,
   plan: RatePlan,
-  restriction: Partial<KeyRestriction> | null = null,
-): KeyOwner {
+  policy: Partial<KeyPolicy> | null = null,
+): Principal {
   return {
     keyId: "0".repeat(32),
     account,
     plan,
-    restriction:
-      restriction === null
-        ? null
-        : { expiresUnixMs: null, networks: null, limit: null, ...restriction },
+    policy:
+      policy === null ? null : { expiresUnixMs: null, networks: null, limit: null, ...policy },
   };
 }
 

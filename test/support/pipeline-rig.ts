@@ -1,13 +1,13 @@
 import type { Clock } from "../../src/core/clock.ts";
 import { encodeSignature } from "../../src/core/encoding.ts";
-import type { Answer, Packet, Verdict } from "../../src/core/flow.ts";
+import type { Packet, SubmitResult, ValidationResult } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import type { DecodeDone } from "../../src/decode/workers/worker-handle.ts";
-import { createSeen } from "../../src/dedup/recent-transactions.ts";
+import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
 import { createPipeline } from "../../src/edge/pipeline.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
-import type { FrontSend } from "../../src/send/native/send-record.ts";
+import type { SendRecord } from "../../src/send/native/send-record.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { DECODER, newPacket } from "./packets.ts";
 
@@ -17,9 +17,9 @@ interface Pending {
 }
 
 /** Real seen, receipts and decoder, with a decode stage that can wait and a sender to script. */
-export function newRig(sharesSeen = false) {
+export function newRig(sharesDedup = false) {
   const clock = createFakeClock();
-  const seen = createSeen();
+  const dedup = createDedupCache();
   /** For which times the slot was asked for. */
   const slotsAsked: (number | undefined)[] = [];
   const slotAt = (nowNs?: number): number => {
@@ -31,7 +31,7 @@ export function newRig(sharesSeen = false) {
   const landing = newLanding(clock, slotAt);
   const rig = {
     clock,
-    seen,
+    dedup,
     receipts,
     /** Calls in their order, by stage. */
     calls: [] as string[],
@@ -39,40 +39,40 @@ export function newRig(sharesSeen = false) {
     taken: 1,
     sent: [] as Packet[],
     /** What was sent elsewhere. */
-    adopted: [] as { packet: Packet; send: FrontSend; sentNs: number }[],
+    adopted: [] as { packet: Packet; send: SendRecord; sentNs: number }[],
     /** Whether verdicts wait, as those of a worker do. */
     holds: false,
     pending: [] as Pending[],
-    answers: [] as Answer[],
+    results: [] as SubmitResult[],
     counted: [] as string[],
     /** Before each look at what is claimed. */
-    onClaim: (): void => {},
+    onReserve: (): void => {},
     slotsAsked,
   };
   const note = (call: string): void => void rig.calls.push(call);
   const pipeline = createPipeline({
     clock,
-    seen: {
+    dedup: {
       query(bytes, offset, nowNs) {
-        note("seen.query");
-        return seen.query(bytes, offset, nowNs);
+        note("dedup.query");
+        return dedup.query(bytes, offset, nowNs);
       },
       insert(bytes, offset, nowNs) {
-        note("seen.insert");
-        seen.insert(bytes, offset, nowNs);
+        note("dedup.insert");
+        dedup.insert(bytes, offset, nowNs);
       },
-      claim(bytes, offset, nowNs) {
-        note("seen.claim");
-        rig.onClaim();
-        return seen.claim(bytes, offset, nowNs);
+      reserve(bytes, offset, nowNs) {
+        note("dedup.reserve");
+        rig.onReserve();
+        return dedup.reserve(bytes, offset, nowNs);
       },
-      confirm(bytes, offset) {
-        note("seen.confirm");
-        seen.confirm(bytes, offset);
+      commit(bytes, offset) {
+        note("dedup.commit");
+        dedup.commit(bytes, offset);
       },
-      retract(bytes, offset) {
-        note("seen.retract");
-        seen.retract(bytes, offset);
+      rollback(bytes, offset) {
+        note("dedup.rollback");
+        dedup.rollback(bytes, offset);
       },
     },
     dispatch: {
@@ -88,21 +88,21 @@ export function newRig(sharesSeen = false) {
         if (rig.taken > 0) rig.sent.push(kept(packet));
         return rig.taken;
       },
-      adopt(packet, send, sentNs) {
+      recordSend(packet, send, sentNs) {
         note("adopt");
         rig.adopted.push({ packet: kept(packet), send, sentNs });
       },
     },
-    outcomes: { hold: () => note("hold"), release: () => note("release") },
+    outcomes: { suspend: () => note("suspend"), flush: () => note("flush") },
     landing: {
       track(packet, accepted, nowNs) {
         note("track");
         landing.track(packet, accepted, nowNs);
       },
-      join(bytes, offset, maxRetries) {
-        const joins = landing.join(bytes, offset, maxRetries);
-        if (joins) note("join");
-        return joins;
+      mergeDuplicate(bytes, offset, maxRetries) {
+        const isMerged = landing.mergeDuplicate(bytes, offset, maxRetries);
+        if (isMerged) note("mergeDuplicate");
+        return isMerged;
       },
     },
     receipts: {
@@ -110,26 +110,26 @@ export function newRig(sharesSeen = false) {
         note("receipt.open");
         receipts.open(packet, accepted, decodedNs, nowNs);
       },
-      share(bytes, offset, account) {
-        note("receipt.share");
-        return receipts.share(bytes, offset, account);
+      addSubmitter(bytes, offset, account) {
+        note("receipt.addSubmitter");
+        return receipts.addSubmitter(bytes, offset, account);
       },
     },
-    sharesSeen,
+    sharesDedup,
     usage: { taken: (packetId, keyId) => void rig.counted.push(`${packetId} ${keyId}`) },
   });
   const submit = (bytes: Uint8Array, account = "acme", maxRetries: number | null = null): void =>
     pipeline.submit(
       { bytes, account, keyId: "k", receivedNs: clock.nowNs(), maxRetries },
-      (answer) => {
-        note("answer");
-        rig.answers.push(answer);
+      (result) => {
+        note("result");
+        rig.results.push(result);
       },
     );
   /** Gives the verdict on what waits, oldest first. */
-  const decide = (verdict?: Verdict): void => {
+  const decide = (validation?: ValidationResult): void => {
     for (const { packet, done } of rig.pending.splice(0)) {
-      done(packet, verdict ?? decoder.decode(packet.bytes));
+      done(packet, validation ?? decoder.decode(packet.bytes));
     }
   };
   return { ...rig, rig, landing, pipeline, submit, decide };
@@ -141,21 +141,21 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
     {
       clock,
       log: { info() {}, warn() {}, error() {} },
-      chain: {
+      cluster: {
         blockHeight: () => null,
         currentSlot: slotAt,
         lastValidHeight: () => null,
-        statusTelling: () => "yes",
+        statusReporting: () => "yes",
         fetchStatuses: () => Promise.reject(new Error("nobody answers")),
       },
-      resender: { again: () => 0 },
-      onEnd() {},
-      onSighted() {},
-      onVanished() {},
+      resender: { resend: () => 0 },
+      onFinalState() {},
+      onProcessed() {},
+      onRolledBack() {},
     },
     {
       countMax: 100,
-      watchMs: 60_000,
+      trackForMs: 60_000,
       pollMs: 400,
       resendsPerSecond: 0,
       leaders: 2,

@@ -1,11 +1,11 @@
 // Claims the same transactions as other threads do, all at once, and tells which it got.
 import { parentPort, workerData } from "node:worker_threads";
-import { openSeen } from "../../dist/dedup/recent-transactions.js";
+import { openDedupCache } from "../../dist/dedup/recent-transactions.js";
 
 const { memory, options, gate, transactions } = workerData;
-const seen = openSeen(memory, options);
+const dedup = openDedupCache(memory, options);
 const word = new Int32Array(gate);
 Atomics.add(word, 1, 1);
 Atomics.wait(word, 0, 0);
-const got = transactions.map((bytes) => seen.claim(bytes, 1, 0) === "new");
+const got = transactions.map((bytes) => dedup.reserve(bytes, 1, 0) === "new");
 parentPort.postMessage(got);

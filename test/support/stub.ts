@@ -2,12 +2,12 @@
 
 /** An object with the fields given; reading any other one throws, naming it. */
 export function stub<Whole extends object>(known: Partial<Whole>): Whole {
-  const answer = new Proxy(known, {
+  const response = new Proxy(known, {
     get(target, field, receiver) {
       if (Reflect.has(target, field)) return Reflect.get(target, field, receiver);
       throw new Error(`this test gives no ${String(field)}`);
     },
   });
   // What is missing throws instead of passing for a value.
-  return answer as Whole;
+  return response as Whole;
 }

@@ -1,7 +1,7 @@
 /** One decoder with one tip account, and its verdicts as words that read well in an assertion. */
 
-import { FAULT, type FaultName } from "../../src/core/faults.ts";
-import type { Accepted, Verdict } from "../../src/core/flow.ts";
+import { DECODE_ERROR, type DecodeErrorName } from "../../src/core/faults.ts";
+import type { Accepted, ValidationResult } from "../../src/core/flow.ts";
 import { createTransactionDecoder } from "../../src/decode/transaction.ts";
 import {
   type BuiltTransaction,
@@ -22,24 +22,24 @@ export const decoder = createTransactionDecoder({
   lamportsMin: LAMPORTS_MIN,
 });
 
-const NAMES = new Map(Object.entries(FAULT).map(([name, code]) => [code, name]));
+const NAMES = new Map(Object.entries(DECODE_ERROR).map(([name, code]) => [code, name]));
 
 /** "accepted", or the name of the fault. */
-export function verdictOf(bytes: Uint8Array): "accepted" | FaultName {
+export function validationOf(bytes: Uint8Array): "accepted" | DecodeErrorName {
   return nameOf(decoder.decode(bytes));
 }
 
-export function nameOf(verdict: Verdict): "accepted" | FaultName {
-  if (verdict.kind === "accepted") return "accepted";
+export function nameOf(validation: ValidationResult): "accepted" | DecodeErrorName {
+  if (validation.kind === "accepted") return "accepted";
   // The map is made of FAULT's own entries.
-  return NAMES.get(verdict.fault) as FaultName;
+  return NAMES.get(validation.errorCode) as DecodeErrorName;
 }
 
 /** The record of bytes that must be accepted. */
 export function accepted(bytes: Uint8Array): Accepted {
-  const verdict = decoder.decode(bytes);
-  if (verdict.kind !== "accepted") throw new Error(`refused: ${nameOf(verdict)}`);
-  return verdict;
+  const validation = decoder.decode(bytes);
+  if (validation.kind !== "accepted") throw new Error(`refused: ${nameOf(validation)}`);
+  return validation;
 }
 
 /** A transaction with a tip of the minimum, unless the spec has tips of its own. */
@@ -52,10 +52,10 @@ export function tipped(spec: TransactionSpec = {}): BuiltTransaction {
 }
 
 /** The verdict on a tipped transaction with some of its fields changed. Unsigned. */
-export function verdictWith(
+export function validationWith(
   version: -1 | 0 | 1,
   change: (parts: RawTransaction) => Partial<RawTransaction>,
-): "accepted" | FaultName {
+): "accepted" | DecodeErrorName {
   const { parts } = tipped({ version });
-  return verdictOf(serializeTransaction({ ...parts, ...change(parts) }, []).bytes);
+  return validationOf(serializeTransaction({ ...parts, ...change(parts) }, []).bytes);
 }

@@ -5,8 +5,8 @@ import { wake } from "../../dist/runtime/wake-flag.js";
 
 export function serve(task) {
   const channel = openChannel(task.channel, task.slots);
-  Atomics.store(channel.words, READY, 1);
-  wake(new Int32Array(task.bell), 0);
+  Atomics.store(channel.int32, READY, 1);
+  wake(new Int32Array(task.wakeFlag), 0);
   const pause = new Int32Array(new SharedArrayBuffer(4));
   while (channel.requests.depth === 0) Atomics.wait(pause, 0, 0, 1);
   throw new Error("the worker threw");

@@ -32,12 +32,12 @@ async function setup(given: Partial<AdminDeps> = {}, port = 0) {
 /** Writes bytes to the port and answers all that comes back until the connection ends. */
 function talk(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    let answer = "";
+    let response = "";
     const socket = connect(port, HOST, () => socket.write(text));
     socket.on("data", (chunk) => {
-      answer += chunk.toString();
+      response += chunk.toString();
     });
-    socket.on("close", () => resolve(answer));
+    socket.on("close", () => resolve(response));
     socket.on("error", reject);
   });
 }
@@ -45,9 +45,9 @@ function talk(port: number, text: string): Promise<string> {
 describe("the admin listener", () => {
   it("answers /livez while the process lives", async () => {
     const { get } = await setup({ readiness: () => ({ ok: false, checks: [] }) });
-    const answer = await get("/livez");
-    expect(answer.status).toBe(200);
-    expect(await answer.json()).toEqual({ status: "live" });
+    const response = await get("/livez");
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ status: "live" });
   });
 
   it("answers /readyz with 503 and the failing checks, then 200", async () => {
@@ -75,19 +75,19 @@ describe("the admin listener", () => {
 
   it("answers /metrics as text with its content type", async () => {
     const { get } = await setup();
-    const answer = await get("/metrics");
-    expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4");
-    expect(answer.headers.get("cache-control")).toBe("no-store");
-    expect(await answer.text()).toBe("up 1\n");
+    const response = await get("/metrics");
+    expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4");
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(await response.text()).toBe("up 1\n");
   });
 
   it("answers HEAD like GET, without a body", async () => {
     const { port } = await setup();
     const ask = `HEAD /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
-    const answer = await talk(port, ask);
-    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
-    expect(answer).toContain("Content-Length: 5\r\n");
-    expect(answer.endsWith("\r\n\r\n")).toBe(true);
+    const response = await talk(port, ask);
+    expect(response).toMatch(/^HTTP\/1\.1 200 /);
+    expect(response).toContain("Content-Length: 5\r\n");
+    expect(response.endsWith("\r\n\r\n")).toBe(true);
   });
 
   it("ignores a query string", async () => {
@@ -96,12 +96,12 @@ describe("the admin listener", () => {
   });
 
   it("shows the leaders where it is given them", async () => {
-    const scorecard = () => ({ leaders: [{ identity: "A" }] });
-    const { get } = await setup({ leaders: () => ({ slot: 7, send: [] }), scorecard });
-    expect(await (await get("/scorecard")).json()).toEqual({ leaders: [{ identity: "A" }] });
+    const leaderStats = () => ({ leaders: [{ identity: "A" }] });
+    const { get } = await setup({ leaders: () => ({ slot: 7, send: [] }), leaderStats });
+    expect(await (await get("/leaders/stats")).json()).toEqual({ leaders: [{ identity: "A" }] });
     expect(await (await get("/leaders")).json()).toEqual({ slot: 7, send: [] });
     expect(await (await get("/")).json()).toMatchObject({
-      paths: ["/", "/livez", "/readyz", "/metrics", "/leaders", "/scorecard"],
+      paths: ["/", "/livez", "/readyz", "/metrics", "/leaders", "/leaders/stats"],
     });
   });
 
@@ -165,8 +165,8 @@ describe("what the dashboard asks", () => {
     receipts: (account: string, query: string) =>
       query === "state=landed"
         ? ({ kind: "list", list: { transactions: [account] } } as const)
-        : ({ kind: "refused", sentence: `no such query: ${query}` } as const),
-    refusals: (account: string) => [{ reason: "tip_missing", sentence: account }],
+        : ({ kind: "refused", message: `no such query: ${query}` } as const),
+    refusals: (account: string) => [{ reason: "tip_missing", message: account }],
   };
 
   it("is answered for the account that is named", async () => {
@@ -181,7 +181,7 @@ describe("what the dashboard asks", () => {
     expect(await misspelt.json()).toMatchObject({ error: "no such query: stat=landed" });
     const refusals = await get("/refusals?account=a%20b");
     expect(await refusals.json()).toEqual({
-      refusals: [{ reason: "tip_missing", sentence: "a b" }],
+      refusals: [{ reason: "tip_missing", message: "a b" }],
     });
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createLog, type LogLevel } from "../../src/telemetry/log.ts";
-import { HIDDEN, scrubFields } from "../../src/telemetry/scrub.ts";
+import { HIDDEN, redactFields } from "../../src/telemetry/redact.ts";
 import { fc } from "../support/properties.ts";
 
 const CANARY = "td_C4naryC4naryC4naryC4nary_0-9";
@@ -90,12 +90,12 @@ describe("the log", () => {
     "authorization",
     "secret_key",
   ])("hides the value of a field named %s whatever it looks like", (name) => {
-    const clean = scrubFields({ headers: { [name]: "plain" }, list: [{ [name]: ["plain"] }] });
+    const clean = redactFields({ headers: { [name]: "plain" }, list: [{ [name]: ["plain"] }] });
     expect(JSON.stringify(clean)).not.toContain("plain");
   });
 
   it("cuts a header's value, a password in a URL and a key in a query out of text", () => {
-    const clean = scrubFields({
+    const clean = redactFields({
       a: "api-x-token: any!visible$text",
       b: "postgres://user:p4ss@host/db",
       c: "https://rpc.example/?api-key=0123-4567&x=1",
@@ -111,7 +111,7 @@ describe("the log", () => {
 
   it("keeps an error's type, message, stack, code and cause", () => {
     const fault = Object.assign(new TypeError("bad"), { code: "E_BAD", cause: new Error("root") });
-    const clean = scrubFields({ fault });
+    const clean = redactFields({ fault });
     expect(clean["fault"]).toMatchObject({
       type: "TypeError",
       message: "bad",
@@ -122,7 +122,7 @@ describe("the log", () => {
 
   it("leaves what it was given unchanged", () => {
     const fields = Object.freeze({ token: "x", deep: Object.freeze({ note: CANARY }) });
-    scrubFields(fields);
+    redactFields(fields);
     expect(fields).toEqual({ token: "x", deep: { note: CANARY } });
   });
 

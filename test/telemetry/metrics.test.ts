@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { COPY_REASONS, REFUSALS } from "../../src/core/errors.ts";
+import { DELIVERY_REASONS, REJECTIONS } from "../../src/core/errors.ts";
 import { CONTROL_METRICS } from "../../src/telemetry/control-metric-table.ts";
 import type { MetricRow } from "../../src/telemetry/metric-rows.ts";
 import { METRICS } from "../../src/telemetry/metric-table.ts";
@@ -38,18 +38,7 @@ describe("the metric table", () => {
 
   it("has no label whose values are without bound", () => {
     const known = ["version", "engine", "region", "outcome", "reason", "result"];
-    known.push(
-      "verdict",
-      "path",
-      "feed",
-      "event",
-      "state",
-      "source",
-      "end",
-      "dialect",
-      "leader",
-      "reachable",
-    );
+    known.push("path", "feed", "event", "kind", "state", "source", "client", "leader", "reachable");
     for (const row of rows) for (const label of row.labels) expect(known).toContain(label);
   });
 });
@@ -108,31 +97,31 @@ describe("the metrics page", () => {
   it("shows labelled counters one series each", async () => {
     const outcomes = {
       accepted: 4,
-      ...Object.fromEntries(Object.keys(REFUSALS).map((r) => [r, 1])),
+      ...Object.fromEntries(Object.keys(REJECTIONS).map((r) => [r, 1])),
     };
-    const losses = Object.fromEntries(Object.keys(COPY_REASONS).map((reason) => [reason, 2]));
+    const losses = Object.fromEntries(Object.keys(DELIVERY_REASONS).map((reason) => [reason, 2]));
     const families = await page({
       touchdown_requests_total: () => samplesBy("outcome", outcomes),
-      touchdown_copies_lost_total: () => samplesBy("reason", losses),
+      touchdown_deliveries_failed_total: () => samplesBy("reason", losses),
     });
     expect(seriesValue(families, "touchdown_requests_total", { outcome: "accepted" })).toBe(4);
     expect(families.get("touchdown_requests_total")?.samples).toHaveLength(
-      Object.keys(REFUSALS).length + 1,
+      Object.keys(REJECTIONS).length + 1,
     );
     const full = { reason: "queue_full" };
-    expect(seriesValue(families, "touchdown_copies_lost_total", full)).toBe(2);
+    expect(seriesValue(families, "touchdown_deliveries_failed_total", full)).toBe(2);
   });
 
   it("writes a histogram of nanoseconds as accumulated buckets in seconds", async () => {
     const text = await createMetrics(sources(), { process: false }).text();
     expect(text).toContain(
       [
-        "# TYPE touchdown_wire_seconds histogram",
-        'touchdown_wire_seconds_bucket{le="0.00001"} 3',
-        'touchdown_wire_seconds_bucket{le="0.0001"} 3',
-        'touchdown_wire_seconds_bucket{le="+Inf"} 5',
-        "touchdown_wire_seconds_sum 0.0025",
-        "touchdown_wire_seconds_count 5",
+        "# TYPE touchdown_first_send_seconds histogram",
+        'touchdown_first_send_seconds_bucket{le="0.00001"} 3',
+        'touchdown_first_send_seconds_bucket{le="0.0001"} 3',
+        'touchdown_first_send_seconds_bucket{le="+Inf"} 5',
+        "touchdown_first_send_seconds_sum 0.0025",
+        "touchdown_first_send_seconds_count 5",
       ].join("\n"),
     );
     parsePrometheus(text);
@@ -181,11 +170,11 @@ describe("the metrics page", () => {
 
   it.each([
     ["labels that the row does not have", { touchdown_peers: () => [{ labels: {}, value: 1 }] }],
-    ["a negative counter", { touchdown_seen_hits_total: () => -1 }],
+    ["a negative counter", { touchdown_duplicate_submissions_total: () => -1 }],
     ["what is not a number", { touchdown_decoded_total: () => [{ labels: { path: "x" } }] }],
     [
       "counts that do not fit the bounds",
-      { touchdown_ack_seconds: () => ({ ...histogram, counts: [1] }) },
+      { touchdown_delivery_ack_seconds: () => ({ ...histogram, counts: [1] }) },
     ],
   ])("fails the scrape on %s", async (_name, given) => {
     const broken = { ...sources(), ...given } as unknown as MetricSources;

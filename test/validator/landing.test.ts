@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { freePort, startChild, untilReady } from "../../bench/load/children.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { fromBase58 } from "../support/base58.ts";
-import { untilAnswer } from "../support/flow.ts";
+import { untilResponse } from "../support/flow.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { buildTransaction, type Keypair, newKeypair, u64 } from "../support/transactions.ts";
 import { until } from "../support/wait.ts";
@@ -59,11 +59,11 @@ it("proves the validator by its blocks, and calls expired what cannot land", asy
   const tips = [{ to: tip.address, lamports: TIP_LAMPORTS }];
   const blockhash = new Uint8Array(32).fill(9);
   const signature = await submit(buildTransaction({ payer, tips, blockhash }).bytes);
-  await untilAnswer(
+  await untilResponse(
     "the proof",
     async () => {
       const page = await (await fetch(`${adminUrl}/metrics`)).text();
-      return seriesValue(parsePrometheus(page), "touchdown_statuses_told");
+      return seriesValue(parsePrometheus(page), "touchdown_node_reports_statuses");
     },
     (told) => told === 1,
     READY_MS,
@@ -109,7 +109,7 @@ async function fund(keypairs: readonly Keypair[]): Promise<void> {
     await validator.rpc("requestAirdrop", address, FUNDS_LAMPORTS);
   }
   for (const keypair of keypairs) {
-    await untilAnswer(
+    await untilResponse(
       "funds",
       () => balanceOf(keypair),
       (value) => value >= FUNDS_LAMPORTS,
@@ -159,13 +159,13 @@ async function sendAll(): Promise<readonly string[]> {
 }
 
 async function submit(bytes: Uint8Array): Promise<string> {
-  const answer = await fetch(`${url}/api/v1/sendRawTransaction`, {
+  const response = await fetch(`${url}/api/v1/sendRawTransaction`, {
     method: "POST",
     headers: { "api-x-token": KEY, "content-type": "application/octet-stream" },
     body: Buffer.from(bytes),
   });
   // The binary endpoint's answer, as the README shows it.
-  const told = (await answer.json()) as { signature?: string; error?: string };
+  const told = (await response.json()) as { signature?: string; error?: string };
   if (told.signature === undefined) throw new Error(`refused: ${told.error}`);
   return told.signature;
 }
@@ -194,16 +194,16 @@ async function settled(sent: readonly string[]): Promise<readonly (Status | null
   // What never lands is told by the test itself, after as long as a blockhash lives.
   const over = (statuses: readonly (Status | null)[]): boolean =>
     statuses.every((status) => status !== null) || systemClock.nowNs() > endNs;
-  return untilAnswer("every status", ask, over, SETTLE_MS + 10_000);
+  return untilResponse("every status", ask, over, SETTLE_MS + 10_000);
 }
 
 async function receiptOf(signature: string): Promise<Told> {
   const ask = async (): Promise<Told> => {
     const path = `/api/v1/transactions/${signature}?wait=landed&timeout=10s`;
-    const answer = await fetch(url + path, { headers: { "api-x-token": KEY } });
+    const response = await fetch(url + path, { headers: { "api-x-token": KEY } });
     // The receipt, as docs/api.md shows it.
-    return (await answer.json()) as Told;
+    return (await response.json()) as Told;
   };
   const ends = ["landed", "expired", "dropped"];
-  return untilAnswer("its end", ask, ({ state }) => ends.includes(state), SETTLE_MS);
+  return untilResponse("its end", ask, ({ state }) => ends.includes(state), SETTLE_MS);
 }

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../../bench/load/children.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { untilAnswer } from "../support/flow.ts";
+import { untilResponse } from "../support/flow.ts";
 
 export interface Validator {
   readonly rpcUrl: string;
@@ -70,7 +70,7 @@ async function untilSlots(validator: Validator, child: ChildProcess): Promise<vo
     if (child.exitCode !== null) throw new Error(`the validator ended with ${child.exitCode}`);
     return validator.rpc<number>("getSlot", { commitment: "processed" }).catch(() => 0);
   };
-  await untilAnswer("slots", ask, (slot) => slot > 2, START_MS);
+  await untilResponse("slots", ask, (slot) => slot > 2, START_MS);
 }
 
 async function call<Result>(
@@ -78,13 +78,13 @@ async function call<Result>(
   method: string,
   params: readonly unknown[],
 ): Promise<Result> {
-  const answer = await fetch(url, {
+  const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
   });
   // What the caller names is what the method answers; a wrong name shows at once in the run.
-  const told = (await answer.json()) as { result?: Result; error?: unknown };
+  const told = (await response.json()) as { result?: Result; error?: unknown };
   if (told.result === undefined) throw new Error(`${method}: ${JSON.stringify(told.error)}`);
   return told.result;
 }

@@ -43,9 +43,9 @@ fn measure(transactions: &[Vec<u8>], verify: bool) -> Result<serde_json::Value, 
     }
     let mut took_ns = Vec::with_capacity(transactions.len());
     for transaction in transactions {
-        let begun_ns = monotonic_ns();
+        let started_ns = monotonic_ns();
         decode(transaction)?;
-        took_ns.push(monotonic_ns() - begun_ns);
+        took_ns.push(monotonic_ns() - started_ns);
     }
     Ok(quantiles(&mut took_ns))
 }

@@ -107,14 +107,14 @@ pub fn fire(load: &Load, requests: &Requests) -> Result<Shots, Box<dyn Error>> {
         took_ns: 0,
         stolen: 0.0,
     };
-    let (mut cpu_before, mut begun_ns, mut stolen) = (0, 0, None);
+    let (mut cpu_before, mut started_ns, mut stolen) = (0, 0, None);
     let mut due_ns = monotonic_ns() + 20_000_000;
     let mut turn = 0;
     for (index, ends) in requests.ends.windows(2).enumerate() {
         if index == load.warm {
             cpu_before = cpu_ns_of(load.pid)?;
-            begun_ns = monotonic_ns();
-            stolen = Some(Stolen::since(begun_ns));
+            started_ns = monotonic_ns();
+            stolen = Some(Stolen::since(started_ns));
         }
         sleep_until(due_ns);
         turn = idle_line(&mut lines, turn, &mut shots)?;
@@ -132,7 +132,7 @@ pub fn fire(load: &Load, requests: &Requests) -> Result<Shots, Box<dyn Error>> {
         }
     }
     let ended_ns = monotonic_ns();
-    shots.took_ns = ended_ns - begun_ns;
+    shots.took_ns = ended_ns - started_ns;
     shots.stolen = stolen.map_or(0.0, |stolen| stolen.share(ended_ns));
     shots.cpu_ns = cpu_ns_of(load.pid)? - cpu_before;
     Ok(shots)
@@ -171,7 +171,7 @@ fn wait_for_any(lines: &[Line], timeout_ms: i32) {
 struct Line {
     stream: TcpStream,
     awaits: bool,
-    answer: Vec<u8>,
+    response: Vec<u8>,
 }
 
 impl Line {
@@ -179,7 +179,7 @@ impl Line {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, awaits: false, answer: Vec::with_capacity(4096) })
+        Ok(Self { stream, awaits: false, response: Vec::with_capacity(4096) })
     }
 
     /// A request fits the socket's buffer: the one before it was answered.
@@ -197,11 +197,11 @@ impl Line {
         let mut chunk = [0; 4096];
         match self.stream.read(&mut chunk) {
             Ok(0) => return Err("a connection was closed".into()),
-            Ok(size) => self.answer.extend_from_slice(&chunk[..size]),
+            Ok(size) => self.response.extend_from_slice(&chunk[..size]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        let Some(is_success) = judge(&self.answer) else {
+        let Some(is_success) = judge(&self.response) else {
             return Ok(());
         };
         self.awaits = false;
@@ -209,20 +209,20 @@ impl Line {
             shots.accepted += 1;
         } else {
             shots.refused += 1;
-            let text = || String::from_utf8_lossy(&self.answer).into_owned();
+            let text = || String::from_utf8_lossy(&self.response).into_owned();
             shots.first_refusal.get_or_insert_with(text);
         }
-        self.answer.clear();
+        self.response.clear();
         Ok(())
     }
 }
 
 /// Whether an answer is a success; None while it is not all there.
-fn judge(answer: &[u8]) -> Option<bool> {
-    let head_size = answer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let head = std::str::from_utf8(&answer[..head_size]).ok()?.to_ascii_lowercase();
+fn judge(response: &[u8]) -> Option<bool> {
+    let head_size = response.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(&response[..head_size]).ok()?.to_ascii_lowercase();
     let length = head.split("content-length:").nth(1)?.split("\r\n").next()?;
-    let body = answer.get(head_size..head_size + length.trim().parse::<usize>().ok()?)?;
+    let body = response.get(head_size..head_size + length.trim().parse::<usize>().ok()?)?;
     let is_error = body.windows(7).any(|seven| seven == b"\"error\"");
     Some(head.starts_with("http/1.1 200") && !is_error)
 }

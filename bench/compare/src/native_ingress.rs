@@ -16,7 +16,7 @@ use mio::{Events, Interest, Poll, Token};
 use touchdown_native::base58::{signature_text, SIGNATURE_TEXT_MAX};
 use touchdown_native::decode::decoder::Decoder;
 use touchdown_native::http::json_rpc::read_call;
-use touchdown_native::quic::copy::PeerState;
+use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, Options};
 use touchdown_native::quic::event_ring::RECORD_FIELDS;
 use touchdown_native::quic::peer;
@@ -83,7 +83,7 @@ impl Sending {
         let copies = [self.peer, 0];
         if self.run >= RUN {
             self.is_holding = true;
-            self.engine.hold(&copies, bytes, self.tx, TTL_MS);
+            self.engine.cork(&copies, bytes, self.tx, TTL_MS);
         } else {
             self.engine.send(&copies, bytes, self.tx, TTL_MS);
         }
@@ -96,7 +96,7 @@ impl Sending {
 
     fn end_turn(&mut self) {
         if std::mem::take(&mut self.is_holding) {
-            peer::release();
+            peer::uncork();
         }
     }
 }
@@ -117,10 +117,10 @@ impl Client {
                 Ok(count) => self.bytes.extend_from_slice(&chunk[..count]),
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }
-            while let Some((size, answer)) = answer_first(&self.bytes, sending) {
+            while let Some((size, response)) = answer_first(&self.bytes, sending) {
                 self.bytes.drain(..size);
                 // The generator reads its answers; one that does not fit ends its connection.
-                if !matches!(self.stream.write(answer.as_bytes()), Ok(count) if count == answer.len())
+                if !matches!(self.stream.write(response.as_bytes()), Ok(count) if count == response.len())
                 {
                     return false;
                 }
@@ -145,14 +145,14 @@ fn answer_first(bytes: &[u8], sending: &mut Sending) -> Option<(usize, String)> 
         request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
     let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse().ok());
     let body = bytes.get(head..head + length.unwrap_or(0usize))?;
-    let answer = match request.path {
+    let response = match request.path {
         Some("/api/v1/sendTransaction") => answer_call(body, sending),
         _ => sending
             .submit(body)
             .map(|signature| format!(r#"{{"success":true,"signature":"{signature}"}}"#)),
     };
-    let answer = answer.map_or_else(|| reply("400 Bad Request", ""), |text| reply("200 OK", &text));
-    Some((head + body.len(), answer))
+    let response = response.map_or_else(|| reply("400 Bad Request", ""), |text| reply("200 OK", &text));
+    Some((head + body.len(), response))
 }
 
 fn answer_call(body: &[u8], sending: &mut Sending) -> Option<String> {

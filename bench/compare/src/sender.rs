@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use solana_keypair::{keypair_from_seed, Keypair};
 use solana_tpu_client_next::client_builder::{Client, ClientBuilder, TransactionSender};
 use solana_tpu_client_next::leader_updater::LeaderUpdater;
-use touchdown_native::quic::copy::PeerState;
+use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, Options};
 use touchdown_native::quic::event_ring::RECORD_FIELDS;
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};

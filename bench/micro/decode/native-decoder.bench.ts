@@ -9,7 +9,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Bench } from "tinybench";
 import { createDecoder, type Decoder, type DecoderOptions } from "../../../src/decode/decoder.ts";
 import { createNativeDecoder } from "../../../src/decode/native-decoder.ts";
-import { type NativeDecoding, NO_DECODER, VERDICT_NUMBERS } from "../../../src/native/contract.ts";
+import {
+  type NativeDecoding,
+  NO_DECODER,
+  VALIDATION_NUMBERS,
+} from "../../../src/native/contract.ts";
 import { loadNative } from "../../../src/native/load.ts";
 import { buildTransaction, newKeypair } from "../../../test/support/transactions.ts";
 
@@ -73,7 +77,7 @@ export async function build(): Promise<Bench> {
 function addCalls(bench: Bench, native: NativeDecoding, samples: readonly Uint8Array[]): void {
   const accounts = new Uint8Array(tip.publicKey);
   const parsing = native.decoderCreate(accounts, 1, false, 0);
-  const out = new Float64Array(VERDICT_NUMBERS * BATCH);
+  const out = new Float64Array(VALIDATION_NUMBERS * BATCH);
   const bytes = samples[0] ?? new Uint8Array(0);
   assert.equal(native.decode(0, bytes, out, 0), NO_DECODER);
   assert.equal(native.decode(parsing, bytes, out, 0), 1);
@@ -84,7 +88,7 @@ function addCalls(bench: Bench, native: NativeDecoding, samples: readonly Uint8A
   const spans = new Uint32Array(3 * BATCH);
   for (let i = 0; i < BATCH; i += 1) {
     buffer.set(bytes, i * bytes.length);
-    spans.set([i * bytes.length, bytes.length, i * VERDICT_NUMBERS], 3 * i);
+    spans.set([i * bytes.length, bytes.length, i * VALIDATION_NUMBERS], 3 * i);
   }
   assert.equal(native.decodeBatch(parsing, buffer, spans, out), BATCH);
   bench.add(`native: parse only, batch of ${BATCH}`, () => {

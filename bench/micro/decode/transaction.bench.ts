@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { VersionedTransaction } from "@solana/web3.js";
 import { Bench } from "tinybench";
-import { FAULT } from "../../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../../src/core/faults.ts";
 import { createTransactionDecoder, peekSignatureOffset } from "../../../src/decode/transaction.ts";
 import {
   type BuiltTransaction,
@@ -51,17 +51,17 @@ export async function build(): Promise<Bench> {
     ["v1 busy", busy(1, 58, 900)],
   ];
   for (const [name, { bytes, payer }] of sound) {
-    const verdict = decoder.decode(bytes);
-    assert(verdict.kind === "accepted" && verdict.tipLamports === LAMPORTS_MIN);
-    const key = bytes.subarray(verdict.keysOffset, verdict.keysOffset + 32);
+    const validation = decoder.decode(bytes);
+    assert(validation.kind === "accepted" && validation.tipLamports === LAMPORTS_MIN);
+    const key = bytes.subarray(validation.keysOffset, validation.keysOffset + 32);
     assert.deepEqual(key, payer.publicKey);
-    assert.equal(peekSignatureOffset(bytes), verdict.signatureOffset);
+    assert.equal(peekSignatureOffset(bytes), validation.signatureOffset);
     bench.add(`${name}, ${bytes.length} bytes`, () => decoder.decode(bytes));
   }
 
   const text = Buffer.from(tipped({ version: 0 }).base64);
   const refused = decoder.decode(text);
-  assert(refused.kind === "refused" && refused.fault === FAULT.text_base64);
+  assert(refused.kind === "refused" && refused.errorCode === DECODE_ERROR.text_base64);
   bench.add("refused: base64 text", () => decoder.decode(text));
 
   const { bytes: swap } = busy(0, 14, 120);

@@ -26,9 +26,9 @@ function newSample(seed: number): Sample {
   });
   const tipAccounts = [tip.publicKey];
   const decoder = createDecoder({ tipAccounts, lamportsMin: 1, verify: true, keyCacheSize: 0 });
-  const verdict = decoder.decode(bytes);
-  assert.equal(verdict.kind, "accepted");
-  return { bytes, accepted: verdict };
+  const validation = decoder.decode(bytes);
+  assert.equal(validation.kind, "accepted");
+  return { bytes, accepted: validation };
 }
 
 export async function build(): Promise<Bench> {

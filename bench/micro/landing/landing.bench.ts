@@ -55,23 +55,23 @@ export async function build(): Promise<Bench> {
       {
         clock: systemClock,
         log: { info() {}, warn() {}, error() {} },
-        chain: {
+        cluster: {
           blockHeight: () => 1_000,
           currentSlot: () => 5_000,
           lastValidHeight: () => 1_150,
-          statusTelling: () => "yes",
+          statusReporting: () => "yes",
           fetchStatuses: () => Promise.reject(new Error("nobody is asked")),
         },
-        resender: { again: () => 0 },
-        onEnd: () => {
+        resender: { resend: () => 0 },
+        onFinalState: () => {
           ended += 1;
         },
-        onSighted() {},
-        onVanished() {},
+        onProcessed() {},
+        onRolledBack() {},
       },
       {
         countMax: COUNT,
-        watchMs: 600_000,
+        trackForMs: 600_000,
         pollMs: 10_000,
         resendsPerSecond: 2_000,
         leaders: 2,
@@ -117,7 +117,7 @@ export async function build(): Promise<Bench> {
   for (let n = 0; n < COUNT + 10; n += 1) small();
   assert.equal(landing.inFlight, COUNT);
   assert.equal(ended, 10);
-  assert.equal(landing.counters.reasons.watch_full, 10);
+  assert.equal(landing.counters.reasons.table_full, 10);
 
   // As on most days: a thousand in flight, of which the oldest lands while the next one comes.
   const calm = newLanding();

@@ -6,8 +6,8 @@ import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
 import { createKeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readFraming } from "../../../src/http/framing.ts";
-import { createGate } from "../../../src/limits/gate.ts";
-import { LimitCells, passMemory } from "../../../src/limits/shared-state.ts";
+import { createAccessControl } from "../../../src/limits/gate.ts";
+import { createKeyCacheMemory, SharedLimitStates } from "../../../src/limits/shared-state.ts";
 
 const HERE = { remoteAddress: () => "127.0.0.1" };
 
@@ -21,19 +21,19 @@ export async function build(): Promise<Bench> {
       keyId: i.toString(16).padStart(32, "0"),
       plan,
       label: null,
-      restriction: null,
+      policy: null,
     })),
   );
-  const gate = createGate({
+  const access = createAccessControl({
     clock: systemClock,
     keys,
     looksMistyped: () => false,
     sharedLimits: null,
   });
   const token = tokens[77_777] ?? "";
-  const owner = gate.find(token, HERE);
-  assert.equal(owner?.account, "account-777");
-  assert.equal(gate.find(`${token}x`, HERE), null);
+  const principal = access.authenticate(token, HERE);
+  assert.equal(principal?.account, "account-777");
+  assert.equal(access.authenticate(`${token}x`, HERE), null);
 
   const headers = [
     ["host", "edge.example"],
@@ -48,27 +48,27 @@ export async function build(): Promise<Bench> {
       for (const [key, value] of headers) visit(key, value);
     },
   };
-  assert.deepEqual({ ...readFraming(source) }, { token, bodySize: 300, fault: null });
+  assert.deepEqual({ ...readFraming(source) }, { token, bodySize: 300, rejection: null });
 
-  const cells = new LimitCells(passMemory());
+  const limitStates = new SharedLimitStates(createKeyCacheMemory());
   let nowNs = 1_000_000_000;
   const bench = new Bench({ name: "ingress: admission" });
   bench.add("read the headers (JavaScript's part)", () => {
     readFraming(source);
   });
   bench.add("find a key among 100,000", () => {
-    gate.find(token, HERE);
+    access.authenticate(token, HERE);
   });
   bench.add("refuse an unknown key", () => {
-    gate.find("nobody has this key at all", HERE);
+    access.authenticate("nobody has this key at all", HERE);
   });
   bench.add("charge the limit", () => {
     nowNs += 1_000;
-    if (owner !== null) gate.charge(owner, nowNs);
+    if (principal !== null) access.charge(principal, nowNs);
   });
   bench.add("charge a limit that other threads charge as well", () => {
     nowNs += 1_000;
-    cells.tryCharge(0, nowNs, 1_000, 1_000_000);
+    limitStates.tryCharge(0, nowNs, 1_000, 1_000_000);
   });
   return bench;
 }

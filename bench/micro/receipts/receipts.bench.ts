@@ -77,7 +77,7 @@ export async function build(): Promise<Bench> {
   assert.equal(found?.state, "acknowledged");
   assert.equal(found.leaders.length, 2);
   assert.equal(receipts.count(), ENTRIES);
-  assert.equal(receipts.counters.evictedRoom, 10);
+  assert.equal(receipts.counters.evictedCapacity, 10);
 
   return new Bench({ name: "receipts, full", time: 500 })
     .add("clock read alone", () => void systemClock.nowNs())

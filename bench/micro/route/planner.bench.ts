@@ -31,7 +31,7 @@ export async function build(): Promise<Bench> {
   const contacts = createContacts();
   contacts.replace(nodes);
 
-  const times = { roundTripMs: () => 100, neededMs: () => 60, standingOf: () => 1 };
+  const times = { roundTripMs: () => 100, neededMs: () => 60, reliabilityOf: () => 1 };
   const moment = { slotLeftMs: 100, slotTimeMs: 250, warmWindows: 6, schedule, contacts, times };
   let slot = FIRST_SLOT;
   const plan = () => {

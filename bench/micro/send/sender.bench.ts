@@ -5,7 +5,7 @@ import { Bench } from "tinybench";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { Plan } from "../../../src/core/flow.ts";
 import { createSender, type Sender } from "../../../src/send/sender.ts";
-import { ACKED, type Connection, type Transport } from "../../../src/send/transport.ts";
+import { ACKED, type EngineConnection, type Transport } from "../../../src/send/transport.ts";
 
 const BYTES = new Uint8Array(300).fill(7);
 const log = { info() {}, warn() {}, error() {} };
@@ -27,7 +27,7 @@ function planOf(addresses: readonly string[]): Plan {
 /** Takes everything and has it acknowledged at the next look. */
 function nullTransport(): Transport {
   let streams = 0;
-  const connection: Connection = {
+  const connection: EngineConnection = {
     shared: null,
     established: true,
     admitted: true,
@@ -40,7 +40,7 @@ function nullTransport(): Transport {
     sentNs: 0,
     endNs: 0,
     send: () => ++streams,
-    fate: () => ACKED,
+    streamResult: () => ACKED,
     ping() {},
     close() {},
   };

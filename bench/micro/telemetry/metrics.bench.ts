@@ -31,7 +31,7 @@ export async function build(): Promise<Bench> {
   const whole = createMetrics(given);
 
   const families = parsePrometheus(await whole.text());
-  assert.equal(seriesValue(families, "touchdown_wire_seconds_count"), histogram.count);
+  assert.equal(seriesValue(families, "touchdown_first_send_seconds_count"), histogram.count);
 
   return new Bench({ name: "scrape", time: 500 })
     .add("the table's metrics", async () => void (await edge.text()))

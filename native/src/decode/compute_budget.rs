@@ -3,8 +3,8 @@
 //! Leaders drop a legacy or v0 transaction with a malformed or repeated ComputeBudget instruction;
 //! in v1 the settings are in the message's configuration and such instructions are ignored.
 
-use crate::decode::faults::{Fault, Refused, refuse};
-use crate::decode::scan::{Instruction, LAMPORTS_TOLD_MAX, Scan};
+use crate::decode::errors::{DecodeError, Rejected, reject};
+use crate::decode::parse_state::{Instruction, LAMPORTS_TOLD_MAX, ParseState};
 
 /// What a program is to the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,22 +74,25 @@ const SET_UNIT_PRICE: usize = 3;
 const SET_LOADED_BYTES: usize = 4;
 
 /// Notes one ComputeBudget instruction; bytes behind its value are ignored, as leaders do.
-pub fn note_compute_budget(scan: &mut Scan<'_>, instruction: Instruction) -> Result<(), Refused> {
+pub fn note_compute_budget(
+    state: &mut ParseState<'_>,
+    instruction: Instruction,
+) -> Result<(), Rejected> {
     let Instruction { index, data_offset, data_size, .. } = instruction;
-    let kind = if data_size == 0 { 0 } else { scan.byte(data_offset) };
+    let kind = if data_size == 0 { 0 } else { state.byte(data_offset) };
     let size_min = if kind == SET_UNIT_PRICE { 9 } else { 5 };
     if !(REQUEST_HEAP_FRAME..=SET_LOADED_BYTES).contains(&kind) || data_size < size_min {
-        return refuse(Fault::compute_budget_malformed, index, 0);
+        return reject(DecodeError::compute_budget_malformed, index, 0);
     }
     let at = data_offset + 1;
     let repeated = match kind {
-        SET_UNIT_PRICE => scan.unit_price.replace(scan.u64(at)).is_some(),
-        SET_UNIT_LIMIT => scan.unit_limit.replace(scan.u32(at)).is_some(),
-        REQUEST_HEAP_FRAME => scan.heap_bytes.replace(scan.u32(at)).is_some(),
-        _ => scan.loaded_bytes.replace(scan.u32(at)).is_some(),
+        SET_UNIT_PRICE => state.unit_price.replace(state.u64(at)).is_some(),
+        SET_UNIT_LIMIT => state.unit_limit.replace(state.u32(at)).is_some(),
+        REQUEST_HEAP_FRAME => state.heap_bytes.replace(state.u32(at)).is_some(),
+        _ => state.loaded_bytes.replace(state.u32(at)).is_some(),
     };
     if repeated {
-        return refuse(Fault::compute_budget_duplicate, index, kind);
+        return reject(DecodeError::compute_budget_duplicate, index, kind);
     }
     Ok(())
 }
@@ -99,20 +102,20 @@ const HEAP_BYTES_MIN: u32 = 32 * 1024;
 const HEAP_BYTES_MAX: u32 = 256 * 1024;
 
 /// Whether the heap asked for is one that leaders grant.
-pub fn judge_heap(scan: &Scan<'_>) -> Result<(), Refused> {
-    match scan.heap_bytes {
+pub fn validate_heap(state: &ParseState<'_>) -> Result<(), Rejected> {
+    match state.heap_bytes {
         Some(heap) if !(HEAP_BYTES_MIN..=HEAP_BYTES_MAX).contains(&heap) || heap % 1024 != 0 => {
-            refuse(Fault::heap_size, heap, HEAP_BYTES_MIN)
+            reject(DecodeError::heap_size, heap, HEAP_BYTES_MIN)
         }
         _ => Ok(()),
     }
 }
 
 /// The settings of ComputeBudget instructions together, once all have been read.
-pub fn judge_compute_budget(scan: &Scan<'_>) -> Result<(), Refused> {
-    judge_heap(scan)?;
-    if scan.loaded_bytes == Some(0) {
-        return refuse(Fault::loaded_accounts_size, 0, 1);
+pub fn validate_compute_budget(state: &ParseState<'_>) -> Result<(), Rejected> {
+    validate_heap(state)?;
+    if state.loaded_bytes == Some(0) {
+        return reject(DecodeError::loaded_accounts_size, 0, 1);
     }
     Ok(())
 }
@@ -125,13 +128,13 @@ const COMPUTE_UNITS_MAX: u32 = 1_400_000;
 
 /// ceil(price * limit / 10^6) of a legacy or v0 transaction, in lamports.
 #[must_use]
-pub fn compute_budget_fee(scan: &Scan<'_>) -> u64 {
-    let Some(price) = scan.unit_price else {
+pub fn compute_budget_fee(state: &ParseState<'_>) -> u64 {
+    let Some(price) = state.unit_price else {
         return 0;
     };
     // At most 64 instructions, so the products stay small.
-    let default = scan.builtin_calls * UNITS_BUILTIN + scan.other_calls * UNITS_OTHER;
-    let limit = scan.unit_limit.unwrap_or(default).min(COMPUTE_UNITS_MAX);
+    let default = state.builtin_calls * UNITS_BUILTIN + state.other_calls * UNITS_OTHER;
+    let limit = state.unit_limit.unwrap_or(default).min(COMPUTE_UNITS_MAX);
     let fee = (u128::from(price) * u128::from(limit)).div_ceil(1_000_000);
     u64::try_from(fee).unwrap_or(u64::MAX).min(LAMPORTS_TOLD_MAX)
 }

@@ -4,7 +4,7 @@
 //! A decoder serves any number of threads at once. It panics on no input and says the same of the
 //! same bytes whenever it is asked.
 
-use crate::decode::faults::Refused;
+use crate::decode::errors::Rejected;
 use crate::decode::signatures::verify_signatures;
 use crate::decode::tip::TipRule;
 use crate::decode::tx::{Accepted, parse};
@@ -13,7 +13,7 @@ use crate::ed25519::verify::Verifier;
 use crate::sync::thread_priority::give_way;
 
 /// Numbers of a verdict as it is told: see `write`.
-pub const VERDICT_NUMBERS: usize = 11;
+pub const VALIDATION_NUMBERS: usize = 11;
 /// Counters of a decoder: verified, invalid, keys found, made, evicted, declined.
 pub const COUNTERS: usize = 6;
 
@@ -44,7 +44,7 @@ impl Decoder {
     }
 
     /// What is to be said of these bytes.
-    pub fn decode(&self, bytes: &[u8]) -> Result<Accepted, Refused> {
+    pub fn decode(&self, bytes: &[u8]) -> Result<Accepted, Rejected> {
         let accepted = parse(bytes, &self.rule)?;
         if let Some(verifier) = &self.verifier {
             verify_signatures(verifier, bytes, &accepted)?;
@@ -74,9 +74,9 @@ impl Decoder {
 /// offset and count, message offset and size, keys offset, blockhash offset, durable nonce, tip
 /// and priority fee. The rest is 0.
 #[must_use]
-pub fn numbers(verdict: &Result<Accepted, Refused>) -> [f64; VERDICT_NUMBERS] {
-    let mut out = [0.0; VERDICT_NUMBERS];
-    match verdict {
+pub fn numbers(validation: &Result<Accepted, Rejected>) -> [f64; VALIDATION_NUMBERS] {
+    let mut out = [0.0; VALIDATION_NUMBERS];
+    match validation {
         Ok(accepted) => {
             out = [
                 1.0,
@@ -92,9 +92,9 @@ pub fn numbers(verdict: &Result<Accepted, Refused>) -> [f64; VERDICT_NUMBERS] {
                 accepted.priority_fee_lamports as f64,
             ];
         }
-        Err(refused) => {
+        Err(rejected) => {
             let told =
-                [f64::from(refused.fault as u8), refused.found as f64, refused.needed as f64];
+                [f64::from(rejected.error as u8), rejected.found as f64, rejected.needed as f64];
             for (slot, number) in out.iter_mut().skip(1).zip(told) {
                 *slot = number;
             }
@@ -107,7 +107,7 @@ pub fn numbers(verdict: &Result<Accepted, Refused>) -> [f64; VERDICT_NUMBERS] {
 /// size and the place of the verdict in `out` for each. Stops at the first span that lies outside;
 /// how many were judged.
 pub fn numbers_of_all(decoder: &Decoder, bytes: &[u8], spans: &[u32], out: &mut [f64]) -> i32 {
-    let mut judged = 0;
+    let mut validated = 0;
     for [offset, size, at] in spans.as_chunks().0 {
         let rest = bytes.get(*offset as usize..);
         let transaction = rest.and_then(|rest| rest.get(..*size as usize));
@@ -116,9 +116,9 @@ pub fn numbers_of_all(decoder: &Decoder, bytes: &[u8], spans: &[u32], out: &mut 
             break;
         };
         *slot = numbers(&decoder.decode(transaction));
-        judged += 1;
+        validated += 1;
     }
-    judged
+    validated
 }
 
 /// Most decoders at once.

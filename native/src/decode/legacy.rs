@@ -6,13 +6,13 @@
 //! Counts are compact-u16, read as leaders read them: the shortest form only, one byte for
 //! signatures, keys and tables, at most two elsewhere (Agave `agave-transaction-view`, 2026-11).
 
-use crate::decode::compute_budget::judge_compute_budget;
-use crate::decode::faults::{Fault, Refused, refuse};
+use crate::decode::compute_budget::validate_compute_budget;
+use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::message::{
-    judge_account_indexes, judge_duplicates, judge_end, judge_instruction_count, judge_key_count,
-    judge_signature_count, note_header, note_instruction,
+    note_header, note_instruction, validate_account_indexes, validate_duplicates, validate_end,
+    validate_instruction_count, validate_key_count, validate_signature_count,
 };
-use crate::decode::scan::{Instruction, Scan};
+use crate::decode::parse_state::{Instruction, ParseState};
 use crate::decode::tip::TipRule;
 
 /// Largest legacy or v0 transaction, in bytes. Agave `agave-transaction-view`, 2026-11.
@@ -29,115 +29,119 @@ const ACCOUNTS_MAX: usize = 256;
 const VERSION_BIT: usize = 0x80;
 
 /// Reads a whole legacy or v0 transaction, whose first byte is below 0x80.
-pub fn scan_legacy_or_v0(scan: &mut Scan<'_>, rule: &TipRule) -> Result<(), Refused> {
-    if scan.bytes.len() > LEGACY_TRANSACTION_BYTES_MAX {
-        return refuse(Fault::too_long, scan.bytes.len(), LEGACY_TRANSACTION_BYTES_MAX);
+pub fn parse_legacy_or_v0(state: &mut ParseState<'_>, rule: &TipRule) -> Result<(), Rejected> {
+    if state.bytes.len() > LEGACY_TRANSACTION_BYTES_MAX {
+        return reject(DecodeError::too_long, state.bytes.len(), LEGACY_TRANSACTION_BYTES_MAX);
     }
-    let count = scan.byte(0);
-    judge_signature_count(scan, count)?;
-    scan.signature_offset = 1;
-    scan_message(scan, rule, 1 + 64 * count)
+    let count = state.byte(0);
+    validate_signature_count(state, count)?;
+    state.signature_offset = 1;
+    parse_message(state, rule, 1 + 64 * count)
 }
 
 /// Reads the message from `start` to the end of the bytes.
-fn scan_message(scan: &mut Scan<'_>, rule: &TipRule, start: usize) -> Result<(), Refused> {
+fn parse_message(state: &mut ParseState<'_>, rule: &TipRule, start: usize) -> Result<(), Rejected> {
     // The shortest start: version, header and the key count.
-    scan.reaches(start + 4)?;
-    scan.message_offset = start;
+    state.reaches(start + 4)?;
+    state.message_offset = start;
     let mut at = start;
-    let prefix = scan.byte(start);
+    let prefix = state.byte(start);
     if prefix >= VERSION_BIT {
         match prefix - VERSION_BIT {
-            0 => scan.version = 0,
-            1 => return refuse(Fault::version_misplaced, 1, 0),
-            version => return refuse(Fault::version_unknown, version, 0),
+            0 => state.version = 0,
+            1 => return reject(DecodeError::version_misplaced, 1, 0),
+            version => return reject(DecodeError::version_unknown, version, 0),
         }
         at += 1;
-        scan.reaches(at + 4)?;
+        state.reaches(at + 4)?;
     }
-    let required = scan.byte(at);
-    if required != scan.signature_count {
-        return refuse(Fault::signature_count, scan.signature_count, required);
+    let required = state.byte(at);
+    if required != state.signature_count {
+        return reject(DecodeError::signature_count, state.signature_count, required);
     }
-    note_header(scan, at + 1)?;
+    note_header(state, at + 1)?;
     // A count of two bytes is above the most there can be, so its first byte tells enough.
-    let key_count = scan.byte(at + 3);
-    judge_key_count(scan, key_count, LEGACY_KEYS_MAX)?;
-    scan.keys_offset = at + 4;
-    scan.blockhash_offset = scan.keys_offset + 32 * scan.key_count;
+    let key_count = state.byte(at + 3);
+    validate_key_count(state, key_count, LEGACY_KEYS_MAX)?;
+    state.keys_offset = at + 4;
+    state.blockhash_offset = state.keys_offset + 32 * state.key_count;
     // The blockhash and the instruction count.
-    scan.reaches(scan.blockhash_offset + 33)?;
-    judge_duplicates(scan)?;
+    state.reaches(state.blockhash_offset + 33)?;
+    validate_duplicates(state)?;
 
-    let mut end = scan_instructions(scan, rule, scan.blockhash_offset + 32)?;
-    scan.account_count = scan.key_count;
-    if scan.version == 0 {
-        end = scan_tables(scan, end)?;
+    let mut end = parse_instructions(state, rule, state.blockhash_offset + 32)?;
+    state.account_count = state.key_count;
+    if state.version == 0 {
+        end = parse_tables(state, end)?;
     }
-    scan.message_end = end;
-    judge_end(scan, end)?;
-    judge_account_indexes(scan)?;
-    judge_compute_budget(scan)
+    state.message_end = end;
+    validate_end(state, end)?;
+    validate_account_indexes(state)?;
+    validate_compute_budget(state)
 }
 
 /// Answers where the instructions end.
-fn scan_instructions(scan: &mut Scan<'_>, rule: &TipRule, start: usize) -> Result<usize, Refused> {
-    let (count, mut at) = length(scan, start)?;
-    judge_instruction_count(count)?;
+fn parse_instructions(
+    state: &mut ParseState<'_>,
+    rule: &TipRule,
+    start: usize,
+) -> Result<usize, Rejected> {
+    let (count, mut at) = length(state, start)?;
+    validate_instruction_count(count)?;
     for index in 0..count {
-        scan.reaches(at + 3)?;
-        let program = scan.byte(at);
-        let (account_count, accounts_offset) = length(scan, at + 1)?;
+        state.reaches(at + 3)?;
+        let program = state.byte(at);
+        let (account_count, accounts_offset) = length(state, at + 1)?;
         if account_count > INSTRUCTION_ACCOUNTS_MAX {
-            return refuse(Fault::accounts_too_many, account_count, INSTRUCTION_ACCOUNTS_MAX);
+            return reject(DecodeError::accounts_too_many, account_count, INSTRUCTION_ACCOUNTS_MAX);
         }
-        let (data_size, data_offset) = length(scan, accounts_offset + account_count)?;
+        let (data_size, data_offset) = length(state, accounts_offset + account_count)?;
         at = data_offset + data_size;
-        scan.reaches(at)?;
+        state.reaches(at)?;
         let instruction =
             Instruction { index, program, accounts_offset, account_count, data_offset, data_size };
-        note_instruction(scan, rule, instruction)?;
+        note_instruction(state, rule, instruction)?;
     }
     Ok(at)
 }
 
 /// Answers where the lookup tables end, and adds what they look up.
-fn scan_tables(scan: &mut Scan<'_>, start: usize) -> Result<usize, Refused> {
-    scan.reaches(start + 1)?;
+fn parse_tables(state: &mut ParseState<'_>, start: usize) -> Result<usize, Rejected> {
+    state.reaches(start + 1)?;
     // A count of two bytes is above the most there can be, so its first byte tells enough.
-    let count = scan.byte(start);
+    let count = state.byte(start);
     if count > LOOKUP_TABLES_MAX {
-        return refuse(Fault::tables_too_many, count, LOOKUP_TABLES_MAX);
+        return reject(DecodeError::tables_too_many, count, LOOKUP_TABLES_MAX);
     }
     let mut at = start + 1;
     for index in 0..count {
-        let (writable, writable_offset) = length(scan, at + 32)?;
-        let (readonly, readonly_offset) = length(scan, writable_offset + writable)?;
+        let (writable, writable_offset) = length(state, at + 32)?;
+        let (readonly, readonly_offset) = length(state, writable_offset + writable)?;
         at = readonly_offset + readonly;
-        scan.reaches(at)?;
+        state.reaches(at)?;
         if writable + readonly == 0 {
-            return refuse(Fault::table_unused, index, 1);
+            return reject(DecodeError::table_unused, index, 1);
         }
-        scan.account_count += writable + readonly;
+        state.account_count += writable + readonly;
     }
-    if scan.account_count > ACCOUNTS_MAX {
-        return refuse(Fault::lookups_too_many, scan.account_count, ACCOUNTS_MAX);
+    if state.account_count > ACCOUNTS_MAX {
+        return reject(DecodeError::lookups_too_many, state.account_count, ACCOUNTS_MAX);
     }
     Ok(at)
 }
 
 /// The compact-u16 at `at`, in at most two bytes, and where it ends.
 #[inline]
-fn length(scan: &Scan<'_>, at: usize) -> Result<(usize, usize), Refused> {
-    scan.reaches(at + 1)?;
-    let low = scan.byte(at);
+fn length(state: &ParseState<'_>, at: usize) -> Result<(usize, usize), Rejected> {
+    state.reaches(at + 1)?;
+    let low = state.byte(at);
     if low < 0x80 {
         return Ok((low, at + 1));
     }
-    scan.reaches(at + 2)?;
-    let high = scan.byte(at + 1);
+    state.reaches(at + 2)?;
+    let high = state.byte(at + 1);
     if high > 0 && high < 0x80 {
         return Ok((low & 0x7f | high << 7, at + 2));
     }
-    refuse(Fault::length_malformed, at, 0)
+    reject(DecodeError::length_malformed, at, 0)
 }

@@ -3,10 +3,10 @@
 
 pub mod compute_budget;
 pub mod decoder;
-pub mod faults;
+pub mod errors;
 pub mod legacy;
 pub mod message;
-pub mod scan;
+pub mod parse_state;
 pub mod signatures;
 pub mod tip;
 pub mod tx;

@@ -1,7 +1,7 @@
 //! The signatures of a transaction that is sound otherwise: shows `ed25519` what lies where, and names
 //! the fault of the first that is bad.
 
-use crate::decode::faults::{Fault, Refused, refuse};
+use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::message::SIGNATURES_MAX;
 use crate::decode::tx::Accepted;
 use crate::ed25519::curve::BATCH_MAX;
@@ -15,21 +15,21 @@ pub fn verify_signatures(
     verifier: &Verifier,
     bytes: &[u8],
     accepted: &Accepted,
-) -> Result<(), Refused> {
+) -> Result<(), Rejected> {
     let from = |offset: usize| bytes.get(offset..).unwrap_or_default();
     let count = accepted.signature_count;
     let Some(message) = from(accepted.message_offset).get(..accepted.message_size) else {
-        return refuse(Fault::signature_malformed, 0, count);
+        return reject(DecodeError::signature_malformed, 0, count);
     };
     let (keys, _) = from(accepted.keys_offset).as_chunks();
     let (signatures, _) = from(accepted.signature_offset).as_chunks();
     verifier.verify(message, keys, signatures, count).or_else(|bad| {
         let fault = match bad.fault {
-            SignatureFault::Missing => Fault::signature_missing,
-            SignatureFault::KeyMalformed => Fault::signer_key_malformed,
-            SignatureFault::Malformed => Fault::signature_malformed,
-            SignatureFault::Wrong => Fault::signature_wrong,
+            SignatureFault::Missing => DecodeError::signature_missing,
+            SignatureFault::KeyMalformed => DecodeError::signer_key_malformed,
+            SignatureFault::Malformed => DecodeError::signature_malformed,
+            SignatureFault::Wrong => DecodeError::signature_wrong,
         };
-        refuse(fault, bad.index, count)
+        reject(fault, bad.index, count)
     })
 }

@@ -3,8 +3,8 @@
 //!
 //! A transfer that comes close is remembered with what it lacks.
 
-use crate::decode::faults::{Fault, Refused, refuse};
-use crate::decode::scan::{Instruction, LAMPORTS_TOLD_MAX, Scan};
+use crate::decode::errors::{DecodeError, Rejected, reject};
+use crate::decode::parse_state::{Instruction, LAMPORTS_TOLD_MAX, ParseState};
 
 /// Which tips are taken.
 pub struct TipRule {
@@ -20,42 +20,42 @@ const TRANSFER: u32 = 2;
 const TRANSFER_BYTES: usize = 12;
 
 /// Notes the tip, if the System Program instruction is one or comes close.
-pub fn note_tip(scan: &mut Scan<'_>, rule: &TipRule, instruction: Instruction) {
+pub fn note_tip(state: &mut ParseState<'_>, rule: &TipRule, instruction: Instruction) {
     let Instruction { accounts_offset, account_count, data_offset, data_size, .. } = instruction;
-    if data_size < TRANSFER_BYTES || account_count < 2 || scan.u32(data_offset) != TRANSFER {
+    if data_size < TRANSFER_BYTES || account_count < 2 || state.u32(data_offset) != TRANSFER {
         return;
     }
-    let (from, to) = (scan.byte(accounts_offset), scan.byte(accounts_offset + 1));
-    let lamports = scan.u64(data_offset + 4).min(LAMPORTS_TOLD_MAX);
-    if to >= scan.key_count {
-        scan.tip_miss = scan.tip_miss.or(Some((Fault::tip_in_table, lamports)));
+    let (from, to) = (state.byte(accounts_offset), state.byte(accounts_offset + 1));
+    let lamports = state.u64(data_offset + 4).min(LAMPORTS_TOLD_MAX);
+    if to >= state.key_count {
+        state.tip_miss = state.tip_miss.or(Some((DecodeError::tip_in_table, lamports)));
         return;
     }
-    if !rule.accounts.contains(&scan.key(to)) {
+    if !rule.accounts.contains(&state.key(to)) {
         return;
     }
-    if !scan.is_writable(to) {
-        scan.tip_miss = Some((Fault::tip_account_readonly, lamports));
-    } else if from >= scan.signature_count || !scan.is_writable(from) {
-        scan.tip_miss = Some((Fault::tip_source_unfit, lamports));
+    if !state.is_writable(to) {
+        state.tip_miss = Some((DecodeError::tip_account_readonly, lamports));
+    } else if from >= state.signature_count || !state.is_writable(from) {
+        state.tip_miss = Some((DecodeError::tip_source_unfit, lamports));
     } else {
-        scan.tip_lamports = scan.tip_lamports.max(Some(lamports));
+        state.tip_lamports = state.tip_lamports.max(Some(lamports));
     }
 }
 
 /// Whether the largest tip reaches the minimum; otherwise the fault that helps most.
-pub fn judge_tip(scan: &Scan<'_>, rule: &TipRule) -> Result<i64, Refused> {
+pub fn validate_tip(state: &ParseState<'_>, rule: &TipRule) -> Result<i64, Rejected> {
     let minimum = rule.lamports_min;
     // At most 2^53 - 1, so it fits.
-    let tip = scan.tip_lamports.map_or(-1, |lamports| lamports as i64);
+    let tip = state.tip_lamports.map_or(-1, |lamports| lamports as i64);
     if tip >= minimum {
         return Ok(tip);
     }
     if tip >= 0 {
-        return refuse(Fault::tip_too_low, tip, minimum);
+        return reject(DecodeError::tip_too_low, tip, minimum);
     }
-    match scan.tip_miss {
-        Some((fault, lamports)) => refuse(fault, lamports, minimum),
-        None => refuse(Fault::tip_absent, 0, minimum),
+    match state.tip_miss {
+        Some((error, lamports)) => reject(error, lamports, minimum),
+        None => reject(DecodeError::tip_absent, 0, minimum),
     }
 }

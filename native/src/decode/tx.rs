@@ -6,12 +6,12 @@
 //! bare message might have been meant as is guessed there, off the hot path.
 
 use crate::decode::compute_budget::compute_budget_fee;
-use crate::decode::faults::{Fault, Refused, refuse};
-use crate::decode::legacy::scan_legacy_or_v0;
+use crate::decode::errors::{DecodeError, Rejected, reject};
+use crate::decode::legacy::parse_legacy_or_v0;
 use crate::decode::message::SIGNATURES_MAX;
-use crate::decode::scan::Scan;
-use crate::decode::tip::{TipRule, judge_tip};
-use crate::decode::v1::{self, V1_FIRST_BYTE, scan_v1};
+use crate::decode::parse_state::ParseState;
+use crate::decode::tip::{TipRule, validate_tip};
+use crate::decode::v1::{self, V1_FIRST_BYTE, parse_v1};
 
 /// A transaction that leaders would take on, with the offsets that later stages need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,28 +39,28 @@ pub struct Accepted {
 }
 
 /// The verdict on everything but the signatures.
-pub fn parse(bytes: &[u8], rule: &TipRule) -> Result<Accepted, Refused> {
-    let mut scan = Scan::new(bytes);
-    match scan.bytes.first().copied().map(usize::from) {
-        None => return refuse(Fault::empty, 0, 1),
-        Some(first) if first < 0x80 => scan_legacy_or_v0(&mut scan, rule)?,
-        Some(V1_FIRST_BYTE) => scan_v1(&mut scan, rule)?,
-        Some(first) => return refuse(Fault::version_unknown, first - 0x80, 0),
+pub fn parse(bytes: &[u8], rule: &TipRule) -> Result<Accepted, Rejected> {
+    let mut state = ParseState::new(bytes);
+    match state.bytes.first().copied().map(usize::from) {
+        None => return reject(DecodeError::empty, 0, 1),
+        Some(first) if first < 0x80 => parse_legacy_or_v0(&mut state, rule)?,
+        Some(V1_FIRST_BYTE) => parse_v1(&mut state, rule)?,
+        Some(first) => return reject(DecodeError::version_unknown, first - 0x80, 0),
     }
-    let tip_lamports = judge_tip(&scan, rule)?;
+    let tip_lamports = validate_tip(&state, rule)?;
     Ok(Accepted {
-        version: scan.version,
-        signature_offset: scan.signature_offset,
-        signature_count: scan.signature_count,
-        message_offset: scan.message_offset,
-        message_size: scan.message_end - scan.message_offset,
-        keys_offset: scan.keys_offset,
-        blockhash_offset: scan.blockhash_offset,
-        durable_nonce: scan.durable_nonce,
+        version: state.version,
+        signature_offset: state.signature_offset,
+        signature_count: state.signature_count,
+        message_offset: state.message_offset,
+        message_size: state.message_end - state.message_offset,
+        keys_offset: state.keys_offset,
+        blockhash_offset: state.blockhash_offset,
+        durable_nonce: state.durable_nonce,
         tip_lamports,
-        priority_fee_lamports: match scan.version {
-            1 => scan.fee_lamports,
-            _ => compute_budget_fee(&scan),
+        priority_fee_lamports: match state.version {
+            1 => state.fee_lamports,
+            _ => compute_budget_fee(&state),
         },
     })
 }

@@ -72,7 +72,7 @@ pub enum SignatureFault {
 /// Why a signature was found bad. One of zeros is a missing one; then the key is blamed, then the
 /// signature's form, then its value.
 #[must_use]
-pub fn signature_fault(key: &[u8; 32], signature: &[u8; 64]) -> SignatureFault {
+pub fn signature_error(key: &[u8; 32], signature: &[u8; 64]) -> SignatureFault {
     let (point, scalar) = halves(signature);
     if *signature == [0; 64] {
         SignatureFault::Missing

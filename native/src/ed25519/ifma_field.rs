@@ -24,7 +24,7 @@ const P0: i64 = (1 << 51) - 19;
 
 /// Factors: limbs below 2^52, from `carried` below 2^51 + 2^16.
 #[derive(Clone, Copy)]
-pub(crate) struct Lanes([__m512i; 5]);
+pub(crate) struct IfmaField([__m512i; 5]);
 
 /// Products and what is added to them: limbs below 2^60, doubled below 2^61.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ macro_rules! sum_of {
     }};
 }
 
-impl Lanes {
+impl IfmaField {
     /// Limbs as they lie in a table, at most 2^51.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
@@ -169,7 +169,7 @@ impl Product {
     /// self + other, carried; self below 2^61, other below 2^60.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(crate) fn plus(&self, other: &Self) -> Lanes {
+    pub(crate) fn plus(&self, other: &Self) -> IfmaField {
         let mut out = *self;
         for (limb, b) in out.0.iter_mut().zip(other.0) {
             *limb = _mm512_add_epi64(*limb, b);
@@ -181,7 +181,7 @@ impl Product {
     /// 2^60 and 2^61, keeps all limbs from falling below 0 and the sum below 2^62.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(crate) fn minus(&self, other: &Self) -> Lanes {
+    pub(crate) fn minus(&self, other: &Self) -> IfmaField {
         let mut out = *self;
         for ((limb, b), p) in out.0.iter_mut().zip(other.0).zip(p_shifted(10)) {
             *limb = _mm512_add_epi64(*limb, _mm512_sub_epi64(p, b));
@@ -192,12 +192,12 @@ impl Product {
     /// As a factor. Limbs below 2^62 carry less than 2^11, which is less than 2^16 times 19.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(crate) fn carried(&self) -> Lanes {
+    pub(crate) fn carried(&self) -> IfmaField {
         let mask = _mm512_set1_epi64(MASK);
         let [a, b, c, d, e] = self.0;
         let bits = |limb| _mm512_and_si512(limb, mask);
         let carry = |limb| _mm512_srli_epi64::<51>(limb);
-        Lanes([
+        IfmaField([
             low(bits(a), carry(e), _mm512_set1_epi64(19)),
             _mm512_add_epi64(bits(b), carry(a)),
             _mm512_add_epi64(bits(c), carry(b)),

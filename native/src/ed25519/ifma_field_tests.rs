@@ -6,7 +6,7 @@
 use core::arch::x86_64::__m512i;
 
 use crate::ed25519::field::{Fe, Sum};
-use crate::ed25519::ifma_field::{Lanes, columns};
+use crate::ed25519::ifma_field::{IfmaField, columns};
 use crate::ed25519::ifma_points::Ifma;
 
 /// What a factor's limbs must be below.
@@ -56,14 +56,14 @@ fn limbs(state: &mut u64, bound: u64) -> Limbs {
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn lanes(numbers: &[Limbs; 8]) -> Lanes {
+fn lanes(numbers: &[Limbs; 8]) -> IfmaField {
     let rows = numbers.map(|[a, b, c, d, e]| [a, b, c, d, e, 0, 0, 0]);
     let [a, b, c, d, e, ..]: [__m512i; 8] = columns(rows.each_ref());
-    Lanes::of_limbs([a, b, c, d, e])
+    IfmaField::of_limbs([a, b, c, d, e])
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn numbers(lanes: &Lanes) -> [Limbs; 8] {
+fn numbers(lanes: &IfmaField) -> [Limbs; 8] {
     let mut out = [[0; 5]; 8];
     for (lane, limbs) in out.iter_mut().enumerate() {
         let mut moved = *lanes;

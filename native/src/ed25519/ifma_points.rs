@@ -10,7 +10,7 @@
 use std::arch::is_x86_feature_detected;
 
 use crate::ed25519::curve::{Niels, Point};
-use crate::ed25519::ifma_field::{Lanes, columns};
+use crate::ed25519::ifma_field::{IfmaField, columns};
 use crate::ed25519::picks::{Pick, Picks};
 
 /// Proof that the processor has the instructions.
@@ -19,18 +19,18 @@ pub struct Ifma(());
 
 /// Eight points as y + x, y - x, z and t, with x = X / Z, y = Y / Z and xy = T / Z.
 #[derive(Clone, Copy)]
-struct Points {
-    sum: Lanes,
-    difference: Lanes,
-    z: Lanes,
-    t: Lanes,
+struct IfmaPoints {
+    sum: IfmaField,
+    difference: IfmaField,
+    z: IfmaField,
+    t: IfmaField,
 }
 
 /// Eight table entries, already negated where they are subtracted.
 struct Entries {
-    plus: Lanes,
-    minus: Lanes,
-    dxy: Lanes,
+    plus: IfmaField,
+    minus: IfmaField,
+    dxy: IfmaField,
 }
 
 impl Ifma {
@@ -74,8 +74,8 @@ impl Entries {
             columns([&a[0], &b[0], &c[0], &d[0], &e[0], &f[0], &g[0], &h[0]]);
         let [m3, m4, d0, d1, d2, d3, d4, _] =
             columns([&a[1], &b[1], &c[1], &d[1], &e[1], &f[1], &g[1], &h[1]]);
-        let plus = Lanes::of_limbs([p0, p1, p2, p3, p4]);
-        let minus = Lanes::of_limbs([m0, m1, m2, m3, m4]);
+        let plus = IfmaField::of_limbs([p0, p1, p2, p3, p4]);
+        let minus = IfmaField::of_limbs([m0, m1, m2, m3, m4]);
         let mut mask = 0;
         for (lane, pick) in picks.iter().enumerate() {
             mask |= u8::from(pick.negative) << lane;
@@ -83,25 +83,25 @@ impl Entries {
         Self {
             plus: plus.or_where(mask, &minus),
             minus: minus.or_where(mask, &plus),
-            dxy: Lanes::of_limbs([d0, d1, d2, d3, d4]).negated_where(mask),
+            dxy: IfmaField::of_limbs([d0, d1, d2, d3, d4]).negated_where(mask),
         }
     }
 
     /// The entries as points: x = plus - minus, y = plus + minus.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn points(&self) -> Points {
+    fn points(&self) -> IfmaPoints {
         let (plus, minus) = (self.plus.loose(), self.minus.loose());
-        Points {
+        IfmaPoints {
             sum: plus.plus(&plus),
             difference: minus.plus(&minus),
-            z: Lanes::one(),
+            z: IfmaField::one(),
             t: plus.minus(&minus).times(&plus.plus(&minus)).carried(),
         }
     }
 }
 
-impl Points {
+impl IfmaPoints {
     /// self + entries
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
@@ -119,7 +119,7 @@ impl Points {
     fn plus(&self, other: &Self) -> Self {
         let pp = self.sum.times(&other.sum);
         let mm = self.difference.times(&other.difference);
-        let dt2 = self.t.times(&Lanes::all(Point::TWICE_D)).carried().times(&other.t);
+        let dt2 = self.t.times(&IfmaField::all(Point::TWICE_D)).carried().times(&other.t);
         let z2 = self.z.times(&other.z).doubled();
         Self::completed(&pp.minus(&mm), &pp.plus(&mm), &z2.plus(&dt2), &z2.minus(&dt2))
     }
@@ -127,7 +127,7 @@ impl Points {
     /// ((X : Z), (Y : T)), as curve.rs has it, as points.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn completed(x: &Lanes, y: &Lanes, z: &Lanes, t: &Lanes) -> Self {
+    fn completed(x: &IfmaField, y: &IfmaField, z: &IfmaField, t: &IfmaField) -> Self {
         let (new_x, new_y) = (x.times(t), y.times(z));
         Self {
             sum: new_y.plus(&new_x),

@@ -30,7 +30,7 @@ pub const KEYS_MAX: usize = 1024;
 /// Tables of one set.
 const WAYS: usize = 4;
 /// Sightings remembered for each table.
-const SIGHTINGS_PER_WAY: usize = 16;
+const RECENT_KEYS_PER_WAY: usize = 16;
 /// Keys that wait for the builder; a key that finds the queue full comes again.
 const QUEUE_MAX: usize = 64;
 /// Uses that a table is remembered for.
@@ -61,16 +61,16 @@ pub struct KeyCounters {
 }
 
 /// The tables, and the thread that makes them.
-pub struct KeyTables {
-    shared: Arc<Shared>,
+pub struct KeyCache {
+    state: Arc<CacheState>,
     builder: Option<Thread>,
 }
 
 type Set = RwLock<[Option<Arc<KeyTable>>; WAYS]>;
 
-struct Shared {
+struct CacheState {
     sets: Box<[Set]>,
-    sightings: Box<[AtomicU32]>,
+    recent_keys: Box<[AtomicU32]>,
     /// With a secret seed, so that nobody can choose keys that share a set.
     hasher: RandomState,
     queue: Queue,
@@ -91,7 +91,7 @@ struct Queue {
     count: AtomicUsize,
 }
 
-impl KeyTables {
+impl KeyCache {
     /// Room for `keys` tables, rounded up to a power of two and at most KEYS_MAX; 0 for none. If
     /// the thread cannot be started, no table is ever made.
     #[must_use]
@@ -106,9 +106,11 @@ impl KeyTables {
             0 => 0,
             keys => keys.div_ceil(WAYS).next_power_of_two(),
         };
-        let shared = Arc::new(Shared {
+        let state = Arc::new(CacheState {
             sets: (0..sets).map(|_| RwLock::new(from_fn(|_| None))).collect(),
-            sightings: (0..sets * WAYS * SIGHTINGS_PER_WAY).map(|_| AtomicU32::new(0)).collect(),
+            recent_keys: (0..sets * WAYS * RECENT_KEYS_PER_WAY)
+                .map(|_| AtomicU32::new(0))
+                .collect(),
             hasher: RandomState::new(),
             queue: Queue::default(),
             idle: AtomicBool::new(false),
@@ -119,24 +121,24 @@ impl KeyTables {
             declined: AtomicU64::new(0),
         });
         let builder = (sets > 0).then(|| {
-            let shared = Arc::clone(&shared);
+            let state = Arc::clone(&state);
             let named = Builder::new().name("td-keys".into());
             let build = move || {
                 begin();
-                shared.build();
+                state.build();
             };
             named.spawn(build).ok().map(|handle| handle.thread().clone())
         });
-        Self { shared, builder: builder.flatten() }
+        Self { state, builder: builder.flatten() }
     }
 
     /// The key's table, if it has one. Its set is not waited for: who changes it gives way to
     /// others, and may be kept from going on for longer than a verification without a table takes.
     #[must_use]
     pub fn find(&self, key: &[u8; 32]) -> Option<Arc<KeyTable>> {
-        let (set, _) = self.shared.place(key)?;
+        let (set, _) = self.state.locate(key)?;
         let table = set.try_read()?.iter().flatten().find(|table| table.key == *key).cloned()?;
-        self.shared.found.fetch_add(1, Ordering::Relaxed);
+        self.state.found.fetch_add(1, Ordering::Relaxed);
         // Threads may overwrite one another's count: it is a hint.
         let warmth = table.warmth.load(Ordering::Relaxed);
         if warmth < WARMTH_MAX {
@@ -146,21 +148,21 @@ impl KeyTables {
     }
 
     /// Notes that a key without a table has verified a signature.
-    pub fn sighted(&self, key: &[u8; 32]) {
-        let Some((_, hash)) = self.shared.place(key) else {
+    pub fn record_verified(&self, key: &[u8; 32]) {
+        let Some((_, hash)) = self.state.locate(key) else {
             return;
         };
-        let sightings = &self.shared.sightings;
+        let recent_keys = &self.state.recent_keys;
         let tag = (hash >> 32) as u32;
-        let Some(sighting) = sightings.get(hash as usize % sightings.len()) else {
+        let Some(recent_key) = recent_keys.get(hash as usize % recent_keys.len()) else {
             return;
         };
-        if sighting.swap(tag, Ordering::Relaxed) != tag {
+        if recent_key.swap(tag, Ordering::Relaxed) != tag {
             return;
         }
-        if !self.shared.queue.offer(*key) {
-            self.shared.declined.fetch_add(1, Ordering::Relaxed);
-        } else if self.shared.idle.swap(false, Ordering::SeqCst)
+        if !self.state.queue.try_push(*key) {
+            self.state.declined.fetch_add(1, Ordering::Relaxed);
+        } else if self.state.idle.swap(false, Ordering::SeqCst)
             && let Some(builder) = &self.builder
         {
             builder.unpark();
@@ -169,14 +171,14 @@ impl KeyTables {
 
     /// Makes the key's table on this thread, if it may have one. Answers whether it did.
     pub fn make(&self, key: &[u8; 32]) -> bool {
-        self.shared.make(key)
+        self.state.make(key)
     }
 
     /// What happened since the start.
     #[must_use]
     pub fn counters(&self) -> KeyCounters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Shared { found, made, evicted, declined, .. } = &*self.shared;
+        let CacheState { found, made, evicted, declined, .. } = &*self.state;
         KeyCounters {
             found: read(found),
             made: read(made),
@@ -186,9 +188,9 @@ impl KeyTables {
     }
 }
 
-impl Drop for KeyTables {
+impl Drop for KeyCache {
     fn drop(&mut self) {
-        self.shared.stopped.store(true, Ordering::SeqCst);
+        self.state.stopped.store(true, Ordering::SeqCst);
         if let Some(builder) = &self.builder {
             builder.unpark();
         }
@@ -198,7 +200,7 @@ impl Drop for KeyTables {
 impl Queue {
     /// Puts it down unless there are QUEUE_MAX already, or another thread is at it, for which this
     /// does not wait. Answers whether it did.
-    fn offer(&self, key: [u8; 32]) -> bool {
+    fn try_push(&self, key: [u8; 32]) -> bool {
         let Some(mut keys) = self.keys.try_lock() else {
             return false;
         };
@@ -226,9 +228,9 @@ impl Queue {
     }
 }
 
-impl Shared {
+impl CacheState {
     /// The key's set, and its hash.
-    fn place(&self, key: &[u8; 32]) -> Option<(&Set, u64)> {
+    fn locate(&self, key: &[u8; 32]) -> Option<(&Set, u64)> {
         if self.sets.is_empty() {
             return None;
         }
@@ -256,7 +258,7 @@ impl Shared {
     }
 
     fn make(&self, key: &[u8; 32]) -> bool {
-        let Some((set, _)) = self.place(key) else {
+        let Some((set, _)) = self.locate(key) else {
             return false;
         };
         if !self.has_room(set, key) {
@@ -308,31 +310,31 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
-    use super::{KeyTables, QUEUE_MAX, Queue};
+    use super::{KeyCache, QUEUE_MAX, Queue};
     use crate::ed25519::curve::BASE;
 
     #[test]
     fn nobody_waits_for_a_set_that_is_being_changed() {
-        let tables = KeyTables::new(4);
-        assert!(tables.make(&BASE) && tables.find(&BASE).is_some());
-        let (tell, told) = channel();
+        let key_cache = KeyCache::new(4);
+        assert!(key_cache.make(&BASE) && key_cache.find(&BASE).is_some());
+        let (sender, receiver) = channel();
         std::thread::scope(|scope| {
-            let change = tables.shared.place(&BASE).map(|(set, _)| set.write());
-            scope.spawn(|| tell.send(tables.find(&BASE).is_none()));
-            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(true));
+            let change = key_cache.state.locate(&BASE).map(|(set, _)| set.write());
+            scope.spawn(|| sender.send(key_cache.find(&BASE).is_none()));
+            assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(true));
             drop(change);
         });
-        assert!(tables.find(&BASE).is_some());
+        assert!(key_cache.find(&BASE).is_some());
     }
 
     #[test]
     fn an_offer_is_declined_where_all_is_full_or_another_is_at_it() {
         let queue = Queue::default();
-        assert!((0..QUEUE_MAX).all(|_| queue.offer(BASE)) && !queue.offer(BASE));
+        assert!((0..QUEUE_MAX).all(|_| queue.try_push(BASE)) && !queue.try_push(BASE));
         assert!(queue.pop().is_some() && !queue.is_empty());
         let lock = queue.keys.lock();
-        assert!(!queue.offer(BASE));
+        assert!(!queue.try_push(BASE));
         drop(lock);
-        assert!(queue.offer(BASE));
+        assert!(queue.try_push(BASE));
     }
 }

@@ -21,9 +21,9 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use crate::ed25519::comb_table::Comb;
 use crate::ed25519::curve::{BASE, BATCH_MAX, Point, inverses};
 use crate::ed25519::encoding::{
-    SignatureFault, halves, is_scalar_canonical, is_unsafe_point, signature_fault,
+    SignatureFault, halves, is_scalar_canonical, is_unsafe_point, signature_error,
 };
-use crate::ed25519::key_cache::{KeyCounters, KeyTable, KeyTables};
+use crate::ed25519::key_cache::{KeyCache, KeyCounters, KeyTable};
 use crate::ed25519::multi_add::Backend;
 use crate::ed25519::picks::Picks;
 
@@ -36,7 +36,7 @@ pub static BASE_COMB: LazyLock<BaseComb> =
 
 /// Verifies for any number of threads.
 pub struct Verifier {
-    tables: KeyTables,
+    key_cache: KeyCache,
     backend: Backend,
     verified: AtomicU64,
     invalid: AtomicU64,
@@ -77,7 +77,7 @@ impl Verifier {
     pub fn with_builder(keys: usize, backend: Backend, begin: fn()) -> Self {
         LazyLock::force(&BASE_COMB);
         Self {
-            tables: KeyTables::with_builder(keys, begin),
+            key_cache: KeyCache::with_builder(keys, begin),
             backend,
             verified: AtomicU64::new(0),
             invalid: AtomicU64::new(0),
@@ -100,7 +100,7 @@ impl Verifier {
         self.verified.fetch_add(index as u64, Ordering::Relaxed);
         self.invalid.fetch_add(1, Ordering::Relaxed);
         let (key, signature) = signer(keys, signatures, index).unwrap_or((&[0; 32], &[0; 64]));
-        Err(BadSignature { index, fault: signature_fault(key, signature) })
+        Err(BadSignature { index, fault: signature_error(key, signature) })
     }
 
     /// Signatures found good, and found bad.
@@ -112,13 +112,13 @@ impl Verifier {
     /// What became of tables.
     #[must_use]
     pub fn key_counters(&self) -> KeyCounters {
-        self.tables.counters()
+        self.key_cache.counters()
     }
 
     /// The tables, to make one at once.
     #[must_use]
-    pub fn tables(&self) -> &KeyTables {
-        &self.tables
+    pub fn key_cache(&self) -> &KeyCache {
+        &self.key_cache
     }
 
     /// The index of the first bad signature.
@@ -165,13 +165,13 @@ impl Verifier {
         if is_unsafe_point(key) || is_unsafe_point(&r) || !is_scalar_canonical(&s) {
             return Check::Bad;
         }
-        if let Some(table) = self.tables.find(key) {
+        if let Some(table) = self.key_cache.find(key) {
             return Check::Open(recomputed(self.backend, &table, &r, &s, message), r);
         }
         if UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_err() {
             return Check::Bad;
         }
-        self.tables.sighted(key);
+        self.key_cache.record_verified(key);
         Check::Good
     }
 }

@@ -8,7 +8,7 @@ use crate::http::connection_limits::Seat;
 
 /// A connection on its way to the front that is to have it.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct AcceptedSocket {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
     /// Its address holds this one as long as the connection is open.

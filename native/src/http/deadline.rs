@@ -10,7 +10,7 @@ pub(crate) enum Part {
     /// The rest of a head.
     Head,
     /// A body, of which nothing has come.
-    BodyBegin,
+    BodyStart,
     /// The rest of a body.
     Body,
 }
@@ -39,7 +39,7 @@ impl ReadClock {
     /// Whether a body is awaited.
     #[must_use]
     pub(crate) fn is_body(&self) -> bool {
-        matches!(self.part, Part::BodyBegin | Part::Body)
+        matches!(self.part, Part::BodyStart | Part::Body)
     }
 
     /// Whether what is awaited has taken longer than `timeout_ns`.

@@ -4,9 +4,11 @@
 use std::net::IpAddr;
 
 use crate::http::deadline::Part;
-use crate::http::handler::{Desk, Door, Health, Note, Request, Taken, Why};
+use crate::http::handler::{
+    Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+};
 use crate::http::json_rpc::read_health;
-use crate::http::request_head::{Ask, Sound, Submission};
+use crate::http::request_head::{Ask, Framed, Submission};
 
 /// Largest request that may be answered here, head and body; and what is read at once. A request up
 /// to this size is relayed only once all of it has come, unless the server behind is to ask for it.
@@ -16,66 +18,66 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
 const KEYLESS_BODY_BYTES_MAX: usize = 256;
 
 /// What is to be done with a sound request.
-pub(crate) enum Step {
+pub(crate) enum Dispatched {
     /// Its answer is in `out`.
     Answered,
     /// This part of it is awaited.
-    Awaits(Part),
-    Relay {
-        note: Note,
+    Pending(Part),
+    Proxy {
+        meta: ForwardedMeta,
         /// Whether its body comes while it is relayed, and nothing says that it is admitted.
         is_upload: bool,
     },
 }
 
 /// Decides on the request that `bytes` begin with.
-pub(crate) fn dispatch<D: Desk>(
-    desk: &mut D,
-    sound: &Sound<'_>,
+pub(crate) fn dispatch<D: RequestHandler>(
+    handler: &mut D,
+    framed: &Framed<'_>,
     bytes: &[u8],
     from: IpAddr,
     is_draining: bool,
     out: &mut Vec<u8>,
-) -> Step {
-    let total = sound.size + sound.body_size;
-    let Some(body) = bytes.get(sound.size..total) else {
-        if total <= REQUEST_BYTES_MAX && !sound.expects {
-            let has_begun = bytes.len() > sound.size;
-            return Step::Awaits(if has_begun { Part::Body } else { Part::BodyBegin });
+) -> Dispatched {
+    let total = framed.size + framed.body_size;
+    let Some(body) = bytes.get(framed.size..total) else {
+        if total <= REQUEST_BYTES_MAX && !framed.expects {
+            let has_started = bytes.len() > framed.size;
+            return Dispatched::Pending(if has_started { Part::Body } else { Part::BodyStart });
         }
-        let token = sound.submission().map(|submission| submission.token);
-        let is_known = !is_draining && token.is_some_and(|token| desk.knows(token));
-        let why = if token.is_some() { Why::Large } else { Why::Other };
-        return relay(desk, if is_draining { Why::Draining } else { why }, !is_known);
+        let token = framed.submission().map(|submission| submission.token);
+        let is_known = !is_draining && token.is_some_and(|token| handler.knows(token));
+        let reason = if token.is_some() { ProxyReason::Large } else { ProxyReason::Other };
+        return proxy(handler, if is_draining { ProxyReason::Draining } else { reason }, !is_known);
     };
     if is_draining {
-        return relay(desk, Why::Draining, false);
+        return proxy(handler, ProxyReason::Draining, false);
     }
     out.clear();
-    if let Some(health) = health_of(sound, body) {
-        desk.health(&health, out);
-        return Step::Answered;
+    if let Some(health) = health_of(framed, body) {
+        handler.health(&health, out);
+        return Dispatched::Answered;
     }
-    let Some(&Submission { door, token }) = sound.submission() else {
-        return relay(desk, Why::Other, false);
+    let Some(&Submission { endpoint, token }) = framed.submission() else {
+        return proxy(handler, ProxyReason::Other, false);
     };
-    match desk.take(&Request { door, token, from, body }, out) {
-        Taken::Answered => Step::Answered,
-        Taken::Relay(note) => Step::Relay { note, is_upload: false },
+    match handler.handle(&Request { endpoint, token, from, body }, out) {
+        Handled::Answered => Dispatched::Answered,
+        Handled::Proxy(meta) => Dispatched::Proxy { meta, is_upload: false },
     }
 }
 
-fn relay<D: Desk>(desk: &mut D, why: Why, is_upload: bool) -> Step {
-    desk.relayed(why);
-    Step::Relay { note: Note::default(), is_upload }
+fn proxy<D: RequestHandler>(handler: &mut D, reason: ProxyReason, is_upload: bool) -> Dispatched {
+    handler.proxied(reason);
+    Dispatched::Proxy { meta: ForwardedMeta::default(), is_upload }
 }
 
 /// The question for this edge's health that a whole request is, where it needs no key.
-fn health_of<'a>(sound: &Sound<'_>, body: &'a [u8]) -> Option<Health<'a>> {
-    match sound.ask {
-        Ask::Ping => return Some(Health::Ping { is_head_only: sound.is_head_only }),
+fn health_of<'a>(framed: &Framed<'_>, body: &'a [u8]) -> Option<Health<'a>> {
+    match framed.ask {
+        Ask::Ping => return Some(Health::Ping { is_head_only: framed.is_head_only }),
         Ask::Open => {}
-        Ask::Submission(Submission { door: Door::Rpc, token: [] })
+        Ask::Submission(Submission { endpoint: Endpoint::JsonRpc, token: [] })
             if body.len() <= KEYLESS_BODY_BYTES_MAX => {}
         Ask::Submission(_) | Ask::Other => return None,
     }

@@ -12,47 +12,47 @@ use std::time::Duration;
 use mio::event::Event;
 use mio::{Events, Poll, Token};
 
-use crate::http::client_socket::Guest;
-use crate::http::connection::{Client, Hall, Overdue, Turn};
+use crate::http::client_socket::AcceptedSocket;
+use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
 use crate::http::dispatch::REQUEST_BYTES_MAX;
-use crate::http::handler::{Cut, Desk};
+use crate::http::handler::{Cut, RequestHandler};
 use crate::http::listener::{LISTENER, Listener};
-use crate::http::mailbox::{Command, Inlet, Item, WAKER};
-use crate::http::permits::Places;
+use crate::http::mailbox::{Command, Mailbox, Message, WAKER};
+use crate::http::permits::Permits;
 use crate::sync::clock::{NS_PER_MS, NS_PER_S};
 
 /// Sockets told of at one look.
-const EVENTS: usize = 256;
+const EVENTS_PER_POLL: usize = 256;
 /// What other threads tell that is taken in before clients have their turn again.
-const ITEMS_A_TURN: usize = 1024;
+const MESSAGES_PER_TURN: usize = 1024;
 /// How often it is looked whether all is quiet, once nothing new comes.
-const IDLE_LOOK_NS: u64 = 100 * NS_PER_MS;
+const IDLE_POLL_NS: u64 = 100 * NS_PER_MS;
 /// Clients that are looked at in one turn for that.
-const SWEPT_A_TURN: usize = 1024;
+const CLIENTS_SCANNED_PER_TURN: usize = 1024;
 /// How often it is looked who keeps others waiting.
-const SWEEP_NS: u64 = NS_PER_S;
+const TIMEOUT_SCAN_NS: u64 = NS_PER_S;
 /// The part of all relays that requests may have which come while they are relayed, and of which
 /// nothing says that they are admitted.
-const UPLOADS_PART: usize = 4;
+const UPLOADS_DIVISOR: usize = 4;
 /// Tokens before those of clients, of which each has two: its own and its relay's.
-const TOKENS_BEFORE: usize = 2;
+const RESERVED_TOKENS: usize = 2;
 
 /// What a front is told when it starts.
 #[derive(Debug)]
 pub struct Options {
     /// The main thread's server.
-    pub backend: SocketAddr,
+    pub upstream: SocketAddr,
     /// The header by which that server knows whom a request is from; random, so that no client can
     /// bring it.
-    pub secret_name: String,
+    pub forwarded_header_name: String,
     /// The number of this front.
-    pub front: u32,
+    pub ingress_thread: u32,
     /// Most connections open at once; a further one is closed.
     pub connections_max: usize,
     /// Most of them that have one to that server at the same time.
-    pub relays_max: usize,
+    pub upstream_connections_max: usize,
     /// And most of those of one address.
-    pub relays_per_address: usize,
+    pub upstream_connections_per_address: usize,
     /// How long a client may take for a head, and for a body.
     pub read_timeout_ns: u64,
 }
@@ -61,126 +61,138 @@ pub struct Options {
 ///
 /// # Errors
 /// When sockets cannot be waited for.
-pub fn run<D: Desk>(options: Options, desk: &mut D, inlet: Inlet<D::News>) -> io::Result<()> {
-    Doorway::new(options, desk, inlet).run()
+pub fn run<D: RequestHandler>(
+    options: Options,
+    handler: &mut D,
+    mailbox: Mailbox<D::Update>,
+) -> io::Result<()> {
+    EventLoop::new(options, handler, mailbox).run()
 }
 
 /// Whether the door is open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Life {
-    Serves,
+enum Phase {
+    Serving,
     /// Takes no connections, and says when it is idle.
-    Stops,
-    Ends,
+    Stopping,
+    Exiting,
 }
 
-struct Doorway<'a, D: Desk> {
+struct EventLoop<'a, D: RequestHandler> {
     options: Options,
     /// Of the one front that listens for all.
-    listener: Option<Listener<D::News>>,
-    relays: Places,
-    uploads: Places,
-    desk: &'a mut D,
-    inlet: Inlet<D::News>,
+    listener: Option<Listener<D::Update>>,
+    upstream_permits: Permits,
+    upload_permits: Permits,
+    handler: &'a mut D,
+    mailbox: Mailbox<D::Update>,
     /// By the index of their tokens.
     clients: Vec<Option<Client>>,
     open: usize,
     /// Those whose body is waited for.
-    awaited: usize,
+    bodies_pending: usize,
     /// Indices that are free. All that a look told is noted before one is had anew, so that nobody
     /// hears of who had it before.
     free: Vec<usize>,
     /// Clients that have something to do.
     ready: VecDeque<usize>,
-    guests: Vec<Guest>,
+    accepted_sockets: Vec<AcceptedSocket>,
     scratch: Vec<u8>,
     out: Vec<u8>,
-    life: Life,
+    phase: Phase,
     is_draining: bool,
     /// Whether other threads have told of more than was taken in.
-    has_items: bool,
-    sweep_at_ns: u64,
+    has_messages: bool,
+    scan_at_ns: u64,
     /// The first client of those that are looked at next.
-    sweep_from: usize,
+    scan_from: usize,
 }
 
-impl<'a, D: Desk> Doorway<'a, D> {
-    fn new(options: Options, desk: &'a mut D, inlet: Inlet<D::News>) -> Self {
+impl<'a, D: RequestHandler> EventLoop<'a, D> {
+    fn new(options: Options, handler: &'a mut D, mailbox: Mailbox<D::Update>) -> Self {
         Self {
-            relays: Places::new(options.relays_max, options.relays_per_address),
-            uploads: Places::new(
-                (options.relays_max / UPLOADS_PART).max(1),
-                (options.relays_per_address / UPLOADS_PART).max(1),
+            upstream_permits: Permits::new(
+                options.upstream_connections_max,
+                options.upstream_connections_per_address,
+            ),
+            upload_permits: Permits::new(
+                (options.upstream_connections_max / UPLOADS_DIVISOR).max(1),
+                (options.upstream_connections_per_address / UPLOADS_DIVISOR).max(1),
             ),
             options,
             listener: None,
-            desk,
-            inlet,
+            handler,
+            mailbox,
             clients: Vec::new(),
             open: 0,
-            awaited: 0,
+            bodies_pending: 0,
             free: Vec::new(),
             ready: VecDeque::new(),
-            guests: Vec::new(),
+            accepted_sockets: Vec::new(),
             scratch: vec![0; REQUEST_BYTES_MAX],
             out: Vec::with_capacity(2 * REQUEST_BYTES_MAX),
-            life: Life::Serves,
+            phase: Phase::Serving,
             is_draining: false,
-            has_items: true,
-            sweep_at_ns: 0,
-            sweep_from: 0,
+            has_messages: true,
+            scan_at_ns: 0,
+            scan_from: 0,
         }
     }
 
     fn run(mut self) -> io::Result<()> {
-        let mut events = Events::with_capacity(EVENTS);
+        let mut events = Events::with_capacity(EVENTS_PER_POLL);
         loop {
-            let now_ns = self.desk.now_ns();
+            let now_ns = self.handler.now_ns();
             let timeout = self.timeout(now_ns);
-            look(&mut self.inlet.poll, &mut events, timeout)?;
-            let now_ns = self.desk.now_ns();
+            poll_events(&mut self.mailbox.poll, &mut events, timeout)?;
+            let now_ns = self.handler.now_ns();
             for event in &events {
-                self.note(event);
+                self.on_event(event);
             }
-            self.take_items(now_ns)?;
+            self.read_messages(now_ns)?;
             self.accept(now_ns);
-            self.take_turns(now_ns);
-            self.sweep(now_ns);
-            self.desk.end_turn();
-            match self.life {
-                Life::Serves => {}
-                Life::Stops => self.tell_idle(now_ns),
-                Life::Ends => return Ok(()),
+            self.run_ready_clients(now_ns);
+            self.timeout_scan(now_ns);
+            self.handler.end_turn();
+            match self.phase {
+                Phase::Serving => {}
+                Phase::Stopping => self.report_idle(now_ns),
+                Phase::Exiting => return Ok(()),
             }
         }
     }
 
     /// How long there is nothing to do but wait for sockets and other threads.
     fn timeout(&self, now_ns: u64) -> Option<Duration> {
-        if self.has_items || !self.ready.is_empty() {
+        if self.has_messages || !self.ready.is_empty() {
             return Some(Duration::ZERO);
         }
         let listener = self.listener.as_ref();
         let accept = listener.and_then(|listener| listener.due_in_ns(now_ns));
-        let sweep = (self.open > 0).then(|| self.sweep_at_ns.saturating_sub(now_ns));
-        let look = (self.life == Life::Stops).then_some(IDLE_LOOK_NS);
-        let own = accept.into_iter().chain(sweep).chain(look).min().map(Duration::from_nanos);
-        own.into_iter().chain(self.desk.wake_in(now_ns)).min()
+        let timeout_scan = (self.open > 0).then(|| self.scan_at_ns.saturating_sub(now_ns));
+        let poll_events = (self.phase == Phase::Stopping).then_some(IDLE_POLL_NS);
+        let own = accept
+            .into_iter()
+            .chain(timeout_scan)
+            .chain(poll_events)
+            .min()
+            .map(Duration::from_nanos);
+        own.into_iter().chain(self.handler.wake_in(now_ns)).min()
     }
 
-    fn note(&mut self, event: &Event) {
+    fn on_event(&mut self, event: &Event) {
         match event.token() {
-            WAKER => self.has_items = true,
+            WAKER => self.has_messages = true,
             LISTENER => {
                 if let Some(listener) = &mut self.listener {
                     listener.can_accept = true;
                 }
             }
             Token(token) => {
-                let token = token - TOKENS_BEFORE;
-                let (index, is_relay) = (token / 2, token % 2 == 1);
+                let token = token - RESERVED_TOKENS;
+                let (index, is_upstream) = (token / 2, token % 2 == 1);
                 if let Some(client) = client_at(&mut self.clients, index) {
-                    client.note(event, is_relay);
+                    client.on_event(event, is_upstream);
                     self.list(index);
                 }
             }
@@ -194,37 +206,37 @@ impl<'a, D: Desk> Doorway<'a, D> {
         }
     }
 
-    fn tell_idle(&mut self, now_ns: u64) {
+    fn report_idle(&mut self, now_ns: u64) {
         let mut clients = self.clients.iter().flatten();
         if self.ready.is_empty() && !clients.any(|client| client.is_busy(now_ns)) {
-            self.desk.idle();
+            self.handler.idle();
         }
     }
 
-    fn take_items(&mut self, now_ns: u64) -> io::Result<()> {
-        if !self.has_items {
+    fn read_messages(&mut self, now_ns: u64) -> io::Result<()> {
+        if !self.has_messages {
             return Ok(());
         }
-        for _ in 0..ITEMS_A_TURN {
-            match self.inlet.next() {
+        for _ in 0..MESSAGES_PER_TURN {
+            match self.mailbox.next() {
                 None => {
-                    self.has_items = false;
+                    self.has_messages = false;
                     return Ok(());
                 }
-                Some(Item::Guest(guest)) => self.welcome(guest, now_ns),
-                Some(Item::Command(command)) => self.obey(command)?,
+                Some(Message::Socket(accepted)) => self.register_client(accepted, now_ns),
+                Some(Message::Command(command)) => self.handle_command(command)?,
             }
         }
         Ok(())
     }
 
-    fn obey(&mut self, command: Command<D::News>) -> io::Result<()> {
+    fn handle_command(&mut self, command: Command<D::Update>) -> io::Result<()> {
         match command {
-            Command::News(news) => self.desk.news(news),
+            Command::Update(update) => self.handler.update(update),
             Command::Listen(listening) => {
                 let mut listener = Listener::new(*listening);
-                if self.life == Life::Serves {
-                    listener.register(self.inlet.poll.registry())?;
+                if self.phase == Phase::Serving {
+                    listener.register(self.mailbox.poll.registry())?;
                     self.listener = Some(listener);
                 }
             }
@@ -234,36 +246,37 @@ impl<'a, D: Desk> Doorway<'a, D> {
             }
             Command::Stop => {
                 self.listener = None;
-                self.life = if self.life == Life::Ends { Life::Ends } else { Life::Stops };
+                self.phase =
+                    if self.phase == Phase::Exiting { Phase::Exiting } else { Phase::Stopping };
             }
-            Command::End => self.life = Life::Ends,
+            Command::End => self.phase = Phase::Exiting,
         }
         Ok(())
     }
 
     fn accept(&mut self, now_ns: u64) {
         let Some(listener) = &mut self.listener else { return };
-        let mut guests = std::mem::take(&mut self.guests);
-        for _ in 0..listener.accept(now_ns, &mut guests) {
-            self.desk.cut(Cut::Address);
+        let mut accepted_sockets = std::mem::take(&mut self.accepted_sockets);
+        for _ in 0..listener.accept(now_ns, &mut accepted_sockets) {
+            self.handler.cut(Cut::Address);
         }
-        for guest in guests.drain(..) {
-            self.welcome(guest, now_ns);
+        for accepted in accepted_sockets.drain(..) {
+            self.register_client(accepted, now_ns);
         }
-        self.guests = guests;
+        self.accepted_sockets = accepted_sockets;
     }
 
-    fn welcome(&mut self, guest: Guest, now_ns: u64) {
-        if self.life != Life::Serves {
+    fn register_client(&mut self, accepted: AcceptedSocket, now_ns: u64) {
+        if self.phase != Phase::Serving {
             return;
         }
         if self.open >= self.options.connections_max {
-            self.desk.cut(Cut::Full);
+            self.handler.cut(Cut::Full);
             return;
         }
         let index = self.free.pop().unwrap_or(self.clients.len());
-        let registry = self.inlet.poll.registry();
-        let client = Client::new(guest, registry, client_token(index), now_ns).ok();
+        let registry = self.mailbox.poll.registry();
+        let client = Client::new(accepted, registry, client_token(index), now_ns).ok();
         if client.is_none() {
             self.free.push(index);
         } else {
@@ -273,80 +286,80 @@ impl<'a, D: Desk> Doorway<'a, D> {
             Some(place) => *place = client,
             None => self.clients.push(client),
         }
-        self.desk.connections(self.open);
+        self.handler.connections(self.open);
     }
 
     fn close(&mut self, index: usize) {
         if let Some(client) = self.clients.get_mut(index).and_then(Option::take) {
             self.open -= 1;
-            if client.is_awaited() {
-                self.count_awaited(true, false);
-                self.desk.left();
+            if client.is_body_pending() {
+                self.count_bodies_pending(true, false);
+                self.handler.client_left();
             }
             self.free.push(index);
-            self.desk.connections(self.open);
+            self.handler.connections(self.open);
         }
     }
 
     /// Counts a client whose body was waited for, or is now.
-    fn count_awaited(&mut self, was: bool, is: bool) {
+    fn count_bodies_pending(&mut self, was: bool, is: bool) {
         if was == is {
             return;
         }
-        self.awaited = if is { self.awaited + 1 } else { self.awaited - 1 };
-        self.desk.awaited(self.awaited);
+        self.bodies_pending = if is { self.bodies_pending + 1 } else { self.bodies_pending - 1 };
+        self.handler.bodies_pending(self.bodies_pending);
     }
 
     /// One turn for each that has something to do now.
-    fn take_turns(&mut self, now_ns: u64) {
-        if self.life == Life::Ends {
+    fn run_ready_clients(&mut self, now_ns: u64) {
+        if self.phase == Phase::Exiting {
             return;
         }
         for _ in 0..self.ready.len() {
             let Some(index) = self.ready.pop_front() else { return };
             let Some(client) = client_at(&mut self.clients, index) else { continue };
             client.is_listed = false;
-            let was_awaited = client.is_awaited();
-            let mut hall = Hall {
-                desk: &mut *self.desk,
-                registry: self.inlet.poll.registry(),
-                backend: self.options.backend,
-                secret_name: &self.options.secret_name,
-                front: self.options.front,
+            let was_body_pending = client.is_body_pending();
+            let mut cx = ConnectionContext {
+                handler: &mut *self.handler,
+                registry: self.mailbox.poll.registry(),
+                upstream: self.options.upstream,
+                forwarded_header_name: &self.options.forwarded_header_name,
+                ingress_thread: self.options.ingress_thread,
                 scratch: &mut self.scratch,
                 out: &mut self.out,
-                relay_token: relay_token(index),
+                upstream_token: upstream_token(index),
                 now_ns,
                 is_draining: self.is_draining,
-                relays: &self.relays,
-                uploads: &self.uploads,
+                upstream_permits: &self.upstream_permits,
+                upload_permits: &self.upload_permits,
             };
-            let turn = client.turn(&mut hall);
-            let is_awaited = client.is_awaited();
-            self.count_awaited(was_awaited, is_awaited);
-            match turn {
-                Turn::Ends => self.close(index),
-                Turn::More => self.list(index),
-                Turn::Waits => {}
+            let progress = client.run_turn(&mut cx);
+            let is_body_pending = client.is_body_pending();
+            self.count_bodies_pending(was_body_pending, is_body_pending);
+            match progress {
+                Progress::Closed => self.close(index),
+                Progress::Ready => self.list(index),
+                Progress::Pending => {}
             }
         }
     }
 
-    fn sweep(&mut self, now_ns: u64) {
-        if self.open == 0 || now_ns < self.sweep_at_ns {
+    fn timeout_scan(&mut self, now_ns: u64) {
+        if self.open == 0 || now_ns < self.scan_at_ns {
             return;
         }
-        let end = self.clients.len().min(self.sweep_from + SWEPT_A_TURN);
-        let rest = std::mem::replace(&mut self.sweep_from, end)..end;
+        let end = self.clients.len().min(self.scan_from + CLIENTS_SCANNED_PER_TURN);
+        let rest = std::mem::replace(&mut self.scan_from, end)..end;
         if end == self.clients.len() {
-            self.sweep_from = 0;
-            self.sweep_at_ns = now_ns.saturating_add(SWEEP_NS);
+            self.scan_from = 0;
+            self.scan_at_ns = now_ns.saturating_add(TIMEOUT_SCAN_NS);
         }
         for index in rest {
             let Some(client) = client_at(&mut self.clients, index) else { continue };
             match client.overdue(now_ns, self.options.read_timeout_ns) {
                 None => continue,
-                Some(Overdue::Slow) => self.desk.cut(Cut::Slow),
+                Some(Overdue::Slow) => self.handler.cut(Cut::Slow),
                 Some(Overdue::Idle) => {}
             }
             self.close(index);
@@ -354,7 +367,7 @@ impl<'a, D: Desk> Doorway<'a, D> {
     }
 }
 
-fn look(poll: &mut Poll, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+fn poll_events(poll: &mut Poll, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
     match poll.poll(events, timeout) {
         // There are no events then.
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
@@ -367,11 +380,11 @@ fn client_at(clients: &mut [Option<Client>], index: usize) -> Option<&mut Client
 }
 
 fn client_token(index: usize) -> Token {
-    Token(TOKENS_BEFORE + 2 * index)
+    Token(RESERVED_TOKENS + 2 * index)
 }
 
-fn relay_token(index: usize) -> Token {
-    Token(TOKENS_BEFORE + 2 * index + 1)
+fn upstream_token(index: usize) -> Token {
+    Token(RESERVED_TOKENS + 2 * index + 1)
 }
 
 #[cfg(test)]

@@ -1,57 +1,58 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::Ordering;
 
-use crate::http::handler::{Cut, Why};
+use crate::http::handler::{Cut, ProxyReason};
 use crate::http::listener::Listener;
-use crate::http::mailbox::{Command, inlet};
+use crate::http::mailbox::{Command, mailbox};
 use crate::http::test_server::{
-    Backend, House, LIMITS, Limits, RELAYS_MAX, Visitor, get, listener, post,
+    LIMITS, Limits, TestClient, TestServer, TestUpstream, UPSTREAM_CONNECTIONS_MAX, get, listener,
+    post,
 };
 
 #[test]
 fn one_connection_too_many_is_closed() {
-    let backend = Backend::polite();
+    let upstream = TestUpstream::echo();
     let limits = Limits { connections: 2, ..LIMITS };
-    let (house, address) = House::alone_with(backend.address, limits);
-    let mut first = Visitor::to(address);
-    let second = Visitor::to(address);
-    assert_eq!(house.open_count(), 2);
-    let mut third = Visitor::to(address);
-    assert_eq!(third.hear_all(), b"");
-    assert_eq!(house.book.lock().unwrap().cut, [Cut::Full]);
-    first.say(&post("", "hello"));
-    assert_eq!(first.hear(), "hello");
+    let (server, address) = TestServer::alone_with(upstream.address, limits);
+    let mut first = TestClient::to(address);
+    let second = TestClient::to(address);
+    assert_eq!(server.open_count(), 2);
+    let mut third = TestClient::to(address);
+    assert_eq!(third.receive_all(), b"");
+    assert_eq!(server.log.lock().unwrap().cut, [Cut::Full]);
+    first.send_text(&post("", "hello"));
+    assert_eq!(first.receive(), "hello");
     drop(second);
-    assert_eq!(house.open_count(), 1);
-    let mut fourth = Visitor::to(address);
-    fourth.say(&post("", "hello"));
-    assert_eq!(fourth.hear(), "hello");
+    assert_eq!(server.open_count(), 1);
+    let mut fourth = TestClient::to(address);
+    fourth.send_text(&post("", "hello"));
+    assert_eq!(fourth.receive(), "hello");
 }
 
 #[test]
 fn one_address_holds_so_many_connections_of_all_fronts() {
-    let backend = Backend::polite();
+    let upstream = TestUpstream::echo();
     let limits = Limits { per_address: 3, ..LIMITS };
-    let second = House::open(inlet().unwrap(), backend.address, limits, None);
+    let second = TestServer::open(mailbox().unwrap(), upstream.address, limits, None);
     let (listener, address) = listener(vec![second.handle.clone()], limits);
-    let first = House::open(inlet().unwrap(), backend.address, limits, Some(listener));
-    let mut own: Vec<_> = (0..3).map(|_| Visitor::to(address)).collect();
+    let first = TestServer::open(mailbox().unwrap(), upstream.address, limits, Some(listener));
+    let mut own: Vec<_> = (0..3).map(|_| TestClient::to(address)).collect();
     assert_eq!(first.open_count() + second.open_count(), 3);
-    assert_eq!(Visitor::to(address).hear_all(), b"");
-    first.settle();
-    assert_eq!(first.book.lock().unwrap().cut, [Cut::Address]);
+    assert_eq!(TestClient::to(address).receive_all(), b"");
+    first.run_turns();
+    assert_eq!(first.log.lock().unwrap().cut, [Cut::Address]);
     // Others are served all the same, and so are those that it has.
-    let mut other = Visitor::from(Ipv4Addr::new(127, 0, 0, 2), address);
-    for visitor in own.iter_mut().chain([&mut other]) {
-        visitor.say(&post("", "hello"));
-        assert_eq!(visitor.hear(), "hello");
+    let mut other = TestClient::from(Ipv4Addr::new(127, 0, 0, 2), address);
+    for client in own.iter_mut().chain([&mut other]) {
+        client.send_text(&post("", "hello"));
+        assert_eq!(client.receive(), "hello");
     }
     drop(own.pop());
     assert_eq!(first.open_count() + second.open_count(), 3);
-    let mut next = Visitor::to(address);
-    next.say(&post("", "hello"));
-    assert_eq!(next.hear(), "hello");
-    assert_eq!(first.book.lock().unwrap().cut.len(), 1);
+    let mut next = TestClient::to(address);
+    next.send_text(&post("", "hello"));
+    assert_eq!(next.receive(), "hello");
+    assert_eq!(first.log.lock().unwrap().cut.len(), 1);
 }
 
 #[test]
@@ -62,212 +63,214 @@ fn a_port_is_had_by_one() {
 
 #[test]
 fn connections_go_to_all_fronts_in_turn_and_past_those_that_are_no_more() {
-    let backend = Backend::polite();
-    let second = House::open(inlet().unwrap(), backend.address, LIMITS, None);
-    let mut third = House::open(inlet().unwrap(), backend.address, LIMITS, None);
+    let upstream = TestUpstream::echo();
+    let second = TestServer::open(mailbox().unwrap(), upstream.address, LIMITS, None);
+    let mut third = TestServer::open(mailbox().unwrap(), upstream.address, LIMITS, None);
     let others = vec![second.handle.clone(), third.handle.clone()];
     let (listener, address) = listener(others, LIMITS);
-    let first = House::open(inlet().unwrap(), backend.address, LIMITS, Some(listener));
-    let mut visitors: Vec<_> = (0..9).map(|_| Visitor::to(address)).collect();
-    for house in [&first, &second, &third] {
-        first.settle();
-        assert_eq!(house.open_count(), 3);
+    let first = TestServer::open(mailbox().unwrap(), upstream.address, LIMITS, Some(listener));
+    let mut clients: Vec<_> = (0..9).map(|_| TestClient::to(address)).collect();
+    for server in [&first, &second, &third] {
+        first.run_turns();
+        assert_eq!(server.open_count(), 3);
     }
-    for visitor in &mut visitors {
-        visitor.say(&post("", "hello"));
-        assert_eq!(visitor.hear(), "hello");
+    for client in &mut clients {
+        client.send_text(&post("", "hello"));
+        assert_eq!(client.receive(), "hello");
     }
-    for house in [&first, &second, &third] {
-        assert_eq!(house.taken(), 3);
+    for server in [&first, &second, &third] {
+        assert_eq!(server.handled(), 3);
     }
     assert!(third.handle.send(Command::End));
     third.join();
     assert!(!third.handle.send(Command::Drain));
-    let more: Vec<_> = (0..4).map(|_| Visitor::to(address)).collect();
-    first.settle();
+    let more: Vec<_> = (0..4).map(|_| TestClient::to(address)).collect();
+    first.run_turns();
     assert_eq!((first.open_count(), second.open_count()), (5, 5));
     drop(more);
 }
 
 #[test]
 fn once_it_drains_all_is_relayed() {
-    let backend = Backend::polite();
-    let (house, address) = House::alone(backend.address);
-    let mut visitor = Visitor::to(address);
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut client = TestClient::to(address);
     let text = post("known", "hello");
-    visitor.say(&text);
-    assert_eq!(visitor.hear(), "hello");
-    let (begin, end) = text.split_at(text.len() - 1);
-    visitor.say(begin);
-    house.settle();
-    assert!(house.handle.send(Command::Drain));
-    house.settle();
+    client.send_text(&text);
+    assert_eq!(client.receive(), "hello");
+    let (start, end) = text.split_at(text.len() - 1);
+    client.send_text(start);
+    server.run_turns();
+    assert!(server.handle.send(Command::Drain));
+    server.run_turns();
     // What has begun is not new work.
-    visitor.say(end);
-    assert_eq!(visitor.hear(), "hello");
-    assert_eq!((house.taken(), house.relayed()), (2, vec![]));
-    visitor.say(&text);
-    assert!(visitor.hear().ends_with("+5"));
-    assert_eq!((house.taken(), house.relayed()), (0, vec![Why::Draining]));
+    client.send_text(end);
+    assert_eq!(client.receive(), "hello");
+    assert_eq!((server.handled(), server.proxied()), (2, vec![]));
+    client.send_text(&text);
+    assert!(client.receive().ends_with("+5"));
+    assert_eq!((server.handled(), server.proxied()), (0, vec![ProxyReason::Draining]));
 }
 
 #[test]
 fn once_it_stops_it_says_when_all_that_was_in_hand_is_answered() {
-    let backend = Backend::start(|mut served| {
-        let seen = served.request().unwrap();
-        served.tell(seen);
+    let upstream = TestUpstream::start(|mut served| {
+        let received = served.request().unwrap();
+        served.report(received);
         let mut end = [0; 3];
         // Part of the request's body, which the client holds back.
         served.read(&mut end).unwrap();
-        served.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-        served.be_polite();
+        served.send_text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        served.serve_echo();
     });
-    let (mut house, address) = House::alone(backend.address);
-    let mut kept = Visitor::to(address);
-    kept.say(&post("known", "hello"));
-    assert_eq!(kept.hear(), "hello");
-    let mut busy = Visitor::to(address);
+    let (mut server, address) = TestServer::alone(upstream.address);
+    let mut kept = TestClient::to(address);
+    kept.send_text(&post("known", "hello"));
+    assert_eq!(kept.receive(), "hello");
+    let mut busy = TestClient::to(address);
     // In doubt, so that the server behind hears of what comes later.
-    busy.say(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
-    backend.next();
-    assert!(house.handle.send(Command::Stop));
-    house.settle();
+    busy.send_text(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
+    upstream.next();
+    assert!(server.handle.send(Command::Stop));
+    server.run_turns();
     assert!(std::net::TcpStream::connect(address).is_err());
-    assert_eq!((house.open_count(), house.book.lock().unwrap().idle), (2, false));
-    kept.say(&post("known", "hello"));
-    assert_eq!(kept.hear(), "hello");
-    busy.say("END");
-    assert_eq!(busy.hear(), "ok");
+    assert_eq!((server.open_count(), server.log.lock().unwrap().idle), (2, false));
+    kept.send_text(&post("known", "hello"));
+    assert_eq!(kept.receive(), "hello");
+    busy.send_text("END");
+    assert_eq!(busy.receive(), "ok");
     drop(busy);
-    house.settle();
-    assert!(house.book.lock().unwrap().idle);
-    assert!(house.handle.send(Command::End));
-    house.join();
-    assert_eq!(kept.hear_all(), b"");
-    assert!(!house.handle.send(Command::End));
+    server.run_turns();
+    assert!(server.log.lock().unwrap().idle);
+    assert!(server.handle.send(Command::End));
+    server.join();
+    assert_eq!(kept.receive_all(), b"");
+    assert!(!server.handle.send(Command::End));
 }
 
 #[test]
 fn a_body_that_is_waited_for_is_in_hand_and_counted() {
-    let backend = Backend::polite();
-    let (house, address) = House::alone(backend.address);
-    let awaited = |house: &House| {
-        house.settle();
-        let book = house.book.lock().unwrap();
-        (book.awaited, book.idle)
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let pending = |server: &TestServer| {
+        server.run_turns();
+        let log = server.log.lock().unwrap();
+        (log.bodies_pending, log.idle)
     };
     let text = post("known", "hello");
-    let (begin, end) = text.split_at(text.len() - 1);
-    let (mut one, mut other) = (Visitor::to(address), Visitor::to(address));
-    one.say(begin);
-    other.say(begin);
-    assert_eq!(awaited(&house), (2, false));
+    let (start, end) = text.split_at(text.len() - 1);
+    let (mut one, mut other) = (TestClient::to(address), TestClient::to(address));
+    one.send_text(start);
+    other.send_text(start);
+    assert_eq!(pending(&server), (2, false));
     drop(other);
-    assert_eq!(awaited(&house), (1, false));
-    assert_eq!(house.book.lock().unwrap().left, 1);
-    assert!(house.handle.send(Command::Stop));
-    assert_eq!(awaited(&house), (1, false));
-    one.say(end);
-    assert_eq!(one.hear(), "hello");
-    assert_eq!(awaited(&house), (0, true));
+    assert_eq!(pending(&server), (1, false));
+    assert_eq!(server.log.lock().unwrap().left, 1);
+    assert!(server.handle.send(Command::Stop));
+    assert_eq!(pending(&server), (1, false));
+    one.send_text(end);
+    assert_eq!(one.receive(), "hello");
+    assert_eq!(pending(&server), (0, true));
 }
 
 #[test]
 fn beyond_so_many_relays_a_request_is_turned_away_until_one_is_free() {
-    let backend = Backend::start(|mut served| {
-        while let Some(seen) = served.request() {
-            if seen.head.starts_with("GET /now") {
-                served.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let upstream = TestUpstream::start(|mut served| {
+        while let Some(received) = served.request() {
+            if received.head.starts_with("GET /now") {
+                served.send_text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
             }
-            served.tell(seen);
+            served.report(received);
         }
     });
-    let (house, address) = House::alone(backend.address);
-    let mut holders: Vec<_> = (0..RELAYS_MAX).map(|_| Visitor::to(address)).collect();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut holders: Vec<_> =
+        (0..UPSTREAM_CONNECTIONS_MAX).map(|_| TestClient::to(address)).collect();
     for holder in &mut holders {
-        holder.say(&get("/late"));
-        backend.next();
+        holder.send_text(&get("/late"));
+        upstream.next();
     }
-    let mut one = Visitor::to(address);
-    one.say(&get("/now"));
-    assert!(one.hear().contains(r#""reason":"overloaded""#));
-    assert_eq!(one.hear_all(), b"");
+    let mut one = TestClient::to(address);
+    one.send_text(&get("/now"));
+    assert!(one.receive().contains(r#""reason":"overloaded""#));
+    assert_eq!(one.receive_all(), b"");
     drop(holders.pop());
-    house.pass(3);
-    let mut next = Visitor::to(address);
-    next.say(&get("/now"));
-    assert_eq!(next.hear(), "ok");
-    assert_eq!(house.book.lock().unwrap().turned_away, 1);
+    server.advance_s(3);
+    let mut next = TestClient::to(address);
+    next.send_text(&get("/now"));
+    assert_eq!(next.receive(), "ok");
+    assert_eq!(server.log.lock().unwrap().rejected_proxies, 1);
 }
 
 #[test]
 fn relays_that_are_kept_leave_half_of_the_places_to_others() {
-    let backend = Backend::polite();
-    let (house, address) = House::alone(backend.address);
-    let mut visitors: Vec<_> = (0..2 * RELAYS_MAX).map(|_| Visitor::to(address)).collect();
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut clients: Vec<_> =
+        (0..2 * UPSTREAM_CONNECTIONS_MAX).map(|_| TestClient::to(address)).collect();
     for _ in 0..2 {
-        for visitor in &mut visitors {
-            visitor.say(&get("/"));
-            assert!(visitor.hear().ends_with("+0"));
+        for client in &mut clients {
+            client.send_text(&get("/"));
+            assert!(client.receive().ends_with("+0"));
         }
     }
-    assert_eq!(house.book.lock().unwrap().turned_away, 0);
-    let kept = RELAYS_MAX / 2 - 1;
-    assert_eq!(backend.connections.load(Ordering::SeqCst), 4 * RELAYS_MAX - kept);
+    assert_eq!(server.log.lock().unwrap().rejected_proxies, 0);
+    let kept = UPSTREAM_CONNECTIONS_MAX / 2 - 1;
+    assert_eq!(upstream.connections.load(Ordering::SeqCst), 4 * UPSTREAM_CONNECTIONS_MAX - kept);
 }
 
 #[test]
 fn what_may_have_no_end_is_not_waited_for_by_a_stop() {
-    let backend = Backend::start(|mut served| while served.request().is_some() {});
-    let (house, address) = House::alone(backend.address);
-    let mut pipe = Visitor::to(address);
-    pipe.say(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
-    house.settle();
-    assert!(house.handle.send(Command::Stop));
-    house.settle();
-    assert!(!house.book.lock().unwrap().idle);
-    house.pass(1);
-    assert!(house.book.lock().unwrap().idle);
+    let upstream = TestUpstream::start(|mut served| while served.request().is_some() {});
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut pipe = TestClient::to(address);
+    pipe.send_text(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
+    server.run_turns();
+    assert!(server.handle.send(Command::Stop));
+    server.run_turns();
+    assert!(!server.log.lock().unwrap().idle);
+    server.advance_s(1);
+    assert!(server.log.lock().unwrap().idle);
 }
 
 #[test]
 fn without_anybody_a_stop_is_idle_at_once_and_an_end_is_one_always() {
-    let backend = Backend::polite();
-    let (mut house, _) = House::alone(backend.address);
-    assert!(house.handle.send(Command::Stop));
-    house.settle();
-    assert!(house.book.lock().unwrap().idle);
-    assert!(house.handle.send(Command::End));
-    house.join();
-    let (mut house, address) = House::alone(backend.address);
-    let mut visitor = Visitor::to(address);
-    visitor.say(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
-    backend.next();
-    assert!(house.handle.send(Command::End));
-    house.join();
-    visitor.hear_all();
+    let upstream = TestUpstream::echo();
+    let (mut server, _) = TestServer::alone(upstream.address);
+    assert!(server.handle.send(Command::Stop));
+    server.run_turns();
+    assert!(server.log.lock().unwrap().idle);
+    assert!(server.handle.send(Command::End));
+    server.join();
+    let (mut server, address) = TestServer::alone(upstream.address);
+    let mut client = TestClient::to(address);
+    client.send_text(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
+    upstream.next();
+    assert!(server.handle.send(Command::End));
+    server.join();
+    client.receive_all();
 }
 
 #[test]
 fn who_sends_without_a_pause_holds_nobody_up() {
-    let backend = Backend::polite();
-    let (house, address) = House::alone(backend.address);
-    let mut eager = Visitor::to(address);
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut eager = TestClient::to(address);
     let text: String = (0..400).map(|number| post("", &number.to_string())).collect();
-    eager.say(&text);
-    let mut other = Visitor::to(address);
-    other.say(&post("", "hello"));
-    assert_eq!(other.hear(), "hello");
+    eager.send_text(&text);
+    let mut other = TestClient::to(address);
+    other.send_text(&post("", "hello"));
+    assert_eq!(other.receive(), "hello");
     for number in 0..400 {
-        assert_eq!(eager.hear(), number.to_string());
+        assert_eq!(eager.receive(), number.to_string());
     }
-    assert_eq!(house.taken(), 401);
+    assert_eq!(server.handled(), 401);
 }
 
 /// A generator that needs no seed from outside: xorshift64.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -277,12 +280,12 @@ impl Dice {
 }
 
 /// A request that is sound, its body's text unlike any head's.
-fn random_request(dice: &mut Dice) -> (String, bool) {
-    let size = [0, 1, 5, 300, 5000, 20_000][dice.below(6)];
+fn random_request(rng: &mut Rng) -> (String, bool) {
+    let size = [0, 1, 5, 300, 5000, 20_000][rng.below(6)];
     let body = "b".repeat(size);
-    let token = ["known", "other", ""][dice.below(3)];
+    let token = ["known", "other", ""][rng.below(3)];
     let text = post(token, &body);
-    match dice.below(7) {
+    match rng.below(7) {
         0 => (get("/x"), false),
         1 => (text.replace("POST", "PUT"), false),
         2 => (text.replace("Host", "content-length: 5\r\nHost"), size == 5),
@@ -293,15 +296,15 @@ fn random_request(dice: &mut Dice) -> (String, bool) {
 
 #[test]
 fn both_sides_agree_on_where_requests_end() {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
     for _ in 0..60 {
-        let backend = Backend::polite();
-        let (house, address) = House::alone(backend.address);
-        let mut visitor = Visitor::to(address);
+        let upstream = TestUpstream::echo();
+        let (server, address) = TestServer::alone(upstream.address);
+        let mut client = TestClient::to(address);
         let mut all = String::new();
         let mut bodies = Vec::new();
-        for _ in 0..1 + dice.below(12) {
-            let (text, is_usual) = random_request(&mut dice);
+        for _ in 0..1 + rng.below(12) {
+            let (text, is_usual) = random_request(&mut rng);
             if text.contains("content-length: 5\r\n") && !is_usual {
                 // Two sizes that differ: the rest is not understood here at all.
                 continue;
@@ -312,67 +315,67 @@ fn both_sides_agree_on_where_requests_end() {
         let mut rest = all.as_str();
         let mut pieces = Vec::new();
         while !rest.is_empty() {
-            let (piece, more) = rest.split_at(1 + dice.below(rest.len().min(6000)));
+            let (piece, more) = rest.split_at(1 + rng.below(rest.len().min(6000)));
             pieces.push(piece.to_string());
             rest = more;
         }
-        let settles: Vec<bool> = pieces.iter().map(|_| dice.below(2) == 0).collect();
-        let mut speaker = visitor.stream.try_clone().unwrap();
+        let yields: Vec<bool> = pieces.iter().map(|_| rng.below(2) == 0).collect();
+        let mut speaker = client.stream.try_clone().unwrap();
         let spoken = std::thread::spawn(move || {
-            for (piece, settle) in pieces.into_iter().zip(settles) {
+            for (piece, yield_after) in pieces.into_iter().zip(yields) {
                 std::io::Write::write_all(&mut speaker, piece.as_bytes()).unwrap();
-                if settle {
+                if yield_after {
                     std::thread::yield_now();
                 }
             }
         });
         for size in bodies {
-            let heard = visitor.hear();
+            let heard = client.receive();
             let is_here = heard == "b".repeat(size);
             assert!(is_here || heard.ends_with(&format!(" +{size}")), "{size}: {heard}");
         }
         spoken.join().unwrap();
-        assert_eq!(house.open_count(), 1);
-        assert!(!house.relayed().contains(&Why::Unsound));
-        while let Ok(seen) = backend.seen.try_recv() {
-            assert_eq!(seen.head.matches("x-secret-name: 127.0.0.1 3 0 0\r\n").count(), 1);
-            assert!(seen.body.iter().all(|byte| *byte == b'b'));
+        assert_eq!(server.open_count(), 1);
+        assert!(!server.proxied().contains(&ProxyReason::Ambiguous));
+        while let Ok(received) = upstream.received.try_recv() {
+            assert_eq!(received.head.matches("x-secret-name: 127.0.0.1 3 0 0\r\n").count(), 1);
+            assert!(received.body.iter().all(|byte| *byte == b'b'));
         }
     }
 }
 
 #[test]
 fn a_damaged_request_never_makes_a_second_one() {
-    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut rng = Rng(0x2545_f491_4f6c_dd1d);
     for _ in 0..400 {
-        let backend = Backend::polite();
-        let (house, address) = House::alone(backend.address);
-        let mut visitor = Visitor::to(address);
+        let upstream = TestUpstream::echo();
+        let (server, address) = TestServer::alone(upstream.address);
+        let mut client = TestClient::to(address);
         let mut bytes = post("known", "relay").into_bytes();
-        for _ in 0..1 + dice.below(3) {
-            let at = dice.below(bytes.len());
-            match dice.below(3) {
-                0 => bytes[at] = b"\r\n\0 :;,0159aHC\xff"[dice.below(15)],
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(bytes.len());
+            match rng.below(3) {
+                0 => bytes[at] = b"\r\n\0 :;,0159aHC\xff"[rng.below(15)],
                 1 => drop(bytes.remove(at)),
-                _ => bytes.insert(at, b"\r\n\0 :;,0159aHC\xff"[dice.below(15)]),
+                _ => bytes.insert(at, b"\r\n\0 :;,0159aHC\xff"[rng.below(15)]),
             }
         }
-        std::io::Write::write_all(&mut visitor.stream, &bytes).unwrap();
-        house.settle();
-        visitor.stream.shutdown(std::net::Shutdown::Write).unwrap();
-        visitor.hear_all();
-        house.settle();
-        let shown = house.taken();
-        let relayed = house.relayed();
-        assert!(shown + relayed.len() <= 2, "{shown} {relayed:?} of {bytes:?}");
+        std::io::Write::write_all(&mut client.stream, &bytes).unwrap();
+        server.run_turns();
+        client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        client.receive_all();
+        server.run_turns();
+        let shown = server.handled();
+        let proxied = server.proxied();
+        assert!(shown + proxied.len() <= 2, "{shown} {proxied:?} of {bytes:?}");
         // Whatever is sound has the line, once, right behind the request line.
-        while let Ok(seen) = backend.seen.try_recv() {
-            if seen.head == "left" || relayed.contains(&Why::Unsound) {
+        while let Ok(received) = upstream.received.try_recv() {
+            if received.head == "left" || proxied.contains(&ProxyReason::Ambiguous) {
                 continue;
             }
-            let second = seen.head.lines().nth(1).unwrap();
-            assert!(second.starts_with("x-secret-name: 127.0.0.1 3 "), "{:?}", seen.head);
-            assert_eq!(seen.head.matches("x-secret-name").count(), 1);
+            let second = received.head.lines().nth(1).unwrap();
+            assert!(second.starts_with("x-secret-name: 127.0.0.1 3 "), "{:?}", received.head);
+            assert_eq!(received.head.matches("x-secret-name").count(), 1);
         }
     }
 }

@@ -10,18 +10,18 @@ use crate::sync::clock::monotonic_ns;
 
 /// Where a submission came in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Door {
+pub enum Endpoint {
     /// The body is the transaction.
     Raw,
     /// The body is a JSON-RPC call.
-    Rpc,
+    JsonRpc,
 }
 
 /// A whole submission.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Where it came in.
-    pub door: Door,
+    pub endpoint: Endpoint,
     /// The key as it was sent, empty for none.
     pub token: &'a [u8],
     /// The other end of the connection; never an IPv4 address in IPv6's clothes.
@@ -58,16 +58,16 @@ pub enum Cut {
 
 /// What became of a submission at the desk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Taken {
+pub enum Handled {
     /// The whole response was appended to `out`.
     Answered,
     /// The main thread is to answer it; nothing was appended.
-    Relay(Note),
+    Proxy(ForwardedMeta),
 }
 
 /// What goes along with a request that is relayed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Note {
+pub struct ForwardedMeta {
     /// Whether its limit was charged here.
     pub is_paid: bool,
     /// CLOCK_MONOTONIC when it was whole, 0 where that is not known here.
@@ -76,7 +76,7 @@ pub struct Note {
 
 /// Why a request is relayed that the desk was not shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Why {
+pub enum ProxyReason {
     /// It is no submission, or one with headers that call for more than an answer.
     Other,
     /// It is larger than what is held for one request.
@@ -84,46 +84,46 @@ pub enum Why {
     /// No work is taken any more.
     Draining,
     /// Its framing is not beyond doubt; the rest of its connection goes the same way.
-    Unsound,
+    Ambiguous,
 }
 
 /// Takes submissions. All is called on the thread of the door.
-pub trait Desk {
-    /// What the desk is told through `DoorHandle`.
-    type News: Send;
+pub trait RequestHandler {
+    /// What the desk is told through `EventLoopHandle`.
+    type Update: Send;
 
     /// Whether this key is known to be good.
     fn knows(&self, token: &[u8]) -> bool;
 
     /// Answers a submission, or leaves it to the main thread.
-    fn take(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Taken;
+    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled;
 
     /// Appends the answer to a question for the edge's health.
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>);
 
     /// A request is relayed without `take`.
-    fn relayed(&mut self, why: Why);
+    fn proxied(&mut self, reason: ProxyReason);
 
     /// So many connections are open now.
     fn connections(&mut self, open: usize);
 
     /// Of so many requests the rest of the body is awaited now.
-    fn awaited(&mut self, count: usize);
+    fn bodies_pending(&mut self, count: usize);
 
     /// A client left before the rest of a body came that was awaited.
-    fn left(&mut self);
+    fn client_left(&mut self);
 
     /// A connection was closed.
     fn cut(&mut self, cut: Cut);
 
     /// A connection was closed with a request in place of its answer, because too many are relayed.
-    fn refused_relay(&mut self);
+    fn proxy_rejected(&mut self);
 
     /// The door was told to stop, and nothing is in hand now. Told again and again.
     fn idle(&mut self);
 
     /// News from another thread, in the order of sending.
-    fn news(&mut self, news: Self::News);
+    fn update(&mut self, update: Self::Update);
 
     /// All that came with one look at the sockets was shown.
     fn end_turn(&mut self);

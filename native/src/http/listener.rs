@@ -8,15 +8,15 @@ use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::http::client_socket::Guest;
+use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::Addresses;
-use crate::http::mailbox::{DoorHandle, Listening};
+use crate::http::mailbox::{EventLoopHandle, Listening};
 use crate::sync::clock::NS_PER_MS;
 
 /// Connections that wait to be accepted; uWebSockets.js asks for as many.
 const BACKLOG: i32 = 512;
 /// Connections accepted before others get their turn.
-const ACCEPTS_A_TURN: usize = 64;
+const ACCEPTS_PER_TURN: usize = 64;
 /// How long nothing is accepted after that has failed: what it lacks does not come at once.
 const ACCEPT_PAUSE_NS: u64 = 100 * NS_PER_MS;
 /// The token of the listening socket.
@@ -26,7 +26,7 @@ pub(super) const LISTENER: Token = Token(1);
 #[derive(Debug)]
 pub struct Listener<N> {
     socket: TcpListener,
-    others: Vec<DoorHandle<N>>,
+    others: Vec<EventLoopHandle<N>>,
     addresses: Arc<Addresses>,
     /// Whose turn it is: 0 is the front that accepts.
     next: usize,
@@ -42,7 +42,7 @@ impl<N> Listener<N> {
     /// When the port is taken, or the address is not of this machine.
     pub fn bind(
         address: SocketAddr,
-        others: Vec<DoorHandle<N>>,
+        others: Vec<EventLoopHandle<N>>,
         per_address: usize,
     ) -> io::Result<Listening<N>> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -73,18 +73,20 @@ impl<N> Listener<N> {
 
     /// Takes some of what has come; `own` is what falls to this front. Closes connections of
     /// addresses that hold all that they may, and returns how many those were.
-    pub(super) fn accept(&mut self, now_ns: u64, own: &mut Vec<Guest>) -> usize {
-        let mut crowded = 0;
+    pub(super) fn accept(&mut self, now_ns: u64, own: &mut Vec<AcceptedSocket>) -> usize {
+        let mut over_limit = 0;
         if !self.can_accept || now_ns < self.paused_until_ns {
-            return crowded;
+            return over_limit;
         }
-        for _ in 0..ACCEPTS_A_TURN {
+        for _ in 0..ACCEPTS_PER_TURN {
             match self.socket.accept() {
                 Ok((stream, address)) => {
                     let from = address.ip().to_canonical();
                     match self.addresses.take(from) {
-                        Some(seat) => self.deal(Guest { stream, from, seat }, own),
-                        None => crowded += 1,
+                        Some(seat) => {
+                            self.dispatch_round_robin(AcceptedSocket { stream, from, seat }, own)
+                        }
+                        None => over_limit += 1,
                     }
                 }
                 Err(error) => match error.kind() {
@@ -100,21 +102,25 @@ impl<N> Listener<N> {
                 },
             }
         }
-        crowded
+        over_limit
     }
 
     /// A front that takes none is passed over; this one always does.
-    fn deal(&mut self, mut guest: Guest, own: &mut Vec<Guest>) {
+    fn dispatch_round_robin(
+        &mut self,
+        mut accepted: AcceptedSocket,
+        own: &mut Vec<AcceptedSocket>,
+    ) {
         let count = self.others.len() + 1;
         for _ in 0..count {
             let turn = self.next % count;
             self.next = (turn + 1) % count;
             let Some(other) = turn.checked_sub(1).and_then(|at| self.others.get(at)) else { break };
-            match other.deal(guest) {
+            match other.offer_socket(accepted) {
                 Ok(()) => return,
-                Err(back) => guest = back,
+                Err(back) => accepted = back,
             }
         }
-        own.push(guest);
+        own.push(accepted);
     }
 }

@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use mio::net::TcpListener;
 use mio::{Poll, Token, Waker};
 
-use crate::http::client_socket::Guest;
+use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::Addresses;
 
 /// Connections on their way to one front; beyond it another one gets them.
-const GUESTS_MAX: usize = 1024;
+const PENDING_SOCKETS_MAX: usize = 1024;
 /// The token of the waker.
 pub(super) const WAKER: Token = Token(0);
 
@@ -22,7 +22,7 @@ pub(super) const WAKER: Token = Token(0);
 #[derive(Debug)]
 pub enum Command<N> {
     /// For its desk.
-    News(N),
+    Update(N),
     /// Takes connections from this socket.
     Listen(Box<Listening<N>>),
     /// Every further request is relayed; the server behind refuses new work and says why.
@@ -38,7 +38,7 @@ pub enum Command<N> {
 pub struct Listening<N> {
     pub(super) socket: TcpListener,
     /// The doors that have their turns after the one that accepts.
-    pub(super) others: Vec<DoorHandle<N>>,
+    pub(super) others: Vec<EventLoopHandle<N>>,
     pub(super) addresses: Arc<Addresses>,
 }
 
@@ -54,47 +54,51 @@ impl<N> Listening<N> {
 
 /// What comes through the channel.
 #[derive(Debug)]
-pub(super) enum Item<N> {
+pub(super) enum Message<N> {
     Command(Command<N>),
-    Guest(Guest),
+    Socket(AcceptedSocket),
 }
 
 /// The end of the channel that others hold; clones lead to the same door.
 #[derive(Debug)]
-pub struct DoorHandle<N> {
-    sender: Sender<Item<N>>,
+pub struct EventLoopHandle<N> {
+    sender: Sender<Message<N>>,
     waker: Arc<Waker>,
-    guests: Arc<AtomicUsize>,
+    pending_sockets: Arc<AtomicUsize>,
 }
 
-impl<N> Clone for DoorHandle<N> {
+impl<N> Clone for EventLoopHandle<N> {
     fn clone(&self) -> Self {
-        Self { sender: self.sender.clone(), waker: self.waker.clone(), guests: self.guests.clone() }
+        Self {
+            sender: self.sender.clone(),
+            waker: self.waker.clone(),
+            pending_sockets: self.pending_sockets.clone(),
+        }
     }
 }
 
-impl<N> DoorHandle<N> {
+impl<N> EventLoopHandle<N> {
     /// Tells the door; false when it is no more. What is told comes in the order of telling.
     pub fn send(&self, command: Command<N>) -> bool {
-        self.sender.send(Item::Command(command)).is_ok() && self.waker.wake().is_ok()
+        self.sender.send(Message::Command(command)).is_ok() && self.waker.wake().is_ok()
     }
 
     /// Hands a connection on; gives it back where the door is no more, or does not keep up.
-    pub(super) fn deal(&self, guest: Guest) -> Result<(), Guest> {
-        if self.guests.fetch_add(1, Ordering::Relaxed) >= GUESTS_MAX {
-            self.guests.fetch_sub(1, Ordering::Relaxed);
-            return Err(guest);
+    pub(super) fn offer_socket(&self, accepted: AcceptedSocket) -> Result<(), AcceptedSocket> {
+        if self.pending_sockets.fetch_add(1, Ordering::Relaxed) >= PENDING_SOCKETS_MAX {
+            self.pending_sockets.fetch_sub(1, Ordering::Relaxed);
+            return Err(accepted);
         }
-        match self.sender.send(Item::Guest(guest)) {
+        match self.sender.send(Message::Socket(accepted)) {
             // One that is not woken now is when something else comes.
             Ok(()) => {
                 let _ = self.waker.wake();
                 Ok(())
             }
             Err(unsent) => match unsent.0 {
-                Item::Guest(guest) => Err(guest),
+                Message::Socket(accepted) => Err(accepted),
                 // It is what was sent.
-                Item::Command(_) => Ok(()),
+                Message::Command(_) => Ok(()),
             },
         }
     }
@@ -102,20 +106,20 @@ impl<N> DoorHandle<N> {
 
 /// The door's own end.
 #[derive(Debug)]
-pub struct Inlet<N> {
+pub struct Mailbox<N> {
     pub(super) poll: Poll,
-    receiver: Receiver<Item<N>>,
-    guests: Arc<AtomicUsize>,
+    receiver: Receiver<Message<N>>,
+    pending_sockets: Arc<AtomicUsize>,
 }
 
-impl<N> Inlet<N> {
+impl<N> Mailbox<N> {
     /// What came first of what is left.
-    pub(super) fn next(&self) -> Option<Item<N>> {
-        let item = self.receiver.try_recv().ok()?;
-        if matches!(item, Item::Guest(_)) {
-            self.guests.fetch_sub(1, Ordering::Relaxed);
+    pub(super) fn next(&self) -> Option<Message<N>> {
+        let message = self.receiver.try_recv().ok()?;
+        if matches!(message, Message::Socket(_)) {
+            self.pending_sockets.fetch_sub(1, Ordering::Relaxed);
         }
-        Some(item)
+        Some(message)
     }
 }
 
@@ -123,11 +127,11 @@ impl<N> Inlet<N> {
 ///
 /// # Errors
 /// When the system has no descriptors left.
-pub fn inlet<N>() -> io::Result<(DoorHandle<N>, Inlet<N>)> {
+pub fn mailbox<N>() -> io::Result<(EventLoopHandle<N>, Mailbox<N>)> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     let (sender, receiver) = channel();
-    let guests = Arc::new(AtomicUsize::new(0));
-    let handle = DoorHandle { sender, waker, guests: guests.clone() };
-    Ok((handle, Inlet { poll, receiver, guests }))
+    let pending_sockets = Arc::new(AtomicUsize::new(0));
+    let handle = EventLoopHandle { sender, waker, pending_sockets: pending_sockets.clone() };
+    Ok((handle, Mailbox { poll, receiver, pending_sockets }))
 }

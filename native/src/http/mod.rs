@@ -5,40 +5,40 @@
 //! client: `connection_limits`, `permits` and `deadline`. `dispatch` decides on each request, and
 //! asks a `handler` to take what it can. `json_rpc` reads a client's call.
 
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod client_socket;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod connection;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod connection_limits;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod deadline;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod dispatch;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 pub mod event_loop;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 pub mod handler;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod header_marks;
 pub mod json_rpc;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 pub mod listener;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 pub mod mailbox;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod permits;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod proxy;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod request_head;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 pub mod response;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod response_framing;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 mod socket;
-#[cfg(all(test, feature = "front"))]
+#[cfg(all(test, feature = "ingress"))]
 mod test_client;
-#[cfg(all(test, feature = "front"))]
+#[cfg(all(test, feature = "ingress"))]
 mod test_server;

@@ -10,17 +10,17 @@ use crate::http::connection_limits::source_of;
 
 /// So many places.
 #[derive(Debug)]
-pub(crate) struct Places(Rc<RefCell<Taken>>);
+pub(crate) struct Permits(Rc<RefCell<PermitCounts>>);
 
 /// One that is taken.
 #[derive(Debug)]
-pub(crate) struct Place {
-    taken: Rc<RefCell<Taken>>,
+pub(crate) struct Permit {
+    counts: Rc<RefCell<PermitCounts>>,
     source: IpAddr,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct PermitCounts {
     count_max: usize,
     each_max: usize,
     count: usize,
@@ -28,43 +28,43 @@ struct Taken {
     each: HashMap<IpAddr, usize>,
 }
 
-impl Places {
+impl Permits {
     /// So many, all free, of which one address may have `each_max`.
     #[must_use]
     pub(crate) fn new(count_max: usize, each_max: usize) -> Self {
-        let taken = Taken { count_max, each_max, count: 0, each: HashMap::new() };
-        Self(Rc::new(RefCell::new(taken)))
+        let counts = PermitCounts { count_max, each_max, count: 0, each: HashMap::new() };
+        Self(Rc::new(RefCell::new(counts)))
     }
 
     /// Whether more than half of them are free, and more than half of those of this address.
-    pub(crate) fn is_plenty(&self, from: IpAddr) -> bool {
-        let taken = self.0.borrow();
-        let own = taken.each.get(&source_of(from)).copied().unwrap_or(0);
-        2 * taken.count < taken.count_max && 2 * own < taken.each_max
+    pub(crate) fn has_spare(&self, from: IpAddr) -> bool {
+        let counts = self.0.borrow();
+        let own = counts.each.get(&source_of(from)).copied().unwrap_or(0);
+        2 * counts.count < counts.count_max && 2 * own < counts.each_max
     }
 
     /// One of them; None while all are taken, or all of this address.
     #[must_use]
-    pub(crate) fn take(&self, from: IpAddr) -> Option<Place> {
+    pub(crate) fn try_acquire(&self, from: IpAddr) -> Option<Permit> {
         let source = source_of(from);
-        let mut taken = self.0.borrow_mut();
-        let own = taken.each.get(&source).copied().unwrap_or(0);
-        if taken.count >= taken.count_max || own >= taken.each_max {
+        let mut counts = self.0.borrow_mut();
+        let own = counts.each.get(&source).copied().unwrap_or(0);
+        if counts.count >= counts.count_max || own >= counts.each_max {
             return None;
         }
-        taken.count += 1;
-        taken.each.insert(source, own + 1);
-        Some(Place { taken: self.0.clone(), source })
+        counts.count += 1;
+        counts.each.insert(source, own + 1);
+        Some(Permit { counts: self.0.clone(), source })
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut taken = self.taken.borrow_mut();
-        taken.count -= 1;
-        match taken.each.get_mut(&self.source) {
+        let mut counts = self.counts.borrow_mut();
+        counts.count -= 1;
+        match counts.each.get_mut(&self.source) {
             Some(own) if *own > 1 => *own -= 1,
-            _ => drop(taken.each.remove(&self.source)),
+            _ => drop(counts.each.remove(&self.source)),
         }
     }
 }

@@ -2,116 +2,120 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::http::test_server::{Backend, House, LIMITS, Limits, RELAYS_MAX, Visitor, get, post};
+use crate::http::test_server::{
+    LIMITS, Limits, TestClient, TestServer, TestUpstream, UPSTREAM_CONNECTIONS_MAX, get, post,
+};
 
 const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
 #[test]
 fn a_place_is_another_s_once_it_is_dropped() {
-    let places = Places::new(2, 2);
-    let first = places.take(ONE).unwrap();
-    let second = places.take(ONE).unwrap();
-    assert!(places.take(OTHER).is_none());
+    let permits = Permits::new(2, 2);
+    let first = permits.try_acquire(ONE).unwrap();
+    let second = permits.try_acquire(ONE).unwrap();
+    assert!(permits.try_acquire(OTHER).is_none());
     drop(first);
-    let third = places.take(OTHER).unwrap();
-    assert!(places.take(ONE).is_none());
+    let third = permits.try_acquire(OTHER).unwrap();
+    assert!(permits.try_acquire(ONE).is_none());
     drop((second, third));
-    assert!(places.take(ONE).is_some() && Places::new(0, 0).take(ONE).is_none());
+    assert!(permits.try_acquire(ONE).is_some() && Permits::new(0, 0).try_acquire(ONE).is_none());
 }
 
 #[test]
 fn an_address_has_no_more_than_its_share() {
-    let places = Places::new(3, 2);
-    let own = [places.take(ONE), places.take(ONE)];
-    assert!(own.iter().all(Option::is_some) && places.take(ONE).is_none());
-    let other = places.take(OTHER);
+    let permits = Permits::new(3, 2);
+    let own = [permits.try_acquire(ONE), permits.try_acquire(ONE)];
+    assert!(own.iter().all(Option::is_some) && permits.try_acquire(ONE).is_none());
+    let other = permits.try_acquire(OTHER);
     assert!(other.is_some());
     drop((own, other));
-    assert!(places.0.borrow().each.is_empty());
+    assert!(permits.0.borrow().each.is_empty());
 }
 
 #[test]
 fn there_is_plenty_while_more_than_half_are_free() {
-    let places = Places::new(4, 4);
-    let one = places.take(ONE);
-    assert!(places.is_plenty(OTHER));
-    let other = places.take(ONE);
-    assert!(!places.is_plenty(OTHER));
+    let permits = Permits::new(4, 4);
+    let one = permits.try_acquire(ONE);
+    assert!(permits.has_spare(OTHER));
+    let other = permits.try_acquire(ONE);
+    assert!(!permits.has_spare(OTHER));
     drop((one, other));
-    assert!(places.is_plenty(OTHER) && !Places::new(0, 0).is_plenty(OTHER));
-    let shares = Places::new(8, 2);
-    let own = shares.take(ONE);
-    assert!(!shares.is_plenty(ONE) && shares.is_plenty(OTHER));
+    assert!(permits.has_spare(OTHER) && !Permits::new(0, 0).has_spare(OTHER));
+    let shares = Permits::new(8, 2);
+    let own = shares.try_acquire(ONE);
+    assert!(!shares.has_spare(ONE) && shares.has_spare(OTHER));
     drop(own);
 }
 
 #[test]
 fn one_address_has_no_more_than_its_share_of_relays() {
-    let backend = Backend::start(|mut served| {
-        while let Some(seen) = served.request() {
-            if seen.head.starts_with("GET /now") {
-                served.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let upstream = TestUpstream::start(|mut served| {
+        while let Some(received) = served.request() {
+            if received.head.starts_with("GET /now") {
+                served.send_text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
             }
-            served.tell(seen);
+            served.report(received);
         }
     });
-    let limits = Limits { relays_per_address: 3, ..LIMITS };
-    let (house, address) = House::alone_with(backend.address, limits);
-    let mut holders: Vec<_> = (0..3).map(|_| Visitor::to(address)).collect();
+    let limits = Limits { upstream_connections_per_address: 3, ..LIMITS };
+    let (server, address) = TestServer::alone_with(upstream.address, limits);
+    let mut holders: Vec<_> = (0..3).map(|_| TestClient::to(address)).collect();
     for holder in &mut holders {
-        holder.say(&get("/late"));
-        backend.next();
+        holder.send_text(&get("/late"));
+        upstream.next();
     }
-    let mut one = Visitor::to(address);
-    one.say(&get("/now"));
-    assert!(one.hear().contains(r#""reason":"overloaded""#));
-    assert_eq!(house.book.lock().unwrap().turned_away, 1);
-    let mut other = Visitor::from(Ipv4Addr::new(127, 0, 0, 2), address);
-    other.say(&get("/now"));
-    assert_eq!(other.hear(), "ok");
+    let mut one = TestClient::to(address);
+    one.send_text(&get("/now"));
+    assert!(one.receive().contains(r#""reason":"overloaded""#));
+    assert_eq!(server.log.lock().unwrap().rejected_proxies, 1);
+    let mut other = TestClient::from(Ipv4Addr::new(127, 0, 0, 2), address);
+    other.send_text(&get("/now"));
+    assert_eq!(other.receive(), "ok");
 }
 
 #[test]
 fn requests_that_are_not_whole_leave_relays_to_others() {
-    let backend = Backend::start(|mut served| {
+    let upstream = TestUpstream::start(|mut served| {
         let mut bytes = [0; 1024];
         while let Ok(1..) = served.read(&mut bytes) {
             if bytes.starts_with(b"GET /now") {
-                served.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                served.send_text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
             }
         }
     });
-    let (house, address) = House::alone(backend.address);
+    let (server, address) = TestServer::alone(upstream.address);
     let small = post("", "").replace("Length: 0", "Length: 9000").replace("POST", "PUT");
     let large = small.replace("9000", "20000");
-    let unsound = get("/").replace("Host", "Transfer-Encoding: x\r\nHost");
+    let ambiguous = get("/").replace("Host", "Transfer-Encoding: x\r\nHost");
     // Small ones take none at all before they are whole.
-    let mut slow: Vec<_> = (0..2 * RELAYS_MAX).map(|_| Visitor::to(address)).collect();
-    for visitor in &mut slow {
-        visitor.say(&small);
+    let mut slow: Vec<_> =
+        (0..2 * UPSTREAM_CONNECTIONS_MAX).map(|_| TestClient::to(address)).collect();
+    for client in &mut slow {
+        client.send_text(&small);
     }
-    house.settle();
-    assert_eq!(backend.connections.load(Ordering::SeqCst), 0);
+    server.run_turns();
+    assert_eq!(upstream.connections.load(Ordering::SeqCst), 0);
     drop(slow);
     // Large ones take a quarter of them, together with those whose end is not known.
-    let mut slow: Vec<_> = (0..RELAYS_MAX).map(|_| Visitor::to(address)).collect();
-    for (index, visitor) in slow.iter_mut().enumerate() {
-        visitor.say(if index % 2 == 0 { &large } else { &unsound });
-        house.settle();
+    let mut slow: Vec<_> = (0..UPSTREAM_CONNECTIONS_MAX).map(|_| TestClient::to(address)).collect();
+    for (index, client) in slow.iter_mut().enumerate() {
+        client.send_text(if index % 2 == 0 { &large } else { &ambiguous });
+        server.run_turns();
     }
-    assert_eq!(house.book.lock().unwrap().turned_away, RELAYS_MAX * 3 / 4);
-    let mut next = Visitor::to(address);
-    next.say(&get("/now"));
-    assert_eq!(next.hear(), "ok");
+    assert_eq!(server.log.lock().unwrap().rejected_proxies, UPSTREAM_CONNECTIONS_MAX * 3 / 4);
+    let mut next = TestClient::to(address);
+    next.send_text(&get("/now"));
+    assert_eq!(next.receive(), "ok");
     // The server behind accepts in turn, so that it has accepted all once it answers the last.
-    assert_eq!(backend.connections.load(Ordering::SeqCst), RELAYS_MAX / 4 + 1);
+    assert_eq!(upstream.connections.load(Ordering::SeqCst), UPSTREAM_CONNECTIONS_MAX / 4 + 1);
     // A key that is known may take any of the others.
     let known = large.replace("PUT", "POST").replace("x-token: ", "x-token: known");
-    let mut known_ones: Vec<_> = (0..RELAYS_MAX / 2).map(|_| Visitor::to(address)).collect();
-    for visitor in &mut known_ones {
-        visitor.say(&known);
-        house.settle();
+    let mut known_ones: Vec<_> =
+        (0..UPSTREAM_CONNECTIONS_MAX / 2).map(|_| TestClient::to(address)).collect();
+    for client in &mut known_ones {
+        client.send_text(&known);
+        server.run_turns();
     }
-    assert_eq!(house.book.lock().unwrap().turned_away, RELAYS_MAX * 3 / 4);
+    assert_eq!(server.log.lock().unwrap().rejected_proxies, UPSTREAM_CONNECTIONS_MAX * 3 / 4);
 }

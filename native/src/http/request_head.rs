@@ -10,15 +10,15 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, Request, Status};
 
-use crate::http::handler::Door;
+use crate::http::handler::Endpoint;
 
 /// Largest head that is taken apart here; the parser underneath the main thread has this bound too
 /// (uWebSockets `MAX_FALLBACK_SIZE`, 2026-11).
 pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 /// And of one that gets a line more on its way there.
-const SOUND_BYTES_MAX: usize = HEAD_BYTES_MAX - RELAY_LINE_BYTES_MAX;
+const FRAMED_BYTES_MAX: usize = HEAD_BYTES_MAX - FORWARDED_HEADER_BYTES_MAX;
 /// Name, address, and numbers of the line that is added.
-const RELAY_LINE_BYTES_MAX: usize = 160;
+const FORWARDED_HEADER_BYTES_MAX: usize = 160;
 /// `RAW_PATH` of `pages.ts`.
 pub(crate) const RAW_PATH: &str = "/api/v1/sendRawTransaction";
 /// `RPC_PATH` of `pages.ts`.
@@ -37,13 +37,13 @@ const LENGTH_DIGITS_MAX: usize = 9;
 
 /// What the bytes at the begin of a request are.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) enum Head<'a> {
+pub(crate) enum RequestHead<'a> {
     /// Not whole yet.
     Partial,
     /// It is certain where the request ends.
-    Sound(Sound<'a>),
+    Framed(Framed<'a>),
     /// It is not. A line may be put in at `line_end`, behind the first one, where it was parsed.
-    Unsound {
+    Ambiguous {
         /// None where it was not.
         line_end: Option<usize>,
     },
@@ -51,7 +51,7 @@ pub(crate) enum Head<'a> {
 
 /// A head beyond doubt.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Sound<'a> {
+pub(crate) struct Framed<'a> {
     /// Its bytes, the empty line included.
     pub(crate) size: usize,
     /// The bytes behind it that are of the same request.
@@ -80,7 +80,7 @@ pub(crate) enum Ask<'a> {
     Other,
 }
 
-impl<'a> Sound<'a> {
+impl<'a> Framed<'a> {
     /// The submission that it is.
     #[must_use]
     pub(crate) fn submission(&self) -> Option<&Submission<'a>> {
@@ -95,61 +95,66 @@ impl<'a> Sound<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Submission<'a> {
     /// By its path.
-    pub(crate) door: Door,
+    pub(crate) endpoint: Endpoint,
     /// The key, empty for none.
     pub(crate) token: &'a [u8],
 }
 
-/// Judges what `bytes` begin with. `secret_name` is a header that no client may bring.
+/// Judges what `bytes` begin with. `forwarded_header_name` is a header that no client may bring.
 #[must_use]
-pub(crate) fn read_head<'a>(bytes: &'a [u8], secret_name: &str) -> Head<'a> {
+pub(crate) fn read_request_head<'a>(
+    bytes: &'a [u8],
+    forwarded_header_name: &str,
+) -> RequestHead<'a> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_USUAL];
     let mut request = Request::new(&mut []);
     match request.parse_with_uninit_headers(bytes, &mut headers) {
-        Err(Error::TooManyHeaders) => read_long(bytes, secret_name),
-        parsed => judge(bytes, &request, parsed, secret_name),
+        Err(Error::TooManyHeaders) => read_many_headers(bytes, forwarded_header_name),
+        parsed => check_framing(bytes, &request, parsed, forwarded_header_name),
     }
 }
 
-fn read_long<'a>(bytes: &'a [u8], secret_name: &str) -> Head<'a> {
+fn read_many_headers<'a>(bytes: &'a [u8], forwarded_header_name: &str) -> RequestHead<'a> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut request = Request::new(&mut []);
     let parsed = request.parse_with_uninit_headers(bytes, &mut headers);
-    match judge(bytes, &request, parsed, secret_name) {
-        Head::Sound(sound) => Head::Sound(Sound { ask: Ask::Other, ..sound }),
+    match check_framing(bytes, &request, parsed, forwarded_header_name) {
+        RequestHead::Framed(framed) => RequestHead::Framed(Framed { ask: Ask::Other, ..framed }),
         other => other,
     }
 }
 
-fn judge<'a>(
+fn check_framing<'a>(
     bytes: &'a [u8],
     request: &Request<'_, 'a>,
     parsed: httparse::Result<usize>,
-    secret_name: &str,
-) -> Head<'a> {
+    forwarded_header_name: &str,
+) -> RequestHead<'a> {
     let size = match parsed {
         Ok(Status::Complete(size)) => size,
-        Ok(Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return Head::Partial,
-        _ => return Head::Unsound { line_end: None },
+        Ok(Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return RequestHead::Partial,
+        _ => return RequestHead::Ambiguous { line_end: None },
     };
     let head = bytes.get(..size).unwrap_or_default();
     let line_end = line_end(head);
-    if size > SOUND_BYTES_MAX {
-        return Head::Unsound { line_end: None };
+    if size > FRAMED_BYTES_MAX {
+        return RequestHead::Ambiguous { line_end: None };
     }
-    let unsound = Head::Unsound { line_end: Some(line_end) };
+    let ambiguous = RequestHead::Ambiguous { line_end: Some(line_end) };
     let method = request.method.unwrap_or_default();
     if !has_plain_lines(head) {
-        return unsound;
+        return ambiguous;
     }
     // Behind a tunnel's head there is no body but the tunnel.
     if request.version != Some(1) || method == "CONNECT" {
-        return unsound;
+        return ambiguous;
     }
-    let Some(fields) = Fields::read(request.headers, secret_name) else { return unsound };
+    let Some(fields) = Fields::read(request.headers, forwarded_header_name) else {
+        return ambiguous;
+    };
     let is_usual = fields.is_plain && fields.hosts == 1;
     let ask = if is_usual { ask_of(request, &fields) } else { Ask::Other };
-    Head::Sound(Sound {
+    RequestHead::Framed(Framed {
         size,
         body_size: fields.body_size,
         line_end,
@@ -163,13 +168,13 @@ fn judge<'a>(
 fn ask_of<'a>(request: &Request<'_, 'a>, fields: &Fields<'a>) -> Ask<'a> {
     let method = request.method.unwrap_or_default();
     let path = request.path.unwrap_or_default();
-    let submission = |door| match fields.tokens {
-        0 | 1 => Ask::Submission(Submission { door, token: fields.token }),
+    let submission = |endpoint| match fields.tokens {
+        0 | 1 => Ask::Submission(Submission { endpoint, token: fields.token }),
         _ => Ask::Other,
     };
     match (method, path) {
-        ("POST", RAW_PATH) if fields.lengths == 1 => submission(Door::Raw),
-        ("POST", RPC_PATH) if fields.lengths == 1 => submission(Door::Rpc),
+        ("POST", RAW_PATH) if fields.lengths == 1 => submission(Endpoint::Raw),
+        ("POST", RPC_PATH) if fields.lengths == 1 => submission(Endpoint::JsonRpc),
         ("POST", ROOT_PATH) if fields.lengths == 1 => Ask::Open,
         ("GET" | "HEAD", PING_PATH) if fields.body_size == 0 => Ask::Ping,
         _ => Ask::Other,
@@ -191,7 +196,7 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// None where they leave a doubt about the framing.
-    fn read(headers: &[Header<'a>], secret_name: &str) -> Option<Self> {
+    fn read(headers: &[Header<'a>], forwarded_header_name: &str) -> Option<Self> {
         let mut fields = Self {
             token: &[],
             tokens: 0,
@@ -223,7 +228,7 @@ impl<'a> Fields<'a> {
             } else if is("expect") || is("upgrade") {
                 fields.is_plain = false;
                 fields.expects |= is("expect");
-            } else if is("transfer-encoding") || is(secret_name) {
+            } else if is("transfer-encoding") || is(forwarded_header_name) {
                 return None;
             }
         }
@@ -257,9 +262,9 @@ fn has_plain_lines(head: &[u8]) -> bool {
 
 /// Where the request line ends, behind the empty lines that a parser may pass over.
 fn line_end(head: &[u8]) -> usize {
-    let begin = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(0);
-    let line = head.iter().skip(begin).position(|byte| *byte == b'\n');
-    line.map_or(head.len(), |line| begin + line + 1)
+    let start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(0);
+    let line = head.iter().skip(start).position(|byte| *byte == b'\n');
+    line.map_or(head.len(), |line| start + line + 1)
 }
 
 #[cfg(test)]

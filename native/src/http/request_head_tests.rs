@@ -2,9 +2,9 @@ use super::*;
 
 const NAME: &str = "x-secret-name";
 
-fn sound<'a>(bytes: &'a [u8]) -> Sound<'a> {
-    match read_head(bytes, NAME) {
-        Head::Sound(sound) => sound,
+fn framed<'a>(bytes: &'a [u8]) -> Framed<'a> {
+    match read_request_head(bytes, NAME) {
+        RequestHead::Framed(framed) => framed,
         other => panic!("{other:?} of {:?}", String::from_utf8_lossy(bytes)),
     }
 }
@@ -16,19 +16,19 @@ fn submission(lines: &str) -> String {
 #[test]
 fn a_submission_is_told_by_its_path_and_its_key() {
     let text = submission("Api-X-Token:  key \r\ncontent-length: 12\r\n");
-    let head = sound(text.as_bytes());
+    let head = framed(text.as_bytes());
     assert_eq!(head.size, text.len());
     assert_eq!(head.body_size, 12);
     assert_eq!(head.line_end, text.find('\n').unwrap() + 1);
-    assert_eq!(head.ask, Ask::Submission(Submission { door: Door::Raw, token: b"key" }));
+    assert_eq!(head.ask, Ask::Submission(Submission { endpoint: Endpoint::Raw, token: b"key" }));
     let text = text.replace(RAW_PATH, RPC_PATH);
-    assert_eq!(sound(text.as_bytes()).submission().unwrap().door, Door::Rpc);
+    assert_eq!(framed(text.as_bytes()).submission().unwrap().endpoint, Endpoint::JsonRpc);
 }
 
 #[test]
 fn a_submission_without_a_key_or_with_keep_alive_is_one() {
     let text = submission("content-length: 0\r\nconnection: Keep-Alive\r\n");
-    assert_eq!(sound(text.as_bytes()).submission().unwrap().token, b"");
+    assert_eq!(framed(text.as_bytes()).submission().unwrap().token, b"");
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn what_asks_for_more_than_an_answer_is_sound_but_no_submission() {
         submission("content-length: 3\r\napi-x-token: a\r\napi-x-token: a\r\n"),
         submission(&format!("content-length: 3\r\n{}", "a: b\r\n".repeat(31))),
     ] {
-        assert_eq!(sound(text.as_bytes()).submission(), None, "{text}");
+        assert_eq!(framed(text.as_bytes()).submission(), None, "{text}");
     }
     let most = submission(&format!("content-length: 3\r\n{}", "a: b\r\n".repeat(30)));
-    assert!(sound(most.as_bytes()).submission().is_some());
+    assert!(framed(most.as_bytes()).submission().is_some());
 }
 
 #[test]
@@ -75,7 +75,11 @@ fn what_leaves_a_doubt_about_the_framing_is_not_sound() {
     ] {
         let text = submission(lines);
         let line_end = Some(text.find('\n').unwrap() + 1);
-        assert_eq!(read_head(text.as_bytes(), NAME), Head::Unsound { line_end }, "{lines:?}");
+        assert_eq!(
+            read_request_head(text.as_bytes(), NAME),
+            RequestHead::Ambiguous { line_end },
+            "{lines:?}"
+        );
     }
     let usual = submission("content-length: 3\r\n");
     for text in [
@@ -85,11 +89,15 @@ fn what_leaves_a_doubt_about_the_framing_is_not_sound() {
         usual.replace("\r\n\r\n", "\r\n\n"),
     ] {
         let line_end = Some(text.find('\n').unwrap() + 1);
-        assert_eq!(read_head(text.as_bytes(), NAME), Head::Unsound { line_end }, "{text:?}");
+        assert_eq!(
+            read_request_head(text.as_bytes(), NAME),
+            RequestHead::Ambiguous { line_end },
+            "{text:?}"
+        );
     }
     let text = format!("\r\n\n{usual}");
     let line_end = Some(usual.find('\n').unwrap() + 4);
-    assert_eq!(read_head(text.as_bytes(), NAME), Head::Unsound { line_end });
+    assert_eq!(read_request_head(text.as_bytes(), NAME), RequestHead::Ambiguous { line_end });
 }
 
 #[test]
@@ -106,43 +114,46 @@ fn what_does_not_parse_has_no_place_for_a_line() {
         "GET / HTTP/1.1\r\na: \0\r\n\r\n",
         many.as_str(),
     ] {
-        let head = read_head(text.as_bytes(), NAME);
-        assert_eq!(head, Head::Unsound { line_end: None }, "{text:?}");
+        let head = read_request_head(text.as_bytes(), NAME);
+        assert_eq!(head, RequestHead::Ambiguous { line_end: None }, "{text:?}");
     }
     let most = submission(&"a: b\r\n".repeat(96));
-    assert_eq!(sound(most.as_bytes()).body_size, 0);
+    assert_eq!(framed(most.as_bytes()).body_size, 0);
 }
 
 #[test]
 fn a_head_is_partial_up_to_its_last_byte_and_its_bound() {
     let text = submission("content-length: 3\r\n");
     for size in 0..text.len() {
-        assert_eq!(read_head(&text.as_bytes()[..size], NAME), Head::Partial);
+        assert_eq!(read_request_head(&text.as_bytes()[..size], NAME), RequestHead::Partial);
     }
     let fill = |size: usize| {
         let text = submission("a: ");
-        let (begin, end) = text.split_at(text.len() - 2);
-        format!("{begin}{}\r\n{end}", "x".repeat(size - text.len() - 2))
+        let (start, end) = text.split_at(text.len() - 2);
+        format!("{start}{}\r\n{end}", "x".repeat(size - text.len() - 2))
     };
-    let most = fill(SOUND_BYTES_MAX);
-    assert_eq!(sound(most.as_bytes()).size, SOUND_BYTES_MAX);
+    let most = fill(FRAMED_BYTES_MAX);
+    assert_eq!(framed(most.as_bytes()).size, FRAMED_BYTES_MAX);
     // With a line more it might be more than the server behind reads.
-    let large = fill(SOUND_BYTES_MAX + 1);
-    assert_eq!(read_head(large.as_bytes(), NAME), Head::Unsound { line_end: None });
+    let large = fill(FRAMED_BYTES_MAX + 1);
+    assert_eq!(
+        read_request_head(large.as_bytes(), NAME),
+        RequestHead::Ambiguous { line_end: None }
+    );
     let larger = fill(HEAD_BYTES_MAX + 2);
     let part = &larger.as_bytes()[..=HEAD_BYTES_MAX];
-    assert_eq!(read_head(&part[..HEAD_BYTES_MAX], NAME), Head::Partial);
-    assert_eq!(read_head(part, NAME), Head::Unsound { line_end: None });
+    assert_eq!(read_request_head(&part[..HEAD_BYTES_MAX], NAME), RequestHead::Partial);
+    assert_eq!(read_request_head(part, NAME), RequestHead::Ambiguous { line_end: None });
 }
 
 #[test]
 fn what_the_answer_depends_on_is_told() {
-    assert!(sound(b"HEAD / HTTP/1.1\r\n\r\n").is_head_only);
-    assert!(!sound(b"GET / HTTP/1.1\r\n\r\n").is_head_only);
-    assert!(sound(b"GET / HTTP/1.1\r\nconnection: a, Close\r\n\r\n").closes);
-    assert!(!sound(b"GET / HTTP/1.1\r\nconnection: closed\r\n\r\n").closes);
-    assert!(sound(b"GET / HTTP/1.1\r\nexpect: 100-continue\r\n\r\n").expects);
-    assert!(!sound(b"GET / HTTP/1.1\r\nupgrade: x\r\n\r\n").expects);
+    assert!(framed(b"HEAD / HTTP/1.1\r\n\r\n").is_head_only);
+    assert!(!framed(b"GET / HTTP/1.1\r\n\r\n").is_head_only);
+    assert!(framed(b"GET / HTTP/1.1\r\nconnection: a, Close\r\n\r\n").closes);
+    assert!(!framed(b"GET / HTTP/1.1\r\nconnection: closed\r\n\r\n").closes);
+    assert!(framed(b"GET / HTTP/1.1\r\nexpect: 100-continue\r\n\r\n").expects);
+    assert!(!framed(b"GET / HTTP/1.1\r\nupgrade: x\r\n\r\n").expects);
 }
 
 #[test]
@@ -164,6 +175,6 @@ fn checks_of_health_are_told_by_method_and_path() {
         (post.replace("content-length: 3\r\n", ""), Ask::Other),
         (post.replace("host", "expect: 100-continue\r\nhost"), Ask::Other),
     ] {
-        assert_eq!(sound(text.as_bytes()).ask, ask, "{text}");
+        assert_eq!(framed(text.as_bytes()).ask, ask, "{text}");
     }
 }

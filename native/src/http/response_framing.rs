@@ -7,9 +7,9 @@ use httparse::{EMPTY_HEADER, Response, Status};
 use crate::http::request_head::names_close;
 
 /// Largest head of an answer. A refusal's has some 600 bytes.
-const ANSWER_HEAD_BYTES_MAX: usize = 16 * 1024;
+const RESPONSE_HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Headers of an answer.
-const ANSWER_HEADERS_MAX: usize = 64;
+const RESPONSE_HEADERS_MAX: usize = 64;
 
 /// What of an answer comes next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -43,7 +43,7 @@ pub(crate) struct Garbled;
 
 /// An answer as far as it has come.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ResponseFraming {
     is_head_only: bool,
     part: Part,
     /// Of a head that is not whole.
@@ -51,7 +51,7 @@ pub(crate) struct Answer {
     closes: bool,
 }
 
-impl Answer {
+impl ResponseFraming {
     /// Nothing of it has come. `is_head_only`: it was asked for with HEAD.
     #[must_use]
     pub(crate) fn new(is_head_only: bool) -> Self {
@@ -71,7 +71,7 @@ impl Answer {
     }
 
     /// Whether anything of it has come.
-    pub(crate) fn has_begun(&self) -> bool {
+    pub(crate) fn has_started(&self) -> bool {
         self.part != Part::Head || !self.head.is_empty()
     }
 
@@ -119,14 +119,14 @@ impl Answer {
         let before = self.head.len();
         self.head.extend_from_slice(bytes);
         let head = std::mem::take(&mut self.head);
-        let mut headers = [EMPTY_HEADER; ANSWER_HEADERS_MAX];
+        let mut headers = [EMPTY_HEADER; RESPONSE_HEADERS_MAX];
         let mut response = Response::new(&mut headers);
         match response.parse(&head) {
             Ok(Status::Complete(size)) => {
                 self.part = self.part_behind(&response)?;
                 Ok(size.saturating_sub(before))
             }
-            Ok(Status::Partial) if head.len() <= ANSWER_HEAD_BYTES_MAX => {
+            Ok(Status::Partial) if head.len() <= RESPONSE_HEAD_BYTES_MAX => {
                 self.head = head;
                 Ok(bytes.len())
             }

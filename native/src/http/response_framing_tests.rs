@@ -4,17 +4,17 @@ use super::*;
 fn sizes(text: &str, is_head_only: bool) -> (usize, bool, bool) {
     let mut found = None;
     for piece in 1..=text.len() {
-        let mut answer = Answer::new(is_head_only);
+        let mut response = ResponseFraming::new(is_head_only);
         let mut size = 0;
         for part in text.as_bytes().chunks(piece) {
-            let taken = answer.take(part).unwrap();
+            let taken = response.take(part).unwrap();
             size += taken;
             if taken < part.len() {
-                assert!(answer.is_complete());
+                assert!(response.is_complete());
                 break;
             }
         }
-        let now = (size, answer.is_complete(), answer.closes());
+        let now = (size, response.is_complete(), response.closes());
         assert_eq!(*found.get_or_insert(now), now, "in pieces of {piece}: {text:?}");
     }
     found.unwrap()
@@ -65,8 +65,8 @@ fn what_is_no_answer_is_told() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11112222333344445\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
     ] {
-        assert_eq!(Answer::new(false).take(text.as_bytes()), Err(Garbled), "{text:?}");
+        assert_eq!(ResponseFraming::new(false).take(text.as_bytes()), Err(Garbled), "{text:?}");
     }
-    let endless = format!("HTTP/1.1 200 OK\r\na: {}", "x".repeat(ANSWER_HEAD_BYTES_MAX));
-    assert_eq!(Answer::new(false).take(endless.as_bytes()), Err(Garbled));
+    let endless = format!("HTTP/1.1 200 OK\r\na: {}", "x".repeat(RESPONSE_HEAD_BYTES_MAX));
+    assert_eq!(ResponseFraming::new(false).take(endless.as_bytes()), Err(Garbled));
 }

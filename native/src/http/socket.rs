@@ -16,25 +16,25 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Socket buffers of a connection to the main thread, in bytes: so little that a client which takes
 /// nothing in soon stalls who writes to it.
-const RELAY_SOCKET_BYTES: usize = 64 * 1024;
+const UPSTREAM_SOCKET_BYTES: usize = 64 * 1024;
 /// Reads that throw away what a client sent beyond its last answer: closed with bytes unread, the
 /// connection would be reset, and the answer might be lost.
-const DISCARDS: usize = 4;
+const DISCARD_READS_MAX: usize = 4;
 
 /// What a read brought.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Got {
+pub(crate) enum ReadResult {
     /// So many bytes.
-    Bytes(usize),
+    Data(usize),
     /// Nothing for now.
-    Nothing,
+    WouldBlock,
     /// Nothing any more.
-    End,
+    Eof,
 }
 
 /// A socket and what waits for it.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct BufferedSocket {
     stream: TcpStream,
     can_read: bool,
     can_write: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Wire {
     written: usize,
 }
 
-impl Wire {
+impl BufferedSocket {
     /// Takes over a connection.
     ///
     /// # Errors
@@ -72,8 +72,8 @@ impl Wire {
     pub(crate) fn connect(to: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        socket.set_recv_buffer_size(RELAY_SOCKET_BYTES)?;
-        socket.set_send_buffer_size(RELAY_SOCKET_BYTES)?;
+        socket.set_recv_buffer_size(UPSTREAM_SOCKET_BYTES)?;
+        socket.set_send_buffer_size(UPSTREAM_SOCKET_BYTES)?;
         SockRef::from(&socket).set_tcp_nodelay(true)?;
         // Closed at once, or clients that come and go would leave thousands of ports in waiting.
         socket.set_linger(Some(Duration::ZERO))?;
@@ -85,7 +85,7 @@ impl Wire {
     }
 
     /// Notes what is told of the socket.
-    pub(crate) fn note(&mut self, event: &Event) {
+    pub(crate) fn on_event(&mut self, event: &Event) {
         self.has_ended |= event.is_read_closed() || event.is_error();
         self.can_read |= event.is_readable() || self.has_ended;
         self.can_write |= event.is_writable() || event.is_write_closed();
@@ -110,24 +110,24 @@ impl Wire {
     }
 
     /// Reads once. A failed connection has ended.
-    pub(crate) fn read(&mut self, into: &mut [u8]) -> Got {
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> ReadResult {
         if !self.can_read || into.is_empty() {
-            return Got::Nothing;
+            return ReadResult::WouldBlock;
         }
         loop {
             match self.stream.read(into) {
-                Ok(0) => return Got::End,
+                Ok(0) => return ReadResult::Eof,
                 Ok(count) => {
                     // That was all: of what comes later it is told again. The end is told only once.
                     self.can_read = count == into.len() || self.has_ended;
-                    return Got::Bytes(count);
+                    return ReadResult::Data(count);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if is_not_now(&error) => {
                     self.can_read = false;
-                    return Got::Nothing;
+                    return ReadResult::WouldBlock;
                 }
-                Err(_) => return Got::End,
+                Err(_) => return ReadResult::Eof,
             }
         }
     }
@@ -174,8 +174,8 @@ impl Wire {
     /// Throws away what came, before the connection is closed.
     pub(crate) fn discard(&mut self, scratch: &mut [u8]) {
         self.can_read = true;
-        for _ in 0..DISCARDS {
-            if !matches!(self.read(scratch), Got::Bytes(_)) {
+        for _ in 0..DISCARD_READS_MAX {
+            if !matches!(self.read(scratch), ReadResult::Data(_)) {
                 return;
             }
         }

@@ -10,12 +10,12 @@ use socket2::{Domain, Socket, Type};
 pub(super) const GUARD: Duration = Duration::from_secs(20);
 
 /// A client of a front.
-pub(super) struct Visitor {
+pub(super) struct TestClient {
     pub(super) stream: TcpStream,
     reader: BufReader<TcpStream>,
 }
 
-impl Visitor {
+impl TestClient {
     pub(super) fn to(address: SocketAddr) -> Self {
         Self::over(TcpStream::connect(address).unwrap())
     }
@@ -36,12 +36,12 @@ impl Visitor {
         Self { stream, reader }
     }
 
-    pub(super) fn say(&mut self, text: &str) {
+    pub(super) fn send_text(&mut self, text: &str) {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
     /// Reads an answer with a size; its body.
-    pub(super) fn hear(&mut self) -> String {
+    pub(super) fn receive(&mut self) -> String {
         let head = read_head_text(&mut self.reader).unwrap();
         let mut body = vec![0; length_of(&head)];
         self.reader.read_exact(&mut body).unwrap();
@@ -49,7 +49,7 @@ impl Visitor {
     }
 
     /// All until the connection is closed, however.
-    pub(super) fn hear_all(&mut self) -> Vec<u8> {
+    pub(super) fn receive_all(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         match self.reader.read_to_end(&mut all) {
             Ok(_) => {}

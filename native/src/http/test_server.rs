@@ -10,63 +10,69 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::http::event_loop::{Options, run};
-use crate::http::handler::{Cut, Desk, Health, Note, Request, Taken, Why};
+use crate::http::handler::{
+    Cut, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+};
 use crate::http::listener::Listener;
 use crate::http::mailbox::Listening;
-use crate::http::mailbox::{Command, DoorHandle, Inlet, inlet};
-pub(super) use crate::http::test_client::{GUARD, Visitor, get, post};
+use crate::http::mailbox::{Command, EventLoopHandle, Mailbox, mailbox};
+pub(super) use crate::http::test_client::{GUARD, TestClient, get, post};
 use crate::http::test_client::{length_of, read_head_text};
 use crate::sync::clock::NS_PER_S;
 
 pub(super) const NAME: &str = "x-secret-name";
-pub(super) const RELAYS_MAX: usize = 20;
+pub(super) const UPSTREAM_CONNECTIONS_MAX: usize = 20;
 
 /// What the desk was told.
 #[derive(Debug, Default)]
-pub(super) struct Book {
-    pub(super) taken: usize,
-    pub(super) relayed: Vec<Why>,
+pub(super) struct HandlerLog {
+    pub(super) handled: usize,
+    pub(super) proxied: Vec<ProxyReason>,
     pub(super) open: usize,
     pub(super) cut: Vec<Cut>,
     pub(super) left: usize,
-    pub(super) turned_away: usize,
-    pub(super) awaited: usize,
+    pub(super) rejected_proxies: usize,
+    pub(super) bodies_pending: usize,
     pub(super) idle: bool,
 }
 
 /// Answers with the body that it got; leaves those to the main thread that begin with "relay".
 pub(super) struct Echo {
-    book: Arc<Mutex<Book>>,
+    log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
     turns: Arc<AtomicU64>,
 }
 
-impl Desk for Echo {
-    type News = Sender<()>;
+impl RequestHandler for Echo {
+    type Update = Sender<()>;
 
     fn knows(&self, token: &[u8]) -> bool {
         token == b"known"
     }
 
-    fn take(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Taken {
-        self.book.lock().unwrap().taken += 1;
+    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
+        self.log.lock().unwrap().handled += 1;
         if request.body.starts_with(b"relay") {
-            return Taken::Relay(Note { is_paid: true, received_ns: 7 });
+            return Handled::Proxy(ForwardedMeta { is_paid: true, received_ns: 7 });
         }
         let body = request.body;
-        let door = request.door;
-        write!(out, "HTTP/1.1 200 OK\r\ndoor: {door:?}\r\nContent-Length: {}\r\n\r\n", body.len())
-            .unwrap();
+        let endpoint = request.endpoint;
+        write!(
+            out,
+            "HTTP/1.1 200 OK\r\ndoor: {endpoint:?}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        )
+        .unwrap();
         out.extend_from_slice(body);
-        Taken::Answered
+        Handled::Answered
     }
 
-    fn relayed(&mut self, why: Why) {
-        self.book.lock().unwrap().relayed.push(why);
+    fn proxied(&mut self, reason: ProxyReason) {
+        self.log.lock().unwrap().proxied.push(reason);
     }
 
     fn connections(&mut self, open: usize) {
-        self.book.lock().unwrap().open = open;
+        self.log.lock().unwrap().open = open;
     }
 
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
@@ -74,28 +80,28 @@ impl Desk for Echo {
         write!(out, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
     }
 
-    fn left(&mut self) {
-        self.book.lock().unwrap().left += 1;
+    fn client_left(&mut self) {
+        self.log.lock().unwrap().left += 1;
     }
 
     fn cut(&mut self, cut: Cut) {
-        self.book.lock().unwrap().cut.push(cut);
+        self.log.lock().unwrap().cut.push(cut);
     }
 
-    fn awaited(&mut self, count: usize) {
-        self.book.lock().unwrap().awaited = count;
+    fn bodies_pending(&mut self, count: usize) {
+        self.log.lock().unwrap().bodies_pending = count;
     }
 
-    fn refused_relay(&mut self) {
-        self.book.lock().unwrap().turned_away += 1;
+    fn proxy_rejected(&mut self) {
+        self.log.lock().unwrap().rejected_proxies += 1;
     }
 
     fn idle(&mut self) {
-        self.book.lock().unwrap().idle = true;
+        self.log.lock().unwrap().idle = true;
     }
 
-    fn news(&mut self, news: Sender<()>) {
-        news.send(()).unwrap();
+    fn update(&mut self, update: Sender<()>) {
+        update.send(()).unwrap();
     }
 
     fn end_turn(&mut self) {
@@ -112,9 +118,9 @@ impl Desk for Echo {
 }
 
 /// A front on a thread of its own.
-pub(super) struct House {
-    pub(super) handle: DoorHandle<Sender<()>>,
-    pub(super) book: Arc<Mutex<Book>>,
+pub(super) struct TestServer {
+    pub(super) handle: EventLoopHandle<Sender<()>>,
+    pub(super) log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
     turns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
@@ -125,62 +131,62 @@ pub(super) struct House {
 pub(super) struct Limits {
     pub(super) connections: usize,
     pub(super) per_address: usize,
-    pub(super) relays: usize,
-    pub(super) relays_per_address: usize,
+    pub(super) upstream_connections: usize,
+    pub(super) upstream_connections_per_address: usize,
 }
 
 pub(super) const LIMITS: Limits = Limits {
     connections: 100,
     per_address: 100,
-    relays: RELAYS_MAX,
-    relays_per_address: RELAYS_MAX,
+    upstream_connections: UPSTREAM_CONNECTIONS_MAX,
+    upstream_connections_per_address: UPSTREAM_CONNECTIONS_MAX,
 };
 
-impl House {
+impl TestServer {
     pub(super) fn open(
-        (handle, inlet): (DoorHandle<Sender<()>>, Inlet<Sender<()>>),
-        backend: SocketAddr,
+        (handle, mailbox): (EventLoopHandle<Sender<()>>, Mailbox<Sender<()>>),
+        upstream: SocketAddr,
         limits: Limits,
         listener: Option<Listening<Sender<()>>>,
     ) -> Self {
-        let book = Arc::new(Mutex::new(Book::default()));
+        let log = Arc::new(Mutex::new(HandlerLog::default()));
         let now_ns = Arc::new(AtomicU64::new(1_000_000_000));
         let turns = Arc::new(AtomicU64::new(0));
-        let mut desk = Echo { book: book.clone(), now_ns: now_ns.clone(), turns: turns.clone() };
-        let secret_name = NAME.to_string();
+        let mut handler = Echo { log: log.clone(), now_ns: now_ns.clone(), turns: turns.clone() };
+        let forwarded_header_name = NAME.to_string();
         let options = Options {
-            backend,
-            secret_name,
-            front: 3,
+            upstream,
+            forwarded_header_name,
+            ingress_thread: 3,
             connections_max: limits.connections,
-            relays_max: limits.relays,
-            relays_per_address: limits.relays_per_address,
+            upstream_connections_max: limits.upstream_connections,
+            upstream_connections_per_address: limits.upstream_connections_per_address,
             read_timeout_ns: 10 * NS_PER_S,
         };
         if let Some(listener) = listener {
             assert!(handle.send(Command::Listen(Box::new(listener))));
         }
-        let thread = std::thread::spawn(move || run(options, &mut desk, inlet).unwrap());
-        Self { handle, book, now_ns, turns, thread: Some(thread) }
+        let thread = std::thread::spawn(move || run(options, &mut handler, mailbox).unwrap());
+        Self { handle, log, now_ns, turns, thread: Some(thread) }
     }
 
     /// One that listens, before this server, and where.
-    pub(super) fn alone(backend: SocketAddr) -> (Self, SocketAddr) {
-        Self::alone_with(backend, LIMITS)
+    pub(super) fn alone(upstream: SocketAddr) -> (Self, SocketAddr) {
+        Self::alone_with(upstream, LIMITS)
     }
 
-    pub(super) fn alone_with(backend: SocketAddr, limits: Limits) -> (Self, SocketAddr) {
+    pub(super) fn alone_with(upstream: SocketAddr, limits: Limits) -> (Self, SocketAddr) {
         let (listener, address) = listener(Vec::new(), limits);
-        (Self::open(inlet().unwrap(), backend, limits, Some(listener)), address)
+        (Self::open(mailbox().unwrap(), upstream, limits, Some(listener)), address)
     }
 
     /// Returns when the loop has seen all that happened before: each round is a whole turn, and
     /// one is needed to take a connection, one to read from it, one to write behind.
-    pub(super) fn settle(&self) {
+    pub(super) fn run_turns(&self) {
         for _ in 0..4 {
             let before = self.turns.load(Ordering::SeqCst);
             let (sender, receiver) = channel();
-            assert!(self.handle.send(Command::News(sender)));
+            assert!(self.handle.send(Command::Update(sender)));
             receiver.recv_timeout(GUARD).unwrap();
             while self.turns.load(Ordering::SeqCst) == before {
                 std::thread::yield_now();
@@ -188,25 +194,25 @@ impl House {
         }
     }
 
-    pub(super) fn pass(&self, seconds: u64) {
-        self.settle();
+    pub(super) fn advance_s(&self, seconds: u64) {
+        self.run_turns();
         self.now_ns.fetch_add(seconds * 1_000_000_000, Ordering::SeqCst);
-        self.settle();
+        self.run_turns();
     }
 
     pub(super) fn open_count(&self) -> usize {
-        self.settle();
-        self.book.lock().unwrap().open
+        self.run_turns();
+        self.log.lock().unwrap().open
     }
 
-    pub(super) fn relayed(&self) -> Vec<Why> {
-        self.settle();
-        std::mem::take(&mut self.book.lock().unwrap().relayed)
+    pub(super) fn proxied(&self) -> Vec<ProxyReason> {
+        self.run_turns();
+        std::mem::take(&mut self.log.lock().unwrap().proxied)
     }
 
-    pub(super) fn taken(&self) -> usize {
-        self.settle();
-        std::mem::take(&mut self.book.lock().unwrap().taken)
+    pub(super) fn handled(&self) -> usize {
+        self.run_turns();
+        std::mem::take(&mut self.log.lock().unwrap().handled)
     }
 
     /// Returns when the loop is over.
@@ -217,7 +223,7 @@ impl House {
 
 /// One for the front that is given it and for these others, and where it listens.
 pub(super) fn listener(
-    others: Vec<DoorHandle<Sender<()>>>,
+    others: Vec<EventLoopHandle<Sender<()>>>,
     limits: Limits,
 ) -> (Listening<Sender<()>>, SocketAddr) {
     let any = "127.0.0.1:0".parse().unwrap();
@@ -226,7 +232,7 @@ pub(super) fn listener(
     (listener, address)
 }
 
-impl Drop for House {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.handle.send(Command::End);
         if let Some(thread) = self.thread.take() {
@@ -238,70 +244,78 @@ impl Drop for House {
 
 /// What the server behind was sent.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct ReceivedRequest {
     pub(super) connection: usize,
     pub(super) head: String,
     pub(super) body: Vec<u8>,
 }
 
 /// A server whose connections a test serves; told of what is seen through a channel.
-pub(super) struct Backend {
+pub(super) struct TestUpstream {
     pub(super) address: SocketAddr,
-    pub(super) seen: Receiver<Seen>,
+    pub(super) received: Receiver<ReceivedRequest>,
     pub(super) connections: Arc<AtomicUsize>,
 }
 
 /// A connection in the hands of a test.
-pub(super) struct Served {
+pub(super) struct ServedConnection {
     pub(super) number: usize,
     pub(super) stream: TcpStream,
     reader: BufReader<TcpStream>,
-    seen: Sender<Seen>,
+    received: Sender<ReceivedRequest>,
 }
 
-impl Served {
+impl ServedConnection {
     /// Reads a request as the simplest of servers would; None where there is no further one.
-    pub(super) fn request(&mut self) -> Option<Seen> {
+    pub(super) fn request(&mut self) -> Option<ReceivedRequest> {
         let head = read_head_text(&mut self.reader)?;
         let mut body = vec![0; length_of(&head)];
         self.reader.read_exact(&mut body).ok()?;
-        Some(Seen { connection: self.number, head, body })
+        Some(ReceivedRequest { connection: self.number, head, body })
     }
 
-    pub(super) fn tell(&self, seen: Seen) {
+    pub(super) fn report(&self, received: ReceivedRequest) {
         // A test that has ended does not listen.
-        let _ = self.seen.send(seen);
+        let _ = self.received.send(received);
     }
 
-    pub(super) fn tell_raw(&self, text: &str) {
-        self.tell(Seen { connection: self.number, head: text.to_string(), body: Vec::new() });
+    pub(super) fn report_text(&self, text: &str) {
+        self.report(ReceivedRequest {
+            connection: self.number,
+            head: text.to_string(),
+            body: Vec::new(),
+        });
     }
 
     pub(super) fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(into)
     }
 
-    pub(super) fn say(&mut self, text: &str) {
+    pub(super) fn send_text(&mut self, text: &str) {
         // Who left does not hear it.
         let _ = self.stream.write_all(text.as_bytes());
     }
 
     /// Answers every request with its first line and the size of its body.
-    pub(super) fn be_polite(mut self) {
-        while let Some(seen) = self.request() {
-            let text = format!("{} +{}", seen.head.lines().next().unwrap(), seen.body.len());
-            self.tell(seen);
-            self.say(&format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()));
+    pub(super) fn serve_echo(mut self) {
+        while let Some(received) = self.request() {
+            let text =
+                format!("{} +{}", received.head.lines().next().unwrap(), received.body.len());
+            self.report(received);
+            self.send_text(&format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}",
+                text.len()
+            ));
         }
-        self.tell_raw("left");
+        self.report_text("left");
     }
 }
 
-impl Backend {
-    pub(super) fn start(serve: impl Fn(Served) + Send + Sync + 'static) -> Self {
+impl TestUpstream {
+    pub(super) fn start(serve: impl Fn(ServedConnection) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, receiver) = channel();
+        let (received, receiver) = channel();
         let connections = Arc::new(AtomicUsize::new(0));
         let counted = connections.clone();
         let serve = Arc::new(serve);
@@ -310,19 +324,20 @@ impl Backend {
                 let stream = stream.unwrap();
                 let number = counted.fetch_add(1, Ordering::SeqCst);
                 let reader = BufReader::new(stream.try_clone().unwrap());
-                let served = Served { number, stream, reader, seen: seen.clone() };
+                let served =
+                    ServedConnection { number, stream, reader, received: received.clone() };
                 let serve = serve.clone();
                 std::thread::spawn(move || serve(served));
             }
         });
-        Self { address, seen: receiver, connections }
+        Self { address, received: receiver, connections }
     }
 
-    pub(super) fn polite() -> Self {
-        Self::start(Served::be_polite)
+    pub(super) fn echo() -> Self {
+        Self::start(ServedConnection::serve_echo)
     }
 
-    pub(super) fn next(&self) -> Seen {
-        self.seen.recv_timeout(GUARD).unwrap()
+    pub(super) fn next(&self) -> ReceivedRequest {
+        self.received.recv_timeout(GUARD).unwrap()
     }
 }

@@ -9,20 +9,22 @@ use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
 use crate::decode::decoder::{DECODERS_MAX, Decoder};
-use crate::limits::{ASKERS_MAX, ENGINES_MAX, FEEDS_MAX};
+use crate::limits::{ENGINES_MAX, RPC_CLIENTS_MAX, SLOT_SUBSCRIBERS_MAX};
 use crate::node::handles::Handles;
 use crate::node::options::EngineOptions;
 use crate::node::shared_bytes::{writable, writable_bytes};
-use crate::node::status_codes::{ASKER_FULL, NO_ASKER, NO_FEED, NO_ROOM, OK, PANIC};
+use crate::node::status_codes::{
+    NO_ROOM, NO_RPC_CLIENT, NO_SLOT_SUBSCRIBER, OK, PANIC, RPC_CLIENT_FULL,
+};
 use crate::quic::engine::{Engine, Options};
 use crate::quic::event_ring::Waker;
 use crate::quic::tls::Transport;
-use crate::rpc::client::{Asker, Question};
-use crate::rpc::slot_feed::SlotFeed;
+use crate::rpc::client::{RpcClient, RpcRequest};
+use crate::rpc::slot_subscriber::SlotSubscriber;
 
 pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
-pub(crate) static ASKERS: Handles<Asker> = Handles::new(ASKERS_MAX);
-pub(crate) static FEEDS: Handles<SlotFeed> = Handles::new(FEEDS_MAX);
+pub(crate) static RPC_CLIENTS: Handles<RpcClient> = Handles::new(RPC_CLIENTS_MAX);
+pub(crate) static SLOT_SUBSCRIBERS: Handles<SlotSubscriber> = Handles::new(SLOT_SUBSCRIBERS_MAX);
 pub(crate) static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
 
 /// Answers what `act` does, or else this where it panics.
@@ -42,32 +44,38 @@ pub(crate) fn with_engine<T: Copy>(
     })
 }
 
-/// The same with the asker of a handle; `NO_ASKER` or `PANIC` otherwise.
-pub(crate) fn with_asker(handle: u32, act: impl FnOnce(&Asker) -> i32) -> i32 {
-    guarded(PANIC, || ASKERS.find(handle).map_or(NO_ASKER, |asker| act(&asker)))
+/// The same with the asker of a handle; `NO_RPC_CLIENT` or `PANIC` otherwise.
+pub(crate) fn with_rpc_client(handle: u32, act: impl FnOnce(&RpcClient) -> i32) -> i32 {
+    guarded(PANIC, || RPC_CLIENTS.find(handle).map_or(NO_RPC_CLIENT, |client| act(&client)))
 }
 
-/// The same with the feed of a handle; `NO_FEED` or `PANIC` otherwise.
-pub(crate) fn with_feed(handle: u32, act: impl FnOnce(&SlotFeed) -> i32) -> i32 {
-    guarded(PANIC, || FEEDS.find(handle).map_or(NO_FEED, |feed| act(&feed)))
+/// The same with the feed of a handle; `NO_SLOT_SUBSCRIBER` or `PANIC` otherwise.
+pub(crate) fn with_slot_subscriber(handle: u32, act: impl FnOnce(&SlotSubscriber) -> i32) -> i32 {
+    guarded(PANIC, || {
+        SLOT_SUBSCRIBERS.find(handle).map_or(NO_SLOT_SUBSCRIBER, |subscriber| act(&subscriber))
+    })
 }
 
 /// The handle of what `make` gives; `full` where it gives nothing, or there are too many.
-pub(crate) fn placed<T>(handles: &Handles<T>, full: i32, make: impl FnOnce() -> Option<T>) -> i32 {
+pub(crate) fn insert_made<T>(
+    handles: &Handles<T>,
+    full: i32,
+    make: impl FnOnce() -> Option<T>,
+) -> i32 {
     let made = handles.insert(|_| false, || make().map(Arc::new).ok_or(()));
     made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(full)
 }
 
 /// Hands a question to an asker.
-pub(crate) fn take_on(
-    asker: u32,
+pub(crate) fn submit_request(
+    client: u32,
     id: u32,
     timeout_ms: u32,
-    question: impl FnOnce() -> Question,
+    request: impl FnOnce() -> RpcRequest,
 ) -> i32 {
-    with_asker(asker, |asker| {
-        let is_taken = asker.ask(id, question(), milliseconds(timeout_ms));
-        if is_taken { OK } else { ASKER_FULL }
+    with_rpc_client(client, |client| {
+        let is_accepted = client.send(id, request(), milliseconds(timeout_ms));
+        if is_accepted { OK } else { RPC_CLIENT_FULL }
     })
 }
 

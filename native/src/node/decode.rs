@@ -7,7 +7,7 @@ use crate::base58::signature_text_at;
 use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
 use crate::http::json_rpc::read_call;
 use crate::limits::TRANSACTION_BYTES_MAX;
-use crate::node::convert::{DECODERS, fill, guarded, placed, put};
+use crate::node::convert::{DECODERS, fill, guarded, insert_made, put};
 use crate::node::shared_bytes::{overlap, writable, writable_bytes};
 use crate::node::status_codes::*;
 
@@ -20,7 +20,7 @@ pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys
         else {
             return DECODER_OPTIONS;
         };
-        placed(&DECODERS, DECODER_FULL, || Some(decoder))
+        insert_made(&DECODERS, DECODER_FULL, || Some(decoder))
     })
 }
 
@@ -53,9 +53,9 @@ pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u3
         let Some(slot) = rest.and_then(|rest| rest.first_chunk_mut()) else {
             return NO_ROOM;
         };
-        let verdict = decoder.decode(bytes);
-        *slot = numbers(&verdict);
-        i32::from(verdict.is_ok())
+        let validation = decoder.decode(bytes);
+        *slot = numbers(&validation);
+        i32::from(validation.is_ok())
     })
 }
 

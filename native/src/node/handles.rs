@@ -15,7 +15,7 @@ pub struct Handles<T> {
 
 struct Slot<T> {
     uses: u16,
-    held: Option<Arc<T>>,
+    value: Option<Arc<T>>,
 }
 
 impl<T> Handles<T> {
@@ -33,55 +33,55 @@ impl<T> Handles<T> {
         make: impl FnOnce() -> Result<Arc<T>, E>,
     ) -> Option<Result<u32, E>> {
         let mut slots = self.slots.write();
-        let is_free = |slot: &Slot<T>| slot.held.as_deref().is_none_or(&is_over);
-        let place = match slots.iter().position(is_free) {
-            Some(place) => place,
-            None if slots.len() < self.count_max.min(PLACES) => slots.len(),
+        let is_free = |slot: &Slot<T>| slot.value.as_deref().is_none_or(&is_over);
+        let index = match slots.iter().position(is_free) {
+            Some(index) => index,
+            None if slots.len() < self.count_max.min(SLOTS_MAX) => slots.len(),
             None => return None,
         };
         let made = match make() {
             Ok(made) => made,
             Err(error) => return Some(Err(error)),
         };
-        if place == slots.len() {
-            slots.push(Slot { uses: 0, held: None });
+        if index == slots.len() {
+            slots.push(Slot { uses: 0, value: None });
         }
-        let slot = slots.get_mut(place)?;
+        let slot = slots.get_mut(index)?;
         slot.uses = slot.uses.wrapping_add(1).max(1);
-        slot.held = Some(made);
-        Some(Ok(u32::from(slot.uses) << PLACE_BITS | u32::try_from(place).ok()?))
+        slot.value = Some(made);
+        Some(Ok(u32::from(slot.uses) << INDEX_BITS | u32::try_from(index).ok()?))
     }
 
     /// What a handle names; None when it is gone.
     #[must_use]
     pub fn find(&self, handle: u32) -> Option<Arc<T>> {
         let slots = self.slots.read();
-        let slot = slots.get(place_of(handle))?;
-        if u32::from(slot.uses) != handle >> PLACE_BITS { None } else { slot.held.clone() }
+        let slot = slots.get(index_of(handle))?;
+        if u32::from(slot.uses) != handle >> INDEX_BITS { None } else { slot.value.clone() }
     }
 
     /// Forgets what a handle names, which ends with the last call that uses it.
     pub fn remove(&self, handle: u32) -> bool {
         let mut slots = self.slots.write();
-        let slot = slots.get_mut(place_of(handle));
-        let slot = slot.filter(|slot| u32::from(slot.uses) == handle >> PLACE_BITS);
-        slot.and_then(|slot| slot.held.take()).is_some()
+        let slot = slots.get_mut(index_of(handle));
+        let slot = slot.filter(|slot| u32::from(slot.uses) == handle >> INDEX_BITS);
+        slot.and_then(|slot| slot.value.take()).is_some()
     }
 }
 
-fn place_of(handle: u32) -> usize {
-    handle as usize & (PLACES - 1)
+fn index_of(handle: u32) -> usize {
+    handle as usize & (SLOTS_MAX - 1)
 }
 
-const PLACE_BITS: u32 = 8;
-const PLACES: usize = 1 << PLACE_BITS;
+const INDEX_BITS: u32 = 8;
+const SLOTS_MAX: usize = 1 << INDEX_BITS;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn insert(handles: &Handles<u8>, value: u8) -> Option<u32> {
-        let made = handles.insert(|held| *held == 0, || Ok::<_, ()>(Arc::new(value)));
+        let made = handles.insert(|value| *value == 0, || Ok::<_, ()>(Arc::new(value)));
         made.map(|handle| handle.unwrap())
     }
 

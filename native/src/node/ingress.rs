@@ -7,89 +7,100 @@ use napi_derive::napi;
 use crate::http::mailbox::Command;
 use crate::node::convert::{fill, guarded, waker};
 use crate::node::ingress_convert::{
-    close_front, listen_for, pass_of, start_front, tell_front, with_front,
+    close_ingress_thread, key_grant_of, listen_for, send_command, start_ingress_thread,
+    with_ingress_thread,
 };
-use crate::node::options::{FrontMemory, FrontOptions};
+use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
 use crate::node::status_codes::*;
-use crate::submit::path::News;
+use crate::submit::path::KeyUpdate;
 
-/// Starts a front on memory of `SharedArrayBuffer`s, which is its own until `front_close`. `wake` is
+/// Starts a front on memory of `SharedArrayBuffer`s, which is its own until `ingress_thread_close`. `wake` is
 /// called without arguments, on the thread that called this, when it has something: records, places
-/// given back, or its end. Returns the front's handle, above 0, or FRONT_OPTIONS, FRONT_FULL,
+/// given back, or its end. Returns the front's handle, above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL,
 /// NO_PRIORITY, or PANIC.
 #[napi]
-pub fn front_start(
+pub fn ingress_thread_start(
     env: Env,
-    options: FrontOptions,
-    memory: FrontMemory,
+    options: IngressThreadOptions,
+    memory: IngressThreadMemory,
     wake: Function<'_, (), ()>,
 ) -> i32 {
     guarded(PANIC, || {
-        let Some(waker) = waker(wake) else { return FRONT_OPTIONS };
-        start_front(env, options, memory, waker)
+        let Some(waker) = waker(wake) else { return INGRESS_THREAD_OPTIONS };
+        start_ingress_thread(env, options, memory, waker)
     })
 }
 
 /// Listens for these fronts, which get the connections in turn; port 0 takes any free one. One
-/// address may hold `per_address` connections, over all of them. Returns the port, or NO_FRONT,
-/// FRONT_LISTEN or PANIC.
+/// address may hold `per_address` connections, over all of them. Returns the port, or NO_INGRESS_THREAD,
+/// INGRESS_THREAD_LISTEN or PANIC.
 #[napi]
-pub fn fronts_listen(fronts: &[u32], host: String, port: u32, per_address: u32) -> i32 {
-    guarded(PANIC, || listen_for(fronts, &host, port, per_address))
+pub fn ingress_threads_listen(threads: &[u32], host: String, port: u32, per_address: u32) -> i32 {
+    guarded(PANIC, || listen_for(threads, &host, port, per_address))
 }
 
-/// Has the front let this key in by itself, as PASS_NUMBERS numbers say; `ranges` are networks in
-/// CIDR notation with commas in between. Returns OK, NO_FRONT, FRONT_OPTIONS or PANIC.
+/// Has the front let this key in by itself, as KEY_GRANT_NUMBERS numbers say; `ranges` are networks in
+/// CIDR notation with commas in between. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
-pub fn front_pass(front: u32, token: String, numbers: &[f64], ranges: String) -> i32 {
-    with_front(front, |front| match pass_of(numbers, &ranges) {
-        Some(pass) => tell_front(front, Command::News(News::Pass(token.into_bytes().into(), pass))),
-        None => FRONT_OPTIONS,
+pub fn ingress_thread_grant_key(
+    thread: u32,
+    token: String,
+    numbers: &[f64],
+    ranges: String,
+) -> i32 {
+    with_ingress_thread(thread, |thread| match key_grant_of(numbers, &ranges) {
+        Some(pass) => {
+            send_command(thread, Command::Update(KeyUpdate::Grant(token.into_bytes().into(), pass)))
+        }
+        None => INGRESS_THREAD_OPTIONS,
     })
 }
 
-/// Takes that pass back; `front_returned` tells when it is not used any more. Returns OK, NO_FRONT
+/// Takes that pass back; `ingress_thread_released_slots` tells when it is not used any more. Returns OK, NO_INGRESS_THREAD
 /// or PANIC.
 #[napi]
-pub fn front_pass_over(front: u32, token: String, place: u32) -> i32 {
-    with_front(front, |front| {
-        tell_front(front, Command::News(News::PassOver(token.into_bytes().into(), place)))
+pub fn ingress_thread_revoke_key(thread: u32, token: String, key_slot: u32) -> i32 {
+    with_ingress_thread(thread, |thread| {
+        send_command(
+            thread,
+            Command::Update(KeyUpdate::Revoke(token.into_bytes().into(), key_slot)),
+        )
     })
 }
 
 /// Writes places of passes that the front uses no more, as many as there is room for. Returns how
-/// many, or NO_FRONT or PANIC. Whatever comes after this call wakes again.
+/// many, or NO_INGRESS_THREAD or PANIC. Whatever comes after this call wakes again.
 #[napi]
-pub fn front_returned(front: u32, mut out: Float64ArraySlice<'_>) -> i32 {
-    with_front(front, |front| {
-        let places = front.told().take_returned(out.len());
+pub fn ingress_thread_released_slots(thread: u32, mut out: Float64ArraySlice<'_>) -> i32 {
+    with_ingress_thread(thread, |thread| {
+        let places = thread.status().take_released_slots(out.len());
         i32::try_from(fill(&mut out, places.into_iter().map(u64::from))).unwrap_or(i32::MAX)
     })
 }
 
 /// Has a front relay all (1), take no more connections and end with what is in hand (2), or end at
-/// once (3). Returns OK, NO_FRONT, FRONT_OPTIONS or PANIC.
+/// once (3). Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
-pub fn front_tell(front: u32, what: u32) -> i32 {
-    with_front(front, |front| match what {
-        1 => tell_front(front, Command::Drain),
-        2 => tell_front(front, Command::Stop),
-        3 => tell_front(front, Command::End),
-        _ => FRONT_OPTIONS,
+pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
+    with_ingress_thread(thread, |thread| match command {
+        1 => send_command(thread, Command::Drain),
+        2 => send_command(thread, Command::Stop),
+        3 => send_command(thread, Command::End),
+        _ => INGRESS_THREAD_OPTIONS,
     })
 }
 
-/// Returns 1 while a front runs, 2 once it has ended, 3 where it failed, NO_FRONT or PANIC.
+/// Returns 1 while a front runs, 2 once it has ended, 3 where it failed, NO_INGRESS_THREAD or PANIC.
 #[napi]
-pub fn front_state(front: u32) -> i32 {
-    with_front(front, |front| i32::from(front.told().state()))
+pub fn ingress_thread_state(thread: u32) -> i32 {
+    with_ingress_thread(thread, |thread| i32::from(thread.status().state()))
 }
 
-/// Ends a front where it has not, waits for that, and gives its memory back. Returns OK, NO_FRONT or
+/// Ends a front where it has not, waits for that, and gives its memory back. Returns OK, NO_INGRESS_THREAD or
 /// PANIC.
 #[napi]
-pub fn front_close(front: u32) -> i32 {
-    guarded(PANIC, || close_front(front))
+pub fn ingress_thread_close(thread: u32) -> i32 {
+    guarded(PANIC, || close_ingress_thread(thread))
 }
 
 /// Lets other threads that wait for this processor have their turn first. Returns OK.

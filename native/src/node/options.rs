@@ -35,7 +35,7 @@ pub struct EngineOptions {
 
 /// What a front is started with; every field is present.
 #[napi(object, object_to_js = false)]
-pub struct FrontOptions {
+pub struct IngressThreadOptions {
     /// The engine's handle.
     pub engine: u32,
     /// The decoder's.
@@ -47,20 +47,20 @@ pub struct FrontOptions {
     /// Connections of clients open at once.
     pub connections_max: u32,
     /// And to the server behind.
-    pub relays_max: u32,
+    pub upstream_connections_max: u32,
     /// And of those for the clients of one address.
-    pub relays_per_address: u32,
+    pub upstream_connections_per_address: u32,
     /// How long a client may take for a request's head, and for its body.
     pub read_timeout_ms: u32,
     /// Where the server listens, on loopback, that the front relays to.
-    pub behind_port: u32,
+    pub upstream_port: u32,
     /// The name of the header line by which it says what it knows of such a request.
-    pub relay_header: String,
+    pub forwarded_header: String,
 }
 
 /// What a front shares with the main thread: arrays of a `SharedArrayBuffer` each.
 #[napi(object, object_to_js = false)]
-pub struct FrontMemory {
+pub struct IngressThreadMemory {
     /// As `front/records.ts` has it.
     #[napi(ts_type = "Uint8Array")]
     pub records: SharedBytes,
@@ -72,8 +72,8 @@ pub struct FrontMemory {
     pub routes: SharedBytes,
     /// As `ingress/seen.ts` has it.
     #[napi(ts_type = "Uint8Array")]
-    pub seen: SharedBytes,
+    pub dedup: SharedBytes,
     /// As `ingress/limit-cells.ts` has it.
     #[napi(ts_type = "Uint8Array")]
-    pub passes: SharedBytes,
+    pub key_cache: SharedBytes,
 }

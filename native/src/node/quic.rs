@@ -36,11 +36,11 @@ pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
 }
 
 /// Closes all connections, each once its copies are acknowledged; blocks for as long, for
-/// `linger_ms` or a second at the most, and up to 250 ms for goodbyes. Returns OK or NOT_STARTED.
+/// `close_timeout_ms` or a second at the most, and up to 250 ms for goodbyes. Returns OK or NOT_STARTED.
 #[napi]
-pub fn engine_stop(engine: u32, linger_ms: u32) -> i32 {
+pub fn engine_stop(engine: u32, close_timeout_ms: u32) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
-        engine.stop(milliseconds(linger_ms));
+        engine.stop(milliseconds(close_timeout_ms));
         OK
     })
 }
@@ -70,12 +70,12 @@ pub fn peer_open(engine: u32, address: String) -> i64 {
     })
 }
 
-/// Closes a connection once its copies are acknowledged, after `linger_ms` at the latest.
+/// Closes a connection once its copies are acknowledged, after `close_timeout_ms` at the latest.
 /// Returns OK, NOT_STARTED or NO_PEER.
 #[napi]
-pub fn peer_close(engine: u32, peer: u32, linger_ms: u32) -> i32 {
+pub fn peer_close(engine: u32, peer: u32, close_timeout_ms: u32) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
-        if engine.peer_close(peer, milliseconds(linger_ms)) { OK } else { NO_PEER }
+        if engine.peer_close(peer, milliseconds(close_timeout_ms)) { OK } else { NO_PEER }
     })
 }
 
@@ -93,9 +93,9 @@ pub fn peer_ping(engine: u32, peer: u32) -> i32 {
 /// Writes `Peer::figures`, of which the first is 1 connecting, 2 connected, 3 admitted, 4 closing
 /// or 5 closed, and returns how many were written; 0 when the connection is gone.
 #[napi]
-pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+pub fn peer_stats(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     with_engine(engine, 0, |engine| {
-        engine.peer(peer).map_or(0, |peer| fill(&mut out, peer.figures()))
+        engine.peer(peer).map_or(0, |peer| fill(&mut out, peer.stats()))
     })
 }
 
@@ -104,8 +104,8 @@ pub fn peer_figures(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u
 /// ends in a record `acked`, `failed` or `dropped`, unless the engine is not started or the
 /// transaction is empty or above 4096 bytes: then the answer is 0.
 #[napi]
-pub fn tx_send(engine: u32, copies: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
-    with_engine(engine, 0, |engine| engine.send(copies, bytes, tx as u64, ttl_ms).bits())
+pub fn tx_send(engine: u32, deliveries: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
+    with_engine(engine, 0, |engine| engine.send(deliveries, bytes, tx as u64, ttl_ms).bits())
 }
 
 /// Moves records into `out` and returns how many: kind (1 sent, 2 acked, 3 failed, 4 dropped,

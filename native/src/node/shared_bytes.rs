@@ -53,17 +53,17 @@ pub fn overlap<A, B>(one: &[A], other: &[B]) -> bool {
 }
 
 /// Bytes of a `SharedArrayBuffer`, which nobody can detach or shrink, kept from the garbage
-/// collector until `keep_no_more`. An array of memory that is not shared is refused.
+/// collector until `release_shared`. An array of memory that is not shared is refused.
 pub struct SharedBytes {
     at: *mut u8,
     size: usize,
-    held: Held,
+    reference: NodeReference,
 }
 
 /// A reference that Node keeps, good on the thread that made it.
-struct Held(napi_env, napi_ref);
+struct NodeReference(napi_env, napi_ref);
 
-impl Drop for Held {
+impl Drop for NodeReference {
     fn drop(&mut self) {
         // SAFETY: dropped on the thread that made it, while that calls the addon.
         unsafe { napi_delete_reference(self.0, self.1) };
@@ -75,7 +75,7 @@ impl FromNapiValue for SharedBytes {
         let (mut kind, mut size, mut offset) = (0, 0, 0);
         let (mut at, mut buffer) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: handed through as they were given, and each answer is looked at.
-        let told = unsafe {
+        let info_status = unsafe {
             napi_get_typedarray_info(
                 env,
                 value,
@@ -88,9 +88,9 @@ impl FromNapiValue for SharedBytes {
         };
         let mut is_own = true;
         // SAFETY: as above.
-        let asked = unsafe { napi_is_arraybuffer(env, buffer, &mut is_own) };
-        if told != Status::napi_ok
-            || asked != Status::napi_ok
+        let kind_status = unsafe { napi_is_arraybuffer(env, buffer, &mut is_own) };
+        if info_status != Status::napi_ok
+            || kind_status != Status::napi_ok
             || kind != TypedarrayType::uint8_array
             || is_own
         {
@@ -101,35 +101,36 @@ impl FromNapiValue for SharedBytes {
         if unsafe { napi_create_reference(env, value, 1, &mut reference) } != Status::napi_ok {
             return Err(Error::new(napi::Status::GenericFailure, "no reference"));
         }
-        Ok(Self { at: at.cast(), size, held: Held(env, reference) })
+        Ok(Self { at: at.cast(), size, reference: NodeReference(env, reference) })
     }
 }
 
 thread_local! {
     /// What this thread has lent for long, by whom it was lent to.
-    static KEPT: RefCell<Vec<(u32, ManuallyDrop<Held>)>> = const { RefCell::new(Vec::new()) };
+    static RETAINED: RefCell<Vec<(u32, ManuallyDrop<NodeReference>)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl SharedBytes {
-    /// The memory, which lasts until the call is over, or until `keep_no_more` where it is kept.
+    /// The memory, which lasts until the call is over, or until `release_shared` where it is kept.
     #[must_use]
     pub fn memory(&self) -> Memory {
         // SAFETY: shared memory stays where it is while its array is referred to, and whoever has
-        // the `Memory` ends before `keep_no_more`.
-        unsafe { Memory::lent(self.at, self.size, Arc::new(())) }
+        // the `Memory` ends before `release_shared`.
+        unsafe { Memory::borrowed(self.at, self.size, Arc::new(())) }
     }
 
     /// Keeps it for `whom`, beyond the call. Of a thread that ends first, its own end is the end.
-    pub fn keep(self, whom: u32) {
-        KEPT.with_borrow_mut(|kept| kept.push((whom, ManuallyDrop::new(self.held))));
+    pub fn retain(self, handle: u32) {
+        RETAINED
+            .with_borrow_mut(|retained| retained.push((handle, ManuallyDrop::new(self.reference))));
     }
 }
 
 /// Gives back what is kept for `whom`, as far as this thread has lent it.
-pub fn keep_no_more(whom: u32) {
-    KEPT.with_borrow_mut(|kept| {
-        for (_, held) in kept.extract_if(.., |(lent_to, _)| *lent_to == whom) {
-            drop(ManuallyDrop::into_inner(held));
+pub fn release_shared(handle: u32) {
+    RETAINED.with_borrow_mut(|retained| {
+        for (_, reference) in retained.extract_if(.., |(retained_for, _)| *retained_for == handle) {
+            drop(ManuallyDrop::into_inner(reference));
         }
     });
 }

@@ -20,17 +20,17 @@ pub(crate) const DECODER_OPTIONS: i32 = -40;
 pub(crate) const DECODER_FULL: i32 = -41;
 pub(crate) const NO_DECODER: i32 = -42;
 pub(crate) const NO_ROOM: i32 = -43;
-pub(crate) const ASKER_OPTIONS: i32 = -50;
-pub(crate) const ASKER_FULL: i32 = -51;
-pub(crate) const NO_ASKER: i32 = -52;
-pub(crate) const FEED_OPTIONS: i32 = -60;
-pub(crate) const FEED_FULL: i32 = -61;
-pub(crate) const NO_FEED: i32 = -62;
+pub(crate) const RPC_CLIENT_OPTIONS: i32 = -50;
+pub(crate) const RPC_CLIENT_FULL: i32 = -51;
+pub(crate) const NO_RPC_CLIENT: i32 = -52;
+pub(crate) const SLOT_SUBSCRIBER_OPTIONS: i32 = -60;
+pub(crate) const SLOT_SUBSCRIBER_FULL: i32 = -61;
+pub(crate) const NO_SLOT_SUBSCRIBER: i32 = -62;
 pub(crate) const NO_PRIORITY: i32 = -70;
-pub(crate) const FRONT_OPTIONS: i32 = -80;
-pub(crate) const FRONT_FULL: i32 = -81;
-pub(crate) const NO_FRONT: i32 = -82;
-pub(crate) const FRONT_LISTEN: i32 = -83;
+pub(crate) const INGRESS_THREAD_OPTIONS: i32 = -80;
+pub(crate) const INGRESS_THREAD_FULL: i32 = -81;
+pub(crate) const NO_INGRESS_THREAD: i32 = -82;
+pub(crate) const INGRESS_THREAD_LISTEN: i32 = -83;
 
 /// Why an engine does not start.
 pub(crate) fn start_code(error: &StartError) -> i32 {

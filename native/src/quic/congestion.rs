@@ -30,7 +30,7 @@ thread_local! {
 
 /// What `poll` returns, and whether quinn-proto asked for the window meanwhile. It keeps a
 /// connection's controller to itself, and asks on the thread that polls.
-pub(crate) fn notes_window<T>(poll: impl FnOnce() -> T) -> (T, bool) {
+pub(crate) fn polls_window<T>(poll: impl FnOnce() -> T) -> (T, bool) {
     ASKED.set(false);
     (poll(), ASKED.get())
 }

@@ -4,7 +4,7 @@
 //! `Admitted`, `Closed`, the outcome of each copy), and answers. How copies go out is in
 //! `transmit`. An ended link stays until quinn-proto has said goodbye, and drops what still comes.
 //!
-//! The `Load` is the copies between the queue and the wire, all of which the next datagram carries.
+//! The `DatagramBatch` is the copies between the queue and the wire, all of which the next datagram carries.
 //! The first is there because it is its turn. Where more wait, further ones join it that fit as a
 //! whole: a datagram less costs this machine and the leader a system call, an encryption and a good
 //! part of an acknowledgement. Only the one that was written last may be there in part, where flow
@@ -22,14 +22,14 @@ use quinn_proto::{
 };
 
 use crate::limits::{
-    DATAGRAMS_A_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, PROMPT_MAX, PROMPT_PART, STALL_RETRY_NS,
-    STREAMS_AHEAD_MAX, TOGETHER_MAX,
+    BATCH_CANDIDATES_MAX, DATAGRAMS_PER_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, PROMPT_MAX, PROMPT_PART,
+    STALL_RETRY_NS, STREAMS_AHEAD_MAX,
 };
-use crate::quic::copy::{PeerState, TxCopy};
-use crate::quic::event_ring::{EndCause, Kind, Reason};
-use crate::quic::gso_batch::{Outbox, Train};
-use crate::quic::in_flight::Flights;
-use crate::quic::packing::{order, room_beside, room_of};
+use crate::quic::delivery::{Delivery, PeerState};
+use crate::quic::event_ring::{CloseCause, Kind, Reason};
+use crate::quic::gso_batch::{GsoBatch, GsoWriter};
+use crate::quic::in_flight::InFlight;
+use crate::quic::packing::{capacity_of, remaining_capacity, sort_for_gso};
 use crate::quic::peer_core::PeerCore;
 use crate::quic::transport_params::stream_bytes_max;
 use crate::sync::clock::NEVER_NS;
@@ -41,46 +41,46 @@ pub(crate) enum Progress {
 }
 
 /// The connection and the copies in its hands.
-pub(crate) struct Link {
+pub(crate) struct ConnectionDriver {
     pub(crate) connection: Option<(ConnectionHandle, Connection)>,
     pub(crate) ended: bool,
     /// Nothing of it was sent yet: its first datagram waits for nobody's answer.
     is_new: bool,
     /// The first stream must be granted by then.
-    pub(crate) give_up_ns: u64,
+    pub(crate) admission_deadline_ns: u64,
     /// What the leader announced that it takes on one stream; 0 before the handshake.
     pub(crate) stream_bytes_max: u64,
-    pub(crate) waiting: VecDeque<TxCopy>,
+    pub(crate) queue: VecDeque<Delivery>,
     /// When the first of the waiting copies is of no more use.
     pub(crate) expiry_ns: u64,
-    pub(crate) flights: Flights,
+    pub(crate) in_flight: InFlight,
     /// Streams that were opened to learn of the grant; the next copies take them.
-    pub(crate) spares: VecDeque<StreamId>,
-    pub(crate) load: Option<Load>,
+    pub(crate) opened_streams: VecDeque<StreamId>,
+    pub(crate) batch: Option<DatagramBatch>,
     /// Whether quinn-proto has something to send that the window or the pacer stopped.
     pub(crate) is_blocked: bool,
     /// Whether what goes out now came in this turn, with few others, and found nobody waiting.
     pub(crate) prompt: bool,
     /// Datagrams that the socket had no room for.
-    pub(crate) stalled: VecDeque<Train>,
+    pub(crate) stalled: VecDeque<GsoBatch>,
     /// Whether there is a bug.
     #[cfg(test)]
     pub(crate) is_broken: bool,
 }
 
-impl Link {
+impl ConnectionDriver {
     pub(crate) fn new(in_flight_max: usize) -> Self {
         Self {
             connection: None,
             ended: false,
             is_new: false,
-            give_up_ns: NEVER_NS,
+            admission_deadline_ns: NEVER_NS,
             stream_bytes_max: 0,
-            waiting: VecDeque::new(),
+            queue: VecDeque::new(),
             expiry_ns: NEVER_NS,
-            flights: Flights::new(in_flight_max),
-            spares: VecDeque::new(),
-            load: None,
+            in_flight: InFlight::new(in_flight_max),
+            opened_streams: VecDeque::new(),
+            batch: None,
             is_blocked: false,
             prompt: false,
             stalled: VecDeque::new(),
@@ -89,25 +89,30 @@ impl Link {
         }
     }
 
-    pub(crate) fn start(&mut self, handle: ConnectionHandle, conn: Connection, give_up_ns: u64) {
+    pub(crate) fn start(
+        &mut self,
+        handle: ConnectionHandle,
+        conn: Connection,
+        admission_deadline_ns: u64,
+    ) {
         self.connection = Some((handle, conn));
         self.is_new = true;
-        self.give_up_ns = give_up_ns;
+        self.admission_deadline_ns = admission_deadline_ns;
     }
 
     /// Does what there is to do: copies first, then what arrived, then timers.
     pub(crate) fn work(
         &mut self,
         peer: &PeerCore,
-        copy: Option<TxCopy>,
+        delivery: Option<Delivery>,
         now: Instant,
-        outbox: &mut Outbox,
+        gso_writer: &mut GsoWriter,
     ) -> Progress {
-        let now_ns = peer.shared.clock.ns(now);
+        let now_ns = peer.engine_state.clock.ns(now);
         let mut came = 0;
-        for copy in copy.into_iter().chain(std::iter::from_fn(|| peer.next_copy())) {
-            self.expiry_ns = self.expiry_ns.min(copy.until_ns);
-            self.waiting.push_back(copy);
+        for delivery in delivery.into_iter().chain(std::iter::from_fn(|| peer.next_delivery())) {
+            self.expiry_ns = self.expiry_ns.min(delivery.until_ns);
+            self.queue.push_back(delivery);
             came += 1;
         }
         #[cfg(test)]
@@ -125,36 +130,36 @@ impl Link {
         } else if came > 0 {
             self.arrange(peer, came);
             let few = PROMPT_MAX.min(peer.queue_max / PROMPT_PART);
-            self.prompt = came <= few && self.waiting.len() == came && self.load.is_none();
-            self.pump(peer, now, now_ns, outbox);
+            self.prompt = came <= few && self.queue.len() == came && self.batch.is_none();
+            self.pump(peer, now, now_ns, gso_writer);
             self.prompt = false;
-            self.flush(peer, outbox);
+            self.flush(peer, gso_writer);
         }
         let arrived = self.receive(peer);
-        let timed = self.keep_time(peer, now, now_ns);
+        let timed = self.handle_timers(peer, now, now_ns);
         if arrived > 0 || timed || came == 0 || wants_sent {
-            self.answer(peer, now, now_ns, outbox);
+            self.send_pending(peer, now, now_ns, gso_writer);
         }
-        self.tell_endpoint(peer);
+        self.send_endpoint_events(peer);
         peer.set_timer(self.next_timer_ns(peer, now_ns));
-        if arrived >= DATAGRAMS_A_TURN { Progress::More } else { Progress::Done }
+        if arrived >= DATAGRAMS_PER_TURN { Progress::More } else { Progress::Done }
     }
 
     /// Ends the connection and tells the outcome of every copy in hand.
-    pub(crate) fn end(&mut self, peer: &PeerCore, cause: EndCause, code: u64) {
+    pub(crate) fn end(&mut self, peer: &PeerCore, cause: CloseCause, code: u64) {
         if self.ended {
             return;
         }
         self.ended = true;
-        self.load = None;
+        self.batch = None;
         peer.advance(PeerState::Closed);
         let reason = peer.closed_reason();
-        for flight in self.flights.land_all() {
-            let (kind, reason) = match flight.sent_ns {
+        for delivery in self.in_flight.resolve_all() {
+            let (kind, reason) = match delivery.sent_ns {
                 0 => (Kind::Dropped, reason),
                 _ => (Kind::Failed, Reason::ConnectionLost),
             };
-            peer.report(kind, flight.tx, flight.tag, reason as u8, 0);
+            peer.report(kind, delivery.tx, delivery.tag, reason as u8, 0);
         }
         peer.latest.in_flight.store(0, Ordering::Relaxed);
         self.drop_waiting(peer, reason);
@@ -163,12 +168,12 @@ impl Link {
 
     /// After a panic: nothing of the connection can be trusted any more.
     pub(crate) fn abandon(&mut self, peer: &PeerCore) {
-        self.end(peer, EndCause::Internal, 0);
+        self.end(peer, CloseCause::Internal, 0);
         self.stalled.clear();
         if let Some((handle, _)) = self.connection.take() {
             let drained = (peer.socket.index, handle, EndpointEvent::drained());
-            peer.shared.endpoint_events.push(drained);
-            peer.shared.signal.wake();
+            peer.engine_state.endpoint_events.push(drained);
+            peer.engine_state.io_waker.wake();
         }
         peer.set_timer(NEVER_NS);
     }
@@ -179,27 +184,27 @@ impl Link {
             return 0;
         };
         let mut count = 0;
-        while count < DATAGRAMS_A_TURN {
+        while count < DATAGRAMS_PER_TURN {
             let Some(event) = peer.next_event() else { break };
             conn.handle_event(event);
             count += 1;
         }
         if count > 0 {
             peer.latest.heard.fetch_add(count as u64, Ordering::Relaxed);
-            self.take_events(peer);
+            self.handle_events(peer);
         }
         count
     }
 
     /// Timers of the protocol and of this connection's life; whether one was due.
-    fn keep_time(&mut self, peer: &PeerCore, now: Instant, now_ns: u64) -> bool {
+    fn handle_timers(&mut self, peer: &PeerCore, now: Instant, now_ns: u64) -> bool {
         let Some((_, conn)) = &mut self.connection else {
             return false;
         };
         let due = conn.poll_timeout().is_some_and(|due| due <= now);
         if due {
             conn.handle_timeout(now);
-            self.take_events(peer);
+            self.handle_events(peer);
         }
         if self.expiry_ns <= now_ns {
             self.expire(peer, now_ns);
@@ -207,44 +212,50 @@ impl Link {
         if self.ended {
             return due;
         }
-        if now_ns >= self.give_up_ns {
-            self.say_goodbye(now);
-            self.end(peer, EndCause::HandshakeTimeout, 0);
+        if now_ns >= self.admission_deadline_ns {
+            self.send_close(now);
+            self.end(peer, CloseCause::HandshakeTimeout, 0);
             return true;
         }
         let close_by_ns = peer.close_by_ns();
         // `queued` counts what another thread put down and nobody has looked at yet, too.
-        let idle = self.flights.count() == 0 && peer.queued() == 0;
+        let idle = self.in_flight.count() == 0 && peer.queued() == 0;
         if close_by_ns != NEVER_NS && (idle || now_ns >= close_by_ns) {
-            self.say_goodbye(now);
-            self.end(peer, EndCause::Local, 0);
+            self.send_close(now);
+            self.end(peer, CloseCause::Local, 0);
             return true;
         }
         due
     }
 
-    fn say_goodbye(&mut self, now: Instant) {
+    fn send_close(&mut self, now: Instant) {
         if let Some((_, conn)) = &mut self.connection {
             conn.close(now, VarInt::from_u32(0), Bytes::new());
         }
     }
 
     /// Sends what the protocol wants sent, and copies that may go now.
-    fn answer(&mut self, peer: &PeerCore, now: Instant, now_ns: u64, outbox: &mut Outbox) {
-        while let Some(train) = self.stalled.pop_front() {
-            if !peer.socket.send(&train) {
-                self.stalled.push_front(train);
+    fn send_pending(
+        &mut self,
+        peer: &PeerCore,
+        now: Instant,
+        now_ns: u64,
+        gso_writer: &mut GsoWriter,
+    ) {
+        while let Some(gso_batch) = self.stalled.pop_front() {
+            if !peer.socket.send(&gso_batch) {
+                self.stalled.push_front(gso_batch);
                 return;
             }
-            outbox.recycle(train);
+            gso_writer.recycle(gso_batch);
         }
-        self.transmit(peer, now, outbox);
-        self.pump(peer, now, now_ns, outbox);
-        self.flush(peer, outbox);
-        self.note_figures(peer);
+        self.transmit(peer, now, gso_writer);
+        self.pump(peer, now, now_ns, gso_writer);
+        self.flush(peer, gso_writer);
+        self.update_stats(peer);
     }
 
-    fn take_events(&mut self, peer: &PeerCore) {
+    fn handle_events(&mut self, peer: &PeerCore) {
         loop {
             let Some((_, conn)) = &mut self.connection else {
                 return;
@@ -256,15 +267,15 @@ impl Link {
                     self.stream_bytes_max = stream_bytes_max(conn);
                     let retried = peer.latest.retried.load(Ordering::Relaxed);
                     peer.report(Kind::Connected, 0, 0, u8::from(retried), self.stream_bytes_max);
-                    self.look_for_grant(peer);
+                    self.open_granted_streams(peer);
                 }
                 Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => {
-                    self.look_for_grant(peer);
+                    self.open_granted_streams(peer);
                 }
                 Event::Stream(StreamEvent::Finished { id }) => self.acknowledged(peer, id),
                 Event::Stream(StreamEvent::Stopped { id, .. }) => self.stopped(peer, id),
                 Event::ConnectionLost { reason } => {
-                    let (cause, code) = end_of(&reason);
+                    let (cause, code) = close_cause_of(&reason);
                     self.end(peer, cause, code);
                 }
                 _ => {}
@@ -278,7 +289,7 @@ impl Link {
 
     /// Opens what the leader grants, which takes nothing on the wire and is the only way to learn
     /// how much that is. Admitted is who may open a stream; those opened here are the next copies'.
-    pub(crate) fn look_for_grant(&mut self, peer: &PeerCore) {
+    pub(crate) fn open_granted_streams(&mut self, peer: &PeerCore) {
         let Some((_, conn)) = &mut self.connection else {
             return;
         };
@@ -286,15 +297,17 @@ impl Link {
             return;
         }
         // Those that the leader refused count until it acknowledges their end.
-        let open_max = self.flights.max() + STREAMS_AHEAD_MAX;
-        while self.spares.len() < STREAMS_AHEAD_MAX && conn.streams().send_streams() < open_max {
+        let open_max = self.in_flight.max() + STREAMS_AHEAD_MAX;
+        while self.opened_streams.len() < STREAMS_AHEAD_MAX
+            && conn.streams().send_streams() < open_max
+        {
             let Some(stream) = conn.streams().open(Dir::Uni) else { break };
-            self.spares.push_back(stream);
+            self.opened_streams.push_back(stream);
         }
-        let granted = self.spares.len();
+        let granted = self.opened_streams.len();
         peer.latest.streams_left.store(granted as u32, Ordering::Relaxed);
-        if self.give_up_ns != NEVER_NS && granted > 0 {
-            self.give_up_ns = NEVER_NS;
+        if self.admission_deadline_ns != NEVER_NS && granted > 0 {
+            self.admission_deadline_ns = NEVER_NS;
             peer.advance(PeerState::Admitted);
             peer.report(Kind::Admitted, 0, 0, 0, granted as u64);
         }
@@ -302,52 +315,54 @@ impl Link {
 
     /// The next stream in line; None while the leader grants no more.
     pub(crate) fn take_stream(&mut self, peer: &PeerCore) -> Option<StreamId> {
-        if self.spares.is_empty() {
-            self.look_for_grant(peer);
+        if self.opened_streams.is_empty() {
+            self.open_granted_streams(peer);
         }
-        let stream = self.spares.pop_front()?;
-        peer.latest.streams_left.store(self.spares.len() as u32, Ordering::Relaxed);
+        let stream = self.opened_streams.pop_front()?;
+        peer.latest.streams_left.store(self.opened_streams.len() as u32, Ordering::Relaxed);
         Some(stream)
     }
 
     fn acknowledged(&mut self, peer: &PeerCore, id: StreamId) {
         // An acknowledgement of all means that all was sent, whatever the count of bytes said.
-        if self.unload(id) {
-            self.note_sent(peer, id.index());
+        if self.remove_from_batch(id) {
+            self.record_sent(peer, id.index());
         }
-        self.land(peer, id.index(), Kind::Acked, Reason::None);
+        self.resolve(peer, id.index(), Kind::Acked, Reason::None);
     }
 
     fn stopped(&mut self, peer: &PeerCore, id: StreamId) {
         // Refused before its turn: no copy may take it, as it would wait there until it is too old.
-        if let Ok(place) = self.spares.binary_search_by_key(&id.index(), |spare| spare.index()) {
-            self.spares.remove(place);
-            self.look_for_grant(peer);
+        if let Ok(place) =
+            self.opened_streams.binary_search_by_key(&id.index(), |spare| spare.index())
+        {
+            self.opened_streams.remove(place);
+            self.open_granted_streams(peer);
         }
         if let Some((_, conn)) = &mut self.connection {
             let _ = conn.send_stream(id).reset(VarInt::from_u32(0));
         }
-        if self.unload(id) {
-            self.note_sent(peer, id.index());
+        if self.remove_from_batch(id) {
+            self.record_sent(peer, id.index());
         }
-        self.land(peer, id.index(), Kind::Failed, Reason::StreamStopped);
+        self.resolve(peer, id.index(), Kind::Failed, Reason::StreamStopped);
     }
 
-    fn tell_endpoint(&mut self, peer: &PeerCore) {
+    fn send_endpoint_events(&mut self, peer: &PeerCore) {
         let Some((handle, conn)) = &mut self.connection else {
             return;
         };
-        let (handle, mut drained, mut told) = (*handle, false, false);
+        let (handle, mut drained, mut sent) = (*handle, false, false);
         while let Some(event) = conn.poll_endpoint_events() {
             drained |= event.is_drained();
-            told = true;
-            peer.shared.endpoint_events.push((peer.socket.index, handle, event));
+            sent = true;
+            peer.engine_state.endpoint_events.push((peer.socket.index, handle, event));
         }
-        if told {
-            peer.shared.signal.wake();
+        if sent {
+            peer.engine_state.io_waker.wake();
         }
         if drained {
-            self.end(peer, EndCause::Internal, 0);
+            self.end(peer, CloseCause::Internal, 0);
             self.connection = None;
         }
     }
@@ -356,8 +371,8 @@ impl Link {
         let Some((_, conn)) = &mut self.connection else {
             return NEVER_NS;
         };
-        let mut next_ns = conn.poll_timeout().map_or(NEVER_NS, |at| peer.shared.clock.ns(at));
-        if self.waiting.is_empty() && self.load.is_none() {
+        let mut next_ns = conn.poll_timeout().map_or(NEVER_NS, |at| peer.engine_state.clock.ns(at));
+        if self.queue.is_empty() && self.batch.is_none() {
             self.expiry_ns = NEVER_NS;
         }
         if next_ns.saturating_sub(now_ns) > IDLE_AFTER_NS {
@@ -365,7 +380,8 @@ impl Link {
             next_ns = next_ns.div_ceil(IDLE_GRID_NS).saturating_mul(IDLE_GRID_NS);
         }
         if !self.ended {
-            next_ns = next_ns.min(self.expiry_ns).min(self.give_up_ns).min(peer.close_by_ns());
+            next_ns =
+                next_ns.min(self.expiry_ns).min(self.admission_deadline_ns).min(peer.close_by_ns());
         }
         if !self.stalled.is_empty() {
             next_ns = next_ns.min(now_ns.saturating_add(STALL_RETRY_NS));
@@ -373,17 +389,17 @@ impl Link {
         next_ns
     }
 
-    fn note_figures(&self, peer: &PeerCore) {
+    fn update_stats(&self, peer: &PeerCore) {
         let Some((_, conn)) = &self.connection else {
             return;
         };
         let stats = conn.stats();
-        let figures = &peer.latest;
-        figures.in_flight.store(self.flights.count(), Ordering::Relaxed);
-        figures.mtu.store(u32::from(stats.path.current_mtu), Ordering::Relaxed);
-        figures.window.store(stats.path.cwnd, Ordering::Relaxed);
-        figures.lost_packets.store(stats.path.lost_packets, Ordering::Relaxed);
-        figures.sent_packets.store(stats.path.sent_packets, Ordering::Relaxed);
+        let stats_out = &peer.latest;
+        stats_out.in_flight.store(self.in_flight.count(), Ordering::Relaxed);
+        stats_out.mtu.store(u32::from(stats.path.current_mtu), Ordering::Relaxed);
+        stats_out.window.store(stats.path.cwnd, Ordering::Relaxed);
+        stats_out.lost_packets.store(stats.path.lost_packets, Ordering::Relaxed);
+        stats_out.sent_packets.store(stats.path.sent_packets, Ordering::Relaxed);
     }
 
     /// Puts the copies that came in one turn, the last of the waiting ones, in the order in which they
@@ -394,44 +410,44 @@ impl Link {
         if came < 2 {
             return;
         }
-        let waited = self.waiting.len().saturating_sub(came);
-        let covered = self.covered(peer, self.waiting.len());
+        let waited = self.queue.len().saturating_sub(came);
+        let covered = self.covered(peer, self.queue.len());
         let Some((_, conn)) = &self.connection else { return };
-        let room = room_of(conn.current_mtu());
-        let mut copies = self.waiting.split_off(waited);
+        let room = capacity_of(conn.current_mtu());
+        let mut deliveries = self.queue.split_off(waited);
         let mut left = covered.saturating_sub(waited);
-        while left > 0 && !copies.is_empty() {
-            let count = copies.len().min(TOGETHER_MAX).min(left);
+        while left > 0 && !deliveries.is_empty() {
+            let count = deliveries.len().min(BATCH_CANDIDATES_MAX).min(left);
             left -= count;
-            let mut some: Vec<_> = copies.drain(..count).map(Some).collect();
-            let sizes = some.iter().flatten().map(|copy| copy.bytes.len());
-            for place in order(sizes, room) {
-                self.waiting.extend(some.get_mut(place).and_then(Option::take));
+            let mut some: Vec<_> = deliveries.drain(..count).map(Some).collect();
+            let sizes = some.iter().flatten().map(|delivery| delivery.bytes.len());
+            for place in sort_for_gso(sizes, room) {
+                self.queue.extend(some.get_mut(place).and_then(Option::take));
             }
         }
-        self.waiting.append(&mut copies);
+        self.queue.append(&mut deliveries);
     }
 
     /// For how many of the first `count` that wait there are streams now, and places in flight.
     fn covered(&mut self, peer: &PeerCore, count: usize) -> usize {
-        if self.spares.len() < count {
-            self.look_for_grant(peer);
+        if self.opened_streams.len() < count {
+            self.open_granted_streams(peer);
         }
-        self.spares.len().min(self.flights.room()).min(count)
+        self.opened_streams.len().min(self.in_flight.remaining_capacity()).min(count)
     }
 
     /// Goes on with the copy that was written last.
-    pub(crate) fn write_load(&mut self) {
-        let (Some(load), Some((_, conn))) = (&mut self.load, &mut self.connection) else {
+    pub(crate) fn write_batch(&mut self) {
+        let (Some(batch), Some((_, conn))) = (&mut self.batch, &mut self.connection) else {
             return;
         };
-        if load.finished {
+        if batch.finished {
             return;
         }
-        let mut stream = conn.send_stream(load.last.stream);
-        while !load.rest.is_empty() {
+        let mut stream = conn.send_stream(batch.last.stream);
+        while !batch.rest.is_empty() {
             // `write_chunks` moves what it took out of the slice.
-            match stream.write_chunks(std::slice::from_mut(&mut load.rest)) {
+            match stream.write_chunks(std::slice::from_mut(&mut batch.rest)) {
                 Ok(_) => {}
                 Err(WriteError::Blocked) => return,
                 // Stopped or gone: its event tells the outcome.
@@ -439,68 +455,70 @@ impl Link {
             }
         }
         let _ = stream.finish();
-        load.finished = true;
+        batch.finished = true;
     }
 
     /// Writes further waiting copies that are whole in the same datagram, of those that the leader's
     /// streams are enough for.
-    pub(crate) fn fill_load(&mut self, peer: &PeerCore, now_ns: u64) {
-        while let (Some(load), Some((_, conn))) = (&self.load, &self.connection) {
-            if !load.finished || self.waiting.is_empty() {
+    pub(crate) fn fill_batch(&mut self, peer: &PeerCore, now_ns: u64) {
+        while let (Some(batch), Some((_, conn))) = (&self.batch, &self.connection) {
+            if !batch.finished || self.queue.is_empty() {
                 return;
             }
-            let sizes = load.all().map(|written| written.size);
-            let room = room_beside(sizes, room_of(conn.current_mtu()));
+            let sizes = batch.all().map(|written| written.size);
+            let room = remaining_capacity(sizes, capacity_of(conn.current_mtu()));
             let size_max = room.min(usize::try_from(self.stream_bytes_max).unwrap_or(room));
-            let goes = |copy: &TxCopy| copy.bytes.len() <= size_max && copy.until_ns > now_ns;
-            let covered = self.covered(peer, self.waiting.len().min(TOGETHER_MAX));
-            let Some(place) = self.waiting.iter().take(covered).position(goes) else { return };
-            let Some(load) = self.load.take() else { return };
-            if !self.take(peer, place) {
-                self.load = Some(load);
+            let goes = |delivery: &Delivery| {
+                delivery.bytes.len() <= size_max && delivery.until_ns > now_ns
+            };
+            let covered = self.covered(peer, self.queue.len().min(BATCH_CANDIDATES_MAX));
+            let Some(place) = self.queue.iter().take(covered).position(goes) else { return };
+            let Some(batch) = self.batch.take() else { return };
+            if !self.start_delivery(peer, place) {
+                self.batch = Some(batch);
                 return;
             }
-            if let Some(next) = &mut self.load {
-                next.before = load.before;
-                next.before.push(load.last);
-                next.carried_max = load.carried_max;
+            if let Some(next) = &mut self.batch {
+                next.before = batch.before;
+                next.before.push(batch.last);
+                next.carried_max = batch.carried_max;
             }
-            self.write_load();
+            self.write_batch();
         }
     }
 
     /// Notes those that are on the wire, now that quinn-proto has nothing left to send.
-    pub(crate) fn unload_sent(&mut self, peer: &PeerCore) {
-        let Some(load) = &mut self.load else {
+    pub(crate) fn record_batch_sent(&mut self, peer: &PeerCore) {
+        let Some(batch) = &mut self.batch else {
             return;
         };
-        let before = std::mem::take(&mut load.before);
-        let last = load.finished.then_some(load.last);
-        load.carried_max = load.last.size.saturating_sub(load.rest.len());
+        let before = std::mem::take(&mut batch.before);
+        let last = batch.finished.then_some(batch.last);
+        batch.carried_max = batch.last.size.saturating_sub(batch.rest.len());
         if last.is_some() {
-            self.load = None;
+            self.batch = None;
         }
         for written in before.into_iter().chain(last) {
-            self.note_sent(peer, written.stream.index());
+            self.record_sent(peer, written.stream.index());
         }
     }
 
     /// Takes one out; whether it was there.
-    pub(crate) fn unload(&mut self, stream: StreamId) -> bool {
-        let Some(load) = &mut self.load else {
+    pub(crate) fn remove_from_batch(&mut self, stream: StreamId) -> bool {
+        let Some(batch) = &mut self.batch else {
             return false;
         };
-        if load.last.stream != stream {
-            let place = load.before.iter().position(|written| written.stream == stream);
-            return place.map(|place| load.before.remove(place)).is_some();
+        if batch.last.stream != stream {
+            let place = batch.before.iter().position(|written| written.stream == stream);
+            return place.map(|place| batch.before.remove(place)).is_some();
         }
-        match load.before.pop() {
+        match batch.before.pop() {
             Some(written) => {
-                load.last = written;
-                load.rest = Bytes::new();
-                load.finished = true;
+                batch.last = written;
+                batch.rest = Bytes::new();
+                batch.finished = true;
             }
-            None => self.load = None,
+            None => self.batch = None,
         }
         true
     }
@@ -508,7 +526,7 @@ impl Link {
 
 /// Copies that quinn-proto was given and that are not known to be on the wire as a whole. It sends
 /// them in their order, and what it has to repeat of others afterwards.
-pub(crate) struct Load {
+pub(crate) struct DatagramBatch {
     /// Those before the last, written wholly.
     before: Vec<Written>,
     last: Written,
@@ -527,10 +545,10 @@ struct Written {
     until_ns: u64,
 }
 
-impl Load {
-    pub(crate) fn new(stream: StreamId, copy: TxCopy) -> Self {
-        let last = Written { stream, size: copy.bytes.len(), until_ns: copy.until_ns };
-        Self { before: Vec::new(), last, rest: copy.bytes, finished: false, carried_max: 0 }
+impl DatagramBatch {
+    pub(crate) fn new(stream: StreamId, delivery: Delivery) -> Self {
+        let last = Written { stream, size: delivery.bytes.len(), until_ns: delivery.until_ns };
+        Self { before: Vec::new(), last, rest: delivery.bytes, finished: false, carried_max: 0 }
     }
 
     fn all(&self) -> impl Iterator<Item = &Written> {
@@ -558,27 +576,27 @@ impl Load {
 
     /// quinn-proto made a datagram of that size. One larger than the path takes so far is a probe for
     /// more, and carries nothing.
-    pub(crate) fn note_datagram(&mut self, size: usize, mtu: u16) {
+    pub(crate) fn record_datagram(&mut self, size: usize, mtu: u16) {
         if size <= usize::from(mtu) {
             self.carried_max += size;
         }
     }
 }
 
-fn end_of(reason: &ConnectionError) -> (EndCause, u64) {
+fn close_cause_of(reason: &ConnectionError) -> (CloseCause, u64) {
     match reason {
-        ConnectionError::VersionMismatch => (EndCause::Version, 0),
-        ConnectionError::TransportError(error) => (EndCause::Protocol, u64::from(error.code)),
+        ConnectionError::VersionMismatch => (CloseCause::Version, 0),
+        ConnectionError::TransportError(error) => (CloseCause::Protocol, u64::from(error.code)),
         ConnectionError::ConnectionClosed(close) => {
-            (EndCause::Transport, u64::from(close.error_code))
+            (CloseCause::Transport, u64::from(close.error_code))
         }
         ConnectionError::ApplicationClosed(close) => {
-            (EndCause::Application, close.error_code.into_inner())
+            (CloseCause::Application, close.error_code.into_inner())
         }
-        ConnectionError::Reset => (EndCause::Reset, 0),
-        ConnectionError::TimedOut => (EndCause::TimedOut, 0),
-        ConnectionError::LocallyClosed => (EndCause::Local, 0),
-        ConnectionError::CidsExhausted => (EndCause::Internal, 0),
+        ConnectionError::Reset => (CloseCause::Reset, 0),
+        ConnectionError::TimedOut => (CloseCause::TimedOut, 0),
+        ConnectionError::LocallyClosed => (CloseCause::Local, 0),
+        ConnectionError::CidsExhausted => (CloseCause::Internal, 0),
     }
 }
 
@@ -587,41 +605,41 @@ mod tests {
     use bytes::Bytes;
     use quinn_proto::{Dir, Side, StreamId};
 
-    use super::{Load, Written};
-    use crate::quic::copy::TxCopy;
+    use super::{DatagramBatch, Written};
+    use crate::quic::delivery::Delivery;
     use crate::sync::clock::NEVER_NS;
 
     /// Copies of these sizes that quinn-proto took wholly.
-    fn load(sizes: &[usize]) -> Load {
+    fn batch(sizes: &[usize]) -> DatagramBatch {
         let stream = |index| StreamId::new(Side::Client, Dir::Uni, index as u64);
         let bytes = Bytes::from_static(b"the last");
-        let copy = TxCopy { bytes, tx: 0, tag: 0, until_ns: 7 };
-        let mut load = Load::new(stream(0), copy);
+        let delivery = Delivery { bytes, tx: 0, tag: 0, until_ns: 7 };
+        let mut batch = DatagramBatch::new(stream(0), delivery);
         let written = |(index, size)| Written { stream: stream(index), size, until_ns: 7 };
-        load.before = sizes.iter().copied().enumerate().map(written).collect();
-        (load.last, load.finished) = (load.before.pop().unwrap(), true);
-        load
+        batch.before = sizes.iter().copied().enumerate().map(written).collect();
+        (batch.last, batch.finished) = (batch.before.pop().unwrap(), true);
+        batch
     }
 
-    fn expired(load: &Load) -> Vec<u64> {
-        load.unsent().map(|written| written.stream.index()).collect()
+    fn expired(batch: &DatagramBatch) -> Vec<u64> {
+        batch.unsent().map(|written| written.stream.index()).collect()
     }
 
     #[test]
     fn of_those_that_a_datagram_carried_in_part_only_those_expire_that_it_had_no_room_for() {
-        let mut load = load(&[700, 500, 100]);
-        assert_eq!((expired(&load), load.until_ns()), (vec![0, 1, 2], 7));
-        assert_eq!(load.expired(7).map(StreamId::index), Some(0));
-        assert_eq!(load.expired(6), None);
+        let mut batch = batch(&[700, 500, 100]);
+        assert_eq!((expired(&batch), batch.until_ns()), (vec![0, 1, 2], 7));
+        assert_eq!(batch.expired(7).map(StreamId::index), Some(0));
+        assert_eq!(batch.expired(6), None);
         // A probe for a larger path carries nothing.
-        load.note_datagram(1452, 1200);
-        assert_eq!(expired(&load), [0, 1, 2]);
-        load.note_datagram(1100, 1200);
-        assert_eq!((expired(&load), load.until_ns()), (vec![1, 2], 7));
-        load.note_datagram(1100, 1200);
-        assert_eq!((expired(&load), load.until_ns()), (vec![], NEVER_NS));
+        batch.record_datagram(1452, 1200);
+        assert_eq!(expired(&batch), [0, 1, 2]);
+        batch.record_datagram(1100, 1200);
+        assert_eq!((expired(&batch), batch.until_ns()), (vec![1, 2], 7));
+        batch.record_datagram(1100, 1200);
+        assert_eq!((expired(&batch), batch.until_ns()), (vec![], NEVER_NS));
         // Of the last, quinn-proto has a part only.
-        load.finished = false;
-        assert_eq!(expired(&load), [2]);
+        batch.finished = false;
+        assert_eq!(expired(&batch), [2]);
     }
 }

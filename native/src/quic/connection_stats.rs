@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// Written by who has the baton.
 #[derive(Default)]
-pub(crate) struct Figures {
+pub(crate) struct ConnectionStats {
     pub(crate) rtt_us: AtomicU32,
     pub(crate) in_flight: AtomicU32,
     pub(crate) mtu: AtomicU32,

@@ -23,31 +23,31 @@ use quinn_udp::RecvMeta;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::limits::{
-    DATAGRAM_BYTES_MAX, GOODBYE_NS_MAX, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, RECEIVES_A_TURN,
-    SLEEP_NS_MAX, TIMER_SLACK_NS_MAX, TURNS_OF_IO,
+    CLOSE_NS_MAX, DATAGRAM_BYTES_MAX, IO_TURNS, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS,
+    RECEIVES_PER_TURN, SLEEP_NS_MAX, TIMER_SLACK_NS_MAX,
 };
-use crate::quic::engine_state::Shared;
-use crate::quic::event_ring::claim_io_thread;
+use crate::quic::engine_state::EngineState;
+use crate::quic::event_ring::mark_io_thread;
 use crate::quic::gso_batch::Socket;
 use crate::quic::peer::{IoQueues, Peer};
-use crate::quic::peer_table::Table;
+use crate::quic::peer_table::PeerTable;
 use crate::quic::timer::Due;
 use crate::quic::tls::server_name;
 use crate::sync::clock::{NEVER_NS, NS_PER_S, duration_ns};
-use crate::sync::mutex_queue::Tray;
+use crate::sync::mutex_queue::MutexQueue;
 
 /// What other threads ask of the I/O thread.
 pub(crate) enum Command {
-    Connect { peer: Arc<Peer>, config: ClientConfig, give_up_ns: u64 },
+    Connect { peer: Arc<Peer>, config: ClientConfig, admission_deadline_ns: u64 },
     Stop,
 }
 
 /// What the I/O thread works with.
 pub(crate) struct Io {
-    shared: Arc<Shared>,
+    engine_state: Arc<EngineState>,
     queues: Arc<IoQueues>,
-    table: Arc<Table>,
-    commands: Arc<Tray<Command>>,
+    peer_table: Arc<PeerTable>,
+    commands: Arc<MutexQueue<Command>>,
     ports: Vec<Port>,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     buffers: Vec<u8>,
@@ -67,10 +67,10 @@ struct Port {
 
 impl Io {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        engine_state: Arc<EngineState>,
         queues: Arc<IoQueues>,
-        table: Arc<Table>,
-        commands: Arc<Tray<Command>>,
+        peer_table: Arc<PeerTable>,
+        commands: Arc<MutexQueue<Command>>,
         sockets: &[Arc<Socket>],
         busy_poll: Duration,
     ) -> Self {
@@ -86,9 +86,9 @@ impl Io {
         });
         Self {
             ports: ports.collect(),
-            shared,
+            engine_state,
             queues,
-            table,
+            peer_table,
             commands,
             timers: BinaryHeap::new(),
             buffers: vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES],
@@ -100,47 +100,47 @@ impl Io {
 
     /// Runs until told to stop, and then until all connections said goodbye or the time is up.
     pub(crate) fn run(mut self) {
-        claim_io_thread();
+        mark_io_thread();
         let mut ready = true;
         loop {
-            let turn = || self.turn(ready);
+            let turn = || self.run_turn(ready);
             if catch_unwind(AssertUnwindSafe(turn)).is_err() {
-                self.shared.panics.fetch_add(1, Ordering::Relaxed);
+                self.engine_state.panics.fetch_add(1, Ordering::Relaxed);
                 self.touched.clear();
             }
             if self.is_over() {
                 break;
             }
-            ready = self.rest();
+            ready = self.sleep();
         }
         self.finish();
     }
 
     /// Ends every connection, and tells of every copy that no other thread is at.
     pub(crate) fn finish(&self) {
-        self.shared.stopped.store(true, Ordering::SeqCst);
-        for peer in self.table.all() {
+        self.engine_state.stopped.store(true, Ordering::SeqCst);
+        for peer in self.peer_table.all() {
             peer.fail_start();
-            self.table.remove(peer.id);
+            self.peer_table.remove(peer.id);
         }
         // Whose baton was left to this thread may have copies that were put down since.
-        while let Some(peer) = self.queues.handed.pop() {
-            peer.run(None, TURNS_OF_IO);
+        while let Some(peer) = self.queues.io_handoff.pop() {
+            peer.run(None, IO_TURNS);
         }
         // What stays listed would keep its socket for as long as somebody has the engine.
-        while self.queues.rearmed.pop().is_some() {}
-        self.shared.outcomes.wake();
+        while self.queues.timer_updates.pop().is_some() {}
+        self.engine_state.events.wake();
     }
 
     fn is_over(&self) -> bool {
         self.stop_by_ns != NEVER_NS
-            && (self.table.is_empty() || self.shared.clock.now_ns() >= self.stop_by_ns)
+            && (self.peer_table.is_empty() || self.engine_state.clock.now_ns() >= self.stop_by_ns)
     }
 
     /// One round of everything there is to do.
-    fn turn(&mut self, ready: bool) {
+    fn run_turn(&mut self, ready: bool) {
         while let Some(command) = self.commands.pop() {
-            self.obey(command);
+            self.handle_command(command);
         }
         if ready {
             for index in 0..self.ports.len() {
@@ -148,32 +148,37 @@ impl Io {
             }
         }
         self.route_endpoint_events();
-        for _ in 0..self.queues.handed.len() {
-            if let Some(peer) = self.queues.handed.pop() {
-                peer.run(None, TURNS_OF_IO);
+        for _ in 0..self.queues.io_handoff.len() {
+            if let Some(peer) = self.queues.io_handoff.pop() {
+                peer.run(None, IO_TURNS);
             }
         }
         self.run_timers();
         self.route_endpoint_events();
-        self.shared.outcomes.wake_due(self.shared.clock.now_ns());
+        self.engine_state.events.wake_due(self.engine_state.clock.now_ns());
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle_command(&mut self, command: Command) {
         match command {
-            Command::Connect { peer, config, give_up_ns } => {
-                if !self.connect(&peer, config, give_up_ns) {
+            Command::Connect { peer, config, admission_deadline_ns } => {
+                if !self.connect(&peer, config, admission_deadline_ns) {
                     peer.fail_start();
-                    self.table.remove(peer.id);
+                    self.peer_table.remove(peer.id);
                 }
             }
             Command::Stop => {
-                let now_ns = self.shared.clock.now_ns();
-                self.stop_by_ns = now_ns.saturating_add(GOODBYE_NS_MAX);
+                let now_ns = self.engine_state.clock.now_ns();
+                self.stop_by_ns = now_ns.saturating_add(CLOSE_NS_MAX);
             }
         }
     }
 
-    fn connect(&mut self, peer: &Arc<Peer>, config: ClientConfig, give_up_ns: u64) -> bool {
+    fn connect(
+        &mut self,
+        peer: &Arc<Peer>,
+        config: ClientConfig,
+        admission_deadline_ns: u64,
+    ) -> bool {
         let Some(port) = self.ports.get_mut(peer.socket.index) else {
             return false;
         };
@@ -183,7 +188,7 @@ impl Io {
             return false;
         };
         port.peers.insert(handle, peer.clone());
-        peer.start(handle, connection, give_up_ns);
+        peer.start(handle, connection, admission_deadline_ns);
         true
     }
 
@@ -193,7 +198,7 @@ impl Io {
             return;
         };
         let mut metas = [RecvMeta::default(); RECEIVE_BUFFERS];
-        for _ in 0..RECEIVES_A_TURN {
+        for _ in 0..RECEIVES_PER_TURN {
             let mut slices = self.buffers.chunks_exact_mut(RECEIVE_BUFFER_BYTES);
             let mut buffers: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
                 std::array::from_fn(|_| IoSliceMut::new(slices.next().unwrap_or_default()));
@@ -205,14 +210,14 @@ impl Io {
                 let bytes = buffer.get(..meta.len).unwrap_or_default();
                 for datagram in bytes.chunks(meta.stride.max(1)) {
                     if datagram.len() > usize::from(DATAGRAM_BYTES_MAX) {
-                        self.shared.inbox_drops.fetch_add(1, Ordering::Relaxed);
+                        self.engine_state.inbox_drops.fetch_add(1, Ordering::Relaxed);
                         continue;
                     }
                     port.route(now, meta, datagram, &mut self.touched);
                 }
             }
             for peer in self.touched.drain(..) {
-                peer.announce(TURNS_OF_IO);
+                peer.announce(IO_TURNS);
             }
             if count < RECEIVE_BUFFERS {
                 break;
@@ -222,34 +227,34 @@ impl Io {
 
     /// Lets endpoints and connections agree on connection IDs, and forgets what is over.
     fn route_endpoint_events(&mut self) {
-        while let Some((index, handle, event)) = self.shared.endpoint_events.pop() {
+        while let Some((index, handle, event)) = self.engine_state.endpoint_events.pop() {
             let Some(port) = self.ports.get_mut(index) else { continue };
             let drained = event.is_drained();
-            let answer = port.endpoint.handle_event(handle, event);
+            let response = port.endpoint.handle_event(handle, event);
             if drained {
                 if let Some(peer) = port.peers.remove(&handle) {
-                    self.table.remove(peer.id);
+                    self.peer_table.remove(peer.id);
                 }
-            } else if let (Some(event), Some(peer)) = (answer, port.peers.get(&handle)) {
+            } else if let (Some(event), Some(peer)) = (response, port.peers.get(&handle)) {
                 peer.deliver(event);
-                peer.announce(TURNS_OF_IO);
+                peer.announce(IO_TURNS);
             }
         }
     }
 
     fn run_timers(&mut self) {
-        while let Some(peer) = self.queues.rearmed.pop() {
-            if let Some(at_ns) = peer.take_rearmed() {
+        while let Some(peer) = self.queues.timer_updates.pop() {
+            if let Some(at_ns) = peer.take_timer_update() {
                 self.timers.push(Reverse((at_ns, peer.id)));
             }
         }
-        let now_ns = self.shared.clock.now_ns();
+        let now_ns = self.engine_state.clock.now_ns();
         while let Some(&Reverse((at_ns, id))) = self.timers.peek() {
             if at_ns > now_ns {
                 break;
             }
             self.timers.pop();
-            let Some(peer) = self.table.find(id) else { continue };
+            let Some(peer) = self.peer_table.find(id) else { continue };
             if let Some(later_ns) = peer.take_due(at_ns, now_ns) {
                 self.timers.push(Reverse((later_ns, id)));
             }
@@ -259,7 +264,7 @@ impl Io {
     /// The soonest timer. One that moved away meanwhile is not woken up for.
     fn next_timer_ns(&mut self) -> u64 {
         while let Some(&Reverse((at_ns, id))) = self.timers.peek() {
-            match self.table.find(id).map_or(Due::Stale, |peer| peer.timer_after(at_ns)) {
+            match self.peer_table.find(id).map_or(Due::Stale, |peer| peer.timer_after(at_ns)) {
                 Due::Now => return at_ns,
                 Due::Later(later_ns) => {
                     self.timers.pop();
@@ -275,19 +280,19 @@ impl Io {
 
     /// Sleeps until something arrives, a timer is due or another thread calls; whether datagrams
     /// may be there.
-    fn rest(&mut self) -> bool {
+    fn sleep(&mut self) -> bool {
         let next_ns = self.next_timer_ns();
-        let now_ns = self.shared.clock.now_ns();
+        let now_ns = self.engine_state.clock.now_ns();
         // A little late in proportion, so that timers close to each other share one waking.
         let slack_ns = (next_ns.saturating_sub(now_ns) / 8).min(TIMER_SLACK_NS_MAX);
         let until_ns = next_ns
             .saturating_add(slack_ns)
-            .min(self.shared.outcomes.due_ns())
+            .min(self.engine_state.events.due_ns())
             .min(self.stop_by_ns)
             .min(now_ns.saturating_add(SLEEP_NS_MAX));
-        self.shared.signal.sleeping_until(until_ns);
+        self.engine_state.io_waker.sleeping_until(until_ns);
         if self.has_work(until_ns) {
-            self.shared.signal.awake(false);
+            self.engine_state.io_waker.awake(false);
             return false;
         }
         let mut spent = Duration::ZERO;
@@ -299,7 +304,7 @@ impl Io {
             spent = started.elapsed();
             let due = now_ns.saturating_add(duration_ns(spent)) >= until_ns;
             if !spin || ready || called || due || self.has_work(until_ns) {
-                self.shared.signal.awake(called);
+                self.engine_state.io_waker.awake(called);
                 return ready;
             }
         }
@@ -308,11 +313,11 @@ impl Io {
     /// Whether there is something to do now, or news to tell sooner than `until_ns`, as far as what
     /// came before the sleep was announced; who brings it later calls.
     pub(crate) fn has_work(&self, until_ns: u64) -> bool {
-        self.shared.outcomes.due_ns() < until_ns
+        self.engine_state.events.due_ns() < until_ns
             || !self.commands.is_empty()
-            || !self.queues.rearmed.is_empty()
-            || !self.queues.handed.is_empty()
-            || !self.shared.endpoint_events.is_empty()
+            || !self.queues.timer_updates.is_empty()
+            || !self.queues.io_handoff.is_empty()
+            || !self.engine_state.endpoint_events.is_empty()
     }
 
     /// Polls the sockets and the signal: whether datagrams may be there, and a call.
@@ -321,7 +326,7 @@ impl Io {
             tv_sec: i64::try_from(left_ns / NS_PER_S).unwrap_or(i64::MAX),
             tv_nsec: i64::try_from(left_ns % NS_PER_S).unwrap_or(0),
         };
-        let calls = self.shared.signal.fds();
+        let calls = self.engine_state.io_waker.fds();
         let ports = self.ports.iter().map(|port| port.socket.udp.as_fd());
         let mut fds: Vec<_> = calls
             .into_iter()
@@ -347,10 +352,10 @@ impl Port {
     ) {
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let remote = canonical(meta.addr);
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let bytes = BytesMut::from(datagram);
         // The local address is left out: a client's connection does not have one.
-        match self.endpoint.handle(now, remote, None, ecn, bytes, &mut answer) {
+        match self.endpoint.handle(now, remote, None, ecn, bytes, &mut response) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(peer) = self.peers.get(&handle) {
                     if is_retry(datagram) {
@@ -363,15 +368,15 @@ impl Port {
                 }
             }
             Some(DatagramEvent::Response(transmit)) => {
-                let answer = quinn_udp::Transmit {
+                let response = quinn_udp::Transmit {
                     destination: transmit.destination,
                     ecn: None,
-                    contents: answer.get(..transmit.size).unwrap_or_default(),
+                    contents: response.get(..transmit.size).unwrap_or_default(),
                     segment_size: None,
                     src_ip: None,
                 };
                 // A stateless reset that is lost is asked for again.
-                let _ = self.socket.state.try_send((&self.socket.udp).into(), &answer);
+                let _ = self.socket.state.try_send((&self.socket.udp).into(), &response);
             }
             // Nobody may connect to this endpoint.
             Some(DatagramEvent::NewConnection(_)) | None => {}

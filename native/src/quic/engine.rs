@@ -18,21 +18,21 @@ use quinn_udp::UdpSocketState;
 use socket2::{Domain, Protocol, Type};
 
 use crate::limits::{
-    BUSY_POLL_MAX, COPIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
-    STOP_LINGER_MAX, TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
+    BUSY_POLL_MAX, DELIVERIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
+    STOP_CLOSE_TIMEOUT_MAX, TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
 };
-use crate::quic::copy::{PeerState, TxCopy};
+use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::endpoint::{Command, Io};
-use crate::quic::engine_state::Shared;
-use crate::quic::event_ring::{Kind, Outcomes, Reason, Record, Waker};
+use crate::quic::engine_state::EngineState;
+use crate::quic::event_ring::{EventRing, Kind, Reason, Record, Waker};
 use crate::quic::gso_batch::Socket;
-use crate::quic::io_wakeup::Signal;
+use crate::quic::io_wakeup::IoWaker;
 use crate::quic::peer::{IoQueues, Peer};
-use crate::quic::peer_table::Table;
-use crate::quic::send_result::{SendMask, Taken};
+use crate::quic::peer_table::PeerTable;
+use crate::quic::send_result::{SendResult, SendStatus};
 use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NS_PER_MS, duration_ns};
-use crate::sync::mutex_queue::Tray;
+use crate::sync::mutex_queue::MutexQueue;
 
 /// What an engine is started with.
 #[derive(Clone, Debug)]
@@ -118,10 +118,10 @@ pub enum OpenError {
 
 /// Sockets, connections and the I/O thread.
 pub struct Engine {
-    shared: Arc<Shared>,
+    engine_state: Arc<EngineState>,
     queues: Arc<IoQueues>,
-    table: Arc<Table>,
-    commands: Arc<Tray<Command>>,
+    peer_table: Arc<PeerTable>,
+    commands: Arc<MutexQueue<Command>>,
     /// None once it has stopped.
     sockets: RwLock<Vec<Arc<Socket>>>,
     next_socket: AtomicUsize,
@@ -147,30 +147,37 @@ impl Engine {
             .map(|(index, address)| bind(index, *address, options.busy_poll).map(Arc::new))
             .collect::<io::Result<_>>()
             .map_err(StartError::socket)?;
-        let shared = Arc::new(Shared {
+        let engine_state = Arc::new(EngineState {
             clock: Clock::new(),
-            outcomes: Outcomes::new(options.outcomes_max, waker),
-            signal: Signal::new().map_err(StartError::socket)?,
-            endpoint_events: Tray::default(),
+            events: EventRing::new(options.outcomes_max, waker),
+            io_waker: IoWaker::new().map_err(StartError::socket)?,
+            endpoint_events: MutexQueue::default(),
             stopping: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             panics: AtomicU64::new(0),
             inbox_drops: AtomicU64::new(0),
         });
         let queues = Arc::new(IoQueues::default());
-        let table = Arc::new(Table::default());
-        let commands = Arc::new(Tray::default());
-        let (shared_io, table_io, commands_io) = (shared.clone(), table.clone(), commands.clone());
-        let io =
-            Io::new(shared_io, queues.clone(), table_io, commands_io, &sockets, options.busy_poll);
+        let peer_table = Arc::new(PeerTable::default());
+        let commands = Arc::new(MutexQueue::default());
+        let (state_io, peer_table_io, commands_io) =
+            (engine_state.clone(), peer_table.clone(), commands.clone());
+        let io = Io::new(
+            state_io,
+            queues.clone(),
+            peer_table_io,
+            commands_io,
+            &sockets,
+            options.busy_poll,
+        );
         let thread = std::thread::Builder::new()
             .name("touchdown-io".into())
             .spawn(move || io.run())
             .map_err(|_| StartError::Thread)?;
         Ok(Arc::new(Self {
-            shared,
+            engine_state,
             queues,
-            table,
+            peer_table,
             commands,
             sockets: RwLock::new(sockets),
             next_socket: AtomicUsize::new(0),
@@ -183,7 +190,7 @@ impl Engine {
 
     /// Connects to a leader; the handle of the new connection.
     pub fn peer_open(&self, address: SocketAddr) -> Result<u32, OpenError> {
-        if self.shared.stopping.load(Ordering::Acquire) {
+        if self.engine_state.stopping.load(Ordering::Acquire) {
             return Err(OpenError::Stopping);
         }
         if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
@@ -192,19 +199,19 @@ impl Engine {
         let socket = self.socket_for(address).ok_or(OpenError::Family)?;
         let make = |id| {
             let (queue_max, in_flight_max) = (self.options.queue_max, self.options.in_flight_max);
-            let (shared, queues) = (self.shared.clone(), self.queues.clone());
-            Peer::new(id, address, socket, shared, queues, queue_max, in_flight_max)
+            let (engine_state, queues) = (self.engine_state.clone(), self.queues.clone());
+            Peer::new(id, address, socket, engine_state, queues, queue_max, in_flight_max)
         };
-        let peer = self.table.insert(make).ok_or(OpenError::Full)?;
-        let patience_ns = duration_ns(self.options.admission_timeout);
-        let give_up_ns = self.shared.clock.now_ns().saturating_add(patience_ns);
+        let peer = self.peer_table.insert(make).ok_or(OpenError::Full)?;
+        let timeout_ns = duration_ns(self.options.admission_timeout);
+        let admission_deadline_ns = self.engine_state.clock.now_ns().saturating_add(timeout_ns);
         let (id, config) = (peer.id, self.client.read().clone());
-        self.commands.push(Command::Connect { peer: peer.clone(), config, give_up_ns });
-        self.shared.signal.wake();
-        if self.shared.stopped.load(Ordering::SeqCst) {
+        self.commands.push(Command::Connect { peer: peer.clone(), config, admission_deadline_ns });
+        self.engine_state.io_waker.wake();
+        if self.engine_state.stopped.load(Ordering::SeqCst) {
             // The I/O thread has ended, perhaps before it saw this connection.
             peer.fail_start();
-            self.table.remove(id);
+            self.peer_table.remove(id);
             return Err(OpenError::Stopping);
         }
         Ok(id)
@@ -212,69 +219,69 @@ impl Engine {
 
     /// Closes a connection once its copies are acknowledged, after `linger` at the latest.
     /// False when there is no such connection.
-    pub fn peer_close(&self, id: u32, linger: Duration) -> bool {
-        let Some(peer) = self.table.find(id) else {
+    pub fn peer_close(&self, id: u32, close_timeout: Duration) -> bool {
+        let Some(peer) = self.peer_table.find(id) else {
             return false;
         };
-        peer.close(self.shared.clock.now_ns().saturating_add(duration_ns(linger)));
+        peer.close(self.engine_state.clock.now_ns().saturating_add(duration_ns(close_timeout)));
         true
     }
 
     /// The connection that a handle names.
     #[must_use]
     pub fn peer(&self, id: u32) -> Option<Arc<Peer>> {
-        self.table.find(id)
+        self.peer_table.find(id)
     }
 
     /// Where a connection is in its life; `Closed` when there is none.
     #[must_use]
     pub fn peer_state(&self, id: u32) -> PeerState {
-        self.table.find(id).map_or(PeerState::Closed, |peer| peer.state())
+        self.peer_table.find(id).map_or(PeerState::Closed, |peer| peer.state())
     }
 
     /// Sends a transaction to leaders on this thread. `copies` is a handle and a tag for each;
     /// every copy ends in an outcome, those that are refused here too. A transaction that is
-    /// empty or too large, and copies beyond `COPIES_MAX`, are refused without any.
-    pub fn send(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendMask {
-        self.give(copies, bytes, tx, ttl_ms, Peer::send)
+    /// empty or too large, and copies beyond `DELIVERIES_MAX`, are refused without any.
+    pub fn send(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendStatus {
+        self.fan_out(deliveries, bytes, tx, ttl_ms, Peer::send)
     }
 
     /// As `send`, but this thread keeps the copies until `peer::release`.
-    pub fn hold(&self, copies: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendMask {
-        self.give(copies, bytes, tx, ttl_ms, Peer::hold)
+    pub fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendStatus {
+        self.fan_out(deliveries, bytes, tx, ttl_ms, Peer::cork)
     }
 
-    fn give(
+    fn fan_out(
         &self,
-        copies: &[u32],
+        deliveries: &[u32],
         bytes: &[u8],
         tx: u64,
         ttl_ms: u32,
-        to: fn(&Arc<Peer>, TxCopy) -> Taken,
-    ) -> SendMask {
-        let mut mask = SendMask::default();
+        to: fn(&Arc<Peer>, Delivery) -> SendResult,
+    ) -> SendStatus {
+        let mut status = SendStatus::default();
         if bytes.is_empty() || bytes.len() > TRANSACTION_BYTES_MAX {
-            return mask;
+            return status;
         }
         self.sends.fetch_add(1, Ordering::Relaxed);
         let shared_bytes = Bytes::copy_from_slice(bytes);
         let lifetime_ns = u64::from(ttl_ms).saturating_mul(NS_PER_MS);
-        let until_ns = self.shared.clock.now_ns().saturating_add(lifetime_ns);
-        for (index, pair) in copies.chunks_exact(2).take(COPIES_MAX).enumerate() {
+        let until_ns = self.engine_state.clock.now_ns().saturating_add(lifetime_ns);
+        for (index, pair) in deliveries.chunks_exact(2).take(DELIVERIES_MAX).enumerate() {
             let &[id, tag] = pair else { continue };
-            let copy = TxCopy { bytes: shared_bytes.clone(), tx, tag, until_ns };
-            let taken = match self.table.find(id) {
-                Some(peer) => to(&peer, copy),
-                None => self.refuse(id, tx, tag),
+            let delivery = Delivery { bytes: shared_bytes.clone(), tx, tag, until_ns };
+            let result = match self.peer_table.find(id) {
+                Some(peer) => to(&peer, delivery),
+                None => self.reject(id, tx, tag),
             };
-            mask.note(index, taken);
+            status.record(index, result);
         }
-        mask
+        status
     }
 
     /// Moves records into `out`, `RECORD_FIELDS` numbers each, and returns how many.
     pub fn outcomes_drain(&self, out: &mut [f64]) -> usize {
-        self.shared.outcomes.drain(out)
+        self.engine_state.events.drain(out)
     }
 
     /// Connections opened from now on carry another identity. Open new ones, wait until they are
@@ -294,11 +301,11 @@ impl Engine {
         let send_errors = sockets.iter().map(|socket| &socket.send_errors);
         [
             self.sends.load(Ordering::Relaxed),
-            self.table.len() as u64,
-            self.shared.outcomes.lost(),
-            self.shared.inbox_drops.load(Ordering::Relaxed),
+            self.peer_table.len() as u64,
+            self.engine_state.events.lost(),
+            self.engine_state.inbox_drops.load(Ordering::Relaxed),
             send_errors.map(|count| count.load(Ordering::Relaxed)).sum(),
-            self.shared.panics.load(Ordering::Relaxed),
+            self.engine_state.panics.load(Ordering::Relaxed),
         ]
     }
 
@@ -310,23 +317,24 @@ impl Engine {
     }
 
     /// Closes all connections, each once its copies are acknowledged, after `linger` at the
-    /// latest, and ends the I/O thread. Blocks for as long, for `STOP_LINGER_MAX` and
-    /// `GOODBYE_NS_MAX` at the most. A second call does nothing.
-    pub fn stop(&self, linger: Duration) {
-        if self.shared.stopping.swap(true, Ordering::AcqRel) {
+    /// latest, and ends the I/O thread. Blocks for as long, for `STOP_CLOSE_TIMEOUT_MAX` and
+    /// `CLOSE_NS_MAX` at the most. A second call does nothing.
+    pub fn stop(&self, close_timeout: Duration) {
+        if self.engine_state.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
-        let linger_ns = duration_ns(linger.min(STOP_LINGER_MAX));
-        let by_ns = self.shared.clock.now_ns().saturating_add(linger_ns);
-        for peer in self.table.all() {
+        let close_timeout_ns = duration_ns(close_timeout.min(STOP_CLOSE_TIMEOUT_MAX));
+        let by_ns = self.engine_state.clock.now_ns().saturating_add(close_timeout_ns);
+        for peer in self.peer_table.all() {
             peer.close(by_ns);
         }
-        let lingering = || self.table.all().iter().any(|peer| peer.state() != PeerState::Closed);
-        while lingering() && self.shared.clock.now_ns() < by_ns {
+        let any_open =
+            || self.peer_table.all().iter().any(|peer| peer.state() != PeerState::Closed);
+        while any_open() && self.engine_state.clock.now_ns() < by_ns {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.commands.push(Command::Stop);
-        self.shared.signal.wake();
+        self.engine_state.io_waker.wake();
         if let Some(thread) = self.thread.lock().take() {
             // The thread catches its panics, so there is nothing to learn from how it ended.
             let _ = thread.join();
@@ -338,20 +346,20 @@ impl Engine {
     /// Whether `stop` was called.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.shared.stopping.load(Ordering::Acquire)
+        self.engine_state.stopping.load(Ordering::Acquire)
     }
 
-    fn refuse(&self, peer: u32, tx: u64, tag: u32) -> Taken {
-        let reason = match self.shared.stopping.load(Ordering::Relaxed) {
+    fn reject(&self, peer: u32, tx: u64, tag: u32) -> SendResult {
+        let reason = match self.engine_state.stopping.load(Ordering::Relaxed) {
             true => Reason::ShuttingDown,
             false => Reason::NotConnected,
         } as u8;
-        let at_ns = self.shared.clock.now_ns();
+        let at_ns = self.engine_state.clock.now_ns();
         let kind = Kind::Dropped;
         let record = Record { kind, tx, peer, tag, reason, at_ns, rtt_us: 0, detail: 0 };
-        self.shared.outcomes.push(record);
-        self.shared.outcomes.wake();
-        Taken::No
+        self.engine_state.events.push(record);
+        self.engine_state.events.wake();
+        SendResult::Rejected
     }
 
     /// The next socket in turn that reaches the address.

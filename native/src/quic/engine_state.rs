@@ -5,21 +5,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use quinn_proto::{ConnectionHandle, EndpointEvent};
 
-use crate::quic::event_ring::Outcomes;
-use crate::quic::io_wakeup::Signal;
+use crate::quic::event_ring::EventRing;
+use crate::quic::io_wakeup::IoWaker;
 use crate::sync::clock::Clock;
-use crate::sync::mutex_queue::Tray;
+use crate::sync::mutex_queue::MutexQueue;
 
 /// What all connections of an engine share.
-pub struct Shared {
+pub struct EngineState {
     /// The engine's clock.
     pub clock: Clock,
     /// Where outcomes go.
-    pub outcomes: Outcomes,
+    pub events: EventRing,
     /// Rouses the I/O thread.
-    pub signal: Signal,
+    pub io_waker: IoWaker,
     /// What connections tell their endpoint.
-    pub(crate) endpoint_events: Tray<(usize, ConnectionHandle, EndpointEvent)>,
+    pub(crate) endpoint_events: MutexQueue<(usize, ConnectionHandle, EndpointEvent)>,
     /// Set once: connections end with `ShuttingDown`.
     pub(crate) stopping: AtomicBool,
     /// Set once: the I/O thread has ended.

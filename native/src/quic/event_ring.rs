@@ -11,9 +11,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::limits::{OUTCOMES_A_WAKE, OUTCOMES_LINGER_NS, PEER_EVENTS_MAX};
+use crate::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE, PEER_EVENTS_MAX};
 use crate::sync::clock::NEVER_NS;
-use crate::sync::mutex_queue::Tray;
+use crate::sync::mutex_queue::MutexQueue;
 
 /// Numbers in one record.
 pub const RECORD_FIELDS: usize = 8;
@@ -35,11 +35,11 @@ pub enum Kind {
     Connected = 5,
     /// The leader granted the first streams; `detail` is how many, up to `STREAMS_AHEAD_MAX`.
     Admitted = 6,
-    /// The connection is over; `reason` is an `EndCause`, `detail` its code.
+    /// The connection is over; `reason` is an `CloseCause`, `detail` its code.
     Closed = 7,
 }
 
-/// Why a copy failed or was dropped: one more than its index in the table `COPY_REASONS`.
+/// Why a copy failed or was dropped: one more than its index in the table `DELIVERY_REASONS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
@@ -68,7 +68,7 @@ pub enum Reason {
 /// Who ended a connection, and how `detail` is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum EndCause {
+pub enum CloseCause {
     /// This side closed it.
     Local = 1,
     /// The leader's application closed it; `detail` is its code.
@@ -100,7 +100,7 @@ pub struct Record {
     pub peer: u32,
     /// The copy's tag as given to `send`.
     pub tag: u32,
-    /// A `Reason`, or an `EndCause` for `Closed`.
+    /// A `Reason`, or an `CloseCause` for `Closed`.
     pub reason: u8,
     /// When it happened, CLOCK_MONOTONIC ns.
     pub at_ns: u64,
@@ -132,7 +132,7 @@ thread_local! {
 }
 
 /// Said once by the I/O thread.
-pub(crate) fn claim_io_thread() {
+pub(crate) fn mark_io_thread() {
     ON_IO_THREAD.set(true);
 }
 
@@ -140,11 +140,11 @@ pub(crate) fn claim_io_thread() {
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// The rings and the flag.
-pub struct Outcomes {
-    copies: Tray<Record>,
+pub struct EventRing {
+    deliveries: MutexQueue<Record>,
     /// Most of them; PEER_EVENTS_MAX of the others.
-    copies_max: usize,
-    peers: Tray<Record>,
+    deliveries_max: usize,
+    peers: MutexQueue<Record>,
     woken: AtomicBool,
     /// Whether something waits that is acted on.
     urgent: AtomicBool,
@@ -154,14 +154,14 @@ pub struct Outcomes {
     waker: Waker,
 }
 
-impl Outcomes {
+impl EventRing {
     /// Rings for `capacity` outcomes.
     #[must_use]
     pub fn new(capacity: usize, waker: Waker) -> Self {
         Self {
-            copies: Tray::default(),
-            copies_max: capacity.max(1),
-            peers: Tray::default(),
+            deliveries: MutexQueue::default(),
+            deliveries_max: capacity.max(1),
+            peers: MutexQueue::default(),
             woken: AtomicBool::new(false),
             urgent: AtomicBool::new(false),
             since_ns: AtomicU64::new(0),
@@ -174,20 +174,20 @@ impl Outcomes {
     pub fn push(&self, record: Record) {
         let (ring, most) = match record.kind {
             Kind::Sent | Kind::Acked | Kind::Failed | Kind::Dropped => {
-                (&self.copies, self.copies_max)
+                (&self.deliveries, self.deliveries_max)
             }
             Kind::Connected | Kind::Admitted | Kind::Closed => (&self.peers, PEER_EVENTS_MAX),
         };
-        if ring.push_over(record, most).is_some() {
+        if ring.push_evicting(record, most).is_some() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
-        let noted = match record.kind {
+        let is_deferred = match record.kind {
             Kind::Acked => true,
             // Where one had to wait, which the I/O thread sees to, others may wait behind it.
             Kind::Sent => record.detail == 0 || !ON_IO_THREAD.get(),
             _ => false,
         };
-        if !noted {
+        if !is_deferred {
             self.urgent.store(true, Ordering::SeqCst);
         } else if self.since_ns.load(Ordering::SeqCst) == 0 {
             self.since_ns.store(record.at_ns, Ordering::Relaxed);
@@ -198,7 +198,7 @@ impl Outcomes {
     /// for long. What was sent at once or acknowledged is news for receipts alone, and a wake costs
     /// the reader's thread as much as a good part of a transaction.
     pub fn wake_due(&self, now_ns: u64) {
-        let full = self.copies.len() >= OUTCOMES_A_WAKE;
+        let full = self.deliveries.len() >= OUTCOMES_PER_WAKE;
         let due = now_ns >= self.due_ns();
         if due {
             // What it stands for may have been taken by a drain that was under way as it came, and
@@ -224,7 +224,7 @@ impl Outcomes {
         match self.since_ns.load(Ordering::Relaxed) {
             0 => NEVER_NS,
             _ if self.woken.load(Ordering::SeqCst) => NEVER_NS,
-            since_ns => since_ns.saturating_add(OUTCOMES_LINGER_NS),
+            since_ns => since_ns.saturating_add(OUTCOMES_DELAY_NS_MAX),
         }
     }
 
@@ -243,7 +243,7 @@ impl Outcomes {
         self.since_ns.store(0, Ordering::Relaxed);
         let mut count = 0;
         for slot in out.chunks_exact_mut(RECORD_FIELDS) {
-            let Some(record) = self.peers.pop().or_else(|| self.copies.pop()) else {
+            let Some(record) = self.peers.pop().or_else(|| self.deliveries.pop()) else {
                 break;
             };
             slot.copy_from_slice(&record.fields());
@@ -255,7 +255,7 @@ impl Outcomes {
     /// Whether both rings are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.copies.is_empty() && self.peers.is_empty()
+        self.deliveries.is_empty() && self.peers.is_empty()
     }
 
     /// Records that gave way to newer ones.

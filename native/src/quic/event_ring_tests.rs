@@ -1,7 +1,7 @@
 //! What waits to be told, who is woken for it and when, and that nothing of it is forgotten.
 
-use super::{Kind, Outcomes, RECORD_FIELDS, Record};
-use crate::limits::{OUTCOMES_A_WAKE, OUTCOMES_LINGER_NS};
+use super::{EventRing, Kind, RECORD_FIELDS, Record};
+use crate::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE};
 use crate::sync::clock::NEVER_NS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,127 +11,127 @@ fn record(tx: u64) -> Record {
     Record { kind: Kind::Sent, tx, peer: 1, tag: 2, reason: 0, at_ns: 3, rtt_us: 4, detail: 0 }
 }
 
-fn outcomes(capacity: usize) -> (Outcomes, Arc<AtomicUsize>) {
+fn events(capacity: usize) -> (EventRing, Arc<AtomicUsize>) {
     let wakes = Arc::new(AtomicUsize::new(0));
     let counted = wakes.clone();
     let waker = Box::new(move || {
         counted.fetch_add(1, Ordering::Relaxed);
     });
-    (Outcomes::new(capacity, waker), wakes)
+    (EventRing::new(capacity, waker), wakes)
 }
 
 #[test]
 fn a_full_ring_loses_the_oldest_and_counts_it() {
-    let (outcomes, _) = outcomes(2);
+    let (events, _) = events(2);
     for tx in 1..=3 {
-        outcomes.push(record(tx));
+        events.push(record(tx));
     }
     let mut out = [0.0; 3 * RECORD_FIELDS];
-    assert_eq!(outcomes.drain(&mut out), 2);
+    assert_eq!(events.drain(&mut out), 2);
     assert_eq!(out.get(1), Some(&2.0));
-    assert_eq!(outcomes.lost(), 1);
+    assert_eq!(events.lost(), 1);
 }
 
 #[test]
 fn one_wake_a_batch_and_none_for_nothing() {
-    let (outcomes, wakes) = outcomes(8);
-    outcomes.wake();
+    let (events, wakes) = events(8);
+    events.wake();
     assert_eq!(wakes.load(Ordering::Relaxed), 0);
-    outcomes.push(record(1));
-    outcomes.wake();
-    outcomes.push(record(2));
-    outcomes.wake();
+    events.push(record(1));
+    events.wake();
+    events.push(record(2));
+    events.wake();
     assert_eq!(wakes.load(Ordering::Relaxed), 1);
     let mut out = [0.0; 8 * RECORD_FIELDS];
-    assert_eq!(outcomes.drain(&mut out), 2);
-    outcomes.push(record(3));
-    outcomes.wake();
+    assert_eq!(events.drain(&mut out), 2);
+    events.push(record(3));
+    events.wake();
     assert_eq!(wakes.load(Ordering::Relaxed), 2);
 }
 
 #[test]
 fn what_is_only_noted_waits_for_company_or_a_moment() {
-    let (outcomes, wakes) = outcomes(512);
+    let (events, wakes) = events(512);
     let woken = || wakes.load(Ordering::Relaxed);
-    outcomes.push(record(1));
-    outcomes.wake_due(3);
-    assert_eq!((woken(), outcomes.due_ns()), (0, 3 + OUTCOMES_LINGER_NS));
-    outcomes.wake_due(3 + OUTCOMES_LINGER_NS);
-    assert_eq!((woken(), outcomes.due_ns()), (1, NEVER_NS));
+    events.push(record(1));
+    events.wake_due(3);
+    assert_eq!((woken(), events.due_ns()), (0, 3 + OUTCOMES_DELAY_NS_MAX));
+    events.wake_due(3 + OUTCOMES_DELAY_NS_MAX);
+    assert_eq!((woken(), events.due_ns()), (1, NEVER_NS));
     let mut out = [0.0; 512 * RECORD_FIELDS];
-    assert_eq!(outcomes.drain(&mut out), 1);
-    outcomes.push(Record { kind: Kind::Failed, ..record(2) });
-    outcomes.wake_due(4);
-    assert_eq!((woken(), outcomes.drain(&mut out)), (2, 1));
-    for tx in 0..OUTCOMES_A_WAKE as u64 {
+    assert_eq!(events.drain(&mut out), 1);
+    events.push(Record { kind: Kind::Failed, ..record(2) });
+    events.wake_due(4);
+    assert_eq!((woken(), events.drain(&mut out)), (2, 1));
+    for tx in 0..OUTCOMES_PER_WAKE as u64 {
         assert_eq!(woken(), 2);
-        outcomes.push(record(tx));
-        outcomes.wake_due(4);
+        events.push(record(tx));
+        events.wake_due(4);
     }
     assert_eq!(woken(), 3);
 }
 
 #[test]
 fn what_had_to_wait_is_told_at_once() {
-    let (outcomes, wakes) = outcomes(8);
+    let (events, wakes) = events(8);
     let tell = |waited| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                super::claim_io_thread();
-                outcomes.push(Record { detail: waited, ..record(1) });
+                super::mark_io_thread();
+                events.push(Record { detail: waited, ..record(1) });
             });
         });
-        outcomes.wake_due(3);
+        events.wake_due(3);
         wakes.load(Ordering::Relaxed)
     };
     // The second only met a thread that was at work for its leader.
     assert_eq!((tell(0), tell(1)), (0, 1));
-    assert_eq!(outcomes.drain(&mut [0.0; 8 * RECORD_FIELDS]), 2);
+    assert_eq!(events.drain(&mut [0.0; 8 * RECORD_FIELDS]), 2);
     // A sending thread sees itself what waits.
-    outcomes.push(Record { detail: 1, ..record(2) });
-    outcomes.wake_due(3);
+    events.push(Record { detail: 1, ..record(2) });
+    events.wake_due(3);
     assert_eq!(wakes.load(Ordering::Relaxed), 1);
 }
 
 #[test]
 fn nobody_looks_again_and_again_for_what_was_taken_while_it_came() {
-    let (outcomes, wakes) = outcomes(8);
+    let (events, wakes) = events(8);
     let mut out = [0.0; 8 * RECORD_FIELDS];
     // As where the reader takes a record between its coming and the note of when it came, or
     // one that comes while it takes others.
-    outcomes.drain(&mut out);
-    outcomes.since_ns.store(3, Ordering::Relaxed);
-    assert_eq!(outcomes.due_ns(), 3 + OUTCOMES_LINGER_NS);
-    outcomes.wake_due(3 + OUTCOMES_LINGER_NS);
-    assert_eq!((wakes.load(Ordering::Relaxed), outcomes.due_ns()), (0, NEVER_NS));
-    outcomes.push(record(1));
-    assert_eq!(outcomes.due_ns(), 3 + OUTCOMES_LINGER_NS);
+    events.drain(&mut out);
+    events.since_ns.store(3, Ordering::Relaxed);
+    assert_eq!(events.due_ns(), 3 + OUTCOMES_DELAY_NS_MAX);
+    events.wake_due(3 + OUTCOMES_DELAY_NS_MAX);
+    assert_eq!((wakes.load(Ordering::Relaxed), events.due_ns()), (0, NEVER_NS));
+    events.push(record(1));
+    assert_eq!(events.due_ns(), 3 + OUTCOMES_DELAY_NS_MAX);
 }
 
 /// One thread tells all the time that the time has come, the other brings something.
 #[test]
 fn what_comes_while_nothing_is_found_to_tell_is_told() {
-    let (outcomes, wakes) = outcomes(8);
-    let (outcomes, done) = (&outcomes, &AtomicBool::new(false));
+    let (events, wakes) = events(8);
+    let (events, done) = (&events, &AtomicBool::new(false));
     let mut out = [0.0; 8 * RECORD_FIELDS];
     let mut untold = 0;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
-                outcomes.wake_due(NEVER_NS - 1);
+                events.wake_due(NEVER_NS - 1);
             }
         });
         for tx in 1..=ROUNDS {
             // As after a drain that took a record while it came.
-            outcomes.since_ns.store(tx, Ordering::Relaxed);
+            events.since_ns.store(tx, Ordering::Relaxed);
             (0..tx % 64).for_each(|_| std::hint::spin_loop());
-            outcomes.push(record(tx));
+            events.push(record(tx));
             let by = Instant::now() + Duration::from_secs(60);
             while wakes.load(Ordering::Relaxed) < tx as usize && Instant::now() < by {
                 std::thread::yield_now();
             }
             untold += u64::from(wakes.swap(tx as usize, Ordering::Relaxed) != tx as usize);
-            outcomes.drain(&mut out);
+            events.drain(&mut out);
             if untold > 0 {
                 break;
             }
@@ -145,8 +145,8 @@ const ROUNDS: u64 = 5_000;
 
 #[test]
 fn a_buffer_that_holds_no_record_takes_none() {
-    let (outcomes, _) = outcomes(8);
-    outcomes.push(record(1));
-    assert_eq!(outcomes.drain(&mut [0.0; RECORD_FIELDS - 1]), 0);
-    assert!(!outcomes.is_empty());
+    let (events, _) = events(8);
+    events.push(record(1));
+    assert_eq!(events.drain(&mut [0.0; RECORD_FIELDS - 1]), 0);
+    assert!(!events.is_empty());
 }

@@ -2,7 +2,7 @@
 //!
 //! Datagrams of equal size to one address leave in one system call where the kernel segments;
 //! a lone datagram, the usual case, is never copied. A socket whose buffer is full gets the train
-//! back from its connection later (`Train`); every other error is a lost packet, which QUIC mends.
+//! back from its connection later (`GsoBatch`); every other error is a lost packet, which QUIC mends.
 
 use std::mem;
 use std::net::{SocketAddr, UdpSocket};
@@ -24,7 +24,7 @@ pub struct Socket {
 }
 
 /// Datagrams of equal size, the last may be shorter, to one address.
-pub struct Train {
+pub struct GsoBatch {
     bytes: Vec<u8>,
     segment: usize,
     count: usize,
@@ -35,18 +35,18 @@ pub struct Train {
 
 /// What a thread gathers while it holds a connection's baton.
 #[derive(Default)]
-pub struct Outbox {
+pub struct GsoWriter {
     /// Where quinn-proto writes the next datagram.
     pub(crate) scratch: Vec<u8>,
     spare: Vec<u8>,
-    pub(crate) train: Option<Train>,
+    pub(crate) gso_batch: Option<GsoBatch>,
 }
 
-impl Outbox {
+impl GsoWriter {
     /// Takes the datagram in `scratch`. Gives back a train that the socket could not take.
-    pub(crate) fn push(&mut self, transmit: &Transmit, socket: &Socket) -> Option<Train> {
-        if let Some(train) = &mut self.train
-            && train.append(&self.scratch, transmit)
+    pub(crate) fn push(&mut self, transmit: &Transmit, socket: &Socket) -> Option<GsoBatch> {
+        if let Some(gso_batch) = &mut self.gso_batch
+            && gso_batch.append(&self.scratch, transmit)
         {
             self.scratch.clear();
             return None;
@@ -54,7 +54,7 @@ impl Outbox {
         let stalled = self.flush(socket);
         let bytes = mem::replace(&mut self.scratch, mem::take(&mut self.spare));
         self.scratch.clear();
-        self.train = Some(Train {
+        self.gso_batch = Some(GsoBatch {
             segment: bytes.len(),
             bytes,
             count: 1,
@@ -66,30 +66,30 @@ impl Outbox {
     }
 
     /// Sends what was gathered. Gives the train back when the socket's buffer is full.
-    pub(crate) fn flush(&mut self, socket: &Socket) -> Option<Train> {
-        let train = self.train.take()?;
-        if !socket.send(&train) {
-            return Some(train);
+    pub(crate) fn flush(&mut self, socket: &Socket) -> Option<GsoBatch> {
+        let gso_batch = self.gso_batch.take()?;
+        if !socket.send(&gso_batch) {
+            return Some(gso_batch);
         }
-        self.recycle(train);
+        self.recycle(gso_batch);
         None
     }
 
     /// Takes a sent train's memory back.
-    pub(crate) fn recycle(&mut self, train: Train) {
-        if self.spare.capacity() < train.bytes.capacity() {
-            self.spare = train.bytes;
+    pub(crate) fn recycle(&mut self, gso_batch: GsoBatch) {
+        if self.spare.capacity() < gso_batch.bytes.capacity() {
+            self.spare = gso_batch.bytes;
         }
     }
 
     /// Forgets what was gathered; for after a panic.
     pub(crate) fn clear(&mut self) {
-        self.train = None;
+        self.gso_batch = None;
         self.scratch.clear();
     }
 }
 
-impl Train {
+impl GsoBatch {
     fn append(&mut self, datagram: &[u8], transmit: &Transmit) -> bool {
         // A shorter datagram ends a train, and then its size is no multiple of the segment.
         let open = self.bytes.len() == self.segment * self.count && self.count < SEGMENTS_MAX;
@@ -108,15 +108,15 @@ impl Train {
 
 impl Socket {
     /// Sends a train; false when the socket's buffer is full and the train should come again.
-    pub(crate) fn send(&self, train: &Train) -> bool {
+    pub(crate) fn send(&self, gso_batch: &GsoBatch) -> bool {
         let segments_max = self.state.max_gso_segments().max(1);
-        if train.count <= segments_max {
-            return self.send_bytes(train, &train.bytes, train.count > 1);
+        if gso_batch.count <= segments_max {
+            return self.send_bytes(gso_batch, &gso_batch.bytes, gso_batch.count > 1);
         }
         // No segmentation here: one call each. A full buffer in the middle loses the rest.
         let mut all = true;
-        for datagram in train.bytes.chunks(train.segment.max(1)) {
-            all &= self.send_bytes(train, datagram, false);
+        for datagram in gso_batch.bytes.chunks(gso_batch.segment.max(1)) {
+            all &= self.send_bytes(gso_batch, datagram, false);
         }
         if !all {
             self.send_errors.fetch_add(1, Ordering::Relaxed);
@@ -124,13 +124,13 @@ impl Socket {
         true
     }
 
-    fn send_bytes(&self, train: &Train, contents: &[u8], segmented: bool) -> bool {
+    fn send_bytes(&self, gso_batch: &GsoBatch, contents: &[u8], segmented: bool) -> bool {
         let transmit = quinn_udp::Transmit {
-            destination: train.destination,
-            ecn: train.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8)),
+            destination: gso_batch.destination,
+            ecn: gso_batch.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8)),
             contents,
-            segment_size: segmented.then_some(train.segment),
-            src_ip: train.source,
+            segment_size: segmented.then_some(gso_batch.segment),
+            src_ip: gso_batch.source,
         };
         match self.state.try_send((&self.udp).into(), &transmit) {
             Ok(()) => true,
@@ -146,7 +146,7 @@ impl Socket {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outbox, Socket};
+    use super::{GsoWriter, Socket};
     use quinn_proto::Transmit;
     use quinn_udp::UdpSocketState;
     use std::net::{SocketAddr, UdpSocket};
@@ -159,11 +159,11 @@ mod tests {
         Socket { index: 0, udp, state, send_errors: AtomicU64::new(0) }
     }
 
-    fn push(outbox: &mut Outbox, socket: &Socket, destination: SocketAddr, datagram: &[u8]) {
-        outbox.scratch.extend_from_slice(datagram);
+    fn push(gso_writer: &mut GsoWriter, socket: &Socket, destination: SocketAddr, datagram: &[u8]) {
+        gso_writer.scratch.extend_from_slice(datagram);
         let size = datagram.len();
         let transmit = Transmit { destination, ecn: None, size, segment_size: None, src_ip: None };
-        assert!(outbox.push(&transmit, socket).is_none(), "a full buffer");
+        assert!(gso_writer.push(&transmit, socket).is_none(), "a full buffer");
     }
 
     fn received(from: &UdpSocket) -> Vec<u8> {
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn datagrams_of_one_size_to_one_leader_make_a_train_and_arrive_one_by_one() {
-        let (socket, mut outbox) = (socket(), Outbox::default());
+        let (socket, mut gso_writer) = (socket(), GsoWriter::default());
         let leaders = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         let [one, other] = leaders.each_ref().map(|leader| leader.local_addr().unwrap());
-        let mut cars = Vec::new();
+        let mut counts = Vec::new();
         // The shorter one ends the train; what is larger or goes elsewhere begins another.
         for (leader, size, fill) in [
             (one, 300, 1),
@@ -189,11 +189,11 @@ mod tests {
             (one, 900, 5),
             (other, 9, 6),
         ] {
-            push(&mut outbox, &socket, leader, &vec![fill; size]);
-            cars.push(outbox.train.as_ref().map_or(0, |train| train.count));
+            push(&mut gso_writer, &socket, leader, &vec![fill; size]);
+            counts.push(gso_writer.gso_batch.as_ref().map_or(0, |gso_batch| gso_batch.count));
         }
-        assert_eq!(cars, [1, 2, 3, 1, 1, 1]);
-        assert!(outbox.flush(&socket).is_none() && outbox.train.is_none());
+        assert_eq!(counts, [1, 2, 3, 1, 1, 1]);
+        assert!(gso_writer.flush(&socket).is_none() && gso_writer.gso_batch.is_none());
         let [here, there] = &leaders;
         for (size, fill) in [(300, 1), (300, 2), (200, 3), (200, 4), (900, 5)] {
             assert_eq!(received(here), vec![fill; size]);
@@ -204,15 +204,15 @@ mod tests {
 
     #[test]
     fn a_train_ends_at_its_bound() {
-        let (socket, mut outbox) = (socket(), Outbox::default());
+        let (socket, mut gso_writer) = (socket(), GsoWriter::default());
         let leader = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = leader.local_addr().unwrap();
         let count = super::SEGMENTS_MAX as u8 + 1;
         for fill in 0..count {
-            push(&mut outbox, &socket, address, &[fill; 100]);
+            push(&mut gso_writer, &socket, address, &[fill; 100]);
         }
-        assert_eq!(outbox.train.as_ref().map(|train| train.count), Some(1));
-        assert!(outbox.flush(&socket).is_none());
+        assert_eq!(gso_writer.gso_batch.as_ref().map(|gso_batch| gso_batch.count), Some(1));
+        assert!(gso_writer.flush(&socket).is_none());
         for fill in 0..count {
             assert_eq!(received(&leader), [fill; 100]);
         }

@@ -20,20 +20,20 @@ use rustix::time::{
 use crate::sync::clock::NS_PER_S;
 
 /// The I/O thread's alarm clock.
-pub struct Signal {
-    bell: OwnedFd,
+pub struct IoWaker {
+    event_fd: OwnedFd,
     timer: OwnedFd,
     /// When the I/O thread wakes by itself or by the timer; 0 while it is awake.
     wakes_at_ns: AtomicU64,
 }
 
-impl Signal {
+impl IoWaker {
     /// Makes the eventfd and the timer.
     pub fn new() -> io::Result<Self> {
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let event_fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Self { bell, timer, wakes_at_ns: AtomicU64::new(0) })
+        Ok(Self { event_fd, timer, wakes_at_ns: AtomicU64::new(0) })
     }
 
     /// Sees to it that the I/O thread is awake at `by_ns` of CLOCK_MONOTONIC at the latest; at once
@@ -47,7 +47,7 @@ impl Signal {
         }
         if by_ns == 0 {
             // The counter cannot overflow: it is at most the number of sleeps.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+            let _ = rustix::io::write(&self.event_fd, &1u64.to_ne_bytes());
         } else {
             self.set_timer(by_ns);
         }
@@ -68,7 +68,7 @@ impl Signal {
             let at = Itimerspec { it_interval, it_value };
             if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &at).is_err() {
                 self.wakes_at_ns.store(0, Ordering::SeqCst);
-                let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+                let _ = rustix::io::write(&self.event_fd, &1u64.to_ne_bytes());
                 return;
             }
             match self.wakes_at_ns.load(Ordering::SeqCst) {
@@ -97,7 +97,7 @@ impl Signal {
 
     /// What becomes readable when there is a call.
     pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
-        [self.bell.as_fd(), self.timer.as_fd()]
+        [self.event_fd.as_fd(), self.timer.as_fd()]
     }
 }
 
@@ -110,70 +110,70 @@ mod tests {
     use super::*;
     use crate::sync::clock::{NEVER_NS, monotonic_ns};
 
-    fn is_rung(signal: &Signal) -> bool {
-        rustix::io::read(&signal.bell, &mut [0u8; 8]).is_ok()
+    fn is_signaled(io_waker: &IoWaker) -> bool {
+        rustix::io::read(&io_waker.event_fd, &mut [0u8; 8]).is_ok()
     }
 
     /// Between which two moments the timer is due; None when it is not set.
-    fn due(signal: &Signal) -> Option<(u64, u64)> {
+    fn due(io_waker: &IoWaker) -> Option<(u64, u64)> {
         let before_ns = monotonic_ns();
-        let left = timerfd_gettime(&signal.timer).unwrap().it_value;
+        let left = timerfd_gettime(&io_waker.timer).unwrap().it_value;
         let left_ns = left.tv_sec as u64 * NS_PER_S + left.tv_nsec as u64;
         (left_ns > 0).then(|| (before_ns + left_ns, monotonic_ns() + left_ns))
     }
 
-    fn is_due_at(signal: &Signal, at_ns: u64) -> bool {
-        due(signal).is_some_and(|(from_ns, to_ns)| from_ns <= at_ns && at_ns <= to_ns)
+    fn is_due_at(io_waker: &IoWaker, at_ns: u64) -> bool {
+        due(io_waker).is_some_and(|(from_ns, to_ns)| from_ns <= at_ns && at_ns <= to_ns)
     }
 
     #[test]
     fn a_timer_that_moves_closer_wakes_nobody_until_it_is_due() {
-        let signal = Signal::new().unwrap();
+        let io_waker = IoWaker::new().unwrap();
         let at = |seconds: u64| monotonic_ns() + seconds * NS_PER_S;
-        signal.sleeping_until(at(1000));
-        signal.wake_by(at(2000));
-        assert_eq!(due(&signal), None);
+        io_waker.sleeping_until(at(1000));
+        io_waker.wake_by(at(2000));
+        assert_eq!(due(&io_waker), None);
         let soon_ns = at(500);
-        signal.wake_by(soon_ns);
-        signal.wake_by(at(600));
-        assert!(is_due_at(&signal, soon_ns) && !is_rung(&signal));
+        io_waker.wake_by(soon_ns);
+        io_waker.wake_by(at(600));
+        assert!(is_due_at(&io_waker, soon_ns) && !is_signaled(&io_waker));
         let sooner_ns = at(400);
-        signal.wake_by(sooner_ns);
-        assert!(is_due_at(&signal, sooner_ns) && !is_rung(&signal));
+        io_waker.wake_by(sooner_ns);
+        assert!(is_due_at(&io_waker, sooner_ns) && !is_signaled(&io_waker));
     }
 
     #[test]
     fn who_needs_it_now_wakes_it_once() {
-        let signal = Signal::new().unwrap();
-        signal.wake();
-        assert!(!is_rung(&signal), "it is awake");
-        signal.sleeping_until(NEVER_NS);
-        signal.wake();
-        signal.wake_by(1);
-        assert!(is_rung(&signal) && due(&signal).is_none());
-        signal.sleeping_until(NEVER_NS);
-        signal.wake();
-        signal.awake(true);
-        assert!(!is_rung(&signal), "the call was taken back");
+        let io_waker = IoWaker::new().unwrap();
+        io_waker.wake();
+        assert!(!is_signaled(&io_waker), "it is awake");
+        io_waker.sleeping_until(NEVER_NS);
+        io_waker.wake();
+        io_waker.wake_by(1);
+        assert!(is_signaled(&io_waker) && due(&io_waker).is_none());
+        io_waker.sleeping_until(NEVER_NS);
+        io_waker.wake();
+        io_waker.awake(true);
+        assert!(!is_signaled(&io_waker), "the call was taken back");
     }
 
     #[test]
     fn of_those_that_come_together_the_soonest_is_waited_for() {
-        let (signal, barrier) = (Signal::new().unwrap(), Barrier::new(2));
+        let (io_waker, barrier) = (IoWaker::new().unwrap(), Barrier::new(2));
         let origin_ns = monotonic_ns() + 10_000 * NS_PER_S;
         // The threads would wait for each other for ever if one of them failed in between.
         let mut missed = 0;
         std::thread::scope(|scope| {
             let call = |seconds| {
                 barrier.wait();
-                signal.wake_by(origin_ns + seconds * NS_PER_S);
+                io_waker.wake_by(origin_ns + seconds * NS_PER_S);
                 barrier.wait();
             };
             scope.spawn(move || (0..ROUNDS).for_each(|round| call(2 + round % 2)));
             for round in 0..ROUNDS {
-                signal.sleeping_until(NEVER_NS);
+                io_waker.sleeping_until(NEVER_NS);
                 call(3 - round % 2);
-                missed += u64::from(!is_due_at(&signal, origin_ns + 2 * NS_PER_S));
+                missed += u64::from(!is_due_at(&io_waker, origin_ns + 2 * NS_PER_S));
             }
         });
         assert_eq!(missed, 0, "rounds in which the timer was left at a later time");

@@ -6,7 +6,7 @@ pub mod certificate;
 mod congestion;
 pub mod connection;
 mod connection_stats;
-pub mod copy;
+pub mod delivery;
 pub mod endpoint;
 pub mod engine;
 pub mod engine_state;

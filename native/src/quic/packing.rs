@@ -3,7 +3,7 @@
 //! Datagrams leave in one call where all have one size but the last, which may be smaller
 //! (`gso_batch`). Transactions are of any size, so of each two datagrams the larger goes first.
 
-use crate::limits::TOGETHER_MAX;
+use crate::limits::BATCH_CANDIDATES_MAX;
 
 /// What a datagram holds beside stream frames: a short header of 1, 20 and 4 bytes, a tag of 16, 8
 /// that quinn-proto keeps free for a frame's length, and an acknowledgement.
@@ -13,31 +13,31 @@ const PACKET_BYTES: usize = 72;
 const FRAME_BYTES: usize = 1 + 8 + 2;
 
 /// Room for frames in a datagram of so many bytes.
-pub(crate) fn room_of(mtu: u16) -> usize {
+pub(crate) fn capacity_of(mtu: u16) -> usize {
     usize::from(mtu).saturating_sub(PACKET_BYTES)
 }
 
 /// The largest transaction for which `room` is enough beside those of these sizes.
-pub(crate) fn room_beside(sizes: impl Iterator<Item = usize>, room: usize) -> usize {
+pub(crate) fn remaining_capacity(sizes: impl Iterator<Item = usize>, room: usize) -> usize {
     let taken: usize = sizes.map(|size| size + FRAME_BYTES).sum();
     room.saturating_sub(taken + FRAME_BYTES)
 }
 
-/// The order in which transactions of these sizes, `TOGETHER_MAX` at most, make the fewest datagrams
+/// The order in which transactions of these sizes, `BATCH_CANDIDATES_MAX` at most, make the fewest datagrams
 /// and calls, nearly: each joins the first datagram that has room for it, in the order of coming, and
 /// of each two datagrams the larger goes first.
-pub(crate) fn order(sizes: impl Iterator<Item = usize>, room: usize) -> Vec<usize> {
-    let mut datagrams: Vec<usize> = Vec::with_capacity(TOGETHER_MAX);
+pub(crate) fn sort_for_gso(sizes: impl Iterator<Item = usize>, room: usize) -> Vec<usize> {
+    let mut datagrams: Vec<usize> = Vec::with_capacity(BATCH_CANDIDATES_MAX);
     // The datagram of each transaction, and its place.
-    let mut turns: Vec<(usize, usize)> = Vec::with_capacity(TOGETHER_MAX);
+    let mut assigned: Vec<(usize, usize)> = Vec::with_capacity(BATCH_CANDIDATES_MAX);
     for (place, size) in sizes.enumerate() {
         let bytes = size + FRAME_BYTES;
         let roomy = datagrams.iter_mut().enumerate().find(|(_, taken)| **taken + bytes <= room);
         if let Some((datagram, taken)) = roomy {
             *taken += bytes;
-            turns.push((datagram, place));
+            assigned.push((datagram, place));
         } else {
-            turns.push((datagrams.len(), place));
+            assigned.push((datagrams.len(), place));
             datagrams.push(bytes);
         }
     }
@@ -45,8 +45,8 @@ pub(crate) fn order(sizes: impl Iterator<Item = usize>, room: usize) -> Vec<usiz
         Some([first, second]) => second > first,
         _ => false,
     };
-    turns.sort_by_key(|(datagram, _)| datagram ^ usize::from(is_second_larger(datagram / 2)));
-    turns.into_iter().map(|(_, place)| place).collect()
+    assigned.sort_by_key(|(datagram, _)| datagram ^ usize::from(is_second_larger(datagram / 2)));
+    assigned.into_iter().map(|(_, place)| place).collect()
 }
 
 #[cfg(test)]
@@ -55,41 +55,41 @@ mod tests {
 
     const ROOM: usize = 1300;
 
-    fn in_order(sizes: &[usize]) -> Vec<usize> {
-        order(sizes.iter().copied(), ROOM).into_iter().map(|place| sizes[place]).collect()
+    fn sorted(sizes: &[usize]) -> Vec<usize> {
+        sort_for_gso(sizes.iter().copied(), ROOM).into_iter().map(|place| sizes[place]).collect()
     }
 
     #[test]
     fn small_ones_fill_the_room_beside_large_ones_that_came_before() {
-        assert_eq!(in_order(&[900, 1000, 350, 200]), [900, 350, 1000, 200]);
-        assert_eq!(in_order(&[400, 400, 400, 400]), [400, 400, 400, 400]);
+        assert_eq!(sorted(&[900, 1000, 350, 200]), [900, 350, 1000, 200]);
+        assert_eq!(sorted(&[400, 400, 400, 400]), [400, 400, 400, 400]);
     }
 
     #[test]
     fn of_each_two_datagrams_the_larger_goes_first() {
-        assert_eq!(in_order(&[900, 1000, 1100, 950, 700]), [1000, 900, 1100, 950, 700]);
+        assert_eq!(sorted(&[900, 1000, 1100, 950, 700]), [1000, 900, 1100, 950, 700]);
         // The second holds more in all than the first.
-        assert_eq!(in_order(&[1000, 400, 800]), [400, 800, 1000]);
+        assert_eq!(sorted(&[1000, 400, 800]), [400, 800, 1000]);
         // Three or more of one size make one call, in the order of coming.
-        assert_eq!(order([1200; 4].into_iter(), ROOM), [0, 1, 2, 3]);
+        assert_eq!(sort_for_gso([1200; 4].into_iter(), ROOM), [0, 1, 2, 3]);
     }
 
     #[test]
     fn all_are_there_once_whatever_their_sizes() {
-        let sizes: Vec<usize> = (0..TOGETHER_MAX).map(|at| 1 + at * 7919 % 4096).collect();
-        let mut places = order(sizes.iter().copied(), ROOM);
+        let sizes: Vec<usize> = (0..BATCH_CANDIDATES_MAX).map(|at| 1 + at * 7919 % 4096).collect();
+        let mut places = sort_for_gso(sizes.iter().copied(), ROOM);
         places.sort_unstable();
-        assert_eq!(places, (0..TOGETHER_MAX).collect::<Vec<_>>());
-        assert!(order([].into_iter(), ROOM).is_empty());
-        assert_eq!(order([usize::MAX / 2, 1].into_iter(), 0), [0, 1]);
+        assert_eq!(places, (0..BATCH_CANDIDATES_MAX).collect::<Vec<_>>());
+        assert!(sort_for_gso([].into_iter(), ROOM).is_empty());
+        assert_eq!(sort_for_gso([usize::MAX / 2, 1].into_iter(), 0), [0, 1]);
     }
 
     #[test]
     fn what_fits_beside_others_leaves_room_for_every_frame() {
-        let room = room_of(1280);
-        let largest = room_beside([400, 300].into_iter(), room);
+        let room = capacity_of(1280);
+        let largest = remaining_capacity([400, 300].into_iter(), room);
         assert_eq!(400 + 300 + largest + 3 * FRAME_BYTES + PACKET_BYTES, 1280);
-        assert_eq!(room_beside([4096].into_iter(), room), 0);
-        assert_eq!(room_of(10), 0);
+        assert_eq!(remaining_capacity([4096].into_iter(), room), 0);
+        assert_eq!(capacity_of(10), 0);
     }
 }

@@ -28,22 +28,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use quinn_proto::{Connection, ConnectionHandle};
 
-use crate::limits::{HELD_MAX, TURNS_OF_CALLER, TURNS_OF_IO};
-use crate::quic::connection::{Link, Progress};
-use crate::quic::copy::{PeerState, TxCopy};
-use crate::quic::engine_state::Shared;
-use crate::quic::event_ring::EndCause;
-use crate::quic::gso_batch::{Outbox, Socket};
+use crate::limits::{CALLER_TURNS, CORKED_MAX, IO_TURNS};
+use crate::quic::connection::{ConnectionDriver, Progress};
+use crate::quic::delivery::{Delivery, PeerState};
+use crate::quic::engine_state::EngineState;
+use crate::quic::event_ring::CloseCause;
+use crate::quic::gso_batch::{GsoWriter, Socket};
 use crate::quic::peer_core::PeerCore;
-use crate::quic::send_result::Taken;
+use crate::quic::send_result::SendResult;
 use crate::quic::timer::Due;
-use crate::sync::mutex_queue::Tray;
+use crate::sync::mutex_queue::MutexQueue;
 
 /// One connection to one leader.
 pub struct Peer {
     core: PeerCore,
     announced: AtomicUsize,
-    link: Mutex<Link>,
+    driver: Mutex<ConnectionDriver>,
     pub(crate) queues: Arc<IoQueues>,
 }
 
@@ -64,9 +64,9 @@ pub enum Backlog {
 #[derive(Default)]
 pub(crate) struct IoQueues {
     /// Connections whose next timer moved closer.
-    pub(crate) rearmed: Tray<Arc<Peer>>,
+    pub(crate) timer_updates: MutexQueue<Arc<Peer>>,
     /// Connections whose baton goes to the I/O thread.
-    pub(crate) handed: Tray<Arc<Peer>>,
+    pub(crate) io_handoff: MutexQueue<Arc<Peer>>,
 }
 
 impl Deref for Peer {
@@ -82,15 +82,15 @@ impl Peer {
         id: u32,
         address: SocketAddr,
         socket: Arc<Socket>,
-        shared: Arc<Shared>,
+        engine_state: Arc<EngineState>,
         queues: Arc<IoQueues>,
         queue_max: usize,
         in_flight_max: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
-            core: PeerCore::new(id, address, socket, shared, queue_max),
+            core: PeerCore::new(id, address, socket, engine_state, queue_max),
             announced: AtomicUsize::new(0),
-            link: Mutex::new(Link::new(in_flight_max)),
+            driver: Mutex::new(ConnectionDriver::new(in_flight_max)),
             queues,
         })
     }
@@ -106,58 +106,58 @@ impl Peer {
     }
 
     /// Sends a copy on this thread, or leaves it to who has the baton.
-    pub fn send(self: &Arc<Self>, copy: TxCopy) -> Taken {
+    pub fn send(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
-            self.report_drop(&copy, self.closed_reason());
-            return Taken::No;
+            self.report_drop(&delivery, self.closed_reason());
+            return SendResult::Rejected;
         }
-        if !self.has_place(&copy) {
-            return Taken::No;
+        if !self.reserve_place(&delivery) {
+            return SendResult::Rejected;
         }
         let order = Ordering::AcqRel;
-        let tx = copy.tx;
+        let tx = delivery.tx;
         if self.announced.compare_exchange(0, 1, order, Ordering::Acquire).is_ok() {
-            self.run(Some(copy), TURNS_OF_CALLER);
+            self.run(Some(delivery), CALLER_TURNS);
         } else {
-            self.copies.push(copy);
-            self.announce(TURNS_OF_CALLER);
+            self.deliveries.push(delivery);
+            self.announce(CALLER_TURNS);
         }
         if self.last_sent_tx.load(Ordering::Acquire) == tx {
-            Taken::Sent
+            SendResult::Sent
         } else if state == PeerState::Admitted {
-            Taken::Live
+            SendResult::Live
         } else {
-            Taken::Waiting
+            SendResult::Queued
         }
     }
 
     /// Keeps a copy on this thread until `release`, or until there are many.
-    pub fn hold(self: &Arc<Self>, copy: TxCopy) -> Taken {
+    pub fn cork(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
-            self.report_drop(&copy, self.closed_reason());
-            return Taken::No;
+            self.report_drop(&delivery, self.closed_reason());
+            return SendResult::Rejected;
         }
         // Before it is kept and not after: who holds so many is told by its own release what waits.
-        if HELD.with_borrow(|held| held.0.len() >= HELD_MAX) {
-            release();
+        if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_MAX) {
+            uncork();
         }
-        HELD.with_borrow_mut(|held| held.0.push((self.clone(), copy)));
-        if state == PeerState::Admitted { Taken::Live } else { Taken::Waiting }
+        CORKED.with_borrow_mut(|corked| corked.0.push((self.clone(), delivery)));
+        if state == PeerState::Admitted { SendResult::Live } else { SendResult::Queued }
     }
 
     /// Closes once all in hand is acknowledged, at `by_ns` at the latest.
     pub fn close(self: &Arc<Self>, by_ns: u64) {
         self.close_by_ns.fetch_min(by_ns, Ordering::AcqRel);
         self.advance(PeerState::Closing);
-        self.announce(TURNS_OF_CALLER);
+        self.announce(CALLER_TURNS);
     }
 
     /// Makes the leader answer, however long the connection has been idle.
     pub fn ping(self: &Arc<Self>) {
         self.ping_asked.store(true, Ordering::Release);
-        self.announce(TURNS_OF_CALLER);
+        self.announce(CALLER_TURNS);
     }
 
     /// I/O thread: gives the peer its connection.
@@ -165,16 +165,16 @@ impl Peer {
         self: &Arc<Self>,
         handle: ConnectionHandle,
         connection: Connection,
-        give_up_ns: u64,
+        admission_deadline_ns: u64,
     ) {
         // Nobody holds the link for long: no connection means no work.
-        self.link.lock().start(handle, connection, give_up_ns);
-        self.announce(TURNS_OF_IO);
+        self.driver.lock().start(handle, connection, admission_deadline_ns);
+        self.announce(IO_TURNS);
     }
 
     /// The connection could not even be started, or no one is left to run it.
     pub(crate) fn fail_start(&self) {
-        self.link.lock().end(&self.core, EndCause::Internal, 0);
+        self.driver.lock().end(&self.core, CloseCause::Internal, 0);
     }
 
     /// Says that there is work, and does it if nobody else is at it.
@@ -185,32 +185,33 @@ impl Peer {
     }
 
     /// Does all the work there is; only for who has the baton.
-    pub(crate) fn run(self: &Arc<Self>, mut copy: Option<TxCopy>, turns: usize) {
+    pub(crate) fn run(self: &Arc<Self>, mut delivery: Option<Delivery>, turns: usize) {
         for _ in 0..turns {
             let seen = self.announced.load(Ordering::Acquire);
-            let progress = self.turn(copy.take());
+            let progress = self.run_turn(delivery.take());
             let done = matches!(progress, Progress::Done);
             if done && self.announced.fetch_sub(seen, Ordering::AcqRel) == seen {
                 self.arm();
-                self.shared.outcomes.wake_here();
+                self.engine_state.events.wake_here();
                 // The I/O thread may sleep for longer than what was noted here can wait, and fronts
                 // rely on it (`send/front-sender.ts`); while it is awake this does nothing.
-                self.shared.signal.wake_by(self.shared.outcomes.due_ns());
+                self.engine_state.io_waker.wake_by(self.engine_state.events.due_ns());
                 return;
             }
         }
-        self.queues.handed.push(self.clone());
-        self.shared.signal.wake();
+        self.queues.io_handoff.push(self.clone());
+        self.engine_state.io_waker.wake();
     }
 
-    fn turn(self: &Arc<Self>, copy: Option<TxCopy>) -> Progress {
-        OUTBOX.with_borrow_mut(|outbox| {
-            let work =
-                || self.link.lock().work(&self.core, copy, std::time::Instant::now(), outbox);
+    fn run_turn(self: &Arc<Self>, delivery: Option<Delivery>) -> Progress {
+        GSO_WRITER.with_borrow_mut(|gso_writer| {
+            let work = || {
+                self.driver.lock().work(&self.core, delivery, std::time::Instant::now(), gso_writer)
+            };
             catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-                self.shared.panics.fetch_add(1, Ordering::Relaxed);
-                outbox.clear();
-                self.link.lock().abandon(&self.core);
+                self.engine_state.panics.fetch_add(1, Ordering::Relaxed);
+                gso_writer.clear();
+                self.driver.lock().abandon(&self.core);
                 Progress::Done
             })
         })
@@ -218,34 +219,34 @@ impl Peer {
 
     /// Tells the I/O thread of the link's next timer when it is sooner than the one it knows.
     fn arm(self: &Arc<Self>) {
-        if self.alarm.sooner().is_some() && self.alarm.list() {
-            self.queues.rearmed.push(self.clone());
+        if self.timer.sooner().is_some() && self.timer.mark_pending() {
+            self.queues.timer_updates.push(self.clone());
         }
         // Also where it was on its way before, for a timer of then. Looked at once more: who moved it
         // closer before the push roused nobody.
-        if let Some(timer_ns) = self.alarm.sooner() {
-            self.shared.signal.wake_by(timer_ns);
+        if let Some(timer_ns) = self.timer.sooner() {
+            self.engine_state.io_waker.wake_by(timer_ns);
         }
     }
 
     /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
-    pub(crate) fn take_rearmed(&self) -> Option<u64> {
-        self.alarm.take_rearmed()
+    pub(crate) fn take_timer_update(&self) -> Option<u64> {
+        self.timer.take_timer_update()
     }
 
     /// I/O thread: what has become of the timer that is waited for; `Due::Now` where it stands.
     pub(crate) fn timer_after(&self, armed_ns: u64) -> Due {
-        self.alarm.moved(armed_ns)
+        self.timer.moved(armed_ns)
     }
 
     /// I/O thread: a timer that was waited for is due. Returns a later one to wait for, or does
     /// the work.
     pub(crate) fn take_due(self: &Arc<Self>, armed_ns: u64, now_ns: u64) -> Option<u64> {
-        match self.alarm.take_due(armed_ns, now_ns) {
+        match self.timer.take_due(armed_ns, now_ns) {
             Due::Stale => None,
             Due::Later(later_ns) => Some(later_ns),
             Due::Now => {
-                self.announce(TURNS_OF_IO);
+                self.announce(IO_TURNS);
                 None
             }
         }
@@ -253,12 +254,12 @@ impl Peer {
 }
 
 /// Sends what this thread holds. The worst that is left behind for any of those leaders.
-pub fn release() -> Backlog {
+pub fn uncork() -> Backlog {
     let mut left = Backlog::None;
-    let held = HELD.with_borrow_mut(|held| std::mem::take(&mut held.0));
+    let corked = CORKED.with_borrow_mut(|corked| std::mem::take(&mut corked.0));
     let mut peers: Vec<Arc<Peer>> = Vec::new();
-    for (peer, copy) in held {
-        if !peer.put_down(copy) {
+    for (peer, delivery) in corked {
+        if !peer.enqueue(delivery) {
             left = Backlog::Full;
             continue;
         }
@@ -267,26 +268,26 @@ pub fn release() -> Backlog {
         }
     }
     for peer in &peers {
-        peer.announce(TURNS_OF_CALLER);
+        peer.announce(CALLER_TURNS);
     }
     peers.iter().map(|peer| peer.backlog()).fold(left, Ord::max)
 }
 
 /// In the order of coming.
-struct Held(Vec<(Arc<Peer>, TxCopy)>);
+struct Corked(Vec<(Arc<Peer>, Delivery)>);
 
-impl Drop for Held {
+impl Drop for Corked {
     /// The thread ends: nobody is left to send them.
     fn drop(&mut self) {
-        for (peer, copy) in self.0.drain(..) {
-            peer.report_drop(&copy, peer.closed_reason());
+        for (peer, delivery) in self.0.drain(..) {
+            peer.report_drop(&delivery, peer.closed_reason());
         }
     }
 }
 
 thread_local! {
-    static OUTBOX: RefCell<Outbox> = RefCell::new(Outbox::default());
-    static HELD: RefCell<Held> = const { RefCell::new(Held(Vec::new())) };
+    static GSO_WRITER: RefCell<GsoWriter> = RefCell::new(GsoWriter::default());
+    static CORKED: RefCell<Corked> = const { RefCell::new(Corked(Vec::new())) };
 }
 
 #[cfg(test)]

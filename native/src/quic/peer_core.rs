@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use quinn_proto::ConnectionEvent;
 
 use crate::limits::INBOX_DATAGRAMS_MAX;
-use crate::quic::connection_stats::Figures;
-use crate::quic::copy::{PeerState, TxCopy};
-use crate::quic::engine_state::Shared;
+use crate::quic::connection_stats::ConnectionStats;
+use crate::quic::delivery::{Delivery, PeerState};
+use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{Kind, Reason, Record};
 use crate::quic::gso_batch::Socket;
-use crate::quic::timer::Alarm;
+use crate::quic::timer::ConnectionTimer;
 use crate::sync::clock::NEVER_NS;
-use crate::sync::mutex_queue::Tray;
+use crate::sync::mutex_queue::MutexQueue;
 
 /// What a connection's protocol side and other threads both look at.
 pub struct PeerCore {
@@ -24,19 +24,19 @@ pub struct PeerCore {
     /// The leader's address.
     pub address: SocketAddr,
     pub(crate) socket: Arc<Socket>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) engine_state: Arc<EngineState>,
     pub(crate) queue_max: usize,
-    inbox: Tray<ConnectionEvent>,
-    pub(super) copies: Tray<TxCopy>,
+    inbox: MutexQueue<ConnectionEvent>,
+    pub(super) deliveries: MutexQueue<Delivery>,
     state: AtomicU8,
     pub(super) queued: AtomicUsize,
     /// When to close, with what is in hand by then or without it; NEVER_NS: not asked to.
     pub(super) close_by_ns: AtomicU64,
     pub(super) ping_asked: AtomicBool,
-    pub(super) alarm: Alarm,
+    pub(super) timer: ConnectionTimer,
     /// The transaction that went on the wire last; NEVER_NS: none.
     pub(super) last_sent_tx: AtomicU64,
-    pub(crate) latest: Figures,
+    pub(crate) latest: ConnectionStats,
 }
 
 impl PeerCore {
@@ -44,24 +44,24 @@ impl PeerCore {
         id: u32,
         address: SocketAddr,
         socket: Arc<Socket>,
-        shared: Arc<Shared>,
+        engine_state: Arc<EngineState>,
         queue_max: usize,
     ) -> Self {
         Self {
             id,
             address,
             socket,
-            shared,
+            engine_state,
             queue_max,
-            inbox: Tray::default(),
-            copies: Tray::default(),
+            inbox: MutexQueue::default(),
+            deliveries: MutexQueue::default(),
             state: AtomicU8::new(PeerState::Connecting as u8),
             queued: AtomicUsize::new(0),
             close_by_ns: AtomicU64::new(NEVER_NS),
             ping_asked: AtomicBool::new(false),
-            alarm: Alarm::default(),
+            timer: ConnectionTimer::default(),
             last_sent_tx: AtomicU64::new(NEVER_NS),
-            latest: Figures::default(),
+            latest: ConnectionStats::default(),
         }
     }
 
@@ -91,7 +91,7 @@ impl PeerCore {
     /// State, rtt_us, queued, in flight, mtu, congestion window, lost and sent packets, datagrams
     /// heard, streams left.
     #[must_use]
-    pub fn figures(&self) -> [u64; 10] {
+    pub fn stats(&self) -> [u64; 10] {
         let latest = &self.latest;
         [
             self.state() as u64,
@@ -108,21 +108,21 @@ impl PeerCore {
     }
 
     /// Puts a copy down for whoever has the baton; announce afterwards. False where it was refused.
-    pub(crate) fn put_down(&self, copy: TxCopy) -> bool {
-        self.has_place(&copy) && {
-            self.copies.push(copy);
+    pub(crate) fn enqueue(&self, delivery: Delivery) -> bool {
+        self.reserve_place(&delivery) && {
+            self.deliveries.push(delivery);
             true
         }
     }
 
     /// Takes a place in the queue, or tells that there is none.
-    pub(super) fn has_place(&self, copy: &TxCopy) -> bool {
-        let has_place = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
-        if !has_place {
+    pub(super) fn reserve_place(&self, delivery: &Delivery) -> bool {
+        let reserve_place = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
+        if !reserve_place {
             self.queued.fetch_sub(1, Ordering::AcqRel);
-            self.report_drop(copy, Reason::QueueFull);
+            self.report_drop(delivery, Reason::QueueFull);
         }
-        has_place
+        reserve_place
     }
 
     /// Whether somebody asked for a ping since the last call.
@@ -138,18 +138,18 @@ impl PeerCore {
     /// I/O thread: puts a datagram down; announce afterwards.
     pub(crate) fn deliver(&self, event: ConnectionEvent) {
         if self.inbox.len() >= INBOX_DATAGRAMS_MAX {
-            self.shared.inbox_drops.fetch_add(1, Ordering::Relaxed);
+            self.engine_state.inbox_drops.fetch_add(1, Ordering::Relaxed);
             return;
         }
         self.inbox.push(event);
     }
 
     pub(crate) fn set_timer(&self, timer_ns: u64) {
-        self.alarm.set(timer_ns);
+        self.timer.set(timer_ns);
     }
 
-    pub(crate) fn next_copy(&self) -> Option<TxCopy> {
-        self.copies.pop()
+    pub(crate) fn next_delivery(&self) -> Option<Delivery> {
+        self.deliveries.pop()
     }
 
     pub(crate) fn next_event(&self) -> Option<ConnectionEvent> {
@@ -157,7 +157,7 @@ impl PeerCore {
     }
 
     /// A transaction's copy went on the wire.
-    pub(crate) fn note_wire(&self, tx: u64) {
+    pub(crate) fn record_on_wire(&self, tx: u64) {
         self.last_sent_tx.store(tx, Ordering::Release);
     }
 
@@ -168,20 +168,20 @@ impl PeerCore {
 
     /// Why a copy cannot go when the connection is over.
     pub(crate) fn closed_reason(&self) -> Reason {
-        match self.shared.stopping.load(Ordering::Relaxed) {
+        match self.engine_state.stopping.load(Ordering::Relaxed) {
             true => Reason::ShuttingDown,
             false => Reason::NotConnected,
         }
     }
 
-    pub(crate) fn report_drop(&self, copy: &TxCopy, reason: Reason) {
-        self.report(Kind::Dropped, copy.tx, copy.tag, reason as u8, 0);
-        self.shared.outcomes.wake();
+    pub(crate) fn report_drop(&self, delivery: &Delivery, reason: Reason) {
+        self.report(Kind::Dropped, delivery.tx, delivery.tag, reason as u8, 0);
+        self.engine_state.events.wake();
     }
 
     /// Writes a record that happened now.
     pub(crate) fn report(&self, kind: Kind, tx: u64, tag: u32, reason: u8, detail: u64) {
-        let at_ns = self.shared.clock.now_ns();
+        let at_ns = self.engine_state.clock.now_ns();
         self.report_at(at_ns, kind, tx, tag, reason, detail);
     }
 
@@ -196,6 +196,6 @@ impl PeerCore {
     ) {
         let rtt_us = self.latest.rtt_us.load(Ordering::Relaxed);
         let record = Record { kind, tx, peer: self.id, tag, reason, at_ns, rtt_us, detail };
-        self.shared.outcomes.push(record);
+        self.engine_state.events.push(record);
     }
 }

@@ -12,12 +12,12 @@ use crate::quic::peer::Peer;
 
 /// The connections of an engine by handle.
 #[derive(Default)]
-pub struct Table {
-    places: RwLock<Places>,
+pub struct PeerTable {
+    slots: RwLock<Slots>,
 }
 
 #[derive(Default)]
-struct Places {
+struct Slots {
     entries: Vec<Entry>,
     free: Vec<usize>,
 }
@@ -27,21 +27,21 @@ struct Entry {
     peer: Option<Arc<Peer>>,
 }
 
-impl Table {
+impl PeerTable {
     /// Puts the connection that `make` builds for its handle in a free place; None when full.
     pub fn insert(&self, make: impl FnOnce(u32) -> Arc<Peer>) -> Option<Arc<Peer>> {
-        let mut places = self.places.write();
-        let place = match places.free.pop() {
-            Some(place) => place,
-            None if places.entries.len() < PEERS_MAX => {
-                places.entries.push(Entry { uses: 0, peer: None });
-                places.entries.len() - 1
+        let mut slots = self.slots.write();
+        let slot = match slots.free.pop() {
+            Some(slot) => slot,
+            None if slots.entries.len() < PEERS_MAX => {
+                slots.entries.push(Entry { uses: 0, peer: None });
+                slots.entries.len() - 1
             }
             None => return None,
         };
-        let entry = places.entries.get_mut(place)?;
+        let entry = slots.entries.get_mut(slot)?;
         entry.uses = entry.uses.wrapping_add(1).max(1);
-        let peer = make(u32::from(entry.uses) << 16 | u32::try_from(place).ok()?);
+        let peer = make(u32::from(entry.uses) << 16 | u32::try_from(slot).ok()?);
         entry.peer = Some(peer.clone());
         Some(peer)
     }
@@ -49,34 +49,34 @@ impl Table {
     /// The connection that a handle names; None when it is gone.
     #[must_use]
     pub fn find(&self, id: u32) -> Option<Arc<Peer>> {
-        let places = self.places.read();
-        let entry = places.entries.get(place_of(id))?;
+        let slots = self.slots.read();
+        let entry = slots.entries.get(slot_of(id))?;
         entry.peer.as_ref().filter(|peer| peer.id == id).cloned()
     }
 
     /// Forgets a connection.
     pub fn remove(&self, id: u32) {
-        let mut places = self.places.write();
-        let place = place_of(id);
-        let Some(entry) = places.entries.get_mut(place) else {
+        let mut slots = self.slots.write();
+        let slot = slot_of(id);
+        let Some(entry) = slots.entries.get_mut(slot) else {
             return;
         };
         if entry.peer.take_if(|peer| peer.id == id).is_some() {
-            places.free.push(place);
+            slots.free.push(slot);
         }
     }
 
     /// All connections there are.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Peer>> {
-        self.places.read().entries.iter().filter_map(|entry| entry.peer.clone()).collect()
+        self.slots.read().entries.iter().filter_map(|entry| entry.peer.clone()).collect()
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        let places = self.places.read();
-        places.entries.len() - places.free.len()
+        let slots = self.slots.read();
+        slots.entries.len() - slots.free.len()
     }
 
     /// Whether there are none.
@@ -86,6 +86,6 @@ impl Table {
     }
 }
 
-fn place_of(id: u32) -> usize {
+fn slot_of(id: u32) -> usize {
     (id & 0xffff) as usize
 }

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::clock::NEVER_NS;
 
 /// A connection's next timer, and the one that the I/O thread knows of.
-pub(crate) struct Alarm {
+pub(crate) struct ConnectionTimer {
     timer_ns: AtomicU64,
     armed_ns: AtomicU64,
     /// On its way to the I/O thread.
-    listed: AtomicBool,
+    is_pending: AtomicBool,
 }
 
 /// What is to be done about a timer that was waited for.
@@ -27,17 +27,17 @@ pub(crate) enum Due {
     Now,
 }
 
-impl Default for Alarm {
+impl Default for ConnectionTimer {
     fn default() -> Self {
         Self {
             timer_ns: AtomicU64::new(NEVER_NS),
             armed_ns: AtomicU64::new(NEVER_NS),
-            listed: AtomicBool::new(false),
+            is_pending: AtomicBool::new(false),
         }
     }
 }
 
-impl Alarm {
+impl ConnectionTimer {
     pub(crate) fn set(&self, timer_ns: u64) {
         self.timer_ns.store(timer_ns, Ordering::Release);
     }
@@ -49,15 +49,15 @@ impl Alarm {
     }
 
     /// Whether the connection is to be put on its way to the I/O thread now: it is not yet.
-    pub(crate) fn list(&self) -> bool {
-        !self.listed.swap(true, Ordering::AcqRel)
+    pub(crate) fn mark_pending(&self) -> bool {
+        !self.is_pending.swap(true, Ordering::AcqRel)
     }
 
     /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
-    pub(crate) fn take_rearmed(&self) -> Option<u64> {
+    pub(crate) fn take_timer_update(&self) -> Option<u64> {
         // A swap, not a store, which a processor may put off past the look that follows: a timer
         // that moves meanwhile is then seen here, or else told anew.
-        self.listed.swap(false, Ordering::AcqRel);
+        self.is_pending.swap(false, Ordering::AcqRel);
         let timer_ns = self.timer_ns.load(Ordering::Acquire);
         (timer_ns < self.armed_ns.load(Ordering::Acquire)).then(|| {
             self.armed_ns.store(timer_ns, Ordering::Release);
@@ -88,7 +88,7 @@ impl Alarm {
         if timer_ns <= at_ns {
             return Due::Now;
         }
-        // As in `take_rearmed`: a timer that moves closer meanwhile is seen by the second look, or
+        // As in `take_timer_update`: a timer that moves closer meanwhile is seen by the second look, or
         // is told of by who moves it.
         self.armed_ns.swap(timer_ns, Ordering::AcqRel);
         let latest_ns = self.timer_ns.load(Ordering::Acquire);
@@ -102,44 +102,45 @@ impl Alarm {
 
 #[cfg(test)]
 mod tests {
-    use super::{Alarm, Due};
+    use super::{ConnectionTimer, Due};
     use crate::sync::clock::NEVER_NS;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn tells_of_a_timer_once_and_only_when_it_moved_closer() {
-        let alarm = Alarm::default();
-        assert_eq!(alarm.sooner(), None);
-        alarm.set(50);
-        assert_eq!(alarm.sooner(), Some(50));
-        assert!(alarm.list() && !alarm.list());
-        assert_eq!((alarm.take_rearmed(), alarm.take_rearmed()), (Some(50), None));
-        alarm.set(80);
-        assert_eq!(alarm.sooner(), None);
-        alarm.set(20);
-        assert_eq!(alarm.sooner(), Some(20));
-        assert_eq!((alarm.list(), alarm.take_rearmed()), (true, Some(20)));
+        let timer = ConnectionTimer::default();
+        assert_eq!(timer.sooner(), None);
+        timer.set(50);
+        assert_eq!(timer.sooner(), Some(50));
+        assert!(timer.mark_pending() && !timer.mark_pending());
+        assert_eq!((timer.take_timer_update(), timer.take_timer_update()), (Some(50), None));
+        timer.set(80);
+        assert_eq!(timer.sooner(), None);
+        timer.set(20);
+        assert_eq!(timer.sooner(), Some(20));
+        assert_eq!((timer.mark_pending(), timer.take_timer_update()), (true, Some(20)));
     }
 
     #[test]
     fn finds_out_when_due_that_the_timer_moved_away() {
-        let alarm = Alarm::default();
-        alarm.set(50);
-        assert_eq!(alarm.take_rearmed(), Some(50));
-        alarm.set(80);
-        assert_eq!(alarm.take_due(40, 60), Due::Stale);
-        assert_eq!(alarm.take_due(50, 60), Due::Later(80));
-        assert_eq!(alarm.take_due(80, 80), Due::Now);
-        alarm.set(90);
-        assert_eq!((alarm.sooner(), alarm.take_rearmed()), (Some(90), Some(90)));
-        alarm.set(NEVER_NS);
-        assert_eq!(alarm.take_due(90, 95), Due::Stale);
+        let timer = ConnectionTimer::default();
+        timer.set(50);
+        assert_eq!(timer.take_timer_update(), Some(50));
+        timer.set(80);
+        assert_eq!(timer.take_due(40, 60), Due::Stale);
+        assert_eq!(timer.take_due(50, 60), Due::Later(80));
+        assert_eq!(timer.take_due(80, 80), Due::Now);
+        timer.set(90);
+        assert_eq!((timer.sooner(), timer.take_timer_update()), (Some(90), Some(90)));
+        timer.set(NEVER_NS);
+        assert_eq!(timer.take_due(90, 95), Due::Stale);
     }
 
     /// Both threads do their one step of a round at the same moment, as near as may be.
     #[test]
     fn a_timer_that_moves_while_the_list_is_read_is_not_missed() {
-        let (alarm, round, done) = (Alarm::default(), AtomicU64::new(0), AtomicU64::new(0));
+        let (timer, round, done) =
+            (ConnectionTimer::default(), AtomicU64::new(0), AtomicU64::new(0));
         let reach = |counter: &AtomicU64, value| {
             let mut looks = 0;
             while counter.load(Ordering::Acquire) < value {
@@ -152,23 +153,23 @@ mod tests {
             scope.spawn(|| {
                 for next in 1..=ROUNDS {
                     reach(&round, next);
-                    let _ = alarm.take_rearmed();
+                    let _ = timer.take_timer_update();
                     done.store(next, Ordering::Release);
                 }
             });
             for next in 1..=ROUNDS {
                 // Told of once, and not taken up yet.
                 let timer_ns = 2 * (ROUNDS - next);
-                alarm.set(timer_ns + 1);
-                let _ = alarm.sooner().is_some() && alarm.list();
+                timer.set(timer_ns + 1);
+                let _ = timer.sooner().is_some() && timer.mark_pending();
                 round.store(next, Ordering::Release);
                 (0..next % 64).for_each(|_| std::hint::spin_loop());
-                alarm.set(timer_ns);
-                let told = alarm.sooner().is_some() && alarm.list();
+                timer.set(timer_ns);
+                let is_reported = timer.sooner().is_some() && timer.mark_pending();
                 reach(&done, next);
-                let known = alarm.armed_ns.load(Ordering::Acquire) == timer_ns;
-                missed += u64::from(!known && !told);
-                let _ = alarm.take_rearmed();
+                let known = timer.armed_ns.load(Ordering::Acquire) == timer_ns;
+                missed += u64::from(!known && !is_reported);
+                let _ = timer.take_timer_update();
             }
         });
         assert_eq!(missed, 0, "timers that nobody knows of");

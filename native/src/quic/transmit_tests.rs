@@ -15,21 +15,21 @@ use quinn_proto::{
 use quinn_udp::RecvMeta;
 use rustls::crypto::ring::default_provider;
 
-use crate::quic::connection::Link;
-use crate::quic::copy::TxCopy;
+use crate::quic::connection::ConnectionDriver;
+use crate::quic::delivery::Delivery;
 use crate::quic::event_ring::{Kind, Reason};
-use crate::quic::gso_batch::Outbox;
+use crate::quic::gso_batch::GsoWriter;
 use crate::quic::peer::Peer;
-use crate::quic::peer::tests::{peer, shared, told};
+use crate::quic::peer::tests::{engine_state, peer, told};
 use crate::quic::tls::{ALPN_TPU, Transport, client_config, self_signed};
 use crate::sync::clock::NEVER_NS;
 
 /// A link, and a leader in the same thread.
-struct Scene {
+struct Fixture {
     now: Instant,
     peer: Arc<Peer>,
-    link: Link,
-    outbox: Outbox,
+    driver: ConnectionDriver,
+    gso_writer: GsoWriter,
     ours: Endpoint,
     theirs: Endpoint,
     leader: Option<(ConnectionHandle, Connection)>,
@@ -43,24 +43,24 @@ struct Scene {
     told: Vec<[u32; 4]>,
 }
 
-impl Scene {
+impl Fixture {
     /// An admitted connection whose path takes datagrams of `mtu`.
     fn new(mtu: u16, in_flight_max: usize) -> Self {
         let mut limit = EndpointConfig::default();
         limit.max_udp_payload_size(mtu).unwrap();
         let mut ours = Endpoint::new(Arc::default(), None, true, None);
         let theirs = Endpoint::new(Arc::new(limit), Some(Arc::new(server())), true, None);
-        let peer = peer(1, &shared());
+        let peer = peer(1, &engine_state());
         let now = Instant::now();
         let config = client_config(&[5; 32], &Transport::default()).unwrap();
         let (handle, connection) = ours.connect(now, config, peer.address, "leader").unwrap();
-        let mut link = Link::new(in_flight_max);
-        link.start(handle, connection, NEVER_NS);
-        let mut scene = Self {
+        let mut driver = ConnectionDriver::new(in_flight_max);
+        driver.start(handle, connection, NEVER_NS);
+        let mut fixture = Self {
             now,
             peer,
-            link,
-            outbox: Outbox::default(),
+            driver,
+            gso_writer: GsoWriter::default(),
             ours,
             theirs,
             leader: None,
@@ -70,24 +70,24 @@ impl Scene {
             told: Vec::new(),
         };
         for _ in 0..20 {
-            scene.settle();
+            fixture.settle();
         }
-        let (_, connection) = scene.link.connection.as_ref().unwrap();
+        let (_, connection) = fixture.driver.connection.as_ref().unwrap();
         assert_eq!(connection.current_mtu(), mtu);
-        scene.told.clear();
-        scene
+        fixture.told.clear();
+        fixture
     }
 
     fn send(&mut self, tx: u64, size: usize, ttl: Duration) {
-        let until_ns = self.peer.shared.clock.ns(self.now + ttl);
+        let until_ns = self.peer.engine_state.clock.ns(self.now + ttl);
         let bytes = Bytes::from(vec![tx as u8; size]);
-        self.peer.put_down(TxCopy { bytes, tx, tag: 0, until_ns });
+        self.peer.enqueue(Delivery { bytes, tx, tag: 0, until_ns });
     }
 
     /// Does what there is to do, and has the leader read what came of it.
     fn work(&mut self) {
-        self.link.work(&self.peer, None, self.now, &mut self.outbox);
-        while let Some((_, handle, event)) = self.peer.shared.endpoint_events.pop() {
+        self.driver.work(&self.peer, None, self.now, &mut self.gso_writer);
+        while let Some((_, handle, event)) = self.peer.engine_state.endpoint_events.pop() {
             if let Some(event) = self.ours.handle_event(handle, event) {
                 self.peer.deliver(event);
             }
@@ -107,7 +107,7 @@ impl Scene {
             }
         }
         loop {
-            let told = told(&self.peer.shared);
+            let told = told(&self.peer.engine_state);
             if told.is_empty() {
                 return;
             }
@@ -254,7 +254,7 @@ fn server() -> ServerConfig {
 }
 
 /// Throws a number below the given one; the same ones for a seed.
-fn dice(seed: u64) -> impl FnMut(usize) -> usize {
+fn rng(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed;
     move |below| {
         state =
@@ -273,27 +273,27 @@ const SHORT: Duration = Duration::from_millis(1);
 #[test]
 fn whatever_goes_before_it_a_transaction_leaves_without_an_acknowledgement() {
     for mtu in MTUS {
-        let mut scene = Scene::new(mtu, 64);
+        let mut fixture = Fixture::new(mtu, 64);
         let (mut late, mut dropped) = (Vec::new(), Vec::new());
         for size in 1..=4096 {
-            scene.send(1, size, SHORT);
-            scene.work();
-            scene.send(2, 200, SHORT);
-            scene.work();
-            if scene.told_as(Kind::Sent) != [1, 2].into() {
+            fixture.send(1, size, SHORT);
+            fixture.work();
+            fixture.send(2, 200, SHORT);
+            fixture.work();
+            if fixture.told_as(Kind::Sent) != [1, 2].into() {
                 late.push(size);
             }
             // Both are of no more use now, but the leader has them, and will say so.
-            scene.pass(SHORT);
-            if !scene.told_as(Kind::Dropped).is_empty() {
+            fixture.pass(SHORT);
+            if !fixture.told_as(Kind::Dropped).is_empty() {
                 dropped.push(size);
             }
-            scene.settle();
+            fixture.settle();
             if late.is_empty() {
-                assert_eq!(scene.told_as(Kind::Acked), [1, 2].into(), "{size}");
-                assert_eq!(scene.whole(), [1, 2].into(), "{size}");
+                assert_eq!(fixture.told_as(Kind::Acked), [1, 2].into(), "{size}");
+                assert_eq!(fixture.whole(), [1, 2].into(), "{size}");
             }
-            scene.forget();
+            fixture.forget();
         }
         assert!(late.is_empty() && dropped.is_empty(), "at {mtu}: {late:?}, {dropped:?}");
     }
@@ -303,18 +303,20 @@ fn whatever_goes_before_it_a_transaction_leaves_without_an_acknowledgement() {
 fn what_the_window_stops_is_dropped_in_time_and_the_leader_has_no_such_transaction() {
     for mtu in MTUS {
         for size in [660, 690, 1_100, 1_232, 2_500, 4_096] {
-            let mut scene = Scene::new(mtu, 512);
-            let count = scene.fill(size, SHORT);
-            assert_eq!(scene.told_as(Kind::Sent), scene.whole(), "{size} at {mtu}");
-            scene.pass(SHORT);
-            let (sent, dropped) = (scene.told_as(Kind::Sent), scene.told_as(Kind::Dropped));
+            let mut fixture = Fixture::new(mtu, 512);
+            let count = fixture.fill(size, SHORT);
+            assert_eq!(fixture.told_as(Kind::Sent), fixture.whole(), "{size} at {mtu}");
+            fixture.pass(SHORT);
+            let (sent, dropped) = (fixture.told_as(Kind::Sent), fixture.told_as(Kind::Dropped));
             assert!(!sent.is_empty() && !dropped.is_empty(), "{size} at {mtu}");
             assert_eq!(sent.union(&dropped).count() as u64, count, "{size} at {mtu}");
-            assert!(scene.reasons().iter().all(|reason| *reason == Reason::LeaderSaturated as u32));
-            scene.settle();
-            scene.settle();
-            assert_eq!(scene.told_as(Kind::Acked), sent, "{size} at {mtu}");
-            assert_eq!(scene.whole(), sent, "{size} at {mtu}");
+            assert!(
+                fixture.reasons().iter().all(|reason| *reason == Reason::LeaderSaturated as u32)
+            );
+            fixture.settle();
+            fixture.settle();
+            assert_eq!(fixture.told_as(Kind::Acked), sent, "{size} at {mtu}");
+            assert_eq!(fixture.whole(), sent, "{size} at {mtu}");
         }
     }
 }
@@ -322,8 +324,8 @@ fn what_the_window_stops_is_dropped_in_time_and_the_leader_has_no_such_transacti
 #[test]
 fn whatever_the_path_does_sent_means_on_the_wire_and_dropped_that_the_leader_lacks_it() {
     for seed in 0..60 {
-        let mut below = dice(seed);
-        let mut scene = Scene::new(MTUS[below(2)], 512);
+        let mut below = rng(seed);
+        let mut fixture = Fixture::new(MTUS[below(2)], 512);
         for tx in 0..250 {
             let time = |below: &mut dyn FnMut(usize) -> usize| {
                 let most = [2, 10, 60, 400][below(4)];
@@ -332,27 +334,27 @@ fn whatever_the_path_does_sent_means_on_the_wire_and_dropped_that_the_leader_lac
             let size_max = [200, 1_500, 4_096][below(3)];
             let size = 1 + below(size_max);
             let ttl = time(&mut below);
-            scene.send(tx, size, ttl);
+            fixture.send(tx, size, ttl);
             match below(12) {
-                0..6 => scene.work(),
-                6 => scene.pass(time(&mut below)),
-                7 => scene.hear(),
+                0..6 => fixture.work(),
+                6 => fixture.pass(time(&mut below)),
+                7 => fixture.hear(),
                 // The answers are lost, or what was sent is late.
-                8 => scene.answers.clear(),
-                9 => scene.late = Some(scene.late.take().unwrap_or_default()),
-                _ => scene.catch_up(),
+                8 => fixture.answers.clear(),
+                9 => fixture.late = Some(fixture.late.take().unwrap_or_default()),
+                _ => fixture.catch_up(),
             }
-            let (sent, whole) = (scene.told_as(Kind::Sent), scene.whole());
-            assert!(scene.late.is_some() || sent.is_subset(&whole), "{seed}, {tx}");
-            assert!(scene.told_as(Kind::Dropped).is_disjoint(&whole), "{seed}, {tx}");
+            let (sent, whole) = (fixture.told_as(Kind::Sent), fixture.whole());
+            assert!(fixture.late.is_some() || sent.is_subset(&whole), "{seed}, {tx}");
+            assert!(fixture.told_as(Kind::Dropped).is_disjoint(&whole), "{seed}, {tx}");
         }
-        scene.catch_up();
+        fixture.catch_up();
         for _ in 0..200 {
-            scene.settle();
+            fixture.settle();
         }
-        let (acked, dropped) = (scene.told_as(Kind::Acked), scene.told_as(Kind::Dropped));
-        assert_eq!(acked, scene.told_as(Kind::Sent), "{seed}");
-        assert_eq!(acked, scene.whole(), "{seed}");
+        let (acked, dropped) = (fixture.told_as(Kind::Acked), fixture.told_as(Kind::Dropped));
+        assert_eq!(acked, fixture.told_as(Kind::Sent), "{seed}");
+        assert_eq!(acked, fixture.whole(), "{seed}");
         assert_eq!(acked.len() + dropped.len(), 250, "{seed}");
         assert_eq!(acked.union(&dropped).count(), 250, "{seed}");
     }
@@ -360,28 +362,28 @@ fn whatever_the_path_does_sent_means_on_the_wire_and_dropped_that_the_leader_lac
 
 #[test]
 fn what_no_place_in_flight_is_left_for_is_dropped_for_a_reason_of_this_machine() {
-    let mut scene = Scene::new(1452, 2);
+    let mut fixture = Fixture::new(1452, 2);
     for tx in 0..3 {
-        scene.send(tx, 200, SHORT);
+        fixture.send(tx, 200, SHORT);
     }
-    scene.work();
-    scene.pass(SHORT);
-    assert_eq!(scene.told_as(Kind::Sent), [0, 1].into());
-    assert_eq!(scene.told_as(Kind::Dropped), [2].into());
-    assert_eq!(scene.reasons(), [Reason::TooManyInFlight as u32]);
+    fixture.work();
+    fixture.pass(SHORT);
+    assert_eq!(fixture.told_as(Kind::Sent), [0, 1].into());
+    assert_eq!(fixture.told_as(Kind::Dropped), [2].into());
+    assert_eq!(fixture.reasons(), [Reason::TooManyInFlight as u32]);
 }
 
 #[test]
 fn what_waits_for_the_socket_of_this_machine_is_not_dropped_for_a_reason_of_the_leader() {
-    let mut scene = Scene::new(1452, 2);
-    let (destination, size) = (scene.peer.address, 1);
+    let mut fixture = Fixture::new(1452, 2);
+    let (destination, size) = (fixture.peer.address, 1);
     let transmit = Transmit { destination, ecn: None, size, segment_size: None, src_ip: None };
-    scene.outbox.scratch.push(0);
-    assert!(scene.outbox.push(&transmit, &scene.peer.socket).is_none());
-    scene.link.stalled.extend(scene.outbox.train.take());
-    scene.send(0, 200, SHORT);
-    scene.work();
-    scene.pass(SHORT);
-    assert_eq!(scene.told_as(Kind::Dropped), [0].into());
-    assert_eq!(scene.reasons(), [Reason::Expired as u32]);
+    fixture.gso_writer.scratch.push(0);
+    assert!(fixture.gso_writer.push(&transmit, &fixture.peer.socket).is_none());
+    fixture.driver.stalled.extend(fixture.gso_writer.gso_batch.take());
+    fixture.send(0, 200, SHORT);
+    fixture.work();
+    fixture.pass(SHORT);
+    assert_eq!(fixture.told_as(Kind::Dropped), [0].into());
+    assert_eq!(fixture.reasons(), [Reason::Expired as u32]);
 }

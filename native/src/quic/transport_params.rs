@@ -9,9 +9,9 @@ use quinn_proto::{Connection, VarInt};
 /// Most bytes that the leader takes on one stream. Later grants do not count: Firedancer makes
 /// none, and Agave closes the connection of who sends more than it announced.
 pub(crate) fn stream_bytes_max(connection: &Connection) -> u64 {
-    let told = connection.crypto_session().transport_parameters();
+    let params = connection.crypto_session().transport_parameters();
     // Without parameters there is no handshake, and nothing is sent.
-    told.ok().flatten().map_or(0, |parameters| read(&parameters))
+    params.ok().flatten().map_or(0, |parameters| read(&parameters))
 }
 
 fn read(parameters: &TransportParameters) -> u64 {

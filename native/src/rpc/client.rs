@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::limits::{ASKING_STACK_BYTES, CONNECTIONS_TO_NODE_MAX, QUESTIONS_MAX};
-use crate::rpc::http_post::{Answered, Unanswered, Web};
+use crate::limits::{CONNECTIONS_TO_NODE_MAX, RPC_REQUESTS_MAX, RPC_THREAD_STACK_BYTES};
+use crate::rpc::http_post::{HttpClient, HttpError, HttpResponse};
 use crate::rpc::response_filter;
 use crate::rpc::statuses;
 use crate::sync::thread_priority::give_way;
 
 /// What is asked.
-pub enum Question {
+pub enum RpcRequest {
     /// This JSON.
     Json(Vec<u8>),
     /// What became of signatures of 64 bytes each.
@@ -35,7 +35,7 @@ pub enum Kind {
     /// The words of what went wrong.
     Failed,
     /// The time was up; no bytes.
-    Late,
+    TimedOut,
     /// The answer was too large; no bytes.
     TooLarge,
     /// The body of an answer with an HTTP status; of a long one what is read of it (`response_filter`).
@@ -46,7 +46,7 @@ pub enum Kind {
 
 /// What came of one question.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RpcResponse {
     /// The asker's name for the question.
     pub id: u32,
     /// What its bytes are.
@@ -59,7 +59,7 @@ pub struct Answer {
     pub bytes: Vec<u8>,
 }
 
-impl Answer {
+impl RpcResponse {
     /// The id, the kind, the HTTP status, `retry_after_s` and how many bytes there are.
     #[must_use]
     pub fn numbers(&self) -> [f64; 5] {
@@ -70,12 +70,12 @@ impl Answer {
 }
 
 /// Asks one node.
-pub struct Asker {
+pub struct RpcClient {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    web: Web,
+    http: HttpClient,
     /// Tells JavaScript that there are answers.
     wake: Box<dyn Fn() + Send + Sync>,
     state: Mutex<State>,
@@ -84,40 +84,40 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Waiting>,
-    answers: VecDeque<Answer>,
+    queued: VecDeque<QueuedRequest>,
+    responses: VecDeque<RpcResponse>,
     /// Questions whose answer was not taken yet.
-    in_hand: usize,
+    pending: usize,
     threads: usize,
     idle: usize,
     closed: bool,
 }
 
-struct Waiting {
+struct QueuedRequest {
     id: u32,
-    question: Question,
+    request: RpcRequest,
     until: Instant,
 }
 
-impl Asker {
+impl RpcClient {
     /// Nothing is connected and no thread started before the first question.
     #[must_use]
-    pub fn new(web: Web, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+    pub fn new(http: HttpClient, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         let (state, work) = (Mutex::default(), Condvar::new());
-        Self { shared: Arc::new(Shared { web, wake, state, work }) }
+        Self { shared: Arc::new(Shared { http, wake, state, work }) }
     }
 
     /// Takes a question on; false when it is closed, too much is in hand, or no thread starts.
-    pub fn ask(&self, id: u32, question: Question, timeout: Duration) -> bool {
+    pub fn send(&self, id: u32, request: RpcRequest, timeout: Duration) -> bool {
         let shared = &self.shared;
         let mut state = shared.state.lock();
-        if state.closed || state.in_hand == QUESTIONS_MAX {
+        if state.closed || state.pending == RPC_REQUESTS_MAX {
             return false;
         }
-        if state.waiting.len() >= state.idle && state.threads < CONNECTIONS_TO_NODE_MAX {
+        if state.queued.len() >= state.idle && state.threads < CONNECTIONS_TO_NODE_MAX {
             let shared = Arc::clone(shared);
             let builder = thread::Builder::new().name("touchdown-ask".to_owned());
-            let started = builder.stack_size(ASKING_STACK_BYTES).spawn(move || shared.serve());
+            let started = builder.stack_size(RPC_THREAD_STACK_BYTES).spawn(move || shared.serve());
             match started {
                 Ok(_) => state.threads += 1,
                 Err(_) if state.threads == 0 => return false,
@@ -125,39 +125,39 @@ impl Asker {
                 Err(_) => {}
             }
         }
-        state.in_hand += 1;
-        state.waiting.push_back(Waiting { id, question, until: Instant::now() + timeout });
+        state.pending += 1;
+        state.queued.push_back(QueuedRequest { id, request, until: Instant::now() + timeout });
         shared.work.notify_one();
         true
     }
 
     /// The oldest answer, for as long as nobody takes it.
-    pub fn peek<T>(&self, look: impl FnOnce(&Answer) -> T) -> Option<T> {
-        self.shared.state.lock().answers.front().map(look)
+    pub fn peek<T>(&self, read_it: impl FnOnce(&RpcResponse) -> T) -> Option<T> {
+        self.shared.state.lock().responses.front().map(read_it)
     }
 
     /// Takes the oldest answer.
     #[must_use]
-    pub fn take(&self) -> Option<Answer> {
+    pub fn take(&self) -> Option<RpcResponse> {
         let mut state = self.shared.state.lock();
-        let answer = state.answers.pop_front()?;
-        state.in_hand -= 1;
-        Some(answer)
+        let response = state.responses.pop_front()?;
+        state.pending -= 1;
+        Some(response)
     }
 
     /// Ends connections and threads; questions in hand stay without an answer.
     pub fn close(&self) {
         let mut state = self.shared.state.lock();
         state.closed = true;
-        state.waiting.clear();
-        state.answers.clear();
+        state.queued.clear();
+        state.responses.clear();
         drop(state);
         self.shared.work.notify_all();
-        self.shared.web.shut_down();
+        self.shared.http.shut_down();
     }
 }
 
-impl Drop for Asker {
+impl Drop for RpcClient {
     fn drop(&mut self) {
         self.close();
     }
@@ -167,16 +167,16 @@ impl Shared {
     /// A thread's life.
     fn serve(&self) {
         give_way();
-        while let Some(waiting) = self.next() {
-            let id = waiting.id;
-            let asked = catch_unwind(AssertUnwindSafe(|| self.answer(waiting)));
-            let answer = asked.unwrap_or_else(|_| self.give_up(id));
+        while let Some(queued) = self.next() {
+            let id = queued.id;
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.response(queued)));
+            let response = outcome.unwrap_or_else(|_| self.internal_error(id));
             let mut state = self.state.lock();
             if state.closed {
                 return;
             }
-            state.answers.push_back(answer);
-            let is_first = state.answers.len() == 1;
+            state.responses.push_back(response);
+            let is_first = state.responses.len() == 1;
             drop(state);
             if is_first {
                 (self.wake)();
@@ -185,55 +185,57 @@ impl Shared {
     }
 
     /// Waits for a question; none when there will be no more.
-    fn next(&self) -> Option<Waiting> {
+    fn next(&self) -> Option<QueuedRequest> {
         let mut state = self.state.lock();
         state.idle += 1;
-        while state.waiting.is_empty() && !state.closed {
+        while state.queued.is_empty() && !state.closed {
             self.work.wait(&mut state);
         }
         state.idle -= 1;
-        state.waiting.pop_front()
+        state.queued.pop_front()
     }
 
     /// Such as where no thread starts that looks the host up: ureq panics then.
-    fn give_up(&self, id: u32) -> Answer {
+    fn internal_error(&self, id: u32) -> RpcResponse {
         // Locks that it held when it panicked are of no use any more.
-        self.web.leave_idle();
+        self.http.leave_idle();
         failed(id, Kind::Failed, "the engine failed to ask".into())
     }
 
-    fn answer(&self, Waiting { id, question, until }: Waiting) -> Answer {
-        let asked = match &question {
-            Question::Json(text) => self.web.post(text, until),
-            Question::Statuses(signatures) => self.web.post(&statuses::question(signatures), until),
+    fn response(&self, QueuedRequest { id, request, until }: QueuedRequest) -> RpcResponse {
+        let outcome = match &request {
+            RpcRequest::Json(text) => self.http.post(text, until),
+            RpcRequest::Statuses(signatures) => {
+                self.http.post(&statuses::request(signatures), until)
+            }
         };
-        match asked {
-            Err(Unanswered::Late) => failed(id, Kind::Late, Vec::new()),
-            Err(Unanswered::TooLarge) => failed(id, Kind::TooLarge, Vec::new()),
-            Err(Unanswered::Broken(why)) => failed(id, Kind::Failed, why.into_bytes()),
-            Ok(Answered { status, retry_after_s, body }) => {
-                let (kind, bytes) = read(&question, status, body);
-                Answer { id, kind, status, retry_after_s, bytes }
+        match outcome {
+            Err(HttpError::TimedOut) => failed(id, Kind::TimedOut, Vec::new()),
+            Err(HttpError::TooLarge) => failed(id, Kind::TooLarge, Vec::new()),
+            Err(HttpError::Failed(why)) => failed(id, Kind::Failed, why.into_bytes()),
+            Ok(HttpResponse { status, retry_after_s, body }) => {
+                let (kind, bytes) = read(&request, status, body);
+                RpcResponse { id, kind, status, retry_after_s, bytes }
             }
         }
     }
 }
 
-fn failed(id: u32, kind: Kind, bytes: Vec<u8>) -> Answer {
-    Answer { id, kind, status: 0, retry_after_s: 0, bytes }
+fn failed(id: u32, kind: Kind, bytes: Vec<u8>) -> RpcResponse {
+    RpcResponse { id, kind, status: 0, retry_after_s: 0, bytes }
 }
 
 /// Statuses of the usual form are read here, everything else by JavaScript.
-fn read(question: &Question, status: u16, body: Vec<u8>) -> (Kind, Vec<u8>) {
-    match (question, status) {
-        (Question::Statuses(signatures), 200..300) => {
+fn read(request: &RpcRequest, status: u16, body: Vec<u8>) -> (Kind, Vec<u8>) {
+    match (request, status) {
+        (RpcRequest::Statuses(signatures), 200..300) => {
             let count = signatures.len() / statuses::SIGNATURE_BYTES;
             if let Some(statuses) = statuses::read(&body, count) {
                 return (Kind::Statuses, statuses.write());
             }
         }
-        (Question::Json(text), 200..300) => {
-            if let Some(short) = response_filter::shortened(text, &body) {
+        (RpcRequest::Json(text), 200..300) => {
+            if let Some(short) = response_filter::filtered(text, &body) {
                 return (Kind::Body, short);
             }
         }

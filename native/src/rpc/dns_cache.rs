@@ -17,11 +17,11 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-use crate::limits::{NAME_KEPT, NAME_PATIENCE, NAME_RETRY};
+use crate::limits::{DNS_CACHE_TTL, DNS_REFRESH_TIMEOUT, DNS_RETRY_DELAY};
 
 /// Remembers the addresses of one host. Clones share what they know.
 #[derive(Debug)]
-pub struct Names<R = DefaultResolver> {
+pub struct DnsCache<R = DefaultResolver> {
     known: Arc<Mutex<Known>>,
     resolver: Arc<R>,
 }
@@ -33,7 +33,7 @@ struct Known {
     until: Option<Instant>,
 }
 
-impl Names {
+impl DnsCache {
     /// Nothing is known yet.
     #[must_use]
     pub fn new() -> Self {
@@ -41,25 +41,25 @@ impl Names {
     }
 }
 
-impl<R> Clone for Names<R> {
+impl<R> Clone for DnsCache<R> {
     fn clone(&self) -> Self {
         Self { known: Arc::clone(&self.known), resolver: Arc::clone(&self.resolver) }
     }
 }
 
-impl Default for Names {
+impl Default for DnsCache {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<R: Resolver> Names<R> {
+impl<R: Resolver> DnsCache<R> {
     fn with(resolver: R) -> Self {
         Self { known: Arc::default(), resolver: Arc::new(resolver) }
     }
 
     /// What is known may be wrong by now.
-    pub fn doubt(&self) {
+    pub fn invalidate(&self) {
         self.known.lock().until = None;
     }
 
@@ -77,7 +77,7 @@ impl<R: Resolver> Names<R> {
         }
         let mut timeout = timeout;
         if self.known.lock().found.is_some() {
-            timeout.after = timeout.after.min(NAME_PATIENCE.into());
+            timeout.after = timeout.after.min(DNS_REFRESH_TIMEOUT.into());
         }
         // Nobody waits for the lock meanwhile: each that comes now looks it up for itself.
         let looked_up = self.resolver.resolve(uri, config, timeout);
@@ -85,12 +85,12 @@ impl<R: Resolver> Names<R> {
         match (looked_up, &known.found) {
             (Ok(found), _) => {
                 known.found = Some(self.copy(&found));
-                known.until = now.checked_add(NAME_KEPT);
+                known.until = now.checked_add(DNS_CACHE_TTL);
                 Ok(found)
             }
             (Err(_), Some(old)) => {
                 let old = self.copy(old);
-                known.until = now.checked_add(NAME_RETRY);
+                known.until = now.checked_add(DNS_RETRY_DELAY);
                 Ok(old)
             }
             (Err(error), None) => Err(error),
@@ -106,7 +106,7 @@ impl<R: Resolver> Names<R> {
     }
 }
 
-impl<R: Resolver> Resolver for Names<R> {
+impl<R: Resolver> Resolver for DnsCache<R> {
     fn resolve(
         &self,
         uri: &Uri,
@@ -130,10 +130,10 @@ mod tests {
     /// Answers with the number of the question as the port, or not at all from `until` on.
     #[derive(Debug)]
     struct Server {
-        asked: AtomicU16,
+        lookups: AtomicU16,
         until: u16,
         /// How long it was last given.
-        patience_ms: AtomicU64,
+        timeout_ms: AtomicU64,
     }
 
     impl Resolver for Server {
@@ -143,61 +143,61 @@ mod tests {
             _: &Config,
             timeout: NextTimeout,
         ) -> Result<ResolvedSocketAddrs, Error> {
-            self.patience_ms.store(timeout.after.as_millis() as u64, Ordering::Relaxed);
-            let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-            if asked >= self.until {
+            self.timeout_ms.store(timeout.after.as_millis() as u64, Ordering::Relaxed);
+            let lookups = self.lookups.fetch_add(1, Ordering::Relaxed) + 1;
+            if lookups >= self.until {
                 return Err(Error::HostNotFound);
             }
             let mut found = self.empty();
-            found.push(SocketAddr::from(([127, 0, 0, 1], asked)));
+            found.push(SocketAddr::from(([127, 0, 0, 1], lookups)));
             Ok(found)
         }
     }
 
-    fn names(until: u16) -> Names<Server> {
-        Names::with(Server { asked: AtomicU16::new(0), until, patience_ms: AtomicU64::new(0) })
+    fn dns_cache(until: u16) -> DnsCache<Server> {
+        DnsCache::with(Server { lookups: AtomicU16::new(0), until, timeout_ms: AtomicU64::new(0) })
     }
 
-    fn port(names: &Names<Server>, now: Instant) -> Result<u16, Error> {
+    fn port(dns_cache: &DnsCache<Server>, now: Instant) -> Result<u16, Error> {
         let uri = "http://node.example/".parse::<Uri>().unwrap();
         let config = Config::default();
-        let found = names.resolve_at(now, &uri, &config, NextTimeout::default())?;
+        let found = dns_cache.resolve_at(now, &uri, &config, NextTimeout::default())?;
         Ok(found.first().unwrap().port())
     }
 
     #[test]
     fn a_name_is_looked_up_once_and_again_when_its_time_is_over() {
-        let names = names(u16::MAX);
+        let dns_cache = dns_cache(u16::MAX);
         let start = Instant::now();
-        let last = start + NAME_KEPT - Duration::from_millis(1);
-        assert_eq!(port(&names, start).unwrap(), 1);
-        assert_eq!(port(&names.clone(), last).unwrap(), 1);
-        assert_eq!(port(&names, start + NAME_KEPT).unwrap(), 2);
-        assert_eq!(port(&names, start + NAME_KEPT).unwrap(), 2);
+        let last = start + DNS_CACHE_TTL - Duration::from_millis(1);
+        assert_eq!(port(&dns_cache, start).unwrap(), 1);
+        assert_eq!(port(&dns_cache.clone(), last).unwrap(), 1);
+        assert_eq!(port(&dns_cache, start + DNS_CACHE_TTL).unwrap(), 2);
+        assert_eq!(port(&dns_cache, start + DNS_CACHE_TTL).unwrap(), 2);
     }
 
     #[test]
     fn after_trouble_it_is_looked_up_at_once() {
-        let names = names(u16::MAX);
+        let dns_cache = dns_cache(u16::MAX);
         let now = Instant::now();
-        assert_eq!(port(&names, now).unwrap(), 1);
-        names.clone().doubt();
-        assert_eq!(port(&names, now).unwrap(), 2);
-        assert_eq!(port(&names, now).unwrap(), 2);
+        assert_eq!(port(&dns_cache, now).unwrap(), 1);
+        dns_cache.clone().invalidate();
+        assert_eq!(port(&dns_cache, now).unwrap(), 2);
+        assert_eq!(port(&dns_cache, now).unwrap(), 2);
     }
 
     #[test]
     fn what_was_found_serves_while_nothing_is() {
-        let names = names(2);
-        let asked = || names.resolver.asked.load(Ordering::Relaxed);
+        let dns_cache = dns_cache(2);
+        let lookups = || dns_cache.resolver.lookups.load(Ordering::Relaxed);
         let now = Instant::now();
-        assert_eq!(port(&names, now).unwrap(), 1);
-        names.doubt();
-        assert_eq!((port(&names, now).unwrap(), asked()), (1, 2));
-        assert_eq!((port(&names, now).unwrap(), asked()), (1, 2));
-        assert_eq!((port(&names, now + NAME_RETRY).unwrap(), asked()), (1, 3));
-        let patience = names.resolver.patience_ms.load(Ordering::Relaxed);
-        assert_eq!(u128::from(patience), NAME_PATIENCE.as_millis());
-        assert!(matches!(port(&self::names(1), now), Err(Error::HostNotFound)));
+        assert_eq!(port(&dns_cache, now).unwrap(), 1);
+        dns_cache.invalidate();
+        assert_eq!((port(&dns_cache, now).unwrap(), lookups()), (1, 2));
+        assert_eq!((port(&dns_cache, now).unwrap(), lookups()), (1, 2));
+        assert_eq!((port(&dns_cache, now + DNS_RETRY_DELAY).unwrap(), lookups()), (1, 3));
+        let timeout_ms = dns_cache.resolver.timeout_ms.load(Ordering::Relaxed);
+        assert_eq!(u128::from(timeout_ms), DNS_REFRESH_TIMEOUT.as_millis());
+        assert!(matches!(port(&self::dns_cache(1), now), Err(Error::HostNotFound)));
     }
 }

@@ -14,24 +14,24 @@ use ureq::http::Uri;
 use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Error};
 
-use crate::limits::{CONNECTIONS_TO_NODE_MAX, WEB_BUFFER_BYTES, WEB_TRIES_MAX};
-use crate::rpc::dns_cache::Names;
-use crate::rpc::tls::Secure;
+use crate::limits::{CONNECTIONS_TO_NODE_MAX, HTTP_ATTEMPTS_MAX, HTTP_BUFFER_BYTES};
+use crate::rpc::dns_cache::DnsCache;
+use crate::rpc::tls::TlsConnector;
 
 /// A node's HTTP address, and the connections to it.
-pub struct Web {
+pub struct HttpClient {
     uri: Uri,
     /// Of the header `authorization`; empty for none.
     authorization: String,
     bytes_max: usize,
-    names: Names,
+    dns_cache: DnsCache,
     /// None once it is shut down.
     agent: RwLock<Option<Agent>>,
 }
 
 /// A whole answer, whatever its status.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct HttpResponse {
     /// Of HTTP.
     pub status: u16,
     /// For how long the node asks not to be asked again, in seconds; 0 when it does not.
@@ -42,16 +42,16 @@ pub struct Answered {
 
 /// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unanswered {
+pub enum HttpError {
     /// The time was up.
-    Late,
+    TimedOut,
     /// The answer is larger than may be.
     TooLarge,
     /// In words.
-    Broken(String),
+    Failed(String),
 }
 
-impl Web {
+impl HttpClient {
     /// Nothing is connected yet. None for what is no http: or https: address. An answer above
     /// `bytes_max`, unpacked, has failed.
     #[must_use]
@@ -59,33 +59,33 @@ impl Web {
         let uri = url.parse::<Uri>().ok()?;
         let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
         let named = uri.host().is_some_and(|host| !host.is_empty());
-        let names = Names::new();
-        let agent = RwLock::new(Some(new_agent(&names)));
-        (is_known && named).then_some(Self { uri, authorization, bytes_max, names, agent })
+        let dns_cache = DnsCache::new();
+        let agent = RwLock::new(Some(new_agent(&dns_cache)));
+        (is_known && named).then_some(Self { uri, authorization, bytes_max, dns_cache, agent })
     }
 
     /// Asks something that may be asked twice.
-    pub fn post(&self, body: &[u8], until: Instant) -> Result<Answered, Unanswered> {
-        let mut tries = WEB_TRIES_MAX;
+    pub fn post(&self, body: &[u8], until: Instant) -> Result<HttpResponse, HttpError> {
+        let mut attempts = HTTP_ATTEMPTS_MAX;
         loop {
-            tries -= 1;
+            attempts -= 1;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Unanswered::Late);
+                return Err(HttpError::TimedOut);
             }
             match self.once(body, left) {
                 Err(Error::Timeout(_)) => {
                     self.leave_idle();
-                    return Err(Unanswered::Late);
+                    return Err(HttpError::TimedOut);
                 }
                 // The node may close an idle connection at the very moment when it is used again.
                 // Which one it was is not known, so the next is made one that never was idle.
-                Err(Error::Io(error)) if tries > 0 && is_reset(&error) => self.leave_idle(),
+                Err(Error::Io(error)) if attempts > 0 && is_reset(&error) => self.leave_idle(),
                 Err(error) => {
-                    self.names.doubt();
-                    return Err(told(error));
+                    self.dns_cache.invalidate();
+                    return Err(http_error(error));
                 }
-                Ok(answered) => return Ok(answered),
+                Ok(response) => return Ok(response),
             }
         }
     }
@@ -99,7 +99,7 @@ impl Web {
         }
     }
 
-    fn once(&self, body: &[u8], left: Duration) -> Result<Answered, Error> {
+    fn once(&self, body: &[u8], left: Duration) -> Result<HttpResponse, Error> {
         let agent = self.agent.read().clone();
         let agent = agent.ok_or_else(|| Error::Io(ErrorKind::NotConnected.into()))?;
         let mut request = agent.post(&self.uri).content_type("application/json");
@@ -109,24 +109,25 @@ impl Web {
         let request = request.config().timeout_global(Some(left)).build();
         let mut response = request.send(body)?;
         let status = response.status().as_u16();
-        let asked = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
-        let retry_after_s = asked.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let retry_after =
+            response.headers().get("retry-after").and_then(|value| value.to_str().ok());
+        let retry_after_s = retry_after.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         let mut body = Vec::new();
         // One more than may be, so that what is too large is told from what just fits.
-        let most = u64::try_from(self.bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+        let limit_bytes = u64::try_from(self.bytes_max).unwrap_or(u64::MAX).saturating_add(1);
         let reader = response.body_mut().with_config().limit(u64::MAX).reader();
-        reader.take(most).read_to_end(&mut body).map_err(unwrapped)?;
+        reader.take(limit_bytes).read_to_end(&mut body).map_err(unwrapped)?;
         if body.len() > self.bytes_max {
-            return Err(Error::BodyExceedsLimit(most));
+            return Err(Error::BodyExceedsLimit(limit_bytes));
         }
-        Ok(Answered { status, retry_after_s, body })
+        Ok(HttpResponse { status, retry_after_s, body })
     }
 
     /// What made one connection go dead without a word, such as a gateway that forgot them, has
     /// most likely done so to those that were idle meanwhile; each would cost another deadline.
     pub fn leave_idle(&self) {
-        self.names.doubt();
-        let new = new_agent(&self.names);
+        self.dns_cache.invalidate();
+        let new = new_agent(&self.dns_cache);
         // Questions in hand keep the agent that they began with.
         let left = self.agent.write().as_mut().map(|agent| mem::replace(agent, new));
         drop(left);
@@ -141,7 +142,7 @@ fn unwrapped(error: io::Error) -> Error {
     }
 }
 
-fn new_agent(names: &Names) -> Agent {
+fn new_agent(dns_cache: &DnsCache) -> Agent {
     let config = Agent::config_builder()
         .proxy(None)
         .http_status_as_error(false)
@@ -150,13 +151,13 @@ fn new_agent(names: &Names) -> Agent {
         .max_redirects_will_error(false)
         .user_agent("touchdown")
         .accept("")
-        .input_buffer_size(WEB_BUFFER_BYTES)
-        .output_buffer_size(WEB_BUFFER_BYTES)
+        .input_buffer_size(HTTP_BUFFER_BYTES)
+        .output_buffer_size(HTTP_BUFFER_BYTES)
         .max_idle_connections(CONNECTIONS_TO_NODE_MAX)
         .max_idle_connections_per_host(CONNECTIONS_TO_NODE_MAX)
         .build();
-    let connector = ().chain(TcpConnector::default()).chain(Secure::default());
-    Agent::with_parts(config, connector, names.clone())
+    let connector = ().chain(TcpConnector::default()).chain(TlsConnector::default());
+    Agent::with_parts(config, connector, dns_cache.clone())
 }
 
 fn is_reset(error: &io::Error) -> bool {
@@ -164,13 +165,13 @@ fn is_reset(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof)
 }
 
-fn told(error: Error) -> Unanswered {
+fn http_error(error: Error) -> HttpError {
     match error {
-        Error::Timeout(_) => Unanswered::Late,
-        Error::BodyExceedsLimit(_) => Unanswered::TooLarge,
-        Error::BadUri(_) => Unanswered::Broken("the address is none".to_owned()),
-        Error::HostNotFound => Unanswered::Broken("the host is not known".to_owned()),
-        Error::Io(error) => Unanswered::Broken(error.to_string()),
-        other => Unanswered::Broken(other.to_string()),
+        Error::Timeout(_) => HttpError::TimedOut,
+        Error::BodyExceedsLimit(_) => HttpError::TooLarge,
+        Error::BadUri(_) => HttpError::Failed("the address is none".to_owned()),
+        Error::HostNotFound => HttpError::Failed("the host is not known".to_owned()),
+        Error::Io(error) => HttpError::Failed(error.to_string()),
+        other => HttpError::Failed(other.to_string()),
     }
 }

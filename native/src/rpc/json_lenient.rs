@@ -144,6 +144,6 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for AnyRecord<T> {
 }
 
 /// Whether a member is there, whatever it is; with `#[serde(default, deserialize_with)]`.
-pub fn is_there<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+pub fn is_present<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     IgnoredAny::deserialize(from).map(|_| true)
 }

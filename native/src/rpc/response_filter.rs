@@ -4,7 +4,7 @@
 //! Parsing all of it held the thread that takes transactions for 5 to 13 ms; so the thread that
 //! asked leaves the rest out. What stays is as the node wrote it, in an answer of the same form, for
 //! the reader that knows what it means (`src/cluster/rpc/responses.ts`). It reads every answer alike,
-//! shortened or not (`test/cluster/rpc/native-http-client.test.ts`): one of another form goes on as it came.
+//! filtered or not (`test/cluster/rpc/native-http-client.test.ts`): one of another form goes on as it came.
 
 use std::borrow::Cow;
 
@@ -15,31 +15,31 @@ use crate::rpc::json_object::Object;
 
 /// The answer to a question, shorter; none where all of it may be read, or its form is another.
 #[must_use]
-pub fn shortened(question: &[u8], answer: &[u8]) -> Option<Vec<u8>> {
-    let Object(Asked { method }) = serde_json::from_slice(question).ok()?;
+pub fn filtered(request: &[u8], response: &[u8]) -> Option<Vec<u8>> {
+    let Object(RequestMethod { method }) = serde_json::from_slice(request).ok()?;
     match &*method {
-        "getClusterNodes" => rewritten::<Vec<Object<Node<'_>>>>(answer),
-        "getVoteAccounts" => rewritten::<Object<Votes<'_>>>(answer),
+        "getClusterNodes" => rewrite::<Vec<Object<Node<'_>>>>(response),
+        "getVoteAccounts" => rewrite::<Object<Votes<'_>>>(response),
         _ => None,
     }
 }
 
-fn rewritten<'a, T: Deserialize<'a> + Serialize>(answer: &'a [u8]) -> Option<Vec<u8>> {
-    let answer: Object<Answer<'a, T>> = serde_json::from_slice(answer).ok()?;
-    if answer.0.error.is_some() {
+fn rewrite<'a, T: Deserialize<'a> + Serialize>(response: &'a [u8]) -> Option<Vec<u8>> {
+    let response: Object<Response<'a, T>> = serde_json::from_slice(response).ok()?;
+    if response.0.error.is_some() {
         return None;
     }
-    serde_json::to_vec(&answer).ok()
+    serde_json::to_vec(&response).ok()
 }
 
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct RequestMethod<'a> {
     #[serde(borrow)]
     method: Cow<'a, str>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct Answer<'a, T> {
+struct Response<'a, T> {
     #[serde(borrow)]
     id: &'a RawValue,
     result: T,
@@ -79,38 +79,38 @@ struct Vote<'a> {
 mod tests {
     use super::*;
 
-    fn short(method: &str, answer: &str) -> Option<String> {
-        let question = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[]}}"#);
-        let bytes = shortened(question.as_bytes(), answer.as_bytes())?;
+    fn short(method: &str, response: &str) -> Option<String> {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[]}}"#);
+        let bytes = filtered(request.as_bytes(), response.as_bytes())?;
         Some(String::from_utf8(bytes).unwrap())
     }
 
     #[test]
     fn of_nodes_stays_what_is_read() {
-        let answer = r#"{"jsonrpc":"2.0","result":[
+        let response = r#"{"jsonrpc":"2.0","result":[
             {"pubkey":"A","gossip":"1.2.3.4:1","tpuQuic":"1.2.3.4:5","version":"2.3","tvu":null},
             {"tpuQuic":null,"pubkey":"\u0042","rpc":[{"x":{}}]},
             {"pubkey":7,"version":{"a":1}},{}],"id":1}"#;
         let nodes = r#"{"pubkey":"A","tpuQuic":"1.2.3.4:5","version":"2.3"},{"pubkey":"\u0042"},"#;
         let odd = r#"{"pubkey":7,"version":{"a":1}},{}"#;
         let wanted = format!(r#"{{"id":1,"result":[{nodes}{odd}]}}"#);
-        assert_eq!(short("getClusterNodes", answer), Some(wanted));
+        assert_eq!(short("getClusterNodes", response), Some(wanted));
     }
 
     #[test]
     fn of_votes_stays_who_votes() {
-        let answer = r#"{"id":"x","error":null,"result":{
+        let response = r#"{"id":"x","error":null,"result":{
             "current":[{"nodePubkey":"A","votePubkey":"V","epochCredits":[[1,2,3]]}],
             "delinquent":[{"nodePubkey":"B"}]}}"#;
         let votes = r#"{"current":[{"nodePubkey":"A"}],"delinquent":[{"nodePubkey":"B"}]}"#;
         let wanted = format!(r#"{{"id":"x","result":{votes}}}"#);
-        assert_eq!(short("getVoteAccounts", answer), Some(wanted));
+        assert_eq!(short("getVoteAccounts", response), Some(wanted));
     }
 
     #[test]
     fn what_is_of_another_form_or_may_be_read_whole_goes_on_as_it_came() {
         let nodes = "getClusterNodes";
-        for answer in [
+        for response in [
             r#"{"id":1,"result":[["A","1.2.3.4:5","2.3"]]}"#,
             r#"{"id":1,"result":[null]}"#,
             r#"{"id":1,"result":{}}"#,
@@ -121,10 +121,10 @@ mod tests {
             r#"{"id":1,"result":[]}x"#,
             "",
         ] {
-            assert_eq!(short(nodes, answer), None, "{answer}");
+            assert_eq!(short(nodes, response), None, "{response}");
         }
         assert_eq!(short("getLeaderSchedule", r#"{"id":1,"result":[]}"#), None);
         let batch = br#"[{"method":"getClusterNodes"}]"#;
-        assert_eq!(shortened(batch, br#"{"id":1,"result":[]}"#), None);
+        assert_eq!(filtered(batch, br#"{"id":1,"result":[]}"#), None);
     }
 }

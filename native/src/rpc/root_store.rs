@@ -17,7 +17,7 @@ static OWN: RwLock<Vec<TrustAnchor<'static>>> = RwLock::new(Vec::new());
 
 /// Trusts the authorities of a PEM file beside those of browsers, in the place of what was given
 /// before. What is no certificate is passed over. Answers how many there are.
-pub fn trust(pem: &[u8]) -> usize {
+pub fn set_extra_roots(pem: &[u8]) -> usize {
     let mut store = RootCertStore::empty();
     let certificates = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
     let (count, _) = store.add_parsable_certificates(certificates);

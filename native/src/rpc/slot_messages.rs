@@ -5,28 +5,30 @@
 
 use serde::Deserialize;
 
-use crate::rpc::json_lenient::{Record, Scalar, is_there};
+use crate::rpc::json_lenient::{Record, Scalar, is_present};
 
 /// Which events a node is asked to send; the number is the feed's for JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Feed {
+pub enum Subscription {
     /// All that becomes of slots.
     SlotsUpdates,
     /// Slots that the node processes.
     Slot,
 }
 
-impl Feed {
+impl Subscription {
     /// The feed of a number.
     #[must_use]
     pub fn of(number: u32) -> Option<Self> {
-        [Self::SlotsUpdates, Self::Slot].into_iter().find(|feed| *feed as u32 == number)
+        [Self::SlotsUpdates, Self::Slot]
+            .into_iter()
+            .find(|subscription| *subscription as u32 == number)
     }
 
     /// Asks the node for it. What `Said::Answer` answers.
     #[must_use]
-    pub fn question(self) -> &'static str {
+    pub fn request(self) -> &'static str {
         match self {
             Self::SlotsUpdates => {
                 r#"{"jsonrpc":"2.0","id":1,"method":"slotsUpdatesSubscribe","params":[]}"#
@@ -35,10 +37,10 @@ impl Feed {
         }
     }
 
-    fn answered_by(id: f64) -> Option<Self> {
+    fn of_response_id(id: f64) -> Option<Self> {
         [(1.0, Self::SlotsUpdates), (2.0, Self::Slot)]
             .into_iter()
-            .find_map(|(own, feed)| (id == own).then_some(feed))
+            .find_map(|(own, subscription)| (id == own).then_some(subscription))
     }
 }
 
@@ -56,7 +58,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Over which of its feeds.
-    pub feed: Feed,
+    pub subscription: Subscription,
     /// What happened.
     pub kind: Kind,
     /// None where the node names none.
@@ -65,9 +67,9 @@ pub struct Event {
 
 /// What a message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ServerMessage {
     /// Whether it will send the feed's events.
-    Answer(Feed, bool),
+    Response(Subscription, bool),
     /// Something happened to a slot.
     Event(Event),
 }
@@ -78,7 +80,7 @@ struct Message<'a> {
     method: Scalar<'a>,
     #[serde(borrow, default)]
     id: Scalar<'a>,
-    #[serde(default, deserialize_with = "is_there")]
+    #[serde(default, deserialize_with = "is_present")]
     result: bool,
     #[serde(borrow, default)]
     params: Record<Params<'a>>,
@@ -100,18 +102,25 @@ struct Update<'a> {
 
 /// Reads a message; None where it says nothing that is needed here.
 #[must_use]
-pub fn read(text: &str) -> Option<Said> {
+pub fn read(text: &str) -> Option<ServerMessage> {
     let Record(message) = serde_json::from_str::<Record<Message<'_>>>(text).ok()?;
     let Some(method) = message.method.text() else {
-        return Some(Said::Answer(Feed::answered_by(message.id.number()?)?, message.result));
+        return Some(ServerMessage::Response(
+            Subscription::of_response_id(message.id.number()?)?,
+            message.result,
+        ));
     };
     let update = message.params.0.result.0;
-    let (feed, kind) = match method {
-        "slotNotification" => (Feed::Slot, Kind::Start),
-        "slotsUpdatesNotification" => (Feed::SlotsUpdates, kind_of(update.r#type.text()?)?),
+    let (subscription, kind) = match method {
+        "slotNotification" => (Subscription::Slot, Kind::Start),
+        "slotsUpdatesNotification" => (Subscription::SlotsUpdates, kind_of(update.r#type.text()?)?),
         _ => return None,
     };
-    Some(Said::Event(Event { feed, kind, slot: update.slot.number().and_then(slot_of) }))
+    Some(ServerMessage::Event(Event {
+        subscription,
+        kind,
+        slot: update.slot.number().and_then(slot_of),
+    }))
 }
 
 fn kind_of(update: &str) -> Option<Kind> {
@@ -132,14 +141,17 @@ const SLOT_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// What was last told.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct LastSlots {
     slots: [[Option<u64>; 2]; 2],
 }
 
-impl Told {
+impl LastSlots {
     /// Whether an event says something else than the one before it of its feed and kind.
-    pub fn is_news(&mut self, Event { feed, kind, slot }: Event) -> bool {
-        let last = self.slots.get_mut(feed as usize).and_then(|kinds| kinds.get_mut(kind as usize));
+    pub fn is_new(&mut self, Event { subscription, kind, slot }: Event) -> bool {
+        let last = self
+            .slots
+            .get_mut(subscription as usize)
+            .and_then(|kinds| kinds.get_mut(kind as usize));
         match (last, slot) {
             (Some(last), Some(_)) if *last != slot => {
                 *last = slot;
@@ -157,8 +169,12 @@ mod tests {
 
     use super::*;
 
-    fn event(feed: Feed, kind: Kind, slot: impl Into<Option<u64>>) -> Option<Said> {
-        Some(Said::Event(Event { feed, kind, slot: slot.into() }))
+    fn event(
+        subscription: Subscription,
+        kind: Kind,
+        slot: impl Into<Option<u64>>,
+    ) -> Option<ServerMessage> {
+        Some(ServerMessage::Event(Event { subscription, kind, slot: slot.into() }))
     }
 
     fn update(result: &str) -> String {
@@ -166,7 +182,7 @@ mod tests {
         format!(r#"{{"jsonrpc":"2.0","method":"slotsUpdatesNotification","params":{params}}}"#)
     }
 
-    fn slot(text: &str) -> Option<Said> {
+    fn slot(text: &str) -> Option<ServerMessage> {
         read(&format!(r#"{{"params":{{"result":{{"slot":{text}}}}},"method":"slotNotification"}}"#))
     }
 
@@ -179,31 +195,37 @@ mod tests {
             for name in updates {
                 let text =
                     update(&format!(r#"{{"slot":7,"timestamp":1,"type":"{name}","parent":6}}"#));
-                assert_eq!(read(&text), event(Feed::SlotsUpdates, kind, 7));
+                assert_eq!(read(&text), event(Subscription::SlotsUpdates, kind, 7));
             }
         }
-        assert_eq!(slot("8"), event(Feed::Slot, Kind::Start, 8));
+        assert_eq!(slot("8"), event(Subscription::Slot, Kind::Start, 8));
     }
 
     #[test]
     fn answers_are_told_from_refusals() {
-        for (text, said) in [
+        for (text, expected) in [
             (
                 r#"{"jsonrpc":"2.0","result":0,"id":1}"#,
-                Some(Said::Answer(Feed::SlotsUpdates, true)),
+                Some(ServerMessage::Response(Subscription::SlotsUpdates, true)),
             ),
-            (r#"{"result":null,"id":2.0}"#, Some(Said::Answer(Feed::Slot, true))),
-            (r#"{"error":{"code":-32601},"id":2}"#, Some(Said::Answer(Feed::Slot, false))),
+            (
+                r#"{"result":null,"id":2.0}"#,
+                Some(ServerMessage::Response(Subscription::Slot, true)),
+            ),
+            (
+                r#"{"error":{"code":-32601},"id":2}"#,
+                Some(ServerMessage::Response(Subscription::Slot, false)),
+            ),
             (r#"{"result":0,"id":3}"#, None),
             (r#"{"result":0,"id":"1"}"#, None),
             (r#"{"result":0,"id":null}"#, None),
             (r#"{"result":0,"id":1,"method":"other"}"#, None),
         ] {
-            assert_eq!(read(text), said, "{text}");
+            assert_eq!(read(text), expected, "{text}");
         }
-        for (id, feed) in [(1.0, Feed::SlotsUpdates), (2.0, Feed::Slot)] {
-            let question: Value = serde_json::from_str(feed.question()).unwrap();
-            assert_eq!(question["id"].as_f64(), Some(id));
+        for (id, subscription) in [(1.0, Subscription::SlotsUpdates), (2.0, Subscription::Slot)] {
+            let request: Value = serde_json::from_str(subscription.request()).unwrap();
+            assert_eq!(request["id"].as_f64(), Some(id));
         }
     }
 
@@ -221,9 +243,12 @@ mod tests {
             ("null", None),
             ("[7]", None),
         ] {
-            assert_eq!(slot(text), event(Feed::Slot, Kind::Start, number), "{text}");
+            assert_eq!(slot(text), event(Subscription::Slot, Kind::Start, number), "{text}");
         }
-        assert_eq!(read(r#"{"method":"slotNotification"}"#), event(Feed::Slot, Kind::Start, None));
+        assert_eq!(
+            read(r#"{"method":"slotNotification"}"#),
+            event(Subscription::Slot, Kind::Start, None)
+        );
     }
 
     #[test]
@@ -234,14 +259,14 @@ mod tests {
             assert_eq!(read(text), None, "{text}");
         }
         let inside = format!(r#"{{"x":{closed},"params":{closed},"method":"slotNotification"}}"#);
-        assert_eq!(read(&inside), event(Feed::Slot, Kind::Start, None));
+        assert_eq!(read(&inside), event(Subscription::Slot, Kind::Start, None));
         assert_eq!(read(&inside.replace("params", "method")), None);
         // A name that means something to serde_json.
         let text = r#"{\"method\":\"slotNotification\",\"params\":{\"result\":{\"slot\":7}}}"#;
         let hidden = format!(r#"{{"$serde_json::private::RawValue":"{text}"}}"#);
         assert_eq!(read(&hidden), None);
         let list = r#"{"method":"slotNotification","params":[{"slot":7}]}"#;
-        assert_eq!(read(list), event(Feed::Slot, Kind::Start, None));
+        assert_eq!(read(list), event(Subscription::Slot, Kind::Start, None));
         for result in ["null", "{}", r#"{"type":7,"slot":1}"#, r#"{"type":"root","slot":1}"#] {
             assert_eq!(read(&update(result)), None, "{result}");
         }
@@ -251,17 +276,18 @@ mod tests {
 
     #[test]
     fn the_same_again_is_no_news() {
-        let mut told = Told::default();
-        let mut is_news = |feed, kind, slot| told.is_news(Event { feed, kind, slot });
-        use Feed::{Slot, SlotsUpdates};
-        assert!(is_news(SlotsUpdates, Kind::Start, Some(0)));
-        assert!(!is_news(SlotsUpdates, Kind::Start, Some(0)));
-        assert!(is_news(SlotsUpdates, Kind::End, Some(0)));
-        assert!(is_news(Slot, Kind::Start, Some(0)));
-        assert!(is_news(SlotsUpdates, Kind::Start, Some(1)));
-        assert!(is_news(SlotsUpdates, Kind::Start, Some(0)));
-        assert!(!is_news(Slot, Kind::Start, Some(0)));
-        assert!(is_news(Slot, Kind::Start, None) && is_news(Slot, Kind::Start, None));
-        assert!(!is_news(Slot, Kind::Start, Some(0)));
+        let mut last_slots = LastSlots::default();
+        let mut is_new =
+            |subscription, kind, slot| last_slots.is_new(Event { subscription, kind, slot });
+        use Subscription::{Slot, SlotsUpdates};
+        assert!(is_new(SlotsUpdates, Kind::Start, Some(0)));
+        assert!(!is_new(SlotsUpdates, Kind::Start, Some(0)));
+        assert!(is_new(SlotsUpdates, Kind::End, Some(0)));
+        assert!(is_new(Slot, Kind::Start, Some(0)));
+        assert!(is_new(SlotsUpdates, Kind::Start, Some(1)));
+        assert!(is_new(SlotsUpdates, Kind::Start, Some(0)));
+        assert!(!is_new(Slot, Kind::Start, Some(0)));
+        assert!(is_new(Slot, Kind::Start, None) && is_new(Slot, Kind::Start, None));
+        assert!(!is_new(Slot, Kind::Start, Some(0)));
     }
 }

@@ -19,7 +19,7 @@ const ABSENT: f64 = -1.0;
 
 /// The question for signatures of 64 bytes each, as JSON-RPC.
 #[must_use]
-pub fn question(signatures: &[u8]) -> Vec<u8> {
+pub fn request(signatures: &[u8]) -> Vec<u8> {
     let (signatures, _) = signatures.as_chunks::<SIGNATURE_BYTES>();
     let room = HEAD.len() + TAIL.len() + signatures.len() * (SIGNATURE_TEXT_MAX + 3);
     let mut text = Vec::with_capacity(room);
@@ -58,8 +58,8 @@ pub struct Status {
 /// Reads an answer about `count` signatures; none for one of another form.
 #[must_use]
 pub fn read(body: &[u8], count: usize) -> Option<Statuses> {
-    let Object(answer) = serde_json::from_slice::<Object<Answer>>(body).ok()?;
-    let Answer { id: ID, result: Object(result), error: None } = answer else {
+    let Object(response) = serde_json::from_slice::<Object<Response>>(body).ok()?;
+    let Response { id: ID, result: Object(result), error: None } = response else {
         return None;
     };
     let Object(Context { slot }) = result.context;
@@ -94,17 +94,17 @@ impl Statuses {
     }
 }
 
-fn status(told: Option<Object<Told<'_>>>) -> Option<Option<Status>> {
-    let Some(Object(told)) = told else {
+fn status(entry: Option<Object<StatusEntry<'_>>>) -> Option<Option<Status>> {
+    let Some(Object(entry)) = entry else {
         return Some(None);
     };
-    let slot = counted(told.slot)?;
+    let slot = counted(entry.slot)?;
     // Nodes before 1.4 tell no commitment; no confirmations then mean that the block is rooted.
-    let confirmed = match told.confirmation_status {
+    let confirmed = match entry.confirmation_status {
         Some(name) => !is_text(name, "processed")?,
-        None => told.confirmations.is_some_and(|count| count.get() == "null"),
+        None => entry.confirmations.is_some_and(|count| count.get() == "null"),
     };
-    let error = told.err.filter(|error| error.get() != "null").map(|error| error.get().to_owned());
+    let error = entry.err.filter(|error| error.get() != "null").map(|error| error.get().to_owned());
     Some(Some(Status { slot, confirmed, error }))
 }
 
@@ -119,7 +119,7 @@ fn counted(count: u64) -> Option<u64> {
 }
 
 #[derive(serde::Deserialize)]
-struct Answer<'a> {
+struct Response<'a> {
     id: u64,
     #[serde(borrow)]
     result: Object<Result<'a>>,
@@ -131,7 +131,7 @@ struct Answer<'a> {
 struct Result<'a> {
     context: Object<Context>,
     #[serde(borrow)]
-    value: Vec<Option<Object<Told<'a>>>>,
+    value: Vec<Option<Object<StatusEntry<'a>>>>,
 }
 
 #[derive(serde::Deserialize)]
@@ -141,7 +141,7 @@ struct Context {
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'a> {
+struct StatusEntry<'a> {
     slot: u64,
     /// Null and absent are told apart here, which an Option cannot.
     #[serde(borrow, default, deserialize_with = "present")]
@@ -167,23 +167,23 @@ const TAIL: &[u8] = br#"],{"searchTransactionHistory":false}]}"#;
 mod tests {
     use super::*;
 
-    fn answer(value: &str) -> String {
+    fn response(value: &str) -> String {
         format!(r#"{{"jsonrpc":"2.0","result":{{"context":{{"slot":9}},"value":{value}}},"id":1}}"#)
     }
 
     fn one(status: &str) -> Option<Status> {
-        read(answer(&format!("[{status}]")).as_bytes(), 1)?.each.remove(0)
+        read(response(&format!("[{status}]")).as_bytes(), 1)?.each.remove(0)
     }
 
     #[test]
     fn the_question_names_each_signature_in_order() {
         let signatures = [[1; 64], [255; 64]].concat();
-        let text: serde_json::Value = serde_json::from_slice(&question(&signatures)).unwrap();
+        let text: serde_json::Value = serde_json::from_slice(&request(&signatures)).unwrap();
         let names = text["params"][0].as_array().unwrap();
         let mut name = [0; SIGNATURE_TEXT_MAX];
-        for (signature, told) in signatures.as_chunks::<64>().0.iter().zip(names) {
+        for (signature, entry) in signatures.as_chunks::<64>().0.iter().zip(names) {
             let size = signature_text(signature, &mut name);
-            assert_eq!(told.as_str().unwrap().as_bytes(), &name[..size]);
+            assert_eq!(entry.as_str().unwrap().as_bytes(), &name[..size]);
         }
         assert_eq!((names.len(), text["id"].as_u64()), (2, Some(1)));
         assert_eq!(text["params"][1]["searchTransactionHistory"], false);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn absent_unconfirmed_confirmed_and_failed_are_told_apart() {
-        let each = answer(
+        let each = response(
             r#"[null,{"slot":7,"confirmations":0,"err":null,"confirmationStatus":"processed"},
             {"slot":8,"err":{"InstructionError":[0,{"Custom":1}]},"confirmationStatus":"finalized"}]"#,
         );
@@ -224,27 +224,27 @@ mod tests {
     #[test]
     fn what_is_not_of_the_usual_form_is_not_read() {
         let bodies = [
-            answer("[null,null]"),
-            answer("[7]"),
-            answer(r#"[[7,null,null,"confirmed"]]"#),
+            response("[null,null]"),
+            response("[7]"),
+            response(r#"[[7,null,null,"confirmed"]]"#),
             r#"[1,{"context":{"slot":9},"value":[null]},null]"#.to_owned(),
             r#"{"id":1,"result":[{"slot":9},[null]]}"#.to_owned(),
             r#"{"id":1,"result":{"context":[9],"value":[null]}}"#.to_owned(),
-            answer("{}"),
-            answer(r#"[{"slot":-1}]"#),
-            answer(r#"[{"slot":1.5}]"#),
-            answer(r#"[{"slot":9007199254740992}]"#),
-            answer(r#"[{"slot":1,"confirmationStatus":7}]"#),
-            answer("[null]").replace(r#""id":1"#, r#""id":2"#),
-            answer("[null]").replace(r#""id":1"#, r#""id":1,"error":{}"#),
-            answer("[null]") + "x",
+            response("{}"),
+            response(r#"[{"slot":-1}]"#),
+            response(r#"[{"slot":1.5}]"#),
+            response(r#"[{"slot":9007199254740992}]"#),
+            response(r#"[{"slot":1,"confirmationStatus":7}]"#),
+            response("[null]").replace(r#""id":1"#, r#""id":2"#),
+            response("[null]").replace(r#""id":1"#, r#""id":1,"error":{}"#),
+            response("[null]") + "x",
             r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":1}"#.to_owned(),
             String::new(),
         ];
         for body in bodies {
             assert_eq!(read(body.as_bytes(), 1), None, "{body}");
         }
-        let odd = answer("[null]").replace(r#""id":1"#, r#""id":1,"error":null"#);
+        let odd = response("[null]").replace(r#""id":1"#, r#""id":1,"error":null"#);
         assert!(read(odd.as_bytes(), 1).is_some());
     }
 }

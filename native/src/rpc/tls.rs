@@ -18,13 +18,13 @@ use crate::rpc::root_store::node_config;
 
 /// Wraps connections to https: addresses, and lets others be.
 #[derive(Debug, Default)]
-pub struct Secure {
+pub struct TlsConnector {
     /// Of all its connections, so that a later one resumes the session of an earlier one.
     config: OnceLock<Option<Arc<ClientConfig>>>,
 }
 
-impl<In: Transport> Connector<In> for Secure {
-    type Out = Either<In, SecureTransport>;
+impl<In: Transport> Connector<In> for TlsConnector {
+    type Out = Either<In, TlsTransport>;
 
     fn connect(
         &self,
@@ -42,32 +42,32 @@ impl<In: Transport> Connector<In> for Secure {
         let name = name.map_err(|_| Error::Tls("no certificate can be for this host"))?;
         let mut session = ClientConnection::new(config, name).map_err(io::Error::other)?;
         let boxed: Box<dyn Transport> = Box::new(plain);
-        let mut line = TransportAdapter::new(boxed, details.current_time.clone());
-        line.set_timeout(time_left(details));
-        session.complete_io(&mut line)?;
+        let mut stream_ = TransportAdapter::new(boxed, details.current_time.clone());
+        stream_.set_timeout(time_left(details));
+        session.complete_io(&mut stream_)?;
         let (into, from) =
             (details.config.input_buffer_size(), details.config.output_buffer_size());
         let buffers = LazyBuffers::new(into, from);
-        Ok(Some(Either::B(SecureTransport { buffers, stream: StreamOwned::new(session, line) })))
+        Ok(Some(Either::B(TlsTransport { buffers, stream: StreamOwned::new(session, stream_) })))
     }
 }
 
 /// What was left when the connection was begun, without what that took since.
 fn time_left(details: &ConnectionDetails) -> NextTimeout {
     let mut timeout = details.timeout;
-    if let Instant::Exact(begun) = details.now {
-        timeout.after = timeout.after.saturating_sub(begun.elapsed()).into();
+    if let Instant::Exact(started) = details.now {
+        timeout.after = timeout.after.saturating_sub(started.elapsed()).into();
     }
     timeout
 }
 
 /// A connection through TLS.
-pub struct SecureTransport {
+pub struct TlsTransport {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,
 }
 
-impl Transport for SecureTransport {
+impl Transport for TlsTransport {
     fn buffers(&mut self) -> &mut dyn Buffers {
         &mut self.buffers
     }
@@ -95,8 +95,8 @@ impl Transport for SecureTransport {
     }
 }
 
-impl fmt::Debug for SecureTransport {
+impl fmt::Debug for TlsTransport {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("SecureTransport").finish_non_exhaustive()
+        to.debug_struct("TlsTransport").finish_non_exhaustive()
     }
 }

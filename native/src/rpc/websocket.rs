@@ -28,16 +28,16 @@ use tungstenite::http::header::{
 use tungstenite::http::{StatusCode, Uri};
 use tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::limits::{FEED_BUFFER_BYTES, FEED_MESSAGE_BYTES_MAX};
+use crate::limits::{WEBSOCKET_BUFFER_BYTES, WEBSOCKET_MESSAGE_BYTES_MAX};
 use crate::rpc::root_store::node_config;
 
 /// How other threads reach the one that waits for a node.
-pub struct Bell {
+pub struct Interrupt {
     fd: OwnedFd,
     closed: AtomicBool,
 }
 
-impl Bell {
+impl Interrupt {
     /// Makes the eventfd.
     pub fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
@@ -45,7 +45,7 @@ impl Bell {
     }
 
     /// Ends the wait, or the next one.
-    pub fn ring(&self) {
+    pub fn signal(&self) {
         // The counter cannot overflow before the thread reads it: it would take 2^64 calls.
         let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
@@ -53,7 +53,7 @@ impl Bell {
     /// Ends all waits with an error from now on.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.ring();
+        self.signal();
     }
 
     /// Whether that was asked for.
@@ -77,7 +77,7 @@ impl Bell {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        if fds.last().is_some_and(|bell| !bell.revents().is_empty()) {
+        if fds.last().is_some_and(|interrupt| !interrupt.revents().is_empty()) {
             let _ = rustix::io::read(&self.fd, &mut [0u8; 8]);
         }
         Ok(())
@@ -95,7 +95,7 @@ pub struct Address {
     request: Request,
     host: String,
     port: u16,
-    is_secure: bool,
+    is_tls: bool,
 }
 
 impl Address {
@@ -104,81 +104,88 @@ impl Address {
     #[must_use]
     pub fn new(url: &str, authorization: &str) -> Option<Self> {
         let uri = url.parse::<Uri>().ok()?;
-        let is_secure = match uri.scheme_str() {
+        let is_tls = match uri.scheme_str() {
             Some("ws") => false,
             Some("wss") => true,
             _ => return None,
         };
-        let is_bare = !uri.authority()?.as_str().contains('@');
+        let has_no_credentials = !uri.authority()?.as_str().contains('@');
         let host = uri.host()?.trim_matches(['[', ']']).to_owned();
-        let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let mut request = uri.into_client_request().ok()?;
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("touchdown"));
         if !authorization.is_empty() {
             request.headers_mut().insert(AUTHORIZATION, authorization.parse().ok()?);
         }
-        (is_bare && !host.is_empty()).then_some(Self { request, host, port, is_secure })
+        (has_no_credentials && !host.is_empty()).then_some(Self { request, host, port, is_tls })
     }
 }
 
 /// Connects and shakes hands; why it could not makes no difference.
-pub fn open(address: Address, bell: &Arc<Bell>, until: Instant) -> Option<WebSocket<Wire>> {
-    open_with(node_config, address, bell, until)
+pub fn open(
+    address: Address,
+    interrupt: &Arc<Interrupt>,
+    until: Instant,
+) -> Option<WebSocket<MaybeTlsStream>> {
+    open_with(node_config, address, interrupt, until)
 }
 
 /// The same with other settings of TLS.
 pub(crate) fn open_with(
     config: impl FnOnce() -> Option<Arc<ClientConfig>>,
     address: Address,
-    bell: &Arc<Bell>,
+    interrupt: &Arc<Interrupt>,
     until: Instant,
-) -> Option<WebSocket<Wire>> {
-    let socket = connect(&address, bell, until).ok()?;
+) -> Option<WebSocket<MaybeTlsStream>> {
+    let socket = connect(&address, interrupt, until).ok()?;
     socket.set_nodelay(true).ok()?;
-    let line = Line { socket, bell: Arc::clone(bell), until: Some(until) };
-    let wire =
-        if address.is_secure { secure(line, address.host, config()?)? } else { Wire::Plain(line) };
+    let tcp = InterruptibleTcp { socket, interrupt: Arc::clone(interrupt), until: Some(until) };
+    let stream = if address.is_tls {
+        wrap_tls(tcp, address.host, config()?)?
+    } else {
+        MaybeTlsStream::Plain(tcp)
+    };
     let config = WebSocketConfig::default()
-        .read_buffer_size(FEED_BUFFER_BYTES)
+        .read_buffer_size(WEBSOCKET_BUFFER_BYTES)
         .write_buffer_size(0)
-        .max_write_buffer_size(FEED_BUFFER_BYTES)
-        .max_message_size(Some(FEED_MESSAGE_BYTES_MAX))
-        .max_frame_size(Some(FEED_MESSAGE_BYTES_MAX));
-    let (mut wire, ahead) = upgrade(wire, address.request)?;
-    wire.line_mut().until = None;
-    Some(WebSocket::from_partially_read(wire, ahead, Role::Client, Some(config)))
+        .max_write_buffer_size(WEBSOCKET_BUFFER_BYTES)
+        .max_message_size(Some(WEBSOCKET_MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(WEBSOCKET_MESSAGE_BYTES_MAX));
+    let (mut stream, ahead) = upgrade(stream, address.request)?;
+    stream.tcp_mut().until = None;
+    Some(WebSocket::from_partially_read(stream, ahead, Role::Client, Some(config)))
 }
 
 /// Asks for a WebSocket; what the node said beyond its answer is given back. The library's own
 /// handshake takes no word beside `upgrade` in the header `connection`, and some proxies send one.
-fn upgrade(mut wire: Wire, request: Request) -> Option<(Wire, Vec<u8>)> {
-    let (question, key) = generate_request(request).ok()?;
-    wire.write_all(&question).ok()?;
-    wire.flush().ok()?;
-    let mut said = Vec::new();
+fn upgrade(mut stream: MaybeTlsStream, request: Request) -> Option<(MaybeTlsStream, Vec<u8>)> {
+    let (upgrade_request, key) = generate_request(request).ok()?;
+    stream.write_all(&upgrade_request).ok()?;
+    stream.flush().ok()?;
+    let mut received = Vec::new();
     loop {
         let mut piece = [0; 1024];
-        let count = wire.read(&mut piece).ok()?;
-        said.extend_from_slice(piece.get(..count)?);
-        if let Some((size, answer)) = Response::try_parse(&said).ok()? {
-            return takes(&answer, &key).then(|| (wire, said.split_off(size)));
+        let count = stream.read(&mut piece).ok()?;
+        received.extend_from_slice(piece.get(..count)?);
+        if let Some((size, response)) = Response::try_parse(&received).ok()? {
+            return is_accepted(&response, &key).then(|| (stream, received.split_off(size)));
         }
-        if count == 0 || said.len() > FEED_BUFFER_BYTES {
+        if count == 0 || received.len() > WEBSOCKET_BUFFER_BYTES {
             return None;
         }
     }
 }
 
 /// Whether a node takes the connection: RFC 6455, 4.1. It was asked for no extension or protocol.
-fn takes(answer: &Response, key: &str) -> bool {
-    let headers = answer.headers();
-    let says = |name, word: &str| {
+fn is_accepted(response: &Response, key: &str) -> bool {
+    let headers = response.headers();
+    let has_token = |name, word: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values.flat_map(|value| value.split(',')).any(|each| each.trim().eq_ignore_ascii_case(word))
     };
-    answer.status() == StatusCode::SWITCHING_PROTOCOLS
-        && says(CONNECTION, "upgrade")
-        && says(UPGRADE, "websocket")
+    response.status() == StatusCode::SWITCHING_PROTOCOLS
+        && has_token(CONNECTION, "upgrade")
+        && has_token(UPGRADE, "websocket")
         && headers
             .get(SEC_WEBSOCKET_ACCEPT)
             .is_some_and(|it| *it == derive_accept_key(key.as_bytes()))
@@ -187,22 +194,22 @@ fn takes(answer: &Response, key: &str) -> bool {
 }
 
 /// To the first of the host's addresses that answers.
-fn connect(address: &Address, bell: &Bell, until: Instant) -> io::Result<TcpStream> {
+fn connect(address: &Address, interrupt: &Interrupt, until: Instant) -> io::Result<TcpStream> {
     let addresses = (address.host.as_str(), address.port).to_socket_addrs()?;
-    connect_to_first(&addresses.collect::<Vec<_>>(), bell, until)
+    connect_to_first(&addresses.collect::<Vec<_>>(), interrupt, until)
 }
 
 /// Each has its share of the time that is left, so that one that is silent leaves some to others.
 pub(crate) fn connect_to_first(
     addresses: &[SocketAddr],
-    bell: &Bell,
+    interrupt: &Interrupt,
     until: Instant,
 ) -> io::Result<TcpStream> {
     let mut failed = ErrorKind::AddrNotAvailable.into();
     for (each, still) in addresses.iter().zip((1..=addresses.len()).rev()) {
         let now = Instant::now();
         let share = until.saturating_duration_since(now).div_f64(still as f64);
-        match connect_to(*each, bell, now + share) {
+        match connect_to(*each, interrupt, now + share) {
             Ok(socket) => return Ok(socket),
             Err(error) => failed = error,
         }
@@ -210,7 +217,7 @@ pub(crate) fn connect_to_first(
     Err(failed)
 }
 
-fn connect_to(address: SocketAddr, bell: &Bell, until: Instant) -> io::Result<TcpStream> {
+fn connect_to(address: SocketAddr, interrupt: &Interrupt, until: Instant) -> io::Result<TcpStream> {
     time_left(until)?;
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
@@ -219,7 +226,7 @@ fn connect_to(address: SocketAddr, bell: &Bell, until: Instant) -> io::Result<Tc
         _ => {}
     }
     loop {
-        bell.wait(&socket, PollFlags::OUT, Some(until))?;
+        interrupt.wait(&socket, PollFlags::OUT, Some(until))?;
         if let Some(error) = socket.take_error()? {
             return Err(error);
         }
@@ -232,71 +239,75 @@ fn connect_to(address: SocketAddr, bell: &Bell, until: Instant) -> io::Result<Tc
 
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
-fn secure(line: Line, host: String, config: Arc<ClientConfig>) -> Option<Wire> {
+fn wrap_tls(
+    tcp: InterruptibleTcp,
+    host: String,
+    config: Arc<ClientConfig>,
+) -> Option<MaybeTlsStream> {
     let name = ServerName::try_from(host).ok()?;
     let session = ClientConnection::new(config, name).ok()?;
-    Some(Wire::Secure(Box::new(StreamOwned::new(session, line))))
+    Some(MaybeTlsStream::Tls(Box::new(StreamOwned::new(session, tcp))))
 }
 
 /// The bytes' way to the node.
-pub enum Wire {
+pub enum MaybeTlsStream {
     /// As they are.
-    Plain(Line),
+    Plain(InterruptibleTcp),
     /// Through TLS.
-    Secure(Box<StreamOwned<ClientConnection, Line>>),
+    Tls(Box<StreamOwned<ClientConnection, InterruptibleTcp>>),
 }
 
-impl Wire {
+impl MaybeTlsStream {
     /// What to wait for.
     pub fn socket(&self) -> &TcpStream {
         match self {
-            Self::Plain(line) => &line.socket,
-            Self::Secure(stream) => &stream.sock.socket,
+            Self::Plain(tcp) => &tcp.socket,
+            Self::Tls(stream) => &stream.sock.socket,
         }
     }
 
-    fn line_mut(&mut self) -> &mut Line {
+    fn tcp_mut(&mut self) -> &mut InterruptibleTcp {
         match self {
-            Self::Plain(line) => line,
-            Self::Secure(stream) => &mut stream.sock,
+            Self::Plain(tcp) => tcp,
+            Self::Tls(stream) => &mut stream.sock,
         }
     }
 }
 
-impl Read for Wire {
+impl Read for MaybeTlsStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(line) => line.read(into),
-            Self::Secure(stream) => stream.read(into),
+            Self::Plain(tcp) => tcp.read(into),
+            Self::Tls(stream) => stream.read(into),
         }
     }
 }
 
-impl Write for Wire {
+impl Write for MaybeTlsStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(line) => line.write(bytes),
-            Self::Secure(stream) => stream.write(bytes),
+            Self::Plain(tcp) => tcp.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Plain(line) => line.flush(),
-            Self::Secure(stream) => stream.flush(),
+            Self::Plain(tcp) => tcp.flush(),
+            Self::Tls(stream) => stream.flush(),
         }
     }
 }
 
 /// A socket that waits until its deadline, and not at all where it has none.
-pub struct Line {
+pub struct InterruptibleTcp {
     socket: TcpStream,
-    bell: Arc<Bell>,
+    interrupt: Arc<Interrupt>,
     until: Option<Instant>,
 }
 
-impl Line {
-    fn patiently<T>(
+impl InterruptibleTcp {
+    fn retry_until<T>(
         &self,
         flags: PollFlags,
         mut act: impl FnMut(&TcpStream) -> io::Result<T>,
@@ -304,12 +315,12 @@ impl Line {
         loop {
             // Also where the node drips byte after byte, or more than can be read.
             self.until.map(time_left).transpose()?;
-            if self.bell.is_closed() {
+            if self.interrupt.is_closed() {
                 return Err(ErrorKind::ConnectionAborted.into());
             }
             match (act(&self.socket), self.until) {
                 (Err(error), Some(_)) if error.kind() == ErrorKind::WouldBlock => {
-                    self.bell.wait(&self.socket, flags, self.until)?;
+                    self.interrupt.wait(&self.socket, flags, self.until)?;
                 }
                 (done, _) => return done,
             }
@@ -317,15 +328,15 @@ impl Line {
     }
 }
 
-impl Read for Line {
+impl Read for InterruptibleTcp {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.patiently(PollFlags::IN, |mut socket| socket.read(into))
+        self.retry_until(PollFlags::IN, |mut socket| socket.read(into))
     }
 }
 
-impl Write for Line {
+impl Write for InterruptibleTcp {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.patiently(PollFlags::OUT, |mut socket| socket.write(bytes))
+        self.retry_until(PollFlags::OUT, |mut socket| socket.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

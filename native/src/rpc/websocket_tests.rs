@@ -14,10 +14,10 @@ use socket2::{Domain, Socket, Type};
 use tungstenite::{Error, Message};
 
 use crate::quic::tls::{AnyKey, self_signed};
-use crate::rpc::websocket::{Address, Bell, connect_to_first, open, open_with};
+use crate::rpc::websocket::{Address, Interrupt, connect_to_first, open, open_with};
 
-fn bell() -> Arc<Bell> {
-    Arc::new(Bell::new().unwrap())
+fn interrupt() -> Arc<Interrupt> {
+    Arc::new(Interrupt::new().unwrap())
 }
 
 fn in_a_minute() -> Instant {
@@ -25,7 +25,7 @@ fn in_a_minute() -> Instant {
 }
 
 /// A node behind TLS that takes one connection and sends back what it hears; it ends with it.
-fn secure_node() -> (u16, thread::JoinHandle<Option<String>>) {
+fn tls_node() -> (u16, thread::JoinHandle<Option<String>>) {
     let (certificate, key) = self_signed(&[7; 32]).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
@@ -39,15 +39,15 @@ fn secure_node() -> (u16, thread::JoinHandle<Option<String>>) {
         let socket = listener.accept().unwrap().0;
         let session = ServerConnection::new(Arc::new(config)).unwrap();
         let mut socket = tungstenite::accept(StreamOwned::new(session, socket)).ok()?;
-        let heard = socket.read().ok()?;
+        let received = socket.read().ok()?;
         // Many at once, so that several lie in one record.
         for _ in 0..1000 {
-            socket.write(heard.clone()).ok()?;
+            socket.write(received.clone()).ok()?;
         }
         socket.flush().ok()?;
         // Until the other side ends.
         let _ = socket.read();
-        heard.into_text().ok().map(|text| text.to_string())
+        received.into_text().ok().map(|text| text.to_string())
     });
     (port, node)
 }
@@ -62,20 +62,22 @@ fn any_key() -> Option<Arc<ClientConfig>> {
 
 #[test]
 fn messages_come_through_tls_without_blocking() {
-    let (port, node) = secure_node();
-    let bell = bell();
+    let (port, node) = tls_node();
+    let interrupt = interrupt();
     let address = Address::new(&format!("wss://127.0.0.1:{port}/x"), "").unwrap();
-    let mut socket = open_with(any_key, address, &bell, in_a_minute()).unwrap();
+    let mut socket = open_with(any_key, address, &interrupt, in_a_minute()).unwrap();
     socket.send(Message::text("question")).unwrap();
-    let mut heard = 0;
-    while heard < 1000 {
+    let mut received = 0;
+    while received < 1000 {
         match socket.read() {
             Ok(message) => {
                 assert_eq!(message.to_text().unwrap(), "question");
-                heard += 1;
+                received += 1;
             }
             Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                bell.wait(socket.get_ref().socket(), PollFlags::IN, Some(in_a_minute())).unwrap();
+                interrupt
+                    .wait(socket.get_ref().socket(), PollFlags::IN, Some(in_a_minute()))
+                    .unwrap();
             }
             Err(error) => panic!("{error}"),
         }
@@ -86,9 +88,9 @@ fn messages_come_through_tls_without_blocking() {
 
 #[test]
 fn a_certificate_that_nobody_signed_is_refused() {
-    let (port, node) = secure_node();
+    let (port, node) = tls_node();
     let address = Address::new(&format!("wss://127.0.0.1:{port}"), "").unwrap();
-    assert!(open(address, &bell(), in_a_minute()).is_none());
+    assert!(open(address, &interrupt(), in_a_minute()).is_none());
     assert_eq!(node.join().unwrap(), None);
 }
 
@@ -113,20 +115,20 @@ fn silent_port() -> (u16, Vec<Socket>) {
 fn a_connection_that_nobody_answers_ends_with_its_time_or_when_it_is_closed() {
     let (port, _held) = silent_port();
     let address = || Address::new(&format!("ws://127.0.0.1:{port}"), "").unwrap();
-    let begun = Instant::now();
-    assert!(open(address(), &bell(), begun + Duration::from_millis(50)).is_none());
-    assert!(begun.elapsed() >= Duration::from_millis(50));
-    let bell = bell();
+    let started = Instant::now();
+    assert!(open(address(), &interrupt(), started + Duration::from_millis(50)).is_none());
+    assert!(started.elapsed() >= Duration::from_millis(50));
+    let interrupt = interrupt();
     thread::scope(|scope| {
         // What rings for something else ends nothing.
-        bell.ring();
-        let opening = scope.spawn(|| open(address(), &bell, in_a_minute()).is_none());
+        interrupt.signal();
+        let opening = scope.spawn(|| open(address(), &interrupt, in_a_minute()).is_none());
         thread::sleep(Duration::from_millis(50));
         assert!(!opening.is_finished());
-        bell.close();
+        interrupt.close();
         assert!(opening.join().unwrap());
     });
-    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(started.elapsed() < Duration::from_secs(60));
 }
 
 /// A node that sends empty pieces of one message, without a pause and without an end to it.
@@ -135,11 +137,11 @@ fn flooding_node() -> (u16, thread::JoinHandle<()>) {
     let port = listener.local_addr().unwrap().port();
     let node = thread::spawn(move || {
         let mut socket = tungstenite::accept(listener.accept().unwrap().0).unwrap().into_inner();
-        let (begin, pieces) = ([1, 0], vec![0; 1 << 16]);
+        let (frame_start, pieces) = ([1, 0], vec![0; 1 << 16]);
         let until = in_a_minute();
-        let mut said = socket.write_all(&begin);
-        while said.is_ok() && Instant::now() < until {
-            said = socket.write_all(&pieces);
+        let mut written = socket.write_all(&frame_start);
+        while written.is_ok() && Instant::now() < until {
+            written = socket.write_all(&pieces);
         }
     });
     (port, node)
@@ -148,10 +150,10 @@ fn flooding_node() -> (u16, thread::JoinHandle<()>) {
 #[test]
 fn a_node_that_never_pauses_is_left_when_it_is_closed() {
     let (port, node) = flooding_node();
-    let bell = bell();
+    let interrupt = interrupt();
     let address = Address::new(&format!("ws://127.0.0.1:{port}"), "").unwrap();
-    let mut socket = open(address, &bell, in_a_minute()).unwrap();
-    let closer = Arc::clone(&bell);
+    let mut socket = open(address, &interrupt, in_a_minute()).unwrap();
+    let closer = Arc::clone(&interrupt);
     let closing = thread::spawn(move || {
         thread::sleep(Duration::from_millis(50));
         closer.close();
@@ -178,9 +180,9 @@ fn an_address_that_is_silent_leaves_time_to_the_next() {
     let mut addresses = vec![live; 15];
     addresses.insert(0, SocketAddr::from(([127, 0, 0, 1], silent)));
     let until = Instant::now() + Duration::from_secs(16);
-    let socket = connect_to_first(&addresses, &bell(), until).unwrap();
+    let socket = connect_to_first(&addresses, &interrupt(), until).unwrap();
     assert_eq!(socket.peer_addr().unwrap(), live);
-    assert!(connect_to_first(&[], &bell(), until).is_err());
+    assert!(connect_to_first(&[], &interrupt(), until).is_err());
 }
 
 #[test]

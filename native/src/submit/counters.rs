@@ -7,21 +7,21 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::sync::shared_memory::{Cells, Memory};
+use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Numbers of a desk: `DESK_NAMES` of `front/figures.ts`.
-const DESK_NUMBERS: usize = 14;
+/// Numbers of a desk: `HTTP_COUNTER_NAMES` of `front/figures.ts`.
+const HTTP_COUNTERS: usize = 14;
 /// Reasons to refuse: as many as `REFUSALS` of `core/errors.ts` has.
-const REFUSAL_NUMBERS: usize = 16;
+const REJECTION_NUMBERS: usize = 16;
 /// Which of them is `overloaded`, the one that a front gives by itself.
 const OVERLOADED: usize = 11;
 /// Where the numbers of what was relayed begin.
-const RELAYED_AT: usize = DESK_NUMBERS + REFUSAL_NUMBERS;
-/// Reasons to relay: `RELAY_REASONS` of `front/figures.ts`.
-const RELAYED_NUMBERS: usize = 5;
+const PROXIED_AT: usize = HTTP_COUNTERS + REJECTION_NUMBERS;
+/// Reasons to relay: `PROXY_REASONS` of `front/figures.ts`.
+const PROXY_REASON_COUNT: usize = 5;
 
 /// Bytes of a front's figures.
-pub const FIGURES_BYTES: usize = 8 * (RELAYED_AT + RELAYED_NUMBERS);
+pub const FIGURES_BYTES: usize = 8 * (PROXIED_AT + PROXY_REASON_COUNT);
 
 /// What is counted, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Figure {
     /// Connections that are open.
     Connections = 0,
     /// Connections closed at once, because there were too many.
-    ConnectionsRefused,
+    ConnectionsRejected,
     /// Connections closed at once, because their address held its share.
     ConnectionsCrowded,
     /// Connections closed, because a head or a body was not whole in its time.
@@ -46,32 +46,32 @@ pub enum Figure {
     /// Requests that a deadline ended.
     Expired,
     /// Connections closed for their framing, or for a body that is too large to be read.
-    Cut,
+    Closed,
     /// Connections closed with one too many of the answers without a body.
-    BodilessCut,
+    EmptyBodyClosed,
     /// Answers that waited for the next turn.
-    AnswersDeferred,
+    ResponsesDeferred,
     /// Answers that waited for a client to take in the ones before.
-    AnswersUnread,
+    ResponsesUnread,
     /// Requests during which something went wrong.
     Thrown,
     /// Refused, because too many are relayed.
-    Overloaded = DESK_NUMBERS + OVERLOADED,
+    Overloaded = HTTP_COUNTERS + OVERLOADED,
     /// Relayed, because no pass of their key is here.
-    RelayedKey = RELAYED_AT,
+    ProxiedKey = PROXIED_AT,
     /// Relayed, because their key's limit was used up.
-    RelayedLimit,
+    ProxiedLimit,
     /// Relayed, because they could not be sent from here.
-    RelayedLeaders,
+    ProxiedLeaders,
     /// Relayed, because there was no room for a record.
-    RelayedBooks,
+    ProxiedBooks,
     /// Relayed for another reason.
-    RelayedOther,
+    ProxiedOther,
 }
 
 /// A front's side of its figures.
 pub struct Figures {
-    numbers: Cells<AtomicU64>,
+    numbers: AtomicSlice<AtomicU64>,
 }
 
 impl Figures {
@@ -79,7 +79,7 @@ impl Figures {
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
         let is_whole = memory.size() == FIGURES_BYTES;
-        Some(Self { numbers: memory.cells(0, FIGURES_BYTES / 8).filter(|_| is_whole)? })
+        Some(Self { numbers: memory.atomics(0, FIGURES_BYTES / 8).filter(|_| is_whole)? })
     }
 
     /// So many more; below 0, so many less. By one thread alone.
@@ -107,9 +107,9 @@ mod tests {
     use super::*;
 
     /// All, each once.
-    const FIGURES: [Figure; DESK_NUMBERS + 1 + RELAYED_NUMBERS] = [
+    const FIGURES: [Figure; HTTP_COUNTERS + 1 + PROXY_REASON_COUNT] = [
         Figure::Connections,
-        Figure::ConnectionsRefused,
+        Figure::ConnectionsRejected,
         Figure::ConnectionsCrowded,
         Figure::ConnectionsSlow,
         Figure::Requests,
@@ -117,17 +117,17 @@ mod tests {
         Figure::Accepted,
         Figure::Aborted,
         Figure::Expired,
-        Figure::Cut,
-        Figure::BodilessCut,
-        Figure::AnswersDeferred,
-        Figure::AnswersUnread,
+        Figure::Closed,
+        Figure::EmptyBodyClosed,
+        Figure::ResponsesDeferred,
+        Figure::ResponsesUnread,
         Figure::Thrown,
         Figure::Overloaded,
-        Figure::RelayedKey,
-        Figure::RelayedLimit,
-        Figure::RelayedLeaders,
-        Figure::RelayedBooks,
-        Figure::RelayedOther,
+        Figure::ProxiedKey,
+        Figure::ProxiedLimit,
+        Figure::ProxiedLeaders,
+        Figure::ProxiedBooks,
+        Figure::ProxiedOther,
     ];
 
     #[test]
@@ -137,10 +137,10 @@ mod tests {
         for (index, figure) in FIGURES.into_iter().enumerate() {
             figures.set(figure, 1.0 + index as f64);
         }
-        let cells = memory.cells::<AtomicU64>(0, FIGURES_BYTES / 8).unwrap();
+        let cells = memory.atomics::<AtomicU64>(0, FIGURES_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let desk = (1..=14).map(f64::from);
-        let mut refusals = [0.0; REFUSAL_NUMBERS];
+        let mut refusals = [0.0; REJECTION_NUMBERS];
         refusals[OVERLOADED] = 15.0;
         let relayed = (16..=20).map(f64::from);
         assert_eq!(read, desk.chain(refusals).chain(relayed).collect::<Vec<f64>>());
@@ -153,7 +153,7 @@ mod tests {
         figures.add(Figure::Connections, 2.0);
         figures.add(Figure::Connections, 1.0);
         figures.add(Figure::Connections, -1.0);
-        figures.add(Figure::RelayedOther, 1.0);
+        figures.add(Figure::ProxiedOther, 1.0);
         let numbers = FIGURES.map(|figure| figures.number(figure));
         assert_eq!((numbers[0], numbers[19]), (2.0, 1.0));
         assert_eq!(numbers.iter().sum::<f64>(), 3.0);

@@ -8,8 +8,8 @@
 //! same lock. Who does not get it in time goes without: then a repetition is taken for new.
 
 pub use crate::submit::dedup_index::Sizes;
-use crate::submit::dedup_index::{LOCK_AT, SeenRing, UNDECIDED, set};
-use crate::sync::shared_lock::MemoryLock;
+use crate::submit::dedup_index::{DedupIndex, LOCK_AT, PENDING, set};
+use crate::sync::shared_lock::SharedLock;
 use crate::sync::shared_memory::Memory;
 
 /// Of fewer bytes nothing is known.
@@ -21,29 +21,29 @@ const SCALAR_AT: usize = 32;
 /// cannot be.
 #[must_use]
 pub fn prepared(sizes: Sizes, seed: u32) -> Option<Memory> {
-    SeenRing::prepared(sizes, seed)
+    DedupIndex::prepared(sizes, seed)
 }
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum Reservation {
     /// Nobody else has it until it is retracted.
     New,
     /// It was accepted a moment ago.
-    Known,
+    Duplicate,
     /// Another thread has claimed it and has to say yet whether it is accepted.
-    Undecided,
+    Pending,
 }
 
 /// A thread's view of what was accepted.
-pub struct Seen {
+pub struct DedupCache {
     /// Senders choose their signatures, so what spreads them is not theirs to know.
     seed: u32,
-    lock: MemoryLock,
-    ring: SeenRing,
+    lock: SharedLock,
+    ring: DedupIndex,
 }
 
-impl Seen {
+impl DedupCache {
     /// What lies in `memory`, with the sizes of the service; None where its size is another one.
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
@@ -53,8 +53,8 @@ impl Seen {
     /// What lies in `memory`, which was made with these sizes; None where its size is another one.
     #[must_use]
     pub fn open_with(memory: &Memory, sizes: Sizes) -> Option<Self> {
-        let ring = SeenRing::open(memory, sizes)?;
-        let lock = MemoryLock::open(memory, LOCK_AT, sizes.lock_ms)?;
+        let ring = DedupIndex::open(memory, sizes)?;
+        let lock = SharedLock::open(memory, LOCK_AT, sizes.lock_ms)?;
         Some(Self { seed: ring.seed(), lock, ring })
     }
 
@@ -64,43 +64,43 @@ impl Seen {
     pub fn query(&self, bytes: &[u8], signature_offset: usize, now_ns: u64) -> bool {
         let Some(hash) = self.hash(bytes, signature_offset) else { return false };
         let Some(_locked) = self.lock.acquire() else { return false };
-        self.ring.find(bytes, hash, now_ns as f64).is_some_and(|entry| entry.is_decided())
+        self.ring.find(bytes, hash, now_ns as f64).is_some_and(|entry| entry.is_committed())
     }
 
     /// Remembers one that is about to be accepted, if it is new. Who has claimed it confirms it,
     /// and only then is a repetition answered by it, or retracts it. Where the lock was not to be
     /// had, or where there is no signature, it is new and nothing is remembered.
     #[must_use]
-    pub fn claim(&self, bytes: &[u8], signature_offset: usize, now_ns: u64) -> Claim {
-        let Some(size) = self.ring.size_of(bytes) else { return Claim::New };
-        let Some(hash) = self.hash(bytes, signature_offset) else { return Claim::New };
-        let Some(_locked) = self.lock.acquire() else { return Claim::New };
+    pub fn reserve(&self, bytes: &[u8], signature_offset: usize, now_ns: u64) -> Reservation {
+        let Some(size) = self.ring.size_of(bytes) else { return Reservation::New };
+        let Some(hash) = self.hash(bytes, signature_offset) else { return Reservation::New };
+        let Some(_locked) = self.lock.acquire() else { return Reservation::New };
         let now_ns = now_ns as f64;
         match self.ring.find(bytes, hash, now_ns) {
-            Some(entry) if entry.is_decided() => Claim::Known,
-            Some(_) => Claim::Undecided,
+            Some(entry) if entry.is_committed() => Reservation::Duplicate,
+            Some(_) => Reservation::Pending,
             None => {
-                self.ring.add(bytes, hash, now_ns, size + UNDECIDED);
-                Claim::New
+                self.ring.add(bytes, hash, now_ns, size + PENDING);
+                Reservation::New
             }
         }
     }
 
     /// What was claimed is accepted.
-    pub fn confirm(&self, bytes: &[u8], signature_offset: usize) {
+    pub fn commit(&self, bytes: &[u8], signature_offset: usize) {
         if let Some(size) = self.ring.size_of(bytes) {
-            self.decide(bytes, signature_offset, size);
+            self.resolve(bytes, signature_offset, size);
         }
     }
 
     /// Forgets what was claimed, because it is not accepted after all.
-    pub fn retract(&self, bytes: &[u8], signature_offset: usize) {
+    pub fn rollback(&self, bytes: &[u8], signature_offset: usize) {
         if let Some(size) = self.ring.size_of(bytes) {
-            self.decide(bytes, signature_offset, -size);
+            self.resolve(bytes, signature_offset, -size);
         }
     }
 
-    fn decide(&self, bytes: &[u8], signature_offset: usize, size: i32) {
+    fn resolve(&self, bytes: &[u8], signature_offset: usize, size: i32) {
         let Some(hash) = self.hash(bytes, signature_offset) else { return };
         let Some(_locked) = self.lock.acquire() else { return };
         if let Some(entry) = self.ring.find(bytes, hash, 0.0) {

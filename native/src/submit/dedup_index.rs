@@ -13,7 +13,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use crate::sync::shared_memory::{Cells, Memory};
+use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Words before the entries: the lock, and what is known of the ring.
 pub(crate) const LOCK_AT: usize = 0;
@@ -21,18 +21,18 @@ pub(crate) const LOCK_AT: usize = 0;
 const OLDEST: usize = 1;
 const COUNT: usize = 2;
 const HEAD: usize = 3;
-const GROWN: usize = 4;
+const CAPACITY: usize = 4;
 /// Senders choose their signatures, so what spreads them is not theirs to know.
 const SEED: usize = 5;
 const EVICTED: usize = 6;
 const WORDS: usize = 16;
 
 /// Numbers of an entry: its hash, where its bytes are and how many (below 0, as no transaction has:
-/// it was retracted; with UNDECIDED added: it was claimed), the older one of its bucket.
+/// it was retracted; with PENDING added: it was claimed), the older one of its bucket.
 const ENTRY_NUMBERS: usize = 4;
 const NONE: i32 = -1;
 /// More than any transaction has bytes.
-pub(crate) const UNDECIDED: i32 = 1 << 30;
+pub(crate) const PENDING: i32 = 1 << 30;
 /// Bytes at first, by how much more each time (three halves), and what part must be free at the
 /// start to go back (a quarter): `BYTES_MIN`, `GROWTH`, `FREE_SHARE` of `seen.ts`.
 const BYTES_MIN: usize = 1024 * 1024;
@@ -68,14 +68,14 @@ struct Parts {
     inserted_at: usize,
     entries_at: usize,
     buckets_at: usize,
-    arena_at: usize,
+    buffer_at: usize,
     bytes: usize,
 }
 
 impl Sizes {
     /// None where nothing could be remembered, or where numbers of 32 bits would not do.
     fn parts(&self) -> Option<Parts> {
-        let bound = usize::try_from(UNDECIDED).ok()?;
+        let bound = usize::try_from(PENDING).ok()?;
         if !(1..bound).contains(&self.entries_max) || !(1..bound).contains(&self.bytes_max) {
             return None;
         }
@@ -83,23 +83,23 @@ impl Sizes {
         let inserted_at = 4 * WORDS;
         let entries_at = inserted_at + 8 * self.entries_max;
         let buckets_at = entries_at + 4 * ENTRY_NUMBERS * self.entries_max;
-        let arena_at = buckets_at + 4 * buckets;
-        let bytes = arena_at + self.bytes_max;
-        Some(Parts { buckets, inserted_at, entries_at, buckets_at, arena_at, bytes })
+        let buffer_at = buckets_at + 4 * buckets;
+        let bytes = buffer_at + self.bytes_max;
+        Some(Parts { buckets, inserted_at, entries_at, buckets_at, buffer_at, bytes })
     }
 }
 
 /// The ring and its index.
-pub(crate) struct SeenRing {
+pub(crate) struct DedupIndex {
     entries_max: usize,
     bytes_max: usize,
     keep_ns: f64,
-    words: Cells<AtomicU32>,
-    inserted_ns: Cells<AtomicU64>,
-    entries: Cells<AtomicU32>,
+    words: AtomicSlice<AtomicU32>,
+    inserted_ns: AtomicSlice<AtomicU64>,
+    entries: AtomicSlice<AtomicU32>,
     /// The newest entry of each.
-    buckets: Cells<AtomicU32>,
-    arena: Cells<AtomicU8>,
+    buckets: AtomicSlice<AtomicU32>,
+    buffer: AtomicSlice<AtomicU8>,
 }
 
 /// What the words say of the ring; sound while it is at hand.
@@ -111,7 +111,7 @@ struct Ring {
     /// Less than eight above `bytes_max`.
     head: usize,
     /// From 1 to `bytes_max`.
-    grown: usize,
+    capacity: usize,
 }
 
 /// One entry; what it says may be anything.
@@ -123,7 +123,7 @@ pub(crate) struct Entry<'a> {
     inserted_ns: &'a AtomicU64,
 }
 
-impl SeenRing {
+impl DedupIndex {
     /// What lies in `memory`; None where its size is another one.
     pub(crate) fn open(memory: &Memory, sizes: Sizes) -> Option<Self> {
         let parts = sizes.parts().filter(|parts| parts.bytes == memory.size())?;
@@ -131,11 +131,11 @@ impl SeenRing {
             entries_max: sizes.entries_max,
             bytes_max: sizes.bytes_max,
             keep_ns: f64::from(sizes.keep_ms) * NS_PER_MS,
-            words: memory.cells(0, WORDS)?,
-            inserted_ns: memory.cells(parts.inserted_at, sizes.entries_max)?,
-            entries: memory.cells(parts.entries_at, ENTRY_NUMBERS * sizes.entries_max)?,
-            buckets: memory.cells(parts.buckets_at, parts.buckets)?,
-            arena: memory.cells(parts.arena_at, sizes.bytes_max)?,
+            words: memory.atomics(0, WORDS)?,
+            inserted_ns: memory.atomics(parts.inserted_at, sizes.entries_max)?,
+            entries: memory.atomics(parts.entries_at, ENTRY_NUMBERS * sizes.entries_max)?,
+            buckets: memory.atomics(parts.buckets_at, parts.buckets)?,
+            buffer: memory.atomics(parts.buffer_at, sizes.bytes_max)?,
         })
     }
 
@@ -167,7 +167,7 @@ impl SeenRing {
                 if self.is_over(&entry, now_ns) {
                     return None;
                 }
-                if self.arena.holds(entry.start(), bytes) {
+                if self.buffer.holds(entry.start(), bytes) {
                     return Some(entry);
                 }
             }
@@ -188,7 +188,7 @@ impl SeenRing {
             set(entry.older, number(bucket));
             entry.inserted_ns.store(now_ns.to_bits(), Relaxed);
             bucket.store(index as u32, Relaxed);
-            self.arena.write(ring.head, bytes);
+            self.buffer.write(ring.head, bytes);
             // V8 copies into shared memory by words where both are at multiples of eight.
             ring.head += bytes.len().next_multiple_of(8);
             ring.count += 1;
@@ -210,10 +210,10 @@ impl SeenRing {
         if ring.count == 0 {
             ring.head = 0;
         }
-        while ring.head + size > ring.grown && self.may_grow(ring) {
-            ring.grown = (ring.grown * more).div_ceil(per).min(self.bytes_max);
+        while ring.head + size > ring.capacity && self.may_grow(ring) {
+            ring.capacity = (ring.capacity * more).div_ceil(per).min(self.bytes_max);
         }
-        if ring.head + size > ring.grown {
+        if ring.head + size > ring.capacity {
             // What lies between here and the end is older than what lies at the start.
             while ring.count > 0 && self.oldest_start(ring) >= ring.head {
                 self.evict(ring);
@@ -230,12 +230,12 @@ impl SeenRing {
 
     /// Whether the ring had better grow than go back to its start, where little is free.
     fn may_grow(&self, ring: &Ring) -> bool {
-        if ring.grown == self.bytes_max {
+        if ring.capacity == self.bytes_max {
             return false;
         }
         // Behind the head lie only those that have to go anyway, and at the start what came later.
         let start = self.oldest_start(ring);
-        ring.count == 0 || (start < ring.head && start * FREE_PART < ring.grown)
+        ring.count == 0 || (start < ring.head && start * FREE_PART < ring.capacity)
     }
 
     fn evict(&self, ring: &mut Ring) {
@@ -272,18 +272,26 @@ impl SeenRing {
     /// What the words say; an empty ring where they make no sense.
     fn ring(&self) -> Ring {
         let word = |at: usize| self.words.get(at).map_or(0, |word| word.load(Relaxed) as usize);
-        let ring =
-            Ring { oldest: word(OLDEST), count: word(COUNT), head: word(HEAD), grown: word(GROWN) };
+        let ring = Ring {
+            oldest: word(OLDEST),
+            count: word(COUNT),
+            head: word(HEAD),
+            capacity: word(CAPACITY),
+        };
         let is_sound = ring.oldest < self.entries_max
             && ring.count <= self.entries_max
             && ring.head < self.bytes_max + 8
-            && (1..=self.bytes_max).contains(&ring.grown);
+            && (1..=self.bytes_max).contains(&ring.capacity);
         if is_sound { ring } else { self.cleared() }
     }
 
     fn write(&self, ring: &Ring) {
-        let numbers =
-            [(OLDEST, ring.oldest), (COUNT, ring.count), (HEAD, ring.head), (GROWN, ring.grown)];
+        let numbers = [
+            (OLDEST, ring.oldest),
+            (COUNT, ring.count),
+            (HEAD, ring.head),
+            (CAPACITY, ring.capacity),
+        ];
         for (at, number) in numbers {
             if let Some(word) = self.words.get(at) {
                 word.store(number as u32, Relaxed);
@@ -296,7 +304,7 @@ impl SeenRing {
         for bucket in self.buckets.iter() {
             set(bucket, NONE);
         }
-        Ring { oldest: 0, count: 0, head: 0, grown: self.bytes_max.min(BYTES_MIN) }
+        Ring { oldest: 0, count: 0, head: 0, capacity: self.bytes_max.min(BYTES_MIN) }
     }
 
     fn entry(&self, index: usize) -> Option<Entry<'_>> {
@@ -331,8 +339,8 @@ impl SeenRing {
 }
 
 impl Entry<'_> {
-    pub(crate) fn is_decided(&self) -> bool {
-        number(self.size) < UNDECIDED
+    pub(crate) fn is_committed(&self) -> bool {
+        number(self.size) < PENDING
     }
 
     fn has_size(&self, size: usize) -> bool {
@@ -354,5 +362,5 @@ pub(crate) fn set(cell: &AtomicU32, number: i32) {
 
 /// The size of an entry, below 0 of one that was retracted.
 fn bytes_of(size: i32) -> i32 {
-    if size < UNDECIDED { size } else { size - UNDECIDED }
+    if size < PENDING { size } else { size - PENDING }
 }

@@ -17,107 +17,107 @@ fn tx(n: u32, size: usize) -> Vec<u8> {
     bytes
 }
 
-fn seen_of(sizes: Sizes) -> Seen {
-    Seen::open_with(&prepared(sizes, 0x1234_5678).unwrap(), sizes).unwrap()
+fn cache_of(sizes: Sizes) -> DedupCache {
+    DedupCache::open_with(&prepared(sizes, 0x1234_5678).unwrap(), sizes).unwrap()
 }
 
-fn seen() -> Seen {
-    seen_of(Sizes { entries_max: 64, bytes_max: 64 * 1024, ..Sizes::default() })
+fn dedup() -> DedupCache {
+    cache_of(Sizes { entries_max: 64, bytes_max: 64 * 1024, ..Sizes::default() })
 }
 
-fn accept(seen: &Seen, bytes: &[u8], now_ns: u64) {
-    assert_eq!(seen.claim(bytes, 1, now_ns), Claim::New);
-    seen.confirm(bytes, 1);
+fn accept(dedup: &DedupCache, bytes: &[u8], now_ns: u64) {
+    assert_eq!(dedup.reserve(bytes, 1, now_ns), Reservation::New);
+    dedup.commit(bytes, 1);
 }
 
-fn known(seen: &Seen, all: &[u32], now_ns: u64) -> Vec<u32> {
-    all.iter().copied().filter(|n| seen.query(&tx(*n, 100), 1, now_ns)).collect()
+fn known(dedup: &DedupCache, all: &[u32], now_ns: u64) -> Vec<u32> {
+    all.iter().copied().filter(|n| dedup.query(&tx(*n, 100), 1, now_ns)).collect()
 }
 
 #[test]
 fn one_that_was_accepted_is_known_by_exactly_its_bytes() {
-    let seen = seen();
-    accept(&seen, &tx(1, 100), 0);
-    assert!(seen.query(&tx(1, 100), 1, MS));
-    assert!(!seen.query(&tx(2, 100), 1, MS));
-    assert!(!seen.query(&tx(1, 101), 1, MS));
+    let dedup = dedup();
+    accept(&dedup, &tx(1, 100), 0);
+    assert!(dedup.query(&tx(1, 100), 1, MS));
+    assert!(!dedup.query(&tx(2, 100), 1, MS));
+    assert!(!dedup.query(&tx(1, 101), 1, MS));
     let mut other = tx(1, 100);
     other[99] = 8;
-    assert!(!seen.query(&other, 1, MS));
-    assert_eq!(seen.claim(&tx(1, 100), 1, MS), Claim::Known);
+    assert!(!dedup.query(&other, 1, MS));
+    assert_eq!(dedup.reserve(&tx(1, 100), 1, MS), Reservation::Duplicate);
 }
 
 #[test]
 fn it_is_forgotten_after_its_time_and_may_come_again() {
-    let seen = seen();
-    accept(&seen, &tx(1, 100), 0);
-    assert!(seen.query(&tx(1, 100), 1, 2_000 * MS));
-    assert!(!seen.query(&tx(1, 100), 1, 2_000 * MS + 1));
-    accept(&seen, &tx(1, 100), 2_001 * MS);
-    accept(&seen, &tx(2, 100), 4_001 * MS);
-    assert_eq!(known(&seen, &[1, 2], 4_001 * MS), [1, 2]);
+    let dedup = dedup();
+    accept(&dedup, &tx(1, 100), 0);
+    assert!(dedup.query(&tx(1, 100), 1, 2_000 * MS));
+    assert!(!dedup.query(&tx(1, 100), 1, 2_000 * MS + 1));
+    accept(&dedup, &tx(1, 100), 2_001 * MS);
+    accept(&dedup, &tx(2, 100), 4_001 * MS);
+    assert_eq!(known(&dedup, &[1, 2], 4_001 * MS), [1, 2]);
 }
 
 #[test]
 fn a_claim_answers_for_nothing_before_it_is_confirmed_and_nobody_else_has_it() {
     let sizes = Sizes { entries_max: 8, bytes_max: 1024, ..Sizes::default() };
     let memory = prepared(sizes, 9).unwrap();
-    let open = || Seen::open_with(&memory, sizes).unwrap();
+    let open = || DedupCache::open_with(&memory, sizes).unwrap();
     let [here, there] = [open(), open()];
-    assert_eq!(here.claim(&tx(1, 100), 1, 0), Claim::New);
+    assert_eq!(here.reserve(&tx(1, 100), 1, 0), Reservation::New);
     assert!(!there.query(&tx(1, 100), 1, 0));
-    assert_eq!(there.claim(&tx(1, 100), 1, 0), Claim::Undecided);
-    here.confirm(&tx(1, 100), 1);
+    assert_eq!(there.reserve(&tx(1, 100), 1, 0), Reservation::Pending);
+    here.commit(&tx(1, 100), 1);
     assert!(there.query(&tx(1, 100), 1, 0));
-    assert_eq!(there.claim(&tx(1, 100), 1, 0), Claim::Known);
+    assert_eq!(there.reserve(&tx(1, 100), 1, 0), Reservation::Duplicate);
 }
 
 #[test]
 fn a_claim_that_is_retracted_may_be_had_again() {
-    let seen = seen();
+    let dedup = dedup();
     for n in [1, 2] {
-        assert_eq!(seen.claim(&tx(n, 100), 1, 0), Claim::New);
+        assert_eq!(dedup.reserve(&tx(n, 100), 1, 0), Reservation::New);
     }
-    seen.confirm(&tx(2, 100), 1);
-    seen.retract(&tx(1, 100), 1);
-    assert_eq!(known(&seen, &[1, 2], 0), [2]);
-    accept(&seen, &tx(1, 100), 0);
-    assert_eq!(known(&seen, &[1, 2], 0), [1, 2]);
-    seen.confirm(&tx(3, 100), 1);
-    seen.retract(&tx(3, 100), 1);
-    assert_eq!(known(&seen, &[1, 2, 3], 0), [1, 2]);
+    dedup.commit(&tx(2, 100), 1);
+    dedup.rollback(&tx(1, 100), 1);
+    assert_eq!(known(&dedup, &[1, 2], 0), [2]);
+    accept(&dedup, &tx(1, 100), 0);
+    assert_eq!(known(&dedup, &[1, 2], 0), [1, 2]);
+    dedup.commit(&tx(3, 100), 1);
+    dedup.rollback(&tx(3, 100), 1);
+    assert_eq!(known(&dedup, &[1, 2, 3], 0), [1, 2]);
 }
 
 #[test]
 fn the_oldest_make_way_retracted_or_not() {
-    let seen = seen_of(Sizes { entries_max: 3, bytes_max: 350, ..Sizes::default() });
+    let dedup = cache_of(Sizes { entries_max: 3, bytes_max: 350, ..Sizes::default() });
     for n in 1..=12 {
-        assert_eq!(seen.claim(&tx(n, 100), 1, 0), Claim::New);
+        assert_eq!(dedup.reserve(&tx(n, 100), 1, 0), Reservation::New);
         match n {
-            _ if n % 2 == 0 => seen.retract(&tx(n, 100), 1),
-            _ if n > 6 => seen.confirm(&tx(n, 100), 1),
+            _ if n % 2 == 0 => dedup.rollback(&tx(n, 100), 1),
+            _ if n > 6 => dedup.commit(&tx(n, 100), 1),
             _ => {}
         }
     }
-    assert_eq!(known(&seen, &(1..=12).collect::<Vec<u32>>(), 0), [11]);
+    assert_eq!(known(&dedup, &(1..=12).collect::<Vec<u32>>(), 0), [11]);
 }
 
 #[test]
 fn what_has_no_signature_inside_or_is_too_large_is_not_remembered() {
-    let seen = seen_of(Sizes { entries_max: 3, bytes_max: 50, ..Sizes::default() });
+    let dedup = cache_of(Sizes { entries_max: 3, bytes_max: 50, ..Sizes::default() });
     for bytes in [tx(1, 51), vec![1; 6], vec![1; 3], Vec::new()] {
         for offset in [1, usize::MAX] {
             for _ in 0..2 {
-                assert_eq!(seen.claim(&bytes, offset, 0), Claim::New);
-                seen.confirm(&bytes, offset);
+                assert_eq!(dedup.reserve(&bytes, offset, 0), Reservation::New);
+                dedup.commit(&bytes, offset);
             }
-            assert!(!seen.query(&bytes, offset, 0));
-            seen.retract(&bytes, offset);
+            assert!(!dedup.query(&bytes, offset, 0));
+            dedup.rollback(&bytes, offset);
         }
     }
-    assert_eq!(seen.claim(&tx(1, 50), 44, 0), Claim::New);
-    assert_eq!(seen.claim(&tx(1, 50), 44, 0), Claim::Undecided);
-    assert_eq!(seen.claim(&tx(1, 50), 45, 0), Claim::New);
+    assert_eq!(dedup.reserve(&tx(1, 50), 44, 0), Reservation::New);
+    assert_eq!(dedup.reserve(&tx(1, 50), 44, 0), Reservation::Pending);
+    assert_eq!(dedup.reserve(&tx(1, 50), 45, 0), Reservation::New);
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn each_is_had_by_one_of_the_threads_that_want_it() {
     let all: Vec<Vec<u8>> = (0..COUNT).map(|n| tx(n, 100 + n as usize % 900)).collect();
     let got: Vec<Vec<bool>> = thread::scope(|scope| {
         let claims = || {
-            let seen = Seen::open_with(&memory, sizes).unwrap();
-            all.iter().map(|bytes| seen.claim(bytes, 1, 0) == Claim::New).collect()
+            let dedup = DedupCache::open_with(&memory, sizes).unwrap();
+            all.iter().map(|bytes| dedup.reserve(bytes, 1, 0) == Reservation::New).collect()
         };
         let threads = [(); 3].map(|()| scope.spawn(claims));
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -144,24 +144,24 @@ fn each_is_had_by_one_of_the_threads_that_want_it() {
 fn a_lock_that_is_never_given_back_is_gone_without() {
     let sizes = Sizes { entries_max: 8, bytes_max: 1024, keep_ms: 2_000, lock_ms: 0 };
     let memory = prepared(sizes, 5).unwrap();
-    let seen = Seen::open_with(&memory, sizes).unwrap();
-    let words = memory.cells::<AtomicU32>(0, 1).unwrap();
-    accept(&seen, &tx(1, 100), 0);
+    let dedup = DedupCache::open_with(&memory, sizes).unwrap();
+    let words = memory.atomics::<AtomicU32>(0, 1).unwrap();
+    accept(&dedup, &tx(1, 100), 0);
     words[0].store(1, Relaxed);
-    assert!(!seen.query(&tx(1, 100), 1, 0));
-    assert_eq!(seen.claim(&tx(1, 100), 1, 0), Claim::New);
-    seen.retract(&tx(1, 100), 1);
+    assert!(!dedup.query(&tx(1, 100), 1, 0));
+    assert_eq!(dedup.reserve(&tx(1, 100), 1, 0), Reservation::New);
+    dedup.rollback(&tx(1, 100), 1);
     words[0].store(0, Relaxed);
-    assert!(seen.query(&tx(1, 100), 1, 0));
+    assert!(dedup.query(&tx(1, 100), 1, 0));
     assert_eq!(words[0].load(Relaxed), 0);
 }
 
 #[test]
 fn memory_of_another_size_is_not_taken() {
     // What `seenMemory()` has.
-    assert!(Seen::open(&Memory::fresh(35_651_648)).is_some());
-    assert!(Seen::open(&Memory::fresh(35_651_648 - 8)).is_none());
-    assert!(Seen::open(&Memory::fresh(35_651_648 + 8)).is_none());
+    assert!(DedupCache::open(&Memory::fresh(35_651_648)).is_some());
+    assert!(DedupCache::open(&Memory::fresh(35_651_648 - 8)).is_none());
+    assert!(DedupCache::open(&Memory::fresh(35_651_648 + 8)).is_none());
     assert!(prepared(Sizes { entries_max: 0, ..Sizes::default() }, 0).is_none());
     assert!(prepared(Sizes { bytes_max: 0, ..Sizes::default() }, 0).is_none());
     assert!(prepared(Sizes { entries_max: usize::MAX, ..Sizes::default() }, 0).is_none());
@@ -189,7 +189,7 @@ struct Play {
 impl Play {
     /// Plays it; what was answered as one number.
     fn run(&self, memory: &Memory) -> u32 {
-        let seen = Seen::open_with(memory, self.sizes).unwrap();
+        let dedup = DedupCache::open_with(memory, self.sizes).unwrap();
         let mut numbers = Numbers(1);
         let (mut now_ns, mut told) = (1_000_000_000, 0_u32);
         for _ in 0..self.steps {
@@ -199,21 +199,21 @@ impl Play {
             let mut bytes: Vec<u8> = (0..size).map(|i| (n * 31 + i * 7) as u8).collect();
             bytes[1..5].copy_from_slice(&n.to_be_bytes());
             now_ns += u64::from(numbers.next() % 16) * self.pause_ns;
-            let mut answer = 0;
+            let mut response = 0;
             match what {
-                0..2 => answer = 1 + u32::from(seen.query(&bytes, 1, now_ns)),
-                2..5 => answer = 3 + seen.claim(&bytes, 1, now_ns) as u32,
-                5..7 => seen.confirm(&bytes, 1),
-                _ => seen.retract(&bytes, 1),
+                0..2 => response = 1 + u32::from(dedup.query(&bytes, 1, now_ns)),
+                2..5 => response = 3 + dedup.reserve(&bytes, 1, now_ns) as u32,
+                5..7 => dedup.commit(&bytes, 1),
+                _ => dedup.rollback(&bytes, 1),
             }
-            told = (told ^ answer).wrapping_mul(0x0100_0193);
+            told = (told ^ response).wrapping_mul(0x0100_0193);
         }
         told
     }
 }
 
 fn digest_of(memory: &Memory) -> String {
-    let cells = memory.cells::<AtomicU8>(0, memory.size()).unwrap();
+    let cells = memory.atomics::<AtomicU8>(0, memory.size()).unwrap();
     let bytes: Vec<u8> = cells.iter().map(|cell| cell.load(Relaxed)).collect();
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -228,7 +228,7 @@ fn digest_of(memory: &Memory) -> String {
 fn the_memory_is_to_the_byte_what_javascript_makes_of_it() {
     let cases = [
         ((5, 300, 10), [2_000, 12, 113], 100_000, SMALL),
-        ((2_000, 3_000_000, 2_000), [60_000, 6_000, 1_217], 30_000, GROWN),
+        ((2_000, 3_000_000, 2_000), [60_000, 6_000, 1_217], 30_000, CAPACITY),
         ((1_150, 3_000_000, 2_000), [30_000, 6_000, 1_217], 60_000, ROUND),
         ((4_096, 1_300_003, 2_000), [60_000, 6_000, 1_217], 30_000, BOUND),
     ];
@@ -242,7 +242,7 @@ fn the_memory_is_to_the_byte_what_javascript_makes_of_it() {
 
 const SMALL: (u32, &str) =
     (829_924_816, "f7e019c59c3629097c5644402a35839c854109f7536232c4de58b970077a3245");
-const GROWN: (u32, &str) =
+const CAPACITY: (u32, &str) =
     (1_284_928_452, "92a9a693da4eb715104cd5140f5f0b021a52647b879aa56f80434e7a5dada85e");
 const ROUND: (u32, &str) =
     (1_860_147_995, "1a8494f2311d1e10eba30c5b30ca3b290cf2fdfa58e518cf6065f922b7ce10b9");
@@ -258,7 +258,7 @@ fn no_memory_makes_it_panic_or_go_on_for_ever() {
         let bytes_max = 1 + (numbers.next() % 600) as usize;
         let sizes = Sizes { entries_max, bytes_max, keep_ms: 10, lock_ms: 0 };
         let memory = prepared(sizes, 1).unwrap();
-        let words = memory.cells::<AtomicU32>(0, memory.size() / 4).unwrap();
+        let words = memory.atomics::<AtomicU32>(0, memory.size() / 4).unwrap();
         // Anything at all, or numbers that may pass for places and sizes.
         let bound = if round % 2 == 0 { u32::MAX } else { 2 + entries_max as u32 };
         for (at, word) in words.iter().enumerate() {
@@ -283,16 +283,16 @@ fn it_is_sound_again_once_the_memory_made_no_sense() {
     let damages = [(1, 4), (2, 5), (3, 408), (4, 0), (4, 401), (16 + 8 + 3, 0)];
     for (at, number) in damages {
         let memory = prepared(sizes, 1).unwrap();
-        let seen = Seen::open_with(&memory, sizes).unwrap();
-        let words = memory.cells::<AtomicU32>(0, memory.size() / 4).unwrap();
+        let dedup = DedupCache::open_with(&memory, sizes).unwrap();
+        let words = memory.atomics::<AtomicU32>(0, memory.size() / 4).unwrap();
         for n in 0..4 {
-            accept(&seen, &tx(n, 90), 0);
+            accept(&dedup, &tx(n, 90), 0);
         }
         words[at].store(number, Relaxed);
         for n in 4..12 {
-            accept(&seen, &tx(n, 90), 0);
+            accept(&dedup, &tx(n, 90), 0);
         }
-        let known: Vec<u32> = (0..12).filter(|n| seen.query(&tx(*n, 90), 1, 0)).collect();
+        let known: Vec<u32> = (0..12).filter(|n| dedup.query(&tx(*n, 90), 1, 0)).collect();
         assert_eq!(known, [8, 9, 10, 11], "{at}: {number}");
     }
 }

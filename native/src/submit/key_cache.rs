@@ -14,11 +14,11 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::submit::rate_limit::{Cost, LimitCells, PASSES_MAX, Rate};
+use crate::submit::rate_limit::{CACHED_KEYS_MAX, Cost, Rate, SharedLimitStates};
 
 /// A key that is good, what narrows it, and where its limits are.
 #[derive(Clone, Debug)]
-pub struct Pass {
+pub struct KeyGrant {
     /// Of the account.
     pub rate_per_second: f64,
     /// Of the account.
@@ -32,11 +32,11 @@ pub struct Pass {
     /// A limit below the account's.
     pub own_limit: Option<Rate>,
     /// Of the account's limit.
-    pub account_cell: u32,
+    pub account_limit_slot: u32,
     /// Of the limit below the account's.
-    pub key_cell: Option<u32>,
+    pub key_limit_slot: Option<u32>,
     /// Its place among all passes, and its mark's.
-    pub place: u32,
+    pub key_slot: u32,
 }
 
 /// Why a request is not let in here.
@@ -49,53 +49,53 @@ pub enum NotAdmitted {
 }
 
 /// A pass as it is looked at.
-struct Held {
+struct CachedKey {
     expires_unix_ms: Option<f64>,
     networks: Option<Box<[IpNet]>>,
     /// The cell and the cost of the key's own limit.
     own: Option<(u32, Cost)>,
     cost: Cost,
     is_shared: bool,
-    account_cell: u32,
-    place: u32,
+    account_limit_slot: u32,
+    key_slot: u32,
 }
 
 /// The passes of one front, by their key.
-pub struct Passes {
-    cells: LimitCells,
-    held: HashMap<Box<[u8]>, Held>,
+pub struct KeyCache {
+    limit_states: SharedLimitStates,
+    keys: HashMap<Box<[u8]>, CachedKey>,
 }
 
-impl Passes {
+impl KeyCache {
     /// Without any as yet.
     #[must_use]
-    pub fn new(cells: LimitCells) -> Self {
-        Self { cells, held: HashMap::new() }
+    pub fn new(limit_states: SharedLimitStates) -> Self {
+        Self { limit_states, keys: HashMap::new() }
     }
 
     /// Instead of what there was of the key. Whether it is kept: not where it cannot be charged or
     /// has no place, and not when there are as many as may be.
-    pub fn put(&mut self, token: &[u8], pass: Pass) -> bool {
-        self.held.remove(token);
-        let Some(held) = Held::of(pass) else { return false };
-        let has_room = self.held.len() < PASSES_MAX;
+    pub fn put(&mut self, token: &[u8], grant: KeyGrant) -> bool {
+        self.keys.remove(token);
+        let Some(key) = CachedKey::of(grant) else { return false };
+        let has_room = self.keys.len() < CACHED_KEYS_MAX;
         if has_room {
-            self.held.insert(token.into(), held);
+            self.keys.insert(token.into(), key);
         }
         has_room
     }
 
     /// Forgets the pass of the key if it is the one of that place.
-    pub fn take_back(&mut self, token: &[u8], place: u32) {
-        if self.held.get(token).is_some_and(|held| held.place == place) {
-            self.held.remove(token);
+    pub fn revoke(&mut self, token: &[u8], key_slot: u32) {
+        if self.keys.get(token).is_some_and(|key| key.key_slot == key_slot) {
+            self.keys.remove(token);
         }
     }
 
     /// Whether there is a pass of the key, good or not.
     #[must_use]
     pub fn knows(&self, token: &[u8]) -> bool {
-        self.held.contains_key(token)
+        self.keys.contains_key(token)
     }
 
     /// Lets one request in and charges it: the place of its pass, or why not, and then nothing is
@@ -110,66 +110,70 @@ impl Passes {
         now_ns: u64,
         unix_ms: impl FnOnce() -> f64,
     ) -> Result<u32, NotAdmitted> {
-        let held = self.held.get(token).ok_or(NotAdmitted::Key)?;
-        if !held.is_good(from, unix_ms) {
+        let key = self.keys.get(token).ok_or(NotAdmitted::Key)?;
+        if !key.is_good(from, unix_ms) {
             return Err(NotAdmitted::Key);
         }
-        self.cells.mark(held.place);
-        if self.is_charged(held, now_ns as f64) { Ok(held.place) } else { Err(NotAdmitted::Limit) }
+        self.limit_states.mark(key.key_slot);
+        if self.is_charged(key, now_ns as f64) { Ok(key.key_slot) } else { Err(NotAdmitted::Limit) }
     }
 
     /// Passes that there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.keys.len()
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.keys.is_empty()
     }
 
     /// The key's own limit first, which is given back where the account's is used up.
-    fn is_charged(&self, held: &Held, now_ns: f64) -> bool {
-        let cells = &self.cells;
-        let Held { cost, account_cell, .. } = *held;
-        if held.own.is_some_and(|(cell, own)| cells.charge(cell, now_ns, own) > 0.0) {
+    fn is_charged(&self, key: &CachedKey, now_ns: f64) -> bool {
+        let limit_states = &self.limit_states;
+        let CachedKey { cost, account_limit_slot, .. } = *key;
+        if key
+            .own
+            .is_some_and(|(limit_slot, own)| limit_states.charge(limit_slot, now_ns, own) > 0.0)
+        {
             return false;
         }
-        let wait_ns = if held.is_shared {
-            cells.charge_shared(account_cell, now_ns, cost)
+        let wait_ns = if key.is_shared {
+            limit_states.charge_shared(account_limit_slot, now_ns, cost)
         } else {
-            cells.charge(account_cell, now_ns, cost)
+            limit_states.charge(account_limit_slot, now_ns, cost)
         };
         if wait_ns > 0.0
-            && let Some((cell, own)) = held.own
+            && let Some((limit_slot, own)) = key.own
         {
-            cells.give_back(cell, own);
+            limit_states.give_back(limit_slot, own);
         }
         wait_ns <= 0.0
     }
 }
 
-impl Held {
+impl CachedKey {
     /// None where it has no place or no rate, or a limit of its own without a cell.
-    fn of(pass: Pass) -> Option<Self> {
-        let Pass { rate_per_second, burst, is_shared, account_cell, place, .. } = pass;
-        let own = match pass.own_limit {
-            Some(limit) => Some((pass.key_cell?, Cost::of(limit)?)),
+    fn of(grant: KeyGrant) -> Option<Self> {
+        let KeyGrant { rate_per_second, burst, is_shared, account_limit_slot, key_slot, .. } =
+            grant;
+        let own = match grant.own_limit {
+            Some(limit) => Some((grant.key_limit_slot?, Cost::of(limit)?)),
             None => None,
         };
-        if usize::try_from(place).ok()? >= PASSES_MAX {
+        if usize::try_from(key_slot).ok()? >= CACHED_KEYS_MAX {
             return None;
         }
         Some(Self {
-            expires_unix_ms: pass.expires_unix_ms,
-            networks: pass.networks.map(Vec::into_boxed_slice),
+            expires_unix_ms: grant.expires_unix_ms,
+            networks: grant.networks.map(Vec::into_boxed_slice),
             own,
             cost: Cost::of(Rate { rate_per_second, burst })?,
             is_shared,
-            account_cell,
-            place,
+            account_limit_slot,
+            key_slot,
         })
     }
 

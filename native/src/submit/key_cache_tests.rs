@@ -6,7 +6,7 @@ use std::thread::scope;
 
 use super::NotAdmitted::{Key, Limit};
 use super::*;
-use crate::submit::rate_limit::{HELD_CELLS_MAX, PASS_MEMORY_BYTES};
+use crate::submit::rate_limit::{DELEGATED_LIMITS_MAX, KEY_CACHE_BYTES};
 use crate::sync::shared_memory::Memory;
 
 const TOKEN: &[u8] = b"0123456789abcdef";
@@ -16,98 +16,99 @@ const PLACE: u32 = 7;
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// One a second with a burst of three.
-fn pass() -> Pass {
-    Pass {
+fn grant() -> KeyGrant {
+    KeyGrant {
         rate_per_second: 1.0,
         burst: 3.0,
         is_shared: false,
         expires_unix_ms: None,
         networks: None,
         own_limit: None,
-        account_cell: 4,
-        key_cell: None,
-        place: PLACE,
+        account_limit_slot: 4,
+        key_limit_slot: None,
+        key_slot: PLACE,
     }
 }
 
 /// And one each two seconds with a burst of two by this key.
-fn narrowed() -> Pass {
+fn narrowed() -> KeyGrant {
     let own_limit = Some(Rate { rate_per_second: 0.5, burst: 2.0 });
-    Pass { own_limit, key_cell: Some(5), ..pass() }
+    KeyGrant { own_limit, key_limit_slot: Some(5), ..grant() }
 }
 
-fn none() -> (Memory, Passes) {
-    let memory = Memory::fresh(PASS_MEMORY_BYTES);
-    let passes = Passes::new(LimitCells::new(&memory).unwrap());
-    (memory, passes)
+fn none() -> (Memory, KeyCache) {
+    let memory = Memory::fresh(KEY_CACHE_BYTES);
+    let key_cache = KeyCache::new(SharedLimitStates::new(&memory).unwrap());
+    (memory, key_cache)
 }
 
-fn scene(pass: Pass) -> (Memory, Passes) {
-    let (memory, mut passes) = none();
-    assert!(passes.put(TOKEN, pass));
-    (memory, passes)
+fn scene(grant: KeyGrant) -> (Memory, KeyCache) {
+    let (memory, mut key_cache) = none();
+    assert!(key_cache.put(TOKEN, grant));
+    (memory, key_cache)
 }
 
 fn no_time() -> f64 {
     panic!("nobody needs the time of day");
 }
 
-fn admit(passes: &Passes, now_ns: u64) -> Result<u32, NotAdmitted> {
-    passes.admit(TOKEN, HERE, now_ns, no_time)
+fn admit(key_cache: &KeyCache, now_ns: u64) -> Result<u32, NotAdmitted> {
+    key_cache.admit(TOKEN, HERE, now_ns, no_time)
 }
 
 fn is_marked(memory: &Memory) -> bool {
-    let at = PASS_MEMORY_BYTES - PASSES_MAX + PLACE as usize;
-    memory.cells::<AtomicU8>(at, 1).unwrap()[0].load(SeqCst) == 1
+    let at = KEY_CACHE_BYTES - CACHED_KEYS_MAX + PLACE as usize;
+    memory.atomics::<AtomicU8>(at, 1).unwrap()[0].load(SeqCst) == 1
 }
 
 /// When the bucket is full again.
-fn full_ns(memory: &Memory, cell: usize) -> u64 {
-    let bits = memory.cells::<AtomicU64>(8 * cell, 1).unwrap()[0].load(SeqCst);
+fn full_ns(memory: &Memory, limit_slot: usize) -> u64 {
+    let bits = memory.atomics::<AtomicU64>(8 * limit_slot, 1).unwrap()[0].load(SeqCst);
     f64::from_bits(bits) as u64
 }
 
 fn word(memory: &Memory, number: usize) -> u32 {
-    memory.cells::<AtomicU32>(8 * 3 * PASSES_MAX + 4 * number, 1).unwrap()[0].load(SeqCst)
+    memory.atomics::<AtomicU32>(8 * 3 * CACHED_KEYS_MAX + 4 * number, 1).unwrap()[0].load(SeqCst)
 }
 
-fn tell_sharers(memory: &Memory, count: u32) {
-    memory.cells::<AtomicU32>(8 * 3 * PASSES_MAX + 4 * PASSES_MAX, 1).unwrap()[0]
+fn write_edge_count(memory: &Memory, count: u32) {
+    memory.atomics::<AtomicU32>(8 * 3 * CACHED_KEYS_MAX + 4 * CACHED_KEYS_MAX, 1).unwrap()[0]
         .store(count, SeqCst);
 }
 
 #[test]
 fn who_has_a_pass_is_let_in_and_nobody_else() {
-    let (memory, passes) = scene(pass());
+    let (memory, key_cache) = scene(grant());
     for stranger in [&b"0123456789abcdefx"[..], b"0123456789abcde", b""] {
-        assert_eq!(passes.admit(stranger, HERE, NOW_NS, no_time), Err(Key));
-        assert!(!passes.knows(stranger));
+        assert_eq!(key_cache.admit(stranger, HERE, NOW_NS, no_time), Err(Key));
+        assert!(!key_cache.knows(stranger));
     }
     assert!(!is_marked(&memory));
     assert_eq!(full_ns(&memory, 4), 0);
-    assert!(passes.knows(TOKEN));
-    assert_eq!(admit(&passes, NOW_NS), Ok(PLACE));
+    assert!(key_cache.knows(TOKEN));
+    assert_eq!(admit(&key_cache, NOW_NS), Ok(PLACE));
     assert!(is_marked(&memory));
-    assert_eq!(passes.len(), 1);
+    assert_eq!(key_cache.len(), 1);
 }
 
 #[test]
 fn a_key_is_not_good_from_the_moment_on_at_which_it_ends() {
-    let (memory, passes) = scene(Pass { expires_unix_ms: Some(5_000.0), ..pass() });
-    assert_eq!(passes.admit(TOKEN, HERE, NOW_NS, || 5_000.0), Err(Key));
-    assert_eq!(passes.admit(TOKEN, HERE, NOW_NS, || 5_001.0), Err(Key));
+    let (memory, key_cache) = scene(KeyGrant { expires_unix_ms: Some(5_000.0), ..grant() });
+    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 5_000.0), Err(Key));
+    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 5_001.0), Err(Key));
     // It is of no use any more.
     assert!(!is_marked(&memory));
     assert_eq!(full_ns(&memory, 4), 0);
-    assert_eq!(passes.admit(TOKEN, HERE, NOW_NS, || 4_999.0), Ok(PLACE));
+    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 4_999.0), Ok(PLACE));
     assert!(is_marked(&memory));
 }
 
 #[test]
 fn a_key_is_good_from_its_networks_alone() {
     let networks = ["10.0.0.0/8", "2001:db8::/32"].map(|text| network_of(text).unwrap());
-    let (memory, passes) = scene(Pass { networks: Some(networks.to_vec()), burst: 9.0, ..pass() });
-    let from = |text: &str| passes.admit(TOKEN, text.parse().unwrap(), NOW_NS, no_time);
+    let (memory, key_cache) =
+        scene(KeyGrant { networks: Some(networks.to_vec()), burst: 9.0, ..grant() });
+    let from = |text: &str| key_cache.admit(TOKEN, text.parse().unwrap(), NOW_NS, no_time);
     for address in ["11.0.0.1", "2001:db9::1", "::10.1.1.1", "::ffff:11.0.0.1"] {
         assert_eq!(from(address), Err(Key));
     }
@@ -116,61 +117,67 @@ fn a_key_is_good_from_its_networks_alone() {
     for address in ["10.255.0.1", "2001:db8::7", "::ffff:10.1.1.1"] {
         assert_eq!(from(address), Ok(PLACE));
     }
-    let (_, passes) = scene(Pass { networks: Some(Vec::new()), ..pass() });
-    assert_eq!(admit(&passes, NOW_NS), Err(Key));
+    let (_, key_cache) = scene(KeyGrant { networks: Some(Vec::new()), ..grant() });
+    assert_eq!(admit(&key_cache, NOW_NS), Err(Key));
 }
 
 #[test]
 fn a_limit_lets_through_what_it_says() {
-    let (memory, passes) = scene(pass());
-    let four = [1, 2, 3, 4].map(|_| admit(&passes, NOW_NS));
+    let (memory, key_cache) = scene(grant());
+    let four = [1, 2, 3, 4].map(|_| admit(&key_cache, NOW_NS));
     assert_eq!(four, [Ok(PLACE), Ok(PLACE), Ok(PLACE), Err(Limit)]);
     assert_eq!(full_ns(&memory, 4), NOW_NS + 3 * SECOND_NS);
-    assert_eq!(admit(&passes, NOW_NS + SECOND_NS - 1), Err(Limit));
-    assert_eq!(admit(&passes, NOW_NS + SECOND_NS), Ok(PLACE));
+    assert_eq!(admit(&key_cache, NOW_NS + SECOND_NS - 1), Err(Limit));
+    assert_eq!(admit(&key_cache, NOW_NS + SECOND_NS), Ok(PLACE));
 }
 
 #[test]
 fn who_is_over_a_limit_uses_the_pass_all_the_same() {
-    let (memory, passes) = scene(pass());
-    while admit(&passes, NOW_NS).is_ok() {}
-    let at = PASS_MEMORY_BYTES - PASSES_MAX + PLACE as usize;
-    memory.cells::<AtomicU8>(at, 1).unwrap()[0].store(0, SeqCst);
-    assert_eq!(admit(&passes, NOW_NS), Err(Limit));
+    let (memory, key_cache) = scene(grant());
+    while admit(&key_cache, NOW_NS).is_ok() {}
+    let at = KEY_CACHE_BYTES - CACHED_KEYS_MAX + PLACE as usize;
+    memory.atomics::<AtomicU8>(at, 1).unwrap()[0].store(0, SeqCst);
+    assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));
     assert!(is_marked(&memory));
 }
 
 #[test]
 fn a_keys_own_limit_holds_beside_the_accounts_and_neither_is_charged_by_a_refusal() {
-    let (memory, mut passes) = scene(narrowed());
-    assert!(passes.put(b"another of the account", Pass { place: 8, ..pass() }));
-    let three = [1, 2, 3].map(|_| admit(&passes, NOW_NS));
+    let (memory, mut key_cache) = scene(narrowed());
+    assert!(key_cache.put(b"another of the account", KeyGrant { key_slot: 8, ..grant() }));
+    let three = [1, 2, 3].map(|_| admit(&key_cache, NOW_NS));
     assert_eq!(three, [Ok(PLACE), Ok(PLACE), Err(Limit)]);
-    assert_eq!([4, 5].map(|cell| full_ns(&memory, cell)), [3 * SECOND_NS, 5 * SECOND_NS]);
+    assert_eq!(
+        [4, 5].map(|limit_slot| full_ns(&memory, limit_slot)),
+        [3 * SECOND_NS, 5 * SECOND_NS]
+    );
     for _ in 0..3 {
-        let other = passes.admit(b"another of the account", HERE, 3 * SECOND_NS, no_time);
+        let other = key_cache.admit(b"another of the account", HERE, 3 * SECOND_NS, no_time);
         assert_eq!(other, Ok(8));
     }
-    assert_eq!(admit(&passes, 3 * SECOND_NS), Err(Limit));
-    assert_eq!([4, 5].map(|cell| full_ns(&memory, cell)), [6 * SECOND_NS, 5 * SECOND_NS]);
+    assert_eq!(admit(&key_cache, 3 * SECOND_NS), Err(Limit));
+    assert_eq!(
+        [4, 5].map(|limit_slot| full_ns(&memory, limit_slot)),
+        [6 * SECOND_NS, 5 * SECOND_NS]
+    );
 }
 
 #[test]
 fn a_limit_that_all_edges_share_is_charged_where_it_is_counted() {
-    let (memory, passes) = scene(Pass { is_shared: true, ..narrowed() });
-    assert_eq!(admit(&passes, NOW_NS), Err(Limit));
+    let (memory, key_cache) = scene(KeyGrant { is_shared: true, ..narrowed() });
+    assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));
     assert_eq!(full_ns(&memory, 5), NOW_NS);
-    tell_sharers(&memory, 1);
-    let three = [1, 2, 3].map(|_| admit(&passes, NOW_NS));
+    write_edge_count(&memory, 1);
+    let three = [1, 2, 3].map(|_| admit(&key_cache, NOW_NS));
     assert_eq!(three, [Ok(PLACE), Ok(PLACE), Err(Limit)]);
-    let shared = HELD_CELLS_MAX + 4;
+    let shared = DELEGATED_LIMITS_MAX + 4;
     assert_eq!((word(&memory, 4), full_ns(&memory, shared)), (2, 3 * SECOND_NS));
     assert_eq!(full_ns(&memory, 4), 0);
     // Three edges: one at once, and one each three seconds.
-    tell_sharers(&memory, 3);
-    assert_eq!(admit(&passes, 3 * SECOND_NS), Ok(PLACE));
+    write_edge_count(&memory, 3);
+    assert_eq!(admit(&key_cache, 3 * SECOND_NS), Ok(PLACE));
     assert_eq!(full_ns(&memory, 5), 7 * SECOND_NS);
-    assert_eq!(admit(&passes, 5 * SECOND_NS), Err(Limit));
+    assert_eq!(admit(&key_cache, 5 * SECOND_NS), Err(Limit));
     // Given back; and not told to anybody.
     assert_eq!(full_ns(&memory, 5), 7 * SECOND_NS);
     assert_eq!(word(&memory, 4), 3);
@@ -178,84 +185,84 @@ fn a_limit_that_all_edges_share_is_charged_where_it_is_counted() {
 
 #[test]
 fn a_pass_that_is_taken_back_lets_nobody_in() {
-    let (memory, mut passes) = scene(pass());
-    passes.take_back(TOKEN, PLACE);
-    passes.take_back(b"nobody has this", PLACE);
-    assert!(passes.is_empty() && !passes.knows(TOKEN));
-    assert_eq!(admit(&passes, NOW_NS), Err(Key));
+    let (memory, mut key_cache) = scene(grant());
+    key_cache.revoke(TOKEN, PLACE);
+    key_cache.revoke(b"nobody has this", PLACE);
+    assert!(key_cache.is_empty() && !key_cache.knows(TOKEN));
+    assert_eq!(admit(&key_cache, NOW_NS), Err(Key));
     assert_eq!(full_ns(&memory, 4), 0);
 }
 
 #[test]
 fn taking_back_a_pass_leaves_the_one_that_came_since() {
-    let (_, mut passes) = scene(pass());
-    assert!(passes.put(TOKEN, Pass { place: 9, burst: 1.0, ..pass() }));
-    passes.take_back(TOKEN, PLACE);
-    assert_eq!([1, 2].map(|_| admit(&passes, NOW_NS)), [Ok(9), Err(Limit)]);
-    assert_eq!(passes.len(), 1);
+    let (_, mut key_cache) = scene(grant());
+    assert!(key_cache.put(TOKEN, KeyGrant { key_slot: 9, burst: 1.0, ..grant() }));
+    key_cache.revoke(TOKEN, PLACE);
+    assert_eq!([1, 2].map(|_| admit(&key_cache, NOW_NS)), [Ok(9), Err(Limit)]);
+    assert_eq!(key_cache.len(), 1);
 }
 
 #[test]
 fn a_pass_that_could_not_be_charged_is_not_kept_and_nor_is_what_it_replaced() {
     let wrong = [
-        Pass { place: PASSES_MAX as u32, ..pass() },
-        Pass { rate_per_second: 0.0, ..pass() },
-        Pass { key_cell: None, ..narrowed() },
-        Pass { own_limit: Some(Rate { rate_per_second: 0.0, burst: 1.0 }), ..narrowed() },
+        KeyGrant { key_slot: CACHED_KEYS_MAX as u32, ..grant() },
+        KeyGrant { rate_per_second: 0.0, ..grant() },
+        KeyGrant { key_limit_slot: None, ..narrowed() },
+        KeyGrant { own_limit: Some(Rate { rate_per_second: 0.0, burst: 1.0 }), ..narrowed() },
     ];
     for wrong in wrong {
-        let (_, mut passes) = scene(pass());
-        assert!(!passes.put(TOKEN, wrong));
-        assert_eq!(admit(&passes, NOW_NS), Err(Key));
+        let (_, mut key_cache) = scene(grant());
+        assert!(!key_cache.put(TOKEN, wrong));
+        assert_eq!(admit(&key_cache, NOW_NS), Err(Key));
     }
 }
 
 #[test]
 fn nobody_is_let_in_by_a_cell_that_there_is_not() {
-    let held = HELD_CELLS_MAX as u32;
+    let held = DELEGATED_LIMITS_MAX as u32;
     let wrong = [
-        Pass { account_cell: held, ..pass() },
-        Pass { account_cell: PASSES_MAX as u32, is_shared: true, ..pass() },
-        Pass { key_cell: Some(held), ..narrowed() },
-        Pass { account_cell: u32::MAX, ..narrowed() },
+        KeyGrant { account_limit_slot: held, ..grant() },
+        KeyGrant { account_limit_slot: CACHED_KEYS_MAX as u32, is_shared: true, ..grant() },
+        KeyGrant { key_limit_slot: Some(held), ..narrowed() },
+        KeyGrant { account_limit_slot: u32::MAX, ..narrowed() },
     ];
     for wrong in wrong {
-        let (memory, passes) = scene(wrong);
-        tell_sharers(&memory, 1);
-        assert_eq!(admit(&passes, NOW_NS), Err(Limit));
+        let (memory, key_cache) = scene(wrong);
+        write_edge_count(&memory, 1);
+        assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));
         // Full already: nothing is charged, or it was given back.
-        assert!([4, 5].iter().all(|&cell| full_ns(&memory, cell) <= NOW_NS));
+        assert!([4, 5].iter().all(|&limit_slot| full_ns(&memory, limit_slot) <= NOW_NS));
     }
 }
 
 #[test]
 fn there_are_no_more_passes_than_may_be() {
-    let (_, mut passes) = none();
+    let (_, mut key_cache) = none();
     let token = |number: usize| number.to_le_bytes();
-    for number in 0..PASSES_MAX {
-        assert!(passes.put(&token(number), Pass { place: number as u32, ..pass() }));
+    for number in 0..CACHED_KEYS_MAX {
+        assert!(key_cache.put(&token(number), KeyGrant { key_slot: number as u32, ..grant() }));
     }
-    assert!(!passes.put(TOKEN, pass()));
-    assert!(!passes.knows(TOKEN));
+    assert!(!key_cache.put(TOKEN, grant()));
+    assert!(!key_cache.knows(TOKEN));
     // One that is there already is replaced.
-    assert!(passes.put(&token(3), Pass { place: 3, ..narrowed() }));
-    passes.take_back(&token(3), 3);
-    assert!(passes.put(TOKEN, pass()));
-    assert_eq!(passes.len(), PASSES_MAX);
+    assert!(key_cache.put(&token(3), KeyGrant { key_slot: 3, ..narrowed() }));
+    key_cache.revoke(&token(3), 3);
+    assert!(key_cache.put(TOKEN, grant()));
+    assert_eq!(key_cache.len(), CACHED_KEYS_MAX);
 }
 
 #[test]
 fn fronts_with_a_pass_of_one_key_let_through_what_it_says_together() {
-    let memory = Memory::fresh(PASS_MEMORY_BYTES);
+    let memory = Memory::fresh(KEY_CACHE_BYTES);
     let admitted: usize = scope(|threads| {
-        let fronts = [1, 2].map(|_| {
+        let threads = [1, 2].map(|_| {
             threads.spawn(|| {
-                let mut passes = Passes::new(LimitCells::new(&memory).unwrap());
-                passes.put(TOKEN, Pass { burst: 100_000.0, ..pass() });
-                (0..100_000).filter(|_| admit(&passes, NOW_NS).is_ok()).count()
+                let mut key_cache = KeyCache::new(SharedLimitStates::new(&memory).unwrap());
+                key_cache.put(TOKEN, KeyGrant { burst: 100_000.0, ..grant() });
+                (0..100_000).filter(|_| admit(&key_cache, NOW_NS).is_ok()).count()
             })
         });
-        fronts.map(|front| front.join().unwrap()).iter().sum()
+        threads.map(|thread| thread.join().unwrap()).iter().sum()
     });
     assert_eq!(admitted, 100_000);
 }

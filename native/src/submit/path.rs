@@ -13,178 +13,201 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::tx::peek_signature_offset;
-use crate::http::handler::{Cut, Desk, Door, Health, Note, Request, Taken, Why};
+use crate::http::handler::{
+    Cut, Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+};
 use crate::http::json_rpc::read_call;
 use crate::http::response::Replies;
 use crate::limits::TRANSACTION_BYTES_MAX;
 use crate::submit::counters::{Figure, Figures};
-use crate::submit::dedup::{Claim, Seen};
-use crate::submit::fan_out::{Sending, Sent, Wire};
-use crate::submit::key_cache::{NotAdmitted, Pass, Passes};
+use crate::submit::dedup::{DedupCache, Reservation};
+use crate::submit::fan_out::{EngineHandle, FanOut, FanOutResult};
+use crate::submit::key_cache::{KeyCache, KeyGrant, NotAdmitted};
 use crate::submit::record_ring::{self, Records};
-use crate::submit::wakeup::{State, Teller};
+use crate::submit::wakeup::{ThreadState, WakePolicy};
 
 /// What the main thread says of keys.
-pub enum News {
+pub enum KeyUpdate {
     /// The key may be let in from now on.
-    Pass(Box<[u8]>, Pass),
+    Grant(Box<[u8]>, KeyGrant),
     /// And no more, if its pass is the one of that place.
-    PassOver(Box<[u8]>, u32),
+    Revoke(Box<[u8]>, u32),
 }
 
 /// What a front's submissions pass through.
-pub struct Parts<W> {
+pub struct SubmitPath<W> {
     /// Who is let in.
-    pub passes: Passes,
+    pub key_cache: KeyCache,
     /// What was accepted a moment ago, by whomever.
-    pub seen: Seen,
+    pub dedup: DedupCache,
     /// Judges transactions.
     pub decoder: Arc<Decoder>,
     /// Puts them on the wire.
-    pub sending: Sending<W>,
+    pub fan_out: FanOut<W>,
     /// What the main thread reads.
     pub records: Records,
     /// What it counts.
     pub figures: Figures,
     /// Wakes it.
-    pub teller: Teller,
+    pub wake_policy: WakePolicy,
 }
 
 /// The desk of a front: answers what it is certain of.
-pub struct FrontDesk<W> {
-    parts: Parts<W>,
+pub struct SubmitHandler<W> {
+    path: SubmitPath<W>,
     replies: Replies,
     transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
-    sent: Sent,
+    sent: FanOutResult,
 }
 
 /// What is known of a submission before it is looked at.
-struct Arrival {
-    place: u32,
+struct RequestMeta {
+    key_slot: u32,
     received_ns: u64,
     body_bytes: usize,
     max_retries: Option<u64>,
 }
 
 /// A signature in base58.
-struct Name {
+struct SignatureText {
     text: [u8; SIGNATURE_TEXT_MAX],
     size: usize,
 }
 
-impl<W: Wire> FrontDesk<W> {
+impl<W: EngineHandle> SubmitHandler<W> {
     /// One that took nothing yet.
     #[must_use]
-    pub fn new(parts: Parts<W>) -> Self {
+    pub fn new(path: SubmitPath<W>) -> Self {
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
-        Self { parts, replies: Replies::new(), transaction, sent: Sent::default() }
+        Self { path, replies: Replies::new(), transaction, sent: FanOutResult::default() }
     }
 
-    fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Taken {
-        let received_ns = self.parts.sending.now_ns();
-        self.parts.sending.heed(received_ns);
+    fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
+        let received_ns = self.path.fan_out.now_ns();
+        self.path.fan_out.flush_if_due(received_ns);
         let Request { token, from, .. } = *request;
-        let place = match self.parts.passes.admit(token, from, received_ns, unix_ms) {
-            Ok(place) => place,
-            Err(why) => {
-                self.parts.figures.add(figure_of(why), 1.0);
-                return Taken::Relay(Note { is_paid: false, received_ns });
+        let key_slot = match self.path.key_cache.admit(token, from, received_ns, unix_ms) {
+            Ok(key_slot) => key_slot,
+            Err(reason) => {
+                self.path.figures.add(figure_of(reason), 1.0);
+                return Handled::Proxy(ForwardedMeta { is_paid: false, received_ns });
             }
         };
-        match self.answer(request, place, received_ns, out) {
+        match self.respond(request, key_slot, received_ns, out) {
             Ok(()) => {
-                self.parts.figures.add(Figure::Requests, 1.0);
-                self.parts.figures.add(Figure::Accepted, 1.0);
-                Taken::Answered
+                self.path.figures.add(Figure::Requests, 1.0);
+                self.path.figures.add(Figure::Accepted, 1.0);
+                Handled::Answered
             }
-            Err(why) => {
-                self.parts.figures.add(why, 1.0);
-                Taken::Relay(Note { is_paid: true, received_ns })
+            Err(reason) => {
+                self.path.figures.add(reason, 1.0);
+                Handled::Proxy(ForwardedMeta { is_paid: true, received_ns })
             }
         }
     }
 
-    fn answer(
+    fn respond(
         &mut self,
         request: &Request<'_>,
-        place: u32,
+        key_slot: u32,
         received_ns: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), Figure> {
-        let Self { parts, replies, transaction, sent } = self;
+        let Self { path, replies, transaction, sent } = self;
         let body = request.body;
-        let arrival = Arrival { place, received_ns, body_bytes: body.len(), max_retries: None };
-        match request.door {
-            Door::Raw => {
-                let name = parts.submit(body, &arrival, sent)?;
-                replies.raw_accepted(out, name.text());
+        let meta = RequestMeta { key_slot, received_ns, body_bytes: body.len(), max_retries: None };
+        match request.endpoint {
+            Endpoint::Raw => {
+                let signature = path.submit(body, &meta, sent)?;
+                replies.raw_accepted(out, signature.text());
             }
-            Door::Rpc => {
+            Endpoint::JsonRpc => {
                 let call =
-                    read_call(body, transaction.as_mut_slice()).ok_or(Figure::RelayedOther)?;
-                let bytes = transaction.get(..call.size).ok_or(Figure::RelayedOther)?;
-                let id = body.get(call.id.0..call.id.1).ok_or(Figure::RelayedOther)?;
-                let arrival = Arrival { max_retries: call.max_retries, ..arrival };
-                let name = parts.submit(bytes, &arrival, sent)?;
-                replies.rpc_result(out, id, name.text());
+                    read_call(body, transaction.as_mut_slice()).ok_or(Figure::ProxiedOther)?;
+                let bytes = transaction.get(..call.size).ok_or(Figure::ProxiedOther)?;
+                let id = body.get(call.id.0..call.id.1).ok_or(Figure::ProxiedOther)?;
+                let meta = RequestMeta { max_retries: call.max_retries, ..meta };
+                let signature = path.submit(bytes, &meta, sent)?;
+                replies.rpc_result(out, id, signature.text());
             }
         }
         Ok(())
     }
 }
 
-impl<W: Wire> Parts<W> {
+impl<W: EngineHandle> SubmitPath<W> {
     /// Sends it, or finds that it was: its name. Else why it is left to the main thread.
-    fn submit(&mut self, bytes: &[u8], arrival: &Arrival, sent: &mut Sent) -> Result<Name, Figure> {
+    fn submit(
+        &mut self,
+        bytes: &[u8],
+        meta: &RequestMeta,
+        sent: &mut FanOutResult,
+    ) -> Result<SignatureText, Figure> {
         if !self.records.has_room() {
-            return Err(Figure::RelayedBooks);
+            return Err(Figure::ProxiedBooks);
         }
         if let Some(offset) = peek_signature_offset(bytes)
-            && self.seen.query(bytes, offset, arrival.received_ns)
+            && self.dedup.query(bytes, offset, meta.received_ns)
         {
-            return self.repeated(bytes, arrival, offset);
+            return self.repeated(bytes, meta, offset);
         }
-        let verdict = self.decoder.decode(bytes);
-        let offset = match &verdict {
+        let validation = self.decoder.decode(bytes);
+        let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
-            Err(_) => return Err(Figure::RelayedOther),
+            Err(_) => return Err(Figure::ProxiedOther),
         };
-        let decoded_ns = self.sending.now_ns();
+        let decoded_ns = self.fan_out.now_ns();
         // Another thread may have had it since it was asked for, or has it now: then whether it is
         // accepted is not known yet.
-        match self.seen.claim(bytes, offset, decoded_ns) {
-            Claim::Known => return self.repeated(bytes, arrival, offset),
-            Claim::Undecided => return Err(Figure::RelayedOther),
-            Claim::New => {}
+        match self.dedup.reserve(bytes, offset, decoded_ns) {
+            Reservation::Duplicate => return self.repeated(bytes, meta, offset),
+            Reservation::Pending => return Err(Figure::ProxiedOther),
+            Reservation::New => {}
         }
-        if !self.sending.send(bytes, sent) {
-            self.seen.retract(bytes, offset);
-            return Err(Figure::RelayedLeaders);
+        if !self.fan_out.send(bytes, sent) {
+            self.dedup.rollback(bytes, offset);
+            return Err(Figure::ProxiedLeaders);
         }
-        let sent_ns = self.sending.now_ns();
-        let note = arrival.note(bytes, decoded_ns, sent_ns);
-        self.records.sent(&note, numbers(&verdict), sent);
-        self.seen.confirm(bytes, offset);
-        let (is_urgent, is_awaited) = (self.sending.is_urgent(), self.sending.is_awaited());
-        self.teller.note(self.records.depth(), is_urgent, is_awaited, sent_ns);
-        name_of(bytes, offset)
+        let sent_ns = self.fan_out.now_ns();
+        let record = meta.record(bytes, decoded_ns, sent_ns);
+        self.records.sent(&record, numbers(&validation), sent);
+        self.dedup.commit(bytes, offset);
+        let (needs_immediate_wake, is_wake_pending) =
+            (self.fan_out.needs_immediate_wake(), self.fan_out.is_wake_pending());
+        self.wake_policy.record_written(
+            self.records.depth(),
+            needs_immediate_wake,
+            is_wake_pending,
+            sent_ns,
+        );
+        signature_text_of(bytes, offset)
     }
 
-    fn repeated(&mut self, bytes: &[u8], arrival: &Arrival, offset: usize) -> Result<Name, Figure> {
-        let name = name_of(bytes, offset)?;
-        let now_ns = self.sending.now_ns();
-        self.records.repeated(&arrival.note(bytes, now_ns, now_ns), offset);
-        self.teller.note(self.records.depth(), false, false, now_ns);
-        Ok(name)
+    fn repeated(
+        &mut self,
+        bytes: &[u8],
+        meta: &RequestMeta,
+        offset: usize,
+    ) -> Result<SignatureText, Figure> {
+        let signature = signature_text_of(bytes, offset)?;
+        let now_ns = self.fan_out.now_ns();
+        self.records.repeated(&meta.record(bytes, now_ns, now_ns), offset);
+        self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
+        Ok(signature)
     }
 }
 
-impl Arrival {
-    fn note<'a>(&self, bytes: &'a [u8], decoded_ns: u64, sent_ns: u64) -> record_ring::Note<'a> {
-        let &Self { place, received_ns, body_bytes, max_retries } = self;
-        record_ring::Note {
+impl RequestMeta {
+    fn record<'a>(
+        &self,
+        bytes: &'a [u8],
+        decoded_ns: u64,
+        sent_ns: u64,
+    ) -> record_ring::SubmissionRecord<'a> {
+        let &Self { key_slot, received_ns, body_bytes, max_retries } = self;
+        record_ring::SubmissionRecord {
             bytes,
-            place,
+            key_slot,
             received_ns,
             decoded_ns,
             sent_ns,
@@ -194,112 +217,112 @@ impl Arrival {
     }
 }
 
-impl Name {
+impl SignatureText {
     fn text(&self) -> &[u8] {
         self.text.get(..self.size).unwrap_or_default()
     }
 }
 
-impl<W: Wire> Desk for FrontDesk<W> {
-    type News = News;
+impl<W: EngineHandle> RequestHandler for SubmitHandler<W> {
+    type Update = KeyUpdate;
 
     fn knows(&self, token: &[u8]) -> bool {
-        self.parts.passes.knows(token)
+        self.path.key_cache.knows(token)
     }
 
-    fn take(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Taken {
+    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
         let size = out.len();
-        let taken = catch_unwind(AssertUnwindSafe(|| self.admit(request, out)));
-        taken.unwrap_or_else(|_| {
-            self.parts.figures.add(Figure::Thrown, 1.0);
+        let handled = catch_unwind(AssertUnwindSafe(|| self.admit(request, out)));
+        handled.unwrap_or_else(|_| {
+            self.path.figures.add(Figure::Thrown, 1.0);
             out.truncate(size);
-            Taken::Relay(Note::default())
+            Handled::Proxy(ForwardedMeta::default())
         })
     }
 
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
-        self.parts.figures.add(Figure::Requests, 1.0);
+        self.path.figures.add(Figure::Requests, 1.0);
         match *health {
             Health::Ping { is_head_only } => self.replies.ping(out, is_head_only),
             Health::Rpc { id } => self.replies.rpc_result(out, id, b"ok"),
         }
     }
 
-    fn relayed(&mut self, _why: Why) {
-        self.parts.sending.heed(self.parts.sending.now_ns());
-        self.parts.figures.add(Figure::RelayedOther, 1.0);
+    fn proxied(&mut self, _reason: ProxyReason) {
+        self.path.fan_out.flush_if_due(self.path.fan_out.now_ns());
+        self.path.figures.add(Figure::ProxiedOther, 1.0);
     }
 
     fn connections(&mut self, open: usize) {
-        self.parts.figures.set(Figure::Connections, open as f64);
+        self.path.figures.set(Figure::Connections, open as f64);
     }
 
-    fn awaited(&mut self, count: usize) {
-        self.parts.figures.set(Figure::RequestsOpen, count as f64);
+    fn bodies_pending(&mut self, count: usize) {
+        self.path.figures.set(Figure::RequestsOpen, count as f64);
     }
 
-    fn refused_relay(&mut self) {
-        self.parts.figures.add(Figure::Overloaded, 1.0);
+    fn proxy_rejected(&mut self) {
+        self.path.figures.add(Figure::Overloaded, 1.0);
     }
 
     fn idle(&mut self) {
-        let told = self.parts.teller.told();
-        if told.state() == State::Runs as u8 {
-            told.enter(State::Idle);
+        let status = self.path.wake_policy.status();
+        if status.state() == ThreadState::Running as u8 {
+            status.enter(ThreadState::Idle);
         }
     }
 
-    fn left(&mut self) {
-        self.parts.figures.add(Figure::Aborted, 1.0);
+    fn client_left(&mut self) {
+        self.path.figures.add(Figure::Aborted, 1.0);
     }
 
     fn cut(&mut self, cut: Cut) {
         let figure = match cut {
-            Cut::Full => Figure::ConnectionsRefused,
+            Cut::Full => Figure::ConnectionsRejected,
             Cut::Address => Figure::ConnectionsCrowded,
             Cut::Slow => Figure::ConnectionsSlow,
         };
-        self.parts.figures.add(figure, 1.0);
+        self.path.figures.add(figure, 1.0);
     }
 
-    fn news(&mut self, news: News) {
-        match news {
-            News::Pass(token, pass) => {
+    fn update(&mut self, update: KeyUpdate) {
+        match update {
+            KeyUpdate::Grant(token, grant) => {
                 // Where it cannot be kept, the requests of that key go on being relayed.
-                self.parts.passes.put(&token, pass);
+                self.path.key_cache.put(&token, grant);
             }
-            News::PassOver(token, place) => {
-                self.parts.passes.take_back(&token, place);
-                self.parts.teller.told().give_back(place);
+            KeyUpdate::Revoke(token, key_slot) => {
+                self.path.key_cache.revoke(&token, key_slot);
+                self.path.wake_policy.status().release_key_slot(key_slot);
             }
         }
     }
 
     fn end_turn(&mut self) {
-        let Parts { sending, records, teller, .. } = &mut self.parts;
-        sending.end_turn();
-        if sending.take_held_up() {
-            teller.hurry();
+        let SubmitPath { fan_out, records, wake_policy, .. } = &mut self.path;
+        fan_out.end_turn();
+        if fan_out.take_stalled() {
+            wake_policy.wake_now();
         }
-        teller.end_turn(records.depth(), || sending.now_ns());
+        wake_policy.end_turn(records.depth(), || fan_out.now_ns());
     }
 
     fn wake_in(&self, now_ns: u64) -> Option<Duration> {
-        self.parts.teller.wake_in(now_ns)
+        self.path.wake_policy.wake_in(now_ns)
     }
 }
 
-fn figure_of(why: NotAdmitted) -> Figure {
-    match why {
-        NotAdmitted::Key => Figure::RelayedKey,
-        NotAdmitted::Limit => Figure::RelayedLimit,
+fn figure_of(reason: NotAdmitted) -> Figure {
+    match reason {
+        NotAdmitted::Key => Figure::ProxiedKey,
+        NotAdmitted::Limit => Figure::ProxiedLimit,
     }
 }
 
-fn name_of(bytes: &[u8], offset: usize) -> Result<Name, Figure> {
+fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Figure> {
     let mut text = [0; SIGNATURE_TEXT_MAX];
-    let size = signature_text_at(bytes, offset, &mut text).ok_or(Figure::RelayedOther)?;
-    Ok(Name { text, size })
+    let size = signature_text_at(bytes, offset, &mut text).ok_or(Figure::ProxiedOther)?;
+    Ok(SignatureText { text, size })
 }
 
 fn unix_ms() -> f64 {

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!  of this edge alone     of all edges           counts of those    edges   marks of passes
-//!  2 PASSES_MAX doubles   PASSES_MAX doubles     PASSES_MAX i32     1 i32   PASSES_MAX bytes
+//!  2 CACHED_KEYS_MAX doubles   CACHED_KEYS_MAX doubles     CACHED_KEYS_MAX i32     1 i32   CACHED_KEYS_MAX bytes
 //! ```
 //!
 //! What all edges share is counted, too, for the main thread to tell the others: before it is
@@ -18,21 +18,21 @@
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use crate::sync::shared_memory::{Cells, Memory};
+use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Keys that a front may let in by itself; `PASSES_MAX` of `core/limits.ts`.
-pub const PASSES_MAX: usize = 16_384;
-/// Limits of this edge alone: `HELD_CELLS_MAX` of `limit-cells.ts`.
-pub const HELD_CELLS_MAX: usize = 2 * PASSES_MAX;
-/// Limits that all edges share: `SHARED_CELLS_MAX` of `shared-cells.ts`.
-pub const SHARED_CELLS_MAX: usize = PASSES_MAX;
+/// Keys that a front may let in by itself; `CACHED_KEYS_MAX` of `core/limits.ts`.
+pub const CACHED_KEYS_MAX: usize = 16_384;
+/// Limits of this edge alone: `DELEGATED_LIMITS_MAX` of `limit-cells.ts`.
+pub const DELEGATED_LIMITS_MAX: usize = 2 * CACHED_KEYS_MAX;
+/// Limits that all edges share: `GLOBAL_LIMITS_MAX` of `shared-cells.ts`.
+pub const GLOBAL_LIMITS_MAX: usize = CACHED_KEYS_MAX;
 
-const SHARED_AT: usize = 8 * HELD_CELLS_MAX;
-const COUNTS_AT: usize = SHARED_AT + 8 * SHARED_CELLS_MAX;
-const SHARERS_AT: usize = COUNTS_AT + 4 * SHARED_CELLS_MAX;
-const MARKS_AT: usize = SHARERS_AT + 4;
-/// Of the memory that `passMemory` of `limit-cells.ts` gives.
-pub const PASS_MEMORY_BYTES: usize = MARKS_AT + PASSES_MAX;
+const SHARED_AT: usize = 8 * DELEGATED_LIMITS_MAX;
+const COUNTS_AT: usize = SHARED_AT + 8 * GLOBAL_LIMITS_MAX;
+const EDGE_COUNT_AT: usize = COUNTS_AT + 4 * GLOBAL_LIMITS_MAX;
+const MARKS_AT: usize = EDGE_COUNT_AT + 4;
+/// Of the memory that `createKeyCacheMemory` of `limit-cells.ts` gives.
+pub const KEY_CACHE_BYTES: usize = MARKS_AT + CACHED_KEYS_MAX;
 
 const NS_PER_S: f64 = 1e9;
 /// The wait of whoever is not let through however long it waits.
@@ -64,58 +64,59 @@ impl Cost {
     }
 
     /// Where so many share it.
-    fn shared_by(self, sharers: f64) -> Self {
-        let burst = (self.burst / sharers).floor().max(1.0);
-        Self { interval_ns: self.interval_ns * sharers, burst }
+    fn shared_by(self, edge_count: f64) -> Self {
+        let burst = (self.burst / edge_count).floor().max(1.0);
+        Self { interval_ns: self.interval_ns * edge_count, burst }
     }
 }
 
 /// A thread's view of the limits, and of the marks of passes.
-pub struct LimitCells {
-    held: Cells<AtomicU64>,
-    shared: Cells<AtomicU64>,
-    counts: Cells<AtomicU32>,
+pub struct SharedLimitStates {
+    local: AtomicSlice<AtomicU64>,
+    shared: AtomicSlice<AtomicU64>,
+    counts: AtomicSlice<AtomicU32>,
     /// By how many edges the rates and bursts that are shared are divided: one word.
-    sharers: Cells<AtomicU32>,
-    marks: Cells<AtomicU8>,
+    edge_count: AtomicSlice<AtomicU32>,
+    marks: AtomicSlice<AtomicU8>,
 }
 
-impl LimitCells {
-    /// None where the memory has another size than `passMemory` gives it.
+impl SharedLimitStates {
+    /// None where the memory has another size than `createKeyCacheMemory` gives it.
     #[must_use]
     pub fn new(memory: &Memory) -> Option<Self> {
-        if memory.size() != PASS_MEMORY_BYTES {
+        if memory.size() != KEY_CACHE_BYTES {
             return None;
         }
         Some(Self {
-            held: memory.cells(0, HELD_CELLS_MAX)?,
-            shared: memory.cells(SHARED_AT, SHARED_CELLS_MAX)?,
-            counts: memory.cells(COUNTS_AT, SHARED_CELLS_MAX)?,
-            sharers: memory.cells(SHARERS_AT, 1)?,
-            marks: memory.cells(MARKS_AT, PASSES_MAX)?,
+            local: memory.atomics(0, DELEGATED_LIMITS_MAX)?,
+            shared: memory.atomics(SHARED_AT, GLOBAL_LIMITS_MAX)?,
+            counts: memory.atomics(COUNTS_AT, GLOBAL_LIMITS_MAX)?,
+            edge_count: memory.atomics(EDGE_COUNT_AT, 1)?,
+            marks: memory.atomics(MARKS_AT, CACHED_KEYS_MAX)?,
         })
     }
 
     /// Lets one request through by a limit of this edge alone: 0, or the nanoseconds to wait, and
     /// then nothing is charged.
     #[must_use]
-    pub fn charge(&self, cell: u32, now_ns: f64, cost: Cost) -> f64 {
-        at(&self.held, cell).map_or(FOREVER_NS, |cell| charge(cell, now_ns, cost))
+    pub fn charge(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
+        at(&self.local, limit_slot).map_or(FOREVER_NS, |state| charge(state, now_ns, cost))
     }
 
     /// How long the next request would have to wait. Changes nothing.
     #[must_use]
-    pub fn wait_ns(&self, cell: u32, now_ns: f64, cost: Cost) -> f64 {
-        at(&self.held, cell).map_or(FOREVER_NS, |cell| wait_ns(full_ns(cell), now_ns, cost))
+    pub fn wait_ns(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
+        at(&self.local, limit_slot)
+            .map_or(FOREVER_NS, |state| wait_ns(full_ns(state), now_ns, cost))
     }
 
     /// Undoes a charge of the same cost.
-    pub fn give_back(&self, cell: u32, cost: Cost) {
-        let Some(cell) = at(&self.held, cell) else { return };
-        let mut was = cell.load(SeqCst);
+    pub fn give_back(&self, limit_slot: u32, cost: Cost) {
+        let Some(state) = at(&self.local, limit_slot) else { return };
+        let mut was = state.load(SeqCst);
         loop {
             let full_ns = (f64::from_bits(was) - cost.interval_ns).max(0.0);
-            match cell.compare_exchange_weak(was, full_ns.to_bits(), SeqCst, SeqCst) {
+            match state.compare_exchange_weak(was, full_ns.to_bits(), SeqCst, SeqCst) {
                 Ok(_) => return,
                 Err(newer) => was = newer,
             }
@@ -125,25 +126,28 @@ impl LimitCells {
     /// Lets one request through by a limit that all edges share, and counts it: 0, or the
     /// nanoseconds to wait, and then neither is done.
     #[must_use]
-    pub fn charge_shared(&self, cell: u32, now_ns: f64, cost: Cost) -> f64 {
+    pub fn charge_shared(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
         let Some(share) = self.share_of(cost) else { return FOREVER_NS };
-        let (Some(cell), Some(count)) = (at(&self.shared, cell), at(&self.counts, cell)) else {
+        let (Some(state), Some(count)) =
+            (at(&self.shared, limit_slot), at(&self.counts, limit_slot))
+        else {
             return FOREVER_NS;
         };
-        let wait_ns = wait_ns(full_ns(cell), now_ns, share);
-        counted(count, wait_ns, || charge(cell, now_ns, share))
+        let wait_ns = wait_ns(full_ns(state), now_ns, share);
+        counted(count, wait_ns, || charge(state, now_ns, share))
     }
 
     /// How long the next request would have to wait. Changes nothing.
     #[must_use]
-    pub fn shared_wait_ns(&self, cell: u32, now_ns: f64, cost: Cost) -> f64 {
+    pub fn shared_wait_ns(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
         let Some(share) = self.share_of(cost) else { return FOREVER_NS };
-        at(&self.shared, cell).map_or(FOREVER_NS, |cell| wait_ns(full_ns(cell), now_ns, share))
+        at(&self.shared, limit_slot)
+            .map_or(FOREVER_NS, |state| wait_ns(full_ns(state), now_ns, share))
     }
 
     /// Notes that the pass of this place was used.
-    pub fn mark(&self, place: u32) {
-        let Some(mark) = at(&self.marks, place) else { return };
+    pub fn mark(&self, key_slot: u32) {
+        let Some(mark) = at(&self.marks, key_slot) else { return };
         // Read first: a line of memory that nobody writes is in every processor's cache.
         if mark.load(Relaxed) == 0 {
             mark.store(1, Relaxed);
@@ -152,17 +156,17 @@ impl LimitCells {
 
     /// What it costs among so many edges; None before anybody said how many they are.
     fn share_of(&self, cost: Cost) -> Option<Cost> {
-        let sharers = self.sharers.first()?.load(SeqCst).cast_signed();
-        (sharers > 0).then(|| cost.shared_by(f64::from(sharers)))
+        let edge_count = self.edge_count.first()?.load(SeqCst).cast_signed();
+        (edge_count > 0).then(|| cost.shared_by(f64::from(edge_count)))
     }
 }
 
-fn at<T>(cells: &Cells<T>, number: u32) -> Option<&T> {
-    cells.get(usize::try_from(number).ok()?)
+fn at<T>(states: &AtomicSlice<T>, number: u32) -> Option<&T> {
+    states.get(usize::try_from(number).ok()?)
 }
 
-fn full_ns(cell: &AtomicU64) -> f64 {
-    f64::from_bits(cell.load(SeqCst))
+fn full_ns(state: &AtomicU64) -> f64 {
+    f64::from_bits(state.load(SeqCst))
 }
 
 fn wait_ns(full_ns: f64, now_ns: f64, Cost { interval_ns, burst }: Cost) -> f64 {
@@ -185,8 +189,8 @@ fn counted(count: &AtomicU32, wait_ns: f64, charge: impl FnOnce() -> f64) -> f64
     late_wait_ns
 }
 
-fn charge(cell: &AtomicU64, now_ns: f64, cost: Cost) -> f64 {
-    let mut was = cell.load(SeqCst);
+fn charge(state: &AtomicU64, now_ns: f64, cost: Cost) -> f64 {
+    let mut was = state.load(SeqCst);
     loop {
         let full_ns = f64::from_bits(was);
         let wait_ns = wait_ns(full_ns, now_ns, cost);
@@ -194,7 +198,7 @@ fn charge(cell: &AtomicU64, now_ns: f64, cost: Cost) -> f64 {
             return wait_ns;
         }
         let charged = full_ns.max(now_ns) + cost.interval_ns;
-        match cell.compare_exchange_weak(was, charged.to_bits(), SeqCst, SeqCst) {
+        match state.compare_exchange_weak(was, charged.to_bits(), SeqCst, SeqCst) {
             Ok(_) => return 0.0,
             Err(newer) => was = newer,
         }

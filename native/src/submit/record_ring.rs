@@ -16,12 +16,12 @@
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use crate::decode::decoder::VERDICT_NUMBERS;
-use crate::limits::{COPIES_MAX, TRANSACTION_BYTES_MAX};
-use crate::submit::fan_out::Sent;
-use crate::sync::shared_memory::{Cells, Memory};
+use crate::decode::decoder::VALIDATION_NUMBERS;
+use crate::limits::{DELIVERIES_MAX, TRANSACTION_BYTES_MAX};
+use crate::submit::fan_out::FanOutResult;
+use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Records that the main thread has not read; a power of two. `FRONT_RECORDS` of `front-limits.ts`.
+/// Records that the main thread has not read; a power of two. `RECORD_RING_SLOTS` of `front-limits.ts`.
 const RECORDS: usize = 1024;
 
 /// What a record is about: it was sent, or it repeats one that was.
@@ -32,11 +32,11 @@ const REPEATED: f64 = 2.0;
 const OFFSET: usize = 8;
 const VERSION: usize = 9;
 const ROUTES: usize = 10;
-const MASK: usize = 11;
-const HELD: usize = 13;
-const VERDICT: usize = 14;
-const STREAMS: usize = VERDICT + VERDICT_NUMBERS;
-const HEAD_NUMBERS: usize = STREAMS + COPIES_MAX;
+const STATUS: usize = 11;
+const CORKED: usize = 13;
+const VALIDATION: usize = 14;
+const STREAMS: usize = VALIDATION + VALIDATION_NUMBERS;
+const HEAD_NUMBERS: usize = STREAMS + DELIVERIES_MAX;
 const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
 const SLOT_BYTES: usize = HEAD_BYTES + TRANSACTION_BYTES_MAX;
 
@@ -53,11 +53,11 @@ const fn ring_bytes(slots: usize) -> usize {
 
 /// What a front knows of a transaction.
 #[derive(Clone, Copy, Debug)]
-pub struct Note<'a> {
+pub struct SubmissionRecord<'a> {
     /// The transaction.
     pub bytes: &'a [u8],
     /// The place of the pass that let it in: whose key it was.
-    pub place: u32,
+    pub key_slot: u32,
     /// When the request's body was complete.
     pub received_ns: u64,
     /// When the verdict was there.
@@ -73,10 +73,10 @@ pub struct Note<'a> {
 /// The writing side of one front's ring; there may be one only.
 pub struct Records {
     slots: usize,
-    head: Cells<AtomicU32>,
-    tail: Cells<AtomicU32>,
-    numbers: Cells<AtomicU64>,
-    bytes: Cells<AtomicU8>,
+    head: AtomicSlice<AtomicU32>,
+    tail: AtomicSlice<AtomicU32>,
+    numbers: AtomicSlice<AtomicU64>,
+    bytes: AtomicSlice<AtomicU8>,
 }
 
 impl Records {
@@ -93,10 +93,10 @@ impl Records {
         }
         Some(Self {
             slots,
-            head: memory.cells(0, 1)?,
-            tail: memory.cells(LINE_BYTES, 1)?,
-            numbers: memory.cells(SLOTS_AT, slots * SLOT_BYTES / 8)?,
-            bytes: memory.cells(SLOTS_AT, slots * SLOT_BYTES)?,
+            head: memory.atomics(0, 1)?,
+            tail: memory.atomics(LINE_BYTES, 1)?,
+            numbers: memory.atomics(SLOTS_AT, slots * SLOT_BYTES / 8)?,
+            bytes: memory.atomics(SLOTS_AT, slots * SLOT_BYTES)?,
         })
     }
 
@@ -109,52 +109,58 @@ impl Records {
     /// Records that the main thread has not read.
     #[must_use]
     pub fn depth(&self) -> usize {
-        let cursor = |cells: &Cells<AtomicU32>| cells.first().map_or(0, |cell| cell.load(SeqCst));
+        let cursor =
+            |cells: &AtomicSlice<AtomicU32>| cells.first().map_or(0, |cell| cell.load(SeqCst));
         cursor(&self.head).wrapping_sub(cursor(&self.tail)) as usize
     }
 
     /// Tells of one that was sent, by the numbers of its verdict. False where there is no room, or
     /// where it is larger than any transaction: then nothing was written.
-    pub fn sent(&mut self, note: &Note, verdict: [f64; VERDICT_NUMBERS], sent: &Sent) -> bool {
-        let Some(slot) = self.begin(SENT, note) else { return false };
-        let count = sent.count.min(COPIES_MAX);
+    pub fn sent(
+        &mut self,
+        record: &SubmissionRecord,
+        validation: [f64; VALIDATION_NUMBERS],
+        sent: &FanOutResult,
+    ) -> bool {
+        let Some(slot) = self.start(SENT, record) else { return false };
+        let count = sent.count.min(DELIVERIES_MAX);
         put(slot, VERSION, [f64::from(sent.version)]);
         put(slot, ROUTES, [count as f64]);
-        put(slot, MASK, [f64::from(sent.mask)]);
-        put(slot, HELD, [f64::from(u8::from(sent.held))]);
-        put(slot, VERDICT, verdict);
+        put(slot, STATUS, [f64::from(sent.status)]);
+        put(slot, CORKED, [f64::from(u8::from(sent.corked))]);
+        put(slot, VALIDATION, validation);
         put(slot, STREAMS, sent.streams.into_iter().take(count).map(f64::from));
         self.publish();
         true
     }
 
     /// Tells of a repetition whose first signature starts at `offset`. False as with `sent`.
-    pub fn repeated(&mut self, note: &Note, offset: usize) -> bool {
-        let Some(slot) = self.begin(REPEATED, note) else { return false };
+    pub fn repeated(&mut self, record: &SubmissionRecord, offset: usize) -> bool {
+        let Some(slot) = self.start(REPEATED, record) else { return false };
         put(slot, OFFSET, [offset as f64]);
         self.publish();
         true
     }
 
     /// Writes what all records say; the numbers of the slot.
-    fn begin(&self, kind: f64, note: &Note) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
-        if !self.has_room() || note.bytes.len() > TRANSACTION_BYTES_MAX {
+    fn start(&self, kind: f64, record: &SubmissionRecord) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
+        if !self.has_room() || record.bytes.len() > TRANSACTION_BYTES_MAX {
             return None;
         }
         let at = (self.head.first()?.load(Relaxed) as usize & (self.slots - 1)) * SLOT_BYTES;
         let slot = self.numbers.get(at / 8..)?.first_chunk()?;
-        if !self.bytes.write(at + HEAD_BYTES, note.bytes) {
+        if !self.bytes.write(at + HEAD_BYTES, record.bytes) {
             return None;
         }
         let told = [
             kind,
-            note.bytes.len() as f64,
-            f64::from(note.place),
-            note.received_ns as f64,
-            note.decoded_ns as f64,
-            note.sent_ns as f64,
-            note.body_bytes as f64,
-            note.max_retries.map_or(-1.0, |retries| retries as f64),
+            record.bytes.len() as f64,
+            f64::from(record.key_slot),
+            record.received_ns as f64,
+            record.decoded_ns as f64,
+            record.sent_ns as f64,
+            record.body_bytes as f64,
+            record.max_retries.map_or(-1.0, |retries| retries as f64),
         ];
         put(slot, 0, told);
         Some(slot)

@@ -4,13 +4,13 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 
-const VERDICT_TOLD: [f64; VERDICT_NUMBERS] =
+const VALIDATION_SAMPLE: [f64; VALIDATION_NUMBERS] =
     [1.0, -1.0, 1.0, 2.0, 129.0, 200.0, 134.0, 170.0, 1.0, 1_000_000.0, 5_000.0];
 
-fn note(bytes: &[u8]) -> Note<'_> {
-    Note {
+fn record(bytes: &[u8]) -> SubmissionRecord<'_> {
+    SubmissionRecord {
         bytes,
-        place: 16_383,
+        key_slot: 16_383,
         received_ns: 1_000_000_000_001,
         decoded_ns: 1_000_000_000_002,
         sent_ns: 1_000_000_000_003,
@@ -26,8 +26,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn cursor(&self, at: usize) -> AtomicU32Cell {
-        self.memory.cells(at, 1).unwrap()
+    fn cursor(&self, at: usize) -> AtomicU32Slice {
+        self.memory.atomics(at, 1).unwrap()
     }
 
     /// Both cursors at this number.
@@ -46,23 +46,23 @@ impl Reader {
         assert!(self.has_any());
         let tail = self.cursor(LINE_BYTES);
         let at = SLOTS_AT + (tail[0].load(SeqCst) as usize % self.slots) * SLOT_BYTES;
-        let numbers = self.memory.cells::<AtomicU64>(at, HEAD_NUMBERS).unwrap();
+        let numbers = self.memory.atomics::<AtomicU64>(at, HEAD_NUMBERS).unwrap();
         let numbers: Vec<f64> =
             numbers.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
-        let bytes = self.memory.cells::<AtomicU8>(at + HEAD_BYTES, numbers[1] as usize).unwrap();
+        let bytes = self.memory.atomics::<AtomicU8>(at + HEAD_BYTES, numbers[1] as usize).unwrap();
         let bytes = bytes.iter().map(|cell| cell.load(Relaxed)).collect();
         tail[0].fetch_add(1, SeqCst);
         (numbers, bytes)
     }
 
     fn digest(&self) -> String {
-        let cells = self.memory.cells::<AtomicU8>(0, self.memory.size()).unwrap();
+        let cells = self.memory.atomics::<AtomicU8>(0, self.memory.size()).unwrap();
         let bytes: Vec<u8> = cells.iter().map(|cell| cell.load(Relaxed)).collect();
         Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-type AtomicU32Cell = Cells<AtomicU32>;
+type AtomicU32Slice = AtomicSlice<AtomicU32>;
 
 fn ring(slots: usize) -> (Records, Reader) {
     let memory = Memory::fresh(ring_bytes(slots));
@@ -73,18 +73,23 @@ fn ring(slots: usize) -> (Records, Reader) {
 fn one_that_was_sent_is_told_with_all_that_the_books_need() {
     let (mut records, reader) = ring(4);
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| at as u8).collect();
-    let mut sent =
-        Sent { version: 41, count: 3, mask: 1 << 31 | 0b101, held: true, ..Sent::default() };
-    sent.streams = [u32::MAX; COPIES_MAX];
-    assert!(records.sent(&note(&bytes), VERDICT_TOLD, &sent));
+    let mut sent = FanOutResult {
+        version: 41,
+        count: 3,
+        status: 1 << 31 | 0b101,
+        corked: true,
+        ..FanOutResult::default()
+    };
+    sent.streams = [u32::MAX; DELIVERIES_MAX];
+    assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
     let (numbers, told) = reader.read();
     assert_eq!(told, bytes);
-    let note = [1.0, 4096.0, 16_383.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
-    assert_eq!(numbers[..8], note);
+    let record = [1.0, 4096.0, 16_383.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
+    assert_eq!(numbers[..8], record);
     // The version, the routes, the mask as a number above 0, and whether it was held.
     assert_eq!(numbers[9..12], [41.0, 3.0, 2_147_483_653.0]);
     assert_eq!(numbers[13], 1.0);
-    assert_eq!(numbers[14..25], VERDICT_TOLD);
+    assert_eq!(numbers[14..25], VALIDATION_SAMPLE);
     let stream = f64::from(u32::MAX);
     assert_eq!(numbers[25..29], [stream, stream, stream, 0.0]);
 }
@@ -92,8 +97,8 @@ fn one_that_was_sent_is_told_with_all_that_the_books_need() {
 #[test]
 fn a_repetition_is_told_and_that_no_retries_were_asked_for() {
     let (mut records, reader) = ring(4);
-    assert!(records.repeated(&Note { max_retries: None, ..note(&[1, 2]) }, 65));
-    assert!(records.repeated(&Note { max_retries: Some(0), ..note(&[]) }, 1));
+    assert!(records.repeated(&SubmissionRecord { max_retries: None, ..record(&[1, 2]) }, 65));
+    assert!(records.repeated(&SubmissionRecord { max_retries: Some(0), ..record(&[]) }, 1));
     let (numbers, bytes) = reader.read();
     assert_eq!((numbers[0], numbers[7], numbers[8], bytes), (2.0, -1.0, 65.0, vec![1, 2]));
     let (numbers, bytes) = reader.read();
@@ -107,16 +112,16 @@ fn there_is_room_until_all_slots_are_full_wherever_the_cursors_stand() {
         reader.start_at(start);
         for n in 0..2 {
             assert!(records.has_room());
-            assert!(records.repeated(&note(&[n]), 1));
+            assert!(records.repeated(&record(&[n]), 1));
         }
         assert_eq!((records.has_room(), records.depth()), (false, 2));
         let before = reader.digest();
-        assert!(!records.repeated(&note(&[9]), 1));
-        assert!(!records.sent(&note(&[9]), VERDICT_TOLD, &Sent::default()));
+        assert!(!records.repeated(&record(&[9]), 1));
+        assert!(!records.sent(&record(&[9]), VALIDATION_SAMPLE, &FanOutResult::default()));
         assert_eq!(reader.digest(), before);
         assert_eq!(reader.read().1, [0]);
         assert!(records.has_room());
-        assert!(records.repeated(&note(&[2]), 1));
+        assert!(records.repeated(&record(&[2]), 1));
         assert_eq!([reader.read().1, reader.read().1], [[1], [2]]);
         assert_eq!(records.depth(), 0);
     }
@@ -126,15 +131,15 @@ fn there_is_room_until_all_slots_are_full_wherever_the_cursors_stand() {
 fn what_is_larger_than_a_slot_is_not_written() {
     let (mut records, reader) = ring(2);
     let before = reader.digest();
-    assert!(!records.repeated(&note(&[1; TRANSACTION_BYTES_MAX + 1]), 1));
+    assert!(!records.repeated(&record(&[1; TRANSACTION_BYTES_MAX + 1]), 1));
     assert_eq!((reader.digest(), records.depth()), (before, 0));
 }
 
 #[test]
 fn streams_beyond_those_that_there_are_are_not_told() {
     let (mut records, reader) = ring(2);
-    let sent = Sent { count: 17, streams: [5; COPIES_MAX], ..Sent::default() };
-    assert!(records.sent(&note(&[1]), VERDICT_TOLD, &sent));
+    let sent = FanOutResult { count: 17, streams: [5; DELIVERIES_MAX], ..FanOutResult::default() };
+    assert!(records.sent(&record(&[1]), VALIDATION_SAMPLE, &sent));
     let (numbers, bytes) = reader.read();
     assert_eq!((numbers[10], numbers[40], bytes), (16.0, 5.0, vec![1]));
 }
@@ -146,7 +151,7 @@ fn cursors_that_make_no_sense_leave_no_room() {
         reader.cursor(0)[0].store(head, SeqCst);
         reader.cursor(LINE_BYTES)[0].store(tail, SeqCst);
         assert!(!records.has_room());
-        assert!(!records.repeated(&note(&[1]), 1));
+        assert!(!records.repeated(&record(&[1]), 1));
     }
 }
 
@@ -168,13 +173,17 @@ fn the_memory_is_to_the_byte_what_javascript_makes_of_it() {
     reader.start_at(i32::MAX as u32);
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| (at * 7) as u8).collect();
     let streams = std::array::from_fn(|route| 0xffff_fff0 + route as u32);
-    let sent = Sent { version: 41, count: 16, mask: 0x8001_7ffe, held: true, streams };
-    assert!(records.sent(&note(&bytes), VERDICT_TOLD, &sent));
-    let repetition = Note { max_retries: None, ..note(&bytes[..100]) };
+    let sent = FanOutResult { version: 41, count: 16, status: 0x8001_7ffe, corked: true, streams };
+    assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
+    let repetition = SubmissionRecord { max_retries: None, ..record(&bytes[..100]) };
     assert!(records.repeated(&repetition, 1));
     reader.read();
-    let sent = Sent { version: 42, count: 2, mask: 2, held: false, streams };
-    assert!(records.sent(&Note { place: 0, ..note(&bytes[3..300]) }, VERDICT_TOLD, &sent));
+    let sent = FanOutResult { version: 42, count: 2, status: 2, corked: false, streams };
+    assert!(records.sent(
+        &SubmissionRecord { key_slot: 0, ..record(&bytes[3..300]) },
+        VALIDATION_SAMPLE,
+        &sent
+    ));
     let golden = "c2428e9239379b32030484ed79268ca7f961781cf4e557695180aa1b39bb8d5c";
     assert_eq!(reader.digest(), golden);
 }

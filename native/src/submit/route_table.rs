@@ -1,5 +1,5 @@
 //! Hot path: where the leaders of the moment are, as the sender's thread writes it into shared
-//! memory and fronts read it. Layout and rules are those of `src/send/native/shared-route-table.ts`:
+//! memory and fronts read it. Layout and rules are those of `src/send/native/shared-target-table.ts`:
 //!
 //! ```text
 //!   word  0      rises with each writing; odd while the table is written
@@ -19,15 +19,15 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::limits::COPIES_MAX;
-use crate::sync::shared_memory::{Cells, Memory};
+use crate::limits::DELIVERIES_MAX;
+use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Leaders that fronts send to: `ROUTES_SHARED_MAX` of `front-limits.ts`, and as many as the engine
+/// Leaders that fronts send to: `SHARED_TARGETS_MAX` of `front-limits.ts`, and as many as the engine
 /// takes copies in one call.
-pub const ROUTES_MAX: usize = COPIES_MAX;
-/// Cells for the stream numbers of connections: `ROUTE_CELLS_MAX` of `front-limits.ts`.
+pub const ROUTES_MAX: usize = DELIVERIES_MAX;
+/// Cells for the stream numbers of connections: `TARGET_CELLS_MAX` of `front-limits.ts`.
 pub const CELLS_MAX: usize = 8192;
-/// Size of the shared memory: `SHARED_ROUTES_BYTES` of `shared-routes.ts`.
+/// Size of the shared memory: `SHARED_TARGET_TABLE_BYTES` of `shared-routes.ts`.
 pub const ROUTES_BYTES: usize = WORDS * size_of::<u32>();
 
 /// What was read last, as a whole.
@@ -52,8 +52,8 @@ pub struct Table {
 
 /// The side of one front.
 pub struct Routes {
-    words: Cells<AtomicU32>,
-    front: u32,
+    words: AtomicSlice<AtomicU32>,
+    thread_number: u32,
     table: Table,
     /// Of the table; None: none was read.
     sequence: Option<u32>,
@@ -66,15 +66,15 @@ impl Routes {
         if memory.size() != ROUTES_BYTES {
             return None;
         }
-        let words = memory.cells::<AtomicU32>(0, WORDS)?;
-        let front = words.get(FRONTS)?.fetch_add(1, SeqCst).wrapping_add(1);
-        Some(Self { words, front, table: Table::default(), sequence: None })
+        let words = memory.atomics::<AtomicU32>(0, WORDS)?;
+        let thread_number = words.get(INGRESS_THREADS)?.fetch_add(1, SeqCst).wrapping_add(1);
+        Some(Self { words, thread_number, table: Table::default(), sequence: None })
     }
 
     /// Counts up from 1 among the fronts that share the memory.
     #[must_use]
-    pub fn front(&self) -> u32 {
-        self.front
+    pub fn thread_number(&self) -> u32 {
+        self.thread_number
     }
 
     /// Whether fronts may send now.
@@ -85,8 +85,8 @@ impl Routes {
 
     /// Rises with each taking of the engine's news, twice; odd while it goes on.
     #[must_use]
-    pub fn takings(&self) -> u32 {
-        self.word(TAKINGS)
+    pub fn drain_count(&self) -> u32 {
+        self.word(DRAIN_COUNT)
     }
 
     /// Nobody sends until the sender has looked.
@@ -164,14 +164,14 @@ impl Routes {
 
 const SEQUENCE: usize = 0;
 const OPEN: usize = 1;
-const FRONTS: usize = 2;
+const INGRESS_THREADS: usize = 2;
 const ENGINE: usize = 3;
 const VERSION: usize = 4;
 const COUNT: usize = 5;
 const TTL_MS: usize = 6;
 const BYTES_MAX: usize = 7;
 const LEFT_OUT: usize = 8;
-const TAKINGS: usize = 9;
+const DRAIN_COUNT: usize = 9;
 const PEERS: usize = 10;
 const CELLS_OF: usize = PEERS + ROUTES_MAX;
 const CELLS: usize = 64;

@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// The sender's side, as `SharedRoutes` of `shared-routes.ts` writes it.
+/// The sender's side, as `SharedTargetTable` of `shared-routes.ts` writes it.
 pub(crate) struct Publisher {
-    pub(crate) words: Cells<AtomicU32>,
+    pub(crate) words: AtomicSlice<AtomicU32>,
     pub(crate) engine: u32,
     version: u32,
 }
 
 impl Publisher {
     pub(crate) fn new(memory: &Memory) -> Self {
-        Self { words: memory.cells(0, ROUTES_BYTES / 4).unwrap(), engine: 3, version: 0 }
+        Self { words: memory.atomics(0, ROUTES_BYTES / 4).unwrap(), engine: 3, version: 0 }
     }
 
     /// Routes of a handle and a cell each.
@@ -76,7 +76,7 @@ fn the_table_is_read_as_it_was_written_last_once_it_is_open() {
 
 #[test]
 fn what_the_sender_writes_is_read_and_its_streams_are_gone_on_with() {
-    // As `SharedRoutes` and one `RouteTable` leave the memory after `useEngine(258)`, three times
+    // As `SharedTargetTable` and one `RouteTable` leave the memory after `useEngine(258)`, three times
     // `takeCell`, `publish` of two routes, `open(true)`, three times `turnTaking` and three times
     // `nextStream`.
     let (memory, publisher, _) = set_up();
@@ -86,7 +86,7 @@ fn what_the_sender_writes_is_read_and_its_streams_are_gone_on_with() {
         publisher.words[at].store(number, SeqCst);
     }
     let mut routes = Routes::open(&memory).unwrap();
-    assert_eq!((routes.front(), routes.is_open(), routes.takings()), (2, true, 3));
+    assert_eq!((routes.thread_number(), routes.is_open(), routes.drain_count()), (2, true, 3));
     assert!(routes.refresh());
     let Table { engine, version, count, ttl_ms, bytes_max, left_out, peers, .. } = *routes.table();
     assert_eq!((engine, version, count, &peers[..2]), (258, 2, 2, &[4_000_000_001, 17][..]));
@@ -184,7 +184,7 @@ fn assert_whole(table: &Table) {
 #[test]
 fn each_front_has_a_number() {
     let (memory, _, routes) = set_up();
-    assert_eq!((routes.front(), Routes::open(&memory).unwrap().front()), (1, 2));
+    assert_eq!((routes.thread_number(), Routes::open(&memory).unwrap().thread_number()), (1, 2));
 }
 
 #[test]

@@ -11,18 +11,18 @@ use parking_lot::Mutex;
 
 use crate::decode::decoder::Decoder;
 use crate::http::event_loop;
-use crate::http::mailbox::{Command, DoorHandle, inlet};
+use crate::http::mailbox::{Command, EventLoopHandle, mailbox};
 use crate::quic::engine::Engine;
 use crate::quic::event_ring::Waker;
 use crate::submit::counters::Figures;
-use crate::submit::dedup::Seen;
-use crate::submit::fan_out::{EngineWire, Sending};
-use crate::submit::key_cache::Passes;
-use crate::submit::path::{FrontDesk, News, Parts};
-use crate::submit::rate_limit::LimitCells;
+use crate::submit::dedup::DedupCache;
+use crate::submit::fan_out::{EngineRef, FanOut};
+use crate::submit::key_cache::KeyCache;
+use crate::submit::path::{KeyUpdate, SubmitHandler, SubmitPath};
+use crate::submit::rate_limit::SharedLimitStates;
 use crate::submit::record_ring::Records;
 use crate::submit::route_table::Routes;
-use crate::submit::wakeup::{State, Teller, Told};
+use crate::submit::wakeup::{ThreadState, ThreadStatus, WakePolicy};
 use crate::sync::shared_memory::Memory;
 use crate::sync::thread_priority::go_first;
 
@@ -35,15 +35,15 @@ pub struct Shared {
     /// For `route_table`.
     pub routes: Memory,
     /// For `dedup`.
-    pub seen: Memory,
+    pub dedup: Memory,
     /// For `rate_limit`.
-    pub passes: Memory,
+    pub key_cache: Memory,
 }
 
 /// What a front is started with.
 pub struct Options {
     /// Its connections, and where it relays to.
-    pub door: event_loop::Options,
+    pub event_loop: event_loop::Options,
     /// The engine, by the handle that its routes name.
     pub engine: (u32, Arc<Engine>),
     /// Judges transactions.
@@ -64,62 +64,62 @@ pub enum StartError {
 }
 
 /// A front.
-pub struct Front {
-    door: DoorHandle<News>,
-    told: Arc<Told>,
+pub struct IngressThread {
+    event_loop: EventLoopHandle<KeyUpdate>,
+    status: Arc<ThreadStatus>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Front {
+impl IngressThread {
     /// Starts one, which has no connections until somebody listens for it. `waker` is called when
     /// it has something.
     ///
     /// # Errors
     /// See `StartError`.
     pub fn start(options: Options, shared: &Shared, waker: Waker) -> Result<Self, StartError> {
-        let told = Arc::new(Told::new(waker));
-        let mut desk = desk_of(&options, shared, told.clone()).ok_or(StartError::Memory)?;
-        let (door, inlet) = inlet().map_err(|_| StartError::Thread)?;
+        let status = Arc::new(ThreadStatus::new(waker));
+        let mut handler = handler_of(&options, shared, status.clone()).ok_or(StartError::Memory)?;
+        let (event_loop, mailbox) = mailbox().map_err(|_| StartError::Thread)?;
         let (ready, is_ready) = sync_channel(1);
-        let (is_first, tells) = (options.is_first, told.clone());
+        let (is_first, status_writer) = (options.is_first, status.clone());
         let run = move || {
             let goes = !is_first || go_first();
             let is_heard = ready.send(goes).is_ok();
             if !goes || !is_heard {
                 return;
             }
-            let serve = || event_loop::run(options.door, &mut desk, inlet);
+            let serve = || event_loop::run(options.event_loop, &mut handler, mailbox);
             let is_well = catch_unwind(AssertUnwindSafe(serve)).is_ok_and(|ran| ran.is_ok());
-            tells.enter(if is_well { State::Ended } else { State::Failed });
+            status_writer.enter(if is_well { ThreadState::Exited } else { ThreadState::Panicked });
         };
         let thread = Builder::new().name("touchdown-front".into()).spawn(run);
         let thread = thread.map_err(|_| StartError::Thread)?;
         match is_ready.recv() {
-            Ok(true) => Ok(Self { door, told, thread: Mutex::new(Some(thread)) }),
+            Ok(true) => Ok(Self { event_loop, status, thread: Mutex::new(Some(thread)) }),
             _ => Err(StartError::Priority),
         }
     }
 
     /// Has it do this.
-    pub fn tell(&self, command: Command<News>) {
-        self.door.send(command);
+    pub fn tell(&self, command: Command<KeyUpdate>) {
+        self.event_loop.send(command);
     }
 
     /// By which connections come to it.
     #[must_use]
-    pub fn door(&self) -> &DoorHandle<News> {
-        &self.door
+    pub fn event_loop(&self) -> &EventLoopHandle<KeyUpdate> {
+        &self.event_loop
     }
 
     /// What it tells.
     #[must_use]
-    pub fn told(&self) -> &Told {
-        &self.told
+    pub fn status(&self) -> &ThreadStatus {
+        &self.status
     }
 
     /// Ends it at once, and waits for that: it touches no shared memory any more.
     pub fn end(&self) {
-        self.door.send(Command::End);
+        self.event_loop.send(Command::End);
         // Who comes second waits here for who came first.
         if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();
@@ -127,18 +127,22 @@ impl Front {
     }
 }
 
-fn desk_of(options: &Options, shared: &Shared, told: Arc<Told>) -> Option<FrontDesk<EngineWire>> {
+fn handler_of(
+    options: &Options,
+    shared: &Shared,
+    status: Arc<ThreadStatus>,
+) -> Option<SubmitHandler<EngineRef>> {
     let (handle, engine) = options.engine.clone();
-    let wire = EngineWire::new(handle, engine);
-    Some(FrontDesk::new(Parts {
-        passes: Passes::new(LimitCells::new(&shared.passes)?),
-        seen: Seen::open(&shared.seen)?,
+    let engine_handle = EngineRef::new(handle, engine);
+    Some(SubmitHandler::new(SubmitPath {
+        key_cache: KeyCache::new(SharedLimitStates::new(&shared.key_cache)?),
+        dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
         records: Records::open(&shared.records)?,
         figures: Figures::open(&shared.figures)?,
-        teller: Teller::new(told),
+        wake_policy: WakePolicy::new(status),
         // Last, because it takes a number among the fronts.
-        sending: Sending::new(Routes::open(&shared.routes)?, wire),
+        fan_out: FanOut::new(Routes::open(&shared.routes)?, engine_handle),
     }))
 }
 
@@ -152,51 +156,57 @@ mod tests {
     use crate::quic::engine;
     use crate::submit::counters::FIGURES_BYTES;
     use crate::submit::dedup::{Sizes, prepared};
-    use crate::submit::rate_limit::PASS_MEMORY_BYTES;
+    use crate::submit::rate_limit::KEY_CACHE_BYTES;
     use crate::submit::record_ring::RECORDS_BYTES;
     use crate::submit::route_table::ROUTES_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [records, figures, routes, passes] =
-            [RECORDS_BYTES, FIGURES_BYTES, ROUTES_BYTES, PASS_MEMORY_BYTES].map(Memory::fresh);
-        Shared { records, figures, routes, passes, seen: prepared(Sizes::default(), 1).unwrap() }
+        let [records, figures, routes, key_cache] =
+            [RECORDS_BYTES, FIGURES_BYTES, ROUTES_BYTES, KEY_CACHE_BYTES].map(Memory::fresh);
+        Shared {
+            records,
+            figures,
+            routes,
+            key_cache,
+            dedup: prepared(Sizes::default(), 1).unwrap(),
+        }
     }
 
     fn options() -> Options {
         let binds = vec!["127.0.0.1:0".parse().unwrap()];
         let given = engine::Options { binds, seed: [1; 32], ..engine::Options::default() };
         let engine = Engine::start(given, Box::new(|| {})).unwrap();
-        let door = event_loop::Options {
-            backend: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
-            secret_name: "x-name".into(),
-            front: 0,
+        let event_loop = event_loop::Options {
+            upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
+            forwarded_header_name: "x-name".into(),
+            ingress_thread: 0,
             connections_max: 8,
-            relays_max: 8,
-            relays_per_address: 8,
+            upstream_connections_max: 8,
+            upstream_connections_per_address: 8,
             read_timeout_ns: 1,
         };
         let decoder = Arc::new(Decoder::new(&[1; 32], 0.0, true, 1).unwrap());
-        Options { door, engine: (1, engine), decoder, is_first: false }
+        Options { event_loop, engine: (1, engine), decoder, is_first: false }
     }
 
     #[test]
     fn it_runs_says_that_it_is_idle_and_ends() {
         let (sender, woken) = channel();
         let wake = Box::new(move || sender.send(()).unwrap_or_default());
-        let front = Front::start(options(), &shared(), wake).unwrap();
-        assert_eq!(front.told().state(), State::Runs as u8);
-        front.tell(Command::Stop);
+        let thread = IngressThread::start(options(), &shared(), wake).unwrap();
+        assert_eq!(thread.status().state(), ThreadState::Running as u8);
+        thread.tell(Command::Stop);
         woken.recv_timeout(GUARD).unwrap();
-        assert_eq!(front.told().state(), State::Idle as u8);
-        assert!(front.told().take_returned(1).is_empty());
-        front.end();
+        assert_eq!(thread.status().state(), ThreadState::Idle as u8);
+        assert!(thread.status().take_released_slots(1).is_empty());
+        thread.end();
         woken.recv_timeout(GUARD).unwrap();
-        assert_eq!(front.told().state(), State::Ended as u8);
+        assert_eq!(thread.status().state(), ThreadState::Exited as u8);
         // Who comes later finds it ended.
-        front.end();
-        front.tell(Command::Stop);
+        thread.end();
+        thread.tell(Command::Stop);
     }
 
     #[test]
@@ -205,12 +215,12 @@ mod tests {
         let none = || Memory::fresh(8);
         for index in 0..5 {
             let mut parts =
-                [&whole.records, &whole.figures, &whole.routes, &whole.seen, &whole.passes]
+                [&whole.records, &whole.figures, &whole.routes, &whole.dedup, &whole.key_cache]
                     .map(Clone::clone);
             parts[index] = none();
-            let [records, figures, routes, seen, passes] = parts;
-            let shared = Shared { records, figures, routes, seen, passes };
-            let started = Front::start(options(), &shared, Box::new(|| {}));
+            let [records, figures, routes, dedup, key_cache] = parts;
+            let shared = Shared { records, figures, routes, dedup, key_cache };
+            let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }
     }

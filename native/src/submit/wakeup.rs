@@ -12,44 +12,44 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::limits::OUTCOMES_LINGER_NS;
+use crate::limits::OUTCOMES_DELAY_NS_MAX;
 use crate::quic::event_ring::Waker;
 
 /// From so many unread records on the main thread is woken.
 const RECORDS_WAKE: usize = 128;
 /// So long after a record it is at the latest, as after what the engine tells of.
-const RECORDS_WAKE_NS: u64 = OUTCOMES_LINGER_NS;
+const RECORDS_WAKE_NS: u64 = OUTCOMES_DELAY_NS_MAX;
 
 /// What a front's thread does, as the main thread is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum State {
+pub enum ThreadState {
     /// It takes requests.
-    Runs = 1,
+    Running = 1,
     /// It was told to end and did.
-    Ended = 2,
+    Exited = 2,
     /// It ended by a panic, and its clients with it.
-    Failed = 3,
+    Panicked = 3,
     /// It was told to stop, and has nothing in hand.
     Idle = 4,
 }
 
 /// What a front and the main thread tell each other beside records.
-pub struct Told {
+pub struct ThreadStatus {
     wake: Waker,
     /// Whether the main thread was woken and has not looked since.
     is_woken: AtomicBool,
     /// Places of passes that the front uses no more.
-    returned: Mutex<Vec<u32>>,
+    released_slots: Mutex<Vec<u32>>,
     state: AtomicU8,
 }
 
-impl Told {
+impl ThreadStatus {
     /// Of a front that runs.
     #[must_use]
     pub fn new(wake: Waker) -> Self {
-        let state = AtomicU8::new(State::Runs as u8);
-        Self { wake, is_woken: AtomicBool::new(false), returned: Mutex::default(), state }
+        let state = AtomicU8::new(ThreadState::Running as u8);
+        Self { wake, is_woken: AtomicBool::new(false), released_slots: Mutex::default(), state }
     }
 
     /// Wakes the main thread, unless it was and has not looked since.
@@ -60,21 +60,21 @@ impl Told {
     }
 
     /// The front uses the pass of that place no more.
-    pub fn give_back(&self, place: u32) {
-        self.returned.lock().push(place);
+    pub fn release_key_slot(&self, key_slot: u32) {
+        self.released_slots.lock().push(key_slot);
         self.wake();
     }
 
     /// Places given back, as many as `count_max`. Whatever comes from now on wakes again.
-    pub fn take_returned(&self, count_max: usize) -> Vec<u32> {
+    pub fn take_released_slots(&self, count_max: usize) -> Vec<u32> {
         self.is_woken.store(false, SeqCst);
-        let mut returned = self.returned.lock();
-        let count = returned.len().min(count_max);
-        returned.drain(..count).collect()
+        let mut released_slots = self.released_slots.lock();
+        let count = released_slots.len().min(count_max);
+        released_slots.drain(..count).collect()
     }
 
     /// The thread has come to this.
-    pub fn enter(&self, state: State) {
+    pub fn enter(&self, state: ThreadState) {
         self.state.store(state as u8, SeqCst);
         self.wake();
     }
@@ -87,34 +87,40 @@ impl Told {
 }
 
 /// Decides for one front when the main thread is woken for its records.
-pub struct Teller {
-    told: Arc<Told>,
+pub struct WakePolicy {
+    status: Arc<ThreadStatus>,
     is_due: bool,
     /// When it is woken for those that nobody is sure to come for; None: there are none.
     late_ns: Option<u64>,
 }
 
-impl Teller {
+impl WakePolicy {
     /// Nothing is to be told as yet.
     #[must_use]
-    pub fn new(told: Arc<Told>) -> Self {
-        Self { told, is_due: false, late_ns: None }
+    pub fn new(status: Arc<ThreadStatus>) -> Self {
+        Self { status, is_due: false, late_ns: None }
     }
 
     /// A record was written, and now `depth` are unread. `is_urgent`: the main thread is to read it
     /// at once; `is_awaited`: it will before long, whether it is woken or not.
-    pub fn note(&mut self, depth: usize, is_urgent: bool, is_awaited: bool, now_ns: u64) {
+    pub fn record_written(
+        &mut self,
+        depth: usize,
+        needs_immediate_wake: bool,
+        is_wake_pending: bool,
+        now_ns: u64,
+    ) {
         if depth >= RECORDS_WAKE {
-            self.told.wake();
-        } else if is_urgent {
+            self.status.wake();
+        } else if needs_immediate_wake {
             self.is_due = true;
-        } else if !is_awaited && self.late_ns.is_none() {
+        } else if !is_wake_pending && self.late_ns.is_none() {
             self.late_ns = Some(now_ns.saturating_add(RECORDS_WAKE_NS));
         }
     }
 
     /// The sender is to look at once.
-    pub fn hurry(&mut self) {
+    pub fn wake_now(&mut self) {
         self.is_due = true;
     }
 
@@ -125,7 +131,7 @@ impl Teller {
             self.late_ns = None;
         }
         if (std::mem::take(&mut self.is_due) || is_late) && depth > 0 {
-            self.told.wake();
+            self.status.wake();
         }
     }
 
@@ -137,8 +143,8 @@ impl Teller {
 
     /// What else is told.
     #[must_use]
-    pub fn told(&self) -> &Told {
-        &self.told
+    pub fn status(&self) -> &ThreadStatus {
+        &self.status
     }
 }
 
@@ -151,87 +157,87 @@ mod tests {
     const LATE_NS: u64 = RECORDS_WAKE_NS;
 
     /// A teller, and how often the main thread was woken; it looks each time.
-    fn teller() -> (Teller, Arc<Told>, Arc<AtomicUsize>) {
+    fn wake_policy() -> (WakePolicy, Arc<ThreadStatus>, Arc<AtomicUsize>) {
         let wakes = Arc::new(AtomicUsize::new(0));
         let counted = wakes.clone();
-        let told = Arc::new(Told::new(Box::new(move || {
+        let status = Arc::new(ThreadStatus::new(Box::new(move || {
             counted.fetch_add(1, SeqCst);
         })));
-        (Teller::new(told.clone()), told, wakes)
+        (WakePolicy::new(status.clone()), status, wakes)
     }
 
     #[test]
     fn an_urgent_record_wakes_once_its_turn_is_through() {
-        let (mut teller, _told, wakes) = teller();
-        teller.note(1, true, false, 0);
-        teller.note(2, true, false, 0);
+        let (mut wake_policy, _status, wakes) = wake_policy();
+        wake_policy.record_written(1, true, false, 0);
+        wake_policy.record_written(2, true, false, 0);
         assert_eq!(wakes.load(SeqCst), 0);
-        teller.end_turn(2, || 0);
+        wake_policy.end_turn(2, || 0);
         assert_eq!(wakes.load(SeqCst), 1);
-        teller.end_turn(2, || 0);
+        wake_policy.end_turn(2, || 0);
         assert_eq!(wakes.load(SeqCst), 1);
     }
 
     #[test]
     fn many_wake_at_once_and_only_until_somebody_looked() {
-        let (mut teller, told, wakes) = teller();
-        teller.note(RECORDS_WAKE - 1, false, true, 0);
+        let (mut wake_policy, status, wakes) = wake_policy();
+        wake_policy.record_written(RECORDS_WAKE - 1, false, true, 0);
         assert_eq!(wakes.load(SeqCst), 0);
-        teller.note(RECORDS_WAKE, false, true, 0);
-        teller.note(RECORDS_WAKE + 1, false, true, 0);
+        wake_policy.record_written(RECORDS_WAKE, false, true, 0);
+        wake_policy.record_written(RECORDS_WAKE + 1, false, true, 0);
         assert_eq!(wakes.load(SeqCst), 1);
-        assert!(told.take_returned(8).is_empty());
-        teller.note(RECORDS_WAKE, false, true, 0);
+        assert!(status.take_released_slots(8).is_empty());
+        wake_policy.record_written(RECORDS_WAKE, false, true, 0);
         assert_eq!(wakes.load(SeqCst), 2);
     }
 
     #[test]
     fn one_that_nobody_comes_for_wakes_late_and_from_the_first_on() {
-        let (mut teller, _told, wakes) = teller();
-        assert_eq!(teller.wake_in(5), None);
-        teller.note(1, false, false, 5);
-        teller.note(2, false, false, 50);
-        assert_eq!(teller.wake_in(6), Some(Duration::from_nanos(LATE_NS - 1)));
-        teller.end_turn(2, || LATE_NS + 4);
+        let (mut wake_policy, _status, wakes) = wake_policy();
+        assert_eq!(wake_policy.wake_in(5), None);
+        wake_policy.record_written(1, false, false, 5);
+        wake_policy.record_written(2, false, false, 50);
+        assert_eq!(wake_policy.wake_in(6), Some(Duration::from_nanos(LATE_NS - 1)));
+        wake_policy.end_turn(2, || LATE_NS + 4);
         assert_eq!(wakes.load(SeqCst), 0);
-        teller.end_turn(2, || LATE_NS + 5);
-        assert_eq!((wakes.load(SeqCst), teller.wake_in(0)), (1, None));
+        wake_policy.end_turn(2, || LATE_NS + 5);
+        assert_eq!((wakes.load(SeqCst), wake_policy.wake_in(0)), (1, None));
     }
 
     #[test]
     fn one_that_is_awaited_wakes_nobody() {
-        let (mut teller, _told, wakes) = teller();
-        teller.note(1, false, true, 0);
-        teller.end_turn(1, || u64::MAX);
-        assert_eq!((wakes.load(SeqCst), teller.wake_in(0)), (0, None));
+        let (mut wake_policy, _status, wakes) = wake_policy();
+        wake_policy.record_written(1, false, true, 0);
+        wake_policy.end_turn(1, || u64::MAX);
+        assert_eq!((wakes.load(SeqCst), wake_policy.wake_in(0)), (0, None));
     }
 
     #[test]
     fn nobody_is_woken_for_what_was_read_meanwhile() {
-        let (mut teller, _told, wakes) = teller();
-        teller.note(1, false, false, 0);
-        teller.hurry();
-        teller.end_turn(0, || LATE_NS);
-        assert_eq!((wakes.load(SeqCst), teller.wake_in(0)), (0, None));
+        let (mut wake_policy, _status, wakes) = wake_policy();
+        wake_policy.record_written(1, false, false, 0);
+        wake_policy.wake_now();
+        wake_policy.end_turn(0, || LATE_NS);
+        assert_eq!((wakes.load(SeqCst), wake_policy.wake_in(0)), (0, None));
     }
 
     #[test]
     fn places_come_back_in_their_order_and_as_many_as_there_is_room_for() {
-        let (_teller, told, wakes) = teller();
-        for place in [3, 1, 2] {
-            told.give_back(place);
+        let (_wake_policy, status, wakes) = wake_policy();
+        for key_slot in [3, 1, 2] {
+            status.release_key_slot(key_slot);
         }
         assert_eq!(wakes.load(SeqCst), 1);
-        assert_eq!(told.take_returned(2), [3, 1]);
-        assert_eq!(told.take_returned(2), [2]);
-        assert!(told.take_returned(2).is_empty());
+        assert_eq!(status.take_released_slots(2), [3, 1]);
+        assert_eq!(status.take_released_slots(2), [2]);
+        assert!(status.take_released_slots(2).is_empty());
     }
 
     #[test]
     fn an_end_is_told() {
-        let (_teller, told, wakes) = teller();
-        assert_eq!(told.state(), State::Runs as u8);
-        told.enter(State::Failed);
-        assert_eq!((told.state(), wakes.load(SeqCst)), (3, 1));
+        let (_wake_policy, status, wakes) = wake_policy();
+        assert_eq!(status.state(), ThreadState::Running as u8);
+        status.enter(ThreadState::Panicked);
+        assert_eq!((status.state(), wakes.load(SeqCst)), (3, 1));
     }
 }

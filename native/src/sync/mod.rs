@@ -3,9 +3,9 @@
 
 pub mod clock;
 pub(crate) mod mutex_queue;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 pub(crate) mod shared_lock;
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 #[allow(unsafe_code)]
 pub mod shared_memory;
 pub(crate) mod thread_priority;

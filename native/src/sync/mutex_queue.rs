@@ -12,21 +12,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 /// Room for so many stays when all was taken.
-const ROOM_KEPT: usize = 64;
+const CAPACITY_KEPT: usize = 64;
 
-pub(crate) struct Tray<T> {
+pub(crate) struct MutexQueue<T> {
     items: Mutex<VecDeque<T>>,
     /// As many as there are; changed under the lock, looked at without it.
     count: AtomicUsize,
 }
 
-impl<T> Default for Tray<T> {
+impl<T> Default for MutexQueue<T> {
     fn default() -> Self {
         Self { items: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
     }
 }
 
-impl<T> Tray<T> {
+impl<T> MutexQueue<T> {
     pub(crate) fn push(&self, item: T) {
         let mut items = self.items.lock();
         items.push_back(item);
@@ -34,9 +34,9 @@ impl<T> Tray<T> {
     }
 
     /// Where there are `most` already, the oldest gives way and is returned.
-    pub(crate) fn push_over(&self, item: T, most: usize) -> Option<T> {
+    pub(crate) fn push_evicting(&self, item: T, count_max: usize) -> Option<T> {
         let mut items = self.items.lock();
-        let oldest = if items.len() < most { None } else { items.pop_front() };
+        let oldest = if items.len() < count_max { None } else { items.pop_front() };
         items.push_back(item);
         self.count.store(items.len(), Ordering::SeqCst);
         oldest
@@ -50,7 +50,7 @@ impl<T> Tray<T> {
         let mut items = self.items.lock();
         let item = items.pop_front()?;
         self.count.store(items.len(), Ordering::SeqCst);
-        if items.is_empty() && items.capacity() > ROOM_KEPT {
+        if items.is_empty() && items.capacity() > CAPACITY_KEPT {
             *items = VecDeque::new();
         }
         Some(item)
@@ -69,77 +69,80 @@ impl<T> Tray<T> {
 mod tests {
     use std::sync::Arc;
 
-    use super::{ROOM_KEPT, Tray};
+    use super::{CAPACITY_KEPT, MutexQueue};
 
     #[test]
     fn what_was_put_down_first_is_taken_first() {
-        let tray = Tray::default();
-        assert!(tray.is_empty() && tray.pop().is_none());
-        (0..3).for_each(|item| tray.push(item));
-        assert_eq!((tray.pop(), tray.len()), (Some(0), 2));
-        tray.push(3);
-        let rest: Vec<_> = std::iter::from_fn(|| tray.pop()).collect();
-        assert_eq!((rest, tray.is_empty()), (vec![1, 2, 3], true));
+        let queue = MutexQueue::default();
+        assert!(queue.is_empty() && queue.pop().is_none());
+        (0..3).for_each(|item| queue.push(item));
+        assert_eq!((queue.pop(), queue.len()), (Some(0), 2));
+        queue.push(3);
+        let rest: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!((rest, queue.is_empty()), (vec![1, 2, 3], true));
     }
 
     #[test]
     fn the_room_of_a_burst_is_given_back() {
-        let tray = Tray::default();
-        (0..10 * ROOM_KEPT).for_each(|item| tray.push(item));
-        while tray.pop().is_some() {}
-        assert!(tray.items.lock().capacity() <= ROOM_KEPT);
+        let queue = MutexQueue::default();
+        (0..10 * CAPACITY_KEPT).for_each(|item| queue.push(item));
+        while queue.pop().is_some() {}
+        assert!(queue.items.lock().capacity() <= CAPACITY_KEPT);
     }
 
     #[test]
     fn nothing_is_lost_or_told_twice_between_many_threads() {
-        let tray = Arc::new(Tray::default());
+        let queue = Arc::new(MutexQueue::default());
         let threads: Vec<_> = (0..3)
             .map(|thread| {
-                let tray = tray.clone();
+                let queue = queue.clone();
                 std::thread::spawn(move || {
                     let mut taken = Vec::new();
                     for item in 0..1_000 {
-                        tray.push(thread * 1_000 + item);
-                        taken.extend(tray.pop());
+                        queue.push(thread * 1_000 + item);
+                        taken.extend(queue.pop());
                     }
                     taken
                 })
             })
             .collect();
         let mut all: Vec<_> = threads.into_iter().flat_map(|it| it.join().unwrap()).collect();
-        all.extend(std::iter::from_fn(|| tray.pop()));
+        all.extend(std::iter::from_fn(|| queue.pop()));
         all.sort_unstable();
         assert_eq!(all, (0..3_000).collect::<Vec<_>>());
     }
 
     #[test]
     fn the_oldest_gives_way_to_what_is_one_too_many() {
-        let tray = Tray::default();
-        let gave_way: Vec<_> = (0..4).map(|item| tray.push_over(item, 2)).collect();
+        let queue = MutexQueue::default();
+        let gave_way: Vec<_> = (0..4).map(|item| queue.push_evicting(item, 2)).collect();
         assert_eq!(gave_way, [None, None, Some(0), Some(1)]);
-        assert_eq!((tray.len(), tray.pop(), tray.pop(), tray.pop()), (2, Some(2), Some(3), None));
+        assert_eq!(
+            (queue.len(), queue.pop(), queue.pop(), queue.pop()),
+            (2, Some(2), Some(3), None)
+        );
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn who_puts_down_while_another_is_at_it_leaves_the_processor() {
-        let tray = Arc::new(Tray::default());
-        let at_work = tray.items.lock();
-        let (tell, told) = std::sync::mpsc::channel();
+        let queue = Arc::new(MutexQueue::default());
+        let locked = queue.items.lock();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = std::thread::spawn({
-            let tray = tray.clone();
+            let queue = queue.clone();
             move || {
-                tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
-                tray.push(7);
+                sender.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+                queue.push(7);
             }
         });
-        let stat = std::path::Path::new("/proc").join(told.recv().unwrap()).join("stat");
+        let stat = std::path::Path::new("/proc").join(receiver.recv().unwrap()).join("stat");
         // Behind the name in brackets: S is asleep, proc(5).
         while !std::fs::read_to_string(&stat).unwrap().contains(") S ") {
             std::thread::yield_now();
         }
-        drop(at_work);
+        drop(locked);
         thread.join().unwrap();
-        assert_eq!(tray.pop(), Some(7));
+        assert_eq!(queue.pop(), Some(7));
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::sync::shared_memory::{Cells, Memory};
+use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Looks before the first sleep: `LOOKS` of `memory-lock.ts`.
 const LOOKS: u32 = 1_000;
@@ -22,19 +22,19 @@ const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 
 /// A lock whose word lies in shared memory.
-pub(crate) struct MemoryLock {
+pub(crate) struct SharedLock {
     /// One.
-    words: Cells<AtomicU32>,
+    words: AtomicSlice<AtomicU32>,
     sleeps: u32,
 }
 
-impl MemoryLock {
+impl SharedLock {
     /// The lock whose word lies at byte `at`; None where there is none. `wait_ms`: when `acquire`
     /// gives up.
     #[must_use]
     pub(crate) fn open(memory: &Memory, at: usize, wait_ms: u32) -> Option<Self> {
         let sleeps = wait_ms.saturating_mul(1_000).div_ceil(SLEEP_US);
-        Some(Self { words: memory.cells(at, 1)?, sleeps })
+        Some(Self { words: memory.atomics(at, 1)?, sleeps })
     }
 
     /// The lock, to be had for as long as the answer is kept; None where it was not free in time.
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn it_is_had_by_one_at_a_time() {
         let memory = Memory::fresh(8);
-        let words = memory.cells::<AtomicU32>(0, 2).unwrap();
-        let lock = || MemoryLock::open(&memory, 4, 0).unwrap();
+        let words = memory.atomics::<AtomicU32>(0, 2).unwrap();
+        let lock = || SharedLock::open(&memory, 4, 0).unwrap();
         let [first, second] = [lock(), lock()];
         let held = first.acquire().unwrap();
         assert!(second.acquire().is_none());
@@ -103,8 +103,8 @@ mod tests {
         let start = Barrier::new(2);
         thread::scope(|scope| {
             for _ in 0..2 {
-                let lock = MemoryLock::open(&memory, 0, 60_000).unwrap();
-                let words = memory.cells::<AtomicU32>(4, 1).unwrap();
+                let lock = SharedLock::open(&memory, 0, 60_000).unwrap();
+                let words = memory.atomics::<AtomicU32>(4, 1).unwrap();
                 let start = &start;
                 scope.spawn(move || {
                     start.wait();
@@ -116,14 +116,14 @@ mod tests {
                 });
             }
         });
-        assert_eq!(memory.cells::<AtomicU32>(4, 1).unwrap()[0].load(Relaxed), 2 * EACH);
+        assert_eq!(memory.atomics::<AtomicU32>(4, 1).unwrap()[0].load(Relaxed), 2 * EACH);
     }
 
     #[test]
     fn one_that_comes_free_in_time_is_had_and_else_it_is_given_up() {
         let memory = Memory::fresh(8);
-        let word = memory.cells::<AtomicU32>(0, 1).unwrap();
-        let lock = MemoryLock::open(&memory, 0, 1).unwrap();
+        let word = memory.atomics::<AtomicU32>(0, 1).unwrap();
+        let lock = SharedLock::open(&memory, 0, 1).unwrap();
         for (free_after, pauses) in [(1, 1), (5, 5), (6, 5)] {
             word[0].store(TAKEN, Relaxed);
             let mut count = 0;
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn there_is_none_outside_of_the_memory() {
         let memory = Memory::fresh(8);
-        assert!(MemoryLock::open(&memory, 8, 1).is_none());
-        assert!(MemoryLock::open(&memory, 2, 1).is_none());
+        assert!(SharedLock::open(&memory, 8, 1).is_none());
+        assert!(SharedLock::open(&memory, 2, 1).is_none());
     }
 }

@@ -31,7 +31,7 @@ impl Memory {
     /// The bytes stay where they are for as long as `keeper` lives, and are written to by other
     /// threads only as the head says.
     #[must_use]
-    pub unsafe fn lent(at: *mut u8, size: usize, keeper: Keeper) -> Self {
+    pub unsafe fn borrowed(at: *mut u8, size: usize, keeper: Keeper) -> Self {
         Self { at, size, _keeper: keeper }
     }
 
@@ -51,19 +51,19 @@ impl Memory {
 
     /// So many cells from byte `from` on. None where they are not inside or not aligned.
     #[must_use]
-    pub fn cells<T: Cell>(&self, from: usize, count: usize) -> Option<Cells<T>> {
+    pub fn atomics<T: Atomic>(&self, from: usize, count: usize) -> Option<AtomicSlice<T>> {
         let bytes = count.checked_mul(size_of::<T>())?;
         let is_inside = from.checked_add(bytes)? <= self.size;
         let at = self.at.wrapping_add(from).cast::<T>();
-        (is_inside && at.is_aligned()).then(|| Cells { at, count, _memory: self.clone() })
+        (is_inside && at.is_aligned()).then(|| AtomicSlice { at, count, _memory: self.clone() })
     }
 }
 
 /// What shared memory is made of.
-pub trait Cell: sealed::Sealed {}
-impl Cell for AtomicU8 {}
-impl Cell for AtomicU32 {}
-impl Cell for AtomicU64 {}
+pub trait Atomic: sealed::Sealed {}
+impl Atomic for AtomicU8 {}
+impl Atomic for AtomicU32 {}
+impl Atomic for AtomicU64 {}
 
 mod sealed {
     use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -75,18 +75,18 @@ mod sealed {
 }
 
 /// Cells of shared memory, as a slice of atomics.
-pub struct Cells<T> {
+pub struct AtomicSlice<T> {
     at: *const T,
     count: usize,
     _memory: Memory,
 }
 
 // SAFETY: atomics may be shared, and the memory is kept.
-unsafe impl<T: Sync> Send for Cells<T> {}
+unsafe impl<T: Sync> Send for AtomicSlice<T> {}
 // SAFETY: as above.
-unsafe impl<T: Sync> Sync for Cells<T> {}
+unsafe impl<T: Sync> Sync for AtomicSlice<T> {}
 
-impl<T> Deref for Cells<T> {
+impl<T> Deref for AtomicSlice<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -95,7 +95,7 @@ impl<T> Deref for Cells<T> {
     }
 }
 
-impl Cells<AtomicU8> {
+impl AtomicSlice<AtomicU8> {
     /// Copies bytes in from `at` on; whether they fit. The caller alone may touch that part now.
     pub fn write(&self, at: usize, bytes: &[u8]) -> bool {
         let Some(part) = self.get(at..at.saturating_add(bytes.len())) else { return false };
@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn cells_of_one_memory_are_the_same_bytes() {
         let memory = Memory::fresh(64);
-        let words = memory.cells::<AtomicU32>(8, 4).unwrap();
-        let bytes = memory.cells::<AtomicU8>(0, 64).unwrap();
+        let words = memory.atomics::<AtomicU32>(8, 4).unwrap();
+        let bytes = memory.atomics::<AtomicU8>(0, 64).unwrap();
         words[0].store(0x0403_0201, Relaxed);
         assert!(bytes.holds(8, &[1, 2, 3, 4]));
         assert!(!bytes.holds(8, &[1, 2, 3, 5]));
@@ -135,12 +135,12 @@ mod tests {
     #[test]
     fn what_is_outside_or_not_aligned_is_not_given() {
         let memory = Memory::fresh(64);
-        assert!(memory.cells::<AtomicU64>(56, 1).is_some());
-        assert!(memory.cells::<AtomicU64>(56, 2).is_none());
-        assert!(memory.cells::<AtomicU64>(usize::MAX, 1).is_none());
-        assert!(memory.cells::<AtomicU64>(0, usize::MAX).is_none());
-        assert!(memory.cells::<AtomicU64>(4, 1).is_none());
-        let bytes = memory.cells::<AtomicU8>(0, 64).unwrap();
+        assert!(memory.atomics::<AtomicU64>(56, 1).is_some());
+        assert!(memory.atomics::<AtomicU64>(56, 2).is_none());
+        assert!(memory.atomics::<AtomicU64>(usize::MAX, 1).is_none());
+        assert!(memory.atomics::<AtomicU64>(0, usize::MAX).is_none());
+        assert!(memory.atomics::<AtomicU64>(4, 1).is_none());
+        let bytes = memory.atomics::<AtomicU8>(0, 64).unwrap();
         assert!(!bytes.write(62, &[0; 3]));
         assert!(!bytes.holds(62, &[0; 3]));
         assert!(!bytes.holds(usize::MAX, &[0; 3]));
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn cells_outlive_the_memory_that_gave_them() {
-        let cells = Memory::fresh(8).cells::<AtomicU64>(0, 1).unwrap();
-        cells[0].store(7, Relaxed);
-        assert_eq!(cells[0].load(Relaxed), 7);
+        let atomics = Memory::fresh(8).atomics::<AtomicU64>(0, 1).unwrap();
+        atomics[0].store(7, Relaxed);
+        assert_eq!(atomics[0].load(Relaxed), 7);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Decision: docs/decisions/0016-background-threads-have-lower-priority.md
 
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
@@ -26,18 +26,18 @@ pub(crate) fn give_way() {
 }
 
 /// The least of the real-time priorities, which is above all others: sched(7), 2026-11.
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 const LEAST_REALTIME: ThreadPriority = ThreadPriority::Min;
 
 /// Has the calling thread go before all that have no real-time priority, from now on; false where
 /// the system does not allow it. Threads that it starts would do so too.
-#[cfg(feature = "front")]
+#[cfg(feature = "ingress")]
 pub(crate) fn go_first() -> bool {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
     set_thread_priority_and_policy(thread_native_id(), LEAST_REALTIME, policy).is_ok()
 }
 
-#[cfg(all(test, target_os = "linux", feature = "front"))]
+#[cfg(all(test, target_os = "linux", feature = "ingress"))]
 mod tests {
     use rustix::process::getpriority_process;
 

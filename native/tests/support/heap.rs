@@ -5,23 +5,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub struct Counted;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static CORKED: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes that are allocated now.
 pub fn held() -> usize {
-    HELD.load(Ordering::Relaxed)
+    CORKED.load(Ordering::Relaxed)
 }
 
 // SAFETY: everything is left to the system's allocator; only numbers are added.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size(), Ordering::Relaxed);
+        CORKED.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        CORKED.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promises.
         unsafe { System.dealloc(pointer, layout) }
     }

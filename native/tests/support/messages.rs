@@ -2,11 +2,11 @@
 //! makes them up. Whatever is read of one must be what a whole JSON parser finds in it.
 
 use serde_json::Value;
-use touchdown_native::rpc::slot_messages::{Feed, Kind, Said, Told, read};
+use touchdown_native::rpc::slot_messages::{Kind, LastSlots, ServerMessage, Subscription, read};
 
 /// Reads a message; whether it said something. Panics where it does not say so.
 pub fn feed(bytes: &[u8]) -> bool {
-    let Some((text, said)) =
+    let Some((text, message)) =
         std::str::from_utf8(bytes).ok().and_then(|text| Some((text, read(text)?)))
     else {
         return false;
@@ -19,13 +19,13 @@ pub fn feed(bytes: &[u8]) -> bool {
         return true;
     }
     let method = whole.get("method").and_then(Value::as_str);
-    match said {
-        Said::Answer(feed, accepted) => {
+    match message {
+        ServerMessage::Response(feed, accepted) => {
             assert_eq!(method, None);
             assert_eq!(whole["id"].as_f64(), Some(f64::from(feed as u8) + 1.0));
             assert_eq!(whole.get("result").is_some(), accepted);
         }
-        Said::Event(event) => {
+        ServerMessage::Event(event) => {
             let update = whole.get("params").and_then(|params| params.get("result"));
             let member = |name| update.and_then(|update| update.get(name));
             let slot = member("slot").and_then(Value::as_f64);
@@ -34,19 +34,19 @@ pub fn feed(bytes: &[u8]) -> bool {
                 slot.filter(|slot| *slot >= 0.0 && *slot < 2f64.powi(53) && slot.fract() == 0.0)
                     .map(|slot| slot as u64)
             );
-            match event.feed {
-                Feed::Slot => assert_eq!(method, Some("slotNotification")),
-                Feed::SlotsUpdates => {
+            match event.subscription {
+                Subscription::Slot => assert_eq!(method, Some("slotNotification")),
+                Subscription::SlotsUpdates => {
                     assert_eq!(method, Some("slotsUpdatesNotification"));
-                    let begins = ["firstShredReceived", "createdBank"];
+                    let starts = ["firstShredReceived", "createdBank"];
                     let ends = ["completed", "frozen"];
-                    let kinds = if event.kind == Kind::Start { begins } else { ends };
+                    let kinds = if event.kind == Kind::Start { starts } else { ends };
                     assert!(kinds.contains(&member("type").and_then(Value::as_str).unwrap_or("")));
                 }
             }
-            let mut told = Told::default();
-            assert!(told.is_news(event));
-            assert_eq!(told.is_news(event), event.slot.is_none());
+            let mut last_slots = LastSlots::default();
+            assert!(last_slots.is_new(event));
+            assert_eq!(last_slots.is_new(event), event.slot.is_none());
         }
     }
     true

@@ -3,9 +3,9 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
 pub mod between;
-pub mod dice;
 pub mod heard;
 pub mod packets;
+pub mod rng;
 pub mod rogue;
 pub mod terms;
 mod tls;

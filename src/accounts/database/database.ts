@@ -12,22 +12,22 @@
 import pg from "pg";
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
-import { CopyOut } from "../keys/copy-out.ts";
+import { SnapshotQuery } from "../keys/snapshot-query.ts";
 import {
   DATABASE_CONNECT_MS_MAX,
   DATABASE_CONNECTIONS_MAX,
-  DATABASE_COPY_STALL_MS_MAX,
-  DATABASE_LISTEN_BEAT_MS,
+  DATABASE_LISTEN_HEARTBEAT_MS,
   DATABASE_RETRY_MS_MAX,
   DATABASE_RETRY_MS_MIN,
+  DATABASE_SNAPSHOT_STALL_MS_MAX,
   DATABASE_STATEMENT_MS_MAX,
-  DATABASE_TRANSACTION_TRIES_MAX,
+  DATABASE_TRANSACTION_ATTEMPTS_MAX,
   DATABASE_WAITING_MAX,
 } from "../limits.ts";
 import { BROKEN, DatabaseError, translate } from "./database-error.ts";
 
 /** Where a statement can be sent to. */
-export interface Querier {
+export interface Queryable {
   /** The rows of one statement; `Row` is what its columns are, which the caller's SQL decides. */
   query<Row extends object = object>(
     text: string,
@@ -36,12 +36,12 @@ export interface Querier {
 }
 
 /** A transaction that is under way. */
-export interface Transaction extends Querier {
+export interface Transaction extends Queryable {
   /**
    * Hands what a `COPY … TO STDOUT` sends to `take`, in pieces that are cut anywhere and are its
    * own until it returns; other work has its turns in between. Rejects with what `take` throws.
    */
-  copyOut(text: string, take: (chunk: Buffer) => void): Promise<void>;
+  streamSnapshot(text: string, take: (chunk: Buffer) => void): Promise<void>;
 }
 
 export interface TransactionOptions {
@@ -51,7 +51,7 @@ export interface TransactionOptions {
   readonly statementMsMax?: number;
 }
 
-export interface Database extends Querier {
+export interface Database extends Queryable {
   /** Commits what `act` did when it resolves, rolls it back when it rejects. */
   transaction<T>(act: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Hears a channel until stopped, over a connection of its own that is opened anew when lost. */
@@ -139,7 +139,7 @@ export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Da
           return await guarded(() => runTransaction(pool, act, how, counters, deps.clock));
         } catch (error) {
           const again = error instanceof DatabaseError && error.kind === "conflict";
-          if (!again || attempt >= DATABASE_TRANSACTION_TRIES_MAX) throw error;
+          if (!again || attempt >= DATABASE_TRANSACTION_ATTEMPTS_MAX) throw error;
           counters.retries += 1;
         }
       }
@@ -210,16 +210,16 @@ async function runTransaction<T>(
   const extra =
     statementMsMax === undefined ? {} : { query_timeout: statementMsMax + DATABASE_CONNECT_MS_MAX };
   const tx: Transaction = {
-    copyOut(text, take) {
+    streamSnapshot(text, take) {
       counters.queries += 1;
       const msMax = (statementMsMax ?? DATABASE_STATEMENT_MS_MAX) + DATABASE_CONNECT_MS_MAX;
       return new Promise((resolve, reject) => {
-        const copy = new CopyOut(text, msMax, take, (error) => {
+        const copy = new SnapshotQuery(text, msMax, take, (error) => {
           watch.cancel();
           if (error === null) resolve();
           else reject(error);
         });
-        const watch = clock.every(DATABASE_COPY_STALL_MS_MAX, () => copy.check());
+        const watch = clock.every(DATABASE_SNAPSHOT_STALL_MS_MAX, () => copy.check());
         client.query(copy);
       });
     },
@@ -290,15 +290,15 @@ function listenOn(
     told = null;
     counters.listenConnects += 1;
     on.connected();
-    beat(fresh);
+    heartbeat(fresh);
   }
 
   /** Asks now and then, because a connection can be gone without anybody being told. */
-  function beat(of: pg.Client): void {
-    timer = clock.after(DATABASE_LISTEN_BEAT_MS, () => {
+  function heartbeat(of: pg.Client): void {
+    timer = clock.after(DATABASE_LISTEN_HEARTBEAT_MS, () => {
       of.query("select 1").then(
         () => {
-          if (client === of) beat(of);
+          if (client === of) heartbeat(of);
         },
         (error: unknown) => lost(of, error instanceof Error ? error.message : String(error)),
       );

@@ -30,20 +30,20 @@ export interface Away {
 }
 
 /** Where buckets lie that other threads charge as well. All of them reckon with the sharers. */
-export interface BucketCells {
+export interface BucketStates {
   /** How long the next request would have to wait. Changes nothing. */
-  waitNs(cell: number, nowNs: number, plan: Plan): number;
+  waitNs(limitSlot: number, nowNs: number, plan: Plan): number;
   /** Lets one request through and counts it: 0, or the nanoseconds to wait, and nothing is done. */
-  tryCharge(cell: number, nowNs: number, plan: Plan): number;
-  fullNsOf(cell: number): number;
+  tryCharge(limitSlot: number, nowNs: number, plan: Plan): number;
+  fullNsOf(limitSlot: number): number;
   /** Requests let through, as a whole number of 32 bits that begins anew when it is full. */
-  countOf(cell: number): number;
+  countOf(limitSlot: number): number;
   /** For a cell that no other thread knows as yet. */
-  set(cell: number, fullNs: number): void;
+  set(limitSlot: number, fullNs: number): void;
   /** Sets it where it is still what it was; whether that was so. */
-  replace(cell: number, wasNs: number, fullNs: number): boolean;
+  replace(limitSlot: number, wasNs: number, fullNs: number): boolean;
   /** Tells all threads by how many edges each bucket is divided. */
-  setSharers(count: number): void;
+  setEdgeCount(count: number): void;
 }
 
 export class Bucket {
@@ -56,8 +56,8 @@ export class Bucket {
   #unsent = 0;
   #unsentNs = 0;
   /** Where it is held; null where only this thread charges it. */
-  #cells: BucketCells | null = null;
-  #cell = 0;
+  #limitStates: BucketStates | null = null;
+  #limitSlot = 0;
   /** What of the count of its cell is in `#unsent`, or told; and when that was last looked at. */
   #seen = 0;
   #lookedNs = 0;
@@ -81,19 +81,20 @@ export class Bucket {
 
   /** When it is full again, by this edge's clock. */
   get fullNs(): number {
-    return this.#cells?.fullNsOf(this.#cell) ?? this.#fullNs;
+    return this.#limitStates?.fullNsOf(this.#limitSlot) ?? this.#fullNs;
   }
 
   /** How long the next request has to wait where `share` edges divide it. Changes nothing. */
   waitNs(plan: Plan, nowNs: number, share: number): number {
-    if (this.#cells !== null) return this.#cells.waitNs(this.#cell, nowNs, plan);
+    if (this.#limitStates !== null) return this.#limitStates.waitNs(this.#limitSlot, nowNs, plan);
     const burst = Math.max(1, Math.floor(plan.burst / share));
     return Math.max(0, this.#fullNs - nowNs - (burst - 1) * this.#intervalNs * share);
   }
 
   /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
   tryCharge(plan: Plan, nowNs: number, share: number): number {
-    if (this.#cells !== null) return this.#cells.tryCharge(this.#cell, nowNs, plan);
+    if (this.#limitStates !== null)
+      return this.#limitStates.tryCharge(this.#limitSlot, nowNs, plan);
     const wait = this.waitNs(plan, nowNs, share);
     if (wait > 0) return wait;
     this.#fullNs = Math.max(this.#fullNs, nowNs) + this.#intervalNs * share;
@@ -102,25 +103,25 @@ export class Bucket {
   }
 
   /** Lies in this cell from now on. */
-  hold(cells: BucketCells, cell: number, nowNs: number): void {
-    cells.set(cell, this.#fullNs);
-    this.#seen = cells.countOf(cell);
+  delegate(limitStates: BucketStates, limitSlot: number, nowNs: number): void {
+    limitStates.set(limitSlot, this.#fullNs);
+    this.#seen = limitStates.countOf(limitSlot);
     this.#lookedNs = nowNs;
-    this.#cell = cell;
-    this.#cells = cells;
+    this.#limitSlot = limitSlot;
+    this.#limitStates = limitStates;
   }
 
   /** Lies here again; no other thread charges it any more. */
   release(nowNs: number): void {
     this.look(nowNs);
     this.#fullNs = this.fullNs;
-    this.#cells = null;
+    this.#limitStates = null;
   }
 
   /** Takes in what other threads let through; whether anything is to be told. */
   look(nowNs: number): boolean {
-    if (this.#cells === null) return this.#unsent >= 1;
-    const count = this.#cells.countOf(this.#cell);
+    if (this.#limitStates === null) return this.#unsent >= 1;
+    const count = this.#limitStates.countOf(this.#limitSlot);
     // Fewer than before: one was counted and then refused. The next one is told already.
     const fresh = (count - this.#seen) | 0;
     if (fresh > 0) {
@@ -137,7 +138,7 @@ export class Bucket {
    * Of what passed while this edge was away, keeps only what its share has not paid back since, as
    * of now. Told as of then, it would count in full where another edge told of the account since.
    */
-  payBack({ share, untilNs }: Away, nowNs: number): void {
+  repay({ share, untilNs }: Away, nowNs: number): void {
     this.look(nowNs);
     const ageNs = nowNs - this.#unsentNs;
     if (this.#unsent < 1 || this.#unsentNs >= untilNs || ageNs < AWAY_NS_MIN) return;
@@ -173,8 +174,8 @@ export class Bucket {
       const wasNs = this.fullNs;
       this.look(nowNs);
       const fullNs = askedNs + behindNs + this.#unsent * this.#intervalNs;
-      if (this.#cells === null) this.#fullNs = fullNs;
-      else if (!this.#cells.replace(this.#cell, wasNs, fullNs)) continue;
+      if (this.#limitStates === null) this.#fullNs = fullNs;
+      else if (!this.#limitStates.replace(this.#limitSlot, wasNs, fullNs)) continue;
       return;
     }
   }

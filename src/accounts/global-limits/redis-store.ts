@@ -60,17 +60,20 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): L
     async spend(spent) {
       const pipeline = client.pipeline();
       const last = lastMs();
-      for (const one of spent) pipeline.eval(SPEND, 1, PREFIX + one.account, ...figures(one), last);
-      const answers = (await pipeline.exec()) ?? [];
+      for (const one of spent)
+        pipeline.eval(SPEND, 1, PREFIX + one.account, ...spendArguments(one), last);
+      const responses = (await pipeline.exec()) ?? [];
       return spent.map((_, index) => {
-        const [error, value] = answers[index] ?? [new Error("no answer"), null];
+        const [error, value] = responses[index] ?? [new Error("no answer"), null];
         if (error !== null) throw error;
         return Number(value);
       });
     },
-    async beat(edge, aliveMs) {
+    async heartbeat(edge, aliveMs) {
       const askedMs = nowMs();
-      const [count, timeMs] = toldBy(await client.eval(BEAT, 1, `${PREFIX}edges`, edge, aliveMs));
+      const [count, timeMs] = numbersOf(
+        await client.eval(HEARTBEAT, 1, `${PREFIX}edges`, edge, aliveMs),
+      );
       aheadMs = timeMs - askedMs;
       return count;
     },
@@ -80,13 +83,13 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): L
   };
 }
 
-function figures({ count, intervalNs, ageNs }: Spent): readonly [number, number, number] {
+function spendArguments({ count, intervalNs, ageNs }: Spent): readonly [number, number, number] {
   return [count, Math.ceil(intervalNs / NS_PER_US), Math.floor(ageNs / NS_PER_US)];
 }
 
 /** The numbers of an answer that has two. */
-function toldBy(answer: unknown): readonly [number, number] {
-  const [first, second] = Array.isArray(answer) ? answer : [];
+function numbersOf(response: unknown): readonly [number, number] {
+  const [first, second] = Array.isArray(response) ? response : [];
   return [Number(first), Number(second)];
 }
 
@@ -121,7 +124,7 @@ return string.format('%.0f', math.max(0, behind))`;
  * number, and the time in milliseconds. One whose sign of life is to come gave it before the clock
  * was set back: it counts as given now.
  */
-const BEAT = `
+const HEARTBEAT = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])

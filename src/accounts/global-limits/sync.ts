@@ -20,11 +20,11 @@ import type { Log } from "../../core/log.ts";
 import type { Plan } from "../keys/key.ts";
 import {
   SHARED_ACCOUNTS_MAX,
-  SHARED_HELD_A_ROUND,
+  SHARED_LIMITS_READ_PER_ROUND,
+  SHARED_LIMITS_SENT_PER_SLICE,
   SHARED_ROUND_MAX,
-  SHARED_TOLD_A_TURN,
 } from "../limits.ts";
-import { type Away, Bucket, type BucketCells, costNs, type Spent } from "./bucket.ts";
+import { type Away, Bucket, type BucketStates, costNs, type Spent } from "./bucket.ts";
 
 /** Where edges tell each other. Every call may reject; none may take long. */
 export interface LimitStore {
@@ -32,7 +32,7 @@ export interface LimitStore {
   /** Adds what was spent; answers, for each, by how many microseconds the bucket is behind full. */
   spend(spent: readonly Spent[]): Promise<readonly number[]>;
   /** Tells that this edge lives; answers how many do. */
-  beat(edge: string, aliveMs: number): Promise<number>;
+  heartbeat(edge: string, aliveMs: number): Promise<number>;
   stop(): void;
 }
 
@@ -46,7 +46,7 @@ export interface SharedLimitsOptions {
   /** This edge's name, which no other has. */
   readonly edge: string;
   /** Edges to reckon with until the store has told their number. */
-  readonly edgesAtFirst: number;
+  readonly initialEdgeCount: number;
 }
 
 export interface SharedLimitsCounters {
@@ -69,9 +69,9 @@ export interface SharedLimits {
   /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
   tryCharge(account: string, plan: Plan, nowNs: number): number;
   /** Other threads charge buckets as well, which are held in these cells; said before the first. */
-  join(cells: BucketCells): void;
+  join(limitStates: BucketStates): void;
   /** The account's bucket lies in this cell until `release`. Said again for each new plan. */
-  hold(account: string, plan: Plan, cell: number): void;
+  delegate(account: string, plan: Plan, limitSlot: number): void;
   /** No other thread charges it any more. */
   release(account: string): void;
   start(): void;
@@ -81,25 +81,25 @@ export interface SharedLimits {
 }
 
 const ROUND_MS = 100;
-const BEAT_MS = 2_000;
+const HEARTBEAT_MS = 2_000;
 const ALIVE_MS = 10_000;
 /** How often a store that failed in a round is asked for a sign of life before the next is due. */
 const ASK_NS = 500 * NS_PER_MS;
 
 export function createSharedLimits(
   { clock, log, store }: SharedLimitsDeps,
-  { edge, edgesAtFirst }: SharedLimitsOptions,
+  { edge, initialEdgeCount }: SharedLimitsOptions,
 ): SharedLimits {
   /** Buckets that are not full, or not told, in the order in which they have their turn. */
   const line = new Map<string, Bucket>();
   /** Those that other threads charge, whether they stand in the line or not. */
   const held = new Map<string, Bucket>();
   let hand = held.entries();
-  let cells: BucketCells | null = null;
+  let limitStates: BucketStates | null = null;
   const counters: SharedLimitsCounters = {
     rounds: 0,
     failures: 0,
-    edges: edgesAtFirst,
+    edges: initialEdgeCount,
     connected: 0,
     accounts: 0,
     evicted: 0,
@@ -112,7 +112,7 @@ export function createSharedLimits(
   let away: Away = { share: 1, untilNs: 0 };
 
   /** The edges that one bucket is divided by: none but this one while the store keeps the sum. */
-  const sharers = (): number => (counters.connected === 1 ? 1 : Math.max(1, counters.edges));
+  const edgeCount = (): number => (counters.connected === 1 ? 1 : Math.max(1, counters.edges));
 
   function bucketOf(account: string, plan: Plan, nowNs: number): Bucket {
     const intervalNs = costNs(plan);
@@ -140,7 +140,7 @@ export function createSharedLimits(
 
   /** Lets those stand in the line that are held and were charged; looks at so many of them. */
   function gather(nowNs: number): void {
-    for (let looks = Math.min(held.size, SHARED_HELD_A_ROUND); looks > 0; looks -= 1) {
+    for (let looks = Math.min(held.size, SHARED_LIMITS_READ_PER_ROUND); looks > 0; looks -= 1) {
       let next = hand.next();
       if (next.done === true) {
         hand = held.entries();
@@ -176,10 +176,10 @@ export function createSharedLimits(
   async function round(): Promise<void> {
     const chosen = due(clock.nowNs());
     const told: Promise<boolean>[] = [];
-    for (let first = 0; first < chosen.length; first += SHARED_TOLD_A_TURN) {
+    for (let first = 0; first < chosen.length; first += SHARED_LIMITS_SENT_PER_SLICE) {
       if (first > 0) await nextTurn();
       if (counters.connected === 0) break;
-      told.push(tell(chosen.slice(first, first + SHARED_TOLD_A_TURN)));
+      told.push(tell(chosen.slice(first, first + SHARED_LIMITS_SENT_PER_SLICE)));
     }
     const isTold = (await Promise.all(told)).every((isTold) => isTold);
     if (isTold && told.length > 0) counters.rounds += 1;
@@ -191,7 +191,7 @@ export function createSharedLimits(
   async function tell(chosen: readonly (readonly [string, Bucket])[]): Promise<boolean> {
     const askedNs = clock.nowNs();
     const spent = chosen.map(([account, bucket]) => {
-      bucket.payBack(away, askedNs);
+      bucket.repay(away, askedNs);
       return bucket.take(account, askedNs);
     });
     try {
@@ -223,7 +223,7 @@ export function createSharedLimits(
   function turned(connected: 0 | 1, error?: unknown): void {
     if (counters.connected === connected) return;
     counters.connected = connected;
-    cells?.setSharers(sharers());
+    limitStates?.setEdgeCount(edgeCount());
     const { edges } = counters;
     if (connected === 1) log.info({ edges }, "limits are shared with the other edges");
     else log.warn({ err: error, edges }, "limits are not shared now; this edge keeps its share");
@@ -239,14 +239,14 @@ export function createSharedLimits(
     if (isBusy) return;
     isBusy = true;
     if (counters.connected === 1) await round();
-    else if (isSilent && clock.nowNs() >= askNs) await beat();
+    else if (isSilent && clock.nowNs() >= askNs) await heartbeat();
     isBusy = false;
   }
 
-  async function beat(): Promise<void> {
+  async function heartbeat(): Promise<void> {
     try {
-      const edges = Math.max(1, await store.beat(edge, ALIVE_MS));
-      if (counters.connected === 0) away = { share: sharers(), untilNs: clock.nowNs() };
+      const edges = Math.max(1, await store.heartbeat(edge, ALIVE_MS));
+      if (counters.connected === 0) away = { share: edgeCount(), untilNs: clock.nowNs() };
       counters.edges = edges;
       isSilent = false;
       turned(1);
@@ -259,18 +259,19 @@ export function createSharedLimits(
 
   return {
     counters,
-    waitNs: (account, plan, nowNs) => bucketOf(account, plan, nowNs).waitNs(plan, nowNs, sharers()),
+    waitNs: (account, plan, nowNs) =>
+      bucketOf(account, plan, nowNs).waitNs(plan, nowNs, edgeCount()),
     tryCharge: (account, plan, nowNs) =>
-      bucketOf(account, plan, nowNs).tryCharge(plan, nowNs, sharers()),
+      bucketOf(account, plan, nowNs).tryCharge(plan, nowNs, edgeCount()),
     join(joined) {
-      cells = joined;
-      cells.setSharers(sharers());
+      limitStates = joined;
+      limitStates.setEdgeCount(edgeCount());
     },
-    hold(account, plan, cell) {
+    delegate(account, plan, limitSlot) {
       const nowNs = clock.nowNs();
       const bucket = bucketOf(account, plan, nowNs);
-      if (cells === null || held.has(account)) return;
-      bucket.hold(cells, cell, nowNs);
+      if (limitStates === null || held.has(account)) return;
+      bucket.delegate(limitStates, limitSlot, nowNs);
       held.set(account, bucket);
     },
     release(account) {
@@ -285,9 +286,9 @@ export function createSharedLimits(
       store.start();
       timers = [
         clock.every(ROUND_MS, () => void roundAlone()),
-        clock.every(BEAT_MS, () => void beat()),
+        clock.every(HEARTBEAT_MS, () => void heartbeat()),
       ];
-      void beat();
+      void heartbeat();
     },
     async stop() {
       for (const timer of timers) timer.cancel();

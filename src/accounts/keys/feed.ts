@@ -88,7 +88,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   }
 
   async function readAll(): Promise<void> {
-    const rebuild = table.begin();
+    const rebuild = table.startRebuild();
     let leftOut = 0;
     const put = (key: LentKey): void => {
       if (!rebuild.putLent(key)) leftOut += 1;

@@ -4,13 +4,13 @@
  * Both run in a transaction that sees one moment. Nothing is applied here.
  */
 
-import type { Querier, Transaction } from "../database/database.ts";
+import type { Queryable, Transaction } from "../database/database.ts";
 import { KEY_CHANGES_MAX } from "../limits.ts";
-import { createKeyCopy, KEY_COPY_SQL } from "./copy.ts";
 import type { KeyChanges } from "./journal-line.ts";
 import type { LentKey, Plan } from "./key.ts";
 import { type EdgeKeyRow, keyOfRow, type PlanRow, planOfRow } from "./records.ts";
 import { isSameRevision, type Revision } from "./revision.ts";
+import { createKeySnapshotReader, KEY_SNAPSHOT_SQL } from "./snapshot.ts";
 import type { KeyTable } from "./table.ts";
 
 const KEY_COLUMNS =
@@ -22,13 +22,13 @@ export async function fetchAll(tx: Transaction, put: (key: LentKey) => void): Pr
   const at = await revisionNow(tx);
   const plans = new Map<string, Plan>();
   for (const row of await tx.query<PlanRow>(PLANS_SQL)) plans.set(row.name, planOfRow(row));
-  const copy = createKeyCopy(plans, put);
-  await tx.copyOut(KEY_COPY_SQL, copy.take);
+  const copy = createKeySnapshotReader(plans, put);
+  await tx.streamSnapshot(KEY_SNAPSHOT_SQL, copy.take);
   copy.finish();
   return at;
 }
 
-async function revisionNow(tx: Querier): Promise<Revision> {
+async function revisionNow(tx: Queryable): Promise<Revision> {
   const [at] = await tx.query<Revision>(
     "select revision as number, mark from touchdown.edge_revision",
   );
@@ -48,7 +48,7 @@ interface ChangeRow {
 
 /** What changed since a revision; null where everything has to be read instead. */
 export async function fetchChanges(
-  tx: Querier,
+  tx: Queryable,
   since: Revision,
   table: KeyTable,
 ): Promise<KeyChanges | null> {

@@ -41,8 +41,8 @@ export interface Line {
 }
 
 /** Digest in base64, id, account, name of the plan, and what narrows it: end, networks, limit. */
-export type LineKey = readonly [string, string, string, string, LineRestriction | null];
-type LineRestriction = readonly [number | null, readonly string[] | null, number, number];
+export type LineKey = readonly [string, string, string, string, LinePolicy | null];
+type LinePolicy = readonly [number | null, readonly string[] | null, number, number];
 
 /** The bytes of a line. */
 export function lineOf(step: LineStep, changes: KeyChanges): Buffer {
@@ -80,20 +80,20 @@ export function decodedKey(key: LineKey, plans: ReadonlyMap<string, Plan>): Stor
   const [digest, keyId, account, planName, narrowed] = key;
   const plan = plans.get(planName);
   if (plan === undefined) throw new RangeError(`the key journal names no plan ${planName}`);
-  const restriction = narrowed === null ? null : decodedRestriction(narrowed);
-  return { sha256: Buffer.from(digest, "base64"), keyId, account, plan, restriction };
+  const policy = narrowed === null ? null : decodedPolicy(narrowed);
+  return { sha256: Buffer.from(digest, "base64"), keyId, account, plan, policy };
 }
 
-function encodedKey({ sha256, keyId, account, plan, restriction }: StoredKey): LineKey {
-  const { expiresUnixMs = null, networks = null, limit = null } = restriction ?? {};
-  const narrowed: LineRestriction | null =
-    restriction === null
+function encodedKey({ sha256, keyId, account, plan, policy }: StoredKey): LineKey {
+  const { expiresUnixMs = null, networks = null, limit = null } = policy ?? {};
+  const narrowed: LinePolicy | null =
+    policy === null
       ? null
       : [expiresUnixMs, networks?.ranges ?? null, limit?.ratePerSecond ?? 0, limit?.burst ?? 0];
   return [sha256.toString("base64"), keyId, account, plan.name, narrowed];
 }
 
-function decodedRestriction(narrowed: LineRestriction): StoredKey["restriction"] {
+function decodedPolicy(narrowed: LinePolicy): StoredKey["policy"] {
   const [expiresUnixMs, ranges, ratePerSecond, burst] = narrowed;
   const networks = ranges === null ? null : networksOf(ranges);
   return { expiresUnixMs, networks, limit: burst === 0 ? null : { ratePerSecond, burst } };

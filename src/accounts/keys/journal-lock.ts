@@ -12,7 +12,12 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { SetupError } from "../../core/errors.ts";
-import { isAlive, markOf, ownMark, type ProcessMark } from "../../runtime/process-identity.ts";
+import {
+  isAlive,
+  ownIdentity,
+  type ProcessIdentity,
+  parseIdentity,
+} from "../../runtime/process-identity.ts";
 
 export interface JournalLock {
   release(): void;
@@ -40,7 +45,7 @@ export function lockJournal(path: string): JournalLock {
 /** Under its name it is whole: half a mark would be void to who reads it. */
 function put(folder: string, name: string): void {
   const unfinished = join(folder, `unfinished.${name}`);
-  writeFileSync(unfinished, ownMark(), { flag: "wx", mode: 0o600 });
+  writeFileSync(unfinished, ownIdentity(), { flag: "wx", mode: 0o600 });
   renameSync(unfinished, join(folder, name));
 }
 
@@ -50,21 +55,21 @@ function put(folder: string, name: string): void {
  * Of two who came at once the one whose name sorts first stays: the other sees that and goes. So
  * who stays looks again for a moment, and takes one that is there still for the holder.
  */
-function rivalOf(folder: string, mine: string, prefix: string): ProcessMark | null {
+function rivalOf(folder: string, mine: string, prefix: string): ProcessIdentity | null {
   for (let look = 1; ; look += 1) {
     const others = readdirSync(folder).filter(
       (name) => name !== mine && name.startsWith(prefix) && END.test(name.slice(prefix.length)),
     );
     const living = others.flatMap((name) => {
-      const mark = read(join(folder, name));
-      return mark !== null && isAlive(mark) ? [{ name, mark }] : [];
+      const identity = read(join(folder, name));
+      return identity !== null && isAlive(identity) ? [{ name, identity }] : [];
     });
     const [first] = living;
     if (first === undefined) {
       for (const name of others) rmSync(join(folder, name), { force: true });
       return null;
     }
-    if (look === LOOKS || living.some(({ name }) => name < mine)) return first.mark;
+    if (look === LOOKS || living.some(({ name }) => name < mine)) return first.identity;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BETWEEN_LOOKS_MS);
   }
 }
@@ -80,9 +85,9 @@ function taken(path: string, pid: number): SetupError {
   );
 }
 
-function read(file: string): ProcessMark | null {
+function read(file: string): ProcessIdentity | null {
   try {
-    return markOf(readFileSync(file, "utf8"));
+    return parseIdentity(readFileSync(file, "utf8"));
   } catch {
     // It went away meanwhile.
     return null;

@@ -203,8 +203,8 @@ export function createKeyJournal(path: string): KeyJournal {
       if (before !== null) before.isVoid = true;
       const mine: Job = { meanwhile: [], isVoid: false, done: Promise.resolve() };
       job = mine;
-      const begun = before?.done ?? Promise.resolve();
-      const whole = begun
+      const previous = before?.done ?? Promise.resolve();
+      const whole = previous
         .then(() => writeAnew(mine, table, revision, pause))
         .catch((error: unknown) => {
           // It was to be written anew, and still is, whatever it holds.
@@ -282,7 +282,7 @@ interface Found {
 }
 
 function readInto(file: number, table: KeyTable, counters: { linesRead: number }): Found {
-  const rebuild = table.begin();
+  const rebuild = table.startRebuild();
   const plans = new Map<string, Plan>();
   let revision: Revision | null = null;
   let [bytes, baseBytes] = [0, 0];

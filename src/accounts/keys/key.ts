@@ -1,6 +1,6 @@
 /** What is known of a key: never the key itself, only its SHA-256, its owner and its limits. */
 
-import type { Restriction } from "./restriction.ts";
+import type { KeyPolicy } from "./restriction.ts";
 
 /** What the accounts on a plan may do. */
 export interface Plan {
@@ -24,22 +24,22 @@ export interface KeyRow {
   /** The owner's own words for it; null for none. */
   readonly label: string | null;
   /** What narrows this one key; null where its account's plan alone holds. */
-  readonly restriction: Restriction | null;
+  readonly policy: KeyPolicy | null;
 }
 
 /** Whose key it is, and what it may do. */
-export interface KeyOwner {
+export interface Principal {
   readonly keyId: string;
   readonly account: string;
   readonly plan: Plan;
-  readonly restriction: Restriction | null;
+  readonly policy: KeyPolicy | null;
 }
 
 /** A key as the table has it. */
 export type StoredKey = Omit<KeyRow, "label">;
 
 /** The same as it is read from a connection: digest and id lie in bytes that are only lent. */
-export interface LentKey extends Pick<KeyRow, "account" | "plan" | "restriction"> {
+export interface LentKey extends Pick<KeyRow, "account" | "plan" | "policy"> {
   readonly bytes: Buffer;
   /** Where the 32 bytes of the digest begin. */
   readonly sha256At: number;

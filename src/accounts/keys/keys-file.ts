@@ -134,7 +134,7 @@ class Reader {
     const label = key["label"] === undefined ? null : this.#text(key, "label", place);
     if (sha256 === null || account === null || plan === undefined) return;
     const keyId = sha256.toString("hex", 0, KEY_ID_BYTES);
-    this.#keys.push({ sha256, keyId, account, plan, label, restriction: null });
+    this.#keys.push({ sha256, keyId, account, plan, label, policy: null });
   }
 
   #digest(key: TomlTable, place: string): Buffer | null {

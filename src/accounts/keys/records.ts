@@ -39,14 +39,14 @@ export function keyOfRow(row: EdgeKeyRow, plans: ReadonlyMap<string, Plan>): Sto
   const plan = plans.get(row.plan);
   if (plan === undefined) throw new RangeError(`a key is on plan ${row.plan}, which is not there`);
   const { sha256, id, account } = row;
-  return { sha256, keyId: id, account, plan, restriction: restrictionOf(row, plan) };
+  return { sha256, keyId: id, account, plan, policy: policyOf(row, plan) };
 }
 
 /** What narrows a key of this plan; null for nothing. */
-export function restrictionOf(
+export function policyOf(
   row: Pick<EdgeKeyRow, "expires" | "cidrs" | "rate" | "burst">,
   plan: Plan,
-): StoredKey["restriction"] {
+): StoredKey["policy"] {
   const networks = row.cidrs === null || row.cidrs.length === 0 ? null : networksFrom(row.cidrs);
   const hasLimit = row.rate !== null || row.burst !== null;
   const limit = hasLimit

@@ -5,7 +5,7 @@
 
 import { BlockList, isIP } from "node:net";
 
-export interface Restriction {
+export interface KeyPolicy {
   /** From when on it is no longer good, in milliseconds since the Unix epoch; null for never. */
   readonly expiresUnixMs: number | null;
   /** From where it may be used; null for everywhere. */

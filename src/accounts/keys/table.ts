@@ -9,14 +9,14 @@
  * Hot path: `lookup` probes arrays of numbers, compares once, and makes one small record.
  */
 
-import { quick } from "../../runtime/fast-object.ts";
+import { withFastProperties } from "../../runtime/fast-object.ts";
 import { KEYS_MAX } from "../limits.ts";
-import type { KeyOwner, KeyRow, LentKey, Plan, StoredKey } from "./key.ts";
-import { Rows } from "./rows.ts";
+import { KeyEntryStore } from "./entry-store.ts";
+import type { KeyRow, LentKey, Plan, Principal, StoredKey } from "./key.ts";
 
 export interface KeyTable {
   /** The owner of the key with this SHA-256, null for none. */
-  lookup(sha256: Buffer): KeyOwner | null;
+  lookup(sha256: Buffer): Principal | null;
   /**
    * From now on these keys are good, and no others.
    *
@@ -37,7 +37,7 @@ export interface KeyTable {
    */
   rows(): IterableIterator<StoredKey>;
   /** Another table to be filled in steps and taken over as a whole. */
-  begin(): Rebuild;
+  startRebuild(): Rebuild;
   /** Rises with each change of any key or plan, so that what was looked up can be held. */
   readonly changes: number;
   /**
@@ -81,14 +81,14 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     listeners.tell();
   }
 
-  function takeOver(next: Rows): void {
+  function takeOver(next: KeyEntryStore): void {
     rows = next;
     changed();
     counters.keys = rows.count;
     counters.replacements += 1;
   }
 
-  return quick({
+  return withFastProperties({
     counters,
     lookup: (sha256) => rows.lookup(sha256),
     replace: (next) => takeOver(filled(next)),
@@ -102,8 +102,8 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     },
     digestsOf: (accounts) => rows.digestsOf(accounts),
     rows: () => rows.entries(),
-    begin() {
-      const next = new Rows();
+    startRebuild() {
+      const next = new KeyEntryStore();
       return {
         put(row) {
           if (next.count >= KEYS_MAX) return false;
@@ -155,8 +155,8 @@ function createListeners() {
   };
 }
 
-function filled(source: Iterable<KeyRow>): Rows {
-  const rows = new Rows();
+function filled(source: Iterable<KeyRow>): KeyEntryStore {
+  const rows = new KeyEntryStore();
   for (const row of source) {
     rows.put(row);
     if (rows.count > KEYS_MAX) throw new RangeError(`more than ${KEYS_MAX} keys`);

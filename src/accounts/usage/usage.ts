@@ -14,15 +14,15 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock, Timer } from "../../core/clock.ts";
-import type { End, Outcome } from "../../core/flow.ts";
+import type { FinalState, Outcome } from "../../core/flow.ts";
 import type { Log } from "../../core/log.ts";
-import type { Querier } from "../database/database.ts";
+import type { Queryable } from "../database/database.ts";
 import { DatabaseError } from "../database/database-error.ts";
 import {
   USAGE_BATCH_ROWS_MAX,
   USAGE_PACKETS_MAX,
   USAGE_ROUNDS_MAX,
-  USAGE_ROWS_A_TURN,
+  USAGE_ROWS_PER_SLICE,
   USAGE_ROWS_WAITING_MAX,
 } from "../limits.ts";
 import { UsageRow, type WrittenRow } from "./usage-row.ts";
@@ -30,7 +30,7 @@ import { UsageRow, type WrittenRow } from "./usage-row.ts";
 export interface UsageDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly database: Querier;
+  readonly database: Queryable;
 }
 
 export interface UsageOptions {
@@ -63,7 +63,7 @@ export interface Usage {
   taken(packetId: number, keyId: string, receivedNs: number): void;
   /** Takes one copy's news; the first that is on the wire counts. */
   outcome(outcome: Outcome): void;
-  ended(end: End): void;
+  ended(end: FinalState): void;
   start(): void;
   /** Writes what there is, as far as the database answers. */
   stop(): Promise<void>;
@@ -270,9 +270,9 @@ const CLASS_DATA = "22";
 /** The rows as the database takes them, a few a turn: a thousand at once would take 10 ms. */
 async function textOf(rows: readonly UsageRow[]): Promise<string> {
   const parts: string[] = [];
-  for (let start = 0; start < rows.length; start += USAGE_ROWS_A_TURN) {
+  for (let start = 0; start < rows.length; start += USAGE_ROWS_PER_SLICE) {
     if (start > 0) await nextTurn();
-    const written = rows.slice(start, start + USAGE_ROWS_A_TURN).map((row) => row.written());
+    const written = rows.slice(start, start + USAGE_ROWS_PER_SLICE).map((row) => row.written());
     parts.push(JSON.stringify(written satisfies WrittenRow[]).slice(1, -1));
   }
   return `[${parts.join(",")}]`;

@@ -28,7 +28,7 @@ export interface Blocks {
   /** Whether one was asked for that is not known, since `settle`. */
   readonly wanted: boolean;
   /** What is wanted is about to be told, as far as anybody knows it. */
-  settle(): void;
+  clearWanted(): void;
 }
 
 const HASH_BYTES = 32;
@@ -59,7 +59,7 @@ export function createBlocks(nowNs: () => number, counters: HeightCounters): Blo
   }
 
   return {
-    setHeight: highest.tell,
+    setHeight: highest.observe,
     add(blockhash, lastValidHeight) {
       if (blockhash.length !== HASH_BYTES) return;
       const known = placeOf(blockhash);
@@ -87,7 +87,7 @@ export function createBlocks(nowNs: () => number, counters: HeightCounters): Blo
     get wanted() {
       return wanted;
     },
-    settle() {
+    clearWanted() {
       wanted = false;
     },
   };

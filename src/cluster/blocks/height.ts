@@ -18,26 +18,26 @@ import { NS_PER_MS } from "../../core/clock.ts";
 import {
   HEIGHT_BACK_MAX,
   HEIGHT_BLOCK_MS_MIN,
-  HEIGHT_DOUBT_DOWN_MS,
-  HEIGHT_DOUBT_UP_MS,
   HEIGHT_FIRST_BLOCKS,
   HEIGHT_PACE_MS_MAX,
   HEIGHT_PACE_MS_MIN,
+  HEIGHT_REANCHOR_DOWN_MS,
+  HEIGHT_REANCHOR_UP_MS,
   HEIGHT_SLACK_BLOCKS,
 } from "../limits.ts";
 
 export interface HeightCounters {
   /** Heights that fitted, of which those that told nothing new are left out. */
-  heightsBelieved: number;
+  heightsAccepted: number;
   /** Heights that did not fit what was known. */
-  heightsDoubted: number;
+  heightsImplausible: number;
   /** Times that doubted heights were believed after all. */
-  heightsRebased: number;
+  heightsReanchored: number;
 }
 
 export interface Height {
   /** Somebody tells of a confirmed block with this height. Answers whether it fits. */
-  tell(height: number): boolean;
+  observe(height: number): boolean;
   /** The highest that is believed; null before the first two. Goes back only when set anew. */
   readonly value: number | null;
   /** When that was told first. */
@@ -48,57 +48,57 @@ export function createHeight(nowNs: () => number, counters: HeightCounters): Hei
   let value: number | null = null;
   let sinceNs = 0;
   /** When what is believed was told last. */
-  let toldNs = 0;
+  let reportedNs = 0;
   /** What is doubted, if anything is. */
-  let rival: Rival | null = null;
+  let candidate: Candidate | null = null;
 
-  function believe(height: number, atNs: number): void {
+  function accept(height: number, atNs: number): void {
     value = height;
     sinceNs = atNs;
-    toldNs = atNs;
-    rival = null;
-    counters.heightsBelieved += 1;
+    reportedNs = atNs;
+    candidate = null;
+    counters.heightsAccepted += 1;
   }
 
-  function doubt(height: number, atNs: number): boolean {
-    counters.heightsDoubted += 1;
-    const spanMs = rival === null ? 0 : (atNs - rival.firstNs) / NS_PER_MS;
-    if (rival === null || !follows(height, rival.height, spanMs, HEIGHT_PACE_MS_MIN)) {
-      rival = { height, firstNs: atNs };
+  function reject(height: number, atNs: number): boolean {
+    counters.heightsImplausible += 1;
+    const spanMs = candidate === null ? 0 : (atNs - candidate.firstNs) / NS_PER_MS;
+    if (candidate === null || !follows(height, candidate.height, spanMs, HEIGHT_PACE_MS_MIN)) {
+      candidate = { height, firstNs: atNs };
       return false;
     }
-    const doubtMs = height > (value ?? 0) ? HEIGHT_DOUBT_UP_MS : HEIGHT_DOUBT_DOWN_MS;
-    const isMoving = height - rival.height >= spanMs / HEIGHT_PACE_MS_MAX;
-    if (spanMs < doubtMs || !isMoving) return false;
-    counters.heightsRebased += 1;
-    believe(height, atNs);
+    const reanchorMs = height > (value ?? 0) ? HEIGHT_REANCHOR_UP_MS : HEIGHT_REANCHOR_DOWN_MS;
+    const isMoving = height - candidate.height >= spanMs / HEIGHT_PACE_MS_MAX;
+    if (spanMs < reanchorMs || !isMoving) return false;
+    counters.heightsReanchored += 1;
+    accept(height, atNs);
     return true;
   }
 
   /** Two nodes of a balancer may be far apart, and take turns. */
-  function begin(height: number, atNs: number): boolean {
-    if (rival !== null && Math.abs(height - rival.height) <= HEIGHT_FIRST_BLOCKS) {
-      believe(Math.max(height, rival.height), atNs);
+  function acceptFirst(height: number, atNs: number): boolean {
+    if (candidate !== null && Math.abs(height - candidate.height) <= HEIGHT_FIRST_BLOCKS) {
+      accept(Math.max(height, candidate.height), atNs);
       return true;
     }
-    counters.heightsDoubted += 1;
-    rival = { height, firstNs: atNs };
+    counters.heightsImplausible += 1;
+    candidate = { height, firstNs: atNs };
     return false;
   }
 
   return {
-    tell(height) {
+    observe(height) {
       const atNs = nowNs();
-      if (value === null) return begin(height, atNs);
+      if (value === null) return acceptFirst(height, atNs);
       if (height > value) {
-        const passedMs = (atNs - toldNs) / NS_PER_MS;
-        if (!follows(height, value, passedMs, HEIGHT_BLOCK_MS_MIN)) return doubt(height, atNs);
-        believe(height, atNs);
+        const passedMs = (atNs - reportedNs) / NS_PER_MS;
+        if (!follows(height, value, passedMs, HEIGHT_BLOCK_MS_MIN)) return reject(height, atNs);
+        accept(height, atNs);
         return true;
       }
-      if (height < value - HEIGHT_BACK_MAX) return doubt(height, atNs);
+      if (height < value - HEIGHT_BACK_MAX) return reject(height, atNs);
       // Who stands still or lags does not speak against what is doubted.
-      if (height === value) toldNs = atNs;
+      if (height === value) reportedNs = atNs;
       return true;
     },
     get value() {
@@ -110,7 +110,7 @@ export function createHeight(nowNs: () => number, counters: HeightCounters): Hei
   };
 }
 
-interface Rival {
+interface Candidate {
   /** The first of those that go on from each other, and when it was told. */
   readonly height: number;
   readonly firstNs: number;

@@ -16,16 +16,16 @@ import { urlToHttpOptions } from "node:url";
 import { createGunzip } from "node:zlib";
 import type { Clock } from "../../core/clock.ts";
 import { codeOf } from "../../core/errors.ts";
-import type { StatusAnswer } from "../target.ts";
+import type { StatusResponse } from "../ports.ts";
 
-export interface PostAnswer {
+export interface RpcHttpResponse {
   readonly status: number;
   /** For how long the node asks to be left alone; 0 when it does not. */
   readonly retryAfterMs: number;
   readonly body: Buffer;
 }
 
-export interface PostOptions {
+export interface RpcHttpOptions {
   /** http: or https:; a name and password in it are sent as such. */
   readonly url: string;
   /** An answer of more bytes, unpacked, has failed. */
@@ -34,80 +34,87 @@ export interface PostOptions {
   readonly timeoutMs: number;
 }
 
-export interface Poster {
+export interface RpcHttpClient {
   /**
    * Asks something that may be asked twice. Rejects with the connection's error, for an answer
    * above the bound, when the time is up, and when it is closed.
    */
-  post(body: string): Promise<PostAnswer>;
+  post(body: string): Promise<RpcHttpResponse>;
   /**
    * Where the poster writes and reads these itself: what became of at most 256 signatures of 64
    * bytes each. An answer of an unusual form comes as it is.
    */
-  statuses?(signatures: Uint8Array): Promise<PostAnswer | StatusAnswer>;
+  statuses?(signatures: Uint8Array): Promise<RpcHttpResponse | StatusResponse>;
   /** Ends all connections; questions in hand fail. */
   close(): void;
 }
 
-export function createPoster(clock: Clock, { url, bytesMax, timeoutMs }: PostOptions): Poster {
+export function createRpcHttpClient(
+  clock: Clock,
+  { url, bytesMax, timeoutMs }: RpcHttpOptions,
+): RpcHttpClient {
   const isSecure = url.startsWith("https:");
   const limits = { keepAlive: true, maxSockets: SOCKETS_MAX };
   const agent = isSecure ? new HttpsAgent(limits) : new HttpAgent(limits);
   const open = isSecure ? secureRequest : request;
   const target = { ...urlToHttpOptions(new URL(url)), method: "POST", agent };
-  const inHand = new Set<(reason: Error) => void>();
+  const pending = new Set<(reason: Error) => void>();
 
   /** One try; the reason why not, and whether another may do better. */
-  function attempt(body: string, question: ClientRequest, end: Ending): Promise<PostAnswer> {
+  function attempt(
+    body: string,
+    clientRequest: ClientRequest,
+    end: Ending,
+  ): Promise<RpcHttpResponse> {
     return new Promise((resolve, reject) => {
       const fail = (cause: Error): void => {
         reject(cause);
-        question.destroy();
+        clientRequest.destroy();
       };
       end.with = fail;
-      question.on("error", fail);
-      question.on("response", (answer) => {
-        readBody(answer, bytesMax, fail, (whole) => {
-          const { statusCode: status = 0, headers } = answer;
+      clientRequest.on("error", fail);
+      clientRequest.on("response", (response) => {
+        readBody(response, bytesMax, fail, (whole) => {
+          const { statusCode: status = 0, headers } = response;
           resolve({ status, retryAfterMs: secondsOf(headers["retry-after"]) * 1_000, body: whole });
         });
       });
-      question.end(body);
+      clientRequest.end(body);
     });
   }
 
-  async function post(body: string): Promise<PostAnswer> {
+  async function post(body: string): Promise<RpcHttpResponse> {
     const headers = { ...HEADERS, "content-length": Buffer.byteLength(body) };
     const end: Ending = { with: null, over: false };
     const stop = (reason: Error): void => {
       end.over = true;
       end.with?.(reason);
     };
-    inHand.add(stop);
+    pending.add(stop);
     const timer = clock.after(timeoutMs, () => {
       stop(new Error(`no answer in ${timeoutMs} ms`));
       leaveIdle(agent);
     });
     try {
       for (;;) {
-        const question = open({ ...target, headers });
+        const clientRequest = open({ ...target, headers });
         try {
-          return await attempt(body, question, end);
+          return await attempt(body, clientRequest, end);
         } catch (cause) {
           // The node may close an idle connection at the very moment when it is used again.
-          if (end.over || !question.reusedSocket || !isReset(cause)) throw cause;
+          if (end.over || !clientRequest.reusedSocket || !isReset(cause)) throw cause;
         }
       }
     } finally {
       timer.cancel();
-      inHand.delete(stop);
+      pending.delete(stop);
     }
   }
 
   return {
     post,
     close() {
-      for (const stop of inHand) stop(new Error("the client was closed"));
+      for (const stop of pending) stop(new Error("the client was closed"));
       agent.destroy();
     },
   };
@@ -131,14 +138,14 @@ interface Ending {
 
 /** Tells of the whole body or of a failure; of more than one failure, when it comes to that. */
 function readBody(
-  answer: IncomingMessage,
+  response: IncomingMessage,
   bytesMax: number,
   fail: (cause: Error) => void,
   done: (body: Buffer) => void,
 ): void {
-  const isPacked = answer.headers["content-encoding"] === "gzip";
+  const isPacked = response.headers["content-encoding"] === "gzip";
   // Whatever goes wrong before the packer is told by the packer.
-  const source = isPacked ? pipeline(answer, createGunzip(), () => {}) : answer;
+  const source = isPacked ? pipeline(response, createGunzip(), () => {}) : response;
   const chunks: Buffer[] = [];
   let size = 0;
   // Neither stream has an encoding set, so both give Buffers.

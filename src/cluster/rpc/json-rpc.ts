@@ -9,7 +9,7 @@
  */
 
 import { STATUS_CODES } from "node:http";
-import type { PostAnswer, Poster } from "./http-client.ts";
+import type { RpcHttpClient, RpcHttpResponse } from "./http-client.ts";
 import { isRecord } from "./responses.ts";
 
 export interface Call {
@@ -37,18 +37,18 @@ export interface Caller {
   /** One result for each call; rejects when there is no answer to all of it. */
   batch(calls: readonly Call[]): Promise<readonly CallResult[]>;
   /** The result that an answer to one call holds; throws as `call` rejects. */
-  read(method: string, answer: PostAnswer): unknown;
+  read(method: string, response: RpcHttpResponse): unknown;
 }
 
-export function createCaller(poster: Pick<Poster, "post">): Caller {
-  let takesBatches = true;
+export function createCaller(httpClient: Pick<RpcHttpClient, "post">): Caller {
+  let supportsBatches = true;
 
   async function call(method: string, params: readonly unknown[]): Promise<unknown> {
-    return read(method, await poster.post(textOf({ method, params }, ID)));
+    return read(method, await httpClient.post(textOf({ method, params }, ID)));
   }
 
-  function read(method: string, answer: PostAnswer): unknown {
-    const body = parsed(method, answer);
+  function read(method: string, response: RpcHttpResponse): unknown {
+    const body = parsed(method, response);
     if (isRecord(body) && "result" in body && body["id"] !== ID) {
       throw new Error(`${method}: the answer is to something else`);
     }
@@ -67,14 +67,14 @@ export function createCaller(poster: Pick<Poster, "post">): Caller {
     call,
     read,
     async batch(calls) {
-      if (takesBatches) {
-        const answer = await poster.post(`[${calls.map(textOf).join(",")}]`);
-        const results = resultsOf(calls, answer);
+      if (supportsBatches) {
+        const response = await httpClient.post(`[${calls.map(textOf).join(",")}]`);
+        const results = resultsOf(calls, response);
         if (results !== null) return results;
       }
       const results = await Promise.all(calls.map(one));
       if (results.some(hasResult)) {
-        takesBatches = false;
+        supportsBatches = false;
         return results;
       }
       // Without any result the node is away, as it would be for the batch.
@@ -92,13 +92,16 @@ function textOf({ method, params }: Call, index: number): string {
 const hasResult = (each: CallResult): boolean => "result" in each;
 
 /** Null when the node takes no batches. Limits and faults of the moment are thrown. */
-function resultsOf(calls: readonly Call[], answer: PostAnswer): readonly CallResult[] | null {
+function resultsOf(
+  calls: readonly Call[],
+  response: RpcHttpResponse,
+): readonly CallResult[] | null {
   const [first = { method: "batch" }] = calls;
-  const { status } = answer;
-  if (status === TOO_MANY_REQUESTS || status >= SERVER_FAULT) throw statusError("batch", answer);
+  const { status } = response;
+  if (status === TOO_MANY_REQUESTS || status >= SERVER_FAULT) throw statusError("batch", response);
   let body: unknown;
   try {
-    body = parsed(first.method, answer);
+    body = parsed(first.method, response);
   } catch {
     // A page of words from a gateway that knows calls alone.
     return null;
@@ -110,10 +113,10 @@ function resultsOf(calls: readonly Call[], answer: PostAnswer): readonly CallRes
   for (const each of body as readonly unknown[]) {
     const index = isRecord(each) ? each["id"] : null;
     if (typeof index !== "number") continue;
-    const asked = calls[index];
-    if (asked === undefined) continue;
+    const call = calls[index];
+    if (call === undefined) continue;
     try {
-      results[index] = { result: resultOf(asked.method, each) };
+      results[index] = { result: resultOf(call.method, each) };
     } catch (error) {
       results[index] = { error: error instanceof Error ? error : new Error(String(error)) };
     }
@@ -123,26 +126,26 @@ function resultsOf(calls: readonly Call[], answer: PostAnswer): readonly CallRes
 }
 
 /** The answer's JSON. Gateways tell of a JSON-RPC error with other statuses than 200, too. */
-function parsed(method: string, answer: PostAnswer): unknown {
-  const isOk = answer.status >= 200 && answer.status < 300;
+function parsed(method: string, response: RpcHttpResponse): unknown {
+  const isOk = response.status >= 200 && response.status < 300;
   try {
-    const body: unknown = JSON.parse(answer.body.toString("utf8"));
+    const body: unknown = JSON.parse(response.body.toString("utf8"));
     if (isOk || (isRecord(body) && isRecord(body["error"]))) return body;
   } catch (cause) {
     if (isOk) throw new Error(`${method}: the answer is no JSON`, { cause });
   }
-  throw statusError(method, answer);
+  throw statusError(method, response);
 }
 
-function statusError(method: string, { status }: PostAnswer): Error {
+function statusError(method: string, { status }: RpcHttpResponse): Error {
   return new Error(`${method}: HTTP ${status} ${STATUS_CODES[status] ?? ""}`.trimEnd());
 }
 
-function resultOf(method: string, answer: unknown): unknown {
-  if (!isRecord(answer)) throw new Error(`${method}: the answer is no JSON-RPC`);
-  const { error } = answer;
+function resultOf(method: string, response: unknown): unknown {
+  if (!isRecord(response)) throw new Error(`${method}: the answer is no JSON-RPC`);
+  const { error } = response;
   // Some say beside an error that there is no result.
-  if ("result" in answer && !isRecord(error)) return answer["result"];
+  if ("result" in response && !isRecord(error)) return response["result"];
   const code = isRecord(error) && typeof error["code"] === "number" ? error["code"] : 0;
   // Gateways say in a word that a key is wrong or a quota is spent.
   const word = typeof error === "string" && error !== "" ? error : "no result";

@@ -7,111 +7,115 @@
  * question, and nothing that is closed is opened again.
  */
 
-import { ANSWER, ANSWER_NUMBERS, type NativeAsking, OK } from "../../native/contract.ts";
-import type { StatusAnswer } from "../target.ts";
-import type { PostAnswer, Poster, PostOptions } from "./http-client.ts";
+import { type NativeRpc, OK, RPC_RESPONSE, RPC_RESPONSE_NUMBERS } from "../../native/contract.ts";
+import type { StatusResponse } from "../ports.ts";
+import type { RpcHttpClient, RpcHttpOptions, RpcHttpResponse } from "./http-client.ts";
 import { readStatusColumns } from "./native-statuses.ts";
-import { bareAddress } from "./url-without-credentials.ts";
+import { urlWithoutCredentials } from "./url-without-credentials.ts";
 
 /** Whoever waits for an answer, and for how many signatures. */
-interface Waiting {
+interface PendingRequest {
   readonly count: number;
-  resolve(answer: PostAnswer | StatusAnswer): void;
+  resolve(response: RpcHttpResponse | StatusResponse): void;
   reject(reason: Error): void;
 }
 
-export function createNativePoster(native: NativeAsking, options: PostOptions): Poster {
-  return new NativePoster(native, options);
+export function createNativeRpcHttpClient(
+  native: NativeRpc,
+  options: RpcHttpOptions,
+): RpcHttpClient {
+  return new NativeRpcHttpClient(native, options);
 }
 
-class NativePoster implements Poster {
-  readonly #native: NativeAsking;
-  readonly #options: PostOptions;
-  readonly #waiting = new Map<number, Waiting>();
-  readonly #numbers = new Float64Array(ANSWER_NUMBERS);
+class NativeRpcHttpClient implements RpcHttpClient {
+  readonly #native: NativeRpc;
+  readonly #options: RpcHttpOptions;
+  readonly #pending = new Map<number, PendingRequest>();
+  readonly #numbers = new Float64Array(RPC_RESPONSE_NUMBERS);
   /** 0 while it is not open. */
-  #asker = 0;
+  #client = 0;
   #closed = false;
   #id = 0;
 
-  constructor(native: NativeAsking, options: PostOptions) {
+  constructor(native: NativeRpc, options: RpcHttpOptions) {
     this.#native = native;
     this.#options = options;
   }
 
-  async post(body: string): Promise<PostAnswer> {
+  async post(body: string): Promise<RpcHttpResponse> {
     const bytes = Buffer.from(body);
-    const answer = await this.#asked(0, (asker, id) =>
-      this.#native.ask(asker, id, bytes, this.#options.timeoutMs),
+    const response = await this.#request(0, (client, id) =>
+      this.#native.rpcRequest(client, id, bytes, this.#options.timeoutMs),
     );
-    if ("statuses" in answer) throw new Error("an answer to something else");
-    return answer;
+    if ("statuses" in response) throw new Error("an answer to something else");
+    return response;
   }
 
-  statuses(signatures: Uint8Array): Promise<PostAnswer | StatusAnswer> {
+  statuses(signatures: Uint8Array): Promise<RpcHttpResponse | StatusResponse> {
     const { timeoutMs } = this.#options;
-    return this.#asked(signatures.length / SIGNATURE_BYTES, (asker, id) =>
-      this.#native.askStatuses(asker, id, signatures, timeoutMs),
+    return this.#request(signatures.length / SIGNATURE_BYTES, (client, id) =>
+      this.#native.rpcRequestStatuses(client, id, signatures, timeoutMs),
     );
   }
 
   close(): void {
     this.#closed = true;
-    if (this.#asker > 0) this.#native.askerClose(this.#asker);
-    for (const { reject } of this.#waiting.values()) reject(new Error(CLOSED));
-    this.#waiting.clear();
+    if (this.#client > 0) this.#native.rpcClientClose(this.#client);
+    for (const { reject } of this.#pending.values()) reject(new Error(CLOSED));
+    this.#pending.clear();
   }
 
-  #asked(
+  #request(
     count: number,
-    ask: (asker: number, id: number) => number,
-  ): Promise<PostAnswer | StatusAnswer> {
+    start: (client: number, id: number) => number,
+  ): Promise<RpcHttpResponse | StatusResponse> {
     return new Promise((resolve, reject) => {
       if (this.#closed) throw new Error(CLOSED);
-      if (this.#asker === 0) this.#asker = this.#open();
+      if (this.#client === 0) this.#client = this.#open();
       this.#id = (this.#id + 1) % IDS;
-      const code = ask(this.#asker, this.#id);
+      const code = start(this.#client, this.#id);
       if (code !== OK) throw new Error(`the question was not taken on: code ${code}`);
-      this.#waiting.set(this.#id, { count, resolve, reject });
+      this.#pending.set(this.#id, { count, resolve, reject });
     });
   }
 
   /** @throws Error where the engine has too many of them */
   #open(): number {
     const { url, bytesMax } = this.#options;
-    const { href, authorization } = bareAddress(url);
+    const { href, authorization } = urlWithoutCredentials(url);
     const drain = (): void => this.#drain();
-    const asker = this.#native.askerOpen(href, authorization, bytesMax, drain);
-    if (asker > 0) return asker;
-    throw new Error(`the engine asks no more nodes: code ${asker}`);
+    const client = this.#native.rpcClientOpen(href, authorization, bytesMax, drain);
+    if (client > 0) return client;
+    throw new Error(`the engine asks no more nodes: code ${client}`);
   }
 
   #drain(): void {
     const numbers = this.#numbers;
-    while (!this.#closed && this.#native.answerNext(this.#asker, numbers) === 1) {
+    while (!this.#closed && this.#native.rpcResponseNext(this.#client, numbers) === 1) {
       const [id = 0, kind = 0, status = 0, retryAfterS = 0, size = 0] = numbers;
       // Not from a pool: doubles are read where it starts.
       const bytes = Buffer.from(new ArrayBuffer(size));
-      this.#native.answerTake(this.#asker, bytes);
-      const waiting = this.#waiting.get(id);
-      this.#waiting.delete(id);
-      if (waiting === undefined) continue;
+      this.#native.rpcResponseRead(this.#client, bytes);
+      const pending = this.#pending.get(id);
+      this.#pending.delete(id);
+      if (pending === undefined) continue;
       // What fails here is one answer, and those behind it are still to be taken.
       try {
-        if (kind === ANSWER.statuses) waiting.resolve(readStatusColumns(bytes, waiting.count));
-        else if (kind === ANSWER.body) {
-          waiting.resolve({ status, retryAfterMs: retryAfterS * 1_000, body: bytes });
-        } else waiting.reject(this.#failure(kind, bytes));
+        if (kind === RPC_RESPONSE.statuses)
+          pending.resolve(readStatusColumns(bytes, pending.count));
+        else if (kind === RPC_RESPONSE.body) {
+          pending.resolve({ status, retryAfterMs: retryAfterS * 1_000, body: bytes });
+        } else pending.reject(this.#failure(kind, bytes));
       } catch (cause) {
-        waiting.reject(cause instanceof Error ? cause : new Error(String(cause)));
+        pending.reject(cause instanceof Error ? cause : new Error(String(cause)));
       }
     }
   }
 
   #failure(kind: number, words: Buffer): Error {
     const { timeoutMs, bytesMax } = this.#options;
-    if (kind === ANSWER.late) return new Error(`no answer in ${timeoutMs} ms`);
-    if (kind === ANSWER.tooLarge) return new Error(`an answer above ${bytesMax} B`);
+    if (kind === RPC_RESPONSE.timedOut) return new Error(`no answer in ${timeoutMs} ms`);
+    if (kind === RPC_RESPONSE.tooLarge) return new Error(`an answer above ${bytesMax} B`);
     return new Error(words.toString("utf8"));
   }
 }

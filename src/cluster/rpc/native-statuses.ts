@@ -3,13 +3,13 @@
  * beside `ANSWER` in `native/contract.ts`.
  */
 
-import type { StatusAnswer, TxStatus } from "../target.ts";
+import type { StatusResponse, TxStatus } from "../ports.ts";
 
 /**
  * Reads the statuses of `count` signatures. `bytes` begin where their buffer does. What was asked
  * for together is often in one block, and then shares one record.
  */
-export function readStatusColumns(bytes: Uint8Array, count: number): StatusAnswer {
+export function readStatusColumns(bytes: Uint8Array, count: number): StatusResponse {
   const numbers = new Float64Array(bytes.buffer, 0, count + 1);
   const flags = numbers.byteLength;
   const errors = errorsOf(Buffer.from(bytes.buffer, flags + count));

@@ -8,7 +8,7 @@
  */
 
 import { decodeBase58, decodeBase64 } from "../../core/encoding.ts";
-import type { Contact, StatusAnswer, TxStatus } from "../target.ts";
+import type { Contact, StatusResponse, TxStatus } from "../ports.ts";
 
 /** A block's hash, and the last block height at which a transaction may name it. */
 export interface Blockhash {
@@ -168,7 +168,7 @@ function fieldsOf(result: unknown): Readonly<Record<string, unknown>> {
 }
 
 /** The result of `getSignatureStatuses`; a list of another length is no answer at all. */
-export function readStatuses(result: unknown, count: number): StatusAnswer {
+export function readStatuses(result: unknown, count: number): StatusResponse {
   const context = isRecord(result) ? result["context"] : null;
   const slot = isRecord(context) ? context["slot"] : null;
   const value = isRecord(result) ? result["value"] : null;

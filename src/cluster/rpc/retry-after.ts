@@ -7,54 +7,62 @@
  */
 
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
-import type { ChainCounters } from "../counters.ts";
+import type { ClusterCounters } from "../counters.ts";
 import { RETRY_AFTER_MS_MAX } from "../limits.ts";
-import type { StatusAnswer } from "../target.ts";
-import type { PostAnswer, Poster } from "./http-client.ts";
+import type { StatusResponse } from "../ports.ts";
+import type { RpcHttpClient, RpcHttpResponse } from "./http-client.ts";
 
-export interface Patience {
+export interface RetryAfter {
   /** @throws Error while the node is left alone */
   check(): void;
   /** Takes note of what an answer asks for. */
-  note(answer: Pick<PostAnswer, "status" | "retryAfterMs">): void;
+  observe(response: Pick<RpcHttpResponse, "status" | "retryAfterMs">): void;
 }
 
-export function createPatience(
+export function createRetryAfter(
   clock: Clock,
-  counters: Pick<ChainCounters, "requestsHeldBack">,
-): Patience {
+  counters: Pick<ClusterCounters, "requestsSuppressed">,
+): RetryAfter {
   let untilNs = Number.NEGATIVE_INFINITY;
   return {
     check() {
       const leftMs = (untilNs - clock.nowNs()) / NS_PER_MS;
       if (leftMs <= 0) return;
-      counters.requestsHeldBack += 1;
+      counters.requestsSuppressed += 1;
       throw new Error(`the node wants to be left alone for ${Math.ceil(leftMs)} ms`);
     },
-    note({ status, retryAfterMs }) {
-      if (retryAfterMs <= 0 || !ASKING.has(status)) return;
+    observe({ status, retryAfterMs }) {
+      if (retryAfterMs <= 0 || !RETRY_AFTER_STATUSES.has(status)) return;
       untilNs = clock.nowNs() + Math.min(retryAfterMs, RETRY_AFTER_MS_MAX) * NS_PER_MS;
     },
   };
 }
 
 /** The poster of a node that is left alone when it asks for that. */
-export function patient(poster: Poster, { check, note }: Patience): Poster {
-  async function noting<T extends PostAnswer | StatusAnswer>(ask: () => Promise<T>): Promise<T> {
+export function withRetryAfter(
+  httpClient: RpcHttpClient,
+  { check, observe }: RetryAfter,
+): RpcHttpClient {
+  async function observed<T extends RpcHttpResponse | StatusResponse>(
+    send: () => Promise<T>,
+  ): Promise<T> {
     check();
-    const answer = await ask();
-    if ("status" in answer) note(answer);
-    return answer;
+    const response = await send();
+    if ("status" in response) observe(response);
+    return response;
   }
-  const { statuses } = poster;
+  const { statuses } = httpClient;
   return {
-    post: (body) => noting(() => poster.post(body)),
+    post: (body) => observed(() => httpClient.post(body)),
     ...(statuses === undefined
       ? {}
-      : { statuses: (signatures: Uint8Array) => noting(() => statuses.call(poster, signatures)) }),
-    close: () => poster.close(),
+      : {
+          statuses: (signatures: Uint8Array) =>
+            observed(() => statuses.call(httpClient, signatures)),
+        }),
+    close: () => httpClient.close(),
   };
 }
 
 /** Too many requests; unavailable. RFC 6585, RFC 9110. */
-const ASKING: ReadonlySet<number> = new Set([429, 503]);
+const RETRY_AFTER_STATUSES: ReadonlySet<number> = new Set([429, 503]);

@@ -9,15 +9,19 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { encodeSignatures } from "../../core/encoding.ts";
-import type { NativeAsking, NativeFeeding } from "../../native/contract.ts";
-import type { ChainCounters } from "../counters.ts";
-import { RPC_ANSWER_BYTES_MAX } from "../limits.ts";
-import { openNativeFeed } from "../slots/native-subscription.ts";
-import { type FeedEvents, type FeedSocket, openFeed } from "../slots/subscription.ts";
-import type { Contact, StatusAnswer } from "../target.ts";
-import { createPoster } from "./http-client.ts";
+import type { NativeRpc, NativeSlotSubscribing } from "../../native/contract.ts";
+import type { ClusterCounters } from "../counters.ts";
+import { RPC_RESPONSE_BYTES_MAX } from "../limits.ts";
+import type { Contact, StatusResponse } from "../ports.ts";
+import { openNativeSlotSubscriber } from "../slots/native-subscription.ts";
+import {
+  openSlotSubscriber,
+  type SlotSubscriber,
+  type SlotSubscriberEvents,
+} from "../slots/subscription.ts";
+import { createRpcHttpClient } from "./http-client.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
-import { createNativePoster } from "./native-http-client.ts";
+import { createNativeRpcHttpClient } from "./native-http-client.ts";
 import {
   type Blockhash,
   placeBlockhashes,
@@ -35,7 +39,7 @@ import {
   readStatuses,
   slotsInEpoch,
 } from "./responses.ts";
-import { createPatience, patient } from "./retry-after.ts";
+import { createRetryAfter, withRetryAfter } from "./retry-after.ts";
 
 export interface RpcOptions {
   readonly rpcUrl: string;
@@ -61,7 +65,7 @@ export interface EpochPair {
 }
 
 /** Where the chain stands, confirmed. */
-export interface BlockNews {
+export interface BlockInfo {
   /** Blocks up to and with the newest. */
   readonly height: number;
   /** Newest first: all that a transaction may name, or the latest alone. */
@@ -80,9 +84,9 @@ export interface Rpc {
   /** Confirmed blocks up to and with the newest. */
   blockHeight(): Promise<number>;
   /** The same, and the blockhashes that are valid now. */
-  blockNews(): Promise<BlockNews>;
+  blockInfo(): Promise<BlockInfo>;
   /** What became of at most 256 signatures, 64 bytes each. */
-  statuses(signatures: Uint8Array): Promise<StatusAnswer>;
+  statuses(signatures: Uint8Array): Promise<StatusResponse>;
   /**
    * The signatures of a confirmed block; null for a slot without one.
    *
@@ -91,33 +95,34 @@ export interface Rpc {
   blockSignatures(slot: number): Promise<readonly string[] | null>;
   /** Identities of the validators that have not voted for 128 slots. */
   delinquent(): Promise<readonly string[]>;
-  openFeed(events: FeedEvents): FeedSocket;
+  openSlotSubscriber(events: SlotSubscriberEvents): SlotSubscriber;
   /** Ends requests in hand; they fail. */
   close(): void;
 }
 
 export interface RpcDeps {
   readonly clock: Clock;
-  readonly counters: ChainCounters;
+  readonly counters: ClusterCounters;
   /** Asks and listens off this thread; null where there is no engine for it. */
-  readonly native: (NativeAsking & NativeFeeding) | null;
+  readonly native: (NativeRpc & NativeSlotSubscribing) | null;
 }
 
 /** A client; nothing is connected before the first request. */
 export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOptions): Rpc {
   const { rpcUrl: url, wsUrl, timeoutMs } = options;
-  const post = { url, timeoutMs, bytesMax: RPC_ANSWER_BYTES_MAX };
-  const made = native === null ? createPoster(clock, post) : createNativePoster(native, post);
-  const poster = patient(made, createPatience(clock, counters));
-  const { call, batch, read } = createCaller(poster);
+  const post = { url, timeoutMs, bytesMax: RPC_RESPONSE_BYTES_MAX };
+  const made =
+    native === null ? createRpcHttpClient(clock, post) : createNativeRpcHttpClient(native, post);
+  const httpClient = withRetryAfter(made, createRetryAfter(clock, counters));
+  const { call, batch, read } = createCaller(httpClient);
 
   return {
     slot: async () => readCount("getSlot", await call("getSlot", [PROCESSED])),
     slotTimeMs: async () => readSlotTime(await call("getRecentPerformanceSamples", [SAMPLES])),
     async epochs() {
       // All of it each time: behind one name there may be another cluster than before.
-      const [told, info, genesis] = await batch([EPOCH_SCHEDULE, EPOCH_INFO, GENESIS]);
-      const epochSchedule = readEpochSchedule(wanted(told));
+      const [schedule, info, genesis] = await batch([EPOCH_SCHEDULE, EPOCH_INFO, GENESIS]);
+      const epochSchedule = readEpochSchedule(wanted(schedule));
       const { epoch, slot, slotIndex, slots } = readEpochInfo(wanted(info));
       const firstSlot = slot - slotIndex;
       const nextSlots = slotsInEpoch(epochSchedule, epoch + 1);
@@ -131,7 +136,7 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
     leaders: async (slot) => readLeaders(await call("getLeaderSchedule", [slot])),
     contacts: async () => readContacts(await call("getClusterNodes", [])),
     blockHeight: async () => readCount(HEIGHT.method, await call(HEIGHT.method, HEIGHT.params)),
-    async blockNews() {
+    async blockInfo() {
       const [height, latest, list] = await batch([HEIGHT, LATEST, LIST]);
       const newest = readBlockhash(wanted(latest));
       return {
@@ -140,11 +145,12 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
       };
     },
     async statuses(signatures) {
-      const answer = await poster.statuses?.(signatures);
-      if (answer !== undefined && "statuses" in answer) return answer;
+      const response = await httpClient.statuses?.(signatures);
+      if (response !== undefined && "statuses" in response) return response;
       const names = encodeSignatures(signatures);
       const params = [names, { searchTransactionHistory: false }];
-      const result = answer === undefined ? await call(STATUSES, params) : read(STATUSES, answer);
+      const result =
+        response === undefined ? await call(STATUSES, params) : read(STATUSES, response);
       return readStatuses(result, names.length);
     },
     async blockSignatures(slot) {
@@ -158,11 +164,11 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
       }
     },
     delinquent: async () => readDelinquent(await call("getVoteAccounts", [])),
-    openFeed(events) {
-      if (native === null) return openFeed(wsUrl, timeoutMs, events);
-      return openNativeFeed({ native, counters }, wsUrl, timeoutMs, events);
+    openSlotSubscriber(events) {
+      if (native === null) return openSlotSubscriber(wsUrl, timeoutMs, events);
+      return openNativeSlotSubscriber({ native, counters }, wsUrl, timeoutMs, events);
     },
-    close: poster.close,
+    close: httpClient.close,
   };
 }
 

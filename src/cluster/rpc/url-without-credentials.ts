@@ -5,14 +5,14 @@
 
 import { unescape as decoded } from "node:querystring";
 
-export interface BareAddress {
+export interface UrlWithoutCredentials {
   readonly href: string;
   /** Of the header `authorization`; empty for none. */
   readonly authorization: string;
 }
 
 /** @throws TypeError for what is no URL */
-export function bareAddress(text: string): BareAddress {
+export function urlWithoutCredentials(text: string): UrlWithoutCredentials {
   const url = new URL(text);
   // What is no percent-encoding stands for itself, as for the portable engine.
   const name = `${decoded(url.username)}:${decoded(url.password)}`;

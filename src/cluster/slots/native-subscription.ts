@@ -7,59 +7,75 @@
  * The deadline of the handshake is kept by the engine's clock. It does not keep the process alive.
  */
 
-import { FEED_NEWS, FEED_NUMBERS, type NativeFeeding, OK } from "../../native/contract.ts";
-import type { ChainCounters } from "../counters.ts";
-import { FEED_NEWS_A_TURN } from "../limits.ts";
-import { bareAddress } from "../rpc/url-without-credentials.ts";
-import { FEEDS, type FeedEvents, type FeedName, type FeedSocket } from "./subscription.ts";
+import {
+  type NativeSlotSubscribing,
+  OK,
+  SLOT_NOTIFICATION,
+  SLOT_NOTIFICATION_NUMBERS,
+} from "../../native/contract.ts";
+import type { ClusterCounters } from "../counters.ts";
+import { SLOT_NOTIFICATIONS_PER_SLICE } from "../limits.ts";
+import { urlWithoutCredentials } from "../rpc/url-without-credentials.ts";
+import {
+  SLOT_SUBSCRIPTIONS,
+  type SlotSubscriber,
+  type SlotSubscriberEvents,
+  type SlotSubscription,
+} from "./subscription.ts";
 
-export interface NativeFeedDeps {
-  readonly native: NativeFeeding;
-  readonly counters: Pick<ChainCounters, "slotEventsLost">;
+export interface NativeSlotSubscriberDeps {
+  readonly native: NativeSlotSubscribing;
+  readonly counters: Pick<ClusterCounters, "slotEventsLost">;
 }
 
 /** `timeoutMs` is for the handshake. Nothing is thrown; what fails is told by `closed`. */
-export function openNativeFeed(
-  deps: NativeFeedDeps,
+export function openNativeSlotSubscriber(
+  deps: NativeSlotSubscriberDeps,
   url: string,
   timeoutMs: number,
-  events: FeedEvents,
-): FeedSocket {
-  return new NativeFeed(deps, url, timeoutMs, events);
+  events: SlotSubscriberEvents,
+): SlotSubscriber {
+  return new NativeSlotSubscriber(deps, url, timeoutMs, events);
 }
 
-class NativeFeed implements FeedSocket {
-  readonly #deps: NativeFeedDeps;
-  readonly #events: FeedEvents;
+class NativeSlotSubscriber implements SlotSubscriber {
+  readonly #deps: NativeSlotSubscriberDeps;
+  readonly #events: SlotSubscriberEvents;
   /** Who waits for the answer, by the feed's number. */
-  readonly #asked: (((accepted: boolean) => void) | null)[] = FEEDS.map(() => null);
-  readonly #numbers = new Float64Array(FEED_NUMBERS);
+  readonly #pending: (((accepted: boolean) => void) | null)[] = SLOT_SUBSCRIPTIONS.map(() => null);
+  readonly #numbers = new Float64Array(SLOT_NOTIFICATION_NUMBERS);
   /** Not above 0 where it could not be opened. */
-  readonly #feed: number;
+  readonly #subscription: number;
   #lost = 0;
   #over = false;
   /** Whether the rest is taken in the next turn anyway. */
-  #goesOn = false;
-  readonly #goOn = (): void => {
-    this.#goesOn = false;
+  #drainPending = false;
+  readonly #drainRest = (): void => {
+    this.#drainPending = false;
     this.#drain();
   };
 
-  constructor(deps: NativeFeedDeps, url: string, timeoutMs: number, events: FeedEvents) {
+  constructor(
+    deps: NativeSlotSubscriberDeps,
+    url: string,
+    timeoutMs: number,
+    events: SlotSubscriberEvents,
+  ) {
     this.#deps = deps;
     this.#events = events;
-    const { href, authorization } = bareAddress(url);
+    const { href, authorization } = urlWithoutCredentials(url);
     const wake = (): void => this.#drain();
-    this.#feed = deps.native.feedOpen(href, authorization, timeoutMs, wake);
+    this.#subscription = deps.native.slotSubscriberOpen(href, authorization, timeoutMs, wake);
     // Whoever opens it does not have it yet.
-    if (this.#feed <= 0) queueMicrotask(() => this.#close());
+    if (this.#subscription <= 0) queueMicrotask(() => this.#close());
   }
 
-  subscribe(feed: FeedName): Promise<boolean> {
+  subscribe(subscription: SlotSubscription): Promise<boolean> {
     return new Promise((resolve) => {
-      const which = FEEDS.indexOf(feed);
-      const isAsked = !this.#over && this.#deps.native.feedSubscribe(this.#feed, which) === OK;
-      if (isAsked) this.#asked[which] = resolve;
+      const which = SLOT_SUBSCRIPTIONS.indexOf(subscription);
+      const isPending =
+        !this.#over && this.#deps.native.slotSubscriberSubscribe(this.#subscription, which) === OK;
+      if (isPending) this.#pending[which] = resolve;
       else resolve(false);
     });
   }
@@ -67,8 +83,8 @@ class NativeFeed implements FeedSocket {
   end(): void {
     if (this.#over) return;
     this.#over = true;
-    if (this.#feed > 0) this.#deps.native.feedClose(this.#feed);
-    for (let which = 0; which < FEEDS.length; which += 1) this.#answer(which, false);
+    if (this.#subscription > 0) this.#deps.native.slotSubscriberClose(this.#subscription);
+    for (let which = 0; which < SLOT_SUBSCRIPTIONS.length; which += 1) this.#resolve(which, false);
   }
 
   #close(): void {
@@ -78,34 +94,36 @@ class NativeFeed implements FeedSocket {
   }
 
   #drain(): void {
-    if (this.#goesOn) return;
+    if (this.#drainPending) return;
     const { native, counters } = this.#deps;
     const numbers = this.#numbers;
-    for (let taken = 0; !this.#over; taken += 1) {
-      if (taken === FEED_NEWS_A_TURN) {
-        this.#goesOn = true;
-        setImmediate(this.#goOn);
+    for (let handled = 0; !this.#over; handled += 1) {
+      if (handled === SLOT_NOTIFICATIONS_PER_SLICE) {
+        this.#drainPending = true;
+        setImmediate(this.#drainRest);
         return;
       }
-      if (native.feedNext(this.#feed, numbers) !== 1) return;
+      if (native.slotSubscriberNext(this.#subscription, numbers) !== 1) return;
       const lost = numbers[3] ?? 0;
       counters.slotEventsLost += lost - this.#lost;
       this.#lost = lost;
-      this.#take(numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0);
+      this.#handle(numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0);
     }
   }
 
-  #take(what: number, which: number, slot: number): void {
-    if (what === FEED_NEWS.start) this.#events.event(FEEDS[which] ?? "slot", "start", slot);
-    else if (what === FEED_NEWS.end) this.#events.event(FEEDS[which] ?? "slot", "end", slot);
-    else if (what === FEED_NEWS.opened) this.#events.opened();
-    else if (what === FEED_NEWS.closed) this.#close();
-    else this.#answer(which, what === FEED_NEWS.accepted);
+  #handle(what: number, which: number, slot: number): void {
+    if (what === SLOT_NOTIFICATION.start)
+      this.#events.event(SLOT_SUBSCRIPTIONS[which] ?? "slot", "start", slot);
+    else if (what === SLOT_NOTIFICATION.end)
+      this.#events.event(SLOT_SUBSCRIPTIONS[which] ?? "slot", "end", slot);
+    else if (what === SLOT_NOTIFICATION.opened) this.#events.opened();
+    else if (what === SLOT_NOTIFICATION.closed) this.#close();
+    else this.#resolve(which, what === SLOT_NOTIFICATION.accepted);
   }
 
-  #answer(which: number, accepted: boolean): void {
-    const answer = this.#asked[which] ?? null;
-    this.#asked[which] = null;
-    answer?.(accepted);
+  #resolve(which: number, accepted: boolean): void {
+    const resolve = this.#pending[which] ?? null;
+    this.#pending[which] = null;
+    resolve?.(accepted);
   }
 }

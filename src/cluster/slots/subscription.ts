@@ -8,28 +8,28 @@
  * and of its end twice.
  */
 
+import type { SlotEventKind } from "../ports.ts";
 import { isCount, isRecord } from "../rpc/responses.ts";
-import type { SlotEventKind } from "../target.ts";
 import { openWebSocket } from "./websocket.ts";
 
 /** Which events a node is asked to send. */
-export type FeedName = "slotsUpdates" | "slot";
+export type SlotSubscription = "slotsUpdates" | "slot";
 
-export interface FeedEvents {
+export interface SlotSubscriberEvents {
   opened(): void;
   /** Not twice in a row the same of a feed. The slot is NaN where the node names none. */
-  event(feed: FeedName, kind: SlotEventKind, slot: number): void;
+  event(subscription: SlotSubscription, kind: SlotEventKind, slot: number): void;
   /** Once, whether it was ever open or not; not after `end`. */
   closed(): void;
 }
 
 /** One WebSocket connection; it does not come back by itself. */
-export interface FeedSocket {
+export interface SlotSubscriber {
   /**
    * True when the node will send these events, false when it refuses to, when the connection ends,
    * and where it was asked for already.
    */
-  subscribe(feed: FeedName): Promise<boolean>;
+  subscribe(subscription: SlotSubscription): Promise<boolean>;
   end(): void;
 }
 
@@ -42,19 +42,23 @@ const UPDATE_KINDS: ReadonlyMap<unknown, SlotEventKind> = new Map([
 ]);
 
 /** The place of each is its number for the native engine. */
-export const FEEDS: readonly FeedName[] = ["slotsUpdates", "slot"];
+export const SLOT_SUBSCRIPTIONS: readonly SlotSubscription[] = ["slotsUpdates", "slot"];
 
 /** `timeoutMs` is for the handshake. */
-export function openFeed(url: string, timeoutMs: number, events: FeedEvents): FeedSocket {
+export function openSlotSubscriber(
+  url: string,
+  timeoutMs: number,
+  events: SlotSubscriberEvents,
+): SlotSubscriber {
   /** Who waits for the answer to which question. */
-  const asked = new Map<number, (accepted: boolean) => void>();
-  const news = createNews(events);
+  const pending = new Map<number, (accepted: boolean) => void>();
+  const notify = createNotifier(events);
   let over = false;
 
   function refuseAll(): void {
     over = true;
-    for (const answer of asked.values()) answer(false);
-    asked.clear();
+    for (const resolve of pending.values()) resolve(false);
+    pending.clear();
   }
 
   const socket = openWebSocket(url, timeoutMs, {
@@ -63,11 +67,12 @@ export function openFeed(url: string, timeoutMs: number, events: FeedEvents): Fe
       const message = recordIn(text);
       if (message === null) return;
       const { method, id } = message;
-      if (typeof method === "string") notified(news, method, resultIn(message["params"]));
+      if (typeof method === "string")
+        handleNotification(notify, method, resultIn(message["params"]));
       else if (typeof id === "number") {
-        const answer = asked.get(id);
-        asked.delete(id);
-        answer?.("result" in message);
+        const resolve = pending.get(id);
+        pending.delete(id);
+        resolve?.("result" in message);
       }
     },
     closed() {
@@ -77,15 +82,15 @@ export function openFeed(url: string, timeoutMs: number, events: FeedEvents): Fe
   });
 
   return {
-    subscribe(feed) {
-      const id = FEEDS.indexOf(feed) + 1;
-      const method = `${feed}Subscribe`;
+    subscribe(subscription) {
+      const id = SLOT_SUBSCRIPTIONS.indexOf(subscription) + 1;
+      const method = `${subscription}Subscribe`;
       return new Promise((resolve) => {
-        if (over || asked.has(id)) {
+        if (over || pending.has(id)) {
           resolve(false);
           return;
         }
-        asked.set(id, resolve);
+        pending.set(id, resolve);
         socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params: [] }));
       });
     },
@@ -97,26 +102,26 @@ export function openFeed(url: string, timeoutMs: number, events: FeedEvents): Fe
 }
 
 /** Tells of an event that says something new. */
-type News = (feed: FeedName, kind: SlotEventKind, slot: unknown) => void;
+type Notify = (subscription: SlotSubscription, kind: SlotEventKind, slot: unknown) => void;
 
-function createNews(events: FeedEvents): News {
+function createNotifier(events: SlotSubscriberEvents): Notify {
   /** What was last told, for each feed and kind. */
-  const told = new Map<string, number>();
-  return (feed, kind, named) => {
+  const lastSlots = new Map<string, number>();
+  return (subscription, kind, named) => {
     const slot = isCount(named) ? named : Number.NaN;
-    const key = `${feed} ${kind}`;
-    if (told.get(key) === slot) return;
-    if (isCount(named)) told.set(key, named);
-    events.event(feed, kind, slot);
+    const key = `${subscription} ${kind}`;
+    if (lastSlots.get(key) === slot) return;
+    if (isCount(named)) lastSlots.set(key, named);
+    events.event(subscription, kind, slot);
   };
 }
 
-function notified(news: News, method: string, result: Record<string, unknown>): void {
+function handleNotification(notify: Notify, method: string, result: Record<string, unknown>): void {
   const slot = result["slot"];
-  if (method === "slotNotification") news("slot", "start", slot);
+  if (method === "slotNotification") notify("slot", "start", slot);
   if (method !== "slotsUpdatesNotification") return;
   const kind = UPDATE_KINDS.get(result["type"]);
-  if (kind !== undefined) news("slotsUpdates", kind, slot);
+  if (kind !== undefined) notify("slotsUpdates", kind, slot);
 }
 
 function recordIn(text: string): Readonly<Record<string, unknown>> | null {

@@ -7,7 +7,7 @@
 
 import type { Server } from "node:http";
 import { WebSocket, WebSocketServer } from "ws";
-import { FEED_MESSAGE_BYTES_MAX } from "../limits.ts";
+import { WEBSOCKET_MESSAGE_BYTES_MAX } from "../limits.ts";
 import { USER_AGENT } from "../rpc/http-client.ts";
 
 export interface SocketEvents {
@@ -33,7 +33,7 @@ export function openWebSocket(url: string, timeoutMs: number, events: SocketEven
     perMessageDeflate: false,
     followRedirects: false,
     handshakeTimeout: timeoutMs,
-    maxPayload: FEED_MESSAGE_BYTES_MAX,
+    maxPayload: WEBSOCKET_MESSAGE_BYTES_MAX,
     headers: { "user-agent": USER_AGENT },
   });
 

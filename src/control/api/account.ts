@@ -3,12 +3,12 @@
  * allows, and what was done to the account.
  */
 
-import type { Named } from "../../config/site-kinds.ts";
+import type { Named } from "../../config/site-types.ts";
 import type { AuditEntry, PlanRecord, Store } from "../store/contract.ts";
 import { openRoute, type Route, route } from "../web/route.ts";
 import { cursor, iso, label, time, z } from "../web/schema.ts";
-import { figuresOf, figuresShape } from "./figures.ts";
-import { unwrap } from "./unwrap.ts";
+import { statsOf, statsShape } from "./stats.ts";
+import { valueOrThrow } from "./store-result.ts";
 
 export interface SiteOptions {
   readonly version: string;
@@ -103,7 +103,7 @@ function siteRoute({ loginAvailable }: Deps, options: SiteOptions): Route {
   return openRoute(
     ["GET", "/api/v1/site"],
     "The service: its regions, and whether one can log in now",
-    { answer: siteShape },
+    { response: siteShape },
     async (call) => ({
       name: "Touchdown",
       version: options.version,
@@ -126,7 +126,7 @@ function meRoutes({ store }: Deps, { recentLoginMs }: SiteOptions): readonly Rou
       ["GET", "/api/v1/me"],
       "account",
       "Who calls, and the account",
-      { answer: meShape },
+      { response: meShape },
       async ({ caller: { account, session } }) => ({
         account: {
           id: account.id,
@@ -156,12 +156,12 @@ function meRoutes({ store }: Deps, { recentLoginMs }: SiteOptions): readonly Rou
       "Renames the account",
       {
         body: z.strictObject({ name: label }),
-        answer: z.object({ name: z.string() }),
+        response: z.object({ name: z.string() }),
         limit: "change",
         recentLogin: false,
       },
       async ({ caller: { account, actor }, body }) => ({
-        name: unwrap(await store.accounts.rename(account.id, body.name, actor)).name,
+        name: valueOrThrow(await store.accounts.rename(account.id, body.name, actor)).name,
       }),
     ),
   ];
@@ -173,11 +173,11 @@ function planRoute({ store }: Deps): Route {
     "account",
     "The plan's limits, and how much of them is used in these two minutes",
     {
-      answer: z.object({
+      response: z.object({
         plan: planShape,
         scope: z.enum(["edge", "account"]),
         keys: z.number(),
-        recent: figuresShape,
+        recent: statsShape,
       }),
     },
     async ({ caller: { account } }) => {
@@ -186,7 +186,7 @@ function planRoute({ store }: Deps): Route {
         plan: planOf(account.plan),
         scope: account.plan.shared ? ("account" as const) : ("edge" as const),
         keys: keys.filter(({ state }) => state === "live").length,
-        recent: figuresOf(await store.usage.recent(account.id)),
+        recent: statsOf(await store.usage.recent(account.id)),
       };
     },
   );
@@ -202,7 +202,7 @@ function auditRoute({ store }: Deps): Route {
         limit: z.coerce.number().int().min(1).max(200).default(50),
         after: cursor(/^\d{1,15}$/).optional(),
       }),
-      answer: z.object({ entries: z.array(entryShape), next: z.string().nullable() }),
+      response: z.object({ entries: z.array(entryShape), next: z.string().nullable() }),
     },
     async ({ caller, query: { limit, after = null } }) => {
       const { items, next } = await store.audit.list(caller.account.id, { limit, after });

@@ -8,8 +8,8 @@ import type { Account, AccountSummary, Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { cursor, id, iso, isoOrNull, time, z } from "../web/schema.ts";
 import { planOf, planShape } from "./account.ts";
-import { figuresOf, figuresShape } from "./figures.ts";
-import { unwrap } from "./unwrap.ts";
+import { statsOf, statsShape } from "./stats.ts";
+import { valueOrThrow } from "./store-result.ts";
 
 const accountShape = z.object({
   id: z.string(),
@@ -42,7 +42,7 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
       "All accounts, newest first",
       {
         query: listQuery,
-        answer: z.object({ accounts: z.array(summaryShape), next: z.string().nullable() }),
+        response: z.object({ accounts: z.array(summaryShape), next: z.string().nullable() }),
       },
       async ({ query: { query: search, after = null, limit } }) => {
         const { items, next } = await accounts.list({ search, after, limit });
@@ -59,7 +59,7 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
           plan: z.string().min(1).max(64).optional(),
           disabled: z.boolean().optional(),
         }),
-        answer: z.object({ account: accountShape }),
+        response: z.object({ account: accountShape }),
         limit: "change",
         recentLogin: true,
       },
@@ -67,17 +67,19 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
         const actor = { ...caller.actor, kind: "operator" as const };
         let account: Account | null = null;
         // Whatever may be refused comes first, so that of two changes both are made or none.
-        if (body.plan !== undefined && !(await isPlan(body.plan))) unwrap(noPlan(body.plan));
+        if (body.plan !== undefined && !(await isPlan(body.plan))) valueOrThrow(noPlan(body.plan));
         if (body.disabled !== undefined) {
-          account = unwrap(await accounts.setDisabled(account_id, body.disabled, actor));
+          account = valueOrThrow(await accounts.setDisabled(account_id, body.disabled, actor));
         }
         if (body.plan !== undefined) {
-          account = unwrap(await accounts.setPlan(account_id, body.plan, actor));
+          account = valueOrThrow(await accounts.setPlan(account_id, body.plan, actor));
         }
         account ??= await accounts.byId(account_id);
         const refused = { kind: "refused", reason: "not_found", detail: NO_ACCOUNT } as const;
         return {
-          account: accountOf(unwrap(account === null ? refused : { kind: "ok", value: account })),
+          account: accountOf(
+            valueOrThrow(account === null ? refused : { kind: "ok", value: account }),
+          ),
         };
       },
     ),
@@ -85,7 +87,7 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
       ["GET", "/api/v1/admin/plans"],
       "admin",
       "The plans",
-      { answer: z.object({ plans: z.array(planShape.extend({ accounts: z.number() })) }) },
+      { response: z.object({ plans: z.array(planShape.extend({ accounts: z.number() })) }) },
       async () => ({
         plans: (await plans.list()).map((plan) => ({
           ...planOf(plan),
@@ -99,9 +101,9 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
       "The figures over all accounts",
       {
         query: z.strictObject({ range: z.enum(["hour", "day", "month"]).default("hour") }),
-        answer: z.object({ totals: figuresShape }),
+        response: z.object({ totals: statsShape }),
       },
-      async ({ query: { range } }) => ({ totals: figuresOf(await usage.overall(range)) }),
+      async ({ query: { range } }) => ({ totals: statsOf(await usage.overall(range)) }),
     ),
   ];
 }

@@ -5,11 +5,11 @@
  * nothing.
  */
 
-import { Fault } from "../fault.ts";
+import { ApiError } from "../api-error.ts";
 import type { FreshKey, KeyOptions, KeyRecord, Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { givenTime, id, iso, isoOrNull, label, time, z } from "../web/schema.ts";
-import { unwrap } from "./unwrap.ts";
+import { valueOrThrow } from "./store-result.ts";
 
 /** How long the page shows a revealed key. */
 const HIDE_AFTER_S = 30;
@@ -45,7 +45,7 @@ const limits = {
 const makeShape = z.strictObject({ label, ...limits });
 const changeShape = z.strictObject({ label: label.optional(), ...limits });
 const overlap = z.int().min(0).max(OVERLAP_S_MAX).default(OVERLAP_S);
-const keyAnswer = z.object({ key: keyShape });
+const keyResponse = z.object({ key: keyShape });
 const freshShape = z.object({ key: keyShape, token: z.string() });
 const params = z.strictObject({ key_id: id });
 
@@ -55,29 +55,29 @@ export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
       ["GET", "/api/v1/keys"],
       "account",
       "The account's keys, live ones first",
-      { answer: z.object({ keys: z.array(keyShape) }) },
+      { response: z.object({ keys: z.array(keyShape) }) },
       async ({ caller }) => ({ keys: (await keys.list(caller.account.id)).map(keyOf) }),
     ),
     route(
       ["POST", "/api/v1/keys"],
       "account",
       "Makes a key",
-      { body: makeShape, answer: freshShape, status: 201, limit: "change", recentLogin: true },
+      { body: makeShape, response: freshShape, status: 201, limit: "change", recentLogin: true },
       async ({ caller, body }) => {
         const { account, actor } = caller;
         const options = { ...NO_LIMITS, ...changeOf(body), label: body.label };
-        return freshOf(unwrap(await keys.create(account.id, options, actor)));
+        return freshOf(valueOrThrow(await keys.create(account.id, options, actor)));
       },
     ),
     route(
       ["PATCH", "/api/v1/keys/{key_id}"],
       "account",
       "Labels or restricts a key",
-      { params, body: changeShape, answer: keyAnswer, limit: "change", recentLogin: true },
+      { params, body: changeShape, response: keyResponse, limit: "change", recentLogin: true },
       async ({ caller, params: { key_id }, body }) => {
         const { account, actor } = caller;
         const changed = await keys.change(account.id, key_id, changeOf(body), actor);
-        return { key: keyOf(unwrap(changed)) };
+        return { key: keyOf(valueOrThrow(changed)) };
       },
     ),
     route(
@@ -87,7 +87,7 @@ export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
       {
         params,
         body: z.strictObject({ overlap_seconds: overlap }),
-        answer: freshShape,
+        response: freshShape,
         status: 201,
         limit: "change",
         recentLogin: true,
@@ -95,7 +95,7 @@ export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
       async ({ caller, params: { key_id }, body }) => {
         const { account, actor } = caller;
         const overlapMs = body.overlap_seconds * 1000;
-        return freshOf(unwrap(await keys.rotate(account.id, key_id, overlapMs, actor)));
+        return freshOf(valueOrThrow(await keys.rotate(account.id, key_id, overlapMs, actor)));
       },
     ),
     ...endsOf(keys),
@@ -108,9 +108,9 @@ function endsOf(keys: Store["keys"]): readonly Route[] {
       ["POST", "/api/v1/keys/{key_id}/revoke"],
       "account",
       "Revokes a key; edges refuse it within a second",
-      { params, answer: keyAnswer, limit: "change", recentLogin: true },
+      { params, response: keyResponse, limit: "change", recentLogin: true },
       async ({ caller: { account, actor }, params: { key_id } }) => ({
-        key: keyOf(unwrap(await keys.revoke(account.id, key_id, actor))),
+        key: keyOf(valueOrThrow(await keys.revoke(account.id, key_id, actor))),
       }),
     ),
     route(
@@ -119,12 +119,12 @@ function endsOf(keys: Store["keys"]): readonly Route[] {
       "Shows a key's text; written to the audit",
       {
         params,
-        answer: z.object({ token: z.string(), hide_after_seconds: z.number() }),
+        response: z.object({ token: z.string(), hide_after_seconds: z.number() }),
         limit: "reveal",
         recentLogin: true,
       },
       async ({ caller: { account, actor }, params: { key_id } }) => {
-        const { token } = unwrap(await keys.reveal(account.id, key_id, actor));
+        const { token } = valueOrThrow(await keys.reveal(account.id, key_id, actor));
         return { token, hide_after_seconds: HIDE_AFTER_S };
       },
     ),
@@ -134,7 +134,7 @@ function endsOf(keys: Store["keys"]): readonly Route[] {
       "Moves a key to this account, by proof of the key itself",
       {
         body: z.strictObject({ token: z.string().min(1).max(256), label: label.optional() }),
-        answer: keyAnswer,
+        response: keyResponse,
         limit: "link",
         // The proof is the key itself.
         recentLogin: false,
@@ -143,12 +143,12 @@ function endsOf(keys: Store["keys"]): readonly Route[] {
         const linked = await keys.link(account.id, body.token, actor);
         // Unknown, ended, mistyped or another's: whoever guesses learns nothing.
         if (linked.kind === "refused" && linked.reason !== "too_many") {
-          throw new Fault("key_refused", "this key cannot be linked to this account");
+          throw new ApiError("key_refused", "this key cannot be linked to this account");
         }
-        const key = unwrap(linked);
+        const key = valueOrThrow(linked);
         if (body.label === undefined) return { key: keyOf(key) };
         const named = await keys.change(account.id, key.id, { label: body.label }, actor);
-        return { key: keyOf(unwrap(named)) };
+        return { key: keyOf(valueOrThrow(named)) };
       },
     ),
   ];

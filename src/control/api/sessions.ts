@@ -3,7 +3,7 @@
  * them. The provider's way back is not here but in `callback.ts`, because it is a page and no call.
  */
 
-import { Fault } from "../fault.ts";
+import { ApiError } from "../api-error.ts";
 import { LOGIN_COOKIE_MS_MAX, RETURN_PATH_CHARS_MAX } from "../limits.ts";
 import type { Login } from "../login/login.ts";
 import type { Session, Store } from "../store/contract.ts";
@@ -40,24 +40,24 @@ export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): rea
           return_to: z.string().max(RETURN_PATH_CHARS_MAX).optional(),
           fresh: z.boolean().default(false),
         }),
-        answer: z.object({ url: z.string() }),
+        response: z.object({ url: z.string() }),
         limit: "login",
       },
       async (call) => {
         const { return_to = null, fresh } = call.body;
-        const begun = await login.begin(return_to, fresh, call.cookie("login"));
-        if (begun === null) {
-          throw new Fault("login_unavailable", "the identity provider cannot be reached now");
+        const started = await login.startLogin(return_to, fresh, call.cookie("login"));
+        if (started === null) {
+          throw new ApiError("login_unavailable", "the identity provider cannot be reached now");
         }
-        call.setCookie("login", begun.binding, LOGIN_COOKIE_MS_MAX);
-        return { url: begun.url };
+        call.setCookie("login", started.binding, LOGIN_COOKIE_MS_MAX);
+        return { url: started.url };
       },
     ),
     route(
       ["POST", "/api/v1/logout"],
       "session",
       "Ends this session; `url` leads on to ending the login at the provider, for who wants that",
-      { answer: logoutShape, recentLogin: false },
+      { response: logoutShape, recentLogin: false },
       async (call) => {
         const secret = call.cookie("session");
         if (secret !== null) await sessions.close(secret, call.caller.actor);
@@ -70,7 +70,7 @@ export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): rea
       ["POST", "/api/v1/logout-everywhere"],
       "session",
       "Ends all sessions of the account, this one included; `url` as for logout",
-      { answer: logoutShape, recentLogin: false },
+      { response: logoutShape, recentLogin: false },
       async (call) => {
         const { account, actor } = call.caller;
         const ended = await sessions.endAll(account.id, actor);
@@ -83,7 +83,7 @@ export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): rea
       ["GET", "/api/v1/sessions"],
       "session",
       "The account's sessions",
-      { answer: z.object({ sessions: z.array(sessionShape) }) },
+      { response: z.object({ sessions: z.array(sessionShape) }) },
       async ({ caller }) => {
         const list = await sessions.list(caller.account.id);
         return { sessions: list.map((session) => shownOf(session, caller.session)) };
@@ -93,10 +93,10 @@ export function sessionRoutes({ store: { sessions }, login, endUrl }: Deps): rea
       ["DELETE", "/api/v1/sessions/{session_id}"],
       "session",
       "Ends one of the account's sessions",
-      { params: z.strictObject({ session_id: id }), answer: endedShape, recentLogin: false },
+      { params: z.strictObject({ session_id: id }), response: endedShape, recentLogin: false },
       async ({ caller: { account, actor }, params: { session_id } }) => {
         const ended = await sessions.end(account.id, session_id, actor);
-        if (!ended) throw new Fault("not_found", "there is no such session");
+        if (!ended) throw new ApiError("not_found", "there is no such session");
         return { ended: 1 };
       },
     ),

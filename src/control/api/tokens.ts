@@ -6,7 +6,7 @@
 import type { ApiToken, Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { givenTime, id, iso, isoOrNull, label, time, z } from "../web/schema.ts";
-import { unwrap } from "./unwrap.ts";
+import { valueOrThrow } from "./store-result.ts";
 
 const scope = z.enum(["read", "write"]);
 const tokenShape = z.object({
@@ -25,7 +25,7 @@ export function tokenRoutes({ apiTokens }: Pick<Store, "apiTokens">): readonly R
       ["GET", "/api/v1/tokens"],
       "session",
       "The account's management tokens",
-      { answer: z.object({ tokens: z.array(tokenShape) }) },
+      { response: z.object({ tokens: z.array(tokenShape) }) },
       async ({ caller }) => ({ tokens: (await apiTokens.list(caller.account.id)).map(shownOf) }),
     ),
     route(
@@ -38,7 +38,7 @@ export function tokenRoutes({ apiTokens }: Pick<Store, "apiTokens">): readonly R
           scope: scope.default("read"),
           expires_at: givenTime.nullable().default(null),
         }),
-        answer: z.object({ info: tokenShape, token: z.string() }),
+        response: z.object({ info: tokenShape, token: z.string() }),
         status: 201,
         limit: "change",
         recentLogin: true,
@@ -46,7 +46,9 @@ export function tokenRoutes({ apiTokens }: Pick<Store, "apiTokens">): readonly R
       async ({ caller: { account, actor }, body }) => {
         const expiresAtMs = body.expires_at === null ? null : Date.parse(body.expires_at);
         const options = { label: body.label, scope: body.scope, expiresAtMs };
-        const { apiToken, token } = unwrap(await apiTokens.create(account.id, options, actor));
+        const { apiToken, token } = valueOrThrow(
+          await apiTokens.create(account.id, options, actor),
+        );
         return { info: shownOf(apiToken), token };
       },
     ),
@@ -56,12 +58,12 @@ export function tokenRoutes({ apiTokens }: Pick<Store, "apiTokens">): readonly R
       "Revokes a management token",
       {
         params: z.strictObject({ token_id: id }),
-        answer: z.object({ ended: z.number() }),
+        response: z.object({ ended: z.number() }),
         limit: "change",
         recentLogin: true,
       },
       async ({ caller: { account, actor }, params }) => {
-        unwrap(await apiTokens.revoke(account.id, params.token_id, actor));
+        valueOrThrow(await apiTokens.revoke(account.id, params.token_id, actor));
         return { ended: 1 };
       },
     ),

@@ -7,8 +7,8 @@
 
 import { decodeBase58 } from "../../core/encoding.ts";
 import { RECEIPT_STATES } from "../../core/receipt-state.ts";
+import { ApiError } from "../api-error.ts";
 import type { Edges } from "../edges.ts";
-import { Fault } from "../fault.ts";
 import type { Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { time, z } from "../web/schema.ts";
@@ -38,7 +38,7 @@ const listedShape = z.object({
     slots: z.number().nullable(),
     error: z.unknown(),
     reason: z.string().nullable(),
-    sentence: z.string(),
+    message: z.string(),
     known_us: us,
   }),
 });
@@ -60,7 +60,7 @@ const refusalShape = z.object({
   at: time,
   edge: z.string(),
   reason: z.string(),
-  sentence: z.string(),
+  message: z.string(),
   /** With which key it was tried; null where it is none of the account's any more. */
   key_id: z.string().nullable(),
   hint: z.string().nullable(),
@@ -85,7 +85,7 @@ export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
       "The receipts of a transaction that this account sent, from every edge that has one",
       {
         params: z.strictObject({ signature: z.string().min(64).max(88) }),
-        answer: z.object({
+        response: z.object({
           signature: z.string(),
           receipts: z.array(z.object({ edge: z.string(), receipt: receiptShape })),
           unreachable: z.array(z.string()),
@@ -93,18 +93,18 @@ export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
       },
       async ({ caller, params: { signature } }) => {
         if (decodeBase58(signature, 64)?.length !== 64) {
-          throw new Fault("invalid_request", "a signature is 64 bytes in base58", {
+          throw new ApiError("invalid_request", "a signature is 64 bytes in base58", {
             fields: [{ path: "signature", message: "must be 64 bytes in base58" }],
           });
         }
-        const { answers, unreachable } = await edges.find(
+        const { responses, unreachable } = await edges.find(
           { path: `/receipts/${signature}`, accountId: caller.account.id },
           (body) => receiptShape.parse(body),
         );
-        const receipts = answers.map(({ edge, body }) => ({ edge, receipt: body }));
+        const receipts = responses.map(({ edge, body }) => ({ edge, receipt: body }));
         if (receipts.length > 0) return { signature, receipts, unreachable: [...unreachable] };
-        const sentence = "no edge has a receipt of this transaction for this account";
-        throw new Fault("not_found", sentence, { unreachable: [...unreachable] });
+        const message = "no edge has a receipt of this transaction for this account";
+        throw new ApiError("not_found", message, { unreachable: [...unreachable] });
       },
     ),
     route(
@@ -113,17 +113,17 @@ export function transactionRoutes({ edges, keys }: Deps): readonly Route[] {
       "The latest submissions of the account that edges refused, newest first",
       {
         query: z.strictObject({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
-        answer: z.object({
+        response: z.object({
           refusals: z.array(refusalShape),
           unreachable: z.array(z.string()),
         }),
       },
       async ({ caller, query: { limit } }) => {
-        const { answers, unreachable } = await edges.ask(
+        const { responses, unreachable } = await edges.ask(
           { path: "/refusals", accountId: caller.account.id },
           (body) => refusalsOfEdge.parse(body),
         );
-        const refusals = answers.flatMap(({ edge, body }) =>
+        const refusals = responses.flatMap(({ edge, body }) =>
           body.refusals.map((row) => ({ ...row, edge })),
         );
         refusals.sort((a, b) => newestFirst(a.at, b.at));
@@ -151,7 +151,7 @@ function latestRoute(edges: Edges): Route {
         state: givenStates.optional(),
         limit: z.coerce.number().int().min(1).max(LISTED_MAX).default(50),
       }),
-      answer: z.object({
+      response: z.object({
         transactions: z.array(transactionShape),
         /** Whether edges have older ones of these states. */
         more: z.boolean(),
@@ -160,7 +160,7 @@ function latestRoute(edges: Edges): Route {
     },
     async ({ caller, query: { state, limit } }) => {
       const wanted = { ...(state === undefined ? {} : { state: state.join(",") }) };
-      const { answers, unreachable } = await edges.ask(
+      const { responses, unreachable } = await edges.ask(
         {
           path: "/receipts",
           accountId: caller.account.id,
@@ -168,11 +168,11 @@ function latestRoute(edges: Edges): Route {
         },
         (body) => listOfEdge.parse(body),
       );
-      const all = answers.flatMap(({ edge, body }) =>
+      const all = responses.flatMap(({ edge, body }) =>
         body.transactions.map((one) => ({ ...one, edge })),
       );
       all.sort((a, b) => newestFirst(a.received_at, b.received_at));
-      const more = all.length > limit || answers.some(({ body }) => body.next !== null);
+      const more = all.length > limit || responses.some(({ body }) => body.next !== null);
       return { transactions: all.slice(0, limit), more, unreachable: [...unreachable] };
     },
   );

@@ -5,7 +5,7 @@
 import type { Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { id, z } from "../web/schema.ts";
-import { overviewOf, overviewShape } from "./figures.ts";
+import { overviewOf, overviewShape } from "./stats.ts";
 
 const query = z.strictObject({
   range: z.enum(["hour", "day", "month"]).default("hour"),
@@ -19,7 +19,7 @@ export function usageRoutes({ usage }: Pick<Store, "usage">): readonly Route[] {
       ["GET", "/api/v1/usage"],
       "account",
       "What the account sent and what became of it",
-      { query, answer: overviewShape },
+      { query, response: overviewShape },
       async ({ caller, query: { range, region = null, key = null } }) =>
         overviewOf(await usage.overview(caller.account.id, { span: range, region, keyId: key })),
     ),

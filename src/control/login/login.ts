@@ -30,7 +30,7 @@ export interface LoginOptions {
   readonly admins: readonly string[];
 }
 
-export interface Begun {
+export interface StartedLogin {
   readonly url: string;
   /** For the login cookie. */
   readonly binding: string;
@@ -58,14 +58,18 @@ export interface Return {
 }
 
 export interface Login {
-  readonly counters: { begun: number; finished: number; refused: Record<string, number> };
+  readonly counters: { started: number; finished: number; refused: Record<string, number> };
   /** Null while the provider cannot be reached. `binding` is what the browser has already. */
-  begin(returnTo: string | null, fresh: boolean, binding: string | null): Promise<Begun | null>;
+  startLogin(
+    returnTo: string | null,
+    fresh: boolean,
+    binding: string | null,
+  ): Promise<StartedLogin | null>;
   finish(back: Return): Promise<LoginEnd>;
 }
 
 export function createLogin({ store, oidc, log }: LoginDeps, options: LoginOptions): Login {
-  const counters: Login["counters"] = { begun: 0, finished: 0, refused: {} };
+  const counters: Login["counters"] = { started: 0, finished: 0, refused: {} };
 
   function refuse(reason: ControlReason): LoginEnd {
     counters.refused[reason] = (counters.refused[reason] ?? 0) + 1;
@@ -106,19 +110,19 @@ export function createLogin({ store, oidc, log }: LoginDeps, options: LoginOptio
 
   return {
     counters,
-    async begin(returnTo, fresh, bound) {
-      const begun = await oidc.begin(fresh);
-      if (begun === null) {
+    async startLogin(returnTo, fresh, bound) {
+      const started = await oidc.startLogin(fresh);
+      if (started === null) {
         refuse("login_unavailable");
         return null;
       }
       const binding = bound ?? randomBytes(32).toString("base64url");
       const path = returnPath(returnTo);
-      const { state, nonce, verifier } = begun.attempt;
+      const { state, nonce, verifier } = started.attempt;
       const attempt = { state, nonce, verifier, binding, returnTo: path, reauthenticate: fresh };
-      await store.logins.begin(attempt);
-      counters.begun += 1;
-      return { url: begun.url, binding };
+      await store.logins.startLogin(attempt);
+      counters.started += 1;
+      return { url: started.url, binding };
     },
     async finish(back) {
       const { state, binding } = back;

@@ -30,7 +30,7 @@ import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import {
   PERSON_TEXT_CHARS_MAX,
-  PROVIDER_ANSWER_S_MAX,
+  PROVIDER_RESPONSE_S_MAX,
   PROVIDER_RETRY_MS_MAX,
   PROVIDER_RETRY_MS_MIN,
 } from "../limits.ts";
@@ -74,7 +74,7 @@ export interface Oidc {
   /** Whether the provider was discovered; it may be away all the same. */
   available(): boolean;
   /** Where to send the browser, and what to remember; null while the provider cannot be reached. */
-  begin(fresh: boolean): Promise<{ readonly url: string; readonly attempt: Attempt } | null>;
+  startLogin(fresh: boolean): Promise<{ readonly url: string; readonly attempt: Attempt } | null>;
   /** `query` is what the provider sent along, with its `?`. Never rejects. */
   finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished>;
   /** Where the browser ends its login at the provider too; null where that is not to be had. */
@@ -123,7 +123,7 @@ class Relying implements Oidc {
     this.#timer?.cancel();
   }
 
-  async begin(fresh: boolean) {
+  async startLogin(fresh: boolean) {
     // Somebody waits at a login page: ask now rather than when the back-off says so.
     const idleMs = this.#clock.nowNs() / NS_PER_MS - this.#askedAtMs;
     if (this.#known === null && (this.#asking !== null || idleMs >= PROVIDER_RETRY_MS_MIN)) {
@@ -164,15 +164,15 @@ class Relying implements Oidc {
       );
       const claims = tokens.claims();
       if (claims === undefined) return { kind: "failed", detail: "no ID token" };
-      const told: Readonly<Record<string, unknown>> =
+      const profile: Readonly<Record<string, unknown>> =
         claims["email"] === undefined && claims["name"] === undefined
           ? await this.#userInfo(provider, tokens.access_token, claims.sub)
           : claims;
       const identity = {
         issuer: claims.iss,
         subject: claims.sub,
-        email: personText(told["email"]),
-        name: personText(told["name"]),
+        email: personText(profile["email"]),
+        name: personText(profile["name"]),
       };
       const now = this.#clock.unixMs();
       const at = typeof claims.auth_time === "number" ? claims.auth_time * 1000 : now;
@@ -224,7 +224,7 @@ class Relying implements Oidc {
   }
 
   #equipped(provider: Configuration): Configuration {
-    provider.timeout = PROVIDER_ANSWER_S_MAX;
+    provider.timeout = PROVIDER_RESPONSE_S_MAX;
     enableNonRepudiationChecks(provider);
     // The configuration lets plain HTTP through for loopback alone.
     if (this.#options.issuer.startsWith("http:")) allowInsecureRequests(provider);
@@ -248,7 +248,7 @@ class Relying implements Oidc {
       const insecure = issuer.startsWith("http:") ? [allowInsecureRequests] : [];
       this.#known = await discovery(new URL(issuer), clientId, undefined, None(), {
         execute: insecure,
-        timeout: PROVIDER_ANSWER_S_MAX,
+        timeout: PROVIDER_RESPONSE_S_MAX,
       });
       this.counters.discovered += 1;
       this.#log.info({ issuer }, "the identity provider was discovered");
@@ -276,9 +276,9 @@ function isUnreachable(error: unknown): boolean {
 const UNREACHABLE = /^(?:E(?:CONN|HOST|NET|PIPE|AI_|NOTFOUND|TIMEDOUT)|UND_ERR_|OAUTH_TIMEOUT)/;
 
 /** A name or an address as it is kept: one line of bounded length, or none. */
-function personText(told: unknown): string | null {
-  if (typeof told !== "string") return null;
-  const line = told
+function personText(profile: unknown): string | null {
+  if (typeof profile !== "string") return null;
+  const line = profile
     .replaceAll(/\p{Cc}/gu, "")
     .trim()
     .slice(0, PERSON_TEXT_CHARS_MAX);

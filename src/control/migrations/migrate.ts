@@ -8,7 +8,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type { Database, Querier } from "../../accounts/database/database.ts";
+import type { Database, Queryable } from "../../accounts/database/database.ts";
 import { DatabaseError } from "../../accounts/database/database-error.ts";
 import { SetupError } from "../../core/errors.ts";
 import { MIGRATION_MS_MAX } from "../limits.ts";
@@ -62,7 +62,7 @@ export async function migrate(
   }
 }
 
-async function apply(tx: Querier, migrations: readonly Migration[]): Promise<readonly string[]> {
+async function apply(tx: Queryable, migrations: readonly Migration[]): Promise<readonly string[]> {
   await tx.query("select pg_advisory_xact_lock($1)", [LOCK]);
   const [there] = await tx.query("select from pg_namespace where nspname = 'touchdown'");
   if (there === undefined) await tx.query("create schema touchdown");
@@ -88,7 +88,7 @@ async function apply(tx: Querier, migrations: readonly Migration[]): Promise<rea
 
 /** The migrations still to be applied; a `SetupError` when the applied ones are not ours. */
 async function missing(
-  tx: Querier,
+  tx: Queryable,
   migrations: readonly Migration[],
 ): Promise<readonly Migration[]> {
   const [table] = await tx.query<{ found: boolean }>(

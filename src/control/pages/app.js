@@ -6,16 +6,23 @@
  * Decision: docs/decisions/0047-pages-without-a-build-step.md
  */
 
+import {
+  ADMIN_PAGE,
+  buildFrame,
+  forgetName,
+  markPage,
+  PAGES,
+  UNNAMED,
+} from "./components/frame.js";
+import { pageHeader } from "./components/page-header.js";
+import { failed, loading } from "./components/states.js";
+import { announce } from "./lib/announce.js";
 import { ApiError, read } from "./lib/api.js";
 import { every } from "./lib/clock.js";
 import { fill } from "./lib/dom.js";
 import { onLoginEnded, showsAccount } from "./lib/login-state.js";
 import { resumeAct } from "./lib/resume.js";
-import { say } from "./lib/say.js";
 import { refreshTimes } from "./lib/times.js";
-import { ADMIN_PAGE, buildFrame, forgetName, markPage, PAGES, UNNAMED } from "./parts/frame.js";
-import { head } from "./parts/head.js";
-import { failed, loading } from "./parts/states.js";
 
 /** @typedef {{site: any, me: any, main: HTMLElement, signal: AbortSignal, go: typeof go}} Context */
 
@@ -52,7 +59,7 @@ async function start() {
     buildFrame(site?.logged_in ? UNNAMED : null, main);
     markPage(nameOf());
     const state = failed(error, () => void start());
-    fill(main, head(view?.title ?? "Touchdown", null), state);
+    fill(main, pageHeader(view?.title ?? "Touchdown", null), state);
     return;
   }
   buildFrame(me, main);
@@ -77,8 +84,8 @@ async function pageOf(name) {
     return (await import(`./views/${name}.js`)).page;
   } catch {
     // The browser itself says which file.
-    const sentence = "this page could not be loaded from the dashboard's server";
-    throw new ApiError(0, { reason: "unreachable", sentence });
+    const message = "this page could not be loaded from the dashboard's server";
+    throw new ApiError(0, { reason: "unreachable", message });
   }
 }
 
@@ -103,7 +110,7 @@ async function show({ first }) {
   markPage(name);
   document.title = `${view?.title ?? "Not found"} · Touchdown`;
   if (view === undefined) {
-    fill(main, head("There is no such page", "The navigation has all that there are."));
+    fill(main, pageHeader("There is no such page", "The navigation has all that there are."));
     return;
   }
   fill(main, loading(`Loading ${view.title}`));
@@ -115,12 +122,12 @@ async function show({ first }) {
   } catch (error) {
     if (signal.aborted) return;
     const state = failed(error, () => void show({ first }));
-    fill(main, head(view.title, null), state);
+    fill(main, pageHeader(view.title, null), state);
   }
   if (first || signal.aborted) return;
   scrollTo(0, 0);
   main.focus({ preventScroll: true });
-  say(view.title);
+  announce(view.title);
 }
 
 /** Links within the site change the page, not the document. */

@@ -4,7 +4,7 @@
  * key, all of it or nothing; any number of first logins at once make one account.
  */
 
-import type { Querier } from "../../accounts/database/database.ts";
+import type { Queryable } from "../../accounts/database/database.ts";
 import { note } from "./audit.ts";
 import type {
   Account,
@@ -98,7 +98,7 @@ export function createAccounts(deps: StoreDeps, options: KeyStoreOptions): Accou
 }
 
 async function register(
-  tx: Querier,
+  tx: Queryable,
   deps: StoreDeps,
   options: KeyStoreOptions,
   identity: Identity,
@@ -143,7 +143,7 @@ async function register(
 }
 
 async function insertAccount(
-  tx: Querier,
+  tx: Queryable,
   { clock }: StoreDeps,
   name: string,
   plan: string,
@@ -164,7 +164,7 @@ function changeAccount(
   action: AuditAction,
   detail: Readonly<Record<string, unknown>>,
   actor: Actor,
-  act: (tx: Querier, account: Account) => Promise<unknown>,
+  act: (tx: Queryable, account: Account) => Promise<unknown>,
 ): Promise<Result<Account>> {
   return database.transaction(async (tx) => {
     const before = await findAccount(tx, id, { lock: true });
@@ -179,7 +179,7 @@ function changeAccount(
 }
 
 async function setDisabled(
-  tx: Querier,
+  tx: Queryable,
   account: Account,
   disabled: boolean,
   nowMs: number,
@@ -197,7 +197,7 @@ async function setDisabled(
   );
 }
 
-async function setAdmin(tx: Querier, account: Account, admin: boolean): Promise<unknown> {
+async function setAdmin(tx: Queryable, account: Account, admin: boolean): Promise<unknown> {
   if (!admin && account.admin && !(await otherAdmin(tx, account.id))) return NO_ADMIN_LEFT;
   return await tx.query("update touchdown.accounts set admin = $2 where id = $1", [
     account.id,
@@ -206,7 +206,7 @@ async function setAdmin(tx: Querier, account: Account, admin: boolean): Promise<
 }
 
 /** Two who take each other's right away at once wait on the lock, and one of them is refused. */
-async function otherAdmin(tx: Querier, id: string): Promise<boolean> {
+async function otherAdmin(tx: Queryable, id: string): Promise<boolean> {
   await tx.query("select pg_advisory_xact_lock($1)", [ADMIN_LOCK]);
   const [other] = await tx.query(
     "select from touchdown.accounts where admin and disabled_at is null and id <> $1 limit 1",
@@ -241,7 +241,7 @@ async function listAccounts(
   return pageOf(rows, filter.limit, summaryOf, (row) => writeCursor(row.created_at, row.id));
 }
 
-async function planExists(tx: Querier, name: string): Promise<boolean> {
+async function planExists(tx: Queryable, name: string): Promise<boolean> {
   return (await tx.query("select from touchdown.plans where name = $1", [name])).length === 1;
 }
 

@@ -41,8 +41,8 @@ export function createApiTokens(deps: StoreDeps): ApiTokens {
           accountId,
         ]);
         if (there.length >= API_TOKENS_PER_ACCOUNT_MAX) {
-          const most = `an account may have ${API_TOKENS_PER_ACCOUNT_MAX} tokens`;
-          return refused("too_many", `${most} at a time, revoke one first`);
+          const limit = `an account may have ${API_TOKENS_PER_ACCOUNT_MAX} tokens`;
+          return refused("too_many", `${limit} at a time, revoke one first`);
         }
         const token = `tdm_${randomBytes(TOKEN_BYTES).toString("base64url")}`;
         const row: TokenRow = {

@@ -3,14 +3,14 @@
  * they tell of, so neither is there without the other, and the database lets none be changed.
  */
 
-import type { Querier } from "../../accounts/database/database.ts";
+import type { Queryable } from "../../accounts/database/database.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Actor, Audit, AuditAction, AuditEntry } from "./contract.ts";
 import { cutText, instant, isUuid, pageOf, type StoreDeps } from "./records.ts";
 
 /** Writes one entry within a transaction. */
 export async function note(
-  tx: Querier,
+  tx: Queryable,
   clock: Clock,
   accountId: string | null,
   action: AuditAction,

@@ -252,7 +252,7 @@ export interface LoginAttempt {
 
 export interface Logins {
   /** Keeps the attempt for `LOGIN_ATTEMPT_MS_MAX`. At the bound the oldest go first. */
-  begin(attempt: LoginAttempt): Promise<void>;
+  startLogin(attempt: LoginAttempt): Promise<void>;
   /** The attempt with this state and binding, once: a second call answers null. */
   take(
     state: string,

@@ -7,7 +7,7 @@
  */
 
 import { randomUUID, timingSafeEqual } from "node:crypto";
-import type { Querier } from "../../accounts/database/database.ts";
+import type { Queryable } from "../../accounts/database/database.ts";
 import { generateToken } from "../../accounts/keys/format.ts";
 import {
   KEY_LIFE_MS_MAX,
@@ -56,7 +56,7 @@ export function createOwnKeys(deps: StoreDeps, options: KeyStoreOptions): OwnKey
   function change<T>(
     accountId: string,
     keyId: string,
-    act: (tx: Querier, account: Account, key: KeyRecord) => Promise<Result<T>>,
+    act: (tx: Queryable, account: Account, key: KeyRecord) => Promise<Result<T>>,
   ): Promise<Result<T>> {
     return database.transaction(async (tx) => {
       const locked = await lockAccount(tx, accountId);
@@ -101,7 +101,7 @@ export function createOwnKeys(deps: StoreDeps, options: KeyStoreOptions): OwnKey
 
 /** Makes a key for an account whose row is locked. */
 export async function createKey(
-  tx: Querier,
+  tx: Queryable,
   deps: StoreDeps,
   options: KeyStoreOptions,
   account: Account,
@@ -115,12 +115,12 @@ export async function createKey(
     return refused("too_many", `an account may have ${countMax} keys at a time, revoke one first`);
   }
   const fresh = await insertKey(tx, deps, options, account.id, checked.value, null);
-  await note(tx, deps.clock, account.id, "key.create", told(fresh.key), actor);
+  await note(tx, deps.clock, account.id, "key.create", auditDetail(fresh.key), actor);
   return ok(fresh);
 }
 
 async function changeKey(
-  tx: Querier,
+  tx: Queryable,
   { clock }: StoreDeps,
   account: Account,
   key: KeyRecord,
@@ -141,13 +141,13 @@ async function changeKey(
        rate_per_second = $5, burst = $6 where id = $1`,
     [key.id, label, instant(expiresAtMs), cidrs, ratePerSecond, burst],
   );
-  await note(tx, clock, account.id, "key.change", { ...told(key), ...wanted }, actor);
+  await note(tx, clock, account.id, "key.change", { ...auditDetail(key), ...wanted }, actor);
   const changed = await findKey(tx, account.id, key.id, nowMs);
   return changed === null ? refused("not_found", "there is no such key") : ok(changed);
 }
 
 async function rotateKey(
-  tx: Querier,
+  tx: Queryable,
   deps: StoreDeps,
   options: KeyStoreOptions,
   account: Account,
@@ -180,7 +180,7 @@ async function rotateKey(
       : "update touchdown.keys set expires_at = $2 where id = $1",
     [key.id, instant(endMs)],
   );
-  const detail = { ...told(fresh.key), from: key.id, fromHint: key.hint, overlapMs };
+  const detail = { ...auditDetail(fresh.key), from: key.id, fromHint: key.hint, overlapMs };
   await note(tx, deps.clock, account.id, "key.rotate", detail, actor);
   return ok(fresh);
 }
@@ -202,13 +202,13 @@ function revokeKey(
       keyId,
       instant(nowMs),
     ]);
-    await note(tx, clock, accountId, "key.revoke", told(key), actor);
+    await note(tx, clock, accountId, "key.revoke", auditDetail(key), actor);
     return ok({ ...key, revokedAtMs: nowMs, state: "revoked" });
   });
 }
 
 async function revealKey(
-  tx: Querier,
+  tx: Queryable,
   { vault, clock }: StoreDeps,
   key: KeyRecord,
   actor: Actor,
@@ -235,12 +235,12 @@ async function revealKey(
   if (opened.kind === "wrong" || !timingSafeEqual(sha256(opened.text), row.sha256)) {
     return refused("vault", `the stored text does not open with the key-encryption key ${kekId}`);
   }
-  await note(tx, clock, key.accountId, "key.reveal", told(key), actor);
+  await note(tx, clock, key.accountId, "key.reveal", auditDetail(key), actor);
   return ok({ key, token: opened.text });
 }
 
 async function insertKey(
-  tx: Querier,
+  tx: Queryable,
   { vault, clock }: StoreDeps,
   { environment }: KeyStoreOptions,
   accountId: string,
@@ -279,7 +279,7 @@ async function insertKey(
 
 /** The account's own key, null for none. */
 export async function findKey(
-  tx: Querier,
+  tx: Queryable,
   accountId: string,
   keyId: string,
   nowMs: number,
@@ -294,7 +294,7 @@ export async function findKey(
 
 /** Keys of the account that are good now. */
 export async function liveCount(
-  tx: Querier,
+  tx: Queryable,
   { clock }: StoreDeps,
   accountId: string,
 ): Promise<number> {
@@ -318,7 +318,7 @@ export function hintOf(token: string): string {
 }
 
 /** What the audit says of a key. */
-export function told(key: KeyRecord): Readonly<Record<string, unknown>> {
+export function auditDetail(key: KeyRecord): Readonly<Record<string, unknown>> {
   return { keyId: key.id, hint: key.hint, label: key.label };
 }
 

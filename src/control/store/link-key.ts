@@ -6,11 +6,11 @@
  * Whatever is in the way, the answer is the same, and the audit of the asking account has why.
  */
 
-import type { Querier } from "../../accounts/database/database.ts";
+import type { Queryable } from "../../accounts/database/database.ts";
 import { TOKEN_CHARS_MAX } from "../../core/limits.ts";
 import { note } from "./audit.ts";
 import type { Account, Actor, KeyRecord, Result } from "./contract.ts";
-import { findKey, keysMax, liveCount, told } from "./keys.ts";
+import { auditDetail, findKey, keysMax, liveCount } from "./keys.ts";
 import { instant, lockAccount, ok, refused, type StoreDeps, sha256 } from "./records.ts";
 
 /** Moves the key with this text to the account, or refuses as `not_found`. */
@@ -43,8 +43,22 @@ export function linkKey(
     );
     const key = await findKey(tx, accountId, found.id, clock.unixMs());
     if (key === null) throw new Error("a key that was just moved is not there");
-    await note(tx, clock, accountId, "key.link", { ...told(key), from: found.account_id }, actor);
-    await note(tx, clock, found.account_id, "key.moved", { ...told(key), to: accountId }, actor);
+    await note(
+      tx,
+      clock,
+      accountId,
+      "key.link",
+      { ...auditDetail(key), from: found.account_id },
+      actor,
+    );
+    await note(
+      tx,
+      clock,
+      found.account_id,
+      "key.moved",
+      { ...auditDetail(key), to: accountId },
+      actor,
+    );
     return ok(key);
   });
 }
@@ -58,7 +72,7 @@ interface Found {
 }
 
 /** Locks the key and its account, so that nobody else moves it or logs in to it meanwhile. */
-async function findByToken(tx: Querier, token: string, nowMs: number): Promise<Found | null> {
+async function findByToken(tx: Queryable, token: string, nowMs: number): Promise<Found | null> {
   if (token.length > TOKEN_CHARS_MAX) return null;
   const [row] = await tx.query<Found>(
     `select k.id, k.account_id, a.disabled_at is not null as disabled,
@@ -72,7 +86,7 @@ async function findByToken(tx: Querier, token: string, nowMs: number): Promise<F
 }
 
 async function obstacleOf(
-  tx: Querier,
+  tx: Queryable,
   deps: StoreDeps,
   account: Account,
   found: Found | null,
@@ -86,7 +100,7 @@ async function obstacleOf(
 }
 
 async function mine(
-  tx: Querier,
+  tx: Queryable,
   { clock }: StoreDeps,
   accountId: string,
   keyId: string,

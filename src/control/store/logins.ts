@@ -9,7 +9,7 @@ import { instant, type StoreDeps, sha256 } from "./records.ts";
 
 export function createLogins({ database, clock }: StoreDeps): Logins {
   return {
-    async begin({ state, binding, verifier, nonce, returnTo, reauthenticate }) {
+    async startLogin({ state, binding, verifier, nonce, returnTo, reauthenticate }) {
       const nowMs = clock.unixMs();
       await database.query(
         `insert into touchdown.login_attempts

@@ -6,7 +6,7 @@
 import {
   AUDIT_KEEP_MS,
   CHANGES_KEEP_MS,
-  PRUNE_ROWS_A_STEP,
+  PRUNE_ROWS_PER_STEP,
   PRUNE_STEPS_MAX,
   USAGE_HOURS_KEEP_MS,
   USAGE_MINUTES_KEEP_MS,
@@ -22,12 +22,12 @@ export async function prune({ database, clock }: StoreDeps): Promise<number> {
     for (let step = 0; step < PRUNE_STEPS_MAX; step += 1) {
       const rows = await database.query(
         `delete from touchdown.${table} where ctid = any (array(
-           select ctid from touchdown.${table} where ${past} limit ${PRUNE_ROWS_A_STEP}))
+           select ctid from touchdown.${table} where ${past} limit ${PRUNE_ROWS_PER_STEP}))
          returning 1`,
         [before],
       );
       gone += rows.length;
-      if (rows.length < PRUNE_ROWS_A_STEP) break;
+      if (rows.length < PRUNE_ROWS_PER_STEP) break;
     }
   }
   return gone;

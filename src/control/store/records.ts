@@ -4,7 +4,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type { Database, Querier } from "../../accounts/database/database.ts";
+import type { Database, Queryable } from "../../accounts/database/database.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ACCOUNT_NAME_CHARS_MAX } from "../../core/limits.ts";
 import type { KeyEncryption } from "../vault.ts";
@@ -120,7 +120,7 @@ export function accountOf(row: AccountRow): Account {
 
 /** The account, null for none. `lock` makes other changes of it and of its keys wait. */
 export async function findAccount(
-  tx: Querier,
+  tx: Queryable,
   id: string,
   how: { readonly lock: boolean },
 ): Promise<Account | null> {
@@ -134,7 +134,7 @@ export async function findAccount(
 }
 
 /** The account to change something of; a refusal when it is not there or disabled. */
-export async function lockAccount(tx: Querier, id: string): Promise<Result<Account>> {
+export async function lockAccount(tx: Queryable, id: string): Promise<Result<Account>> {
   const account = await findAccount(tx, id, { lock: true });
   if (account === null) return refused("not_found", "there is no such account");
   if (account.disabledAtMs !== null) return refused("disabled", "the account is disabled");

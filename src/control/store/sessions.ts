@@ -5,7 +5,7 @@
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
-import type { Querier } from "../../accounts/database/database.ts";
+import type { Queryable } from "../../accounts/database/database.ts";
 import { SESSION_TOUCH_MS, SESSIONS_PER_ACCOUNT_MAX } from "../limits.ts";
 import { ADDRESS_CHARS_MAX, note, USER_AGENT_CHARS_MAX } from "./audit.ts";
 import type { Session, Sessions } from "./contract.ts";
@@ -145,7 +145,7 @@ export function createSessions(deps: StoreDeps, options: SessionOptions): Sessio
 }
 
 /** The session that this secret opens at this time; null for none. */
-async function findLive(tx: Querier, secret: string, nowMs: number): Promise<Session | null> {
+async function findLive(tx: Queryable, secret: string, nowMs: number): Promise<Session | null> {
   const [row] = await tx.query<SessionRow>(`${SELECT} where s.secret_sha256 = $1 and ${LIVE}`, [
     sha256(secret),
     instant(nowMs),
@@ -154,7 +154,7 @@ async function findLive(tx: Querier, secret: string, nowMs: number): Promise<Ses
 }
 
 /** Keeps the newest sessions of an account, as many as it may have. */
-async function endOldest(tx: Querier, accountId: string): Promise<void> {
+async function endOldest(tx: Queryable, accountId: string): Promise<void> {
   await tx.query(
     `delete from touchdown.sessions where id in
        (select id from touchdown.sessions where account_id = $1

@@ -19,7 +19,7 @@ export interface UsageCounts {
 }
 
 /** Percentiles are the upper bound of the bucket they fall in; null without a value. */
-export interface UsageFigures extends UsageCounts {
+export interface UsageStats extends UsageCounts {
   /** Of the accepted whose end is known, how many landed: 0 to 1; null without any. */
   readonly landedShare: number | null;
   /** Receipt to wire, in nanoseconds. */
@@ -30,7 +30,7 @@ export interface UsageFigures extends UsageCounts {
   readonly slotDeltaP99: number | null;
 }
 
-export interface UsagePoint extends UsageFigures {
+export interface UsagePoint extends UsageStats {
   /** Start of the step. */
   readonly atMs: number;
 }
@@ -41,11 +41,11 @@ export interface UsageOverview {
   readonly fromMs: number;
   readonly toMs: number;
   readonly stepMs: number;
-  readonly total: UsageFigures;
+  readonly total: UsageStats;
   /** One for every step of the span, empty ones included, oldest first. */
   readonly points: readonly UsagePoint[];
-  readonly byRegion: readonly (UsageFigures & { readonly region: string })[];
-  readonly byKey: readonly (UsageFigures & {
+  readonly byRegion: readonly (UsageStats & { readonly region: string })[];
+  readonly byKey: readonly (UsageStats & {
     readonly keyId: string;
     readonly hint: string;
     readonly label: string;
@@ -71,7 +71,7 @@ export interface UsageQuery {
 export interface Usage {
   overview(accountId: string, query: UsageQuery): Promise<UsageOverview>;
   /** Requests of the current minute and the one before, for the Plan page. */
-  recent(accountId: string): Promise<UsageFigures>;
+  recent(accountId: string): Promise<UsageStats>;
   /** For operators: the span over all accounts. */
-  overall(span: UsageSpan): Promise<UsageFigures>;
+  overall(span: UsageSpan): Promise<UsageStats>;
 }

@@ -4,17 +4,17 @@
  * together. Percentiles come from the summed buckets, never from percentiles.
  */
 
-import type { Querier } from "../../accounts/database/database.ts";
+import type { Queryable } from "../../accounts/database/database.ts";
 import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../accounts/usage/usage-shape.ts";
 import { isUuid, type StoreDeps } from "./records.ts";
 import type {
   Usage,
   UsageCounts,
-  UsageFigures,
   UsageOverview,
   UsagePoint,
   UsageQuery,
   UsageSpan,
+  UsageStats,
 } from "./usage-contract.ts";
 
 export function createUsage({ database, clock }: StoreDeps): Usage {
@@ -32,9 +32,9 @@ export function createUsage({ database, clock }: StoreDeps): Usage {
       return assemble(query.span, span, sums, reasons, keys);
     },
     async recent(accountId) {
-      if (!isUuid(accountId)) return figuresOf([]);
+      if (!isUuid(accountId)) return statsOf([]);
       const toMs = Math.floor(clock.unixMs() / MINUTE_MS) * MINUTE_MS + MINUTE_MS;
-      return figuresOf(
+      return statsOf(
         await database.query<SumRow>(
           `select ${SUMS} from touchdown.usage_minutes
            where account_id = $1 and at >= $2 and at < $3`,
@@ -44,7 +44,7 @@ export function createUsage({ database, clock }: StoreDeps): Usage {
     },
     async overall(name) {
       const span = spanAt(name, clock.unixMs());
-      return figuresOf(
+      return statsOf(
         await database.query<SumRow>(
           `select ${SUMS} from touchdown.usage_${span.table} where at >= $1 and at < $2`,
           [new Date(span.fromMs), new Date(span.toMs)],
@@ -82,7 +82,7 @@ interface GroupRow extends SumRow {
 }
 
 async function readSums(
-  tx: Querier,
+  tx: Queryable,
   span: Span,
   accountId: string,
   { region, keyId }: UsageQuery,
@@ -105,7 +105,7 @@ interface ReasonRow {
 }
 
 async function readReasons(
-  tx: Querier,
+  tx: Queryable,
   span: Span,
   accountId: string,
   { region, keyId }: UsageQuery,
@@ -139,7 +139,7 @@ interface KeyName {
 
 /** Names of the account's own keys; one that moved away since has none here. */
 async function readKeys(
-  tx: Querier,
+  tx: Queryable,
   accountId: string,
   sums: readonly GroupRow[],
 ): Promise<readonly KeyName[]> {
@@ -163,28 +163,28 @@ function assemble(
   const points: UsagePoint[] = [];
   for (let atMs = span.fromMs; atMs < span.toMs; atMs += span.stepMs) {
     const row = steps.get(atMs);
-    points.push({ atMs, ...(row === undefined ? NOTHING : figuresOf([row])) });
+    points.push({ atMs, ...(row === undefined ? NOTHING : statsOf([row])) });
   }
   return {
     span: name,
     fromMs: span.fromMs,
     toMs: span.toMs,
     stepMs: span.stepMs,
-    total: figuresOf([...steps.values()]),
+    total: statsOf([...steps.values()]),
     points,
     byRegion: sums.flatMap((row) =>
-      row.region === null ? [] : [{ region: row.region, ...figuresOf([row]) }],
+      row.region === null ? [] : [{ region: row.region, ...statsOf([row]) }],
     ),
     byKey: sums.flatMap((row) => {
       if (row.key_id === null) return [];
       const { hint, label } = names.get(row.key_id) ?? { hint: "td_…", label: "" };
-      return [{ keyId: row.key_id, hint, label, ...figuresOf([row]) }];
+      return [{ keyId: row.key_id, hint, label, ...statsOf([row]) }];
     }),
     byReason,
   };
 }
 
-function figuresOf(rows: readonly SumRow[]): UsageFigures {
+function statsOf(rows: readonly SumRow[]): UsageStats {
   const total = (name: keyof UsageCounts): number =>
     rows.reduce((sum, row) => sum + (row[name] ?? 0), 0);
   const [landed, expired, dropped] = [total("landed"), total("expired"), total("dropped")];
@@ -252,4 +252,4 @@ function arraySum(column: string, length: number): string {
   return `array[${parts.join(", ")}]`;
 }
 
-const NOTHING: UsageFigures = figuresOf([]);
+const NOTHING: UsageStats = statsOf([]);

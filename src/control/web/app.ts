@@ -6,7 +6,7 @@
 
 import type { Socket } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { Fault, faultBody } from "../fault.ts";
+import { ApiError, errorBody } from "../api-error.ts";
 import {
   CONTROL_BODY_BYTES_MAX,
   CONTROL_CONNECTIONS_MAX,
@@ -33,10 +33,10 @@ export interface WebOptions {
   readonly requestTimeoutMs?: number;
 }
 
-/** `answerFault` answers whatever goes wrong; `count` is told of what is no HTTP. */
+/** `sendError` answers whatever goes wrong; `count` is told of what is no HTTP. */
 export function newApp(
   options: WebOptions,
-  answerFault: (request: Request, reply: Reply, error: unknown) => void,
+  sendError: (request: Request, reply: Reply, error: unknown) => void,
   count: (outcome: string) => void,
 ): App {
   const requestTimeout = options.requestTimeoutMs ?? CONTROL_REQUEST_TIMEOUT_MS;
@@ -51,7 +51,7 @@ export function newApp(
     },
     trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
     forceCloseConnections: true,
-    frameworkErrors: (error, request, reply) => answerFault(request, reply, error),
+    frameworkErrors: (error, request, reply) => sendError(request, reply, error),
     clientErrorHandler: (error, socket) => {
       count("invalid_request");
       refuseBytes(error, socket);
@@ -60,7 +60,7 @@ export function newApp(
   app.server.maxConnections = CONTROL_CONNECTIONS_MAX;
   app.removeContentTypeParser("text/plain");
   takeEmptyJson(app);
-  app.setErrorHandler((error, request, reply) => answerFault(request, reply, error));
+  app.setErrorHandler((error, request, reply) => sendError(request, reply, error));
   return app;
 }
 
@@ -83,8 +83,8 @@ function refuseBytes(error: Error & { code?: string }, socket: Socket): void {
     return;
   }
   const large = error.code === "HPE_HEADER_OVERFLOW";
-  const fault = new Fault("invalid_request", large ? "the headers are too large" : "not HTTP");
-  const body = JSON.stringify(faultBody(fault));
+  const fault = new ApiError("invalid_request", large ? "the headers are too large" : "not HTTP");
+  const body = JSON.stringify(errorBody(fault));
   const status = large ? "431 Request Header Fields Too Large" : "400 Bad Request";
   const length = `Content-Length: ${Buffer.byteLength(body)}`;
   const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n${length}`;

@@ -5,7 +5,7 @@
  */
 
 import type { Clock } from "../../core/clock.ts";
-import { Fault } from "../fault.ts";
+import { ApiError } from "../api-error.ts";
 import type { Account, Session, Store } from "../store/contract.ts";
 import type { Access, Caller } from "./route.ts";
 
@@ -29,7 +29,7 @@ export interface Demand {
 }
 
 export interface Authenticator {
-  /** @throws Fault when nobody is known by these, or not allowed this */
+  /** @throws ApiError when nobody is known by these, or not allowed this */
   caller(credentials: Credentials, demand: Demand): Promise<Caller>;
 }
 
@@ -45,12 +45,12 @@ export function createAuthenticator(
   async function byToken(credentials: Credentials, demand: Demand): Promise<Caller> {
     const token = BEARER.exec(credentials.authorization ?? "")?.[1];
     const known = token === undefined ? null : await store.apiTokens.authenticate(token);
-    if (known === null) throw new Fault("unauthorized", "this management token is not known");
+    if (known === null) throw new ApiError("unauthorized", "this management token is not known");
     if (demand.access !== "account") {
-      throw new Fault("forbidden", "this needs a session in a browser, a token cannot do it");
+      throw new ApiError("forbidden", "this needs a session in a browser, a token cannot do it");
     }
     if (demand.writes && known.apiToken.scope !== "write") {
-      throw new Fault("forbidden", "this token may only read");
+      throw new ApiError("forbidden", "this token may only read");
     }
     return {
       account: enabled(known.account),
@@ -65,10 +65,10 @@ export function createAuthenticator(
     const { sessions } = store;
     const known = unattended ? sessions.look : sessions.touch;
     const session = secret === null ? null : await known(secret);
-    if (session === null) throw new Fault("unauthorized", "nobody is logged in here");
+    if (session === null) throw new ApiError("unauthorized", "nobody is logged in here");
     const account = enabled(session.account);
     if (demand.access === "admin" && !account.admin) {
-      throw new Fault("forbidden", "this needs the admin right");
+      throw new ApiError("forbidden", "this needs the admin right");
     }
     if (demand.recentLogin) demandRecent(session);
     return { account, session, token: null, actor: actorOf("account", account, credentials) };
@@ -77,7 +77,7 @@ export function createAuthenticator(
   function demandRecent({ authenticatedAtMs }: Session): void {
     if (clock.unixMs() - authenticatedAtMs < recentLoginMs) return;
     const seconds = recentLoginMs / 1000;
-    throw new Fault("login_again", `this needs a login of the last ${seconds} s`, {
+    throw new ApiError("login_again", `this needs a login of the last ${seconds} s`, {
       recent_login_seconds: seconds,
     });
   }
@@ -92,7 +92,7 @@ export function createAuthenticator(
 
 function enabled(account: Account): Account {
   if (account.disabledAtMs === null) return account;
-  throw new Fault("disabled", "this account is disabled");
+  throw new ApiError("disabled", "this account is disabled");
 }
 
 function actorOf(kind: "account" | "token", { id }: Account, from: Credentials) {

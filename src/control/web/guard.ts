@@ -4,7 +4,7 @@
  * unless it carries a token, which no other site's page can make a browser send.
  */
 
-import { Fault } from "../fault.ts";
+import { ApiError } from "../api-error.ts";
 import { RETURN_PATH_CHARS_MAX } from "../limits.ts";
 
 export interface Provenance {
@@ -15,7 +15,7 @@ export interface Provenance {
   readonly bearer: boolean;
 }
 
-/** @throws Fault `cross_site` when another site's page may have sent this */
+/** @throws ApiError `cross_site` when another site's page may have sent this */
 export function refuseCrossSite(request: Provenance, publicUrl: string): void {
   const { method, origin, fetchSite, bearer } = request;
   if (bearer) return;
@@ -27,8 +27,8 @@ export function refuseCrossSite(request: Provenance, publicUrl: string): void {
   if (changes && fetchSite === null && origin === null) throw foreign();
 }
 
-function foreign(): Fault {
-  return new Fault("cross_site", "this was not sent by a page of the dashboard");
+function foreign(): ApiError {
+  return new ApiError("cross_site", "this was not sent by a page of the dashboard");
 }
 
 /** The path that a login returns to: one of this site, or `/`. */

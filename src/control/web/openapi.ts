@@ -2,7 +2,7 @@
  * The OpenAPI document, made from the very records that the server runs on.
  */
 
-import { CONTROL_REFUSALS, type ControlReason } from "../../core/errors.ts";
+import { CONTROL_REJECTIONS, type ControlReason } from "../../core/errors.ts";
 import type { Access, RouteHead } from "./route.ts";
 import { z } from "./schema.ts";
 
@@ -45,7 +45,7 @@ export function openApi(routes: readonly RouteHead[], about: { readonly version:
 
 function operationOf(route: RouteHead): object {
   const { access, summary, params, query, body, status, recentLogin } = route;
-  const answer = { [route.answerType]: { schema: schemaOf(route.answer, "output") } };
+  const response = { [route.responseType]: { schema: schemaOf(route.response, "output") } };
   const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
   return {
     operationId: operationId(route),
@@ -58,7 +58,7 @@ function operationOf(route: RouteHead): object {
       ? {}
       : { requestBody: { required: true, content: json(schemaOf(body, "input")) } }),
     responses: {
-      [status]: { description: "done", content: answer },
+      [status]: { description: "done", content: response },
       ...Object.fromEntries(
         refusalsOf(route).map(([code, description]) => [code, { description, content: error }]),
       ),
@@ -80,7 +80,7 @@ function refusalsOf(route: RouteHead): readonly [string, string][] {
   if (limit === "login") reasons.push("login_unavailable", "unavailable");
   const byStatus = new Map<string, ControlReason[]>();
   for (const reason of reasons) {
-    const status = String(CONTROL_REFUSALS[reason].status);
+    const status = String(CONTROL_REJECTIONS[reason].status);
     byStatus.set(status, [...(byStatus.get(status) ?? []), reason]);
   }
   return [...byStatus].map(([status, named]) => [status, named.join(", ")]);
@@ -122,10 +122,10 @@ const ERROR = {
     error: {
       type: "object",
       properties: {
-        reason: { type: "string", enum: Object.keys(CONTROL_REFUSALS) },
-        sentence: { type: "string" },
+        reason: { type: "string", enum: Object.keys(CONTROL_REJECTIONS) },
+        message: { type: "string" },
       },
-      required: ["reason", "sentence"],
+      required: ["reason", "message"],
     },
   },
   required: ["error"],

@@ -55,8 +55,8 @@ interface RouteParts<P extends Shape, Q extends Shape, B extends Shape, A extend
   readonly query: Q;
   /** Null where there is none. */
   readonly body: B | null;
-  readonly answer: A;
-  readonly answerType: "application/json" | "text/event-stream";
+  readonly response: A;
+  readonly responseType: "application/json" | "text/event-stream";
   readonly status: 200 | 201;
   readonly limit: LimitName | null;
   /**
@@ -80,7 +80,7 @@ interface RouteSpec<P extends Shape, Q extends Shape, B extends Shape, A extends
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
-  readonly answer: A;
+  readonly response: A;
   readonly status?: 200 | 201;
   readonly limit?: LimitName;
   /** A route that changes something and is not open must say it. */
@@ -147,8 +147,8 @@ function erased<P extends Shape, Q extends Shape, B extends Shape, A extends Sha
     params: spec.params ?? nothing,
     query: spec.query ?? nothing,
     body: takesBody ? (spec.body ?? nothing) : null,
-    answer: spec.answer,
-    answerType: "application/json",
+    response: spec.response,
+    responseType: "application/json",
     status: spec.status ?? 200,
     limit: spec.limit ?? null,
     recentLogin: spec.recentLogin ?? false,

@@ -12,25 +12,25 @@ import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { createHistogram, type Histogram } from "../../runtime/histogram.ts";
-import { keepListening } from "../../runtime/listen-errors.ts";
-import { Fault, faultBody } from "../fault.ts";
+import { surviveAcceptErrors } from "../../runtime/listen-errors.ts";
+import { ApiError, errorBody } from "../api-error.ts";
 import { type App, headersOf, newApp, type Reply, type Request, type WebOptions } from "./app.ts";
+import { type AttemptLimiter, networkOf } from "./attempt-limiter.ts";
 import type { Authenticator } from "./authenticate.ts";
-import { checked } from "./checked.ts";
 import { readCookie, writeCookie } from "./cookies.ts";
-import { faultOf } from "./fault-of.ts";
+import { EVENT_STREAM_ROUTE } from "./event-stream-route.ts";
 import { refuseCrossSite } from "./guard.ts";
-import { LIVE_ROUTE } from "./live-route.ts";
 import { openApi } from "./openapi.ts";
+import { parseRequest } from "./parse-request.ts";
 import type { Call, Caller, Route } from "./route.ts";
-import { networkOf, type Tries } from "./tries.ts";
+import { toApiError } from "./to-api-error.ts";
 
 export interface WebDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly routes: readonly Route[];
   readonly authenticator: Authenticator;
-  readonly tries: Tries;
+  readonly attempts: AttemptLimiter;
   /** Where the provider sends the browser back to; answers with the path to go on to. */
   readonly onReturn: (call: Call<null, null, null>, query: string) => Promise<string>;
   /** Opens the live stream of a caller. */
@@ -50,7 +50,7 @@ export interface WebServer {
 }
 
 export const CALLBACK_PATH = "/login/callback";
-const LIVE_PATH = LIVE_ROUTE.path;
+const EVENT_STREAM_PATH = EVENT_STREAM_ROUTE.path;
 /** What the pages do without; the clipboard is for keys that are copied. */
 const PERMISSIONS =
   "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=(), " +
@@ -67,8 +67,8 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
     counters.requests[outcome] = (counters.requests[outcome] ?? 0) + 1;
   }
 
-  function answerFault(request: Request, reply: Reply, error: unknown): void {
-    const fault = faultOf(error);
+  function sendError(request: Request, reply: Reply, error: unknown): void {
+    const fault = toApiError(error);
     if (fault.reason === "internal" || fault.reason === "unavailable") {
       log.error({ err: error, method: request.method, route: request.routeOptions.url }, "failed");
     }
@@ -78,16 +78,16 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
     if (fault.reason === "unauthorized" && cookieOf(request, "session") !== null) {
       reply.header("set-cookie", writeCookie("session", null, 0));
     }
-    reply.code(fault.status).header("cache-control", "no-store").send(faultBody(fault));
+    reply.code(fault.status).header("cache-control", "no-store").send(errorBody(fault));
   }
 
-  const app = newApp(options, answerFault, count);
+  const app = newApp(options, sendError, count);
   app.addHook("onRequest", async (_, reply) => {
     reply.header("vary", "Origin, Sec-Fetch-Site, Cookie");
     reply.header("permissions-policy", PERMISSIONS);
     if (refusing) {
       reply.header("connection", "close");
-      throw new Fault("unavailable", "the service is stopping");
+      throw new ApiError("unavailable", "the service is stopping");
     }
   });
   const guarded = guardOf(deps, options);
@@ -101,7 +101,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
       addSpecial(door);
       app.setNotFoundHandler((request, reply) => missing(deps, request, reply));
       const started = await listen(app, options);
-      keepListening(app.server, log, "control");
+      surviveAcceptErrors(app.server, log, "control");
       return started;
     },
     refuse() {
@@ -126,12 +126,12 @@ type Guarded = (
 ) => Promise<Caller | null>;
 
 /** The checks before a body is read. */
-function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): Guarded {
-  function take(limit: Parameters<Tries["take"]>[0], callers: readonly string[]): void {
-    const waitMs = tries.take(limit, callers);
+function guardOf({ authenticator, attempts }: WebDeps, { publicUrl }: WebOptions): Guarded {
+  function take(limit: Parameters<AttemptLimiter["take"]>[0], callers: readonly string[]): void {
+    const waitMs = attempts.take(limit, callers);
     if (waitMs === 0) return;
     const seconds = Math.ceil(waitMs / 1000);
-    throw new Fault("rate_limited", `too many tries, the next one in ${seconds} s`, {
+    throw new ApiError("rate_limited", `too many tries, the next one in ${seconds} s`, {
       retry_after_seconds: seconds,
     });
   }
@@ -159,7 +159,8 @@ function guardOf({ authenticator, tries }: WebDeps, { publicUrl }: WebOptions): 
         secret: cookieOf(request, "session"),
         address: ip,
         userAgent: userAgentOf(request),
-        unattended: request.routeOptions.url === LIVE_PATH || headers["x-unattended"] === "1",
+        unattended:
+          request.routeOptions.url === EVENT_STREAM_PATH || headers["x-unattended"] === "1",
       },
       { access, writes: method !== "GET", recentLogin },
     );
@@ -181,9 +182,9 @@ function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: 
     },
     handler: async (request, reply) => {
       const startNs = clock.nowNs();
-      const call = callOf(request, reply, checked(route, request));
-      const answer = await route.handle(call, callers.get(request) ?? null);
-      const answered = route.answer.parse(answer);
+      const call = callOf(request, reply, parseRequest(route, request));
+      const response = await route.handle(call, callers.get(request) ?? null);
+      const answered = route.response.parse(response);
       reply.code(route.status).header("cache-control", "no-store");
       count("ok");
       duration.record(clock.nowNs() - startNs);
@@ -194,14 +195,14 @@ function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: 
 
 /** What is no plain question and answer. */
 function addSpecial({ app, deps, options, guarded, count }: Door): void {
-  const document = openApi([...deps.routes, LIVE_ROUTE], options);
+  const document = openApi([...deps.routes, EVENT_STREAM_ROUTE], options);
   app.get("/api/openapi.json", async () => document);
   // HEAD would log in without a page to see it, and open a stream that nobody reads.
   const getAlone = { exposeHeadRoute: false };
   app.get(CALLBACK_PATH, getAlone, async (request, reply) => {
     const question = request.raw.url?.indexOf("?") ?? -1;
     const query = question < 0 ? "" : (request.raw.url ?? "").slice(question);
-    const waitMs = deps.tries.take("login", [networkOf(request.ip)]);
+    const waitMs = deps.attempts.take("login", [networkOf(request.ip)]);
     const nothing = { params: null, query: null, body: null };
     const path =
       waitMs > 0
@@ -210,9 +211,9 @@ function addSpecial({ app, deps, options, guarded, count }: Door): void {
     count("ok");
     return reply.header("cache-control", "no-store").redirect(path, 303);
   });
-  app.get(LIVE_PATH, getAlone, async (request, reply) => {
-    const caller = await guarded(request, LIVE_ROUTE);
-    if (caller === null) throw new Fault("unauthorized", "nobody is logged in here");
+  app.get(EVENT_STREAM_PATH, getAlone, async (request, reply) => {
+    const caller = await guarded(request, EVENT_STREAM_ROUTE);
+    if (caller === null) throw new ApiError("unauthorized", "nobody is logged in here");
     const stream = deps.onLive(caller);
     count("ok");
     reply.header("cache-control", "no-store").header("x-accel-buffering", "no");
@@ -246,11 +247,11 @@ async function missing(deps: WebDeps, request: Request, reply: Reply) {
   if (methods.length > 0) {
     const allowed = methods.map(({ method }) => method).join(", ");
     reply.header("allow", allowed);
-    throw new Fault("method_not_allowed", `${path} takes ${allowed}`);
+    throw new ApiError("method_not_allowed", `${path} takes ${allowed}`);
   }
-  if (path === CALLBACK_PATH || path === LIVE_PATH) {
+  if (path === CALLBACK_PATH || path === EVENT_STREAM_PATH) {
     reply.header("allow", "GET");
-    throw new Fault("method_not_allowed", `${path} takes GET`);
+    throw new ApiError("method_not_allowed", `${path} takes GET`);
   }
   // Somebody at a browser who mistyped: the pages have words and a way on for that.
   const looks = request.headers.accept?.includes("text/html") === true;
@@ -258,7 +259,7 @@ async function missing(deps: WebDeps, request: Request, reply: Reply) {
     missed.add(request);
     return reply.code(404).sendFile("index.html");
   }
-  throw new Fault("not_found", "there is no such path");
+  throw new ApiError("not_found", "there is no such path");
 }
 
 /** Requests whose page is missing too, so that looking for it comes to an end. */

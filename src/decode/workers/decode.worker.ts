@@ -10,8 +10,8 @@
  */
 
 import { NS_PER_US, systemClock } from "../../core/clock.ts";
-import { FAULT } from "../../core/faults.ts";
-import type { Refused } from "../../core/flow.ts";
+import { DECODE_ERROR } from "../../core/faults.ts";
+import type { Rejected } from "../../core/flow.ts";
 import { loadNative } from "../../native/load.ts";
 import { wake } from "../../runtime/wake-flag.ts";
 import { createDecoder, type Decoder, type WorkerDecoder } from "../decoder.ts";
@@ -23,13 +23,13 @@ import {
   READY,
   REQUEST_HEAD_BYTES,
   STOP,
-  writeVerdict,
+  writeValidation,
 } from "./worker-channel.ts";
 
 /** What a worker thread is given when it starts. */
 export interface WorkerTask {
   /** The word that wakes the main thread; shared by all workers. */
-  readonly bell: SharedArrayBuffer;
+  readonly wakeFlag: SharedArrayBuffer;
   /** This worker's channel, and the slots of its rings. */
   readonly channel: SharedArrayBuffer;
   readonly slots: number;
@@ -40,28 +40,28 @@ export interface WorkerTask {
 
 /** Serves one channel. Returns when told to stop; that it does not return is its normal state. */
 export function serve(task: WorkerTask): void {
-  const bell = new Int32Array(task.bell);
+  const wakeFlag = new Int32Array(task.wakeFlag);
   const channel = openChannel(task.channel, task.slots);
   const decoder = decoderOf(task.decoder);
-  Atomics.store(channel.words, READY, 1);
-  wake(bell, 0);
+  Atomics.store(channel.int32, READY, 1);
+  wake(wakeFlag, 0);
   for (;;) {
-    drain(channel, decoder, bell);
+    drain(channel, decoder, wakeFlag);
     if (task.pollUs > 0) poll(channel, task.pollUs);
-    if (Atomics.load(channel.words, STOP) === 1 && channel.requests.depth === 0) return;
-    Atomics.store(channel.words, ASLEEP, 1);
-    const rest = channel.requests.depth > 0 || Atomics.load(channel.words, STOP) === 1;
-    if (rest) Atomics.store(channel.words, ASLEEP, 0);
-    else Atomics.wait(channel.words, ASLEEP, 1);
+    if (Atomics.load(channel.int32, STOP) === 1 && channel.requests.depth === 0) return;
+    Atomics.store(channel.int32, ASLEEP, 1);
+    const rest = channel.requests.depth > 0 || Atomics.load(channel.int32, STOP) === 1;
+    if (rest) Atomics.store(channel.int32, ASLEEP, 0);
+    else Atomics.wait(channel.int32, ASLEEP, 1);
   }
 }
 
 /** Looks for a request or the end until one is there or the time is up. */
-function poll({ requests, words }: Channel, pollUs: number): void {
+function poll({ requests, int32 }: Channel, pollUs: number): void {
   const untilNs = systemClock.nowNs() + pollUs * NS_PER_US;
   do {
     for (let look = 0; look < LOOKS_A_TIME; look += 1) {
-      if (requests.depth > 0 || Atomics.load(words, STOP) === 1) return;
+      if (requests.depth > 0 || Atomics.load(int32, STOP) === 1) return;
     }
   } while (systemClock.nowNs() < untilNs);
 }
@@ -69,7 +69,7 @@ function poll({ requests, words }: Channel, pollUs: number): void {
 /** Between two looks at the clock, which costs more. */
 const LOOKS_A_TIME = 64;
 
-function drain(channel: Channel, decoder: Decoder, bell: Int32Array<SharedArrayBuffer>): void {
+function drain(channel: Channel, decoder: Decoder, wakeFlag: Int32Array<SharedArrayBuffer>): void {
   const { requests, replies, bytes, numbers } = channel;
   for (let request = requests.peek(); request !== -1; request = requests.peek()) {
     const start = request + REQUEST_HEAD_BYTES;
@@ -77,16 +77,16 @@ function drain(channel: Channel, decoder: Decoder, bell: Int32Array<SharedArrayB
     // The main thread never has more in hand than the reply ring has slots, so one is free.
     const reply = replies.claim();
     try {
-      writeVerdict(numbers, reply, decoder.decode(bytes.subarray(start, start + size)));
+      writeValidation(numbers, reply, decoder.decode(bytes.subarray(start, start + size)));
     } catch {
       // The decoder promises not to throw. If it does, the sender is told, and the others are not
       // made to pay for it with the life of the thread.
-      writeVerdict(numbers, reply, FAILED);
+      writeValidation(numbers, reply, FAILED);
     }
     requests.release();
     showFigures(channel, decoder);
     replies.publish();
-    wake(bell, 0);
+    wake(wakeFlag, 0);
   }
 }
 
@@ -100,7 +100,12 @@ function decoderOf(decoder: WorkerDecoder): Decoder {
 }
 
 const NO_FIGURES = { verified: 0, invalid: 0, keysFound: 0, keysMade: 0, keysEvicted: 0 };
-const FAILED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };
+const FAILED: Rejected = {
+  kind: "refused",
+  errorCode: DECODE_ERROR.worker_died,
+  found: 0,
+  needed: 0,
+};
 
 function showFigures({ figures }: Channel, { counters }: Decoder): void {
   figures[0] = counters.verified;

@@ -20,21 +20,21 @@
  */
 
 import { type Clock, NS_PER_US } from "../../core/clock.ts";
-import { FAULT } from "../../core/faults.ts";
-import type { Packet, Refused, Verdict } from "../../core/flow.ts";
+import { DECODE_ERROR } from "../../core/faults.ts";
+import type { Packet, Rejected, ValidationResult } from "../../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
-import { quick } from "../../runtime/fast-object.ts";
+import { withFastProperties } from "../../runtime/fast-object.ts";
 import type { Decoder, WorkerDecoder } from "../decoder.ts";
 import {
   DECODE_BEHIND,
-  DECODE_HERE_A_TURN,
-  DECODE_HERE_AT_LEAST,
+  DECODE_INLINE_PER_TURN_MAX,
+  DECODE_INLINE_PER_TURN_MIN,
   DECODE_RING_SLOTS,
 } from "../limits.ts";
 import type { VerifierCounters } from "../verify.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
-import { Crew } from "./worker-group.ts";
+import { WorkerGroup } from "./worker-group.ts";
 import type { DecodeDone } from "./worker-handle.ts";
 
 export interface DispatchDeps {
@@ -100,16 +100,21 @@ export interface Dispatch {
   stop(): Promise<void>;
 }
 
-const FAILED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };
+const FAILED: Rejected = {
+  kind: "refused",
+  errorCode: DECODE_ERROR.worker_died,
+  found: 0,
+  needed: 0,
+};
 
 /** The stage between ingress and route. It decodes inline until `start` has been called. */
 export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Dispatch {
   const slots = options.ringSlots ?? DECODE_RING_SLOTS;
   const workers = options.inline === "always" ? 0 : options.workers;
   const auto = options.inline === "auto";
-  const hereAtLeast = options.hereAtLeast ?? DECODE_HERE_AT_LEAST;
-  const hereATurn = options.hereATurn ?? DECODE_HERE_A_TURN;
-  const crew = new Crew(deps, {
+  const hereAtLeast = options.hereAtLeast ?? DECODE_INLINE_PER_TURN_MIN;
+  const hereATurn = options.hereATurn ?? DECODE_INLINE_PER_TURN_MAX;
+  const group = new WorkerGroup(deps, {
     workers,
     slots,
     decoder: options.decoder,
@@ -131,9 +136,9 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   function decodeHere(packet: Packet, done: DecodeDone): void {
     own.inline += 1;
     const beganNs = deps.clock.nowNs();
-    let verdict: Verdict = FAILED;
+    let validation: ValidationResult = FAILED;
     try {
-      verdict = deps.decoder.decode(packet.bytes);
+      validation = deps.decoder.decode(packet.bytes);
     } catch (error) {
       // The decoder promises not to throw; if it does, one sender is told and the rest go on.
       own.failed += 1;
@@ -144,46 +149,51 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
       isEndAwaited = true;
       setImmediate(endTurn);
     }
-    done(packet, verdict);
+    done(packet, validation);
   }
 
-  function refuse(packet: Packet, done: DecodeDone): void {
+  function reject(packet: Packet, done: DecodeDone): void {
     own.full += 1;
     const needed = slots * workers;
-    done(packet, { kind: "refused", fault: FAULT.ring_full, found: crew.depth, needed });
+    done(packet, {
+      kind: "refused",
+      errorCode: DECODE_ERROR.ring_full,
+      found: group.depth,
+      needed,
+    });
   }
 
   function share(packet: Packet, done: DecodeDone): void {
-    const lane = crew.leastBusy();
-    const isBehind = lane === null || lane.inHand >= DECODE_BEHIND;
+    const worker = group.leastBusy();
+    const isBehind = worker === null || worker.pendingCount >= DECODE_BEHIND;
     const share = isBehind ? hereATurn : hereAtLeast;
-    if (auto && (lane === null || hereInTurn < share)) decodeHere(packet, done);
-    else if (lane?.offer(packet, done)) own.handed += 1;
-    else refuse(packet, done);
+    if (auto && (worker === null || hereInTurn < share)) decodeHere(packet, done);
+    else if (worker?.offer(packet, done)) own.handed += 1;
+    else reject(packet, done);
   }
 
   function accept(packet: Packet, done: DecodeDone): void {
     // What is longer than any transaction is refused by its length: no work to share.
     const noShare = workers === 0 || packet.bytes.length > V1_TRANSACTION_BYTES_MAX;
-    if (stopped) refuse(packet, done);
+    if (stopped) reject(packet, done);
     else if (noShare) decodeHere(packet, done);
     else share(packet, done);
   }
 
-  return quick({
+  return withFastProperties({
     accept,
-    counters: dispatchCounters(own, crew),
-    verifierCounters: crew.verifierCounters,
+    counters: dispatchCounters(own, group),
+    verifierCounters: group.verifierCounters,
     get depth() {
-      return crew.depth;
+      return group.depth;
     },
     get workersUp() {
-      return crew.up;
+      return group.up;
     },
-    start: () => crew.start(),
+    start: () => group.start(),
     stop() {
       stopped = true;
-      return crew.stop();
+      return group.stop();
     },
   });
 }
@@ -191,7 +201,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
 type OwnCounters = Omit<DispatchCounters, "lost" | "deaths">;
 
 /** The stage's own counts and the crew's, as one record that is always up to date. */
-function dispatchCounters(own: OwnCounters, crew: Crew): DispatchCounters {
+function dispatchCounters(own: OwnCounters, group: WorkerGroup): DispatchCounters {
   return {
     get inline() {
       return own.inline;
@@ -206,10 +216,10 @@ function dispatchCounters(own: OwnCounters, crew: Crew): DispatchCounters {
       return own.failed;
     },
     get lost() {
-      return crew.lost;
+      return group.lost;
     },
     get deaths() {
-      return crew.deaths;
+      return group.deaths;
     },
   };
 }

@@ -9,7 +9,7 @@
 
 import type { Worker } from "node:worker_threads";
 import { Piscina } from "piscina";
-import { builtFile } from "../../runtime/worker-entry.ts";
+import { compiledPath } from "../../runtime/worker-entry.ts";
 import { WORKER_HEAP_MB_MAX, WORKER_YOUNG_MB_MAX } from "../limits.ts";
 import type { WorkerTask } from "./decode.worker.ts";
 
@@ -30,7 +30,7 @@ export interface WorkerPool {
  * the built decode.worker.js.
  */
 export function createWorkerPool(
-  entry = builtFile(import.meta.dirname, "decode.worker.js"),
+  entry = compiledPath(import.meta.dirname, "decode.worker.js"),
 ): WorkerPool {
   const running = new Set<Piscina>();
   return {

@@ -15,7 +15,7 @@
  * batch costs one.
  */
 
-import type { Verdict } from "../../core/flow.ts";
+import type { ValidationResult } from "../../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import { createRing, type Ring, ringBytes } from "../../runtime/ring.ts";
 
@@ -36,7 +36,7 @@ const REPLY_SLOT_BYTES = 96;
 
 /** One side's view of a channel. */
 export interface Channel {
-  readonly words: Int32Array<SharedArrayBuffer>;
+  readonly int32: Int32Array<SharedArrayBuffer>;
   /** verified, invalid, keysFound, keysMade, keysEvicted; written by the worker, approximate. */
   readonly figures: Float64Array<SharedArrayBuffer>;
   readonly requests: Ring;
@@ -56,7 +56,7 @@ export function channelMemory(slots: number): SharedArrayBuffer {
 export function openChannel(memory: SharedArrayBuffer, slots: number): Channel {
   const repliesOffset = REQUESTS_OFFSET + ringBytes(slots, REQUEST_SLOT_BYTES);
   return {
-    words: new Int32Array(memory, 0, 3),
+    int32: new Int32Array(memory, 0, 3),
     figures: new Float64Array(memory, FIGURES_OFFSET, FIGURE_COUNT),
     requests: createRing(memory, REQUESTS_OFFSET, slots, REQUEST_SLOT_BYTES),
     replies: createRing(memory, repliesOffset, slots, REPLY_SLOT_BYTES),
@@ -65,36 +65,40 @@ export function openChannel(memory: SharedArrayBuffer, slots: number): Channel {
   };
 }
 
-/** Puts a verdict where `readVerdict` finds it. `offset` is in bytes, as rings tell it. */
-export function writeVerdict(numbers: Float64Array, offset: number, verdict: Verdict): void {
+/** Puts a verdict where `readValidation` finds it. `offset` is in bytes, as rings tell it. */
+export function writeValidation(
+  numbers: Float64Array,
+  offset: number,
+  validation: ValidationResult,
+): void {
   const at = offset / 8;
-  if (verdict.kind === "refused") {
+  if (validation.kind === "refused") {
     numbers[at] = 0;
-    numbers[at + 1] = verdict.fault;
-    numbers[at + 2] = verdict.found;
-    numbers[at + 3] = verdict.needed;
+    numbers[at + 1] = validation.errorCode;
+    numbers[at + 2] = validation.found;
+    numbers[at + 3] = validation.needed;
     return;
   }
   numbers[at] = 1;
-  numbers[at + 1] = verdict.version;
-  numbers[at + 2] = verdict.signatureOffset;
-  numbers[at + 3] = verdict.signatureCount;
-  numbers[at + 4] = verdict.messageOffset;
-  numbers[at + 5] = verdict.messageSize;
-  numbers[at + 6] = verdict.keysOffset;
-  numbers[at + 7] = verdict.blockhashOffset;
-  numbers[at + 8] = verdict.durableNonce ? 1 : 0;
-  numbers[at + 9] = verdict.tipLamports;
-  numbers[at + 10] = verdict.priorityFeeLamports;
+  numbers[at + 1] = validation.version;
+  numbers[at + 2] = validation.signatureOffset;
+  numbers[at + 3] = validation.signatureCount;
+  numbers[at + 4] = validation.messageOffset;
+  numbers[at + 5] = validation.messageSize;
+  numbers[at + 6] = validation.keysOffset;
+  numbers[at + 7] = validation.blockhashOffset;
+  numbers[at + 8] = validation.durableNonce ? 1 : 0;
+  numbers[at + 9] = validation.tipLamports;
+  numbers[at + 10] = validation.priorityFeeLamports;
 }
 
-/** The verdict that `writeVerdict` put there. */
-export function readVerdict(numbers: Float64Array, offset: number): Verdict {
+/** The verdict that `writeValidation` put there. */
+export function readValidation(numbers: Float64Array, offset: number): ValidationResult {
   const at = offset / 8;
   if (numbers[at] === 0) {
     return {
       kind: "refused",
-      fault: numbers[at + 1] ?? 0,
+      errorCode: numbers[at + 1] ?? 0,
       found: numbers[at + 2] ?? 0,
       needed: numbers[at + 3] ?? 0,
     };

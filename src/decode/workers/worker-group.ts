@@ -8,20 +8,20 @@
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
-import { Bell } from "../../runtime/wake-flag.ts";
+import { WakeFlag } from "../../runtime/wake-flag.ts";
 import type { WorkerDecoder } from "../decoder.ts";
 import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../limits.ts";
 import type { VerifierCounters } from "../verify.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
-import { Lane } from "./worker-handle.ts";
+import { WorkerHandle } from "./worker-handle.ts";
 
-export interface CrewDeps {
+export interface WorkerGroupDeps {
   readonly clock: Clock;
   readonly workers: WorkerPool;
   readonly log: Log;
 }
 
-export interface CrewOptions {
+export interface WorkerGroupOptions {
   readonly workers: number;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
@@ -29,12 +29,12 @@ export interface CrewOptions {
   readonly pollUs: number;
 }
 
-export class Crew {
-  readonly #deps: CrewDeps;
-  readonly #lanes: Lane[] = [];
+export class WorkerGroup {
+  readonly #deps: WorkerGroupDeps;
+  readonly #handles: WorkerHandle[] = [];
   /** Rung by a worker that has an answer. */
-  readonly #bell = new Bell(() => {
-    for (const lane of this.#lanes) lane.drain();
+  readonly #wakeFlag = new WakeFlag(() => {
+    for (const worker of this.#handles) worker.drain();
   });
   #deaths = 0;
   #stopped: Promise<void> | null = null;
@@ -43,36 +43,38 @@ export class Crew {
   readonly verifierCounters: VerifierCounters;
 
   /** Threads start with `start`. */
-  constructor(deps: CrewDeps, options: CrewOptions) {
+  constructor(deps: WorkerGroupDeps, options: WorkerGroupOptions) {
     this.#deps = deps;
     const { slots, decoder, pollUs } = options;
-    const laneDeps = {
+    const workerDeps = {
       clock: deps.clock,
       workers: deps.workers,
-      onReady: () => this.#laneReady(),
-      onDeath: (error: unknown, restartMs: number) => this.#laneDied(error, restartMs),
+      onReady: () => this.#workerReady(),
+      onDeath: (error: unknown, restartMs: number) => this.#workerDied(error, restartMs),
     };
     for (let i = 0; i < options.workers; i += 1) {
-      this.#lanes.push(new Lane(laneDeps, { bell: this.#bell.memory, slots, decoder, pollUs }));
+      this.#handles.push(
+        new WorkerHandle(workerDeps, { wakeFlag: this.#wakeFlag.memory, slots, decoder, pollUs }),
+      );
     }
-    this.verifierCounters = sumOfFigures(this.#lanes);
+    this.verifierCounters = sumOfFigures(this.#handles);
   }
 
   /** Transactions that workers have in hand. */
   get depth(): number {
     let sum = 0;
-    for (const lane of this.#lanes) sum += lane.inHand;
+    for (const worker of this.#handles) sum += worker.pendingCount;
     return sum;
   }
 
   /** Workers that live and take transactions. */
   get up(): number {
-    return this.#lanes.filter((lane) => lane.up).length;
+    return this.#handles.filter((worker) => worker.up).length;
   }
 
   /** Transactions that were answered `worker_died`. */
   get lost(): number {
-    return this.#lanes.reduce((sum, lane) => sum + lane.lost, 0);
+    return this.#handles.reduce((sum, worker) => sum + worker.lost, 0);
   }
 
   /** Deaths of worker threads while the crew was not being stopped. */
@@ -81,24 +83,24 @@ export class Crew {
   }
 
   /** The living lane with the least in hand; null when none lives. */
-  leastBusy(): Lane | null {
-    let best: Lane | null = null;
-    for (const lane of this.#lanes) {
-      if (lane.up && (best === null || lane.inHand < best.inHand)) best = lane;
+  leastBusy(): WorkerHandle | null {
+    let best: WorkerHandle | null = null;
+    for (const worker of this.#handles) {
+      if (worker.up && (best === null || worker.pendingCount < best.pendingCount)) best = worker;
     }
     return best;
   }
 
   /** Resolves when all are up; a SetupError when one dies before, and then none is left. */
   async start(): Promise<void> {
-    if (this.#lanes.length === 0) return;
+    if (this.#handles.length === 0) return;
     const outcome = new Promise<unknown>((resolve) => {
       this.#onStart = resolve;
     });
     const late = new Error(`not up after ${WORKERS_START_MS_MAX} ms`);
     const timer = this.#deps.clock.after(WORKERS_START_MS_MAX, () => this.#onStart?.(late));
-    for (const lane of this.#lanes) lane.start();
-    this.#bell.start();
+    for (const worker of this.#handles) worker.start();
+    this.#wakeFlag.start();
     const cause = await outcome;
     timer.cancel();
     this.#onStart = null;
@@ -117,20 +119,20 @@ export class Crew {
   async #stop(): Promise<void> {
     const { clock, workers } = this.#deps;
     const timer = clock.after(WORKERS_STOP_MS_MAX, () => void workers.close());
-    await Promise.all(this.#lanes.map((lane) => lane.stop()));
+    await Promise.all(this.#handles.map((worker) => worker.stop()));
     timer.cancel();
     await workers.close();
-    this.#bell.stop();
+    this.#wakeFlag.stop();
   }
 
-  #laneReady(): void {
-    if (this.up === this.#lanes.length) this.#onStart?.(null);
+  #workerReady(): void {
+    if (this.up === this.#handles.length) this.#onStart?.(null);
   }
 
-  #laneDied(error: unknown, restartMs: number): void {
+  #workerDied(error: unknown, restartMs: number): void {
     this.#deaths += 1;
     // It may have cleared the word and died before it woke anybody: nobody else would then.
-    this.#bell.ring();
+    this.#wakeFlag.ring();
     this.#deps.log.error(
       { error: String(error), restartMs, lost: this.lost },
       "a decode worker died, another will take its place",
@@ -140,8 +142,9 @@ export class Crew {
 }
 
 /** The lanes' figures under their names; `Channel.figures` gives the order. */
-function sumOfFigures(lanes: readonly Lane[]): VerifierCounters {
-  const sum = (index: number): number => lanes.reduce((all, lane) => all + lane.figure(index), 0);
+function sumOfFigures(handles: readonly WorkerHandle[]): VerifierCounters {
+  const sum = (index: number): number =>
+    handles.reduce((all, worker) => all + worker.figure(index), 0);
   return {
     get verified() {
       return sum(0);

@@ -14,8 +14,8 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
-import { FAULT } from "../../core/faults.ts";
-import type { Packet, Refused, Verdict } from "../../core/flow.ts";
+import { DECODE_ERROR } from "../../core/faults.ts";
+import type { Packet, Rejected, ValidationResult } from "../../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import { createPacket } from "../../core/packet.ts";
 import { wake } from "../../runtime/wake-flag.ts";
@@ -30,14 +30,14 @@ import {
   openChannel,
   READY,
   REQUEST_HEAD_BYTES,
-  readVerdict,
+  readValidation,
   STOP,
 } from "./worker-channel.ts";
 
 /** Told once for each packet. `packet.bytes` are lent until it returns. */
-export type DecodeDone = (packet: Packet, verdict: Verdict) => void;
+export type DecodeDone = (packet: Packet, validation: ValidationResult) => void;
 
-export interface LaneDeps {
+export interface WorkerHandleDeps {
   readonly clock: Clock;
   readonly workers: Pick<WorkerPool, "run">;
   /** The thread is up. */
@@ -46,29 +46,34 @@ export interface LaneDeps {
   readonly onDeath: (error: unknown, restartMs: number) => void;
 }
 
-export interface LaneOptions {
-  readonly bell: SharedArrayBuffer;
+export interface WorkerHandleOptions {
+  readonly wakeFlag: SharedArrayBuffer;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
   readonly pollUs: number;
 }
 
-const DIED: Refused = { kind: "refused", fault: FAULT.worker_died, found: 0, needed: 0 };
+const DIED: Rejected = {
+  kind: "refused",
+  errorCode: DECODE_ERROR.worker_died,
+  found: 0,
+  needed: 0,
+};
 
 interface Waiting {
   readonly packet: Packet;
   readonly done: DecodeDone;
 }
 
-export class Lane {
-  readonly #deps: LaneDeps;
-  readonly #options: LaneOptions;
+export class WorkerHandle {
+  readonly #deps: WorkerHandleDeps;
+  readonly #options: WorkerHandleOptions;
   /** Places for what is in hand, and for each the bytes. */
   readonly #waiting: (Waiting | null)[];
   readonly #copies: Uint8Array;
   #channel: Channel;
   #oldest = 0;
-  #inHand = 0;
+  #pendingCount = 0;
   #lost = 0;
   #up = false;
   #stopping = false;
@@ -80,7 +85,7 @@ export class Lane {
   readonly #figuresPast = new Float64Array(FIGURE_COUNT);
 
   /** A lane whose thread is down until `start`. */
-  constructor(deps: LaneDeps, options: LaneOptions) {
+  constructor(deps: WorkerHandleDeps, options: WorkerHandleOptions) {
     this.#deps = deps;
     this.#options = options;
     this.#waiting = new Array(options.slots).fill(null);
@@ -94,8 +99,8 @@ export class Lane {
   }
 
   /** Transactions given to the thread and not answered. */
-  get inHand(): number {
-    return this.#inHand;
+  get pendingCount(): number {
+    return this.#pendingCount;
   }
 
   /** Transactions that were answered `worker_died`. */
@@ -111,11 +116,11 @@ export class Lane {
   /** Hands a transaction over. False, and nothing happened, when the thread is down or full. */
   offer(packet: Packet, done: DecodeDone): boolean {
     const { slots } = this.#options;
-    if (!this.#up || this.#inHand === slots) return false;
+    if (!this.#up || this.#pendingCount === slots) return false;
     const channel = this.#channel;
     const request = channel.requests.claim();
     if (request === -1) return false;
-    const place = (this.#oldest + this.#inHand) % slots;
+    const place = (this.#oldest + this.#pendingCount) % slots;
     const size = packet.bytes.length;
     const start = place * V1_TRANSACTION_BYTES_MAX;
     const bytes = this.#copies.subarray(start, start + size);
@@ -123,36 +128,36 @@ export class Lane {
     const { id, account, receivedNs, maxRetries, priorityLamports } = packet;
     const own = createPacket(id, bytes, account, receivedNs, maxRetries, priorityLamports);
     this.#waiting[place] = { packet: own, done };
-    this.#inHand += 1;
+    this.#pendingCount += 1;
     channel.numbers[request / 8] = size;
     channel.bytes.set(bytes, request + REQUEST_HEAD_BYTES);
     channel.requests.publish();
-    wake(channel.words, ASLEEP);
+    wake(channel.int32, ASLEEP);
     return true;
   }
 
   /** Tells the answers that have arrived, and sees whether the thread came up. */
   drain(): void {
-    if (!this.#up && !this.#stopping && Atomics.load(this.#channel.words, READY) === 1) {
+    if (!this.#up && !this.#stopping && Atomics.load(this.#channel.int32, READY) === 1) {
       this.#up = true;
       this.#deps.onReady();
     }
     const { replies, numbers } = this.#channel;
     for (let reply = replies.peek(); reply !== -1; reply = replies.peek()) {
-      const verdict = readVerdict(numbers, reply);
+      const validation = readValidation(numbers, reply);
       replies.release();
-      this.#answer(verdict);
+      this.#respond(validation);
     }
   }
 
   start(): void {
-    const { bell, slots, decoder, pollUs } = this.#options;
+    const { wakeFlag, slots, decoder, pollUs } = this.#options;
     this.#restart = null;
     this.#startedNs = this.#deps.clock.nowNs();
     for (let i = 0; i < FIGURE_COUNT; i += 1) this.#figuresPast[i] = this.figure(i);
     const memory = channelMemory(slots);
     this.#channel = openChannel(memory, slots);
-    this.#life = this.#deps.workers.run({ bell, channel: memory, slots, decoder, pollUs }).then(
+    this.#life = this.#deps.workers.run({ wakeFlag, channel: memory, slots, decoder, pollUs }).then(
       () => this.#ended(new Error("the task returned without being told to")),
       (error: unknown) => this.#ended(error),
     );
@@ -163,20 +168,20 @@ export class Lane {
     this.#stopping = true;
     this.#up = false;
     this.#restart?.cancel();
-    Atomics.store(this.#channel.words, STOP, 1);
-    wake(this.#channel.words, ASLEEP);
+    Atomics.store(this.#channel.int32, STOP, 1);
+    wake(this.#channel.int32, ASLEEP);
     return this.#life;
   }
 
   /** Tells the oldest one's answer. Its place is free only after that: its bytes are lent. */
-  #answer(verdict: Verdict): void {
+  #respond(validation: ValidationResult): void {
     const entry = this.#waiting[this.#oldest];
     try {
-      if (entry) entry.done(entry.packet, verdict);
+      if (entry) entry.done(entry.packet, validation);
     } finally {
       this.#waiting[this.#oldest] = null;
       this.#oldest = (this.#oldest + 1) % this.#options.slots;
-      this.#inHand -= 1;
+      this.#pendingCount -= 1;
     }
   }
 
@@ -185,9 +190,9 @@ export class Lane {
     this.drain();
     this.#up = false;
     // What the dead thread said of itself holds no longer, and this is looked at before the next.
-    Atomics.store(this.#channel.words, READY, 0);
-    this.#lost += this.#inHand;
-    while (this.#inHand > 0) this.#answer(DIED);
+    Atomics.store(this.#channel.int32, READY, 0);
+    this.#lost += this.#pendingCount;
+    while (this.#pendingCount > 0) this.#respond(DIED);
     if (this.#stopping) return;
     const livedMs = (this.#deps.clock.nowNs() - this.#startedNs) / NS_PER_MS;
     if (livedMs > WORKER_SETTLED_MS) this.#deathsLately = 0;

@@ -8,9 +8,9 @@
  */
 
 import type { Clock } from "../../core/clock.ts";
-import type { Refusal } from "../../core/errors.ts";
-import { type Gate, type KeyOwner, retryAfterSeconds } from "../../limits/gate.ts";
-import type { Exchange } from "../exchange.ts";
+import type { Rejection } from "../../core/errors.ts";
+import { type AccessControl, type Principal, retryAfterSeconds } from "../../limits/gate.ts";
+import type { RequestContext } from "../exchange.ts";
 import { HEADERS_DOCUMENT, HEADERS_EVENTS, NO_EXTRAS, STATUS_OK } from "../response.ts";
 import { createWaits, type WaitCounters } from "./long-poll.ts";
 import {
@@ -22,16 +22,16 @@ import {
   type StreamQuery,
   type WaitQuery,
 } from "./query.ts";
-import { createReadLimit, type ReadLimit, readLimitRefusal } from "./read-rate-limit.ts";
+import { createReadLimit, type ReadLimit, readLimitRejection } from "./read-rate-limit.ts";
 import type { ReceiptSource } from "./source.ts";
-import { createStreams, type StreamCounters, type StreamWire } from "./sse-streams.ts";
+import { createStreams, type SseConnection, type StreamCounters } from "./sse-streams.ts";
 
-export interface ReceiptPagesDeps {
+export interface ReceiptEndpointsDeps {
   readonly clock: Clock;
-  readonly gate: Gate;
+  readonly access: AccessControl;
   readonly receipts: ReceiptSource;
   /** Has all that happened so far noted in the receipts; called before they are looked at. */
-  readonly settle?: () => void;
+  readonly flushEvents?: () => void;
 }
 
 /** What of a request matters here. */
@@ -46,129 +46,134 @@ export interface ReceiptRequest {
   readonly lastEventId: string;
 }
 
-export interface ReceiptPages {
-  one(exchange: Exchange, signature: string, request: ReceiptRequest): void;
-  list(exchange: Exchange, request: ReceiptRequest): void;
-  stream(exchange: Exchange, request: ReceiptRequest): void;
+export interface ReceiptEndpoints {
+  one(context: RequestContext, signature: string, request: ReceiptRequest): void;
+  list(context: RequestContext, request: ReceiptRequest): void;
+  stream(context: RequestContext, request: ReceiptRequest): void;
   /** Answers what is held, ends the streams, and opens none any more. */
   drain(): void;
-  readonly counters: ReceiptPageCounters;
+  readonly counters: ReceiptEndpointCounters;
 }
 
-export interface ReceiptPageCounters {
+export interface ReceiptEndpointCounters {
   readonly reads: Readonly<ReadLimit["counters"]>;
   readonly waits: Readonly<WaitCounters>;
   readonly streams: Readonly<StreamCounters>;
 }
 
-export function createReceiptPages(deps: ReceiptPagesDeps): ReceiptPages {
-  const { clock, gate, receipts, settle = (): void => {} } = deps;
+export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpoints {
+  const { clock, access, receipts, flushEvents = (): void => {} } = deps;
   const reads = createReadLimit();
   const waits = createWaits({ clock, receipts });
-  const streams = createStreams({ clock, receipts, settle });
+  const streams = createStreams({ clock, receipts, flushEvents });
   let draining = false;
 
   /** The owner of the key and the query, once both are right and the limit allows it. */
-  function admit<Query>(
-    exchange: Exchange,
+  function checkRequest<Query>(
+    context: RequestContext,
     { token }: ReceiptRequest,
     read: () => Read<Query>,
-  ): { readonly owner: KeyOwner; readonly query: Query } | null {
-    const owner = gate.find(token, exchange);
-    if (owner === null) {
-      exchange.refuse(gate.refusalOf(token, exchange));
+  ): { readonly principal: Principal; readonly query: Query } | null {
+    const principal = access.authenticate(token, context);
+    if (principal === null) {
+      context.reject(access.rejectionOf(token, context));
       return null;
     }
-    const wait = reads.charge(owner, clock.nowNs());
+    const wait = reads.charge(principal, clock.nowNs());
     if (wait > 0) {
-      const { plan } = owner;
+      const { plan } = principal;
       const extras = { ...NO_EXTRAS, retryAfterSeconds: retryAfterSeconds(wait), plan };
-      exchange.refuse(readLimitRefusal(plan, wait), extras);
+      context.reject(readLimitRejection(plan, wait), extras);
       return null;
     }
-    const answer = read();
-    if (answer.kind === "query") return { owner, query: answer.query };
-    exchange.refuse(answer.refusal);
+    const parsed = read();
+    if (parsed.kind === "query") return { principal, query: parsed.query };
+    context.reject(parsed.rejection);
     return null;
   }
 
-  function answerOne(exchange: Exchange, signature: string, account: string): void {
-    settle();
+  function respondOne(context: RequestContext, signature: string, account: string): void {
+    flushEvents();
     const receipt = receipts.find(signature, account);
-    if (receipt === null) exchange.refuse(NO_RECEIPT);
-    else exchange.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(receipt));
+    if (receipt === null) context.reject(NO_RECEIPT);
+    else context.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(receipt));
   }
 
   /** Answers once the transaction has come as far as is waited for, or the time is up. */
-  function hold(exchange: Exchange, signature: string, account: string, query: WaitQuery): void {
+  function waitFor(
+    context: RequestContext,
+    signature: string,
+    account: string,
+    query: WaitQuery,
+  ): void {
     const { goal, timeoutMs } = query;
-    if (goal !== null) settle();
+    if (goal !== null) flushEvents();
     const ticket = goal === null ? null : receipts.ticket(signature, account);
-    const answer = (): void => {
+    const respond = (): void => {
       try {
-        answerOne(exchange, signature, account);
+        respondOne(context, signature, account);
       } catch (error) {
-        exchange.fail(error);
+        context.respond500(error);
       }
     };
     if (goal === null || ticket === null || receipts.reached(ticket, goal)) {
-      answer();
+      respond();
       return;
     }
-    const held = waits.hold({ account, ticket, goal, timeoutMs, answer });
-    if (typeof held === "string") exchange.refuse(tooMany("waits for receipts", held));
-    else exchange.onGone = held.leave;
+    const added = waits.add({ account, ticket, goal, timeoutMs, respond });
+    if (typeof added === "string") context.reject(tooMany("waits for receipts", added));
+    else context.onDisconnect = added.leave;
   }
 
   function openStream(
-    exchange: Exchange,
+    context: RequestContext,
     account: string,
     ask: ReceiptRequest,
     query: StreamQuery,
   ) {
     const { token, lastEventId } = ask;
-    const wire: StreamWire = {
-      write: (text) => exchange.push(text),
-      end: () => exchange.endPieces(),
-      cut: () => exchange.drop(),
-      mayGoOn: () => gate.find(token, exchange)?.account === account,
+    const connection: SseConnection = {
+      write: (text) => context.push(text),
+      end: () => context.endStream(),
+      abort: () => context.abort(),
+      isKeyValid: () => access.authenticate(token, context)?.account === account,
     };
     const { states } = query;
     // Whose bound is reached is known before the first byte of the answer.
-    const begin = (): void => exchange.beginPieces(HEADERS_EVENTS, () => stream.drained());
-    const opened = streams.open({ account, states, lastEventId }, wire, begin);
+    const start = (): void => context.startStream(HEADERS_EVENTS, () => stream.drained());
+    const opened = streams.open({ account, states, lastEventId }, connection, start);
     if (typeof opened === "string") {
-      exchange.refuse(tooMany("streams of receipts", opened));
+      context.reject(tooMany("streams of receipts", opened));
       return;
     }
     const stream = opened;
-    exchange.onGone = stream.left;
+    context.onDisconnect = stream.left;
   }
 
   return {
     counters: { reads: reads.counters, waits: waits.counters, streams: streams.counters },
-    one(exchange, signature, request) {
-      const admitted = admit(exchange, request, () =>
+    one(context, signature, request) {
+      const checked = checkRequest(context, request, () =>
         SIGNATURE.test(signature) ? readWaitQuery(request.query) : NO_SIGNATURE,
       );
-      if (admitted === null) return;
-      hold(exchange, signature, admitted.owner.account, admitted.query);
+      if (checked === null) return;
+      waitFor(context, signature, checked.principal.account, checked.query);
     },
-    list(exchange, request) {
-      const admitted = admit(exchange, request, () => readListQuery(request.query));
-      if (admitted === null) return;
-      const { owner, query } = admitted;
-      exchange.sendMade(STATUS_OK, HEADERS_DOCUMENT, () => {
-        settle();
-        return JSON.stringify(receipts.list(owner.account, query));
+    list(context, request) {
+      const checked = checkRequest(context, request, () => readListQuery(request.query));
+      if (checked === null) return;
+      const { principal, query } = checked;
+      context.sendLazy(STATUS_OK, HEADERS_DOCUMENT, () => {
+        flushEvents();
+        return JSON.stringify(receipts.list(principal.account, query));
       });
     },
-    stream(exchange, request) {
-      const admitted = admit(exchange, request, () => readStreamQuery(request.query));
-      if (admitted === null) return;
-      if (draining) exchange.refuse(DRAINING);
-      else if (request.headOnly) exchange.send(STATUS_OK, HEADERS_EVENTS, "");
-      else openStream(exchange, admitted.owner.account, request, admitted.query);
+    stream(context, request) {
+      const checked = checkRequest(context, request, () => readStreamQuery(request.query));
+      if (checked === null) return;
+      if (draining) context.reject(DRAINING);
+      else if (request.headOnly) context.send(STATUS_OK, HEADERS_EVENTS, "");
+      else openStream(context, checked.principal.account, request, checked.query);
     },
     drain() {
       draining = true;
@@ -179,36 +184,36 @@ export function createReceiptPages(deps: ReceiptPagesDeps): ReceiptPages {
 }
 
 /** `whose` bound is reached: the account's own, or that of all of them. */
-function tooMany(what: string, whose: "account" | "all"): Refusal {
+function tooMany(what: string, whose: "account" | "all"): Rejection {
   if (whose === "all") {
     return {
       reason: "overloaded",
-      sentence: `this edge has no place for more ${what} now; try again a little later`,
+      message: `this edge has no place for more ${what} now; try again a little later`,
       data: {},
     };
   }
   return {
     reason: "rate_limited",
-    sentence: `this account has as many ${what} open as it may; one of them must end first`,
+    message: `this account has as many ${what} open as it may; one of them must end first`,
     data: {},
   };
 }
 
 const NO_SIGNATURE = {
   kind: "refused",
-  refusal: {
+  rejection: {
     reason: "invalid_params",
-    sentence: "the path ends with no signature, the first one of a transaction in base58 is needed",
+    message: "the path ends with no signature, the first one of a transaction in base58 is needed",
     data: {},
   },
 } as const;
-const NO_RECEIPT: Refusal = {
+const NO_RECEIPT: Rejection = {
   reason: "not_found",
-  sentence: "this edge knows of no such transaction sent with this account's keys lately",
+  message: "this edge knows of no such transaction sent with this account's keys lately",
   data: {},
 };
-const DRAINING: Refusal = {
+const DRAINING: Rejection = {
   reason: "overloaded",
-  sentence: "this edge is draining and opens no stream; connect anew to reach another one",
+  message: "this edge is draining and opens no stream; connect anew to reach another one",
   data: {},
 };

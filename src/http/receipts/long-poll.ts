@@ -7,14 +7,14 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
-import { createTurns } from "../../runtime/time-slice.ts";
+import { createTimeSlicer } from "../../runtime/time-slice.ts";
 import {
-  RECEIPT_ANSWERS_A_TURN,
-  RECEIPT_WAITS_MAX,
-  RECEIPT_WAITS_PER_ACCOUNT_MAX,
+  RECEIPT_LONG_POLLS_MAX,
+  RECEIPT_LONG_POLLS_PER_ACCOUNT_MAX,
+  RECEIPT_RESPONSES_PER_SLICE,
 } from "../limits.ts";
 import type { WaitGoal } from "./query.ts";
-import { Places } from "./quota.ts";
+import { Quota } from "./quota.ts";
 import type { ReceiptSource } from "./source.ts";
 
 export interface WaitsDeps {
@@ -29,12 +29,12 @@ export interface Wait {
   readonly goal: WaitGoal;
   readonly timeoutMs: number;
   /** Gives the answer. */
-  readonly answer: () => void;
+  readonly respond: () => void;
 }
 
 export interface Waits {
   /** Holds an answer. Answers how to forget it, or whose bound is reached. */
-  hold(wait: Wait): { readonly leave: () => void } | "account" | "all";
+  add(wait: Wait): { readonly leave: () => void } | "account" | "all";
   /** Answers all, some now and the others in turns of their own, and from now on each at once. */
   drain(): void;
   readonly counters: WaitCounters;
@@ -42,7 +42,7 @@ export interface Waits {
 
 export interface WaitCounters {
   /** Answers held now. */
-  held: number;
+  pending: number;
   /** Answered because the transaction came that far, because of the time, or when draining. */
   reached: number;
   timedOut: number;
@@ -53,38 +53,38 @@ export interface WaitCounters {
   refused: number;
 }
 
-interface Held extends Wait {
+interface PendingWait extends Wait {
   readonly untilNs: number;
 }
 
 export function createWaits({ clock, receipts }: WaitsDeps): Waits {
-  const held = new Set<Held>();
-  const places = new Places(RECEIPT_WAITS_MAX, RECEIPT_WAITS_PER_ACCOUNT_MAX);
+  const pending = new Set<PendingWait>();
+  const quota = new Quota(RECEIPT_LONG_POLLS_MAX, RECEIPT_LONG_POLLS_PER_ACCOUNT_MAX);
   const counters: WaitCounters = {
-    held: 0,
+    pending: 0,
     reached: 0,
     timedOut: 0,
     drained: 0,
     left: 0,
     refused: 0,
   };
-  const turns = createTurns(clock, look);
+  const slicer = createTimeSlicer(clock, look);
   let timer: Timer | null = null;
   let draining = false;
 
-  function release(wait: Held): boolean {
-    if (!held.delete(wait)) return false;
-    places.leave(wait.account);
-    counters.held = held.size;
-    if (held.size > 0) return true;
+  function release(wait: PendingWait): boolean {
+    if (!pending.delete(wait)) return false;
+    quota.release(wait.account);
+    counters.pending = pending.size;
+    if (pending.size > 0) return true;
     timer?.cancel();
     timer = null;
-    turns.stop();
+    slicer.stop();
     return true;
   }
 
   /** Whether it is to be answered now; counts why. */
-  function isOver({ ticket, goal, untilNs }: Held, nowNs: number): boolean {
+  function isOver({ ticket, goal, untilNs }: PendingWait, nowNs: number): boolean {
     if (draining) counters.drained += 1;
     else if (receipts.reached(ticket, goal)) counters.reached += 1;
     else if (nowNs >= untilNs) counters.timedOut += 1;
@@ -95,34 +95,34 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
   /** As many answers as one turn has. Answers whether there may be more. */
   function look(): boolean {
     const nowNs = clock.nowNs();
-    let answers = 0;
-    for (const wait of held) {
-      if (answers === RECEIPT_ANSWERS_A_TURN) return true;
+    let responses = 0;
+    for (const wait of pending) {
+      if (responses === RECEIPT_RESPONSES_PER_SLICE) return true;
       if (!isOver(wait, nowNs)) continue;
       release(wait);
-      wait.answer();
-      answers += 1;
+      wait.respond();
+      responses += 1;
     }
     return false;
   }
 
   return {
     counters,
-    hold(wait) {
+    add(wait) {
       if (draining) {
         counters.drained += 1;
-        wait.answer();
+        wait.respond();
         return { leave() {} };
       }
-      const full = places.take(wait.account);
+      const full = quota.acquire(wait.account);
       if (full !== null) {
         counters.refused += 1;
         return full;
       }
-      const entry: Held = { ...wait, untilNs: clock.nowNs() + wait.timeoutMs * NS_PER_MS };
-      held.add(entry);
-      counters.held = held.size;
-      timer ??= clock.every(LOOK_MS, () => turns.begin());
+      const entry: PendingWait = { ...wait, untilNs: clock.nowNs() + wait.timeoutMs * NS_PER_MS };
+      pending.add(entry);
+      counters.pending = pending.size;
+      timer ??= clock.every(LOOK_MS, () => slicer.start());
       return {
         leave() {
           if (release(entry)) counters.left += 1;
@@ -131,7 +131,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
     },
     drain() {
       draining = true;
-      turns.begin();
+      slicer.start();
     },
   };
 }

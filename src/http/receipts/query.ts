@@ -4,14 +4,14 @@
  * misspelt filter would show what was not asked for.
  */
 
-import type { Refusal } from "../../core/errors.ts";
+import type { Rejection } from "../../core/errors.ts";
 import { RECEIPT_LIST_MAX } from "../../core/limits.ts";
 import { RECEIPT_STATES, type ReceiptState } from "../../core/receipt-state.ts";
 import {
   RECEIPT_LIST_DEFAULT,
-  RECEIPT_WAIT_MS,
-  RECEIPT_WAIT_MS_MAX,
-  RECEIPT_WAIT_MS_MIN,
+  RECEIPT_LONG_POLL_MS,
+  RECEIPT_LONG_POLL_MS_MAX,
+  RECEIPT_LONG_POLL_MS_MIN,
 } from "../limits.ts";
 
 /** How far a transaction must have come before an answer is given. */
@@ -36,7 +36,7 @@ export interface StreamQuery {
 /** A query that was read, or why it could not be. */
 export type Read<Query> =
   | { readonly kind: "query"; readonly query: Query }
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+  | { readonly kind: "refused"; readonly rejection: Rejection };
 
 /** A signature is 64 bytes, which are 64 to 88 digits of base 58. */
 export const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
@@ -83,8 +83,8 @@ function read<Query>(
     return { kind: "query", query: make(givenOf(text, names)) };
   } catch (error) {
     if (!(error instanceof BadQuery)) throw error;
-    const refusal = { reason: "invalid_params", sentence: error.message, data: {} } as const;
-    return { kind: "refused", refusal };
+    const rejection = { reason: "invalid_params", message: error.message, data: {} } as const;
+    return { kind: "refused", rejection };
   }
 }
 
@@ -101,11 +101,11 @@ function givenOf(text: string, names: readonly string[]): Given {
 }
 
 function timeoutOf(text: string | undefined): number {
-  if (text === undefined) return RECEIPT_WAIT_MS;
+  if (text === undefined) return RECEIPT_LONG_POLL_MS;
   const [, amount, unit] = /^(\d{1,5}(?:\.\d{1,3})?)(ms|s)$/.exec(text) ?? [];
   const ms = Number(amount) * (unit === "s" ? 1000 : 1);
-  if (ms >= RECEIPT_WAIT_MS_MIN && ms <= RECEIPT_WAIT_MS_MAX) return ms;
-  const range = `${RECEIPT_WAIT_MS_MIN}ms to ${RECEIPT_WAIT_MS_MAX / 1000}s`;
+  if (ms >= RECEIPT_LONG_POLL_MS_MIN && ms <= RECEIPT_LONG_POLL_MS_MAX) return ms;
+  const range = `${RECEIPT_LONG_POLL_MS_MIN}ms to ${RECEIPT_LONG_POLL_MS_MAX / 1000}s`;
   throw new BadQuery(`timeout is ${shown(text)}, a duration of ${range} is needed, like 10s`);
 }
 

@@ -1,9 +1,9 @@
 /** Places that accounts share: a bound on all of them together, and one on each account. */
 
-export class Places {
+export class Quota {
   readonly #most: number;
   readonly #mostEach: number;
-  readonly #taken = new Map<string, number>();
+  readonly #used = new Map<string, number>();
   #sum = 0;
 
   constructor(most: number, mostEach: number) {
@@ -12,20 +12,20 @@ export class Places {
   }
 
   /** Takes a place: null when there was one, else whose bound is reached. */
-  take(account: string): "account" | "all" | null {
-    const taken = this.#taken.get(account) ?? 0;
-    if (taken >= this.#mostEach) return "account";
+  acquire(account: string): "account" | "all" | null {
+    const used = this.#used.get(account) ?? 0;
+    if (used >= this.#mostEach) return "account";
     if (this.#sum >= this.#most) return "all";
-    this.#taken.set(account, taken + 1);
+    this.#used.set(account, used + 1);
     this.#sum += 1;
     return null;
   }
 
   /** Gives back a place that was taken. */
-  leave(account: string): void {
-    const taken = this.#taken.get(account) ?? 0;
-    if (taken <= 1) this.#taken.delete(account);
-    else this.#taken.set(account, taken - 1);
+  release(account: string): void {
+    const used = this.#used.get(account) ?? 0;
+    if (used <= 1) this.#used.delete(account);
+    else this.#used.set(account, used - 1);
     this.#sum -= 1;
   }
 }

@@ -5,19 +5,19 @@
  */
 
 import { NS_PER_MS } from "../../core/clock.ts";
-import type { Refusal } from "../../core/errors.ts";
+import type { Rejection } from "../../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX } from "../../core/limits.ts";
-import type { KeyOwner, RatePlan } from "../../limits/gate.ts";
+import type { Principal, RatePlan } from "../../limits/gate.ts";
 import { intervalNs, waitNs } from "../../limits/gcra.ts";
-import { LimitStates } from "../../limits/local-state.ts";
-import { quick } from "../../runtime/fast-object.ts";
+import { LocalLimitStates } from "../../limits/local-state.ts";
+import { withFastProperties } from "../../runtime/fast-object.ts";
 
 export interface ReadLimit {
   /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */
-  charge(owner: KeyOwner, nowNs: number): number;
+  charge(principal: Principal, nowNs: number): number;
   readonly counters: {
     /** Requests let through, and refused. */
-    admitted: number;
+    allowed: number;
     limited: number;
     /** Limits forgotten before their time, for want of room. */
     readonly evicted: number;
@@ -25,9 +25,9 @@ export interface ReadLimit {
 }
 
 export function createReadLimit(accountsMax = LIMITED_ACCOUNTS_MAX): ReadLimit {
-  const states = new LimitStates(accountsMax);
-  const counters = quick({
-    admitted: 0,
+  const states = new LocalLimitStates(accountsMax);
+  const counters = withFastProperties({
+    allowed: 0,
     limited: 0,
     get evicted() {
       return states.evicted;
@@ -45,19 +45,19 @@ export function createReadLimit(accountsMax = LIMITED_ACCOUNTS_MAX): ReadLimit {
         return wait;
       }
       states.charge(account, state, interval, nowNs);
-      counters.admitted += 1;
+      counters.allowed += 1;
       return 0;
     },
   };
 }
 
 /** What a client is told whose account reads too often. */
-export function readLimitRefusal(plan: RatePlan, wait: number): Refusal {
+export function readLimitRejection(plan: RatePlan, wait: number): Rejection {
   const { name, ratePerSecond, burst } = plan;
   const retryAfterMs = Math.ceil(wait / NS_PER_MS);
   return {
     reason: "rate_limited",
-    sentence:
+    message:
       `plan ${name} lets receipts be read ${ratePerSecond} times a second with a burst of ` +
       `${burst}; the next time is in ${retryAfterMs} ms, and /api/v1/receipts streams them`,
     data: { plan: name, ratePerSecond, burst, retryAfterMs },

@@ -4,10 +4,10 @@ import type { ReceiptState } from "../../core/receipt-state.ts";
 import type { ListQuery, WaitGoal } from "./query.ts";
 
 /** Takes one change of state; false ends the reading behind it. */
-export type TakeChange = (number: number, receipt: object) => boolean;
+export type OnChange = (number: number, receipt: object) => boolean;
 
 /** Takes one change of an account that is wanted; `receipt` makes the receipt when it is called. */
-export type TakeAnyChange = (
+export type OnAnyChange = (
   number: number,
   state: ReceiptState,
   account: string,
@@ -33,7 +33,7 @@ export interface ReceiptSource {
     account: string,
     from: number,
     limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number },
-    take: TakeChange,
+    take: OnChange,
   ): number;
   /**
    * Tells `take` of the changes of all accounts that it `wants` from number `from` on, looking at
@@ -42,6 +42,6 @@ export interface ReceiptSource {
   eachChange(
     from: number,
     which: { readonly wants: (account: string) => boolean; readonly stepsMax: number },
-    take: TakeAnyChange,
+    take: OnAnyChange,
   ): number;
 }

@@ -9,7 +9,7 @@
  */
 
 import type { ReceiptState } from "../../core/receipt-state.ts";
-import { RECEIPT_STREAM_CHARS_A_ROUND, RECEIPT_STREAM_PASS_STEPS_MAX } from "../limits.ts";
+import { RECEIPT_STREAM_CHARS_PER_ROUND, RECEIPT_STREAM_PASS_STEPS_MAX } from "../limits.ts";
 import type { ReceiptSource } from "./source.ts";
 
 /** A stream as far as the changes that it is told concern it. */
@@ -41,7 +41,7 @@ export function createLive<L extends Listener>(
 
   /** Whether there is room for one more in this round; else it goes on alone, with this one. */
   function takes(listener: L, number: number): boolean {
-    if (listener.text.length < RECEIPT_STREAM_CHARS_A_ROUND) return true;
+    if (listener.text.length < RECEIPT_STREAM_CHARS_PER_ROUND) return true;
     listener.next = number;
     return false;
   }

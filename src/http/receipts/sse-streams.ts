@@ -16,13 +16,13 @@ import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
 import type { ReceiptState } from "../../core/receipt-state.ts";
 import {
   RECEIPT_STREAM_ALONE_STEPS_MAX,
-  RECEIPT_STREAM_CHARS_A_ROUND,
+  RECEIPT_STREAM_CHARS_PER_ROUND,
   RECEIPT_STREAM_STALL_MS_MAX,
-  RECEIPT_STREAM_STEPS_A_ROUND,
+  RECEIPT_STREAM_STEPS_PER_ROUND,
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
 } from "../limits.ts";
-import { Places } from "./quota.ts";
+import { Quota } from "./quota.ts";
 import type { ReceiptSource } from "./source.ts";
 import { createLive, type Listener } from "./sse-broadcast.ts";
 
@@ -30,19 +30,19 @@ export interface StreamsDeps {
   readonly clock: Clock;
   readonly receipts: Pick<ReceiptSource, "changes" | "readChanges" | "eachChange">;
   /** Has all that happened so far noted in the receipts; called before each round. */
-  readonly settle?: () => void;
+  readonly flushEvents?: () => void;
 }
 
 /** The way to one client. */
-export interface StreamWire {
+export interface SseConnection {
   /** Writes; false when the client takes in more slowly than it is given. */
   write(text: string): boolean;
   /** Ends the stream after what was written. */
   end(): void;
   /** Ends it at once. */
-  cut(): void;
+  abort(): void;
   /** Whether the key that it was opened with is still good. */
-  mayGoOn(): boolean;
+  isKeyValid(): boolean;
 }
 
 export interface StreamRequest {
@@ -64,7 +64,11 @@ export interface Streams {
    * Opens a stream: calls `begin`, then writes its first lines. Else answers whose bound is
    * reached, and calls nothing.
    */
-  open(request: StreamRequest, wire: StreamWire, begin: () => void): Stream | "account" | "all";
+  open(
+    request: StreamRequest,
+    connection: SseConnection,
+    start: () => void,
+  ): Stream | "account" | "all";
   /** Ends all streams. */
   drain(): void;
   readonly counters: StreamCounters;
@@ -77,8 +81,8 @@ export interface StreamCounters {
   /** Events written. */
   events: number;
   /** Streams cut because their client took in too little, or because their key is gone. */
-  cutSlow: number;
-  cutKey: number;
+  closedSlow: number;
+  closedKey: number;
   /** Streams that went on behind changes that are no longer kept. */
   gaps: number;
   /** Not opened, because too many are. */
@@ -86,7 +90,7 @@ export interface StreamCounters {
 }
 
 interface Open extends Listener {
-  readonly wire: StreamWire;
+  readonly connection: SseConnection;
   /** Since when the client has not taken in what was written; 0: it has. */
   stalledNs: number;
   /** When something was written last, and when its key was looked at last. */
@@ -95,19 +99,19 @@ interface Open extends Listener {
 }
 
 export function createStreams(deps: StreamsDeps): Streams {
-  const { clock, receipts, settle = (): void => {} } = deps;
+  const { clock, receipts, flushEvents = (): void => {} } = deps;
   const { changes } = receipts;
   /** Tells the ids of this process from those of one before. */
   const epoch = Math.round(clock.unixMs()).toString(36);
   const streams = new Set<Open>();
   const live = createLive<Open>(receipts, eventOf);
-  const places = new Places(RECEIPT_STREAMS_MAX, RECEIPT_STREAMS_PER_ACCOUNT_MAX);
+  const quota = new Quota(RECEIPT_STREAMS_MAX, RECEIPT_STREAMS_PER_ACCOUNT_MAX);
   const counters: StreamCounters = {
     open: 0,
     opened: 0,
     events: 0,
-    cutSlow: 0,
-    cutKey: 0,
+    closedSlow: 0,
+    closedKey: 0,
     gaps: 0,
     refused: 0,
   };
@@ -116,7 +120,7 @@ export function createStreams(deps: StreamsDeps): Streams {
   function release(stream: Open): boolean {
     if (!streams.delete(stream)) return false;
     live.remove(stream);
-    places.leave(stream.account);
+    quota.release(stream.account);
     counters.open = streams.size;
     if (streams.size > 0) return true;
     timer?.cancel();
@@ -126,7 +130,7 @@ export function createStreams(deps: StreamsDeps): Streams {
 
   function write(stream: Open, text: string, nowNs: number): void {
     stream.wroteNs = nowNs;
-    if (!stream.wire.write(text)) stream.stalledNs = nowNs;
+    if (!stream.connection.write(text)) stream.stalledNs = nowNs;
   }
 
   /** The lines that say what was missed, if anything; the stream goes on with what is kept. */
@@ -148,15 +152,15 @@ export function createStreams(deps: StreamsDeps): Streams {
     stream.next = receipts.readChanges(account, next, { states, stepsMax }, (number, receipt) => {
       counters.events += 1;
       text += eventOf(number, receipt);
-      return text.length < RECEIPT_STREAM_CHARS_A_ROUND;
+      return text.length < RECEIPT_STREAM_CHARS_PER_ROUND;
     });
     return text;
   }
 
   function round(): void {
-    settle();
+    flushEvents();
     const nowNs = clock.nowNs();
-    letGo(nowNs);
+    closeStale(nowNs);
     counters.events += live.tell(takesIn);
     const behind = [...streams].filter((stream) => stream.text === "" && !live.isAtHead(stream));
     // The nearest first: in turns, many that are far behind would each read less than comes.
@@ -167,7 +171,7 @@ export function createStreams(deps: StreamsDeps): Streams {
       if (stepsLeft === 0) break;
       if (!takesIn(stream) || !streams.has(stream)) continue;
       const from = stream.next;
-      const stepsMax = Math.min(RECEIPT_STREAM_STEPS_A_ROUND, stepsLeft);
+      const stepsMax = Math.min(RECEIPT_STREAM_STEPS_PER_ROUND, stepsLeft);
       const text = readAlone(stream, stepsMax);
       // An account without receipts goes over all of them in one.
       stepsLeft -= Math.min(stepsMax, Math.max(1, stream.next - from));
@@ -176,15 +180,15 @@ export function createStreams(deps: StreamsDeps): Streams {
   }
 
   /** Cuts those that may not go on. */
-  function letGo(nowNs: number): void {
+  function closeStale(nowNs: number): void {
     for (const stream of streams) {
       if (stream.stalledNs !== 0) {
         if (nowNs - stream.stalledNs < RECEIPT_STREAM_STALL_MS_MAX * NS_PER_MS) continue;
-        counters.cutSlow += 1;
-        cut(stream);
-      } else if (nowNs - stream.checkedNs >= CHECK_NS && !stream.wire.mayGoOn()) {
-        counters.cutKey += 1;
-        cut(stream);
+        counters.closedSlow += 1;
+        abort(stream);
+      } else if (nowNs - stream.checkedNs >= CHECK_NS && !stream.connection.isKeyValid()) {
+        counters.closedKey += 1;
+        abort(stream);
       } else if (nowNs - stream.checkedNs >= CHECK_NS) stream.checkedNs = nowNs;
     }
   }
@@ -201,9 +205,9 @@ export function createStreams(deps: StreamsDeps): Streams {
     }
   }
 
-  function cut(stream: Open): void {
+  function abort(stream: Open): void {
     release(stream);
-    stream.wire.cut();
+    stream.connection.abort();
   }
 
   /** The change behind the one with that id. */
@@ -216,8 +220,8 @@ export function createStreams(deps: StreamsDeps): Streams {
 
   return {
     counters,
-    open({ account, states, lastEventId }, wire, begin) {
-      const full = places.take(account);
+    open({ account, states, lastEventId }, connection, start) {
+      const full = quota.acquire(account);
       if (full !== null) {
         counters.refused += 1;
         return full;
@@ -226,7 +230,7 @@ export function createStreams(deps: StreamsDeps): Streams {
       const stream: Open = {
         account,
         states,
-        wire,
+        connection,
         next: resumeAt(lastEventId),
         text: "",
         stalledNs: 0,
@@ -238,7 +242,7 @@ export function createStreams(deps: StreamsDeps): Streams {
       counters.open = streams.size;
       counters.opened += 1;
       timer ??= clock.every(ROUND_MS, round);
-      begin();
+      start();
       write(stream, `retry: ${RETRY_MS}\n\n${gapOf(stream)}`, nowNs);
       return {
         drained() {
@@ -250,11 +254,11 @@ export function createStreams(deps: StreamsDeps): Streams {
     drain() {
       for (const stream of streams) {
         if (stream.stalledNs === 0) {
-          const last = readAlone(stream, RECEIPT_STREAM_STEPS_A_ROUND);
+          const last = readAlone(stream, RECEIPT_STREAM_STEPS_PER_ROUND);
           write(stream, last + DRAINING, clock.nowNs());
         }
         release(stream);
-        stream.wire.end();
+        stream.connection.end();
       }
     },
   };
@@ -274,6 +278,6 @@ const CHECK_NS = 5_000 * NS_PER_MS;
 const RETRY_MS = 1_000;
 const EVENT_ID = /^([0-9a-z]{1,12})-(\d{1,15})$/;
 const GAP = JSON.stringify({
-  sentence: "changes may have been missed that are no longer kept; /api/v1/transactions lists all",
+  message: "changes may have been missed that are no longer kept; /api/v1/transactions lists all",
 });
 const DRAINING = ": this edge is draining, come back to reach another one\n\n";

@@ -8,7 +8,7 @@
 
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import { CALL_NUMBERS, type NativeReading } from "../../native/contract.ts";
-import { beginsWell, type RpcCall } from "./json-rpc-parse.ts";
+import { type RpcCall, startsWell } from "./json-rpc-parse.ts";
 
 export type SendCall = Extract<RpcCall, { readonly kind: "send" }>;
 
@@ -45,7 +45,7 @@ export function callReaderOf(native: NativeReading | null): CallReader {
       if (native.callRead(body, transaction, numbers) !== 1) return null;
       const bytes = bytesOf(numbers[0] ?? 0);
       // Perhaps it was base58, which the parser can tell.
-      if (!beginsWell(bytes)) return null;
+      if (!startsWell(bytes)) return null;
       const retries = numbers[1] ?? -1;
       return {
         kind: "send",

@@ -9,7 +9,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { base58LengthMax, decodeBase58, decodeBase64 } from "../../core/encoding.ts";
-import type { Refusal } from "../../core/errors.ts";
+import type { Rejection } from "../../core/errors.ts";
 import {
   LEGACY_TRANSACTION_BYTES_MAX,
   SIGNATURES_MAX,
@@ -19,7 +19,7 @@ import { RPC_BATCH_CALLS_MAX } from "../limits.ts";
 import { idText } from "./json-id.ts";
 
 export type RpcBody =
-  | { readonly kind: "refused"; readonly refusal: Refusal }
+  | { readonly kind: "refused"; readonly rejection: Rejection }
   | { readonly kind: "single"; readonly text: string; readonly call: unknown }
   | { readonly kind: "batch"; readonly text: string; readonly calls: readonly unknown[] };
 
@@ -32,13 +32,13 @@ export type RpcCall =
       readonly maxRetries: number | null;
     }
   | { readonly kind: "health"; readonly id: string }
-  | { readonly kind: "refused"; readonly id: string; readonly refusal: Refusal };
+  | { readonly kind: "refused"; readonly id: string; readonly rejection: Rejection };
 
 /** Parses a whole body. */
 export function parseBody(bytes: Uint8Array): RpcBody {
-  if (bytes.length === 0) return refusedBody("parse_error", "the body is empty, JSON is needed");
+  if (bytes.length === 0) return rejectedBody("parse_error", "the body is empty, JSON is needed");
   if (!isUtf8(bytes)) {
-    return refusedBody("parse_error", `the body of ${bytes.length} bytes is not JSON in UTF-8`);
+    return rejectedBody("parse_error", `the body of ${bytes.length} bytes is not JSON in UTF-8`);
   }
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   let value: unknown;
@@ -46,11 +46,11 @@ export function parseBody(bytes: Uint8Array): RpcBody {
     value = JSON.parse(text);
   } catch {
     // The parser's message quotes the body, which may be anything; its size says enough.
-    return refusedBody("parse_error", `the body of ${bytes.length} bytes is not JSON`);
+    return rejectedBody("parse_error", `the body of ${bytes.length} bytes is not JSON`);
   }
   if (!Array.isArray(value)) return { kind: "single", text, call: value };
   if (value.length === 0 || value.length > RPC_BATCH_CALLS_MAX) {
-    return refusedBody(
+    return rejectedBody(
       "invalid_request",
       `the batch has ${value.length} calls, 1 to ${RPC_BATCH_CALLS_MAX} are needed`,
       { found: value.length, needed: RPC_BATCH_CALLS_MAX },
@@ -70,31 +70,31 @@ export function callId(call: unknown, text: string, index: number): string {
  */
 export function readCall(call: unknown, text: string, index: number, sends: boolean): RpcCall {
   if (!isRecord(call)) {
-    const sentence = `the request is ${describe(call)}, a JSON-RPC object is needed`;
-    return refused("null", "invalid_request", sentence);
+    const message = `the request is ${describe(call)}, a JSON-RPC object is needed`;
+    return rejected("null", "invalid_request", message);
   }
   const id = idText(call, text, index);
   if (id === null) {
     const found = Object.hasOwn(call, "id") ? describe(call["id"]) : "missing";
-    const sentence = `id is ${found}, a string, a number or null is needed`;
-    return refused("null", "invalid_request", sentence);
+    const message = `id is ${found}, a string, a number or null is needed`;
+    return rejected("null", "invalid_request", message);
   }
   if (call["jsonrpc"] !== "2.0") {
-    const sentence = `jsonrpc is ${quote(call["jsonrpc"])}, the string "2.0" is needed`;
-    return refused(id, "invalid_request", sentence);
+    const message = `jsonrpc is ${quote(call["jsonrpc"])}, the string "2.0" is needed`;
+    return rejected(id, "invalid_request", message);
   }
   const method = call["method"];
   if (typeof method !== "string") {
-    const sentence = `method is ${describe(method)}, a string is needed`;
-    return refused(id, "invalid_request", sentence);
+    const message = `method is ${describe(method)}, a string is needed`;
+    return rejected(id, "invalid_request", message);
   }
   if (method === "sendTransaction" && sends) return readSend(id, call["params"]);
   if (method === "getHealth") return { kind: "health", id };
   const where = sends
     ? "sendTransaction and getHealth are served here, anything else by a node of the network"
     : "getHealth is served here, sendTransaction at /api/v1/sendTransaction";
-  const sentence = `there is no method ${quote(method)} on this path: ${where}`;
-  return refused(id, "method_not_found", sentence);
+  const message = `there is no method ${quote(method)} on this path: ${where}`;
+  return rejected(id, "method_not_found", message);
 }
 
 function readSend(id: string, params: unknown): RpcCall {
@@ -120,14 +120,14 @@ function readSend(id: string, params: unknown): RpcCall {
   if (encoding === "base58") return readBase58(id, encoded, maxRetries);
   const bytes = decodeBase64(encoded);
   if (bytes === null) return badParams(id, "params[0]", "a text that is not base64", BASE64_NEEDED);
-  if (!beginsWell(bytes) && isInBase58(encoded)) {
+  if (!startsWell(bytes) && isInBase58(encoded)) {
     return badParams(id, "params[0]", "a text in base58", BASE64_NEEDED);
   }
   return { kind: "send", id, bytes, maxRetries };
 }
 
 /** Whether the counts of signatures at the beginning are such as a transaction has. */
-export function beginsWell(bytes: Uint8Array): boolean {
+export function startsWell(bytes: Uint8Array): boolean {
   const first = bytes[0] ?? 0;
   const signatures = first === V1_FIRST ? (bytes[1] ?? 0) : first;
   if (signatures < 1 || signatures > SIGNATURES_MAX) return false;
@@ -145,20 +145,20 @@ export function beginsWell(bytes: Uint8Array): boolean {
  */
 function isInBase58(text: string): boolean {
   const bytes = decodeBase58(text, LEGACY_TRANSACTION_BYTES_MAX);
-  return bytes !== null && beginsWell(bytes);
+  return bytes !== null && startsWell(bytes);
 }
 
 function readBase58(id: string, encoded: string, maxRetries: number | null): RpcCall {
   const lengthMax = base58LengthMax(V1_TRANSACTION_BYTES_MAX);
   if (encoded.length > lengthMax) {
-    const refusal: Refusal = {
+    const rejection: Rejection = {
       reason: "undecodable",
-      sentence:
+      message:
         `transaction could not be decoded: its base58 text has ${encoded.length} characters, ` +
         `a transaction of the most bytes has ${lengthMax}`,
       data: { found: encoded.length, needed: lengthMax },
     };
-    return { kind: "refused", id, refusal };
+    return { kind: "refused", id, rejection };
   }
   // The largest text may hold a few bytes more than a transaction: the decoder says how many.
   const bytes = decodeBase58(encoded, lengthMax);
@@ -167,25 +167,25 @@ function readBase58(id: string, encoded: string, maxRetries: number | null): Rpc
 }
 
 function badParams(id: string, place: string, found: string, needed: string): RpcCall {
-  const sentence = `${place} is ${found}, needed is ${needed}`;
-  return refused(id, "invalid_params", sentence, { param: place, found, needed });
+  const message = `${place} is ${found}, needed is ${needed}`;
+  return rejected(id, "invalid_params", message, { param: place, found, needed });
 }
 
-function refused(
+function rejected(
   id: string,
-  reason: Refusal["reason"],
-  sentence: string,
-  data: Refusal["data"] = {},
+  reason: Rejection["reason"],
+  message: string,
+  data: Rejection["data"] = {},
 ): RpcCall {
-  return { kind: "refused", id, refusal: { reason, sentence, data } };
+  return { kind: "refused", id, rejection: { reason, message, data } };
 }
 
-function refusedBody(
-  reason: Refusal["reason"],
-  sentence: string,
-  data: Refusal["data"] = {},
+function rejectedBody(
+  reason: Rejection["reason"],
+  message: string,
+  data: Rejection["data"] = {},
 ): RpcBody {
-  return { kind: "refused", refusal: { reason, sentence, data } };
+  return { kind: "refused", rejection: { reason, message, data } };
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

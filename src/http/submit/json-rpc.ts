@@ -10,68 +10,68 @@
  */
 
 import type { Clock } from "../../core/clock.ts";
-import type { Refusal } from "../../core/errors.ts";
-import type { Answer } from "../../core/flow.ts";
-import { type Gate, limitRefusal } from "../../limits/gate.ts";
-import type { BodyTaker, Exchange, Gathering } from "../exchange.ts";
-import type { Desk } from "../request-tracker.ts";
-import { HEADERS_JSON, rpcRefused, rpcResult, STATUS_OK } from "../response.ts";
+import type { Rejection } from "../../core/errors.ts";
+import type { SubmitResult } from "../../core/flow.ts";
+import { type AccessControl, limitRejection } from "../../limits/gate.ts";
+import type { BatchResponse, BodyHandler, RequestContext } from "../exchange.ts";
+import type { RequestTracker } from "../request-tracker.ts";
+import { HEADERS_JSON, rpcRejected, rpcResult, STATUS_OK } from "../response.ts";
 import type { CallReader, SendCall } from "./json-rpc-fast-path.ts";
 import { callId, parseBody, type RpcBody, readCall } from "./json-rpc-parse.ts";
 import type { Submit } from "./submission.ts";
 
 export interface RpcDeps {
   readonly clock: Clock;
-  readonly gate: Gate;
+  readonly access: AccessControl;
   readonly submit: Submit;
-  readonly desk: Desk;
+  readonly tracker: RequestTracker;
   /** Reads calls of the usual form; null: all are parsed. */
   readonly calls: CallReader | null;
 }
 
 /** `sends` says whether sendTransaction is served on this path; without it no key is needed. */
-export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
-  const { clock, gate, submit, desk, calls } = deps;
+export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
+  const { clock, access, submit, tracker, calls } = deps;
 
-  function takeSingle(exchange: Exchange, call: unknown, text: string): void {
+  function handleSingle(context: RequestContext, call: unknown, text: string): void {
     const read = readCall(call, text, -1, sends);
-    exchange.id = read.id;
+    context.id = read.id;
     if (read.kind === "refused") {
-      exchange.refuse(read.refusal);
+      context.reject(read.rejection);
     } else if (read.kind === "health") {
-      exchange.send(STATUS_OK, HEADERS_JSON, rpcResult(read.id, HEALTHY));
-    } else takeSend(exchange, read);
+      context.send(STATUS_OK, HEADERS_JSON, rpcResult(read.id, HEALTHY));
+    } else handleSend(context, read);
   }
 
-  function takeSend(exchange: Exchange, { id, bytes, maxRetries }: SendCall): void {
-    const { receivedNs } = exchange;
-    const { account, keyId } = exchange.owner ?? NOBODY;
-    exchange.id = id;
+  function handleSend(context: RequestContext, { id, bytes, maxRetries }: SendCall): void {
+    const { receivedNs } = context;
+    const { account, keyId } = context.principal ?? ANONYMOUS;
+    context.id = id;
     const submission = { bytes, account, keyId, receivedNs, maxRetries };
-    submit(submission, (answer) => exchange.settle(answer));
-    if (exchange.open) desk.wait(exchange);
+    submit(submission, (result) => context.respond(result));
+    if (context.open) tracker.enqueue(context);
   }
 
-  function takeBatch(exchange: Exchange, calls: readonly unknown[], text: string): void {
-    const batch = new Batch(exchange, desk, calls.length);
-    exchange.gathering = batch;
+  function handleBatch(context: RequestContext, calls: readonly unknown[], text: string): void {
+    const batch = new Batch(context, tracker, calls.length);
+    context.batch = batch;
     for (const [index, call] of calls.entries()) {
-      const limited = index === 0 ? null : chargeCall(exchange);
-      if (limited === null) takeCall(exchange, batch, call, text, index);
-      else batch.refuse(index, callId(call, text, index), limited);
+      const limited = index === 0 ? null : chargeCall(context);
+      if (limited === null) handleCall(context, batch, call, text, index);
+      else batch.reject(index, callId(call, text, index), limited);
     }
-    if (exchange.open) desk.wait(exchange);
+    if (context.open) tracker.enqueue(context);
   }
 
-  function chargeCall(exchange: Exchange): Refusal | null {
-    const { owner } = exchange;
-    if (owner === null) return null;
-    const wait = gate.charge(owner, clock.nowNs());
-    return wait === 0 ? null : limitRefusal(owner, wait, gate.limitedBy);
+  function chargeCall(context: RequestContext): Rejection | null {
+    const { principal } = context;
+    if (principal === null) return null;
+    const wait = access.charge(principal, clock.nowNs());
+    return wait === 0 ? null : limitRejection(principal, wait, access.limitedBy);
   }
 
-  function takeCall(
-    exchange: Exchange,
+  function handleCall(
+    context: RequestContext,
     batch: Batch,
     call: unknown,
     text: string,
@@ -79,39 +79,39 @@ export function createRpcTaker(deps: RpcDeps, sends: boolean): BodyTaker {
   ): void {
     const read = readCall(call, text, index, sends);
     if (read.kind === "refused") {
-      batch.refuse(index, read.id, read.refusal);
+      batch.reject(index, read.id, read.rejection);
     } else if (read.kind === "health") {
       batch.fill(index, rpcResult(read.id, HEALTHY));
     } else {
       const { id, bytes, maxRetries } = read;
-      const { account, keyId } = exchange.owner ?? NOBODY;
-      const { receivedNs } = exchange;
+      const { account, keyId } = context.principal ?? ANONYMOUS;
+      const { receivedNs } = context;
       batch.await(index, id);
       const submission = { bytes, account, keyId, receivedNs, maxRetries };
-      submit(submission, (answer) => batch.settle(index, answer));
+      submit(submission, (result) => batch.respond(index, result));
     }
   }
 
-  function takeParsed(exchange: Exchange, bytes: Uint8Array): void {
+  function handleParsed(context: RequestContext, bytes: Uint8Array): void {
     const body = parseBody(bytes);
-    if (sends && exchange.owner === null && !asksOnlyHealth(body)) {
-      exchange.refuse(gate.refusalOf(exchange.token, exchange));
+    if (sends && context.principal === null && !asksOnlyHealth(body)) {
+      context.reject(access.rejectionOf(context.token, context));
     } else if (body.kind === "refused") {
-      exchange.refuse(body.refusal);
+      context.reject(body.rejection);
     } else if (body.kind === "single") {
-      takeSingle(exchange, body.call, body.text);
+      handleSingle(context, body.call, body.text);
     } else {
-      takeBatch(exchange, body.calls, body.text);
+      handleBatch(context, body.calls, body.text);
     }
   }
 
   return {
-    take(exchange, bytes) {
+    handle(context, bytes) {
       // Of one that a front relayed it may be known.
-      if (exchange.receivedNs === 0) exchange.receivedNs = clock.nowNs();
-      const usual = sends && exchange.owner !== null ? (calls?.read(bytes) ?? null) : null;
-      if (usual === null) takeParsed(exchange, bytes);
-      else takeSend(exchange, usual);
+      if (context.receivedNs === 0) context.receivedNs = clock.nowNs();
+      const usual = sends && context.principal !== null ? (calls?.read(bytes) ?? null) : null;
+      if (usual === null) handleParsed(context, bytes);
+      else handleSend(context, usual);
     },
   };
 }
@@ -128,9 +128,9 @@ function asksOnlyHealth(body: RpcBody): boolean {
 }
 
 /** The answers to a batch while they come in. */
-class Batch implements Gathering {
-  readonly #exchange: Exchange;
-  readonly #desk: Desk;
+class Batch implements BatchResponse {
+  readonly #context: RequestContext;
+  readonly #tracker: RequestTracker;
   /** The body's bytes, spread over the calls. */
   readonly #bytesEach: number;
   readonly #ids: string[];
@@ -138,10 +138,10 @@ class Batch implements Gathering {
   readonly #parts: (string | null)[];
   #left: number;
 
-  constructor(exchange: Exchange, desk: Desk, size: number) {
-    this.#exchange = exchange;
-    this.#desk = desk;
-    this.#bytesEach = Math.round(exchange.bodyBytes / size);
+  constructor(context: RequestContext, tracker: RequestTracker, size: number) {
+    this.#context = context;
+    this.#tracker = tracker;
+    this.#bytesEach = Math.round(context.bodyBytes / size);
     this.#ids = new Array<string>(size).fill("null");
     this.#parts = new Array<string | null>(size).fill(null);
     this.#left = size;
@@ -152,37 +152,37 @@ class Batch implements Gathering {
     this.#ids[index] = id;
   }
 
-  settle(index: number, answer: Answer): void {
-    if (this.#parts[index] !== null || !this.#exchange.open) return;
-    this.#desk.settled(this.#exchange.receivedNs);
+  respond(index: number, result: SubmitResult): void {
+    if (this.#parts[index] !== null || !this.#context.open) return;
+    this.#tracker.recordLatency(this.#context.receivedNs);
     const id = this.#ids[index] ?? "null";
-    if (answer.kind === "refused") {
-      this.refuse(index, id, answer.refusal);
+    if (result.kind === "refused") {
+      this.reject(index, id, result.rejection);
       return;
     }
-    this.#desk.accepted(this.#exchange.owner, this.#bytesEach);
-    this.fill(index, rpcResult(id, answer.signature));
+    this.#tracker.accepted(this.#context.principal, this.#bytesEach);
+    this.fill(index, rpcResult(id, result.signature));
   }
 
-  refuse(index: number, id: string, refusal: Refusal): void {
-    this.#desk.refused(this.#exchange.owner, refusal, this.#bytesEach);
-    this.fill(index, rpcRefused(id, refusal));
+  reject(index: number, id: string, rejection: Rejection): void {
+    this.#tracker.rejected(this.#context.principal, rejection, this.#bytesEach);
+    this.fill(index, rpcRejected(id, rejection));
   }
 
   fill(index: number, part: string): void {
     this.#parts[index] = part;
     this.#left -= 1;
     if (this.#left > 0) return;
-    this.#exchange.send(STATUS_OK, HEADERS_JSON, `[${this.#parts.join(",")}]`);
+    this.#context.send(STATUS_OK, HEADERS_JSON, `[${this.#parts.join(",")}]`);
   }
 
-  giveUp(refusal: Refusal): void {
+  timeOut(rejection: Rejection): void {
     for (const [index, part] of this.#parts.entries()) {
-      if (part === null) this.refuse(index, this.#ids[index] ?? "null", refusal);
+      if (part === null) this.reject(index, this.#ids[index] ?? "null", rejection);
     }
   }
 }
 
 const HEALTHY = "ok";
 /** Nothing is submitted without an owner; the calls that need none get no further. */
-const NOBODY = { account: "", keyId: "" };
+const ANONYMOUS = { account: "", keyId: "" };

@@ -5,28 +5,28 @@
  */
 
 import type { Clock } from "../../core/clock.ts";
-import type { BodyTaker, Exchange } from "../exchange.ts";
-import type { Desk } from "../request-tracker.ts";
+import type { BodyHandler, RequestContext } from "../exchange.ts";
+import type { RequestTracker } from "../request-tracker.ts";
 import type { Submit } from "./submission.ts";
 
-export function createRawTaker(deps: {
+export function createRawHandler(deps: {
   readonly clock: Clock;
   readonly submit: Submit;
-  readonly desk: Desk;
-}): BodyTaker {
-  const { clock, submit, desk } = deps;
+  readonly tracker: RequestTracker;
+}): BodyHandler {
+  const { clock, submit, tracker } = deps;
   return {
-    take(exchange: Exchange, bytes: Uint8Array): void {
+    handle(context: RequestContext, bytes: Uint8Array): void {
       // Of one that a front relayed it may be known.
-      const receivedNs = exchange.receivedNs === 0 ? clock.nowNs() : exchange.receivedNs;
-      exchange.receivedNs = receivedNs;
-      const { account, keyId } = exchange.owner ?? NOBODY;
+      const receivedNs = context.receivedNs === 0 ? clock.nowNs() : context.receivedNs;
+      context.receivedNs = receivedNs;
+      const { account, keyId } = context.principal ?? ANONYMOUS;
       const submission = { bytes, account, keyId, receivedNs, maxRetries: null };
-      submit(submission, (answer) => exchange.settle(answer));
-      if (exchange.open) desk.wait(exchange);
+      submit(submission, (result) => context.respond(result));
+      if (context.open) tracker.enqueue(context);
     },
   };
 }
 
 /** Nothing gets here without an owner. */
-const NOBODY = { account: "", keyId: "" };
+const ANONYMOUS = { account: "", keyId: "" };

@@ -1,6 +1,6 @@
 /** What ingress asks of the rest of the edge: take these bytes, answer once. */
 
-import type { Answer } from "../../core/flow.ts";
+import type { SubmitResult } from "../../core/flow.ts";
 
 export interface Submission {
   /** The serialized transaction; lent until `Submit` returns. */
@@ -16,4 +16,4 @@ export interface Submission {
 }
 
 /** `done` is called exactly once, before `Submit` returns or later. */
-export type Submit = (submission: Submission, done: (answer: Answer) => void) => void;
+export type Submit = (submission: Submission, done: (result: SubmitResult) => void) => void;

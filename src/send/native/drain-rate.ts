@@ -7,20 +7,20 @@
  */
 
 import { NS_PER_MS } from "../../core/clock.ts";
-import { ROUTE_WAITING_MAX, ROUTE_WAITING_MS } from "../limits.ts";
+import { TARGET_BACKLOG_MAX, TARGET_BACKLOG_MS } from "../limits.ts";
 
 /** Over so long a time it is counted. */
 const SPAN_NS = 100 * NS_PER_MS;
 /** Spans without news, after which nothing is known of it. */
 const STALE_SPANS = 3;
 
-export class TakenRate {
+export class DrainRate {
   #count = 0;
   #sinceNs = 0;
   #perNs = 0;
 
   /** The leader has told that it took a copy. */
-  took(atNs: number): void {
+  record(atNs: number): void {
     // News of before is late, and was left out there.
     if (atNs < this.#sinceNs) return;
     this.#count += 1;
@@ -31,10 +31,10 @@ export class TakenRate {
     this.#sinceNs = atNs;
   }
 
-  /** As many copies as it takes in a moment, and ROUTE_WAITING_MAX at the least. */
-  waitingMax(nowNs: number): number {
+  /** As many copies as it takes in a moment, and TARGET_BACKLOG_MAX at the least. */
+  backlogMax(nowNs: number): number {
     // News may be behind, where this thread was interrupted; after so long there is none.
-    if (nowNs - this.#sinceNs >= STALE_SPANS * SPAN_NS) return ROUTE_WAITING_MAX;
-    return Math.max(ROUTE_WAITING_MAX, Math.floor(this.#perNs * ROUTE_WAITING_MS * NS_PER_MS));
+    if (nowNs - this.#sinceNs >= STALE_SPANS * SPAN_NS) return TARGET_BACKLOG_MAX;
+    return Math.max(TARGET_BACKLOG_MAX, Math.floor(this.#perNs * TARGET_BACKLOG_MS * NS_PER_MS));
   }
 }

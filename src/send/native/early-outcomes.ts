@@ -13,84 +13,84 @@
  */
 
 import { NS_PER_S } from "../../core/clock.ts";
-import { NEWS_EARLY_MAX } from "../limits.ts";
-import { type Fate, FLYING } from "../transport.ts";
+import { EARLY_OUTCOMES_MAX } from "../limits.ts";
+import { IN_FLIGHT, type StreamResult } from "../transport.ts";
 
 /** What is known of a copy. */
-export interface News {
+export interface EarlyOutcome {
   /** When it went on the wire; 0: not told. */
   readonly sentNs: number;
-  /** Its end, and when that came; FLYING: not told. */
-  readonly fate: Fate;
+  /** Its end, and when that came; IN_FLIGHT: not told. */
+  readonly streamResult: StreamResult;
   readonly endNs: number;
 }
 
 /** No place. */
 const NONE = -1;
 
-export class EarlyNews {
+export class EarlyOutcomes {
   /** Kept for a second and never asked for: of refused copies. */
-  aged = 0;
+  expired = 0;
   /** Those that gave way to newer ones. */
-  crowded = 0;
+  evicted = 0;
   /** How many copies have news here. */
   size = 0;
-  readonly #cells = new Int32Array(NEWS_EARLY_MAX);
-  readonly #streams = new Uint32Array(NEWS_EARLY_MAX);
-  readonly #sentsNs = new Float64Array(NEWS_EARLY_MAX);
-  readonly #endsNs = new Float64Array(NEWS_EARLY_MAX);
+  readonly #cells = new Int32Array(EARLY_OUTCOMES_MAX);
+  readonly #streams = new Uint32Array(EARLY_OUTCOMES_MAX);
+  readonly #sentsNs = new Float64Array(EARLY_OUTCOMES_MAX);
+  readonly #endsNs = new Float64Array(EARLY_OUTCOMES_MAX);
   /** When the first of it happened. */
-  readonly #sincesNs = new Float64Array(NEWS_EARLY_MAX);
-  readonly #fates = new Uint8Array(NEWS_EARLY_MAX);
-  readonly #buckets = new Int32Array(NEWS_EARLY_MAX).fill(NONE);
+  readonly #sincesNs = new Float64Array(EARLY_OUTCOMES_MAX);
+  readonly #streamResults = new Uint8Array(EARLY_OUTCOMES_MAX);
+  readonly #buckets = new Int32Array(EARLY_OUTCOMES_MAX).fill(NONE);
   /** The next place of the same bucket. */
-  readonly #chain = new Int32Array(NEWS_EARLY_MAX);
-  readonly #older = new Int32Array(NEWS_EARLY_MAX);
+  readonly #chain = new Int32Array(EARLY_OUTCOMES_MAX);
+  readonly #older = new Int32Array(EARLY_OUTCOMES_MAX);
   /** Of a free place the one that was freed before it. */
-  readonly #newer = new Int32Array(NEWS_EARLY_MAX);
+  readonly #newer = new Int32Array(EARLY_OUTCOMES_MAX);
   #oldest = NONE;
   #newest = NONE;
   #free = NONE;
   /** No place at or above this number was ever used. */
   #used = 0;
-  readonly #taken = { sentNs: 0.5, fate: FLYING as Fate, endNs: 0.5 };
+  readonly #found = { sentNs: 0.5, streamResult: IN_FLIGHT as StreamResult, endNs: 0.5 };
 
   /** `cell` is where the stream's number was drawn, of which no number is drawn twice. */
-  note(cell: number, stream: number, fate: Fate, atNs: number): void {
+  record(cell: number, stream: number, streamResult: StreamResult, atNs: number): void {
     let place = this.#find(cell, stream);
     if (place === NONE) {
-      if (this.size === NEWS_EARLY_MAX) {
+      if (this.size === EARLY_OUTCOMES_MAX) {
         this.#close(this.#oldest);
-        this.crowded += 1;
+        this.evicted += 1;
       }
       place = this.#open(cell, stream, atNs);
     }
-    if (fate === FLYING) {
+    if (streamResult === IN_FLIGHT) {
       this.#sentsNs[place] = atNs;
     } else {
-      this.#fates[place] = fate;
+      this.#streamResults[place] = streamResult;
       this.#endsNs[place] = atNs;
     }
   }
 
   /** What is known of a copy, which is forgotten here; null: nothing. Lent until the next call. */
-  take(cell: number, stream: number): News | null {
+  take(cell: number, stream: number): EarlyOutcome | null {
     if (this.size === 0) return null;
     const place = this.#find(cell, stream);
     if (place === NONE) return null;
-    const taken = this.#taken;
-    taken.sentNs = this.#sentsNs[place] ?? 0;
-    taken.fate = this.#fates[place] ?? FLYING;
-    taken.endNs = this.#endsNs[place] ?? 0;
+    const found = this.#found;
+    found.sentNs = this.#sentsNs[place] ?? 0;
+    found.streamResult = this.#streamResults[place] ?? IN_FLIGHT;
+    found.endNs = this.#endsNs[place] ?? 0;
     this.#close(place);
-    return taken;
+    return found;
   }
 
   /** Forgets what is older than a second. */
   expire(nowNs: number): void {
     while (this.size > 0 && nowNs - (this.#sincesNs[this.#oldest] ?? 0) >= NS_PER_S) {
       this.#close(this.#oldest);
-      this.aged += 1;
+      this.expired += 1;
     }
   }
 
@@ -112,7 +112,7 @@ export class EarlyNews {
     this.#cells[place] = cell;
     this.#streams[place] = stream;
     this.#sentsNs[place] = 0;
-    this.#fates[place] = FLYING;
+    this.#streamResults[place] = IN_FLIGHT;
     this.#endsNs[place] = 0;
     this.#sincesNs[place] = sinceNs;
     const bucket = bucketOf(cell, stream);
@@ -155,5 +155,5 @@ export class EarlyNews {
 
 /** Streams of a cell count up, so neighbours have buckets of their own; cells are set apart. */
 function bucketOf(cell: number, stream: number): number {
-  return (Math.imul(cell, 0x9e3779b1) + stream) & (NEWS_EARLY_MAX - 1);
+  return (Math.imul(cell, 0x9e3779b1) + stream) & (EARLY_OUTCOMES_MAX - 1);
 }

@@ -7,40 +7,40 @@
  * own work.
  *
  * Where fronts send over it as well, all draw the streams' numbers from one cell in shared memory,
- * and what fronts sent is entered here afterwards (`adopt`).
+ * and what fronts sent is entered here afterwards (`recordSend`).
  *
  * Hot path: `send` is one call into Rust and one place in an array.
  */
 
 import type { NativeSending } from "../../native/contract.ts";
 import {
-  COPIES_IN_FLIGHT_MAX,
-  FRONT_TX_MIN,
-  NATIVE_COPIES_IN_FLIGHT_MAX,
-  NATIVE_COPIES_WAITING_MAX,
-  ROUTE_WAITING_MAX,
+  DELIVERIES_IN_FLIGHT_MAX,
+  INGRESS_TX_MIN,
+  NATIVE_DELIVERIES_IN_FLIGHT_MAX,
+  NATIVE_DELIVERIES_QUEUED_MAX,
+  TARGET_BACKLOG_MAX,
 } from "../limits.ts";
-import { Fates } from "../portable/stream-results.ts";
+import { StreamResults } from "../portable/stream-results.ts";
 import {
   ACKED,
   BLOCKED,
   CLOSED,
-  type Connection,
+  type CloseCause,
   type ConnectionEvents,
-  type Ending,
-  type Fate,
-  FLYING,
+  type EngineConnection,
+  IN_FLIGHT,
+  QUEUED,
   type SharedConnection,
   STOPPED,
+  type StreamResult,
   TOO_LARGE,
-  WAITING,
 } from "../transport.ts";
-import { TakenRate } from "./drain-rate.ts";
-import type { EarlyNews } from "./early-outcomes.ts";
-import type { SharedRoutes } from "./shared-route-table.ts";
+import { DrainRate } from "./drain-rate.ts";
+import type { EarlyOutcomes } from "./early-outcomes.ts";
+import type { SharedTargetTable } from "./shared-target-table.ts";
 
-/** Who ended a connection: `EndCause` of `native/src/quic/event_ring.rs`. */
-const END_KINDS: readonly Ending["kind"][] = [
+/** Who ended a connection: `CloseCause` of `native/src/quic/event_ring.rs`. */
+const CLOSE_CAUSE_KINDS: readonly CloseCause["kind"][] = [
   "local",
   "local",
   "app",
@@ -58,17 +58,20 @@ const ON_WIRE = 1;
 /** `cell` of a connection that no front can use. */
 const NO_CELL = -1;
 
-/** Written by `peerFigures`; one thread uses it, and not across calls. */
-const FIGURES = new Float64Array(10);
-const FIGURE_QUEUED = 2;
-const FIGURE_HEARD = 8;
-const FIGURE_STREAMS_LEFT = 9;
+/** Written by `peerStats`; one thread uses it, and not across calls. */
+const STATS = new Float64Array(10);
+const STAT_QUEUED = 2;
+const STAT_HEARD = 8;
+const STAT_STREAMS_LEFT = 9;
 
 export interface Engine {
   readonly native: NativeSending;
   readonly handle: number;
   /** What is shared with fronts; null: nothing is. */
-  readonly fronts: { readonly routes: SharedRoutes; readonly early: EarlyNews } | null;
+  readonly ingressThreads: {
+    readonly targetTable: SharedTargetTable;
+    readonly early: EarlyOutcomes;
+  } | null;
 }
 
 /** What a connection may hold. */
@@ -77,7 +80,7 @@ export interface ConnectionBounds {
   readonly copyTtlMs: number;
 }
 
-export class NativeConnection implements Connection, SharedConnection {
+export class NativeConnection implements EngineConnection, SharedConnection {
   readonly shared: SharedConnection | null;
   established = false;
   admitted = false;
@@ -96,19 +99,19 @@ export class NativeConnection implements Connection, SharedConnection {
   readonly cell: number;
   readonly #native: NativeSending;
   readonly #engine: number;
-  readonly #routes: SharedRoutes | null;
-  readonly #early: EarlyNews | null;
+  readonly #targetTable: SharedTargetTable | null;
+  readonly #early: EarlyOutcomes | null;
   readonly #events: ConnectionEvents;
-  readonly #fates: Fates;
+  readonly #streamResults: StreamResults;
   /** Copies that the engine has and that are not on the wire yet. */
-  #waiting = 0;
-  readonly #copy: Uint32Array;
+  #queued = 0;
+  readonly #delivery: Uint32Array;
   readonly #ttlMs: number;
   /** What the engine has no room for is refused, and the news of that would bring it here again. */
   readonly #queueMax: number;
-  readonly #taken = new TakenRate();
+  readonly #drainRate = new DrainRate();
   /** Copies that may wait in the engine: as many as may when other threads put them there. */
-  #waitingMax: number;
+  #queuedMax: number;
   #streams = 0;
 
   constructor(
@@ -122,15 +125,17 @@ export class NativeConnection implements Connection, SharedConnection {
     this.peer = peer;
     this.#ttlMs = copyTtlMs;
     this.#queueMax = queuePerPeer;
-    this.#waitingMax = Math.min(NATIVE_COPIES_WAITING_MAX, queuePerPeer);
+    this.#queuedMax = Math.min(NATIVE_DELIVERIES_QUEUED_MAX, queuePerPeer);
     this.#events = events;
-    this.#copy = Uint32Array.of(peer, 0);
-    this.cell = engine.fronts?.routes.takeCell() ?? NO_CELL;
+    this.#delivery = Uint32Array.of(peer, 0);
+    this.cell = engine.ingressThreads?.targetTable.allocateCell() ?? NO_CELL;
     const isShared = this.cell !== NO_CELL;
     this.shared = isShared ? this : null;
-    this.#routes = isShared ? (engine.fronts?.routes ?? null) : null;
-    this.#early = isShared ? (engine.fronts?.early ?? null) : null;
-    this.#fates = new Fates(isShared ? NATIVE_COPIES_IN_FLIGHT_MAX : COPIES_IN_FLIGHT_MAX);
+    this.#targetTable = isShared ? (engine.ingressThreads?.targetTable ?? null) : null;
+    this.#early = isShared ? (engine.ingressThreads?.early ?? null) : null;
+    this.#streamResults = new StreamResults(
+      isShared ? NATIVE_DELIVERIES_IN_FLIGHT_MAX : DELIVERIES_IN_FLIGHT_MAX,
+    );
   }
 
   send(bytes: Uint8Array, ttlMs = this.#ttlMs): number {
@@ -141,73 +146,74 @@ export class NativeConnection implements Connection, SharedConnection {
     if (this.#isBusy()) return BLOCKED;
     // The tag names the stream in the records.
     const stream = this.#nextStream();
-    this.#copy[1] = stream;
-    const mask = this.#native.txSend(this.#engine, this.#copy, bytes, stream, ttlMs);
-    if (mask === 0) return BLOCKED;
-    if (mask !== ON_WIRE) this.#waiting += 1;
-    this.#fates.open(stream, mask === ON_WIRE ? FLYING : WAITING);
+    this.#delivery[1] = stream;
+    const status = this.#native.txSend(this.#engine, this.#delivery, bytes, stream, ttlMs);
+    if (status === 0) return BLOCKED;
+    if (status !== ON_WIRE) this.#queued += 1;
+    this.#streamResults.open(stream, status === ON_WIRE ? IN_FLIGHT : QUEUED);
     return stream;
   }
 
   #nextStream(): number {
-    if (this.#routes !== null) return this.#routes.nextStream(this.cell);
+    if (this.#targetTable !== null) return this.#targetTable.nextStream(this.cell);
     this.#streams = (this.#streams + 1) >>> 0 || 1;
     return this.#streams;
   }
 
-  adopt(stream: number, waits: boolean): boolean {
-    if (waits) this.#waiting += 1;
-    this.#fates.open(stream, waits ? WAITING : FLYING);
-    const news = this.#early?.take(this.cell, stream) ?? null;
-    if (news === null) return false;
-    if (news.sentNs !== 0) this.settle(stream, FLYING, news.sentNs, FRONT_TX_MIN);
-    if (news.fate !== FLYING) this.settle(stream, news.fate, news.endNs, FRONT_TX_MIN);
+  recordSend(stream: number, isQueued: boolean): boolean {
+    if (isQueued) this.#queued += 1;
+    this.#streamResults.open(stream, isQueued ? QUEUED : IN_FLIGHT);
+    const outcome = this.#early?.take(this.cell, stream) ?? null;
+    if (outcome === null) return false;
+    if (outcome.sentNs !== 0) this.recordResult(stream, IN_FLIGHT, outcome.sentNs, INGRESS_TX_MIN);
+    if (outcome.streamResult !== IN_FLIGHT)
+      this.recordResult(stream, outcome.streamResult, outcome.endNs, INGRESS_TX_MIN);
     return true;
   }
 
-  crowded(nowNs: number): boolean {
+  isBacklogged(nowNs: number): boolean {
     // Other threads do not look at each copy, so half of the queue is for what they put there.
-    const most = Math.min(this.#taken.waitingMax(nowNs), this.#queueMax / 2);
-    const crowd = Math.floor(Math.max(ROUTE_WAITING_MAX, most)) + 1;
-    const isCrowded = this.#hasWaiting(Math.min(crowd, this.#queueMax));
-    const ownMax = Math.max(NATIVE_COPIES_WAITING_MAX, isCrowded ? 0 : most);
-    this.#waitingMax = Math.min(ownMax, this.#queueMax);
-    return isCrowded;
+    const most = Math.min(this.#drainRate.backlogMax(nowNs), this.#queueMax / 2);
+    const backlog = Math.floor(Math.max(TARGET_BACKLOG_MAX, most)) + 1;
+    const isBacklogged = this.#hasQueued(Math.min(backlog, this.#queueMax));
+    const ownMax = Math.max(NATIVE_DELIVERIES_QUEUED_MAX, isBacklogged ? 0 : most);
+    this.#queuedMax = Math.min(ownMax, this.#queueMax);
+    return isBacklogged;
   }
 
   get streamsLeft(): number {
-    return this.admitted ? this.#figure(FIGURE_STREAMS_LEFT) : 0;
+    return this.admitted ? this.#stat(STAT_STREAMS_LEFT) : 0;
   }
 
   get heard(): number {
-    return this.#figure(FIGURE_HEARD);
+    return this.#stat(STAT_HEARD);
   }
 
   /** -1 where the connection is over. */
-  #figure(which: number): number {
+  #stat(which: number): number {
     if (this.over) return -1;
-    const count = this.#native.peerFigures(this.#engine, this.peer, FIGURES);
-    return which < count ? (FIGURES[which] ?? -1) : -1;
+    const count = this.#native.peerStats(this.#engine, this.peer, STATS);
+    return which < count ? (STATS[which] ?? -1) : -1;
   }
 
   #isBusy(): boolean {
-    return this.#hasWaiting(this.#waitingMax);
+    return this.#hasQueued(this.#queuedMax);
   }
 
   /** Records can be lost, so the engine is asked when it seems to have so many. */
-  #hasWaiting(count: number): boolean {
-    if (this.#waiting < count) return false;
-    this.#waiting = Math.max(0, this.#figure(FIGURE_QUEUED));
-    return this.#waiting >= count;
+  #hasQueued(count: number): boolean {
+    if (this.#queued < count) return false;
+    this.#queued = Math.max(0, this.#stat(STAT_QUEUED));
+    return this.#queued >= count;
   }
 
-  fate(stream: number): Fate {
-    const fate = this.#fates.of(stream);
-    this.sentNs = this.#fates.sentNsOf(stream);
-    if (fate === FLYING || fate === WAITING) return fate;
-    this.endNs = this.#fates.endNsOf(stream);
-    this.#fates.close(stream);
-    return fate < 0 ? STOPPED : fate;
+  streamResult(stream: number): StreamResult {
+    const streamResult = this.#streamResults.of(stream);
+    this.sentNs = this.#streamResults.sentNsOf(stream);
+    if (streamResult === IN_FLIGHT || streamResult === QUEUED) return streamResult;
+    this.endNs = this.#streamResults.endNsOf(stream);
+    this.#streamResults.close(stream);
+    return streamResult < 0 ? STOPPED : streamResult;
   }
 
   ping(): void {
@@ -224,15 +230,15 @@ export class NativeConnection implements Connection, SharedConnection {
    * News of a copy. One that is not among the fates was refused at once, or a front sent it and it
    * is not adopted yet: `tx`, the transaction's number with the engine, says so.
    */
-  settle(stream: number, fate: Fate, atNs: number, tx: number): void {
-    const before = this.#fates.of(stream);
+  recordResult(stream: number, streamResult: StreamResult, atNs: number, tx: number): void {
+    const before = this.#streamResults.of(stream);
     if (before < 0) {
-      if (tx >= FRONT_TX_MIN) this.#early?.note(this.cell, stream, fate, atNs);
+      if (tx >= INGRESS_TX_MIN) this.#early?.record(this.cell, stream, streamResult, atNs);
       return;
     }
-    if (before === WAITING && fate !== WAITING) this.#waiting = Math.max(0, this.#waiting - 1);
-    if (fate === ACKED) this.#taken.took(atNs);
-    this.#fates.settle(stream, fate, atNs);
+    if (before === QUEUED && streamResult !== QUEUED) this.#queued = Math.max(0, this.#queued - 1);
+    if (streamResult === ACKED) this.#drainRate.record(atNs);
+    this.#streamResults.record(stream, streamResult, atNs);
   }
 
   progress(): void {
@@ -245,7 +251,7 @@ export class NativeConnection implements Connection, SharedConnection {
     this.progress();
     if (this.over) return;
     this.over = true;
-    const kind = END_KINDS[cause] ?? "local";
+    const kind = CLOSE_CAUSE_KINDS[cause] ?? "local";
     this.#events.ended({ kind, code: kind === "app" || kind === "transport" ? code : 0 });
   }
 }

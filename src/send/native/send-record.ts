@@ -1,9 +1,9 @@
 /** What a front says of one transaction that it sent, as the books read it. */
 
-import { ROUTES_SHARED_MAX } from "../../core/limits.ts";
+import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
 
 /** Made once and written over. */
-export interface FrontSend {
+export interface SendRecord {
   /** Of the routes that it went by. */
   version: number;
   /** The first so many routes of that version were given a copy. */
@@ -14,17 +14,17 @@ export interface FrontSend {
    * As `txSend` answers: bit i, route i's copy is on the wire; bit 16 + i, it waits, or leaves
    * together with others in a moment.
    */
-  mask: number;
+  status: number;
   /** Whether it was held, to leave together with others. */
-  held: boolean;
+  corked: boolean;
 }
 
-export function newFrontSend(): FrontSend {
+export function newSendRecord(): SendRecord {
   return {
     version: 0,
     count: 0,
-    streams: new Uint32Array(ROUTES_SHARED_MAX),
-    mask: 0,
-    held: false,
+    streams: new Uint32Array(SHARED_TARGETS_MAX),
+    status: 0,
+    corked: false,
   };
 }

@@ -5,7 +5,7 @@
  * A record may tell of a copy that a front sent and nobody here knows of yet: fronts' copies are
  * adopted before each batch, and what comes before its copy all the same is kept for it.
  *
- * Hot path: `take`.
+ * Hot path: `processEvent`.
  */
 
 import { getSystemErrorName } from "node:util";
@@ -14,15 +14,15 @@ import type { Log } from "../../core/log.ts";
 import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../../native/contract.ts";
 import type { Identity } from "../identity.ts";
 import {
-  NATIVE_COPIES_IN_FLIGHT_MAX,
-  NATIVE_RECORDS_A_DRAIN,
+  ENGINE_EVENTS_PER_SLICE,
+  NATIVE_DELIVERIES_IN_FLIGHT_MAX,
+  NATIVE_EVENTS_PER_DRAIN,
   NATIVE_RECORDS_MAX,
-  NEWS_A_TURN,
 } from "../limits.ts";
-import { ACKED, DROPPED, FLYING, type Losses, STOPPED, type Transport } from "../transport.ts";
-import { EarlyNews } from "./early-outcomes.ts";
+import { ACKED, DROPPED, IN_FLIGHT, type Losses, STOPPED, type Transport } from "../transport.ts";
+import { EarlyOutcomes } from "./early-outcomes.ts";
 import { NativeConnection } from "./native-connection.ts";
-import type { SharedRoutes } from "./shared-route-table.ts";
+import type { SharedTargetTable } from "./shared-target-table.ts";
 
 export interface NativeTransportOptions {
   /** Local "ip:port" addresses to send from, port 0 for any. */
@@ -44,14 +44,14 @@ export interface NativeTransportDeps {
   readonly identity: Identity;
   readonly log: Log;
   /** By which fronts send over the connections too; none where it is not given. */
-  readonly routes?: SharedRoutes | null;
+  readonly targetTable?: SharedTargetTable | null;
 }
 
 /** What the first number of a record says: `native/src/quic/event_ring.rs`. */
 const SENT = 1;
-const COPY_ACKED = 2;
-const COPY_FAILED = 3;
-const COPY_DROPPED = 4;
+const DELIVERY_ACKED = 2;
+const DELIVERY_FAILED = 3;
+const DELIVERY_DROPPED = 4;
 const CONNECTED = 5;
 const ADMITTED = 6;
 const CLOSED_RECORD = 7;
@@ -78,7 +78,7 @@ const STREAM_STOPPED = 6;
 /** Numbers of `engineCounters`. */
 const ENGINE_COUNTERS = 6;
 /** How long the engine waits for goodbyes when it stops. */
-const STOP_LINGER_MS = 100;
+const STOP_TIMEOUT_MS = 100;
 /** Leaders of Agave acknowledge at once when asked to; others keep their own habit. */
 const ACK_EVERY = 10;
 const ACK_DELAY_MS = 25;
@@ -89,20 +89,20 @@ export function createNativeTransport(
   options: NativeTransportOptions,
 ): Transport {
   const { native, log } = deps;
-  const routes = deps.routes ?? null;
-  const early = routes === null ? null : new EarlyNews();
+  const targetTable = deps.targetTable ?? null;
+  const early = targetTable === null ? null : new EarlyOutcomes();
   let { identity } = deps;
   const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0 };
   const connections = new Map<number, NativeConnection>();
-  const records = new Float64Array(NATIVE_RECORDS_A_DRAIN * RECORD_NUMBERS);
+  const records = new Float64Array(NATIVE_EVENTS_PER_DRAIN * RECORD_NUMBERS);
   const engineCounters = new Float64Array(ENGINE_COUNTERS);
   const touched: NativeConnection[] = [];
   /** What ends the connections whose end is among the records of this batch. */
-  const endings: (() => void)[] = [];
+  const pendingCloses: (() => void)[] = [];
   /** 0: not running. */
   let handle = 0;
 
-  function take(at: number): void {
+  function processEvent(at: number): void {
     const kind = records[at] ?? 0;
     const peer = records[at + 2] ?? 0;
     const connection = connections.get(peer);
@@ -115,7 +115,7 @@ export function createNativeTransport(
     if (kind === CLOSED_RECORD) {
       // The engine tells of connections first: what their copies came to is still behind.
       const code = records[at + 7] ?? 0;
-      endings.push(() => {
+      pendingCloses.push(() => {
         forget(peer, connection);
         connection.end(reason, code);
       });
@@ -124,13 +124,13 @@ export function createNativeTransport(
     if (!connection.touched) touched.push(connection);
     connection.touched = true;
     const tx = records[at + 1] ?? 0;
-    if (kind === SENT) connection.settle(stream, FLYING, atNs, tx);
-    else if (kind === COPY_ACKED) connection.settle(stream, ACKED, atNs, tx);
+    if (kind === SENT) connection.recordResult(stream, IN_FLIGHT, atNs, tx);
+    else if (kind === DELIVERY_ACKED) connection.recordResult(stream, ACKED, atNs, tx);
     // Any other failure is the connection's end, whose record follows.
-    else if (kind === COPY_FAILED && reason === STREAM_STOPPED)
-      connection.settle(stream, STOPPED, atNs, tx);
-    else if (kind === COPY_DROPPED)
-      connection.settle(stream, DROPPED + Math.max(0, reason - 1), atNs, tx);
+    else if (kind === DELIVERY_FAILED && reason === STREAM_STOPPED)
+      connection.recordResult(stream, STOPPED, atNs, tx);
+    else if (kind === DELIVERY_DROPPED)
+      connection.recordResult(stream, DROPPED + Math.max(0, reason - 1), atNs, tx);
     else if (kind === CONNECTED) {
       connection.established = true;
       connection.retried = reason === 1;
@@ -140,11 +140,11 @@ export function createNativeTransport(
 
   function forget(peer: number, connection: NativeConnection): void {
     connections.delete(peer);
-    if (connection.shared !== null) routes?.giveCell(connection.cell);
+    if (connection.shared !== null) targetTable?.freeCell(connection.cell);
   }
 
   /** Records come nearly in the order of time, so the last one tells the time. */
-  function expireNews(count: number): void {
+  function expireEarly(count: number): void {
     if (early === null || early.size === 0 || count === 0) return;
     early.expire(records[(count - 1) * RECORD_NUMBERS + AT_NS] ?? 0);
   }
@@ -154,30 +154,38 @@ export function createNativeTransport(
     if (handle !== 0) native.engineCounters(handle, engineCounters);
     const [, , recordsLost = 0, datagramsDropped = 0, datagramsRefused = 0, panics = 0] =
       engineCounters;
-    const { aged: newsAged = 0, crowded: newsCrowded = 0 } = early ?? {};
-    return { newsAged, newsCrowded, recordsLost, datagramsDropped, datagramsRefused, panics };
+    const { expired: outcomesExpired = 0, evicted: outcomesEvicted = 0 } = early ?? {};
+    return {
+      outcomesExpired,
+      outcomesEvicted,
+      recordsLost,
+      datagramsDropped,
+      datagramsRefused,
+      panics,
+    };
   }
 
   /** Takes what fronts sent and then the engine's news, of which some may be of those copies. */
   function drain(): void {
-    routes?.turnTaking();
-    routes?.beforeDrain();
+    targetTable?.markDrain();
+    targetTable?.beforeDrain();
     for (let full = true; full; ) {
       const count = native.outcomesDrain(handle, records);
       counters.recordsDrained += count;
       for (let index = 0; index < count; index += 1) {
-        if (index % NEWS_A_TURN === NEWS_A_TURN - 1) routes?.giveWay();
-        take(index * RECORD_NUMBERS);
+        if (index % ENGINE_EVENTS_PER_SLICE === ENGINE_EVENTS_PER_SLICE - 1)
+          targetTable?.yieldThread();
+        processEvent(index * RECORD_NUMBERS);
       }
-      expireNews(count);
-      full = count === NATIVE_RECORDS_A_DRAIN;
+      expireEarly(count);
+      full = count === NATIVE_EVENTS_PER_DRAIN;
     }
-    routes?.turnTaking();
-    for (const end of endings) end();
-    endings.length = 0;
+    targetTable?.markDrain();
+    for (const end of pendingCloses) end();
+    pendingCloses.length = 0;
     for (const connection of touched) connection.progress();
     touched.length = 0;
-    routes?.afterDrain();
+    targetTable?.afterDrain();
   }
 
   return {
@@ -189,7 +197,7 @@ export function createNativeTransport(
           binds: [...options.binds],
           seed: identity.seed,
           queueMax: options.queuePerPeer,
-          inFlightMax: NATIVE_COPIES_IN_FLIGHT_MAX,
+          inFlightMax: NATIVE_DELIVERIES_IN_FLIGHT_MAX,
           outcomesMax: NATIVE_RECORDS_MAX,
           admissionTimeoutMs: options.admissionTimeoutMs,
           idleTimeoutMs: options.idleTimeoutMs,
@@ -205,10 +213,10 @@ export function createNativeTransport(
       );
       if (answer <= 0) throw new Error(startFault(answer));
       handle = answer;
-      routes?.useEngine(handle);
+      targetTable?.useEngine(handle);
     },
-    settle() {
-      if (handle === 0) routes?.beforeDrain();
+    flushEvents() {
+      if (handle === 0) targetTable?.beforeDrain();
       else drain();
     },
     useIdentity(next) {
@@ -222,8 +230,8 @@ export function createNativeTransport(
       const lost = losses();
       handle = 0;
       // A front that sends at this moment is refused by the engine.
-      routes?.useEngine(0);
-      native.engineStop(engine, STOP_LINGER_MS);
+      targetTable?.useEngine(0);
+      native.engineStop(engine, STOP_TIMEOUT_MS);
       for (const [peer, connection] of connections) forget(peer, connection);
       log.info({ ...counters, ...lost }, "native engine stopped");
     },
@@ -233,8 +241,13 @@ export function createNativeTransport(
         counters.connectErrors += 1;
         return null;
       }
-      const fronts = routes === null || early === null ? null : { routes, early };
-      const connection = new NativeConnection({ native, handle, fronts }, peer, options, events);
+      const ingressThreads = targetTable === null || early === null ? null : { targetTable, early };
+      const connection = new NativeConnection(
+        { native, handle, ingressThreads },
+        peer,
+        options,
+        events,
+      );
       connections.set(peer, connection);
       return connection;
     },

@@ -11,17 +11,17 @@
 import { NS_PER_MS } from "../../core/clock.ts";
 import { FLUSH_DATAGRAMS_MAX } from "../../core/limits.ts";
 import type { SocketAddress } from "../address.ts";
-import { COPIES_IN_FLIGHT_MAX, LEADER_SAYS_BYTES_MAX } from "../limits.ts";
+import { DELIVERIES_IN_FLIGHT_MAX, LEADER_SAYS_BYTES_MAX } from "../limits.ts";
 import {
   ACKED,
   BLOCKED,
   CLOSED,
-  type Connection,
+  type CloseCause,
   type ConnectionEvents,
-  type Ending,
-  type Fate,
-  FLYING,
+  type EngineConnection,
+  IN_FLIGHT,
   STOPPED,
+  type StreamResult,
   TOO_LARGE,
 } from "../transport.ts";
 import type { DatagramSocket } from "./datagram.ts";
@@ -38,8 +38,8 @@ const DATAGRAM_OVERHEAD_BYTES = 52;
 const NO_REASON = new Uint8Array(0);
 /** RFC 9000 section 20.1: what the leader is told when this side cannot go on. */
 const INTERNAL_ERROR = 0x01;
-const LOCAL_FAULT: Ending = { kind: "local", code: 0 };
-const SILENCE: Ending = { kind: "silence", code: 0 };
+const LOCAL_FAULT: CloseCause = { kind: "local", code: 0 };
+const SILENCE: CloseCause = { kind: "silence", code: 0 };
 
 export interface QuicConnectionHooks {
   /** `Clock.nowNs`. */
@@ -50,7 +50,7 @@ export interface QuicConnectionHooks {
   gone(connection: QuicConnection): void;
 }
 
-export class QuicConnection implements Connection {
+export class QuicConnection implements EngineConnection {
   readonly shared = null;
   established = false;
   admitted = false;
@@ -76,7 +76,7 @@ export class QuicConnection implements Connection {
   /** What the leader may still say. */
   #quotaBytes = LEADER_SAYS_BYTES_MAX;
   /** Whether the leader said goodbye. */
-  #leaves = false;
+  #isClosing = false;
   #over = false;
   /** Whether quiche is not to be asked any more. */
   #isBroken = false;
@@ -122,11 +122,11 @@ export class QuicConnection implements Connection {
   }
 
   send(bytes: Uint8Array): number {
-    if (this.#over || this.#leaves || !this.established) return CLOSED;
+    if (this.#over || this.#isClosing || !this.established) return CLOSED;
     const size = bytes.length;
     if (size > this.#streamBytesMax) return TOO_LARGE;
     const nowNs = this.#hooks.nowNs();
-    if (this.#isForgotten(nowNs)) return CLOSED;
+    if (this.#isTimedOut(nowNs)) return CLOSED;
     const quiche = this.#quiche;
     const stream = this.#nextStream;
     try {
@@ -162,17 +162,17 @@ export class QuicConnection implements Connection {
   readonly sentNs = 0;
   readonly endNs = 0;
 
-  fate(stream: number): Fate {
+  streamResult(stream: number): StreamResult {
     if (this.#stopped.delete(stream)) return STOPPED;
     // What was acknowledged before the end stays so.
-    if (this.#isBroken) return FLYING;
-    return this.#quiche.streamFinished(stream) ? ACKED : FLYING;
+    if (this.#isBroken) return IN_FLIGHT;
+    return this.#quiche.streamFinished(stream) ? ACKED : IN_FLIGHT;
   }
 
   ping(): void {
     if (this.#over) return;
     const nowNs = this.#hooks.nowNs();
-    if (this.#isForgotten(nowNs)) return;
+    if (this.#isTimedOut(nowNs)) return;
     try {
       this.#quiche.sendAckEliciting();
     } catch {
@@ -187,7 +187,7 @@ export class QuicConnection implements Connection {
   close(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#farewell(true, 0);
+    this.#sendClose(true, 0);
     this.#hooks.gone(this);
   }
 
@@ -195,17 +195,17 @@ export class QuicConnection implements Connection {
   receive(bytes: Uint8Array): void {
     if (this.#over) return;
     this.#quotaBytes -= bytes.length;
-    let ending: Ending | null = null;
+    let cause: CloseCause | null = null;
     try {
       // quiche has no bound of its own for much of what a flood makes it keep.
-      ending = this.#quotaBytes < 0 ? LOCAL_FAULT : this.#take(bytes);
+      cause = this.#quotaBytes < 0 ? LOCAL_FAULT : this.#processDatagram(bytes);
     } catch {
       // The leader broke the protocol; quiche has its answer ready, which the farewell sends.
-      ending = LOCAL_FAULT;
+      cause = LOCAL_FAULT;
     }
-    if (ending !== null) {
-      if (ending.kind !== "local") this.#tellLast();
-      this.#end(ending);
+    if (cause !== null) {
+      if (cause.kind !== "local") this.#reportLast();
+      this.#end(cause);
       return;
     }
     this.#flush();
@@ -213,17 +213,17 @@ export class QuicConnection implements Connection {
   }
 
   /** Leaders acknowledge with their goodbye what they took in since the last acknowledgement. */
-  #tellLast(): void {
-    this.#leaves = true;
+  #reportLast(): void {
+    this.#isClosing = true;
     this.#events.progress();
   }
 
   /** Fires the timers that are due; answers in how many milliseconds the next one is. */
-  sweep(): number {
+  scanTimeouts(): number {
     if (this.#over) return -1;
     const nowNs = this.#hooks.nowNs();
     // quiche waits for three of its longest round trips at least, and may misjudge those.
-    if (this.#isForgotten(nowNs)) return -1;
+    if (this.#isTimedOut(nowNs)) return -1;
     const { owedNs } = this.#trip;
     const leftMs = (owedNs + this.#silenceNs - nowNs) / NS_PER_MS;
     const dueMs = this.#fireDue();
@@ -235,7 +235,7 @@ export class QuicConnection implements Connection {
    * as well: where this process was stopped for longer, its timers come after that, and quiche
    * would take the connection for alive.
    */
-  #isForgotten(nowNs: number): boolean {
+  #isTimedOut(nowNs: number): boolean {
     if (!this.#trip.isOver(nowNs)) return false;
     this.close();
     this.#events.ended(SILENCE);
@@ -245,7 +245,7 @@ export class QuicConnection implements Connection {
   #fireDue(): number {
     const dueMs = this.#quiche.timeout() ?? -1;
     if (dueMs !== 0) {
-      if (this.#noteStopped()) this.#events.progress();
+      if (this.#recordStopped()) this.#events.progress();
       return dueMs;
     }
     this.#quiche.onTimeout();
@@ -257,15 +257,15 @@ export class QuicConnection implements Connection {
     return this.#over ? -1 : (this.#quiche.timeout() ?? -1);
   }
 
-  #take(bytes: Uint8Array): Ending | null {
+  #processDatagram(bytes: Uint8Array): CloseCause | null {
     const quiche = this.#quiche;
     // quiche decrypts in place, so the header is read first.
     if (!this.established && isRetry(bytes)) this.retried = true;
     quiche.recv(bytes, this.#receiveInfo);
     this.heard += 1;
     this.#overheadBytes = 0;
-    this.#noteAnswer();
-    if (quiche.isDraining()) return this.#endingByPeer();
+    this.#recordResponse();
+    if (quiche.isDraining()) return this.#closeCauseOfPeer();
     // Without a goodbye: a stateless reset, by which a leader says that it has forgotten us.
     if (quiche.isClosed()) return SILENCE;
     if (!this.established && quiche.isEstablished()) this.#establish();
@@ -279,7 +279,7 @@ export class QuicConnection implements Connection {
     this.#trip.us = this.#believedUs();
   }
 
-  #noteAnswer(): void {
+  #recordResponse(): void {
     const trip = this.#trip;
     const isAcked = trip.stream >= 0 && this.#quiche.streamFinished(trip.stream);
     if (trip.heard(isAcked, this.#hooks.nowNs())) trip.compare(this.#believedUs());
@@ -292,11 +292,11 @@ export class QuicConnection implements Connection {
   }
 
   /** A stream that the leader refused shows as writable although it was ended. */
-  #noteStopped(): boolean {
+  #recordStopped(): boolean {
     if (this.#over || !this.established) return false;
     let found = false;
     for (const stream of this.#quiche.writable()) {
-      if (stream >= this.#nextStream || this.#stopped.size >= COPIES_IN_FLIGHT_MAX) continue;
+      if (stream >= this.#nextStream || this.#stopped.size >= DELIVERIES_IN_FLIGHT_MAX) continue;
       this.#stopped.add(stream);
       found = true;
     }
@@ -324,7 +324,7 @@ export class QuicConnection implements Connection {
     }
   }
 
-  #farewell(app: boolean, code: number): void {
+  #sendClose(app: boolean, code: number): void {
     try {
       this.#quiche.close(app, code, NO_REASON);
     } catch {
@@ -337,19 +337,19 @@ export class QuicConnection implements Connection {
     }
   }
 
-  #endingByPeer(): Ending {
+  #closeCauseOfPeer(): CloseCause {
     const error = this.#quiche.peerError();
     if (error === null) return SILENCE;
     return { kind: error.isApp ? "app" : "transport", code: error.errorCode };
   }
 
-  #end(ending: Ending): void {
+  #end(cause: CloseCause): void {
     if (this.#over) return;
     this.#over = true;
-    this.#isBroken = ending.kind === "local";
-    if (this.#isBroken) this.#farewell(false, INTERNAL_ERROR);
+    this.#isBroken = cause.kind === "local";
+    if (this.#isBroken) this.#sendClose(false, INTERNAL_ERROR);
     this.#hooks.gone(this);
-    this.#events.ended(ending);
+    this.#events.ended(cause);
   }
 }
 

@@ -9,16 +9,16 @@
  * Hot path: every function here.
  */
 
-import { type Fate, FLYING } from "../transport.ts";
+import { IN_FLIGHT, type StreamResult } from "../transport.ts";
 
 const PLACES_MIN = 16;
 /** In a place: nobody. Streams count from 1. */
-const NOBODY = 0;
+const NO_STREAM = 0;
 
-export class Fates {
+export class StreamResults {
   readonly #placesMax: number;
   #streams = new Uint32Array(PLACES_MIN);
-  #fates = new Uint8Array(PLACES_MIN);
+  #streamResults = new Uint8Array(PLACES_MIN);
   #sentsNs = new Float64Array(PLACES_MIN);
   #endsNs = new Float64Array(PLACES_MIN);
 
@@ -28,19 +28,19 @@ export class Fates {
   }
 
   /** A new stream, and what is known of it. */
-  open(stream: number, fate: Fate): void {
-    while (this.#isTaken(stream)) this.#grow();
+  open(stream: number, streamResult: StreamResult): void {
+    while (this.#isUsed(stream)) this.#grow();
     const place = this.#placeOf(stream);
     this.#streams[place] = stream;
-    this.#fates[place] = fate;
+    this.#streamResults[place] = streamResult;
     this.#sentsNs[place] = 0;
     this.#endsNs[place] = 0;
   }
 
   /** -1 for a stream that is not here. */
-  of(stream: number): Fate {
+  of(stream: number): StreamResult {
     const place = this.#placeOf(stream);
-    return this.#streams[place] === stream ? (this.#fates[place] ?? -1) : -1;
+    return this.#streams[place] === stream ? (this.#streamResults[place] ?? -1) : -1;
   }
 
   /** When it went on the wire, as far as `settle` told; 0 before. */
@@ -56,21 +56,21 @@ export class Fates {
   }
 
   /** News of a stream that is here, and when that came about. */
-  settle(stream: number, fate: Fate, atNs: number): void {
+  record(stream: number, streamResult: StreamResult, atNs: number): void {
     const place = this.#placeOf(stream);
     if (this.#streams[place] !== stream) return;
-    this.#fates[place] = fate;
-    (fate === FLYING ? this.#sentsNs : this.#endsNs)[place] = atNs;
+    this.#streamResults[place] = streamResult;
+    (streamResult === IN_FLIGHT ? this.#sentsNs : this.#endsNs)[place] = atNs;
   }
 
   close(stream: number): void {
     const place = this.#placeOf(stream);
-    if (this.#streams[place] === stream) this.#streams[place] = NOBODY;
+    if (this.#streams[place] === stream) this.#streams[place] = NO_STREAM;
   }
 
-  #isTaken(stream: number): boolean {
+  #isUsed(stream: number): boolean {
     return (
-      this.#streams.length < this.#placesMax && this.#streams[this.#placeOf(stream)] !== NOBODY
+      this.#streams.length < this.#placesMax && this.#streams[this.#placeOf(stream)] !== NO_STREAM
     );
   }
 
@@ -79,20 +79,20 @@ export class Fates {
   }
 
   #grow(): void {
-    const [streams, fates] = [this.#streams, this.#fates];
+    const [streams, streamResults] = [this.#streams, this.#streamResults];
     const [sentsNs, endsNs] = [this.#sentsNs, this.#endsNs];
     const places = 2 * streams.length;
     this.#streams = new Uint32Array(places);
-    this.#fates = new Uint8Array(places);
+    this.#streamResults = new Uint8Array(places);
     this.#sentsNs = new Float64Array(places);
     this.#endsNs = new Float64Array(places);
     for (let from = 0; from < streams.length; from += 1) {
-      const stream = streams[from] ?? NOBODY;
-      if (stream === NOBODY) continue;
+      const stream = streams[from] ?? NO_STREAM;
+      if (stream === NO_STREAM) continue;
       // Those that did not meet in the smaller arrays do not meet in the larger ones.
       const place = this.#placeOf(stream);
       this.#streams[place] = stream;
-      this.#fates[place] = fates[from] ?? 0;
+      this.#streamResults[place] = streamResults[from] ?? 0;
       this.#sentsNs[place] = sentsNs[from] ?? 0;
       this.#endsNs[place] = endsNs[from] ?? 0;
     }

@@ -20,7 +20,12 @@ import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import { parseAddress, type SocketAddress, serverNameOf } from "../address.ts";
 import type { Identity } from "../identity.ts";
 import { INITIAL_DATAGRAM_BYTES } from "../limits.ts";
-import { type Connection, type ConnectionEvents, NO_LOSSES, type Transport } from "../transport.ts";
+import {
+  type ConnectionEvents,
+  type EngineConnection,
+  NO_LOSSES,
+  type Transport,
+} from "../transport.ts";
 import { tlsIdentityOf } from "./certificate.ts";
 import {
   type DatagramCounters,
@@ -30,7 +35,7 @@ import {
 } from "./datagram.ts";
 import { QuicConnection, type QuicConnectionHooks } from "./quic-connection.ts";
 import { type QuicheConfig, quiche, quicheConfig } from "./quiche.ts";
-import { createSweeper } from "./timeout-sweep.ts";
+import { createTimeoutScan } from "./timeout-scan.ts";
 import { ANY_IPV6, type QuicTransportOptions } from "./transport-quic-options.ts";
 
 export interface QuicTransportDeps {
@@ -94,18 +99,18 @@ export function createQuicTransport(
   let config = clientConfig(deps.identity, options);
   const connections = new Map<number, QuicConnection>();
   const sockets: { 4: DatagramSocket | null; 6: DatagramSocket | null } = { 4: null, 6: null };
-  const sweeper = createSweeper(deps.clock, sweep);
+  const timeoutScan = createTimeoutScan(deps.clock, scanTimeouts);
   const silenceNs = options.idleTimeoutMs * NS_PER_MS;
   const hooks: QuicConnectionHooks = {
     nowNs: () => deps.clock.nowNs(),
-    touched: () => sweeper.touch(),
+    touched: () => timeoutScan.touch(),
     gone: (connection) => void connections.delete(connection.id),
   };
 
-  function sweep(): number {
+  function scanTimeouts(): number {
     let nextMs = -1;
     for (const connection of connections.values()) {
-      const dueMs = connection.sweep();
+      const dueMs = connection.scanTimeouts();
       if (dueMs >= 0 && (nextMs < 0 || dueMs < nextMs)) nextMs = dueMs;
     }
     return nextMs;
@@ -121,7 +126,11 @@ export function createQuicTransport(
     connection.receive(bytes);
   }
 
-  function begin(address: SocketAddress, socket: DatagramSocket, events: ConnectionEvents) {
+  function startConnection(
+    address: SocketAddress,
+    socket: DatagramSocket,
+    events: ConnectionEvents,
+  ) {
     let id: Uint8Array;
     do id = randomBytes(CONNECTION_ID_BYTES);
     while (connections.has(keyAt(id, 0)));
@@ -161,18 +170,18 @@ export function createQuicTransport(
     },
     async stop() {
       for (const connection of [...connections.values()]) connection.close();
-      sweeper.stop();
+      timeoutScan.stop();
       sockets[4]?.close();
       sockets[6]?.close();
       sockets[4] = null;
       sockets[6] = null;
     },
-    connect(text: string, events: ConnectionEvents): Connection | null {
+    connect(text: string, events: ConnectionEvents): EngineConnection | null {
       const address = parseAddress(text);
       const socket = address === null ? null : sockets[address.family];
       if (address === null || socket === null) return null;
       try {
-        return begin(address, socket, events);
+        return startConnection(address, socket, events);
       } catch {
         // The binding refuses the name or the address: no attempt was made.
         counters.connectErrors += 1;

@@ -199,16 +199,16 @@ describe("a transaction", () => {
   it("is run again when two are in each other's way", async () => {
     await owner.query("create table tx_pair (id int primary key, n int)");
     await owner.query("insert into tx_pair values (1, 0), (2, 0)");
-    let begun = 0;
+    let started = 0;
     let ended = 0;
     const add = async (first: number, second: number): Promise<void> => {
       await owner.transaction(async (tx) => {
         // The one that is run again could take its row back before the other one wakes up.
-        if (begun >= 2) await until("the other one's end", () => ended > 0);
+        if (started >= 2) await until("the other one's end", () => ended > 0);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [first]);
-        begun += 1;
+        started += 1;
         // Each holds what the other wants.
-        await until("both have begun", () => begun >= 2);
+        await until("both have begun", () => started >= 2);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [second]);
       });
       ended += 1;

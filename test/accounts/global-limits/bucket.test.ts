@@ -1,39 +1,39 @@
 import { describe, expect, it } from "vitest";
-import { Bucket, type BucketCells, costNs } from "../../../src/accounts/global-limits/bucket.ts";
+import { Bucket, type BucketStates, costNs } from "../../../src/accounts/global-limits/bucket.ts";
 import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
-import { SharedCells } from "../../../src/limits/global-state.ts";
-import { passMemory, sharedWords } from "../../../src/limits/shared-state.ts";
+import { GlobalLimitStates } from "../../../src/limits/global-state.ts";
+import { createKeyCacheMemory, globalInt32 } from "../../../src/limits/shared-state.ts";
 import { fc } from "../../support/properties.ts";
 
 const NOW = 864_000 * NS_PER_S;
-const CELL = 3;
+const LIMIT_SLOT = 3;
 const plan = { name: "S", ratePerSecond: 10, burst: 20, shared: true };
 const COST = costNs(plan);
 
-function heldScene(share = 1) {
-  const memory = passMemory();
-  const cells = new SharedCells(memory);
-  cells.setSharers(share);
+function delegatedScene(share = 1) {
+  const memory = createKeyCacheMemory();
+  const limitStates = new GlobalLimitStates(memory);
+  limitStates.setEdgeCount(share);
   const bucket = new Bucket(COST);
-  bucket.hold(cells, CELL, NOW);
-  const charge = (nowNs = NOW) => cells.tryCharge(CELL, nowNs, plan);
-  return { cells, bucket, charge, words: sharedWords(memory) };
+  bucket.delegate(limitStates, LIMIT_SLOT, NOW);
+  const charge = (nowNs = NOW) => limitStates.tryCharge(LIMIT_SLOT, nowNs, plan);
+  return { limitStates, bucket, charge, words: globalInt32(memory) };
 }
 
 /** The cells of another thread's turn: `between` is called before whatever this thread does. */
-function interrupted(cells: SharedCells, between: () => void): BucketCells {
+function interrupted(limitStates: GlobalLimitStates, between: () => void): BucketStates {
   const after = <T>(act: () => T): T => {
     between();
     return act();
   };
   return {
-    waitNs: (...args) => after(() => cells.waitNs(...args)),
-    tryCharge: (...args) => after(() => cells.tryCharge(...args)),
-    fullNsOf: (cell) => after(() => cells.fullNsOf(cell)),
-    countOf: (cell) => after(() => cells.countOf(cell)),
-    replace: (...args) => after(() => cells.replace(...args)),
-    set: (...args) => cells.set(...args),
-    setSharers: (count) => cells.setSharers(count),
+    waitNs: (...args) => after(() => limitStates.waitNs(...args)),
+    tryCharge: (...args) => after(() => limitStates.tryCharge(...args)),
+    fullNsOf: (limitSlot) => after(() => limitStates.fullNsOf(limitSlot)),
+    countOf: (limitSlot) => after(() => limitStates.countOf(limitSlot)),
+    replace: (...args) => after(() => limitStates.replace(...args)),
+    set: (...args) => limitStates.set(...args),
+    setEdgeCount: (count) => limitStates.setEdgeCount(count),
   };
 }
 
@@ -47,39 +47,42 @@ describe("a bucket that is held", () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const { cells, bucket: held } = heldScene();
+        const { limitStates, bucket: delegated } = delegatedScene();
         const alone = new Bucket(COST);
-        let [nowNs, isHeld] = [NOW, true];
+        let [nowNs, isDelegated] = [NOW, true];
         for (const { gapMs, charges, share, act } of steps) {
           nowNs += gapMs * NS_PER_MS;
-          cells.setSharers(share);
+          limitStates.setEdgeCount(share);
           for (let charge = 0; charge < charges; charge += 1) {
-            expect(held.waitNs(plan, nowNs, share)).toBe(alone.waitNs(plan, nowNs, share));
-            expect(held.tryCharge(plan, nowNs, share)).toBe(alone.tryCharge(plan, nowNs, share));
+            expect(delegated.waitNs(plan, nowNs, share)).toBe(alone.waitNs(plan, nowNs, share));
+            expect(delegated.tryCharge(plan, nowNs, share)).toBe(
+              alone.tryCharge(plan, nowNs, share),
+            );
           }
-          expect(held.look(nowNs)).toBe(alone.look(nowNs));
+          expect(delegated.look(nowNs)).toBe(alone.look(nowNs));
           if (act === "told" || act === "failed") {
-            const [of, other] = [held.take("a", nowNs), alone.take("a", nowNs)];
+            const [of, other] = [delegated.take("a", nowNs), alone.take("a", nowNs)];
             expect(of.count).toBe(other.count);
-            if (act === "told") for (const one of [held, alone]) one.settle(nowNs, gapMs, nowNs);
+            if (act === "told")
+              for (const one of [delegated, alone]) one.settle(nowNs, gapMs, nowNs);
             else
-              for (const [one, spent] of [[held, of] as const, [alone, other] as const]) {
+              for (const [one, spent] of [[delegated, of] as const, [alone, other] as const]) {
                 one.putBack(spent, nowNs);
               }
           }
           if (act === "moved") {
-            if (isHeld) held.release(nowNs);
-            else held.hold(cells, CELL, nowNs);
-            isHeld = !isHeld;
+            if (isDelegated) delegated.release(nowNs);
+            else delegated.delegate(limitStates, LIMIT_SLOT, nowNs);
+            isDelegated = !isDelegated;
           }
-          expect(held.fullNs).toBe(alone.fullNs);
+          expect(delegated.fullNs).toBe(alone.fullNs);
         }
       }),
     );
   });
 
   it("tells when the first of its requests was, from a full bucket to the nanosecond", () => {
-    const { bucket, charge } = heldScene();
+    const { bucket, charge } = delegatedScene();
     for (const _ of [1, 2, 3]) charge();
     expect(bucket.take("a", NOW + 70)).toMatchObject({ count: 3, ageNs: 70 });
     // The bucket is not full, so it does not matter when they were; late is to the strict side.
@@ -94,20 +97,20 @@ describe("a bucket that is held", () => {
   });
 
   it("tells of one that is counted and not charged yet as of one that is new", () => {
-    const { bucket, words } = heldScene();
+    const { bucket, words } = delegatedScene();
     bucket.look(NOW);
-    Atomics.add(words, CELL, 1);
+    Atomics.add(words, LIMIT_SLOT, 1);
     // Nothing was charged since the start of time, which is not when it was.
     const [first] = [bucket.take("a", NOW + NS_PER_S)];
     expect(first).toMatchObject({ count: 1, ageNs: 0 });
   });
 
   it("tells one too many once, where one was counted and then refused, and one less then", () => {
-    const { bucket, charge, words } = heldScene();
+    const { bucket, charge, words } = delegatedScene();
     charge();
-    Atomics.add(words, CELL, 1);
+    Atomics.add(words, LIMIT_SLOT, 1);
     expect(bucket.take("a", NOW).count).toBe(2);
-    Atomics.sub(words, CELL, 1);
+    Atomics.sub(words, LIMIT_SLOT, 1);
     expect(bucket.take("a", NOW).count).toBe(0);
     charge();
     expect(bucket.take("a", NOW).count).toBe(0);
@@ -116,13 +119,13 @@ describe("a bucket that is held", () => {
   });
 
   it("counts on beyond what a word holds", () => {
-    const { cells, charge, words, bucket: first } = heldScene();
+    const { limitStates, charge, words, bucket: first } = delegatedScene();
     first.release(NOW);
-    Atomics.store(words, CELL, 2 ** 31 - 2);
+    Atomics.store(words, LIMIT_SLOT, 2 ** 31 - 2);
     const bucket = new Bucket(COST);
-    bucket.hold(cells, CELL, NOW);
+    bucket.delegate(limitStates, LIMIT_SLOT, NOW);
     for (const _ of [1, 2, 3, 4]) charge();
-    expect(cells.countOf(CELL)).toBeLessThan(0);
+    expect(limitStates.countOf(LIMIT_SLOT)).toBeLessThan(0);
     expect(bucket.take("a", NOW).count).toBe(4);
   });
 });
@@ -131,7 +134,7 @@ describe("an answer that comes while others charge", () => {
   it("loses none of them, wherever they come between", () => {
     let most = 0;
     for (let at = 0; at < 12; at += 1) {
-      const { cells, bucket: first, charge } = heldScene();
+      const { limitStates, bucket: first, charge } = delegatedScene();
       first.release(NOW);
       let [calls, isOn, late] = [0, false, 0];
       const between = (): void => {
@@ -142,7 +145,7 @@ describe("an answer that comes while others charge", () => {
         if (isOn) calls += 1;
       };
       const bucket = new Bucket(COST);
-      bucket.hold(interrupted(cells, between), CELL, NOW);
+      bucket.delegate(interrupted(limitStates, between), LIMIT_SLOT, NOW);
       for (const _ of [1, 2, 3]) charge();
       const told = bucket.take("a", NOW).count;
       expect(told).toBe(3);
@@ -150,7 +153,7 @@ describe("an answer that comes while others charge", () => {
       bucket.settle(NOW, told * COST, NOW);
       isOn = false;
       most = Math.max(most, calls);
-      expect(cells.fullNsOf(CELL)).toBe(NOW + (told + late) * COST);
+      expect(limitStates.fullNsOf(LIMIT_SLOT)).toBe(NOW + (told + late) * COST);
       expect(bucket.take("a", NOW).count).toBe(late);
     }
     // The last ones came after the end.
@@ -158,21 +161,21 @@ describe("an answer that comes while others charge", () => {
   });
 
   it("charges one twice that is counted before and charged after it, until the next", () => {
-    const { cells, bucket, charge, words } = heldScene();
+    const { limitStates, bucket, charge, words } = delegatedScene();
     charge();
-    Atomics.add(words, CELL, 1);
+    Atomics.add(words, LIMIT_SLOT, 1);
     const first = bucket.take("a", NOW).count;
     bucket.settle(NOW, first * COST, NOW);
     // What the other thread does next: the charge without the count.
     charge();
-    Atomics.sub(words, CELL, 1);
-    expect([first, cells.fullNsOf(CELL)]).toEqual([2, NOW + 3 * COST]);
+    Atomics.sub(words, LIMIT_SLOT, 1);
+    expect([first, limitStates.fullNsOf(LIMIT_SLOT)]).toEqual([2, NOW + 3 * COST]);
     bucket.settle(NOW, (first + bucket.take("a", NOW).count) * COST, NOW);
-    expect(cells.fullNsOf(CELL)).toBe(NOW + 2 * COST);
+    expect(limitStates.fullNsOf(LIMIT_SLOT)).toBe(NOW + 2 * COST);
   });
 
   it("is taken over where the bucket is by then, in its cell or not", () => {
-    const { cells, bucket, charge } = heldScene();
+    const { limitStates, bucket, charge } = delegatedScene();
     for (const _ of [1, 2]) charge();
     const { count } = bucket.take("a", NOW);
     charge();
@@ -180,9 +183,9 @@ describe("an answer that comes while others charge", () => {
     expect(bucket.tryCharge(plan, NOW, 1)).toBe(0);
     bucket.settle(NOW, count * COST, NOW);
     expect(bucket.fullNs).toBe(NOW + 4 * COST);
-    bucket.hold(cells, CELL + 1, NOW);
+    bucket.delegate(limitStates, LIMIT_SLOT + 1, NOW);
     bucket.settle(NOW, 7 * COST, NOW);
-    expect(cells.fullNsOf(CELL + 1)).toBe(NOW + 9 * COST);
+    expect(limitStates.fullNsOf(LIMIT_SLOT + 1)).toBe(NOW + 9 * COST);
     expect(bucket.take("a", NOW).count).toBe(2);
   });
 });
@@ -205,11 +208,11 @@ describe("what passed while the store was away", () => {
 
   /** One that lies in a cell and one that does not, after these charges: when, of how many. */
   const both = (charges: readonly (readonly [number, number])[]): readonly Bucket[] => {
-    const { cells, bucket } = heldScene(SHARE);
+    const { limitStates, bucket } = delegatedScene(SHARE);
     const alone = new Bucket(COST);
     for (const [second, share] of charges) {
       const nowNs = NOW + second * NS_PER_S;
-      cells.setSharers(share);
+      limitStates.setEdgeCount(share);
       for (const one of [bucket, alone]) {
         expect(one.tryCharge(plan, nowNs, share)).toBe(0);
         one.look(nowNs);
@@ -219,7 +222,7 @@ describe("what passed while the store was away", () => {
   };
   const told = (bucket: Bucket, seconds: number) => {
     const nowNs = NOW + seconds * NS_PER_S;
-    bucket.payBack(AWAY, nowNs);
+    bucket.repay(AWAY, nowNs);
     const { count, ageNs } = bucket.take("a", nowNs);
     return { count, ageNs };
   };
@@ -254,8 +257,8 @@ describe("what passed while the store was away", () => {
 
 describe("another price", () => {
   it("counts for what passes from then on, in a cell or not", () => {
-    const { bucket: held } = heldScene();
-    for (const bucket of [held, new Bucket(COST)]) {
+    const { bucket: delegated } = delegatedScene();
+    for (const bucket of [delegated, new Bucket(COST)]) {
       for (let request = 0; request < 20; request += 1) bucket.tryCharge(plan, NOW, 1);
       bucket.reprice(10 * COST, NOW);
       bucket.tryCharge({ ...plan, ratePerSecond: 1 }, NOW, 1);

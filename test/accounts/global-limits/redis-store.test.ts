@@ -8,7 +8,7 @@ import { createLimitStore } from "../../../src/accounts/global-limits/redis-stor
 import type { LimitStore } from "../../../src/accounts/global-limits/sync.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { untilAnswer } from "../../support/flow.ts";
+import { untilResponse } from "../../support/flow.ts";
 import { program, title } from "../../support/limit-server.ts";
 import { freePort } from "../../support/ports.ts";
 import { silent } from "../../support/postgres.ts";
@@ -111,7 +111,7 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
       at: expect.stringMatching(/^[0-9]{16}$/),
       later: "7",
     });
-    await store?.beat("a", 600_000);
+    await store?.heartbeat("a", 600_000);
     expect(await direct?.zscore("touchdown:bucket:edges", "a")).toMatch(/^[0-9]{13}$/);
     await direct?.del("touchdown:bucket:edges");
   });
@@ -129,9 +129,9 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     const slow = createLimitStore({ clock, log: silent }, url);
     slow.start();
     const spent = [{ account: "too late", count: 3, intervalNs: HOUR_NS, ageNs: 0 }];
-    await untilAnswer(
+    await untilResponse(
       "a sign of life",
-      async () => await slow.beat("slow", 600_000).catch(() => 0),
+      async () => await slow.heartbeat("slow", 600_000).catch(() => 0),
       (count) => count > 0,
     );
     // As it stands when the store does it five seconds after it was asked.
@@ -139,20 +139,20 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     await expect(slow.spend(spent)).rejects.toThrow("LATE");
     expect(await direct?.exists("touchdown:bucket:too late")).toBe(0);
     // Where it is the clock that was set forward, the next sign of life tells.
-    await slow.beat("slow", 600_000);
+    await slow.heartbeat("slow", 600_000);
     expect(await slow.spend(spent)).toEqual([3 * HOUR_US]);
     slow.stop();
   });
 
   it("counts the edges that live", async () => {
     await direct?.del("touchdown:bucket:edges");
-    const alive = async (edge: string) => (await store?.beat(edge, 600_000)) ?? 0;
+    const alive = async (edge: string) => (await store?.heartbeat(edge, 600_000)) ?? 0;
     expect(await alive("one")).toBe(1);
     expect(await alive("two")).toBe(2);
     expect(await alive("one")).toBe(2);
-    await untilAnswer(
+    await untilResponse(
       "the silent ones are forgotten",
-      async () => (await store?.beat("two", 1)) ?? 0,
+      async () => (await store?.heartbeat("two", 1)) ?? 0,
       (count) => count === 1,
     );
   });
@@ -162,11 +162,11 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     await direct?.del(list);
     const aheadMs = systemClock.unixMs() + 3_600_000;
     await direct?.zadd(list, aheadMs, "gone", aheadMs, "alive");
-    expect(await store?.beat("alive", 600_000)).toBe(2);
+    expect(await store?.heartbeat("alive", 600_000)).toBe(2);
     expect(Number(await direct?.zscore(list, "gone"))).toBeLessThan(aheadMs);
-    await untilAnswer(
+    await untilResponse(
       "it is forgotten",
-      async () => (await store?.beat("alive", 1)) ?? 0,
+      async () => (await store?.heartbeat("alive", 1)) ?? 0,
       (count) => count === 1,
     );
   });
@@ -177,7 +177,7 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     await expect(
       away.spend([{ account: "a", count: 1, intervalNs: 1, ageNs: 0 }]),
     ).rejects.toThrow();
-    await expect(away.beat("e", 1_000)).rejects.toThrow();
+    await expect(away.heartbeat("e", 1_000)).rejects.toThrow();
     away.stop();
   });
 });

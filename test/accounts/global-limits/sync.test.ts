@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { createSharedLimits, type LimitStore } from "../../../src/accounts/global-limits/sync.ts";
 import {
   SHARED_ACCOUNTS_MAX,
+  SHARED_LIMITS_SENT_PER_SLICE,
   SHARED_ROUND_MAX,
-  SHARED_TOLD_A_TURN,
 } from "../../../src/accounts/limits.ts";
 import { NS_PER_S } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -13,19 +13,19 @@ import { silent } from "../../support/postgres.ts";
 const plan = { name: "Shared", ratePerSecond: 10, burst: 20, shared: true };
 const INTERVAL_NS = NS_PER_S / 10;
 
-function createScene(edgeCount: number) {
+function createFixture(edgeCount: number) {
   const clock = createFakeClock();
   const state = createFakeStore(clock, edgeCount);
   /** Edges that the store is out of reach of, for them alone. */
   const cutOff = new Set<number>();
   const edges = Array.from({ length: edgeCount }, (_, index) => {
-    const options = { edge: `e${index}`, edgesAtFirst: edgeCount };
+    const options = { edge: `e${index}`, initialEdgeCount: edgeCount };
     const reached = <T>(ask: () => Promise<T>): Promise<T> =>
       cutOff.has(index) ? Promise.reject(new Error("cut off")) : ask();
     const store: LimitStore = {
       ...state,
       spend: (spent) => reached(() => state.spend(spent)),
-      beat: (edge, aliveMs) => reached(() => state.beat(edge, aliveMs)),
+      heartbeat: (edge, aliveMs) => reached(() => state.heartbeat(edge, aliveMs)),
     };
     const limits = createSharedLimits({ clock, log: silent, store }, options);
     limits.start();
@@ -53,14 +53,14 @@ function createScene(edgeCount: number) {
 
 describe("one limit on several edges", () => {
   it("lets the plan's burst through at once, and tells the wait for the next", async () => {
-    const { edges, settle, pass, clock } = createScene(5);
+    const { edges, settle, pass, clock } = createFixture(5);
     await settle(0);
     expect(pass(0)).toBe(20);
     expect(edges[0]?.waitNs("a", plan, clock.nowNs())).toBe(INTERVAL_NS);
   });
 
   it("knows after a round what passed elsewhere", async () => {
-    const { settle, pass } = createScene(2);
+    const { settle, pass } = createFixture(2);
     await settle(0);
     expect(pass(0)).toBe(20);
     pass(1, 1);
@@ -69,7 +69,7 @@ describe("one limit on several edges", () => {
   });
 
   it("gives the plan's rate to all together in the long run, bursts paid back", async () => {
-    const { settle, pass } = createScene(5);
+    const { settle, pass } = createFixture(5);
     await settle(0);
     let passed = 0;
     const seconds = 60;
@@ -83,7 +83,7 @@ describe("one limit on several edges", () => {
   });
 
   it("costs nothing when it refuses", async () => {
-    const { settle, pass } = createScene(1);
+    const { settle, pass } = createFixture(1);
     await settle(0);
     expect(pass(0)).toBe(20);
     for (let round = 0; round < 100; round += 1) expect(pass(0)).toBe(0);
@@ -94,7 +94,7 @@ describe("one limit on several edges", () => {
 
 describe("without the store", () => {
   it("an edge keeps to its fair share of rate and burst", async () => {
-    const { settle, pass, state } = createScene(5);
+    const { settle, pass, state } = createFixture(5);
     state.up = false;
     await settle(2_000);
     expect(pass(0)).toBe(4);
@@ -107,7 +107,7 @@ describe("without the store", () => {
   });
 
   it("what passed is told when it is back", async () => {
-    const { edges, settle, pass, state } = createScene(2);
+    const { edges, settle, pass, state } = createFixture(2);
     await settle(0);
     state.up = false;
     await settle(2_000);
@@ -127,7 +127,7 @@ describe("without the store", () => {
 
 describe("a store that fails once", () => {
   it("is asked again in the next round, and the whole limit holds again", async () => {
-    const { edges, settle, pass, state } = createScene(5);
+    const { edges, settle, pass, state } = createFixture(5);
     await settle(0);
     pass(0, 1);
     state.up = false;
@@ -140,7 +140,7 @@ describe("a store that fails once", () => {
   });
 
   it("is not told more than twice a second, where it fails whenever it is told", async () => {
-    const { edges, settle, pass, state } = createScene(1);
+    const { edges, settle, pass, state } = createFixture(1);
     await settle(0);
     let asked = 0;
     state.spend = async () => {
@@ -159,7 +159,7 @@ describe("a store that fails once", () => {
 
 describe("one edge without the store, others with it", () => {
   it("refuses nobody afterwards who is well under the limit on each", async () => {
-    const { settle, pass, cutOff, edges } = createScene(2);
+    const { settle, pass, cutOff, edges } = createFixture(2);
     await settle(0);
     cutOff.add(0);
     for (let second = 0; second < 660; second += 1) {
@@ -171,7 +171,7 @@ describe("one edge without the store, others with it", () => {
   });
 
   it("tells what its share has not paid back", async () => {
-    const { settle, pass, cutOff, state } = createScene(2);
+    const { settle, pass, cutOff, state } = createFixture(2);
     await settle(0);
     cutOff.add(0);
     await settle(2_000);
@@ -189,7 +189,7 @@ describe("one edge without the store, others with it", () => {
 
 describe("a store that is away without a word", () => {
   it("hears when the requests of that time began, so nobody waits for them", async () => {
-    const { settle, pass, state, edges, clock } = createScene(5);
+    const { settle, pass, state, edges, clock } = createFixture(5);
     await settle(0);
     state.hangs = true;
     state.lagMs = 1_000;
@@ -207,15 +207,15 @@ describe("a store that is away without a word", () => {
   });
 
   it("counts them twice at most, however long its answers are lost", async () => {
-    const { settle, pass, state, edges } = createScene(1);
+    const { settle, pass, state, edges } = createFixture(1);
     await settle(0);
     let passed = pass(0, 5);
-    state.losesAnswers = true;
+    state.losesResponses = true;
     for (let step = 0; step < 100; step += 1) {
       await settle(100);
       passed += pass(0, 1);
     }
-    state.losesAnswers = false;
+    state.losesResponses = false;
     for (let step = 0; step < 3; step += 1) await settle(100);
     expect(edges[0]?.counters.connected).toBe(1);
     expect(state.told).toBeGreaterThanOrEqual(5);
@@ -226,10 +226,10 @@ describe("a store that is away without a word", () => {
 describe("a round", () => {
   /** Accounts that the store was told of in one turn, each. */
   async function turnsOf(failing: boolean) {
-    const { clock, edges, state } = createScene(1);
+    const { clock, edges, state } = createFixture(1);
     const [limits] = edges;
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
-    for (let index = 0; index < 2 * SHARED_TOLD_A_TURN + 1; index += 1) {
+    for (let index = 0; index < 2 * SHARED_LIMITS_SENT_PER_SLICE + 1; index += 1) {
       limits?.tryCharge(`account ${index}`, plan, clock.nowNs());
     }
     const told: number[] = [];
@@ -249,7 +249,7 @@ describe("a round", () => {
 
   it("asks for a share of the accounts in each turn of the event loop", async () => {
     const { told, limits, state } = await turnsOf(false);
-    const share = SHARED_TOLD_A_TURN;
+    const share = SHARED_LIMITS_SENT_PER_SLICE;
     expect(told).toEqual([share, 0, share, 0, 1, 0, 0]);
     expect(limits?.counters.rounds).toBe(1);
     expect(state.told).toBe(2 * share + 1);
@@ -257,14 +257,14 @@ describe("a round", () => {
 
   it("asks no more once the store is away", async () => {
     const { told, limits } = await turnsOf(true);
-    expect(told).toEqual([SHARED_TOLD_A_TURN, 0, 0, 0, 0]);
+    expect(told).toEqual([SHARED_LIMITS_SENT_PER_SLICE, 0, 0, 0, 0]);
     expect(limits?.counters).toMatchObject({ rounds: 0, connected: 0 });
   });
 });
 
 describe("a plan that changes", () => {
   it("leaves what passed before at the price that it had", async () => {
-    const { edges, settle, clock } = createScene(1);
+    const { edges, settle, clock } = createFixture(1);
     const [limits] = edges;
     await settle(0);
     const fast = { ...plan, ratePerSecond: 500, burst: 1_000 };
@@ -284,7 +284,7 @@ describe("a plan that changes", () => {
 
 describe("its memory", () => {
   it("is bounded, and empty once every bucket is full again", async () => {
-    const { edges, clock, settle } = createScene(1);
+    const { edges, clock, settle } = createFixture(1);
     const [limits] = edges;
     const nowNs = clock.nowNs();
     for (let index = 0; index < SHARED_ACCOUNTS_MAX + 10; index += 1) {
@@ -298,7 +298,7 @@ describe("its memory", () => {
   });
 
   it("is emptied in many rounds, each of which looks at few", async () => {
-    const { edges, clock, settle } = createScene(1);
+    const { edges, clock, settle } = createFixture(1);
     const [limits] = edges;
     await settle(0);
     const most = 2 * SHARED_ROUND_MAX;

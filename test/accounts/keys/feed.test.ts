@@ -10,7 +10,7 @@ import type { LentKey } from "../../../src/accounts/keys/key.ts";
 import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
 import { createKeyTable, type KeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { createGate } from "../../../src/limits/gate.ts";
+import { createAccessControl } from "../../../src/limits/gate.ts";
 import { silent, testDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
 
@@ -91,13 +91,13 @@ describe("the keys of an edge", () => {
     expect(table.lookup(tokenSha256("plain"))).toMatchObject({
       account,
       plan: { name: "Beta", ratePerSecond: 50, burst: 100, shared: false },
-      restriction: null,
+      policy: null,
     });
     expect(knows(table, "gone")).toBe(false);
-    const { restriction } = table.lookup(tokenSha256("narrow")) ?? {};
-    expect(restriction?.limit).toEqual({ ratePerSecond: 2, burst: 3 });
-    expect(restriction?.networks?.ranges).toEqual(["10.0.0.0/8"]);
-    expect(restriction?.expiresUnixMs).toBeGreaterThan(systemClock.unixMs());
+    const { policy } = table.lookup(tokenSha256("narrow")) ?? {};
+    expect(policy?.limit).toEqual({ ratePerSecond: 2, burst: 3 });
+    expect(policy?.networks?.ranges).toEqual(["10.0.0.0/8"]);
+    expect(policy?.expiresUnixMs).toBeGreaterThan(systemClock.unixMs());
   });
 
   it("follow each change: made, narrowed, moved, revoked, disabled, another plan", async () => {
@@ -108,7 +108,7 @@ describe("the keys of an edge", () => {
     await until("a new key", () => knows(table, "changes"));
     await change("changes", "rate_per_second = 1, burst = 1");
     const owned = () => table.lookup(tokenSha256("changes"));
-    await until("its own limit", () => owned()?.restriction?.limit?.burst === 1);
+    await until("its own limit", () => owned()?.policy?.limit?.burst === 1);
     await owner.query("update touchdown.keys set account_id = $1 where sha256 = $2", [
       two,
       tokenSha256("changes"),
@@ -131,21 +131,21 @@ describe("the keys of an edge", () => {
     const token = "a key of 16 characters and more";
     await makeKey(account, token);
     const { table } = startFeed();
-    const gate = createGate({
+    const access = createAccessControl({
       clock: systemClock,
       keys: table,
       looksMistyped,
       sharedLimits: null,
     });
     const origin = { remoteAddress: () => "127.0.0.1" };
-    await until("it is let in", () => gate.find(token, origin) !== null);
+    await until("it is let in", () => access.authenticate(token, origin) !== null);
     await owner.query("update touchdown.accounts set disabled_at = now() where id = $1", [account]);
-    await until("it is refused", () => gate.find(token, origin) === null);
-    const refusal = gate.refusalOf(token, origin);
-    expect(refusal).toMatchObject({ reason: "unauthorized" });
-    expect(refusal.sentence).toContain("its account is disabled");
+    await until("it is refused", () => access.authenticate(token, origin) === null);
+    const rejection = access.rejectionOf(token, origin);
+    expect(rejection).toMatchObject({ reason: "unauthorized" });
+    expect(rejection.message).toContain("its account is disabled");
     await owner.query("update touchdown.accounts set disabled_at = null where id = $1", [account]);
-    await until("it is let in again", () => gate.find(token, origin) !== null);
+    await until("it is let in again", () => access.authenticate(token, origin) !== null);
   });
 
   it("are read anew when very many changed at once", async () => {
@@ -222,10 +222,10 @@ describe("when the database is away", () => {
 it("leaves out keys without room, and a revocation of the others holds", async () => {
   for (const token of ["fits or not", "not or fits"]) await makeKey(await makeAccount(), token);
   const table = createKeyTable();
-  const rebuild = table.begin();
+  const rebuild = table.startRebuild();
   const places = [1];
   const putLent = (key: LentKey): boolean => places.pop() === 1 && rebuild.putLent(key);
-  Object.assign(table, { begin: () => ({ ...rebuild, putLent }) });
+  Object.assign(table, { startRebuild: () => ({ ...rebuild, putLent }) });
   const { feed } = startFeed(there.edgeUrl, "full", table);
   await until("the keys are read", () => feed.counters.snapshots + feed.counters.failures > 0);
   expect([feed.counters.failures, table.counters.keys]).toEqual([0, 1]);

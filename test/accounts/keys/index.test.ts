@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { INDEX_LINES_MAX, KeyIndex, NO_LINE } from "../../../src/accounts/keys/index.ts";
-import { KeyLines } from "../../../src/accounts/keys/row-layout.ts";
+import { KeyEntries } from "../../../src/accounts/keys/entry-layout.ts";
+import { INDEX_ENTRIES_MAX, KeyIndex, NO_ENTRY } from "../../../src/accounts/keys/index.ts";
 import { KEYS_MAX } from "../../../src/accounts/limits.ts";
-import { createDice } from "../../support/dice.ts";
+import { createRng } from "../../support/rng.ts";
 
 /** An index over lines with these digests. */
 function indexOf(digests: readonly Buffer[]) {
-  const lines = new KeyLines();
-  const index = new KeyIndex(lines);
-  for (const [line, sha256] of digests.entries()) {
-    lines.writeDigest(line, sha256, 0);
-    index.add(line);
+  const keyEntries = new KeyEntries();
+  const index = new KeyIndex(keyEntries);
+  for (const [keyEntry, sha256] of digests.entries()) {
+    keyEntries.writeDigest(keyEntry, sha256, 0);
+    index.add(keyEntry);
   }
-  return { lines, index };
+  return { keyEntries, index };
 }
 
 /** A digest with these two first words. */
@@ -25,20 +25,22 @@ function digestWith(first: number, second: number, rest: number): Buffer {
 
 describe("the index of keys", () => {
   it("finds each of many, and nothing else", () => {
-    const dice = createDice(2);
-    const digests = Array.from({ length: 20_000 }, () => Buffer.from(dice.bytes(32)));
+    const rng = createRng(2);
+    const digests = Array.from({ length: 20_000 }, () => Buffer.from(rng.bytes(32)));
     const { index } = indexOf(digests);
-    for (const [line, sha256] of digests.entries()) expect(index.find(sha256, 0)).toBe(line);
+    for (const [keyEntry, sha256] of digests.entries())
+      expect(index.find(sha256, 0)).toBe(keyEntry);
     for (let i = 0; i < 1_000; i += 1) {
-      expect(index.find(Buffer.from(dice.bytes(32)), 0)).toBe(NO_LINE);
+      expect(index.find(Buffer.from(rng.bytes(32)), 0)).toBe(NO_ENTRY);
     }
   });
 
   it("tells digests apart that begin alike, however many", () => {
     const digests = Array.from({ length: 200 }, (_, rest) => digestWith(0xffff_ffff, 3, rest));
     const { index } = indexOf(digests);
-    for (const [line, sha256] of digests.entries()) expect(index.find(sha256, 0)).toBe(line);
-    expect(index.find(digestWith(0xffff_ffff, 3, 201), 0)).toBe(NO_LINE);
+    for (const [keyEntry, sha256] of digests.entries())
+      expect(index.find(sha256, 0)).toBe(keyEntry);
+    expect(index.find(digestWith(0xffff_ffff, 3, 201), 0)).toBe(NO_ENTRY);
   });
 
   it("finds what stays when others go, over the end of a part too", () => {
@@ -48,22 +50,22 @@ describe("the index of keys", () => {
     for (const gone of digests.keys()) {
       const { index } = indexOf(digests);
       index.remove(gone);
-      for (const [line, sha256] of digests.entries()) {
-        expect(index.find(sha256, 0)).toBe(line === gone ? NO_LINE : line);
+      for (const [keyEntry, sha256] of digests.entries()) {
+        expect(index.find(sha256, 0)).toBe(keyEntry === gone ? NO_ENTRY : keyEntry);
       }
     }
   });
 
   it("follows a line that moves", () => {
     const digests = [1, 2, 3].map((rest) => digestWith(5, 5, rest));
-    const { lines, index } = indexOf(digests);
+    const { keyEntries, index } = indexOf(digests);
     index.remove(0);
     index.move(2, 0);
-    lines.copy(2, 0);
-    expect(digests.map((sha256) => index.find(sha256, 0))).toEqual([NO_LINE, 1, 0]);
+    keyEntries.copy(2, 0);
+    expect(digests.map((sha256) => index.find(sha256, 0))).toEqual([NO_ENTRY, 1, 0]);
   });
 
   it("can number all keys that an edge may know", () => {
-    expect(INDEX_LINES_MAX).toBeGreaterThan(KEYS_MAX);
+    expect(INDEX_ENTRIES_MAX).toBeGreaterThan(KEYS_MAX);
   });
 });

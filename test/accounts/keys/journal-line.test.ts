@@ -18,7 +18,7 @@ const put = {
   keyId: "ab".repeat(16),
   account: "acme",
   plan,
-  restriction: null,
+  policy: null,
 };
 const [since, revision] = [4, 5].map((number) => ({ number, mark: `mark ${number}` })) as [
   Revision,

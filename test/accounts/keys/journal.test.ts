@@ -26,7 +26,7 @@ const key = (token: string, account = token): StoredKey => ({
   keyId: tokenSha256(token).toString("hex", 0, 16),
   account,
   plan,
-  restriction: null,
+  policy: null,
 });
 const at = (number: number): Revision => ({ number, mark: `mark ${number}` });
 const change = (revision: number, parts: Partial<KeyChanges>): KeyChanges => ({
@@ -64,22 +64,22 @@ function restarted(): { readonly table: KeyTable; readonly revision: number | nu
 
 describe("the key journal", () => {
   it("gives back every key with all that narrows it", async () => {
-    const restriction = {
+    const policy = {
       expiresUnixMs: 1_800_000_000_000,
       networks: networksOf(["10.0.0.0/8"]),
       limit: { ratePerSecond: 0.5, burst: 1 },
     };
     const table = tableOf("a");
-    table.put({ ...key("b"), restriction });
+    table.put({ ...key("b"), policy });
     await createKeyJournal(path).rewrite(table, at(42), pause);
     const after = restarted();
     expect(after.revision).toBe(42);
     expect(after.table.lookup(tokenSha256("a"))).toEqual(table.lookup(tokenSha256("a")));
     const found = after.table.lookup(tokenSha256("b"));
-    expect(found?.restriction).toMatchObject({ expiresUnixMs: 1_800_000_000_000 });
-    expect(found?.restriction?.limit).toEqual({ ratePerSecond: 0.5, burst: 1 });
-    expect(found?.restriction?.networks?.includes("10.9.9.9")).toBe(true);
-    expect(found?.restriction?.networks?.includes("11.9.9.9")).toBe(false);
+    expect(found?.policy).toMatchObject({ expiresUnixMs: 1_800_000_000_000 });
+    expect(found?.policy?.limit).toEqual({ ratePerSecond: 0.5, burst: 1 });
+    expect(found?.policy?.networks?.includes("10.9.9.9")).toBe(true);
+    expect(found?.policy?.networks?.includes("11.9.9.9")).toBe(false);
   });
 
   it("has no keys where there is no file, nor where a whole set was never written", () => {

@@ -36,7 +36,7 @@ describe("a keys file", () => {
       account: "acme",
       plan: beta,
       label,
-      restriction: null,
+      policy: null,
     });
     expect(keys).toEqual([row("0123456789abcdef", null), row("another token of acme", "bot 7")]);
   });

@@ -17,20 +17,20 @@ const row: EdgeKeyRow = {
 describe("a key's row", () => {
   it("has the figures of its plan as numbers", () => {
     expect(plan).toEqual({ name: "P", ratePerSecond: 0.5, burst: 7, shared: true });
-    expect(keyOfRow(row, plans)).toMatchObject({ plan, account: "a", restriction: null });
+    expect(keyOfRow(row, plans)).toMatchObject({ plan, account: "a", policy: null });
   });
 
   it("takes what its own limit leaves open from the plan", () => {
     const limitOf = (more: Partial<EdgeKeyRow>) =>
-      keyOfRow({ ...row, ...more }, plans).restriction?.limit;
+      keyOfRow({ ...row, ...more }, plans).policy?.limit;
     expect(limitOf({ rate: "0.1" })).toEqual({ ratePerSecond: 0.1, burst: 7 });
     expect(limitOf({ burst: 2 })).toEqual({ ratePerSecond: 0.5, burst: 2 });
     expect(limitOf({ expires: 5 })).toBeNull();
   });
 
   it("is good from nowhere when its networks cannot be read", () => {
-    const { restriction } = keyOfRow({ ...row, cidrs: ["nonsense"] }, plans);
-    expect(restriction?.networks?.includes("127.0.0.1")).toBe(false);
+    const { policy } = keyOfRow({ ...row, cidrs: ["nonsense"] }, plans);
+    expect(policy?.networks?.includes("127.0.0.1")).toBe(false);
   });
 
   it("without its plan is refused", () => {

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { KeyRow } from "../../../src/accounts/keys/key.ts";
 import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
 import { createKeyTable } from "../../../src/accounts/keys/table.ts";
-import { createDice } from "../../support/dice.ts";
 import { fc } from "../../support/properties.ts";
+import { createRng } from "../../support/rng.ts";
 
 const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };
 const row = (token: string, account = token): KeyRow => ({
@@ -12,7 +12,7 @@ const row = (token: string, account = token): KeyRow => ({
   account,
   plan,
   label: null,
-  restriction: null,
+  policy: null,
 });
 
 describe("the key table", () => {
@@ -54,25 +54,25 @@ describe("the key table", () => {
 
   it("tells the key's id, plan and restriction with its owner", () => {
     const limit = { ratePerSecond: 1, burst: 2 };
-    const restriction = { expiresUnixMs: 5, networks: null, limit };
-    const table = createKeyTable([{ ...row("a"), restriction }, row("b")]);
+    const policy = { expiresUnixMs: 5, networks: null, limit };
+    const table = createKeyTable([{ ...row("a"), policy }, row("b")]);
     expect(table.lookup(tokenSha256("a"))).toEqual({
       keyId: row("a").keyId,
       account: "a",
       plan,
-      restriction,
+      policy,
     });
-    expect(table.lookup(tokenSha256("b"))?.restriction).toBeNull();
+    expect(table.lookup(tokenSha256("b"))?.policy).toBeNull();
   });
 
   it("forgets a restriction with its key, and gives it to no other", () => {
     const narrowed = (token: string, burst: number): KeyRow => ({
       ...row(token),
-      restriction: { expiresUnixMs: null, networks: null, limit: { ratePerSecond: 1, burst } },
+      policy: { expiresUnixMs: null, networks: null, limit: { ratePerSecond: 1, burst } },
     });
     const table = createKeyTable([narrowed("a", 1), row("b"), narrowed("c", 3)]);
     const burstOf = (token: string) => {
-      return table.lookup(tokenSha256(token))?.restriction?.limit?.burst ?? null;
+      return table.lookup(tokenSha256(token))?.policy?.limit?.burst ?? null;
     };
     table.remove(tokenSha256("a"));
     table.put(narrowed("d", 4));
@@ -134,8 +134,8 @@ describe("the key table", () => {
 
   it("grows, and forgets names of keys that are gone", () => {
     const limit = { ratePerSecond: 1, burst: 2 };
-    const restriction = { expiresUnixMs: null, networks: null, limit };
-    const table = createKeyTable([{ ...row("kept"), restriction }]);
+    const policy = { expiresUnixMs: null, networks: null, limit };
+    const table = createKeyTable([{ ...row("kept"), policy }]);
     for (let i = 0; i < 5_000; i += 1) table.put(row(`key ${i}`));
     for (let i = 0; i < 5_000; i += 1) table.remove(tokenSha256(`key ${i}`));
     for (let i = 0; i < 5_000; i += 1) {
@@ -143,21 +143,21 @@ describe("the key table", () => {
       table.remove(tokenSha256(`later ${i}`));
     }
     expect(table.counters.keys).toBe(1);
-    expect(table.lookup(tokenSha256("kept"))).toMatchObject({ account: "kept", restriction });
+    expect(table.lookup(tokenSha256("kept"))).toMatchObject({ account: "kept", policy });
   });
 
   it("knows whose each key is, however often accounts and plans come and go", () => {
-    const dice = createDice(11);
+    const rng = createRng(11);
     const table = createKeyTable();
     const model = new Map<string, { readonly account: string; readonly plan: string }>();
     const bursts = new Map<string, number>();
     for (let step = 0; step < 20_000; step += 1) {
-      const token = `t ${dice.below(30)}`;
-      const account = `a ${dice.below(40)}`;
-      const name = `p ${dice.below(5)}`;
-      if (dice.chance(3)) {
+      const token = `t ${rng.below(30)}`;
+      const account = `a ${rng.below(40)}`;
+      const name = `p ${rng.below(5)}`;
+      if (rng.chance(3)) {
         expect(table.remove(tokenSha256(token))).toBe(model.delete(token));
-      } else if (dice.chance(20)) {
+      } else if (rng.chance(20)) {
         bursts.set(name, step + 1);
         table.setPlan({ ...plan, name, burst: step + 1 });
       } else {
@@ -202,7 +202,7 @@ describe("the key table", () => {
     expect(rises(() => table.remove(tokenSha256("b")))).toBe(true);
     expect(rises(() => table.remove(tokenSha256("b")))).toBe(false);
     expect(rises(() => table.replace([row("c")]))).toBe(true);
-    const rebuild = table.begin();
+    const rebuild = table.startRebuild();
     expect(rises(() => rebuild.put(row("d")))).toBe(false);
     expect(rises(() => rebuild.finish())).toBe(true);
     expect(rises(() => table.lookup(tokenSha256("d")))).toBe(false);
@@ -223,7 +223,7 @@ describe("the key table", () => {
     await Promise.resolve();
     expect(told).toEqual([table.changes, -1]);
     table.remove(tokenSha256("a"));
-    table.begin().put(row("c"));
+    table.startRebuild().put(row("c"));
     await Promise.resolve();
     expect(told).toHaveLength(2);
     table.replace([row("c")]);
@@ -241,7 +241,7 @@ describe("the key table", () => {
 
   it("is filled in steps and taken over at the end", () => {
     const table = createKeyTable([row("a")]);
-    const rebuild = table.begin();
+    const rebuild = table.startRebuild();
     expect(rebuild.put(row("b"))).toBe(true);
     expect(table.lookup(tokenSha256("b"))).toBeNull();
     rebuild.finish();

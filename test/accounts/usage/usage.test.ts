@@ -1,18 +1,18 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { Querier } from "../../../src/accounts/database/database.ts";
+import type { Queryable } from "../../../src/accounts/database/database.ts";
 import { DatabaseError } from "../../../src/accounts/database/database-error.ts";
 import {
   USAGE_BATCH_ROWS_MAX,
   USAGE_PACKETS_MAX,
   USAGE_ROUNDS_MAX,
-  USAGE_ROWS_A_TURN,
+  USAGE_ROWS_PER_SLICE,
   USAGE_ROWS_WAITING_MAX,
 } from "../../../src/accounts/limits.ts";
 import { createUsage } from "../../../src/accounts/usage/usage.ts";
 import type { WrittenRow } from "../../../src/accounts/usage/usage-row.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import type { End, Outcome } from "../../../src/core/flow.ts";
+import type { FinalState, Outcome } from "../../../src/core/flow.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { silent, testDatabase } from "../../support/postgres.ts";
 import { stub } from "../../support/stub.ts";
@@ -31,7 +31,7 @@ interface Call {
 function fakeDatabase() {
   const calls: Call[] = [];
   const state = { up: true };
-  const database: Querier = {
+  const database: Queryable = {
     async query(_, values = []) {
       const [run, sequence, , , rows] = values;
       // What this module passes, in its order.
@@ -47,7 +47,7 @@ function fakeDatabase() {
   return { database, calls, state };
 }
 
-function scene() {
+function fixture() {
   const clock = createFakeClock();
   const fake = fakeDatabase();
   const told: string[] = [];
@@ -65,7 +65,7 @@ function scene() {
 }
 
 /** A key of an account of its own; answers its id. */
-async function makeKey(owner: Querier): Promise<string> {
+async function makeKey(owner: Queryable): Promise<string> {
   const [key] = await owner.query<{ id: string }>(
     `with made as (insert into touchdown.accounts (name, plan, created_at)
        values ('a', 'Beta', now()) returning id)
@@ -78,12 +78,12 @@ async function makeKey(owner: Querier): Promise<string> {
 
 const sent = (packetId: number, atNs: number) =>
   stub<Outcome>({ packetId, kind: "sent", reason: null, atNs });
-const end = (packetId: number, kind: End["kind"], more: Partial<End> = {}) =>
-  stub<End>({ packetId, kind, reason: null, slotDelta: null, ...more });
+const end = (packetId: number, kind: FinalState["kind"], more: Partial<FinalState> = {}) =>
+  stub<FinalState>({ packetId, kind, reason: null, slotDelta: null, ...more });
 
 describe("usage", () => {
   it("is counted by key: requests, bytes, time to the wire, ends and reasons", async () => {
-    const { usage, calls, settle, clock } = scene();
+    const { usage, calls, settle, clock } = fixture();
     usage.request(KEY, null, 300);
     usage.request(KEY, "rate_limited", 100);
     usage.request(KEY, "rate_limited", 0);
@@ -109,7 +109,7 @@ describe("usage", () => {
   });
 
   it("belongs to the minute in which it was", async () => {
-    const { clock, usage, calls, settle } = scene();
+    const { clock, usage, calls, settle } = fixture();
     const first = Math.floor(clock.unixMs() / 60_000) * 60_000;
     await settle(first + 59_999 - clock.unixMs());
     usage.request(KEY, null, 1);
@@ -124,7 +124,7 @@ describe("usage", () => {
   });
 
   it("repeats a batch under its number until it is written; says nothing when idle", async () => {
-    const { usage, calls, state, settle } = scene();
+    const { usage, calls, state, settle } = fixture();
     state.up = false;
     usage.request(KEY, null, 1);
     await settle(PERIOD_MS);
@@ -141,7 +141,7 @@ describe("usage", () => {
   });
 
   it("is told once as kept each time that the database goes, and once as written", async () => {
-    const { usage, told, state, settle } = scene();
+    const { usage, told, state, settle } = fixture();
     for (const up of [false, false, false, true, true, false, false]) {
       state.up = up;
       usage.request(KEY, null, 1);
@@ -152,7 +152,7 @@ describe("usage", () => {
   });
 
   it("keeps its sums when more waits than there is room for", async () => {
-    const { usage, calls, state, settle } = scene();
+    const { usage, calls, state, settle } = fixture();
     state.up = false;
     const periods = USAGE_ROUNDS_MAX + 21;
     for (let period = 0; period < periods; period += 1) {
@@ -171,7 +171,7 @@ describe("usage", () => {
   });
 
   it("of more keys than the database takes at a time is several batches", async () => {
-    const { usage, calls, state, settle } = scene();
+    const { usage, calls, state, settle } = fixture();
     state.up = false;
     const keys = 2 * USAGE_BATCH_ROWS_MAX + 7;
     for (let period = 0; period < 3; period += 1) {
@@ -190,7 +190,7 @@ describe("usage", () => {
   });
 
   it("of very many keys waits in few rows at last, and none of its sums is lost", async () => {
-    const { usage, calls, state, settle } = scene();
+    const { usage, calls, state, settle } = fixture();
     state.up = false;
     const [periods, keys] = [8, 60_000];
     for (let period = 0; period < periods; period += 1) {
@@ -209,8 +209,8 @@ describe("usage", () => {
   });
 
   it("is put into words a few rows a turn", async () => {
-    const { clock, usage, calls } = scene();
-    for (let key = 0; key < 10 * USAGE_ROWS_A_TURN; key += 1) usage.request(`${key}`, null, 1);
+    const { clock, usage, calls } = fixture();
+    for (let key = 0; key < 10 * USAGE_ROWS_PER_SLICE; key += 1) usage.request(`${key}`, null, 1);
     clock.advance(PERIOD_MS);
     for (let turn = 0; turn < 5; turn += 1) await nextTurn();
     expect(calls).toEqual([]);
@@ -219,16 +219,16 @@ describe("usage", () => {
   });
 
   it("writes what there is when it stops", async () => {
-    const { usage, calls } = scene();
+    const { usage, calls } = fixture();
     usage.request(KEY, null, 1);
     await usage.stop();
     expect(calls).toHaveLength(1);
   });
 
   it("writes what came while a batch was refused for ever, when it stops", async () => {
-    const { clock } = scene();
+    const { clock } = fixture();
     const written: string[] = [];
-    const database: Querier = {
+    const database: Queryable = {
       async query(_, values = []) {
         await nextTurn();
         const text = String(values[4]);
@@ -248,7 +248,7 @@ describe("usage", () => {
   });
 
   it("counts the news of packets that it has forgotten", () => {
-    const { usage } = scene();
+    const { usage } = fixture();
     usage.taken(1, KEY, 0);
     usage.taken(1 + USAGE_PACKETS_MAX, KEY, 0);
     usage.ended(end(1, "landed"));
@@ -285,7 +285,7 @@ describe("in the database", () => {
     const there = await testDatabase();
     const edge = there.open(there.edgeUrl);
     const key = await makeKey(there.owner);
-    const twice: Querier = {
+    const twice: Queryable = {
       async query(text, values) {
         await edge.query(text, values);
         return edge.query(text, values);

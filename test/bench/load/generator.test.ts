@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { generate, readAnswer } from "../../../bench/load/generator.ts";
+import { generate, readResponse } from "../../../bench/load/generator.ts";
 import { readOptions } from "../../../bench/load/options.ts";
 import { quantiles, summarize } from "../../../bench/load/results.ts";
 import { drawRow, drawTable } from "../../../bench/load/table.ts";
@@ -70,7 +70,7 @@ describe("the load generator", () => {
     for (const [index, due] of shots.dueNs.entries()) {
       expect(due - (shots.dueNs[0] ?? 0)).toBeCloseTo(index * 500_000, 0);
       expect(shots.sentNs[index]).toBeGreaterThanOrEqual(due);
-      expect(shots.answeredNs[index]).toBeGreaterThan(shots.sentNs[index] ?? 0);
+      expect(shots.respondedNs[index]).toBeGreaterThan(shots.sentNs[index] ?? 0);
     }
   });
 
@@ -98,7 +98,7 @@ describe("the load generator", () => {
   it("reads the answers of both endpoints", () => {
     const signature = toBase58(new Uint8Array(64).fill(5));
     const read = (status: number, body: object) =>
-      readAnswer({ status, body: Buffer.from(JSON.stringify(body)) });
+      readResponse({ status, body: Buffer.from(JSON.stringify(body)) });
     expect(read(200, { success: true, signature })).toEqual(["", signature]);
     expect(read(200, { jsonrpc: "2.0", result: signature, id: 1 })).toEqual(["", signature]);
     const error = { code: -32602, data: { reason: "tip_missing" } };
@@ -130,7 +130,7 @@ describe("the load's results", () => {
   const shots = {
     dueNs: Float64Array.from([0, 1e6, 2e6, 3e6]),
     sentNs: Float64Array.from([0, 1e6, 2e6 + 5000, 3e6]),
-    answeredNs: Float64Array.from([1e5, 1.2e6, 2.4e6, NaN]),
+    respondedNs: Float64Array.from([1e5, 1.2e6, 2.4e6, NaN]),
     faults: ["", "", "no_leader", null],
     signatures: [null, null, null, null],
   };

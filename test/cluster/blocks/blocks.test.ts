@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
-import { createChainCounters } from "../../../src/cluster/counters.ts";
+import { createClusterCounters } from "../../../src/cluster/counters.ts";
 import { BLOCKHASHES_KEPT } from "../../../src/cluster/limits.ts";
 import { fc } from "../../support/properties.ts";
 
@@ -13,7 +13,7 @@ function hash(index: number, first = index): Uint8Array {
 }
 
 function newBlocks(nowNs = () => 0) {
-  return createBlocks(nowNs, createChainCounters());
+  return createBlocks(nowNs, createClusterCounters());
 }
 
 describe("the block height", () => {
@@ -88,7 +88,7 @@ describe("what is wanted", () => {
   it("is everything at first, and then what was looked up in vain", () => {
     const blocks = newBlocks();
     expect(blocks.wanted).toBe(true);
-    blocks.settle();
+    blocks.clearWanted();
     blocks.add(hash(1), 160);
     blocks.lastValidHeight(hash(1));
     expect(blocks.wanted).toBe(false);

@@ -3,9 +3,9 @@ import { createHeight } from "../../../src/cluster/blocks/height.ts";
 import {
   HEIGHT_BACK_MAX,
   HEIGHT_BLOCK_MS_MIN,
-  HEIGHT_DOUBT_DOWN_MS,
-  HEIGHT_DOUBT_UP_MS,
   HEIGHT_FIRST_BLOCKS,
+  HEIGHT_REANCHOR_DOWN_MS,
+  HEIGHT_REANCHOR_UP_MS,
   HEIGHT_SLACK_BLOCKS,
 } from "../../../src/cluster/limits.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -15,13 +15,13 @@ const SLOT_MS = 250;
 
 function setUp() {
   const clock = createFakeClock();
-  const counters = { heightsBelieved: 0, heightsDoubted: 0, heightsRebased: 0 };
+  const counters = { heightsAccepted: 0, heightsImplausible: 0, heightsReanchored: 0 };
   const height = createHeight(() => clock.nowNs(), counters);
   /** An honest node is asked every half second; `at` is the chain's height when it begins. */
   function ask(at: number, forMs: number): number {
     for (let ms = 0; ms < forMs; ms += 500) {
       clock.advance(500);
-      height.tell(at + Math.floor((ms + 500) / SLOT_MS));
+      height.observe(at + Math.floor((ms + 500) / SLOT_MS));
     }
     return at + forMs / SLOT_MS;
   }
@@ -33,20 +33,20 @@ function known(first = 10_000) {
   const rig = setUp();
   const now = rig.ask(first, 5_000);
   expect(rig.height.value).toBe(now);
-  return { ...rig, now, doubted: rig.counters.heightsDoubted };
+  return { ...rig, now, doubted: rig.counters.heightsImplausible };
 }
 
 describe("a wild height", () => {
   it("changes nothing, is counted, and the chain goes on", () => {
     const { height, ask, counters, now, doubted } = known();
     for (const wild of [now + 1_000_000, Number.MAX_SAFE_INTEGER, 0]) {
-      expect(height.tell(wild)).toBe(false);
+      expect(height.observe(wild)).toBe(false);
     }
     expect(height.value).toBe(now);
-    expect(counters.heightsDoubted - doubted).toBe(3);
+    expect(counters.heightsImplausible - doubted).toBe(3);
     const latest = ask(now, 1_000);
     expect(height.value).toBe(latest);
-    expect(counters.heightsRebased).toBe(0);
+    expect(counters.heightsReanchored).toBe(0);
   });
 
   it("is one that is further than blocks can have come, and not one block less", () => {
@@ -54,18 +54,18 @@ describe("a wild height", () => {
     const passedMs = 2_000;
     clock.advance(passedMs);
     const most = now + passedMs / HEIGHT_BLOCK_MS_MIN + HEIGHT_SLACK_BLOCKS;
-    expect(height.tell(most + 1)).toBe(false);
+    expect(height.observe(most + 1)).toBe(false);
     expect(height.value).toBe(now);
-    expect(height.tell(most)).toBe(true);
+    expect(height.observe(most)).toBe(true);
     expect(height.value).toBe(most);
   });
 
   it("at the very first is not believed either, nor the one that it hides", () => {
     const { clock, height, ask } = setUp();
-    expect(height.tell(9_000_000)).toBe(false);
+    expect(height.observe(9_000_000)).toBe(false);
     expect(height.value).toBeNull();
     clock.advance(500);
-    expect(height.tell(10_000)).toBe(false);
+    expect(height.observe(10_000)).toBe(false);
     expect(height.value).toBeNull();
     ask(10_000, 500);
     expect(height.value).toBe(10_002);
@@ -74,7 +74,7 @@ describe("a wild height", () => {
   it("is not needed to begin with: nodes that take turns may be far apart", () => {
     const { clock, height } = setUp();
     for (let at = 10_000; at < 10_020; at += 2) {
-      height.tell(at % 4 === 0 ? at : at - HEIGHT_FIRST_BLOCKS);
+      height.observe(at % 4 === 0 ? at : at - HEIGHT_FIRST_BLOCKS);
       clock.advance(500);
     }
     expect(height.value).toBeGreaterThanOrEqual(10_016);
@@ -86,19 +86,19 @@ describe("a wild height", () => {
     for (let ms = 0; ms < 60_000; ms += SLOT_MS) {
       clock.advance(SLOT_MS);
       at += 1;
-      height.tell(at + 1_000_000);
-      height.tell(at - 1_000);
-      if (ms % 2_000 === 0) height.tell(at);
+      height.observe(at + 1_000_000);
+      height.observe(at - 1_000);
+      if (ms % 2_000 === 0) height.observe(at);
     }
     expect(at - (height.value ?? 0)).toBeLessThanOrEqual(8);
-    expect(counters.heightsRebased).toBe(0);
+    expect(counters.heightsReanchored).toBe(0);
   });
 
   it("that stands still is never believed", () => {
     const { clock, height, now } = known();
     for (let ms = 0; ms < 120_000; ms += 500) {
       clock.advance(500);
-      height.tell(now + 1_000_000);
+      height.observe(now + 1_000_000);
     }
     expect(height.value).toBe(now);
   });
@@ -112,30 +112,30 @@ describe("a node that was restarted", () => {
     while (at < now) {
       clock.advance(500);
       at += 4;
-      height.tell(at);
+      height.observe(at);
       expect(height.value).toBe(Math.max(now, at));
     }
     // It is past that as soon as it has caught up.
-    height.tell(at + 1);
+    height.observe(at + 1);
     expect(height.value).toBe(at + 1);
-    expect(counters.heightsRebased).toBe(0);
+    expect(counters.heightsReanchored).toBe(0);
   });
 
   it("a few blocks behind is no reason for doubt", () => {
     const { height, now, counters, doubted } = known();
-    expect(height.tell(now - HEIGHT_BACK_MAX)).toBe(true);
+    expect(height.observe(now - HEIGHT_BACK_MAX)).toBe(true);
     expect(height.value).toBe(now);
-    expect(counters.heightsDoubted).toBe(doubted);
-    expect(height.tell(now - HEIGHT_BACK_MAX - 1)).toBe(false);
+    expect(counters.heightsImplausible).toBe(doubted);
+    expect(height.observe(now - HEIGHT_BACK_MAX - 1)).toBe(false);
   });
 
   it("with a chain that was begun anew is followed after a while", () => {
     const { height, ask, counters } = known();
-    const then = ask(5, HEIGHT_DOUBT_DOWN_MS);
+    const then = ask(5, HEIGHT_REANCHOR_DOWN_MS);
     expect(height.value).toBeGreaterThan(10_000);
     const latest = ask(then, 1_000);
     expect(height.value).toBe(latest);
-    expect(counters.heightsRebased).toBe(1);
+    expect(counters.heightsReanchored).toBe(1);
   });
 });
 
@@ -143,18 +143,18 @@ describe("an honest jump", () => {
   it("after a node was away for an hour is believed at once", () => {
     const { clock, height, counters, now } = known();
     clock.advance(3_600_000);
-    expect(height.tell(now + 3_600_000 / 200)).toBe(true);
+    expect(height.observe(now + 3_600_000 / 200)).toBe(true);
     expect(height.value).toBe(now + 18_000);
-    expect(counters.heightsRebased).toBe(0);
+    expect(counters.heightsReanchored).toBe(0);
   });
 
   it("after this machine slept, and its clock with it, is believed after a while", () => {
     const { height, ask, counters, now } = known();
-    const then = ask(now + 14_400, HEIGHT_DOUBT_UP_MS);
+    const then = ask(now + 14_400, HEIGHT_REANCHOR_UP_MS);
     expect(height.value).toBe(now);
     const latest = ask(then, 1_000);
     expect(height.value).toBe(latest);
-    expect(counters.heightsRebased).toBe(1);
+    expect(counters.heightsReanchored).toBe(1);
   });
 });
 
@@ -162,11 +162,11 @@ describe("a node that stands still", () => {
   it("does not keep another from being followed after a jump", () => {
     const { clock, height, now } = known();
     let at = now + 14_400;
-    for (let ms = 0; ms <= HEIGHT_DOUBT_UP_MS; ms += 500) {
+    for (let ms = 0; ms <= HEIGHT_REANCHOR_UP_MS; ms += 500) {
       clock.advance(500);
       at += 2;
-      height.tell(at);
-      height.tell(now);
+      height.observe(at);
+      height.observe(now);
     }
     expect(height.value).toBe(at);
   });
@@ -182,8 +182,8 @@ describe("whatever is told", () => {
         for (let step = 0; step < 60; step += 1) {
           clock.advance(500);
           last = 50_000 + 2 * step;
-          for (const lie of lies) if (lie.at === step) height.tell(lie.height);
-          height.tell(last);
+          for (const lie of lies) if (lie.at === step) height.observe(lie.height);
+          height.observe(last);
         }
         const most = last + HEIGHT_SLACK_BLOCKS + 500 / HEIGHT_BLOCK_MS_MIN;
         expect(height.value).toBeGreaterThanOrEqual(last);

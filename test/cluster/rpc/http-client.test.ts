@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
-import { createPoster, type PostOptions } from "../../../src/cluster/rpc/http-client.ts";
-import { createNativePoster } from "../../../src/cluster/rpc/native-http-client.ts";
+import { createRpcHttpClient, type RpcHttpOptions } from "../../../src/cluster/rpc/http-client.ts";
+import { createNativeRpcHttpClient } from "../../../src/cluster/rpc/native-http-client.ts";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { native } from "../../native/addon.ts";
 import { createFakeClock, type FakeClock } from "../../support/fake-clock.ts";
@@ -31,7 +31,7 @@ const POSTERS = [
     name: "a post",
     here: true,
     timeoutMs: 2_000,
-    create: (clock: Clock, options: PostOptions) => createPoster(clock, options),
+    create: (clock: Clock, options: RpcHttpOptions) => createRpcHttpClient(clock, options),
     pass: (clock: FakeClock) => clock.advance(2_000),
   },
   {
@@ -39,9 +39,9 @@ const POSTERS = [
     here: native !== null,
     // Of real time, in which a busy machine must also answer.
     timeoutMs: 2_000,
-    create(_: Clock, options: PostOptions) {
+    create(_: Clock, options: RpcHttpOptions) {
       if (native === null) throw new Error("the native engine is not built");
-      return createNativePoster(native, options);
+      return createNativeRpcHttpClient(native, options);
     },
     pass: () => undefined,
   },
@@ -61,10 +61,10 @@ describe.each(POSTERS.filter(({ here }) => here))("$name", ({ create, timeoutMs,
     const { port } = server.address() as AddressInfo;
     const clock = createFakeClock();
     const options = { url: `http://me:word@127.0.0.1:${port}/path?key=1`, bytesMax: 1_000 };
-    const poster = create(clock, { ...options, timeoutMs: patienceMs });
-    endings.push(() => poster.close());
+    const httpClient = create(clock, { ...options, timeoutMs: patienceMs });
+    endings.push(() => httpClient.close());
     endings.push(() => server.close().closeAllConnections());
-    return { server, poster, clock, options, ask: () => poster.post("{}") };
+    return { server, httpClient, clock, options, ask: () => httpClient.post("{}") };
   }
 
   it("carries body and headers, and takes status and body back", async () => {
@@ -188,17 +188,17 @@ describe.each(POSTERS.filter(({ here }) => here))("$name", ({ create, timeoutMs,
 
   it("fails when it is closed, with nothing left behind", async () => {
     const asked = signal();
-    const { ask, poster, clock } = await setUp(() => asked.tell());
+    const { ask, httpClient, clock } = await setUp(() => asked.tell());
     const failing = expect(ask()).rejects.toThrow("the client was closed");
     await asked.told;
-    poster.close();
+    httpClient.close();
     await failing;
     expect(clock.pending).toBe(0);
   });
 
   it("fails where nobody listens", async () => {
-    const { server, options, poster } = await setUp(() => undefined);
-    poster.close();
+    const { server, options, httpClient } = await setUp(() => undefined);
+    httpClient.close();
     server.close();
     await once(server, "close");
     const other = create(systemClock, { ...options, timeoutMs: 30_000 });

@@ -4,8 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
-import { createChainCounters } from "../../../src/cluster/counters.ts";
-import { createNativePoster } from "../../../src/cluster/rpc/native-http-client.ts";
+import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { createNativeRpcHttpClient } from "../../../src/cluster/rpc/native-http-client.ts";
 import { createRpc, type Rpc } from "../../../src/cluster/rpc/rpc.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { encodeSignatures } from "../../../src/core/encoding.ts";
@@ -96,7 +96,7 @@ async function read(answer: { text: string; status?: number }, ask: (rpc: Rpc) =
   const rpcUrl = await nodeThat(() => answer);
   const outcomes: unknown[] = [];
   for (const engine of [null, native]) {
-    const deps = { clock: systemClock, counters: createChainCounters(), native: engine };
+    const deps = { clock: systemClock, counters: createClusterCounters(), native: engine };
     const rpc = createRpc(deps, { rpcUrl, wsUrl: "ws://127.0.0.1:1", timeoutMs: 60_000 });
     endings.push(() => rpc.close());
     outcomes.push(
@@ -126,9 +126,13 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
       return { text: told([null, null]) };
     });
     if (native === null) throw new Error("the native engine is not built");
-    const poster = createNativePoster(native, { url, bytesMax: 10_000, timeoutMs: 60_000 });
-    endings.push(() => poster.close());
-    expect(await poster.statuses?.(signatures)).toEqual({ slot: 99, statuses: [null, null] });
+    const httpClient = createNativeRpcHttpClient(native, {
+      url,
+      bytesMax: 10_000,
+      timeoutMs: 60_000,
+    });
+    endings.push(() => httpClient.close());
+    expect(await httpClient.statuses?.(signatures)).toEqual({ slot: 99, statuses: [null, null] });
     expect(bodies.map((body) => JSON.parse(body))).toEqual([
       {
         jsonrpc: "2.0",
@@ -137,8 +141,8 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
         params: [encodeSignatures(signatures), { searchTransactionHistory: false }],
       },
     ]);
-    await expect(poster.statuses?.(new Uint8Array(257 * 64))).rejects.toThrow("not taken on");
-    await expect(poster.statuses?.(new Uint8Array(65))).rejects.toThrow("not taken on");
+    await expect(httpClient.statuses?.(new Uint8Array(257 * 64))).rejects.toThrow("not taken on");
+    await expect(httpClient.statuses?.(new Uint8Array(65))).rejects.toThrow("not taken on");
   });
 
   it("are refused beyond what may be in hand, and taken again after that", async () => {
@@ -157,18 +161,18 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
     const { port } = server.address() as AddressInfo;
     if (native === null) throw new Error("the native engine is not built");
     const url = `http://127.0.0.1:${port}`;
-    const poster = createNativePoster(native, { url, bytesMax: 100, timeoutMs: 60_000 });
-    endings.push(() => poster.close());
-    const asked = Array.from({ length: 64 }, () => poster.post("{}"));
-    await expect(poster.post("{}")).rejects.toThrow("code -51");
+    const httpClient = createNativeRpcHttpClient(native, { url, bytesMax: 100, timeoutMs: 60_000 });
+    endings.push(() => httpClient.close());
+    const asked = Array.from({ length: 64 }, () => httpClient.post("{}"));
+    await expect(httpClient.post("{}")).rejects.toThrow("code -51");
     release();
     const answers = await Promise.all(asked);
     expect(answers.map(({ body }) => String(body))).toEqual(new Array(64).fill("{}"));
-    expect((await poster.post("{}")).status).toBe(200);
+    expect((await httpClient.post("{}")).status).toBe(200);
   });
 
   it("fail where the system starts no thread that looks the host up", async () => {
-    const script = fileURLToPath(new URL("../../chain/native-poster.fixture.ts", import.meta.url));
+    const script = fileURLToPath(new URL("./native-http-client.fixture.ts", import.meta.url));
     // No stack of that size is to be had.
     const env = { ...process.env, RUST_MIN_STACK: String(2 ** 50) };
     const child = spawn(process.execPath, ["--import", "tsx", script], {
@@ -187,11 +191,11 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
   it("are not asked for once the poster is closed", async () => {
     if (native === null) throw new Error("the native engine is not built");
     const url = await nodeThat(() => ({ text: "{}" }));
-    const poster = createNativePoster(native, { url, bytesMax: 100, timeoutMs: 60_000 });
-    poster.close();
-    await expect(poster.post("{}")).rejects.toThrow("the client was closed");
-    await expect(poster.statuses?.(signatures)).rejects.toThrow("the client was closed");
-    poster.close();
+    const httpClient = createNativeRpcHttpClient(native, { url, bytesMax: 100, timeoutMs: 60_000 });
+    httpClient.close();
+    await expect(httpClient.post("{}")).rejects.toThrow("the client was closed");
+    await expect(httpClient.statuses?.(signatures)).rejects.toThrow("the client was closed");
+    httpClient.close();
   });
 });
 
@@ -245,9 +249,13 @@ describe.skipIf(native === null)("long answers that the native engine shortens",
   it("come without what nobody reads", async () => {
     if (native === null) throw new Error("the native engine is not built");
     const url = await nodeThat(() => ({ text: answerOf([NODE]) }));
-    const poster = createNativePoster(native, { url, bytesMax: 10_000, timeoutMs: 60_000 });
-    endings.push(() => poster.close());
-    const { body } = await poster.post('{"id":1,"method":"getClusterNodes","params":[]}');
+    const httpClient = createNativeRpcHttpClient(native, {
+      url,
+      bytesMax: 10_000,
+      timeoutMs: 60_000,
+    });
+    endings.push(() => httpClient.close());
+    const { body } = await httpClient.post('{"id":1,"method":"getClusterNodes","params":[]}');
     const { gossip: _, ...rest } = NODE;
     expect(JSON.parse(String(body))).toEqual({ id: 1, result: [rest] });
   });

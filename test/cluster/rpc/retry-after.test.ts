@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createChain } from "../../../src/cluster/chain.ts";
-import { createChainCounters } from "../../../src/cluster/counters.ts";
-import type { PostAnswer } from "../../../src/cluster/rpc/http-client.ts";
-import { createPatience, patient } from "../../../src/cluster/rpc/retry-after.ts";
+import { createClusterClient } from "../../../src/cluster/cluster-client.ts";
+import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import type { RpcHttpResponse } from "../../../src/cluster/rpc/http-client.ts";
+import { createRetryAfter, withRetryAfter } from "../../../src/cluster/rpc/retry-after.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { freePort } from "../../support/ports.ts";
@@ -21,63 +21,72 @@ interface Question {
   readonly method: string;
 }
 
-function setUp(...answers: readonly Partial<PostAnswer>[]) {
+function setUp(...answers: readonly Partial<RpcHttpResponse>[]) {
   const clock = createFakeClock();
-  const counters = createChainCounters();
+  const counters = createClusterCounters();
   const left = [...answers];
   let asked = 0;
-  const next = async (): Promise<PostAnswer> => {
+  const next = async (): Promise<RpcHttpResponse> => {
     asked += 1;
     return { status: 200, retryAfterMs: 0, body: Buffer.alloc(0), ...left.splice(0, 1)[0] };
   };
-  const patience = createPatience(clock, counters);
+  const retryAfter = createRetryAfter(clock, counters);
   const made = { post: next, statuses: next, close: () => undefined };
-  return { clock, counters, patience, made, poster: patient(made, patience), asked: () => asked };
+  return {
+    clock,
+    counters,
+    retryAfter,
+    made,
+    httpClient: withRetryAfter(made, retryAfter),
+    asked: () => asked,
+  };
 }
 
-const nobody = new Uint8Array();
+const noSignatures = new Uint8Array();
 
 describe("a node that wants to be left alone", () => {
   it("is asked nothing until then, by anyone", async () => {
-    const { clock, counters, patience, made, poster, asked } = setUp({
+    const { clock, counters, retryAfter, made, httpClient, asked } = setUp({
       status: 429,
       retryAfterMs: 5_000,
     });
-    const other = patient(made, patience);
-    expect((await poster.post("{}")).status).toBe(429);
+    const other = withRetryAfter(made, retryAfter);
+    expect((await httpClient.post("{}")).status).toBe(429);
     clock.advance(1_000);
     await expect(other.post("{}")).rejects.toThrow("left alone for 4000 ms");
-    await expect(poster.statuses?.(nobody)).rejects.toThrow("left alone");
-    expect([asked(), counters.requestsHeldBack]).toEqual([1, 2]);
+    await expect(httpClient.statuses?.(noSignatures)).rejects.toThrow("left alone");
+    expect([asked(), counters.requestsSuppressed]).toEqual([1, 2]);
     clock.advance(4_000);
     expect((await other.post("{}")).status).toBe(200);
-    expect(counters.requestsHeldBack).toBe(2);
+    expect(counters.requestsSuppressed).toBe(2);
   });
 
   it("may say so beside the statuses as well", async () => {
-    const { poster } = setUp({ status: 503, retryAfterMs: 1 });
-    await poster.statuses?.(nobody);
-    await expect(poster.post("{}")).rejects.toThrow("left alone");
+    const { httpClient } = setUp({ status: 503, retryAfterMs: 1 });
+    await httpClient.statuses?.(noSignatures);
+    await expect(httpClient.post("{}")).rejects.toThrow("left alone");
   });
 
   it("is believed for half a minute at the most", async () => {
-    const { clock, poster } = setUp({ status: 429, retryAfterMs: 86_400_000 });
-    await poster.post("{}");
+    const { clock, httpClient } = setUp({ status: 429, retryAfterMs: 86_400_000 });
+    await httpClient.post("{}");
     clock.advance(29_999);
-    await expect(poster.post("{}")).rejects.toThrow("left alone");
+    await expect(httpClient.post("{}")).rejects.toThrow("left alone");
     clock.advance(1);
-    expect((await poster.post("{}")).status).toBe(200);
+    expect((await httpClient.post("{}")).status).toBe(200);
   });
 
   it("says so with a refusal, and not beside a good answer", async () => {
-    const { poster } = setUp({ status: 200, retryAfterMs: 5_000 });
-    await poster.post("{}");
-    expect((await poster.post("{}")).status).toBe(200);
+    const { httpClient } = setUp({ status: 200, retryAfterMs: 5_000 });
+    await httpClient.post("{}");
+    expect((await httpClient.post("{}")).status).toBe(200);
   });
 
   it("has no statuses of its own where the poster has none", () => {
-    const { made, patience } = setUp();
-    expect(patient({ post: made.post, close: made.close }, patience).statuses).toBeUndefined();
+    const { made, retryAfter } = setUp();
+    expect(
+      withRetryAfter({ post: made.post, close: made.close }, retryAfter).statuses,
+    ).toBeUndefined();
   });
 
   it("is asked on for statuses and heights where it limits what is heavy", async () => {
@@ -108,14 +117,14 @@ describe("a node that wants to be left alone", () => {
     const wsUrl = `ws://127.0.0.1:${await freePort()}`;
     const router = { slotEvent() {}, setEpoch: () => true, setContacts() {} };
     const log = { info() {}, warn() {}, error() {} };
-    const chain = createChain(
+    const client = createClusterClient(
       { clock: systemClock, log, router, native: null, openGeyser: null },
       { rpcUrl: `http://127.0.0.1:${port}`, wsUrl, retryMsFirst: 50, retryMsMax: 400 },
     );
-    chain.start();
-    endings.push(() => chain.stop());
-    await vi.waitFor(() => expect(chain.counters.requestsHeldBack).toBeGreaterThan(0), WAIT);
-    await vi.waitFor(() => expect(chain.blockHeight()).toBe(5), WAIT);
-    expect(await chain.fetchStatuses(new Uint8Array(64))).toEqual({ slot: 9, statuses: [null] });
+    client.start();
+    endings.push(() => client.stop());
+    await vi.waitFor(() => expect(client.counters.requestsSuppressed).toBeGreaterThan(0), WAIT);
+    await vi.waitFor(() => expect(client.blockHeight()).toBe(5), WAIT);
+    expect(await client.fetchStatuses(new Uint8Array(64))).toEqual({ slot: 9, statuses: [null] });
   });
 });

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createChainCounters } from "../../../src/cluster/counters.ts";
-import { RPC_ANSWER_BYTES_MAX } from "../../../src/cluster/limits.ts";
+import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { RPC_RESPONSE_BYTES_MAX } from "../../../src/cluster/limits.ts";
 import { RpcError } from "../../../src/cluster/rpc/json-rpc.ts";
 import { createRpc, type Rpc } from "../../../src/cluster/rpc/rpc.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -64,7 +64,7 @@ async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) 
   const { port } = server.address() as AddressInfo;
   const options = { rpcUrl: `http://127.0.0.1:${port}`, wsUrl: `ws://127.0.0.1:${port}` };
   const rpc: Rpc = createRpc(
-    { clock: systemClock, counters: createChainCounters(), native: null },
+    { clock: systemClock, counters: createClusterCounters(), native: null },
     { ...options, timeoutMs },
   );
   endings.push(() => rpc.close());
@@ -177,7 +177,7 @@ describe("the RPC client", () => {
       getAccountInfo: { context: { slot: 9 }, value: { data: [listOf(10, 9, 8), "base64"] } },
     };
     const { rpc, calls } = await setUp(results);
-    const news = await rpc.blockNews();
+    const news = await rpc.blockInfo();
     expect(news.height).toBe(77);
     expect(
       news.blockhashes.map(({ blockhash: [fill], lastValidHeight }) => [fill, lastValidHeight]),
@@ -189,10 +189,10 @@ describe("the RPC client", () => {
     expect(calls[2]?.params[0]).toBe("SysvarRecentB1ockHashes11111111111111111111");
     // A node that does not tell the list still tells the latest; one that lacks that has failed.
     results["getAccountInfo"] = new RpcError(1, "not here");
-    const { blockhashes } = await rpc.blockNews();
+    const { blockhashes } = await rpc.blockInfo();
     expect(blockhashes.map(({ lastValidHeight }) => lastValidHeight)).toEqual([227]);
     results["getLatestBlockhash"] = new RpcError(1, "behind");
-    await expect(rpc.blockNews()).rejects.toThrow("getLatestBlockhash: behind");
+    await expect(rpc.blockInfo()).rejects.toThrow("getLatestBlockhash: behind");
   });
 
   it("reads a block's signatures, and null where its slot has no block", async () => {
@@ -237,7 +237,7 @@ describe("the RPC client", () => {
       };
       more();
     });
-    await expect(rpc.contacts()).rejects.toThrow(String(RPC_ANSWER_BYTES_MAX));
+    await expect(rpc.contacts()).rejects.toThrow(String(RPC_RESPONSE_BYTES_MAX));
   });
 
   it("says how long it has waited for an answer that does not come", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bareAddress } from "../../../src/cluster/rpc/url-without-credentials.ts";
+import { urlWithoutCredentials } from "../../../src/cluster/rpc/url-without-credentials.ts";
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
 
@@ -12,6 +12,6 @@ describe("an address for the native engine", () => {
     ["ws://:p%40ss%2f@a/", "ws://a/", basic(":p@ss/")],
     ["ws://100%:%zz@a/", "ws://a/", basic("100%:%zz")],
   ])("of %s is %s", (text, href, authorization) => {
-    expect(bareAddress(text)).toEqual({ href, authorization });
+    expect(urlWithoutCredentials(text)).toEqual({ href, authorization });
   });
 });

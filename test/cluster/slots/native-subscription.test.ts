@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { createChainCounters } from "../../../src/cluster/counters.ts";
-import { openNativeFeed } from "../../../src/cluster/slots/native-subscription.ts";
-import { FEED_FULL, type NativeFeeding } from "../../../src/native/contract.ts";
+import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { openNativeSlotSubscriber } from "../../../src/cluster/slots/native-subscription.ts";
+import { type NativeSlotSubscribing, SLOT_SUBSCRIBER_FULL } from "../../../src/native/contract.ts";
 import { native } from "../../native/addon.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
@@ -31,27 +31,28 @@ function gated() {
   if (native === null) throw new Error("the native engine is not built");
   const engine = native;
   const gate = { isOpen: true, wake: (): void => undefined };
-  const feeding: NativeFeeding = {
+  const feeding: NativeSlotSubscribing = {
     ...engine,
-    feedOpen(url, authorization, timeoutMs, wake) {
+    slotSubscriberOpen(url, authorization, timeoutMs, wake) {
       gate.wake = wake;
-      return engine.feedOpen(url, authorization, timeoutMs, wake);
+      return engine.slotSubscriberOpen(url, authorization, timeoutMs, wake);
     },
-    feedNext: (feed, out) => (gate.isOpen ? engine.feedNext(feed, out) : 0),
+    slotSubscriberNext: (subscriber, out) =>
+      gate.isOpen ? engine.slotSubscriberNext(subscriber, out) : 0,
   };
   return { gate, feeding };
 }
 
-function listenTo(feeding: NativeFeeding, url: string) {
-  const counters = createChainCounters();
+function listenTo(feeding: NativeSlotSubscribing, url: string) {
+  const counters = createClusterCounters();
   const seen: string[] = [];
-  const feed = openNativeFeed({ native: feeding, counters }, url, 30_000, {
+  const subscriber = openNativeSlotSubscriber({ native: feeding, counters }, url, 30_000, {
     opened: () => seen.push("opened"),
     event: (name, kind, slot) => seen.push(`${name} ${kind} ${slot}`),
     closed: () => seen.push("closed"),
   });
-  endings.push(() => feed.end());
-  return { feed, seen, counters };
+  endings.push(() => subscriber.end());
+  return { subscriber, seen, counters };
 }
 
 /** How many threads of feeds this process has. */
@@ -76,7 +77,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
     const { server, url } = await startNode();
     const { gate, feeding } = gated();
     const connected = once(server, "connection") as Promise<[WebSocket]>;
-    const { feed, seen, counters } = listenTo(feeding, url);
+    const { subscriber, seen, counters } = listenTo(feeding, url);
     const [peer] = await connected;
     peer.on("message", () => peer.send('{"id":2,"result":1}'));
     await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
@@ -84,7 +85,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
     for (let slot = 1; slot <= 300; slot += 1) peer.send(slotIs(slot));
     peer.ping();
     await once(peer, "pong");
-    const asked = feed.subscribe("slot");
+    const asked = subscriber.subscribe("slot");
     await once(peer, "message");
     peer.close();
     await once(peer, "close");
@@ -106,7 +107,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
     const all = Array.from({ length: 8 }, () => listenTo(feeding, url));
     await vi.waitFor(() => expect(server.clients.size).toBe(8), WAIT);
     expect(feedThreads()).toBe(8);
-    for (const { feed } of all.slice(0, 4)) feed.end();
+    for (const { subscriber } of all.slice(0, 4)) subscriber.end();
     await vi.waitFor(() => expect(feedThreads()).toBe(4), WAIT);
     for (const socket of server.clients) socket.terminate();
     await vi.waitFor(() => expect(feedThreads()).toBe(0), WAIT);
@@ -120,7 +121,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
     const { server, url } = await startNode();
     const { feeding } = gated();
     const connected = once(server, "connection") as Promise<[WebSocket]>;
-    const { feed, seen } = listenTo(feeding, url);
+    const { subscriber, seen } = listenTo(feeding, url);
     const [peer] = await connected;
     let open = true;
     peer.on("close", () => {
@@ -133,7 +134,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
     };
     flood();
     await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
-    feed.end();
+    subscriber.end();
     await vi.waitFor(() => expect([open, feedThreads()]).toEqual([false, 0]), WAIT);
     expect(seen).toEqual(["opened"]);
   });
@@ -141,27 +142,27 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
   it("takes so much in a turn where the node says more than can be taken", async () => {
     const { gate, feeding } = gated();
     let slot = 0;
-    const endless: NativeFeeding = {
+    const endless: NativeSlotSubscribing = {
       ...feeding,
-      feedOpen(_url, _authorization, _timeoutMs, wake) {
+      slotSubscriberOpen(_url, _authorization, _timeoutMs, wake) {
         gate.wake = wake;
         return 1;
       },
-      feedNext(_feed, out) {
+      slotSubscriberNext(_feed, out) {
         slot += 1;
         // Whoever takes on for ever is stopped here.
         out.set([slot < 10_000 ? 4 : 6, 1, slot, 0]);
         return 1;
       },
-      feedClose: () => 0,
+      slotSubscriberClose: () => 0,
     };
-    const { feed, seen } = listenTo(endless, "ws://127.0.0.1:1");
+    const { subscriber, seen } = listenTo(endless, "ws://127.0.0.1:1");
     gate.wake();
     gate.wake();
     expect(seen).toHaveLength(64);
     await aTurn();
     expect(seen).toHaveLength(128);
-    feed.end();
+    subscriber.end();
     gate.wake();
     await aTurn();
     expect(seen).toHaveLength(128);
@@ -169,13 +170,13 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
 
   it("is closed where the engine has no room for it, once whoever opens it has it", async () => {
     const { feeding } = gated();
-    const full = { ...feeding, feedOpen: () => FEED_FULL };
-    const { feed, seen } = listenTo(full, "ws://127.0.0.1:1");
+    const full = { ...feeding, slotSubscriberOpen: () => SLOT_SUBSCRIBER_FULL };
+    const { subscriber, seen } = listenTo(full, "ws://127.0.0.1:1");
     expect(seen).toEqual([]);
-    expect(await feed.subscribe("slot")).toBe(false);
+    expect(await subscriber.subscribe("slot")).toBe(false);
     expect(seen).toEqual(["closed"]);
     const ended = listenTo(full, "ws://127.0.0.1:1");
-    ended.feed.end();
+    ended.subscriber.end();
     await Promise.resolve();
     expect(ended.seen).toEqual([]);
   });
@@ -185,13 +186,13 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
     const { feeding } = gated();
     await vi.waitFor(() => expect(feedThreads()).toBe(0), WAIT);
     const opened: number[] = [];
-    const open = (): number => feeding.feedOpen(url, "", 30_000, () => undefined);
+    const open = (): number => feeding.slotSubscriberOpen(url, "", 30_000, () => undefined);
     for (let handle = open(); handle > 0; handle = open()) opened.push(handle);
     endings.push(() => {
-      for (const handle of opened) feeding.feedClose(handle);
+      for (const handle of opened) feeding.slotSubscriberClose(handle);
     });
-    expect([opened.length, open()]).toEqual([64, FEED_FULL]);
-    for (const handle of opened.splice(0)) expect(feeding.feedClose(handle)).toBe(0);
+    expect([opened.length, open()]).toEqual([64, SLOT_SUBSCRIBER_FULL]);
+    for (const handle of opened.splice(0)) expect(feeding.slotSubscriberClose(handle)).toBe(0);
     await vi.waitFor(() => {
       const handle = open();
       if (handle > 0) opened.push(handle);

@@ -4,10 +4,13 @@ import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { createChainCounters } from "../../../src/cluster/counters.ts";
-import { FEED_MESSAGE_BYTES_MAX } from "../../../src/cluster/limits.ts";
-import { openNativeFeed } from "../../../src/cluster/slots/native-subscription.ts";
-import { type FeedEvents, openFeed } from "../../../src/cluster/slots/subscription.ts";
+import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { WEBSOCKET_MESSAGE_BYTES_MAX } from "../../../src/cluster/limits.ts";
+import { openNativeSlotSubscriber } from "../../../src/cluster/slots/native-subscription.ts";
+import {
+  openSlotSubscriber,
+  type SlotSubscriberEvents,
+} from "../../../src/cluster/slots/subscription.ts";
 import { native } from "../../native/addon.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
@@ -17,11 +20,11 @@ afterEach(async () => {
 });
 
 /** Both engines' ways; the native one where it is built. */
-function ways(): [string, typeof openFeed][] {
-  const portable: [string, typeof openFeed] = ["portable", openFeed];
+function ways(): [string, typeof openSlotSubscriber][] {
+  const portable: [string, typeof openSlotSubscriber] = ["portable", openSlotSubscriber];
   if (native === null) return [portable];
-  const deps = { native, counters: createChainCounters() };
-  return [portable, ["native", (...given) => openNativeFeed(deps, ...given)]];
+  const deps = { native, counters: createClusterCounters() };
+  return [portable, ["native", (...given) => openNativeSlotSubscriber(deps, ...given)]];
 }
 
 async function listening(server: ReturnType<typeof createTcpServer>) {
@@ -81,14 +84,14 @@ const slotIs = (slot: number): string =>
 describe.each(ways())("a node's feed over the %s engine", (_, open) => {
   function listenTo(url: string, timeoutMs = 30_000) {
     const seen: string[] = [];
-    const events: FeedEvents = {
+    const events: SlotSubscriberEvents = {
       opened: () => void seen.push("opened"),
-      event: (feed, kind, slot) => void seen.push(`${feed} ${kind} ${slot}`),
+      event: (subscriber, kind, slot) => void seen.push(`${subscriber} ${kind} ${slot}`),
       closed: () => void seen.push("closed"),
     };
-    const feed = open(url, timeoutMs, events);
-    endings.push(() => feed.end());
-    return { feed, seen };
+    const subscriber = open(url, timeoutMs, events);
+    endings.push(() => subscriber.end());
+    return { subscriber, seen };
   }
 
   async function openAt(answer: (method: string) => object, path = "") {
@@ -107,33 +110,33 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
     endings.push(() => {
       for (const socket of sockets.clients) socket.terminate();
     });
-    const { feed, seen } = listenTo(url.replace("ws://", `ws://${path}`));
+    const { subscriber, seen } = listenTo(url.replace("ws://", `ws://${path}`));
     await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
     const [peer] = sockets.clients as Iterable<WebSocket>;
     if (peer === undefined) throw new Error("nobody is connected");
     const say = (method: string, result: unknown) => {
       peer.send(JSON.stringify({ jsonrpc: "2.0", method, params: { result, subscription: 1 } }));
     };
-    return { feed, seen, asked, requests, sockets, peer, say };
+    return { subscriber, seen, asked, requests, sockets, peer, say };
   }
 
   it("tells refused subscriptions from accepted ones, and asks once", async () => {
-    const { feed, asked } = await openAt((method) =>
+    const { subscriber, asked } = await openAt((method) =>
       method === "slotSubscribe" ? { result: 1 } : { error: { code: -32601, message: "no" } },
     );
-    expect(await feed.subscribe("slotsUpdates")).toBe(false);
-    expect(await feed.subscribe("slot")).toBe(true);
+    expect(await subscriber.subscribe("slotsUpdates")).toBe(false);
+    expect(await subscriber.subscribe("slot")).toBe(true);
     expect(asked).toEqual(["slotsUpdatesSubscribe", "slotSubscribe"]);
   });
 
   it("asks for one feed at a time once, and again after the answer", async () => {
-    const { feed, asked } = await openAt(() => ({ result: null }));
-    const [first, second] = [feed.subscribe("slot"), feed.subscribe("slot")];
+    const { subscriber, asked } = await openAt(() => ({ result: null }));
+    const [first, second] = [subscriber.subscribe("slot"), subscriber.subscribe("slot")];
     expect([await first, await second]).toEqual([true, false]);
-    expect(await feed.subscribe("slot")).toBe(true);
+    expect(await subscriber.subscribe("slot")).toBe(true);
     expect(asked).toHaveLength(2);
-    feed.end();
-    expect(await feed.subscribe("slot")).toBe(false);
+    subscriber.end();
+    expect(await subscriber.subscribe("slot")).toBe(false);
   });
 
   it("maps what a node says to starts and ends", async () => {
@@ -189,7 +192,7 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
   });
 
   it("passes over what makes no sense, and gives no slot that is none", async () => {
-    const { feed, seen, peer, say } = await openAt(() => ({ result: 1 }));
+    const { subscriber, seen, peer, say } = await openAt(() => ({ result: 1 }));
     for (const text of ["{", "[]", "null", "7", '{"id":99,"result":1}', '{"id":null}', ""]) {
       peer.send(text);
     }
@@ -199,7 +202,7 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
     for (const slot of strange) say("slotNotification", { slot });
     say("rootNotification", { slot: 1 });
     say("slotsUpdatesNotification", { type: "constructor", slot: 1 });
-    expect(await feed.subscribe("slot")).toBe(true);
+    expect(await subscriber.subscribe("slot")).toBe(true);
     expect(seen.slice(1)).toEqual(new Array(1 + strange.length).fill("slot start NaN"));
   });
 
@@ -223,12 +226,12 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
   });
 
   it("ends where a message is larger than any that is read", async () => {
-    const { feed, seen, peer } = await openAt(() => ({ result: 1 }));
+    const { subscriber, seen, peer } = await openAt(() => ({ result: 1 }));
     const whole = slotIs(7);
-    peer.send(whole.padEnd(FEED_MESSAGE_BYTES_MAX));
-    expect(await feed.subscribe("slot")).toBe(true);
-    const asked = feed.subscribe("slotsUpdates");
-    peer.send(slotIs(8).padEnd(FEED_MESSAGE_BYTES_MAX + 1));
+    peer.send(whole.padEnd(WEBSOCKET_MESSAGE_BYTES_MAX));
+    expect(await subscriber.subscribe("slot")).toBe(true);
+    const asked = subscriber.subscribe("slotsUpdates");
+    peer.send(slotIs(8).padEnd(WEBSOCKET_MESSAGE_BYTES_MAX + 1));
     await vi.waitFor(() => expect(seen).toEqual(["opened", "slot start 7", "closed"]), WAIT);
     await asked;
   });
@@ -238,8 +241,8 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
     ["says goodbye", (peer: WebSocket) => peer.close(1001, "bye")],
     ["sends what is no text", (peer: WebSocket) => peer.send(Buffer.of(0xff), { binary: false })],
   ])("tells once that it ended where the node %s, and stays away", async (_, act) => {
-    const { seen, sockets, peer, feed } = await openAt(() => ({ method: "other" }));
-    const asked = feed.subscribe("slot");
+    const { seen, sockets, peer, subscriber } = await openAt(() => ({ method: "other" }));
+    const asked = subscriber.subscribe("slot");
     act(peer);
     await vi.waitFor(() => expect(seen).toEqual(["opened", "closed"]), WAIT);
     expect(await asked).toBe(false);
@@ -256,13 +259,13 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
   });
 
   it("says nothing after its end", async () => {
-    const { feed, seen, sockets } = await openAt(() => ({ method: "other" }));
-    const asked = feed.subscribe("slot");
-    feed.end();
+    const { subscriber, seen, sockets } = await openAt(() => ({ method: "other" }));
+    const asked = subscriber.subscribe("slot");
+    subscriber.end();
     expect(await asked).toBe(false);
     await vi.waitFor(() => expect(sockets.clients.size).toBe(0), WAIT);
     expect(seen).toEqual(["opened"]);
-    feed.end();
+    subscriber.end();
   });
 
   it.each([200, 301, 401, 403, 500])("tells of a handshake refused with %i", async (status) => {
@@ -350,12 +353,12 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
         });
       });
       const early = listenTo(url);
-      early.feed.end();
-      const { feed, seen } = listenTo(url);
+      early.subscriber.end();
+      const { subscriber, seen } = listenTo(url);
       await vi.waitFor(() => expect(sockets.size).toBeGreaterThan(0), WAIT);
       if (words === null) await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
       const before = [...seen];
-      feed.end();
+      subscriber.end();
       await vi.waitFor(() => expect(sockets.size).toBe(0), WAIT);
       expect([seen, early.seen]).toEqual([before, []]);
     }

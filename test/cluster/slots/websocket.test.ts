@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
-import { FEED_MESSAGE_BYTES_MAX } from "../../../src/cluster/limits.ts";
+import { WEBSOCKET_MESSAGE_BYTES_MAX } from "../../../src/cluster/limits.ts";
 import { openWebSocket } from "../../../src/cluster/slots/websocket.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
@@ -56,9 +56,9 @@ describe("a WebSocket of the chain's", () => {
 
   it("ends where a message is larger than any that is read", async () => {
     const { seen, peer } = await connect();
-    peer.send("x".repeat(FEED_MESSAGE_BYTES_MAX));
-    peer.send("x".repeat(FEED_MESSAGE_BYTES_MAX + 1));
+    peer.send("x".repeat(WEBSOCKET_MESSAGE_BYTES_MAX));
+    peer.send("x".repeat(WEBSOCKET_MESSAGE_BYTES_MAX + 1));
     await vi.waitFor(() => expect(seen.at(-1)).toBe("closed"), WAIT);
-    expect(seen).toEqual(["opened", `xxxxxxxxxx ${FEED_MESSAGE_BYTES_MAX}`, "closed"]);
+    expect(seen).toEqual(["opened", `xxxxxxxxxx ${WEBSOCKET_MESSAGE_BYTES_MAX}`, "closed"]);
   });
 });

@@ -71,12 +71,12 @@ describe("an account", () => {
     const other = await ada.call("GET", "/api/v1/audit?limit=200");
     for (const id of ids) expect(other.text).not.toContain(`"id":"${String(id)}"`);
     for (const after of ["x", "-1", "99999999999999999999", "1'"]) {
-      const answer = await grace.call("GET", `/api/v1/audit?after=${encodeURIComponent(after)}`);
-      expect([after, reasonOf(answer)]).toEqual([after, "invalid_request"]);
+      const response = await grace.call("GET", `/api/v1/audit?after=${encodeURIComponent(after)}`);
+      expect([after, reasonOf(response)]).toEqual([after, "invalid_request"]);
     }
     for (const limit of ["0", "201", "x", "1e9", "-1", "1.5", ""]) {
-      const answer = await grace.call("GET", `/api/v1/audit?limit=${limit}`);
-      expect([limit, reasonOf(answer)]).toEqual([limit, "invalid_request"]);
+      const response = await grace.call("GET", `/api/v1/audit?limit=${limit}`);
+      expect([limit, reasonOf(response)]).toEqual([limit, "invalid_request"]);
     }
   });
 

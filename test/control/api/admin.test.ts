@@ -45,8 +45,8 @@ describe("an operator", () => {
     }
     expect(new Set(seen).size).toBe(2);
     for (const odd of ["x", "1_", "-1", `1_${graceId.replaceAll("-", "g")}`]) {
-      const answer = await ada.call("GET", `/api/v1/admin/accounts?after=${odd}`);
-      expect([odd, reasonOf(answer)]).toEqual([odd, "invalid_request"]);
+      const response = await ada.call("GET", `/api/v1/admin/accounts?after=${odd}`);
+      expect([odd, reasonOf(response)]).toEqual([odd, "invalid_request"]);
     }
     for (const query of ["%25", "_", "'; drop table touchdown.accounts", "%00"]) {
       const none = await ada.call("GET", `/api/v1/admin/accounts?query=${query}`);

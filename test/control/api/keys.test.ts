@@ -88,8 +88,8 @@ describe("a key", () => {
     ["a network that is a query", { allowed_addresses: ["1.2.3.4'; drop table keys"] }],
     ["too many networks", { allowed_addresses: Array.from({ length: 33 }, () => "10.0.0.1") }],
   ])("is not made with %s", async (_, options) => {
-    const answer = await grace.call("POST", "/api/v1/keys", { label: "x", ...options });
-    expect([answer.status, reasonOf(answer)]).toEqual([400, "invalid_request"]);
+    const response = await grace.call("POST", "/api/v1/keys", { label: "x", ...options });
+    expect([response.status, reasonOf(response)]).toEqual([400, "invalid_request"]);
   });
 
   it.each([
@@ -110,8 +110,8 @@ describe("a key", () => {
     ["letters turned around", "live\u202etset"],
     ["half a character", "a\ud800"],
   ])("is not called %s", async (_, label) => {
-    const answer = await grace.call("POST", "/api/v1/keys", { label });
-    expect([answer.status, reasonOf(answer)]).toEqual([400, "invalid_request"]);
+    const response = await grace.call("POST", "/api/v1/keys", { label });
+    expect([response.status, reasonOf(response)]).toEqual([400, "invalid_request"]);
   });
 
   it("is rotated: the new one at once, the old one until the overlap is over", async () => {
@@ -129,7 +129,7 @@ describe("a key", () => {
     expect(await fieldOfKey(id, "replaced_by")).toBeNull();
     const twice = await grace.call("POST", `${old.path}/rotate`, { overlap_seconds: 60 });
     expect([twice.status, reasonOf(twice)]).toEqual([409, "conflict"]);
-    expect(String(fieldOf(twice.json, "error.sentence"))).toContain(hint);
+    expect(String(fieldOf(twice.json, "error.message"))).toContain(hint);
     expect(await lastEntry()).toMatchObject({ action: "key.rotate" });
     site.clock.advance(61_000);
     expect(await stateOf(old.id)).toBe("expired");
@@ -166,12 +166,12 @@ describe("a key", () => {
     expect(fieldOf(linked.json, "key")).toMatchObject({ label: "linked", state: "live" });
     const ada = new Browser(site.url);
     await ada.login("ada");
-    const answers = [];
+    const responses = [];
     for (const guess of [token, `td_test_${"a".repeat(33)}`, "x"]) {
-      answers.push((await ada.call("POST", "/api/v1/keys/link", { token: guess })).text);
+      responses.push((await ada.call("POST", "/api/v1/keys/link", { token: guess })).text);
     }
-    expect(new Set(answers).size).toBe(1);
-    expect(answers[0]).toContain("key_refused");
+    expect(new Set(responses).size).toBe(1);
+    expect(responses[0]).toContain("key_refused");
   });
 });
 

@@ -96,8 +96,8 @@ describe("a management token", () => {
       ["GET", "/api/v1/admin/accounts"],
     ];
     for (const [method, path, body] of refused) {
-      const answer = await call(method, path, body);
-      expect([path, answer.status, reasonOf(answer)]).toEqual([path, 403, "forbidden"]);
+      const response = await call(method, path, body);
+      expect([path, response.status, reasonOf(response)]).toEqual([path, 403, "forbidden"]);
     }
   });
 
@@ -117,8 +117,8 @@ describe("a management token", () => {
 
   it("is judged alone: neither a session beside it helps, nor half a token", async () => {
     for (const authorization of ["Bearer x", "Basic eDp5", "Bearer", "bearer tdm_", ""]) {
-      const answer = await grace.call("GET", "/api/v1/me", undefined, { authorization });
-      expect([authorization, reasonOf(answer)]).toEqual([authorization, "unauthorized"]);
+      const response = await grace.call("GET", "/api/v1/me", undefined, { authorization });
+      expect([authorization, reasonOf(response)]).toEqual([authorization, "unauthorized"]);
     }
   });
 });

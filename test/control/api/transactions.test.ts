@@ -12,7 +12,7 @@ import {
 import { freePort } from "../../support/ports.ts";
 
 /** What each edge's admin listener answers, by path; anything else is a 404 as an edge's. */
-const answers: Record<"one" | "two", Record<string, unknown>> = { one: {}, two: {} };
+const responses: Record<"one" | "two", Record<string, unknown>> = { one: {}, two: {} };
 const asked: string[] = [];
 const servers: Server[] = [];
 let site: TestControl;
@@ -25,7 +25,7 @@ async function startEdge(name: "one" | "two"): Promise<string> {
     const account = url.searchParams.get("account");
     url.searchParams.delete("account");
     asked.push(`${url.pathname}${url.search} ${account}`);
-    const answer = answers[name][url.pathname];
+    const answer = responses[name][url.pathname];
     response.statusCode = answer === undefined ? 404 : 200;
     const missing = { status: "error", reason: "not_found", error: "no such path" };
     response.end(typeof answer === "string" ? answer : JSON.stringify(answer ?? missing));
@@ -51,8 +51,8 @@ afterAll(async () => {
 });
 beforeEach(() => {
   site.clock.advance(60_000);
-  answers.one = {};
-  answers.two = {};
+  responses.one = {};
+  responses.two = {};
   asked.length = 0;
 });
 
@@ -60,7 +60,7 @@ const SIGNATURE = encodeBase58(new Uint8Array(64).fill(7));
 
 describe("a transaction", () => {
   it("is answered with the receipts of all edges, asked in the account's own name", async () => {
-    answers.one[`/receipts/${SIGNATURE}`] = { signature: SIGNATURE, state: "landed", slot: 5 };
+    responses.one[`/receipts/${SIGNATURE}`] = { signature: SIGNATURE, state: "landed", slot: 5 };
     const { status, json } = await grace.call("GET", `/api/v1/transactions/${SIGNATURE}`);
     expect(status).toBe(200);
     expect(json).toEqual({
@@ -105,7 +105,7 @@ describe("the latest transactions", () => {
     timings: { decoded_us: 90, first_sent_us: 200, first_acked_us: null },
     landing: {
       ...{ state, slot: 41, slots: 1, error: null, reason: null },
-      ...{ sentence: "it landed", known_us: 900 },
+      ...{ message: "it landed", known_us: 900 },
     },
     a_newer_field: "left out",
   });
@@ -117,11 +117,11 @@ describe("the latest transactions", () => {
   };
 
   beforeEach(() => {
-    answers.one["/receipts"] = {
+    responses.one["/receipts"] = {
       transactions: [listed(1, "2026-11-21T10:00:03.000Z"), listed(2, "2026-11-21T10:00:01.000Z")],
       next: null,
     };
-    answers.two["/receipts"] = {
+    responses.two["/receipts"] = {
       transactions: [listed(3, "2026-11-21T10:00:02.000Z", "expired")],
       next: null,
     };
@@ -148,7 +148,7 @@ describe("the latest transactions", () => {
       "2026-11-21T10:00:02.000Z",
     ]);
     expect(two.json).toMatchObject({ more: true });
-    answers.two["/receipts"] = { transactions: [], next: SIGNATURE };
+    responses.two["/receipts"] = { transactions: [], next: SIGNATURE };
     expect((await list()).json).toMatchObject({ more: true });
   });
 
@@ -174,7 +174,7 @@ describe("the latest transactions", () => {
   it("of one millisecond stay in the order in which their edge has them", async () => {
     const at = "2026-11-21T10:00:05.000Z";
     const many = Array.from({ length: 40 }, (_, index) => listed(index + 10, at));
-    answers.one["/receipts"] = { transactions: many, next: null };
+    responses.one["/receipts"] = { transactions: many, next: null };
     const { rows } = await list();
     const signatures = rows.map((row) => fieldOf(row, "signature"));
     expect(signatures.slice(0, 40)).toEqual(many.map(({ signature }) => signature));
@@ -182,7 +182,7 @@ describe("the latest transactions", () => {
 
   it("leave out what an edge garbles, and name it", async () => {
     for (const garbled of ["<html>", { transactions: 7, next: null }, { transactions: [{}] }]) {
-      answers.two["/receipts"] = garbled;
+      responses.two["/receipts"] = garbled;
       const { rows, json } = await list();
       expect(rows).toHaveLength(2);
       expect(Object(fieldOf(json, "unreachable")).toSorted()).toEqual(["away", "two"]);
@@ -190,7 +190,7 @@ describe("the latest transactions", () => {
   });
 
   it("of an edge of a version that has no list are missing, and the edge is named", async () => {
-    answers.two = {};
+    responses.two = {};
     const { rows, json } = await list();
     expect(rows).toHaveLength(2);
     expect(Object(fieldOf(json, "unreachable")).toSorted()).toEqual(["away", "two"]);
@@ -199,8 +199,8 @@ describe("the latest transactions", () => {
 
 describe("the latest refusals", () => {
   it("are those of all edges, newest first, with what an edge garbles left out", async () => {
-    const row = (at: string, reason: string) => ({ at, reason, sentence: `because ${reason}` });
-    answers.one["/refusals"] = {
+    const row = (at: string, reason: string) => ({ at, reason, message: `because ${reason}` });
+    responses.one["/refusals"] = {
       refusals: [
         row("2026-11-21T10:00:02.000Z", "rate_limited"),
         row("2026-11-21T10:00:00.000Z", "tip_missing"),
@@ -209,7 +209,7 @@ describe("the latest refusals", () => {
     const keys = await grace.call("GET", "/api/v1/keys");
     const [id, hint] = ["id", "hint"].map((name) => fieldOf(keys.json, `keys.0.${name}`));
     const key_id = String(id).replaceAll("-", "");
-    answers.two["/refusals"] = {
+    responses.two["/refusals"] = {
       refusals: [{ ...row("2026-11-21T10:00:01.000Z", "undecodable"), key_id }],
     };
     const { json } = await grace.call("GET", "/api/v1/refusals");
@@ -224,10 +224,10 @@ describe("the latest refusals", () => {
     expect(fieldOf(json, "unreachable")).toEqual(["away"]);
     const few = await grace.call("GET", "/api/v1/refusals?limit=1");
     expect(fieldOf(few.json, "refusals")).toHaveLength(1);
-    answers.two["/refusals"] = "<html>";
+    responses.two["/refusals"] = "<html>";
     const garbled = await grace.call("GET", "/api/v1/refusals");
     expect(Object(fieldOf(garbled.json, "unreachable"))).toHaveLength(2);
-    answers.two["/refusals"] = { refusals: "x".repeat(300 * 1024) };
+    responses.two["/refusals"] = { refusals: "x".repeat(300 * 1024) };
     const large = await grace.call("GET", "/api/v1/refusals");
     expect(Object(fieldOf(large.json, "unreachable"))).toHaveLength(2);
   });

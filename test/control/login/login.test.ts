@@ -49,11 +49,11 @@ describe("a login", () => {
 
   it("sets cookies for this host alone, out of reach of scripts", async () => {
     const browser = new Browser(site.url);
-    const back = await browser.throughProvider(await browser.beginLogin(), "grace");
-    const answer = await browser.send(back, "GET", {});
-    const cookie = answer.headers.getSetCookie().find((line) => line.startsWith("__Host-td-s"));
+    const back = await browser.throughProvider(await browser.startLogin(), "grace");
+    const response = await browser.send(back, "GET", {});
+    const cookie = response.headers.getSetCookie().find((line) => line.startsWith("__Host-td-s"));
     expect(cookie).toMatch(/; Path=\/; Max-Age=43200; HttpOnly; Secure; SameSite=Lax$/);
-    expect(answer.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("cache-control")).toBe("no-store");
   });
 
   it("draws a new session id, whatever the browser brought along", async () => {
@@ -88,8 +88,8 @@ describe("a login", () => {
 
   it("may be under way several times at once in one browser, ending in any order", async () => {
     const browser = new Browser(site.url);
-    const first = await browser.beginLogin({ return_to: "/keys" });
-    const second = await browser.beginLogin({ return_to: "/plan" });
+    const first = await browser.startLogin({ return_to: "/keys" });
+    const second = await browser.startLogin({ return_to: "/plan" });
     const backs = [
       await browser.throughProvider(second, "grace"),
       await browser.throughProvider(first, "grace"),
@@ -103,7 +103,7 @@ describe("a login", () => {
 describe("a way back that is not right", () => {
   it("works once: a replay logs nobody in", async () => {
     const browser = new Browser(site.url);
-    const back = await browser.throughProvider(await browser.beginLogin(), "grace");
+    const back = await browser.throughProvider(await browser.startLogin(), "grace");
     expect(await browser.comeBack(back)).toBe("/");
     await browser.call("POST", "/api/v1/logout", {});
     expect(await browser.comeBack(back)).toBe("/?login_error=login_expired");
@@ -112,17 +112,17 @@ describe("a way back that is not right", () => {
 
   it("is no use in another browser, with or without a login of its own under way", async () => {
     const attacker = new Browser(site.url);
-    const back = await attacker.throughProvider(await attacker.beginLogin(), "grace");
+    const back = await attacker.throughProvider(await attacker.startLogin(), "grace");
     const victim = new Browser(site.url);
     expect(await victim.comeBack(back)).toBe("/?login_error=login_expired");
-    await victim.beginLogin();
+    await victim.startLogin();
     expect(await victim.comeBack(back)).toBe("/?login_error=login_expired");
     expect(await isIn(victim)).toBe(false);
   });
 
   it("with the state of another login fails, and burns that one", async () => {
     const browser = new Browser(site.url);
-    const [first, second] = [await browser.beginLogin(), await browser.beginLogin()];
+    const [first, second] = [await browser.startLogin(), await browser.startLogin()];
     const one = new URL(await browser.throughProvider(first, "grace"));
     const two = new URL(await browser.throughProvider(second, "grace"));
     one.searchParams.set("state", two.searchParams.get("state") ?? "");
@@ -139,7 +139,7 @@ describe("a way back that is not right", () => {
     ["rubbish", "?%ff&&&=="],
   ])("with %s logs nobody in", async (_, query) => {
     const browser = new Browser(site.url);
-    await browser.beginLogin();
+    await browser.startLogin();
     expect(await browser.comeBack(`${site.url}/login/callback${query}`)).toBe(
       "/?login_error=login_expired",
     );
@@ -155,7 +155,7 @@ describe("a way back that is not right", () => {
       (params: URLSearchParams) => params.set("iss", "https://evil.example"),
       (params: URLSearchParams) => params.set("code", "wrong"),
     ]) {
-      const back = new URL(await browser.throughProvider(await browser.beginLogin(), "grace"));
+      const back = new URL(await browser.throughProvider(await browser.startLogin(), "grace"));
       change(back.searchParams);
       expect(await browser.comeBack(back.href)).toBe("/?login_error=login_failed");
     }
@@ -245,7 +245,7 @@ describe("a session", () => {
   it("ends at the provider too for who goes there, and comes back to this site", async () => {
     const browser = new Browser(site.url);
     await browser.login("grace");
-    const again = new URL(await browser.throughProvider(await browser.beginLogin(), "nobody"));
+    const again = new URL(await browser.throughProvider(await browser.startLogin(), "nobody"));
     expect(again.searchParams.get("code")).not.toBeNull();
     const out = await browser.call("POST", "/api/v1/logout", {});
     const url = String(fieldOf(out.json, "url"));
@@ -257,7 +257,7 @@ describe("a session", () => {
     const form = { "content-type": "application/x-www-form-urlencoded" };
     const gone = await browser.send(action, "POST", form, `xsrf=${xsrf}&logout=yes`);
     expect(gone.headers.get("location")).toBe(`${site.url}/`);
-    const login = await browser.send(await browser.beginLogin(), "GET", {});
+    const login = await browser.send(await browser.startLogin(), "GET", {});
     expect(login.headers.get("location")).toMatch(/^(?:http.*)?\/login\//);
   });
 
@@ -280,9 +280,9 @@ describe("a session", () => {
     const browser = new Browser(site.url);
     await browser.login("grace");
     site.store.gone = true;
-    const answer = await browser.call("GET", "/api/v1/me");
+    const response = await browser.call("GET", "/api/v1/me");
     site.store.gone = false;
-    expect([answer.status, reasonOf(answer)]).toEqual([503, "unavailable"]);
+    expect([response.status, reasonOf(response)]).toEqual([503, "unavailable"]);
     expect(browser.cookies.has(SESSION_COOKIE)).toBe(true);
     expect(await isIn(browser)).toBe(true);
   });

@@ -29,11 +29,11 @@ function newOidc(issuer: string): Oidc {
 
 /** A login as the provider answers it now; `change` is done between the two ways. */
 async function login(fresh = false, change: () => void = () => {}) {
-  const begun = await oidc.begin(fresh);
-  if (begun === null) return "unavailable";
+  const started = await oidc.startLogin(fresh);
+  if (started === null) return "unavailable";
   change();
-  const back = new URL(provider.answerTo(begun.url));
-  const done = await oidc.finish(back.search, begun.attempt, fresh);
+  const back = new URL(provider.answerTo(started.url));
+  const done = await oidc.finish(back.search, started.attempt, fresh);
   return done.kind === "ok" ? done.proof : done.kind;
 }
 
@@ -103,13 +103,13 @@ describe("a provider that is away", () => {
   it("stops new logins; the next one finds it again without waiting for the back-off", async () => {
     const port = await freePort();
     oidc = newOidc(`http://127.0.0.1:${port}`);
-    expect(await oidc.begin(false)).toBeNull();
+    expect(await oidc.startLogin(false)).toBeNull();
     expect(oidc.available()).toBe(false);
     expect(oidc.counters.discoveryFailed).toBe(1);
-    expect(await oidc.begin(false)).toBeNull();
+    expect(await oidc.startLogin(false)).toBeNull();
     expect(oidc.counters.discoveryFailed).toBe(1);
     clock.advance(600);
-    await oidc.begin(false);
+    await oidc.startLogin(false);
     expect(oidc.counters.discoveryFailed).toBe(2);
   });
 
@@ -125,7 +125,7 @@ describe("a provider that is away", () => {
     try {
       const browser = new Browser(site.url);
       await browser.login("grace");
-      const url = await browser.beginLogin();
+      const url = await browser.startLogin();
       const back = await browser.throughProvider(url, "grace");
       await site.provider.stop();
       expect(await browser.comeBack(back)).toBe("/?login_error=login_unavailable");
@@ -140,8 +140,8 @@ describe("a provider that is away", () => {
     const issuer = `http://127.0.0.1:${await freePort()}`;
     const site = await startTestControl({ issuer: { issuer, clientSecret: "s" } });
     try {
-      const answer = await new Browser(site.url).call("POST", "/api/v1/login", {});
-      expect([answer.status, reasonOf(answer)]).toEqual([503, "login_unavailable"]);
+      const response = await new Browser(site.url).call("POST", "/api/v1/login", {});
+      expect([response.status, reasonOf(response)]).toEqual([503, "login_unavailable"]);
     } finally {
       await site.stop();
     }

@@ -43,11 +43,11 @@ function rowOf(key: string, minute: number, requests: number): object {
 }
 
 async function write(run: string, sequence: number, rows: readonly object[]): Promise<boolean> {
-  const [answer] = await edge.query<{ written: boolean }>(
+  const [response] = await edge.query<{ written: boolean }>(
     "select touchdown.edge_write_usage($1, $2, 'e1', 'fra', $3) as written",
     [run, sequence, JSON.stringify(rows)],
   );
-  return answer?.written ?? false;
+  return response?.written ?? false;
 }
 
 const stored = (table: string, account: string) =>
@@ -84,10 +84,10 @@ describe("usage that edges write", () => {
   it("is counted once when many send the same batch at the same time", async () => {
     const { key, account } = await makeKey();
     const run = randomUUID();
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 8 }, () => write(run, 1, [rowOf(key, MINUTE, 5)])),
     );
-    expect(answers.filter(Boolean)).toHaveLength(1);
+    expect(responses.filter(Boolean)).toHaveLength(1);
     expect(await stored("usage_minutes", account)).toMatchObject([{ requests: 5 }]);
   });
 

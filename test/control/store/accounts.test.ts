@@ -132,9 +132,9 @@ describe("an operator", () => {
         () =>
           store.accounts.setAdmin(id, false, operator),
     );
-    const answers = await atOnce("accounts", both);
-    expect(answers.map(reasonOf).sort()).toEqual(["last_admin", null]);
-    const [first] = answers;
+    const responses = await atOnce("accounts", both);
+    expect(responses.map(reasonOf).sort()).toEqual(["last_admin", null]);
+    const [first] = responses;
     const last = first?.kind === "ok" ? right : left;
     expect(reasonOf(await store.accounts.setDisabled(last.id, true, operator))).toBe("last_admin");
   });

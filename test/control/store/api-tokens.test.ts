@@ -38,11 +38,11 @@ describe("a management token", () => {
 
   it("is one of a bounded number, also when all come at once", async () => {
     const { id } = await user();
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: API_TOKENS_PER_ACCOUNT_MAX + 3 }, () =>
         store.apiTokens.create(id, options, actor),
       ),
     );
-    expect(answers.filter(({ kind }) => kind === "ok")).toHaveLength(API_TOKENS_PER_ACCOUNT_MAX);
+    expect(responses.filter(({ kind }) => kind === "ok")).toHaveLength(API_TOKENS_PER_ACCOUNT_MAX);
   });
 });

@@ -46,7 +46,7 @@ describe("a key", () => {
   it("is not there for another account, whatever is asked", async () => {
     const [mine, other] = [await user(), await user()];
     const { key } = value(await store.keys.create(mine.id, plain, actor));
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       store.keys.reveal(other.id, key.id, actor),
       store.keys.revoke(other.id, key.id, actor),
       store.keys.rotate(other.id, key.id, 0, actor),
@@ -54,7 +54,7 @@ describe("a key", () => {
       store.keys.revoke(other.id, "1 or 1=1", actor),
       store.keys.reveal("nobody", key.id, actor),
     ]);
-    expect(answers.map(reasonOf)).toEqual(new Array(6).fill("not_found"));
+    expect(responses.map(reasonOf)).toEqual(new Array(6).fill("not_found"));
     expect(await store.keys.byId(other.id, key.id)).toBeNull();
     expect((await store.keys.byId(mine.id, key.id))?.state).toBe("live");
   });
@@ -98,12 +98,12 @@ describe("the number of keys", () => {
   it("is bounded, also when all come at once", async () => {
     const account = await user();
     const most = keysMax(account.plan);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: most + 5 }, () => store.keys.create(account.id, plain, actor)),
     );
     // One was made with the account.
-    expect(answers.filter(({ kind }) => kind === "ok")).toHaveLength(most - 1);
-    expect(new Set(answers.map(reasonOf))).toEqual(new Set([null, "too_many"]));
+    expect(responses.filter(({ kind }) => kind === "ok")).toHaveLength(most - 1);
+    expect(new Set(responses.map(reasonOf))).toEqual(new Set([null, "too_many"]));
     const [first] = await store.keys.list(account.id);
     value(await store.keys.revoke(account.id, first?.id ?? "", actor));
     expect(reasonOf(await store.keys.create(account.id, plain, actor))).toBeNull();
@@ -183,12 +183,12 @@ describe("changes", () => {
     const { id } = await user();
     const { key } = value(await store.keys.create(id, plain, actor));
     value(await store.accounts.setDisabled(id, true, actor));
-    const answers = [
+    const responses = [
       await store.keys.create(id, plain, actor),
       await store.keys.reveal(id, key.id, actor),
       await store.keys.rotate(id, key.id, 0, actor),
     ];
-    expect(answers.map(reasonOf)).toEqual(["disabled", "disabled", "disabled"]);
+    expect(responses.map(reasonOf)).toEqual(["disabled", "disabled", "disabled"]);
     expect(reasonOf(await store.keys.revoke(id, key.id, actor))).toBeNull();
   });
 });

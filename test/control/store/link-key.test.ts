@@ -41,9 +41,9 @@ describe("linking", () => {
       disabled.token,
       "x".repeat(500),
     ];
-    const answers = [];
-    for (const token of tokens) answers.push(await store.keys.link(to.id, token, actor));
-    expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(
+    const responses = [];
+    for (const token of tokens) responses.push(await store.keys.link(to.id, token, actor));
+    expect(new Set(responses.map((response) => JSON.stringify(response)))).toEqual(
       new Set(['{"kind":"refused","reason":"not_found","detail":"this key cannot be linked"}']),
     );
     const { items } = await store.audit.list(to.id, { limit: 5, after: null });
@@ -61,8 +61,8 @@ describe("linking", () => {
         () =>
           store.keys.link(id, token, actor),
     );
-    const answers = await atOnce("keys", both);
-    expect(answers.map(reasonOf).sort()).toEqual(["not_found", null]);
+    const responses = await atOnce("keys", both);
+    expect(responses.map(reasonOf).sort()).toEqual(["not_found", null]);
   });
 
   it("of one's own key changes nothing, and holds the bound on keys", async () => {

@@ -17,16 +17,16 @@ const take = (name: string, browser = name) =>
 
 describe("a login under way", () => {
   it("is taken up once", async () => {
-    await store.logins.begin(attempt("a"));
-    const answers = await Promise.all([take("a"), take("a"), take("a")]);
-    expect(answers.filter((answer) => answer !== null)).toEqual([
+    await store.logins.startLogin(attempt("a"));
+    const responses = await Promise.all([take("a"), take("a"), take("a")]);
+    expect(responses.filter((response) => response !== null)).toEqual([
       { verifier: "v", nonce: "n", returnTo: "/keys", reauthenticate: false },
     ]);
   });
 
   it("is not taken up by another browser, which does not spoil it", async () => {
-    await store.logins.begin(attempt("b"));
-    await store.logins.begin(attempt("c"));
+    await store.logins.startLogin(attempt("b"));
+    await store.logins.startLogin(attempt("c"));
     expect([await take("b", "c"), await take("c", "b"), await take("none")]).toEqual([
       null,
       null,
@@ -36,10 +36,10 @@ describe("a login under way", () => {
   });
 
   it("ends with its time, and its row goes with a later one", async () => {
-    await store.logins.begin(attempt("d"));
+    await store.logins.startLogin(attempt("d"));
     clock.advance(LOGIN_ATTEMPT_MS_MAX);
     expect(await take("d")).toBeNull();
-    await store.logins.begin(attempt("e"));
+    await store.logins.startLogin(attempt("e"));
     const [row] = await there.owner.query("select count(*) as n from touchdown.login_attempts");
     expect(row).toEqual({ n: 1 });
   });
@@ -51,14 +51,14 @@ describe("a login under way", () => {
        from generate_series(1, $1) n`,
       [LOGIN_ATTEMPTS_MAX, new Date(clock.unixMs() + 60_000)],
     );
-    await store.logins.begin(attempt("f"));
+    await store.logins.startLogin(attempt("f"));
     const [row] = await there.owner.query("select count(*) as n from touchdown.login_attempts");
     expect(row).toEqual({ n: LOGIN_ATTEMPTS_MAX });
     expect(await take("f")).not.toBeNull();
   });
 
   it("leaves neither state nor binding in the database", async () => {
-    await store.logins.begin(attempt("secret"));
+    await store.logins.startLogin(attempt("secret"));
     const rows = await there.owner.query("select * from touchdown.login_attempts");
     expect(JSON.stringify(rows)).not.toMatch(/state-secret|browser-secret/);
   });

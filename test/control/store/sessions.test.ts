@@ -6,7 +6,7 @@ import { actor, createFixture, identityOf, reasonOf, STORE_OPTIONS, value } from
 const { store, clock, there } = await createFixture();
 const { sessionIdleMs, sessionMsMax } = STORE_OPTIONS;
 
-async function loggedIn(): Promise<{ readonly account: Account; open: () => OpenAnswer }> {
+async function loggedIn(): Promise<{ readonly account: Account; open: () => OpenResponse }> {
   const { issuer, subject, ...rest } = identityOf();
   const made = await store.accounts.register({ issuer, subject, ...rest }, actor);
   const { account } = value(made);
@@ -19,7 +19,7 @@ async function loggedIn(): Promise<{ readonly account: Account; open: () => Open
     },
   };
 }
-type OpenAnswer = Promise<{ readonly secret: string; readonly session: { readonly id: string } }>;
+type OpenResponse = Promise<{ readonly secret: string; readonly session: { readonly id: string } }>;
 type SessionOf = Awaited<ReturnType<Store["sessions"]["touch"]>>;
 
 describe("a session", () => {

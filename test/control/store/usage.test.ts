@@ -157,7 +157,7 @@ describe("a percentile", () => {
     [[50, 49, 1, 0], 0.99, 2],
     [[50, 49, 1, 0], 1, 5],
     [[0, 0, 0, 3], 0.5, 5],
-  ])("of %j at %d is %j", (counts, share, answer) => {
-    expect(percentile(counts, bounds, share)).toBe(answer);
+  ])("of %j at %d is %j", (counts, share, response) => {
+    expect(percentile(counts, bounds, share)).toBe(response);
   });
 });

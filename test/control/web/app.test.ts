@@ -25,11 +25,14 @@ async function addressFor(browser: Browser, forwarded: string): Promise<unknown>
 }
 
 /** How many of 25 logins are begun before one is refused, each with this header. */
-async function triesOf(site: TestControl, forwarded: (count: number) => string): Promise<number> {
+async function attemptsOf(
+  site: TestControl,
+  forwarded: (count: number) => string,
+): Promise<number> {
   for (let count = 0; count < 25; count += 1) {
     const headers = { "x-forwarded-for": forwarded(count) };
-    const answer = await new Browser(site.url).call("POST", "/api/v1/login", {}, headers);
-    if (reasonOf(answer) === "rate_limited") return count;
+    const response = await new Browser(site.url).call("POST", "/api/v1/login", {}, headers);
+    if (reasonOf(response) === "rate_limited") return count;
   }
   return 25;
 }
@@ -57,9 +60,9 @@ describe("behind a proxy that is trusted", () => {
   });
 
   it("each client has tries of its own, and cannot get more by claiming", async () => {
-    expect(await triesOf(site, () => CLIENT)).toBe(20);
-    expect(await triesOf(site, (count) => `nobody-${count}, ${CLIENT}`)).toBe(0);
-    expect(await triesOf(site, (count) => `203.0.113.${100 + count}`)).toBe(25);
+    expect(await attemptsOf(site, () => CLIENT)).toBe(20);
+    expect(await attemptsOf(site, (count) => `nobody-${count}, ${CLIENT}`)).toBe(0);
+    expect(await attemptsOf(site, (count) => `203.0.113.${100 + count}`)).toBe(25);
   });
 });
 
@@ -101,7 +104,7 @@ describe("from a peer that is no trusted proxy", () => {
   });
 
   it("tries are counted by the peer's own address", async () => {
-    expect(await triesOf(site, (count) => `198.51.100.${count}`)).toBe(20);
+    expect(await attemptsOf(site, (count) => `198.51.100.${count}`)).toBe(20);
   });
 });
 
@@ -128,7 +131,7 @@ describe("a body announced as JSON that is empty", () => {
   it("is refused where a route takes one, with what is needed", async () => {
     const empty = await grace.call("POST", "/api/v1/tokens", "");
     expect([empty.status, reasonOf(empty)]).toEqual([400, "invalid_request"]);
-    expect(fieldOf(empty.json, "error.sentence")).toBe("the body must be a JSON object");
+    expect(fieldOf(empty.json, "error.message")).toBe("the body must be a JSON object");
     expect(reasonOf(await grace.call("POST", "/api/v1/tokens", " "))).toBe("invalid_request");
   });
 });
@@ -146,9 +149,9 @@ describe("strict transport security", () => {
     });
     expect(headersAt("http://127.0.0.1:8088").strictTransportSecurity).toBe(false);
     const secure = await startTestControl({ control: { public_url: "https://dash.example" } });
-    const answer = await fetch(`${secure.url}/api/v1/site`);
+    const response = await fetch(`${secure.url}/api/v1/site`);
     await secure.stop();
-    expect(answer.headers.get("strict-transport-security")).toMatch(/^max-age=31536000\b/);
+    expect(response.headers.get("strict-transport-security")).toMatch(/^max-age=31536000\b/);
     const plain = await startTestControl();
     const other = await fetch(`${plain.url}/api/v1/site`);
     await plain.stop();

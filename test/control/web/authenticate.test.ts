@@ -8,7 +8,7 @@ import {
   type TestControl,
 } from "../../support/control.ts";
 
-const NOBODY = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const MISSING = "00000000-0000-4000-8000-000000000000";
 /** The default of control.recent_login. */
 const RECENT_MS = 600_000;
@@ -23,7 +23,7 @@ afterAll(() => site?.stop());
 async function loggedIn(accountId: string, agoMs: number): Promise<Browser> {
   const authenticatedAtMs = site.clock.unixMs() - agoMs;
   const login = { accountId, issuer: site.provider.issuer, subject: "ada", authenticatedAtMs };
-  const opened = await site.store.sessions.open(login, NOBODY);
+  const opened = await site.store.sessions.open(login, SYSTEM_ACTOR);
   if (opened.kind === "refused") throw new Error(opened.detail);
   const browser = new Browser(site.url);
   browser.cookies.set(SESSION_COOKIE, opened.value.secret);
@@ -59,10 +59,10 @@ it("a route that needs a recent login asks for one, and changes nothing without 
   expect(guarded.length).toBeGreaterThan(7);
   for (const { name, method, path, takesBody } of guarded) {
     const at = path.replaceAll(/\{(\w+)\}/g, (_, part: string) => ids.get(part) ?? MISSING);
-    const answer = await late.call(method, at, takesBody ? {} : undefined);
-    expect([name, answer.status, reasonOf(answer)]).toEqual([name, 401, "login_again"]);
+    const response = await late.call(method, at, takesBody ? {} : undefined);
+    expect([name, response.status, reasonOf(response)]).toEqual([name, 401, "login_again"]);
     // The session goes on.
-    expect(answer.headers.get("set-cookie")).toBeNull();
+    expect(response.headers.get("set-cookie")).toBeNull();
   }
   expect((await late.call("GET", "/api/v1/audit")).text).toBe(before);
   const soon = await loggedIn(accountId, RECENT_MS - 1);
@@ -76,9 +76,13 @@ it("an open route is no more open to another site's page for an Authorization he
     for (const { name, method, path, takesBody } of open) {
       const headers = { authorization, "sec-fetch-site": "cross-site" };
       const body = takesBody ? {} : undefined;
-      const answer = await new Browser(site.url).call(method, path, body, headers);
-      expect([name, authorization, reasonOf(answer)]).toEqual([name, authorization, "cross_site"]);
-      expect(answer.headers.get("set-cookie")).toBeNull();
+      const response = await new Browser(site.url).call(method, path, body, headers);
+      expect([name, authorization, reasonOf(response)]).toEqual([
+        name,
+        authorization,
+        "cross_site",
+      ]);
+      expect(response.headers.get("set-cookie")).toBeNull();
     }
   }
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "../../../src/control/web/schema.ts";
-import { CONTROL_REFUSALS } from "../../../src/core/errors.ts";
+import { CONTROL_REJECTIONS } from "../../../src/core/errors.ts";
 import { Browser, fieldOf, startTestControl, type TestControl } from "../../support/control.ts";
 
 let site: TestControl;
@@ -52,8 +52,8 @@ describe("the OpenAPI document", () => {
     expect(operations().length).toBeGreaterThan(25);
     for (const { path, method, one } of operations()) {
       expect(methods).toContain(method);
-      const checked = operation.safeParse(one);
-      expect([path, method, checked.error?.issues ?? []]).toEqual([path, method, []]);
+      const parseRequest = operation.safeParse(one);
+      expect([path, method, parseRequest.error?.issues ?? []]).toEqual([path, method, []]);
     }
   });
 
@@ -116,7 +116,7 @@ describe("the OpenAPI document", () => {
       expect(fieldOf(document, path.replaceAll("/", "."))).toBeDefined();
     }
     const reasons = "components.schemas.Error.properties.error.properties.reason.enum";
-    expect(fieldOf(document, reasons)).toEqual(Object.keys(CONTROL_REFUSALS));
+    expect(fieldOf(document, reasons)).toEqual(Object.keys(CONTROL_REJECTIONS));
     for (const { path, one } of operations()) {
       const codes = Object.keys(Object(fieldOf(one, "responses")));
       const access = fieldOf(one, "x-access");

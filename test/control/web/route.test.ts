@@ -1,10 +1,10 @@
 import { tmpdir } from "node:os";
 import { expect, it } from "vitest";
 import { z } from "zod";
+import { createAttemptLimiter } from "../../../src/control/web/attempt-limiter.ts";
 import type { Authenticator } from "../../../src/control/web/authenticate.ts";
 import { openRoute, route } from "../../../src/control/web/route.ts";
 import { createWebServer } from "../../../src/control/web/server.ts";
-import { createTries } from "../../../src/control/web/tries.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { silent } from "../../support/postgres.ts";
 import { stub } from "../../support/stub.ts";
@@ -17,11 +17,16 @@ it("an answer holds what its schema names and no more, whatever the handler give
   const wrong: object = { name: 7 };
   const web = createWebServer(
     {
-      ...{ clock, log: silent, tries: createTries(clock), authenticator: stub<Authenticator>({}) },
+      ...{
+        clock,
+        log: silent,
+        attempts: createAttemptLimiter(clock),
+        authenticator: stub<Authenticator>({}),
+      },
       routes: [
-        openRoute(["GET", "/api/v1/whole"], "", { answer: shape }, async () => whole),
+        openRoute(["GET", "/api/v1/whole"], "", { response: shape }, async () => whole),
         // As a handler would whose types lie.
-        openRoute(["GET", "/api/v1/wrong"], "", { answer: shape }, async () => wrong as never),
+        openRoute(["GET", "/api/v1/wrong"], "", { response: shape }, async () => wrong as never),
       ],
       onReturn: async () => "/",
       onLive: () => {
@@ -47,7 +52,7 @@ it("an answer holds what its schema names and no more, whatever the handler give
 });
 
 it("cannot be made for a change without a word on whether it needs a recent login", () => {
-  const spec = { answer: z.object({}) };
+  const spec = { response: z.object({}) };
   const make = (more: { readonly recentLogin?: boolean }) =>
     route(["POST", "/api/v1/x"], "account", "", { ...spec, ...more }, async () => ({}));
   expect(() => make({})).toThrow("POST /api/v1/x does not say whether");
@@ -56,7 +61,7 @@ it("cannot be made for a change without a word on whether it needs a recent logi
 });
 
 it("is not run for nobody where it is for those who are known", async () => {
-  const spec = { answer: z.object({}) };
+  const spec = { response: z.object({}) };
   const known = route(["GET", "/api/v1/x"], "account", "", spec, async () => ({}));
   const call = { params: {}, query: {}, body: null, address: "", userAgent: null };
   const whole = { ...call, cookie: () => null, setCookie: () => undefined };

@@ -1,10 +1,10 @@
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { CONTROL_BODY_BYTES_MAX, LIVE_PERIOD_MS } from "../../../src/control/limits.ts";
+import { CONTROL_BODY_BYTES_MAX, EVENT_STREAM_PERIOD_MS } from "../../../src/control/limits.ts";
+import { createAttemptLimiter, LIMITS } from "../../../src/control/web/attempt-limiter.ts";
 import type { Authenticator } from "../../../src/control/web/authenticate.ts";
 import { createWebServer } from "../../../src/control/web/server.ts";
-import { createTries, LIMITS } from "../../../src/control/web/tries.ts";
 import {
   Browser,
   fieldOf,
@@ -57,8 +57,8 @@ describe("every route that is not open", () => {
       if (access === "open") continue;
       const at = path.replaceAll(/\{\w+\}/g, "00000000-0000-4000-8000-000000000000");
       const body = takesBody ? {} : undefined;
-      const nobody = await new Browser(site.url).call(method, at, body);
-      expect([name, nobody.status, reasonOf(nobody)]).toEqual([name, 401, "unauthorized"]);
+      const anonymous = await new Browser(site.url).call(method, at, body);
+      expect([name, anonymous.status, reasonOf(anonymous)]).toEqual([name, 401, "unauthorized"]);
       const forger = new Browser(site.url);
       forger.cookies.set(SESSION_COOKIE, "A".repeat(43));
       expect([name, reasonOf(await forger.call(method, at, body))]).toEqual([name, "unauthorized"]);
@@ -285,7 +285,7 @@ describe("the live stream over HTTP", () => {
     await readUntil(/event: usage\ndata: \{"range":"hour".*\n\n/);
     await browser.call("POST", "/api/v1/logout", {});
     const ended = readUntil(/event: ended\ndata: \{\}\n\n$/);
-    site.clock.advance(LIVE_PERIOD_MS);
+    site.clock.advance(EVENT_STREAM_PERIOD_MS);
     await ended;
     expect((await reader?.read())?.done).toBe(true);
   });
@@ -307,15 +307,15 @@ describe("the live stream over HTTP", () => {
 
 describe("who asks too often", () => {
   it("is told by their own address: no header of theirs makes them another", async () => {
-    const answers = [];
+    const responses = [];
     for (let count = 0; count < 25; count += 1) {
       const headers = {
         "x-forwarded-for": `198.51.100.${count}`,
         forwarded: `for=10.0.0.${count}`,
       };
-      answers.push(await new Browser(site.url).call("POST", "/api/v1/login", {}, headers));
+      responses.push(await new Browser(site.url).call("POST", "/api/v1/login", {}, headers));
     }
-    const last = answers.at(-1);
+    const last = responses.at(-1);
     expect([last?.status, last === undefined ? null : reasonOf(last)]).toEqual([
       429,
       "rate_limited",
@@ -346,9 +346,9 @@ describe("who asks very much", () => {
   it("guesses five keys a minute, under one login or several from one address", async () => {
     const guess = (browser: Browser) =>
       browser.call("POST", "/api/v1/keys/link", { token: `td_test_${"0".repeat(33)}` });
-    const answers = [];
-    for (let count = 0; count < 6; count += 1) answers.push(await guess(ada));
-    expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 429]);
+    const responses = [];
+    for (let count = 0; count < 6; count += 1) responses.push(await guess(ada));
+    expect(responses.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 429]);
     expect((await guess(grace)).status).toBe(429);
     site.clock.advance(12_000);
     expect((await guess(grace)).status).toBe(400);
@@ -361,7 +361,7 @@ describe("a request that does not arrive", () => {
     const clock = createFakeClock();
     const web = createWebServer(
       {
-        ...{ clock, log: silent, routes: [], tries: createTries(clock) },
+        ...{ clock, log: silent, routes: [], attempts: createAttemptLimiter(clock) },
         authenticator: stub<Authenticator>({}),
         onReturn: async () => "/",
         onLive: () => {

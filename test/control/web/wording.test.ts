@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { checked } from "../../../src/control/web/checked.ts";
-import { faultOf } from "../../../src/control/web/fault-of.ts";
+import { parseRequest } from "../../../src/control/web/parse-request.ts";
 import { route } from "../../../src/control/web/route.ts";
 import { givenTime, id, label, z } from "../../../src/control/web/schema.ts";
+import { toApiError } from "../../../src/control/web/to-api-error.ts";
 
 const body = z.strictObject({
   label: label.optional(),
@@ -19,16 +19,16 @@ const body = z.strictObject({
   either: z.union([z.string(), z.number()]).optional(),
   key: id.optional(),
 });
-const spec = { body, answer: z.object({}), recentLogin: false };
+const spec = { body, response: z.object({}), recentLogin: false };
 const tried = route(["POST", "/x"], "account", "", spec, async () => ({}));
 
 /** What is answered to a body. */
-function sentenceOf(sent: unknown): string {
+function messageOf(sent: unknown): string {
   const headers = { "content-type": "application/json" };
   try {
-    checked(tried, { params: {}, query: {}, body: sent, headers });
+    parseRequest(tried, { params: {}, query: {}, body: sent, headers });
   } catch (error) {
-    return faultOf(error).message;
+    return toApiError(error).message;
   }
   throw new Error("it was taken");
 }
@@ -60,7 +60,7 @@ describe("a field that does not fit is told in plain words", () => {
     [{ admin: true }, "the request must have no field admin"],
     [[], "the request must be a JSON object"],
     ["x", "the request must be a JSON object"],
-  ])("%j: %s", (sent, sentence) => {
-    expect(sentenceOf(sent)).toBe(sentence);
+  ])("%j: %s", (sent, message) => {
+    expect(messageOf(sent)).toBe(message);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../../src/core/faults.ts";
-import type { Packet, Verdict } from "../../../src/core/flow.ts";
+import { DECODE_ERROR } from "../../../src/core/faults.ts";
+import type { Packet, ValidationResult } from "../../../src/core/flow.ts";
 import { createDecoder } from "../../../src/decode/decoder.ts";
 import { createDispatch } from "../../../src/decode/workers/dispatch.ts";
 import { ids, newStage, nextTurn, startedStage, until } from "../../support/decode-stage.ts";
@@ -8,158 +8,158 @@ import { DECODER, newPacket, packetOf } from "../../support/packets.ts";
 
 describe("dispatch, inline auto", () => {
   it("decodes a lone transaction during the call", async () => {
-    const { accept, answers, dispatch } = await startedStage();
+    const { accept, responses, dispatch } = await startedStage();
     for (let id = 1; id <= 3; id += 1) {
       accept(newPacket(id));
-      expect(ids(answers)).toHaveLength(id);
+      expect(ids(responses)).toHaveLength(id);
       await nextTurn();
     }
-    expect(answers.every((answer) => answer.kind === "accepted")).toBe(true);
+    expect(responses.every((response) => response.kind === "accepted")).toBe(true);
     expect(dispatch.counters).toMatchObject({ inline: 3, handed: 0 });
   });
 
   it("keeps the first few of a burst and spreads the rest evenly", async () => {
-    const { accept, answers, dispatch, workers } = await startedStage();
+    const { accept, responses, dispatch, workers } = await startedStage();
     for (let id = 1; id <= 9; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1, 2, 3]);
+    expect(ids(responses)).toEqual([1, 2, 3]);
     expect(dispatch.depth).toBe(6);
     expect(workers.started.map((worker) => worker.work())).toEqual([3, 3]);
-    await until(() => answers.length === 9);
-    expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    await until(() => responses.length === 9);
+    expect(ids(responses).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(dispatch.counters).toMatchObject({ inline: 3, handed: 6, full: 0 });
     expect(dispatch.depth).toBe(0);
     expect(dispatch.verifierCounters.verified).toBe(6);
   });
 
   it("keeps as many here as it is told", async () => {
-    const { accept, answers, dispatch, workers } = await startedStage({ hereAtLeast: 5 });
+    const { accept, responses, dispatch, workers } = await startedStage({ hereAtLeast: 5 });
     for (let id = 1; id <= 7; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1, 2, 3, 4, 5]);
+    expect(ids(responses)).toEqual([1, 2, 3, 4, 5]);
     expect(dispatch.depth).toBe(2);
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 7);
+    await until(() => responses.length === 7);
   });
 
   it("counts one that takes long for several", async () => {
     const options = { hereAtLeast: 8, hereUnitUs: 5 };
-    const { accept, answers, decoding, workers } = await startedStage(options);
+    const { accept, responses, decoding, workers } = await startedStage(options);
     decoding.us = 15;
     for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1, 2, 3]);
+    expect(ids(responses)).toEqual([1, 2, 3]);
     await nextTurn();
     decoding.us = 2;
     for (let id = 6; id <= 14; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13]);
+    expect(ids(responses)).toEqual([1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13]);
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 14);
+    await until(() => responses.length === 14);
   });
 
   it("begins the next turn inline after one that took longer than a whole share", async () => {
-    const { accept, answers, decoding, workers } = await startedStage({
+    const { accept, responses, decoding, workers } = await startedStage({
       hereAtLeast: 64,
       hereUnitUs: 4,
     });
     decoding.us = 3_000;
     accept(newPacket(1));
     accept(newPacket(2));
-    expect(ids(answers)).toEqual([1]);
+    expect(ids(responses)).toEqual([1]);
     decoding.us = 4;
     await nextTurn();
     accept(newPacket(3));
-    expect(ids(answers)).toEqual([1, 3]);
+    expect(ids(responses)).toEqual([1, 3]);
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 3);
+    await until(() => responses.length === 3);
   });
 
   it("begins every turn inline, though a worker has something in hand", async () => {
-    const { accept, answers, workers } = await startedStage();
+    const { accept, responses, workers } = await startedStage();
     for (let id = 1; id <= 4; id += 1) accept(newPacket(id));
     await nextTurn();
     accept(newPacket(5));
-    expect(ids(answers)).toEqual([1, 2, 3, 5]);
+    expect(ids(responses)).toEqual([1, 2, 3, 5]);
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 5);
+    await until(() => responses.length === 5);
   });
 
   it("counts small turns for the one that follows, until a large one is over", async () => {
-    const { accept, answers, dispatch, workers } = await startedStage({ hereAtLeast: 8 });
+    const { accept, responses, dispatch, workers } = await startedStage({ hereAtLeast: 8 });
     for (let id = 1; id <= 2; id += 1) {
       accept(newPacket(id));
       await nextTurn();
     }
     for (let id = 3; id <= 9; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(ids(responses)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     await nextTurn();
     for (let id = 10; id <= 18; id += 1) accept(newPacket(id));
     expect(dispatch.counters).toMatchObject({ inline: 16, handed: 2, full: 0 });
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 18);
+    await until(() => responses.length === 18);
   });
 
   it("takes its share of a burst once every worker is behind", async () => {
-    const { accept, answers, dispatch, workers } = await startedStage({ ringSlots: 16 });
+    const { accept, responses, dispatch, workers } = await startedStage({ ringSlots: 16 });
     for (let id = 1; id <= 25; id += 1) accept(newPacket(id));
     // Three at first, eight for each of two workers, then three more here, and the rings again.
-    expect(ids(answers)).toEqual([1, 2, 3, 20, 21, 22]);
+    expect(ids(responses)).toEqual([1, 2, 3, 20, 21, 22]);
     expect(dispatch.counters).toMatchObject({ inline: 6, handed: 19, full: 0 });
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 25);
+    await until(() => responses.length === 25);
   });
 
   it("takes a few more inline when every ring is full, and refuses what comes then", async () => {
-    const { accept, answers, dispatch, workers } = await startedStage();
+    const { accept, responses, dispatch, workers } = await startedStage();
     for (let id = 1; id <= 12; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1, 2, 3, 12]);
-    expect(answers[3]?.fault).toBe(FAULT.ring_full);
+    expect(ids(responses)).toEqual([1, 2, 3, 12]);
+    expect(responses[3]?.errorCode).toBe(DECODE_ERROR.ring_full);
     await nextTurn();
     for (let id = 13; id <= 16; id += 1) accept(newPacket(id));
-    expect(answers[4]).toMatchObject({ id: 13, kind: "accepted" });
-    expect(answers[7]).toMatchObject({ id: 16, fault: FAULT.ring_full });
+    expect(responses[4]).toMatchObject({ id: 13, kind: "accepted" });
+    expect(responses[7]).toMatchObject({ id: 16, errorCode: DECODE_ERROR.ring_full });
     expect(dispatch.counters).toMatchObject({ inline: 6, handed: 8, full: 2 });
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 16);
+    await until(() => responses.length === 16);
   });
 
   it("decodes inline while no worker lives", async () => {
-    const { accept, answers, workers } = await startedStage({ workers: 1 });
+    const { accept, responses, workers } = await startedStage({ workers: 1 });
     workers.started[0]?.die();
     await nextTurn();
     for (let id = 1; id <= 3; id += 1) accept(newPacket(id));
-    expect(ids(answers)).toEqual([1, 2, 3]);
+    expect(ids(responses)).toEqual([1, 2, 3]);
   });
 
   it("decodes inline before it was started", () => {
-    const { accept, answers } = newStage();
+    const { accept, responses } = newStage();
     accept(newPacket(1));
     accept(newPacket(2));
-    expect(answers.map((answer) => answer.kind)).toEqual(["accepted", "accepted"]);
+    expect(responses.map((response) => response.kind)).toEqual(["accepted", "accepted"]);
   });
 });
 
 describe("dispatch, the other modes", () => {
   it("hands everything to workers with never", async () => {
-    const { accept, answers, workers, dispatch } = await startedStage({ inline: "never" });
+    const { accept, responses, workers, dispatch } = await startedStage({ inline: "never" });
     accept(newPacket(1));
-    expect(answers).toEqual([]);
+    expect(responses).toEqual([]);
     workers.started[0]?.work();
-    await until(() => answers.length === 1);
+    await until(() => responses.length === 1);
     expect(dispatch.counters).toMatchObject({ inline: 0, handed: 1 });
   });
 
   it("refuses with never while no worker lives", async () => {
-    const { accept, answers, workers } = await startedStage({ inline: "never", workers: 1 });
+    const { accept, responses, workers } = await startedStage({ inline: "never", workers: 1 });
     workers.started[0]?.die();
     await nextTurn();
     accept(newPacket(1));
-    expect(answers[0]?.fault).toBe(FAULT.ring_full);
+    expect(responses[0]?.errorCode).toBe(DECODE_ERROR.ring_full);
   });
 
   for (const options of [{ inline: "always" }, { inline: "never", workers: 0 }] as const) {
     it(`starts no worker with ${JSON.stringify(options)}`, async () => {
-      const { accept, answers, workers, dispatch } = newStage(options);
+      const { accept, responses, workers, dispatch } = newStage(options);
       await dispatch.start();
       for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
-      expect(ids(answers)).toEqual([1, 2, 3, 4, 5]);
+      expect(ids(responses)).toEqual([1, 2, 3, 4, 5]);
       expect(workers.started).toHaveLength(0);
       await dispatch.stop();
     });
@@ -168,7 +168,7 @@ describe("dispatch, the other modes", () => {
 
 describe("dispatch gives every transaction its own answer", () => {
   it("whatever becomes of the caller's bytes", async () => {
-    const { accept, answers, workers } = await startedStage({ inline: "never" });
+    const { accept, responses, workers } = await startedStage({ inline: "never" });
     const packets = [1, 2, 3, 4].map((id) => newPacket(id));
     for (const packet of packets) {
       const lent = packet.bytes.slice();
@@ -176,11 +176,11 @@ describe("dispatch gives every transaction its own answer", () => {
       lent.fill(0xee);
     }
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 4);
-    for (const answer of answers) {
-      expect(answer.kind).toBe("accepted");
-      const sent = packets.find((packet) => packet.id === answer.id);
-      expect(answer.bytes.equals(sent?.bytes ?? new Uint8Array(0))).toBe(true);
+    await until(() => responses.length === 4);
+    for (const response of responses) {
+      expect(response.kind).toBe("accepted");
+      const sent = packets.find((packet) => packet.id === response.id);
+      expect(response.bytes.equals(sent?.bytes ?? new Uint8Array(0))).toBe(true);
     }
   });
 
@@ -195,10 +195,10 @@ describe("dispatch gives every transaction its own answer", () => {
       packetOf(3, spoiled),
       packetOf(4, new Uint8Array(0)),
     ];
-    const seen: [Packet, Verdict][] = [];
+    const seen: [Packet, ValidationResult][] = [];
     for (const packet of packets) {
-      dispatch.accept({ ...packet, maxRetries: packet.id }, (answered, verdict) => {
-        seen.push([{ ...answered, bytes: answered.bytes.slice() }, verdict]);
+      dispatch.accept({ ...packet, maxRetries: packet.id }, (answered, validation) => {
+        seen.push([{ ...answered, bytes: answered.bytes.slice() }, validation]);
       });
     }
     workers.started[0]?.work();
@@ -210,14 +210,14 @@ describe("dispatch gives every transaction its own answer", () => {
   });
 
   it("for bodies of the largest size and above it", async () => {
-    const { accept, answers, workers, dispatch } = await startedStage({ inline: "never" });
+    const { accept, responses, workers, dispatch } = await startedStage({ inline: "never" });
     for (const size of [4095, 4096]) accept(packetOf(size, new Uint8Array(size).fill(0x81)));
     expect(dispatch.counters).toMatchObject({ inline: 0, handed: 2 });
     for (const size of [4097, 16_384]) accept(packetOf(size, new Uint8Array(size).fill(0x81)));
-    expect(ids(answers)).toEqual([4097, 16_384]);
+    expect(ids(responses)).toEqual([4097, 16_384]);
     for (const worker of workers.started) worker.work();
-    await until(() => answers.length === 4);
-    expect(answers.every((answer) => answer.kind === "refused")).toBe(true);
+    await until(() => responses.length === 4);
+    expect(responses.every((response) => response.kind === "refused")).toBe(true);
   });
 
   it("when a callback hands in the next one", async () => {
@@ -238,16 +238,16 @@ describe("dispatch gives every transaction its own answer", () => {
   });
 
   it("when the decoder of this thread throws", () => {
-    const { clock, workers, answers, done, log } = newStage();
+    const { clock, workers, responses, done, log } = newStage();
     const decoder = {
-      decode(): Verdict {
+      decode(): ValidationResult {
         throw new Error("a bug");
       },
     };
     const deps = { clock, workers, decoder, log };
     const dispatch = createDispatch(deps, { inline: "always", workers: 0, decoder: DECODER });
     dispatch.accept(newPacket(1), done);
-    expect(answers[0]?.fault).toBe(FAULT.worker_died);
+    expect(responses[0]?.errorCode).toBe(DECODE_ERROR.worker_died);
     expect(dispatch.counters.failed).toBe(1);
   });
 });

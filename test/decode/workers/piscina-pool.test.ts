@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
-import { FAULT } from "../../../src/core/faults.ts";
-import type { Packet, Verdict } from "../../../src/core/flow.ts";
+import { DECODE_ERROR } from "../../../src/core/faults.ts";
+import type { Packet, ValidationResult } from "../../../src/core/flow.ts";
 import type { Log } from "../../../src/core/log.ts";
 import { createDecoder } from "../../../src/decode/decoder.ts";
 import { createDispatch, type DispatchOptions } from "../../../src/decode/workers/dispatch.ts";
@@ -31,18 +31,18 @@ function newStage(options: Partial<DispatchOptions> & { entry?: string; clock?: 
     { inline: "never", workers: threads, decoder: DECODER, ringSlots: 64, ...options },
   );
   const answered = new Map<number, number>();
-  const accept = (packet: Packet): Promise<Verdict> =>
+  const accept = (packet: Packet): Promise<ValidationResult> =>
     new Promise((resolve) => {
-      dispatch.accept(packet, ({ id }, verdict) => {
+      dispatch.accept(packet, ({ id }, validation) => {
         answered.set(id, (answered.get(id) ?? 0) + 1);
-        resolve(verdict);
+        resolve(validation);
       });
     });
   return { pool, dispatch, accept, answered };
 }
 
-const faultOf = (verdict: Verdict): number | null =>
-  verdict.kind === "refused" ? verdict.fault : null;
+const errorCodeOf = (validation: ValidationResult): number | null =>
+  validation.kind === "refused" ? validation.errorCode : null;
 
 describe("worker threads", () => {
   it.each([0, 500])(
@@ -54,16 +54,19 @@ describe("worker threads", () => {
       const decoder = createDecoder(DECODER);
       let id = 0;
       for (let burst = 0; burst < 60; burst += 1) {
-        const verdicts = Array.from({ length: burst % 25 }, (_, i) => {
+        const validations = Array.from({ length: burst % 25 }, (_, i) => {
           const bytes = (good[(burst + i) % good.length] ?? new Uint8Array(0)).slice();
           // Every third is spoiled, each in another place.
           if (i % 3 === 0) bytes.set([burst], (burst * 7 + i) % bytes.length);
           id += 1;
           const expected = decoder.decode(bytes);
-          return accept({ ...newPacket(1), id, bytes }).then((verdict) => [verdict, expected]);
+          return accept({ ...newPacket(1), id, bytes }).then((validation) => [
+            validation,
+            expected,
+          ]);
         });
-        for (const [verdict, expected] of await Promise.all(verdicts)) {
-          expect(verdict).toEqual(expected);
+        for (const [validation, expected] of await Promise.all(validations)) {
+          expect(validation).toEqual(expected);
         }
       }
       expect([...answered.values()].every((times) => times === 1)).toBe(true);
@@ -79,10 +82,11 @@ describe("worker threads", () => {
   it("answer what they have in hand when they are stopped, and end", async () => {
     const { dispatch, accept, pool } = newStage();
     await dispatch.start();
-    const verdicts = Array.from({ length: 100 }, (_, id) => accept(newPacket(id)));
+    const validations = Array.from({ length: 100 }, (_, id) => accept(newPacket(id)));
     expect(pool.threads).toHaveLength(2);
     await dispatch.stop();
-    for (const verdict of await Promise.all(verdicts)) expect(verdict.kind).toBe("accepted");
+    for (const validation of await Promise.all(validations))
+      expect(validation.kind).toBe("accepted");
     expect(pool.threads).toHaveLength(0);
   });
 
@@ -92,14 +96,16 @@ describe("worker threads", () => {
     const { dispatch, accept, pool, answered } = newStage({ workers: 1, ringSlots: count });
     const { bytes } = newPacket(1);
     await dispatch.start();
-    const verdicts = Array.from({ length: count }, (_, id) => accept(packetOf(id, bytes)));
-    await verdicts[0];
+    const validations = Array.from({ length: count }, (_, id) => accept(packetOf(id, bytes)));
+    await validations[0];
     await pool.threads[0]?.terminate();
-    const faults = (await Promise.all(verdicts)).map(faultOf);
-    const cut = faults.indexOf(FAULT.worker_died);
+    const errorCodes = (await Promise.all(validations)).map(errorCodeOf);
+    const cut = errorCodes.indexOf(DECODE_ERROR.worker_died);
     expect(cut).toBeGreaterThan(0);
-    expect(faults.slice(0, cut).every((fault) => fault === null)).toBe(true);
-    expect(faults.slice(cut).every((fault) => fault === FAULT.worker_died)).toBe(true);
+    expect(errorCodes.slice(0, cut).every((errorCode) => errorCode === null)).toBe(true);
+    expect(errorCodes.slice(cut).every((errorCode) => errorCode === DECODE_ERROR.worker_died)).toBe(
+      true,
+    );
     await until("the worker is up again", () => dispatch.workersUp === 1);
     expect((await accept(newPacket(count))).kind).toBe("accepted");
     expect(dispatch.counters).toMatchObject({ deaths: 1, lost: count - cut });
@@ -111,12 +117,12 @@ describe("worker threads", () => {
     it(`leave nobody waiting when their code dies: ${entry}`, async () => {
       const { dispatch, accept } = newStage({ entry: support(entry), clock: createFakeClock() });
       await dispatch.start();
-      const verdicts = Array.from({ length: 10 }, (_, id) => accept(newPacket(id)));
-      for (const verdict of await Promise.all(verdicts)) {
-        expect(faultOf(verdict)).toBe(FAULT.worker_died);
+      const validations = Array.from({ length: 10 }, (_, id) => accept(newPacket(id)));
+      for (const validation of await Promise.all(validations)) {
+        expect(errorCodeOf(validation)).toBe(DECODE_ERROR.worker_died);
       }
       expect(dispatch.counters).toMatchObject({ deaths: 2, lost: 10 });
-      expect(faultOf(await accept(newPacket(11)))).toBe(FAULT.ring_full);
+      expect(errorCodeOf(await accept(newPacket(11)))).toBe(DECODE_ERROR.ring_full);
       await dispatch.stop();
     });
   }

@@ -1,20 +1,20 @@
 import { describe, expect, it } from "vitest";
-import type { Verdict } from "../../../src/core/flow.ts";
+import type { ValidationResult } from "../../../src/core/flow.ts";
 import {
   channelMemory,
   openChannel,
   REQUEST_HEAD_BYTES,
-  readVerdict,
-  writeVerdict,
+  readValidation,
+  writeValidation,
 } from "../../../src/decode/workers/worker-channel.ts";
 import { fc } from "../../support/properties.ts";
 
 const count = fc.nat({ max: 4096 });
 const lamports = fc.maxSafeNat();
-const anyVerdict: fc.Arbitrary<Verdict> = fc.oneof(
+const anyValidation: fc.Arbitrary<ValidationResult> = fc.oneof(
   fc.record({
     kind: fc.constant("refused" as const),
-    fault: fc.nat({ max: 60 }),
+    errorCode: fc.nat({ max: 60 }),
     found: lamports,
     needed: lamports,
   }),
@@ -37,20 +37,20 @@ describe("a channel", () => {
   it("brings every verdict over as it was, in slots used before", () => {
     const channel = openChannel(channelMemory(2), 2);
     fc.assert(
-      fc.property(anyVerdict, (verdict) => {
-        writeVerdict(channel.numbers, channel.replies.claim(), verdict);
+      fc.property(anyValidation, (validation) => {
+        writeValidation(channel.numbers, channel.replies.claim(), validation);
         channel.replies.publish();
-        const read = readVerdict(channel.numbers, channel.replies.peek());
+        const read = readValidation(channel.numbers, channel.replies.peek());
         channel.replies.release();
-        expect(read).toEqual(verdict);
-        expect(Object.keys(read)).toEqual(Object.keys(verdict));
+        expect(read).toEqual(validation);
+        expect(Object.keys(read)).toEqual(Object.keys(validation));
       }),
     );
   });
 
   it("keeps its parts apart when all are full", () => {
     const memory = channelMemory(2);
-    const { words, figures, requests, replies, bytes, numbers } = openChannel(memory, 2);
+    const { int32, figures, requests, replies, bytes, numbers } = openChannel(memory, 2);
     for (let i = 0; i < 2; i += 1) {
       const request = requests.claim();
       bytes.fill(0x11 * (i + 1), request, request + REQUEST_HEAD_BYTES + 4096);
@@ -59,7 +59,7 @@ describe("a channel", () => {
       numbers.fill(i + 0.5, reply / 8, reply / 8 + 12);
       replies.publish();
     }
-    words.fill(7);
+    int32.fill(7);
     figures.fill(9);
     expect([requests.depth, replies.depth]).toEqual([2, 2]);
     for (let i = 0; i < 2; i += 1) {
@@ -71,6 +71,6 @@ describe("a channel", () => {
       expect(numbers.subarray(reply, reply + 12).every((n) => n === i + 0.5)).toBe(true);
       replies.release();
     }
-    expect([...words, ...figures]).toEqual([7, 7, 7, 9, 9, 9, 9, 9]);
+    expect([...int32, ...figures]).toEqual([7, 7, 7, 9, 9, 9, 9, 9]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../../src/core/faults.ts";
 import { WORKERS_STOP_MS_MAX } from "../../../src/decode/limits.ts";
 import { died, ids, newStage, nextTurn, startedStage, until } from "../../support/decode-stage.ts";
 import { newPacket } from "../../support/packets.ts";
@@ -30,27 +30,27 @@ describe("a crew", () => {
   });
 
   it("answers everything in hand before it stops, and refuses what comes then", async () => {
-    const { accept, answers, workers, dispatch, clock } = await startedStage();
+    const { accept, responses, workers, dispatch, clock } = await startedStage();
     for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
     const stopped = dispatch.stop();
     accept(newPacket(6));
-    expect(answers.at(-1)).toMatchObject({ id: 6, fault: FAULT.ring_full });
+    expect(responses.at(-1)).toMatchObject({ id: 6, errorCode: DECODE_ERROR.ring_full });
     expect(workers.started.every((worker) => worker.toldToStop)).toBe(true);
     for (const worker of workers.started) worker.finish();
     await stopped;
-    expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6]);
-    expect(answers.filter((answer) => answer.kind === "accepted")).toHaveLength(5);
+    expect(ids(responses).sort()).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(responses.filter((response) => response.kind === "accepted")).toHaveLength(5);
     expect(clock.pending).toBe(0);
     expect(await dispatch.stop()).toBe(undefined);
   });
 
   it("gives up on a worker that does not finish in time", async () => {
-    const { accept, answers, dispatch, clock } = await startedStage({ inline: "never" });
+    const { accept, responses, dispatch, clock } = await startedStage({ inline: "never" });
     for (let id = 1; id <= 3; id += 1) accept(newPacket(id));
     const stopped = dispatch.stop();
     clock.advance(WORKERS_STOP_MS_MAX);
     await stopped;
-    expect(answers.map((answer) => answer.fault)).toEqual(died(3));
+    expect(responses.map((response) => response.errorCode)).toEqual(died(3));
     expect(dispatch.counters).toMatchObject({ lost: 3, deaths: 0 });
   });
 
@@ -64,12 +64,12 @@ describe("a crew", () => {
   });
 
   it("hears the others and the next one after a worker died while it rang", async () => {
-    const { accept, answers, clock, workers, dispatch } = await startedStage({ inline: "never" });
+    const { accept, responses, clock, workers, dispatch } = await startedStage({ inline: "never" });
     for (const id of [1, 2]) accept(newPacket(id));
     workers.started[0]?.dieRinging();
     await until(() => dispatch.counters.deaths === 1);
     workers.started[1]?.work();
-    await until(() => answers.length === 2);
+    await until(() => responses.length === 2);
     clock.advance(100);
     workers.started[2]?.comeUp();
     await until(() => dispatch.workersUp === 2);

@@ -1,31 +1,31 @@
 import { describe, expect, it } from "vitest";
-import { FAULT } from "../../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../../src/core/faults.ts";
 import { WORKER_RESTART_MS_MAX } from "../../../src/decode/limits.ts";
 import { died, ids, startedStage, until } from "../../support/decode-stage.ts";
 import { newPacket } from "../../support/packets.ts";
 
 describe("a lane, when its thread dies", () => {
   it("tells what came back before, and the fault for the rest", async () => {
-    const { accept, answers, workers, dispatch } = await startedStage({ inline: "never" });
+    const { accept, responses, workers, dispatch } = await startedStage({ inline: "never" });
     for (let id = 1; id <= 8; id += 1) accept(newPacket(id));
     workers.started[0]?.work(1);
     workers.started[0]?.die();
-    await until(() => answers.length === 4);
-    expect(answers.map((answer) => answer.fault)).toEqual([null, ...died(3)]);
+    await until(() => responses.length === 4);
+    expect(responses.map((response) => response.errorCode)).toEqual([null, ...died(3)]);
     expect(dispatch.counters).toMatchObject({ deaths: 1, lost: 3 });
     workers.started[1]?.work();
-    await until(() => answers.length === 8);
-    expect(ids(answers).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    await until(() => responses.length === 8);
+    expect(ids(responses).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
   it("takes nothing until another is up, whoever rings meanwhile", async () => {
-    const { accept, answers, clock, workers, dispatch } = await startedStage({ inline: "never" });
+    const { accept, responses, clock, workers, dispatch } = await startedStage({ inline: "never" });
     workers.started[0]?.die();
     await until(() => dispatch.counters.deaths === 1);
     for (const id of [1, 2]) {
       accept(newPacket(id));
       workers.started[1]?.work();
-      await until(() => answers.length === id);
+      await until(() => responses.length === id);
       expect(dispatch.workersUp).toBe(1);
     }
     clock.advance(100);
@@ -48,7 +48,7 @@ describe("a lane, when its thread dies", () => {
   });
 
   it("hands transactions to the new one once it is up, and forgets deaths long past", async () => {
-    const { accept, answers, clock, workers, dispatch } = await startedStage({
+    const { accept, responses, clock, workers, dispatch } = await startedStage({
       inline: "never",
       workers: 1,
     });
@@ -56,13 +56,13 @@ describe("a lane, when its thread dies", () => {
     await until(() => dispatch.workersUp === 0);
     clock.advance(100);
     accept(newPacket(1));
-    expect(answers[0]?.fault).toBe(FAULT.ring_full);
+    expect(responses[0]?.errorCode).toBe(DECODE_ERROR.ring_full);
     workers.started[1]?.comeUp();
     await until(() => dispatch.workersUp === 1);
     accept(newPacket(2));
     workers.started[1]?.work();
-    await until(() => answers.length === 2);
-    expect(answers[1]?.kind).toBe("accepted");
+    await until(() => responses.length === 2);
+    expect(responses[1]?.kind).toBe("accepted");
     clock.advance(61_000);
     workers.started[1]?.die();
     await until(() => dispatch.counters.deaths === 2);

@@ -37,10 +37,10 @@ async function setup() {
   );
   /** What has happened and is not noted before it is asked for. */
   const unsettled: (() => void)[] = [];
-  const settle = (): void => {
+  const flushEvents = (): void => {
     for (const happens of unsettled.splice(0)) happens();
   };
-  const started = await startFixture({ clock, receipts, settle });
+  const started = await startFixture({ clock, receipts, flushEvents });
   edge = started;
   const submit = (id: number, account = "acme"): void => {
     const receivedNs = clock.nowNs();
@@ -107,9 +107,9 @@ describe("one receipt", () => {
     submit(1);
     expect((await get(pathOf(1))).body).toMatchObject({ state: "accepted" });
     const theirs = await get(pathOf(1), { key: SLOW_KEY });
-    const nobodys = await get(pathOf(2), { key: SLOW_KEY });
+    const unknown = await get(pathOf(2), { key: SLOW_KEY });
     expect(theirs.status).toBe(404);
-    expect(theirs.body).toEqual(nobodys.body);
+    expect(theirs.body).toEqual(unknown.body);
   });
 
   it("tells all that has happened by then, as lists do", async () => {
@@ -126,9 +126,9 @@ describe("one receipt", () => {
     const { clock, server, submit, land, get } = await setup();
     submit(1);
     const answer = get(`${pathOf(1)}?wait=landed&timeout=60s`);
-    await until("the wait", () => server.receipts.waits.held === 1);
+    await until("the wait", () => server.receipts.waits.pending === 1);
     clock.advance(30_000);
-    expect(server.receipts.waits.held).toBe(1);
+    expect(server.receipts.waits.pending).toBe(1);
     land(1);
     clock.advance(20);
     expect(await answer).toMatchObject({
@@ -142,10 +142,10 @@ describe("one receipt", () => {
     const { clock, server, submit, get } = await setup();
     submit(1);
     const answer = get(`${pathOf(1)}?wait=landed&timeout=250ms`);
-    await until("the wait", () => server.receipts.waits.held === 1);
+    await until("the wait", () => server.receipts.waits.pending === 1);
     clock.advance(270);
     expect(await answer).toMatchObject({ status: 200, body: { state: "accepted" } });
-    expect(server.receipts.waits).toMatchObject({ held: 0, timedOut: 1 });
+    expect(server.receipts.waits).toMatchObject({ pending: 0, timedOut: 1 });
   });
 
   it("is waited for no more when the client leaves", async () => {
@@ -153,18 +153,18 @@ describe("one receipt", () => {
     submit(1);
     const abort = new AbortController();
     const answer = ask(`${pathOf(1)}?wait=landed`, { signal: abort.signal });
-    await until("the wait", () => server.receipts.waits.held === 1);
+    await until("the wait", () => server.receipts.waits.pending === 1);
     abort.abort();
     await expect(answer).rejects.toThrow();
     await until("the wait", () => server.receipts.waits.left === 1);
-    expect(server.receipts.waits.held).toBe(0);
+    expect(server.receipts.waits.pending).toBe(0);
   });
 
   it("is answered at once when the edge drains", async () => {
     const { server, submit, get } = await setup();
     submit(1);
     const answer = get(`${pathOf(1)}?wait=landed`);
-    await until("the wait", () => server.receipts.waits.held === 1);
+    await until("the wait", () => server.receipts.waits.pending === 1);
     server.drain();
     expect(await answer).toMatchObject({ status: 200, body: { state: "accepted" } });
     expect(await get(`${pathOf(1)}?wait=landed`)).toMatchObject({ body: { state: "accepted" } });
@@ -193,11 +193,11 @@ describe("a list", () => {
     [`${LIST}?status=landed`, 'the query has \\"status\\"'],
     [`${pathOf(1)}?wait=yes`, "wait is"],
     [`${STREAM}?state=gone`, "state has"],
-  ])("and every other question is refused where it is wrong: %s", async (path, sentence) => {
+  ])("and every other question is refused where it is wrong: %s", async (path, message) => {
     const { get } = await setup();
     const { status, body } = await get(path);
     expect({ status, reason: body.reason }).toEqual({ status: 400, reason: "invalid_params" });
-    expect(JSON.stringify(body.error)).toContain(sentence);
+    expect(JSON.stringify(body.error)).toContain(message);
   });
 
   it("answers HEAD, and other methods with 405", async () => {
@@ -222,7 +222,7 @@ it("reading has a limit of its own, as wide as that of sending", async () => {
   const refused = await get(LIST, { key: SLOW_KEY });
   expect(refused.headers.get("retry-after")).toBe("1000");
   expect(refused.headers.get("ratelimit-policy")).toContain('"Slow"');
-  expect(server.receipts.reads).toMatchObject({ admitted: 2, limited: 2 });
+  expect(server.receipts.reads).toMatchObject({ allowed: 2, limited: 2 });
 });
 
 it("what is refused of reading is no submission that was refused", async () => {
@@ -257,7 +257,7 @@ describe("a stream", () => {
     moveKey(KEY, "other");
     clock.advance(6_000);
     await until("its end", () => stream.isEnded);
-    expect(server.receipts.streams).toMatchObject({ open: 0, cutKey: 1 });
+    expect(server.receipts.streams).toMatchObject({ open: 0, closedKey: 1 });
   });
 
   it("goes on behind Last-Event-ID on a new connection", async () => {
@@ -327,7 +327,7 @@ describe("a stream", () => {
     expect(fill()).toBeGreaterThan(stalledAt);
     expect(streams.events).toBeLessThan(receipts.changes.next - 1);
     clock.advance(RECEIPT_STREAM_STALL_MS_MAX + 100);
-    expect(streams).toMatchObject({ open: 0, cutSlow: 1 });
+    expect(streams).toMatchObject({ open: 0, closedSlow: 1 });
     socket.destroy();
     await until("the server", () => server.counters.connections === 0);
   });

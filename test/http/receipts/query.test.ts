@@ -7,7 +7,7 @@ const SIGNATURE = "5".repeat(88);
 function outcomeOf(
   read: ReturnType<typeof readListQuery | typeof readWaitQuery | typeof readStreamQuery>,
 ) {
-  return read.kind === "query" ? read.query : read.refusal.sentence;
+  return read.kind === "query" ? read.query : read.rejection.message;
 }
 
 describe("what may be asked", () => {
@@ -58,9 +58,9 @@ describe("what is refused says what was found and what is needed", () => {
     [readListQuery, "state=landed,done", 'state has "done", some of accepted,sent,acknowledged'],
     [readStreamQuery, "__proto__=1", 'the query has "__proto__", only state are known here'],
     [readStreamQuery, `state=${"x".repeat(3_000)}`, `state has "${"x".repeat(40)}", some of`],
-  ])("%o %j", (read, text, sentence) => {
-    const answer = read(text);
-    expect(answer).toMatchObject({ kind: "refused", refusal: { reason: "invalid_params" } });
-    expect(outcomeOf(answer)).toContain(sentence);
+  ])("%o %j", (read, text, message) => {
+    const response = read(text);
+    expect(response).toMatchObject({ kind: "refused", rejection: { reason: "invalid_params" } });
+    expect(outcomeOf(response)).toContain(message);
   });
 });

@@ -1,10 +1,18 @@
 import { expect, it } from "vitest";
-import { Places } from "../../../src/http/receipts/quota.ts";
+import { Quota } from "../../../src/http/receipts/quota.ts";
 
 it("bounds each account and all of them, and takes places back", () => {
-  const places = new Places(3, 2);
-  expect([places.take("a"), places.take("a"), places.take("a")]).toEqual([null, null, "account"]);
-  expect([places.take("b"), places.take("b"), places.take("c")]).toEqual([null, "all", "all"]);
-  places.leave("a");
-  expect([places.take("c"), places.take("a")]).toEqual([null, "all"]);
+  const quota = new Quota(3, 2);
+  expect([quota.acquire("a"), quota.acquire("a"), quota.acquire("a")]).toEqual([
+    null,
+    null,
+    "account",
+  ]);
+  expect([quota.acquire("b"), quota.acquire("b"), quota.acquire("c")]).toEqual([
+    null,
+    "all",
+    "all",
+  ]);
+  quota.release("a");
+  expect([quota.acquire("c"), quota.acquire("a")]).toEqual([null, "all"]);
 });

@@ -1,29 +1,29 @@
 import { expect, it } from "vitest";
-import { createReadLimit, readLimitRefusal } from "../../../src/http/receipts/read-rate-limit.ts";
-import { keyOwner } from "../../support/owners.ts";
+import { createReadLimit, readLimitRejection } from "../../../src/http/receipts/read-rate-limit.ts";
+import { testPrincipal } from "../../support/owners.ts";
 
 const PLAN = { name: "P", ratePerSecond: 10, burst: 2, shared: false };
 
 it("lets an account read as often as its plan lets it send", () => {
   const limit = createReadLimit();
-  const owner = keyOwner("acme", PLAN);
-  const waits = [0, 0, 0, 100e6].map((ns) => limit.charge(owner, 1e9 + ns));
+  const principal = testPrincipal("acme", PLAN);
+  const waits = [0, 0, 0, 100e6].map((ns) => limit.charge(principal, 1e9 + ns));
   expect(waits).toEqual([0, 0, 100e6, 0]);
-  expect(limit.charge(keyOwner("other", PLAN), 1e9)).toBe(0);
-  expect(limit.counters).toMatchObject({ admitted: 4, limited: 1 });
+  expect(limit.charge(testPrincipal("other", PLAN), 1e9)).toBe(0);
+  expect(limit.counters).toMatchObject({ allowed: 4, limited: 1 });
 });
 
 it("remembers a bounded number of accounts, and drops those that say nothing first", () => {
   const limit = createReadLimit(2);
-  for (const account of ["a", "b"]) limit.charge(keyOwner(account, PLAN), 1e9);
-  limit.charge(keyOwner("c", PLAN), 2e9);
+  for (const account of ["a", "b"]) limit.charge(testPrincipal(account, PLAN), 1e9);
+  limit.charge(testPrincipal("c", PLAN), 2e9);
   expect(limit.counters.evicted).toBe(0);
-  for (const account of ["d", "e"]) limit.charge(keyOwner(account, PLAN), 2e9);
+  for (const account of ["d", "e"]) limit.charge(testPrincipal(account, PLAN), 2e9);
   expect(limit.counters.evicted).toBe(1);
 });
 
 it("says which limit it is, and what to do instead", () => {
-  const refusal = readLimitRefusal(PLAN, 1.5e6);
-  expect(refusal).toMatchObject({ reason: "rate_limited", data: { retryAfterMs: 2 } });
-  expect(refusal.sentence).toContain("plan P lets receipts be read 10 times a second");
+  const rejection = readLimitRejection(PLAN, 1.5e6);
+  expect(rejection).toMatchObject({ reason: "rate_limited", data: { retryAfterMs: 2 } });
+  expect(rejection.message).toContain("plan P lets receipts be read 10 times a second");
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  RECEIPT_STREAM_CHARS_A_ROUND,
+  RECEIPT_STREAM_CHARS_PER_ROUND,
   RECEIPT_STREAM_PASS_STEPS_MAX,
 } from "../../../src/http/limits.ts";
 import { createLive, type Listener } from "../../../src/http/receipts/sse-broadcast.ts";
@@ -63,18 +63,21 @@ describe("streams that have read all there was", () => {
 
   it("are left where they are while they take nothing in, and taken up at the head", () => {
     const { log, live, listen } = setup();
-    const [slow, quick] = [listen("acme"), listen("acme")];
+    const [slow, withFastProperties] = [listen("acme"), listen("acme")];
     log.push("acme");
     live.tell((listener) => listener !== slow);
     expect([slow.text, slow.next, live.isAtHead(slow)]).toEqual(["", 1, false]);
-    expect([quick.text !== "", live.isAtHead(quick)]).toEqual([true, true]);
+    expect([withFastProperties.text !== "", live.isAtHead(withFastProperties)]).toEqual([
+      true,
+      true,
+    ]);
     slow.next = 2;
     log.push("acme");
     expect(live.tell(always)).toBe(2);
   });
 
   it("go on alone from the first event that is too much for one round", () => {
-    const chars = RECEIPT_STREAM_CHARS_A_ROUND / 4;
+    const chars = RECEIPT_STREAM_CHARS_PER_ROUND / 4;
     const { log, live, listen } = setup(chars);
     const listener = listen("acme");
     log.push(...Array.from({ length: 6 }, () => "acme"));

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { ReceiptState } from "../../../src/core/receipt-state.ts";
 import {
-  RECEIPT_STREAM_CHARS_A_ROUND,
+  RECEIPT_STREAM_CHARS_PER_ROUND,
   RECEIPT_STREAM_STALL_MS_MAX,
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
 } from "../../../src/http/limits.ts";
 import { createStreams, type StreamRequest } from "../../../src/http/receipts/sse-streams.ts";
-import { createDice } from "../../support/dice.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
+import { createRng } from "../../support/rng.ts";
 
 /** A log of changes of which a test says what they are, and a client to each stream. */
 function setup() {
@@ -26,7 +26,7 @@ function setup() {
   const unsettled: string[] = [];
   const streams = createStreams({
     clock,
-    settle() {
+    flushEvents() {
       for (const state of unsettled.splice(0)) add(state);
     },
     receipts: {
@@ -65,10 +65,10 @@ function setup() {
         end() {
           client.isEnded = true;
         },
-        cut() {
+        abort() {
           client.isCut = true;
         },
-        mayGoOn: () => client.hasKey,
+        isKeyValid: () => client.hasKey,
       },
       () => {},
     );
@@ -174,7 +174,7 @@ describe("a stream", () => {
       clock.advance(20);
       largest = Math.max(largest, client.text.length - before);
     }
-    expect(largest).toBeLessThan(RECEIPT_STREAM_CHARS_A_ROUND + 200);
+    expect(largest).toBeLessThan(RECEIPT_STREAM_CHARS_PER_ROUND + 200);
     expect(client.text.match(/^event: receipt$/gm)).toHaveLength(10_000);
   });
 });
@@ -205,7 +205,7 @@ describe("a client that takes in too slowly", () => {
     expect(client.isCut).toBe(false);
     clock.advance(200);
     expect(client.isCut).toBe(true);
-    expect(streams.counters).toMatchObject({ open: 0, cutSlow: 1 });
+    expect(streams.counters).toMatchObject({ open: 0, closedSlow: 1 });
     expect(clock.pending).toBe(0);
   });
 });
@@ -217,7 +217,7 @@ describe("streams", () => {
     first.client.hasKey = false;
     clock.advance(5_100);
     expect([first.client.isCut, second.client.isCut]).toEqual([true, false]);
-    expect(streams.counters).toMatchObject({ open: 1, cutKey: 1 });
+    expect(streams.counters).toMatchObject({ open: 1, closedKey: 1 });
   });
 
   it("are bounded for an account and in all, and give their place back", () => {
@@ -254,7 +254,7 @@ describe("streams", () => {
 
   it("are told each change of their account once and in order, whatever holds them up", () => {
     const { clock, add, open } = setup();
-    const dice = createDice(3);
+    const rng = createRng(3);
     const accounts = ["acme", "other", "third"];
     const clients = Array.from({ length: 24 }, (_, place) => {
       const account = accounts[place % 3] ?? "";
@@ -263,14 +263,14 @@ describe("streams", () => {
     const all = new Map<string, string[]>(accounts.map((account) => [account, []]));
     for (let round = 0; round < 300; round += 1) {
       // Now and then more than may be written to one in a round.
-      for (let more = dice.chance(40) ? 4_000 : dice.below(6); more > 0; more -= 1) {
-        const account = dice.pick(accounts);
+      for (let more = rng.chance(40) ? 4_000 : rng.below(6); more > 0; more -= 1) {
+        const account = rng.pick(accounts);
         const state = `s${all.get(account)?.length}`;
         add(state, account);
         all.get(account)?.push(state);
       }
       for (const { client, stream } of clients) {
-        if (dice.chance(9)) client.takesIn = !client.takesIn;
+        if (rng.chance(9)) client.takesIn = !client.takesIn;
         if (client.takesIn) letIn(stream).drained();
       }
       clock.advance(20);

@@ -30,7 +30,7 @@ describe("parseBody", () => {
     for (const id of ["ü", "\u00e9t\u00e9"]) {
       expect(parseBody(bytes(`{"id":"${id}"}`))).toMatchObject({ call: { id } });
       const latin1 = Buffer.from(`{"id":"${id}"}`, "latin1");
-      expect(parseBody(latin1)).toMatchObject({ refusal: { reason: "parse_error" } });
+      expect(parseBody(latin1)).toMatchObject({ rejection: { reason: "parse_error" } });
     }
     expect(parseBody(bytes('{"id":"\\ud800"}'))).toMatchObject({ call: { id: "\ud800" } });
   });
@@ -39,7 +39,7 @@ describe("parseBody", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (body) => {
         const parsed = parseBody(body);
-        if (parsed.kind === "refused") expect(parsed.refusal.sentence.length).toBeLessThan(100);
+        if (parsed.kind === "refused") expect(parsed.rejection.message.length).toBeLessThan(100);
       }),
     );
   });
@@ -70,23 +70,23 @@ describe("readCall", () => {
     expect(readCall(call, "", -1, true)).toMatchObject({ kind: "send", maxRetries: null });
     expect(readCall(call, "", -1, false)).toMatchObject({
       kind: "refused",
-      refusal: { reason: "method_not_found" },
+      rejection: { reason: "method_not_found" },
     });
   });
 
   it("sends who asks for anything else to a node", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "getLatestBlockhash" };
     const read = readCall(call, "", -1, true);
-    expect(read.kind === "refused" && read.refusal).toMatchObject({
+    expect(read.kind === "refused" && read.rejection).toMatchObject({
       reason: "method_not_found",
-      sentence: expect.stringMatching(/"getLatestBlockhash".*by a node of the network$/),
+      message: expect.stringMatching(/"getLatestBlockhash".*by a node of the network$/),
     });
   });
 
   it("hints at base58 where base64 was expected", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["StV1DL6CwTryKyV"] };
     const read = readCall(call, "", -1, true);
-    expect(read.kind === "refused" && read.refusal.sentence).toContain('"encoding":"base58"');
+    expect(read.kind === "refused" && read.rejection.message).toContain('"encoding":"base58"');
   });
 
   it("hints at it where the text could be read as base64 as well", () => {
@@ -95,9 +95,9 @@ describe("readCall", () => {
       const encoded = encodeBase58(signed(size, 1));
       if (decodeBase64(encoded) !== null) readable += 1;
       const read = readCall(send(encoded), "", -1, true);
-      expect(read.kind === "refused" && read.refusal).toMatchObject({
+      expect(read.kind === "refused" && read.rejection).toMatchObject({
         reason: "invalid_params",
-        sentence: expect.stringContaining('"encoding":"base58"'),
+        message: expect.stringContaining('"encoding":"base58"'),
       });
     }
     expect(readable).toBeGreaterThan(10);

@@ -1,57 +1,57 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
-import { ROUTE_WAITING_MAX, ROUTE_WAITING_MS } from "../../../src/send/limits.ts";
-import { TakenRate } from "../../../src/send/native/drain-rate.ts";
+import { TARGET_BACKLOG_MAX, TARGET_BACKLOG_MS } from "../../../src/send/limits.ts";
+import { DrainRate } from "../../../src/send/native/drain-rate.ts";
 
 /** Takes so many at even distances over so long. */
-function take(rate: TakenRate, count: number, fromNs: number, overMs: number): number {
+function take(rate: DrainRate, count: number, fromNs: number, overMs: number): number {
   for (let index = 1; index <= count; index += 1) {
-    rate.took(fromNs + (index * overMs * NS_PER_MS) / count);
+    rate.record(fromNs + (index * overMs * NS_PER_MS) / count);
   }
   return fromNs + overMs * NS_PER_MS;
 }
 
 describe("how many copies may wait for a leader", () => {
   it("is a few where nothing is known of it, or it takes a few", () => {
-    const rate = new TakenRate();
-    expect(rate.waitingMax(NS_PER_S)).toBe(ROUTE_WAITING_MAX);
+    const rate = new DrainRate();
+    expect(rate.backlogMax(NS_PER_S)).toBe(TARGET_BACKLOG_MAX);
     const endNs = take(rate, 20, NS_PER_S, 100);
-    expect(rate.waitingMax(endNs)).toBe(ROUTE_WAITING_MAX);
+    expect(rate.backlogMax(endNs)).toBe(TARGET_BACKLOG_MAX);
   });
 
   it("is what it takes in a moment where that is more", () => {
-    const rate = new TakenRate();
-    rate.took(NS_PER_S);
+    const rate = new DrainRate();
+    rate.record(NS_PER_S);
     const endNs = take(rate, 3_000, NS_PER_S, 100);
-    expect(rate.waitingMax(endNs)).toBe(30 * ROUTE_WAITING_MS);
+    expect(rate.backlogMax(endNs)).toBe(30 * TARGET_BACKLOG_MS);
   });
 
   it("is measured anew each tenth of a second", () => {
-    const rate = new TakenRate();
-    rate.took(NS_PER_S);
+    const rate = new DrainRate();
+    rate.record(NS_PER_S);
     let nowNs = take(rate, 3_000, NS_PER_S, 100);
     nowNs = take(rate, 999, nowNs, 99.9);
-    expect(rate.waitingMax(nowNs)).toBe(30 * ROUTE_WAITING_MS);
+    expect(rate.backlogMax(nowNs)).toBe(30 * TARGET_BACKLOG_MS);
     nowNs = take(rate, 1, nowNs, 0.1);
-    expect(rate.waitingMax(nowNs)).toBe(10 * ROUTE_WAITING_MS);
+    expect(rate.backlogMax(nowNs)).toBe(10 * TARGET_BACKLOG_MS);
   });
 
   it("is the same while news of it is behind, and a few once there is none", () => {
-    const rate = new TakenRate();
-    rate.took(NS_PER_S);
+    const rate = new DrainRate();
+    rate.record(NS_PER_S);
     const nowNs = take(rate, 1_000, NS_PER_S, 100);
-    expect(rate.waitingMax(nowNs + 299 * NS_PER_MS)).toBe(10 * ROUTE_WAITING_MS);
-    expect(rate.waitingMax(nowNs + 300 * NS_PER_MS)).toBe(ROUTE_WAITING_MAX);
+    expect(rate.backlogMax(nowNs + 299 * NS_PER_MS)).toBe(10 * TARGET_BACKLOG_MS);
+    expect(rate.backlogMax(nowNs + 300 * NS_PER_MS)).toBe(TARGET_BACKLOG_MAX);
     take(rate, 4_000, nowNs, 400);
-    expect(rate.waitingMax(nowNs + 400 * NS_PER_MS)).toBe(10 * ROUTE_WAITING_MS);
+    expect(rate.backlogMax(nowNs + 400 * NS_PER_MS)).toBe(10 * TARGET_BACKLOG_MS);
   });
 
   it("leaves out news of before", () => {
-    const rate = new TakenRate();
-    rate.took(NS_PER_S);
+    const rate = new DrainRate();
+    rate.record(NS_PER_S);
     const endNs = take(rate, 2_999, NS_PER_S, 99);
-    rate.took(NS_PER_S / 2);
-    rate.took(endNs + NS_PER_MS);
-    expect(rate.waitingMax(endNs + NS_PER_MS)).toBe(30 * ROUTE_WAITING_MS);
+    rate.record(NS_PER_S / 2);
+    rate.record(endNs + NS_PER_MS);
+    expect(rate.backlogMax(endNs + NS_PER_MS)).toBe(30 * TARGET_BACKLOG_MS);
   });
 });

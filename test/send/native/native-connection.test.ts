@@ -1,25 +1,28 @@
 import { describe, expect, it } from "vitest";
 import {
-  FRONT_TX_MIN,
-  NATIVE_COPIES_WAITING_MAX,
-  ROUTE_WAITING_MAX,
+  INGRESS_TX_MIN,
+  NATIVE_DELIVERIES_QUEUED_MAX,
+  TARGET_BACKLOG_MAX,
 } from "../../../src/send/limits.ts";
-import { SHARED_ROUTES_BYTES, SharedRoutes } from "../../../src/send/native/shared-route-table.ts";
+import {
+  SHARED_TARGET_TABLE_BYTES,
+  SharedTargetTable,
+} from "../../../src/send/native/shared-target-table.ts";
 import {
   ACKED,
   BLOCKED,
   CLOSED,
   DROPPED,
-  FLYING,
+  IN_FLIGHT,
+  QUEUED,
   STOPPED,
   TOO_LARGE,
-  WAITING,
 } from "../../../src/send/transport.ts";
-import { admitted, BYTES, PEER, RECORD_NS, scene } from "../native-rig.ts";
+import { admitted, BYTES, fixture, PEER, RECORD_NS } from "../native-rig.ts";
 
 describe("a connection of the native engine", () => {
   it("takes nothing before the leader has granted a stream", async () => {
-    const { native, connection, told } = await scene();
+    const { native, connection, told } = await fixture();
     expect([connection.established, connection.send(BYTES)]).toEqual([false, BLOCKED]);
     native.tell({ kind: "connected" });
     expect([connection.established, connection.admitted]).toEqual([true, false]);
@@ -32,7 +35,7 @@ describe("a connection of the native engine", () => {
 
   it("tells whether it went through Retry", async () => {
     for (const reason of [0, 1]) {
-      const { native, connection } = await scene();
+      const { native, connection } = await fixture();
       native.tell({ kind: "connected", reason });
       expect(connection.retried).toBe(reason === 1);
     }
@@ -59,7 +62,9 @@ describe("a connection of the native engine", () => {
     const { native, connection } = await admitted();
     const streams = [connection.send(BYTES), connection.send(BYTES, 300)];
     expect(new Set(streams).size).toBe(2);
-    expect(native.sent.map(({ copies }) => copies)).toEqual(streams.map((tag) => [PEER, tag]));
+    expect(native.sent.map(({ deliveries }) => deliveries)).toEqual(
+      streams.map((tag) => [PEER, tag]),
+    );
     expect(native.sent[0]).toMatchObject({ bytes: BYTES, ttlMs: 800 });
     expect(native.sent[1]).toMatchObject({ bytes: BYTES, ttlMs: 300 });
   });
@@ -73,7 +78,7 @@ describe("a connection of the native engine", () => {
   });
 
   it("refuses what this leader takes on no stream", async () => {
-    const { native, connection } = await scene();
+    const { native, connection } = await fixture();
     native.tell({ kind: "connected", detail: 1232 }, { kind: "admitted" });
     expect(connection.send(new Uint8Array(1233))).toBe(TOO_LARGE);
     expect(connection.send(new Uint8Array(1232))).toBeGreaterThan(0);
@@ -82,7 +87,7 @@ describe("a connection of the native engine", () => {
 
   it("is blocked when the engine takes nothing", async () => {
     const { native, connection } = await admitted();
-    native.sendAnswer = 0;
+    native.sendResult = 0;
     expect(connection.send(BYTES)).toBe(BLOCKED);
   });
 });
@@ -90,7 +95,7 @@ describe("a connection of the native engine", () => {
 describe("a leader without credit, with the native engine", () => {
   it("has few copies with the engine, so that what comes later can go first", async () => {
     const { native, connection } = await admitted();
-    native.sendAnswer = 1 << 16;
+    native.sendResult = 1 << 16;
     const streams = Array.from({ length: 32 }, () => connection.send(BYTES));
     native.queued = 32;
     expect(connection.send(BYTES)).toBe(BLOCKED);
@@ -101,7 +106,7 @@ describe("a leader without credit, with the native engine", () => {
 
   it("is not offered more than the engine may keep, again and again", async () => {
     const { native, connection } = await admitted(4);
-    native.sendAnswer = 1 << 16;
+    native.sendResult = 1 << 16;
     for (let count = 0; count < 4; count += 1) expect(connection.send(BYTES)).toBeGreaterThan(0);
     native.queued = 4;
     expect(connection.send(BYTES)).toBe(BLOCKED);
@@ -110,7 +115,7 @@ describe("a leader without credit, with the native engine", () => {
 
   it("is taken for free again when the engine has nothing, whatever news was lost", async () => {
     const { native, connection } = await admitted();
-    native.sendAnswer = 1 << 16;
+    native.sendResult = 1 << 16;
     for (let count = 0; count < 32; count += 1) connection.send(BYTES);
     native.queued = 0;
     expect(connection.send(BYTES)).toBeGreaterThan(0);
@@ -121,45 +126,51 @@ describe("a copy's fate with the native engine", () => {
   it("is told once it is acknowledged or refused by the leader, then forgotten", async () => {
     const { native, connection, told } = await admitted();
     const [first, second] = [connection.send(BYTES), connection.send(BYTES)];
-    expect([connection.fate(first), connection.fate(second)]).toEqual([FLYING, FLYING]);
+    expect([connection.streamResult(first), connection.streamResult(second)]).toEqual([
+      IN_FLIGHT,
+      IN_FLIGHT,
+    ]);
     native.tell({ kind: "acked", tag: first }, { kind: "failed", tag: second, reason: 6 });
     expect(told).toEqual(["progress"]);
-    expect([connection.fate(first), connection.fate(second)]).toEqual([ACKED, STOPPED]);
-    expect(connection.fate(first)).toBe(STOPPED);
+    expect([connection.streamResult(first), connection.streamResult(second)]).toEqual([
+      ACKED,
+      STOPPED,
+    ]);
+    expect(connection.streamResult(first)).toBe(STOPPED);
   });
 
   it("comes with the moment at which it happened, not that of the news", async () => {
     const { native, connection } = await admitted();
     const stream = connection.send(BYTES);
     native.tell({ kind: "acked", tag: stream });
-    connection.fate(stream);
+    connection.streamResult(stream);
     expect(connection.endNs).toBe(RECORD_NS);
   });
 
   it("is to wait until the engine says that it is on the wire", async () => {
     const { native, connection, told } = await admitted();
-    native.sendAnswer = 1 << 16;
+    native.sendResult = 1 << 16;
     const stream = connection.send(BYTES);
-    expect(connection.fate(stream)).toBe(WAITING);
+    expect(connection.streamResult(stream)).toBe(QUEUED);
     expect(connection.sentNs).toBe(0);
     native.tell({ kind: "sent", tag: stream });
-    expect([connection.fate(stream), told]).toEqual([FLYING, ["progress"]]);
+    expect([connection.streamResult(stream), told]).toEqual([IN_FLIGHT, ["progress"]]);
     expect(connection.sentNs).toBe(RECORD_NS);
   });
 
   it("is to be dropped with the engine's reason when it waited in vain", async () => {
     const { native, connection } = await admitted();
-    native.sendAnswer = 1 << 16;
+    native.sendResult = 1 << 16;
     const stream = connection.send(BYTES);
     native.tell({ kind: "dropped", tag: stream, reason: 3 });
-    expect(connection.fate(stream)).toBe(DROPPED + 2);
+    expect(connection.streamResult(stream)).toBe(DROPPED + 2);
   });
 
   it("stays open when the connection is what failed, for its end to settle", async () => {
     const { native, connection } = await admitted();
     const stream = connection.send(BYTES);
     native.tell({ kind: "failed", tag: stream, reason: 5 });
-    expect(connection.fate(stream)).toBe(FLYING);
+    expect(connection.streamResult(stream)).toBe(IN_FLIGHT);
   });
 });
 
@@ -172,11 +183,11 @@ describe("the end of a native connection", () => {
     ["a leader that speaks no version of ours", 7, 0, { kind: "local", code: 0 }],
     ["a handshake that took too long", 8, 0, { kind: "silence", code: 0 }],
     ["our own bug", 9, 0, { kind: "local", code: 0 }],
-  ])("is told as %s, after the news before it", async (_, reason, detail, ending) => {
+  ])("is told as %s, after the news before it", async (_, reason, detail, cause) => {
     const { native, connection, told } = await admitted();
     const stream = connection.send(BYTES);
     native.tell({ kind: "acked", tag: stream }, { kind: "closed", reason, detail });
-    expect(told).toEqual(["progress", ending]);
+    expect(told).toEqual(["progress", cause]);
     expect(connection.send(BYTES)).toBe(CLOSED);
     native.tell({ kind: "closed", reason, detail });
     expect(told).toHaveLength(2);
@@ -185,7 +196,7 @@ describe("the end of a native connection", () => {
   it("comes after what its copies came to, though the engine tells of it first", async () => {
     const { native, connection, told } = await admitted();
     const [acked, flying] = [connection.send(BYTES), connection.send(BYTES)];
-    native.sendAnswer = 1 << 16;
+    native.sendResult = 1 << 16;
     const sent = connection.send(BYTES);
     // More than one call takes lies between.
     const others = Array.from({ length: 1_000 }, () => ({ kind: "acked", peer: 99 }) as const);
@@ -196,10 +207,10 @@ describe("the end of a native connection", () => {
     ] as const;
     native.tell({ kind: "closed", reason: 2, detail: 4 }, ...records);
     expect(told).toEqual(["progress", { kind: "app", code: 4 }]);
-    expect([acked, flying, sent].map((stream) => connection.fate(stream))).toEqual([
+    expect([acked, flying, sent].map((stream) => connection.streamResult(stream))).toEqual([
       ACKED,
-      FLYING,
-      FLYING,
+      IN_FLIGHT,
+      IN_FLIGHT,
     ]);
   });
 
@@ -214,14 +225,14 @@ describe("the end of a native connection", () => {
 
 /** A connection that fronts use as well. */
 async function sharedOne(queuePerPeer = 128) {
-  const routes = new SharedRoutes(new SharedArrayBuffer(SHARED_ROUTES_BYTES));
-  const parts = await admitted(queuePerPeer, routes);
+  const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
+  const parts = await admitted(queuePerPeer, targetTable);
   const { shared } = parts.connection;
   if (shared === null) throw new Error("it is not shared");
-  return { ...parts, routes, shared };
+  return { ...parts, targetTable, shared };
 }
 
-const FRONT = FRONT_TX_MIN + 1;
+const INGRESS_SEND = INGRESS_TX_MIN + 1;
 
 describe("a native connection that fronts use as well", () => {
   it("is not shared where there are none", async () => {
@@ -230,52 +241,60 @@ describe("a native connection that fronts use as well", () => {
   });
 
   it("draws its streams from the count that all share", async () => {
-    const { connection, routes, shared } = await sharedOne();
-    expect([connection.send(BYTES), routes.nextStream(shared.cell)]).toEqual([1, 2]);
+    const { connection, targetTable, shared } = await sharedOne();
+    expect([connection.send(BYTES), targetTable.nextStream(shared.cell)]).toEqual([1, 2]);
     expect([connection.send(BYTES), shared.peer]).toEqual([3, PEER]);
   });
 
   it("tells of a front's copy once it is adopted, as of its own", async () => {
     const { connection, shared, native, told } = await sharedOne();
-    expect([shared.adopt(4, false), shared.adopt(5, true)]).toEqual([false, false]);
-    expect([connection.fate(4), connection.fate(5)]).toEqual([FLYING, WAITING]);
+    expect([shared.recordSend(4, false), shared.recordSend(5, true)]).toEqual([false, false]);
+    expect([connection.streamResult(4), connection.streamResult(5)]).toEqual([IN_FLIGHT, QUEUED]);
     native.tell(
-      { kind: "acked", tag: 4, tx: FRONT },
-      { kind: "sent", tag: 5, tx: FRONT },
+      { kind: "acked", tag: 4, tx: INGRESS_SEND },
+      { kind: "sent", tag: 5, tx: INGRESS_SEND },
       { kind: "dropped", tag: 6, tx: 6 },
     );
-    expect([connection.fate(4), connection.fate(5), told]).toEqual([ACKED, FLYING, ["progress"]]);
+    expect([connection.streamResult(4), connection.streamResult(5), told]).toEqual([
+      ACKED,
+      IN_FLIGHT,
+      ["progress"],
+    ]);
     expect(connection.sentNs).toBe(RECORD_NS);
   });
 
   it("keeps what comes before the adoption, and tells it then", async () => {
     const { connection, shared, native } = await sharedOne();
     native.tell(
-      { kind: "sent", tag: 4, tx: FRONT, atNs: 7 },
-      { kind: "acked", tag: 4, tx: FRONT, atNs: 9 },
-      { kind: "dropped", tag: 5, tx: FRONT, reason: 3 },
+      { kind: "sent", tag: 4, tx: INGRESS_SEND, atNs: 7 },
+      { kind: "acked", tag: 4, tx: INGRESS_SEND, atNs: 9 },
+      { kind: "dropped", tag: 5, tx: INGRESS_SEND, reason: 3 },
     );
-    expect([shared.adopt(4, true), shared.adopt(5, true)]).toEqual([true, true]);
-    expect([connection.fate(4), connection.sentNs, connection.endNs]).toEqual([ACKED, 7, 9]);
-    expect(connection.fate(5)).toBe(DROPPED + 2);
+    expect([shared.recordSend(4, true), shared.recordSend(5, true)]).toEqual([true, true]);
+    expect([connection.streamResult(4), connection.sentNs, connection.endNs]).toEqual([
+      ACKED,
+      7,
+      9,
+    ]);
+    expect(connection.streamResult(5)).toBe(DROPPED + 2);
   });
 
   it("keeps it although the connection ends, for who adopts after that", async () => {
     const { connection, shared, native, told } = await sharedOne();
     native.tell(
       { kind: "closed", reason: 2, detail: 1 },
-      { kind: "acked", tag: 4, tx: FRONT },
-      { kind: "failed", tag: 5, tx: FRONT, reason: 5 },
+      { kind: "acked", tag: 4, tx: INGRESS_SEND },
+      { kind: "failed", tag: 5, tx: INGRESS_SEND, reason: 5 },
     );
     expect(told).toEqual(["progress", { kind: "app", code: 1 }]);
-    expect([shared.adopt(4, false), shared.adopt(5, false)]).toEqual([true, false]);
-    expect([connection.fate(4), connection.fate(5)]).toEqual([ACKED, FLYING]);
+    expect([shared.recordSend(4, false), shared.recordSend(5, false)]).toEqual([true, false]);
+    expect([connection.streamResult(4), connection.streamResult(5)]).toEqual([ACKED, IN_FLIGHT]);
   });
 
   it("keeps it for that connection alone, also where another has its cell by then", async () => {
-    const { connection, shared, native, transport, routes } = await sharedOne();
+    const { connection, shared, native, transport, targetTable } = await sharedOne();
     const connect = (peer: number) => {
-      native.openAnswer = peer;
+      native.openResponse = peer;
       const other = transport.connect("127.0.0.1:8010", { progress() {}, ended() {} })?.shared;
       if (!other) throw new Error("it is not shared");
       return other;
@@ -283,41 +302,44 @@ describe("a native connection that fronts use as well", () => {
     const beside = connect(8);
     expect(beside.cell).not.toBe(shared.cell);
     native.tell(
-      { kind: "acked", tag: 1, tx: FRONT, peer: 8, atNs: 8 },
-      { kind: "dropped", tag: 1, tx: FRONT, reason: 3 },
+      { kind: "acked", tag: 1, tx: INGRESS_SEND, peer: 8, atNs: 8 },
+      { kind: "dropped", tag: 1, tx: INGRESS_SEND, reason: 3 },
     );
-    expect(routes.nextStream(shared.cell)).toBe(1);
+    expect(targetTable.nextStream(shared.cell)).toBe(1);
     native.tell({ kind: "closed", reason: 2 });
     const after = connect(9);
-    expect([after.cell, routes.nextStream(after.cell)]).toEqual([shared.cell, 2]);
-    expect([after.adopt(2, false), shared.adopt(1, false)]).toEqual([false, true]);
-    expect(connection.fate(1)).toBe(DROPPED + 2);
-    expect([beside.adopt(1, false), beside.adopt(1, false)]).toEqual([true, false]);
+    expect([after.cell, targetTable.nextStream(after.cell)]).toEqual([shared.cell, 2]);
+    expect([after.recordSend(2, false), shared.recordSend(1, false)]).toEqual([false, true]);
+    expect(connection.streamResult(1)).toBe(DROPPED + 2);
+    expect([beside.recordSend(1, false), beside.recordSend(1, false)]).toEqual([true, false]);
   });
 
   it("keeps nothing of its own copies that were refused, nor anything for long", async () => {
     const { connection, shared, native, transport } = await sharedOne();
-    native.sendAnswer = 0;
+    native.sendResult = 0;
     expect(connection.send(BYTES)).toBe(BLOCKED);
-    native.tell({ kind: "dropped", tag: 1 }, { kind: "dropped", tag: 9, tx: FRONT, atNs: 1e9 });
-    expect(shared.adopt(1, false)).toBe(false);
-    native.tell({ kind: "sent", tag: 8, tx: FRONT, atNs: 2e9 });
-    expect(shared.adopt(9, false)).toBe(false);
-    expect(transport.losses?.()).toMatchObject({ newsAged: 1, newsCrowded: 0 });
+    native.tell(
+      { kind: "dropped", tag: 1 },
+      { kind: "dropped", tag: 9, tx: INGRESS_SEND, atNs: 1e9 },
+    );
+    expect(shared.recordSend(1, false)).toBe(false);
+    native.tell({ kind: "sent", tag: 8, tx: INGRESS_SEND, atNs: 2e9 });
+    expect(shared.recordSend(9, false)).toBe(false);
+    expect(transport.losses?.()).toMatchObject({ outcomesExpired: 1, outcomesEvicted: 0 });
   });
 
   it("is crowded while more copies than a few wait, whoever sent them", async () => {
     const { connection, shared, native } = await sharedOne();
-    const adoptedMax = 10 + ROUTE_WAITING_MAX;
-    for (let stream = 11; stream < adoptedMax; stream += 1) shared.adopt(stream, true);
-    native.sendAnswer = 1 << 16;
+    const adoptedMax = 10 + TARGET_BACKLOG_MAX;
+    for (let stream = 11; stream < adoptedMax; stream += 1) shared.recordSend(stream, true);
+    native.sendResult = 1 << 16;
     connection.send(BYTES);
-    expect(shared.crowded(0)).toBe(false);
-    shared.adopt(adoptedMax, true);
-    native.queued = ROUTE_WAITING_MAX + 1;
-    expect(shared.crowded(0)).toBe(true);
+    expect(shared.isBacklogged(0)).toBe(false);
+    shared.recordSend(adoptedMax, true);
+    native.queued = TARGET_BACKLOG_MAX + 1;
+    expect(shared.isBacklogged(0)).toBe(true);
     native.queued = 2;
-    expect(shared.crowded(0)).toBe(false);
+    expect(shared.isBacklogged(0)).toBe(false);
   });
 
   type Shared = Awaited<ReturnType<typeof sharedOne>>;
@@ -327,15 +349,21 @@ describe("a native connection that fronts use as well", () => {
   /** Ten copies a millisecond come to this end, for a tenth of a second. */
   function endQuickly({ shared, native }: Shared, kind: "acked" | "sent" | "dropped" | "failed") {
     const tags = Array.from({ length: 1002 }, (_, index) => index + 1);
-    for (const tag of tags) shared.adopt(tag, false);
+    for (const tag of tags) shared.recordSend(tag, false);
     native.tell(
-      ...tags.map((tag) => ({ kind, tag, tx: FRONT, reason: 6, atNs: STARTED_NS + 1e5 * tag })),
+      ...tags.map((tag) => ({
+        kind,
+        tag,
+        tx: INGRESS_SEND,
+        reason: 6,
+        atNs: STARTED_NS + 1e5 * tag,
+      })),
     );
   }
 
   /** How many more copies it takes by itself while none of them goes out. */
   function sendAll({ connection, native }: Shared): number {
-    native.sendAnswer = 1 << 16;
+    native.sendResult = 1 << 16;
     let count = 0;
     while (connection.send(BYTES) !== BLOCKED) {
       count += 1;
@@ -347,17 +375,17 @@ describe("a native connection that fronts use as well", () => {
   it("is not crowded by what its leader takes in a moment, and takes as many itself", async () => {
     const one = await sharedOne(1024);
     endQuickly(one, "acked");
-    for (let stream = 2001; stream <= 2200; stream += 1) one.shared.adopt(stream, true);
+    for (let stream = 2001; stream <= 2200; stream += 1) one.shared.recordSend(stream, true);
     one.native.queued = 200;
-    expect(one.shared.crowded(FAST_ENDED_NS)).toBe(false);
-    one.shared.adopt(2201, true);
+    expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
+    one.shared.recordSend(2201, true);
     one.native.queued = 201;
-    expect(one.shared.crowded(FAST_ENDED_NS)).toBe(true);
+    expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(true);
     one.native.queued = 0;
-    expect(one.shared.crowded(FAST_ENDED_NS)).toBe(false);
+    expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
     expect(sendAll(one)).toBe(200);
     // From then on, as where nothing is known of it, so that the best paid go first.
-    expect(one.shared.crowded(FAST_ENDED_NS + 1e9)).toBe(true);
+    expect(one.shared.isBacklogged(FAST_ENDED_NS + 1e9)).toBe(true);
     one.native.queued = 31;
     expect(sendAll(one)).toBe(32);
   });
@@ -371,11 +399,11 @@ describe("a native connection that fronts use as well", () => {
     ] as const) {
       const one = await sharedOne(queueMax);
       endQuickly(one, "acked");
-      expect(one.shared.crowded(FAST_ENDED_NS)).toBe(false);
+      expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
       expect(sendAll(one)).toBe(own);
-      for (let count = own; count < crowd; count += 1) one.shared.adopt(3000 + count, true);
+      for (let count = own; count < crowd; count += 1) one.shared.recordSend(3000 + count, true);
       one.native.queued = crowd;
-      expect(one.shared.crowded(FAST_ENDED_NS)).toBe(true);
+      expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(true);
     }
   });
 
@@ -383,8 +411,8 @@ describe("a native connection that fronts use as well", () => {
     for (const kind of ["sent", "dropped", "failed"] as const) {
       const one = await sharedOne(1024);
       endQuickly(one, kind);
-      expect(one.shared.crowded(FAST_ENDED_NS)).toBe(false);
-      expect(sendAll(one)).toBe(NATIVE_COPIES_WAITING_MAX);
+      expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
+      expect(sendAll(one)).toBe(NATIVE_DELIVERIES_QUEUED_MAX);
     }
   });
 });

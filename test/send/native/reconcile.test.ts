@@ -1,65 +1,65 @@
 import { describe, expect, it } from "vitest";
-import { ROUTES_SHARED_MAX } from "../../../src/core/limits.ts";
-import { ROUTE_VERSIONS_KEPT } from "../../../src/send/limits.ts";
+import { SHARED_TARGETS_MAX } from "../../../src/core/limits.ts";
+import { TARGET_VERSIONS_KEPT } from "../../../src/send/limits.ts";
 import { fc } from "../../support/properties.ts";
-import { A, B, BYTES, C, live, setUp } from "../adoption-rig.ts";
 import { planOf } from "../rig.ts";
+import { A, B, BYTES, C, live, setUp } from "./reconcile-rig.ts";
 
 const RESET = { kind: "transport", code: 0 } as const;
 
 describe("fronts", () => {
   it("may send to whoever is live, once somebody is", async () => {
     const rig = await setUp();
-    rig.look();
-    expect(rig.front()).toBeNull();
+    rig.check();
+    expect(rig.sendAsIngress()).toBeNull();
     rig.transport.to(B).admit();
-    rig.look();
-    expect([rig.front(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
+    rig.check();
+    expect([rig.sendAsIngress(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
     // Nobody hurries for a leader without a connection.
-    expect([rig.sender.leftOutCount, rig.isUrgent()]).toEqual([0, false]);
+    expect([rig.sender.excludedCount, rig.needsImmediateWake()]).toEqual([0, false]);
     rig.transport.to(A).admit();
-    rig.look();
-    expect([rig.front()?.count, rig.engine.peers]).toEqual([2, [1, 2]]);
+    rig.check();
+    expect([rig.sendAsIngress()?.count, rig.engine.peers]).toEqual([2, [1, 2]]);
     rig.transport.to(A).end(RESET);
-    rig.look();
-    expect([rig.front(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
+    rig.check();
+    expect([rig.sendAsIngress(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
   });
 
   it("have no larger transaction than each of them takes, nor more than 16 leaders", async () => {
     const rig = await setUp();
     rig.transport.to(A).streamBytesMax = 2;
     for (const address of [A, B]) rig.transport.to(address).admit();
-    rig.look();
-    expect(rig.front()).toBeNull();
-    rig.transport.to(A).crowded = true;
-    rig.look();
-    expect(rig.front(1)?.count).toBe(1);
-    const many = Array.from({ length: ROUTES_SHARED_MAX + 1 }, (_, n) => `10.0.1.${n}:8009`);
+    rig.check();
+    expect(rig.sendAsIngress()).toBeNull();
+    rig.transport.to(A).isBacklogged = true;
+    rig.check();
+    expect(rig.sendAsIngress(1)?.count).toBe(1);
+    const many = Array.from({ length: SHARED_TARGETS_MAX + 1 }, (_, n) => `10.0.1.${n}:8009`);
     rig.sender.usePlan(planOf(many));
     for (const address of many) rig.transport.to(address).admit();
-    rig.look();
-    expect([rig.front()?.count, rig.sender.leftOutCount]).toEqual([ROUTES_SHARED_MAX, 1]);
+    rig.check();
+    expect([rig.sendAsIngress()?.count, rig.sender.excludedCount]).toEqual([SHARED_TARGETS_MAX, 1]);
     rig.sender.usePlan(planOf(many.slice(1)));
-    expect([rig.front()?.count, rig.sender.leftOutCount]).toEqual([ROUTES_SHARED_MAX, 0]);
+    expect([rig.sendAsIngress()?.count, rig.sender.excludedCount]).toEqual([SHARED_TARGETS_MAX, 0]);
   });
 
   it("may send nothing once the sender stops", async () => {
     const rig = await live();
     const stopping = rig.sender.stop();
-    expect(rig.front()).toBeNull();
+    expect(rig.sendAsIngress()).toBeNull();
     rig.clock.advance(1_000);
     await stopping;
-    rig.look();
-    expect(rig.front()).toBeNull();
+    rig.check();
+    expect(rig.sendAsIngress()).toBeNull();
   });
 
   it("that found copies waiting may send again when the sender sees that none does", async () => {
     const rig = await live();
     const sends = Array.from({ length: 16 }, () => rig.send(0b01 | (1 << 17)));
-    expect(rig.front()).toBeNull();
-    for (const { streams } of sends) rig.transport.to(B).fly(streams[1] ?? 0);
-    for (const sent of sends) sent.adopt();
-    expect(rig.front()?.count).toBe(2);
+    expect(rig.sendAsIngress()).toBeNull();
+    for (const { streams } of sends) rig.transport.to(B).sendQueued(streams[1] ?? 0);
+    for (const sent of sends) sent.recordSend();
+    expect(rig.sendAsIngress()?.count).toBe(2);
   });
 });
 
@@ -68,7 +68,7 @@ describe("a packet that a front sent", () => {
     const rig = await live();
     const sent = rig.send();
     rig.clock.advance(50);
-    sent.adopt();
+    sent.recordSend();
     expect(rig.story(sent.id)).toEqual(["sent", "sent"]);
     expect(rig.outcomes[0]).toEqual({
       packetId: sent.id,
@@ -86,16 +86,20 @@ describe("a packet that a front sent", () => {
     rig.transport.to(B).stop(sent.streams[1] ?? 0);
     expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
     expect(rig.story(sent.id, B)).toEqual(["sent", "failed:stream_stopped"]);
-    expect(rig.sender.counters).toMatchObject({ packetsTaken: 1, copies: 2, copiesSent: 2 });
-    expect(rig.sender.peers().map(({ inFlight }) => inFlight)).toEqual([0, 0]);
+    expect(rig.sender.counters).toMatchObject({
+      packetsAccepted: 1,
+      deliveries: 2,
+      deliveriesSent: 2,
+    });
+    expect(rig.sender.leaders().map(({ inFlight }) => inFlight)).toEqual([0, 0]);
   });
 
   it("is told of as on the wire when the engine says that it is", async () => {
     const rig = await live();
     const sent = rig.send(0b01 | (1 << 17));
-    sent.adopt();
+    sent.recordSend();
     expect([rig.story(sent.id, A), rig.story(sent.id, B)]).toEqual([["sent"], []]);
-    rig.transport.to(B).fly(sent.streams[1] ?? 0);
+    rig.transport.to(B).sendQueued(sent.streams[1] ?? 0);
     expect(rig.story(sent.id, B)).toEqual(["sent"]);
   });
 
@@ -105,7 +109,7 @@ describe("a packet that a front sent", () => {
     rig.transport.to(A).ack(sent.streams[0] ?? 0);
     rig.transport.to(B).refuse(sent.streams[1] ?? 0, 2);
     expect(rig.outcomes).toEqual([]);
-    sent.adopt();
+    sent.recordSend();
     expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
     expect(rig.story(sent.id, B)).toEqual(["dropped:leader_saturated"]);
   });
@@ -113,21 +117,21 @@ describe("a packet that a front sent", () => {
   it("goes to those that the front did not reach, now or when they are live", async () => {
     const rig = await live(planOf([A, B, C]));
     const sent = rig.send(0b01);
-    sent.adopt();
+    sent.recordSend();
     expect(rig.transport.to(A).sent).toEqual([]);
     expect(rig.transport.to(B).sent).toEqual([BYTES]);
     expect(rig.story(sent.id, C)).toEqual([]);
     rig.transport.to(C).admit();
     expect(rig.story(sent.id, C)).toEqual(["sent"]);
-    expect(rig.sender.counters).toMatchObject({ copies: 3, copiesSent: 3 });
+    expect(rig.sender.counters).toMatchObject({ deliveries: 3, deliveriesSent: 3 });
   });
 
   it("is dropped for a leader that nobody is connected to", async () => {
     const rig = await live();
     rig.transport.to(B).end(RESET);
-    rig.look();
+    rig.check();
     const sent = rig.send(0b01);
-    sent.adopt();
+    sent.recordSend();
     expect(rig.story(sent.id, B)).toEqual(["dropped:not_connected"]);
   });
 });
@@ -140,7 +144,7 @@ describe("a front's copy on a connection that is over when it is adopted", () =>
     const waiting = rig.send(0b10 | (1 << 16));
     rig.transport.to(A).ack(acked.streams[0] ?? 0);
     rig.transport.to(A).end(RESET);
-    for (const sent of [lost, acked, waiting]) sent.adopt();
+    for (const sent of [lost, acked, waiting]) sent.recordSend();
     expect(rig.story(lost.id, A)).toEqual(["sent", "failed:connection_lost"]);
     expect(rig.story(acked.id, A)).toEqual(["sent", "acked"]);
     expect(rig.story(waiting.id, A)).toEqual(["dropped:not_connected"]);
@@ -153,10 +157,10 @@ describe("a front's copy on a connection that is over when it is adopted", () =>
     const stopping = rig.sender.stop();
     rig.clock.advance(1_000);
     await stopping;
-    sent.adopt();
+    sent.recordSend();
     expect(rig.story(sent.id, A)).toEqual(["sent", "failed:shutting_down"]);
-    const { copies, copiesFailed } = rig.sender.counters;
-    expect(copiesFailed).toBe(copies);
+    const { deliveries, deliveriesFailed } = rig.sender.counters;
+    expect(deliveriesFailed).toBe(deliveries);
   });
 
   it("is waited for where the connection is only replaced", async () => {
@@ -167,10 +171,10 @@ describe("a front's copy on a connection that is over when it is adopted", () =>
     expect(second).not.toBe(first);
     const sent = rig.send();
     second.admit();
-    rig.look();
+    rig.check();
     rig.clock.advance(100);
     expect(first.closed).toBe(false);
-    sent.adopt();
+    sent.recordSend();
     first.ack(sent.streams[0] ?? 0);
     expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
     rig.clock.advance(300);
@@ -183,21 +187,21 @@ describe("routes that have changed since", () => {
     const rig = await live();
     const sent = rig.send();
     rig.sender.usePlan(planOf([C]));
-    for (let turn = 0; turn < ROUTE_VERSIONS_KEPT - 2; turn += 1) rig.sender.usePlan(planOf([C]));
-    sent.adopt();
+    for (let turn = 0; turn < TARGET_VERSIONS_KEPT - 2; turn += 1) rig.sender.usePlan(planOf([C]));
+    sent.recordSend();
     expect([rig.story(sent.id, A), rig.story(sent.id, C)]).toEqual([["sent"], []]);
   });
 
   it("are forgotten in the end: then nothing is told, and that is counted", async () => {
     const rig = await live();
     const sent = rig.send();
-    for (let turn = 0; turn <= ROUTE_VERSIONS_KEPT; turn += 1) rig.sender.usePlan(planOf([C]));
-    sent.adopt();
+    for (let turn = 0; turn <= TARGET_VERSIONS_KEPT; turn += 1) rig.sender.usePlan(planOf([C]));
+    sent.recordSend();
     expect(rig.outcomes).toEqual([]);
     expect(rig.sender.counters).toMatchObject({
-      packetsTaken: 1,
-      packetsAdoptedLate: 1,
-      copies: 0,
+      packetsAccepted: 1,
+      packetsRecordedLate: 1,
+      deliveries: 0,
     });
   });
 });
@@ -207,35 +211,35 @@ describe("the law of conservation, with fronts", () => {
   const step = fc.record({
     what: fc.constantFrom(
       ...["front", "front", "front", "adopt", "adopt", "send", "admit", "grant"],
-      ...["ack", "ack", "fly", "refuse", "stop", "end", "wait", "plan", "look", "crowd"],
+      ...["ack", "ack", "fly", "refuse", "stop", "end", "wait", "plan", "check", "crowd"],
     ),
     which: fc.nat({ max: 2 }),
     stream: fc.nat({ max: 12 }),
-    mask: fc.constantFrom(0b111, 0b11, 0b01, 0b10, 1 << 16, 0b10 | (1 << 16), 0b111 << 16),
+    status: fc.constantFrom(0b111, 0b11, 0b01, 0b10, 1 << 16, 0b10 | (1 << 16), 0b111 << 16),
   });
   type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
   const PLANS = [planOf([A, B]), planOf([B, C], [A]), planOf([A, B, C])];
 
-  function play(rig: Rig, waiting: (() => void)[], { what, which, stream, mask }: Step): void {
+  function play(rig: Rig, waiting: (() => void)[], { what, which, stream, status }: Step): void {
     if (what === "send") rig.accept();
     if (what === "front") {
-      const adopt = rig.trySend(mask);
-      if (adopt !== null) waiting.push(adopt);
+      const recordSend = rig.trySend(status);
+      if (recordSend !== null) waiting.push(recordSend);
     }
-    if (what === "adopt") for (const adopt of waiting.splice(0, which + 1)) adopt();
+    if (what === "adopt") for (const recordSend of waiting.splice(0, which + 1)) recordSend();
     if (what === "wait") rig.clock.advance(60 * (which + 1));
     if (what === "plan") rig.sender.usePlan(PLANS[which] ?? planOf([A]));
-    if (what === "look") rig.look();
+    if (what === "check") rig.check();
     if (what === "fly" || what === "refuse") {
-      const [copy] = rig.held.splice(stream, 1);
-      if (copy === undefined || copy.connection.closed) return;
-      if (what === "fly") copy.connection.fly(copy.stream);
-      else copy.connection.refuse(copy.stream, 2);
+      const [delivery] = rig.held.splice(stream, 1);
+      if (delivery === undefined || delivery.connection.closed) return;
+      if (what === "fly") delivery.connection.sendQueued(delivery.stream);
+      else delivery.connection.refuse(delivery.stream, 2);
     }
     const address = [A, B, C][which] ?? A;
     const connection = rig.transport.made.findLast((it) => it.address === address);
     if (connection === undefined || connection.closed) return;
-    if (what === "crowd") connection.crowded = !connection.crowded;
+    if (what === "crowd") connection.isBacklogged = !connection.isBacklogged;
     if (what === "admit") connection.admit(which);
     if (what === "grant" && connection.admitted) connection.grant(1);
     if (what === "ack") connection.ack(stream);
@@ -251,20 +255,20 @@ describe("the law of conservation, with fronts", () => {
         const waiting: (() => void)[] = [];
         for (const it of steps) play(rig, waiting, it);
         const { counters } = rig.sender;
-        const open = rig.sender.peers().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
+        const open = rig.sender.leaders().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
         const ended = (): number =>
-          counters.copiesAcked + counters.copiesFailed + counters.copiesDropped;
-        expect(ended() + open).toBe(counters.copies);
+          counters.deliveriesAcked + counters.deliveriesFailed + counters.deliveriesDropped;
+        expect(ended() + open).toBe(counters.deliveries);
         const stopped = rig.sender.stop();
         rig.clock.advance(1_000);
         await stopped;
-        for (const adopt of waiting) adopt();
-        expect(ended()).toBe(counters.copies);
-        expect(counters.copiesSent).toBe(counters.copiesAcked + counters.copiesFailed);
+        for (const recordSend of waiting) recordSend();
+        expect(ended()).toBe(counters.deliveries);
+        expect(counters.deliveriesSent).toBe(counters.deliveriesAcked + counters.deliveriesFailed);
         const ends = rig.outcomes.filter(({ kind }) => kind !== "sent");
         expect(new Set(ends.map((it) => `${it.packetId} ${it.address}`)).size).toBe(ends.length);
-        expect(counters.packetsAdoptedLate).toBe(0);
-        adopted += counters.packetsTaken;
+        expect(counters.packetsRecordedLate).toBe(0);
+        adopted += counters.packetsAccepted;
       }),
       { numRuns: 300 },
     );

@@ -8,8 +8,8 @@ import {
   ACKED,
   BLOCKED,
   CLOSED,
-  type Ending,
-  FLYING,
+  type CloseCause,
+  IN_FLIGHT,
   STOPPED,
   TOO_LARGE,
 } from "../../../src/send/transport.ts";
@@ -35,7 +35,7 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
   const { socket, take } = memorySocket(CLIENT);
   const told = { progress: 0, touched: 0, gone: 0 };
   const clock = createFakeClock();
-  const endings: Ending[] = [];
+  const pendingCloses: CloseCause[] = [];
   const connection = new QuicConnection(
     7,
     raw,
@@ -46,7 +46,7 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
         told.progress += 1;
         onProgress();
       },
-      ended: (ending) => void endings.push(ending),
+      ended: (cause) => void pendingCloses.push(cause),
     },
     {
       nowNs: () => clock.nowNs(),
@@ -55,7 +55,7 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
     },
     SILENCE_MS * NS_PER_MS,
   );
-  return { connection, take, told, endings, clock };
+  return { connection, take, told, pendingCloses, clock };
 }
 
 /** A connection and a leader's bare side that are joined by hand. */
@@ -213,7 +213,7 @@ describe("a stream's fate", () => {
     // Once only: what is sent again, which takes no more than a pause of the machine, is lost too.
     for (const datagram of wire.take()) connection.receive(datagram);
     connection.close();
-    expect([lost, stream].map((it) => connection.fate(it))).toEqual([FLYING, ACKED]);
+    expect([lost, stream].map((it) => connection.streamResult(it))).toEqual([IN_FLIGHT, ACKED]);
   });
 
   it("is told once as stopped when the leader refused it", () => {
@@ -224,13 +224,13 @@ describe("a stream's fate", () => {
     expect(others).toHaveLength(1);
     wire.receive(first);
     for (const datagram of wire.take()) connection.receive(datagram);
-    expect(connection.fate(stream)).toBe(FLYING);
+    expect(connection.streamResult(stream)).toBe(IN_FLIGHT);
     server.streamShutdown(stream, quiche.Shutdown.Read, 9);
     for (const datagram of wire.take()) connection.receive(datagram);
     const before = told.progress;
-    connection.sweep();
+    connection.scanTimeouts();
     expect(told.progress).toBe(before + 1);
-    expect([1, 2].map(() => connection.fate(stream) === STOPPED)).toEqual([true, false]);
+    expect([1, 2].map(() => connection.streamResult(stream) === STOPPED)).toEqual([true, false]);
   });
 });
 
@@ -239,69 +239,71 @@ describe("a connection's end", () => {
     [true, "app", 2],
     [false, "transport", 2],
   ] as const)("by the leader (application: %s) is told once with its code", (isApp, kind, code) => {
-    const { connection, server, meet, told, endings } = established();
+    const { connection, server, meet, told, pendingCloses } = established();
     const stream = connection.send(BYTES);
     server.close(isApp, code, new Uint8Array(0));
     meet();
-    expect(endings).toEqual([{ kind, code }]);
+    expect(pendingCloses).toEqual([{ kind, code }]);
     connection.ping();
     connection.close();
-    expect([connection.send(BYTES), connection.fate(stream)]).toEqual([CLOSED, FLYING]);
-    expect([connection.sweep(), endings.length, told.gone]).toEqual([-1, 1, 1]);
+    expect([connection.send(BYTES), connection.streamResult(stream)]).toEqual([CLOSED, IN_FLIGHT]);
+    expect([connection.scanTimeouts(), pendingCloses.length, told.gone]).toEqual([-1, 1, 1]);
   });
 
   it("comes after what was acknowledged with it, and nothing is sent in between", () => {
     const seen: unknown[] = [];
     const look = (): void => {
-      if (stream !== 0) seen.push(connection.fate(stream), connection.send(BYTES), endings.length);
+      if (stream !== 0)
+        seen.push(connection.streamResult(stream), connection.send(BYTES), pendingCloses.length);
     };
     let stream = 0;
     const goodbye = { isApp: true, errorCode: 4, reason: new Uint8Array(0) };
     const told = { streamFinished: () => true, isDraining: () => true, peerError: () => goodbye };
-    const { connection, endings } = stubbed(told, look);
+    const { connection, pendingCloses } = stubbed(told, look);
     stream = connection.send(BYTES);
     connection.receive(BYTES);
     expect(seen).toEqual([ACKED, CLOSED, 0]);
-    expect(endings).toEqual([{ kind: "app", code: 4 }]);
+    expect(pendingCloses).toEqual([{ kind: "app", code: 4 }]);
   });
 
   it("is told when the leader has forgotten it, and only on the leader's own word", () => {
-    const { connection, endings, theirId } = established({ resetToken: 0x5an });
+    const { connection, pendingCloses, theirId } = established({ resetToken: 0x5an });
     const stream = connection.send(BYTES);
     // RFC 9000 section 10.3: what looks like a packet, and ends in the token.
     const reset = Buffer.concat([Uint8Array.of(0x40), theirId(), randomBytes(60)]);
     for (const last of [0x5b, 0x5a]) {
-      expect(endings).toEqual([]);
+      expect(pendingCloses).toEqual([]);
       reset.fill(0, reset.length - 16).writeUInt8(last, reset.length - 1);
       connection.receive(Buffer.from(reset));
     }
-    expect(endings).toEqual([{ kind: "silence", code: 0 }]);
-    expect([connection.send(BYTES), connection.fate(stream)]).toEqual([CLOSED, FLYING]);
+    expect(pendingCloses).toEqual([{ kind: "silence", code: 0 }]);
+    expect([connection.send(BYTES), connection.streamResult(stream)]).toEqual([CLOSED, IN_FLIGHT]);
   });
 
   it("is ours when a leader says far more than it is sent", () => {
-    const { connection, closes, endings } = stubbed({});
+    const { connection, closes, pendingCloses } = stubbed({});
     const datagram = new Uint8Array(1_000);
     // Once the last of the datagrams that earned their quota is taken off.
     const most = Math.floor(LEADER_SAYS_BYTES_MAX / 1_000) - 1;
     for (let index = 0; index < 3 * most; index += 1) {
-      for (let copies = 0; copies < 20; copies += 1) connection.send(new Uint8Array(100));
+      for (let deliveries = 0; deliveries < 20; deliveries += 1)
+        connection.send(new Uint8Array(100));
       connection.receive(datagram);
     }
-    expect(endings).toEqual([]);
+    expect(pendingCloses).toEqual([]);
     for (let index = 0; index < most; index += 1) connection.receive(datagram);
-    expect(endings).toEqual([]);
+    expect(pendingCloses).toEqual([]);
     connection.receive(datagram);
-    expect([closes, endings]).toEqual([[[false, 1]], [{ kind: "local", code: 0 }]]);
+    expect([closes, pendingCloses]).toEqual([[[false, 1]], [{ kind: "local", code: 0 }]]);
   });
 
   it("is not told when it is ours; the leader hears of code 0", () => {
-    const { connection, server, meet, told, endings } = established();
+    const { connection, server, meet, told, pendingCloses } = established();
     connection.close();
     connection.close();
     meet();
     expect(server.peerError()).toMatchObject({ isApp: true, errorCode: 0 });
-    expect([endings, told.gone]).toEqual([[], 1]);
+    expect([pendingCloses, told.gone]).toEqual([[], 1]);
   });
 });
 
@@ -330,33 +332,42 @@ describe("a connection of which quiche believes too long a round trip", () => {
   });
 
   it("ends as silent when an answer is owed for as long as silence may last", () => {
-    const { connection, clock, endings, told } = misjudged();
+    const { connection, clock, pendingCloses, told } = misjudged();
     connection.send(BYTES);
-    expect(connection.sweep()).toBe(SILENCE_MS);
+    expect(connection.scanTimeouts()).toBe(SILENCE_MS);
     clock.advance(SILENCE_MS - 1);
     connection.ping();
-    expect([connection.sweep(), endings]).toEqual([1, []]);
+    expect([connection.scanTimeouts(), pendingCloses]).toEqual([1, []]);
     clock.advance(1);
-    expect([connection.sweep(), endings]).toEqual([-1, [{ kind: "silence", code: 0 }]]);
+    expect([connection.scanTimeouts(), pendingCloses]).toEqual([
+      -1,
+      [{ kind: "silence", code: 0 }],
+    ]);
     expect([told.gone, connection.send(BYTES)]).toEqual([1, CLOSED]);
   });
 
   it("lives on while it owes nothing, for as long as silence may last", () => {
-    const { connection, clock, endings } = misjudged();
+    const { connection, clock, pendingCloses } = misjudged();
     clock.advance(SILENCE_MS - 1);
-    expect([connection.sweep(), endings]).toEqual([294_000, []]);
+    expect([connection.scanTimeouts(), pendingCloses]).toEqual([294_000, []]);
   });
 });
 
 describe("a connection that a stop of this process has outlasted", () => {
-  it.each(["send", "ping", "receive", "sweep"] as const)("is over, with %s first", (first) => {
-    const { connection, clock, endings, told } = stubbed({});
-    clock.advance(SILENCE_MS);
-    connection[first](BYTES);
-    // What lay here unread may tell of copies, so it is taken in.
-    expect([told.progress, endings.length]).toEqual(first === "receive" ? [2, 0] : [1, 1]);
-    expect([connection.send(BYTES), endings]).toEqual([CLOSED, [{ kind: "silence", code: 0 }]]);
-  });
+  it.each(["send", "ping", "receive", "scanTimeouts"] as const)(
+    "is over, with %s first",
+    (first) => {
+      const { connection, clock, pendingCloses, told } = stubbed({});
+      clock.advance(SILENCE_MS);
+      connection[first](BYTES);
+      // What lay here unread may tell of copies, so it is taken in.
+      expect([told.progress, pendingCloses.length]).toEqual(first === "receive" ? [2, 0] : [1, 1]);
+      expect([connection.send(BYTES), pendingCloses]).toEqual([
+        CLOSED,
+        [{ kind: "silence", code: 0 }],
+      ]);
+    },
+  );
 });
 
 describe("a ping", () => {
@@ -378,9 +389,9 @@ describe("a fault of the binding", () => {
     ["writing less than there was room for", { streamSend: () => 1 }],
     ["making a datagram", { send: broken }],
   ])("when %s ends the connection as a local one, and the leader is told", (_, fault) => {
-    const { connection, closes, endings, told } = stubbed(fault);
+    const { connection, closes, pendingCloses, told } = stubbed(fault);
     expect(connection.send(BYTES)).toBe(CLOSED);
-    expect(endings).toEqual([{ kind: "local", code: 0 }]);
+    expect(pendingCloses).toEqual([{ kind: "local", code: 0 }]);
     // RFC 9000 section 20.1: INTERNAL_ERROR.
     expect([closes, told.gone]).toEqual([[[false, 1]], 1]);
   });
@@ -390,9 +401,9 @@ describe("a fault of the binding", () => {
     reading.connection.receive(BYTES);
     const pinging = stubbed({ sendAckEliciting: broken, close: broken });
     pinging.connection.ping();
-    for (const { endings } of [reading, pinging]) {
-      expect(endings).toEqual([{ kind: "local", code: 0 }]);
+    for (const { pendingCloses } of [reading, pinging]) {
+      expect(pendingCloses).toEqual([{ kind: "local", code: 0 }]);
     }
-    expect(reading.connection.fate(2)).toBe(FLYING);
+    expect(reading.connection.streamResult(2)).toBe(IN_FLIGHT);
   });
 });

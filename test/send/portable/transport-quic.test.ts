@@ -52,7 +52,7 @@ describe("a connection to a leader", () => {
     expect(stream).toBeGreaterThanOrEqual(0);
     await until("arrival", () => leader.received.length === 1);
     expect(Uint8Array.from(leader.received[0]?.bytes ?? [])).toEqual(payload(size));
-    await until("acknowledgement", () => connection.fate(stream) === ACKED);
+    await until("acknowledgement", () => connection.streamResult(stream) === ACKED);
   });
 
   it("shows the identity's key", async () => {
@@ -102,7 +102,7 @@ describe("a connection to a leader", () => {
   });
 
   it("never leaves a transaction half written when the window is short", async () => {
-    const { connection, leader, ending } = await admitted();
+    const { connection, leader, cause } = await admitted();
     const sizes: number[] = [];
     let turn = 0;
     await until("the last one", () => {
@@ -116,7 +116,7 @@ describe("a connection to a leader", () => {
     await until("arrival", () => leader.received.length === 200);
     const sorted = (list: number[]): number[] => list.sort((left, right) => left - right);
     expect(sorted(leader.received.map((it) => it.bytes.length))).toEqual(sorted(sizes));
-    expect(ending()).toBeNull();
+    expect(cause()).toBeNull();
   });
 
   it("comes through a server that demands a token first", async () => {
@@ -151,30 +151,30 @@ describe("a connection to a leader", () => {
 
 describe("the end of a connection", () => {
   it.each([0, 1, 2, 4, 5])("is told with the leader's code %i", async (code) => {
-    const { leader, connection, ending } = await admitted();
+    const { leader, connection, cause } = await admitted();
     // Once the leader has read a transaction its handshake is confirmed; before that, RFC 9000
     // (10.2.3) has it close with a transport code in the place of its own.
     connection.send(payload(10));
     await until("arrival", () => leader.received.length === 1);
     leader.leader.closeAll(code, "because");
-    await until("the end", () => ending() !== null);
-    expect(ending()).toEqual({ kind: "app", code });
+    await until("the end", () => cause() !== null);
+    expect(cause()).toEqual({ kind: "app", code });
     expect(connection.send(payload(10))).toBe(CLOSED);
   });
 
   it("is told as a transport code when the leader refuses", async () => {
     const leader = await leaderWith({ admission: "refuse" });
-    const { ending } = connectTo(await transportWith(), leader.address);
-    await until("the end", () => ending() !== null);
-    expect(ending()).toEqual({ kind: "transport", code: 2 });
+    const { cause } = connectTo(await transportWith(), leader.address);
+    await until("the end", () => cause() !== null);
+    expect(cause()).toEqual({ kind: "transport", code: 2 });
   });
 
   it("is told as silence when nobody answers for the idle time", async () => {
     const leader = await leaderWith({ admission: "silent" });
     const transport = await transportWith(freshIdentity(), { idleTimeoutMs: 300 });
-    const { ending } = connectTo(transport, leader.address);
-    await until("the end", () => ending() !== null);
-    expect(ending()).toEqual({ kind: "silence", code: 0 });
+    const { cause } = connectTo(transport, leader.address);
+    await until("the end", () => cause() !== null);
+    expect(cause()).toEqual({ kind: "silence", code: 0 });
   });
 
   it("is kept away by pings", async () => {
@@ -186,7 +186,7 @@ describe("the end of a connection", () => {
       pauseNs = 0;
       let lastNs = systemClock.nowNs();
       const endNs = lastNs + 1_000e6;
-      const { connection, ending } = connectTo(transport, leader.address);
+      const { connection, cause } = connectTo(transport, leader.address);
       await until("three idle times", () => {
         connection.ping();
         const nowNs = systemClock.nowNs();
@@ -194,16 +194,16 @@ describe("the end of a connection", () => {
         lastNs = nowNs;
         return nowNs > endNs;
       });
-      if (pauseNs <= 100e6) expect(ending()).toBeNull();
+      if (pauseNs <= 100e6) expect(cause()).toBeNull();
       connection.close();
     }
   });
 
   it("is not told when it is ours, and the leader hears of it", async () => {
-    const { leader, connection, ending } = await admitted();
+    const { leader, connection, cause } = await admitted();
     connection.close();
     await until("the leader hears", () => leader.leader.connectionCount === 0);
-    expect(ending()).toBeNull();
+    expect(cause()).toBeNull();
     expect(connection.send(payload(10))).toBe(CLOSED);
     connection.ping();
     connection.close();

@@ -9,7 +9,7 @@
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
 import { systemClock } from "../../../../src/core/clock.ts";
-import type { Verdict } from "../../../../src/core/flow.ts";
+import type { ValidationResult } from "../../../../src/core/flow.ts";
 import { createDecoder } from "../../../../src/decode/decoder.ts";
 import { createDispatch, type DispatchOptions } from "../../../../src/decode/workers/dispatch.ts";
 import { createWorkerPool } from "../../../../src/decode/workers/piscina-pool.ts";
@@ -48,8 +48,8 @@ function addBurst(
   const dispatch = createDispatch(deps, { inline, workers, decoder: DECODER });
   let left = 0;
   let finish = (): void => {};
-  const done = (_: unknown, verdict: Verdict): void => {
-    assert.equal(verdict.kind, "accepted");
+  const done = (_: unknown, validation: ValidationResult): void => {
+    assert.equal(validation.kind, "accepted");
     left -= 1;
     if (left === 0) finish();
   };

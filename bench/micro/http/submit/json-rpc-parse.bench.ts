@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
-import { rawAccepted, rpcRefused, rpcResult } from "../../../../src/http/response.ts";
+import { rawAccepted, rpcRejected, rpcResult } from "../../../../src/http/response.ts";
 import { callReaderOf } from "../../../../src/http/submit/json-rpc-fast-path.ts";
 import { parseBody, readCall } from "../../../../src/http/submit/json-rpc-parse.ts";
 import { loadNative } from "../../../../src/native/load.ts";
@@ -50,7 +50,7 @@ export async function build(): Promise<Bench> {
     rawAccepted(signature);
   });
   bench.add("write an error", () => {
-    rpcRefused("1", { reason: "tip_missing", sentence: "no tip was found", data: { found: 0 } });
+    rpcRejected("1", { reason: "tip_missing", message: "no tip was found", data: { found: 0 } });
   });
   return bench;
 }

@@ -16,7 +16,7 @@ import { freshIdentity } from "../../../../src/send/identity.ts";
 const BYTES = new Uint8Array(300).fill(7);
 const LEADERS = 4;
 const RECORDS = 256;
-/** Of `peerFigures`: the state, and admitted. */
+/** Of `peerStats`: the state, and admitted. */
 const ADMITTED = 3;
 const TTL_MS = 5_000;
 let tx = 0;
@@ -51,17 +51,17 @@ async function start(stops: (() => Promise<void>)[]): Promise<Engine> {
     },
   );
   const peers: number[] = [];
-  const figures = new Float64Array(1);
+  const stats = new Float64Array(1);
   for (let count = 0; count < LEADERS; count += 1) {
     const identity = freshIdentity();
     const leader = createSimulatedLeader({ clock: systemClock, identity });
     const peer = native.peerOpen(handle, (await leader.start()).address);
     stops.push(() => leader.stop());
-    while (figures[0] !== ADMITTED) {
+    while (stats[0] !== ADMITTED) {
       await new Promise((resolve) => setTimeout(resolve, 5));
-      native.peerFigures(handle, peer, figures);
+      native.peerStats(handle, peer, stats);
     }
-    figures[0] = 0;
+    stats[0] = 0;
     peers.push(peer);
   }
   return { native, handle, peers };
@@ -75,8 +75,8 @@ function timed(bench: Bench, name: string, engine: Engine, calls: readonly Uint3
       tx += 1;
       const startNs = systemClock.nowNs();
       let taken = 0;
-      for (const copies of calls) {
-        if (engine.native.txSend(engine.handle, copies, BYTES, tx, TTL_MS) !== 0) taken += 1;
+      for (const deliveries of calls) {
+        if (engine.native.txSend(engine.handle, deliveries, BYTES, tx, TTL_MS) !== 0) taken += 1;
       }
       const tookNs = systemClock.nowNs() - startNs;
       assert.equal(taken, calls.length);

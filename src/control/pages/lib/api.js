@@ -9,10 +9,10 @@ import { loginEnded } from "./login-state.js";
 export class ApiError extends Error {
   /**
    * @param {number} status 0 when nobody answered
-   * @param {{reason: string, sentence: string}} error
+   * @param {{reason: string, message: string}} error
    */
   constructor(status, error) {
-    super(error.sentence);
+    super(error.message);
     this.name = "ApiError";
     this.status = status;
     this.reason = error.reason;
@@ -43,13 +43,13 @@ async function call(method, path, body, signal, unattended = false) {
     response = await fetch(path, init);
   } catch (error) {
     if (signal?.aborted) throw error;
-    const sentence = "the dashboard's server cannot be reached; is this device online?";
-    throw new ApiError(0, { reason: "unreachable", sentence });
+    const message = "the dashboard's server cannot be reached; is this device online?";
+    throw new ApiError(0, { reason: "unreachable", message });
   }
   const answer = await parsed(response);
   if (response.ok) return answer;
   if (answer?.error?.reason === "unauthorized") loginEnded();
-  const unknown = { reason: "internal", sentence: `the server answered HTTP ${response.status}` };
+  const unknown = { reason: "internal", message: `the server answered HTTP ${response.status}` };
   throw new ApiError(response.status, answer?.error ?? unknown);
 }
 

@@ -3,10 +3,10 @@
  * reader is told to copy by hand.
  */
 
-import { icon } from "../parts/icons.js";
+import { icon } from "../components/icons.js";
+import { announce } from "./announce.js";
 import { after } from "./clock.js";
 import { el, fill } from "./dom.js";
-import { say } from "./say.js";
 
 const SHOWN_MS = 2000;
 
@@ -23,11 +23,11 @@ export function copyButton(what, text, { label = "Copy" } = {}) {
     try {
       await navigator.clipboard.writeText(text());
       fill(button, icon("check"), "Copied");
-      say("Copied");
+      announce("Copied");
     } catch {
       // No clipboard without a secure origin or the reader's consent.
       fill(button, "Copy it by hand");
-      say("The browser does not let this page copy; copy it by hand");
+      announce("The browser does not let this page copy; copy it by hand");
     }
     after(SHOWN_MS, () => fill(button, idle()));
   });

@@ -25,8 +25,8 @@ const REFUSED = {
 const ENDED = {
   blockhash_expired: "The blockhash became too old for any leader, and no block holds it",
   never_sent: "No copy was put on the wire",
-  watch_ended: "Nothing was heard of it for as long as a transaction is watched",
-  watch_full: "More transactions awaited their end than are watched",
+  tracking_ended: "Nothing was heard of it for as long as a transaction is watched",
+  table_full: "More transactions awaited their end than are watched",
   shutting_down: "The edge stopped before the end was known",
   unconfirmed: "A block held it, and was not confirmed for as long as it was watched",
   status_unknown: "Its blockhash became too old, and the node told nobody whether it landed",

@@ -3,24 +3,24 @@
  * in its name.
  */
 
+import { ask, tell } from "../components/dialog.js";
+import { textField, textOf } from "../components/fields.js";
+import { pageHeader, sheet } from "../components/page-header.js";
+import { errorNote, failed } from "../components/states.js";
+import { table } from "../components/table.js";
+import { tokenSheet } from "../components/tokens.js";
+import { announce } from "../lib/announce.js";
 import { ApiError, patch, read, remove } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { say } from "../lib/say.js";
 import { logOutEverywhere } from "../lib/session.js";
 import { ago, agoAndFull } from "../lib/times.js";
-import { ask, tell } from "../parts/dialog.js";
-import { textField, textOf } from "../parts/fields.js";
-import { head, sheet } from "../parts/head.js";
-import { failed, faultNote } from "../parts/states.js";
-import { table } from "../parts/table.js";
-import { tokenSheet } from "../parts/tokens.js";
 import { browserOf } from "./audit.js";
 
 /** @param {import("../app.js").Context} context */
 export async function page({ me, main, signal }) {
   const sessions = el("div");
   const tokens = el("div");
-  fill(main, head("Account", null), who(me), sessions, tokens);
+  fill(main, pageHeader("Account", null), who(me), sessions, tokens);
   await Promise.all([showSessions(sessions, signal), tokenSheet(tokens, signal)]);
 }
 
@@ -39,7 +39,7 @@ function who(me) {
     if (answer === null) return;
     me.account.name = answer.name;
     name.textContent = answer.name;
-    say("The account is renamed");
+    announce("The account is renamed");
   });
   const people = me.people.map((/** @type {any} */ person) =>
     el(
@@ -94,7 +94,7 @@ function leaveEverywhere() {
 
 /** @param {() => void} again */
 function columns(again) {
-  /** @type {import("../parts/table.js").Column<any>[]} */
+  /** @type {import("../components/table.js").Column<any>[]} */
   const all = [
     {
       title: "Browser",
@@ -134,11 +134,11 @@ function endButton(label, path, again) {
       if (!(error instanceof ApiError && error.reason === "not_found")) {
         button.disabled = false;
         const title = "The session may go on";
-        void tell({ title, content: [faultNote(error)], button: "Close" });
+        void tell({ title, content: [errorNote(error)], button: "Close" });
         return;
       }
     }
-    say("The session ended");
+    announce("The session ended");
     again();
   });
   return button;

@@ -3,16 +3,16 @@
  * that account's audit.
  */
 
+import { ask } from "../components/dialog.js";
+import { selectField, textOf } from "../components/fields.js";
+import { pageHeader, sheet } from "../components/page-header.js";
+import { empty, errorText, failed } from "../components/states.js";
+import { table } from "../components/table.js";
+import { announce } from "../lib/announce.js";
 import { patch, read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
 import { count, plural, share } from "../lib/format.js";
-import { say } from "../lib/say.js";
 import { ago, agoAndFull } from "../lib/times.js";
-import { ask } from "../parts/dialog.js";
-import { selectField, textOf } from "../parts/fields.js";
-import { head, sheet } from "../parts/head.js";
-import { empty, failed, sentence } from "../parts/states.js";
-import { table } from "../parts/table.js";
 
 /** @param {import("../app.js").Context} context */
 export async function page({ main, signal }) {
@@ -24,7 +24,7 @@ export async function page({ main, signal }) {
     `In the last day over all accounts: ${plural(totals.accepted, "transaction")} sent, ` +
     `${share(totals.landed_share)} landed, ${count(totals.refused)} refused.`;
   const { element, shown } = accounts(plans, signal);
-  fill(main, head("Operator", text), element, planSheet(plans));
+  fill(main, pageHeader("Operator", text), element, planSheet(plans));
   await shown;
 }
 
@@ -101,7 +101,7 @@ function accounts(plans, signal) {
 
 /** @param {any[]} rows @param {any[]} plans @param {(account: any) => void} changed */
 function accountTable(rows, plans, changed) {
-  /** @type {import("../parts/table.js").Column<any>[]} */
+  /** @type {import("../components/table.js").Column<any>[]} */
   const columns = [
     {
       title: "Account",
@@ -156,7 +156,7 @@ function changes(account, plans, changed) {
   });
 
   function ended(/** @type {string} */ text, /** @type {any} */ done) {
-    say(sentence(text));
+    announce(errorText(text));
     changed(done.account);
   }
   return el("span", { class: "buttons" }, plan, turn);
@@ -164,7 +164,7 @@ function changes(account, plans, changed) {
 
 /** @param {any[]} plans */
 function planSheet(plans) {
-  /** @type {import("../parts/table.js").Column<any>[]} */
+  /** @type {import("../components/table.js").Column<any>[]} */
   const columns = [
     { title: "Plan", cell: ({ name }) => name },
     { title: "Accounts", number: true, cell: ({ accounts: number }) => count(number) },

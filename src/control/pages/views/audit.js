@@ -2,13 +2,13 @@
  * What was done to this account, by whom and from where, newest first.
  */
 
+import { pageHeader } from "../components/page-header.js";
+import { empty, errorText } from "../components/states.js";
+import { table } from "../components/table.js";
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { absolute, agoAndFull } from "../lib/times.js";
-import { head } from "../parts/head.js";
-import { empty, sentence } from "../parts/states.js";
-import { table } from "../parts/table.js";
 
 /** @type {Record<string, string>} */
 const ACTIONS = {
@@ -84,12 +84,12 @@ export async function page({ main, signal }) {
     try {
       await load();
     } catch (error) {
-      if (!signal.aborted) fault.textContent = sentence(error);
+      if (!signal.aborted) fault.textContent = errorText(error);
     }
     more.disabled = false;
   });
   await load();
-  fill(main, head("Audit", text), body, fault, more);
+  fill(main, pageHeader("Audit", text), body, fault, more);
 }
 
 /** @param {any[]} entries */

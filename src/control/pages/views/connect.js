@@ -3,19 +3,19 @@
  * paste, filled in with both.
  */
 
+import { pageHeader, sheet } from "../components/page-header.js";
+import { programs } from "../components/programs.js";
+import { regionTable } from "../components/regions.js";
+import { reveal } from "../components/reveal.js";
+import { empty } from "../components/states.js";
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { head, sheet } from "../parts/head.js";
-import { programs } from "../parts/programs.js";
-import { regionTable } from "../parts/regions.js";
-import { reveal } from "../parts/reveal.js";
-import { empty } from "../parts/states.js";
 
 /** @param {import("../app.js").Context} context */
 export async function page({ site, main, signal }) {
   const { keys } = await read("/api/v1/keys", signal);
   const usable = keys.filter((/** @type {any} */ { state }) => state === "live");
-  /** @type {import("../parts/programs.js").State} */
+  /** @type {import("../components/programs.js").State} */
   const state = {
     key: usable[0] ?? null,
     token: null,
@@ -46,7 +46,7 @@ export async function page({ site, main, signal }) {
     shown.refresh();
   }
 
-  const title = head(
+  const title = pageHeader(
     "Connect",
     "A key, a region and a program: all that a first transaction needs.",
   );
@@ -73,7 +73,7 @@ function next() {
 
 /**
  * @param {any[]} usable
- * @param {import("../parts/programs.js").State} state
+ * @param {import("../components/programs.js").State} state
  * @param {AbortSignal} signal
  * @param {() => void} refresh
  * @returns {{element: HTMLElement, ask: () => void}} `ask` shows the key as its button does

@@ -3,15 +3,15 @@
  * them. A key's text is shown once when it is made; after that the Connect page reveals it.
  */
 
+import { icon } from "../components/icons.js";
+import { changeKey, linkKey, makeKey, revokeKey, rotateKey } from "../components/key-actions.js";
+import { pageHeader } from "../components/page-header.js";
+import { empty, failed } from "../components/states.js";
+import { announce } from "../lib/announce.js";
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
 import { count, plural } from "../lib/format.js";
-import { say } from "../lib/say.js";
 import { ago, agoAndFull } from "../lib/times.js";
-import { head } from "../parts/head.js";
-import { icon } from "../parts/icons.js";
-import { changeKey, linkKey, makeKey, revokeKey, rotateKey } from "../parts/key-acts.js";
-import { empty, failed } from "../parts/states.js";
 
 const BADGES = { live: "good", expired: "warn", revoked: "bad" };
 const STATES = { live: "Works", expired: "Expired", revoked: "Revoked" };
@@ -23,7 +23,7 @@ export async function page({ main, signal }) {
   make.dataset["act"] = "make";
   const link = button("Link a key", "btn", () => act(linkKey, "The key is linked"));
   const text = "One for each program or machine, so that each can be limited and ended by itself.";
-  fill(main, head("Keys", text, link, make), list);
+  fill(main, pageHeader("Keys", text, link, make), list);
 
   async function load() {
     try {
@@ -48,7 +48,7 @@ export async function page({ main, signal }) {
     const answer = await what(key);
     if (answer === null || signal.aborted) return;
     await load();
-    say(done);
+    announce(done);
   }
 
   await load();

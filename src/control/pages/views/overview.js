@@ -4,15 +4,15 @@
  * looked at is fetched anew when the stream says that something changed.
  */
 
+import { plotsAhead } from "../components/chart.js";
+import { pageHeader, segments } from "../components/page-header.js";
+import { empty, failed, loading, sessionEnded } from "../components/states.js";
+import { stats } from "../components/stats.js";
 import { read, readAlone } from "../lib/api.js";
 import { every, now } from "../lib/clock.js";
 import { el, fill } from "../lib/dom.js";
-import { listen } from "../lib/live.js";
+import { listen } from "../lib/event-stream.js";
 import { ago } from "../lib/times.js";
-import { plotsAhead } from "../parts/chart.js";
-import { figures } from "../parts/figures.js";
-import { head, segments } from "../parts/head.js";
-import { empty, failed, loading, sessionEnded } from "../parts/states.js";
 
 const RANGES = /** @type {const} */ ([
   ["hour", "Hour"],
@@ -40,16 +40,16 @@ export function page({ main, signal }) {
   const regions = picker("Region", "All regions", (value) => choose("region", value));
   const keys = picker("Key", "All keys", (value) => choose("key", value));
   const ranges = segments("Range", RANGES, "hour", (value) => choose("range", value));
-  const title = head("Overview", null, state, since, regions.field, keys.field, ranges);
+  const title = pageHeader("Overview", null, state, since, regions.field, keys.field, ranges);
   const notice = el("div", { class: "notice", role: "alert" });
   fill(main, title, notice, body);
 
-  /** @type {ReturnType<typeof figures> | null} */
+  /** @type {ReturnType<typeof stats> | null} */
   let shown = null;
   let stale = false;
   let polls = false;
   let asked = 0;
-  /** @type {import("../lib/live.js").LiveState | null} */
+  /** @type {import("../lib/event-stream.js").LiveState | null} */
   let was = null;
 
   const plain = () => choice.range === "hour" && choice.region === "" && choice.key === "";
@@ -71,7 +71,7 @@ export function page({ main, signal }) {
       return;
     }
     if (shown === null) {
-      shown = figures(signal);
+      shown = stats(signal);
       fill(body, shown.element);
     }
     shown.show(usage);

@@ -3,10 +3,10 @@
  * for all of them together.
  */
 
+import { pageHeader, sheet } from "../components/page-header.js";
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
 import { count, plural } from "../lib/format.js";
-import { head, sheet } from "../parts/head.js";
 
 const MINUTES = 2;
 
@@ -14,7 +14,7 @@ const MINUTES = 2;
 export async function page({ main, signal }) {
   const { plan, scope, keys, recent } = await read("/api/v1/plan", signal);
   const each = scope === "edge";
-  const keysMost = plan.rights.keys_max;
+  const keysMax = plan.rights.keys_max;
   const mean = Math.round((recent.requests / (MINUTES * 60)) * 10) / 10;
   const where = each
     ? "The limits hold in each region by itself: sending to two regions gives twice as much."
@@ -22,7 +22,7 @@ export async function page({ main, signal }) {
   const lost = "A request above the limit is refused with 429 and costs nothing.";
   fill(
     main,
-    head("Plan", `This account is on the plan ${plan.name}.`),
+    pageHeader("Plan", `This account is on the plan ${plan.name}.`),
     el(
       "div",
       { class: "grid two" },
@@ -43,8 +43,8 @@ export async function page({ main, signal }) {
       ),
       sheet(
         "Keys",
-        big(count(keys), keysMost === undefined ? "that work" : `of ${count(keysMost)} that work`),
-        keysMost !== undefined && meter("Keys in use", keys, keysMost, `${count(keys)} in use`),
+        big(count(keys), keysMax === undefined ? "that work" : `of ${count(keysMax)} that work`),
+        keysMax !== undefined && meter("Keys in use", keys, keysMax, `${count(keys)} in use`),
         el("p", {}, el("a", { href: "/keys" }, "Go to the keys")),
       ),
       sheet(
@@ -73,9 +73,9 @@ function big(value, text) {
   );
 }
 
-/** @param {string} label @param {number} value @param {number} most @param {string} words */
-function meter(label, value, most, words) {
-  const share = most > 0 ? Math.min(1, value / most) : 0;
+/** @param {string} label @param {number} value @param {number} max @param {string} words */
+function meter(label, value, max, words) {
+  const share = max > 0 ? Math.min(1, value / max) : 0;
   const bar = el("div", { class: share >= 0.9 ? "full" : null });
   bar.style.width = `${share * 100}%`;
   const attributes = {
@@ -83,8 +83,8 @@ function meter(label, value, most, words) {
     role: "meter",
     "aria-label": label,
     "aria-valuemin": 0,
-    "aria-valuemax": most,
-    "aria-valuenow": Math.min(value, most),
+    "aria-valuemax": max,
+    "aria-valuenow": Math.min(value, max),
     "aria-valuetext": words,
   };
   return el(

@@ -2,12 +2,12 @@
  * The page for those who are not logged in: what this is, and the way in.
  */
 
+import { errorText } from "../components/states.js";
 import { el, fill, svg } from "../lib/dom.js";
 import { logIn } from "../lib/session.js";
-import { sentence } from "../parts/states.js";
 
 /** What the callback tells in the address, in a sentence. */
-const FAULTS = new Map([
+const LOGIN_ERRORS = new Map([
   ["login_expired", "That login took too long or was used already. Try again."],
   ["login_failed", "The identity provider's answer was refused. Try again."],
   ["login_unavailable", "The identity provider cannot be reached now. Try again in a moment."],
@@ -26,8 +26,8 @@ export function page({ site, main }) {
   const error = new URLSearchParams(location.search).get("login_error");
   const fault = el("div", { role: "alert", "aria-live": "assertive" });
   const tell = (/** @type {string} */ text) => fill(fault, el("p", { class: "note bad" }, text));
-  if (error !== null) tell(FAULTS.get(error) ?? "The login did not work. Try again.");
-  else if (!site.login.available) tell(FAULTS.get("login_unavailable") ?? "");
+  if (error !== null) tell(LOGIN_ERRORS.get(error) ?? "The login did not work. Try again.");
+  else if (!site.login.available) tell(LOGIN_ERRORS.get("login_unavailable") ?? "");
   const button = el("button", { type: "button", class: "btn main" }, "Log in");
   button.addEventListener("click", async () => {
     button.disabled = true;
@@ -35,7 +35,7 @@ export function page({ site, main }) {
       await logIn(location.pathname === "/" ? "/overview" : location.pathname + location.search);
     } catch (reason) {
       button.disabled = false;
-      tell(sentence(reason));
+      tell(errorText(reason));
     }
   });
   const lead =

@@ -4,15 +4,15 @@
  * back to.
  */
 
+import { pageHeader, sheet } from "../components/page-header.js";
+import { receiptView } from "../components/receipt.js";
+import { recentTransactions } from "../components/recent-transactions.js";
+import { empty, failed, loading, unreachableNote } from "../components/states.js";
+import { table } from "../components/table.js";
 import { ApiError, read, readAlone } from "../lib/api.js";
 import { after } from "../lib/clock.js";
 import { el, fill } from "../lib/dom.js";
 import { agoAndFull } from "../lib/times.js";
-import { head, sheet } from "../parts/head.js";
-import { latestTransactions } from "../parts/latest.js";
-import { receiptView } from "../parts/receipt.js";
-import { empty, failed, loading, unreachableNote } from "../parts/states.js";
-import { table } from "../parts/table.js";
 
 const AGAIN_MS = 2000;
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
@@ -27,7 +27,7 @@ export async function page({ site, main, signal, go }) {
   const form = search(given, go);
   fill(
     main,
-    head("Transactions", text),
+    pageHeader("Transactions", text),
     el("section", { class: "sheet" }, form),
     found,
     latest,
@@ -35,7 +35,7 @@ export async function page({ site, main, signal, go }) {
   );
   await Promise.all([
     SIGNATURE.test(given) ? lookUp(given, site, found, signal) : null,
-    latestTransactions(latest, signal),
+    recentTransactions(latest, signal),
     latestRefusals(refusals, signal),
   ]);
 }
@@ -162,7 +162,7 @@ function refusalTable(title, refusals) {
     { title: "When", cell: (/** @type {any} */ row) => agoAndFull(row.at) },
     { title: "Region", cell: (/** @type {any} */ row) => row.edge },
     { title: "Reason", cell: (/** @type {any} */ row) => el("code", {}, row.reason) },
-    { title: "What was found", cell: (/** @type {any} */ row) => row.sentence },
+    { title: "What was found", cell: (/** @type {any} */ row) => row.message },
   ];
   return table(title, columns, refusals, { stack: true });
 }

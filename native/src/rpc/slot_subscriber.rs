@@ -1,0 +1,269 @@
+//! The feed of slots: one WebSocket to a node, read on a thread of its own.
+//!
+//! JavaScript is woken for the first of what is news and takes it one by one. What waits for it is
+//! bounded: beyond that an event of a slot is dropped and counted, while an answer, of which each
+//! feed may have one on the way, and what the connection itself comes to are always told. The
+//! connection does not come back by itself, and one that is closed tells nothing any more.
+//!
+//! Decision: docs/decisions/0031-slot-feed-thread.md
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::event::PollFlags;
+use tungstenite::{Error, Message, WebSocket};
+
+use crate::limits::{RPC_THREAD_STACK_BYTES, SLOT_NOTIFICATIONS_MAX, SLOT_SUBSCRIBERS_MAX};
+use crate::rpc::slot_messages::{self, Event, Kind, LastSlots, ServerMessage, Subscription};
+use crate::rpc::websocket::{self, Address, Interrupt, MaybeTlsStream};
+use crate::sync::thread_priority::give_way;
+
+/// What JavaScript is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotNotification {
+    /// The node took the connection.
+    Opened,
+    /// Whether the node will send this feed's events.
+    Subscribed(Subscription, bool),
+    /// Something happened to a slot.
+    Slot(Event),
+    /// The connection ended, or could not be opened; the last of all.
+    Closed,
+}
+
+impl SlotNotification {
+    /// What it is, the feed's number and the slot; 0 where there is none, NaN for a slot that is
+    /// none.
+    #[must_use]
+    pub fn numbers(self) -> [f64; 3] {
+        match self {
+            Self::Opened => [1.0, 0.0, 0.0],
+            Self::Subscribed(subscription, accepted) => {
+                [if accepted { 2.0 } else { 3.0 }, f64::from(subscription as u8), 0.0]
+            }
+            Self::Slot(Event { subscription, kind, slot }) => {
+                let what = if kind == Kind::Start { 4.0 } else { 5.0 };
+                [what, f64::from(subscription as u8), slot.map_or(f64::NAN, |slot| slot as f64)]
+            }
+            Self::Closed => [6.0, 0.0, 0.0],
+        }
+    }
+}
+
+/// A connection, as JavaScript's thread has it.
+pub struct SlotSubscriber {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    interrupt: Arc<Interrupt>,
+    /// Tells JavaScript that there is news.
+    wake: Box<dyn Fn() + Send + Sync>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    news: VecDeque<SlotNotification>,
+    /// Events of slots that were dropped.
+    dropped: u64,
+    /// By feed: what to ask for, and whether the answer to that was not taken yet.
+    to_subscribe: [bool; 2],
+    subscribing: [bool; 2],
+}
+
+/// Threads that live, of feeds that were closed too.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a thread for as long as it is there.
+struct Counted;
+
+impl Counted {
+    fn new() -> Option<Self> {
+        let counted = Self;
+        (THREADS.fetch_add(1, Ordering::SeqCst) < SLOT_SUBSCRIBERS_MAX).then_some(counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        THREADS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl SlotSubscriber {
+    /// Begins to connect; `timeout` is for all until the node has taken the connection. None where
+    /// too many of them are there, or the system gives no thread.
+    #[must_use]
+    pub fn open(
+        address: Address,
+        timeout: Duration,
+        wake: Box<dyn Fn() + Send + Sync>,
+    ) -> Option<Self> {
+        let counted = Counted::new()?;
+        let interrupt = Arc::new(Interrupt::new().ok()?);
+        let shared = Arc::new(Shared { interrupt, wake, state: Mutex::default() });
+        let until = Instant::now() + timeout;
+        let served = Arc::clone(&shared);
+        let builder = thread::Builder::new().name("touchdown-feed".to_owned());
+        let started = builder.stack_size(RPC_THREAD_STACK_BYTES).spawn(move || {
+            let _counted = counted;
+            served.serve(address, until);
+        });
+        started.is_ok().then_some(Self { shared })
+    }
+
+    /// Asks the node for a feed as soon as it has taken the connection. False while the answer to
+    /// the last such question was not taken.
+    pub fn subscribe(&self, subscription: Subscription) -> bool {
+        let mut state = self.shared.state.lock();
+        let State { to_subscribe, subscribing, .. } = &mut *state;
+        let (Some(to_subscribe), Some(subscribing)) = (
+            to_subscribe.get_mut(subscription as usize),
+            subscribing.get_mut(subscription as usize),
+        ) else {
+            return false;
+        };
+        if std::mem::replace(subscribing, true) {
+            return false;
+        }
+        *to_subscribe = true;
+        drop(state);
+        self.shared.interrupt.signal();
+        true
+    }
+
+    /// Takes the oldest news, as numbers, and how many events were lost so far.
+    #[must_use]
+    pub fn next(&self) -> Option<[f64; 4]> {
+        let mut state = self.shared.state.lock();
+        let news = state.news.pop_front()?;
+        if let SlotNotification::Subscribed(subscription, _) = news
+            && let Some(subscribing) = state.subscribing.get_mut(subscription as usize)
+        {
+            *subscribing = false;
+        }
+        let [what, subscription, slot] = news.numbers();
+        Some([what, subscription, slot, state.dropped as f64])
+    }
+
+    /// Ends the connection and its thread, at whatever they are.
+    pub fn close(&self) {
+        self.shared.interrupt.close();
+    }
+}
+
+impl Drop for SlotSubscriber {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// The thread's life.
+    fn serve(&self, address: Address, until: Instant) {
+        give_way();
+        // A bug that panics ends this connection alone.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(mut socket) = websocket::open(address, &self.interrupt, until) {
+                self.push(SlotNotification::Opened);
+                // Why it ended makes no difference.
+                let _ = self.listen(&mut socket);
+            }
+        }));
+        self.push(SlotNotification::Closed);
+    }
+
+    /// Asks and reads until the connection ends.
+    fn listen(&self, socket: &mut WebSocket<MaybeTlsStream>) -> Result<(), Error> {
+        let mut last_slots = LastSlots::default();
+        while !self.interrupt.is_closed() {
+            while let Some(subscription) = self.to_subscribe() {
+                ignore_would_block(socket.write(Message::text(subscription.request())))?;
+            }
+            match socket.read() {
+                Ok(Message::Text(text)) => self.handle_text(&mut last_slots, &text),
+                // The goodbye that the library has ready goes out, if it can at once.
+                Ok(Message::Close(_)) => return socket.flush(),
+                // What is no text says nothing, and pings are answered by the library.
+                Ok(_) => {}
+                Err(error) => {
+                    ignore_would_block(Err(error))?;
+                    let is_sent = ignore_would_block(socket.flush())?;
+                    let flags =
+                        if is_sent { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+                    self.interrupt.wait(socket.get_ref().socket(), flags, None)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn to_subscribe(&self) -> Option<Subscription> {
+        let to_subscribe = &mut self.state.lock().to_subscribe;
+        let place = to_subscribe.iter().position(|wanted| *wanted)?;
+        *to_subscribe.get_mut(place)? = false;
+        Subscription::of(u32::try_from(place).ok()?)
+    }
+
+    fn handle_text(&self, last_slots: &mut LastSlots, text: &str) {
+        match slot_messages::read(text) {
+            Some(ServerMessage::Response(subscription, accepted)) => {
+                self.push(SlotNotification::Subscribed(subscription, accepted))
+            }
+            Some(ServerMessage::Event(event)) if last_slots.is_new(event) => {
+                self.push(SlotNotification::Slot(event))
+            }
+            _ => {}
+        }
+    }
+
+    fn push(&self, news: SlotNotification) {
+        if self.interrupt.is_closed() {
+            return;
+        }
+        let mut state = self.state.lock();
+        match news {
+            SlotNotification::Slot(_) if state.news.len() >= SLOT_NOTIFICATIONS_MAX => {
+                state.dropped += 1;
+                return;
+            }
+            // A node may answer what was not asked, or more than once.
+            SlotNotification::Subscribed(subscription, _) if !state.awaits(subscription) => return,
+            _ => state.news.push_back(news),
+        }
+        let is_first = state.news.len() == 1;
+        drop(state);
+        if is_first {
+            (self.wake)();
+        }
+    }
+}
+
+impl State {
+    /// Whether an answer was asked for and did not come.
+    fn awaits(&self, subscription: Subscription) -> bool {
+        let is_subscribing = self.subscribing.get(subscription as usize) == Some(&true);
+        let has_come = |news: &SlotNotification| matches!(news, SlotNotification::Subscribed(other, _) if *other == subscription);
+        is_subscribing && !self.news.iter().any(has_come)
+    }
+}
+
+/// Whether it was done; not when it would block.
+fn ignore_would_block(done: Result<(), Error>) -> Result<bool, Error> {
+    match done {
+        Ok(()) => Ok(true),
+        Err(Error::Io(error)) if would_block(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn would_block(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock
+}

@@ -1,0 +1,166 @@
+//! A front on an engine and a clock that do as they are told.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::{BURST_MIN, Backlog, EngineHandle, FanOut, FanOutResult};
+use crate::submit::route_table::tests::Publisher;
+use crate::submit::route_table::{ROUTES_BYTES, Routes};
+use crate::sync::shared_memory::Memory;
+
+pub(super) const BYTES: &[u8] = &[1, 2, 3];
+pub(super) const NS_PER_US: u64 = 1000;
+pub(super) const NS_PER_MS: u64 = 1_000_000;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Call {
+    Send,
+    Cork,
+    Uncork,
+}
+
+/// An engine that answers as told, and a clock that moves by hand.
+pub(super) struct Fake {
+    pub(super) now_ns: Cell<u64>,
+    pub(super) status: Cell<u32>,
+    pub(super) left: Cell<Backlog>,
+    /// How long each other call takes, and a release.
+    pub(super) call_ns: Cell<u64>,
+    pub(super) uncork_ns: Cell<u64>,
+    pub(super) calls: RefCell<Vec<Call>>,
+    /// Of each transaction its copies, number and lifetime.
+    pub(super) given: RefCell<Vec<(Vec<u32>, u64, u32)>>,
+}
+
+pub(super) struct FakeEngine {
+    pub(super) fake: Rc<Fake>,
+    /// What goes by between any two readings of the clock.
+    pause_ns: u64,
+}
+
+impl FakeEngine {
+    fn note(&self, call: Call, deliveries: &[u32], tx: u64, ttl_ms: u32) -> u32 {
+        self.fake.calls.borrow_mut().push(call);
+        self.fake.given.borrow_mut().push((deliveries.to_vec(), tx, ttl_ms));
+        self.fake.now_ns.set(self.fake.now_ns.get() + self.fake.call_ns.get());
+        self.fake.status.get()
+    }
+}
+
+impl EngineHandle for FakeEngine {
+    fn engine(&self) -> u32 {
+        3
+    }
+
+    fn send(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32 {
+        assert!(!bytes.is_empty());
+        self.note(Call::Send, deliveries, tx, ttl_ms)
+    }
+
+    fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32 {
+        assert_eq!(bytes, BYTES);
+        self.note(Call::Cork, deliveries, tx, ttl_ms) << 16
+    }
+
+    fn uncork(&self) -> Backlog {
+        self.fake.calls.borrow_mut().push(Call::Uncork);
+        self.fake.now_ns.set(self.fake.now_ns.get() + self.fake.uncork_ns.get());
+        self.fake.left.get()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.fake.now_ns.set(self.fake.now_ns.get() + self.pause_ns);
+        self.fake.now_ns.get()
+    }
+}
+
+/// A front whose table names some leaders.
+pub(super) struct Fixture {
+    pub(super) memory: Memory,
+    pub(super) publisher: Publisher,
+    pub(super) version: u32,
+    pub(super) fake: Rc<Fake>,
+    pub(super) fan_out: FanOut<FakeEngine>,
+    pub(super) sent: FanOutResult,
+}
+
+impl Fixture {
+    pub(super) fn new(count: u32, left_out: u32, pause_ns: u64) -> Self {
+        let memory = Memory::fresh(ROUTES_BYTES);
+        let mut publisher = Publisher::new(&memory);
+        let version = publisher.publish(&routes_of(count), 800, 1232, left_out);
+        publisher.open(true);
+        let fake = Rc::new(Fake {
+            now_ns: Cell::new(1_000_000_000),
+            status: Cell::new(0b11),
+            left: Cell::new(Backlog::None),
+            call_ns: Cell::new(0),
+            uncork_ns: Cell::new(0),
+            calls: RefCell::default(),
+            given: RefCell::default(),
+        });
+        let fan_out = fan_out_on(&memory, &fake, pause_ns);
+        Self { memory, publisher, version, fake, fan_out, sent: FanOutResult::default() }
+    }
+
+    /// One that always has pauses, with two leaders.
+    pub(super) fn calm() -> Self {
+        Self::new(2, 0, NS_PER_MS)
+    }
+
+    /// One that never has a pause, except by `pass`.
+    pub(super) fn busy() -> Self {
+        Self::new(2, 0, 0)
+    }
+
+    pub(super) fn send(&mut self) -> bool {
+        self.fan_out.send(BYTES, &mut self.sent)
+    }
+
+    pub(super) fn send_many(&mut self, status: u32, count: u32) -> Vec<bool> {
+        self.fake.status.set(status);
+        (0..count).map(|_| self.send()).collect()
+    }
+
+    /// Has it send until it holds what it sends.
+    pub(super) fn run_on(&mut self) {
+        for _ in 0..BURST_MIN {
+            assert!(self.send());
+        }
+    }
+
+    pub(super) fn pass(&self, ns: u64) {
+        self.fake.now_ns.set(self.fake.now_ns.get() + ns);
+    }
+
+    /// Gives so many, so far apart; what was called for them.
+    pub(super) fn give(&mut self, count: u32, gap_ns: u64) -> Vec<Call> {
+        for _ in 0..count {
+            self.pass(gap_ns);
+            self.send();
+        }
+        self.fake.calls.take()
+    }
+
+    pub(super) fn end_turn(&mut self) -> Vec<Call> {
+        self.fan_out.end_turn();
+        self.fake.calls.take()
+    }
+
+    pub(super) fn flush_if_due(&mut self, now_ns: u64) -> Vec<Call> {
+        self.fan_out.flush_if_due(now_ns);
+        self.fake.calls.take()
+    }
+}
+
+pub(super) fn routes_of(count: u32) -> Vec<(u32, u32)> {
+    (0..count).map(|index| (70 + index, index)).collect()
+}
+
+pub(super) fn fan_out_on(memory: &Memory, fake: &Rc<Fake>, pause_ns: u64) -> FanOut<FakeEngine> {
+    FanOut::new(Routes::open(memory).unwrap(), FakeEngine { fake: fake.clone(), pause_ns })
+}
+
+pub(super) fn times(call: Call, count: u32) -> Vec<Call> {
+    (0..count).map(|_| call.clone()).collect()
+}

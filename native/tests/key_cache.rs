@@ -1,0 +1,103 @@
+//! Which keys get a table, and which stand their ground.
+#![allow(clippy::unwrap_used)]
+
+use std::time::{Duration, Instant};
+
+use ed25519_dalek::SigningKey;
+use touchdown_native::ed25519::key_cache::{KEYS_MAX, KeyCache};
+
+fn key(seed: u32) -> [u8; 32] {
+    let mut secret = [0; 32];
+    secret.first_chunk_mut().map(|first| *first = seed.to_le_bytes()).unwrap();
+    SigningKey::from_bytes(&secret).verifying_key().to_bytes()
+}
+
+/// Waits until it holds.
+fn eventually(mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not in time");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_table_is_made_at_the_second_sight() {
+    let key_cache = KeyCache::new(8);
+    key_cache.record_verified(&key(1));
+    assert!(key_cache.find(&key(1)).is_none());
+    key_cache.record_verified(&key(1));
+    eventually(|| key_cache.find(&key(1)).is_some());
+    assert_eq!(key_cache.counters().made, 1);
+}
+
+#[test]
+fn the_builder_wakes_again_after_it_slept() {
+    // Room for so many that no set is ever full of warm ones, whatever the secret seed is.
+    let key_cache = KeyCache::new(KEYS_MAX);
+    for seed in 0..20 {
+        key_cache.record_verified(&key(seed));
+        key_cache.record_verified(&key(seed));
+        eventually(|| key_cache.find(&key(seed)).is_some());
+    }
+}
+
+#[test]
+fn ever_new_keys_make_no_table() {
+    let key_cache = KeyCache::new(8);
+    for seed in 0..2000 {
+        key_cache.record_verified(&key(seed));
+    }
+    assert_eq!(key_cache.counters().made, 0);
+    assert_eq!(key_cache.counters().declined, 0);
+}
+
+#[test]
+fn a_key_in_use_outlasts_a_flood_of_others() {
+    let key_cache = KeyCache::new(4);
+    assert!(key_cache.make(&key(0)));
+    for seed in 1..500 {
+        assert!(key_cache.find(&key(0)).is_some(), "gone after {seed}");
+        key_cache.make(&key(seed));
+    }
+    assert!(key_cache.counters().evicted > 0 && key_cache.counters().declined > 0);
+}
+
+#[test]
+fn keys_out_of_use_make_room() {
+    let key_cache = KeyCache::new(4);
+    for seed in 0..4 {
+        assert!(key_cache.make(&key(seed)));
+        for _ in 0..50 {
+            assert!(key_cache.find(&key(seed)).is_some());
+        }
+    }
+    let tries = (0..100).take_while(|_| !key_cache.make(&key(9))).count();
+    assert!((1..100).contains(&tries), "{tries} tries");
+    assert!(key_cache.find(&key(9)).is_some());
+}
+
+#[test]
+fn no_room_means_no_table() {
+    let key_cache = KeyCache::new(0);
+    key_cache.record_verified(&key(1));
+    key_cache.record_verified(&key(1));
+    assert!(!key_cache.make(&key(1)));
+    assert!(key_cache.find(&key(1)).is_none());
+}
+
+#[test]
+fn bytes_that_are_no_point_make_no_table() {
+    let key_cache = KeyCache::new(4);
+    let mut made = 0;
+    for first in 0..64 {
+        let mut bytes = [3; 32];
+        bytes.first_chunk_mut::<1>().map(|chunk| *chunk = [first]).unwrap();
+        let is_point = ed25519_dalek::VerifyingKey::from_bytes(&bytes).is_ok();
+        let fresh = KeyCache::new(1);
+        assert_eq!(fresh.make(&bytes), is_point);
+        made += usize::from(is_point);
+    }
+    assert!((1..64).contains(&made));
+    assert_eq!(key_cache.counters().made, 0);
+}

@@ -1,0 +1,256 @@
+/**
+ * What the cluster says, kept current: slots, leader schedules and addresses, blocks and votes.
+ *
+ * Each feed lives by itself, retries by itself and survives a restart of the node. Nothing here
+ * decides anything: events go to the router, and how old they are can be asked for.
+ */
+
+import type { Clock } from "../core/clock.ts";
+import { STATUSES_PER_REQUEST } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { NativeRpc, NativeSlotSubscribing } from "../native/contract.ts";
+import { COALESCE_MS } from "../runtime/coalesced-timers.ts";
+import type { BackOffOptions } from "./back-off.ts";
+import { createBlockWatcher } from "./blocks/block-watcher.ts";
+import { createBlocks } from "./blocks/blocks.ts";
+import { type ClusterCounters, createClusterCounters } from "./counters.ts";
+import type { openGeyser } from "./geyser/stream.ts";
+import {
+  createGeyserWatcher,
+  type GeyserWatcher,
+  type GeyserWatcherDeps,
+} from "./geyser/watcher.ts";
+import { createContactWatcher } from "./leaders/contact-watcher.ts";
+import { createScheduleWatcher } from "./leaders/schedule-watcher.ts";
+import { createVoteWatcher } from "./leaders/vote-watcher.ts";
+import { CONTACTS_GAP_MS } from "./limits.ts";
+import type { PollLoopStatus } from "./polling-loop.ts";
+import type { ClusterSink, StatusReporting, StatusResponse } from "./ports.ts";
+import { createRpc, type Rpc } from "./rpc/rpc.ts";
+import { createSlotWatcher, type SlotWatcherStatus } from "./slots/slot-watcher.ts";
+import { createStatusProof, type StatusProof } from "./status-proof.ts";
+
+export interface ClusterClientDeps {
+  readonly clock: Clock;
+  /** The clock of what is asked now and then; `clock` where it is not given. */
+  readonly coalescedClock?: Clock;
+  readonly log: Log;
+  readonly router: ClusterSink;
+  /**
+   * Told over gRPC, where there is one, that a block holds a transaction with one of the accounts;
+   * not confirmed yet. The signature (64 bytes) is lent. Must not throw.
+   */
+  readonly onLanded?: (signature: Uint8Array, slot: number, error: string | null) => void;
+  /** Told over gRPC: the cluster confirmed the block of that slot. Must not throw. */
+  readonly onConfirmed?: (slot: number) => void;
+  /** Whether transactions are in flight, whose age matters; always where nobody says. */
+  readonly busy?: () => boolean;
+  /** Asks the node and hears of slots off this thread; null where there is no native engine. */
+  readonly native: (NativeRpc & NativeSlotSubscribing) | null;
+  /** Opens a gRPC stream; null where there is no URL for it, so that its client is not loaded. */
+  readonly openGeyser: typeof openGeyser | null;
+}
+
+export interface ClusterClientOptions {
+  readonly rpcUrl: string;
+  readonly wsUrl: string;
+  /** Yellowstone gRPC, and the token for it; null for none. */
+  readonly grpcUrl: string | null;
+  readonly grpcToken: string | null;
+  /** Base58: transactions that name one of them are told of over gRPC. */
+  readonly accounts: readonly string[];
+  /** A request without a whole answer in this time has failed. */
+  readonly timeoutMs: number;
+  /** Without a slot event for so long, another source is used as well. */
+  readonly silenceMs: number;
+  /** Without a slot event for so long, the WebSocket is opened anew. */
+  readonly reconnectMs: number;
+  readonly pollMs: number;
+  /** How often the slot is asked for while events come. */
+  readonly checkMs: number;
+  /** How often the nodes' addresses are read. */
+  readonly contactsMs: number;
+  /** How often the delinquent leaders are read. */
+  readonly votesMs: number;
+  /** How often the block height is asked for, with and without transactions in flight. */
+  readonly heightMs: number;
+  readonly idleHeightMs: number;
+  /** How often blockhashes are asked for while some are wanted that are not known. */
+  readonly blockhashesMs: number;
+  /** As `timeoutMs`, for what is worth nothing when it is late: blocks and statuses. */
+  readonly statusTimeoutMs: number;
+  /** Shortest and longest time between two looks at the epoch. */
+  readonly epochCheckMsMin: number;
+  readonly epochCheckMsMax: number;
+  readonly retryMsFirst: number;
+  readonly retryMsMax: number;
+  /** Longest time until a gRPC stream that ended is opened again. */
+  readonly grpcRetryMsMax: number;
+  /** A number in [0, 1) for the jitter of retries. */
+  readonly random: () => number;
+}
+
+export interface ClusterClientStatus {
+  readonly slots: SlotWatcherStatus;
+  readonly schedule: PollLoopStatus;
+  readonly contacts: PollLoopStatus;
+  readonly votes: PollLoopStatus;
+}
+
+export interface ClusterClient {
+  start(): void;
+  /** Ends every timer, request and connection. */
+  stop(): void;
+  status(): ClusterClientStatus;
+  /** A leader that worked is not where it was: the addresses are read again soon. */
+  pollContactsNow(): void;
+  /** The highest confirmed block's height; null before it is known. */
+  blockHeight(): number | null;
+  /** `Clock.nowNs` of when that became known. */
+  blockHeightNs(): number;
+  /** The last height at which 32 bytes are a valid blockhash; null for one that was never seen. */
+  lastValidHeight(blockhash: Uint8Array): number | null;
+  /**
+   * What became of at most 256 signatures, 64 bytes each. They are read at once.
+   *
+   * @throws Error (the promise rejects) when the node does not answer in time or not in full
+   */
+  fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
+  /** Whether the node tells statuses, as far as its answers prove it. */
+  statusReporting(): StatusReporting;
+  readonly counters: ClusterCounters;
+}
+
+const SIGNATURE_BYTES = 64;
+
+const DEFAULTS: Omit<ClusterClientOptions, "rpcUrl" | "wsUrl"> = {
+  grpcUrl: null,
+  grpcToken: null,
+  accounts: [],
+  timeoutMs: 10_000,
+  silenceMs: 2_500,
+  reconnectMs: 20_000,
+  pollMs: 400,
+  checkMs: 2_000,
+  contactsMs: 60_000,
+  votesMs: 60_000,
+  // Of whole rounds, in which other things are asked too.
+  heightMs: 3 * COALESCE_MS,
+  idleHeightMs: 8 * COALESCE_MS,
+  blockhashesMs: 1_000,
+  statusTimeoutMs: 2_000,
+  epochCheckMsMin: 1_000,
+  epochCheckMsMax: 300_000,
+  retryMsFirst: 500,
+  retryMsMax: 15_000,
+  grpcRetryMsMax: 30_000,
+  random: Math.random,
+};
+
+/** Nothing is connected before `start`. */
+export function createClusterClient(
+  deps: ClusterClientDeps,
+  given: Partial<ClusterClientOptions> & Pick<ClusterClientOptions, "rpcUrl" | "wsUrl">,
+): ClusterClient {
+  const options: ClusterClientOptions = { ...DEFAULTS, ...given };
+  const { random, retryMsFirst: firstMs, retryMsMax: maxMs, epochCheckMsMin } = options;
+  const backOff: BackOffOptions = { firstMs, maxMs, random };
+  const counters = createClusterCounters();
+  const { clock, log, router: sink } = deps;
+  // Two clients: a limit that heavy questions meet does not silence those for statuses and heights.
+  const rpcDeps = { clock, native: deps.native, counters };
+  const rpc = createRpc(rpcDeps, options);
+  const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
+  const blocks = createBlocks(() => clock.nowNs(), counters);
+  const { coalescedClock = clock } = deps;
+  const parts = { clock, log, rpc, sink, counters, backOff };
+  const rare = { ...parts, clock: coalescedClock };
+  const contacts = createContactWatcher(rare, { intervalMs: options.contactsMs });
+  const onOther = (): void => contacts.pollNow(CONTACTS_GAP_MS);
+  const schedule = createScheduleWatcher(
+    { ...rare, onOther },
+    {
+      checkMsMin: epochCheckMsMin,
+      checkMsMax: options.epochCheckMsMax,
+      nextRetryMs: Math.max(epochCheckMsMin, maxMs),
+    },
+  );
+  const onBack = (): void => schedule.pollNow(epochCheckMsMin);
+  const slots = createSlotWatcher({ ...parts, coalescedClock, onBack }, options);
+  const votes = createVoteWatcher(rare, { intervalMs: options.votesMs });
+  const sinks = { onLanded: deps.onLanded ?? ignore, onConfirmed: deps.onConfirmed ?? ignore };
+  const geyser = createGeyser({ ...parts, blocks, ...sinks }, deps.openGeyser, options);
+  const live = (): boolean => geyser?.blocksLive ?? false;
+  const busy = deps.busy ?? always;
+  const blockWatcher = createBlockWatcher({ ...rare, rpc: promptRpc, blocks, live, busy }, options);
+  const proof = createStatusProof({ clock, log, rpc, counters });
+  const watchers: Watcher[] = [slots, schedule, contacts, votes, blockWatcher];
+  if (geyser !== null) watchers.push(geyser);
+
+  return {
+    start() {
+      for (const watcher of watchers) watcher.start();
+    },
+    stop() {
+      for (const watcher of watchers) watcher.stop();
+      rpc.close();
+      promptRpc.close();
+    },
+    status: () => ({
+      slots: slots.status(),
+      schedule: schedule.status(),
+      contacts: contacts.status(),
+      votes: votes.status(),
+    }),
+    pollContactsNow() {
+      counters.contactsEarlyRefreshes += 1;
+      contacts.pollNow(CONTACTS_GAP_MS);
+    },
+    blockHeight: blocks.height,
+    blockHeightNs: blocks.heightNs,
+    lastValidHeight: blocks.lastValidHeight,
+    fetchStatuses: createStatuses(promptRpc, proof, counters),
+    statusReporting: () => proof.reporting,
+    counters,
+  };
+}
+
+interface Watcher {
+  start(): void;
+  stop(): void;
+}
+
+function ignore(): void {}
+
+const always = (): boolean => true;
+
+/** The gRPC stream's feed; null without a URL for it. */
+function createGeyser(
+  parts: Omit<GeyserWatcherDeps, "open">,
+  openStream: ClusterClientDeps["openGeyser"],
+  { grpcUrl: url, grpcToken: token, accounts, grpcRetryMsMax, ...times }: ClusterClientOptions,
+): GeyserWatcher | null {
+  if (url === null || openStream === null) return null;
+  const backOff = { ...parts.backOff, maxMs: grpcRetryMsMax };
+  const open: GeyserWatcherDeps["open"] = (events) => openStream({ url, token, accounts }, events);
+  return createGeyserWatcher({ ...parts, open, backOff }, times);
+}
+
+function createStatuses(rpc: Pick<Rpc, "statuses">, proof: StatusProof, counters: ClusterCounters) {
+  return async (signatures: Uint8Array): Promise<StatusResponse> => {
+    const count = signatures.length / SIGNATURE_BYTES;
+    if (count > STATUSES_PER_REQUEST) {
+      throw new RangeError(`${count} signatures, at most ${STATUSES_PER_REQUEST}`);
+    }
+    counters.statusFetches += 1;
+    try {
+      const response = await rpc.statuses(signatures);
+      proof.onResponse(response);
+      return response;
+    } catch (error) {
+      proof.failed(error);
+      counters.statusFailures += 1;
+      throw error;
+    }
+  };
+}

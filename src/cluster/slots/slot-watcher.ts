@@ -1,0 +1,306 @@
+/**
+ * Slot events from every source that delivers, over one WebSocket and by asking.
+ *
+ * Both subscriptions are asked for, because many providers refuse slot updates, and some accept
+ * them and never send anything. The slot is asked for as well: now and then while events come, so
+ * that a feed that lies is found out, and often while they do not. A connection that is silent for
+ * long is given up and opened anew, with back-off.
+ */
+
+import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
+import { type BackOff, type BackOffOptions, createBackOff } from "../back-off.ts";
+import type { ClusterCounters } from "../counters.ts";
+import type { ClusterSink, SlotEventKind } from "../ports.ts";
+import type { Rpc } from "../rpc/rpc.ts";
+import type { SlotSubscriber, SlotSubscription } from "./subscription.ts";
+
+export interface SlotWatcherDeps {
+  readonly clock: Clock;
+  /** The clock of what is looked at now and then; `clock` where it is not given. */
+  readonly coalescedClock?: Clock;
+  readonly log: Log;
+  readonly rpc: Pick<Rpc, "slot" | "slotTimeMs" | "openSlotSubscriber">;
+  readonly sink: Pick<ClusterSink, "slotEvent" | "slotTimeHint">;
+  readonly counters: ClusterCounters;
+  readonly backOff: BackOffOptions;
+  /** A connection is there again; what answers may be another node than before. */
+  readonly onBack?: () => void;
+}
+
+export interface SlotWatcherOptions {
+  /** Without an event for so long, the slot is asked for often; above the time of four slots. */
+  readonly silenceMs: number;
+  /** Without an event for so long, the connection is opened anew. */
+  readonly reconnectMs: number;
+  /** Time between two questions for the slot while no events come, and while they do. */
+  readonly pollMs: number;
+  readonly checkMs: number;
+}
+
+export interface SlotWatcherStatus {
+  /** The best source that delivers now; `none` when none does. */
+  readonly source: SlotSubscription | "polling" | "none";
+  /** Whether the WebSocket is open. */
+  readonly connected: boolean;
+  /** Time since the last event of any source in milliseconds; null before the first. */
+  readonly eventAgeMs: number | null;
+}
+
+export interface SlotWatcher {
+  start(): void;
+  stop(): void;
+  status(): SlotWatcherStatus;
+}
+
+export function createSlotWatcher(deps: SlotWatcherDeps, options: SlotWatcherOptions): SlotWatcher {
+  return new SlotSubscriptionWatcher(deps, options);
+}
+
+type PlainSource = SlotSubscription | "polling";
+const BEST_FIRST: readonly PlainSource[] = ["slotsUpdates", "slot", "polling"];
+/** How many feeds a connection is asked for. */
+const SUBSCRIPTION_COUNT = 2;
+
+/** Why no slots come. */
+const ENDED = "the connection of cluster.ws_url ended";
+const UNREACHABLE = "cluster.ws_url could not be connected to, or is no WebSocket";
+const REFUSED = "the node refuses both subscriptions to slots";
+const SILENT = "the node takes the connection and says nothing";
+
+/** A connection, and what it refuses. */
+interface Session {
+  readonly socket: SlotSubscriber;
+  readonly refused: Set<SlotSubscription>;
+  open: boolean;
+  /** When it last gave a sign of life: opened, or an event. */
+  aliveNs: number;
+}
+
+class SlotSubscriptionWatcher implements SlotWatcher {
+  readonly #deps: SlotWatcherDeps;
+  readonly #options: SlotWatcherOptions;
+  readonly #reconnects: BackOff;
+  readonly #pollWaits: BackOff;
+  readonly #reportedRefusals = new Set<SlotSubscription>();
+  /** Whether the log has it that no events come over the WebSocket, since the last one. */
+  #lossReported = false;
+  #running = false;
+  #session: Session | null = null;
+  #timers: Timer[] = [];
+  #pollTimer: Timer | null = null;
+  #polling = false;
+  #pollPending = false;
+  /** When each source last said something. */
+  readonly #eventNs = new Map<PlainSource, number>();
+  /** When an event last came over the WebSocket. */
+  #subscriptionNs: number;
+
+  constructor(deps: SlotWatcherDeps, options: SlotWatcherOptions) {
+    this.#deps = deps;
+    this.#options = options;
+    this.#reconnects = createBackOff(deps.backOff);
+    this.#pollWaits = createBackOff({ ...deps.backOff, firstMs: options.pollMs });
+    this.#subscriptionNs = deps.clock.nowNs();
+  }
+
+  start(): void {
+    if (this.#running) return;
+    this.#running = true;
+    const { clock } = this.#deps;
+    this.#subscriptionNs = clock.nowNs();
+    const { coalescedClock = clock } = this.#deps;
+    this.#timers = [coalescedClock.every(this.#options.silenceMs / 4, () => this.#check())];
+    // The first slot is asked for at once; a connection takes longer to say something.
+    this.#poll();
+    this.#connect();
+    void this.#fetchSlotTime();
+  }
+
+  stop(): void {
+    this.#running = false;
+    for (const timer of this.#timers) timer.cancel();
+    this.#timers = [];
+    this.#pollTimer?.cancel();
+    this.#pollTimer = null;
+    this.#polling = false;
+    this.#session?.socket.end();
+    this.#session = null;
+  }
+
+  status(): SlotWatcherStatus {
+    const { clock } = this.#deps;
+    const nowNs = clock.nowNs();
+    let eventAgeMs: number | null = null;
+    let best: PlainSource | null = null;
+    for (const source of BEST_FIRST) {
+      const thenNs = this.#eventNs.get(source);
+      if (thenNs === undefined) continue;
+      const ageMs = this.#since(thenNs, nowNs);
+      eventAgeMs = Math.min(ageMs, eventAgeMs ?? ageMs);
+      if (ageMs <= this.#options.silenceMs) best ??= source;
+    }
+    const connected = this.#session?.open ?? false;
+    return { source: best ?? "none", connected, eventAgeMs };
+  }
+
+  #connect(): void {
+    const { clock, rpc } = this.#deps;
+    const session: Session = {
+      socket: rpc.openSlotSubscriber({
+        opened: () => this.#opened(session),
+        event: (subscription, kind, slot) => this.#event(session, subscription, kind, slot),
+        closed: () => this.#closed(session),
+      }),
+      refused: new Set(),
+      open: false,
+      aliveNs: clock.nowNs(),
+    };
+    this.#session = session;
+  }
+
+  #opened(session: Session): void {
+    if (session !== this.#session) return;
+    const { clock, counters, onBack } = this.#deps;
+    counters.socketsOpened += 1;
+    session.open = true;
+    session.aliveNs = clock.nowNs();
+    if (counters.socketsOpened > 1) onBack?.();
+    this.#subscribe(session, "slotsUpdates");
+    this.#subscribe(session, "slot");
+  }
+
+  #closed(session: Session, reason = session.open ? ENDED : UNREACHABLE): void {
+    if (session !== this.#session) return;
+    this.#session = null;
+    const { clock, counters } = this.#deps;
+    counters.socketsClosed += 1;
+    this.#reportLoss(reason);
+    if (this.#running) this.#reconnectLater(clock);
+  }
+
+  /** Says once what may come with every connection, until events come again. */
+  #reportLoss(reason: string): void {
+    if (this.#lossReported) return;
+    this.#lossReported = true;
+    this.#deps.log.warn({ reason }, "no slots over the WebSocket: the node is asked instead");
+  }
+
+  #reconnectLater(clock: Clock): void {
+    const timer = clock.after(this.#reconnects.next(), () => {
+      this.#timers = this.#timers.filter((each) => each !== timer);
+      if (this.#running && this.#session === null) this.#connect();
+    });
+    this.#timers.push(timer);
+  }
+
+  #subscribe(session: Session, subscription: SlotSubscription): void {
+    void session.socket.subscribe(subscription).then((accepted) => {
+      if (accepted || session !== this.#session) return;
+      this.#deps.counters.subscriptionsRefused += 1;
+      this.#reportRefusal(subscription);
+      session.refused.add(subscription);
+      if (session.refused.size === SUBSCRIPTION_COUNT) this.#startPolling();
+    });
+  }
+
+  /** Says once what is asked again with every connection. */
+  #reportRefusal(subscription: SlotSubscription): void {
+    if (this.#reportedRefusals.has(subscription)) return;
+    this.#reportedRefusals.add(subscription);
+    this.#deps.log.info({ feed: subscription }, "the node refuses a subscription");
+  }
+
+  #event(
+    session: Session,
+    subscription: SlotSubscription,
+    kind: SlotEventKind,
+    slot: number,
+  ): void {
+    if (session !== this.#session) return;
+    const nowNs = this.#deps.clock.nowNs();
+    session.aliveNs = nowNs;
+    this.#subscriptionNs = nowNs;
+    this.#reconnects.reset();
+    this.#lossReported = false;
+    this.#deps.counters.slotEvents += 1;
+    this.#polling = false;
+    this.#emit(subscription, kind, slot, nowNs);
+  }
+
+  #emit(source: PlainSource, kind: SlotEventKind, slot: number, nowNs: number): void {
+    this.#eventNs.set(source, nowNs);
+    this.#deps.sink.slotEvent(kind, slot, source);
+  }
+
+  /** Asks often while nothing arrives, and gives up a connection that stays silent. */
+  #check(): void {
+    const { silenceMs, reconnectMs } = this.#options;
+    const nowNs = this.#deps.clock.nowNs();
+    if (this.#since(this.#subscriptionNs, nowNs) > silenceMs) this.#startPolling();
+    const session = this.#session;
+    if (session === null) return;
+    // A node that refuses both has nothing to say: it is asked again just as rarely.
+    if (this.#since(session.aliveNs, nowNs) <= reconnectMs) return;
+    this.#deps.counters.socketsSilent += 1;
+    session.socket.end();
+    const isRefused = session.refused.size === SUBSCRIPTION_COUNT;
+    this.#closed(session, !session.open ? UNREACHABLE : isRefused ? REFUSED : SILENT);
+  }
+
+  #startPolling(): void {
+    if (this.#polling || !this.#running) return;
+    this.#polling = true;
+    this.#poll();
+  }
+
+  #poll(): void {
+    if (this.#pollPending) return;
+    this.#pollPending = true;
+    this.#pollTimer?.cancel();
+    void this.#pollOnce().then((waitMs) => {
+      this.#pollPending = false;
+      if (!this.#running) return;
+      const { clock, coalescedClock = clock } = this.#deps;
+      const { pollMs, checkMs } = this.#options;
+      const isCheck = waitMs === null && !this.#polling;
+      this.#pollTimer = isCheck
+        ? coalescedClock.after(checkMs, () => this.#poll())
+        : clock.after(waitMs ?? pollMs, () => this.#poll());
+    });
+  }
+
+  /** Once: before long the slot time is measured here. */
+  async #fetchSlotTime(): Promise<void> {
+    const { rpc, sink, log } = this.#deps;
+    try {
+      const slotTimeMs = await rpc.slotTimeMs();
+      if (slotTimeMs === null || !this.#running) return;
+      sink.slotTimeHint?.(slotTimeMs);
+      log.info({ slotTimeMs: Math.round(slotTimeMs) }, "the slot time, as the node measured it");
+    } catch {
+      // Not every node tells it, and the clock is careful until it knows.
+    }
+  }
+
+  /** Asks once; answers how long to wait, or null for as long as usual. */
+  async #pollOnce(): Promise<number | null> {
+    const { clock, rpc, counters } = this.#deps;
+    try {
+      const slot = await rpc.slot();
+      if (!this.#running) return null;
+      counters.slotPolls += 1;
+      this.#pollWaits.reset();
+      this.#emit("polling", "polled", slot, clock.nowNs());
+      return null;
+    } catch {
+      // Counted, and seen in the age of the last event; the next poll comes later.
+      if (this.#running) counters.slotPollFailures += 1;
+      return this.#pollWaits.next();
+    }
+  }
+
+  #since(thenNs: number, nowNs: number): number {
+    return (nowNs - thenNs) / NS_PER_MS;
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * From what the store refuses to what the API answers. The store's sentence is fit for a user's
+ * eyes; another account's thing and one that is not there are the same `not_found`.
+ */
+
+import type { ControlReason } from "../../core/errors.ts";
+import { ApiError } from "../api-error.ts";
+import type { Result, StoreReason } from "../store/contract.ts";
+
+const REASONS: Readonly<Record<StoreReason, ControlReason>> = {
+  not_found: "not_found",
+  disabled: "disabled",
+  too_many: "conflict",
+  plan_unknown: "invalid_request",
+  plan_in_use: "conflict",
+  invalid: "invalid_request",
+  key_ended: "conflict",
+  key_replaced: "conflict",
+  key_owned: "key_refused",
+  not_revealable: "conflict",
+  vault: "unavailable",
+  last_admin: "conflict",
+};
+
+/** @throws ApiError when the store refused */
+export function valueOrThrow<T>(result: Result<T>): T {
+  if (result.kind === "ok") return result.value;
+  throw new ApiError(REASONS[result.reason], result.detail);
+}

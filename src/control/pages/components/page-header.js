@@ -1,0 +1,54 @@
+/**
+ * The head of a page: its title, a sentence on what it is for, and its tools.
+ */
+
+import { el } from "../lib/dom.js";
+
+/**
+ * @param {string} title
+ * @param {import("../lib/dom.js").Child} text
+ * @param {...import("../lib/dom.js").Child} tools
+ */
+export function pageHeader(title, text, ...tools) {
+  return el(
+    "div",
+    { class: "head" },
+    el("div", {}, el("h1", {}, title), text && el("p", {}, text)),
+    tools.length > 0 && el("div", { class: "tools" }, tools),
+  );
+}
+
+/**
+ * A sheet with a heading.
+ * @param {string} title
+ * @param {...(import("../lib/dom.js").Child | import("../lib/dom.js").Child[])} content
+ */
+export function sheet(title, ...content) {
+  return el("section", { class: "sheet", "aria-label": title }, el("h2", {}, title), ...content);
+}
+
+/**
+ * One of several, as a row of radio buttons.
+ * @param {string} legend
+ * @param {readonly (readonly [string, string])[]} choices value and label
+ * @param {string} chosen
+ * @param {(value: string) => void} onChange
+ */
+export function segments(legend, choices, chosen, onChange) {
+  const name = legend.toLowerCase().replaceAll(" ", "-");
+  return el(
+    "fieldset",
+    {},
+    el("legend", { class: "unseen" }, legend),
+    el(
+      "div",
+      { class: "segments" },
+      choices.map(([value, label]) => {
+        const onchange = () => onChange(value);
+        const checked = value === chosen;
+        const input = el("input", { type: "radio", name, value, checked, onchange });
+        return el("label", {}, input, el("span", {}, label));
+      }),
+    ),
+  );
+}

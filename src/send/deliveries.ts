@@ -1,0 +1,351 @@
+/**
+ * The copies of one leader: those that wait for credit and what becomes of those in flight. Hot
+ * path: `trySend`, `collectResults`, `drain`.
+ *
+ * A copy goes out at once while nothing waits and the leader has credit. Otherwise it waits, the
+ * one that pays most first, for as long as it is of use. When the queue is full, the one that pays
+ * least gives way. Each copy is told of to its end, exactly once.
+ */
+
+import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
+import { DELIVERY_REASONS, type DeliveryReason } from "../core/errors.ts";
+import type { Outcome, Packet, Target } from "../core/flow.ts";
+import type { InFlightDelivery } from "./in-flight.ts";
+import type { LeaderConnection } from "./leader-connection.ts";
+import type { LeaderStats } from "./leader-stats.ts";
+import { RESENDS_IN_FLIGHT_MAX } from "./limits.ts";
+import { PriorityQueue, type QueuedDelivery } from "./priority-queue.ts";
+import type { SendCounters } from "./send-counters.ts";
+import { StreamWindow } from "./stream-window.ts";
+import {
+  ACKED,
+  BLOCKED,
+  CLOSED,
+  DROPPED,
+  STOPPED,
+  type StreamResult,
+  TOO_LARGE,
+} from "./transport.ts";
+
+/** As the engines number them. The keys of a literal are its own names. */
+const DROP_REASONS = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
+
+export interface DeliveriesOptions {
+  readonly queuePerPeer: number;
+  readonly copyTtlMs: number;
+}
+
+/** Tells what became of a copy. */
+export type ReportDelivery = (
+  packetId: number,
+  target: Target,
+  kind: Outcome["kind"],
+  reason: DeliveryReason | null,
+  rttUs: number,
+  connectionAgeMs: number,
+  resend: number,
+  /** When it happened; now where it is not given. */
+  atNs?: number,
+) => void;
+
+export interface DeliveriesDeps {
+  readonly clock: Clock;
+  readonly counters: SendCounters;
+  readonly report: ReportDelivery;
+}
+
+/** Taken, or the reason why not. */
+export type TrySendResult =
+  | "accepted"
+  | "queue_full"
+  | "leader_saturated"
+  | "stream_too_large"
+  | "not_connected";
+
+export class Deliveries {
+  /** Of the leader that these copies go to. */
+  stats: LeaderStats;
+  /** Larger ones are not offered to this leader. */
+  bytesMax = Number.POSITIVE_INFINITY;
+  readonly window = new StreamWindow();
+  readonly #deps: DeliveriesDeps;
+  readonly #ttlNs: number;
+  readonly #queue: PriorityQueue;
+  /** Connections were ended because this edge stops. */
+  #isCut = false;
+  // Of the connection whose copies are being settled.
+  #rttUs = 0;
+  #liveNs = 0;
+  #nowNs = 0;
+  // Made once, so that settling a connection's copies makes no closure.
+  readonly #onWire: (delivery: InFlightDelivery) => void;
+  readonly #resolved: (delivery: InFlightDelivery, streamResult: StreamResult) => void;
+  readonly #lost: (delivery: InFlightDelivery) => void;
+  readonly #cut: (delivery: InFlightDelivery) => void;
+  readonly #noStreamCredit: (delivery: QueuedDelivery) => void;
+  readonly #expired: (delivery: QueuedDelivery) => void;
+
+  constructor(stats: LeaderStats, deps: DeliveriesDeps, options: DeliveriesOptions) {
+    this.stats = stats;
+    this.#deps = deps;
+    this.#ttlNs = options.copyTtlMs * NS_PER_MS;
+    this.#queue = new PriorityQueue(options.queuePerPeer);
+    const { report } = deps;
+    this.#onWire = ({ packetId, target, ageMs, resend, sentNs }) => {
+      this.stats.sent += 1;
+      report(packetId, target, "sent", null, this.#rttUs, ageMs, resend, sentNs);
+    };
+    this.#resolved = (delivery, streamResult) => this.#resolve(delivery, streamResult);
+    this.#lost = (delivery) => this.#fail(delivery, "connection_lost", "not_connected");
+    this.#cut = (delivery) => this.#fail(delivery, "shutting_down", "shutting_down");
+    this.#noStreamCredit = (delivery) => {
+      this.stats.saturated += 1;
+      this.#drop(delivery, "leader_saturated");
+    };
+    this.#expired = (delivery) => this.#drop(delivery, "expired");
+  }
+
+  get queued(): number {
+    return this.#queue.size;
+  }
+
+  /** Whether copies go out as they come: none waits, and the leader reads quickly. */
+  get isIdle(): boolean {
+    return this.#queue.size === 0 && this.window.limit === 0;
+  }
+
+  /** Writes a copy now, or keeps it while the live connection is out of credit. */
+  trySend(
+    connection: LeaderConnection,
+    packet: Packet,
+    target: Target,
+    nowNs: number,
+  ): TrySendResult {
+    if (packet.bytes.length > this.bytesMax) return "stream_too_large";
+    if (this.#queue.size === 0 && this.#mayOpen(connection)) {
+      const stream = connection.send(packet.bytes, nowNs);
+      if (stream >= 0) {
+        this.#sent(connection, packet.id, target, stream, nowNs, 0);
+        return "accepted";
+      }
+      if (stream === CLOSED) return "not_connected";
+      if (stream === TOO_LARGE) return "stream_too_large";
+    }
+    this.#recordBlocked(connection, nowNs);
+    if (this.keep(packet, target, nowNs, "leader_saturated")) return "accepted";
+    this.stats.saturated += 1;
+    return "leader_saturated";
+  }
+
+  /**
+   * Writes a copy of the nth resend, and only where that takes nothing from a first send: now, with
+   * credit to spare.
+   */
+  trySendIdle(
+    connection: LeaderConnection,
+    packet: Packet,
+    target: Target,
+    nowNs: number,
+    resend: number,
+  ): boolean {
+    const { bytes, id } = packet;
+    if (this.#queue.size > 0 || bytes.length > this.bytesMax || !this.#mayOpen(connection))
+      return false;
+    if (connection.inFlight.size >= RESENDS_IN_FLIGHT_MAX) return false;
+    const stream = connection.send(bytes, nowNs);
+    if (stream < 0) return false;
+    this.#sent(connection, id, target, stream, nowNs, resend);
+    return true;
+  }
+
+  /**
+   * Enters a copy that a front sent over a connection of this leader, `waits`: as far as it knows
+   * it was not on the wire yet. The connection may be over by now.
+   */
+  recordSend(
+    connection: LeaderConnection,
+    packet: Packet,
+    target: Target,
+    stream: number,
+    sentNs: number,
+    isQueued: boolean,
+  ): void {
+    const hasEarlyOutcome = connection.recordSend(stream, packet.bytes.length, isQueued, sentNs);
+    this.#enter(connection, packet.id, target, stream, isQueued ? 0 : sentNs, sentNs, 0);
+    if (connection.over) this.#failAll(connection, this.#isCut ? this.#cut : this.#lost);
+    else if (hasEarlyOutcome) this.collectResults(connection, this.#deps.clock.nowNs());
+  }
+
+  /** Keeps a copy, in place of one that pays less, and ends as `reason`, if there is no room. */
+  keep(packet: Packet, target: Target, nowNs: number, reason: DeliveryReason): boolean {
+    const { id, bytes, priorityLamports } = packet;
+    const queue = this.#queue;
+    if (!queue.push(id, target, bytes, priorityLamports, nowNs)) {
+      const least = queue.least(priorityLamports);
+      if (least === null) return false;
+      if (reason === "leader_saturated") this.#noStreamCredit(least);
+      else this.#drop(least, reason);
+      queue.dropLeast();
+      queue.push(id, target, bytes, priorityLamports, nowNs);
+    }
+    this.#deps.counters.deliveriesQueued += 1;
+    return true;
+  }
+
+  /** Tells of the copies of a connection that moved on. */
+  collectResults(connection: LeaderConnection, nowNs: number): void {
+    this.#useConnection(connection, nowNs);
+    if (this.#rttUs > 0) this.stats.rttUs = this.#rttUs;
+    connection.collectResults(nowNs, this.#onWire, this.#resolved);
+  }
+
+  /** Sends what waits, as far as the credit goes. */
+  drain(connection: LeaderConnection, nowNs: number): void {
+    const queue = this.#queue;
+    this.expire(nowNs, true);
+    for (let row = queue.first(); row !== null; row = queue.first()) {
+      const stream = this.#mayOpen(connection) ? this.#sendRow(connection, row, nowNs) : BLOCKED;
+      if (stream === CLOSED) return;
+      if (stream === BLOCKED) {
+        this.#recordBlocked(connection, nowNs);
+        return;
+      }
+      if (stream === TOO_LARGE) this.#drop(row, "stream_too_large");
+      else this.#sent(connection, row.packetId, row.target, stream, row.sinceNs, 0);
+      queue.drop();
+    }
+    this.window.drained(nowNs);
+  }
+
+  /**
+   * Drops what waited too long. `established`: for credit, which is the leader's doing; otherwise
+   * for a connection that came too late.
+   */
+  expire(nowNs: number, established: boolean): void {
+    this.#queue.expire(nowNs - this.#ttlNs, established ? this.#noStreamCredit : this.#expired);
+  }
+
+  /** The connection is over, and all that it carried. */
+  lose(connection: LeaderConnection): void {
+    this.#failAll(connection, this.#lost);
+  }
+
+  /** As `lose`, because this edge stops. */
+  cut(connection: LeaderConnection): void {
+    this.#isCut = true;
+    this.#failAll(connection, this.#cut);
+  }
+
+  /** Drops all that waits. */
+  clear(reason: DeliveryReason): void {
+    if (this.#queue.size > 0) this.#queue.clear((delivery) => this.#drop(delivery, reason));
+  }
+
+  #failAll(connection: LeaderConnection, failed: (delivery: InFlightDelivery) => void): void {
+    this.#useConnection(connection, this.#deps.clock.nowNs());
+    connection.failAll(this.#nowNs, this.#onWire, this.#resolved, failed);
+  }
+
+  #useConnection(connection: LeaderConnection, nowNs: number): void {
+    this.#rttUs = connection.engineConnection?.rttUs ?? 0;
+    this.#liveNs = connection.liveNs;
+    this.#nowNs = nowNs;
+  }
+
+  #mayOpen({ engineConnection }: LeaderConnection): boolean {
+    const { window } = this;
+    // Asking the engine costs, so it is asked only where the answer counts.
+    return window.limit === 0 || window.mayOpen(engineConnection?.streamsLeft ?? -1);
+  }
+
+  /** Where it has to wait on, it does so for what is left of its time. */
+  #sendRow(
+    connection: LeaderConnection,
+    { bytes, sinceNs }: QueuedDelivery,
+    nowNs: number,
+  ): number {
+    return connection.send(bytes, nowNs, Math.ceil((sinceNs + this.#ttlNs - nowNs) / NS_PER_MS));
+  }
+
+  #recordBlocked({ engineConnection }: LeaderConnection, nowNs: number): void {
+    const { window } = this;
+    const streamsLeft = window.limit === 0 ? -1 : (engineConnection?.streamsLeft ?? -1);
+    window.recordBlocked(nowNs, engineConnection?.rttUs ?? 0, streamsLeft);
+  }
+
+  /** `acceptedNs` is when this peer was given the copy. */
+  #sent(
+    connection: LeaderConnection,
+    packetId: number,
+    target: Target,
+    stream: number,
+    acceptedNs: number,
+    resend: number,
+  ): void {
+    const sentNs = connection.isQueued(stream) ? 0 : this.#deps.clock.nowNs();
+    this.#enter(connection, packetId, target, stream, sentNs, acceptedNs, resend);
+  }
+
+  /** `sentNs`: when it went on the wire; 0: not yet. */
+  #enter(
+    connection: LeaderConnection,
+    packetId: number,
+    target: Target,
+    stream: number,
+    sentNs: number,
+    acceptedNs: number,
+    resend: number,
+  ): void {
+    this.window.opened();
+    const ageMs = (acceptedNs - connection.liveNs) / NS_PER_MS;
+    if (!connection.inFlight.push(packetId, target, stream, sentNs, ageMs, resend)) {
+      const oldest = connection.inFlight.oldest();
+      if (oldest !== null)
+        this.#end(oldest, "failed", "too_many_in_flight", oldest.ageMs, oldest.resend);
+      connection.inFlight.drop();
+      connection.inFlight.push(packetId, target, stream, sentNs, ageMs, resend);
+    }
+    if (sentNs === 0) return;
+    this.stats.sent += 1;
+    const rttUs = connection.engineConnection?.rttUs ?? 0;
+    this.#deps.report(packetId, target, "sent", null, rttUs, ageMs, resend, sentNs);
+  }
+
+  #resolve(delivery: InFlightDelivery, streamResult: StreamResult): void {
+    const { packetId, target, ageMs, sentNs, endNs, resend } = delivery;
+    const { report } = this.#deps;
+    // An engine's own thread may know of the end before this one notes that the copy was sent.
+    const atNs = endNs === 0 ? this.#nowNs : Math.max(sentNs, endNs);
+    if (streamResult === ACKED) {
+      const acceptedNs = this.#liveNs + ageMs * NS_PER_MS;
+      this.stats.ack((atNs - acceptedNs) / NS_PER_US);
+      report(packetId, target, "acked", null, this.#rttUs, ageMs, resend, atNs);
+    } else if (streamResult === STOPPED) {
+      report(packetId, target, "failed", "stream_stopped", this.#rttUs, ageMs, resend, atNs);
+    } else {
+      const reason = DROP_REASONS[streamResult - DROPPED] ?? "expired";
+      if (reason === "leader_saturated") this.stats.saturated += 1;
+      report(packetId, target, "dropped", reason, 0, ageMs, resend, atNs);
+    }
+  }
+
+  #fail(delivery: InFlightDelivery, sent: DeliveryReason, unsent: DeliveryReason): void {
+    if (delivery.sentNs !== 0) this.#end(delivery, "failed", sent, delivery.ageMs, delivery.resend);
+    else this.#end(delivery, "dropped", unsent, delivery.ageMs, delivery.resend);
+  }
+
+  #drop(delivery: QueuedDelivery, reason: DeliveryReason): void {
+    // No resend waits for credit.
+    this.#end(delivery, "dropped", reason, Number.NaN, 0);
+  }
+
+  #end(
+    { packetId, target }: InFlightDelivery | QueuedDelivery,
+    kind: "failed" | "dropped",
+    reason: DeliveryReason,
+    ageMs: number,
+    resend: number,
+  ): void {
+    this.#deps.report(packetId, target, kind, reason, 0, ageMs, resend);
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * All leaders that matter now or did a moment ago. Follows the plan: makes connections to what is
+ * wanted, nearest turn first, and closes what left it after a grace, because plans move on while
+ * copies still fly. An address that left is remembered as long as its pacing holds, so that a
+ * leader who comes back is not tried more often than one who stays.
+ *
+ * Where a leader of the plan has no live connection, the next one that has takes its copies as
+ * well, so that no fewer are reached than can be. The routes are made anew when a connection comes
+ * or goes, not for a transaction.
+ */
+
+import { NS_PER_MS } from "../core/clock.ts";
+import type { Plan, Target } from "../core/flow.ts";
+import { SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
+import { Leader, type LeaderDeps, type LeaderOptions } from "./leader.ts";
+import { LEADERS_REMEMBERED_MAX } from "./limits.ts";
+import { POLL_SLOW_MS } from "./poll-timer.ts";
+
+export interface LeaderPoolOptions extends LeaderOptions {
+  readonly connectionsMax: number;
+  /** How long a connection stays open after the plan dropped it. */
+  readonly leaveGraceMs: number;
+  readonly slotTimeMs: () => number;
+  /** A leader's share of all stake: how soon its turn comes again. */
+  readonly stakeShareOf: (identity: string) => number;
+}
+
+/** A leader that is sent to, and its peer. */
+export interface SendTarget {
+  readonly leader: Leader;
+  readonly target: Target;
+}
+
+export class LeaderPool {
+  /** In the order of `plan.send`, and then those in place of who is not live. */
+  sendTargets: readonly SendTarget[] = [];
+  readonly #deps: LeaderDeps;
+  readonly #options: LeaderPoolOptions;
+  readonly #byAddress = new Map<string, Leader>();
+  /** What the plan wants, nearest turn first, as far as the bound goes. */
+  #wanted: readonly Leader[] = [];
+  /** Those that the plan sends to, and those near enough to be sent to in their place. */
+  #sent: readonly SendTarget[] = [];
+  #standby: readonly SendTarget[] = [];
+
+  constructor(deps: Omit<LeaderDeps, "onChange">, options: LeaderPoolOptions) {
+    this.#deps = { ...deps, onChange: () => this.#updateSendTargets() };
+    this.#options = options;
+  }
+
+  all(): readonly Leader[] {
+    return [...this.#byAddress.values()];
+  }
+
+  /** Replaces what is wanted; `connect` makes the connections. */
+  use(plan: Plan, nowNs: number): void {
+    const wanted = new Map<string, Leader>();
+    const slotNs = this.#options.slotTimeMs() * NS_PER_MS;
+    for (const target of [...plan.send, ...plan.warm]) {
+      if (wanted.has(target.address)) continue;
+      const leader = this.#leaderOf(target, wanted.size);
+      if (leader === null) continue;
+      leader.windowStartNs = nowNs + (target.slot - plan.slot) * slotNs;
+      wanted.set(target.address, leader);
+    }
+    for (const leader of this.#byAddress.values()) {
+      if (wanted.has(leader.address)) leader.leftNs = 0;
+      else if (leader.leftNs === 0) leader.leftNs = nowNs;
+    }
+    this.#wanted = [...wanted.values()];
+    const sendTargetsOf = (targets: readonly Target[]): readonly SendTarget[] =>
+      targets.flatMap((target) => {
+        const leader = wanted.get(target.address);
+        return leader === undefined ? [] : [{ leader, target }];
+      });
+    this.#sent = sendTargetsOf(plan.send);
+    const isSent = ({ address }: Target): boolean =>
+      plan.send.some((target) => target.address === address);
+    const near = (target: Target): boolean => target.slot - plan.slot <= SEND_SLOTS_AHEAD_MAX;
+    this.#standby = sendTargetsOf(plan.warm.filter((target) => near(target) && !isSent(target)));
+    this.#updateSendTargets();
+  }
+
+  /** Begins the connections that are wanted, missing and allowed now. */
+  connect(nowNs: number): void {
+    for (const [place, leader] of this.#wanted.entries()) {
+      if (!leader.mayConnect(nowNs) || !this.#isDue(leader, nowNs)) continue;
+      if (!this.#makeRoomFor(place)) return;
+      leader.connect(nowNs);
+    }
+  }
+
+  /** In how many milliseconds `tick` may have something to do. */
+  nextPollMs(nowNs: number): number {
+    let waitMs = POLL_SLOW_MS;
+    for (const leader of this.#byAddress.values())
+      waitMs = Math.min(waitMs, leader.nextPollMs(nowNs));
+    return waitMs;
+  }
+
+  /** Everything that time brings; answers as `nextLookMs`. */
+  tick(nowNs: number): number {
+    for (const leader of this.#byAddress.values()) {
+      leader.tick(nowNs);
+      if (leader.leftNs !== 0) this.#closeLeft(leader, nowNs);
+    }
+    this.connect(nowNs);
+    this.#recycle(nowNs);
+    return this.nextPollMs(nowNs);
+  }
+
+  /** The edge has another identity: all connections are to be replaced. */
+  outdate(): void {
+    for (const leader of this.#byAddress.values()) leader.outdate();
+  }
+
+  shutDown(): void {
+    for (const leader of this.#byAddress.values()) leader.shutDown();
+  }
+
+  /** Who is sent to is connected to, whatever its history. */
+  #isDue(leader: Leader, nowNs: number): boolean {
+    return leader.isDue(nowNs) || this.#sent.some((sendTarget) => sendTarget.leader === leader);
+  }
+
+  #updateSendTargets(): void {
+    let missing = 0;
+    for (const { leader } of this.#sent) if (!leader.live) missing += 1;
+    if (missing === 0) {
+      this.sendTargets = this.#sent;
+      return;
+    }
+    const stand = this.#standby.filter(({ leader }) => leader.live).slice(0, missing);
+    this.sendTargets = stand.length === 0 ? this.#sent : [...this.#sent, ...stand];
+  }
+
+  /** The peer of an address, made when there is room; null when there is none. */
+  #leaderOf(target: Target, wantedCount: number): Leader | null {
+    if (wantedCount >= this.#options.connectionsMax) {
+      this.#deps.counters.connectionsOverLimit += 1;
+      return null;
+    }
+    const known = this.#byAddress.get(target.address);
+    if (known !== undefined) {
+      known.identity = target.identity;
+      // It is wanted from now on, and those that come after it in the plan may need room.
+      known.leftNs = 0;
+      return known;
+    }
+    if (this.#byAddress.size >= LEADERS_REMEMBERED_MAX) this.#forgetOne();
+    const leader = new Leader(target, this.#deps, this.#options);
+    this.#byAddress.set(target.address, leader);
+    return leader;
+  }
+
+  /** Forgets the address that was met first of those that hold nothing. */
+  #forgetOne(): void {
+    for (const leader of this.#byAddress.values()) {
+      if (leader.leftNs === 0 || leader.openConnections > 0) continue;
+      // Copies may still wait with it, or for their acknowledgements.
+      leader.leave();
+      this.#byAddress.delete(leader.address);
+      return;
+    }
+  }
+
+  #closeLeft(leader: Leader, nowNs: number): void {
+    const leftMs = (nowNs - leader.leftNs) / NS_PER_MS;
+    const { leaveGraceMs, closeTimeoutMs } = this.#options;
+    if (leftMs < leaveGraceMs) return;
+    const isIdle = leader.inFlight === 0 && leader.queued === 0;
+    if (!isIdle && leftMs < leaveGraceMs + closeTimeoutMs) return;
+    leader.leave();
+    if (!leader.inBackoff(nowNs)) this.#byAddress.delete(leader.address);
+  }
+
+  /**
+   * Whether one more connection may be opened, for the leader at that place of what is wanted. One
+   * that left the plan makes room if need be, or the one whose turn is furthest, if it is further.
+   */
+  #makeRoomFor(place: number): boolean {
+    let openConnections = 0;
+    for (const leader of this.#byAddress.values()) openConnections += leader.openConnections;
+    if (openConnections < this.#options.connectionsMax) return true;
+    const victim = this.#leastValuable() ?? this.#furthestAfter(place);
+    victim?.leave();
+    return victim !== null;
+  }
+
+  /** Of those that left the plan, the one whose turn is least likely to come again soon. */
+  #leastValuable(): Leader | null {
+    const { leaderStats } = this.#deps;
+    let least: Leader | null = null;
+    let leastValue = 0;
+    for (const leader of this.#byAddress.values()) {
+      if (leader.leftNs === 0 || leader.openConnections === 0) continue;
+      const { identity } = leader;
+      const value = this.#options.stakeShareOf(identity) * leaderStats.reliabilityOf(identity);
+      const isLess =
+        value === leastValue ? leader.leftNs < (least?.leftNs ?? 0) : value < leastValue;
+      if (least !== null && !isLess) continue;
+      least = leader;
+      leastValue = value;
+    }
+    return least;
+  }
+
+  #furthestAfter(place: number): Leader | null {
+    for (let index = this.#wanted.length - 1; index > place; index -= 1) {
+      const leader = this.#wanted[index];
+      if (leader !== undefined && leader.openConnections > 0) return leader;
+    }
+    return null;
+  }
+
+  /**
+   * Replaces at most one old connection at a time, so that the bound is passed by one at most, and
+   * as many of another identity as the bound has room for.
+   */
+  #recycle(nowNs: number): void {
+    let openConnections = 0;
+    let replacing = false;
+    for (const leader of this.#byAddress.values()) {
+      openConnections += leader.openConnections;
+      replacing ||= leader.openConnections > 1;
+    }
+    for (const leader of this.#wanted) {
+      const hasRoom = leader.outdated && openConnections < this.#options.connectionsMax;
+      if ((replacing && !hasRoom) || !leader.mayRecycle(nowNs)) continue;
+      leader.recycle(nowNs);
+      replacing = true;
+      openConnections += 1;
+    }
+  }
+}

@@ -1,0 +1,411 @@
+/**
+ * One leader's address: its connection, and the copies that go over it. Hot path: `trySend`,
+ * `#progress`.
+ *
+ *            attempt              handshake             streams granted
+ *   idle ───────────▶ connecting ───────────▶ waiting ─────────────────▶ live
+ *    ▲                    │                      │                        │
+ *    └────────────────────┴──────────────────────┴────────────────────────┘
+ *                  ended, timed out or closed: back to idle, paced
+ *
+ * A peer that is `live` takes copies, and keeps them for a while when it is out of credit. Before
+ * that it may keep copies that another leader's connection took as well. A live connection that
+ * has grown old, or does not answer just before the leader's turn, is replaced by a second one,
+ * made before the first is closed. Nothing here blocks or throws, so one peer cannot delay another.
+ */
+
+import { NS_PER_MS, NS_PER_US } from "../core/clock.ts";
+import type { Packet, Target } from "../core/flow.ts";
+import { LEGACY_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import { CLOSE_POLICIES, closeReasonOf } from "./close-policy.ts";
+import {
+  Deliveries,
+  type DeliveriesDeps,
+  type DeliveriesOptions,
+  type TrySendResult,
+} from "./deliveries.ts";
+import { LeaderConnection } from "./leader-connection.ts";
+import type { LeaderStatsTable } from "./leader-stats.ts";
+import { createLivenessProbe } from "./liveness-probe.ts";
+import { POLL_FAST_MS, POLL_SLOW_MS } from "./poll-timer.ts";
+import { ReconnectBackoff, type ReconnectBackoffOptions } from "./reconnect-backoff.ts";
+import type { CloseCause, Transport } from "./transport.ts";
+
+export interface LeaderOptions extends ReconnectBackoffOptions, DeliveriesOptions {
+  readonly handshakeMs: number;
+  readonly keepAliveMs: number;
+  /** Age at which a connection is replaced. */
+  readonly lifetimeMs: number;
+  /** How long a connection that is to be closed may wait for its acknowledgements. */
+  readonly closeTimeoutMs: number;
+  /** How long it waits for copies that fronts sent and nobody here knows of yet. */
+  readonly unseenMs: number;
+  /** Copies of one connection whose acknowledgement is awaited. */
+  readonly inFlightMax: number;
+}
+
+export interface LeaderDeps extends DeliveriesDeps {
+  readonly transport: Transport;
+  readonly leaderStats: LeaderStatsTable;
+  /** A connection became live, or a live one ended. */
+  readonly onChange: () => void;
+  /** A leader that took copies is not at its address any more, as it seems. */
+  readonly onLeaderUnreachable: () => void;
+}
+
+export type LeaderState = "idle" | "connecting" | "waiting" | "live";
+
+export class Leader {
+  readonly address: string;
+  /** When the plan dropped this address; 0 while it is in the plan. */
+  leftNs = 0;
+  /** When the leader's next turn begins, as the plan has it; in the past while it lasts. */
+  windowStartNs = 0;
+  /** The leader that the plan last named for this address. */
+  #identity: string;
+  readonly #deps: LeaderDeps;
+  readonly #options: LeaderOptions;
+  readonly #backoff: ReconnectBackoff;
+  readonly #deliveries: Deliveries;
+  readonly #probe = createLivenessProbe();
+  /** Said by the leader: no second connection beside the one that lives. */
+  #single = false;
+  #connection: LeaderConnection | null = null;
+  /** The second connection while the first is being replaced. */
+  #successor: LeaderConnection | null = null;
+  /** A connection that takes no more copies and awaits its acknowledgements. */
+  #retiring: LeaderConnection | null = null;
+
+  constructor(target: Target, deps: LeaderDeps, options: LeaderOptions) {
+    this.address = target.address;
+    this.#identity = target.identity;
+    this.#deps = deps;
+    this.#options = options;
+    this.#backoff = new ReconnectBackoff(options);
+    this.#deliveries = new Deliveries(
+      deps.leaderStats.stats(target.identity, this.address),
+      deps,
+      options,
+    );
+  }
+
+  get identity(): string {
+    return this.#identity;
+  }
+
+  /** Leaders may share an address: from now on it is this one's turn. */
+  set identity(identity: string) {
+    if (identity === this.#identity) return;
+    this.#identity = identity;
+    this.#deliveries.stats = this.#deps.leaderStats.stats(identity, this.address);
+  }
+
+  get state(): LeaderState {
+    const connection = this.#connection;
+    if (connection === null) return "idle";
+    if (connection.liveNs !== 0) return "live";
+    return connection.engineConnection?.established === true ? "waiting" : "connecting";
+  }
+
+  get live(): boolean {
+    return this.liveConnection !== null;
+  }
+
+  /** The connection that takes copies; null: none does. */
+  get liveConnection(): LeaderConnection | null {
+    return this.#connection !== null && this.#connection.liveNs !== 0 ? this.#connection : null;
+  }
+
+  /** Where what fronts send is entered. */
+  get deliveries(): Deliveries {
+    return this.#deliveries;
+  }
+
+  /** Connections that this peer holds, of the bound on all peers. */
+  get openConnections(): number {
+    return Number(this.#connection !== null) + Number(this.#successor !== null);
+  }
+
+  get rttUs(): number {
+    return this.#connection?.engineConnection?.rttUs ?? 0;
+  }
+
+  get queued(): number {
+    return this.#deliveries.queued;
+  }
+
+  get inFlight(): number {
+    return (this.#connection?.inFlight.size ?? 0) + (this.#retiring?.inFlight.size ?? 0);
+  }
+
+  get failures(): number {
+    return this.#backoff.failures;
+  }
+
+  /** Whether a connection is missing and may be attempted now. */
+  mayConnect(nowNs: number): boolean {
+    return this.#connection === null && nowNs >= this.#backoff.nextAttemptNs;
+  }
+
+  /** Whether the leader's turn is near enough for a connection, by what is known of it. */
+  isDue(nowNs: number): boolean {
+    const leadMs = this.#deps.leaderStats.leadMs(this.#identity);
+    return this.windowStartNs - nowNs <= leadMs * NS_PER_MS;
+  }
+
+  /** Whether the pacing of this address still has to be remembered. */
+  inBackoff(nowNs: number): boolean {
+    return nowNs < this.#backoff.nextAttemptNs;
+  }
+
+  connect(nowNs: number): void {
+    this.#connection = this.#attempt(nowNs);
+  }
+
+  /** Whether the connection is to be replaced: it is old, worn, or has the identity of before. */
+  mayRecycle(nowNs: number): boolean {
+    const connection = this.#connection;
+    if (connection === null || connection.liveNs === 0) return false;
+    if (connection.outdated) return this.#mayReplace(nowNs) || this.#mayRetire(nowNs);
+    const { lifetimeMs, reconnectMs } = this.#options;
+    // No sooner than the leader grants one more: on a bad path it soon is worn again.
+    const enoughMs = connection.engineConnection?.worn === true ? reconnectMs : lifetimeMs;
+    return nowNs - connection.liveNs >= enoughMs * NS_PER_MS && this.#mayReplace(nowNs);
+  }
+
+  recycle(nowNs: number): void {
+    this.#deps.counters.connectionsRecycled += 1;
+    if (this.#single && this.#connection !== null) this.#retire(this.#connection, nowNs);
+    else this.#successor = this.#attempt(nowNs);
+  }
+
+  /** The edge has another identity: what is connected now is to be replaced. */
+  outdate(): void {
+    for (const connection of [this.#connection, this.#successor])
+      if (connection !== null) connection.outdated = true;
+  }
+
+  /** Whether the connection has the identity of before. */
+  get outdated(): boolean {
+    return this.#connection?.outdated === true;
+  }
+
+  /** Writes a copy now, or keeps it while a live connection is out of credit. */
+  trySend(packet: Packet, target: Target, nowNs: number): TrySendResult {
+    const connection = this.#connection;
+    if (connection === null || connection.liveNs === 0) return "not_connected";
+    return this.#deliveries.trySend(connection, packet, target, nowNs);
+  }
+
+  /** Writes a copy only where that takes nothing from a first send: now, with credit to spare. */
+  trySendIdle(packet: Packet, target: Target, nowNs: number, resend: number): boolean {
+    const connection = this.#connection;
+    if (connection === null || connection.liveNs === 0) return false;
+    return this.#deliveries.trySendIdle(connection, packet, target, nowNs, resend);
+  }
+
+  /** Keeps a copy until the connection that is being made is live. */
+  queueUntilLive(packet: Packet, target: Target, nowNs: number): TrySendResult {
+    if (this.#connection === null) return "not_connected";
+    if (packet.bytes.length > this.#deliveries.bytesMax) return "stream_too_large";
+    return this.#deliveries.keep(packet, target, nowNs, "queue_full") ? "accepted" : "queue_full";
+  }
+
+  /** In how many milliseconds `tick` may have something to do. */
+  nextPollMs(nowNs: number): number {
+    const connection = this.#connection;
+    const isMoving = this.#successor !== null || this.#retiring !== null || this.queued > 0;
+    if (isMoving || connection?.liveNs === 0 || connection?.outdated === true) return POLL_FAST_MS;
+    if (connection === null) return POLL_SLOW_MS;
+    const pingMs = connection.nextPingMs(nowNs, this.#options.keepAliveMs * NS_PER_MS);
+    if (this.leftNs !== 0) return pingMs;
+    const { leaderStats } = this.#deps;
+    const checkMs = this.#probe.nextPollMs(this.windowStartNs, nowNs, this.#identity, leaderStats);
+    return Math.min(pingMs, checkMs);
+  }
+
+  /** Everything that time brings; while copies wait called a few times in each `copyTtlMs`. */
+  tick(nowNs: number): void {
+    const connection = this.#connection;
+    this.#deliveries.expire(nowNs, connection?.engineConnection?.established === true);
+    if (connection !== null) this.#watch(connection, nowNs);
+    if (this.#successor !== null) this.#watch(this.#successor, nowNs);
+    this.#probeLiveness(nowNs);
+    if (this.#connection !== null && this.live) this.#deliveries.drain(this.#connection, nowNs);
+    const retiring = this.#retiring;
+    if (retiring === null) return;
+    const closingNs = nowNs - retiring.retiredNs;
+    const { closeTimeoutMs, unseenMs } = this.#options;
+    const isIdle = retiring.inFlight.size === 0 && closingNs >= unseenMs * NS_PER_MS;
+    if (isIdle || closingNs >= closeTimeoutMs * NS_PER_MS) {
+      this.#retiring = null;
+      if (retiring.shut()) this.#deliveries.lose(retiring);
+    }
+  }
+
+  /** Closes whatever is open: the plan has moved on. */
+  leave(): void {
+    for (const connection of this.#takeAll())
+      if (connection.shut()) this.#deliveries.lose(connection);
+    this.#deliveries.clear("not_connected");
+    this.#deps.onChange();
+  }
+
+  /** Closes whatever is open: this edge is stopping. */
+  shutDown(): void {
+    for (const connection of this.#takeAll())
+      if (connection.shut()) this.#deliveries.cut(connection);
+    this.#deliveries.clear("shutting_down");
+  }
+
+  #takeAll(): readonly LeaderConnection[] {
+    const openConnections = [this.#connection, this.#successor, this.#retiring];
+    this.#connection = null;
+    this.#successor = null;
+    this.#retiring = null;
+    return openConnections.filter((connection) => connection !== null);
+  }
+
+  /** The handshake's time runs out, or the connection is kept alive. */
+  #watch(connection: LeaderConnection, nowNs: number): void {
+    const established = connection.engineConnection?.established === true;
+    if (!established && nowNs - connection.attemptNs >= this.#options.handshakeMs * NS_PER_MS) {
+      this.#deps.counters.handshakeTimeouts += 1;
+      connection.engineConnection?.close();
+      this.#ended(connection, { kind: "silence", code: 0 });
+    } else {
+      connection.keepAlive(nowNs, this.#options.keepAliveMs * NS_PER_MS);
+    }
+  }
+
+  /** Just before the turn the connection has to answer; one that does not is replaced. */
+  #probeLiveness(nowNs: number): void {
+    const connection = this.#connection;
+    if (connection === null || connection.liveNs === 0 || this.leftNs !== 0) return;
+    const { leaderStats, counters } = this.#deps;
+    if (
+      !this.#probe.isUnresponsive(
+        connection,
+        this.windowStartNs,
+        nowNs,
+        this.#identity,
+        leaderStats,
+      )
+    )
+      return;
+    counters.silentBeforeTurn += 1;
+    this.#deliveries.stats.silentBeforeTurn += 1;
+    if (this.#mayReplace(nowNs)) this.#successor = this.#attempt(nowNs);
+  }
+
+  /** Where the leader takes no second connection, the first ends once it carries nothing. */
+  #mayRetire(nowNs: number): boolean {
+    const isIdle = this.#connection?.inFlight.size === 0 && this.queued === 0;
+    return this.#single && isIdle && this.#retiring === null && !this.inBackoff(nowNs);
+  }
+
+  #retire(connection: LeaderConnection, nowNs: number): void {
+    connection.retiredNs = nowNs;
+    this.#connection = null;
+    this.#retiring = connection;
+    this.#deps.onChange();
+  }
+
+  #mayReplace(nowNs: number): boolean {
+    if (this.#single || this.#successor !== null || this.#retiring !== null) return false;
+    return nowNs >= this.#backoff.nextAttemptNs;
+  }
+
+  #attempt(nowNs: number): LeaderConnection | null {
+    this.#backoff.recordAttempt(nowNs);
+    this.#deps.counters.connectionsAttempted += 1;
+    this.#deliveries.stats.attempts += 1;
+    const connection = new LeaderConnection(nowNs, this.#options.inFlightMax);
+    connection.engineConnection = this.#deps.transport.connect(this.address, {
+      progress: () => this.#progress(connection),
+      ended: (cause) => this.#ended(connection, cause),
+    });
+    if (connection.over) return null;
+    if (connection.engineConnection !== null) return connection;
+    // No attempt that a leader saw, but one that shows that it cannot be counted on from here.
+    this.#backoff.ended("local", 0, nowNs);
+    this.#deliveries.stats.end("local", false, false);
+    this.#deps.counters.connectionsFailed += 1;
+    return null;
+  }
+
+  #progress(connection: LeaderConnection): void {
+    const engineConnection = connection.engineConnection;
+    if (engineConnection === null) return;
+    const nowNs = this.#deps.clock.nowNs();
+    if (connection.liveNs === 0) this.#advance(connection, nowNs);
+    this.#deliveries.collectResults(connection, nowNs);
+    if (connection === this.#connection && connection.liveNs !== 0)
+      this.#deliveries.drain(connection, nowNs);
+  }
+
+  /** The handshake is done, or the first streams are granted. */
+  #advance(connection: LeaderConnection, nowNs: number): void {
+    const { engineConnection } = connection;
+    if (engineConnection === null) return;
+    const { stats, window } = this.#deliveries;
+    const late = connection.establishedNs !== 0;
+    if (engineConnection.established && !late) {
+      connection.establishedNs = nowNs;
+      stats.established((nowNs - connection.attemptNs) / NS_PER_US, engineConnection.retried);
+    }
+    if (!engineConnection.admitted) return;
+    connection.liveNs = nowNs;
+    this.#single = false;
+    window.setCredit(engineConnection.streamsLeft);
+    stats.admit(window.streamsMax, late);
+    this.#deps.counters.connectionsAdmitted += 1;
+    if (connection === this.#successor) this.#succeed(connection);
+    this.#deps.onChange();
+  }
+
+  #succeed(connection: LeaderConnection): void {
+    const old = this.#connection;
+    this.#successor = null;
+    this.#connection = connection;
+    if (old === null) return;
+    old.retiredNs = connection.liveNs;
+    this.#retiring = old;
+  }
+
+  #ended(connection: LeaderConnection, cause: CloseCause): void {
+    if (connection.over) return;
+    const nowNs = this.#deps.clock.nowNs();
+    connection.over = true;
+    this.#recordClose(connection, cause, nowNs);
+    this.#deliveries.lose(connection);
+    if (connection === this.#retiring) this.#retiring = null;
+    if (connection === this.#successor) this.#successor = null;
+    if (connection !== this.#connection) return;
+    // A successor that is on its way takes the place, and with it the copies that wait.
+    this.#connection = this.#successor;
+    this.#successor = null;
+    if (this.#connection === null && !this.mayConnect(nowNs))
+      this.#deliveries.clear("not_connected");
+    this.#deps.onChange();
+  }
+
+  #recordClose(connection: LeaderConnection, cause: CloseCause, nowNs: number): void {
+    const { counters } = this.#deps;
+    const { stats } = this.#deliveries;
+    const name = closeReasonOf(cause, connection.establishedNs !== 0);
+    const policy = CLOSE_POLICIES[name];
+    counters.connectionsEnded += 1;
+    counters[policy.counter] += 1;
+    if (connection.liveNs === 0) counters.connectionsNotAdmitted += 1;
+    stats.end(name, connection.liveNs !== 0, connection.carried);
+    if (stats.markUnreachable(name, connection.liveNs !== 0, connection.carried))
+      this.#deps.onLeaderUnreachable();
+    if (connection !== this.#retiring) this.#backoff.ended(name, connection.liveNs, nowNs);
+    if (policy.single) this.#single = true;
+    // It does not say which one was too large; what every leader takes is not in question.
+    if (name === "invalid_stream" && connection.bytesMax > LEGACY_TRANSACTION_BYTES_MAX) {
+      this.#deliveries.bytesMax = LEGACY_TRANSACTION_BYTES_MAX;
+    }
+  }
+}

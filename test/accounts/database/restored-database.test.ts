@@ -1,0 +1,124 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { createDatabase, type Database } from "../../../src/accounts/database/database.ts";
+import { createKeyFeed } from "../../../src/accounts/keys/feed.ts";
+import { createKeyJournal } from "../../../src/accounts/keys/journal.ts";
+import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { createKeyTable } from "../../../src/accounts/keys/table.ts";
+import { migrate } from "../../../src/control/migrations/migrate.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { startPostgres } from "../../../src/sandbox/postgres.ts";
+import { silent } from "../../support/postgres.ts";
+import { until } from "../../support/wait.ts";
+
+const deps = { clock: systemClock, log: silent };
+const place = mkdtempSync(join(tmpdir(), "touchdown-restored-"));
+chmodSync(place, 0o755);
+const journalPath = join(place, "edge.journal");
+const stops: (() => Promise<void>)[] = [];
+
+afterAll(async () => {
+  for (const stop of stops.reverse()) await stop();
+  rmSync(place, { recursive: true, force: true });
+});
+
+/** A server on this folder, and its owner's connection, until `stop`. */
+async function start(folder: string) {
+  const postgres = await startPostgres(deps, { folder, port: null });
+  const owner = createDatabase(deps, { url: postgres.ownerUrl, connections: 2 });
+  await migrate(owner);
+  const stop = async (): Promise<void> => {
+    if (stops.includes(stop)) stops.splice(stops.indexOf(stop), 1);
+    await owner.stop();
+    await postgres.stop();
+  };
+  stops.push(stop);
+  return { folder: postgres.folder, edgeUrl: postgres.edgeUrl, owner, stop };
+}
+
+/** An edge's keys; what it knows is on disk from one start to the next. */
+function startEdge(url: string) {
+  const table = createKeyTable();
+  const journal = createKeyJournal(journalPath);
+  const database = createDatabase(deps, { url });
+  const feed = createKeyFeed({ ...deps, database, table, journal });
+  feed.start();
+  const stop = async (): Promise<void> => {
+    if (stops.includes(stop)) stops.splice(stops.indexOf(stop), 1);
+    await feed.stop();
+    await database.stop();
+  };
+  stops.push(stop);
+  const known = (tokens: readonly string[]) => {
+    return tokens.filter((token) => table.lookup(tokenSha256(token)) !== null);
+  };
+  return { feed, journal, known, stop };
+}
+
+async function makeKey(owner: Database, token: string): Promise<void> {
+  await owner.query(
+    `insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+     select gen_random_uuid(), id, $1, 'td_…', '', now() from touchdown.accounts`,
+    [tokenSha256(token)],
+  );
+}
+
+async function revoke(owner: Database, token: string): Promise<void> {
+  await owner.query("update touchdown.keys set revoked_at = now() where sha256 = $1", [
+    tokenSha256(token),
+  ]);
+}
+
+const numberOf = async (owner: Database): Promise<number> => {
+  const [row] = await owner.query<{ revision: number }>(
+    "select revision from touchdown.edge_revision",
+  );
+  return row?.revision ?? 0;
+};
+
+const copy = (from: string, to: string): void => {
+  rmSync(to, { recursive: true, force: true });
+  execFileSync("cp", ["-a", from, to]);
+};
+
+describe("a database that was restored from a backup", () => {
+  it("is read as a whole, though its changes have come as far as what an edge knows", async () => {
+    const first = await start(join(place, "postgres"));
+    const tokens = ["kept", "revoked since", "made since", "made after", "made last"];
+    await first.owner.query(
+      "insert into touchdown.accounts (name, plan, created_at) values ('a', 'Beta', now())",
+    );
+    for (const token of ["kept", "revoked since"]) await makeKey(first.owner, token);
+    await first.stop();
+    const backup = join(place, "backup");
+    copy(first.folder, backup);
+
+    const second = await start(join(place, "postgres"));
+    await makeKey(second.owner, "made since");
+    await revoke(second.owner, "revoked since");
+    const number = await numberOf(second.owner);
+    const edge = startEdge(second.edgeUrl);
+    await until("all is known", () => edge.feed.counters.revision === number);
+    await until("it is on disk", () => edge.journal.counters.rewrites === 1);
+    expect(edge.known(tokens)).toEqual(["kept", "made since"]);
+    await edge.stop();
+    await second.stop();
+
+    copy(backup, second.folder);
+    const restored = await start(join(place, "postgres"));
+    expect(await numberOf(restored.owner)).toBe(number - 2);
+    await makeKey(restored.owner, "made after");
+    await makeKey(restored.owner, "made last");
+    expect(await numberOf(restored.owner)).toBe(number);
+    const again = startEdge(restored.edgeUrl);
+    await until("all is known anew", () => again.feed.ageMs() !== null);
+    expect(again.known(tokens)).toEqual(["kept", "revoked since", "made after", "made last"]);
+    expect(again.feed.counters.snapshots).toBe(1);
+    await makeKey(restored.owner, "made since");
+    await until("and followed", () => again.known(["made since"]).length === 1);
+    expect(again.feed.counters.snapshots).toBe(1);
+  });
+});

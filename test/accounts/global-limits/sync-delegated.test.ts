@@ -1,0 +1,224 @@
+/** Limits that all edges share, where each edge has other threads that charge them, too. */
+
+import { describe, expect, it } from "vitest";
+import { createSharedLimits } from "../../../src/accounts/global-limits/sync.ts";
+import { SHARED_ACCOUNTS_MAX } from "../../../src/accounts/limits.ts";
+import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
+import { GlobalDelegation } from "../../../src/limits/global-delegation.ts";
+import { GlobalLimitStates } from "../../../src/limits/global-state.ts";
+import { createKeyCacheMemory } from "../../../src/limits/shared-state.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { createFakeStore } from "../../support/limit-store.ts";
+import { silent } from "../../support/postgres.ts";
+
+const plan = { name: "Shared", ratePerSecond: 10, burst: 20, shared: true };
+const INTERVAL_NS = NS_PER_S / 10;
+
+function createFixture(edgeCount: number) {
+  const clock = createFakeClock();
+  const store = createFakeStore(clock, edgeCount);
+  const edges = Array.from({ length: edgeCount }, (_, index) => {
+    const options = { edge: `e${index}`, initialEdgeCount: edgeCount };
+    const limits = createSharedLimits({ clock, log: silent, store }, options);
+    const memory = createKeyCacheMemory();
+    limits.join(new GlobalLimitStates(memory));
+    const delegation = new GlobalDelegation(limits);
+    const front = new GlobalLimitStates(memory);
+    const limitSlot = delegation.delegate("a", plan);
+    limits.start();
+    return {
+      ...{ limits, delegation, limitSlot, limitStates: front },
+      /** As many as pass now on the thread of a front. */
+      pass(most = 1_000, of = plan): number {
+        let passed = 0;
+        while (passed < most && front.tryCharge(limitSlot, clock.nowNs(), of) === 0) passed += 1;
+        return passed;
+      },
+      /** As many as pass now on the main thread. */
+      passMain(most = 1_000, account = "a"): number {
+        let passed = 0;
+        while (passed < most && limits.tryCharge(account, plan, clock.nowNs()) === 0) passed += 1;
+        return passed;
+      },
+    };
+  });
+  const [edge] = edges;
+  if (edge === undefined) throw new Error("no edge");
+  const settle = async (ms: number) => {
+    clock.advance(ms);
+    for (let turn = 0; turn < 200; turn += 1) {
+      await Promise.resolve();
+      clock.advance(0);
+    }
+  };
+  return { clock, store, edges, edge, settle };
+}
+
+describe("one limit on several edges with fronts", () => {
+  it("is one for the main thread and the fronts", async () => {
+    const { edge, settle, clock } = createFixture(1);
+    await settle(0);
+    expect(edge.pass(7)).toBe(7);
+    expect(edge.passMain(3)).toBe(3);
+    expect(edge.pass()).toBe(10);
+    expect(edge.limits.waitNs("a", plan, clock.nowNs())).toBe(INTERVAL_NS);
+    expect(edge.passMain()).toBe(0);
+  });
+
+  it("knows after a round what passed on the fronts elsewhere", async () => {
+    const { edges, settle, store } = createFixture(2);
+    await settle(0);
+    expect(edges[0]?.pass()).toBe(20);
+    edges[1]?.pass(1);
+    await settle(100);
+    expect(edges[1]?.pass()).toBe(0);
+    expect(store.told).toBe(21);
+  });
+
+  it("gives the plan's rate to all together in the long run, bursts paid back", async () => {
+    const { edges, settle, store } = createFixture(5);
+    await settle(0);
+    store.lagMs = 30;
+    let passed = 0;
+    const seconds = 60;
+    for (let step = 0; step < seconds * 20; step += 1) {
+      for (const edge of edges) passed += edge.pass(2) + edge.passMain(1) + edge.pass();
+      await settle(50);
+    }
+    expect(passed).toBeGreaterThanOrEqual(seconds * plan.ratePerSecond);
+    expect(passed).toBeLessThanOrEqual(seconds * plan.ratePerSecond + 5 * plan.burst);
+    for (const edge of edges) expect(edge.limits.counters.failures).toBe(0);
+  });
+
+  it("refuses nobody who keeps to it, whatever the burst", async () => {
+    const { edge, settle, store } = createFixture(1);
+    const narrow = { ...plan, burst: 1 };
+    await settle(0);
+    store.lagMs = 30;
+    for (let step = 0; step < 100; step += 1) {
+      expect(edge.pass(1, narrow)).toBe(1);
+      // The store hears of it up to a round later, and that is no time that the client waits for.
+      await settle(105);
+    }
+  });
+
+  it("loses nothing that is charged while the answer is on its way", async () => {
+    const { edge, settle, store, clock } = createFixture(1);
+    await settle(0);
+    store.lagMs = 40;
+    expect(edge.pass(4)).toBe(4);
+    await settle(100);
+    expect(edge.pass(5)).toBe(5);
+    await settle(40);
+    const spentNs = edge.limitStates.fullNsOf(edge.limitSlot) - clock.nowNs();
+    // Nine, less what came back in 140 ms; from the question on, as ever.
+    expect(spentNs).toBe(9 * INTERVAL_NS - 140 * NS_PER_MS);
+    for (let round = 0; round < 3; round += 1) await settle(100);
+    expect(store.told).toBe(9);
+  });
+});
+
+describe("without the store", () => {
+  it("fronts keep to this edge's share of rate and burst, and to all of it later", async () => {
+    const { edge, store, settle } = createFixture(5);
+    await settle(0);
+    store.up = false;
+    await settle(2_000);
+    expect(edge.pass()).toBe(4);
+    let passed = 0;
+    for (let second = 0; second < 30; second += 1) {
+      await settle(1_000);
+      passed += edge.pass(1) + edge.passMain();
+    }
+    expect(passed).toBe((30 * plan.ratePerSecond) / 5);
+    store.up = true;
+    for (let round = 0; round < 3; round += 1) await settle(100);
+    // All else is paid for by that time, at this edge's share of the rate.
+    expect(store.told).toBe(4);
+    expect(edge.pass()).toBe(20 - 4 + 1);
+  });
+});
+
+describe("a bucket that is let go", () => {
+  it("goes on with what it was, and so does one that is held again", async () => {
+    const { edge, settle, store } = createFixture(1);
+    await settle(0);
+    expect(edge.pass(15)).toBe(15);
+    edge.delegation.release("a");
+    expect(edge.passMain(2)).toBe(2);
+    edge.delegation.delegate("a", plan);
+    expect(edge.pass()).toBe(3);
+    expect(edge.passMain()).toBe(0);
+    await settle(100);
+    expect(store.told).toBe(20);
+  });
+
+  it("is told of in full, when it is in the middle of a round and before one", async () => {
+    const { edge, settle, store } = createFixture(1);
+    await settle(0);
+    store.lagMs = 40;
+    edge.pass(4);
+    await settle(100);
+    edge.pass(5);
+    edge.delegation.release("a");
+    edge.passMain(1);
+    await settle(40);
+    // Ten were let through and 140 ms have passed.
+    expect(edge.passMain()).toBe(11);
+    for (let round = 0; round < 2; round += 1) await settle(200);
+    expect(store.told).toBe(21);
+  });
+
+  it("is remembered as long as it says something, and forgotten then", async () => {
+    const { edge, settle } = createFixture(1);
+    await settle(0);
+    edge.pass(15);
+    edge.delegation.release("a");
+    expect(edge.limits.counters.accounts).toBe(1);
+    for (let round = 0; round < 30; round += 1) await settle(100);
+    expect(edge.limits.counters.accounts).toBe(0);
+    expect(edge.passMain()).toBe(20);
+  });
+});
+
+describe("a bucket that is held", () => {
+  it("stays while nobody uses it, untold, and is one still", async () => {
+    const { edge, settle, store } = createFixture(1);
+    await settle(0);
+    edge.pass(3);
+    for (let round = 0; round < 600; round += 1) await settle(100);
+    expect(edge.limits.counters.accounts).toBe(0);
+    const { rounds } = edge.limits.counters;
+    expect(rounds).toBeLessThan(10);
+    expect([edge.pass(12), edge.passMain(), edge.pass()]).toEqual([12, 8, 0]);
+    await settle(100);
+    expect([store.told, edge.limits.counters.rounds]).toEqual([23, rounds + 1]);
+  });
+
+  it("stays where so many accounts come that others are forgotten, and is told of", async () => {
+    const { edge, settle, store, clock } = createFixture(1);
+    await settle(0);
+    edge.pass();
+    await settle(100);
+    edge.pass(1);
+    const nowNs = clock.nowNs();
+    for (let index = 0; index < SHARED_ACCOUNTS_MAX + 10; index += 1) {
+      edge.limits.tryCharge(`account ${index}`, plan, nowNs);
+    }
+    expect(edge.limits.counters).toMatchObject({ accounts: SHARED_ACCOUNTS_MAX, evicted: 10 });
+    expect(edge.pass()).toBe(0);
+    expect(edge.passMain()).toBe(0);
+    for (let round = 0; round < 110; round += 1) await settle(100);
+    expect(store.told).toBe(21 + SHARED_ACCOUNTS_MAX);
+  });
+
+  it("costs what its newest plan says", async () => {
+    const { edge, settle, clock } = createFixture(1);
+    await settle(0);
+    const slow = { ...plan, ratePerSecond: 1 };
+    expect(edge.delegation.delegate("a", slow)).toBe(edge.limitSlot);
+    expect(edge.pass(2, slow)).toBe(2);
+    await settle(100);
+    expect(edge.limitStates.fullNsOf(edge.limitSlot)).toBe(clock.nowNs() + 1_900 * NS_PER_MS);
+  });
+});

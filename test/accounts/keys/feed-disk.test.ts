@@ -1,0 +1,66 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Database } from "../../../src/accounts/database/database.ts";
+import { createKeyFeed } from "../../../src/accounts/keys/feed.ts";
+import { createKeyJournal } from "../../../src/accounts/keys/journal.ts";
+import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { createKeyTable } from "../../../src/accounts/keys/table.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { stub } from "../../support/stub.ts";
+
+let folder = "";
+let path = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "touchdown-feed-disk-"));
+  path = join(folder, "keys.journal");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What an edge logs of its disk when it starts while the database is away. */
+async function toldAtStart(): Promise<readonly (readonly [object, string])[]> {
+  const told: (readonly [object, string])[] = [];
+  const tell = (facts: object, message: string): void => void told.push([facts, message]);
+  const away = stub<Database>({ listen: () => ({ stop: () => Promise.resolve() }) });
+  const feed = createKeyFeed({
+    clock: createFakeClock(),
+    log: { info: tell, warn: tell, error: tell },
+    database: away,
+    table: createKeyTable(),
+    journal: createKeyJournal(path),
+  });
+  feed.start();
+  await feed.stop();
+  return told;
+}
+
+async function keepOneKey(): Promise<void> {
+  const table = createKeyTable();
+  const sha256 = tokenSha256("one");
+  const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: false };
+  table.put({ sha256, keyId: "a".repeat(32), account: "a", plan, policy: null });
+  const journal = createKeyJournal(path);
+  await journal.rewrite(table, { number: 3, mark: "m" }, () => Promise.resolve());
+  journal.close();
+}
+
+describe("an edge that starts without its database", () => {
+  it("tells which keys it has from disk", async () => {
+    await keepOneKey();
+    expect(await toldAtStart()).toEqual([[{ keys: 1, revision: 3 }, "keys taken from disk"]]);
+  });
+
+  it("tells that there are none yet", async () => {
+    expect(await toldAtStart()).toEqual([[{}, "no keys are on disk yet"]]);
+  });
+
+  it("tells that what is on disk was not whole, be it the end or all of it", async () => {
+    const message = "the keys on disk were not whole; what was is taken";
+    await keepOneKey();
+    appendFileSync(path, "half a li");
+    expect(await toldAtStart()).toEqual([[{ keys: 1, revision: 3, bytesCut: 9 }, message]]);
+    writeFileSync(path, "something else\n");
+    expect(await toldAtStart()).toEqual([[{ keys: 0, revision: null, bytesCut: 15 }, message]]);
+  });
+});

@@ -1,0 +1,78 @@
+/** What was done with a key, read off the pages that tell of it. */
+
+import { describe, expect, it } from "vitest";
+import { useBrowser } from "../support/browser-rig.ts";
+import { open, revealedKey } from "../support/chromium.ts";
+import { untilResponse } from "../support/flow.ts";
+
+const rig = useBrowser();
+
+/** With a key the page Connect revealed: two that land and one that is refused. */
+async function traffic() {
+  const grace = await rig.page("Grace");
+  const key = await revealedKey(grace);
+  const submit = () => rig.site.submit(key);
+  await untilResponse("the key at the edge", submit, ({ status }) => status === 200);
+  const { signature } = await submit();
+  const refused = await rig.site.submit(key, new Uint8Array(9));
+  expect(refused.status).toBe(400);
+  return { grace, page: grace.page, signature, message: String(JSON.parse(refused.text).error) };
+}
+
+describe("after a key was used, the page", () => {
+  it("Transactions has the receipt as a timeline, the explorer, and the refusal", async () => {
+    const { page, signature, message } = await traffic();
+    await page.goto(`${rig.site.url}/transactions?signature=${signature}`);
+    const receipt = page.getByRole("region", { name: "Receipt of local" });
+    await receipt.getByText(/^Landed in slot \d+/).waitFor();
+    const words = /^Timeline with \d+ cop(?:y|ies)\. Decoded after .*, landed, known after /;
+    await receipt.getByRole("img", { name: words }).waitFor();
+    const explorer = receipt.getByRole("link", { name: "Explorer" });
+    expect(await explorer.getAttribute("href")).toBe(`https://explorer.example/tx/${signature}`);
+    expect(await explorer.getAttribute("rel")).toContain("noopener");
+    const refusals = page.getByRole("region", { name: "Latest refusals" }).first();
+    const row = refusals.getByRole("row", { name: /undecodable/ }).first();
+    expect(await row.innerText()).toContain(message);
+  });
+
+  it("Keys has when it was used last", async () => {
+    const { grace, page } = await traffic();
+    await expect
+      .poll(async () => {
+        await open(grace, "Overview");
+        await open(grace, "Keys");
+        const card = page.getByRole("article").filter({ hasText: "First key" });
+        await card.waitFor();
+        return await card.locator("dl div", { hasText: "Last used" }).innerText();
+      })
+      .toMatch(/ago|now/);
+  });
+
+  it("Plan has the limits, and how much of them is used", async () => {
+    const { grace, page } = await traffic();
+    const used = async () => {
+      await open(grace, "Overview");
+      await open(grace, "Plan");
+      await page.getByRole("heading", { name: "Requests a second" }).waitFor();
+      const recent = await page
+        .getByRole("region", { name: "In the last two minutes" })
+        .innerText();
+      return Number(/(\d+)\s+requests?/.exec(recent)?.[1]);
+    };
+    await expect.poll(used).toBeGreaterThanOrEqual(3);
+    const rate = await page.getByRole("region", { name: "Requests a second" }).innerText();
+    expect(rate).toMatch(/\b50\s+in each region/);
+    const meter = page.getByRole("meter", { name: "Mean of the last two minutes" });
+    expect(await meter.getAttribute("aria-valuemax")).toBe("50");
+    expect(await page.getByRole("region", { name: "At once" }).innerText()).toMatch(/\b100\b/);
+  });
+
+  it("Audit has what was done, by whom and from where", async () => {
+    const { grace, page } = await traffic();
+    await open(grace, "Audit");
+    const row = page.getByRole("row", { name: /Key revealed/ }).first();
+    const text = await row.innerText();
+    for (const part of ["First key", "You", "127.0.0.1", "Chrome"]) expect(text).toContain(part);
+    expect(text).toMatch(/\d{4}, \d\d:\d\d:\d\d/);
+  });
+});

@@ -1,0 +1,38 @@
+/**
+ * Runs a chain against the URLs given and stops it; whether the process then ends by itself, and
+ * with nothing printed but one word, is what the test looks at.
+ */
+
+import { createServer } from "node:net";
+import { createClusterClient } from "../../src/cluster/cluster-client.ts";
+import { openGeyser } from "../../src/cluster/geyser/stream.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { native } from "../native/addon.ts";
+
+const [rpcUrl = "", wsUrl = "", when = "", engine = ""] = process.argv.slice(2);
+const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const router = {
+  slotEvent: () => undefined,
+  setEpoch: () => true,
+  setContacts: () => undefined,
+};
+const client = createClusterClient(
+  { openGeyser, native: engine === "native" ? native : null, clock: systemClock, log, router },
+  { rpcUrl, wsUrl, silenceMs: 400, pollMs: 100, retryMsFirst: 50, retryMsMax: 100 },
+);
+client.start();
+
+// Timers of the clock do not keep the process alive; this server does, until the chain has lived.
+const alive = createServer().listen(0, "127.0.0.1");
+const look = systemClock.every(20, () => {
+  const { counters } = client;
+  const lived =
+    when === "while it runs"
+      ? counters.slotEvents > 3 && counters.contactFetches > 0
+      : counters.socketsClosed > 2 && counters.slotPollFailures > 1;
+  if (!lived) return;
+  look.cancel();
+  alive.close();
+  client.stop();
+  process.stdout.write("stopped\n");
+});

@@ -1,0 +1,21 @@
+/**
+ * Asks a node over and over, and prints what went wrong; the process is given too little for the
+ * engine to start threads, which is what the test looks at.
+ */
+
+import { createServer } from "node:net";
+import { createNativeRpcHttpClient } from "../../../src/cluster/rpc/native-http-client.ts";
+import { native } from "../../native/addon.ts";
+
+if (native === null) throw new Error("the native engine is not built");
+const url = "http://127.0.0.1:9/";
+const httpClient = createNativeRpcHttpClient(native, { url, bytesMax: 1_000, timeoutMs: 30_000 });
+// The engine's answers do not keep a process alive.
+const alive = createServer().listen(0, "127.0.0.1");
+// More than there are threads that ask.
+for (let time = 0; time < 20; time += 1) {
+  const outcome = await httpClient.post("{}").catch(String);
+  process.stdout.write(`${typeof outcome === "string" ? outcome : outcome.status}\n`);
+}
+alive.close();
+httpClient.close();

@@ -1,0 +1,205 @@
+import { describe, expect, it } from "vitest";
+import * as kinds from "../../src/config/value-types.ts";
+
+const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+
+function read<T>(kind: kinds.Kind<T>, raw: unknown): T | string {
+  const reading = kind.read(raw, "/etc/td");
+  return reading.kind === "ok" ? reading.value : `refused: ${reading.message}`;
+}
+
+function accepts(kind: kinds.Kind<unknown>, raw: unknown): boolean {
+  return kind.read(raw, "/etc/td").kind === "ok";
+}
+
+describe("address", () => {
+  it.each([
+    ["127.0.0.1:8080", { host: "127.0.0.1", port: 8080 }],
+    ["0.0.0.0:0", { host: "0.0.0.0", port: 0 }],
+    ["[::1]:0", { host: "::1", port: 0 }],
+    ["localhost:65535", { host: "localhost", port: 65_535 }],
+  ])("reads %s and writes it back", (text, address) => {
+    expect(read(kinds.listen(), text)).toEqual(address);
+    expect(kinds.formatListen(address)).toBe(text);
+  });
+
+  it.each([
+    "127.0.0.1",
+    ":8080",
+    "8080",
+    "127.0.0.1:65536",
+    "127.0.0.1:-1",
+    "127.0.0.1:",
+    "256.0.0.1:80",
+    "::1:80",
+    "[::1]",
+    "[::g]:80",
+    "[127.0.0.1]:80",
+    "a b:80",
+    "host:80/",
+    8080,
+    null,
+  ])("refuses %j", (raw) => {
+    expect(accepts(kinds.listen(), raw)).toBe(false);
+  });
+
+  it("refuses a host name where an IP address is needed", () => {
+    expect(accepts(kinds.listen(true), "localhost:80")).toBe(false);
+    expect(accepts(kinds.listen(true), "127.0.0.1:80")).toBe(true);
+  });
+});
+
+describe("numbers", () => {
+  it("say what was found, infinities that JSON cannot write too", () => {
+    for (const [raw, found] of [
+      [17, "17"],
+      [Number.POSITIVE_INFINITY, "Infinity"],
+      [Number.NaN, "NaN"],
+      ["x", '"x"'],
+    ] as const) {
+      expect(read(kinds.integer(1, 16), raw)).toBe(
+        `refused: must be an integer from 1 to 16, is ${found}`,
+      );
+    }
+  });
+
+  it("takes both bounds and refuses one beyond", () => {
+    const kind = kinds.integer(1, 16);
+    expect([0, 1, 16, 17].map((raw) => accepts(kind, raw))).toEqual([false, true, true, false]);
+  });
+
+  it.each([1.5, "2", true, Number.NaN, Number.POSITIVE_INFINITY, [1]])("refuses %j", (raw) => {
+    expect(accepts(kinds.integer(1, 16), raw)).toBe(false);
+  });
+
+  it("reads an environment's text as an integer only when it is one", () => {
+    const kind = kinds.integer(1, 16);
+    expect(["4", "-4", "4.0", " 4", "0x4", ""].map((text) => kind.fromText(text))).toEqual([
+      4,
+      -4,
+      "4.0",
+      " 4",
+      "0x4",
+      "",
+    ]);
+  });
+
+  it("takes auto as null where the key allows it", () => {
+    const kind = kinds.integerOrAuto(0, 4);
+    expect([read(kind, "auto"), read(kind, 0), kind.show(null)]).toEqual([null, 0, "auto"]);
+    expect(accepts(kind, 5)).toBe(false);
+  });
+
+  it("takes durations within their bounds only", () => {
+    const kind = kinds.duration("10ms", "60s");
+    const taken = ["9ms", "10ms", "60s", "61s", 10, "10"].map((raw) => accepts(kind, raw));
+    expect(taken).toEqual([false, true, true, false, false, false]);
+  });
+});
+
+describe("words and switches", () => {
+  it("takes the listed words, to the letter", () => {
+    const kind = kinds.choice(["auto", "never"]);
+    expect(["auto", "Auto", "", 1].map((raw) => accepts(kind, raw))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it("takes true and false, not their texts, except from the environment", () => {
+    const kind = kinds.boolean();
+    expect([true, "true", 1].map((raw) => accepts(kind, raw))).toEqual([true, false, false]);
+    expect(["true", "false", "yes"].map(kind.fromText)).toEqual([true, false, "yes"]);
+  });
+
+  it("takes names that are fit for a metric's label", () => {
+    const names = ["eu-west_1.a", "", "-a", "a b", "a".repeat(32), "a".repeat(33)];
+    expect(names.map((raw) => accepts(kinds.name(), raw))).toEqual([
+      true,
+      false,
+      false,
+      false,
+      true,
+      false,
+    ]);
+  });
+});
+
+describe("URL", () => {
+  const http = kinds.url(["http", "https"]);
+
+  it("takes its schemes only", () => {
+    const taken = ["http://a", "https://a:1/b", "ws://a", "a", "", "http://", 1];
+    expect(taken.map((raw) => accepts(http, raw))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it("takes a name and a password that can be sent to a node", () => {
+    expect(accepts(http, "http://me%40:100%25@a")).toBe(true);
+    expect(accepts(http, "http://me:100%@a")).toBe(false);
+    expect(accepts(http, "http://%ff:word@a")).toBe(false);
+    // Postgres takes a % that stands for itself.
+    expect(accepts(kinds.url(["postgres"]), "postgres://u:100%@db")).toBe(true);
+  });
+
+  it("shows scheme and host, and nothing that may be a secret", () => {
+    expect(http.show("http://127.0.0.1:8899")).toBe("http://127.0.0.1:8899");
+    expect(http.show("https://node.example/v1/s3cret")).toBe("https://node.example/hidden");
+    expect(http.show("https://node.example/?api-key=s3cret")).toBe("https://node.example/hidden");
+    expect(kinds.url(["postgres"]).show("postgres://u:s3cret@db:5432/app?x=s3cret")).toBe(
+      "postgres://hidden@db:5432/hidden",
+    );
+  });
+
+  it("does not quote a wrong URL, which may hold a password", () => {
+    expect(read(http, "postgres://u:s3cret@db")).not.toContain("s3cret");
+    expect(read(http, "s3cret")).not.toContain("s3cret");
+  });
+});
+
+describe("path", () => {
+  it("starts from the configuration's folder unless it is absolute", () => {
+    expect(read(kinds.path(), "keys.toml")).toBe("/etc/td/keys.toml");
+    expect(read(kinds.path(), "/run/keys.toml")).toBe("/run/keys.toml");
+    expect(accepts(kinds.path(), "")).toBe(false);
+  });
+});
+
+describe("list of accounts", () => {
+  const kind = kinds.accounts(2);
+
+  it("takes base58 of 32 bytes", () => {
+    expect(read(kind, [TIP])).toEqual([TIP]);
+    expect(accepts(kind, ["11111111111111111111111111111111"])).toBe(true);
+    expect(accepts(kind, ["JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFG"])).toBe(true);
+  });
+
+  it.each([
+    [[]],
+    [[TIP, TIP]],
+    [[TIP.slice(2)]],
+    [[`${TIP}1`]],
+    [["1".repeat(31)]],
+    [["1".repeat(33)]],
+    [[TIP.replace("9", "0")]],
+    [["JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFH"]],
+    [[1]],
+    [["a", "b", "c"]],
+    [TIP],
+  ])("refuses %j", (raw) => {
+    expect(accepts(kind, raw)).toBe(false);
+  });
+
+  it("is comma separated in the environment", () => {
+    expect(kind.fromText(`${TIP}, x`)).toEqual([TIP, "x"]);
+  });
+});

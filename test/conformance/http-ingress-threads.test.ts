@@ -1,0 +1,365 @@
+/**
+ * What a client sees through a front that relays is what it sees without one, byte for byte: the
+ * same bytes go to a server and to a server behind a front, and both must say the same.
+ */
+
+import { connect } from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { native } from "../native/addon.ts";
+import {
+  BROKEN_KEY,
+  type Fixture,
+  NARROW_KEY,
+  post,
+  RAW,
+  RPC,
+  SIGNATURE,
+  sendCall,
+  startFixture,
+  WITH_KEY,
+} from "./http-fixture.ts";
+
+const BYTES = Uint8Array.from({ length: 300 }, (_, i) => i % 251);
+const CALL = sendCall(BYTES);
+const CLOSING = "GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+const head = (...lines: readonly string[]) => `${lines.join("\r\n")}\r\n\r\n`;
+const get = (path: string, ...lines: readonly string[]) =>
+  head(`GET ${path} HTTP/1.1`, "Host: x", ...lines);
+const raw = (...lines: readonly string[]) => post(RAW, BYTES, lines).toString("latin1");
+const many = (count: number) => Array.from({ length: count }, (_, i) => `x-${i}: ${i}`);
+/** A head of so many bytes. */
+const sized = (size: number) => {
+  const bare = get("/ping", "x-pad: ").length;
+  return get("/ping", `x-pad: ${"a".repeat(size - bare)}`);
+};
+const sizedRaw = (size: number) => {
+  const bare = post(RAW, BYTES, [WITH_KEY, "x-pad: "]).length - BYTES.length;
+  return raw(WITH_KEY, `x-pad: ${"a".repeat(size - bare)}`);
+};
+
+/** Of the PROXY protocol, version 2. */
+const PREAMBLE = "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x01\0\x02";
+
+const health = (id: string, more = "") =>
+  `{"jsonrpc":"2.0","id":${id},"method":"getHealth"${more}}`;
+const HEALTH_BODIES = [
+  health("0"),
+  health('"a b"'),
+  health("null", ',"params":[]'),
+  health("123456789012345", ', "params" : [ ] '),
+  health("12345678901234567890"),
+  health("-1"),
+  health("01"),
+  health("1.0"),
+  health('"\\u0041"'),
+  health('"\xc3\xa9"'),
+  health("{}"),
+  health("1", ',"params":{}'),
+  health("1", ',"params":[1]'),
+  health("1", ',"params":null'),
+  health("1", ',"id":2'),
+  health("1", ',"more":2'),
+  health("1").replace("2.0", "1.0"),
+  health("1").replace("Health", "Slot"),
+  `${health("1")}x`,
+  `[${health("1")}]`,
+  health("1").padEnd(256),
+  health("1").padEnd(257),
+];
+/** Each on both paths, without a key and with some. */
+const HEALTH_CASES = HEALTH_BODIES.flatMap((body) =>
+  ["/", RPC].flatMap((path) =>
+    [[], [WITH_KEY], ["api-x-token: nobody"], ["api-x-token:"]].map((lines) => {
+      const bytes = post(path, Buffer.from(body, "latin1"), lines).toString("latin1");
+      return [`${body.trim()} of ${body.length} bytes on ${path}, ${lines.join()}`, bytes];
+    }),
+  ),
+);
+
+/** Answers that never come are left out: a server waits ten seconds for more. */
+const CASES: Readonly<Record<string, string>> = {
+  "a submission": raw(WITH_KEY),
+  "a call": post(RPC, CALL, [WITH_KEY]).toString("latin1"),
+  "no key": raw(),
+  "another key": raw("api-x-token: nobody"),
+  "an empty key": raw("api-x-token:"),
+  "two keys, the first good": raw(WITH_KEY, "api-x-token: nobody"),
+  "two keys, the second good": raw("api-x-token: nobody", WITH_KEY),
+  "an empty key and a good one": raw("api-x-token:", WITH_KEY),
+  "a key with blanks": raw(`API-X-TOKEN: \t ${WITH_KEY.split(": ")[1]} \t `),
+  "a key that breaks": raw(`api-x-token: ${BROKEN_KEY}`),
+  "a query behind the path": raw(WITH_KEY).replace(RAW, `${RAW}?a=b`),
+  "a fragment behind the path": raw(WITH_KEY).replace(RAW, `${RAW}#b`),
+  "the absolute form": raw(WITH_KEY).replace(RAW, `http://x${RAW}`),
+  "an asterisk": get("*"),
+  "no slash": get("ping"),
+  "an empty path": get(""),
+  "a path of foreign bytes": get("/p\xe9ng"),
+  "a path with a blank": get("/a b"),
+  "a path with two blanks": get(" /ping"),
+  "a path with a zero": get("/a\0b"),
+  "a method of lower case": raw(WITH_KEY).replace("POST", "post"),
+  "a method of no letters": get("/ping").replace("GET", "G(T"),
+  "a long method": get("/ping").replace("GET", "A".repeat(200)),
+  CONNECT: head("CONNECT x:1 HTTP/1.1", "Host: x"),
+  "CONNECT with a path": head("CONNECT /ping HTTP/1.1", "Host: x"),
+  TRACE: head("TRACE /ping HTTP/1.1", "Host: x"),
+  "HTTP/1.0": head("GET /ping HTTP/1.0", "Host: x"),
+  "HTTP/1.2": head("GET /ping HTTP/1.2", "Host: x"),
+  "HTTP/2.0": head("GET /ping HTTP/2.0", "Host: x"),
+  "HTTP/1.1 in lower case": head("GET /ping http/1.1", "Host: x"),
+  "a tab in the request line": head("GET\t/ping\tHTTP/1.1", "Host: x"),
+  "no host": head("GET /ping HTTP/1.1", "x: y"),
+  "no headers": head("GET /ping HTTP/1.1"),
+  "an empty host": head("GET /ping HTTP/1.1", "Host:"),
+  "two hosts": get("/ping", "Host: y"),
+  "two hosts of a submission": raw(WITH_KEY, "Host: y"),
+  "no host of a submission": raw(WITH_KEY).replace("Host: x\r\n", ""),
+  "an empty host of a submission": raw(WITH_KEY).replace("Host: x", "Host:"),
+  "bare line feeds": get("/ping").replaceAll("\r\n", "\n"),
+  "bare line feeds of a submission": raw(WITH_KEY).replaceAll("\r\n", "\n"),
+  "one bare line feed": get("/ping", "a: b\nc: d"),
+  "a bare line feed at the end": get("/ping", "a: b").replace("b\r\n\r\n", "b\n\r\n"),
+  "a folded line": get("/ping", "a: b\r\n c"),
+  "a folded key": raw("api-x-token:\r\n nobody"),
+  "a blank before the colon": get("/ping", "a : b"),
+  "a blank before a name": get("/ping", " a: b"),
+  "no colon": get("/ping", "abc"),
+  "no name": get("/ping", ": b"),
+  "a zero in a value": get("/ping", "a: b\0c"),
+  "a control byte in a value": get("/ping", "a: b\x01c"),
+  "a delete in a value": get("/ping", "a: b\x7fc"),
+  "a tab in a value": get("/ping", "a: b\tc"),
+  "foreign bytes in a value": get("/ping", "a: \xe9\xff"),
+  "foreign bytes in a name": get("/ping", "\xe9: b"),
+  "a slash in a name": get("/ping", "a/b: c"),
+  "31 headers": get("/ping", ...many(30)),
+  "40 headers": get("/ping", ...many(39)),
+  "40 headers of a submission": raw(WITH_KEY, ...many(37)),
+  "97 headers": get("/ping", ...many(96)),
+  "98 headers": get("/ping", ...many(97)),
+  "99 headers": get("/ping", ...many(98)),
+  "100 headers": get("/ping", ...many(99)),
+  "101 headers": get("/ping", ...many(100)),
+  "98 headers of a submission": raw(WITH_KEY, ...many(95)),
+  "99 headers of a submission": raw(WITH_KEY, ...many(96)),
+  "a head of 3,900 bytes": sized(3_900),
+  "a head of 3,936 bytes": sized(3_936),
+  "a head of 3,937 bytes": sized(3_937),
+  "a head of 4,000 bytes": sized(4_000),
+  "a head of 4,095 bytes": sized(4_095),
+  "a head of 4,096 bytes": sized(4_096),
+  "a head of 4,097 bytes": sized(4_097),
+  "a head of 4,200 bytes": sized(4_200),
+  "a head of 20,000 bytes": sized(20_000),
+  "a submission behind 4,000 bytes": sizedRaw(4_000),
+  "a submission behind 4,096 bytes": sizedRaw(4_096),
+  "a submission behind 4,097 bytes": sizedRaw(4_097),
+  "a body of a GET": `${get("/ping", "Content-Length: 5")}hello`,
+  "a body of a HEAD": `${get("/ping", "Content-Length: 5").replace("GET", "HEAD")}hello`,
+  "a body of OPTIONS": `${get("/ping", "Content-Length: 5").replace("GET", "OPTIONS")}hello`,
+  "a huge body of a GET": get("/ping", "Content-Length: 900000"),
+  "a huge body of a receipt": get(
+    `/api/v1/transactions/${SIGNATURE}`,
+    WITH_KEY,
+    "Content-Length: 200000",
+  ),
+  HEAD: get("/ping").replace("GET", "HEAD"),
+  "a ping with a query": get("/ping?a=b"),
+  "a ping with a key": get("/ping", "api-x-token: nobody"),
+  "a ping of no bytes": get("/ping", "Content-Length: 0"),
+  "two pings": get("/ping") + get("/ping").replace("GET", "HEAD"),
+  "HEAD of nothing": get("/nowhere").replace("GET", "HEAD"),
+  "HEAD of a submission": raw(WITH_KEY).replace("POST", "HEAD"),
+  OPTIONS: get("/ping").replace("GET", "OPTIONS"),
+  "PUT with a body": raw(WITH_KEY).replace("POST", "PUT"),
+  "a receipt": get(`/api/v1/transactions/${SIGNATURE}`, WITH_KEY),
+  "a receipt without a key": get(`/api/v1/transactions/${SIGNATURE}`),
+  "a list": get("/api/v1/transactions", WITH_KEY),
+  "a bad query": get("/api/v1/transactions?limit=x", WITH_KEY),
+  "a length of nothing": raw(WITH_KEY).replace("Content-Length: 300", "Content-Length:"),
+  "a length with a sign": raw(WITH_KEY).replace("Content-Length: 300", "Content-Length: +300"),
+  "a length with zeros": raw(WITH_KEY).replace("Content-Length: 300", "Content-Length: 000300"),
+  "a length of nine digits": raw(WITH_KEY).replace("th: 300", "th: 000000300"),
+  "a length of ten digits": raw(WITH_KEY).replace("th: 300", "th: 0000000300"),
+  "a length twice": raw(WITH_KEY, "Content-Length: 300"),
+  "two lengths": raw(WITH_KEY, "Content-Length: 301"),
+  chunks: head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked", "", "0"),
+  "chunks and a length": raw(WITH_KEY, "Transfer-Encoding: chunked"),
+  "an empty transfer-encoding": raw(WITH_KEY, "Transfer-Encoding:"),
+  "Connection: close": raw(WITH_KEY, "Connection: close"),
+  "Connection: Close": raw(WITH_KEY, "Connection: Close"),
+  "Connection: keep-alive": raw(WITH_KEY, "Connection: keep-alive"),
+  "Connection: close of a GET": get("/ping", "Connection: close"),
+  "an upgrade": get("/ping", "Connection: Upgrade", "Upgrade: websocket"),
+  "an upgrade to h2c": get(
+    "/ping",
+    "Connection: Upgrade, HTTP2-Settings",
+    "Upgrade: h2c",
+    "HTTP2-Settings: AAMAAABkAAQ",
+  ),
+  "an upgrade of a submission": raw(WITH_KEY, "Connection: Upgrade", "Upgrade: websocket"),
+  Expect: raw(WITH_KEY, "Expect: 100-continue"),
+  "Expect in other letters": raw(WITH_KEY, "Expect: 100-Continue"),
+  "Expect of something else": raw(WITH_KEY, "Expect: more"),
+  "Expect of a GET": get("/ping", "Expect: 100-continue"),
+  "Expect without a key": raw("Expect: 100-continue"),
+  "an empty body": post(RAW, "", [WITH_KEY]).toString("latin1"),
+  "no length": head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY),
+  "no length of a call": head(`POST ${RPC} HTTP/1.1`, "Host: x", WITH_KEY),
+  "no length and no key": head(`POST ${RAW} HTTP/1.1`, "Host: x"),
+  "a body of 16,384 bytes": post(RAW, "a".repeat(16_384), [WITH_KEY]).toString("latin1"),
+  "a body of 16,385 bytes": post(RAW, "a".repeat(16_385), [WITH_KEY]).toString("latin1"),
+  "a body of 17,000 bytes without a key": post(RAW, "a".repeat(17_000), []).toString("latin1"),
+  "a body of 70,000 bytes without a key": post(RAW, "a".repeat(70_000), []).toString("latin1"),
+  "a call of 131,072 bytes": post(RPC, CALL.padEnd(131_072), [WITH_KEY]).toString("latin1"),
+  "a call of 131,073 bytes": post(RPC, CALL.padEnd(131_073), [WITH_KEY]).toString("latin1"),
+  "a large body on /": post("/", "a".repeat(20_000), []).toString("latin1"),
+  "a health check": post("/", '{"jsonrpc":"2.0","id":1,"method":"getHealth"}', []).toString(
+    "latin1",
+  ),
+  ...Object.fromEntries(HEALTH_CASES),
+  "a batch": post(RPC, `[${CALL},${CALL}]`, [WITH_KEY]).toString("latin1"),
+  "no JSON": post(RPC, "{", [WITH_KEY]).toString("latin1"),
+  noise: "\x16\x03\x01\x00\x05hello\r\n\r\n",
+  "noise without a line": "\x16\x03\x01\x00\x05hello",
+  "a preface of HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+  "a preamble of version 1": `PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n${get("/ping")}`,
+  "a preamble of version 2": PREAMBLE + get("/ping"),
+  "a preamble of version 2 before a submission": PREAMBLE + raw(WITH_KEY),
+  "two requests": get("/ping") + get("/nowhere"),
+  "a submission and a GET": raw(WITH_KEY) + get("/nowhere"),
+  "a refused one and a good one": raw() + raw(WITH_KEY),
+  "one with Expect and one behind": raw(WITH_KEY, "Expect: 100-continue") + get("/nowhere"),
+  "one with an upgrade and one behind": get("/ping", "Upgrade: x") + get("/nowhere"),
+};
+
+/** Where the bytes are cut into segments; -1 is before the last one. */
+const CUTS: readonly (readonly number[])[] = [[], [1], [20], [60, 100], [-1]];
+/** So many at once that no server defers an answer, which is no matter of these tests. */
+const AT_ONCE = 8;
+
+/** All that the server says to these bytes, and to a last request once it said something. */
+async function said(
+  port: number,
+  bytes: string,
+  cuts: readonly number[],
+  localAddress = "127.0.0.1",
+): Promise<string> {
+  const socket = connect({ port, host: "127.0.0.1", localAddress }).setNoDelay(true);
+  let text = "";
+  const answered = new Promise<void>((resolve) => {
+    socket.on("close", () => resolve());
+    socket.on("data", (data) => {
+      text += data.toString("latin1");
+      if (text.includes("\r\n\r\n")) resolve();
+    });
+  });
+  // A reset is one of the ways in which a server ends a connection.
+  socket.on("error", () => {});
+  const ended = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+  let from = 0;
+  for (const cut of [...cuts.map((at) => (at < 0 ? bytes.length + at : at)), bytes.length]) {
+    socket.write(Buffer.from(bytes.slice(from, cut), "latin1"));
+    from = cut;
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+  }
+  await answered;
+  socket.write(CLOSING);
+  await ended;
+  return text.replaceAll(/Date: [^\r]*/g, "Date: now");
+}
+
+describe.skipIf(native === null)("a client of a front", () => {
+  let plain: Fixture;
+  let fronted: Fixture;
+  beforeAll(async () => {
+    plain = await startFixture({ ingressEngine: null });
+    fronted = await startFixture({ ingressEngine: native });
+  });
+  afterAll(async () => {
+    await plain?.stop();
+    await fronted?.stop();
+  });
+
+  /** What each of all cases is answered, and what reached the stage behind. */
+  async function ask(edge: Fixture, cuts: readonly number[]) {
+    const responses: Record<string, string> = {};
+    const cases = Object.entries(CASES);
+    for (let at = 0; at < cases.length; at += AT_ONCE) {
+      const some = cases.slice(at, at + AT_ONCE).map(async ([name, bytes]) => {
+        responses[name] = await said(edge.port, bytes, cuts);
+      });
+      await Promise.all(some);
+    }
+    const bodies = edge.submitted.splice(0).map(({ bytes, account }) => {
+      return `${account} ${Buffer.from(bytes).toString("base64")}`;
+    });
+    const { accepted, thrown } = edge.server.counters;
+    // What a front answers by itself the server behind does not count.
+    const all =
+      edge.ingress === null ? [edge.server] : [edge.server, ...edge.ingress.ingressThreads.figures];
+    const requests = all.reduce((sum, { counters }) => sum + counters.requests, 0);
+    const rejections = { ...edge.server.rejections };
+    edge.errors.length = 0;
+    return {
+      responses,
+      bodies: bodies.sort(),
+      counted: { requests, accepted, thrown, rejections },
+    };
+  }
+
+  it.each(CUTS.map((cuts) => ({ cuts })))("sees no difference: cut at $cuts", async ({ cuts }) => {
+    const [without, through] = await Promise.all([ask(plain, cuts), ask(fronted, cuts)]);
+    for (const name of Object.keys(CASES)) {
+      expect([name, through.responses[name]]).toEqual([name, without.responses[name]]);
+    }
+    expect(through).toEqual(without);
+    expect(fronted.ingress?.ingressThreads.proxied.other).toBeGreaterThan(0);
+  });
+
+  // The library looks for this one word alone, and goes on where others are beside it.
+  it("has its connection closed where it asks for that among others", async () => {
+    for (const lines of [
+      ["Connection: keep-alive, close"],
+      ["Connection: foo, CLOSE"],
+      ["Connection: keep-alive", "Connection: close"],
+    ]) {
+      const text = await said(fronted.port, get("/ping", ...lines), []);
+      expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
+    }
+  });
+
+  // The library forgets an answer that is not on its way yet when it refuses what stands behind.
+  it("has the answer to a good request before that to one that is none", async () => {
+    const chunks = raw(WITH_KEY, "Transfer-Encoding: chunked");
+    for (const [bad, status] of [
+      [chunks, 400],
+      ["\0\0\r\n\r\n", 505],
+    ] as const) {
+      const text = await said(fronted.port, raw(WITH_KEY) + bad + raw(WITH_KEY), []);
+      expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, it]) => Number(it))).toEqual([
+        200,
+        status,
+      ]);
+      expect(fronted.submitted.splice(0)).toHaveLength(1);
+    }
+  });
+
+  it("is let in with a key of some networks by its own address, not the front's", async () => {
+    const narrow = `api-x-token: ${NARROW_KEY}`;
+    const requests = [raw(narrow), get(`/api/v1/transactions/${SIGNATURE}`, narrow)];
+    for (const [address, statuses] of [
+      ["127.0.0.1", [200, 404]],
+      ["127.0.0.2", [401, 401]],
+    ] as const) {
+      for (const [index, bytes] of requests.entries()) {
+        const text = await said(fronted.port, bytes, [], address);
+        expect(text).toMatch(new RegExp(`^HTTP/1.1 ${statuses[index]} `));
+      }
+    }
+    expect(fronted.submitted.splice(0)).toHaveLength(1);
+  });
+});

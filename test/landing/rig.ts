@@ -1,0 +1,240 @@
+/** A landing stage on a fake clock, between a chain and leaders that do what the test says. */
+
+import type {
+  Accepted,
+  FinalState,
+  Outcome,
+  Packet,
+  ProcessedEvent,
+  Target,
+} from "../../src/core/flow.ts";
+import { createLanding, type LandingOptions } from "../../src/landing/landing.ts";
+import type {
+  ClusterView,
+  Resender,
+  StatusReporting,
+  StatusResponse,
+  TxStatus,
+} from "../../src/landing/ports.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+export const OPTIONS: LandingOptions = {
+  countMax: 100,
+  trackForMs: 120_000,
+  pollMs: 400,
+  resendsPerSecond: 2_000,
+  leaders: 2,
+  copyTtlMs: 800,
+};
+
+const SIZE = 215;
+const BLOCKHASH_OFFSET = 165;
+
+export const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: 0,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: SIZE - 65,
+  keysOffset: 69,
+  blockhashOffset: BLOCKHASH_OFFSET,
+  durableNonce: false,
+  tipLamports: 1_000_000,
+  priorityFeeLamports: 0,
+};
+
+/** Bytes whose signature and blockhash are those of `id` and `hash`; nothing else matters here. */
+export function bytesOf(id: number, hash = 1): Uint8Array {
+  const bytes = new Uint8Array(SIZE).fill(id, 1, 65);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(1, id);
+  view.setUint32(BLOCKHASH_OFFSET, hash);
+  return bytes;
+}
+
+/** The ids in signatures, as `bytesOf` wrote it. */
+function idsOf(signatures: Uint8Array): readonly number[] {
+  const view = new DataView(signatures.buffer, signatures.byteOffset, signatures.byteLength);
+  return Array.from({ length: signatures.length / 64 }, (_, index) => view.getUint32(index * 64));
+}
+
+export function targetOf(name: string): Target {
+  return { identity: `id-${name}`, address: `${name}:8009`, slot: 1 };
+}
+
+interface Asked {
+  readonly ids: readonly number[];
+  answer(statuses: ReadonlyMap<number, TxStatus>, slot?: number): void;
+  answerWith(answer: StatusResponse): void;
+  fail(): void;
+}
+
+/** What a copy's news looks like. */
+export function outcomeOf(packetId: number, name: string, kind: Outcome["kind"], atNs: number) {
+  const reason = kind === "dropped" ? "not_connected" : kind === "failed" ? "stream_stopped" : null;
+  const { identity, address, slot } = targetOf(name);
+  return {
+    packetId,
+    identity,
+    address,
+    slot,
+    kind,
+    reason,
+    atNs,
+    rttUs: 0,
+    connectionAgeMs: 1,
+    resend: 0,
+  } as const satisfies Outcome;
+}
+
+export function startRig(over: Partial<LandingOptions> = {}) {
+  const clock = createFakeClock();
+  let height: number | null = 1_000;
+  let heightNs = clock.nowNs();
+  const cluster = {
+    get height() {
+      return height;
+    },
+    /** Told now. */
+    set height(told: number | null) {
+      height = told;
+      heightNs = clock.nowNs();
+    },
+    slot: 5_000 as number | null,
+    /** What announcements show by now of any time before; null: the same. */
+    slotShown: null as number | null,
+    reporting: "yes" as StatusReporting,
+    /** By the number in the blockhash. */
+    lastValid: new Map<number, number>([[1, 1_150]]),
+  };
+  const asked: Asked[] = [];
+  const view: ClusterView = {
+    blockHeight: () => cluster.height,
+    blockHeightNs: () => heightNs,
+    currentSlot: (atNs) =>
+      atNs === undefined ? cluster.slot : (cluster.slotShown ?? cluster.slot),
+    lastValidHeight: (hash) =>
+      cluster.lastValid.get(new DataView(hash.buffer, hash.byteOffset).getUint32(0)) ?? null,
+    statusReporting: () => cluster.reporting,
+    fetchStatuses: (signatures) =>
+      new Promise((resolve, reject) => {
+        const ids = idsOf(signatures);
+        asked.push({
+          ids,
+          answer: (statuses, slot = cluster.slot ?? 0) =>
+            resolve({ slot, statuses: ids.map((id) => statuses.get(id) ?? null) }),
+          answerWith: resolve,
+          fail: () => reject(new Error("no answer")),
+        });
+      }),
+  };
+  /** Leaders of the plan that take resends now, in the plan's order. */
+  let plan: readonly Target[] = [];
+  const dead = new Set<string>();
+  const resent: {
+    readonly id: number;
+    readonly ordinal: number;
+    readonly address: string;
+    readonly bytes: Uint8Array;
+  }[] = [];
+  let offers = 0;
+  const resender: Resender = {
+    resend(packet, to) {
+      offers += 1;
+      let taken = 0;
+      for (const target of plan) {
+        if (dead.has(target.address) || !to.wants(target)) continue;
+        to.accepted(target);
+        resent.push({
+          id: packet.id,
+          ordinal: to.ordinal,
+          address: target.address,
+          bytes: Uint8Array.from(packet.bytes),
+        });
+        taken += 1;
+      }
+      return taken;
+    },
+  };
+  const finalStates: FinalState[] = [];
+  const processedEvents: ProcessedEvent[] = [];
+  const rolledBack: number[] = [];
+  /** What was sent elsewhere and is to be tracked when that is asked for. */
+  const unadopted: (() => void)[] = [];
+  const landing = createLanding(
+    {
+      clock,
+      log: { info() {}, warn() {}, error() {} },
+      cluster: view,
+      resender,
+      reconcile() {
+        for (const track of unadopted.splice(0)) track();
+      },
+      onFinalState: (end) => void finalStates.push(end),
+      onProcessed: (sighting) => void processedEvents.push(sighting),
+      onRolledBack: (packetId) => void rolledBack.push(packetId),
+    },
+    { ...OPTIONS, ...over },
+  );
+
+  function packetOf(id: number, hash: number, maxRetries: number | null): Packet {
+    const receivedNs = clock.nowNs();
+    const bytes = bytesOf(id, hash);
+    return { id, bytes, account: "a", receivedNs, maxRetries, priorityLamports: 0 };
+  }
+  const rig = {
+    clock,
+    cluster,
+    landing,
+    asked,
+    resent,
+    finalStates,
+    processedEvents,
+    rolledBack,
+    unadopted,
+    dead,
+    /** Resends that were offered to leaders, taken or not. */
+    get offers() {
+      return offers;
+    },
+    /** Tracks a packet; `sent` are leaders whose copy is on the wire at once. */
+    track(
+      id: number,
+      given: {
+        readonly hash?: number;
+        readonly maxRetries?: number | null;
+        readonly accepted?: Partial<Accepted>;
+        readonly sent?: readonly string[];
+      } = {},
+    ): void {
+      const packet = packetOf(id, given.hash ?? 1, given.maxRetries ?? null);
+      landing.track(packet, { ...ACCEPTED, ...given.accepted }, clock.nowNs());
+      for (const name of given.sent ?? ["a"]) {
+        landing.outcome(outcomeOf(id, name, "sent", clock.nowNs()));
+      }
+    },
+    plan(...leaders: readonly string[]): void {
+      plan = leaders.map(targetOf);
+      landing.usePlan({ slot: cluster.slot ?? 0, send: plan, warm: plan });
+    },
+    /** One more slot and block in each of `count` steps of 250 ms. */
+    slots(count: number): void {
+      for (let step = 0; step < count; step += 1) {
+        if (cluster.slot !== null) cluster.slot += 1;
+        if (cluster.height !== null) cluster.height += 1;
+        clock.advance(250);
+      }
+    },
+    /** Lets what was answered be heard. */
+    settle: async (): Promise<void> => {
+      for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
+    },
+    /** Answers every open request with these statuses, absent for all others. */
+    async answerAll(statuses: ReadonlyMap<number, TxStatus> = new Map(), slot?: number) {
+      for (const request of asked.splice(0)) request.answer(statuses, slot);
+      await rig.settle();
+    },
+  };
+  return rig;
+}

@@ -1,0 +1,73 @@
+/** Questions after statuses by themselves, on a fake clock. */
+
+import { encodeSignatures } from "../../src/core/encoding.ts";
+import type { Packet } from "../../src/core/flow.ts";
+import { InFlightTable } from "../../src/landing/in-flight-table.ts";
+import { newLandCounters } from "../../src/landing/land-counters.ts";
+import type { StatusResponse } from "../../src/landing/ports.ts";
+import { StatusPoller } from "../../src/landing/status-polling.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { ACCEPTED, bytesOf } from "./rig.ts";
+
+export function packetOf(id: number): Packet {
+  const bytes = bytesOf(id);
+  return { id, bytes, account: "a", receivedNs: 0, maxRetries: null, priorityLamports: 0 };
+}
+
+/**
+ * So many in flight, of which no block holds any; counts the looks at them, turn by turn. What
+ * has more to do goes on after `turnMs`.
+ */
+export function startPoller(count: number, turnMs = 0) {
+  const clock = createFakeClock();
+  const table = new InFlightTable(count, count * 1_000);
+  const seen = {
+    looks: 0,
+    inATurn: [] as number[],
+    asked: [] as Uint8Array[],
+    answer: async (signatures: Uint8Array): Promise<StatusResponse> => ({
+      slot: 1,
+      statuses: encodeSignatures(signatures).map(() => null),
+    }),
+    /** After each turn that looked. */
+    onTurn() {},
+  };
+  const turn = (act: () => void) => (): void => {
+    const before = seen.looks;
+    act();
+    if (seen.looks === before) return;
+    seen.inATurn.push(seen.looks - before);
+    seen.onTurn();
+  };
+  const poller = new StatusPoller(
+    {
+      clock: {
+        ...clock,
+        after: (delayMs, act) => clock.after(delayMs === 0 ? turnMs : delayMs, turn(act)),
+        every: (periodMs, act) => clock.every(periodMs, turn(act)),
+      },
+      table,
+      counters: newLandCounters(),
+      cluster: {
+        fetchStatuses(signatures) {
+          seen.asked.push(signatures);
+          return seen.answer(signatures);
+        },
+      },
+      onTick() {},
+      onCheck() {
+        seen.looks += 1;
+        return true;
+      },
+      stamp: () => 0,
+      onStatus() {},
+    },
+    400,
+  );
+  poller.start();
+  for (let id = 1; id <= count; id += 1) {
+    const row = table.open(packetOf(id), ACCEPTED);
+    table.nextPollNs[row] = poller.firstNs(clock.nowNs());
+  }
+  return { clock, table, poller, seen };
+}

@@ -1,0 +1,262 @@
+/** The fronts as the main thread has them, on a native engine that does what a test says. */
+
+import { SetupError } from "../../src/core/errors.ts";
+import type { Packet } from "../../src/core/flow.ts";
+import type { Principal } from "../../src/limits/gate.ts";
+import type { KeyGrant, KeyUpdate } from "../../src/limits/key-cache-entry.ts";
+import type { ThreadKeyCache } from "../../src/limits/key-cache-sync.ts";
+import {
+  INGRESS_THREAD_COMMANDS,
+  INGRESS_THREAD_STATES,
+  type NativeIngress,
+  type NativeIngressThreadMemory,
+  type NativeIngressThreadOptions,
+  OK,
+} from "../../src/native/contract.ts";
+import {
+  createIngressThreads,
+  type IngressThreads,
+} from "../../src/native-ingress/ingress-threads.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createRecordWriter } from "../support/record-writer.ts";
+
+export const KEY_GRANT: KeyGrant = {
+  token: "t",
+  keyId: "k",
+  account: "acme",
+  plan: { name: "P", ratePerSecond: 1, burst: 1, shared: false },
+  expiresUnixMs: null,
+  ranges: null,
+  limit: null,
+  isShared: false,
+  accountLimitSlot: 0,
+  keyLimitSlot: -1,
+  keySlot: 3,
+};
+export const PUBLIC_PORT = 18_899;
+export const UPSTREAM_PORT = 40_404;
+const FIRST_HANDLE = 256;
+
+/** A front as far as the main thread sees it. */
+export class FakeIngressThread {
+  readonly options: NativeIngressThreadOptions;
+  readonly memory: NativeIngressThreadMemory;
+  readonly wake: () => void;
+  readonly writer;
+  /** What it was told to do. */
+  readonly commands: number[] = [];
+  readonly keyCache: { token: string; numbers: readonly number[]; ranges: string }[] = [];
+  readonly revokedKeys: { token: string; keySlot: number }[] = [];
+  /** Places that it gives back with the next looks. */
+  readonly returned: number[] = [];
+  state: number = INGRESS_THREAD_STATES.running;
+  /** Is neither idle nor ends where it is told to. */
+  isDeaf = false;
+  /** What it answers where it is given a pass. */
+  grantResponse: number = OK;
+  closes = 0;
+  /** How often it was asked what it gives back, after which it wakes again. */
+  looks = 0;
+
+  constructor(
+    options: NativeIngressThreadOptions,
+    memory: NativeIngressThreadMemory,
+    wake: () => void,
+  ) {
+    this.options = options;
+    this.memory = memory;
+    this.wake = wake;
+    this.writer = createRecordWriter(shared(memory.records));
+  }
+
+  /** Notes one repetition of these bytes. */
+  note(...bytes: number[]): void {
+    const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
+    this.writer.repeated({ bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note }, 1);
+  }
+
+  /** Is in that state from now on, and says so. */
+  become(state: number): void {
+    this.state = state;
+    this.wake();
+  }
+
+  tell(what: number): void {
+    this.commands.push(what);
+    if (this.isDeaf || what === INGRESS_THREAD_COMMANDS.drain) return;
+    this.state =
+      what === INGRESS_THREAD_COMMANDS.stop
+        ? INGRESS_THREAD_STATES.idle
+        : INGRESS_THREAD_STATES.exited;
+    // Its thread says so by and by.
+    queueMicrotask(this.wake);
+  }
+}
+
+/** Of an array as fronts are given it. */
+export function shared({ buffer }: Uint8Array): SharedArrayBuffer {
+  if (buffer instanceof SharedArrayBuffer) return buffer;
+  throw new Error("memory that is not shared");
+}
+
+function fakeNative() {
+  const threads: FakeIngressThread[] = [];
+  const listens: { threads: readonly number[]; host: string; port: number; perAddress: number }[] =
+    [];
+  const find = (handle: number): FakeIngressThread => {
+    const thread = threads[handle - FIRST_HANDLE];
+    if (thread === undefined || thread.closes > 0) throw new Error(`no front has handle ${handle}`);
+    return thread;
+  };
+  const engine = {
+    threads,
+    listens,
+    /** What the next starts answer that fail, the last of them first; null: that one does not. */
+    startResults: [] as (number | null)[],
+    listenResult: PUBLIC_PORT,
+  };
+  const native: NativeIngress = {
+    ingressThreadStart(options, memory, wake) {
+      const answer = engine.startResults.pop() ?? null;
+      if (answer !== null) return answer;
+      threads.push(new FakeIngressThread(options, memory, wake));
+      return FIRST_HANDLE + threads.length - 1;
+    },
+    ingressThreadsListen(handles, host, port, perAddress) {
+      listens.push({ threads: [...handles], host, port, perAddress });
+      return engine.listenResult;
+    },
+    ingressThreadGrantKey(thread, token, numbers, ranges) {
+      const { keyCache, grantResponse } = find(thread);
+      keyCache.push({ token, numbers: [...numbers], ranges });
+      return grantResponse;
+    },
+    ingressThreadRevokeKey(thread, token, keySlot) {
+      find(thread).revokedKeys.push({ token, keySlot });
+      return OK;
+    },
+    ingressThreadReleasedSlots(thread, out) {
+      find(thread).looks += 1;
+      const places = find(thread).returned.splice(0, out.length);
+      out.set(places);
+      return places.length;
+    },
+    ingressThreadCommand(handle, what) {
+      find(handle).tell(what);
+      return OK;
+    },
+    ingressThreadState: (thread) => find(thread).state,
+    ingressThreadClose(handle) {
+      find(handle).closes += 1;
+      return OK;
+    },
+  };
+  return { engine, native };
+}
+
+/** What the passes are told of one front. */
+interface FakeHolder {
+  readonly post: (news: KeyUpdate) => void;
+  /** Each place that came back, and how much was in the books then. */
+  readonly returned: { keySlot: number; accounting: number }[];
+  readonly granted: { token: string; principal: Principal }[];
+  left: boolean;
+}
+
+export function rig(count = 2) {
+  const clock = createFakeClock();
+  const { engine, native } = fakeNative();
+  const accounting: string[] = [];
+  const deaths: unknown[] = [];
+  /** How many repetitions were in the books each time that it gave way. */
+  const ways: number[] = [];
+  /** And each time that everything was to be taken in. */
+  const settled: number[] = [];
+  const holders: FakeHolder[] = [];
+  const keyCache = { stops: 0 };
+  const memory = {
+    routes: new SharedArrayBuffer(8),
+    keyCache: new SharedArrayBuffer(16),
+    dedup: new SharedArrayBuffer(24),
+  };
+  const ingressThreads: IngressThreads = createIngressThreads(
+    {
+      clock,
+      native,
+      yieldThread: () => void ways.push(accounting.length),
+      flushEvents() {
+        settled.push(accounting.length);
+        ingressThreads.adopt();
+      },
+      accounting: {
+        adopt: () => {},
+        repeated: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
+          void accounting.push(`${account} ${bytes[0]}`),
+      },
+      latency: { record() {} },
+      usage: null,
+      keyCache: {
+        join({ post }) {
+          const holder: FakeHolder = { post, returned: [], granted: [], left: false };
+          holders.push(holder);
+          const told: ThreadKeyCache = {
+            grant: (token, principal) => void holder.granted.push({ token, principal }),
+            onReturned: ({ keySlot }) =>
+              void holder.returned.push({ keySlot, accounting: accounting.length }),
+            leave() {
+              holder.left = true;
+            },
+          };
+          return told;
+        },
+        stop() {
+          keyCache.stops += 1;
+        },
+        counters: { cachedKeys: 0, granted: 0, revoked: 0, evicted: 0, declined: 0 },
+      },
+      onDeath: (cause) => deaths.push(cause),
+    },
+    {
+      count,
+      engine: () => 7,
+      decoder: 1,
+      realtime: false,
+      host: "127.0.0.1",
+      port: 0,
+      forwardedHeader: "x-relayed",
+      connectionsMax: 10,
+      connectionsPerAddress: 6,
+      upstreamConnectionsMax: 5,
+      upstreamConnectionsPerAddress: 3,
+      readTimeoutMs: 10_000,
+      ...memory,
+    },
+  );
+  const told = { accounting, deaths, ways, settled, holders, keyCache };
+  return { clock, engine, ingressThreads, memory, threads: engine.threads, ...told };
+}
+
+/** What it throws, which is a fault of the set-up. */
+export function faultOf(act: () => unknown): SetupError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof SetupError) return error;
+    throw error;
+  }
+  throw new Error("nothing went wrong");
+}
+
+/** The same, started, each with one pass. */
+export function started(count = 2) {
+  const all = rig(count);
+  all.ingressThreads.start(UPSTREAM_PORT);
+  for (const { post } of all.holders) post({ kind: "grant", grant: KEY_GRANT });
+  /** The front of that number. */
+  const thread = (number: number): FakeIngressThread => {
+    const found = all.threads[number];
+    if (found === undefined) throw new Error(`no front ${number}`);
+    return found;
+  };
+  return { ...all, thread };
+}

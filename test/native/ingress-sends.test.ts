@@ -1,0 +1,210 @@
+/**
+ * What threads beside the sender's send, on the real engine, to leaders over real QUIC, and what
+ * the sender adopts: it is told of to its end, each copy exactly once.
+ */
+
+import { Worker } from "node:worker_threads";
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import type { Outcome } from "../../src/core/flow.ts";
+import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
+import type { SendRecord } from "../../src/send/native/send-record.ts";
+import {
+  SHARED_TARGET_TABLE_BYTES,
+  SharedTargetTable,
+} from "../../src/send/native/shared-target-table.ts";
+import { createNativeTransport } from "../../src/send/native/transport-native.ts";
+import { createSender } from "../../src/send/sender.ts";
+import { startLeader, type TestLeader } from "../send/loopback.ts";
+import { packetOf } from "../support/packets.ts";
+import { everyMoment, until } from "../support/wait.ts";
+import { native } from "./addon.ts";
+
+const LEADERS = 2;
+const COPY_TTL_MS = 400;
+/** Records of so many transactions, each sent and acknowledged, and of the connections. */
+const newsOf = (count: number): number => LEADERS * (2 * count + 2);
+const log = { info() {}, warn() {}, error() {} };
+const threadEntry = new URL("../support/ingress-sender-thread.mjs", import.meta.url);
+
+/** A front's word of one transaction. */
+interface Word {
+  readonly id: number;
+  readonly bytes: Uint8Array;
+  readonly taken: boolean;
+  readonly sent: SendRecord;
+  readonly sentNs: number;
+}
+
+const endings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+/** Leaders, a sender that is connected to all of them, and what it tells of each packet. */
+async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
+  if (native === null) throw new Error("the native engine is not built");
+  const leaders: TestLeader[] = [];
+  for (let count = 0; count < LEADERS; count += 1) {
+    const leader = await startLeader(behaviour);
+    endings.push(() => leader.leader.stop());
+    leaders.push(leader);
+  }
+  const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
+  const targetTable = new SharedTargetTable(memory);
+  const transport = createNativeTransport(
+    { native, identity: freshIdentity(), log, targetTable },
+    {
+      binds: ["127.0.0.1:0"],
+      busyPollUs: 0,
+      idleTimeoutMs: 10_000,
+      keepAliveMs: 4_000,
+      admissionTimeoutMs: 10_000,
+      queuePerPeer: 128,
+      copyTtlMs: COPY_TTL_MS,
+    },
+  );
+  const outcomes: Outcome[] = [];
+  const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
+  const sender = createSender(
+    { clock: systemClock, transport, onOutcome, log, targetTable },
+    { copyTtlMs: COPY_TTL_MS },
+  );
+  const targets = leaders.map(({ address }, index) => ({
+    identity: `leader ${index}`,
+    address,
+    slot: 0,
+  }));
+  sender.usePlan({ slot: 0, send: targets, warm: targets });
+  await sender.start();
+  endings.push(() => sender.stop());
+  await until("every connection", () => sender.sendableCount === LEADERS);
+  return { leaders, memory, targetTable, transport, sender, outcomes };
+}
+
+async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
+  const parts = await startSender(behaviour);
+  const { outcomes, sender, memory } = parts;
+  /** Words of fronts that the sender does not know of yet. */
+  const words: Word[] = [];
+  const refused: Word[] = [];
+  return {
+    ...parts,
+    words,
+    refused,
+    adopt(): void {
+      for (const { id, bytes, sent, sentNs } of words.splice(0)) {
+        sender.recordSend(packetOf(id, bytes), sent, sentNs);
+      }
+    },
+    /** A front on a thread of its own. */
+    async ingressThread(): Promise<Worker> {
+      const thread = new Worker(threadEntry, { workerData: { memory } });
+      endings.push(() => thread.terminate());
+      await new Promise((resolve) => thread.once("message", resolve));
+      thread.on("message", (word: Word) => (word.taken ? words : refused).push(word));
+      return thread;
+    },
+    /** What was told of each copy, in order, by packet and leader. */
+    stories(): readonly string[] {
+      const told = new Map<string, string[]>();
+      for (const { packetId, identity, kind, reason } of outcomes) {
+        const key = `${packetId} ${identity}`;
+        told.set(key, [...(told.get(key) ?? []), reason ?? kind]);
+      }
+      return [...told.values()].map((kinds) => kinds.join(" "));
+    },
+    ended: () => outcomes.filter(({ kind }) => kind !== "sent").length,
+  };
+}
+
+describe.skipIf(native === null)("what fronts send", () => {
+  it("is acknowledged once by each leader, adopted as the engine's news come", async () => {
+    const rig = await setUp();
+    rig.targetTable.beforeDrain = rig.adopt;
+    const thread = await rig.ingressThread();
+    thread.postMessage({ id: 1, count: 50, pauseMs: 1 });
+    await until("every word", () => rig.outcomes.length > 0 && rig.ended() === 50 * LEADERS);
+    expect(rig.refused).toEqual([]);
+    expect(rig.stories()).toEqual(Array(50 * LEADERS).fill("sent acked"));
+    expect(rig.leaders.map(({ received }) => received.length)).toEqual([50, 50]);
+    expect(rig.sender.counters).toMatchObject({
+      packetsAccepted: 50,
+      deliveries: 100,
+      deliveriesAcked: 100,
+    });
+  });
+
+  it("is told of to its end where all news came before it was adopted", async () => {
+    const rig = await setUp();
+    const thread = await rig.ingressThread();
+    thread.postMessage({ id: 1, count: 20, pauseMs: 1 });
+    await until("every word", () => rig.words.length === 20);
+    await until("all news", () => (rig.transport.counters["recordsDrained"] ?? 0) >= newsOf(20));
+    expect(rig.outcomes).toEqual([]);
+    const adoptedNs = systemClock.nowNs();
+    rig.adopt();
+    expect(rig.stories()).toEqual(Array(20 * LEADERS).fill("sent acked"));
+    const acked = rig.outcomes.filter(({ kind }) => kind === "acked");
+    expect(acked.filter(({ atNs }) => atNs >= adoptedNs)).toEqual([]);
+  });
+
+  it("has an end where the connection ended before it was adopted", async () => {
+    const rig = await setUp();
+    const thread = await rig.ingressThread();
+    thread.postMessage({ id: 1, count: 20, pauseMs: 0 });
+    await until("every word", () => rig.words.length === 20);
+    await rig.leaders[0]?.leader.stop();
+    await until("the end", () => rig.sender.sendableCount < LEADERS);
+    rig.adopt();
+    await until("every end", () => rig.ended() === 20 * LEADERS);
+    for (const story of rig.stories()) {
+      expect(["sent acked", "sent connection_lost"]).toContain(story);
+    }
+    expect(rig.stories()).toHaveLength(20 * LEADERS);
+  });
+
+  it("waits where a leader grants no streams, and then the sender sends by itself", async () => {
+    const rig = await setUp({ reading: "stalled", streamsMax: 8 });
+    const thread = await rig.ingressThread();
+    thread.postMessage({ id: 1, count: 60, pauseMs: 0 });
+    await until("every word", () => rig.words.length + rig.refused.length === 60);
+    expect(rig.refused.length).toBeGreaterThan(0);
+    const taken = rig.words.length;
+    rig.adopt();
+    await until("every end", () => rig.ended() === taken * LEADERS);
+    const stories = rig.stories();
+    expect(stories).toHaveLength(taken * LEADERS);
+    expect(stories.filter((story) => story === "sent acked")).toHaveLength(8 * LEADERS);
+    expect(stories.filter((story) => story === "leader_saturated")).toHaveLength(
+      (taken - 8) * LEADERS,
+    );
+  });
+
+  it("goes out beside what other fronts and the sender send, on streams of its own", async () => {
+    const rig = await setUp();
+    rig.targetTable.beforeDrain = rig.adopt;
+    const count = 300;
+    const threads = [await rig.ingressThread(), await rig.ingressThread()];
+    for (const [index, thread] of threads.entries()) {
+      thread.postMessage({ id: 1 + index * 10_000, count, pauseMs: 1 });
+    }
+    let id = 50_000;
+    const end = everyMoment(() => {
+      if (id === 50_000 + count) return;
+      id += 1;
+      rig.sender.accept(packetOf(id, Uint8Array.of(id >> 8, id)));
+    });
+    await until("every send", () => id === 50_000 + count);
+    end();
+    const heard = (): number => rig.sender.counters.packetsAccepted + rig.refused.length;
+    await until("every word", () => heard() === 3 * count);
+    const taken = rig.sender.counters.packetsAccepted;
+    await until("every end", () => rig.ended() === taken * LEADERS);
+    expect(rig.stories()).toHaveLength(taken * LEADERS);
+    expect(new Set(rig.stories())).toEqual(new Set(["sent acked"]));
+    expect(taken).toBeGreaterThan(2 * count);
+    for (const { received } of rig.leaders) expect(received).toHaveLength(taken);
+  });
+});

@@ -1,0 +1,213 @@
+/** What the network made of transactions, as their receipts tell it. */
+
+import { expect, it } from "vitest";
+import { encodeSignature } from "../../src/core/encoding.ts";
+import type { Accepted, FinalState, Packet } from "../../src/core/flow.ts";
+import { createReceipts } from "../../src/receipts/receipts.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+// Only what a receipt shows matters here.
+const ACCEPTED = { kind: "accepted", version: 0, signatureOffset: 0 } as Accepted;
+const BYTES = new Uint8Array(64).fill(3);
+const SIGNATURE = encodeSignature(BYTES);
+
+function setup(slotThen: number | null = 390) {
+  let slot = slotThen;
+  const clock = createFakeClock();
+  const receipts = createReceipts({ clock, slot: () => slot }, { keepMs: 60_000, entriesMax: 100 });
+  const submit = (id: number, account = "acme"): void => {
+    const receivedNs = clock.nowNs();
+    const packet: Packet = {
+      id,
+      bytes: BYTES,
+      account,
+      receivedNs,
+      maxRetries: null,
+      priorityLamports: 0,
+    };
+    receipts.open(packet, ACCEPTED, receivedNs);
+  };
+  const outcome = (packetId: number, kind: "sent" | "acked"): void =>
+    receipts.record({
+      packetId,
+      identity: "A",
+      address: "a",
+      slot: 391,
+      kind,
+      reason: null,
+      atNs: clock.nowNs(),
+      rttUs: 0,
+      connectionAgeMs: 0,
+      resend: 0,
+    });
+  const end = (packetId: number, kind: FinalState["kind"], more: Partial<FinalState> = {}): void =>
+    receipts.end({
+      packetId,
+      kind,
+      slot: 0,
+      slotDelta: null,
+      error: null,
+      reason: null,
+      atNs: clock.nowNs(),
+      ...more,
+    });
+  const processed = (packetId: number, slot: number, slotDelta: number | null = null): void =>
+    receipts.processed({ packetId, slot, slotDelta, error: null, atNs: clock.nowNs() });
+  const find = () => receipts.find(SIGNATURE, "acme");
+  /** What announcements show from now on of any time before. */
+  const show = (shown: number | null): void => {
+    slot = shown;
+  };
+  const states = (): string[] => {
+    const told: string[] = [];
+    receipts.readChanges("acme", 1, { states: null, stepsMax: 1000 }, (_, { state }) => {
+      told.push(state);
+      return true;
+    });
+    return told;
+  };
+  return { clock, receipts, submit, outcome, end, processed, find, show, states };
+}
+
+it("a receipt goes from acceptance over a sighting to its landing", () => {
+  const { clock, submit, outcome, end, processed, find, states } = setup();
+  submit(1);
+  outcome(1, "sent");
+  outcome(1, "acked");
+  clock.advance(300);
+  processed(1, 391);
+  expect(find()).toMatchObject({ state: "processed", landing: { slot: 391, slots: 1 } });
+  clock.advance(500);
+  end(1, "landed", { slot: 391, error: '{"InsufficientFundsForRent":{"account_index":0}}' });
+  expect(find()).toMatchObject({
+    state: "landed",
+    received_slot: 390,
+    landing: {
+      state: "landed",
+      slot: 391,
+      slots: 1,
+      error: { InsufficientFundsForRent: { account_index: 0 } },
+      known_us: 800_000,
+    },
+  });
+  expect(states()).toEqual(["accepted", "sent", "acknowledged", "processed", "landed"]);
+});
+
+it("a sighting may move to another slot, and vanish", () => {
+  const { receipts, clock, submit, outcome, end, processed, find, states } = setup();
+  submit(1);
+  outcome(1, "sent");
+  processed(1, 391);
+  processed(1, 393);
+  expect(find()?.landing).toMatchObject({ slot: 393, slots: 3 });
+  receipts.rolledBack(1, clock.nowNs());
+  expect(find()).toMatchObject({ state: "sent", landing: { state: "in_flight", slot: null } });
+  end(1, "expired", { reason: "blockhash_expired" });
+  processed(1, 395);
+  receipts.rolledBack(1, clock.nowNs());
+  expect(find()).toMatchObject({ state: "expired", landing: { reason: "blockhash_expired" } });
+  expect(states()).toEqual(["accepted", "sent", "processed", "sent", "expired"]);
+});
+
+it("a transaction that was in a block to the last, unconfirmed, tells both", () => {
+  const { receipts, clock, submit, end, find } = setup();
+  submit(1);
+  const error = '{"InstructionError":[0,"InvalidArgument"]}';
+  receipts.processed({ packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() });
+  end(1, "dropped", { reason: "unconfirmed", slot: 391 });
+  expect(find()).toMatchObject({
+    state: "dropped",
+    landing: {
+      state: "dropped",
+      slot: 391,
+      slots: 1,
+      reason: "unconfirmed",
+      error: { InstructionError: [0, "InvalidArgument"] },
+    },
+  });
+});
+
+it("a landing is never told to be before the receipt", () => {
+  const { submit, end, find } = setup();
+  submit(1);
+  end(1, "landed", { slot: 388, slotDelta: 0 });
+  expect(find()?.landing).toMatchObject({ slot: 388, slots: 0 });
+});
+
+it.each(["sight", "end"] as const)("the slot at receipt is put right (%s)", (how) => {
+  const { submit, end, processed, find, show } = setup();
+  submit(1);
+  expect(find()?.received_slot).toBe(390);
+  show(389);
+  if (how === "sight") processed(1, 389, 0);
+  else end(1, "landed", { slot: 389, slotDelta: 0 });
+  expect(find()).toMatchObject({ received_slot: 389, landing: { slot: 389, slots: 0 } });
+});
+
+it("the slot at receipt is no later one and none that is not known any more", () => {
+  for (const shown of [391, null]) {
+    const { submit, end, find, show } = setup();
+    submit(1);
+    show(shown);
+    end(1, "landed", { slot: 392, slotDelta: 2 });
+    expect(find()).toMatchObject({ received_slot: 390, landing: { slots: 2 } });
+  }
+});
+
+it("a landing is taken back by no later end", () => {
+  const { submit, end, find, states } = setup();
+  submit(1);
+  end(1, "landed", { slot: 391 });
+  submit(2);
+  end(2, "dropped", { reason: "never_sent" });
+  expect(find()).toMatchObject({ state: "landed", submissions: 2 });
+  expect(states()).toEqual(["accepted", "landed"]);
+});
+
+it("what ended without landing is in flight again when it is accepted anew", () => {
+  const { submit, outcome, end, find, states } = setup();
+  submit(1);
+  end(1, "dropped", { reason: "tracking_ended" });
+  submit(2);
+  expect(find()).toMatchObject({
+    state: "accepted",
+    landing: { state: "in_flight", reason: null },
+  });
+  outcome(2, "sent");
+  end(2, "landed", { slot: 400 });
+  expect(find()).toMatchObject({ state: "landed", landing: { slots: 10, reason: null } });
+  expect(states()).toEqual(["accepted", "dropped", "accepted", "sent", "landed"]);
+});
+
+it("what was in a block that nobody confirmed is accepted anew without that block's error", () => {
+  const { receipts, clock, submit, end, find } = setup();
+  submit(1);
+  const error = '{"InstructionError":[0,"InvalidArgument"]}';
+  receipts.processed({ packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() });
+  end(1, "dropped", { reason: "unconfirmed", slot: 391 });
+  submit(2);
+  expect(find()?.landing).toMatchObject({ state: "in_flight", slot: null, error: null });
+});
+
+it("the slot at receipt is that of the landing's difference where it was not known", () => {
+  const { submit, processed, find } = setup(null);
+  submit(1);
+  expect(find()?.received_slot).toBeNull();
+  processed(1, 391, 4);
+  expect(find()).toMatchObject({ received_slot: 387, landing: { slots: 4 } });
+});
+
+it("the end of a transaction without a receipt is counted", () => {
+  const { receipts, end, processed } = setup();
+  end(7, "landed", { slot: 1 });
+  processed(7, 1);
+  receipts.rolledBack(7, 0);
+  expect(receipts.counters.untracked).toBe(1);
+});
+
+it("what receipts take is fixed", () => {
+  const { receipts, submit } = setup();
+  const { bytes } = receipts;
+  submit(1);
+  expect(receipts.bytes).toBe(bytes);
+});

@@ -1,0 +1,218 @@
+import { describe, expect, it } from "vitest";
+import { NS_PER_MS } from "../../src/core/clock.ts";
+import { Deliveries } from "../../src/send/deliveries.ts";
+import { LeaderConnection } from "../../src/send/leader-connection.ts";
+import { LeaderStats } from "../../src/send/leader-stats.ts";
+import { newSendCounters } from "../../src/send/send-counters.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { FakeConnection } from "../support/fake-transport.ts";
+import { packetOf } from "../support/packets.ts";
+
+const TARGET = { identity: "leader", address: "10.0.0.1:8009", slot: 7 };
+
+function setUp(credit = 0, queuePerPeer = 3) {
+  const clock = createFakeClock();
+  const story: string[] = [];
+  const times: (number | undefined)[] = [];
+  const stats = new LeaderStats(TARGET.identity, TARGET.address);
+  const deliveries = new Deliveries(
+    stats,
+    {
+      clock,
+      counters: newSendCounters(),
+      report: (packetId, _target, kind, reason, _rttUs, _ageMs, _resend, atNs) => {
+        story.push(`${packetId} ${reason ?? kind}`);
+        times.push(atNs);
+      },
+    },
+    { queuePerPeer, copyTtlMs: 800 },
+  );
+  const connection = new LeaderConnection(clock.nowNs(), 8);
+  const engineConnection = new FakeConnection(TARGET.address, { progress() {}, ended() {} });
+  engineConnection.admit(credit);
+  connection.engineConnection = engineConnection;
+  connection.liveNs = clock.nowNs();
+  let id = 0;
+  return {
+    clock,
+    story,
+    times,
+    stats,
+    deliveries,
+    connection,
+    engineConnection,
+    trySend(priorityLamports = 0) {
+      id += 1;
+      const packet = { ...packetOf(id, Uint8Array.of(id)), priorityLamports };
+      return deliveries.trySend(connection, packet, TARGET, clock.nowNs());
+    },
+    drain: () => deliveries.drain(connection, clock.nowNs()),
+  };
+}
+
+describe("copies without credit", () => {
+  it("go best paid first once there is some", () => {
+    const { trySend, engineConnection, drain, story } = setUp();
+    for (const lamports of [10, 30, 20]) trySend(lamports);
+    engineConnection.credit = 2;
+    drain();
+    expect(story).toEqual(["2 sent", "3 sent"]);
+  });
+
+  it("wait with the engine for no longer than what is left of their time", () => {
+    const { trySend, clock, engineConnection, drain } = setUp();
+    trySend();
+    clock.advance(300);
+    trySend();
+    clock.advance(200);
+    engineConnection.credit = 3;
+    drain();
+    trySend();
+    expect(engineConnection.ttlsMs).toEqual([300, 600, undefined]);
+  });
+
+  it("give way in a full queue to what pays more, and to nothing else", () => {
+    const { trySend, story, stats } = setUp();
+    for (const lamports of [10, 30, 20]) trySend(lamports);
+    expect(trySend(10)).toBe("leader_saturated");
+    expect(story).toEqual([]);
+    expect(trySend(11)).toBe("accepted");
+    expect(story).toEqual(["1 leader_saturated"]);
+    expect(stats.saturated).toBe(2);
+  });
+
+  it("are dropped as saturated when they have waited as long as they are of use", () => {
+    const { trySend, clock, engineConnection, drain, story } = setUp();
+    trySend(5);
+    clock.advance(400);
+    trySend(1);
+    clock.advance(400);
+    engineConnection.credit = 2;
+    drain();
+    expect(story).toEqual(["1 leader_saturated", "2 sent"]);
+  });
+});
+
+describe("a leader that reads slowly", () => {
+  it("is given what it reads, so that what pays more can still overtake", () => {
+    const { trySend, clock, engineConnection, deliveries, drain, story } = setUp(128, 128);
+    deliveries.window.setCredit(128);
+    // Always more than it takes; 20 streams are granted in each 100 ms.
+    for (let step = 0; step < 60; step += 1) {
+      for (let count = 0; count < 20; count += 1) trySend(1);
+      clock.advance(50);
+      engineConnection.credit = Math.min(128, engineConnection.credit + 10);
+      drain();
+    }
+    expect(deliveries.window.limit).toBeGreaterThan(20);
+    expect(128 - engineConnection.credit).toBeLessThan(64);
+    const [before] = [story.filter((it) => it.endsWith(" sent")).length];
+    trySend(99);
+    clock.advance(50);
+    engineConnection.credit += 10;
+    drain();
+    const sent = story.filter((it) => it.endsWith(" sent"));
+    expect(sent[before]).toBe("1201 sent");
+  });
+
+  it("is given all that it grants again when nothing has waited for ten seconds", () => {
+    const { trySend, clock, engineConnection, deliveries, drain } = setUp(128, 128);
+    deliveries.window.setCredit(128);
+    const burst = (count: number): number => {
+      const before = engineConnection.sent.length;
+      for (let offered = 0; offered < count; offered += 1) trySend(1);
+      return engineConnection.sent.length - before;
+    };
+    for (let step = 0; step < 20; step += 1) {
+      burst(20);
+      clock.advance(50);
+      engineConnection.credit = Math.min(128, engineConnection.credit + 10);
+      drain();
+    }
+    const rest = (ms: number): void => {
+      for (let waited = 0; waited < ms; waited += 250) {
+        clock.advance(250);
+        engineConnection.credit = 128;
+        deliveries.expire(clock.nowNs(), true);
+        drain();
+      }
+    };
+    rest(2_000);
+    expect(burst(100)).toBeLessThan(60);
+    rest(12_000);
+    expect(burst(100)).toBe(100);
+    // And is not taken for a slow one at once by what waits for a moment.
+    rest(250);
+    engineConnection.credit = 0;
+    burst(1);
+    clock.advance(50);
+    drain();
+    expect(deliveries.window.limit).toBe(0);
+  });
+
+  it("is tried again, however rarely a copy comes, when it grants less than it did", () => {
+    const { trySend, clock, engineConnection, deliveries, drain } = setUp(0, 128);
+    deliveries.window.setCredit(800);
+    for (let step = 0; step < 20; step += 1) {
+      trySend(1);
+      clock.advance(50);
+      drain();
+    }
+    engineConnection.credit = 128;
+    for (let step = 0; step < 4; step += 1) {
+      trySend(1);
+      for (let waited = 0; waited < 2_000; waited += 50) {
+        clock.advance(50);
+        deliveries.expire(clock.nowNs(), true);
+        drain();
+      }
+    }
+    expect(engineConnection.sent.length).toBeGreaterThan(0);
+  });
+});
+
+describe("what is in flight", () => {
+  it("is lost or cut with its connection", () => {
+    const { trySend, deliveries, connection, story } = setUp(2);
+    trySend();
+    deliveries.lose(connection);
+    trySend();
+    deliveries.cut(connection);
+    expect(story).toEqual(["1 sent", "1 connection_lost", "2 sent", "2 shutting_down"]);
+  });
+
+  it("is told of with the moment at which the engine sent it and was answered", () => {
+    const { trySend, clock, engineConnection, deliveries, connection, story, times } = setUp(2);
+    engineConnection.delay(0);
+    trySend();
+    clock.advance(50);
+    Object.assign(engineConnection, { sentNs: clock.nowNs() - 40e6, endNs: clock.nowNs() - 10e6 });
+    engineConnection.ack(0);
+    deliveries.collectResults(connection, clock.nowNs());
+    expect(story).toEqual(["1 sent", "1 acked"]);
+    expect(times).toEqual([clock.nowNs() - 40e6, clock.nowNs() - 10e6]);
+  });
+
+  it("is never acknowledged before it was sent, though another thread was quicker", () => {
+    const { trySend, clock, engineConnection, deliveries, connection, story, times } = setUp(2);
+    trySend();
+    engineConnection.endNs = clock.nowNs() - 5;
+    engineConnection.ack(0);
+    deliveries.collectResults(connection, clock.nowNs());
+    expect(story).toEqual(["1 sent", "1 acked"]);
+    expect(times).toEqual([clock.nowNs(), clock.nowNs()]);
+  });
+
+  it("tells the card how long it took, the wait for credit included", () => {
+    const { trySend, clock, engineConnection, deliveries, connection, drain, stats } = setUp();
+    trySend();
+    clock.advance(30);
+    engineConnection.credit = 1;
+    drain();
+    clock.advance(20);
+    engineConnection.ack(0);
+    deliveries.collectResults(connection, clock.nowNs());
+    expect(stats.neededUs * 1000).toBe(50 * NS_PER_MS);
+    expect(stats.acked).toBe(1);
+  });
+});

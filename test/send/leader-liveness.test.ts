@@ -1,0 +1,170 @@
+import { describe, expect, it } from "vitest";
+import { BYTES, live, setup } from "./leader-rig.ts";
+
+describe("a leader that says a transaction is too large", () => {
+  const large = new Uint8Array(1_233);
+
+  it("gets none of that size any more, and those that every leader takes as before", () => {
+    const { connection, trySend, later, connect, queueUntilLive } = twice(large);
+    expect(trySend(3, large)).toBe("stream_too_large");
+    expect(trySend(4, new Uint8Array(1_232))).toBe("accepted");
+    connection().end({ kind: "app", code: 0 });
+    later(20_000);
+    connect();
+    expect(queueUntilLive(5, large)).toBe("stream_too_large");
+  });
+
+  it("is not believed when it had none", () => {
+    expect(twice(BYTES).trySend(3, large)).toBe("accepted");
+  });
+
+  /** A peer whose connection was closed with code 5 after that copy, and is live again. */
+  function twice(bytes: Uint8Array<ArrayBuffer>) {
+    const rig = live();
+    rig.trySend(1, bytes);
+    rig.connection().end({ kind: "app", code: 5 });
+    rig.later(1_000);
+    rig.connect();
+    rig.connection().admit();
+    return rig;
+  }
+});
+
+describe("what a peer notes of its leader", () => {
+  it("is the handshake, the grant, the round trip and what a copy needed", () => {
+    const { connect, connection, trySend, clock, stats } = setup();
+    connect();
+    clock.advance(30);
+    connection().retried = true;
+    connection().establish();
+    clock.advance(10);
+    connection().rttUs = 12_000;
+    connection().admit(64);
+    trySend(1);
+    clock.advance(25);
+    connection().ack(0);
+    expect(stats).toMatchObject({
+      attempts: 1,
+      admitted: 1,
+      handshakeUs: 30_000,
+      retries: 1,
+      admittedLate: 1,
+      streamsMax: 64,
+      rttUs: 12_000,
+      sent: 1,
+      acked: 1,
+      neededUs: 25_000,
+    });
+  });
+
+  it("is an eviction, idle or not, and what it had no credit for", () => {
+    const { connection, trySend, later, stats, connect } = live(1);
+    trySend(1);
+    trySend(2);
+    later(800);
+    expect(stats.saturated).toBe(1);
+    connection().end({ kind: "app", code: 1 });
+    expect([stats.ends.evicted, stats.evictedIdle]).toEqual([1, 0]);
+    later(1_000);
+    connect();
+    connection().admit();
+    connection().end({ kind: "app", code: 1 });
+    expect([stats.ends.evicted, stats.evictedIdle]).toEqual([2, 1]);
+  });
+});
+
+describe("a leader is missed", () => {
+  const CLOSED = { kind: "app", code: 0 } as const;
+  const EVICTED = { kind: "app", code: 1 } as const;
+  const SILENT = { kind: "silence", code: 0 } as const;
+
+  it("when a connection that was in use is closed or falls silent, once until it is back", () => {
+    for (const cause of [CLOSED, SILENT]) {
+      const { connection, trySend, later, unreachable, connect } = live();
+      trySend(1);
+      connection().end(cause);
+      expect(unreachable).toHaveLength(1);
+      later(1_000);
+      connect();
+      connection().end(SILENT);
+      expect(unreachable).toHaveLength(1);
+      later(64_000);
+      connect();
+      connection().admit();
+      trySend(2);
+      connection().end(cause);
+      expect(unreachable).toHaveLength(2);
+    }
+  });
+
+  it("when it does not answer any more, but not for the end of an idle connection", () => {
+    const { connection, later, unreachable, connect } = live();
+    connection().end(CLOSED);
+    expect(unreachable).toEqual([]);
+    later(1_000);
+    connect();
+    later(3_000);
+    expect(unreachable).toHaveLength(1);
+  });
+
+  it("not when it evicts a connection, which it does where it is, but when it is gone then", () => {
+    const { connection, trySend, later, unreachable, connect } = live();
+    trySend(1);
+    connection().end(EVICTED);
+    expect(unreachable).toEqual([]);
+    later(1_000);
+    connect();
+    connection().admit();
+    trySend(2);
+    connection().end(EVICTED);
+    expect(unreachable).toEqual([]);
+    later(1_000);
+    connect();
+    later(3_000);
+    expect(unreachable).toHaveLength(1);
+  });
+
+  it("not when it never answered, nor when it says that it has enough", () => {
+    const dead = setup();
+    dead.connect();
+    dead.later(3_000);
+    expect(dead.unreachable).toEqual([]);
+    const { connection, trySend, unreachable } = live();
+    trySend(1);
+    connection().end({ kind: "app", code: 4 });
+    expect(unreachable).toEqual([]);
+  });
+});
+
+describe("just before the leader's turn", () => {
+  /** A live peer of an engine that tells what it hears, two seconds before its turn. */
+  function waiting() {
+    const rig = live();
+    rig.connection().heard = 0;
+    rig.leader.windowStartNs = rig.clock.nowNs() + 2_000 * 1_000_000;
+    return { ...rig, first: rig.connection() };
+  }
+
+  it("a connection that answers is left alone", () => {
+    const { first, later, transport } = waiting();
+    later(1_000);
+    const { pings } = first;
+    later(400);
+    expect(first.pings).toBe(pings + 1);
+    first.heard += 1;
+    for (let count = 0; count < 12; count += 1) later(50);
+    expect(transport.made.length).toBe(1);
+  });
+
+  it("a silent one is replaced, and serves until the other is live", () => {
+    const { first, later, trySend, transport, connection, counters, stats } = waiting();
+    for (let count = 0; count < 35; count += 1) later(50);
+    expect([transport.made.length, counters.silentBeforeTurn, stats.silentBeforeTurn]).toEqual([
+      2, 1, 1,
+    ]);
+    trySend(1);
+    connection().admit();
+    trySend(2);
+    expect([first.sent.length, connection().sent.length]).toEqual([1, 1]);
+  });
+});

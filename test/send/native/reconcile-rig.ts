@@ -1,0 +1,90 @@
+/** A sender and a front, on a fake clock, a fake transport and a fake engine. */
+
+import { newSendRecord } from "../../../src/send/native/send-record.ts";
+import {
+  SHARED_TARGET_TABLE_BYTES,
+  SharedTargetTable,
+} from "../../../src/send/native/shared-target-table.ts";
+import type { SenderOptions } from "../../../src/send/sender.ts";
+import type { FakeConnection } from "../../support/fake-transport.ts";
+import { createIngressSender } from "../../support/ingress-sender.ts";
+import { packetOf } from "../../support/packets.ts";
+import { planOf, startRig } from "../rig.ts";
+
+export const [A, B, C] = ["10.0.0.1:8009", "10.0.0.2:8009", "10.0.0.3:8009"] as const;
+export const BYTES = Uint8Array.of(1, 2, 3);
+/** Ids of packets that fronts sent. */
+const FIRST_ID = 1_000;
+
+/** A sender, and a front on an engine that answers `mask`; no copy is acknowledged by itself. */
+export async function setUp(plan = planOf([A, B]), options: Partial<SenderOptions> = {}) {
+  const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
+  const targetTable = new SharedTargetTable(memory);
+  const rig = await startRig(plan, { random: () => 0, ...options }, targetTable);
+  const engine = { status: 0b11, peers: [] as number[] };
+  const send = (_: number, deliveries: Uint32Array): number => {
+    engine.peers = [...deliveries].filter((_, index) => index % 2 === 0);
+    return engine.status;
+  };
+  const ingressSender = createIngressSender({ txSend: send }, memory);
+  let id = FIRST_ID;
+  /** Copies of `trySend` that wait in the engine. */
+  const held: { readonly connection: FakeConnection; readonly stream: number }[] = [];
+  return {
+    ...rig,
+    targetTable,
+    engine,
+    /** The sender's own. */
+    accept: rig.send,
+    /** As a batch of the engine's news ends. */
+    check: () => targetTable.afterDrain(),
+    /** What a front did; null: it may not. The sender is not told. */
+    sendAsIngress(status = 0b11) {
+      engine.status = status;
+      const sent = newSendRecord();
+      return ingressSender.send(BYTES, sent) ? sent : null;
+    },
+    /** Whether the front wants its last one adopted at once. */
+    needsImmediateWake: () => ingressSender.needsImmediateWake,
+    /** As `send`; null where the front may not. */
+    trySend(status: number): (() => void) | null {
+      engine.status = status;
+      const sent = newSendRecord();
+      if (!ingressSender.send(BYTES, sent)) return null;
+      const sentNs = rig.clock.nowNs();
+      id += 1;
+      const packet = packetOf(id, BYTES);
+      for (let index = 0; index < sent.count; index += 1) {
+        const connection = rig.transport.made[(engine.peers[index] ?? 0) - 1];
+        const waits = ((status >>> (16 + index)) & 1) === 1;
+        const stream = sent.streams[index] ?? 0;
+        if (connection !== undefined && waits) held.push({ connection, stream });
+      }
+      return () => rig.sender.recordSend(packet, sent, sentNs);
+    },
+    held,
+    /** Has a front send, and what it did to be adopted: answers when, and the streams. */
+    send(status = 0b11, priorityLamports = 0) {
+      engine.status = status;
+      const sent = newSendRecord();
+      if (!ingressSender.send(BYTES, sent)) throw new Error("the front may not send");
+      const sentNs = rig.clock.nowNs();
+      id += 1;
+      const packet = { ...packetOf(id, BYTES), priorityLamports };
+      return {
+        id,
+        sentNs,
+        streams: sent.streams,
+        recordSend: () => rig.sender.recordSend(packet, sent, sentNs),
+      };
+    },
+  };
+}
+
+/** Both leaders of the plan are live. */
+export async function live(plan?: ReturnType<typeof planOf>, options?: Partial<SenderOptions>) {
+  const rig = await setUp(plan, options);
+  for (const address of [A, B]) rig.transport.to(address).admit();
+  rig.check();
+  return rig;
+}

@@ -1,0 +1,191 @@
+/**
+ * The gate of a front, on any thread of a test: it lets in whoever it has a pass of, and charges
+ * the limit where the main thread and the other fronts charge it, too. Everybody else has no owner
+ * here, and a limit that is used up is refused here but not counted: those requests are the main
+ * thread's. The real one is `native/src/submit/key_cache.rs`.
+ *
+ * A pass that was taken back lets nobody in from that moment on, also who found it before.
+ */
+
+import type { Clock } from "../../src/core/clock.ts";
+import {
+  type AccessControl,
+  type AccessCounters,
+  type KeyPolicy,
+  type LimitedBy,
+  type Principal,
+  policyViolation,
+  UNKNOWN_KEY,
+} from "../../src/limits/gate.ts";
+import { intervalNs, type Rate } from "../../src/limits/gcra.ts";
+import { GlobalLimitStates } from "../../src/limits/global-state.ts";
+import type {
+  KeyGrant,
+  KeySlotReleased,
+  KeyUpdate,
+  KeyUpdatePort,
+} from "../../src/limits/key-cache-entry.ts";
+import { keyUsedMarks, SharedLimitStates } from "../../src/limits/shared-state.ts";
+
+export interface KeyCacheAccessDeps {
+  readonly clock: Clock;
+  /** From `createKeyCacheMemory`, the main thread's. */
+  readonly memory: SharedArrayBuffer;
+  /** Networks in CIDR notation, all of them valid. */
+  readonly networksOf: (ranges: readonly string[]) => NonNullable<KeyPolicy["networks"]>;
+  /** To the main thread. */
+  readonly port: KeyUpdatePort<KeySlotReleased>;
+}
+
+export interface KeyCacheAccess extends AccessControl {
+  /** What the main thread says. */
+  onMessage(news: KeyUpdate): void;
+  put(grant: KeyGrant): void;
+  /** Says so to the main thread, whether it was there or not. */
+  revoke(token: string, keySlot: number): void;
+  readonly counters: KeyCacheAccessCounters;
+}
+
+/** Keys that are not good, and requests over a limit, are counted by the main thread's gate. */
+export interface KeyCacheAccessCounters extends AccessCounters {
+  /** Passes that it has now. */
+  readonly cachedKeys: number;
+  /** Requests that it refused by a limit. */
+  overLimit: number;
+}
+
+/** An owner that has a pass. */
+interface CachedKey extends Principal {
+  readonly isShared: boolean;
+  readonly accountLimitSlot: number;
+  readonly keyLimitSlot: number;
+  readonly keySlot: number;
+  /** Until it is taken back. */
+  isGood: boolean;
+}
+
+export function createKeyCacheAccess(deps: KeyCacheAccessDeps): KeyCacheAccess {
+  const { clock, networksOf, port } = deps;
+  const limitStates = new SharedLimitStates(deps.memory);
+  const shared = new GlobalLimitStates(deps.memory);
+  const usedMarks = keyUsedMarks(deps.memory);
+  const cachedKeys = new Map<string, CachedKey>();
+  const counters = newCounters(() => cachedKeys.size);
+  let limitedBy: LimitedBy = "account";
+
+  function rejected(ownWait: number, accountWait: number): number {
+    counters.overLimit += 1;
+    limitedBy = ownWait > accountWait ? "key" : "account";
+    return Math.max(ownWait, accountWait);
+  }
+
+  function accountWait({ accountLimitSlot, plan, isShared }: CachedKey, nowNs: number): number {
+    if (isShared) return shared.waitNs(accountLimitSlot, nowNs, plan);
+    return limitStates.waitNs(accountLimitSlot, nowNs, intervalNs(plan.ratePerSecond), plan.burst);
+  }
+
+  function put(grant: KeyGrant): void {
+    forget(grant.token);
+    cachedKeys.set(grant.token, cachedKeyOf(grant, networksOf));
+  }
+
+  function revoke(token: string, keySlot: number): void {
+    if (cachedKeys.get(token)?.keySlot === keySlot) forget(token);
+    port.post({ kind: "slotReleased", keySlot });
+  }
+
+  function forget(token: string): void {
+    const known = cachedKeys.get(token);
+    if (known === undefined) return;
+    known.isGood = false;
+    cachedKeys.delete(token);
+  }
+
+  return {
+    counters,
+    get limitedBy() {
+      return limitedBy;
+    },
+    authenticate(token, origin) {
+      const principal = cachedKeys.get(token);
+      if (principal === undefined) return null;
+      const { policy, keySlot } = principal;
+      if (policy !== null && policyViolation(policy, origin, clock.unixMs()) !== null) return null;
+      // Read first: a line of memory that nobody writes is in every processor's cache.
+      if (usedMarks[keySlot] === 0) usedMarks[keySlot] = 1;
+      return principal;
+    },
+    charge(principal, nowNs) {
+      if (!isCachedKey(principal) || !principal.isGood) return rejected(0, 1);
+      const { accountLimitSlot, keyLimitSlot, plan, isShared } = principal;
+      const own = principal.policy?.limit ?? null;
+      const ownWait = own === null ? 0 : charge(limitStates, keyLimitSlot, own, nowNs);
+      if (ownWait > 0) return rejected(ownWait, accountWait(principal, nowNs));
+      const wait = isShared
+        ? shared.tryCharge(accountLimitSlot, nowNs, plan)
+        : charge(limitStates, accountLimitSlot, plan, nowNs);
+      if (wait > 0) {
+        if (own !== null) limitStates.refund(keyLimitSlot, intervalNs(own.ratePerSecond));
+        return rejected(0, wait);
+      }
+      counters.allowed += 1;
+      return 0;
+    },
+    rejectionOf: () => UNKNOWN_KEY,
+    onMessage(news) {
+      if (news.kind === "grant") put(news.grant);
+      else revoke(news.token, news.keySlot);
+    },
+    put,
+    revoke,
+  };
+}
+
+function charge(
+  limitStates: SharedLimitStates,
+  limitSlot: number,
+  { ratePerSecond, burst }: Rate,
+  nowNs: number,
+): number {
+  return limitStates.tryCharge(limitSlot, nowNs, intervalNs(ratePerSecond), burst);
+}
+
+function newCounters(cachedKeys: () => number): KeyCacheAccessCounters {
+  return {
+    get cachedKeys() {
+      return cachedKeys();
+    },
+    keysMissing: 0,
+    keysUnknown: 0,
+    keysOutOfPolicy: 0,
+    allowed: 0,
+    limited: 0,
+    overLimit: 0,
+    accountsTracked: 0,
+    accountsEvicted: 0,
+  };
+}
+
+function isCachedKey(principal: Principal): principal is CachedKey {
+  return "isGood" in principal;
+}
+
+/** Made anew, so that all have one shape: what a port has copied may have another. */
+function cachedKeyOf(grant: KeyGrant, networksOf: KeyCacheAccessDeps["networksOf"]): CachedKey {
+  const { keyId, account, plan, expiresUnixMs, ranges, limit } = grant;
+  const { isShared, accountLimitSlot, keyLimitSlot, keySlot } = grant;
+  const { name, ratePerSecond, burst, shared } = plan;
+  const isNarrowed = expiresUnixMs !== null || ranges !== null || limit !== null;
+  const networks = ranges === null ? null : networksOf(ranges);
+  return {
+    keyId,
+    account,
+    plan: { name, ratePerSecond, burst, shared },
+    policy: isNarrowed ? { expiresUnixMs, networks, limit } : null,
+    isShared,
+    accountLimitSlot,
+    keyLimitSlot,
+    keySlot,
+    isGood: true,
+  };
+}

@@ -1,0 +1,94 @@
+/**
+ * The table of routes as a front reads it, on any thread of a test: what it read last. The real one
+ * is `native/src/submit/route_table.rs`.
+ */
+
+import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
+import {
+  allocateStream,
+  BYTES_MAX,
+  CELLS_OF,
+  COUNT,
+  DRAIN_COUNT,
+  ENGINE,
+  EXCLUDED,
+  INGRESS_THREADS,
+  OPEN,
+  PEERS,
+  SEQUENCE,
+  TTL_MS,
+  VERSION,
+} from "../../src/send/native/shared-target-table.ts";
+
+/** A writing takes less than a microsecond; who comes upon that many gives the request away. */
+const TRIES = 8;
+
+export class TargetTable {
+  /** Counts up from 1 among the fronts that share the memory. */
+  readonly threadNumber: number;
+  engine = 0;
+  version = 0;
+  count = 0;
+  ttlMs = 0;
+  bytesMax = 0;
+  excluded = 0;
+  /** Of each route the engine's handle. */
+  readonly peers = new Uint32Array(SHARED_TARGETS_MAX);
+  readonly #cells = new Uint32Array(SHARED_TARGETS_MAX);
+  readonly #words: Uint32Array;
+  #sequence = 0;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Uint32Array(memory);
+    this.threadNumber = Atomics.add(this.#words, INGRESS_THREADS, 1) + 1;
+  }
+
+  /** Whether fronts may send now. */
+  get isOpen(): boolean {
+    return Atomics.load(this.#words, OPEN) === 1;
+  }
+
+  /** Rises with each taking of the engine's news, twice; odd while it goes on. */
+  get drainCount(): number {
+    return Atomics.load(this.#words, DRAIN_COUNT);
+  }
+
+  /** Nobody sends until the sender has looked. */
+  close(): void {
+    Atomics.store(this.#words, OPEN, 0);
+  }
+
+  /** Reads what is new; false where it is being written again and again. */
+  refresh(): boolean {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const sequence = Atomics.load(this.#words, SEQUENCE);
+      if (sequence === this.#sequence) return true;
+      if (sequence % 2 === 0 && this.#read(sequence)) return true;
+    }
+    return false;
+  }
+
+  /** The next stream of a route. */
+  nextStream(index: number): number {
+    return allocateStream(this.#words, this.#cells[index] ?? 0);
+  }
+
+  #read(sequence: number): boolean {
+    const words = this.#words;
+    // Nothing of what follows can be relied on before the end.
+    this.#sequence = 0;
+    this.engine = Atomics.load(words, ENGINE);
+    this.version = Atomics.load(words, VERSION);
+    this.count = Math.min(Atomics.load(words, COUNT), SHARED_TARGETS_MAX);
+    this.ttlMs = Atomics.load(words, TTL_MS);
+    this.bytesMax = Atomics.load(words, BYTES_MAX);
+    this.excluded = Atomics.load(words, EXCLUDED);
+    for (let index = 0; index < this.count; index += 1) {
+      this.peers[index] = Atomics.load(words, PEERS + index);
+      this.#cells[index] = Atomics.load(words, CELLS_OF + index);
+    }
+    if (Atomics.load(words, SEQUENCE) !== sequence) return false;
+    this.#sequence = sequence;
+    return true;
+  }
+}
