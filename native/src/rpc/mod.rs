@@ -1,5 +1,5 @@
-//! To the nodes: what one is asked (`client`, by `http_post`, `dns_cache` and `tls`) and what is kept
-//! of its long answers (`response_filter`, `statuses`), and what it tells of slots by itself
+//! To the nodes: what one is asked (`client`, by `http_post`, `dns_cache` and `tls`) and what is
+//! kept of its long answers (`response_filter`, `statuses`), and what it tells of slots by itself
 //! (`slot_feed`, by `websocket`; read by `slot_messages`). Whose certificates are taken is for both
 //! (`root_store`).
 
