@@ -17,7 +17,9 @@ fuzz_target!(|bytes: &[u8]| {
     let expected = VerifyingKey::from_bytes(key)
         .is_ok_and(|key| key.verify_strict(message, &Signature::from_bytes(signature)).is_ok());
     let verify = |verifier: &Verifier| {
-        verifier.verify(message, std::slice::from_ref(key), std::slice::from_ref(signature), 1).is_ok()
+        verifier
+            .verify(message, std::slice::from_ref(key), std::slice::from_ref(signature), 1)
+            .is_ok()
     };
     for backend in [Backend::Scalar, Backend::best()] {
         let verifier = Verifier::with_backend(1, backend);

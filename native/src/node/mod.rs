@@ -1,8 +1,8 @@
 //! Every item that Node sees (`quic`, `decode`, `rpc`, `ingress`), and what these share.
 //!
 //! Bytes, handles and numbers cross, in one call a batch; no promise and, past `peer_open`, no
-//! string. What can go wrong is a code (`status_codes`); an argument of another type than declared is
-//! the caller's bug and throws. Panics stay here: the call answers `PANIC`.
+//! string. What can go wrong is a code (`status_codes`); an argument of another type than declared
+//! is the caller's bug and throws. Panics stay here: the call answers `PANIC`.
 //!
 //! The macro around the exports writes unsafe code, and a view into JavaScript's memory takes it.
 

@@ -38,7 +38,8 @@ pub enum Kind {
     TimedOut,
     /// The answer was too large; no bytes.
     TooLarge,
-    /// The body of an answer with an HTTP status; of a long one what is read of it (`response_filter`).
+    /// The body of an answer with an HTTP status; of a long one what is read of it
+    /// (`response_filter`).
     Body,
     /// Statuses, as `Statuses::write` writes them.
     Statuses,
