@@ -17,11 +17,11 @@ interface Block {
 
 const BLOCKS: Readonly<Record<string, Block>> = {
   rejections: { page: "README.md", make: rejections },
-  "copy reasons": { page: "docs/api.md", make: deliveryReasons },
+  "delivery reasons": { page: "docs/api.md", make: deliveryReasons },
   config: { page: "docs/configuration.md", make: describeKeysMarkdown },
   metrics: { page: "docs/metrics.md", make: () => metrics(METRICS) },
   "control metrics": { page: "docs/metrics.md", make: () => metrics(CONTROL_METRICS) },
-  "control refusals": { page: "docs/dashboard.md", make: controlRefusals },
+  "control rejections": { page: "docs/dashboard.md", make: controlRefusals },
 };
 
 /** The documents that hold blocks, each with their names. */
