@@ -11,7 +11,7 @@ import { createKeyFeed } from "../../src/accounts/keys/feed.ts";
 import { createKeyJournal } from "../../src/accounts/keys/journal.ts";
 import { createKeyTable, type KeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { createAccessControl } from "../../src/limits/gate.ts";
+import { createAccessControl } from "../../src/limits/access-control.ts";
 import { digestOf, silent, textOf } from "./database.ts";
 
 /** What the parent is told. */

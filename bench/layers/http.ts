@@ -3,7 +3,7 @@
 import type { KeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createHttpServer } from "../../src/http/server.ts";
-import { createAccessControl } from "../../src/limits/gate.ts";
+import { createAccessControl } from "../../src/limits/access-control.ts";
 import { receiptSource } from "../../test/support/receipt-source.ts";
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };

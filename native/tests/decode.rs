@@ -33,7 +33,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn the_errors_are_those_of_the_table_in_its_order() {
-    let table = fs::read_to_string(format!("{HERE}/../src/core/faults.ts")).unwrap();
+    let table = fs::read_to_string(format!("{HERE}/../src/core/decode-errors.ts")).unwrap();
     let rows = table.split_once("const ROWS = [").unwrap().1.split_once("] as const").unwrap().0;
     let mut names = Vec::new();
     for call in rows

@@ -9,10 +9,10 @@
  * may change that.
  */
 
+import { DECODE_ERROR } from "../core/decode-errors.ts";
 import { decodeBase58 } from "../core/encoding.ts";
-import { DECODE_ERROR } from "../core/faults.ts";
 import { COMPUTE_UNITS_MAX, HEAP_BYTES_MAX, HEAP_BYTES_MIN } from "./limits.ts";
-import { byteAt, fail, type ParseState, sameKey, u32At } from "./scan.ts";
+import { byteAt, fail, type ParseState, sameKey, u32At } from "./parse-state.ts";
 
 /** What a program is to the decoder. */
 export const PROGRAM_OTHER = 0;

@@ -6,7 +6,7 @@
  * nothing verifies. So every engine can name the same fault from the same bytes.
  */
 
-import { DECODE_ERROR } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/decode-errors.ts";
 import type { Accepted, DecodeErrorCode } from "../core/flow.ts";
 
 /** RFC 8032 section 5.1, 2026-11. */

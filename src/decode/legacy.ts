@@ -9,7 +9,7 @@
  * signatures, keys and tables, at most two elsewhere (Agave `agave-transaction-view`, 2026-11).
  */
 
-import { DECODE_ERROR } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/decode-errors.ts";
 import { LEGACY_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { validateComputeBudget } from "./compute-budget.ts";
 import {
@@ -29,7 +29,7 @@ import {
   validateKeyCount,
   validateSignatureCount,
 } from "./message.ts";
-import { byteAt, fail, type ParseState } from "./scan.ts";
+import { byteAt, fail, type ParseState } from "./parse-state.ts";
 import type { TipAccounts } from "./tip.ts";
 
 const VERSION_BIT = 0x80;

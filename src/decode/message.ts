@@ -7,7 +7,7 @@
  * accounts there are is known only behind the instructions, so the highest is kept until then.
  */
 
-import { DECODE_ERROR } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/decode-errors.ts";
 import { SIGNATURES_MAX } from "../core/limits.ts";
 import {
   noteComputeBudget,
@@ -17,7 +17,7 @@ import {
   programKind,
 } from "./compute-budget.ts";
 import { INSTRUCTIONS_MAX, V1_KEYS_MAX } from "./limits.ts";
-import { byteAt, fail, isWritable, type ParseState, sameKey, u32At } from "./scan.ts";
+import { byteAt, fail, isWritable, type ParseState, sameKey, u32At } from "./parse-state.ts";
 import { noteTip, type TipAccounts } from "./tip.ts";
 
 export function validateSignatureCount(state: ParseState, count: number): boolean {

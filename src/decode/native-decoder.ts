@@ -10,7 +10,7 @@ import { SetupError } from "../core/errors.ts";
 import type { ValidationResult } from "../core/flow.ts";
 import { DECODER_COUNTERS, type NativeDecoding, VALIDATION_NUMBERS } from "../native/contract.ts";
 import type { Decoder, DecoderOptions } from "./decoder.ts";
-import { diagnose } from "./hint.ts";
+import { diagnose } from "./diagnosis.ts";
 import { readValidation } from "./workers/worker-channel.ts";
 
 /**

@@ -7,8 +7,8 @@
  * developer who did tip with nothing to look for.
  */
 
-import { DECODE_ERROR } from "../core/faults.ts";
-import { byteAt, fail, isWritable, type ParseState, sameKey, u32At, u64At } from "./scan.ts";
+import { DECODE_ERROR } from "../core/decode-errors.ts";
+import { byteAt, fail, isWritable, type ParseState, sameKey, u32At, u64At } from "./parse-state.ts";
 
 /** A few 32-byte keys, to be asked whether one of them stands at an offset. */
 export interface TipAccounts {

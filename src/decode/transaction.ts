@@ -8,13 +8,20 @@
  * cannot be decoded are named as such before a missing tip is.
  */
 
-import { DECODE_ERROR } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/decode-errors.ts";
 import type { Accepted, Rejected, ValidationResult } from "../core/flow.ts";
 import { SIGNATURES_MAX } from "../core/limits.ts";
 import { computeBudgetFee } from "./compute-budget.ts";
-import { diagnose } from "./hint.ts";
+import { diagnose } from "./diagnosis.ts";
 import { parseLegacyOrV0 } from "./legacy.ts";
-import { byteAt, createParseState, fail, finish, type ParseState, startParse } from "./scan.ts";
+import {
+  byteAt,
+  createParseState,
+  fail,
+  finish,
+  type ParseState,
+  startParse,
+} from "./parse-state.ts";
 import { createTipAccounts, type TipAccounts, validateTip } from "./tip.ts";
 import { parseV1, V1_FIRST_BYTE, V1_KEYS_OFFSET } from "./v1.ts";
 

@@ -12,7 +12,7 @@
  * Layout and rules as in Agave `agave-transaction-view` 4.2.2, 2026-11.
  */
 
-import { DECODE_ERROR } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/decode-errors.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { validateHeap } from "./compute-budget.ts";
 import { V1_KEYS_MAX } from "./limits.ts";
@@ -27,7 +27,7 @@ import {
   validateKeyCount,
   validateSignatureCount,
 } from "./message.ts";
-import { byteAt, fail, type ParseState, u32At, u64At } from "./scan.ts";
+import { byteAt, fail, type ParseState, u32At, u64At } from "./parse-state.ts";
 import type { TipAccounts } from "./tip.ts";
 
 export const V1_FIRST_BYTE = 0x81;

@@ -8,8 +8,8 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Rejection } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import type { ProxySource } from "../http/admission.ts";
 import { createForwardedHeaderName } from "../http/proxied-request.ts";
+import type { ProxySource } from "../http/request-checks.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
 import { callReaderOf } from "../http/submit/json-rpc-fast-path.ts";
 import {
@@ -17,7 +17,7 @@ import {
   type AccessControlDeps,
   createAccessControl,
   type Principal,
-} from "../limits/gate.ts";
+} from "../limits/access-control.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES, REJECTION_NAMES } from "../native-ingress/thread-counters.ts";

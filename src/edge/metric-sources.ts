@@ -5,7 +5,7 @@
 
 import type { ClusterClient } from "../cluster/cluster-client.ts";
 import { NS_PER_S } from "../core/clock.ts";
-import { DECODE_ERROR } from "../core/faults.ts";
+import { DECODE_ERROR } from "../core/decode-errors.ts";
 import type { VerifierCounters } from "../decode/verify.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DedupCache } from "../dedup/recent-transactions.ts";
@@ -28,7 +28,7 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "sharedLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-const NOTHING_PROXIED: ProxiedCounts = { key: 0, limit: 0, leaders: 0, books: 0, other: 0 };
+const NOTHING_PROXIED: ProxiedCounts = { key: 0, limit: 0, leaders: 0, recordRing: 0, other: 0 };
 
 type IngressThreadsSource = Pick<
   IngressThreads,
@@ -92,12 +92,12 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
   return {
     touchdown_ingress_threads: () => ingressThreads?.figures.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
-      const { key, limit, leaders, books, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
+      const { key, limit, leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
       return samplesBy("reason", {
         unknown_key: key,
         rate_limit: limit,
         leader_backlog: leaders,
-        record_ring_full: books,
+        record_ring_full: recordRing,
         other,
       });
     },

@@ -109,7 +109,7 @@ export interface NativeIngressDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: Pick<EdgeKeys, "table" | "sharedLimits" | "usage">;
-  readonly pipeline: Pick<Pipeline, "adopt" | "repeated">;
+  readonly pipeline: Pick<Pipeline, "recordSend" | "recordDuplicate">;
   readonly latencies: Histogram;
   /** Has all that was done so far taken into the books. */
   readonly flushEvents: () => void;
@@ -182,7 +182,7 @@ export function buildNativeIngress(
       ),
     },
   );
-  routes.beforeDrain = ingressThreads.adopt;
+  routes.beforeDrain = ingressThreads.reconcile;
   routes.yieldThread = ingressThreads.yieldThread;
   return ingressThreads;
 }

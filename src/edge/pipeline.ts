@@ -9,9 +9,9 @@
  */
 
 import type { Clock } from "../core/clock.ts";
+import { DECODE_ERROR_COUNT, rejectionOf } from "../core/decode-errors.ts";
 import { encodeSignature } from "../core/encoding.ts";
 import type { Rejection } from "../core/errors.ts";
-import { DECODE_ERROR_COUNT, rejectionOf } from "../core/faults.ts";
 import type { Accepted, Packet, SubmitResult } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import { peekSignatureOffset } from "../decode/transaction.ts";

@@ -11,7 +11,7 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import { REJECTIONS, type Rejection, type RejectionReason } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import type { Principal } from "../limits/gate.ts";
+import type { Principal } from "../limits/access-control.ts";
 import { charged, intervalNs, waitNs } from "../limits/gcra.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import {
@@ -89,7 +89,7 @@ export interface HttpCounters {
   responsesDeferred: number;
   responsesUnread: number;
   /** Errors thrown while a request was handled. */
-  thrown: number;
+  handlerErrors: number;
 }
 
 export interface HttpStats {
@@ -217,7 +217,7 @@ export class RequestTracker {
   }
 
   handlerFailed(error: unknown): void {
-    this.counters.thrown += 1;
+    this.counters.handlerErrors += 1;
     this.#deps.log.error({ err: error }, "a request could not be handled");
   }
 
@@ -300,7 +300,7 @@ function newStats(): HttpStats {
     emptyBodyClosed: 0,
     responsesDeferred: 0,
     responsesUnread: 0,
-    thrown: 0,
+    handlerErrors: 0,
   };
   const zeros = Object.keys(REJECTIONS).map((reason) => [reason, 0]);
   // The keys are those of the table, which `Object.keys` answers as plain strings.

@@ -9,7 +9,7 @@
  */
 
 import { REJECTIONS, type Rejection } from "../core/errors.ts";
-import type { RatePlan } from "../limits/gate.ts";
+import type { RatePlan } from "../limits/access-control.ts";
 import { STATUS_MESSAGE_CHARS_MAX } from "./limits.ts";
 
 export const STATUS_OK = "200 OK";

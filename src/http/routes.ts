@@ -4,13 +4,13 @@
  */
 
 import type { Rejection } from "../core/errors.ts";
-import type { RequestContext } from "./exchange.ts";
 import {
   createReceiptEndpoints,
   type ReceiptEndpointCounters,
   type ReceiptEndpointsDeps,
   type ReceiptRequest,
 } from "./receipts/endpoints.ts";
+import type { RequestContext } from "./request-context.ts";
 import { HEADERS_DOCUMENT, HEADERS_TEXT, NO_EXTRAS, STATUS_OK } from "./response.ts";
 
 export const RPC_PATH = "/api/v1/sendTransaction";

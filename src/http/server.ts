@@ -18,13 +18,13 @@
 
 import { type RejectionReason, SetupError } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX } from "../core/limits.ts";
-import type { AccessControl } from "../limits/gate.ts";
-import { createRequestChecks, NO_PROXY, type ProxySource, tooLarge } from "./admission.ts";
-import { RequestContext, type ResponseFormat } from "./exchange.ts";
+import type { AccessControl } from "../limits/access-control.ts";
 import { readFraming } from "./framing.ts";
 import { UNREAD_BODY_BYTES_MAX } from "./limits.ts";
 import { readForwardedHeader } from "./proxied-request.ts";
 import type { ReceiptEndpointCounters } from "./receipts/endpoints.ts";
+import { createRequestChecks, NO_PROXY, type ProxySource, tooLarge } from "./request-checks.ts";
+import { RequestContext, type ResponseFormat } from "./request-context.ts";
 import {
   type HttpCounters,
   RequestTracker,

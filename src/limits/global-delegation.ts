@@ -3,7 +3,7 @@
  * with a pass. A cell is one account's until it was let go as often as it was held.
  */
 
-import type { RatePlan } from "./gate.ts";
+import type { RatePlan } from "./access-control.ts";
 import { GLOBAL_LIMITS_MAX } from "./global-state.ts";
 import { NO_LIMIT_SLOT } from "./shared-state.ts";
 

@@ -3,7 +3,7 @@
  * it answers. Plain records, which a port between threads copies.
  */
 
-import type { KeyLimit, RatePlan } from "./gate.ts";
+import type { KeyLimit, RatePlan } from "./access-control.ts";
 
 /** A key that is good, whose it is, what narrows it, and where its limits are. */
 export interface KeyGrant {

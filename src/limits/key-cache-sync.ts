@@ -22,6 +22,13 @@ import { LIMITED_ACCOUNTS_MAX } from "../core/limits.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
 import { createTimeSlicer } from "../runtime/time-slice.ts";
 import {
+  type KeyLookup,
+  type KeyPolicy,
+  ownLimitName,
+  type Principal,
+  type RatePlan,
+} from "./access-control.ts";
+import {
   CACHED_KEYS_MAX,
   KEY_REVIEWS_PER_SLICE,
   KEY_REVOCATIONS_PER_SLICE,
@@ -29,13 +36,6 @@ import {
   KEY_SLOT_SCANS_MAX,
 } from "./bounds.ts";
 import { DelegatedLimits } from "./delegated-limits.ts";
-import {
-  type KeyLookup,
-  type KeyPolicy,
-  ownLimitName,
-  type Principal,
-  type RatePlan,
-} from "./gate.ts";
 import type { Rate } from "./gcra.ts";
 import type { GlobalDelegation } from "./global-delegation.ts";
 import type { KeyGrant, KeySlotReleased, KeyUpdate, KeyUpdatePort } from "./key-cache-entry.ts";

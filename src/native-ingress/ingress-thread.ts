@@ -56,7 +56,7 @@ export class IngressThread {
   readonly figures: IngressThreadCounters;
   readonly #deps: IngressThreadDeps;
   readonly #principals: CachedKeyPrincipal[];
-  readonly #adopt: () => void;
+  readonly #reconcile: () => void;
   readonly #memory = { records: recordsMemory(), figures: ingressThreadCountersMemory() };
   readonly #releasedSlots = new Float64Array(RELEASED_SLOTS_PER_READ);
   /** The native engine's; 0: it does not run. */
@@ -67,11 +67,11 @@ export class IngressThread {
   #onIdle: (() => void) | null = null;
   #onEnd: ((failure: Error | null) => void) | null = null;
 
-  /** `owners` are by the place of their pass; `adopt` takes in what all fronts did so far. */
-  constructor(deps: IngressThreadDeps, principals: CachedKeyPrincipal[], adopt: () => void) {
+  /** `owners` are by the place of their pass; `reconcile` takes in what all fronts did so far. */
+  constructor(deps: IngressThreadDeps, principals: CachedKeyPrincipal[], reconcile: () => void) {
     this.#deps = deps;
     this.#principals = principals;
-    this.#adopt = adopt;
+    this.#reconcile = reconcile;
     this.records = new RecordReader(this.#memory.records);
     this.figures = ingressThreadCounters(this.#memory.figures);
   }
@@ -169,7 +169,7 @@ export class IngressThread {
       const count = native.ingressThreadReleasedSlots(this.#handle, this.#releasedSlots);
       if (count <= 0) return;
       // A place may be another's from now on, and what its pass let in is in the ring.
-      this.#adopt();
+      this.#reconcile();
       for (const keySlot of this.#releasedSlots.subarray(0, count)) {
         this.#holder?.onReturned({ kind: "slotReleased", keySlot });
       }
@@ -212,7 +212,7 @@ export class IngressThread {
   }
 
   #leave(failure: Error | null): void {
-    this.#adopt();
+    this.#reconcile();
     this.#holder?.leave();
     this.#failure = failure;
     const onEnd = this.#onEnd;

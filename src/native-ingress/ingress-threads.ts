@@ -1,7 +1,7 @@
 /**
  * All fronts, as the main thread has them: starts their threads, gives them passes, and takes what
  * they did into the books ("adoption"). A front sends first and tells afterwards; whatever on this
- * thread depends on what was sent calls `adopt` before. The threads are the native engine's
+ * thread depends on what was sent calls `reconcile` before. The threads are the native engine's
  * (`native/src/submit`), and no JavaScript runs on them.
  *
  * The books can wait and a front cannot: where both have one processor, the system would let the
@@ -16,7 +16,7 @@
 
 import { SetupError } from "../core/errors.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
-import type { Principal } from "../limits/gate.ts";
+import type { Principal } from "../limits/access-control.ts";
 import type { KeyCacheCounters } from "../limits/key-cache-sync.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import {
@@ -38,7 +38,7 @@ export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDep
   /** Lets threads that wait for this processor have their turn first. */
   readonly yieldThread: () => void;
   /**
-   * Calls `adopt`, and has the engine's news taken in as well, so that nobody is woken for them a
+   * Calls `reconcile`, and has the engine's news taken in as well, so that nobody is woken for them a
    * moment later; for when a front woke this thread.
    */
   readonly flushEvents: () => void;
@@ -59,7 +59,7 @@ export interface IngressThreadsOptions
 
 export interface IngressThreads {
   /** Takes into the books all that fronts did so far. */
-  adopt(): void;
+  reconcile(): void;
   /** Lets a front that waits for this processor have its turn, unless a ring could fill up. */
   yieldThread(): void;
   /** That front relayed a submission of this key, which is good: it may get a pass. */
@@ -93,15 +93,15 @@ export function createIngressThreads(
   const consumer = new RecordConsumer(deps, principals);
   const threads = Array.from(
     { length: options.count },
-    () => new IngressThread(deps, principals, adopt),
+    () => new IngressThread(deps, principals, reconcile),
   );
 
-  function adopt(): void {
-    for (const { records } of threads) adoptOf(records);
+  function reconcile(): void {
+    for (const { records } of threads) reconcileRing(records);
   }
 
   /** No more than was there: what comes meanwhile rings for itself. */
-  function adoptOf(records: RecordReader): void {
+  function reconcileRing(records: RecordReader): void {
     const depth = records.depth;
     for (let taken = 1; taken <= depth && records.read(consumer.take); taken += 1) {
       if (taken % RECORDS_PER_SLICE === 0) yieldThread();
@@ -132,7 +132,7 @@ export function createIngressThreads(
   }
 
   return {
-    adopt,
+    reconcile,
     yieldThread,
     known: (thread, token, principal) => threads[thread]?.grant(token, principal),
     counters: consumer.counters,
@@ -167,7 +167,7 @@ export function createIngressThreads(
       const ends = await Promise.allSettled(threads.map((thread) => thread.end()));
       kill.cancel();
       keyCache.stop();
-      adopt();
+      reconcile();
       const failed = ends.find((end) => end.status === "rejected");
       if (failed !== undefined) throw failed.reason;
     },

@@ -14,9 +14,9 @@ import { type RingRecord, SENT } from "./record-ring.ts";
 /** What is kept of the transactions that fronts took. */
 export interface Accounting {
   /** Takes in what a front has put on the wire by itself. */
-  adopt(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
+  recordSend(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
   /** A front was given again what it had passed on a moment ago. */
-  repeated(submitted: Pick<Packet, "bytes" | "account" | "maxRetries">, offset: number): void;
+  recordDuplicate(submitted: Pick<Packet, "bytes" | "account" | "maxRetries">, offset: number): void;
 }
 
 /** What a front says of its sending. */
@@ -42,7 +42,7 @@ interface UsageSink {
 export interface RecordConsumerCounters {
   /** Transactions that fronts sent, and those that they answered as repetitions. */
   decoded: number;
-  repeated: number;
+  recordDuplicate: number;
   /** Those that they held for a moment, to send them together with others. */
   corked: number;
 }
@@ -67,11 +67,11 @@ export class RecordConsumer {
   readonly take = (record: RingRecord): void => {
     const { kind, validation, keySlot } = record;
     const principal = this.#principals[keySlot] ?? ANONYMOUS;
-    if (kind === SENT && validation.kind === "accepted") this.#adopt(record, principal, validation);
+    if (kind === SENT && validation.kind === "accepted") this.#recordSend(record, principal, validation);
     else this.#repeat(record, principal);
   };
 
-  #adopt(record: RingRecord, { account, keyId }: CachedKeyPrincipal, accepted: Accepted): void {
+  #recordSend(record: RingRecord, { account, keyId }: CachedKeyPrincipal, accepted: Accepted): void {
     const { accounting, latency, usage } = this.#deps;
     const { bytes, receivedNs, maxRetries } = record;
     const priorityLamports = accepted.priorityFeeLamports + accepted.tipLamports;
@@ -80,7 +80,7 @@ export class RecordConsumer {
     latency.record(record.sentNs - receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
     const packet = createPacket(0, bytes, account, receivedNs, maxRetries, priorityLamports);
-    accounting.adopt(packet, keyId, accepted, record);
+    accounting.recordSend(packet, keyId, accepted, record);
   }
 
   #repeat(record: RingRecord, { account, keyId }: CachedKeyPrincipal): void {
@@ -89,7 +89,7 @@ export class RecordConsumer {
     this.counters.repeated += 1;
     latency.record(record.decodedNs - record.receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
-    accounting.repeated({ bytes, account, maxRetries }, record.offset);
+    accounting.recordDuplicate({ bytes, account, maxRetries }, record.offset);
   }
 }
 

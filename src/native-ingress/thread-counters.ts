@@ -22,7 +22,7 @@ export const HTTP_COUNTER_NAMES = [
   "emptyBodyClosed",
   "responsesDeferred",
   "responsesUnread",
-  "thrown",
+  "handlerErrors",
 ] as const satisfies readonly (keyof HttpCounters)[];
 
 // The table's keys, which `Object.keys` answers as plain strings.
@@ -32,7 +32,7 @@ export const REJECTION_NAMES = Object.keys(REJECTIONS) as readonly RejectionReas
  * Why a front leaves a request to the main thread: it has no pass for the key, the limit is used
  * up, no leader takes copies as they come, the books are behind, or anything else.
  */
-export const PROXY_REASONS = ["key", "limit", "leaders", "books", "other"] as const;
+export const PROXY_REASONS = ["key", "limit", "leaders", "recordRing", "other"] as const;
 
 export type ProxyReason = (typeof PROXY_REASONS)[number];
 export type ProxiedCounts = Readonly<Counters<ProxyReason>>;

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; the two are changed together. */
-export const CONTRACT_VERSION = 11;
+export const CONTRACT_VERSION = 12;
 
 /** What an engine is started with; every field is present. */
 export interface NativeEngineOptions {

@@ -1,6 +1,6 @@
 /**
- * Leaders' addresses as text, and back. Pure. Only literal addresses: what gossip tells is never
- * a name, and a lookup would put somebody's resolver into the path of a transaction.
+ * Parses and formats leader addresses. Pure. Only literal IP addresses: gossip never contains host
+ * names, and a DNS lookup would put a resolver into the path of a transaction.
  */
 
 import { isIPv4, isIPv6, SocketAddress as NodeSocketAddress } from "node:net";
@@ -12,13 +12,13 @@ export interface SocketAddress {
 }
 
 /**
- * No single host has it: any address, or a group's. Whoever answers there does so from another.
- * RFC 4291 sections 2.5.2 and 2.7, RFC 5771; the first group of the written form has no zeros
- * before it.
+ * Addresses that do not identify one host: unspecified and multicast addresses. A response would
+ * come from another address. RFC 4291 sections 2.5.2 and 2.7, RFC 5771; the first group of the
+ * normalized form has no leading zeros.
  */
 const NOT_A_HOST = /^(?:0\.0\.0\.0|(?:22[4-9]|23[0-9])\..*|::|ff[0-9a-f]{2}:.*)$/;
 
-/** Parses "ip:port" or "[ipv6]:port"; null when it is neither, or no host's. */
+/** Parses "ip:port" or "[ipv6]:port"; null when it is neither, or not a unicast host address. */
 export function parseAddress(text: string): SocketAddress | null {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})$/.exec(text);
   if (match === null) return null;
@@ -26,7 +26,7 @@ export function parseAddress(text: string): SocketAddress | null {
   const port = Number(digits);
   if (port < 1 || port > 65535) return null;
   if (six !== undefined && isIPv6(six)) {
-    // In the one form in which the system tells where a datagram came from.
+    // Normalized to the form in which the system reports the source of a datagram.
     const { address } = new NodeSocketAddress({ address: six, family: "ipv6" });
     return hosts({ host: address, port, family: 6 });
   }
@@ -44,9 +44,9 @@ export function formatAddress(host: string, port: number): string {
 }
 
 /**
- * The server name to ask for, "{ip}.{port}.sol" as Anza's clients do, so that tokens and sessions
- * are kept for each server. Colons may not stand in a name: an IPv6 address has dashes instead,
- * between letters, as a label may not begin or end with a dash.
+ * The TLS server name, "{ip}.{port}.sol" as Anza's clients use, so that tokens and sessions are
+ * cached per server. A name cannot contain colons: an IPv6 address has dashes instead, between two
+ * letters, because a label must not begin or end with a dash.
  */
 export function serverNameOf(address: SocketAddress): string {
   const host = address.family === 6 ? `x${address.host.replaceAll(":", "-")}x` : address.host;

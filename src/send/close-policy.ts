@@ -1,33 +1,34 @@
 /**
- * What each way in which a connection ends asks for: one table, pure.
+ * How the sender reacts to each way in which a connection ends: one table, pure.
  *
- * Pauses are in units of `reconnectMs`, the time in which a leader grants an address one more new
- * connection (Agave: eight a minute). A leader that said no is waited for from its answer on, one
- * that said nothing from the attempt on. Each failure in a row doubles the pause. An evicted
- * connection was idle on a node that is full: it is made again later, just before it is needed.
+ * Waits are in units of `reconnectMs`, the time in which a leader grants one address one more new
+ * connection (Agave: eight per minute). The wait counts from the close for a leader that closed
+ * explicitly, and from the attempt for a leader that stayed silent. Each consecutive failure
+ * doubles the wait. An evicted connection was idle on a full node: it is reopened later, just
+ * before it is needed.
  *
  * Close codes: Agave `streamer/src/nonblocking/quic.rs`, 4.3, 2026-11. Firedancer closes with
- * transport codes alone.
+ * transport codes only.
  */
 
 import type { SendCounters } from "./send-counters.ts";
 import type { CloseCause } from "./transport.ts";
 
 export interface ClosePolicy {
-  /** The first pause, in units of `reconnectMs`. */
+  /** The first wait, in units of `reconnectMs`. */
   readonly wait: number;
-  /** What the pause is counted from. */
+  /** What the wait counts from. */
   readonly from: "attempt" | "end";
-  /** `before_window`: no sooner than the leader's turn demands, and later each time. */
+  /** `before_window`: not before the leader window requires it, and later after each eviction. */
   readonly next: "soon" | "before_window";
-  /** Whether no second connection is opened to replace one that lives, until a turn went well. */
+  /** Whether no second connection replaces a live one until one leader window succeeded. */
   readonly single: boolean;
-  /** The share of its standing that the leader loses: how little it can be counted on. */
+  /** The share of its reliability score that the leader loses. */
   readonly score: number;
-  /** Whether the leader may have left its address, if it was in use or does not answer there. */
+  /** Whether the leader may have left its address, if the connection was used or never answered. */
   readonly gone: boolean;
   readonly counter: keyof Omit<SendCounters, "reasons">;
-  /** What the leader says by it. */
+  /** What the leader signals by it. */
   readonly meaning: string;
 }
 
@@ -40,7 +41,7 @@ export const CLOSE_POLICIES = {
     score: 0.05,
     gone: true,
     counter: "endedOtherCode",
-    meaning: "code 0: closed without a complaint",
+    meaning: "code 0: closed without an error",
   },
   evicted: {
     wait: 1 / 8,
@@ -48,10 +49,10 @@ export const CLOSE_POLICIES = {
     next: "before_window",
     single: false,
     score: 0.1,
-    // A node that is full evicts all the time. One that went down does not answer the next attempt.
+    // A full node evicts all the time. A node that shut down does not answer the next attempt.
     gone: false,
     counter: "endedDropped",
-    meaning: "code 1: evicted for another, or the node goes down",
+    meaning: "code 1: evicted for another connection, or the node shuts down",
   },
   disallowed: {
     wait: 1,
@@ -61,7 +62,7 @@ export const CLOSE_POLICIES = {
     score: 0.25,
     gone: false,
     counter: "endedDisallowed",
-    meaning: "code 2: too many new connections, or not welcome there",
+    meaning: "code 2: too many new connections, or the node rejects this identity",
   },
   too_many_streams: {
     wait: 1 / 8,
@@ -71,7 +72,7 @@ export const CLOSE_POLICIES = {
     score: 0.1,
     gone: false,
     counter: "endedOtherCode",
-    meaning: "code 3: more streams than granted, of servers before 4.0",
+    meaning: "code 3: more streams than granted; sent by servers before 4.0",
   },
   too_many: {
     wait: 1,
@@ -91,7 +92,7 @@ export const CLOSE_POLICIES = {
     score: 0,
     gone: false,
     counter: "endedInvalidStream",
-    meaning: "code 5: a transaction larger than it takes; large ones are kept from it",
+    meaning: "code 5: a transaction larger than it accepts; the sender stops sending it large ones",
   },
   other_code: {
     wait: 1,
@@ -111,7 +112,7 @@ export const CLOSE_POLICIES = {
     score: 0.25,
     gone: true,
     counter: "endedTransport",
-    meaning: "CONNECTION_REFUSED: thousands are connected already",
+    meaning: "CONNECTION_REFUSED: the node already has thousands of connections",
   },
   transport: {
     wait: 1,
@@ -121,7 +122,7 @@ export const CLOSE_POLICIES = {
     score: 0.5,
     gone: false,
     counter: "endedTransport",
-    meaning: "a fault of QUIC or TLS",
+    meaning: "a QUIC or TLS error",
   },
   unanswered: {
     wait: 1,
@@ -131,7 +132,7 @@ export const CLOSE_POLICIES = {
     score: 0.5,
     gone: true,
     counter: "endedUnresponsive",
-    meaning: "no answer to the handshake: unreachable, or the address is over its rate",
+    meaning: "no answer to the handshake: unreachable, or the address is over its rate limit",
   },
   silent: {
     wait: 1 / 8,
@@ -141,7 +142,7 @@ export const CLOSE_POLICIES = {
     score: 0.25,
     gone: true,
     counter: "endedUnresponsive",
-    meaning: "silence on a connection that worked, or the leader has forgotten it",
+    meaning: "idle timeout on an established connection, or a stateless reset by the leader",
   },
   local: {
     wait: 1,
@@ -151,7 +152,7 @@ export const CLOSE_POLICIES = {
     score: 0.25,
     gone: false,
     counter: "endedLocal",
-    meaning: "given up on this side, for a fault in its packets or in the engine",
+    meaning: "closed locally after an error in its packets or in the engine",
   },
 } as const satisfies Record<string, ClosePolicy>;
 
@@ -172,7 +173,7 @@ export const CLOSE_REASONS: readonly CloseReason[] = [
   "local",
 ];
 
-/** By application code. */
+/** Indexed by application close code. */
 const APP_CODES: readonly CloseReason[] = [
   "closed",
   "evicted",
@@ -184,7 +185,7 @@ const APP_CODES: readonly CloseReason[] = [
 /** RFC 9000 section 20.1. */
 const CONNECTION_REFUSED = 0x02;
 
-/** The row of an ending; `established` is whether the handshake was done by then. */
+/** The close reason of a cause; `established`: the handshake was complete by then. */
 export function closeReasonOf({ kind, code }: CloseCause, established: boolean): CloseReason {
   if (kind === "app") return APP_CODES[code] ?? "other_code";
   if (kind === "transport") return code === CONNECTION_REFUSED ? "refused" : "transport";

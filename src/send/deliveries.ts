@@ -1,10 +1,10 @@
 /**
- * The copies of one leader: those that wait for credit and what becomes of those in flight. Hot
+ * The deliveries to one leader: those queued for credit, and the results of those in flight. Hot
  * path: `trySend`, `collectResults`, `drain`.
  *
- * A copy goes out at once while nothing waits and the leader has credit. Otherwise it waits, the
- * one that pays most first, for as long as it is of use. When the queue is full, the one that pays
- * least gives way. Each copy is told of to its end, exactly once.
+ * A delivery is sent immediately while the queue is empty and the leader has credit. Otherwise it
+ * is queued, highest priority first, until its TTL ends. When the queue is full, the delivery with
+ * the lowest priority is dropped. The final state of each delivery is reported exactly once.
  */
 
 import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
@@ -27,7 +27,7 @@ import {
   TOO_LARGE,
 } from "./transport.ts";
 
-/** As the engines number them. The keys of a literal are its own names. */
+/** Indexed as the engines number them: literal keys keep their order. */
 const DROP_REASONS = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 
 export interface DeliveriesOptions {
@@ -35,7 +35,7 @@ export interface DeliveriesOptions {
   readonly copyTtlMs: number;
 }
 
-/** Tells what became of a copy. */
+/** Reports the state of a delivery. */
 export type ReportDelivery = (
   packetId: number,
   target: Target,
@@ -44,7 +44,7 @@ export type ReportDelivery = (
   rttUs: number,
   connectionAgeMs: number,
   resend: number,
-  /** When it happened; now where it is not given. */
+  /** When it happened; null or missing: now. */
   atNs?: number,
 ) => void;
 
@@ -54,7 +54,7 @@ export interface DeliveriesDeps {
   readonly report: ReportDelivery;
 }
 
-/** Taken, or the reason why not. */
+/** "accepted", or the reason for the rejection. */
 export type TrySendResult =
   | "accepted"
   | "queue_full"
@@ -63,21 +63,21 @@ export type TrySendResult =
   | "not_connected";
 
 export class Deliveries {
-  /** Of the leader that these copies go to. */
+  /** Statistics of the leader that receives these deliveries. */
   stats: LeaderStats;
-  /** Larger ones are not offered to this leader. */
+  /** Larger transactions are not sent to this leader. */
   bytesMax = Number.POSITIVE_INFINITY;
   readonly window = new StreamWindow();
   readonly #deps: DeliveriesDeps;
   readonly #ttlNs: number;
   readonly #queue: PriorityQueue;
-  /** Connections were ended because this edge stops. */
+  /** Connections were closed because this edge stops. */
   #isCut = false;
-  // Of the connection whose copies are being settled.
+  // Of the connection whose results are being collected.
   #rttUs = 0;
   #liveNs = 0;
   #nowNs = 0;
-  // Made once, so that settling a connection's copies makes no closure.
+  // Created once, so that collecting results allocates no closure.
   readonly #onWire: (delivery: InFlightDelivery) => void;
   readonly #resolved: (delivery: InFlightDelivery, streamResult: StreamResult) => void;
   readonly #lost: (delivery: InFlightDelivery) => void;
@@ -109,12 +109,12 @@ export class Deliveries {
     return this.#queue.size;
   }
 
-  /** Whether copies go out as they come: none waits, and the leader reads quickly. */
+  /** Whether a delivery would be sent immediately: the queue is empty and the leader reads fast. */
   get isIdle(): boolean {
     return this.#queue.size === 0 && this.window.limit === 0;
   }
 
-  /** Writes a copy now, or keeps it while the live connection is out of credit. */
+  /** Sends a delivery now, or queues it while the live connection is out of credit. */
   trySend(
     connection: LeaderConnection,
     packet: Packet,
@@ -138,7 +138,7 @@ export class Deliveries {
   }
 
   /**
-   * Writes a copy of the nth resend, and only where that takes nothing from a first send: now, with
+   * Sends the nth resend of a packet, only where it does not compete with a first send: now, with
    * credit to spare.
    */
   trySendIdle(
@@ -159,8 +159,8 @@ export class Deliveries {
   }
 
   /**
-   * Enters a copy that a front sent over a connection of this leader, `waits`: as far as it knows
-   * it was not on the wire yet. The connection may be over by now.
+   * Records a delivery that an ingress thread sent over a connection of this leader. `isQueued`:
+   * the ingress thread did not see it on the wire. The connection may have ended meanwhile.
    */
   recordSend(
     connection: LeaderConnection,
@@ -176,7 +176,10 @@ export class Deliveries {
     else if (hasEarlyOutcome) this.collectResults(connection, this.#deps.clock.nowNs());
   }
 
-  /** Keeps a copy, in place of one that pays less, and ends as `reason`, if there is no room. */
+  /**
+   * Queues a delivery. When the queue is full, it replaces one with a lower priority or is dropped
+   * as `reason`.
+   */
   keep(packet: Packet, target: Target, nowNs: number, reason: DeliveryReason): boolean {
     const { id, bytes, priorityLamports } = packet;
     const queue = this.#queue;
@@ -192,14 +195,14 @@ export class Deliveries {
     return true;
   }
 
-  /** Tells of the copies of a connection that moved on. */
+  /** Reports the results of a connection after progress. */
   collectResults(connection: LeaderConnection, nowNs: number): void {
     this.#useConnection(connection, nowNs);
     if (this.#rttUs > 0) this.stats.rttUs = this.#rttUs;
     connection.collectResults(nowNs, this.#onWire, this.#resolved);
   }
 
-  /** Sends what waits, as far as the credit goes. */
+  /** Sends queued deliveries as far as the credit allows. */
   drain(connection: LeaderConnection, nowNs: number): void {
     const queue = this.#queue;
     this.expire(nowNs, true);
@@ -218,14 +221,14 @@ export class Deliveries {
   }
 
   /**
-   * Drops what waited too long. `established`: for credit, which is the leader's doing; otherwise
-   * for a connection that came too late.
+   * Drops deliveries queued for longer than the TTL. `established`: they waited for the leader's
+   * credit; otherwise for a connection that came too late.
    */
   expire(nowNs: number, established: boolean): void {
     this.#queue.expire(nowNs - this.#ttlNs, established ? this.#noStreamCredit : this.#expired);
   }
 
-  /** The connection is over, and all that it carried. */
+  /** The connection ended; all its deliveries fail. */
   lose(connection: LeaderConnection): void {
     this.#failAll(connection, this.#lost);
   }
@@ -236,7 +239,7 @@ export class Deliveries {
     this.#failAll(connection, this.#cut);
   }
 
-  /** Drops all that waits. */
+  /** Drops all queued deliveries. */
   clear(reason: DeliveryReason): void {
     if (this.#queue.size > 0) this.#queue.clear((delivery) => this.#drop(delivery, reason));
   }
@@ -254,11 +257,11 @@ export class Deliveries {
 
   #mayOpen({ engineConnection }: LeaderConnection): boolean {
     const { window } = this;
-    // Asking the engine costs, so it is asked only where the answer counts.
+    // Asking the engine is expensive, so it is asked only where the result matters.
     return window.limit === 0 || window.mayOpen(engineConnection?.streamsLeft ?? -1);
   }
 
-  /** Where it has to wait on, it does so for what is left of its time. */
+  /** A delivery that must be queued again keeps only the rest of its TTL. */
   #sendRow(
     connection: LeaderConnection,
     { bytes, sinceNs }: QueuedDelivery,
@@ -273,7 +276,7 @@ export class Deliveries {
     window.recordBlocked(nowNs, engineConnection?.rttUs ?? 0, streamsLeft);
   }
 
-  /** `acceptedNs` is when this peer was given the copy. */
+  /** `acceptedNs`: when the delivery was given to this leader. */
   #sent(
     connection: LeaderConnection,
     packetId: number,
@@ -286,7 +289,7 @@ export class Deliveries {
     this.#enter(connection, packetId, target, stream, sentNs, acceptedNs, resend);
   }
 
-  /** `sentNs`: when it went on the wire; 0: not yet. */
+  /** `sentNs`: when it was put on the wire; 0: not yet. */
   #enter(
     connection: LeaderConnection,
     packetId: number,
@@ -314,7 +317,7 @@ export class Deliveries {
   #resolve(delivery: InFlightDelivery, streamResult: StreamResult): void {
     const { packetId, target, ageMs, sentNs, endNs, resend } = delivery;
     const { report } = this.#deps;
-    // An engine's own thread may know of the end before this one notes that the copy was sent.
+    // The engine's I/O thread may process the result before this thread records the send.
     const atNs = endNs === 0 ? this.#nowNs : Math.max(sentNs, endNs);
     if (streamResult === ACKED) {
       const acceptedNs = this.#liveNs + ageMs * NS_PER_MS;
@@ -335,7 +338,7 @@ export class Deliveries {
   }
 
   #drop(delivery: QueuedDelivery, reason: DeliveryReason): void {
-    // No resend waits for credit.
+    // Resends are never queued.
     this.#end(delivery, "dropped", reason, Number.NaN, 0);
   }
 

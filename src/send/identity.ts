@@ -1,8 +1,8 @@
 /**
- * The key that this edge shows to leaders. Stake is counted by it, so the same key as a staked
- * validator's gives its share of the streams. Read from the JSON that `solana-keygen` writes, or
- * drawn afresh, which makes an unstaked edge. The secret never leaves this record but as the
- * private key of the client certificate.
+ * The key that this edge presents to leaders. Leaders assign streams by stake, so a staked
+ * validator's key gets that validator's share. Read from the JSON file that `solana-keygen` writes,
+ * or generated, which makes an unstaked edge. The secret leaves this record only as the private key
+ * of the client certificate.
  */
 
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes } from "node:crypto";
@@ -11,13 +11,13 @@ import { SetupError } from "../core/errors.ts";
 export interface Identity {
   /** 32 bytes. */
   readonly seed: Uint8Array;
-  /** 32 bytes; the validator's pubkey. */
+  /** 32 bytes; the validator's public key. */
   readonly publicKey: Uint8Array;
 }
 
 const SEED_BYTES = 32;
 const KEYPAIR_BYTES = 64;
-/** RFC 8410 section 7: what stands before the 32 bytes of an Ed25519 seed in PKCS#8. */
+/** RFC 8410 section 7: the PKCS#8 prefix before the 32 bytes of an Ed25519 seed. */
 const PKCS8_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
 
 /** The seed as PKCS#8 DER, 48 bytes. */
@@ -46,8 +46,8 @@ export function freshIdentity(): Identity {
 /**
  * Reads the JSON of `solana-keygen`: an array of 64 bytes, seed and public key.
  *
- * @throws SetupError when it is anything else, or when the two halves do not belong together; the
- *   message never holds a byte of the key
+ * @throws SetupError when the format is different, or the public key does not belong to the seed;
+ *   the message never contains a byte of the key
  */
 export function identityOfJson(text: string): Identity {
   let value: unknown;

@@ -1,9 +1,9 @@
 /**
- * The copies of a connection whose acknowledgement is awaited, in the order of sending, as a ring
- * with a bound, at which the caller ends the oldest. Rows are plain records kept in place, so that
- * the hot path allocates nothing. The ring goes round in as few of them as were ever needed at
- * once: a connection that carries little costs little, and what is written next was read a moment
- * ago. Hot path: every function here.
+ * The deliveries of a connection that await acknowledgement, in send order, in a bounded ring; at
+ * the bound the caller ends the oldest. Rows are plain records that are reused, so the hot path
+ * does not allocate. The ring uses only as many rows as were ever needed together: an idle
+ * connection costs little, and the next row to write is still in the CPU cache. Hot path: every
+ * function here.
  */
 
 import type { Target } from "../core/flow.ts";
@@ -11,14 +11,14 @@ import { IN_FLIGHT, type StreamResult } from "./transport.ts";
 
 export interface InFlightDelivery {
   packetId: number;
-  /** The leader that it went to, and the slot that it was aimed at. */
+  /** The leader that receives it, and the slot that it was sent for. */
   target: Target;
   stream: number;
-  /** When it went on the wire; 0: not yet. */
+  /** When it was put on the wire; 0: not yet. */
   sentNs: number;
-  /** Its end, where that came about before those of the older ones; IN_FLIGHT: not known. */
+  /** Its result, if that arrived before those of older deliveries; IN_FLIGHT: unknown. */
   streamResult: StreamResult;
-  /** When it came to its end; 0: just now. */
+  /** When the result arrived; 0: just now. */
   endNs: number;
   /** As `Outcome.connectionAgeMs`. */
   ageMs: number;
@@ -39,12 +39,12 @@ const NOTHING: InFlightDelivery = {
 
 const PLACES_MIN = 16;
 
-/** A first-in first-out ring of rows that are made once and written over. */
+/** A first-in first-out ring of reused rows. */
 class Ring<Row> {
   readonly capacity: number;
   readonly #blank: () => Row;
   #rows: Row[] = [];
-  /** The ring goes round in so many rows; the last of them may not be made yet. */
+  /** Current capacity; the last row may not be allocated yet. */
   #places: number;
   #head = 0;
   size = 0;
@@ -60,31 +60,31 @@ class Ring<Row> {
     return this.size === 0 ? null : (this.#rows[this.#head] ?? null);
   }
 
-  /** The row so many places behind the oldest one, or null. */
+  /** The row at this distance from the oldest one, or null. */
   at(place: number): Row | null {
     if (place >= this.size) return null;
     return this.#rows[(this.#head + place) % this.#places] ?? null;
   }
 
-  /** The row behind the newest, to be written over, or null when the ring is full. */
+  /** The row after the newest, to be overwritten, or null when the ring is full. */
   next(): Row | null {
     if (this.size === this.capacity) return null;
     if (this.size === this.#places) this.#grow();
     const index = (this.#head + this.size) % this.#places;
     this.size += 1;
-    // The ring comes to its places in turn, so a new one is always the array's next.
+    // The ring reaches its rows in order, so a new row is always appended.
     if (index === this.#rows.length) this.#rows.push(this.#blank());
     return this.#rows[index] ?? null;
   }
 
-  /** Forgets the oldest row. */
+  /** Removes the oldest row. */
   drop(): void {
     if (this.size === 0) return;
     this.#head = (this.#head + 1) % this.#places;
     this.size -= 1;
   }
 
-  /** All places are taken: those that are added stand behind the newest. */
+  /** Doubles the capacity of a full ring; the new rows follow the newest. */
   #grow(): void {
     this.#rows = [...this.#rows.slice(this.#head), ...this.#rows.slice(0, this.#head)];
     this.#head = 0;
@@ -93,7 +93,7 @@ class Ring<Row> {
 }
 
 export class InFlight extends Ring<InFlightDelivery> {
-  /** So many of the oldest are on the wire, or have their end. */
+  /** The count of the oldest rows that are on the wire or have a result. */
   #gone = 0;
 
   constructor(capacity: number) {
@@ -127,7 +127,7 @@ export class InFlight extends Ring<InFlightDelivery> {
     if (this.#gone > 0) this.#gone -= 1;
   }
 
-  /** The oldest that is not known to be on the wire, nor to have its end; or null. */
+  /** The oldest delivery that is neither known to be on the wire nor has a result; or null. */
   nextUnsent(): InFlightDelivery | null {
     for (let row = this.at(this.#gone); row !== null; row = this.at(this.#gone)) {
       if (row.sentNs === 0 && row.streamResult === IN_FLIGHT) return row;

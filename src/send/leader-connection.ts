@@ -1,5 +1,5 @@
 /**
- * One connection of a peer, with the copies that it carries. Hot path: `send`, `collectResults`.
+ * One connection to a leader, with its in-flight deliveries. Hot path: `send`, `collectResults`.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -14,20 +14,20 @@ import {
 } from "./transport.ts";
 
 export class LeaderConnection {
-  /** null until the transport has answered. */
+  /** null until `connect` of the transport has returned. */
   engineConnection: EngineConnection | null = null;
   readonly attemptNs: number;
-  /** Since when the handshake is done; 0: it is not. */
+  /** When the handshake completed; 0: not yet. */
   establishedNs = 0;
-  /** Since when it takes copies; 0: not yet. */
+  /** When it began to accept deliveries; 0: not yet. */
   liveNs = 0;
-  /** Since when it takes none any more; 0: it does. */
+  /** When it stopped accepting deliveries; 0: it still does. */
   retiredNs = 0;
-  /** Made with an identity that is no longer this edge's. */
+  /** Opened with a previous identity of this edge. */
   outdated = false;
-  /** Ended or closed; nothing more is heard of it. */
+  /** Ended or closed; it receives no further events. */
   over = false;
-  /** Whether it took any copy, and the largest one. */
+  /** Whether it carried any delivery. */
   carried = false;
   bytesMax = 0;
   readonly inFlight: InFlight;
@@ -39,7 +39,7 @@ export class LeaderConnection {
     this.inFlight = new InFlight(inFlightMax);
   }
 
-  /** As `Connection.send`. */
+  /** As `EngineConnection.send`. */
   send(bytes: Uint8Array, nowNs: number, ttlMs?: number): number {
     if (this.engineConnection === null || this.over) return CLOSED;
     const stream = this.engineConnection.send(bytes, ttlMs);
@@ -47,7 +47,7 @@ export class LeaderConnection {
     return stream;
   }
 
-  /** A front sent a copy over it. Answers as `SharedConnection.adopt`. */
+  /** Records a delivery that an ingress thread sent. Returns as `SharedConnection.recordSend`. */
   recordSend(stream: number, size: number, isQueued: boolean, sentNs: number): boolean {
     this.#carries(size, sentNs);
     return this.engineConnection?.shared?.recordSend(stream, isQueued) ?? false;
@@ -59,7 +59,7 @@ export class LeaderConnection {
     if (size > this.bytesMax) this.bytesMax = size;
   }
 
-  /** Closes it; false when it was over already. What it carried is the caller's to end. */
+  /** Closes it; false when it was already over. The caller must end its deliveries. */
   shut(): boolean {
     if (this.over) return false;
     this.over = true;
@@ -67,7 +67,7 @@ export class LeaderConnection {
     return true;
   }
 
-  /** Pings when the connection said nothing for `periodNs`. */
+  /** Pings after `periodNs` without traffic. */
   keepAlive(nowNs: number, periodNs: number): void {
     const { engineConnection } = this;
     if (engineConnection?.established !== true || engineConnection.keepsAlive) return;
@@ -76,20 +76,20 @@ export class LeaderConnection {
     engineConnection.ping();
   }
 
-  /** In how many milliseconds `keepAlive` pings; never where the engine does that. */
+  /** Milliseconds until `keepAlive` pings; infinite where the engine keeps it alive. */
   nextPingMs(nowNs: number, periodNs: number): number {
     if (this.engineConnection?.keepsAlive !== false) return Number.POSITIVE_INFINITY;
     return (this.#spokeNs + periodNs - nowNs) / NS_PER_MS;
   }
 
-  /** Whether a copy that `send` took is not on the wire yet. */
+  /** Whether a sent delivery is not on the wire yet. */
   isQueued(stream: number): boolean {
     return this.engineConnection?.streamResult(stream) === QUEUED;
   }
 
   /**
-   * Takes what is done from the head of those in flight, oldest first. A copy that had to wait is
-   * told of once it is on the wire, whatever the older ones wait for.
+   * Removes finished deliveries from the head of the ring, oldest first. A queued delivery is
+   * reported as sent once it is on the wire, independent of older deliveries.
    */
   collectResults(
     nowNs: number,
@@ -110,7 +110,7 @@ export class LeaderConnection {
     }
   }
 
-  /** Takes all that is in flight: what has its end, behind one that has none, keeps it. */
+  /** Removes all deliveries; those with a result behind an older one without keep their result. */
   failAll(
     nowNs: number,
     onWire: (delivery: InFlightDelivery) => void,
@@ -128,7 +128,7 @@ export class LeaderConnection {
   }
 }
 
-/** Asks what became of a copy, and keeps an end, because the connection tells it once. */
+/** Queries the result of a delivery and stores it, because the connection returns it once. */
 function learn(
   delivery: InFlightDelivery,
   engineConnection: EngineConnection,

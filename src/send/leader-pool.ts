@@ -1,12 +1,12 @@
 /**
- * All leaders that matter now or did a moment ago. Follows the plan: makes connections to what is
- * wanted, nearest turn first, and closes what left it after a grace, because plans move on while
- * copies still fly. An address that left is remembered as long as its pacing holds, so that a
- * leader who comes back is not tried more often than one who stays.
+ * All leaders in the plan, and those that recently left it. Follows the plan: connects to wanted
+ * leaders, nearest leader window first, and closes the connection of a leader that left only after
+ * a grace period, because deliveries may still be in flight. The reconnect backoff of an address
+ * that left is remembered, so that a returning leader is not tried more often than one that stayed.
  *
- * Where a leader of the plan has no live connection, the next one that has takes its copies as
- * well, so that no fewer are reached than can be. The routes are made anew when a connection comes
- * or goes, not for a transaction.
+ * Where a leader of the plan has no live connection, the next leader that has one receives its
+ * deliveries as well, so that the number of leaders reached does not drop. The send targets are
+ * rebuilt when a connection opens or closes, not per transaction.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -18,28 +18,30 @@ import { POLL_SLOW_MS } from "./poll-timer.ts";
 
 export interface LeaderPoolOptions extends LeaderOptions {
   readonly connectionsMax: number;
-  /** How long a connection stays open after the plan dropped it. */
+  /** How long a connection stays open after its leader left the plan. */
   readonly leaveGraceMs: number;
   readonly slotTimeMs: () => number;
-  /** A leader's share of all stake: how soon its turn comes again. */
+  /** A leader's share of all stake, which tells how soon its next leader window comes. */
   readonly stakeShareOf: (identity: string) => number;
 }
 
-/** A leader that is sent to, and its peer. */
+/** A target of the plan and its leader. */
 export interface SendTarget {
   readonly leader: Leader;
   readonly target: Target;
 }
 
 export class LeaderPool {
-  /** In the order of `plan.send`, and then those in place of who is not live. */
+  /**
+   * In the order of `plan.send`, followed by the substitutes for leaders without a live connection.
+   */
   sendTargets: readonly SendTarget[] = [];
   readonly #deps: LeaderDeps;
   readonly #options: LeaderPoolOptions;
   readonly #byAddress = new Map<string, Leader>();
-  /** What the plan wants, nearest turn first, as far as the bound goes. */
+  /** The leaders that the plan wants, nearest leader window first, up to the bound. */
   #wanted: readonly Leader[] = [];
-  /** Those that the plan sends to, and those near enough to be sent to in their place. */
+  /** The targets that the plan sends to, and those near enough to replace them. */
   #sent: readonly SendTarget[] = [];
   #standby: readonly SendTarget[] = [];
 
@@ -52,7 +54,7 @@ export class LeaderPool {
     return [...this.#byAddress.values()];
   }
 
-  /** Replaces what is wanted; `connect` makes the connections. */
+  /** Replaces the wanted leaders; `connect` opens the connections. */
   use(plan: Plan, nowNs: number): void {
     const wanted = new Map<string, Leader>();
     const slotNs = this.#options.slotTimeMs() * NS_PER_MS;
@@ -81,7 +83,7 @@ export class LeaderPool {
     this.#updateSendTargets();
   }
 
-  /** Begins the connections that are wanted, missing and allowed now. */
+  /** Opens the wanted connections that are missing and allowed now. */
   connect(nowNs: number): void {
     for (const [place, leader] of this.#wanted.entries()) {
       if (!leader.mayConnect(nowNs) || !this.#isDue(leader, nowNs)) continue;
@@ -90,7 +92,7 @@ export class LeaderPool {
     }
   }
 
-  /** In how many milliseconds `tick` may have something to do. */
+  /** Milliseconds until `tick` may have work. */
   nextPollMs(nowNs: number): number {
     let waitMs = POLL_SLOW_MS;
     for (const leader of this.#byAddress.values())
@@ -98,7 +100,7 @@ export class LeaderPool {
     return waitMs;
   }
 
-  /** Everything that time brings; answers as `nextLookMs`. */
+  /** Runs all time-driven work; returns as `nextPollMs`. */
   tick(nowNs: number): number {
     for (const leader of this.#byAddress.values()) {
       leader.tick(nowNs);
@@ -109,7 +111,7 @@ export class LeaderPool {
     return this.nextPollMs(nowNs);
   }
 
-  /** The edge has another identity: all connections are to be replaced. */
+  /** The identity of this edge changed: all connections must be replaced. */
   outdate(): void {
     for (const leader of this.#byAddress.values()) leader.outdate();
   }
@@ -118,7 +120,7 @@ export class LeaderPool {
     for (const leader of this.#byAddress.values()) leader.shutDown();
   }
 
-  /** Who is sent to is connected to, whatever its history. */
+  /** A leader that is sent to is always due, whatever its history. */
   #isDue(leader: Leader, nowNs: number): boolean {
     return leader.isDue(nowNs) || this.#sent.some((sendTarget) => sendTarget.leader === leader);
   }
@@ -134,7 +136,7 @@ export class LeaderPool {
     this.sendTargets = stand.length === 0 ? this.#sent : [...this.#sent, ...stand];
   }
 
-  /** The peer of an address, made when there is room; null when there is none. */
+  /** The leader of an address, created when there is room; null when there is none. */
   #leaderOf(target: Target, wantedCount: number): Leader | null {
     if (wantedCount >= this.#options.connectionsMax) {
       this.#deps.counters.connectionsOverLimit += 1;
@@ -143,7 +145,7 @@ export class LeaderPool {
     const known = this.#byAddress.get(target.address);
     if (known !== undefined) {
       known.identity = target.identity;
-      // It is wanted from now on, and those that come after it in the plan may need room.
+      // It is wanted again, and later leaders of the plan may need the room.
       known.leftNs = 0;
       return known;
     }
@@ -153,11 +155,11 @@ export class LeaderPool {
     return leader;
   }
 
-  /** Forgets the address that was met first of those that hold nothing. */
+  /** Forgets the first known address without a connection. */
   #forgetOne(): void {
     for (const leader of this.#byAddress.values()) {
       if (leader.leftNs === 0 || leader.openConnections > 0) continue;
-      // Copies may still wait with it, or for their acknowledgements.
+      // Deliveries may still be queued or await acknowledgement.
       leader.leave();
       this.#byAddress.delete(leader.address);
       return;
@@ -175,8 +177,8 @@ export class LeaderPool {
   }
 
   /**
-   * Whether one more connection may be opened, for the leader at that place of what is wanted. One
-   * that left the plan makes room if need be, or the one whose turn is furthest, if it is further.
+   * Whether one more connection may be opened, for the wanted leader at that index. If needed, a
+   * leader that left the plan is closed, or else the wanted one with a later leader window.
    */
   #makeRoomFor(place: number): boolean {
     let openConnections = 0;
@@ -187,7 +189,7 @@ export class LeaderPool {
     return victim !== null;
   }
 
-  /** Of those that left the plan, the one whose turn is least likely to come again soon. */
+  /** Among the leaders that left the plan, the one least likely to have a leader window soon. */
   #leastValuable(): Leader | null {
     const { leaderStats } = this.#deps;
     let least: Leader | null = null;
@@ -214,8 +216,8 @@ export class LeaderPool {
   }
 
   /**
-   * Replaces at most one old connection at a time, so that the bound is passed by one at most, and
-   * as many of another identity as the bound has room for.
+   * Replaces at most one old connection at a time, so that the bound is exceeded by at most one,
+   * and as many with a previous identity as fit within the bound.
    */
   #recycle(nowNs: number): void {
     let openConnections = 0;

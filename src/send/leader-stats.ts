@@ -1,11 +1,11 @@
 /**
- * What is known of each leader from dealing with it: the peers write it, the planner and the pool
- * of connections read it, and the admin listener shows it. Hot path: the fields of a card that the
- * peers count up.
+ * Statistics of each leader, measured while sending to it: `Leader` writes them, the planner and
+ * `LeaderPool` read them, and the admin listener shows them. Hot path: the fields of `LeaderStats`
+ * that are counted up.
  *
- * The table is bounded; at the bound the leader that was connected to longest ago is forgotten. A
- * mean follows the last ten or so values. What was never measured is a guess when it is planned
- * with, and null when it is shown.
+ * The table is bounded; at the bound the leader with the oldest last attempt is forgotten. Means
+ * are exponential over about ten values. An unmeasured value is a default estimate for planning,
+ * and null in the view.
  *
  * Decision: docs/decisions/0021-unreachable-leaders-do-not-count.md
  */
@@ -15,34 +15,34 @@ import { LEADER_STATS_MAX } from "./limits.ts";
 
 export type ClientKind = "agave" | "firedancer" | "unknown";
 
-/** One leader. The peers write its fields in place. */
+/** One leader. `Leader` and `Deliveries` write its fields in place. */
 export class LeaderStats {
   readonly identity: string;
   address: string;
   attempts = 0;
   admitted = 0;
-  /** From 0, never reached, to 1: how far it can be counted on. */
+  /** Reliability score from 0 (never reached) to 1. */
   reliability = 1;
   readonly ends: Record<CloseReason, number>;
-  /** As `CardView.reachable`. */
+  /** As `LeaderStatsView.reachable`. */
   reachable: boolean | null = null;
-  /** Connections in a row that were evicted before they carried anything. */
+  /** Consecutive connections that were evicted before they carried anything. */
   evictedIdle = 0;
   rttUs = 0;
   handshakeUs = 0;
-  /** From a copy being given to the peer until the leader acknowledged it. */
+  /** From a delivery being given to the leader's queue until its acknowledgement. */
   neededUs = 0;
-  /** Handshakes for which the leader wanted a token first. */
+  /** Handshakes for which the leader demanded a token first (Retry). */
   retries = 0;
-  /** The most streams that it granted at once; 0: not known. */
+  /** The highest number of concurrent streams that it granted; 0: unknown. */
   streamsMax = 0;
-  /** Connections that had no stream granted when the handshake was done. */
+  /** Connections without a granted stream when the handshake completed. */
   admittedLate = 0;
   sent = 0;
   acked = 0;
   saturated = 0;
   silentBeforeTurn = 0;
-  /** Whether it took copies since it was last missed. */
+  /** Whether it accepted deliveries since it was last found unreachable. */
   present = false;
   targeted = 0;
   landed = 0;
@@ -50,12 +50,12 @@ export class LeaderStats {
   constructor(identity: string, address: string) {
     this.identity = identity;
     this.address = address;
-    // Every name of the table has its place from the beginning.
+    // Every reason has an entry from the start.
     const ends = CLOSE_REASONS.map((name) => [name, 0] as const);
     this.ends = Object.fromEntries(ends) as Record<CloseReason, number>;
   }
 
-  /** A copy is acknowledged, so long after it was given to the peer. */
+  /** A delivery was acknowledged this long after it was given to the leader. */
   ack(neededUs: number): void {
     this.acked += 1;
     this.reachable = true;
@@ -68,7 +68,9 @@ export class LeaderStats {
     if (retried) this.retries += 1;
   }
 
-  /** The leader takes copies; `streams` is how many at once, below 0 when not known. */
+  /**
+   * The leader accepts deliveries; `streams`: how many concurrent streams, below 0 when unknown.
+   */
   admit(streams: number, late: boolean): void {
     this.admitted += 1;
     this.present = true;
@@ -78,7 +80,7 @@ export class LeaderStats {
     this.streamsMax = Math.max(this.streamsMax, streams);
   }
 
-  /** A connection ended; `live` if it took copies, and `carried` is whether it took any. */
+  /** A connection ended. `live`: it accepted deliveries; `carried`: it carried at least one. */
   end(name: CloseReason, live: boolean, carried: boolean): void {
     this.ends[name] += 1;
     if (!live) this.reachable = false;
@@ -87,8 +89,8 @@ export class LeaderStats {
   }
 
   /**
-   * Whether the leader is missed by that end of a connection, `live` if it took copies: true once,
-   * until it takes copies again.
+   * Whether this end of a connection makes the leader unreachable: true once, until the leader
+   * accepts deliveries again. `live`: the connection accepted deliveries.
    */
   markUnreachable(name: CloseReason, live: boolean, carried: boolean): boolean {
     if (!this.present || !CLOSE_POLICIES[name].gone || (live && !carried)) return false;
@@ -97,19 +99,19 @@ export class LeaderStats {
   }
 }
 
-/** A new value weighs so much in a mean. */
+/** Weight of a new value in a mean. */
 const WEIGHT = 0.1;
 
 function mean(before: number, value: number): number {
   return before === 0 ? value : before + WEIGHT * (value - before);
 }
 
-/** What is shown of a card. Null: not measured. */
+/** The public view of a `LeaderStats`. Null: not measured. */
 export interface LeaderStatsView {
   readonly identity: string;
   readonly address: string;
   /**
-   * Whether the last attempt that ended or was admitted got through, or a copy was acknowledged
+   * Whether the last attempt that ended or was admitted succeeded, or a delivery was acknowledged
    * since; null before that.
    */
   readonly reachable: boolean | null;
@@ -125,7 +127,7 @@ export interface LeaderStatsView {
   readonly retries: number;
   readonly evictions: number;
   readonly silentBeforeTurn: number;
-  /** Ends by name, those that happened. */
+  /** Counts by close reason, without zeros. */
   readonly ends: Readonly<Partial<Record<CloseReason, number>>>;
   readonly streamsMax: number | null;
   readonly saturated: number;
@@ -145,16 +147,16 @@ export interface LeaderCount {
 
 export interface LeaderStatsTableOptions {
   readonly leadersMax?: number;
-  /** The version that a leader gossips; null when it tells none. */
+  /** The version that a leader gossips; null when unknown. */
   readonly versionOf?: (identity: string) => string | null;
 }
 
-/** Guesses of a leader on another continent that was never met. */
+/** Estimates for a leader on another continent that was never measured. */
 const ROUND_TRIP_MS = 100;
 const HANDSHAKE_MS = 250;
-/** An evicted connection is made this long before the turn, and half of it each time in a row. */
+/** Lead time for a connection after one eviction; each further consecutive eviction halves it. */
 const LEAD_MS = 4_000;
-/** Room for timers and a lost packet. */
+/** Allowance for timers and one lost packet. */
 const SLACK_MS = 150;
 /** More streams than any Agave grants (`swqos.rs`: 3584); Firedancer grants 2^60. */
 const STREAMS_UNLIMITED = 1_000_000;
@@ -173,7 +175,7 @@ export class LeaderStatsTable {
     return this.#rows.size;
   }
 
-  /** The card of a leader that is about to be dealt with; made when there is none. */
+  /** The statistics of a leader, created when missing. */
   stats(identity: string, address: string): LeaderStats {
     let stats = this.#rows.get(identity);
     if (stats === undefined) {
@@ -194,13 +196,13 @@ export class LeaderStatsTable {
     }
   }
 
-  /** This leader acknowledged a copy: what it has is what can land with it. */
+  /** This leader acknowledged a delivery, so the transaction can land with it. */
   targeted(identity: string): void {
     const stats = this.#rows.get(identity);
     if (stats !== undefined) stats.targeted += 1;
   }
 
-  /** A transaction landed in a block of this leader's. */
+  /** A transaction landed in a block of this leader. */
   landed(identity: string): void {
     const stats = this.#rows.get(identity);
     if (stats !== undefined) stats.landed += 1;
@@ -211,20 +213,21 @@ export class LeaderStatsTable {
     return rttUs === 0 ? ROUND_TRIP_MS : rttUs / 1000;
   }
 
-  /** From a copy's sending until the leader has it, typically. */
+  /** Typical time from sending a delivery until the leader has it. */
   neededMs(identity: string): number {
     const neededUs = this.#rows.get(identity)?.neededUs ?? 0;
     return neededUs === 0 ? this.roundTripMs(identity) : neededUs / 1000;
   }
 
-  /** From 0 to 1: how far a leader can be counted on. */
+  /** Reliability score of a leader, from 0 to 1. */
   reliabilityOf(identity: string): number {
     return this.#rows.get(identity)?.reliability ?? 1;
   }
 
   /**
-   * How long before its turn a leader is connected to. As early as the plan knows of it, unless its
-   * node evicts who is idle: then later each time, but never too late for two handshakes.
+   * How long before its leader window a leader is connected to: as early as the plan includes it,
+   * unless its node evicts idle connections. Then later after each eviction, but never too late for
+   * two handshakes.
    */
   leadMs(identity: string): number {
     const evicted = this.#rows.get(identity)?.evictedIdle ?? 0;
@@ -232,12 +235,12 @@ export class LeaderStatsTable {
     return Math.max(LEAD_MS / 2 ** evicted, this.#connectMs(identity) + SLACK_MS);
   }
 
-  /** How long a leader may take to answer before it counts as silent. */
+  /** How long a leader may take to respond before it counts as silent. */
   responseMs(identity: string): number {
     return SLACK_MS + 2 * this.roundTripMs(identity);
   }
 
-  /** How long before its turn a connection is checked: it can be replaced in what is left. */
+  /** How long before the leader window a connection is probed: enough time to replace it. */
   probeLeadMs(identity: string): number {
     return this.responseMs(identity) + this.#connectMs(identity);
   }
@@ -247,7 +250,7 @@ export class LeaderStatsTable {
     return 2 * (handshakeUs === 0 ? HANDSHAKE_MS : handshakeUs / 1000);
   }
 
-  /** What the leader's node runs: what it does tells more than what it says. */
+  /** The client software of the leader: its behaviour is stronger evidence than its version. */
   clientKindOf(stats: LeaderStats): ClientKind {
     if (stats.retries > 0 || stats.streamsMax > STREAMS_UNLIMITED) return "firedancer";
     const { evicted, disallowed, too_many, invalid_stream } = stats.ends;
@@ -255,13 +258,13 @@ export class LeaderStatsTable {
     return clientKindOfVersion(this.#versionOf(stats.identity));
   }
 
-  /** Those that were sent most copies first. */
+  /** Ordered by deliveries sent, descending. */
   view(countMax = Number.POSITIVE_INFINITY): readonly LeaderStatsView[] {
     const rows = [...this.#rows.values()].sort((a, b) => b.sent - a.sent);
     return rows.slice(0, countMax).map((stats) => this.#viewOf(stats));
   }
 
-  /** How many leaders there are of each kind. */
+  /** Leader counts by client kind and reachability. */
   countByKind(): readonly LeaderCount[] {
     const counts = new Map<string, LeaderCount>();
     for (const stats of this.#rows.values()) {
@@ -294,7 +297,7 @@ export class LeaderStatsTable {
       retries,
       evictions: stats.ends.evicted,
       silentBeforeTurn: stats.silentBeforeTurn,
-      // The names of the table, again.
+      // The keys come from CLOSE_REASONS again.
       ends: Object.fromEntries(ends.map((name) => [name, stats.ends[name]])),
       streamsMax: stats.streamsMax === 0 ? null : stats.streamsMax,
       saturated: stats.saturated,
@@ -314,8 +317,8 @@ const REACHABLE_WORDS: ReadonlyMap<boolean | null, LeaderCount["reachable"]> = n
 ] as const);
 
 /**
- * Agave counts its versions from 1 up, Frankendancer's are 0.x, Firedancer's are the year's
- * (tags of `firedancer-io/firedancer`, 2026-08).
+ * Agave versions start at 1, Frankendancer's are 0.x, Firedancer's are calendar years (tags of
+ * `firedancer-io/firedancer`, 2026-08).
  */
 export function clientKindOfVersion(version: string | null): ClientKind {
   const major = /^v?(\d+)\./.exec(version ?? "")?.[1];

@@ -2,14 +2,14 @@ import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
-import { reasonOf } from "../../src/core/faults.ts";
+import { reasonOf } from "../../src/core/decode-errors.ts";
 import type { ValidationResult } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
 import { native } from "../native/addon.ts";
 import { generated, mutated } from "../support/generated.ts";
 import { createRng } from "../support/rng.ts";
-import { tipAccount } from "../support/verdicts.ts";
+import { tipAccount } from "../support/validations.ts";
 import { leaderProgram } from "./build.ts";
 
 const crate = fileURLToPath(new URL("./parser", import.meta.url));

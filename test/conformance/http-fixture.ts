@@ -7,18 +7,22 @@
 
 import { createHash } from "node:crypto";
 import { connect, type Socket } from "node:net";
-import { networksOf } from "../../src/accounts/keys/restriction.ts";
+import { networksOf } from "../../src/accounts/keys/policy.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { Rejection } from "../../src/core/errors.ts";
-import type { ProxySource } from "../../src/http/admission.ts";
 import { createForwardedHeaderName } from "../../src/http/proxied-request.ts";
 import type { ReceiptSource } from "../../src/http/receipts/source.ts";
+import type { ProxySource } from "../../src/http/request-checks.ts";
 import type { HttpCounters } from "../../src/http/request-tracker.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
 import type { Submission, Submit } from "../../src/http/submit/submission.ts";
-import { createAccessControl, type Principal, type RatePlan } from "../../src/limits/gate.ts";
+import {
+  createAccessControl,
+  type Principal,
+  type RatePlan,
+} from "../../src/limits/access-control.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
-import { testPrincipal } from "../support/owners.ts";
+import { testPrincipal } from "../support/principals.ts";
 import { receiptSource } from "../support/receipt-source.ts";
 import { createTestIngress, type TestIngress, testIngressEngine } from "../support/test-ingress.ts";
 

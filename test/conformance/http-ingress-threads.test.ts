@@ -297,7 +297,7 @@ describe.skipIf(native === null)("a client of a front", () => {
     const bodies = edge.submitted.splice(0).map(({ bytes, account }) => {
       return `${account} ${Buffer.from(bytes).toString("base64")}`;
     });
-    const { accepted, thrown } = edge.server.counters;
+    const { accepted, handlerErrors } = edge.server.counters;
     // What a front answers by itself the server behind does not count.
     const all =
       edge.ingress === null ? [edge.server] : [edge.server, ...edge.ingress.ingressThreads.figures];
@@ -307,7 +307,7 @@ describe.skipIf(native === null)("a client of a front", () => {
     return {
       responses,
       bodies: bodies.sort(),
-      counted: { requests, accepted, thrown, rejections },
+      counted: { requests, accepted, handlerErrors, rejections },
     };
   }
 

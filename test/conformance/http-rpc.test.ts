@@ -254,7 +254,7 @@ describe("the deadline", () => {
       { id: 4, error: { data: { reason: "overloaded" } } },
     ]);
     for (const done of waiting) done({ kind: "accepted", signature: SIGNATURE });
-    expect(slow.server.counters).toMatchObject({ requestsOpen: 0, expired: 2, thrown: 0 });
+    expect(slow.server.counters).toMatchObject({ requestsOpen: 0, expired: 2, handlerErrors: 0 });
     for (const client of clients) client.close();
     await slow.stop();
   });

@@ -23,7 +23,7 @@ import {
   newKeypair,
   type RawTable,
 } from "../support/transactions.ts";
-import { accepted, decoder, nameOf, tipped } from "../support/verdicts.ts";
+import { accepted, decoder, nameOf, tipped } from "../support/validations.ts";
 
 /** mulberry32: the same cases in every run. */
 function random(seed: number): (below: number) => number {

@@ -11,7 +11,7 @@ import {
   newKeypair,
   transfer,
 } from "../support/transactions.ts";
-import { accepted, tipAccount, tipped, validationOf } from "../support/verdicts.ts";
+import { accepted, tipAccount, tipped, validationOf } from "../support/validations.ts";
 
 const VERSIONS = [-1, 0] as const;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DECODE_ERROR } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { DECODER, newPacket } from "../support/packets.ts";
 import { fc } from "../support/properties.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DECODE_ERROR } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import type { Accepted } from "../../src/core/flow.ts";
 import { isUnsafePoint, signatureErrorCode } from "../../src/decode/ed25519.ts";
 

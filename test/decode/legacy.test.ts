@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { LEGACY_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { memo, newKeypair, type RawTable, serializeTransaction } from "../support/transactions.ts";
-import { accepted, tipAccount, tipped, validationOf, validationWith } from "../support/verdicts.ts";
+import {
+  accepted,
+  tipAccount,
+  tipped,
+  validationOf,
+  validationWith,
+} from "../support/validations.ts";
 
 const VERSIONS = [-1, 0] as const;
 const key = (seed: number): Uint8Array => newKeypair(1000 + seed).publicKey;

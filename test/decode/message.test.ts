@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { advanceNonce, memo, newKeypair, serializeTransaction } from "../support/transactions.ts";
-import { accepted, tipped, validationOf, validationWith } from "../support/verdicts.ts";
+import { accepted, tipped, validationOf, validationWith } from "../support/validations.ts";
 
 const VERSIONS = [-1, 0, 1] as const;
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, it } from "vitest";
-import { DECODE_ERROR } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { createNativeDecoder, nativeDecoder } from "../../src/decode/native-decoder.ts";
 import { readValidation } from "../../src/decode/workers/worker-channel.ts";
 import {
@@ -15,7 +15,7 @@ import { ADDON_PATH } from "../../src/native/load.ts";
 import { native } from "../native/addon.ts";
 import { createRng } from "../support/rng.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
-import { LAMPORTS_MIN, tipAccount } from "../support/verdicts.ts";
+import { LAMPORTS_MIN, tipAccount } from "../support/validations.ts";
 import { until } from "../support/wait.ts";
 
 const options = {

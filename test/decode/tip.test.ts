@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DECODE_ERROR, rejectionOf } from "../../src/core/faults.ts";
+import { DECODE_ERROR, rejectionOf } from "../../src/core/decode-errors.ts";
 import {
   concat,
   type InstructionSpec,
@@ -18,7 +18,7 @@ import {
   tipAccount,
   tipped,
   validationOf,
-} from "../support/verdicts.ts";
+} from "../support/validations.ts";
 
 const VERSIONS = [-1, 0, 1] as const;
 const payer = newKeypair(7);

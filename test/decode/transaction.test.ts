@@ -3,7 +3,7 @@ import { encodeSignature } from "../../src/core/encoding.ts";
 import { createTransactionDecoder, peekSignatureOffset } from "../../src/decode/transaction.ts";
 import { fc } from "../support/properties.ts";
 import { computeUnitLimit, memo, newKeypair } from "../support/transactions.ts";
-import { accepted, decoder, tipAccount, tipped, validationOf } from "../support/verdicts.ts";
+import { accepted, decoder, tipAccount, tipped, validationOf } from "../support/validations.ts";
 
 const VERSIONS = [-1, 0, 1] as const;
 

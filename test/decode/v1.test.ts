@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { computeBudget, memo, newKeypair, serializeTransaction } from "../support/transactions.ts";
-import { accepted, tipped, validationOf, validationWith } from "../support/verdicts.ts";
+import { accepted, tipped, validationOf, validationWith } from "../support/validations.ts";
 
 const key = (seed: number): Uint8Array => newKeypair(1000 + seed).publicKey;
 const signer = (seed: number) => ({ key: key(seed), signer: true, writable: false });

@@ -88,7 +88,7 @@ describe("a ring that threads share", () => {
     const memory = dedupMemory(options);
     const access = new SharedArrayBuffer(8);
     const word = new Int32Array(access);
-    const entry = new URL("../support/seen-thread.mjs", import.meta.url);
+    const entry = new URL("../support/dedup-thread.mjs", import.meta.url);
     const workerData = { memory, options, access, transactions };
     const threads = Array.from({ length: 3 }, () => new Worker(entry, { workerData }));
     const responses = threads.map(

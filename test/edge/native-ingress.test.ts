@@ -168,7 +168,7 @@ describe("fronts on their ground", () => {
 
   it("are heard before the engine's news, and have their turn in between", () => {
     const { context, ingressThreads } = built(1, native);
-    expect(context.routes.beforeDrain).toBe(ingressThreads.adopt);
+    expect(context.routes.beforeDrain).toBe(ingressThreads.reconcile);
     const before = yields;
     context.routes.yieldThread();
     expect(yields).toBe(before + 1);

@@ -20,7 +20,7 @@ describe("what a front has sent", () => {
     const receivedUnixMs = clock.unixMs();
     clock.advance(DELAY_NS / NS_PER_MS);
     const packet = { id: 0, bytes, account, receivedNs, maxRetries: null, priorityLamports: 7 };
-    pipeline.adopt(packet, "k", accepted, { ...times, send: newSendRecord() });
+    pipeline.recordSend(packet, "k", accepted, { ...times, send: newSendRecord() });
     return { bytes, receivedUnixMs, ...times };
   }
 
@@ -28,8 +28,8 @@ describe("what a front has sent", () => {
     const all = newRig();
     const { rig, receipts, landing, pipeline } = all;
     const { bytes, receivedUnixMs, sentNs } = adoptNew(all, 1);
-    expect(rig.calls).toEqual(["suspend", "adopt", "receipt.open", "track", "flush"]);
-    expect(rig.adopted).toMatchObject([{ packet: { id: 1 }, sentNs }]);
+    expect(rig.calls).toEqual(["suspend", "recordSend", "receipt.open", "track", "flush"]);
+    expect(rig.recorded).toMatchObject([{ packet: { id: 1 }, sentNs }]);
     expect(rig.counted).toEqual(["1 k"]);
     expect(pipeline.validations.accepted).toBe(1);
     expect(landing.inFlight).toBe(1);
@@ -42,7 +42,7 @@ describe("what a front has sent", () => {
     all.submit(bytesOf(1));
     adoptNew(all, 2);
     all.submit(bytesOf(3));
-    expect([...all.rig.sent, ...all.rig.adopted.map(({ packet }) => packet)]).toMatchObject([
+    expect([...all.rig.sent, ...all.rig.recorded.map(({ packet }) => packet)]).toMatchObject([
       { id: 1 },
       { id: 3 },
       { id: 2 },
@@ -64,14 +64,14 @@ describe("what a front has sent", () => {
   it("is shared by whoever a front answered a repetition to", () => {
     const all = newRig();
     const { bytes } = adoptNew(all, 1);
-    all.pipeline.repeated({ bytes, account: "other", maxRetries: null }, 1);
+    all.pipeline.recordDuplicate({ bytes, account: "other", maxRetries: null }, 1);
     expect(all.receipts.find(signatureOf(bytes), "other")).toMatchObject({ submissions: 2 });
   });
 
   it("is shared also where the word of the repetition came before its own", () => {
     const all = newRig(true);
     for (const account of ["other", "third"]) {
-      all.pipeline.repeated({ bytes: bytesOf(1), account, maxRetries: null }, 1);
+      all.pipeline.recordDuplicate({ bytes: bytesOf(1), account, maxRetries: null }, 1);
     }
     const { bytes } = adoptNew(all, 1);
     for (const account of ["acme", "other", "third"]) {
@@ -82,7 +82,7 @@ describe("what a front has sent", () => {
 
   it("is shared also by who was answered while a front had it that left it to this one", () => {
     const all = newRig(true);
-    all.pipeline.repeated({ bytes: bytesOf(1), account: "other", maxRetries: null }, 1);
+    all.pipeline.recordDuplicate({ bytes: bytesOf(1), account: "other", maxRetries: null }, 1);
     all.submit(bytesOf(1));
     expect(all.receipts.find(signatureOf(bytesOf(1)), "other")).toMatchObject({ submissions: 2 });
   });

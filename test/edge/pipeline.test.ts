@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { DECODE_ERROR } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { bytesOf, newRig, signatureOf } from "../support/pipeline-rig.ts";

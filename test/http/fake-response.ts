@@ -1,6 +1,6 @@
 /** A response that, like the real one, throws once it has ended, and takes chunks back. */
 
-import type { UwsResponse } from "../../src/http/exchange.ts";
+import type { UwsResponse } from "../../src/http/request-context.ts";
 import {
   type LatencySink,
   RequestTracker,

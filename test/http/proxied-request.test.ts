@@ -2,8 +2,8 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import type { ProxySource } from "../../src/http/admission.ts";
 import { createForwardedHeaderName, readForwardedHeader } from "../../src/http/proxied-request.ts";
+import type { ProxySource } from "../../src/http/request-checks.ts";
 import {
   connectRaw,
   KEY,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { RequestContext } from "../../src/http/exchange.ts";
 import { RESPONSES_PER_SLICE_MAX } from "../../src/http/limits.ts";
+import { RequestContext } from "../../src/http/request-context.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { fakeResponse, trackerOn } from "./fake-response.ts";
 

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { RequestContext } from "../../src/http/exchange.ts";
+import { RequestContext } from "../../src/http/request-context.ts";
 import { createRoutes } from "../../src/http/routes.ts";
-import { createAccessControl } from "../../src/limits/gate.ts";
+import { createAccessControl } from "../../src/limits/access-control.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { testPrincipal } from "../support/owners.ts";
+import { testPrincipal } from "../support/principals.ts";
 import { receiptSource } from "../support/receipt-source.ts";
 import { fakeResponse, trackerOn } from "./fake-response.ts";
 

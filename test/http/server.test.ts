@@ -8,7 +8,7 @@ import { SetupError } from "../../src/core/errors.ts";
 import { EMPTY_RESPONSES_BURST, RESPONSES_PER_SLICE_MAX } from "../../src/http/limits.ts";
 import { createHttpServer } from "../../src/http/server.ts";
 import type { Submit } from "../../src/http/submit/submission.ts";
-import type { AccessControl } from "../../src/limits/gate.ts";
+import type { AccessControl } from "../../src/limits/access-control.ts";
 import {
   accept,
   connectRaw,

@@ -4,11 +4,11 @@ import { MessageChannel, Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import type { AccessControl } from "../../src/limits/gate.ts";
+import type { AccessControl } from "../../src/limits/access-control.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { joinThread, keyCacheScene, keyCacheSceneOn, keyRow, PLAN } from "../support/key-cache.ts";
 import { createFakeStore } from "../support/limit-store.ts";
-import { HERE } from "../support/owners.ts";
+import { HERE } from "../support/principals.ts";
 import { until } from "../support/wait.ts";
 
 const TOKEN = "token-of-account-a";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
-import { networksOf } from "../../src/accounts/keys/restriction.ts";
+import { networksOf } from "../../src/accounts/keys/policy.ts";
 import {
   CACHED_KEYS_MAX,
   KEY_REVIEWS_PER_SLICE,
@@ -11,7 +11,7 @@ import type { KeyGrant } from "../../src/limits/key-cache-entry.ts";
 import { createKeyCacheSync } from "../../src/limits/key-cache-sync.ts";
 import { NO_LIMIT_SLOT } from "../../src/limits/shared-state.ts";
 import { joinThread, keyCacheScene, keyRow, PLAN } from "../support/key-cache.ts";
-import { HERE } from "../support/owners.ts";
+import { HERE } from "../support/principals.ts";
 
 const TOKEN = "token-of-account-a";
 const OTHER = "other-of-account-a";

@@ -77,7 +77,7 @@ describe("a cell that three threads charge at once", () => {
       ...{ memory, words, limitSlot, tries, nowNs: NOW, interval, burst },
       giveBackEvery: every,
     };
-    const entry = new URL("../support/cell-charger.mjs", import.meta.url);
+    const entry = new URL("../support/limit-charger.mjs", import.meta.url);
     const workers = [1, 2].map(() => new Worker(entry, { workerData }));
     const failure = Promise.race(workers.map((worker) => once(worker, "error")));
     const failed = failure.then(([error]) => Promise.reject(error));

@@ -106,7 +106,7 @@ describe("a pass of a front", () => {
   it("says whose key it is, also where the place was another's before", async () => {
     const { ingressThreads, holders, thread, accounting } = started(1);
     thread(0).note(10);
-    ingressThreads.adopt();
+    ingressThreads.reconcile();
     holders[0]?.post({ kind: "grant", grant: { ...KEY_GRANT, account: "other" } });
     thread(0).note(11);
     await ingressThreads.stop();

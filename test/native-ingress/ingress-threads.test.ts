@@ -18,7 +18,7 @@ import {
   PROXY_REASONS,
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
-import { testPrincipal } from "../support/owners.ts";
+import { testPrincipal } from "../support/principals.ts";
 import { faultOf, KEY_GRANT, PUBLIC_PORT, rig, shared, started, UPSTREAM_PORT } from "./rig.ts";
 
 describe("fronts that start", () => {
@@ -67,7 +67,7 @@ describe("what fronts did", () => {
     thread(1).note(20);
     thread(0).note(11);
     expect(ingressThreads.waiting).toBe(3);
-    ingressThreads.adopt();
+    ingressThreads.reconcile();
     expect(accounting.sort()).toEqual(["acme 10", "acme 11", "acme 20"]);
     expect(ingressThreads.waiting).toBe(0);
     expect(ingressThreads.counters.repeated).toBe(3);
@@ -135,7 +135,7 @@ describe("fronts that wait for the processor of the books", () => {
     const { ingressThreads, thread, ways } = started();
     for (let n = 0; n < 2 * RECORDS_PER_SLICE + 1; n += 1) thread(0).note(n);
     thread(1).note(1);
-    ingressThreads.adopt();
+    ingressThreads.reconcile();
     expect(ways).toEqual([RECORDS_PER_SLICE, 2 * RECORDS_PER_SLICE]);
     await ingressThreads.stop();
   });
@@ -144,7 +144,7 @@ describe("fronts that wait for the processor of the books", () => {
     const { ingressThreads, thread, accounting, ways } = started();
     const few = 3 * RECORDS_PER_SLICE;
     for (let n = 0; n < RECORDS_BACKLOG_MAX + few; n += 1) thread(0).note(1);
-    ingressThreads.adopt();
+    ingressThreads.reconcile();
     expect(ways[0]).toBe(few + RECORDS_PER_SLICE);
     expect(accounting).toHaveLength(RECORDS_BACKLOG_MAX + few);
     for (let n = 0; n < RECORDS_BACKLOG_MAX; n += 1) thread(1).note(1);
@@ -164,9 +164,9 @@ describe("fronts that wait for the processor of the books", () => {
       note(RECORDS_PER_SLICE);
       return items.length;
     };
-    ingressThreads.adopt();
+    ingressThreads.reconcile();
     expect(accounting).toHaveLength(RECORDS_PER_SLICE);
-    ingressThreads.adopt();
+    ingressThreads.reconcile();
     expect(accounting).toHaveLength(2 * RECORDS_PER_SLICE);
     await ingressThreads.stop();
   });

@@ -35,11 +35,11 @@ function rig() {
   const consumer = new RecordConsumer(
     {
       accounting: {
-        adopt(packet, keyId, _, sent) {
+        recordSend(packet, keyId, _, sent) {
           adopted.push({ packet, sent });
-          told.push(["adopt", keyId, packet.account, packet.priorityLamports]);
+          told.push(["recordSend", keyId, packet.account, packet.priorityLamports]);
         },
-        repeated: ({ account, maxRetries }, offset) =>
+        recordDuplicate: ({ account, maxRetries }, offset) =>
           told.push(["repeated", account, maxRetries, offset]),
       },
       latency: { record: (ns) => latencies.push(ns) },
@@ -73,7 +73,7 @@ describe("the ledger of fronts", () => {
     consumer.take(record(SENT));
     expect(told).toEqual([
       ["usage", "k1", null, 40],
-      ["adopt", "k1", "other", 1_234],
+      ["recordSend", "k1", "other", 1_234],
     ]);
     expect(adopted[0]?.packet).toMatchObject({ receivedNs: 100, maxRetries: 2 });
     expect(adopted[0]?.sent).toMatchObject({ decodedNs: 130, sentNs: 150 });

@@ -2,7 +2,7 @@
 
 import { SetupError } from "../../src/core/errors.ts";
 import type { Packet } from "../../src/core/flow.ts";
-import type { Principal } from "../../src/limits/gate.ts";
+import type { Principal } from "../../src/limits/access-control.ts";
 import type { KeyGrant, KeyUpdate } from "../../src/limits/key-cache-entry.ts";
 import type { ThreadKeyCache } from "../../src/limits/key-cache-sync.ts";
 import {
@@ -72,7 +72,7 @@ export class FakeIngressThread {
   /** Notes one repetition of these bytes. */
   note(...bytes: number[]): void {
     const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
-    this.writer.repeated({ bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note }, 1);
+    this.writer.recordDuplicate({ bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note }, 1);
   }
 
   /** Is in that state from now on, and says so. */
@@ -186,11 +186,11 @@ export function rig(count = 2) {
       yieldThread: () => void ways.push(accounting.length),
       flushEvents() {
         settled.push(accounting.length);
-        ingressThreads.adopt();
+        ingressThreads.reconcile();
       },
       accounting: {
-        adopt: () => {},
-        repeated: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
+        recordSend: () => {},
+        recordDuplicate: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
           void accounting.push(`${account} ${bytes[0]}`),
       },
       latency: { record() {} },

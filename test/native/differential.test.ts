@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { DECODE_ERROR_COUNT } from "../../src/core/faults.ts";
+import { DECODE_ERROR_COUNT } from "../../src/core/decode-errors.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
 import { generated, mutated } from "../support/generated.ts";
 import { createRng } from "../support/rng.ts";
-import { LAMPORTS_MIN, otherTipAccount, tipAccount } from "../support/verdicts.ts";
+import { LAMPORTS_MIN, otherTipAccount, tipAccount } from "../support/validations.ts";
 import { native } from "./addon.ts";
 
 const tipAccounts = [tipAccount.publicKey, otherTipAccount.publicKey];

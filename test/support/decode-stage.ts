@@ -1,6 +1,6 @@
 /** The decode stage over fake workers and a fake clock, and a list of what it answered. */
 
-import { DECODE_ERROR } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import type { Packet, ValidationResult } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";

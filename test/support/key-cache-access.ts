@@ -16,7 +16,7 @@ import {
   type Principal,
   policyViolation,
   UNKNOWN_KEY,
-} from "../../src/limits/gate.ts";
+} from "../../src/limits/access-control.ts";
 import { intervalNs, type Rate } from "../../src/limits/gcra.ts";
 import { GlobalLimitStates } from "../../src/limits/global-state.ts";
 import type {

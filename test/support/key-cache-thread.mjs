@@ -3,7 +3,7 @@ import { workerData } from "node:worker_threads";
 import { tsImport } from "tsx/esm/api";
 
 const source = (path) => tsImport(path, import.meta.url);
-const { networksOf } = await source("../../src/accounts/keys/restriction.ts");
+const { networksOf } = await source("../../src/accounts/keys/policy.ts");
 const { systemClock } = await source("../../src/core/clock.ts");
 const { createKeyCacheAccess } = await source("./key-cache-access.ts");
 const { memory, words, token, port } = workerData;

@@ -3,10 +3,10 @@
 import { createSharedLimits, type LimitStore } from "../../src/accounts/global-limits/sync.ts";
 import type { KeyRow, Plan } from "../../src/accounts/keys/key.ts";
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
-import { networksOf } from "../../src/accounts/keys/restriction.ts";
+import { networksOf } from "../../src/accounts/keys/policy.ts";
 import { createKeyTable } from "../../src/accounts/keys/table.ts";
 import type { Clock } from "../../src/core/clock.ts";
-import { createAccessControl } from "../../src/limits/gate.ts";
+import { createAccessControl } from "../../src/limits/access-control.ts";
 import { GlobalDelegation } from "../../src/limits/global-delegation.ts";
 import { GlobalLimitStates } from "../../src/limits/global-state.ts";
 import type { KeySlotReleased, KeyUpdate } from "../../src/limits/key-cache-entry.ts";
@@ -18,8 +18,8 @@ import {
 } from "../../src/limits/shared-state.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { createKeyCacheAccess } from "./key-cache-access.ts";
-import { HERE } from "./owners.ts";
 import { silent } from "./postgres.ts";
+import { HERE } from "./principals.ts";
 
 export const PLAN: Plan = { name: "P", ratePerSecond: 1, burst: 3, shared: false };
 

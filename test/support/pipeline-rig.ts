@@ -39,7 +39,7 @@ export function newRig(sharesDedup = false) {
     taken: 1,
     sent: [] as Packet[],
     /** What was sent elsewhere. */
-    adopted: [] as { packet: Packet; send: SendRecord; sentNs: number }[],
+    recorded: [] as { packet: Packet; send: SendRecord; sentNs: number }[],
     /** Whether verdicts wait, as those of a worker do. */
     holds: false,
     pending: [] as Pending[],
@@ -89,8 +89,8 @@ export function newRig(sharesDedup = false) {
         return rig.taken;
       },
       recordSend(packet, send, sentNs) {
-        note("adopt");
-        rig.adopted.push({ packet: kept(packet), send, sentNs });
+        note("recordSend");
+        rig.recorded.push({ packet: kept(packet), send, sentNs });
       },
     },
     outcomes: { suspend: () => note("suspend"), flush: () => note("flush") },

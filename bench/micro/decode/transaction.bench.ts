@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { VersionedTransaction } from "@solana/web3.js";
 import { Bench } from "tinybench";
-import { DECODE_ERROR } from "../../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../../src/core/decode-errors.ts";
 import { createTransactionDecoder, peekSignatureOffset } from "../../../src/decode/transaction.ts";
 import {
   type BuiltTransaction,

@@ -1,4 +1,4 @@
-//! The faults that a verdict names, as their indexes in the table of `src/core/faults.ts`.
+//! The faults that a verdict names, as their indexes in the table of `src/core/decode-errors.ts`.
 //!
 //! The sentences stay there. `tests/decode_faults.rs` compares the two lists.
 

@@ -1,15 +1,16 @@
-//! Hot path: the protocol side of one connection, touched only by who has its baton.
+//! Hot path: the protocol side of one connection, used only by the holder of its drive token.
 //!
-//! It feeds what arrived and the time to quinn-proto, tells what comes of it (`Connected`,
-//! `Admitted`, `Closed`, the outcome of each copy), and answers. How copies go out is in
-//! `transmit`. An ended link stays until quinn-proto has said goodbye, and drops what still comes.
+//! It feeds received datagrams and the time to quinn-proto, reports the results (`Connected`,
+//! `Admitted`, `Closed`, the outcome of each delivery), and responds. `transmit` sends the
+//! deliveries. An ended connection stays until quinn-proto has finished closing, and drops
+//! deliveries that still arrive.
 //!
-//! The `DatagramBatch` is the copies between the queue and the wire, all of which the next datagram carries.
-//! The first is there because it is its turn. Where more wait, further ones join it that fit as a
-//! whole: a datagram less costs this machine and the leader a system call, an encryption and a good
-//! part of an acknowledgement. Only the one that was written last may be there in part, where flow
-//! control stopped it or where it is larger than a datagram; what was written wholly waits for a
-//! datagram, which congestion control may hold up.
+//! The `DatagramBatch` holds the deliveries between the queue and the wire, all of which the next
+//! datagram carries. The first is the head of the queue. If more wait, further ones that fit
+//! completely join it: one datagram less saves this machine and the leader a system call, an
+//! encryption and a good part of an acknowledgement. Only the delivery written last may be there in
+//! part, because flow control stopped it or it is larger than a datagram; completely written ones
+//! wait for a datagram, which congestion control may delay.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -34,36 +35,36 @@ use crate::quic::peer_core::PeerCore;
 use crate::quic::transport_params::stream_bytes_max;
 use crate::sync::clock::NEVER_NS;
 
-/// Whether a turn did all the work there was.
+/// Whether a turn did all pending work.
 pub(crate) enum Progress {
     Done,
     More,
 }
 
-/// The connection and the copies in its hands.
+/// The connection and its deliveries.
 pub(crate) struct ConnectionDriver {
     pub(crate) connection: Option<(ConnectionHandle, Connection)>,
     pub(crate) ended: bool,
-    /// Nothing of it was sent yet: its first datagram waits for nobody's answer.
+    /// Nothing was sent yet: the first datagram waits for no response.
     is_new: bool,
-    /// The first stream must be granted by then.
+    /// Deadline for the leader to grant the first stream.
     pub(crate) admission_deadline_ns: u64,
-    /// What the leader announced that it takes on one stream; 0 before the handshake.
+    /// The leader's announced limit per stream; 0 before the handshake.
     pub(crate) stream_bytes_max: u64,
     pub(crate) queue: VecDeque<Delivery>,
-    /// When the first of the waiting copies is of no more use.
+    /// The earliest expiry among the queued deliveries.
     pub(crate) expiry_ns: u64,
     pub(crate) in_flight: InFlight,
-    /// Streams that were opened to learn of the grant; the next copies take them.
+    /// Streams opened to learn the stream credit; the next deliveries use them.
     pub(crate) opened_streams: VecDeque<StreamId>,
     pub(crate) batch: Option<DatagramBatch>,
-    /// Whether quinn-proto has something to send that the window or the pacer stopped.
+    /// Whether the window or the pacer stopped quinn-proto from sending.
     pub(crate) is_blocked: bool,
-    /// Whether what goes out now came in this turn, with few others, and found nobody waiting.
+    /// Whether the deliveries being sent arrived in this turn, were few, and found none waiting.
     pub(crate) prompt: bool,
     /// Datagrams that the socket had no room for.
     pub(crate) stalled: VecDeque<GsoBatch>,
-    /// Whether there is a bug.
+    /// Makes `work` panic, to test the handling of a bug.
     #[cfg(test)]
     pub(crate) is_broken: bool,
 }
@@ -100,7 +101,7 @@ impl ConnectionDriver {
         self.admission_deadline_ns = admission_deadline_ns;
     }
 
-    /// Does what there is to do: copies first, then what arrived, then timers.
+    /// Does the pending work: deliveries first, then received datagrams, then timers.
     pub(crate) fn work(
         &mut self,
         peer: &PeerCore,
@@ -117,7 +118,8 @@ impl ConnectionDriver {
         }
         #[cfg(test)]
         assert!(!self.is_broken, "as a bug would");
-        // Its own announcement may have been heard in the turn of a copy, which may have to wait.
+        // The announcement of the new connection may have been consumed by a turn for a delivery,
+        // which may have to wait.
         let mut wants_sent = std::mem::take(&mut self.is_new);
         if peer.take_ping()
             && let Some((_, conn)) = &mut self.connection
@@ -145,7 +147,7 @@ impl ConnectionDriver {
         if arrived >= DATAGRAMS_PER_TURN { Progress::More } else { Progress::Done }
     }
 
-    /// Ends the connection and tells the outcome of every copy in hand.
+    /// Ends the connection and reports the outcome of every pending delivery.
     pub(crate) fn end(&mut self, peer: &PeerCore, cause: CloseCause, code: u64) {
         if self.ended {
             return;
@@ -166,7 +168,7 @@ impl ConnectionDriver {
         peer.report(Kind::Closed, 0, 0, cause as u8, code);
     }
 
-    /// After a panic: nothing of the connection can be trusted any more.
+    /// After a panic: the connection's state is no longer trustworthy.
     pub(crate) fn abandon(&mut self, peer: &PeerCore) {
         self.end(peer, CloseCause::Internal, 0);
         self.stalled.clear();
@@ -178,7 +180,7 @@ impl ConnectionDriver {
         peer.set_timer(NEVER_NS);
     }
 
-    /// Handles what arrived and what the connection makes of it; returns how many datagrams.
+    /// Processes received datagrams and the resulting events; returns the number of datagrams.
     fn receive(&mut self, peer: &PeerCore) -> usize {
         let Some((_, conn)) = &mut self.connection else {
             return 0;
@@ -196,7 +198,7 @@ impl ConnectionDriver {
         count
     }
 
-    /// Timers of the protocol and of this connection's life; whether one was due.
+    /// Runs timers of the protocol and of the connection's lifecycle; returns whether one was due.
     fn handle_timers(&mut self, peer: &PeerCore, now: Instant, now_ns: u64) -> bool {
         let Some((_, conn)) = &mut self.connection else {
             return false;
@@ -218,7 +220,8 @@ impl ConnectionDriver {
             return true;
         }
         let close_by_ns = peer.close_by_ns();
-        // `queued` counts what another thread put down and nobody has looked at yet, too.
+        // `queued` includes deliveries that another thread has enqueued and no thread has
+        // processed.
         let idle = self.in_flight.count() == 0 && peer.queued() == 0;
         if close_by_ns != NEVER_NS && (idle || now_ns >= close_by_ns) {
             self.send_close(now);
@@ -234,7 +237,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// Sends what the protocol wants sent, and copies that may go now.
+    /// Sends what the protocol has to send, and deliveries that may go now.
     fn send_pending(
         &mut self,
         peer: &PeerCore,
@@ -287,8 +290,9 @@ impl ConnectionDriver {
         }
     }
 
-    /// Opens what the leader grants, which takes nothing on the wire and is the only way to learn
-    /// how much that is. Admitted is who may open a stream; those opened here are the next copies'.
+    /// Opens the streams that the leader grants, which sends nothing and is the only way to learn
+    /// the stream credit. A connection is admitted once a stream opens; the next deliveries use the
+    /// streams opened here.
     pub(crate) fn open_granted_streams(&mut self, peer: &PeerCore) {
         let Some((_, conn)) = &mut self.connection else {
             return;
@@ -296,7 +300,7 @@ impl ConnectionDriver {
         if conn.is_handshaking() {
             return;
         }
-        // Those that the leader refused count until it acknowledges their end.
+        // Streams that the leader stopped count until it acknowledges their end.
         let open_max = self.in_flight.max() + STREAMS_AHEAD_MAX;
         while self.opened_streams.len() < STREAMS_AHEAD_MAX
             && conn.streams().send_streams() < open_max
@@ -313,7 +317,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// The next stream in line; None while the leader grants no more.
+    /// The next opened stream; None while the leader grants no more.
     pub(crate) fn take_stream(&mut self, peer: &PeerCore) -> Option<StreamId> {
         if self.opened_streams.is_empty() {
             self.open_granted_streams(peer);
@@ -324,7 +328,8 @@ impl ConnectionDriver {
     }
 
     fn acknowledged(&mut self, peer: &PeerCore, id: StreamId) {
-        // An acknowledgement of all means that all was sent, whatever the count of bytes said.
+        // An acknowledgement of the complete stream means that all was sent, whatever the byte
+        // count says.
         if self.remove_from_batch(id) {
             self.record_sent(peer, id.index());
         }
@@ -332,7 +337,7 @@ impl ConnectionDriver {
     }
 
     fn stopped(&mut self, peer: &PeerCore, id: StreamId) {
-        // Refused before its turn: no copy may take it, as it would wait there until it is too old.
+        // Stopped before use: a delivery on this stream would wait until it expires.
         if let Ok(place) =
             self.opened_streams.binary_search_by_key(&id.index(), |spare| spare.index())
         {
@@ -376,7 +381,8 @@ impl ConnectionDriver {
             self.expiry_ns = NEVER_NS;
         }
         if next_ns.saturating_sub(now_ns) > IDLE_AFTER_NS {
-            // Only a ping or the end of patience is so far off. Idle connections ping together.
+            // Only a keep-alive ping or the idle timeout is this far off. Idle connections ping
+            // together.
             next_ns = next_ns.div_ceil(IDLE_GRID_NS).saturating_mul(IDLE_GRID_NS);
         }
         if !self.ended {
@@ -402,10 +408,9 @@ impl ConnectionDriver {
         stats_out.sent_packets.store(stats.path.sent_packets, Ordering::Relaxed);
     }
 
-    /// Puts the copies that came in one turn, the last of the waiting ones, in the order in which they
-    /// fill datagrams best. None goes before one that waited already, or that one would wait for as
-    /// long as others come that fit better; nor does one that no stream is left for go before one that
-    /// has one.
+    /// Orders the `came` newest queued deliveries so that they fill datagrams best. None moves
+    /// before one that waited already, which could otherwise wait for as long as better-fitting
+    /// ones arrive; and none without a stream moves before one that has a stream.
     pub(crate) fn arrange(&mut self, peer: &PeerCore, came: usize) {
         if came < 2 {
             return;
@@ -428,7 +433,7 @@ impl ConnectionDriver {
         self.queue.append(&mut deliveries);
     }
 
-    /// For how many of the first `count` that wait there are streams now, and places in flight.
+    /// How many of the first `count` queued deliveries have a stream and in-flight capacity now.
     fn covered(&mut self, peer: &PeerCore, count: usize) -> usize {
         if self.opened_streams.len() < count {
             self.open_granted_streams(peer);
@@ -436,7 +441,7 @@ impl ConnectionDriver {
         self.opened_streams.len().min(self.in_flight.remaining_capacity()).min(count)
     }
 
-    /// Goes on with the copy that was written last.
+    /// Continues writing the last delivery of the batch.
     pub(crate) fn write_batch(&mut self) {
         let (Some(batch), Some((_, conn))) = (&mut self.batch, &mut self.connection) else {
             return;
@@ -446,11 +451,11 @@ impl ConnectionDriver {
         }
         let mut stream = conn.send_stream(batch.last.stream);
         while !batch.rest.is_empty() {
-            // `write_chunks` moves what it took out of the slice.
+            // `write_chunks` removes what it accepted from the slice.
             match stream.write_chunks(std::slice::from_mut(&mut batch.rest)) {
                 Ok(_) => {}
                 Err(WriteError::Blocked) => return,
-                // Stopped or gone: its event tells the outcome.
+                // Stopped or closed: the stream's event reports the outcome.
                 Err(_) => break,
             }
         }
@@ -458,8 +463,8 @@ impl ConnectionDriver {
         batch.finished = true;
     }
 
-    /// Writes further waiting copies that are whole in the same datagram, of those that the leader's
-    /// streams are enough for.
+    /// Adds queued deliveries that fit completely into the same datagram, while streams are
+    /// available.
     pub(crate) fn fill_batch(&mut self, peer: &PeerCore, now_ns: u64) {
         while let (Some(batch), Some((_, conn))) = (&self.batch, &self.connection) {
             if !batch.finished || self.queue.is_empty() {
@@ -487,7 +492,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// Notes those that are on the wire, now that quinn-proto has nothing left to send.
+    /// Records the deliveries that are on the wire, now that quinn-proto has nothing left to send.
     pub(crate) fn record_batch_sent(&mut self, peer: &PeerCore) {
         let Some(batch) = &mut self.batch else {
             return;
@@ -503,7 +508,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// Takes one out; whether it was there.
+    /// Removes a delivery; returns whether it was there.
     pub(crate) fn remove_from_batch(&mut self, stream: StreamId) -> bool {
         let Some(batch) = &mut self.batch else {
             return false;
@@ -524,20 +529,20 @@ impl ConnectionDriver {
     }
 }
 
-/// Copies that quinn-proto was given and that are not known to be on the wire as a whole. It sends
-/// them in their order, and what it has to repeat of others afterwards.
+/// Deliveries that quinn-proto was given and that are not known to be completely on the wire. It
+/// sends them in order, and retransmissions of others afterwards.
 pub(crate) struct DatagramBatch {
-    /// Those before the last, written wholly.
+    /// Deliveries before the last, written completely.
     before: Vec<Written>,
     last: Written,
-    /// What quinn-proto did not take of the last one yet.
+    /// The part of the last one that quinn-proto did not accept yet.
     rest: Bytes,
     finished: bool,
-    /// The most that datagrams can have carried of them.
+    /// Upper bound on the bytes of these deliveries that datagrams have carried.
     carried_max: usize,
 }
 
-/// One of them.
+/// A delivery in the batch.
 #[derive(Clone, Copy)]
 struct Written {
     stream: StreamId,
@@ -555,7 +560,7 @@ impl DatagramBatch {
         self.before.iter().chain([&self.last])
     }
 
-    /// Those that cannot be on the wire as a whole.
+    /// Deliveries that cannot be completely on the wire.
     fn unsent(&self) -> impl Iterator<Item = &Written> {
         let mut end = 0;
         self.all().filter(move |written| {
@@ -564,18 +569,18 @@ impl DatagramBatch {
         })
     }
 
-    /// When the first of those is of no more use.
+    /// The earliest expiry among the unsent ones.
     pub(crate) fn until_ns(&self) -> u64 {
         self.unsent().map(|written| written.until_ns).min().unwrap_or(NEVER_NS)
     }
 
-    /// One of those that is of no more use.
+    /// An unsent delivery that has expired.
     pub(crate) fn expired(&self, now_ns: u64) -> Option<StreamId> {
         self.unsent().find(|written| written.until_ns <= now_ns).map(|written| written.stream)
     }
 
-    /// quinn-proto made a datagram of that size. One larger than the path takes so far is a probe for
-    /// more, and carries nothing.
+    /// quinn-proto made a datagram of this size. One larger than the current path MTU is an MTU
+    /// probe, and carries no deliveries.
     pub(crate) fn record_datagram(&mut self, size: usize, mtu: u16) {
         if size <= usize::from(mtu) {
             self.carried_max += size;
@@ -609,7 +614,7 @@ mod tests {
     use crate::quic::delivery::Delivery;
     use crate::sync::clock::NEVER_NS;
 
-    /// Copies of these sizes that quinn-proto took wholly.
+    /// Deliveries of these sizes, completely accepted by quinn-proto.
     fn batch(sizes: &[usize]) -> DatagramBatch {
         let stream = |index| StreamId::new(Side::Client, Dir::Uni, index as u64);
         let bytes = Bytes::from_static(b"the last");
@@ -626,19 +631,19 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_a_datagram_carried_in_part_only_those_expire_that_it_had_no_room_for() {
+    fn after_a_partial_datagram_only_unsent_deliveries_expire() {
         let mut batch = batch(&[700, 500, 100]);
         assert_eq!((expired(&batch), batch.until_ns()), (vec![0, 1, 2], 7));
         assert_eq!(batch.expired(7).map(StreamId::index), Some(0));
         assert_eq!(batch.expired(6), None);
-        // A probe for a larger path carries nothing.
+        // An MTU probe carries nothing.
         batch.record_datagram(1452, 1200);
         assert_eq!(expired(&batch), [0, 1, 2]);
         batch.record_datagram(1100, 1200);
         assert_eq!((expired(&batch), batch.until_ns()), (vec![1, 2], 7));
         batch.record_datagram(1100, 1200);
         assert_eq!((expired(&batch), batch.until_ns()), (vec![], NEVER_NS));
-        // Of the last, quinn-proto has a part only.
+        // quinn-proto has only a part of the last one.
         batch.finished = false;
         assert_eq!(expired(&batch), [2]);
     }

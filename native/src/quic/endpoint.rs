@@ -1,8 +1,9 @@
 //! The I/O thread: receives, acknowledges and runs timers for all connections.
 //!
-//! It alone owns the QUIC endpoints, which only route datagrams; connections live behind their
-//! batons. It never waits for a baton: what it cannot do at once, the thread that has the baton
-//! does. A turn is bounded everywhere, so that no leader's flood keeps another's timers waiting.
+//! It alone owns the QUIC endpoints, which only route datagrams; each connection is driven by the
+//! holder of its drive token. The I/O thread never waits for a token: work that it cannot do
+//! immediately is done by the thread that has it. Every loop of a turn is bounded, so a flood from
+//! one leader does not delay another's timers.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -36,13 +37,13 @@ use crate::quic::tls::server_name;
 use crate::sync::clock::{NEVER_NS, NS_PER_S, duration_ns};
 use crate::sync::mutex_queue::MutexQueue;
 
-/// What other threads ask of the I/O thread.
+/// Commands from other threads to the I/O thread.
 pub(crate) enum Command {
     Connect { peer: Arc<Peer>, config: ClientConfig, admission_deadline_ns: u64 },
     Stop,
 }
 
-/// What the I/O thread works with.
+/// State of the I/O thread.
 pub(crate) struct Io {
     engine_state: Arc<EngineState>,
     queues: Arc<IoQueues>,
@@ -51,7 +52,7 @@ pub(crate) struct Io {
     ports: Vec<Port>,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     buffers: Vec<u8>,
-    /// Connections that got datagrams in this turn.
+    /// Connections that received datagrams in this turn.
     touched: Vec<Arc<Peer>>,
     busy_poll: Duration,
     /// When to stop even if connections are left.
@@ -75,7 +76,7 @@ impl Io {
         busy_poll: Duration,
     ) -> Self {
         let mut config = EndpointConfig::default();
-        // Refused only below what QUIC itself needs.
+        // Fails only below QUIC's own minimum.
         let _ = config.max_udp_payload_size(DATAGRAM_BYTES_MAX);
         config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
         let config = Arc::new(config);
@@ -98,7 +99,8 @@ impl Io {
         }
     }
 
-    /// Runs until told to stop, and then until all connections said goodbye or the time is up.
+    /// Runs until `Command::Stop`, then until all connections have closed or the deadline has
+    /// passed.
     pub(crate) fn run(mut self) {
         mark_io_thread();
         let mut ready = true;
@@ -116,18 +118,18 @@ impl Io {
         self.finish();
     }
 
-    /// Ends every connection, and tells of every copy that no other thread is at.
+    /// Ends every connection, and reports every delivery that no other thread is processing.
     pub(crate) fn finish(&self) {
         self.engine_state.stopped.store(true, Ordering::SeqCst);
         for peer in self.peer_table.all() {
             peer.fail_start();
             self.peer_table.remove(peer.id);
         }
-        // Whose baton was left to this thread may have copies that were put down since.
+        // A connection whose drive token passed to this thread may have deliveries enqueued since.
         while let Some(peer) = self.queues.io_handoff.pop() {
             peer.run(None, IO_TURNS);
         }
-        // What stays listed would keep its socket for as long as somebody has the engine.
+        // A listed connection would keep its socket open for as long as the engine is referenced.
         while self.queues.timer_updates.pop().is_some() {}
         self.engine_state.events.wake();
     }
@@ -137,7 +139,7 @@ impl Io {
             && (self.peer_table.is_empty() || self.engine_state.clock.now_ns() >= self.stop_by_ns)
     }
 
-    /// One round of everything there is to do.
+    /// One turn: commands, datagrams, handed-over connections, timers.
     fn run_turn(&mut self, ready: bool) {
         while let Some(command) = self.commands.pop() {
             self.handle_command(command);
@@ -192,7 +194,7 @@ impl Io {
         true
     }
 
-    /// Receives from one socket until it is empty or its turn is over.
+    /// Receives from one socket until it is empty or its budget for this turn is used.
     fn receive(&mut self, index: usize) {
         let Some(port) = self.ports.get_mut(index) else {
             return;
@@ -225,7 +227,8 @@ impl Io {
         }
     }
 
-    /// Lets endpoints and connections agree on connection IDs, and forgets what is over.
+    /// Synchronizes connection IDs between endpoints and connections, and removes drained
+    /// connections.
     fn route_endpoint_events(&mut self) {
         while let Some((index, handle, event)) = self.engine_state.endpoint_events.pop() {
             let Some(port) = self.ports.get_mut(index) else { continue };
@@ -261,7 +264,7 @@ impl Io {
         }
     }
 
-    /// The soonest timer. One that moved away meanwhile is not woken up for.
+    /// The soonest timer. Skips entries whose timer moved away meanwhile.
     fn next_timer_ns(&mut self) -> u64 {
         while let Some(&Reverse((at_ns, id))) = self.timers.peek() {
             match self.peer_table.find(id).map_or(Due::Stale, |peer| peer.timer_after(at_ns)) {
@@ -278,12 +281,12 @@ impl Io {
         NEVER_NS
     }
 
-    /// Sleeps until something arrives, a timer is due or another thread calls; whether datagrams
-    /// may be there.
+    /// Sleeps until a datagram arrives, a timer is due or another thread wakes it; returns whether
+    /// datagrams may be ready.
     fn sleep(&mut self) -> bool {
         let next_ns = self.next_timer_ns();
         let now_ns = self.engine_state.clock.now_ns();
-        // A little late in proportion, so that timers close to each other share one waking.
+        // Up to 1/8 of the wait later, so that timers close to each other share one wake-up.
         let slack_ns = (next_ns.saturating_sub(now_ns) / 8).min(TIMER_SLACK_NS_MAX);
         let until_ns = next_ns
             .saturating_add(slack_ns)
@@ -310,8 +313,8 @@ impl Io {
         }
     }
 
-    /// Whether there is something to do now, or news to tell sooner than `until_ns`, as far as what
-    /// came before the sleep was announced; who brings it later calls.
+    /// Whether there is work now, or an event to report before `until_ns`, among what was enqueued
+    /// before the sleep was announced. A thread that enqueues later wakes this one.
     pub(crate) fn has_work(&self, until_ns: u64) -> bool {
         self.engine_state.events.due_ns() < until_ns
             || !self.commands.is_empty()
@@ -320,7 +323,8 @@ impl Io {
             || !self.engine_state.endpoint_events.is_empty()
     }
 
-    /// Polls the sockets and the signal: whether datagrams may be there, and a call.
+    /// Polls the sockets and the waker: whether datagrams may be ready, and whether a thread
+    /// called.
     fn wait(&self, left_ns: u64) -> (bool, bool) {
         let timeout = Timespec {
             tv_sec: i64::try_from(left_ns / NS_PER_S).unwrap_or(i64::MAX),
@@ -354,7 +358,7 @@ impl Port {
         let remote = canonical(meta.addr);
         let mut response = Vec::new();
         let bytes = BytesMut::from(datagram);
-        // The local address is left out: a client's connection does not have one.
+        // The local address is omitted: a client's connection has none.
         match self.endpoint.handle(now, remote, None, ecn, bytes, &mut response) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(peer) = self.peers.get(&handle) {
@@ -375,24 +379,25 @@ impl Port {
                     segment_size: None,
                     src_ip: None,
                 };
-                // A stateless reset that is lost is asked for again.
+                // The leader requests a lost stateless reset again.
                 let _ = self.socket.state.try_send((&self.socket.udp).into(), &response);
             }
-            // Nobody may connect to this endpoint.
+            // This endpoint accepts no incoming connections.
             Some(DatagramEvent::NewConnection(_)) | None => {}
         }
     }
 }
 
-/// Whether it begins with a Retry packet. RFC 9000 section 17.2.5: a long header of type 3.
+/// Whether the datagram begins with a Retry packet: a long header of type 3 (RFC 9000 section
+/// 17.2.5).
 fn is_retry(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|first| first & 0xf0 == 0xf0)
 }
 
-/// An IPv4 address that came in the clothes of IPv6 as what it is.
+/// Converts an IPv4-mapped IPv6 address to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Connection IDs of this side; eight bytes tell connections apart and are hard to guess.
+/// Length of local connection IDs: 8 bytes distinguish connections and are hard to guess.
 const CID_BYTES: usize = 8;

@@ -1,8 +1,8 @@
 //! The engine: sockets, connections and the I/O thread behind one handle.
 //!
-//! One engine serves all threads of a process. `send` runs on the calling thread from the bytes
-//! to the system call; everything else is put down for the I/O thread. After `stop` every call
-//! still answers, it just finds nothing.
+//! One engine serves all threads of a process. `send` runs on the calling thread from the bytes to
+//! the system call; all other work is enqueued for the I/O thread. After `stop` every call still
+//! returns, with an error or an empty result.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -34,24 +34,24 @@ use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NS_PER_MS, duration_ns};
 use crate::sync::mutex_queue::MutexQueue;
 
-/// What an engine is started with.
+/// Options of an engine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Local addresses to send from, one socket each; connections take them in turn.
+    /// Local addresses to send from, one socket each; connections use them round-robin.
     pub binds: Vec<SocketAddr>,
     /// The identity's Ed25519 seed.
     pub seed: [u8; 32],
-    /// Most copies that wait for one leader.
+    /// Maximum deliveries queued for one leader.
     pub queue_max: usize,
-    /// Most copies of one leader that await its acknowledgement.
+    /// Maximum deliveries to one leader that await its acknowledgement.
     pub in_flight_max: usize,
-    /// Most outcomes that wait to be drained.
+    /// Maximum outcomes waiting to be drained.
     pub outcomes_max: usize,
-    /// The first stream must be granted by then after a connection was asked for.
+    /// Time from opening a connection until the leader must grant the first stream.
     pub admission_timeout: Duration,
-    /// How long the I/O thread looks for datagrams before it sleeps.
+    /// How long the I/O thread polls for datagrams before it sleeps.
     pub busy_poll: Duration,
-    /// Settings of the connections.
+    /// Connection settings.
     pub transport: Transport,
 }
 
@@ -84,16 +84,16 @@ impl Options {
     }
 }
 
-/// Why an engine could not be started.
+/// Why the engine could not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// An option is out of its bounds.
+    /// An option is out of bounds.
     Options,
     /// A socket could not be bound; the system's error number, 0 for none.
     Socket(i32),
-    /// The identity makes no TLS key.
+    /// No TLS key can be made from the identity.
     Identity,
-    /// No thread to be had.
+    /// The I/O thread could not be started.
     Thread,
 }
 
@@ -106,11 +106,11 @@ impl StartError {
 /// Why a connection was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// Not an address that a leader can have.
+    /// Not a valid leader address.
     Address,
-    /// No socket of the address's family.
+    /// No socket has the address's family.
     Family,
-    /// As many as there may be are open.
+    /// The maximum number of connections is open.
     Full,
     /// The engine is stopping.
     Stopping,
@@ -122,7 +122,7 @@ pub struct Engine {
     queues: Arc<IoQueues>,
     peer_table: Arc<PeerTable>,
     commands: Arc<MutexQueue<Command>>,
-    /// None once it has stopped.
+    /// Empty after `stop`.
     sockets: RwLock<Vec<Arc<Socket>>>,
     next_socket: AtomicUsize,
     client: RwLock<ClientConfig>,
@@ -133,7 +133,7 @@ pub struct Engine {
 
 impl Engine {
     /// Binds the sockets and starts the I/O thread. `waker` is called, from any thread, when
-    /// outcomes wait to be drained.
+    /// outcomes are ready to be drained.
     pub fn start(options: Options, waker: Waker) -> Result<Arc<Self>, StartError> {
         if !options.are_in_bounds() {
             return Err(StartError::Options);
@@ -188,7 +188,7 @@ impl Engine {
         }))
     }
 
-    /// Connects to a leader; the handle of the new connection.
+    /// Connects to a leader; returns the handle of the new connection.
     pub fn peer_open(&self, address: SocketAddr) -> Result<u32, OpenError> {
         if self.engine_state.stopping.load(Ordering::Acquire) {
             return Err(OpenError::Stopping);
@@ -209,7 +209,7 @@ impl Engine {
         self.commands.push(Command::Connect { peer: peer.clone(), config, admission_deadline_ns });
         self.engine_state.io_waker.wake();
         if self.engine_state.stopped.load(Ordering::SeqCst) {
-            // The I/O thread has ended, perhaps before it saw this connection.
+            // The I/O thread has ended, perhaps before it processed this connection.
             peer.fail_start();
             self.peer_table.remove(id);
             return Err(OpenError::Stopping);
@@ -217,8 +217,8 @@ impl Engine {
         Ok(id)
     }
 
-    /// Closes a connection once its copies are acknowledged, after `linger` at the latest.
-    /// False when there is no such connection.
+    /// Closes a connection once its deliveries are acknowledged, after `close_timeout` at the
+    /// latest. False when there is no such connection.
     pub fn peer_close(&self, id: u32, close_timeout: Duration) -> bool {
         let Some(peer) = self.peer_table.find(id) else {
             return false;
@@ -227,26 +227,26 @@ impl Engine {
         true
     }
 
-    /// The connection that a handle names.
+    /// The connection of a handle.
     #[must_use]
     pub fn peer(&self, id: u32) -> Option<Arc<Peer>> {
         self.peer_table.find(id)
     }
 
-    /// Where a connection is in its life; `Closed` when there is none.
+    /// The state of a connection; `Closed` when there is none.
     #[must_use]
     pub fn peer_state(&self, id: u32) -> PeerState {
         self.peer_table.find(id).map_or(PeerState::Closed, |peer| peer.state())
     }
 
-    /// Sends a transaction to leaders on this thread. `copies` is a handle and a tag for each;
-    /// every copy ends in an outcome, those that are refused here too. A transaction that is
-    /// empty or too large, and copies beyond `DELIVERIES_MAX`, are refused without any.
+    /// Sends a transaction to leaders on this thread. `deliveries` holds a handle and a tag for
+    /// each. Every delivery ends in an outcome, rejected ones too. An empty or oversized
+    /// transaction, and deliveries beyond `DELIVERIES_MAX`, are rejected without an outcome.
     pub fn send(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendStatus {
         self.fan_out(deliveries, bytes, tx, ttl_ms, Peer::send)
     }
 
-    /// As `send`, but this thread keeps the copies until `peer::release`.
+    /// As `send`, but this thread keeps the deliveries until `peer::uncork`.
     pub fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendStatus {
         self.fan_out(deliveries, bytes, tx, ttl_ms, Peer::cork)
     }
@@ -279,13 +279,13 @@ impl Engine {
         status
     }
 
-    /// Moves records into `out`, `RECORD_FIELDS` numbers each, and returns how many.
+    /// Moves records into `out`, `RECORD_FIELDS` numbers each, and returns their count.
     pub fn outcomes_drain(&self, out: &mut [f64]) -> usize {
         self.engine_state.events.drain(out)
     }
 
-    /// Connections opened from now on carry another identity. Open new ones, wait until they are
-    /// admitted, then close the old ones, and nothing in hand is lost.
+    /// Sets the identity of connections opened from now on. To rotate without loss, open new
+    /// connections, wait until they are admitted, then close the old ones.
     pub fn identity_set(&self, seed: &[u8; 32]) -> bool {
         let Ok(config) = client_config(seed, &self.options.transport) else {
             return false;
@@ -309,16 +309,16 @@ impl Engine {
         ]
     }
 
-    /// The addresses that the sockets are bound to.
+    /// The local addresses of the sockets.
     #[must_use]
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
         let sockets = self.sockets.read();
         sockets.iter().filter_map(|socket| socket.udp.local_addr().ok()).collect()
     }
 
-    /// Closes all connections, each once its copies are acknowledged, after `linger` at the
-    /// latest, and ends the I/O thread. Blocks for as long, for `STOP_CLOSE_TIMEOUT_MAX` and
-    /// `CLOSE_NS_MAX` at the most. A second call does nothing.
+    /// Closes all connections, each once its deliveries are acknowledged, after `close_timeout` at
+    /// the latest, and ends the I/O thread. Blocks meanwhile, for at most `STOP_CLOSE_TIMEOUT_MAX`
+    /// plus `CLOSE_NS_MAX`. A second call does nothing.
     pub fn stop(&self, close_timeout: Duration) {
         if self.engine_state.stopping.swap(true, Ordering::AcqRel) {
             return;
@@ -336,10 +336,10 @@ impl Engine {
         self.commands.push(Command::Stop);
         self.engine_state.io_waker.wake();
         if let Some(thread) = self.thread.lock().take() {
-            // The thread catches its panics, so there is nothing to learn from how it ended.
+            // The thread catches its panics, so its result carries no information.
             let _ = thread.join();
         }
-        // A stopped engine may be kept for what is left to drain; its ports are free.
+        // A stopped engine may stay referenced to drain the remaining events; its ports are free.
         self.sockets.write().clear();
     }
 
@@ -362,7 +362,7 @@ impl Engine {
         SendResult::Rejected
     }
 
-    /// The next socket in turn that reaches the address.
+    /// The next socket, round-robin, of the address's family.
     fn socket_for(&self, address: SocketAddr) -> Option<Arc<Socket>> {
         let turn = self.next_socket.fetch_add(1, Ordering::Relaxed);
         let reaches = |socket: &&Arc<Socket>| {
@@ -387,12 +387,12 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // The kernel gives what its own limit allows; `doctor` tells the operator.
+    // The kernel caps the size at its own limit; `doctor` reports it to the operator.
     let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
     #[cfg(target_os = "linux")]
     if !busy_poll.is_zero() {
-        // The driver is polled as well, where it can be and the process may ask for it.
+        // Polls the driver too, where it supports it and the process has the permission.
         let _ = socket.set_busy_poll(u32::try_from(busy_poll.as_micros()).unwrap_or(u32::MAX));
     }
     socket.bind(&address.into())?;
@@ -401,6 +401,6 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
     Ok(Socket { index, udp, state, send_errors: AtomicU64::new(0) })
 }
 
-/// The names of the counters, in order.
+/// Names of the counters, in order.
 pub const COUNTERS: [&str; 6] =
     ["sends", "peers", "outcomes_lost", "inbox_drops", "send_errors", "panics"];

@@ -1,6 +1,6 @@
-//! To the leaders: the engine (`engine`), its connections (`peer`, and under its baton `connection`
-//! with how its copies go out, `transmit`), the I/O thread (`endpoint`), and the ring in which
-//! JavaScript learns what became of each copy (`event_ring`).
+//! QUIC to the leaders: the engine (`engine`), its connections (`peer`; `connection` holds the
+//! protocol state and `transmit` sends deliveries, both under the connection lock), the I/O thread
+//! (`endpoint`), and the ring that carries events to JavaScript (`event_ring`).
 
 pub mod certificate;
 mod congestion;

@@ -1,22 +1,22 @@
-//! Hot path: one leader's connection as all threads see it.
+//! Hot path: one leader's connection as all threads share it.
 //!
-//! No thread waits for another's work here. Work for a connection (copies to send, datagrams that
-//! arrived, a timer) is put down first and announced by raising `announced`; who raised it from
-//! zero has the baton and does all the work there is, others just go on:
+//! No thread waits for another's work here. A thread with work for a connection (deliveries to
+//! send, received datagrams, a timer) first enqueues it and then increments `announced`. The thread
+//! that raises it from zero holds the drive token and does all pending work; the others continue:
 //!
 //! ```text
-//!   sending thread ──┐                           ┌─▶ took the baton: send, and what else came
-//!                    ├─▶ put down ─▶ announce ───┤
-//!   I/O thread ──────┘                           └─▶ someone has it: gone, that one will see to it
+//!   sending thread ──┐                        ┌─▶ has the drive token: send, then other work
+//!                    ├─▶ enqueue ─▶ announce ─┤
+//!   I/O thread ──────┘                        └─▶ token taken: return, its holder does the work
 //! ```
 //!
-//! A sending thread that finds no end of work (a flood from the leader, say) hands the baton to
-//! the I/O thread. A bug that panics inside ends this connection and nothing else.
+//! A sending thread that finds no end of work (for example a flood from the leader) hands the drive
+//! token to the I/O thread. A panic inside ends this connection only.
 //!
-//! A thread that comes upon one transaction after the other holds their copies and releases them
-//! when it has no more, or should not wait for longer. Each connection then has all of its copies at
-//! once, and sends them in as few datagrams and system calls as it can (`connection`, `gso_batch`). Until then
-//! nobody else knows of them.
+//! A thread that processes transactions back to back corks their deliveries, and uncorks them when
+//! it has no more transactions or has waited long enough. Each connection then receives all of its
+//! deliveries together and sends them in as few datagrams and system calls as possible
+//! (`connection`, `gso_batch`). Corked deliveries are visible to their own thread only.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -47,25 +47,26 @@ pub struct Peer {
     pub(crate) queues: Arc<IoQueues>,
 }
 
-/// What a release left behind.
+/// Deliveries that remain after `uncork`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Backlog {
-    /// No copy waits.
+    /// No delivery is waiting.
     None,
-    /// Some do, and another thread is at work for them.
+    /// Some are waiting, and another thread is processing them.
     Moves,
-    /// Some wait for a connection, or for the leader's credit.
+    /// Some wait for a connection, or for stream credit from the leader.
     Waits,
-    /// So many do that a few more releases could find no room, or this one found none for all.
+    /// Over half of the queue is used, so a few more bursts may find it full; or it was full for
+    /// part of this one.
     Full,
 }
 
-/// What connections put down for the I/O thread, which alone takes it up again.
+/// Queues from connections to the I/O thread, their only consumer.
 #[derive(Default)]
 pub(crate) struct IoQueues {
     /// Connections whose next timer moved closer.
     pub(crate) timer_updates: MutexQueue<Arc<Peer>>,
-    /// Connections whose baton goes to the I/O thread.
+    /// Connections whose drive token passes to the I/O thread.
     pub(crate) io_handoff: MutexQueue<Arc<Peer>>,
 }
 
@@ -95,7 +96,7 @@ impl Peer {
         })
     }
 
-    /// What waits, and whether anybody is at work for it.
+    /// The queue state, and whether a thread is processing it.
     pub(crate) fn backlog(&self) -> Backlog {
         match self.queued() {
             0 => Backlog::None,
@@ -105,7 +106,7 @@ impl Peer {
         }
     }
 
-    /// Sends a copy on this thread, or leaves it to who has the baton.
+    /// Sends a delivery on this thread, or queues it for the thread that holds the drive token.
     pub fn send(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
@@ -132,14 +133,15 @@ impl Peer {
         }
     }
 
-    /// Keeps a copy on this thread until `release`, or until there are many.
+    /// Keeps a delivery on this thread until `uncork`, or until `CORKED_MAX` are kept.
     pub fn cork(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
             self.report_drop(&delivery, self.closed_reason());
             return SendResult::Rejected;
         }
-        // Before it is kept and not after: who holds so many is told by its own release what waits.
+        // Before this delivery is added, not after: a thread that has corked that many learns the
+        // backlog from its own `uncork`.
         if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_MAX) {
             uncork();
         }
@@ -147,44 +149,44 @@ impl Peer {
         if state == PeerState::Admitted { SendResult::Live } else { SendResult::Queued }
     }
 
-    /// Closes once all in hand is acknowledged, at `by_ns` at the latest.
+    /// Closes once all deliveries are acknowledged, at `by_ns` at the latest.
     pub fn close(self: &Arc<Self>, by_ns: u64) {
         self.close_by_ns.fetch_min(by_ns, Ordering::AcqRel);
         self.advance(PeerState::Closing);
         self.announce(CALLER_TURNS);
     }
 
-    /// Makes the leader answer, however long the connection has been idle.
+    /// Sends a ping, so that the leader responds however long the connection has been idle.
     pub fn ping(self: &Arc<Self>) {
         self.ping_asked.store(true, Ordering::Release);
         self.announce(CALLER_TURNS);
     }
 
-    /// I/O thread: gives the peer its connection.
+    /// I/O thread: starts the peer's connection.
     pub(crate) fn start(
         self: &Arc<Self>,
         handle: ConnectionHandle,
         connection: Connection,
         admission_deadline_ns: u64,
     ) {
-        // Nobody holds the link for long: no connection means no work.
+        // The lock is free or held briefly: without a connection there is no work.
         self.driver.lock().start(handle, connection, admission_deadline_ns);
         self.announce(IO_TURNS);
     }
 
-    /// The connection could not even be started, or no one is left to run it.
+    /// The connection could not be started, or no thread is left to run it.
     pub(crate) fn fail_start(&self) {
         self.driver.lock().end(&self.core, CloseCause::Internal, 0);
     }
 
-    /// Says that there is work, and does it if nobody else is at it.
+    /// Announces work, and does it unless another thread holds the drive token.
     pub(crate) fn announce(self: &Arc<Self>, turns: usize) {
         if self.announced.fetch_add(1, Ordering::AcqRel) == 0 {
             self.run(None, turns);
         }
     }
 
-    /// Does all the work there is; only for who has the baton.
+    /// Does all pending work; only for the thread that holds the drive token.
     pub(crate) fn run(self: &Arc<Self>, mut delivery: Option<Delivery>, turns: usize) {
         for _ in 0..turns {
             let seen = self.announced.load(Ordering::Acquire);
@@ -193,8 +195,9 @@ impl Peer {
             if done && self.announced.fetch_sub(seen, Ordering::AcqRel) == seen {
                 self.arm();
                 self.engine_state.events.wake_here();
-                // The I/O thread may sleep for longer than what was noted here can wait, and fronts
-                // rely on it (`send/front-sender.ts`); while it is awake this does nothing.
+                // The I/O thread may be asleep beyond the deadline of events recorded here, and the
+                // ingress threads rely on it (`src/submit/ingress-thread-sender.ts`). Does nothing
+                // while it is awake.
                 self.engine_state.io_waker.wake_by(self.engine_state.events.due_ns());
                 return;
             }
@@ -217,30 +220,30 @@ impl Peer {
         })
     }
 
-    /// Tells the I/O thread of the link's next timer when it is sooner than the one it knows.
+    /// Passes the connection's next timer to the I/O thread when it is sooner than the one it
+    /// knows.
     fn arm(self: &Arc<Self>) {
         if self.timer.sooner().is_some() && self.timer.mark_pending() {
             self.queues.timer_updates.push(self.clone());
         }
-        // Also where it was on its way before, for a timer of then. Looked at once more: who moved it
-        // closer before the push roused nobody.
+        // Also when an update was already pending for an earlier value. Checked once more, because
+        // a thread that moved the timer closer before the push did not wake the I/O thread.
         if let Some(timer_ns) = self.timer.sooner() {
             self.engine_state.io_waker.wake_by(timer_ns);
         }
     }
 
-    /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
+    /// I/O thread: the timer to wait for, when it is sooner than the armed one.
     pub(crate) fn take_timer_update(&self) -> Option<u64> {
         self.timer.take_timer_update()
     }
 
-    /// I/O thread: what has become of the timer that is waited for; `Due::Now` where it stands.
+    /// I/O thread: what became of the armed timer; `Due::Now` if it still stands.
     pub(crate) fn timer_after(&self, armed_ns: u64) -> Due {
         self.timer.moved(armed_ns)
     }
 
-    /// I/O thread: a timer that was waited for is due. Returns a later one to wait for, or does
-    /// the work.
+    /// I/O thread: an armed timer is due. Returns a later time to wait for, or does the work.
     pub(crate) fn take_due(self: &Arc<Self>, armed_ns: u64, now_ns: u64) -> Option<u64> {
         match self.timer.take_due(armed_ns, now_ns) {
             Due::Stale => None,
@@ -253,7 +256,7 @@ impl Peer {
     }
 }
 
-/// Sends what this thread holds. The worst that is left behind for any of those leaders.
+/// Sends the deliveries that this thread has corked. Returns the worst backlog of their leaders.
 pub fn uncork() -> Backlog {
     let mut left = Backlog::None;
     let corked = CORKED.with_borrow_mut(|corked| std::mem::take(&mut corked.0));
@@ -273,11 +276,11 @@ pub fn uncork() -> Backlog {
     peers.iter().map(|peer| peer.backlog()).fold(left, Ord::max)
 }
 
-/// In the order of coming.
+/// In arrival order.
 struct Corked(Vec<(Arc<Peer>, Delivery)>);
 
 impl Drop for Corked {
-    /// The thread ends: nobody is left to send them.
+    /// The thread ends, so no other will send them.
     fn drop(&mut self) {
         for (peer, delivery) in self.0.drain(..) {
             peer.report_drop(&delivery, peer.closed_reason());

@@ -54,7 +54,7 @@ pub enum Figure {
     /// Answers that waited for a client to take in the ones before.
     ResponsesUnread,
     /// Requests during which something went wrong.
-    Thrown,
+    HandlerErrors,
     /// Refused, because too many are relayed.
     Overloaded = HTTP_COUNTERS + OVERLOADED,
     /// Relayed, because no pass of their key is here.
@@ -64,7 +64,7 @@ pub enum Figure {
     /// Relayed, because they could not be sent from here.
     ProxiedLeaders,
     /// Relayed, because there was no room for a record.
-    ProxiedBooks,
+    ProxiedRecordRing,
     /// Relayed for another reason.
     ProxiedOther,
 }
@@ -121,12 +121,12 @@ mod tests {
         Figure::EmptyBodyClosed,
         Figure::ResponsesDeferred,
         Figure::ResponsesUnread,
-        Figure::Thrown,
+        Figure::HandlerErrors,
         Figure::Overloaded,
         Figure::ProxiedKey,
         Figure::ProxiedLimit,
         Figure::ProxiedLeaders,
-        Figure::ProxiedBooks,
+        Figure::ProxiedRecordRing,
         Figure::ProxiedOther,
     ];
 

@@ -144,7 +144,7 @@ impl<W: EngineHandle> SubmitPath<W> {
         sent: &mut FanOutResult,
     ) -> Result<SignatureText, Figure> {
         if !self.records.has_room() {
-            return Err(Figure::ProxiedBooks);
+            return Err(Figure::ProxiedRecordRing);
         }
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
@@ -234,7 +234,7 @@ impl<W: EngineHandle> RequestHandler for SubmitHandler<W> {
         let size = out.len();
         let handled = catch_unwind(AssertUnwindSafe(|| self.admit(request, out)));
         handled.unwrap_or_else(|_| {
-            self.path.figures.add(Figure::Thrown, 1.0);
+            self.path.figures.add(Figure::HandlerErrors, 1.0);
             out.truncate(size);
             Handled::Proxy(ForwardedMeta::default())
         })

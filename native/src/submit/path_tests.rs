@@ -302,7 +302,7 @@ fn without_room_for_a_record_nothing_is_sent() {
     }
     let (other, given) = (good(2), fixture.given());
     assert!(is_paid(fixture.post(&other)));
-    assert_eq!((fixture.figure(Figure::ProxiedBooks), fixture.given()), (1.0, given));
+    assert_eq!((fixture.figure(Figure::ProxiedRecordRing), fixture.given()), (1.0, given));
     assert_eq!(fixture.other.reserve(&other, 1, 1_000_000_000), Reservation::New);
 }
 
@@ -311,7 +311,7 @@ fn a_bug_costs_one_answer_which_the_main_thread_gives() {
     let mut fixture = Fixture::usual();
     fixture.is_broken.set(true);
     assert!(!is_paid(fixture.post(&good(1))));
-    assert_eq!((fixture.figure(Figure::Thrown), fixture.response()), (1.0, String::new()));
+    assert_eq!((fixture.figure(Figure::HandlerErrors), fixture.response()), (1.0, String::new()));
     fixture.is_broken.set(false);
     assert_eq!(fixture.post(&good(2)), Handled::Answered);
 }

@@ -10,7 +10,7 @@
 import { KeyEntries } from "./entry-layout.ts";
 import { KeyIndex, NO_ENTRY } from "./index.ts";
 import type { LentKey, Plan, Principal, StoredKey } from "./key.ts";
-import type { KeyPolicy } from "./restriction.ts";
+import type { KeyPolicy } from "./policy.ts";
 
 /** What many keys share, held once for each name as long as a key has it; the newest holds. */
 class RefCounted<T> {

@@ -1,6 +1,6 @@
 /** What is known of a key: never the key itself, only its SHA-256, its owner and its limits. */
 
-import type { KeyPolicy } from "./restriction.ts";
+import type { KeyPolicy } from "./policy.ts";
 
 /** What the accounts on a plan may do. */
 export interface Plan {

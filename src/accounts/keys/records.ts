@@ -6,7 +6,7 @@
  */
 
 import type { Plan, StoredKey } from "./key.ts";
-import { type Networks, networksOf } from "./restriction.ts";
+import { type Networks, networksOf } from "./policy.ts";
 
 export interface PlanRow {
   readonly name: string;

@@ -10,7 +10,7 @@
  */
 
 import { NS_PER_US, systemClock } from "../../core/clock.ts";
-import { DECODE_ERROR } from "../../core/faults.ts";
+import { DECODE_ERROR } from "../../core/decode-errors.ts";
 import type { Rejected } from "../../core/flow.ts";
 import { loadNative } from "../../native/load.ts";
 import { wake } from "../../runtime/wake-flag.ts";

@@ -14,7 +14,7 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
-import { DECODE_ERROR } from "../../core/faults.ts";
+import { DECODE_ERROR } from "../../core/decode-errors.ts";
 import type { Packet, Rejected, ValidationResult } from "../../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import { createPacket } from "../../core/packet.ts";

@@ -9,8 +9,12 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { Rejection } from "../../core/errors.ts";
-import { type AccessControl, type Principal, retryAfterSeconds } from "../../limits/gate.ts";
-import type { RequestContext } from "../exchange.ts";
+import {
+  type AccessControl,
+  type Principal,
+  retryAfterSeconds,
+} from "../../limits/access-control.ts";
+import type { RequestContext } from "../request-context.ts";
 import { HEADERS_DOCUMENT, HEADERS_EVENTS, NO_EXTRAS, STATUS_OK } from "../response.ts";
 import { createWaits, type WaitCounters } from "./long-poll.ts";
 import {

@@ -7,7 +7,7 @@
 import { NS_PER_MS } from "../../core/clock.ts";
 import type { Rejection } from "../../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX } from "../../core/limits.ts";
-import type { Principal, RatePlan } from "../../limits/gate.ts";
+import type { Principal, RatePlan } from "../../limits/access-control.ts";
 import { intervalNs, waitNs } from "../../limits/gcra.ts";
 import { LocalLimitStates } from "../../limits/local-state.ts";
 import { withFastProperties } from "../../runtime/fast-object.ts";

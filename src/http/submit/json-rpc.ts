@@ -12,8 +12,8 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Rejection } from "../../core/errors.ts";
 import type { SubmitResult } from "../../core/flow.ts";
-import { type AccessControl, limitRejection } from "../../limits/gate.ts";
-import type { BatchResponse, BodyHandler, RequestContext } from "../exchange.ts";
+import { type AccessControl, limitRejection } from "../../limits/access-control.ts";
+import type { BatchResponse, BodyHandler, RequestContext } from "../request-context.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import { HEADERS_JSON, rpcRejected, rpcResult, STATUS_OK } from "../response.ts";
 import type { CallReader, SendCall } from "./json-rpc-fast-path.ts";

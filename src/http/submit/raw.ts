@@ -5,7 +5,7 @@
  */
 
 import type { Clock } from "../../core/clock.ts";
-import type { BodyHandler, RequestContext } from "../exchange.ts";
+import type { BodyHandler, RequestContext } from "../request-context.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { Submit } from "./submission.ts";
 

@@ -10,7 +10,7 @@ import type { LentKey } from "../../../src/accounts/keys/key.ts";
 import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
 import { createKeyTable, type KeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { createAccessControl } from "../../../src/limits/gate.ts";
+import { createAccessControl } from "../../../src/limits/access-control.ts";
 import { silent, testDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
 

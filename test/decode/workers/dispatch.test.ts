@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DECODE_ERROR } from "../../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../../src/core/decode-errors.ts";
 import type { Packet, ValidationResult } from "../../../src/core/flow.ts";
 import { createDecoder } from "../../../src/decode/decoder.ts";
 import { createDispatch } from "../../../src/decode/workers/dispatch.ts";

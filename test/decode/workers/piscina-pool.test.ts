@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
-import { DECODE_ERROR } from "../../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../../src/core/decode-errors.ts";
 import type { Packet, ValidationResult } from "../../../src/core/flow.ts";
 import type { Log } from "../../../src/core/log.ts";
 import { createDecoder } from "../../../src/decode/decoder.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DECODE_ERROR } from "../../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../../src/core/decode-errors.ts";
 import { WORKERS_STOP_MS_MAX } from "../../../src/decode/limits.ts";
 import { died, ids, newStage, nextTurn, startedStage, until } from "../../support/decode-stage.ts";
 import { newPacket } from "../../support/packets.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createReadLimit, readLimitRejection } from "../../../src/http/receipts/read-rate-limit.ts";
-import { testPrincipal } from "../../support/owners.ts";
+import { testPrincipal } from "../../support/principals.ts";
 
 const PLAN = { name: "P", ratePerSecond: 10, burst: 2, shared: false };
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { RequestContext } from "../../../src/http/exchange.ts";
+import { RequestContext } from "../../../src/http/request-context.ts";
 import { RequestTracker } from "../../../src/http/request-tracker.ts";
 import { createRpcHandler } from "../../../src/http/submit/json-rpc.ts";
 import type { Submit } from "../../../src/http/submit/submission.ts";
-import { type AccessControl, createAccessControl } from "../../../src/limits/gate.ts";
+import { type AccessControl, createAccessControl } from "../../../src/limits/access-control.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { testPrincipal } from "../../support/owners.ts";
+import { testPrincipal } from "../../support/principals.ts";
 import { stub } from "../../support/stub.ts";
 import { fakeResponse, trackerOn } from "../fake-response.ts";
 

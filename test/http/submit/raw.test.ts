@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { RequestContext } from "../../../src/http/exchange.ts";
+import { RequestContext } from "../../../src/http/request-context.ts";
 import { createRawHandler } from "../../../src/http/submit/raw.ts";
 import type { Submission, Submit } from "../../../src/http/submit/submission.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { testPrincipal } from "../../support/owners.ts";
+import { testPrincipal } from "../../support/principals.ts";
 import { fakeResponse, trackerOn } from "../fake-response.ts";
 
 const plan = { name: "P", ratePerSecond: 1, burst: 1, shared: false };

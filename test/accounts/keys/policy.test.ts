@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { networksOf } from "../../../src/accounts/keys/restriction.ts";
+import { networksOf } from "../../../src/accounts/keys/policy.ts";
 
 describe("networks", () => {
   it("hold every address of a range and no other", () => {

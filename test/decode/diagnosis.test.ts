@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { DECODE_ERROR } from "../../src/core/faults.ts";
+import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import type { Rejected } from "../../src/core/flow.ts";
-import { diagnose } from "../../src/decode/hint.ts";
+import { diagnose } from "../../src/decode/diagnosis.ts";
 import { memo } from "../support/transactions.ts";
-import { tipped, validationOf } from "../support/verdicts.ts";
+import { tipped, validationOf } from "../support/validations.ts";
 
 const VERSIONS = [-1, 0, 1] as const;
 const ascii = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));

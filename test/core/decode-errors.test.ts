@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
+import {
+  DECODE_ERROR,
+  DECODE_ERROR_COUNT,
+  reasonOf,
+  rejectionOf,
+} from "../../src/core/decode-errors.ts";
 import { REJECTIONS } from "../../src/core/errors.ts";
-import { DECODE_ERROR, DECODE_ERROR_COUNT, reasonOf, rejectionOf } from "../../src/core/faults.ts";
 
 /** The order that workers, the native engine and receipts rely on; only ever added to. */
 const ORDER = [

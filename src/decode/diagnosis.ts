@@ -4,11 +4,11 @@
  * not tell them. Only what is refused anyway is looked at, and only its first bytes are.
  */
 
-import { DECODE_ERROR, reasonOf } from "../core/faults.ts";
+import { DECODE_ERROR, reasonOf } from "../core/decode-errors.ts";
 import type { Rejected } from "../core/flow.ts";
 import { parseMessage } from "./legacy.ts";
 import { DIAGNOSIS_SAMPLE_BYTES_MAX } from "./limits.ts";
-import { byteAt, createParseState, finish, startParse } from "./scan.ts";
+import { byteAt, createParseState, finish, startParse } from "./parse-state.ts";
 import { createTipAccounts } from "./tip.ts";
 
 /** The same refusal, or a more telling one where the bytes are a known mistake. */

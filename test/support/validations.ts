@@ -1,6 +1,6 @@
 /** One decoder with one tip account, and its verdicts as words that read well in an assertion. */
 
-import { DECODE_ERROR, type DecodeErrorName } from "../../src/core/faults.ts";
+import { DECODE_ERROR, type DecodeErrorName } from "../../src/core/decode-errors.ts";
 import type { Accepted, ValidationResult } from "../../src/core/flow.ts";
 import { createTransactionDecoder } from "../../src/decode/transaction.ts";
 import {

@@ -6,7 +6,7 @@ import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
 import { createKeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readFraming } from "../../../src/http/framing.ts";
-import { createAccessControl } from "../../../src/limits/gate.ts";
+import { createAccessControl } from "../../../src/limits/access-control.ts";
 import { createKeyCacheMemory, SharedLimitStates } from "../../../src/limits/shared-state.ts";
 
 const HERE = { remoteAddress: () => "127.0.0.1" };

@@ -6,7 +6,7 @@ import {
   startParse,
   u32At,
   u64At,
-} from "../../src/decode/scan.ts";
+} from "../../src/decode/parse-state.ts";
 import { fc } from "../support/properties.ts";
 import { u32, u64 } from "../support/transactions.ts";
 

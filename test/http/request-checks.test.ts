@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { createRequestChecks, type ProxySource } from "../../src/http/admission.ts";
-import { RequestContext } from "../../src/http/exchange.ts";
-import type { AccessControl } from "../../src/limits/gate.ts";
+import { createRequestChecks, type ProxySource } from "../../src/http/request-checks.ts";
+import { RequestContext } from "../../src/http/request-context.ts";
+import type { AccessControl } from "../../src/limits/access-control.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { testPrincipal } from "../support/owners.ts";
+import { testPrincipal } from "../support/principals.ts";
 import { stub } from "../support/stub.ts";
 import { fakeResponse, trackerOn } from "./fake-response.ts";
 

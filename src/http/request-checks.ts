@@ -17,8 +17,7 @@ import {
   limitRejection,
   type Principal,
   retryAfterSeconds,
-} from "../limits/gate.ts";
-import type { BodyHandler, RequestContext } from "./exchange.ts";
+} from "../limits/access-control.ts";
 import { type HeaderSource, readFraming } from "./framing.ts";
 import {
   KEYLESS_BODY_BYTES_MAX,
@@ -28,6 +27,7 @@ import {
   UNREAD_BODY_BYTES_MAX,
 } from "./limits.ts";
 import { type ProxiedRequest, readForwardedHeader } from "./proxied-request.ts";
+import type { BodyHandler, RequestContext } from "./request-context.ts";
 import type { RequestTracker } from "./request-tracker.ts";
 import { NO_EXTRAS } from "./response.ts";
 import { createRpcHandler } from "./submit/json-rpc.ts";

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { networksOf } from "../../src/accounts/keys/restriction.ts";
-import { DelegatedLimits } from "../../src/limits/delegated-limits.ts";
+import { networksOf } from "../../src/accounts/keys/policy.ts";
 import {
   createAccessControl,
   limitRejection,
@@ -9,10 +8,11 @@ import {
   type Principal,
   retryAfterSeconds,
   type SharedLimits,
-} from "../../src/limits/gate.ts";
+} from "../../src/limits/access-control.ts";
+import { DelegatedLimits } from "../../src/limits/delegated-limits.ts";
 import { createKeyCacheMemory, SharedLimitStates } from "../../src/limits/shared-state.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { from, HERE, testPrincipal } from "../support/owners.ts";
+import { from, HERE, testPrincipal } from "../support/principals.ts";
 import { createRng } from "../support/rng.ts";
 
 const SECOND = 1_000_000_000;

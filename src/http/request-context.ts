@@ -19,7 +19,7 @@
 
 import { REJECTIONS, type Rejection } from "../core/errors.ts";
 import type { SubmitResult } from "../core/flow.ts";
-import type { Principal } from "../limits/gate.ts";
+import type { Principal } from "../limits/access-control.ts";
 import type { ProxiedRequest } from "./proxied-request.ts";
 import type { PendingRequest, RequestTracker } from "./request-tracker.ts";
 import {

@@ -1,11 +1,11 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { RequestContext } from "../../src/http/exchange.ts";
 import {
   EMPTY_RESPONSES_BURST,
   EMPTY_RESPONSES_PER_SECOND,
   RESPONSES_PER_SLICE_MAX,
 } from "../../src/http/limits.ts";
+import { RequestContext } from "../../src/http/request-context.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { fakeResponse, trackerOn } from "./fake-response.ts";
 

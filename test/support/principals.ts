@@ -1,6 +1,6 @@
 /** Owners of keys and where requests come from, for tests of ingress. */
 
-import type { KeyPolicy, Origin, Principal, RatePlan } from "../../src/limits/gate.ts";
+import type { KeyPolicy, Origin, Principal, RatePlan } from "../../src/limits/access-control.ts";
 
 /** The owner of an unrestricted key, unless told otherwise. */
 export function testPrincipal(
