@@ -206,7 +206,10 @@ class Estimate implements SlotClock {
   }
 
   at(nowNs: number): number | null {
-    return this.#past.at(nowNs, this.#extrapolationSlotMs);
+    const known = this.#past.at(nowNs, this.#extrapolationSlotMs);
+    const followed = this.#followed?.estimate.position(nowNs, this.#extrapolationSlotMs) ?? null;
+    // The newest announcement may be of a source that was ahead and no longer has a vote.
+    return known === null || followed === null ? known : Math.min(known, followed);
   }
 
   nextSlotNs(nowNs: number): number | null {

@@ -226,6 +226,20 @@ describe("the slot at a time", () => {
     expect(slots.at((atMs + 400) * MS)).toBe(501);
     expect(slots.at((atMs - 1) * MS)).toBeNull();
   });
+
+  it("is not ahead for longer than a source that was ahead has a vote", () => {
+    const { slots } = setUp();
+    for (let slot = 1000; slot < 1060; slot += 1) {
+      const nowNs = (slot - 1000) * 400 * MS;
+      // One node counts 40 slots too many, and falls silent after 20.
+      if (slot < 1020) slots.observe("start", slot + 40, nowNs, "grpc");
+      slots.observe("start", slot, nowNs, "slot");
+      // What came a moment before the announcement may be asked for after it.
+      if (slot < 1040) continue;
+      expect(slots.at(nowNs - MS)).toBeLessThanOrEqual(slot);
+      expect(slots.at(nowNs + 100 * MS)).toBe(slot);
+    }
+  });
 });
 
 describe("the slot time", () => {
