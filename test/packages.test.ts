@@ -22,6 +22,12 @@ describe("what an edge installs", () => {
     expect([...new Set(production)].sort()).toEqual(listed);
   });
 
+  it("holds one binary of the HTTP library for each line of Node", () => {
+    const binaries = production.filter((name) => name.startsWith("@uwsjs/linux-x64-"));
+    expect(binaries.length).toBeGreaterThan(4);
+    expect(binaries).toEqual([...new Set(binaries)]);
+  });
+
   it("holds no compiler and nothing of the sandbox", () => {
     const peers = Object.keys(manifest.peerDependencies);
     const foreign = production.filter((name) => /typescript/.test(name) || peers.includes(name));
