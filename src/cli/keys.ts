@@ -24,6 +24,7 @@ import {
   revokeInDatabase,
   rewrapDatabase,
 } from "./keys-database.ts";
+import { didYouMean } from "./nearest.ts";
 
 export const keysCommand: Command = {
   name: "keys",
@@ -61,7 +62,10 @@ A running edge takes a keys file over on SIGHUP, and hears the database's change
     if (action === "list") return await list(given, rest, io);
     if (action === "revoke") return await revoke(given, rest, io);
     if (action === "rewrap") return await rewrap(given, rest, io);
-    throw new UsageError("say create, list, revoke or rewrap");
+    const needed = "say create, list, revoke or rewrap";
+    if (action === undefined) throw new UsageError(needed);
+    const near = didYouMean(action, ["create", "list", "revoke", "rewrap"]);
+    throw new UsageError(`there is no ${JSON.stringify(action)}, ${needed}${near}`);
   },
 };
 

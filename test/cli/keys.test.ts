@@ -23,6 +23,16 @@ async function keys(...args: string[]) {
 }
 
 describe("keys", () => {
+  it("names the nearest action where there is none of that name", async () => {
+    const { code, err } = await keys("crate", "--file", file);
+    expect(code).toBe(2);
+    expect(err).toContain(
+      'touchdown keys: there is no "crate", say create, list, revoke or rewrap',
+    );
+    expect(err).toContain("rewrap, did you mean create?");
+    expect((await keys()).err).toContain("touchdown keys: say create, list, revoke or rewrap\n");
+  });
+
   it("creates, lists and revokes a key, which stands nowhere but in the first answer", async () => {
     const made = await keys("create", "--file", file, "--account", "acme", "--label", "bot 7");
     expect(made.code).toBe(0);
